@@ -1,0 +1,86 @@
+// Host access to the bytes of arrays, adoption of the user's own memory, and the two ledgers.
+// A HostView owns a borrow: while a writing view lives, launching work that uses those bytes throws ArgumentError.
+// Views are made by Array::host and Array::mutable_host; making one evaluates the array and waits for its last writer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "samebytes/device.h"
+#include "samebytes/shape.h"
+
+namespace samebytes {
+
+class Array;
+
+namespace detail {
+
+// The borrow itself: maps on construction, releases on destruction. Not for users.
+class Borrow {
+ public:
+  Borrow(const Array& array, bool writes, const char* file, int line);
+  Borrow(Borrow&& other) noexcept;
+  Borrow& operator=(Borrow&& other) noexcept;
+  ~Borrow();
+  void* data() const { return data_; }
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+  void* data_ = nullptr;
+};
+
+}  // namespace detail
+
+// A span over the very bytes that the device uses. T is const for a reading view. Move-only.
+template <class T>
+class HostView {
+ public:
+  HostView(detail::Borrow borrow, std::size_t count)
+      : borrow_(std::move(borrow)), span_(static_cast<T*>(borrow_.data()), count) {}
+
+  std::span<T> span() const { return span_; }
+  T* data() const { return span_.data(); }
+  std::size_t size() const { return span_.size(); }
+  T& operator[](std::size_t i) const { return span_[i]; }
+  T* begin() const { return span_.data(); }
+  T* end() const { return span_.data() + span_.size(); }
+
+ private:
+  detail::Borrow borrow_;
+  std::span<T> span_;
+};
+
+// What became of memory handed to adopt().
+struct Adoption {
+  bool adopted = false;   // false: the bytes were copied once
+  std::string reason;     // "adopted: fine-grained system SVM", "copied: pointer is not page-aligned"
+};
+
+// Bytes moved between host and device since the engine started. All zero on fine and system modes.
+struct TransferReport {
+  std::uint64_t bytes_copied = 0;    // read, write, copy, SVM memcpy, migration, copied host pointers, own staging
+  std::uint64_t bytes_to_device = 0;
+  std::uint64_t bytes_to_host = 0;
+  std::uint64_t bytes_mapped = 0;    // mapped for the host; nothing moves where memory is shared
+  std::uint64_t relayout_bytes = 0;  // device-side copies that make a strided view dense
+};
+
+struct MemoryReport {
+  std::size_t live_bytes = 0;      // in use by arrays, arenas and slots
+  std::size_t cached_bytes = 0;    // kept for reuse
+  std::size_t adopted_bytes = 0;   // the user's own memory
+  std::size_t library_bytes = 0;   // temporaries of CLBlast
+  std::size_t peak_bytes = 0;      // largest live + library
+  std::size_t limit_bytes = 0;
+  std::uint64_t allocations = 0;   // asked of the driver, not served by the cache
+  std::string peak_cause;          // op that caused the peak
+};
+
+}  // namespace samebytes
