@@ -1,0 +1,136 @@
+// Array: a value handle on an n-dimensional array that lives in shared memory, or on the op that will fill it.
+// Ops build a lazy graph; value(), host(), eval() and an optimizer's step run it. Copying a handle copies no bytes.
+// A handle may outlive its engine; any use but destruction then throws ArgumentError.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "samebytes/dtype.h"
+#include "samebytes/memory.h"
+#include "samebytes/shape.h"
+
+namespace samebytes {
+
+class Engine;
+
+namespace detail {
+struct Node;
+using NodePtr = std::shared_ptr<Node>;
+[[noreturn]] void throw_wrong_type(const Array& array, Dtype asked);
+}  // namespace detail
+
+class Array {
+ public:
+  Array() = default;  // an empty handle; every use but assignment throws ArgumentError
+  explicit Array(detail::NodePtr node);
+  Array(const Array& other);
+  Array(Array&& other) noexcept = default;
+  Array& operator=(const Array& other);
+  Array& operator=(Array&& other) noexcept;
+  ~Array();
+
+  explicit operator bool() const { return node_ != nullptr; }
+  const Shape& shape() const;
+  Dtype dtype() const;
+  std::int64_t size() const { return shape().size(); }  // number of elements
+  int device() const;                                   // index among the engine's devices
+
+  // Enqueues what is needed to fill this array and returns at once.
+  const Array& eval() const;
+  // Enqueues and waits. Throws DeviceError if a launch failed.
+  const Array& wait() const;
+  // The one element, as double. Waits. Throws ArgumentError unless size() is 1.
+  double value() const;
+
+  // The bytes themselves. Evaluates, waits for the last writer, copies nothing where memory is shared.
+  // Throws ArgumentError for another element type, for a view that is not contiguous (call contiguous() first), for a writing
+  // view of an array that is not a leaf.
+  template <class T>
+  HostView<const T> host(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
+    check_type(dtype_of<T>);
+    return HostView<const T>(detail::Borrow(*this, false, file, line), static_cast<std::size_t>(size()));
+  }
+  template <class T>
+  HostView<T> mutable_host(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
+    check_type(dtype_of<T>);
+    return HostView<T>(detail::Borrow(*this, true, file, line), static_cast<std::size_t>(size()));
+  }
+  // A copy of the elements for convenience; T may differ from the element type (f16 and bf16 become floats).
+  template <class T>
+  std::vector<T> to_vector() const;
+
+  std::string to_string() const;  // "f32 [2, 3] {{1, 2, 3}, {4, 5, 6}}", shortened; evaluates
+
+  const detail::NodePtr& node() const { return node_; }  // for the engine's rooms
+
+ private:
+  void check_type(Dtype asked) const;
+  detail::NodePtr node_;
+};
+
+extern template std::vector<float> Array::to_vector<float>() const;
+extern template std::vector<double> Array::to_vector<double>() const;
+extern template std::vector<std::int32_t> Array::to_vector<std::int32_t>() const;
+extern template std::vector<std::uint8_t> Array::to_vector<std::uint8_t>() const;
+
+// Evaluates several arrays in one run.
+void eval(std::span<const Array> arrays);
+inline void eval(std::initializer_list<Array> arrays) { eval(std::span<const Array>(arrays.begin(), arrays.size())); }
+
+// Leaves. All belong to the current engine (Engine::current()).
+// The values are written by the host straight into the storage; nothing is staged where memory is shared.
+Array array(std::span<const float> values, const Shape& shape);
+Array array(std::span<const double> values, const Shape& shape);
+Array array(std::span<const std::int32_t> values, const Shape& shape);
+Array array(std::span<const std::uint8_t> values, const Shape& shape);
+Array array(std::initializer_list<float> values);                      // f32 [n]
+Array array(std::initializer_list<float> values, const Shape& shape);  // f32
+// An uninitialised leaf to be filled through mutable_host().
+Array empty(const Shape& shape, Dtype dtype = f32);
+
+// Filled on the device; lazy.
+Array full(const Shape& shape, double value, Dtype dtype = f32);
+inline Array zeros(const Shape& shape, Dtype dtype = f32) { return full(shape, 0.0, dtype); }
+inline Array ones(const Shape& shape, Dtype dtype = f32) { return full(shape, 1.0, dtype); }
+Array arange(double start, double stop, double step = 1.0, Dtype dtype = f32);
+// Counter-based (Philox): the same seed and call order give the same numbers on every device, up to rounding of log and cos
+// in normal. Without a key they draw from the engine's seed and counter.
+struct RandomKey {
+  std::uint64_t seed = 0;
+  std::uint64_t counter = 0;
+};
+RandomKey next_random_key();  // the engine's seed and its counter, advanced
+Array uniform(const Shape& shape, double low = 0.0, double high = 1.0, Dtype dtype = f32);
+Array uniform(const Shape& shape, double low, double high, Dtype dtype, RandomKey key);
+Array normal(const Shape& shape, double mean = 0.0, double deviation = 1.0, Dtype dtype = f32);
+Array normal(const Shape& shape, double mean, double deviation, Dtype dtype, RandomKey key);
+
+// The user's own memory as an array: shape.size() elements of dtype at `pointer`. `deleter` runs when nothing uses the bytes any more
+// (also where they had to be copied). `verdict` says which of both happened and why.
+Array adopt(void* pointer, const Shape& shape, Dtype dtype, std::function<void()> deleter = {}, Adoption* verdict = nullptr);
+template <class T>
+Array adopt(std::vector<T>&& values, const Shape& shape, Adoption* verdict = nullptr);  // the vector lives as long as the array
+
+// Cells: arrays that keep their identity and are overwritten in place (parameters, running statistics, optimizer state).
+// A graph reads the value that a cell had when the graph was built; using it after the cell was overwritten throws ArgumentError
+// naming the cell. `initial` is evaluated at the cell's first use.
+Array cell(const Array& initial, std::string name);
+bool is_cell(const Array& array);
+const std::string& cell_name(const Array& array);
+// Overwrites the cell (same shape and dtype) now, in stream order.
+void assign(const Array& cell, const Array& value);
+
+template <class T>
+Array adopt(std::vector<T>&& values, const Shape& shape, Adoption* verdict) {
+  auto kept = std::make_shared<std::vector<T>>(std::move(values));
+  T* data = kept->data();
+  return adopt(static_cast<void*>(data), shape, dtype_of<T>, [kept]() mutable { kept.reset(); }, verdict);
+}
+
+}  // namespace samebytes

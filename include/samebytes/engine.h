@@ -1,0 +1,104 @@
+// Engine: one OpenCL context with its queue(s), memory, kernels and plans. A value in main; it does not move.
+// The current engine is thread-local: EngineScope sets it for a block; a thread that set none uses the oldest living engine.
+// All functions are safe from several threads. ~Engine waits for everything that was enqueued.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "samebytes/device.h"
+#include "samebytes/memory.h"
+
+namespace samebytes {
+
+namespace detail {
+struct Context;
+}
+
+enum class GemmProvider : std::uint8_t { automatic, packed, clblast, eigen };
+
+struct EngineOptions {
+  std::string device = {};                 // "", "cpu", "gpu:0", an index, or a part of a name
+  std::vector<int> split = {};             // sub-devices by cores, such as {1, 1}
+  std::optional<MemoryMode> memory = {};   // forced; else SAMEBYTES_MEMORY, else the best the device has
+  bool forbid_copies = false;              // throw at the first byte copied between host and device
+  std::size_t memory_limit = 0;            // bytes; 0: 85 % of the smaller of the cgroup's limit and what is available
+  int steps_in_flight = 3;                 // evaluations queued before the next one waits
+  std::uint64_t seed = 0;                  // of everything random
+  GemmProvider gemm = GemmProvider::automatic;  // else SAMEBYTES_GEMM
+  bool check_nan = false;                  // evaluate op by op and throw at the first NaN or infinity, naming the op; slow
+};
+
+// What the planner did since the start.
+struct PlanReport {
+  std::uint64_t plans_made = 0;
+  std::uint64_t plans_replayed = 0;
+  std::uint64_t programs_built = 0;
+  std::uint64_t launches = 0;          // kernels and library calls enqueued, views and empty arrays excluded
+  std::uint64_t nodes_fused = 0;       // pointwise nodes that share a launch with another
+  double bind_seconds = 0;             // host time spent in gathering, hashing and binding replayed plans
+};
+
+class Engine {
+ public:
+  using Options = EngineOptions;
+
+  // Throws DeviceError where there is no device (with what to install), ArgumentError for an unknown device (with what there is).
+  explicit Engine(const EngineOptions& options = {});
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  const EngineOptions& options() const;
+  const DeviceInfo& device(int index = 0) const;
+  int device_count() const;  // more than one with `split`
+
+  void wait();  // for everything enqueued; throws DeviceError of what failed
+  MemoryReport memory() const;
+  TransferReport transfers() const;
+  PlanReport plans() const;
+  std::size_t clear_cache();  // bytes given back to the system
+  void set_memory_limit(std::size_t bytes);
+
+  static Engine& current();  // throws ArgumentError where no engine lives
+
+  const std::shared_ptr<detail::Context>& context() const { return context_; }  // for the engine's rooms
+
+ private:
+  std::shared_ptr<detail::Context> context_;
+};
+
+// Makes an engine the current one of this thread for a block.
+class EngineScope {
+ public:
+  explicit EngineScope(Engine& engine);
+  ~EngineScope();
+  EngineScope(const EngineScope&) = delete;
+  EngineScope& operator=(const EngineScope&) = delete;
+
+ private:
+  Engine* previous_;
+};
+
+// Nodes built in this block run on this device of the engine (one of its sub-devices).
+class DeviceScope {
+ public:
+  explicit DeviceScope(int device);
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  int previous_;
+};
+
+// Where the library's few messages go (never to the terminal by itself). Level: "info" or "warning".
+using LogSink = std::function<void(std::string_view level, std::string_view message)>;
+void set_log_sink(LogSink sink);
+
+}  // namespace samebytes

@@ -1,0 +1,12 @@
+// Everything of Samebytes. One header per idea; README.md says what is where.
+#pragma once
+
+#include "samebytes/array.h"
+#include "samebytes/autograd.h"
+#include "samebytes/device.h"
+#include "samebytes/dtype.h"
+#include "samebytes/engine.h"
+#include "samebytes/error.h"
+#include "samebytes/memory.h"
+#include "samebytes/ops.h"
+#include "samebytes/shape.h"
