@@ -1,0 +1,50 @@
+// What the arrays of one engine share: its runtime, its evaluator, its lock and its counters.
+// It outlives the Engine as long as arrays do; `alive` says whether they may still be used.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "runtime/runtime.h"
+#include "samebytes/engine.h"
+
+namespace samebytes::detail {
+
+struct Node;
+using NodePtr = std::shared_ptr<Node>;
+
+// Runs graphs. The planner implements it; engine.cpp hands it to the context.
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
+  // Enqueues what fills `roots` and every wanted node on the way (see DESIGN: a node with a user's handle). Called under the lock.
+  virtual void evaluate(std::span<const NodePtr> roots) = 0;
+  virtual PlanReport report() const = 0;
+};
+
+struct Context {
+  std::atomic<bool> alive{true};
+  EngineOptions options;
+  Engine* engine = nullptr;
+  std::unique_ptr<Runtime> runtime;
+  std::recursive_mutex mutex;            // held while graphs are evaluated
+  std::unique_ptr<Evaluator> evaluator;
+  std::atomic<std::uint64_t> random_counter{0};
+  std::uint64_t evaluations = 0;         // under mutex
+  // Nodes not yet run that read a cell, so that wanted ones can run before the cell is overwritten. Under mutex.
+  std::vector<std::weak_ptr<Node>> cell_readers;
+
+  void check_alive(const char* what) const;  // throws ArgumentError
+  ~Context();
+};
+using ContextPtr = std::shared_ptr<Context>;
+
+ContextPtr current_context();     // throws ArgumentError where no engine lives
+int current_device();             // DeviceScope of this thread
+extern thread_local bool grad_enabled;
+
+}  // namespace samebytes::detail

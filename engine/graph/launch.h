@@ -1,0 +1,141 @@
+// Launch: how an op says which kernels fill its results. Called once per plan; the plan binds and repeats what was recorded.
+//   run.kernel("softmax_fwd").args(run.src(0), run.dst(), rows, columns).over_rows(rows);
+// Host code does not know which personality runs: it asks for rows, elements or tiles.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/op.h"
+#include "runtime/runtime.h"
+
+namespace samebytes::detail {
+
+// A buffer of the node that is being launched.
+struct Operand {
+  enum class Kind : std::uint8_t { src, dst, temp, none };
+  Kind kind = Kind::none;
+  int index = 0;
+};
+// The k-th changing scalar of the node, as `real`, int or 64 bits.
+struct DynamicReal {
+  int index;
+};
+struct DynamicBits {
+  int index;
+};
+
+struct KernelArgument {
+  enum class Kind : std::uint8_t { array, i32, i64, real, dynamic_real, dynamic_bits };
+  Kind kind;
+  Operand operand;        // array
+  std::int64_t integer = 0;
+  double real = 0;
+  int scalar = 0;         // dynamic_*
+};
+
+// What a recorded call to a library or to the host may ask for while it runs.
+class CallAccess {
+ public:
+  virtual ~CallAccess() = default;
+  virtual Storage& storage(Operand operand) = 0;
+  virtual std::int64_t offset(Operand operand) = 0;  // elements of the operand's dtype
+};
+using QueueCall = std::function<void(cl_command_queue queue, CallAccess& access)>;
+using HostCall = std::function<void(const std::function<void*(Operand)>& pointer)>;
+
+struct LaunchRecord {
+  std::string entry;                 // of a .cl file or of `source`
+  std::string source;                // generated or the user's text; empty: the embedded kernels
+  std::string what;                  // for errors: the op, or the user's name of it
+  Dtype real = Dtype::f32;
+  std::vector<KernelArgument> arguments;
+  Geometry geometry;
+  QueueCall queue_call;              // instead of a kernel
+  HostCall host_call;                // instead of a kernel
+  std::vector<Operand> call_reads, call_writes;  // of a call
+};
+
+class KernelCall {
+ public:
+  explicit KernelCall(LaunchRecord& record, Device& device) : record_(record), device_(device) {}
+
+  template <class... Args>
+  KernelCall& args(const Args&... arguments) {
+    (add(arguments), ...);
+    return *this;
+  }
+
+  // One work-group per row. gpu: `group` work-items (default 64) share the row.
+  KernelCall& over_rows(std::int64_t rows, int group = 64);
+  // Elements split among work-groups; the kernel loops from its group id in strides. cpu: groups of one item, each takes a
+  // contiguous chunk [g * chunk, ...) with chunk = multiple of 16 given by SB_CHUNK(n) of common.clh; gpu: one item per element.
+  KernelCall& over_elements(std::int64_t n);
+  // A grid of work-groups. cpu: local size 1; gpu: local size given (default 16 x 16).
+  KernelCall& over_tiles(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1, int local_x = 16, int local_y = 16);
+
+ private:
+  void add(Operand operand);
+  void add(int v);
+  void add(std::int64_t v);
+  void add(double v);
+  void add(DynamicReal v);
+  void add(DynamicBits v);
+  LaunchRecord& record_;
+  Device& device_;
+};
+
+class Launch {
+ public:
+  Launch(const Node& node, Device& device, std::span<const Shape> dst_shapes, std::span<const Dtype> dst_dtypes);
+
+  Operand src(int i) const { return {Operand::Kind::src, i}; }      // Operand none where the input is an empty handle's place
+  Operand dst(int k = 0) const { return {Operand::Kind::dst, k}; }
+  Operand temp(std::int64_t elements, Dtype dtype);                 // lives during this node's launches only
+  static Operand none() { return {}; }
+
+  const Node& node() const { return node_; }
+  int src_count() const { return static_cast<int>(node_.inputs.size()); }
+  const Shape& src_shape(int i) const;
+  Dtype src_dtype(int i) const;
+  const Shape& dst_shape(int k = 0) const { return dst_shapes_[k]; }
+  Dtype dst_dtype(int k = 0) const { return dst_dtypes_[k]; }
+  Strides src_strides(int i) const;  // dense unless the op takes_strides(i)
+
+  Device& device() const { return device_; }
+  Personality personality() const { return device_.personality(); }
+  bool is_cpu() const { return personality() == Personality::cpu; }
+  int cores() const { return device_.info().cores; }
+  // A #define of a .cl file, after the width of `real` (KernelLibrary::constant).
+  std::int64_t constant(std::string_view stem, std::string_view name, Dtype real = Dtype::f32) const;
+
+  // A kernel of the .cl files, of the program for `real` (f32 or f64).
+  KernelCall kernel(std::string entry, Dtype real = Dtype::f32);
+  KernelCall generated(std::string source, std::string entry, Dtype real, std::string what);
+  void queue_call(std::string what, std::vector<Operand> reads, std::vector<Operand> writes, QueueCall fn);
+  void host_call(std::string what, std::vector<Operand> reads, std::vector<Operand> writes, HostCall fn);
+
+  struct Temp {
+    std::size_t bytes;
+    Dtype dtype;
+  };
+  const std::vector<Temp>& temps() const { return temps_; }
+  std::deque<LaunchRecord>& records() { return records_; }
+
+ private:
+  const Node& node_;
+  Device& device_;
+  std::span<const Shape> dst_shapes_;
+  std::span<const Dtype> dst_dtypes_;
+  std::vector<Temp> temps_;
+  std::deque<LaunchRecord> records_;
+};
+
+// The program type of a floating dtype: f64 for f64, else f32.
+inline Dtype real_of(Dtype dtype) { return dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
+
+}  // namespace samebytes::detail

@@ -1,0 +1,81 @@
+// Node: one value of the lazy graph - a leaf with storage, an op that will fill it, or a view of another node.
+// Ids grow with creation, so sorting by id is a topological order. A node that got its value drops its inputs.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/storage.h"
+#include "samebytes/array.h"
+#include "samebytes/dtype.h"
+#include "samebytes/shape.h"
+
+namespace samebytes::detail {
+
+class Op;
+struct Context;
+struct Node;
+
+using Strides = std::array<std::int64_t, Shape::kMaxRank>;  // in elements
+Strides dense_strides(const Shape& shape);
+
+// An input of a node, with the version that a cell had when the edge was made.
+struct Edge {
+  std::shared_ptr<Node> node;
+  std::uint32_t version = 0;
+};
+
+// A scalar that may change from step to step: passed by value at enqueue, neither hashed nor compiled in.
+union Scalar {
+  double real;
+  std::uint64_t bits;
+  Scalar() : bits(0) {}
+  Scalar(double v) : real(v) {}
+  Scalar(std::uint64_t v) : bits(v) {}
+};
+
+struct CellState {
+  std::string name;
+  std::uint32_t version = 0;
+  std::uint64_t changed_at = 0;      // number of the evaluation that overwrote it last
+  std::shared_ptr<Node> initial;     // evaluated into the storage at first use
+};
+
+struct Node {
+  std::shared_ptr<const Op> op;      // null for a leaf and for a node that has its value
+  std::vector<Edge> inputs;
+  std::vector<Scalar> scalars;
+  Shape shape;
+  Dtype dtype = Dtype::f32;
+  int device = 0;
+  int output = -1;                   // >= 0: the k-th result of inputs[0], which is a node of several results
+  bool is_view = false;              // offset and strides below are relative to the storage of base()
+  bool tracks_gradient = true;       // false for nodes built under NoGrad
+  std::uint64_t id = 0;
+  std::atomic<int> handles{0};       // user's handles; edges do not count
+
+  std::int64_t offset = 0;           // elements, into the storage (leaf or valued) or relative to base (view)
+  Strides strides{};                 // of a view; others are dense
+  StoragePtr storage;                // of a leaf or a valued node; null for an empty array
+  bool has_value = false;
+  std::unique_ptr<CellState> cell;   // not null for cells
+
+  std::shared_ptr<Context> context;
+  std::uint64_t mark = 0;            // visited stamp, under the engine's lock
+  int place = 0;                     // position in the list that is being planned or bound, under the engine's lock
+
+  ~Node();                           // takes long chains apart without recursion
+
+  const Node& base() const {         // the node whose storage a view looks at
+    const Node* n = this;
+    while (n->is_view) n = n->inputs[0].node.get();
+    return *n;
+  }
+  bool is_dense() const;             // row-major without gaps
+};
+
+}  // namespace samebytes::detail

@@ -1,0 +1,91 @@
+// Op: what the engine must know about one kind of node - its name, what makes it another kernel, cost, launches and gradient.
+// The class of an op lives in an unnamed namespace of its own .cpp under engine/ops; only its free function is visible.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include "core/hash.h"
+#include "graph/context.h"
+#include "graph/node.h"
+#include "samebytes/array.h"
+#include "samebytes/error.h"
+
+namespace samebytes::detail {
+
+class Launch;
+
+struct Cost {
+  double flops = 0;
+  double bytes = 0;
+};
+
+// What a result of an op looks like.
+struct Result {
+  Shape shape;
+  Dtype dtype = Dtype::f32;
+};
+
+// What gradient() gets. dy[k] is an empty handle where the k-th result does not matter to the loss.
+struct GradientRequest {
+  std::span<const Array> dy;       // one per result
+  std::span<const Array> src;      // the inputs
+  std::span<const Array> dst;      // the results
+  std::span<const bool> wanted;    // which inputs need a gradient; the others may stay empty handles
+  std::span<const Scalar> scalars; // of the node
+};
+
+class Op {
+ public:
+  virtual ~Op() = default;
+  virtual std::string_view name() const = 0;  // "softmax"
+  // Adds every attribute that changes kernels, arguments or results; not the shapes and dtypes, which are hashed anyway.
+  virtual void hash(Hasher&) const {}
+  virtual Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const;  // default: reads and writes all once
+  // Records the launches of one node. Empty results are never launched.
+  virtual void launch(Launch& run) const = 0;
+  // The gradient with respect to each input, made of public ops. Default: throws ArgumentError "<name> has no gradient".
+  virtual std::vector<Array> gradient(const GradientRequest& request) const;
+
+  // An input taken with strides (Launch::strides) instead of as dense rows. Default: dense; the planner copies views.
+  virtual bool takes_strides(int /*input*/) const { return false; }
+  // The input whose storage result k is written into (a cell, or a value that dies here); -1: storage of its own.
+  virtual int in_place(int /*result*/) const { return -1; }
+  // Inputs that only carry state: their version is not checked and no gradient flows to them.
+  virtual bool is_state(int /*input*/) const { return false; }
+  // True where the inputs should be produced side by side in one buffer (see pack.cpp).
+  virtual bool packs_inputs() const { return false; }
+
+  std::uint64_t fingerprint() const;  // of type and attributes; computed once
+
+ private:
+  mutable std::uint64_t fingerprint_ = 0;
+};
+using OpPtr = std::shared_ptr<const Op>;
+
+// Makes a node with one result. Inputs of several engines, or empty handles, are an ArgumentError naming the op.
+Array make_array(OpPtr op, const Shape& shape, Dtype dtype, std::span<const Array> inputs, std::vector<Scalar> scalars = {});
+// A node of several results.
+std::vector<Array> make_arrays(OpPtr op, std::span<const Result> results, std::span<const Array> inputs,
+                               std::vector<Scalar> scalars = {});
+// A view: offset in elements and strides relative to the base of `a`, composed by the caller (engine/ops/view.cpp).
+Array make_view(OpPtr op, const Array& a, const Shape& shape, std::int64_t offset, const Strides& strides);
+// A leaf on storage of its own; not initialised.
+Array make_leaf(const ContextPtr& context, const Shape& shape, Dtype dtype, Category category);
+
+template <class T, class... Args>
+OpPtr make_op(Args&&... args) {
+  return std::make_shared<const T>(std::forward<Args>(args)...);
+}
+
+// Throws ArgumentError("<op>: <need>, <name> is f32 [2, 3]") unless ok.
+void require(bool ok, const char* op, const char* need, const Array& came, const char* name);
+std::string describe(const Array& a);  // "f32 [2, 3]"
+
+}  // namespace samebytes::detail
