@@ -123,8 +123,21 @@ Array adopt(std::vector<T>&& values, const Shape& shape, Adoption* verdict = nul
 Array cell(const Array& initial, std::string name);
 bool is_cell(const Array& array);
 const std::string& cell_name(const Array& array);
-// Overwrites the cell (same shape and dtype) now, in stream order.
+// A node that, when it is evaluated, overwrites the cell (same shape and dtype) after every other reader of that run; its value is the
+// new one. Several updates evaluated together whose values are pointwise share one launch: this is how optimizers are written.
+Array update(const Array& cell, const Array& value);
+// eval(update(cell, value)).
 void assign(const Array& cell, const Array& value);
+
+// One flat cell that lies under many: the values of `cells` move into it once, each at a multiple of 128 bytes with zero gaps, and each cell
+// becomes a part of it. All of one dtype; a cell already part of a flat one is an ArgumentError.
+struct FlatCells {
+  Array values;                        // the flat cell [n]
+  std::vector<std::int64_t> offsets;   // of each cell, in elements
+};
+FlatCells flatten_cells(std::span<const Array> cells, std::string name);
+// Arrays side by side in one flat array [n] at the given offsets, zero between them; their producers write there directly.
+Array pack(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n);
 
 template <class T>
 Array adopt(std::vector<T>&& values, const Shape& shape, Adoption* verdict) {
