@@ -1,0 +1,107 @@
+#include "support/devices.h"
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "samebytes/error.h"
+
+namespace samebytes::testing {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+template <class T, class... Candidates>
+T parse(const char* variable, const std::string& word, Candidates... candidates) {
+  for (T candidate : {candidates...})
+    if (word == name_of(candidate)) return candidate;
+  throw ArgumentError(std::string(variable) + ": unknown word '" + word + "'");
+}
+
+MemoryMode parse_mode(const char* variable, const std::string& word) {
+  return parse<MemoryMode>(variable, word, MemoryMode::system, MemoryMode::fine, MemoryMode::coarse,
+                           MemoryMode::hostptr, MemoryMode::copy);
+}
+
+std::vector<std::optional<MemoryMode>> modes() {
+  if (const std::string only = environment("SAMEBYTES_MEMORY"); !only.empty())
+    return {parse_mode("SAMEBYTES_MEMORY", only)};
+  std::vector<std::optional<MemoryMode>> result;
+  std::istringstream list(environment("SAMEBYTES_TEST_MODES"));
+  for (std::string word; std::getline(list, word, ',');)
+    if (!word.empty()) result.push_back(parse_mode("SAMEBYTES_TEST_MODES", word));
+  if (result.empty()) result.push_back(std::nullopt);
+  return result;
+}
+
+// Sets SAMEBYTES_PERSONALITY while an engine is made; the engine reads it in its constructor only.
+class PersonalityScope {
+ public:
+  explicit PersonalityScope(Personality personality) : previous_(environment(kName)) {
+    setenv(kName, name_of(personality), 1);
+  }
+  ~PersonalityScope() {
+    if (previous_.empty())
+      unsetenv(kName);
+    else
+      setenv(kName, previous_.c_str(), 1);
+  }
+  PersonalityScope(const PersonalityScope&) = delete;
+  PersonalityScope& operator=(const PersonalityScope&) = delete;
+
+ private:
+  static constexpr const char* kName = "SAMEBYTES_PERSONALITY";
+  std::string previous_;
+};
+
+using Engines = std::map<std::string, std::unique_ptr<Engine>>;
+Engines& engines() {
+  static Engines shared;
+  return shared;
+}
+
+// Engines go before static objects of the OpenCL driver do.
+class EnginesEnvironment : public ::testing::Environment {
+ public:
+  void TearDown() override { engines().clear(); }
+};
+[[maybe_unused]] const ::testing::Environment* const kEnvironment =
+    ::testing::AddGlobalTestEnvironment(new EnginesEnvironment);
+
+}  // namespace
+
+std::string name_of_case(const DeviceCase& device_case) {
+  std::string name = name_of(device_case.personality);
+  if (device_case.memory) name += std::string("_") + name_of(*device_case.memory);
+  return name;
+}
+
+std::vector<DeviceCase> device_cases() {
+  std::vector<Personality> personalities = {Personality::cpu, Personality::gpu};
+  if (const std::string only = environment("SAMEBYTES_PERSONALITY"); !only.empty())
+    personalities = {parse<Personality>("SAMEBYTES_PERSONALITY", only, Personality::cpu, Personality::gpu)};
+  std::vector<DeviceCase> cases;
+  for (Personality personality : personalities)
+    for (const std::optional<MemoryMode>& mode : modes()) cases.push_back({personality, mode});
+  return cases;
+}
+
+std::unique_ptr<Engine> make_engine(const DeviceCase& device_case, EngineOptions options) {
+  const PersonalityScope scope(device_case.personality);
+  if (options.device.empty()) options.device = environment("SAMEBYTES_TEST_DEVICE");
+  if (device_case.memory) options.memory = device_case.memory;
+  return std::make_unique<Engine>(options);
+}
+
+Engine& engine_of(const DeviceCase& device_case) {
+  std::unique_ptr<Engine>& engine = engines()[name_of_case(device_case)];
+  if (!engine) engine = make_engine(device_case);
+  return *engine;
+}
+
+}  // namespace samebytes::testing
