@@ -63,6 +63,8 @@ struct Node {
   Strides strides{};                 // of a view; others are dense
   StoragePtr storage;                // of a leaf or a valued node; null for an empty array
   bool has_value = false;
+  bool reads_cells = false;          // some ancestor is a cell
+  Category category = Category::value;
   std::unique_ptr<CellState> cell;   // not null for cells
 
   std::shared_ptr<Context> context;

@@ -1,0 +1,45 @@
+#include "graph/context.h"
+
+#include "graph/node.h"
+#include "graph/op.h"
+#include "samebytes/autograd.h"
+#include "samebytes/error.h"
+
+namespace samebytes {
+
+namespace detail {
+
+thread_local bool grad_enabled = true;
+thread_local int scope_device = 0;
+
+void Context::check_alive(const char* what) const {
+  if (!alive.load(std::memory_order_acquire))
+    throw ArgumentError(std::string(what) + ": the engine of this array is gone; keep the engine alive as long as its arrays are used");
+}
+
+Context::~Context() = default;
+
+ContextPtr current_context() { return Engine::current().context(); }
+int current_device() { return scope_device; }
+
+}  // namespace detail
+
+NoGrad::NoGrad() : previous_(detail::grad_enabled) { detail::grad_enabled = false; }
+NoGrad::~NoGrad() { detail::grad_enabled = previous_; }
+bool is_grad_enabled() { return detail::grad_enabled; }
+
+DeviceScope::DeviceScope(int device) : previous_(detail::scope_device) {
+  const int count = Engine::current().device_count();
+  if (device < 0 || device >= count)
+    throw ArgumentError("DeviceScope: the engine has " + std::to_string(count) + " device(s), device " + std::to_string(device) +
+                        " was asked for");
+  detail::scope_device = device;
+}
+DeviceScope::~DeviceScope() { detail::scope_device = previous_; }
+
+RandomKey next_random_key() {
+  const auto context = detail::current_context();
+  return {context->options.seed, context->random_counter.fetch_add(1)};
+}
+
+}  // namespace samebytes

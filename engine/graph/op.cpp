@@ -1,0 +1,123 @@
+#include "graph/op.h"
+
+#include <algorithm>
+
+namespace samebytes::detail {
+namespace {
+
+std::atomic<std::uint64_t> next_id{1};
+
+NodePtr new_node(const ContextPtr& context, const Shape& shape, Dtype dtype) {
+  auto node = std::make_shared<Node>();
+  node->context = context;
+  node->shape = shape;
+  node->dtype = dtype;
+  node->id = next_id.fetch_add(1, std::memory_order_relaxed);
+  return node;
+}
+
+NodePtr new_op_node(const OpPtr& op, const Shape& shape, Dtype dtype, std::span<const Array> inputs, std::vector<Scalar> scalars) {
+  const std::string name(op->name());
+  ContextPtr context;
+  for (const Array& input : inputs) {
+    if (!input) throw ArgumentError(name + ": an empty array handle was passed");
+    if (!context) context = input.node()->context;
+    if (input.node()->context != context) throw ArgumentError(name + ": the arrays belong to two engines");
+  }
+  if (!context) context = current_context();
+  context->check_alive(name.c_str());
+  NodePtr node = new_node(context, shape, dtype);
+  node->op = op;
+  node->device = current_device();
+  node->scalars = std::move(scalars);
+  node->tracks_gradient = grad_enabled;
+  node->inputs.reserve(inputs.size());
+  for (const Array& input : inputs) {
+    const Node& from = input.node()->base();
+    node->inputs.push_back({input.node(), from.cell ? from.cell->version : 0});
+    node->reads_cells = node->reads_cells || from.cell || from.reads_cells;
+  }
+  if (node->reads_cells) {
+    const std::lock_guard lock(context->mutex);
+    context->cell_readers.push_back(node);
+  }
+  return node;
+}
+
+}  // namespace
+
+Cost Op::cost(std::span<const Shape> src, std::span<const Shape> dst) const {
+  Cost cost;
+  for (const Shape& s : src) cost.bytes += 4.0 * static_cast<double>(s.size());
+  for (const Shape& s : dst) cost.bytes += 4.0 * static_cast<double>(s.size());
+  cost.flops = dst.empty() ? 0 : static_cast<double>(dst[0].size());
+  return cost;
+}
+
+std::vector<Array> Op::gradient(const GradientRequest&) const {
+  throw ArgumentError(std::string(name()) + ": has no gradient");
+}
+
+std::uint64_t Op::fingerprint() const {
+  if (fingerprint_ == 0) {
+    Hasher hasher;
+    hasher.add(std::string_view(typeid(*this).name()));
+    hasher.add(name());
+    hash(hasher);
+    fingerprint_ = hasher.key().a ^ (hasher.key().b << 1) ^ 1;
+  }
+  return fingerprint_;
+}
+
+Array make_array(OpPtr op, const Shape& shape, Dtype dtype, std::span<const Array> inputs, std::vector<Scalar> scalars) {
+  return Array(new_op_node(op, shape, dtype, inputs, std::move(scalars)));
+}
+
+std::vector<Array> make_arrays(OpPtr op, std::span<const Result> results, std::span<const Array> inputs,
+                               std::vector<Scalar> scalars) {
+  const NodePtr producer = new_op_node(op, results[0].shape, results[0].dtype, inputs, std::move(scalars));
+  std::vector<Array> arrays;
+  arrays.reserve(results.size());
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    NodePtr node = new_node(producer->context, results[k].shape, results[k].dtype);
+    node->output = static_cast<int>(k);
+    node->device = producer->device;
+    node->tracks_gradient = producer->tracks_gradient;
+    node->reads_cells = producer->reads_cells;
+    node->inputs.push_back({producer, 0});
+    if (node->reads_cells) {
+      const std::lock_guard lock(node->context->mutex);
+      node->context->cell_readers.push_back(node);
+    }
+    arrays.emplace_back(std::move(node));
+  }
+  return arrays;
+}
+
+Array make_view(OpPtr op, const Array& a, const Shape& shape, std::int64_t offset, const Strides& strides) {
+  NodePtr node = new_op_node(op, shape, a.dtype(), std::span<const Array>(&a, 1), {});
+  node->is_view = true;
+  node->device = a.node()->device;
+  node->offset = offset;
+  node->strides = strides;
+  return Array(std::move(node));
+}
+
+Array make_leaf(const ContextPtr& context, const Shape& shape, Dtype dtype, Category category) {
+  NodePtr node = new_node(context, shape, dtype);
+  node->device = current_device();
+  node->storage = context->runtime->allocate(static_cast<std::size_t>(shape.size()) * bytes_of(dtype), category, "array");
+  node->has_value = true;
+  node->category = category;
+  return Array(std::move(node));
+}
+
+std::string describe(const Array& a) {
+  return a ? std::string(name_of(a.dtype())) + " " + a.shape().to_string() : std::string("an empty handle");
+}
+
+void require(bool ok, const char* op, const char* need, const Array& came, const char* name) {
+  if (!ok) throw ArgumentError(std::string(op) + ": " + need + ", " + name + " is " + describe(came));
+}
+
+}  // namespace samebytes::detail
