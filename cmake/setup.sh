@@ -1,0 +1,75 @@
+# Shared by examples/quickstart.sh, tests/run.sh and .ci/run: source it, then
+#   samebytes_packages GROUP...            installs what is missing of run, test, ci (silent and quick when nothing is)
+#   samebytes_build [-D...]... -- TARGET   configures build/ (Release, Ninja) and builds TARGET with all cores
+# It sets SAMEBYTES_TOP, SAMEBYTES_BUILD, SAMEBYTES_DATA and POCL_CACHE_DIR (one kernel cache for all steps).
+# shellcheck shell=bash
+
+SAMEBYTES_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+SAMEBYTES_BUILD=${SAMEBYTES_BUILD:-$SAMEBYTES_TOP/build}
+export SAMEBYTES_DATA=${SAMEBYTES_DATA:-$SAMEBYTES_TOP/data}
+export POCL_CACHE_DIR=${SAMEBYTES_KERNEL_CACHE:-${POCL_CACHE_DIR:-$SAMEBYTES_TOP/build/kernel-cache}}
+mkdir -p "$POCL_CACHE_DIR"
+
+samebytes_run_packages=(g++ cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-headers opencl-clhpp-headers
+  libclblast-dev pocl-opencl-icd libeigen3-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libcli11-dev)
+samebytes_test_packages=(libgtest-dev libgmock-dev libbenchmark-dev mesa-opencl-icd)
+samebytes_ci_packages=(git ccache clang-14 clang-format-14 clang-tidy-14 llvm-14 libomp-14-dev oclgrind)
+
+samebytes_packages() {
+  local wanted=() installed missing=() group package as_root=() install log
+  for group in "$@"; do
+    case $group in
+      run) wanted+=("${samebytes_run_packages[@]}") ;;
+      test) wanted+=("${samebytes_test_packages[@]}") ;;
+      ci) wanted+=("${samebytes_ci_packages[@]}") ;;
+      *) echo "samebytes_packages: no group '$group'" >&2; return 1 ;;
+    esac
+  done
+  # On a system without dpkg, CMake says what is missing.
+  command -v dpkg-query >/dev/null || return 0
+  # shellcheck disable=SC2016  # the ${...} are dpkg-query's own
+  installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null)
+  for package in "${wanted[@]}"; do
+    grep -qxF "$package installed" <<<"$installed" || missing+=("$package")
+  done
+  [ "${#missing[@]}" -gt 0 ] || return 0
+
+  install="apt-get install -y --no-install-recommends ${missing[*]}"
+  if [ "$(id -u)" -ne 0 ]; then
+    if command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+      as_root=(sudo)
+    else
+      printf 'Some packages are missing. As root, run:\n  apt-get update && %s\n' "$install" >&2
+      return 1
+    fi
+  fi
+  echo "Installing ${missing[*]}"
+  log=$(mktemp)
+  if ! { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq update &&
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 \
+      install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    rm -f "$log"
+    printf 'Installing failed. Try as root:\n  apt-get update && %s\n' "$install" >&2
+    return 1
+  fi
+  rm -f "$log"
+}
+
+samebytes_build() {
+  local options=(-DCMAKE_BUILD_TYPE=Release)
+  while [ "$#" -gt 0 ] && [ "$1" != -- ]; do
+    options+=("$1")
+    shift
+  done
+  [ "$#" -eq 0 ] || shift
+  if command -v ccache >/dev/null; then
+    options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  fi
+  cmake -S "$SAMEBYTES_TOP" -B "$SAMEBYTES_BUILD" -G Ninja "${options[@]}" >"$SAMEBYTES_BUILD.configure.log" 2>&1 || {
+    cat "$SAMEBYTES_BUILD.configure.log" >&2
+    return 1
+  }
+  rm -f "$SAMEBYTES_BUILD.configure.log"
+  cmake --build "$SAMEBYTES_BUILD" -j "$(nproc)" "${@/#/--target=}"
+}

@@ -1,0 +1,76 @@
+// The checks that look at the library from outside are themselves checked: the byte counter counts every kind of call,
+// and Oclgrind reports mistakes that were planted.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/process.h"
+
+namespace samebytes::testing {
+namespace {
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::filesystem::remove(path);
+  return text;
+}
+
+TEST(CountBytes, reports_every_kind_of_call_that_moves_bytes) {
+  const std::string counts = temporary_path("counts.json");
+  const Outcome outcome =
+      run_program({built_program("count_bytes_probe")},
+                  {{"LD_PRELOAD", built_program("libcount_bytes_preload.so")}, {"SAMEBYTES_COUNT_FILE", counts}});
+  if (outcome.status == 2) GTEST_SKIP() << "no device with shared virtual memory";
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  const auto json = nlohmann::json::parse(text_of(counts));
+  const auto expect = [&json](const char* kind, int calls, int bytes) {
+    EXPECT_EQ(json.at(kind).at("calls"), calls) << kind;
+    EXPECT_EQ(json.at(kind).at("bytes"), bytes) << kind;
+  };
+  expect("read", 2, 200 + 64);
+  expect("write", 2, 100 + 64);
+  expect("copy", 2, 300 + 64);
+  expect("svm_memcpy", 1, 900);
+  expect("migrate", 1, 4096);
+  expect("copied_host_pointer", 1, 4096);
+  expect("map", 2, 600 + 700);
+  expect("unmap", 2, 0);
+  expect("fill", 2, 500 + 800);
+  EXPECT_EQ(json.at("moved"), 264 + 164 + 364 + 900 + 4096 + 4096);
+}
+
+class Oclgrind : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (run_program({"oclgrind", "--version"}).status != 0) GTEST_SKIP() << "oclgrind is not installed";
+  }
+
+  // What Oclgrind writes about one kernel of tests/programs/planted_kernel.cpp.
+  static std::string report_on(const std::string& kernel) {
+    const std::string log = temporary_path("oclgrind.log");
+    const Outcome outcome = run_program({"oclgrind", "--data-races", "--uniform-writes", "--uninitialized", "--log",
+                                         log, built_program("planted_kernel"), kernel});
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    return text_of(log);
+  }
+};
+
+TEST_F(Oclgrind, reports_a_planted_overrun) {
+  EXPECT_NE(report_on("overrun").find("Invalid write of size 4"), std::string::npos);
+}
+
+TEST_F(Oclgrind, reports_a_planted_race) { EXPECT_NE(report_on("race").find("data race"), std::string::npos); }
+
+TEST_F(Oclgrind, reports_a_planted_unset_value) {
+  EXPECT_NE(report_on("unset").find("Uninitialized value"), std::string::npos);
+}
+
+TEST_F(Oclgrind, says_nothing_about_a_clean_kernel) { EXPECT_EQ(report_on("clean"), ""); }
+
+}  // namespace
+}  // namespace samebytes::testing
