@@ -1,0 +1,141 @@
+// Reverse mode: walks the graph of the loss from its end and adds the nodes of the gradient to the same graph.
+#include "samebytes/autograd.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "graph/op.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+
+namespace {
+
+using detail::Node;
+
+// The nodes between `wrt` and the loss, by id, and for each whether it depends on wrt.
+struct Tape {
+  std::vector<detail::NodePtr> nodes;  // ascending ids
+  std::unordered_map<const Node*, bool> depends;
+};
+
+Tape record(const detail::NodePtr& loss, std::span<const Array> wrt) {
+  Tape tape;
+  std::vector<detail::NodePtr> stack{loss};
+  tape.depends.reserve(256);
+  while (!stack.empty()) {
+    const detail::NodePtr node = std::move(stack.back());
+    stack.pop_back();
+    if (!tape.depends.emplace(node.get(), false).second) continue;
+    tape.nodes.push_back(node);
+    for (const detail::Edge& edge : node->inputs) stack.push_back(edge.node);
+  }
+  std::sort(tape.nodes.begin(), tape.nodes.end(), [](const auto& a, const auto& b) { return a->id < b->id; });
+  for (const Array& w : wrt)
+    if (const auto it = tape.depends.find(w.node().get()); it != tape.depends.end()) it->second = true;
+  for (const detail::NodePtr& node : tape.nodes) {
+    bool& depends = tape.depends[node.get()];
+    if (depends || !node->tracks_gradient) continue;
+    for (std::size_t i = 0; i < node->inputs.size() && !depends; ++i)
+      depends = tape.depends[node->inputs[i].node.get()] && !(node->op && node->op->is_state(static_cast<int>(i)));
+  }
+  return tape;
+}
+
+void accumulate(std::unordered_map<const Node*, Array>& gradients, const Node* node, const Array& gradient) {
+  Array& slot = gradients[node];
+  slot = slot ? slot + gradient : gradient;
+}
+
+}  // namespace
+
+std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
+  if (!loss) throw ArgumentError("gradients: loss is an empty array handle");
+  if (loss.size() != 1) throw ArgumentError("gradients: loss must have one element, it is " + detail::describe(loss));
+  if (!is_floating(loss.dtype())) throw ArgumentError("gradients: loss must be floating, it is " + detail::describe(loss));
+  for (const Array& w : wrt) {
+    if (!w) throw ArgumentError("gradients: an empty array handle is among the arrays to differentiate by");
+    if (!is_floating(w.dtype()))
+      throw ArgumentError("gradients: only floating arrays have gradients, one of them is " + detail::describe(w));
+  }
+  const detail::NodePtr& root = loss.node();
+  const bool is_asked = std::any_of(wrt.begin(), wrt.end(), [&](const Array& w) { return w.node() == root; });
+  if (root->has_value && !is_asked && !wrt.empty())
+    throw ArgumentError("gradients: loss has already been evaluated and dropped its graph; take gradients before value() or host()");
+
+  const Tape tape = record(root, wrt);
+  std::unordered_map<const Node*, Array> dy;
+  // Gradients of the results of nodes of several results wait until all of them have come.
+  std::unordered_map<const Node*, std::vector<Array>> several;
+  std::unordered_map<const Node*, std::vector<Array>> results;
+  const bool previous = detail::grad_enabled;
+  detail::grad_enabled = true;
+  struct Restore {
+    bool value;
+    ~Restore() { detail::grad_enabled = value; }
+  } restore{previous};
+  dy[root.get()] = ones(loss.shape(), loss.dtype());
+
+  for (const detail::NodePtr& node : tape.nodes)  // every result is handed to its producer's gradient
+    if (node->output >= 0) {
+      auto& list = results[node->inputs[0].node.get()];
+      list.resize(std::max<std::size_t>(list.size(), static_cast<std::size_t>(node->output) + 1));
+      list[static_cast<std::size_t>(node->output)] = Array(node);
+    }
+  for (auto it = tape.nodes.rbegin(); it != tape.nodes.rend(); ++it) {
+    const detail::NodePtr& node = *it;
+    if (!tape.depends.at(node.get())) continue;
+    if (node->output >= 0) {
+      const auto found = dy.find(node.get());
+      if (found == dy.end()) continue;
+      auto& list = several[node->inputs[0].node.get()];
+      list.resize(std::max<std::size_t>(list.size(), static_cast<std::size_t>(node->output) + 1));
+      list[static_cast<std::size_t>(node->output)] = found->second;
+      dy.erase(found);
+      continue;
+    }
+    if (!node->op) continue;
+    std::vector<Array> upstream, outputs;
+    if (const auto many = several.find(node.get()); many != several.end()) {
+      upstream = std::move(many->second);
+      outputs = results[node.get()];
+      upstream.resize(std::max(upstream.size(), outputs.size()));
+      outputs.resize(upstream.size());
+    } else if (const auto one = dy.find(node.get()); one != dy.end()) {
+      upstream.push_back(one->second);
+      outputs.emplace_back(node);
+      if (std::none_of(wrt.begin(), wrt.end(), [&](const Array& w) { return w.node() == node; })) dy.erase(one);
+    } else {
+      continue;
+    }
+    std::vector<Array> src;
+    src.reserve(node->inputs.size());
+    std::unique_ptr<bool[]> wanted(new bool[node->inputs.size()]);
+    bool any = false;
+    for (std::size_t i = 0; i < node->inputs.size(); ++i) {
+      src.emplace_back(node->inputs[i].node);
+      wanted[i] = tape.depends.at(node->inputs[i].node.get()) && !node->op->is_state(static_cast<int>(i));
+      any = any || wanted[i];
+    }
+    if (!any) continue;
+    const std::vector<Array> dx = node->op->gradient(
+        {upstream, src, outputs, std::span<const bool>(wanted.get(), node->inputs.size()), node->scalars});
+    for (std::size_t i = 0; i < dx.size() && i < src.size(); ++i)
+      if (wanted[i] && dx[i]) accumulate(dy, node->inputs[i].node.get(), dx[i]);
+  }
+
+  std::vector<Array> result;
+  result.reserve(wrt.size());
+  for (const Array& w : wrt) {
+    const auto it = dy.find(w.node().get());
+    result.push_back(it != dy.end() ? it->second : zeros(w.shape(), w.dtype()));
+  }
+  return result;
+}
+
+std::pair<Array, std::vector<Array>> value_and_grad(const std::function<Array(std::span<const Array>)>& f, std::span<const Array> x) {
+  const Array loss = f(x);
+  return {loss, gradients(loss, x)};
+}
+
+}  // namespace samebytes

@@ -1,0 +1,97 @@
+// Cells: arrays that keep their identity and are overwritten in place, one by one or many as parts of a flat one.
+#include <algorithm>
+#include <unordered_set>
+
+#include "graph/launch.h"
+#include "ops/pointwise.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+
+namespace {
+
+constexpr std::int64_t kAlignmentBytes = 128;  // each part of a flat cell starts at a multiple of it
+
+detail::CellState& state_of(const char* op, const Array& a) {
+  if (!is_cell(a)) throw ArgumentError(std::string(op) + ": needs a cell, the array is " + detail::describe(a));
+  return *a.node()->cell;
+}
+
+}  // namespace
+
+Array cell(const Array& initial, std::string name) {
+  if (!initial) throw ArgumentError("cell: " + name + " needs an initial value, an empty handle came");
+  const Array value = detail::copy_of(initial);
+  Array result = detail::make_leaf(initial.node()->context, Shape{0}, initial.dtype(), detail::Category::parameter);
+  detail::Node& node = *result.node();
+  node.shape = initial.shape();
+  node.device = initial.device();
+  node.cell = std::make_unique<detail::CellState>();
+  node.cell->name = std::move(name);
+  node.cell->initial = value.node();
+  node.cell->initial->category = detail::Category::parameter;
+  return result;
+}
+
+bool is_cell(const Array& array) { return array && array.node()->cell != nullptr; }
+const std::string& cell_name(const Array& array) { return state_of("cell_name", array).name; }
+
+Array update(const Array& cell, const Array& value) {
+  const auto& state = state_of("update", cell);
+  if (!value || value.shape() != cell.shape() || value.dtype() != cell.dtype())
+    throw ArgumentError("update: " + state.name + " is " + detail::describe(cell) + ", the value is " + detail::describe(value));
+  static const detail::OpPtr op = detail::make_op<detail::Update>();
+  const Array inputs[] = {cell, value};
+  return detail::make_array(op, cell.shape(), cell.dtype(), inputs);
+}
+
+void assign(const Array& cell, const Array& value) { update(cell, value).eval(); }
+
+Array pack(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n) {
+  if (arrays.empty() || arrays.size() != offsets.size())
+    throw ArgumentError("pack: needs one offset per array, " + std::to_string(arrays.size()) + " arrays and " + std::to_string(offsets.size()) +
+                        " offsets came");
+  std::int64_t end = 0;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (!arrays[i] || arrays[i].dtype() != arrays[0].dtype())
+      throw ArgumentError("pack: all arrays must have one dtype, the first is " + detail::describe(arrays[0]) + ", another is " +
+                          detail::describe(arrays[i]));
+    if (offsets[i] < end || offsets[i] + arrays[i].size() > n)
+      throw ArgumentError("pack: offsets must ascend without overlap within " + std::to_string(n) + " elements, " + std::to_string(offsets[i]) + " came");
+    end = offsets[i] + arrays[i].size();
+  }
+  auto op = detail::make_op<detail::Pack>(std::vector<std::int64_t>(offsets.begin(), offsets.end()), n);
+  return detail::make_array(std::move(op), Shape{n}, arrays[0].dtype(), arrays);
+}
+
+FlatCells flatten_cells(std::span<const Array> cells, std::string name) {
+  if (cells.empty()) throw ArgumentError("flatten_cells: " + name + " needs at least one cell");
+  std::unordered_set<const detail::Node*> seen;
+  FlatCells flat;
+  std::int64_t n = 0;
+  const std::int64_t alignment = kAlignmentBytes / static_cast<std::int64_t>(bytes_of(cells[0].dtype()));
+  for (const Array& part : cells) {
+    const auto& state = state_of("flatten_cells", part);
+    if (!seen.insert(part.node().get()).second) throw ArgumentError("flatten_cells: cell " + state.name + " came twice");
+    if (part.dtype() != cells[0].dtype())
+      throw ArgumentError("flatten_cells: all cells must have one dtype, " + state.name + " is " + detail::describe(part));
+    if (state.is_part)
+      throw ArgumentError("flatten_cells: " + state.name + " already belongs to another flat cell (is it in two optimizers?)");
+    flat.offsets.push_back(n);
+    n += (part.size() + alignment - 1) / alignment * alignment;
+  }
+  flat.values = cell(pack(cells, flat.offsets, n), std::move(name));
+  flat.values.eval();
+  detail::Node& whole = *flat.values.node();
+  const std::lock_guard lock(whole.context->mutex);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    detail::Node& part = *cells[i].node();
+    part.cell->is_part = true;
+    part.storage = whole.storage;
+    part.offset = flat.offsets[i];
+    whole.cell->members.push_back(cells[i].node());
+  }
+  return flat;
+}
+
+}  // namespace samebytes

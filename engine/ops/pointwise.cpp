@@ -1,0 +1,266 @@
+// The table of pointwise ops. A new one is a row here, a declaration in ops.h and a row in tests/ops/pointwise_test.cpp.
+#include "ops/pointwise.h"
+
+#include <array>
+#include <cmath>
+
+#include "graph/launch.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+
+namespace detail {
+namespace {
+
+using R = PointwiseRow::Result;
+using G = const GradientRequest&;
+using Arrays = std::vector<Array>;
+
+Dtype promote(Dtype a, Dtype b) {
+  if (a == b) return a;
+  const auto rank = [](Dtype d) {
+    switch (d) {
+      case Dtype::bool_: return 0;
+      case Dtype::u8: return 1;
+      case Dtype::i32: return 2;
+      case Dtype::bf16:
+      case Dtype::f16: return 3;
+      case Dtype::f32: return 4;
+      case Dtype::f64: return 5;
+    }
+    return 0;
+  };
+  if (rank(a) == 3 && rank(b) == 3) return Dtype::f32;  // f16 with bf16: neither holds the other
+  return rank(a) > rank(b) ? a : b;
+}
+
+Array as(const Array& a, Dtype dtype) { return a.dtype() == dtype ? a : astype(a, dtype); }
+
+// Applies a row to operands of one shape.
+Array apply(const PointwiseRow& row, const OpPtr& op, std::span<const Array> inputs, std::vector<Scalar> scalars, Dtype asked = Dtype::f32) {
+  for (const Array& input : inputs)
+    if (!input) throw ArgumentError(std::string(row.name) + ": an empty array handle was passed");
+  Shape shape = inputs[0].shape();
+  for (std::size_t i = 1; i < inputs.size(); ++i) shape = broadcast_shapes(row.name, shape, inputs[i].shape());
+  Dtype dtype = asked;
+  if (row.result == R::truth) dtype = Dtype::bool_;
+  if (row.result == R::same) {
+    dtype = inputs[inputs.size() == 3 ? 1 : 0].dtype();  // where(condition, a, b) is as a and b
+    for (std::size_t i = inputs.size() == 3 ? 2 : 1; i < inputs.size(); ++i) dtype = promote(dtype, inputs[i].dtype());
+  }
+  std::array<Array, 3> wide;
+  for (std::size_t i = 0; i < inputs.size(); ++i) wide[i] = inputs[i].shape() == shape ? inputs[i] : broadcast_to(inputs[i], shape);
+  return make_array(op, shape, dtype, std::span<const Array>(wide.data(), inputs.size()), std::move(scalars));
+}
+
+// Scalars of functions that live in floating numbers make integers floating.
+Array floating(const Array& a) { return a && !is_floating(a.dtype()) ? astype(a, Dtype::f32) : a; }
+
+// clang-format off
+const PointwiseRow kAdd{"add", 2, 0, "$0 + $1", R::same, [](G g) -> Arrays { return {g.dy[0], g.dy[0]}; }};
+const PointwiseRow kSub{"subtract", 2, 0, "$0 - $1", R::same, [](G g) -> Arrays { return {g.dy[0], -g.dy[0]}; }};
+const PointwiseRow kMul{"multiply", 2, 0, "$0 * $1", R::same, [](G g) -> Arrays {
+  return {g.wanted[0] ? g.dy[0] * g.src[1] : Array(), g.wanted[1] ? g.dy[0] * g.src[0] : Array()}; }};
+const PointwiseRow kDiv{"divide", 2, 0, "$0 / $1", R::same, [](G g) -> Arrays {
+  return {g.dy[0] / g.src[1], g.wanted[1] ? -(g.dy[0] * g.dst[0]) / g.src[1] : Array()}; }};
+const PointwiseRow kNeg{"negative", 1, 0, "-$0", R::same, [](G g) -> Arrays { return {-g.dy[0]}; }};
+const PointwiseRow kAddS{"add_scalar", 1, 1, "$0 + #0", R::same, [](G g) -> Arrays { return {g.dy[0]}; }};
+const PointwiseRow kRsubS{"subtract_from_scalar", 1, 1, "#0 - $0", R::same, [](G g) -> Arrays { return {-g.dy[0]}; }};
+const PointwiseRow kMulS{"multiply_scalar", 1, 1, "$0 * #0", R::same, [](G g) -> Arrays { return {g.dy[0] * g.scalars[0].real}; }};
+const PointwiseRow kDivS{"divide_scalar", 1, 1, "$0 / #0", R::same, [](G g) -> Arrays { return {g.dy[0] / g.scalars[0].real}; }};
+const PointwiseRow kRdivS{"divide_into_scalar", 1, 1, "#0 / $0", R::same, [](G g) -> Arrays { return {-(g.dy[0] * g.dst[0]) / g.src[0]}; }};
+const PointwiseRow kMax{"maximum", 2, 0, "SB_WHERE(SB_TRUTH($0 >= $1) + SB_TRUTH($0 != $0), $0, $1)", R::same, [](G g) -> Arrays {
+  const Array first = greater_equal(g.src[0], g.src[1]);
+  return {where(first, g.dy[0], g.dy[0] * 0.0), where(first, g.dy[0] * 0.0, g.dy[0])}; }};
+const PointwiseRow kMin{"minimum", 2, 0, "SB_WHERE(SB_TRUTH($0 <= $1) + SB_TRUTH($0 != $0), $0, $1)", R::same, [](G g) -> Arrays {
+  const Array first = less_equal(g.src[0], g.src[1]);
+  return {where(first, g.dy[0], g.dy[0] * 0.0), where(first, g.dy[0] * 0.0, g.dy[0])}; }};
+const PointwiseRow kPow{"pow", 1, 1, "pow($0, #0)", R::same, [](G g) -> Arrays {
+  const double e = g.scalars[0].real;
+  return {g.dy[0] * (pow(g.src[0], e - 1.0) * e)}; }};
+const PointwiseRow kExp{"exp", 1, 0, "exp($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.dst[0]}; }};
+const PointwiseRow kLog{"log", 1, 0, "log($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / g.src[0]}; }};
+const PointwiseRow kSqrt{"sqrt", 1, 0, "sqrt($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * 0.5 / g.dst[0]}; }};
+const PointwiseRow kRsqrt{"rsqrt", 1, 0, "REAL_C(1.0) / sqrt($0)", R::same, [](G g) -> Arrays {
+  return {g.dy[0] * (g.dst[0] * g.dst[0] * g.dst[0]) * -0.5}; }};
+const PointwiseRow kSquare{"square", 1, 0, "$0 * $0", R::same, [](G g) -> Arrays { return {g.dy[0] * g.src[0] * 2.0}; }};
+const PointwiseRow kAbs{"abs", 1, 0, "SB_WHERE(SB_TRUTH($0 < 0), -$0, $0)", R::same, [](G g) -> Arrays { return {g.dy[0] * sign(g.src[0])}; }};
+const PointwiseRow kSin{"sin", 1, 0, "sin($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * cos(g.src[0])}; }};
+const PointwiseRow kCos{"cos", 1, 0, "cos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * sin(g.src[0]))}; }};
+const PointwiseRow kSign{"sign", 1, 0, "SB_TRUTH($0 > 0) - SB_TRUTH($0 < 0)", R::same, nullptr};
+const PointwiseRow kFloor{"floor", 1, 0, "floor($0)", R::same, nullptr};
+const PointwiseRow kTanh{"tanh", 1, 0, "tanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * (1.0 - square(g.dst[0]))}; }};
+const PointwiseRow kSigmoid{"sigmoid", 1, 0, "REAL_C(1.0) / (REAL_C(1.0) + exp(-$0))", R::same, [](G g) -> Arrays {
+  return {g.dy[0] * (g.dst[0] * (1.0 - g.dst[0]))}; }};
+const PointwiseRow kReluGrad{"relu_grad", 2, 0, "SB_WHERE(SB_TRUTH($1 > 0), $0, $0 * 0)", R::same, [](G g) -> Arrays {
+  return {relu(g.dy[0] * 0.0) + where(greater(g.src[1], g.src[1] * 0.0), g.dy[0], g.dy[0] * 0.0), Array()}; }};
+const PointwiseRow kRelu{"relu", 1, 0, "SB_WHERE(SB_TRUTH($0 < 0), $0 * 0, $0)", R::same, nullptr};
+const PointwiseRow kSilu{"silu", 1, 0, "$0 / (REAL_C(1.0) + exp(-$0))", R::same, [](G g) -> Arrays {
+  const Array s = sigmoid(g.src[0]);
+  return {g.dy[0] * (s * (1.0 + g.src[0] * (1.0 - s)))}; }};
+const PointwiseRow kGelu{"gelu", 1, 0, "REAL_C(0.5) * $0 * (REAL_C(1.0) + erf($0 * REAL_C(0.70710678118654752)))", R::same, nullptr};
+const PointwiseRow kGeluGrad{"gelu_grad", 2, 0,
+  "$0 * (REAL_C(0.5) * (REAL_C(1.0) + erf($1 * REAL_C(0.70710678118654752))) + $1 * exp(REAL_C(-0.5) * $1 * $1) * REAL_C(0.39894228040143268))",
+  R::same, nullptr};
+const PointwiseRow kGeluTanh{"gelu_tanh", 1, 0,
+  "REAL_C(0.5) * $0 * (REAL_C(1.0) + tanh(REAL_C(0.79788456080286536) * ($0 + REAL_C(0.044715) * $0 * $0 * $0)))", R::same,
+  [](G g) -> Arrays {
+    const Array& x = g.src[0];
+    const Array t = tanh((x + x * x * x * 0.044715) * 0.79788456080286536);
+    return {g.dy[0] * ((t + 1.0) * 0.5 + x * (1.0 - t * t) * (1.0 + x * x * (3 * 0.044715)) * (0.5 * 0.79788456080286536))};
+  }};
+const PointwiseRow kClip{"clip", 1, 2, "SB_WHERE(SB_TRUTH($0 < #0), $0 * 0 + #0, SB_WHERE(SB_TRUTH($0 > #1), $0 * 0 + #1, $0))", R::same,
+  [](G g) -> Arrays {
+    const Array inside = equal(g.src[0], g.dst[0]);
+    return {where(inside, g.dy[0], g.dy[0] * 0.0)};
+  }};
+const PointwiseRow kEqual{"equal", 2, 0, "SB_TRUTH($0 == $1)", R::truth, nullptr};
+const PointwiseRow kNotEqual{"not_equal", 2, 0, "SB_TRUTH($0 != $1)", R::truth, nullptr};
+const PointwiseRow kLess{"less", 2, 0, "SB_TRUTH($0 < $1)", R::truth, nullptr};
+const PointwiseRow kLessEqual{"less_equal", 2, 0, "SB_TRUTH($0 <= $1)", R::truth, nullptr};
+const PointwiseRow kGreater{"greater", 2, 0, "SB_TRUTH($0 > $1)", R::truth, nullptr};
+const PointwiseRow kGreaterEqual{"greater_equal", 2, 0, "SB_TRUTH($0 >= $1)", R::truth, nullptr};
+const PointwiseRow kWhere{"where", 3, 0, "SB_WHERE($0, $1, $2)", R::same, [](G g) -> Arrays {
+  return {Array(), where(g.src[0], g.dy[0], g.dy[0] * 0.0), where(g.src[0], g.dy[0] * 0.0, g.dy[0])}; }};
+const PointwiseRow kCast{"astype", 1, 0, "$0", R::asked, [](G g) -> Arrays {
+  return {is_floating(g.src[0].dtype()) ? as(g.dy[0], g.src[0].dtype()) : Array()}; }};
+const PointwiseRow kCopy{"copy", 1, 0, "$0", R::same, [](G g) -> Arrays { return {g.dy[0]}; }};
+const PointwiseRow kStop{"stop_gradient", 1, 0, "$0", R::same, nullptr};
+// clang-format on
+
+
+Array unary(const PointwiseRow& row, const OpPtr& op, const Array& a, std::vector<Scalar> scalars = {}) {
+  return apply(row, op, std::span<const Array>(&a, 1), std::move(scalars));
+}
+
+Array binary(const PointwiseRow& row, const OpPtr& op, const Array& a, const Array& b) {
+  const Array inputs[] = {a, b};
+  return apply(row, op, inputs, {});
+}
+
+}  // namespace
+
+void Pointwise::launch(Launch&) const { throw Error(std::string(row_.name) + ": pointwise nodes are launched by the planner"); }
+void Update::launch(Launch&) const { throw Error("update: launched by the planner"); }
+void Pack::launch(Launch&) const { throw Error("pack: launched by the planner"); }
+
+std::vector<Array> Pointwise::gradient(const GradientRequest& g) const {
+  if (row_.gradient) return row_.gradient(g);
+  return std::vector<Array>(g.src.size());
+}
+
+void Pack::hash(Hasher& hasher) const {
+  for (const std::int64_t offset : offsets_) hasher.add(static_cast<std::uint64_t>(offset));
+  hasher.add(static_cast<std::uint64_t>(n_));
+}
+
+std::vector<Array> Pack::gradient(const GradientRequest& g) const {
+  std::vector<Array> result;
+  for (std::size_t i = 0; i < g.src.size(); ++i)
+    result.push_back(reshape(slice(g.dy[0], 0, offsets_[i], offsets_[i] + g.src[i].size()), g.src[i].shape()));
+  return result;
+}
+
+}  // namespace detail
+
+using detail::OpPtr;
+using detail::Pointwise;
+
+// Each op object is made once and shared by all its nodes.
+#define SAMEBYTES_ROW(row)                                      \
+  [] {                                                          \
+    static const OpPtr op = detail::make_op<Pointwise>(detail::row); \
+    return op;                                                  \
+  }()
+#define SAMEBYTES_UNARY(function, row) \
+  Array function(const Array& a) { return detail::unary(detail::row, SAMEBYTES_ROW(row), detail::floating(a)); }
+#define SAMEBYTES_BINARY(function, row) \
+  Array function(const Array& a, const Array& b) { return detail::binary(detail::row, SAMEBYTES_ROW(row), a, b); }
+#define SAMEBYTES_WITH_SCALAR(row, a, ...) detail::unary(detail::row, SAMEBYTES_ROW(row), detail::floating(a), {__VA_ARGS__})
+
+SAMEBYTES_BINARY(operator+, kAdd)
+SAMEBYTES_BINARY(operator-, kSub)
+SAMEBYTES_BINARY(operator*, kMul)
+Array operator/(const Array& a, const Array& b) {
+  return detail::binary(detail::kDiv, SAMEBYTES_ROW(kDiv), detail::floating(a), detail::floating(b));
+}
+Array operator-(const Array& a) { return detail::unary(detail::kNeg, SAMEBYTES_ROW(kNeg), a); }
+Array operator+(const Array& a, double b) { return SAMEBYTES_WITH_SCALAR(kAddS, a, b); }
+Array operator-(const Array& a, double b) { return SAMEBYTES_WITH_SCALAR(kAddS, a, -b); }
+Array operator*(const Array& a, double b) { return SAMEBYTES_WITH_SCALAR(kMulS, a, b); }
+Array operator/(const Array& a, double b) { return SAMEBYTES_WITH_SCALAR(kDivS, a, b); }
+Array operator+(double a, const Array& b) { return b + a; }
+Array operator-(double a, const Array& b) { return SAMEBYTES_WITH_SCALAR(kRsubS, b, a); }
+Array operator*(double a, const Array& b) { return b * a; }
+Array operator/(double a, const Array& b) { return SAMEBYTES_WITH_SCALAR(kRdivS, b, a); }
+SAMEBYTES_BINARY(maximum, kMax)
+SAMEBYTES_BINARY(minimum, kMin)
+Array pow(const Array& a, double exponent) { return SAMEBYTES_WITH_SCALAR(kPow, a, exponent); }
+SAMEBYTES_UNARY(exp, kExp)
+SAMEBYTES_UNARY(log, kLog)
+SAMEBYTES_UNARY(sqrt, kSqrt)
+SAMEBYTES_UNARY(rsqrt, kRsqrt)
+Array square(const Array& a) { return detail::unary(detail::kSquare, SAMEBYTES_ROW(kSquare), a); }
+Array abs(const Array& a) { return detail::unary(detail::kAbs, SAMEBYTES_ROW(kAbs), a); }
+SAMEBYTES_UNARY(sin, kSin)
+SAMEBYTES_UNARY(cos, kCos)
+Array sign(const Array& a) { return detail::unary(detail::kSign, SAMEBYTES_ROW(kSign), a); }
+SAMEBYTES_UNARY(floor, kFloor)
+SAMEBYTES_UNARY(tanh, kTanh)
+SAMEBYTES_UNARY(sigmoid, kSigmoid)
+SAMEBYTES_UNARY(silu, kSilu)
+
+namespace detail {
+namespace {
+
+// relu and gelu keep their derivative as one pointwise op of (dy, x).
+template <const PointwiseRow& kRow, const PointwiseRow& kGradRow>
+class WithGradRow {
+ public:
+  static std::vector<Array> gradient(G g) { return {binary(kGradRow, op(), g.dy[0], g.src[0])}; }
+
+ private:
+  static const OpPtr& op() {
+    static const OpPtr made = make_op<Pointwise>(kGradRow);
+    return made;
+  }
+};
+const PointwiseRow kReluRow{"relu", 1, 0, kRelu.expression, R::same, &WithGradRow<kRelu, kReluGrad>::gradient};
+const PointwiseRow kGeluRow{"gelu", 1, 0, kGelu.expression, R::same, &WithGradRow<kGelu, kGeluGrad>::gradient};
+
+}  // namespace
+}  // namespace detail
+
+SAMEBYTES_UNARY(relu, kReluRow)
+Array gelu(const Array& a, GeluForm form) {
+  const Array x = detail::floating(a);
+  return form == GeluForm::exact ? detail::unary(detail::kGeluRow, SAMEBYTES_ROW(kGeluRow), x)
+                                 : detail::unary(detail::kGeluTanh, SAMEBYTES_ROW(kGeluTanh), x);
+}
+Array clip(const Array& a, double low, double high) {
+  if (!(low <= high))
+    throw ArgumentError("clip: low must not be above high, low is " + std::to_string(low) + ", high is " + std::to_string(high));
+  return SAMEBYTES_WITH_SCALAR(kClip, a, low, high);
+}
+SAMEBYTES_BINARY(equal, kEqual)
+SAMEBYTES_BINARY(not_equal, kNotEqual)
+SAMEBYTES_BINARY(less, kLess)
+SAMEBYTES_BINARY(less_equal, kLessEqual)
+SAMEBYTES_BINARY(greater, kGreater)
+SAMEBYTES_BINARY(greater_equal, kGreaterEqual)
+Array where(const Array& condition, const Array& a, const Array& b) {
+  detail::require(condition && condition.dtype() == bool_, "where", "the condition must be bool", condition, "condition");
+  const Array inputs[] = {condition, a, b};
+  return detail::apply(detail::kWhere, SAMEBYTES_ROW(kWhere), inputs, {});
+}
+Array astype(const Array& a, Dtype dtype) {
+  if (a && a.dtype() == dtype) return a;
+  return detail::apply(detail::kCast, SAMEBYTES_ROW(kCast), std::span<const Array>(&a, 1), {}, dtype);
+}
+Array stop_gradient(const Array& a) { return detail::unary(detail::kStop, SAMEBYTES_ROW(kStop), a); }
+
+namespace detail {
+Array copy_of(const Array& a) { return unary(kCopy, SAMEBYTES_ROW(kCopy), a); }
+}  // namespace detail
+
+}  // namespace samebytes

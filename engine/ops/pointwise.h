@@ -1,0 +1,68 @@
+// Pointwise ops as data: one row says the name, the expression and the gradient. The planner fuses chains of them.
+// In an expression $0 $1 $2 are the operands and #0 #1 the changing scalars, both already of the compute type: vectors of `real`
+// (kind real) or of int (kind integer, when every operand is i32, u8 or bool). Truth values are 0 or 1 of the compute type.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "graph/op.h"
+
+namespace samebytes::detail {
+
+struct PointwiseRow {
+  enum class Result : std::uint8_t { same, truth, asked };  // promoted dtype of the operands, bool, or the dtype of the node
+  const char* name;
+  int arity;
+  int scalars;
+  const char* expression;
+  Result result;
+  std::vector<Array> (*gradient)(const GradientRequest&);  // null: no gradient flows
+};
+
+class Pointwise final : public Op {
+ public:
+  explicit Pointwise(const PointwiseRow& row) : row_(row) {}
+  const PointwiseRow& row() const { return row_; }
+
+  std::string_view name() const override { return row_.name; }
+  void launch(Launch& run) const override;  // never called: the planner generates the kernels of pointwise nodes
+  std::vector<Array> gradient(const GradientRequest& request) const override;
+  bool takes_strides(int) const override { return true; }
+
+ private:
+  const PointwiseRow& row_;
+};
+
+// Copies: the dense form of a view, or a value that must have storage of its own.
+Array copy_of(const Array& a);
+
+// update(cell, value): pointwise in $1 and written into the storage of the cell $0. Runs after every other reader.
+class Update final : public Op {
+ public:
+  std::string_view name() const override { return "update"; }
+  void launch(Launch& run) const override;
+  bool takes_strides(int) const override { return true; }
+  int in_place(int) const override { return 0; }
+  bool is_state(int input) const override { return input == 0; }
+};
+
+// pack: several arrays side by side; the planner lets their producers write there directly.
+class Pack final : public Op {
+ public:
+  Pack(std::vector<std::int64_t> offsets, std::int64_t n) : offsets_(std::move(offsets)), n_(n) {}
+  const std::vector<std::int64_t>& offsets() const { return offsets_; }
+  std::int64_t n() const { return n_; }
+  std::string_view name() const override { return "pack"; }
+  void hash(Hasher& hasher) const override;
+  void launch(Launch& run) const override;
+  std::vector<Array> gradient(const GradientRequest& request) const override;
+  bool takes_strides(int) const override { return true; }
+  bool packs_inputs() const override { return true; }
+
+ private:
+  std::vector<std::int64_t> offsets_;
+  std::int64_t n_;
+};
+
+}  // namespace samebytes::detail

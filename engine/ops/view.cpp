@@ -1,0 +1,244 @@
+// Views: other shapes and strides over the same bytes. No kernel; a view is materialised only where a kernel needs dense rows.
+#include <numeric>
+
+#include "graph/launch.h"
+#include "ops/pointwise.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+
+namespace detail {
+namespace {
+
+using Gradient = std::function<Array(const Array& dy, const Array& src)>;
+
+class View final : public Op {
+ public:
+  View(const char* name, Gradient gradient) : name_(name), gradient_(std::move(gradient)) {}
+  std::string_view name() const override { return name_; }
+  void launch(Launch&) const override { throw Error("view: never launched"); }
+  std::vector<Array> gradient(const GradientRequest& g) const override { return {gradient_(g.dy[0], g.src[0])}; }
+  bool takes_strides(int) const override { return true; }
+
+ private:
+  const char* name_;
+  Gradient gradient_;
+};
+
+struct Layout {
+  std::int64_t offset;
+  Strides strides;
+};
+Layout layout_of(const Array& a) {
+  const Node& node = *a.node();
+  return node.is_view ? Layout{node.offset, node.strides} : Layout{0, dense_strides(node.shape)};
+}
+
+int checked_axis(const char* op, const Array& a, int axis, int extra = 0) {
+  const int rank = a.shape().rank() + extra;
+  if (axis < -rank || axis >= rank)
+    throw ArgumentError(std::string(op) + ": axis " + std::to_string(axis) + " is out of range for src " + describe(a));
+  return axis < 0 ? axis + rank : axis;
+}
+
+// The gradient of a slice: dy in its place, zeros around it.
+Array embed(const Array& dy, const Shape& shape, int axis, std::int64_t start, std::int64_t step) {
+  Array body = dy;
+  if (step > 1) {  // [.., n, ..] -> [.., n, step, ..] with zeros behind each element -> [.., n * step, ..]
+    Array apart = unsqueeze(body, axis + 1);
+    Shape gap = apart.shape();
+    gap[axis + 1] = step - 1;
+    apart = concat({apart, zeros(gap, dy.dtype())}, axis + 1);
+    Shape merged = dy.shape();
+    merged[axis] *= step;
+    body = reshape(apart, merged);
+    if (merged[axis] + start > shape[axis]) body = slice(body, axis, 0, shape[axis] - start);
+  }
+  Shape before = shape, after = shape;
+  before[axis] = start;
+  after[axis] = shape[axis] - start - body.shape()[axis];
+  std::vector<Array> parts;
+  if (before[axis] > 0) parts.push_back(zeros(before, dy.dtype()));
+  parts.push_back(body);
+  if (after[axis] > 0) parts.push_back(zeros(after, dy.dtype()));
+  return parts.size() == 1 ? body : concat(parts, axis);
+}
+
+}  // namespace
+}  // namespace detail
+
+using detail::checked_axis;
+using detail::describe;
+using detail::layout_of;
+using detail::make_op;
+using detail::Strides;
+using detail::View;
+
+Array contiguous(const Array& a) {
+  detail::require(static_cast<bool>(a), "contiguous", "needs an array", a, "src");
+  return a.node()->is_dense() ? a : detail::copy_of(a);
+}
+
+Array reshape(const Array& a, const Shape& shape) {
+  detail::require(static_cast<bool>(a), "reshape", "needs an array", a, "src");
+  if (shape.size() != a.size())
+    throw ArgumentError("reshape: shape " + shape.to_string() + " has " + std::to_string(shape.size()) + " elements, src is " + describe(a));
+  if (shape == a.shape()) return a;
+  const Array dense = contiguous(a);
+  static const auto op = make_op<View>("reshape", [](const Array& dy, const Array& src) { return reshape(dy, src.shape()); });
+  return detail::make_view(op, dense, shape, layout_of(dense).offset, detail::dense_strides(shape));
+}
+
+Array reshape(const Array& a, std::initializer_list<std::int64_t> sizes) {
+  detail::require(static_cast<bool>(a), "reshape", "needs an array", a, "src");
+  std::vector<std::int64_t> known(sizes);
+  std::int64_t product = 1;
+  int open = -1;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (known[i] >= 0) {
+      product *= known[i];
+    } else if (known[i] == -1 && open < 0) {
+      open = static_cast<int>(i);
+    } else {
+      throw ArgumentError("reshape: one size may be -1, the others 0 or more; src is " + describe(a));
+    }
+  }
+  if (open >= 0) {
+    if (product == 0 || a.size() % product != 0)
+      throw ArgumentError("reshape: the size -1 has no solution, the others give " + std::to_string(product) + ", src is " + describe(a));
+    known[static_cast<std::size_t>(open)] = a.size() / product;
+  }
+  return reshape(a, Shape(std::span<const std::int64_t>(known)));
+}
+
+Array transpose(const Array& a, std::initializer_list<int> axes) {
+  detail::require(a && static_cast<int>(axes.size()) == a.shape().rank(), "transpose", "needs one axis per axis of src", a, "src");
+  std::array<int, Shape::kMaxRank> order{}, back{};
+  std::array<bool, Shape::kMaxRank> seen{};
+  const auto layout = layout_of(a);
+  Shape shape = a.shape();
+  Strides strides{};
+  int i = 0;
+  for (int axis : axes) {
+    axis = checked_axis("transpose", a, axis);
+    if (seen[axis]) throw ArgumentError("transpose: axis " + std::to_string(axis) + " came twice, src is " + describe(a));
+    seen[axis] = true;
+    order[i] = axis;
+    back[axis] = i;
+    shape[i] = a.shape()[axis];
+    strides[i] = layout.strides[axis];
+    ++i;
+  }
+  const int rank = a.shape().rank();
+  const auto op = make_op<View>("transpose", [back, rank](const Array& dy, const Array&) {
+    switch (rank) {  // initializer lists cannot be made at run time
+      case 2: return transpose(dy, {back[0], back[1]});
+      case 3: return transpose(dy, {back[0], back[1], back[2]});
+      case 4: return transpose(dy, {back[0], back[1], back[2], back[3]});
+      case 5: return transpose(dy, {back[0], back[1], back[2], back[3], back[4]});
+      case 6: return transpose(dy, {back[0], back[1], back[2], back[3], back[4], back[5]});
+      case 7: return transpose(dy, {back[0], back[1], back[2], back[3], back[4], back[5], back[6]});
+      case 8: return transpose(dy, {back[0], back[1], back[2], back[3], back[4], back[5], back[6], back[7]});
+      default: return dy;
+    }
+  });
+  return detail::make_view(op, a, shape, layout.offset, strides);
+}
+
+Array transpose(const Array& a) {
+  detail::require(a && a.shape().rank() >= 2, "transpose", "needs rank 2 or more", a, "src");
+  const auto layout = layout_of(a);
+  const int last = a.shape().rank() - 1;
+  Shape shape = a.shape();
+  Strides strides = layout.strides;
+  std::swap(shape[last], shape[last - 1]);
+  std::swap(strides[last], strides[last - 1]);
+  static const auto op = make_op<View>("transpose", [](const Array& dy, const Array&) { return transpose(dy); });
+  return detail::make_view(op, a, shape, layout.offset, strides);
+}
+
+Array slice(const Array& a, int axis, std::int64_t start, std::int64_t stop, std::int64_t step) {
+  detail::require(static_cast<bool>(a), "slice", "needs an array", a, "src");
+  axis = checked_axis("slice", a, axis);
+  const std::int64_t n = a.shape()[axis];
+  if (step < 1) throw ArgumentError("slice: step must be 1 or more, " + std::to_string(step) + " came; src is " + describe(a));
+  if (start < 0) start += n;
+  if (stop < 0) stop += n;
+  if (start < 0 || start > n || stop > n || stop < start)
+    throw ArgumentError("slice: [" + std::to_string(start) + ", " + std::to_string(stop) + ") is not within axis " + std::to_string(axis) +
+                        " of src " + describe(a));
+  const auto layout = layout_of(a);
+  Shape shape = a.shape();
+  Strides strides = layout.strides;
+  shape[axis] = (stop - start + step - 1) / step;
+  strides[axis] *= step;
+  const auto op = make_op<View>("slice", [axis, start, step](const Array& dy, const Array& src) {
+    return detail::embed(dy, src.shape(), axis, start, step);
+  });
+  return detail::make_view(op, a, shape, layout.offset + start * layout.strides[axis], strides);
+}
+
+Array broadcast_to(const Array& a, const Shape& shape) {
+  detail::require(static_cast<bool>(a), "broadcast_to", "needs an array", a, "src");
+  if (a.shape() == shape) return a;
+  const int extra = shape.rank() - a.shape().rank();
+  const auto layout = layout_of(a);
+  Strides strides{};
+  bool ok = extra >= 0;
+  for (int i = std::max(extra, 0); ok && i < shape.rank(); ++i) {
+    const std::int64_t n = a.shape()[i - extra];
+    ok = n == shape[i] || n == 1;
+    strides[i] = n == 1 ? 0 : layout.strides[i - extra];
+  }
+  if (!ok) throw ArgumentError("broadcast_to: src " + describe(a) + " does not broadcast to " + shape.to_string());
+  static const auto op = make_op<View>("broadcast_to", [](const Array& dy, const Array& src) { return sum_to(dy, src.shape()); });
+  return detail::make_view(op, a, shape, layout.offset, strides);
+}
+
+Array squeeze(const Array& a, int axis) {
+  detail::require(static_cast<bool>(a), "squeeze", "needs an array", a, "src");
+  axis = checked_axis("squeeze", a, axis);
+  detail::require(a.shape()[axis] == 1, "squeeze", "the axis must have size 1", a, "src");
+  const auto layout = layout_of(a);
+  Shape shape;
+  Strides strides{};
+  for (int i = 0; i < a.shape().rank(); ++i) {
+    if (i == axis) continue;
+    strides[shape.rank()] = layout.strides[i];
+    shape.push_back(a.shape()[i]);
+  }
+  static const auto op = make_op<View>("squeeze", [](const Array& dy, const Array& src) { return reshape(dy, src.shape()); });
+  return detail::make_view(op, a, shape, layout.offset, strides);
+}
+
+Array unsqueeze(const Array& a, int axis) {
+  detail::require(static_cast<bool>(a), "unsqueeze", "needs an array", a, "src");
+  axis = checked_axis("unsqueeze", a, axis, 1);
+  const auto layout = layout_of(a);
+  Shape shape;
+  Strides strides{};
+  for (int i = 0; i <= a.shape().rank(); ++i) {
+    const bool fresh = i == axis;
+    strides[i] = fresh ? 0 : layout.strides[i > axis ? i - 1 : i];
+    shape.push_back(fresh ? 1 : a.shape()[i > axis ? i - 1 : i]);
+  }
+  static const auto op = make_op<View>("unsqueeze", [](const Array& dy, const Array& src) { return reshape(dy, src.shape()); });
+  return detail::make_view(op, a, shape, layout.offset, strides);
+}
+
+Array flatten(const Array& a, int start_axis) {
+  detail::require(static_cast<bool>(a), "flatten", "needs an array", a, "src");
+  start_axis = checked_axis("flatten", a, start_axis);
+  Shape shape;
+  std::int64_t rest = 1;
+  for (int i = 0; i < a.shape().rank(); ++i) {
+    if (i < start_axis)
+      shape.push_back(a.shape()[i]);
+    else
+      rest *= a.shape()[i];
+  }
+  shape.push_back(rest);
+  return reshape(a, shape);
+}
+
+}  // namespace samebytes
