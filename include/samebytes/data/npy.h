@@ -1,0 +1,19 @@
+// NumPy's file format, versions 1.0 to 3.0 (numpy.lib.format): one dense array with its type and shape.
+#pragma once
+
+#include <string>
+
+#include "samebytes/host_array.h"
+
+namespace samebytes::data {
+
+// Plain or gzip. Types: <f4 f32, <f2 f16, <f8 f64, <i4 i32, |u1 u8, |b1 bool, and V2 (what ml_dtypes writes for
+// bfloat16) bf16; <i8, <i2, <u2 and |i1 come as i32. Big-endian files are swapped, arrays in Fortran order are
+// reordered. Throws IoError for a missing, cut or damaged file, another type (structures, strings, objects), more than
+// 8 axes, and a 64-bit integer that does not fit 32 bits.
+HostArray read_npy(const std::string& path);
+
+// Writes version 1.0, little-endian, C order, atomically. Throws IoError.
+void write_npy(const std::string& path, const HostArray& array);
+
+}  // namespace samebytes::data
