@@ -1,0 +1,99 @@
+// Dataset: what a Loader reads samples from. A data set says how many samples it has and what fields each one has, and
+// decodes one sample straight into the caller's memory, which is the sample's row of a batch: no sample object in
+// between. Data sets are shared, const and read by several worker threads at once. Here too: the sources that every set
+// is made of.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "samebytes/dtype.h"
+#include "samebytes/error.h"
+#include "samebytes/host_array.h"
+#include "samebytes/random.h"
+#include "samebytes/shape.h"
+
+namespace samebytes::data {
+
+struct CsvOptions;
+struct Table;
+
+// One named part of a sample: "image" [H, W, C], "label" [].
+struct FieldSpec {
+  std::string name;
+  Shape shape;
+  Dtype dtype = f32;
+  float background = 0;  // what an empty pixel is after decoding; padding and shifting fill with it
+};
+
+// Where one field of one sample (for a Collate: of a whole batch) is written. Does not own the memory.
+struct Field {
+  std::span<std::byte> bytes;
+  Shape shape;
+  Dtype dtype = f32;
+  float background = 0;
+
+  // The values; throws ArgumentError where T is not the dtype.
+  template <class T>
+  std::span<T> as() const {
+    if (dtype_of<T> != dtype)
+      throw ArgumentError("field: holds " + std::string(name_of(dtype)) + ", used as " +
+                          std::string(name_of(dtype_of<T>)));
+    return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+};
+
+inline constexpr std::int64_t kEndless = -1;  // the size of a source without end
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  // Number of samples, or kEndless where it is not known or there is no end.
+  virtual std::int64_t size() const = 0;
+  virtual const std::vector<FieldSpec>& fields() const = 0;
+  // Writes every value of sample `index` to `dst`, one Field for each of fields() in their order. False: a source of
+  // unknown length ended before `index`, nothing was written. Called from several threads at once, unless
+  // is_sequential(). What it throws comes out of the loop over the batches.
+  virtual bool read(std::int64_t index, std::span<const Field> dst) const = 0;
+  // True: samples come from something with a state; read() is called by one thread at a time with 0, 1, 2, ...
+  virtual bool is_sequential() const { return false; }
+  // Called before the first read() of every pass over the data.
+  virtual void begin_pass(std::int64_t epoch) const { (void)epoch; }
+};
+
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+// A column of an in-memory set: row i is the field of sample i.
+struct Column {
+  std::string name;
+  HostArray rows;  // [N, sizes of one sample...]
+  float background = 0;
+};
+// Throws ArgumentError for no columns, two of one name, or columns of unequal length.
+DatasetPtr in_memory(std::vector<Column> columns);
+
+// A table as fields "values" [columns] f32 and, where it has labels, "label" [].
+DatasetPtr from_table(Table table);
+
+// Samples made on demand: `make` writes sample `index`, may run in several threads at once, and must depend on the
+// index alone (and on what it captured). size: a number or kEndless.
+using MakeSample = std::function<void(std::int64_t index, std::span<const Field> dst)>;
+DatasetPtr generate(std::int64_t size, std::vector<FieldSpec> fields, MakeSample make);
+
+// Samples from something with a state, such as a socket or a simulation: `next` writes the next sample and returns
+// true, or returns false at the end. It runs in one thread at a time. `restart`, if given, is called before every pass
+// but the first; without it a second pass goes on where the first stopped. A loop left early loses the samples read
+// ahead.
+using NextSample = std::function<bool(std::span<const Field> dst)>;
+DatasetPtr stream(std::vector<FieldSpec> fields, NextSample next, std::function<void()> restart = nullptr);
+
+// Samples first .. first + count - 1 of another set. Throws ArgumentError where it has fewer or is sequential.
+DatasetPtr slice(DatasetPtr source, std::int64_t first, std::int64_t count);
+
+}  // namespace samebytes::data
