@@ -55,6 +55,8 @@ struct Node {
   Dtype dtype = Dtype::f32;
   int device = 0;
   int output = -1;                   // >= 0: the k-th result of inputs[0], which is a node of several results
+  std::vector<std::pair<Shape, Dtype>> results;  // of a node of several results, else empty
+  bool state_written = false;        // its state cells were overwritten by an earlier run
   bool is_view = false;              // offset and strides below are relative to the storage of base()
   bool tracks_gradient = true;       // false for nodes built under NoGrad
   std::uint64_t id = 0;

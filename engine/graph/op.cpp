@@ -76,6 +76,7 @@ Array make_array(OpPtr op, const Shape& shape, Dtype dtype, std::span<const Arra
 std::vector<Array> make_arrays(OpPtr op, std::span<const Result> results, std::span<const Array> inputs,
                                std::vector<Scalar> scalars) {
   const NodePtr producer = new_op_node(op, results[0].shape, results[0].dtype, inputs, std::move(scalars));
+  for (const Result& result : results) producer->results.emplace_back(result.shape, result.dtype);
   std::vector<Array> arrays;
   arrays.reserve(results.size());
   for (std::size_t k = 0; k < results.size(); ++k) {

@@ -75,7 +75,7 @@ const PointwiseRow kMax{"maximum", 2, 0, "SB_WHERE(SB_TRUTH($0 >= $1) + SB_TRUTH
 const PointwiseRow kMin{"minimum", 2, 0, "SB_WHERE(SB_TRUTH($0 <= $1) + SB_TRUTH($0 != $0), $0, $1)", R::same, [](G g) -> Arrays {
   const Array first = less_equal(g.src[0], g.src[1]);
   return {where(first, g.dy[0], g.dy[0] * 0.0), where(first, g.dy[0] * 0.0, g.dy[0])}; }};
-const PointwiseRow kPow{"pow", 1, 1, "pow($0, #0)", R::same, [](G g) -> Arrays {
+const PointwiseRow kPow{"pow", 1, 1, "pow($0, (SB_TYPE)(#0))", R::same, [](G g) -> Arrays {
   const double e = g.scalars[0].real;
   return {g.dy[0] * (pow(g.src[0], e - 1.0) * e)}; }};
 const PointwiseRow kExp{"exp", 1, 0, "exp($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.dst[0]}; }};
@@ -84,17 +84,17 @@ const PointwiseRow kSqrt{"sqrt", 1, 0, "sqrt($0)", R::same, [](G g) -> Arrays { 
 const PointwiseRow kRsqrt{"rsqrt", 1, 0, "REAL_C(1.0) / sqrt($0)", R::same, [](G g) -> Arrays {
   return {g.dy[0] * (g.dst[0] * g.dst[0] * g.dst[0]) * -0.5}; }};
 const PointwiseRow kSquare{"square", 1, 0, "$0 * $0", R::same, [](G g) -> Arrays { return {g.dy[0] * g.src[0] * 2.0}; }};
-const PointwiseRow kAbs{"abs", 1, 0, "SB_WHERE(SB_TRUTH($0 < 0), -$0, $0)", R::same, [](G g) -> Arrays { return {g.dy[0] * sign(g.src[0])}; }};
+const PointwiseRow kAbs{"abs", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), -$0, $0)", R::same, [](G g) -> Arrays { return {g.dy[0] * sign(g.src[0])}; }};
 const PointwiseRow kSin{"sin", 1, 0, "sin($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * cos(g.src[0])}; }};
 const PointwiseRow kCos{"cos", 1, 0, "cos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * sin(g.src[0]))}; }};
-const PointwiseRow kSign{"sign", 1, 0, "SB_TRUTH($0 > 0) - SB_TRUTH($0 < 0)", R::same, nullptr};
+const PointwiseRow kSign{"sign", 1, 0, "SB_TRUTH($0 > SB_ZERO) - SB_TRUTH($0 < SB_ZERO)", R::same, nullptr};
 const PointwiseRow kFloor{"floor", 1, 0, "floor($0)", R::same, nullptr};
 const PointwiseRow kTanh{"tanh", 1, 0, "tanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * (1.0 - square(g.dst[0]))}; }};
 const PointwiseRow kSigmoid{"sigmoid", 1, 0, "REAL_C(1.0) / (REAL_C(1.0) + exp(-$0))", R::same, [](G g) -> Arrays {
   return {g.dy[0] * (g.dst[0] * (1.0 - g.dst[0]))}; }};
-const PointwiseRow kReluGrad{"relu_grad", 2, 0, "SB_WHERE(SB_TRUTH($1 > 0), $0, $0 * 0)", R::same, [](G g) -> Arrays {
-  return {relu(g.dy[0] * 0.0) + where(greater(g.src[1], g.src[1] * 0.0), g.dy[0], g.dy[0] * 0.0), Array()}; }};
-const PointwiseRow kRelu{"relu", 1, 0, "SB_WHERE(SB_TRUTH($0 < 0), $0 * 0, $0)", R::same, nullptr};
+const PointwiseRow kReluGrad{"relu_grad", 2, 0, "SB_WHERE(SB_TRUTH($1 > SB_ZERO), $0, SB_ZERO)", R::same, [](G g) -> Arrays {
+  return {where(greater(g.src[1], g.src[1] * 0.0), g.dy[0], g.dy[0] * 0.0), Array()}; }};
+const PointwiseRow kRelu{"relu", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), SB_ZERO, $0)", R::same, nullptr};
 const PointwiseRow kSilu{"silu", 1, 0, "$0 / (REAL_C(1.0) + exp(-$0))", R::same, [](G g) -> Arrays {
   const Array s = sigmoid(g.src[0]);
   return {g.dy[0] * (s * (1.0 + g.src[0] * (1.0 - s)))}; }};
@@ -109,7 +109,7 @@ const PointwiseRow kGeluTanh{"gelu_tanh", 1, 0,
     const Array t = tanh((x + x * x * x * 0.044715) * 0.79788456080286536);
     return {g.dy[0] * ((t + 1.0) * 0.5 + x * (1.0 - t * t) * (1.0 + x * x * (3 * 0.044715)) * (0.5 * 0.79788456080286536))};
   }};
-const PointwiseRow kClip{"clip", 1, 2, "SB_WHERE(SB_TRUTH($0 < #0), $0 * 0 + #0, SB_WHERE(SB_TRUTH($0 > #1), $0 * 0 + #1, $0))", R::same,
+const PointwiseRow kClip{"clip", 1, 2, "SB_WHERE(SB_TRUTH($0 < #0), (SB_TYPE)(#0), SB_WHERE(SB_TRUTH($0 > #1), (SB_TYPE)(#1), $0))", R::same,
   [](G g) -> Arrays {
     const Array inside = equal(g.src[0], g.dst[0]);
     return {where(inside, g.dy[0], g.dy[0] * 0.0)};

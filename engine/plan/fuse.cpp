@@ -1,0 +1,76 @@
+#include "plan/fuse.h"
+
+#include "ops/pointwise.h"
+
+namespace samebytes::detail {
+namespace {
+
+constexpr std::size_t kMostMembers = 48;  // keeps the argument block within 1024 bytes and the registers in sight
+
+bool is_pointwise(const Node& node) {
+  return !node.has_value && node.op && !node.is_view && node.shape.size() > 0 &&
+         (dynamic_cast<const Pointwise*>(node.op.get()) || dynamic_cast<const Update*>(node.op.get()));
+}
+
+bool computes_in_f64(const Node& node) {
+  if (node.dtype == Dtype::f64) return true;
+  for (const Edge& edge : node.inputs)
+    if (edge.node->dtype == Dtype::f64) return true;
+  return false;
+}
+
+}  // namespace
+
+FuseResult fuse(const GraphList& list, bool enabled) {
+  const int n = static_cast<int>(list.nodes.size());
+  FuseResult result;
+  result.group.assign(static_cast<std::size_t>(n), -1);
+  result.is_output.assign(static_cast<std::size_t>(n), 0);
+  std::vector<std::vector<int>> consumers(static_cast<std::size_t>(n));
+  for (int i = 0; i < n; ++i)
+    if (!list.nodes[i]->has_value)
+      for (const Edge& edge : list.nodes[i]->inputs) consumers[edge.node->place].push_back(i);
+
+  struct Group {
+    const Node* first;  // shape, device and compute type of all members
+    bool f64;
+    bool updates;
+    std::vector<int> members;
+  };
+  std::vector<Group> groups;
+  for (int i = n - 1; i >= 0; --i) {
+    const Node& node = *list.nodes[i];
+    if (!is_pointwise(node)) continue;
+    const bool f64 = computes_in_f64(node);
+    const bool is_update = dynamic_cast<const Update*>(node.op.get()) != nullptr;
+    const auto fits = [&](const Group& group) {
+      return group.first->shape == node.shape && group.first->device == node.device && group.f64 == f64 && group.members.size() < kMostMembers;
+    };
+    int home = -1;
+    if (enabled && !consumers[i].empty() && !is_update) {  // all consumers in one group
+      home = result.group[consumers[i][0]];
+      for (const int consumer : consumers[i])
+        if (result.group[consumer] != home || home < 0) home = -1;
+      if (home >= 0 && !fits(groups[home])) home = -1;
+    } else if (enabled && is_update && consumers[i].empty()) {  // updates evaluated together
+      for (std::size_t g = 0; g < groups.size() && home < 0; ++g)
+        if (groups[g].updates && fits(groups[g])) home = static_cast<int>(g);
+    }
+    if (home < 0) {
+      home = static_cast<int>(groups.size());
+      groups.push_back({&node, f64, is_update, {}});
+    }
+    groups[home].members.push_back(i);
+    result.group[i] = home;
+    bool leaves = list.wanted[i] || consumers[i].empty();
+    for (const int consumer : consumers[i]) leaves = leaves || result.group[consumer] != home;
+    result.is_output[i] = leaves;
+  }
+  for (Group& group : groups) {
+    result.members.emplace_back(group.members.rbegin(), group.members.rend());
+    result.nodes_fused += group.members.size() - 1;
+  }
+  return result;
+}
+
+}  // namespace samebytes::detail

@@ -1,0 +1,163 @@
+#include "plan/graph_list.h"
+
+#include <algorithm>
+
+#include "graph/op.h"
+#include "ops/pointwise.h"
+
+namespace samebytes::detail {
+namespace {
+
+void check_version(const Node& node, const Edge& edge, int input) {
+  const Node& base = edge.node->base();
+  if (!base.cell || base.cell->version == edge.version) return;
+  if (node.op && node.op->is_state(input)) return;
+  throw ArgumentError("eval: " + (node.op ? std::string(node.op->name()) : std::string("an array")) + " reads " + base.cell->name +
+                      " as it was when the graph was built, but evaluation " + std::to_string(base.cell->changed_at) +
+                      " has overwritten it; build the graph again");
+}
+
+bool overwrites_cells(const Node& node) {
+  if (!node.op) return false;
+  const int results = node.results.empty() ? 1 : static_cast<int>(node.results.size());
+  for (int k = 0; k < results; ++k) {
+    const int input = node.op->in_place(k);
+    if (input >= 0 && node.inputs[static_cast<std::size_t>(input)].node->base().cell) return true;
+  }
+  return false;
+}
+
+class Collector {
+ public:
+  Collector(std::uint64_t stamp, std::vector<NodePtr>& fresh) : stamp_(stamp), fresh_(fresh) {}
+
+  void add(const NodePtr& root) {
+    stack_.push_back(root);
+    while (!stack_.empty()) {
+      const NodePtr node = std::move(stack_.back());
+      stack_.pop_back();
+      if (node->mark == stamp_) continue;
+      node->mark = stamp_;
+      list_.nodes.push_back(node);
+      if (node->cell && !node->storage && node->shape.size() > 0) fresh_.push_back(node);
+      if (node->has_value) continue;
+      writes_cells_ = writes_cells_ || overwrites_cells(*node);
+      int input = 0;
+      for (const Edge& edge : node->inputs) {
+        check_version(*node, edge, input++);
+        stack_.push_back(edge.node);
+      }
+    }
+  }
+  bool writes_cells() const { return writes_cells_; }
+  GraphList& list() { return list_; }
+
+ private:
+  std::uint64_t stamp_;
+  std::vector<NodePtr>& fresh_;
+  std::vector<NodePtr> stack_;
+  GraphList list_;
+  bool writes_cells_ = false;
+};
+
+// Updates and what reads their new values run after everything else.
+void order(GraphList& list) {
+  std::sort(list.nodes.begin(), list.nodes.end(), [](const NodePtr& a, const NodePtr& b) { return a->id < b->id; });
+  for (std::size_t i = 0; i < list.nodes.size(); ++i) list.nodes[i]->place = static_cast<int>(i);
+  std::vector<char> late(list.nodes.size());
+  bool any = false;
+  for (std::size_t i = 0; i < list.nodes.size(); ++i) {
+    const Node& node = *list.nodes[i];
+    if (node.has_value) continue;
+    late[i] = dynamic_cast<const Update*>(node.op.get()) != nullptr;
+    for (const Edge& edge : node.inputs) late[i] = late[i] || late[static_cast<std::size_t>(edge.node->place)];
+    any = any || late[i];
+  }
+  if (!any) return;
+  std::stable_partition(list.nodes.begin(), list.nodes.end(), [&](const NodePtr& n) { return !late[static_cast<std::size_t>(n->place)]; });
+  for (std::size_t i = 0; i < list.nodes.size(); ++i) list.nodes[i]->place = static_cast<int>(i);
+}
+
+void hash(GraphList& list) {
+  Hasher hasher;
+  for (std::size_t i = 0; i < list.nodes.size(); ++i) {
+    const Node& node = *list.nodes[i];
+    const bool leaf = node.has_value;
+    hasher.add(static_cast<std::uint64_t>(node.dtype) | static_cast<std::uint64_t>(node.shape.rank()) << 8 |
+               static_cast<std::uint64_t>(node.device) << 16 | static_cast<std::uint64_t>(leaf) << 32 |
+               static_cast<std::uint64_t>(node.is_view) << 33 | static_cast<std::uint64_t>(list.wanted[i] != 0) << 34 |
+               static_cast<std::uint64_t>(node.cell != nullptr) << 35 | static_cast<std::uint64_t>(node.state_written) << 36 |
+               static_cast<std::uint64_t>(node.output + 1) << 40);
+    for (const std::int64_t size : node.shape) hasher.add(static_cast<std::uint64_t>(size));
+    if (leaf) continue;
+    if (node.op) hasher.add(node.op->fingerprint());
+    for (const Edge& edge : node.inputs) hasher.add(static_cast<std::uint64_t>(edge.node->place));
+    if (node.is_view) {
+      hasher.add(static_cast<std::uint64_t>(node.offset));
+      for (int axis = 0; axis < node.shape.rank(); ++axis) hasher.add(static_cast<std::uint64_t>(node.strides[axis]));
+    }
+  }
+  list.key = hasher.key();
+}
+
+}  // namespace
+
+GraphList collect(std::span<const NodePtr> roots, std::uint64_t stamp, std::vector<NodePtr>& fresh_cells) {
+  Collector collector(stamp, fresh_cells);
+  for (const NodePtr& root : roots) collector.add(root);
+  GraphList& list = collector.list();
+
+  // Wanted nodes that still read a cell run before it is overwritten.
+  Context& context = *roots[0]->context;
+  if (collector.writes_cells()) {
+    std::vector<NodePtr> overwritten;
+    for (const NodePtr& node : list.nodes) {
+      if (node->has_value || !overwrites_cells(*node)) continue;
+      for (int k = 0; k < std::max<int>(1, static_cast<int>(node->results.size())); ++k) {
+        const int input = node->op->in_place(k);
+        if (input < 0) continue;
+        const Node* base = &node->inputs[static_cast<std::size_t>(input)].node->base();
+        if (!base->cell) continue;
+        for (const auto& member : base->cell->members)
+          if (NodePtr part = member.lock()) overwritten.push_back(std::move(part));
+        overwritten.push_back(node->inputs[static_cast<std::size_t>(input)].node);
+      }
+    }
+    const auto reads = [&](const NodePtr& start) {
+      std::vector<const Node*> stack{start.get()};
+      while (!stack.empty()) {
+        const Node* node = stack.back();
+        stack.pop_back();
+        if (node->has_value && !node->cell) continue;
+        for (const NodePtr& cell : overwritten)
+          if (cell.get() == node) return true;
+        if (!node->has_value && node->reads_cells)
+          for (const Edge& edge : node->inputs) stack.push_back(edge.node.get());
+      }
+      return false;
+    };
+    for (std::size_t i = 0; i < context.cell_readers.size(); ++i) {
+      const NodePtr reader = context.cell_readers[i].lock();
+      if (!reader || reader->mark == stamp || reader->has_value || reader->is_view || reader->handles.load() == 0) continue;
+      if (reader->op && reader->op->in_place(0) >= 0) continue;  // an update that was not asked for is not run
+      if (reads(reader)) collector.add(reader);
+    }
+  }
+  if (!fresh_cells.empty()) return std::move(list);
+
+  order(list);
+  list.wanted.assign(list.nodes.size(), 0);
+  list.is_root.assign(list.nodes.size(), 0);
+  for (const NodePtr& root : roots) list.is_root[static_cast<std::size_t>(root->place)] = 1;
+  for (const NodePtr& node : list.nodes) {
+    const std::size_t place = static_cast<std::size_t>(node->place);
+    if (node->has_value || (node->handles.load(std::memory_order_relaxed) == 0 && !list.is_root[place])) continue;
+    list.wanted[static_cast<std::size_t>(node->base().place)] = 1;
+  }
+  for (const NodePtr& node : list.nodes)
+    if (node->has_value) list.wanted[static_cast<std::size_t>(node->place)] = 0;
+  hash(list);
+  return std::move(list);
+}
+
+}  // namespace samebytes::detail

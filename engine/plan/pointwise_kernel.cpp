@@ -1,0 +1,302 @@
+#include "plan/pointwise_kernel.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "ops/pointwise.h"
+
+namespace samebytes::detail {
+namespace {
+
+constexpr std::int64_t kBlock = 4096;         // inner elements of one unit of work on a CPU
+constexpr std::int64_t kUnitElements = 8192;  // short rows are taken together until a unit has about this many
+constexpr std::int64_t kGroupsPerCore = 8;
+constexpr std::int64_t kGpuGroup = 128;
+
+bool is_real(Dtype dtype) { return is_floating(dtype); }
+std::string suffix(Dtype dtype) { return std::string(name_of(dtype)); }
+std::string storage_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f32: return "float";
+    case Dtype::f64: return "double";
+    case Dtype::f16:
+    case Dtype::bf16: return "ushort";
+    case Dtype::i32: return "int";
+    case Dtype::u8:
+    case Dtype::bool_: return "uchar";
+  }
+  return "float";
+}
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+}
+
+// A value of kind `from` (real or int vector) as kind `to`.
+std::string converted(const std::string& value, bool from_real, bool to_real) {
+  if (from_real == to_real) return value;
+  return (to_real ? "SB_TO_REAL(" : "SB_TO_INT(") + value + ")";
+}
+
+class Writer {
+ public:
+  Writer(std::span<const Node* const> members, std::span<const Node* const> outputs, const Device& device)
+      : members_(members), outputs_(outputs), device_(device) {}
+
+  PointwiseKernel write() {
+    for (const Node* member : members_) inside_.emplace(member, static_cast<int>(inside_.size()));
+    for (const Node* member : members_) {
+      if (member->dtype == Dtype::f64) kernel_.real = Dtype::f64;
+      for (std::size_t i = 0; i < member->inputs.size(); ++i) {
+        if (is_skipped(*member, static_cast<int>(i))) continue;
+        const Node* input = member->inputs[i].node.get();
+        if (input->dtype == Dtype::f64) kernel_.real = Dtype::f64;
+        if (!inside_.count(input)) add_input(*input);
+      }
+      scalar_of_.emplace(member, kernel_.scalars.size());
+      for (std::size_t s = 0; s < member->scalars.size(); ++s) kernel_.scalars.emplace_back(member, static_cast<int>(s));
+    }
+    kernel_.outputs.assign(outputs_.begin(), outputs_.end());
+    merge_axes(members_[0]->shape);
+    geometry();
+    text();
+    return std::move(kernel_);
+  }
+
+  // Requires: members empty; a copy or a fill.
+  PointwiseKernel write_plain(const Node* src, const Shape& shape, Dtype dtype) {
+    plain_dtype_ = dtype;
+    if (dtype == Dtype::f64) kernel_.real = Dtype::f64;
+    if (src) add_input(*src);
+    merge_axes(shape);
+    geometry();
+    text();
+    return std::move(kernel_);
+  }
+
+ private:
+  static bool is_skipped(const Node& member, int input) { return dynamic_cast<const Update*>(member.op.get()) && input == 0; }
+
+  int add_input(const Node& input) {
+    const auto found = input_of_.find(&input);
+    if (found != input_of_.end()) return found->second;
+    const int index = static_cast<int>(kernel_.inputs.size());
+    input_of_.emplace(&input, index);
+    const Strides strides = input.is_view ? input.strides : dense_strides(input.shape);
+    PointwiseInput entry{&input, {}};
+    for (int axis = 0; axis < input.shape.rank(); ++axis) entry.strides.push_back(input.shape[axis] == 1 ? 0 : strides[axis]);
+    kernel_.inputs.push_back(std::move(entry));
+    return index;
+  }
+
+  void merge_axes(const Shape& shape) {
+    std::vector<std::int64_t> sizes;
+    std::vector<std::vector<std::int64_t>> strides(kernel_.inputs.size());
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      if (shape[axis] == 1) continue;
+      bool merges = !sizes.empty();
+      for (std::size_t i = 0; i < kernel_.inputs.size() && merges; ++i)
+        merges = strides[i].back() == kernel_.inputs[i].strides[axis] * shape[axis];
+      if (merges)
+        sizes.back() *= shape[axis];
+      else
+        sizes.push_back(shape[axis]);
+      for (std::size_t i = 0; i < kernel_.inputs.size(); ++i) {
+        const std::int64_t stride = kernel_.inputs[i].strides[axis];
+        if (merges)
+          strides[i].back() = stride;
+        else
+          strides[i].push_back(stride);
+      }
+    }
+    if (sizes.empty()) {
+      sizes.push_back(1);
+      for (auto& s : strides) s.push_back(0);
+    }
+    kernel_.sizes = sizes;
+    for (std::size_t i = 0; i < kernel_.inputs.size(); ++i) kernel_.inputs[i].strides = strides[i];
+  }
+
+  bool on_cpu() const { return device_.personality() == Personality::cpu; }
+  int axes() const { return static_cast<int>(kernel_.sizes.size()); }
+
+  // long arguments: inner, rows, blocks, [size of outer axes 1..], [strides of each input that is not plain]
+  void geometry() {
+    const std::int64_t inner = kernel_.sizes.back();
+    std::int64_t rows = 1;
+    for (int axis = 0; axis + 1 < axes(); ++axis) rows *= kernel_.sizes[axis];
+    const std::int64_t blocks = (inner + kBlock - 1) / kBlock;
+    kernel_.numbers = {inner, rows, blocks};
+    for (int axis = 1; axis + 1 < axes(); ++axis) kernel_.numbers.push_back(kernel_.sizes[axis]);
+    if (axes() > 1)
+      for (const PointwiseInput& input : kernel_.inputs)
+        for (int axis = 0; axis + 1 < axes(); ++axis) kernel_.numbers.push_back(input.strides[axis]);
+    for (const PointwiseInput& input : kernel_.inputs)
+      if (is_gathered(input)) kernel_.numbers.push_back(input.strides.back());
+    if (on_cpu()) {
+      const std::int64_t elements = inner * rows;
+      const std::int64_t most = static_cast<std::int64_t>(device_.info().cores) * kGroupsPerCore;
+      const std::int64_t groups = std::min(rows * blocks, std::clamp<std::int64_t>(elements / kUnitElements, 1, most));
+      kernel_.geometry.groups[0] = static_cast<std::size_t>(groups);
+    } else {
+      kernel_.geometry.local[0] = kGpuGroup;
+      kernel_.geometry.groups[0] = static_cast<std::size_t>((inner * rows + kGpuGroup - 1) / kGpuGroup);
+    }
+  }
+
+  bool is_gathered(const PointwiseInput& input) const { return input.strides.back() != 0 && input.strides.back() != 1; }
+
+  void text() {
+    std::string t = "__kernel ";
+    if (on_cpu()) t += "__attribute__((reqd_work_group_size(1, 1, 1))) ";
+    t += "void @NAME@(";
+    for (std::size_t i = 0; i < kernel_.inputs.size(); ++i)
+      t += "ARRAY_INPLACE(const " + storage_type(kernel_.inputs[i].node->dtype) + ", x" + std::to_string(i) + "), ";
+    const std::size_t results = std::max<std::size_t>(1, kernel_.outputs.size());
+    for (std::size_t k = 0; k < results; ++k) t += "ARRAY_INPLACE(" + storage_type(output_dtype(k)) + ", y" + std::to_string(k) + "), ";
+    t += "const long inner, const long rows, const long blocks";
+    for (int axis = 1; axis + 1 < axes(); ++axis) t += ", const long n" + std::to_string(axis);
+    if (axes() > 1)
+      for (std::size_t i = 0; i < kernel_.inputs.size(); ++i)
+        for (int axis = 0; axis + 1 < axes(); ++axis) t += ", const long t" + std::to_string(i) + "_" + std::to_string(axis);
+    for (std::size_t i = 0; i < kernel_.inputs.size(); ++i)
+      if (is_gathered(kernel_.inputs[i])) t += ", const long u" + std::to_string(i);
+    for (std::size_t s = 0; s < kernel_.scalars.size(); ++s) t += ", const real s" + std::to_string(s);
+    t += ") {\n";
+    for (std::size_t i = 0; i < kernel_.inputs.size(); ++i) t += "  START(x" + std::to_string(i) + ");\n";
+    for (std::size_t k = 0; k < results; ++k) t += "  START(y" + std::to_string(k) + ");\n";
+    if (on_cpu()) {
+      t += "  const long units = rows * blocks, share = (units + get_num_groups(0) - 1) / get_num_groups(0);\n"
+           "  const long first = get_group_id(0) * share, last = min(units, first + share);\n"
+           "  for (long unit = first; unit < last; ++unit) {\n"
+           "    const long row = unit / blocks, begin = (unit - row * blocks) * " + std::to_string(kBlock) + ";\n"
+           "    const long end = min(inner, begin + " + std::to_string(kBlock) + ");\n";
+      t += bases();
+      t += "    long i = begin;\n    for (; i + VW <= end; i += VW) {\n" + body(true) + "    }\n";
+      t += "    if (i < end) {\n      const int lanes = (int)(end - i);\n" + body(false) + "    }\n  }\n}\n";
+    } else {
+      t += "  const long at = get_global_id(0);\n  if (at < rows * inner) {\n    const long row = at / inner, i = at - row * inner;\n";
+      t += bases() + body(true) + "  }\n}\n";
+    }
+    kernel_.body = std::move(t);
+  }
+
+  // Where each array's current row begins.
+  std::string bases() const {
+    std::string t;
+    std::vector<std::string> index(static_cast<std::size_t>(axes()));
+    if (axes() > 1) {
+      t += "    long rest = row;\n";
+      for (int axis = axes() - 2; axis >= 1; --axis) {
+        const std::string a = std::to_string(axis);
+        t += "    const long i" + a + " = rest % n" + a + "; rest /= n" + a + ";\n";
+        index[axis] = "i" + a;
+      }
+      index[0] = "rest";
+    }
+    for (std::size_t i = 0; i < kernel_.inputs.size(); ++i) {
+      const std::string name = std::to_string(i);
+      t += "    __global const " + storage_type(kernel_.inputs[i].node->dtype) + " *p" + name + " = x" + name;
+      for (int axis = 0; axis + 1 < axes(); ++axis) t += " + " + index[axis] + " * t" + name + "_" + std::to_string(axis);
+      t += ";\n";
+    }
+    const std::size_t results = std::max<std::size_t>(1, kernel_.outputs.size());
+    for (std::size_t k = 0; k < results; ++k)
+      t += "    __global " + storage_type(output_dtype(k)) + " *q" + std::to_string(k) + " = y" + std::to_string(k) + " + row * inner;\n";
+    return t;
+  }
+
+  Dtype output_dtype(std::size_t k) const { return kernel_.outputs.empty() ? plain_dtype_ : kernel_.outputs[k]->dtype; }
+
+  std::string load(std::size_t i, bool full) const {
+    const PointwiseInput& input = kernel_.inputs[i];
+    const std::string name = std::to_string(i), type = suffix(input.node->dtype);
+    if (input.strides.back() == 0) return "sb_one_" + type + "(p" + name + ")";
+    if (is_gathered(input)) return "sb_part_" + type + "(p" + name + " + i * u" + name + ", u" + name + ", " + (full ? "VW" : "lanes") + ")";
+    return full ? "sb_load_" + type + "(p" + name + " + i)" : "sb_part_" + type + "(p" + name + " + i, 1, lanes)";
+  }
+
+  std::string store(std::size_t k, const std::string& value, bool full) const {
+    const std::string type = suffix(output_dtype(k)), to = "(" + value + ", q" + std::to_string(k) + " + i";
+    return full ? "      sb_store_" + type + to + ");\n" : "      sb_rest_" + type + to + ", lanes);\n";
+  }
+
+  std::string body(bool full) const {
+    std::string t;
+    for (std::size_t i = 0; i < kernel_.inputs.size(); ++i)
+      t += "      const " + std::string(is_real(kernel_.inputs[i].node->dtype) ? "vreal" : "vint") + " a" + std::to_string(i) + " = " +
+           load(i, full) + ";\n";
+    if (members_.empty()) return t + store(0, kernel_.inputs.empty() ? zero() : "a0", full);
+    for (const Node* member : members_) t += member_text(*member);
+    for (std::size_t k = 0; k < kernel_.outputs.size(); ++k) t += store(k, "v" + std::to_string(inside_.at(kernel_.outputs[k])), full);
+    return t;
+  }
+
+  std::string zero() const { return is_real(plain_dtype_) ? "(vreal)(0)" : "(vint)(0)"; }
+
+  std::string operand(const Node& member, std::size_t i, bool as_real) const {
+    const Node* input = member.inputs[i].node.get();
+    const auto inside = inside_.find(input);
+    const std::string value =
+        inside != inside_.end() ? "v" + std::to_string(inside->second) : "a" + std::to_string(input_of_.at(input));
+    return converted(value, is_real(input->dtype), as_real);
+  }
+
+  std::string member_text(const Node& member) const {
+    const std::string name = "v" + std::to_string(inside_.at(&member));
+    const bool result_real = is_real(member.dtype);
+    const std::string type = result_real ? "vreal" : "vint";
+    std::string expression;
+    bool compute_real = false;
+    if (const auto* pointwise = dynamic_cast<const Pointwise*>(member.op.get())) {
+      expression = pointwise->row().expression;
+      for (const Edge& edge : member.inputs) compute_real = compute_real || is_real(edge.node->dtype);
+      for (std::size_t i = 0; i < member.inputs.size(); ++i)
+        replace_all(expression, "$" + std::to_string(i), "(" + operand(member, i, compute_real) + ")");
+      for (std::size_t s = 0; s < member.scalars.size(); ++s)
+        replace_all(expression, "#" + std::to_string(s), "s" + std::to_string(scalar_of_.at(&member) + s));
+      replace_all(expression, "SB_TRUTH(", compute_real ? "SB_TRUTH_R(" : "SB_TRUTH_I(");
+      replace_all(expression, "SB_ZERO", compute_real ? "(vreal)(0)" : "(vint)(0)");
+      replace_all(expression, "SB_TYPE", compute_real ? "vreal" : "vint");
+    } else {  // update: the value itself
+      compute_real = is_real(member.dtype);
+      expression = operand(member, 1, compute_real);
+    }
+    if (member.dtype == Dtype::bool_ && compute_real) {
+      expression = "SB_TO_INT(SB_TRUTH_R((" + expression + ") != (vreal)(0)))";
+    } else if (member.dtype == Dtype::bool_) {
+      expression = "SB_TRUTH_I((" + expression + ") != (vint)(0))";
+    } else {
+      expression = converted(expression, compute_real, result_real);
+      if (member.dtype == Dtype::u8) expression = "((" + expression + ") & 255)";
+      if (member.dtype == Dtype::f16) expression = "sb_round_f16(" + expression + ")";
+      if (member.dtype == Dtype::bf16) expression = "sb_round_bf16(" + expression + ")";
+    }
+    return "      const " + type + " " + name + " = " + expression + ";\n";
+  }
+
+  std::span<const Node* const> members_;
+  std::span<const Node* const> outputs_;
+  const Device& device_;
+  PointwiseKernel kernel_;
+  Dtype plain_dtype_ = Dtype::f32;
+  std::unordered_map<const Node*, int> inside_;             // members, by running number
+  std::unordered_map<const Node*, int> input_of_;           // operands from outside
+  std::unordered_map<const Node*, std::size_t> scalar_of_;  // the first scalar of a member
+};
+
+}  // namespace
+
+PointwiseKernel write_pointwise_kernel(std::span<const Node* const> members, std::span<const Node* const> outputs, const Device& device) {
+  return Writer(members, outputs, device).write();
+}
+
+PointwiseKernel write_copy_kernel(const Node& src, const Device& device) {
+  return Writer({}, {}, device).write_plain(&src, src.shape, src.dtype);
+}
+
+PointwiseKernel write_zero_kernel(std::int64_t n, Dtype dtype, const Device& device) {
+  return Writer({}, {}, device).write_plain(nullptr, Shape{n}, dtype);
+}
+
+}  // namespace samebytes::detail
