@@ -8,5 +8,6 @@
 #include "samebytes/engine.h"
 #include "samebytes/error.h"
 #include "samebytes/memory.h"
+#include "samebytes/nn.h"
 #include "samebytes/ops.h"
 #include "samebytes/shape.h"

@@ -1,0 +1,56 @@
+#include "samebytes/nn/conv2d.h"
+
+#include <algorithm>
+
+#include "nn/initial.h"
+#include "samebytes/ops.h"
+
+namespace samebytes::nn {
+
+Conv2d::Conv2d(const Conv2dOptions& options) : options_(options) {
+  require_positive("Conv2d", "in", options.in);
+  require_positive("Conv2d", "out", options.out);
+  require_positive("Conv2d", "kernel", std::min(options.kernel.h, options.kernel.w));
+  require_positive("Conv2d", "stride", std::min(options.stride.h, options.stride.w));
+  require_positive("Conv2d", "dilation", std::min(options.dilation.h, options.dilation.w));
+  require_positive("Conv2d", "groups", options.groups);
+  require_real("Conv2d", options.dtype);
+  if (options.pad.h < 0 || options.pad.w < 0)
+    throw ArgumentError("Conv2d: pad must be at least 0, " + options.pad.to_string() + " came");
+  if (options.in % options.groups || options.out % options.groups)
+    throw ArgumentError("Conv2d: groups must divide in and out, " + std::to_string(options.groups) + " groups of " +
+                        std::to_string(options.in) + " and " + std::to_string(options.out) + " came");
+  const std::int64_t in_group = options.in / options.groups;
+  const std::int64_t fan_in = in_group * options.kernel.h * options.kernel.w;
+  weight_ = uniform_cell({options.kernel.h, options.kernel.w, in_group, options.out}, fan_in, options.dtype,
+                         describe() + ".weight");
+  if (options.bias) bias_ = uniform_cell({options.out}, fan_in, options.dtype, describe() + ".bias");
+}
+
+Array Conv2d::forward(const Array& x) {
+  return conv2d(x, weight_, bias_,
+                {.stride_h = options_.stride.h,
+                 .stride_w = options_.stride.w,
+                 .pad_h = options_.pad.h,
+                 .pad_w = options_.pad.w,
+                 .dilation_h = options_.dilation.h,
+                 .dilation_w = options_.dilation.w,
+                 .groups = options_.groups});
+}
+
+void Conv2d::visit(Visitor& visitor) {
+  visitor.parameter("weight", weight_, Layout::conv2d);
+  if (bias_) visitor.parameter("bias", bias_);
+}
+
+std::string Conv2d::describe() const {
+  std::string text = "Conv2d(" + std::to_string(options_.in) + ", " + std::to_string(options_.out) +
+                     ", kernel=" + options_.kernel.to_string();
+  if (options_.stride != Size2(1)) text += ", stride=" + options_.stride.to_string();
+  if (options_.pad != Size2(0)) text += ", pad=" + options_.pad.to_string();
+  if (options_.dilation != Size2(1)) text += ", dilation=" + options_.dilation.to_string();
+  if (options_.groups != 1) text += ", groups=" + std::to_string(options_.groups);
+  return text + ")";
+}
+
+}  // namespace samebytes::nn

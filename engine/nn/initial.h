@@ -1,0 +1,28 @@
+// How parameters start: cells whose first values are made on the device at their first use.
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "samebytes/array.h"
+#include "samebytes/error.h"
+
+namespace samebytes::nn {
+
+// Uniform in +-1 / sqrt(fan_in): PyTorch's kaiming_uniform_ with a = sqrt(5), and its biases.
+inline Array uniform_cell(const Shape& shape, std::int64_t fan_in, Dtype dtype, std::string name) {
+  const double bound = 1.0 / std::sqrt(static_cast<double>(fan_in));
+  return cell(uniform(shape, -bound, bound, dtype), std::move(name));
+}
+
+inline void require_positive(const char* layer, const char* option, std::int64_t came) {
+  if (came < 1)
+    throw ArgumentError(std::string(layer) + ": " + option + " must be at least 1, " + std::to_string(came) + " came");
+}
+
+inline void require_real(const char* layer, Dtype dtype) {
+  if (dtype != f32 && dtype != f64)
+    throw ArgumentError(std::string(layer) + ": parameters are f32 or f64, " + std::string(name_of(dtype)) + " came");
+}
+
+}  // namespace samebytes::nn

@@ -1,0 +1,134 @@
+// Walks over modules: state, parameters, modes.
+#include "samebytes/nn/module.h"
+
+#include <functional>
+#include <unordered_set>
+#include <utility>
+
+#include "nn/trace.h"
+
+namespace samebytes::nn {
+namespace {
+
+std::string joined(const std::string& path, std::string_view name) {
+  return path.empty() ? std::string(name) : path + "." + std::string(name);
+}
+
+// Collects the state of a module and of all below it. `channels_` follows the images, so that the first linear weight
+// behind a Flatten knows how many channels its columns had.
+class Collector final : public Visitor {
+ public:
+  explicit Collector(Module& module) { enter("", module); }
+
+  void parameter(std::string_view name, const Array& cell, Layout layout) override {
+    NamedArray entry{.name = joined(path_, name), .array = cell, .layout = layout, .is_frozen = frozen_};
+    if (layout == Layout::conv2d) channels_ = cell.shape().back();
+    if (layout == Layout::linear) {
+      entry.flattened_channels = std::exchange(flattened_, 0);
+      channels_ = 0;
+    }
+    state_.push_back(std::move(entry));
+  }
+  void buffer(std::string_view name, const Array& cell) override {
+    state_.push_back({.name = joined(path_, name), .array = cell, .is_buffer = true, .is_frozen = frozen_});
+  }
+  void child(std::string_view name, Module& module) override { enter(joined(path_, name), module); }
+  void flatten(std::int64_t channels) override { flattened_ = channels > 0 ? channels : channels_; }
+
+  std::vector<NamedArray> take() { return std::move(state_); }
+
+ private:
+  void enter(std::string path, Module& module) {
+    std::swap(path, path_);
+    const bool frozen = std::exchange(frozen_, frozen_ || module.is_frozen());
+    module.visit(*this);
+    frozen_ = frozen;
+    std::swap(path, path_);
+  }
+
+  std::vector<NamedArray> state_;
+  std::string path_;
+  bool frozen_ = false;
+  std::int64_t channels_ = 0;
+  std::int64_t flattened_ = 0;
+};
+
+// Visits this module and all below it.
+class Walker final : public Visitor {
+ public:
+  using Function = std::function<void(const std::string& path, Module& module)>;
+  explicit Walker(Function function) : function_(std::move(function)) {}
+  void walk(std::string path, Module& module) {
+    function_(path, module);
+    std::swap(path, path_);
+    module.visit(*this);
+    std::swap(path, path_);
+  }
+  void parameter(std::string_view, const Array&, Layout) override {}
+  void buffer(std::string_view, const Array&) override {}
+  void child(std::string_view name, Module& module) override { walk(joined(path_, name), module); }
+
+ private:
+  Function function_;
+  std::string path_;
+};
+
+}  // namespace
+
+Array Module::operator()(const Array& x) {
+  Array y = forward(x);
+  if (Trace* trace = Trace::current()) trace->record(*this, y.shape());
+  return y;
+}
+
+std::vector<NamedArray> Module::state() const {
+  // visit() names children as non-const for those that change them; collecting changes nothing.
+  return Collector(const_cast<Module&>(*this)).take();
+}
+
+std::vector<NamedArray> Module::named_parameters() const {
+  std::vector<NamedArray> result = state();
+  std::erase_if(result, [](const NamedArray& entry) { return entry.is_buffer; });
+  return result;
+}
+
+std::vector<NamedArray> Module::named_buffers() const {
+  std::vector<NamedArray> result = state();
+  std::erase_if(result, [](const NamedArray& entry) { return !entry.is_buffer; });
+  return result;
+}
+
+std::vector<Array> Module::parameters() const {
+  std::vector<Array> result;
+  std::unordered_set<const void*> seen;
+  for (const NamedArray& entry : state())
+    if (!entry.is_buffer && !entry.is_frozen && seen.insert(entry.array.node().get()).second)
+      result.push_back(entry.array);
+  return result;
+}
+
+std::int64_t Module::parameter_count() const {
+  std::int64_t n = 0;
+  std::unordered_set<const void*> seen;
+  for (const NamedArray& entry : state())
+    if (!entry.is_buffer && seen.insert(entry.array.node().get()).second) n += entry.array.size();
+  return n;
+}
+
+std::vector<Module::NamedModule> Module::modules() {
+  std::vector<NamedModule> result;
+  Walker([&](const std::string& path, Module& module) { result.push_back({path, &module}); }).walk("", *this);
+  return result;
+}
+
+void Module::train(bool on) {
+  Walker([on](const std::string&, Module& module) { module.training_ = on; }).walk("", *this);
+}
+
+bool Module::is_training() const { return training_ && !Trace::current(); }
+
+void Module::freeze(bool on) {
+  Walker([on](const std::string&, Module& module) { module.frozen_ = on; }).walk("", *this);
+}
+
+}  // namespace samebytes::nn

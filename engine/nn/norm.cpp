@@ -1,0 +1,56 @@
+#include "samebytes/nn/norm.h"
+
+#include "nn/initial.h"
+#include "samebytes/ops.h"
+
+namespace samebytes::nn {
+
+BatchNorm::BatchNorm(const BatchNormOptions& options) : options_(options) {
+  require_positive("BatchNorm", "features", options.features);
+  require_real("BatchNorm", options.dtype);
+  const Shape shape{options.features};
+  weight_ = cell(ones(shape, options.dtype), describe() + ".weight");
+  bias_ = cell(zeros(shape, options.dtype), describe() + ".bias");
+  running_mean_ = cell(zeros(shape, options.dtype), describe() + ".running_mean");
+  running_var_ = cell(ones(shape, options.dtype), describe() + ".running_var");
+}
+
+Array BatchNorm::forward(const Array& x) {
+  const samebytes::BatchNormOptions options{.eps = options_.eps, .momentum = options_.momentum};
+  return is_training() ? batch_norm_train(x, weight_, bias_, running_mean_, running_var_, options)
+                       : batch_norm_eval(x, weight_, bias_, running_mean_, running_var_, options);
+}
+
+void BatchNorm::visit(Visitor& visitor) {
+  visitor.parameter("weight", weight_);
+  visitor.parameter("bias", bias_);
+  visitor.buffer("running_mean", running_mean_);
+  visitor.buffer("running_var", running_var_);
+}
+
+std::string BatchNorm::describe() const { return "BatchNorm(" + std::to_string(options_.features) + ")"; }
+
+LayerNorm::LayerNorm(const LayerNormOptions& options) : options_(options) {
+  require_positive("LayerNorm", "features", options.features);
+  require_real("LayerNorm", options.dtype);
+  if (!options.affine) return;
+  weight_ = cell(ones({options.features}, options.dtype), describe() + ".weight");
+  bias_ = cell(zeros({options.features}, options.dtype), describe() + ".bias");
+}
+
+Array LayerNorm::forward(const Array& x) {
+  if (x.shape().back() != options_.features)
+    throw ArgumentError("LayerNorm: needs " + std::to_string(options_.features) +
+                        " features in the last axis, src is " + x.shape().to_string());
+  return layer_norm(x, weight_, bias_, options_.eps);
+}
+
+void LayerNorm::visit(Visitor& visitor) {
+  if (!weight_) return;
+  visitor.parameter("weight", weight_);
+  visitor.parameter("bias", bias_);
+}
+
+std::string LayerNorm::describe() const { return "LayerNorm(" + std::to_string(options_.features) + ")"; }
+
+}  // namespace samebytes::nn

@@ -1,0 +1,84 @@
+#include "samebytes/nn/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "nn/trace.h"
+#include "samebytes/autograd.h"
+
+namespace samebytes::nn {
+namespace {
+
+// 421642 -> "421,642"
+std::string grouped(std::int64_t n) {
+  std::string text = std::to_string(n);
+  for (std::ptrdiff_t at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(static_cast<std::size_t>(at), ",");
+  return text;
+}
+
+// Numbers in a module's own parameters, and whether it has children.
+class Own final : public Visitor {
+ public:
+  explicit Own(Module& module) { module.visit(*this); }
+  void parameter(std::string_view, const Array& cell, Layout) override { count += cell.size(); }
+  void buffer(std::string_view, const Array&) override {}
+  void child(std::string_view, Module&) override { has_children = true; }
+  std::int64_t count = 0;
+  bool has_children = false;
+};
+
+struct Row {
+  std::string name, layer, shape, count;
+};
+
+}  // namespace
+
+std::string summary(Module& module, const Shape& input, Dtype dtype) {
+  Trace trace;
+  {
+    const NoGrad no_grad;
+    module(zeros(input, dtype));
+  }
+  std::unordered_map<const Module*, Module::NamedModule> names;
+  for (const auto& entry : module.modules()) names.emplace(entry.module, entry);
+
+  std::vector<Row> rows{{"", "layer", "output", "parameters"}};
+  std::unordered_set<const Module*> counted;
+  for (const auto& call : trace.calls()) {
+    const auto found = names.find(call.module);
+    if (found == names.end()) continue;  // called, but not named in visit()
+    const Own own(*found->second.module);
+    if (own.has_children && own.count == 0) continue;
+    const bool again = !counted.insert(call.module).second;
+    rows.push_back({found->second.name, found->second.module->describe(), call.result.to_string(),
+                    own.count == 0 ? ""
+                    : again        ? "(shared)"
+                                   : grouped(own.count)});
+  }
+
+  std::size_t widths[4] = {};
+  for (const Row& row : rows) {
+    widths[0] = std::max(widths[0], row.name.size());
+    widths[1] = std::max(widths[1], row.layer.size());
+    widths[2] = std::max(widths[2], row.shape.size());
+    widths[3] = std::max(widths[3], row.count.size());
+  }
+  std::string text;
+  for (const Row& row : rows)
+    fmt::format_to(std::back_inserter(text), "{:<{}}  {:<{}}  {:<{}}  {:>{}}\n", row.name, widths[0], row.layer,
+                   widths[1], row.shape, widths[2], row.count, widths[3]);
+
+  std::int64_t trainable = 0;
+  for (const Array& parameter : module.parameters()) trainable += parameter.size();
+  const std::int64_t all = module.parameter_count();
+  text += "input " + input.to_string() + ", " + grouped(all) + " parameters";
+  if (trainable != all) text += ", " + grouped(trainable) + " of them trainable";
+  return text + "\n";
+}
+
+}  // namespace samebytes::nn

@@ -1,0 +1,14 @@
+// Layers and networks: every header of samebytes/nn. Options are plain structs with PyTorch's defaults; parameters
+// carry the names of PyTorch's state_dict; images are [N, H, W, C].
+#pragma once
+
+#include "samebytes/nn/activations.h"
+#include "samebytes/nn/conv2d.h"
+#include "samebytes/nn/dropout.h"
+#include "samebytes/nn/flatten.h"
+#include "samebytes/nn/linear.h"
+#include "samebytes/nn/module.h"
+#include "samebytes/nn/norm.h"
+#include "samebytes/nn/pooling.h"
+#include "samebytes/nn/sequential.h"
+#include "samebytes/nn/summary.h"

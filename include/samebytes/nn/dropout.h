@@ -1,0 +1,28 @@
+// Dropout: in training mode zeroes each element with probability p and scales the rest by 1 / (1 - p); else passes x
+// on.
+#pragma once
+
+#include "samebytes/nn/module.h"
+
+namespace samebytes::nn {
+
+struct DropoutOptions {
+  double p = 0.5;  // in [0, 1)
+};
+
+// N. Srivastava et al., "Dropout", 2014. The mask comes from the engine's seed and counter and is recomputed in the
+// gradient.
+class Dropout final : public Module {
+ public:
+  explicit Dropout(double p = 0.5);  // throws ArgumentError outside [0, 1)
+  explicit Dropout(const DropoutOptions& options) : Dropout(options.p) {}
+  Array forward(const Array& x) override;
+  std::string kind() const override { return "Dropout"; }
+  std::string describe() const override;
+  double p() const { return p_; }
+
+ private:
+  double p_;
+};
+
+}  // namespace samebytes::nn

@@ -1,0 +1,105 @@
+// Module: a layer, a block or a whole network - a forward function with named parameters, buffers and children.
+// A module is a value. Its parameters are cells (array.h), made on the device at their first use: constructing or
+// moving a module computes nothing, and copying a layer shares its parameters (tied weights). It belongs to the engine
+// that was current when it was made. A user's own module derives from Module, holds its children as members and names
+// everything once, in visit():
+//   class Net : public nn::Module {
+//    public:
+//     Array forward(const Array& x) override { return out_(relu(in_(x))); }
+//     void visit(nn::Visitor& v) override { v.child("in", in_); v.child("out", out_); }
+//    private:
+//     nn::Linear in_{{.in = 784, .out = 128}}, out_{{.in = 128, .out = 10}};
+//   };
+// A module is used by one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "samebytes/array.h"
+
+namespace samebytes::nn {
+
+class Module;
+
+// How a parameter lies in memory, for whoever converts it. Shapes: conv2d [kh, kw, in / groups, out], linear [out, in].
+enum class Layout : std::uint8_t { plain, linear, conv2d };
+
+// One entry of a module's state, with the name that PyTorch's state_dict gives it ("0.weight", "1.running_mean").
+struct NamedArray {
+  std::string name;
+  Array array;  // the cell
+  Layout layout = Layout::plain;
+  bool is_buffer = false;  // running statistics: saved, never trained
+  bool is_frozen = false;
+  // Of a linear weight behind a Flatten of images with so many channels: its columns run over (position, channel) here
+  // and over (channel, position) in PyTorch. 0: not behind a Flatten, or the channels are not known.
+  std::int64_t flattened_channels = 0;
+};
+
+// Told by Module::visit what a module consists of, in order.
+class Visitor {
+ public:
+  virtual ~Visitor() = default;
+  virtual void parameter(std::string_view name, const Array& cell, Layout layout = Layout::plain) = 0;
+  virtual void buffer(std::string_view name, const Array& cell) = 0;
+  virtual void child(std::string_view name, Module& module) = 0;
+  // Here images become rows; `channels` 0 means those of the last convolution before.
+  virtual void flatten(std::int64_t /*channels*/) {}
+};
+
+class Module {
+ public:
+  virtual ~Module() = default;
+
+  // Adds this module's ops to the graph; nothing runs. Throws ArgumentError where x does not fit, as the ops do.
+  virtual Array forward(const Array& x) = 0;
+  Array operator()(const Array& x);
+
+  // Names parameters, buffers and children, in the order of construction.
+  virtual void visit(Visitor& /*visitor*/) {}
+  // What it is: "Linear".
+  virtual std::string kind() const { return "Module"; }
+  // kind() and its options: "Linear(in=784, out=10)".
+  virtual std::string describe() const { return kind(); }
+
+  // The trainable parameters in order, a shared one once; what an optimizer takes. Frozen ones are left out.
+  std::vector<Array> parameters() const;
+  // All parameters with their names, frozen and shared ones too.
+  std::vector<NamedArray> named_parameters() const;
+  std::vector<NamedArray> named_buffers() const;
+  // Parameters and buffers in the order of PyTorch's state_dict.
+  std::vector<NamedArray> state() const;
+  // Numbers in all parameters, shared ones counted once, buffers not.
+  std::int64_t parameter_count() const;
+  // All modules below and this one, each with its path ("" for this one, "2.block").
+  struct NamedModule {
+    std::string name;
+    Module* module;
+  };
+  std::vector<NamedModule> modules();
+
+  // Training mode (the default): batch statistics and dropout. Evaluation mode: running statistics, no dropout. With
+  // children.
+  void train(bool on = true);
+  void eval() { train(false); }
+  bool is_training() const;
+  // Keeps this module's parameters, and its children's, out of parameters().
+  void freeze(bool on = true);
+  bool is_frozen() const { return frozen_; }
+
+ protected:
+  Module() = default;
+  Module(const Module&) = default;
+  Module(Module&&) = default;
+  Module& operator=(const Module&) = default;
+  Module& operator=(Module&&) = default;
+
+ private:
+  bool training_ = true;
+  bool frozen_ = false;
+};
+
+}  // namespace samebytes::nn

@@ -1,0 +1,86 @@
+// Modules made of modules: Sequential, Residual, and Lambda around any function.
+// Containers own their children and move; they are not copied.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "samebytes/nn/module.h"
+
+namespace samebytes::nn {
+
+template <class T>
+concept ModuleLike = std::derived_from<std::remove_cvref_t<T>, Module>;
+
+// One after the other. Children are named "0", "1", ... An ArgumentError from a child is thrown on with the child's
+// place before its text. Where no argument has options, write braces: `Sequential net{Flatten(), Relu()};` (with
+// parentheses C++ reads a function).
+class Sequential final : public Module {
+ public:
+  Sequential() = default;
+  template <ModuleLike... Modules>
+  requires(sizeof...(Modules) > 0 &&
+           !(sizeof...(Modules) == 1 && (std::same_as<std::remove_cvref_t<Modules>, Sequential> &&
+                                         ...))) explicit Sequential(Modules&&... modules) {
+    modules_.reserve(sizeof...(Modules));
+    (add(std::forward<Modules>(modules)), ...);
+  }
+
+  // Appends; the returned reference lives as long as this one's modules.
+  template <ModuleLike M>
+  std::remove_cvref_t<M>& add(M&& module) {
+    auto owned = std::make_unique<std::remove_cvref_t<M>>(std::forward<M>(module));
+    auto& result = *owned;
+    modules_.push_back(std::move(owned));
+    return result;
+  }
+
+  std::size_t size() const { return modules_.size(); }
+  Module& operator[](std::size_t i) const;  // throws ArgumentError beyond the end
+
+  Array forward(const Array& x) override;
+  void visit(Visitor& visitor) override;
+  std::string kind() const override { return "Sequential"; }
+
+ private:
+  std::vector<std::unique_ptr<Module>> modules_;
+};
+
+// block(x) + x, or block(x) + shortcut(x) (K. He et al., "Deep residual learning", 2015). Children are named "block"
+// and "shortcut".
+class Residual final : public Module {
+ public:
+  template <ModuleLike Block>
+  requires(!std::same_as<std::remove_cvref_t<Block>, Residual>) explicit Residual(Block&& block)
+      : block_(std::make_unique<std::remove_cvref_t<Block>>(std::forward<Block>(block))) {}
+  template <ModuleLike Block, ModuleLike Shortcut>
+  Residual(Block&& block, Shortcut&& shortcut)
+      : block_(std::make_unique<std::remove_cvref_t<Block>>(std::forward<Block>(block))),
+        shortcut_(std::make_unique<std::remove_cvref_t<Shortcut>>(std::forward<Shortcut>(shortcut))) {}
+
+  Array forward(const Array& x) override;
+  void visit(Visitor& visitor) override;
+  std::string kind() const override { return "Residual"; }
+
+ private:
+  std::unique_ptr<Module> block_, shortcut_;
+};
+
+// Any function of one array as a module without parameters.
+class Lambda final : public Module {
+ public:
+  explicit Lambda(std::function<Array(const Array&)> function, std::string name = "Lambda")
+      : function_(std::move(function)), name_(std::move(name)) {}
+  Array forward(const Array& x) override { return function_(x); }
+  std::string kind() const override { return name_; }
+
+ private:
+  std::function<Array(const Array&)> function_;
+  std::string name_;
+};
+
+}  // namespace samebytes::nn
