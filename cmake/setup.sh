@@ -28,7 +28,7 @@ samebytes_packages() {
   # On a system without dpkg, CMake says what is missing.
   command -v dpkg-query >/dev/null || return 0
   # shellcheck disable=SC2016  # the ${...} are dpkg-query's own
-  installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null)
+  installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null || true)
   for package in "${wanted[@]}"; do
     grep -qxF "$package installed" <<<"$installed" || missing+=("$package")
   done
