@@ -37,6 +37,12 @@ KernelCall& KernelCall::over_elements(std::int64_t n) {
   return *this;
 }
 
+KernelCall& KernelCall::over_items(std::int64_t n) {
+  record_.geometry = {};
+  record_.geometry.groups[0] = static_cast<std::size_t>(n);
+  return *this;
+}
+
 KernelCall& KernelCall::over_tiles(std::int64_t x, std::int64_t y, std::int64_t z, int local_x, int local_y) {
   Geometry& g = record_.geometry;
   g = {};

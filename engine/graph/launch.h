@@ -75,6 +75,8 @@ class KernelCall {
   // Elements split among work-groups; the kernel loops from its group id in strides. cpu: groups of one item, each takes a
   // contiguous chunk [g * chunk, ...) with chunk = multiple of 16 given by SB_CHUNK(n) of common.clh; gpu: one item per element.
   KernelCall& over_elements(std::int64_t n);
+  // Exactly one work-item per unit, in groups of one.
+  KernelCall& over_items(std::int64_t n);
   // A grid of work-groups. cpu: local size 1; gpu: local size given (default 16 x 16).
   KernelCall& over_tiles(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1, int local_x = 16, int local_y = 16);
 

@@ -77,7 +77,9 @@ class Submission {
     Storage* storage;
     bool writes;
   };
-  void run_host(const char* op, const std::vector<HostUse>& uses, const std::function<void()>& fn);
+  // fn gets a function that gives the host address of byte 0 of a storage.
+  void run_host(const char* op, const std::vector<HostUse>& uses,
+                const std::function<void(const std::function<void*(Storage&)>&)>& fn);
 
   // Flushes, marks every acquired storage with the ticket, and limits the submissions in flight.
   TicketPtr finish();

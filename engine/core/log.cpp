@@ -1,0 +1,26 @@
+#include "core/log.h"
+
+#include <mutex>
+
+#include "samebytes/engine.h"
+
+namespace samebytes {
+
+namespace {
+std::mutex sink_mutex;
+LogSink sink;  // guarded by sink_mutex
+}  // namespace
+
+void set_log_sink(LogSink new_sink) {
+  const std::lock_guard lock(sink_mutex);
+  sink = std::move(new_sink);
+}
+
+namespace detail {
+void log_message(std::string_view level, std::string_view message) {
+  const std::lock_guard lock(sink_mutex);
+  if (sink) sink(level, message);
+}
+}  // namespace detail
+
+}  // namespace samebytes

@@ -1,0 +1,83 @@
+// The engine: sees all rooms and puts them together.
+#include "samebytes/engine.h"
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "graph/context.h"
+#include "graph/node.h"
+#include "plan/planner.h"
+#include "samebytes/error.h"
+
+namespace samebytes {
+
+namespace {
+
+std::mutex engines_mutex;
+std::vector<Engine*> engines;  // living ones, oldest first; guarded by engines_mutex
+thread_local Engine* scope_engine = nullptr;
+
+}  // namespace
+
+Engine::Engine(const EngineOptions& options) : context_(std::make_shared<detail::Context>()) {
+  context_->options = options;
+  context_->engine = this;
+  detail::RuntimeOptions runtime;
+  runtime.device = options.device;
+  runtime.split = options.split;
+  runtime.force_mode = options.memory.has_value();
+  runtime.mode = options.memory.value_or(MemoryMode::fine);
+  runtime.forbid_copies = options.forbid_copies;
+  runtime.memory_limit = options.memory_limit;
+  runtime.steps_in_flight = options.steps_in_flight;
+  context_->runtime = std::make_unique<detail::Runtime>(runtime);
+  context_->evaluator = std::make_unique<detail::Planner>(*context_);
+  const std::lock_guard lock(engines_mutex);
+  engines.push_back(this);
+}
+
+Engine::~Engine() {
+  {
+    const std::lock_guard lock(engines_mutex);
+    std::erase(engines, this);
+  }
+  if (scope_engine == this) scope_engine = nullptr;
+  const std::lock_guard lock(context_->mutex);
+  context_->alive.store(false, std::memory_order_release);
+  try {
+    context_->runtime->wait();
+  } catch (const Error&) {  // what failed was or will be thrown where it is waited for; a destructor has nobody to tell
+  }
+  context_->evaluator.reset();
+  context_->engine = nullptr;
+}
+
+const EngineOptions& Engine::options() const { return context_->options; }
+const DeviceInfo& Engine::device(int index) const {
+  if (index < 0 || index >= device_count())
+    throw ArgumentError("device: the engine has " + std::to_string(device_count()) + " device(s), device " + std::to_string(index) + " was asked for");
+  return context_->runtime->device(index).info();
+}
+int Engine::device_count() const { return context_->runtime->device_count(); }
+void Engine::wait() { context_->runtime->wait(); }
+MemoryReport Engine::memory() const { return context_->runtime->memory(); }
+TransferReport Engine::transfers() const { return context_->runtime->transfers(); }
+std::size_t Engine::clear_cache() { return context_->runtime->clear_cache(); }
+void Engine::set_memory_limit(std::size_t bytes) { context_->runtime->set_memory_limit(bytes); }
+PlanReport Engine::plans() const {
+  const std::lock_guard lock(context_->mutex);
+  return context_->evaluator->report();
+}
+
+Engine& Engine::current() {
+  if (scope_engine) return *scope_engine;
+  const std::lock_guard lock(engines_mutex);
+  if (engines.empty()) throw ArgumentError("Engine::current: no engine lives; make one first: samebytes::Engine engine;");
+  return *engines.front();
+}
+
+EngineScope::EngineScope(Engine& engine) : previous_(scope_engine) { scope_engine = &engine; }
+EngineScope::~EngineScope() { scope_engine = previous_; }
+
+}  // namespace samebytes

@@ -1,0 +1,482 @@
+// From a list of nodes to launches: buffers, relayouts, packs, the ops' own records and the generated kernels, then the arena.
+#include <algorithm>
+#include <map>
+
+#include "ops/pointwise.h"
+#include "plan/fuse.h"
+#include "plan/plan.h"
+#include "plan/planner.h"
+#include "plan/pointwise_kernel.h"
+
+namespace samebytes::detail {
+namespace {
+
+class Maker {
+ public:
+  Maker(const GraphList& list, Context& context, PersistentStorages& persistent, bool fused)
+      : list_(list), context_(context), persistent_(persistent), plan_(std::make_unique<Plan>()), fusion_(fuse(list, fused)) {}
+
+  std::unique_ptr<Plan> make() {
+    const int n = count();
+    plan_->buffer_of.assign(n, -1);
+    results_.resize(n);
+    relayouts_.assign(n, -1);
+    for (int i = 0; i < n; ++i) assign_buffers(i);
+    for (int i = 0; i < n; ++i)
+      if (const auto* pack = pack_of(i)) place_parts(i, *pack);
+    for (int i = 0; i < n; ++i) lower(i);
+    for (std::size_t i = 1; i < plan_->launches.size(); ++i)
+      plan_->several_devices = plan_->several_devices || plan_->launches[i].device != plan_->launches[0].device;
+    build_generated();
+    lay_out_arena();
+    collect_uses();
+    order_devices();
+    plan_->nodes_fused = fusion_.nodes_fused;
+    return std::move(plan_);
+  }
+
+ private:
+  int count() const { return static_cast<int>(list_.nodes.size()); }
+  const Node& node(int place) const { return *list_.nodes[static_cast<std::size_t>(place)]; }
+  Device& device_of(const Node& n) { return context_.runtime->device(n.device); }
+  const Pack* pack_of(int place) const { return node(place).has_value ? nullptr : dynamic_cast<const Pack*>(node(place).op.get()); }
+
+  int add_buffer(PlanBuffer::Kind kind, const Shape& shape, Dtype dtype, int place, int device) {
+    PlanBuffer buffer;
+    buffer.bytes = static_cast<std::size_t>(shape.size()) * bytes_of(dtype);
+    buffer.kind = buffer.bytes == 0 ? PlanBuffer::Kind::empty : kind;
+    buffer.dtype = dtype;
+    buffer.node = place;
+    buffer.device = device;
+    plan_->buffers.push_back(std::move(buffer));
+    return static_cast<int>(plan_->buffers.size()) - 1;
+  }
+
+  // ---- buffers
+
+  void assign_buffers(int place) {
+    const Node& n = node(place);
+    if (n.is_view) {
+      plan_->buffer_of[place] = plan_->buffer_of[n.base().place];
+      return;
+    }
+    if (n.has_value) {
+      plan_->buffer_of[place] = add_buffer(PlanBuffer::Kind::leaf, n.shape, n.dtype, place, n.device);
+      return;
+    }
+    if (n.output >= 0) {  // made with its producer; a wanted one gets storage of its own
+      const int producer = n.inputs[0].node->place;
+      const int buffer = results_[producer][static_cast<std::size_t>(n.output)];
+      if (list_.wanted[place] && plan_->buffers[buffer].kind == PlanBuffer::Kind::arena) {
+        plan_->buffers[buffer].kind = PlanBuffer::Kind::own;
+        plan_->buffers[buffer].node = place;
+      }
+      plan_->buffer_of[place] = buffer;
+      return;
+    }
+    if (!n.results.empty()) {
+      for (std::size_t k = 0; k < n.results.size(); ++k) {
+        const int over = n.op->in_place(static_cast<int>(k));
+        const bool keeps = over >= 0 && !n.state_written;
+        results_[place].push_back(keeps ? overwritten(place, over)
+                                        : add_buffer(PlanBuffer::Kind::arena, n.results[k].first, n.results[k].second, place, n.device));
+      }
+      return;
+    }
+    const int group = fusion_.group[place];
+    if (group >= 0 && !fusion_.is_output[place]) return;  // lives in registers
+    const int over = n.op->in_place(0);
+    if (over >= 0) {
+      plan_->buffer_of[place] = overwritten(place, over);
+      return;
+    }
+    const bool wanted = list_.wanted[place];
+    plan_->buffer_of[place] = add_buffer(wanted ? PlanBuffer::Kind::own : PlanBuffer::Kind::arena, n.shape, n.dtype, place, n.device);
+  }
+
+  int overwritten(int place, int input) {
+    if (node(node(place).inputs[static_cast<std::size_t>(input)].node->base().place).cell &&
+        (plan_->late_cells.empty() || plan_->late_cells.back() != place))
+      plan_->late_cells.push_back(place);
+    return plan_->buffer_of[node(place).inputs[static_cast<std::size_t>(input)].node->place];
+  }
+
+  // The producers of a pack write straight into it where nobody else needs them elsewhere.
+  void place_parts(int place, const Pack& pack) {
+    const Node& n = node(place);
+    PlanBuffer& whole = plan_->buffers[plan_->buffer_of[place]];
+    if (whole.kind == PlanBuffer::Kind::arena) {
+      whole.kind = PlanBuffer::Kind::persistent;
+      whole.storage = persistent_.get(context_, pack.fingerprint(), whole.bytes, whole.dtype, n.device);
+    }
+    if (whole.kind != PlanBuffer::Kind::persistent) return;
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+      const Node& part = *n.inputs[i].node;
+      const Node& base = part.base();
+      if (!part.is_dense() || (part.is_view && part.offset != 0) || base.has_value || base.shape.size() != part.shape.size() || base.device != n.device)
+        continue;
+      const int buffer = plan_->buffer_of[base.place];
+      if (buffer < 0 || plan_->buffers[buffer].kind != PlanBuffer::Kind::arena) continue;
+      plan_->buffers[buffer].kind = PlanBuffer::Kind::part;
+      plan_->buffers[buffer].parent = plan_->buffer_of[place];
+      plan_->buffers[buffer].offset = pack.offsets()[i];
+    }
+  }
+
+  // ---- launches
+
+  struct Generated {
+    std::size_t launch;
+    Dtype real;
+    std::string body;
+  };
+
+  void lower(int place) {
+    const Node& n = node(place);
+    if (n.has_value || n.is_view || n.output >= 0) return;
+    const int group = fusion_.group[place];
+    if (group >= 0) {
+      if (fusion_.members[group].back() == place) lower_group(fusion_.members[group]);
+      return;
+    }
+    if (pack_of(place)) {
+      lower_pack(place);
+      return;
+    }
+    if (n.results.empty() ? n.shape.size() == 0 : all_empty(n)) return;
+    lower_op(place);
+  }
+
+  static bool all_empty(const Node& n) {
+    return std::all_of(n.results.begin(), n.results.end(), [](const auto& r) { return r.first.size() == 0; });
+  }
+
+  // What a pointwise kernel reads: the buffer and where in it the node begins.
+  std::pair<int, std::int64_t> source(const Node& n) const { return {plan_->buffer_of[n.place], n.is_view ? n.offset : 0}; }
+
+  PlanLaunch& add_launch(const Node& n, std::string what) {
+    PlanLaunch& launch = plan_->launches.emplace_back();
+    launch.what = std::move(what);
+    launch.device = n.device;
+    return launch;
+  }
+
+  void touch(int buffer) {
+    if (buffer < 0) return;
+    PlanBuffer& b = plan_->buffers[buffer];
+    const int now = static_cast<int>(plan_->launches.size()) - 1;
+    if (b.first < 0) b.first = now;
+    b.last = now;
+    if (b.kind == PlanBuffer::Kind::part) touch(b.parent);
+  }
+
+  void add_array(PlanLaunch& launch, int buffer, std::int64_t offset, bool writes) {
+    const int index = next_index(launch);
+    if (buffer < 0 || plan_->buffers[buffer].kind == PlanBuffer::Kind::empty) {
+      launch.arguments.push_back({PlanArgument::Kind::null_array, index});
+      return;
+    }
+    PlanArgument argument{PlanArgument::Kind::array, index};
+    argument.buffer = buffer;
+    argument.offset = offset;
+    argument.writes = writes;
+    launch.arguments.push_back(argument);
+    launch.operands.emplace_back(Operand{}, buffer);
+    launch.operand_offsets.push_back(offset);
+    launch.operand_writes.push_back(writes);
+    touch(buffer);
+  }
+
+  static int next_index(const PlanLaunch& launch) {
+    if (launch.arguments.empty()) return 0;
+    const PlanArgument& last = launch.arguments.back();
+    const bool pair = last.kind == PlanArgument::Kind::array || last.kind == PlanArgument::Kind::null_array;
+    return last.index + (pair ? 2 : 1);
+  }
+
+  // Values that never change are set once when the kernel exists; they are remembered until then.
+  struct Value {
+    std::size_t launch;
+    int index;
+    KernelArgument::Kind kind;
+    std::int64_t integer;
+    double real;
+  };
+  void add_value(PlanLaunch& launch, KernelArgument::Kind kind, std::int64_t integer, double real) {
+    const int index = next_index(launch);
+    launch.arguments.push_back({PlanArgument::Kind::value, index});
+    values_.push_back({plan_->launches.size() - 1, index, kind, integer, real});
+  }
+  void add_scalar(PlanLaunch& launch, PlanArgument::Kind kind, int place, int scalar) {
+    PlanArgument argument{kind, next_index(launch)};
+    argument.node = place;
+    argument.scalar = scalar;
+    launch.arguments.push_back(argument);
+  }
+
+  void add_pointwise(const PointwiseKernel& kernel, const Node& n, std::string what, int dst_buffer = -1, std::int64_t dst_offset = 0) {
+    PlanLaunch& launch = add_launch(n, std::move(what));
+    launch.real = kernel.real;
+    launch.geometry = kernel.geometry;
+    for (const PointwiseInput& input : kernel.inputs) {
+      const auto [buffer, offset] = source(*input.node);
+      add_array(launch, buffer, offset, false);
+    }
+    for (const Node* output : kernel.outputs) add_array(launch, plan_->buffer_of[output->place], 0, true);
+    if (kernel.outputs.empty()) add_array(launch, dst_buffer, dst_offset, true);
+    for (const std::int64_t number : kernel.numbers) add_value(launch, KernelArgument::Kind::i64, number, 0);
+    for (const auto& [owner, scalar] : kernel.scalars) add_scalar(launch, PlanArgument::Kind::scalar_real, owner->place, scalar);
+    generated_.push_back({plan_->launches.size() - 1, kernel.real, kernel.body});
+  }
+
+  void lower_group(const std::vector<int>& places) {
+    std::vector<const Node*> members, outputs;
+    std::string what;
+    for (const int place : places) {
+      members.push_back(&node(place));
+      if (fusion_.is_output[place]) outputs.push_back(&node(place));
+      if (what.size() < 60) what += (what.empty() ? "" : "+") + std::string(node(place).op->name());
+    }
+    add_pointwise(write_pointwise_kernel(members, outputs, device_of(*members[0])), *members[0], std::move(what));
+  }
+
+  void lower_pack(int place) {
+    const Node& n = node(place);
+    const auto& offsets = pack_of(place)->offsets();
+    const int whole = plan_->buffer_of[place];
+    if (plan_->buffers[whole].kind == PlanBuffer::Kind::own)
+      add_pointwise(write_zero_kernel(n.shape.size(), n.dtype, device_of(n)), n, "pack", whole);
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+      const Node& part = *n.inputs[i].node;
+      const int buffer = plan_->buffer_of[part.place];
+      const bool in_place = buffer >= 0 && plan_->buffers[buffer].kind == PlanBuffer::Kind::part && plan_->buffers[buffer].parent == whole &&
+                            plan_->buffers[buffer].offset == offsets[i];
+      if (in_place || part.shape.size() == 0) continue;
+      add_pointwise(write_copy_kernel(part, device_of(n)), n, "pack", whole, offsets[i]);
+    }
+  }
+
+  // A dense copy of a view, shared by all ops that need it.
+  int relayout(const Node& view) {
+    int& buffer = relayouts_[view.place];
+    if (buffer < 0) {
+      buffer = add_buffer(PlanBuffer::Kind::arena, view.shape, view.dtype, view.place, view.device);
+      if (plan_->buffers[buffer].kind != PlanBuffer::Kind::empty)
+        add_pointwise(write_copy_kernel(view, device_of(view)), view, "relayout", buffer);
+      plan_->relayout_bytes += plan_->buffers[buffer].bytes;
+    }
+    return buffer;
+  }
+
+  void lower_op(int place) {
+    const Node& n = node(place);
+    std::vector<std::pair<int, std::int64_t>> src;
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+      const Node& input = *n.inputs[i].node;
+      if (input.is_view && !input.is_dense() && !n.op->takes_strides(static_cast<int>(i)))
+        src.emplace_back(relayout(input), 0);
+      else
+        src.push_back(source(input));
+    }
+    std::vector<Shape> shapes;
+    std::vector<Dtype> dtypes;
+    std::vector<int> dst;
+    if (n.results.empty()) {
+      shapes.push_back(n.shape);
+      dtypes.push_back(n.dtype);
+      dst.push_back(plan_->buffer_of[place]);
+    } else {
+      for (const auto& [shape, dtype] : n.results) {
+        shapes.push_back(shape);
+        dtypes.push_back(dtype);
+      }
+      dst = results_[place];
+    }
+    Device& device = device_of(n);
+    Launch run(n, device, shapes, dtypes);
+    n.op->launch(run);
+    std::vector<int> temps;
+    for (const Launch::Temp& temp : run.temps())
+      temps.push_back(add_buffer(PlanBuffer::Kind::arena, Shape{static_cast<std::int64_t>(temp.bytes / bytes_of(temp.dtype))}, temp.dtype, place,
+                                 n.device));
+    const auto resolve = [&](Operand operand) -> std::pair<int, std::int64_t> {
+      switch (operand.kind) {
+        case Operand::Kind::src: return src[static_cast<std::size_t>(operand.index)];
+        case Operand::Kind::dst: return {dst[static_cast<std::size_t>(operand.index)], 0};
+        case Operand::Kind::temp: return {temps[static_cast<std::size_t>(operand.index)], 0};
+        case Operand::Kind::none: break;
+      }
+      return {-1, 0};
+    };
+    for (LaunchRecord& record : run.records()) {
+      PlanLaunch& launch = add_launch(n, record.what);
+      launch.real = record.real;
+      launch.geometry = record.geometry;
+      if (record.queue_call || record.host_call) {
+        launch.queue_call = std::move(record.queue_call);
+        launch.host_call = std::move(record.host_call);
+        const auto add_operands = [&](const std::vector<Operand>& operands, bool writes) {
+          for (const Operand& operand : operands) {
+            const auto [buffer, offset] = resolve(operand);
+            launch.operands.emplace_back(operand, buffer);
+            launch.operand_offsets.push_back(offset);
+            launch.operand_writes.push_back(writes);
+            touch(buffer);
+          }
+        };
+        add_operands(record.call_reads, false);
+        add_operands(record.call_writes, true);
+        continue;
+      }
+      for (const KernelArgument& argument : record.arguments) {
+        switch (argument.kind) {
+          case KernelArgument::Kind::array: {
+            const auto [buffer, offset] = resolve(argument.operand);
+            add_array(launch, buffer, offset, argument.operand.kind != Operand::Kind::src);
+            break;
+          }
+          case KernelArgument::Kind::dynamic_real: add_scalar(launch, PlanArgument::Kind::scalar_real, place, argument.scalar); break;
+          case KernelArgument::Kind::dynamic_bits: add_scalar(launch, PlanArgument::Kind::scalar_bits, place, argument.scalar); break;
+          default: add_value(launch, argument.kind, argument.integer, argument.real);
+        }
+      }
+      if (record.source.empty())
+        launch.kernel = device.kernels().make_kernel(record.real, record.entry);
+      else
+        launch.kernel = device.kernels().make_generated(record.real, record.source, record.entry);
+    }
+  }
+
+  // ---- programs, arena, uses
+
+  // All generated kernels of one compute type and device are one program; equal bodies are one kernel.
+  void build_generated() {
+    for (int d = 0; d < context_.runtime->device_count(); ++d)
+      for (const Dtype real : {Dtype::f32, Dtype::f64}) {
+        std::map<std::string, std::string> names;
+        std::string text = "#include \"pointwise.clh\"\n";
+        for (const Generated& g : generated_) {
+          if (g.real != real || plan_->launches[g.launch].device != d || names.count(g.body)) continue;
+          const std::string name = "fused_" + std::to_string(names.size());
+          std::string body = g.body;
+          body.replace(body.find("@NAME@"), 6, name);
+          names.emplace(g.body, name);
+          text += body;
+        }
+        for (const Generated& g : generated_)
+          if (g.real == real && plan_->launches[g.launch].device == d)
+            plan_->launches[g.launch].kernel = context_.runtime->device(d).kernels().make_generated(real, text, names.at(g.body));
+      }
+    for (const Value& value : values_) {
+      PlanLaunch& launch = plan_->launches[value.launch];
+      switch (value.kind) {
+        case KernelArgument::Kind::i32: {
+          const std::int32_t v = static_cast<std::int32_t>(value.integer);
+          launch.kernel->set_bytes(value.index, &v, sizeof v);
+          break;
+        }
+        case KernelArgument::Kind::i64: launch.kernel->set_bytes(value.index, &value.integer, sizeof value.integer); break;
+        default:
+          if (launch.real == Dtype::f64) {
+            launch.kernel->set_bytes(value.index, &value.real, sizeof value.real);
+          } else {
+            const float v = static_cast<float>(value.real);
+            launch.kernel->set_bytes(value.index, &v, sizeof v);
+          }
+      }
+    }
+    for (PlanLaunch& launch : plan_->launches) {
+      for (const PlanArgument& argument : launch.arguments)
+        if (argument.kind == PlanArgument::Kind::null_array) {
+          const std::int64_t zero = 0;
+          launch.kernel->set_null(argument.index);
+          launch.kernel->set_bytes(argument.index + 1, &zero, sizeof zero);
+        }
+      std::erase_if(launch.arguments, [](const PlanArgument& a) {
+        return a.kind == PlanArgument::Kind::value || a.kind == PlanArgument::Kind::null_array;
+      });
+    }
+  }
+
+  void lay_out_arena() {
+    std::vector<ArenaRequest> requests;
+    std::vector<int> owners;
+    for (std::size_t b = 0; b < plan_->buffers.size(); ++b) {
+      PlanBuffer& buffer = plan_->buffers[b];
+      if (buffer.kind != PlanBuffer::Kind::arena || buffer.first < 0) continue;
+      requests.push_back({buffer.bytes, buffer.first, buffer.last});
+      owners.push_back(static_cast<int>(b));
+    }
+    const ArenaLayout layout =
+        lay_out(requests, context_.runtime->device(0).info().max_allocation_bytes, !plan_->several_devices);
+    for (std::size_t r = 0; r < owners.size(); ++r) plan_->buffers[owners[r]].place = layout.places[r];
+    plan_->arena_segments = layout.segments;
+  }
+
+  void collect_uses() {
+    std::map<int, std::size_t> seen;
+    for (const PlanLaunch& launch : plan_->launches)
+      for (std::size_t o = 0; o < launch.operands.size(); ++o) {
+        int buffer = launch.operands[o].second;
+        if (buffer < 0) continue;
+        if (plan_->buffers[buffer].kind == PlanBuffer::Kind::part) buffer = plan_->buffers[buffer].parent;
+        const PlanBuffer::Kind kind = plan_->buffers[buffer].kind;
+        if (kind == PlanBuffer::Kind::arena || kind == PlanBuffer::Kind::empty) continue;
+        const bool writes = launch.operand_writes[o];
+        const auto [it, fresh] = seen.emplace(buffer, plan_->uses.size());
+        if (fresh)
+          plan_->uses.push_back({buffer, writes, launch.what});
+        else if (writes && !plan_->uses[it->second].writes)
+          plan_->uses[it->second] = {buffer, true, launch.what};
+      }
+    for (PlanLaunch& launch : plan_->launches)
+      if (launch.kernel) {  // only calls look operands up while they run
+        launch.operands.clear();
+        launch.operand_offsets.clear();
+        launch.operand_writes.clear();
+      }
+  }
+
+  // Where several devices work, a launch waits for the devices that wrote what it reads, and a late overwrite for everybody.
+  void order_devices() {
+    if (!plan_->several_devices) return;
+    std::vector<int> writer(plan_->buffers.size(), -1);
+    for (PlanLaunch& launch : plan_->launches) {
+      bool overwrites = false;
+      for (const PlanArgument& argument : launch.arguments) {
+        if (argument.kind != PlanArgument::Kind::array) continue;
+        const int buffer = root_buffer(argument.buffer);
+        if (writer[buffer] >= 0 && writer[buffer] != launch.device) launch.after.push_back(writer[buffer]);
+        if (!argument.writes) continue;
+        overwrites = overwrites || plan_->buffers[buffer].kind == PlanBuffer::Kind::leaf;
+        writer[buffer] = launch.device;
+      }
+      if (overwrites)
+        for (int d = 0; d < context_.runtime->device_count(); ++d)
+          if (d != launch.device) launch.after.push_back(d);
+      std::sort(launch.after.begin(), launch.after.end());
+      launch.after.erase(std::unique(launch.after.begin(), launch.after.end()), launch.after.end());
+    }
+  }
+  int root_buffer(int buffer) const {
+    return plan_->buffers[buffer].kind == PlanBuffer::Kind::part ? plan_->buffers[buffer].parent : buffer;
+  }
+
+  const GraphList& list_;
+  Context& context_;
+  PersistentStorages& persistent_;
+  std::unique_ptr<Plan> plan_;
+  FuseResult fusion_;
+  std::vector<std::vector<int>> results_;  // by place: buffers of a node of several results
+  std::vector<int> relayouts_;             // by place of a view: the buffer of its dense copy
+  std::vector<Generated> generated_;
+  std::vector<Value> values_;
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make_plan(const GraphList& list, Context& context, PersistentStorages& persistent, bool fused) {
+  return Maker(list, context, persistent, fused).make();
+}
+
+}  // namespace samebytes::detail

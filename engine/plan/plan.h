@@ -1,0 +1,91 @@
+// Plan: what one graph structure becomes - an ordered list of launches with every buffer at a fixed place. Made once per structure,
+// then only bound to the leaves of the next graph and enqueued.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/launch.h"
+#include "plan/arena.h"
+#include "plan/graph_list.h"
+
+namespace samebytes::detail {
+
+// Where the bytes of a buffer come from at each run.
+struct PlanBuffer {
+  enum class Kind : std::uint8_t {
+    leaf,        // the storage of a leaf or of a node that had its value: place `node`
+    own,         // a wanted value: fresh storage, handed to place `node`
+    arena,       // a temporary
+    persistent,  // storage of the plan itself: the flat gradients
+    part,        // a piece of buffer `parent` (packed gradients)
+    empty,       // no elements
+  };
+  Kind kind = Kind::empty;
+  Dtype dtype = Dtype::f32;
+  std::size_t bytes = 0;
+  int node = -1;
+  int parent = -1;
+  std::int64_t offset = 0;  // elements within the parent
+  int device = 0;
+  int first = -1, last = -1;  // launches, for the arena
+  ArenaPlace place;
+  StoragePtr storage;       // persistent
+};
+
+struct PlanArgument {
+  enum class Kind : std::uint8_t { array, null_array, value, scalar_real, scalar_bits };
+  Kind kind;
+  int index;                 // of the kernel; an array takes two
+  int buffer = -1;
+  std::int64_t offset = 0;   // elements, on top of the buffer's own
+  int node = -1, scalar = 0; // place and index of a changing scalar
+  bool writes = false;
+  // What was bound last, so that only changes are set again.
+  const void* bound_base = nullptr;
+  std::int64_t bound_offset = -1;
+};
+
+struct PlanLaunch {
+  std::string what;
+  int device = 0;
+  std::unique_ptr<Kernel> kernel;
+  Dtype real = Dtype::f32;
+  Geometry geometry;
+  std::vector<PlanArgument> arguments;
+  QueueCall queue_call;
+  HostCall host_call;
+  std::vector<std::pair<Operand, int>> operands;  // of a call: operand -> buffer
+  std::vector<std::int64_t> operand_offsets;      // elements, same order
+  std::vector<char> operand_writes;               // same order
+  std::vector<int> after;                         // devices whose work so far must be done first
+};
+
+// How a whole storage is used by a run, per buffer that is not a temporary.
+struct PlanUse {
+  int buffer;
+  bool writes;
+  std::string what;  // first op that uses it that way
+};
+
+struct Plan {
+  std::vector<PlanBuffer> buffers;
+  std::vector<PlanLaunch> launches;
+  std::vector<PlanUse> uses;
+  std::vector<std::size_t> arena_segments;
+  std::vector<int> buffer_of;                        // by place: the buffer that holds the node's value, -1 for none
+  std::vector<int> late_cells;                       // places of nodes whose run overwrites cells
+  std::uint64_t nodes_fused = 0;
+  std::size_t relayout_bytes = 0;
+  bool several_devices = false;
+  std::uint64_t last_used = 0;                       // for the cache
+};
+
+class PersistentStorages;  // zeroed storages shared by plans of one layout; defined in planner.h
+
+// Throws whatever the ops' launch() throws, BuildError, OutOfMemory.
+std::unique_ptr<Plan> make_plan(const GraphList& list, Context& context, PersistentStorages& persistent, bool fused);
+
+}  // namespace samebytes::detail

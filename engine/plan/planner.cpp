@@ -1,0 +1,364 @@
+#include "plan/planner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "core/log.h"
+#include "graph/op.h"
+#include "ops/pointwise.h"
+#include "plan/pointwise_kernel.h"
+
+namespace samebytes::detail {
+namespace {
+
+constexpr std::size_t kMostPlans = 256;   // least recently used ones go first
+constexpr int kReplansBeforeWarning = 32;  // a loop that never meets its plan again
+
+// A storage and the element where a buffer begins in it, for one run.
+struct Bound {
+  Storage* storage = nullptr;
+  std::int64_t offset = 0;
+};
+
+const void* base_of(const Storage& storage) {
+  return storage.binds_pointer() ? storage.device_pointer() : static_cast<const void*>(storage.buffer());
+}
+
+class RunAccess final : public CallAccess {
+ public:
+  RunAccess(const PlanLaunch& launch, const std::vector<Bound>& bound) : launch_(launch), bound_(bound) {}
+  Storage& storage(Operand operand) override { return *bound_[buffer(operand).first].storage; }
+  std::int64_t offset(Operand operand) override {
+    const auto [b, offset] = buffer(operand);
+    return bound_[b].offset + offset;
+  }
+
+ private:
+  std::pair<int, std::int64_t> buffer(Operand operand) const {
+    for (std::size_t i = 0; i < launch_.operands.size(); ++i)
+      if (launch_.operands[i].first.kind == operand.kind && launch_.operands[i].first.index == operand.index)
+        return {launch_.operands[i].second, launch_.operand_offsets[i]};
+    throw Error(launch_.what + ": a call asks for an operand that it did not declare");
+  }
+  const PlanLaunch& launch_;
+  const std::vector<Bound>& bound_;
+};
+
+// The first value that is not finite, if any.
+bool has_nan(const Node& node) {
+  if (!is_floating(node.dtype) || node.shape.size() == 0) return false;
+  const std::size_t n = static_cast<std::size_t>(node.shape.size()), width = bytes_of(node.dtype);
+  const std::size_t offset = static_cast<std::size_t>(node.offset) * width;
+  std::uint64_t id = 0;
+  const char* bytes = static_cast<const char*>(node.storage->acquire_host(false, offset, n * width, __FILE__, __LINE__, &id)) + offset;
+  bool found = false;
+  for (std::size_t i = 0; i < n && !found; ++i) {
+    switch (node.dtype) {
+      case Dtype::f64: found = !std::isfinite(reinterpret_cast<const double*>(bytes)[i]); break;
+      case Dtype::f32: found = !std::isfinite(reinterpret_cast<const float*>(bytes)[i]); break;
+      case Dtype::f16: found = (reinterpret_cast<const std::uint16_t*>(bytes)[i] & 0x7c00u) == 0x7c00u; break;
+      case Dtype::bf16: found = (reinterpret_cast<const std::uint16_t*>(bytes)[i] & 0x7f80u) == 0x7f80u; break;
+      default: break;
+    }
+  }
+  node.storage->release_host(id);
+  return found;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+StoragePtr PersistentStorages::get(Context& context, std::uint64_t fingerprint, std::size_t bytes, Dtype dtype, int device) {
+  std::weak_ptr<Storage>& kept = storages_[{fingerprint ^ static_cast<std::uint64_t>(device), bytes}];
+  if (StoragePtr storage = kept.lock()) return storage;
+  StoragePtr storage = context.runtime->allocate(bytes, Category::gradient, "pack");
+  Device& on = context.runtime->device(device);
+  PointwiseKernel zero = write_zero_kernel(static_cast<std::int64_t>(bytes / bytes_of(dtype)), dtype, on);
+  zero.body.replace(zero.body.find("@NAME@"), 6, "zero");
+  const auto kernel = on.kernels().make_generated(zero.real, "#include \"pointwise.clh\"\n" + zero.body, "zero");
+  const std::int64_t start = 0;
+  int index = 2;
+  kernel->set_storage(0, *storage);
+  kernel->set_bytes(1, &start, sizeof start);
+  for (const std::int64_t number : zero.numbers) kernel->set_bytes(index++, &number, sizeof number);
+  Submission submission(*context.runtime);
+  submission.acquire(*storage, true, "pack", 0, bytes, true);
+  submission.enqueue(on, *kernel, zero.geometry, "pack");
+  submission.finish();
+  kept = storage;
+  return storage;
+}
+
+StoragePtr Planner::arena_segment(std::size_t index, std::size_t bytes) {
+  if (arena_.size() <= index) arena_.resize(index + 1);
+  StoragePtr& segment = arena_[index];
+  if (!segment || segment->bytes() < bytes) {
+    segment.reset();  // goes back before the larger one is asked for
+    segment = context_.runtime->allocate(bytes, Category::arena, "arena");
+  }
+  return segment;
+}
+
+Plan& Planner::find_or_make(const GraphList& list, bool* replayed) {
+  const auto found = plans_.find(list.key);
+  *replayed = found != plans_.end();
+  if (*replayed) {
+    replans_in_a_row_ = 0;
+    found->second->last_used = context_.evaluations;
+    return *found->second;
+  }
+  if (plans_.size() >= kMostPlans) {
+    const auto oldest =
+        std::min_element(plans_.begin(), plans_.end(), [](const auto& a, const auto& b) { return a.second->last_used < b.second->last_used; });
+    plans_.erase(oldest);
+  }
+  if (++replans_in_a_row_ == kReplansBeforeWarning && !warned_) {
+    warned_ = true;
+    log_message("warning", "32 evaluations in a row needed a new plan; does a shape or an attribute change at every step?");
+  }
+  std::unique_ptr<Plan> plan = make_plan(list, context_, persistent_, !context_.options.check_nan);
+  ++report_.plans_made;
+  report_.nodes_fused += plan->nodes_fused;
+  plan->last_used = context_.evaluations;
+  return *(plans_[list.key] = std::move(plan));
+}
+
+void Planner::evaluate(std::span<const NodePtr> roots) {
+  ++context_.evaluations;
+  for (;;) {
+    const auto start = std::chrono::steady_clock::now();
+    bool needed = false;
+    for (const NodePtr& root : roots) {
+      const Node& base = root->base();
+      needed = needed || !base.has_value || (base.cell && !base.storage && base.shape.size() > 0) || root->is_view;
+    }
+    if (!needed) return;
+    std::vector<NodePtr> fresh;
+    GraphList list = collect(roots, ++stamp_, fresh);
+    if (!fresh.empty()) {  // cells at their first use
+      std::vector<NodePtr> initials;
+      for (const NodePtr& cell : fresh) initials.push_back(cell->cell->initial);
+      evaluate(initials);
+      for (const NodePtr& cell : fresh) {
+        cell->storage = cell->cell->initial->storage;
+        cell->cell->initial.reset();
+      }
+      continue;
+    }
+    const bool something = std::any_of(list.nodes.begin(), list.nodes.end(), [](const NodePtr& n) { return !n->has_value && !n->is_view; });
+    if (!something) return;
+    if (context_.options.check_nan && roots.size() + list.nodes.size() > 0) {
+      evaluate_checked(list);
+      return;
+    }
+    bool replayed = false;
+    Plan& plan = find_or_make(list, &replayed);
+    if (replayed) {
+      ++report_.plans_replayed;
+      report_.bind_seconds += seconds_since(start);
+    }
+    run(plan, list);
+    drop_finished_readers();
+    return;
+  }
+}
+
+void Planner::run(Plan& plan, const GraphList& list) {
+  const auto start = std::chrono::steady_clock::now();
+  Runtime& runtime = *context_.runtime;
+  std::vector<Bound> bound(plan.buffers.size());
+  std::vector<StoragePtr> fresh(plan.buffers.size());
+  for (std::size_t s = 0; s < plan.arena_segments.size(); ++s) arena_segment(s, plan.arena_segments[s]);
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    PlanBuffer& buffer = plan.buffers[b];
+    switch (buffer.kind) {
+      case PlanBuffer::Kind::leaf: {
+        const Node& leaf = *list.nodes[static_cast<std::size_t>(buffer.node)];
+        bound[b] = {leaf.storage.get(), leaf.offset};
+        break;
+      }
+      case PlanBuffer::Kind::own: {
+        const Node& node = *list.nodes[static_cast<std::size_t>(buffer.node)];
+        fresh[b] = runtime.allocate(buffer.bytes, node.category, node.op ? std::string(node.op->name()) : std::string("result"));
+        bound[b] = {fresh[b].get(), 0};
+        break;
+      }
+      case PlanBuffer::Kind::arena:
+        if (buffer.first >= 0)
+          bound[b] = {arena_[static_cast<std::size_t>(buffer.place.segment)].get(),
+                      static_cast<std::int64_t>(buffer.place.offset / bytes_of(buffer.dtype))};
+        break;
+      case PlanBuffer::Kind::persistent: bound[b] = {buffer.storage.get(), 0}; break;
+      case PlanBuffer::Kind::part:
+      case PlanBuffer::Kind::empty: break;
+    }
+  }
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b)
+    if (const PlanBuffer& buffer = plan.buffers[b]; buffer.kind == PlanBuffer::Kind::part) {
+      const Bound& whole = bound[static_cast<std::size_t>(buffer.parent)];
+      bound[b] = {whole.storage, whole.offset + buffer.offset};
+    }
+
+  Submission submission(runtime);
+  for (std::size_t s = 0; s < plan.arena_segments.size(); ++s) submission.acquire(*arena_[s], true, "arena", 0, arena_[s]->bytes(), true);
+  for (const PlanUse& use : plan.uses) {
+    const PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(use.buffer)];
+    const Bound& at = bound[static_cast<std::size_t>(use.buffer)];
+    const bool whole = buffer.kind == PlanBuffer::Kind::own;
+    submission.acquire(*at.storage, use.writes, use.what, static_cast<std::size_t>(at.offset) * bytes_of(buffer.dtype), buffer.bytes, whole);
+  }
+  if (plan.several_devices)
+    for (int d = 0; d < runtime.device_count(); ++d)
+      for (int e = 0; e < runtime.device_count(); ++e)
+        if (d != e) submission.order_after(runtime.device(d), runtime.device(e));
+  report_.bind_seconds += seconds_since(start);
+
+  for (PlanLaunch& launch : plan.launches) {
+    Device& device = runtime.device(launch.device);
+    for (const int other : launch.after) submission.order_after(device, runtime.device(other));
+    if (launch.queue_call) {
+      RunAccess access(launch, bound);
+      submission.enqueue_call(device, launch.what.c_str(), [&](cl_command_queue queue) { launch.queue_call(queue, access); });
+      continue;
+    }
+    if (launch.host_call) {
+      RunAccess access(launch, bound);
+      std::vector<Submission::HostUse> uses;
+      for (std::size_t o = 0; o < launch.operands.size(); ++o)
+        uses.push_back({bound[static_cast<std::size_t>(launch.operands[o].second)].storage, launch.operand_writes[o] != 0});
+      submission.run_host(launch.what.c_str(), uses, [&](const std::function<void*(Storage&)>& address) {
+        launch.host_call([&](Operand operand) -> void* {
+          const auto found = std::find_if(launch.operands.begin(), launch.operands.end(), [&](const auto& o) {
+            return o.first.kind == operand.kind && o.first.index == operand.index;
+          });
+          const std::size_t width = bytes_of(plan.buffers[static_cast<std::size_t>(found->second)].dtype);
+          return static_cast<char*>(address(access.storage(operand))) + static_cast<std::size_t>(access.offset(operand)) * width;
+        });
+      });
+      continue;
+    }
+    for (PlanArgument& argument : launch.arguments) {
+      switch (argument.kind) {
+        case PlanArgument::Kind::array: {
+          const Bound& at = bound[static_cast<std::size_t>(argument.buffer)];
+          const void* base = base_of(*at.storage);
+          if (base != argument.bound_base) {
+            launch.kernel->set_storage(argument.index, *at.storage);
+            argument.bound_base = base;
+          }
+          const std::int64_t offset = at.offset + argument.offset;
+          if (offset != argument.bound_offset) {
+            launch.kernel->set_bytes(argument.index + 1, &offset, sizeof offset);
+            argument.bound_offset = offset;
+          }
+          break;
+        }
+        case PlanArgument::Kind::scalar_real: {
+          const double v = list.nodes[static_cast<std::size_t>(argument.node)]->scalars[static_cast<std::size_t>(argument.scalar)].real;
+          if (launch.real == Dtype::f64) {
+            launch.kernel->set_bytes(argument.index, &v, sizeof v);
+          } else {
+            const float f = static_cast<float>(v);
+            launch.kernel->set_bytes(argument.index, &f, sizeof f);
+          }
+          break;
+        }
+        case PlanArgument::Kind::scalar_bits: {
+          const std::uint64_t v = list.nodes[static_cast<std::size_t>(argument.node)]->scalars[static_cast<std::size_t>(argument.scalar)].bits;
+          launch.kernel->set_bytes(argument.index, &v, sizeof v);
+          break;
+        }
+        default: break;
+      }
+    }
+    submission.enqueue(device, *launch.kernel, launch.geometry, launch.what.c_str());
+  }
+  submission.finish();
+  report_.launches += submission.launches();
+  runtime.count_relayout(plan.relayout_bytes);
+
+  // Wanted values have their storage now and drop their inputs; cells have a new version.
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b)
+    if (fresh[b]) list.nodes[static_cast<std::size_t>(plan.buffers[b].node)]->storage = std::move(fresh[b]);
+  for (const int place : plan.late_cells) {
+    Node& node = *list.nodes[static_cast<std::size_t>(place)];
+    const int results = std::max<int>(1, static_cast<int>(node.results.size()));
+    for (int k = 0; k < results; ++k) {
+      const int input = node.op->in_place(k);
+      if (input < 0) continue;
+      const Node& base = node.inputs[static_cast<std::size_t>(input)].node->base();
+      if (!base.cell) continue;
+      ++base.cell->version;
+      base.cell->changed_at = context_.evaluations;
+      for (const auto& member : base.cell->members)
+        if (const NodePtr part = member.lock()) {
+          ++part->cell->version;
+          part->cell->changed_at = context_.evaluations;
+        }
+    }
+    if (!node.results.empty()) node.state_written = true;
+  }
+  for (const NodePtr& node : list.nodes) {
+    if (node->has_value || node->is_view) continue;
+    const std::size_t place = static_cast<std::size_t>(node->place);
+    if (dynamic_cast<const Update*>(node->op.get())) {  // from now on a view of the cell's new value
+      const NodePtr cell = node->inputs[0].node;
+      node->is_view = true;
+      node->strides = dense_strides(node->shape);
+      node->offset = 0;
+      node->op = nullptr;
+      node->inputs.assign(1, Edge{cell, cell->base().cell->version});
+      continue;
+    }
+    if (!list.wanted[place]) continue;
+    node->has_value = true;
+    node->op = nullptr;
+    node->inputs.clear();
+    node->scalars.clear();
+  }
+}
+
+void Planner::evaluate_checked(const GraphList& list) {
+  for (const NodePtr& node : list.nodes) {
+    if (node->has_value || node->is_view || !node->results.empty()) continue;
+    std::string name = node->op ? std::string(node->op->name()) : std::string();
+    if (node->output >= 0) name = std::string(node->inputs[0].node->op->name());
+    // All results of one node run together, so that its state is written once.
+    std::vector<NodePtr> together{node};
+    if (node->output >= 0)
+      for (const NodePtr& other : list.nodes)
+        if (other != node && !other->has_value && other->output >= 0 && other->inputs[0].node == node->inputs[0].node) together.push_back(other);
+    std::vector<NodePtr> fresh;
+    GraphList single = collect(together, ++stamp_, fresh);
+    bool replayed = false;
+    Plan& plan = find_or_make(single, &replayed);
+    run(plan, single);
+    for (const NodePtr& done : together) {
+      const Node& base = done->base();
+      if (base.storage && has_nan(base))
+        throw Error("check_nan: " + name + " produced the first NaN or infinity, its result is " + std::string(name_of(done->dtype)) + " " +
+                    done->shape.to_string());
+    }
+  }
+  drop_finished_readers();
+}
+
+void Planner::drop_finished_readers() {
+  std::erase_if(context_.cell_readers, [](const std::weak_ptr<Node>& weak) {
+    const NodePtr node = weak.lock();
+    return !node || node->has_value;
+  });
+}
+
+PlanReport Planner::report() const {
+  PlanReport report = report_;
+  report.programs_built = context_.runtime->programs_built();
+  return report;
+}
+
+}  // namespace samebytes::detail

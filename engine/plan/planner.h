@@ -1,0 +1,46 @@
+// Planner: the evaluator of an engine. Finds or makes the plan of a graph, binds it to the graph's leaves and enqueues it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/context.h"
+#include "plan/plan.h"
+
+namespace samebytes::detail {
+
+// Zeroed storages that live as long as plans use them, shared by plans of one layout (the flat gradients of a model).
+class PersistentStorages {
+ public:
+  StoragePtr get(Context& context, std::uint64_t fingerprint, std::size_t bytes, Dtype dtype, int device);
+
+ private:
+  std::map<std::pair<std::uint64_t, std::size_t>, std::weak_ptr<Storage>> storages_;
+};
+
+class Planner final : public Evaluator {
+ public:
+  explicit Planner(Context& context) : context_(context) {}
+  void evaluate(std::span<const NodePtr> roots) override;
+  PlanReport report() const override;
+
+ private:
+  Plan& find_or_make(const GraphList& list, bool* replayed);
+  void run(Plan& plan, const GraphList& list);
+  void evaluate_checked(const GraphList& list);  // op by op, stops at the first NaN
+  void drop_finished_readers();
+  StoragePtr arena_segment(std::size_t index, std::size_t bytes);
+
+  Context& context_;
+  PersistentStorages persistent_;
+  std::unordered_map<Key128, std::unique_ptr<Plan>, Key128Hash> plans_;
+  std::vector<StoragePtr> arena_;
+  PlanReport report_;
+  std::uint64_t stamp_ = 0;
+  int replans_in_a_row_ = 0;
+  bool warned_ = false;
+};
+
+}  // namespace samebytes::detail
