@@ -4,6 +4,9 @@
 #ifndef CL_TARGET_OPENCL_VERSION
 #define CL_TARGET_OPENCL_VERSION 300
 #endif
+#ifndef CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS  // clCreateCommandQueue: the only one that 1.2 devices know
+#endif
 #include <CL/cl.h>
 
 #include <string>

@@ -1,8 +1,9 @@
-// The runtime of one engine: one OpenCL context, its devices (a whole device or its sub-devices, each with one in-order queue), the
-// allocator, the ledgers and the reaper. Everything above asks it for storages and hands it submissions.
+// The runtime of one engine: one OpenCL context, its devices (a whole device or its sub-devices, each with one in-order
+// queue), the allocator, the ledgers and the reaper. Everything above asks it for storages and hands it submissions.
 // Thread-safe, except that submissions are made under the engine's lock.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/mutex.h"
 #include "runtime/kernels.h"
 #include "runtime/opencl.h"
 #include "runtime/storage.h"
@@ -20,29 +22,28 @@
 namespace samebytes::detail {
 
 class Allocator;
-class Reaper;
 
 struct RuntimeOptions {
-  std::string device;               // "", "cpu", "gpu:0", an index, or part of a name
-  std::vector<int> split;           // sub-devices by cores; empty: the whole device
-  int threads = 0;                  // limit of PoCL's threads asked for by the command; 0: all
-  bool force_mode = false;          // else SAMEBYTES_MEMORY, else chosen
+  std::string device;       // "", "cpu", "gpu:0", an index, or part of a name
+  std::vector<int> split;   // sub-devices by cores; empty: the whole device
+  int threads = 0;          // limit of PoCL's threads asked for by the command; 0: all
+  bool force_mode = false;  // else SAMEBYTES_MEMORY, else chosen
   MemoryMode mode = MemoryMode::fine;
   bool forbid_copies = false;
-  std::size_t memory_limit = 0;     // 0: 85 % of the smaller of the cgroup's limit and what is available
+  std::size_t memory_limit = 0;  // 0: 85 % of the smaller of the cgroup's limit and what is available
   int steps_in_flight = 3;
 };
 
 // One device, or sub-device, of the engine.
 class Device {
  public:
-  Device(Runtime& runtime, int index, DeviceInfo info, cl_context context, Handle<cl_device_id> id);
+  Device(Runtime& runtime, int index, DeviceInfo info, cl_context context, cl_device_id id);
   int index() const { return index_; }
   const DeviceInfo& info() const { return info_; }
   Personality personality() const { return info_.personality; }
   int vector_width(Dtype real) const;  // of f32 or f64; 1 in the gpu personality
   cl_context context() const { return context_; }
-  cl_device_id id() const { return id_.get(); }
+  cl_device_id id() const { return id_; }
   cl_command_queue queue() const { return queue_.get(); }
   KernelLibrary& kernels() { return kernels_; }
   Runtime& runtime() { return runtime_; }
@@ -52,27 +53,33 @@ class Device {
   int index_;
   DeviceInfo info_;
   cl_context context_;
-  Handle<cl_device_id> id_;
+  cl_device_id id_;  // the runtime owns sub-devices
   Handle<cl_command_queue> queue_;
   KernelLibrary kernels_;
 };
 
 // Everything that one evaluation enqueues. Use: acquire every storage, enqueue in order, finish.
+// Storages must live until finish(); the runtime keeps their memory while the device uses it.
 class Submission {
  public:
   explicit Submission(Runtime& runtime);
   ~Submission();  // finishes quietly if finish() was not reached
+  Submission(const Submission&) = delete;
 
-  void acquire(Storage& storage, bool writes, const std::string& op, std::size_t offset, std::size_t length, bool whole = false);
+  // Throws ArgumentError where a living view is in the way, DeviceError where the bytes are lost; see
+  // Storage::acquire_device.
+  void acquire(Storage& storage, bool writes, const std::string& op, std::size_t offset, std::size_t length,
+               bool whole = false);
 
-  // Enqueues one kernel on a device. `op` names it in errors. Returns its index in this submission.
-  void enqueue(Device& device, Kernel& kernel, const Geometry& geometry, const char* op);
+  // Enqueues one kernel on a device. `op` names it in errors. Returns its index in this submission. Throws DeviceError.
+  std::uint64_t enqueue(Device& device, Kernel& kernel, const Geometry& geometry, const char* op);
   // Makes later work of `device` wait for everything enqueued so far on `other`.
   void order_after(Device& device, Device& other);
-  // A library call on the queue (CLBlast): fn enqueues itself on the given queue and may write an event.
-  void enqueue_call(Device& device, const char* op, const std::function<void(cl_command_queue)>& fn);
+  // A library call on the queue (CLBlast): fn enqueues itself on the given queue, which counts as `launches` launches.
+  void enqueue_call(Device& device, const char* op, const std::function<void(cl_command_queue)>& fn, int launches = 1);
   // A host function over the same bytes: waits for what was enqueued, runs fn on the calling thread.
-  // The storages it touches are acquired for the host by the runtime and handed back to the device after it.
+  // The storages it touches must have been acquired; the runtime acquires them for the host and hands them back to the
+  // device after it.
   struct HostUse {
     Storage* storage;
     bool writes;
@@ -81,22 +88,21 @@ class Submission {
   void run_host(const char* op, const std::vector<HostUse>& uses,
                 const std::function<void(const std::function<void*(Storage&)>&)>& fn);
 
-  // Flushes, marks every acquired storage with the ticket, and limits the submissions in flight.
+  // Flushes, closes the ticket, and limits the submissions in flight: waits for the oldest where there are too many.
   TicketPtr finish();
   std::uint64_t launches() const { return launches_; }
 
  private:
+  void begin_device(Device& device);  // at the first command on it
+  void add_event(Device& device, cl_event event, const char* op);
+  void close() noexcept;
+
   Runtime& runtime_;
   TicketPtr ticket_;
-  struct Use {
-    Storage* storage;
-    bool writes;
-  };
-  std::vector<Use> uses_;
-  std::vector<std::uint64_t> pending_;  // launches since the last marker, per device
-  std::vector<std::string> last_op_;
+  std::uint64_t begun_ = 0;      // a bit for each device that got a command
+  std::uint64_t unflushed_ = 0;  // a bit for each device with commands that were not flushed
   std::uint64_t launches_ = 0;
-  bool finished_ = false;
+  bool is_finished_ = false;
 };
 
 class Runtime {
@@ -110,6 +116,7 @@ class Runtime {
   const std::string& device_name() const;
   MemoryMode mode() const { return mode_; }
   cl_context context() const { return context_.get(); }
+  cl_command_queue host_queue() const { return host_queue_.get(); }  // maps and reads: never behind a running step
   bool coarse_shadow() const { return coarse_shadow_; }  // PoCL in coarse mode keeps a shadow so that missing maps show
 
   // Throws OutOfMemory naming `what` (an op or an owner), the need, the budget and the cheapest ways out.
@@ -118,6 +125,12 @@ class Runtime {
   // The user's memory. deleter runs on the reaper once nothing uses the bytes. verdict says adopted, or copied and why.
   StoragePtr adopt(void* pointer, std::size_t bytes, std::function<void()> deleter, Adoption* verdict);
   std::size_t clear_cache();  // bytes given back
+  // SAMEBYTES_ALLOCATOR=exact puts guard bytes around each storage: one line for each that was overwritten since the
+  // last call.
+  std::vector<std::string> check_guards() const;
+  // The self-test of cl_mem aliases over storages, run at the first call: host writes, a kernel through the pointer,
+  // the same kernel through the alias at an offset, host reads.
+  bool alias_works();
   void set_memory_limit(std::size_t bytes);
 
   void wait();  // everything enqueued so far; throws DeviceError
@@ -126,28 +139,47 @@ class Runtime {
   void count_copy(std::size_t bytes, bool to_device, const std::string& what);  // throws where copies are forbidden
   void count_map(std::size_t bytes);
   void count_relayout(std::size_t bytes);
-  std::uint64_t launches() const { return launches_; }
+  std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
   std::uint64_t programs_built() const;
+  void note_housekeeping() { has_housekeeping_ = true; }  // an unmap or upload was put on the first device's queue
 
  private:
   friend class Submission;
   friend class Storage;
   friend class Allocator;
+  struct Ledger;
+  void choose_mode(DeviceInfo* info);
+  void make_devices(const DeviceInfo& info, cl_device_id parent);
+  bool run_alias_test();
+  std::string why_not_adopted(const void* pointer, MemoryMode* mode) const;
+
   RuntimeOptions options_;
   MemoryMode mode_ = MemoryMode::fine;
   bool coarse_shadow_ = false;
+  std::vector<Handle<cl_device_id>> sub_devices_;
   Handle<cl_context> context_;
+  Handle<cl_command_queue> host_queue_;
   std::vector<std::unique_ptr<Device>> devices_;
-  std::unique_ptr<Reaper> reaper_;
-  std::unique_ptr<Allocator> allocator_;
-  struct Ledgers;
-  std::unique_ptr<Ledgers> ledgers_;
-  std::deque<TicketPtr> in_flight_;
+  std::shared_ptr<Allocator> allocator_;
+  std::unique_ptr<Ledger> ledger_;
+  std::atomic<bool> has_housekeeping_{false};
+  std::atomic<std::uint64_t> launches_{0};
+
+  // Touched by submissions only, under the engine's lock.
+  std::vector<Handle<cl_event>> tails_;  // last event of each device, for order between submissions
   std::uint64_t next_ticket_ = 1;
-  std::uint64_t launches_ = 0;
+  std::size_t launches_hint_ = 64;
+
+  Mutex mutex_;
+  std::deque<TicketPtr> in_flight_ SAMEBYTES_GUARDED_BY(mutex_);
+  TicketPtr failed_ SAMEBYTES_GUARDED_BY(mutex_);  // a failure that nobody has been told yet
+
+  Mutex alias_mutex_;
+  int alias_state_ SAMEBYTES_GUARDED_BY(alias_mutex_) = -1;  // -1: not tested
 };
 
-// The device that a name means among all devices; throws ArgumentError listing what there is, DeviceError where there is none.
+// The device that a name means among all devices; throws ArgumentError listing what there is, DeviceError where there
+// is none.
 DeviceInfo choose_device(const std::string& name);
 
 }  // namespace samebytes::detail

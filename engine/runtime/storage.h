@@ -1,10 +1,10 @@
 // One allocation in one memory mode. Views of arrays carry offsets into it.
 //
-// State rules: a storage belongs to the device or is mapped for the host (modes coarse, hostptr, copy; a no-op in fine and
-// system). `acquire_*_host` maps and waits for the last ticket that matters; `acquire_device` unmaps. Memory stays mapped while
-// idle: releasing a view does not unmap, the next device use does. Borrows cover byte ranges; a device use that meets a living
-// writing borrow (or a device write that meets a reading one) throws ArgumentError with the op and the place of the view.
-// Thread-safe: one mutex per storage guards mapping state and borrows.
+// State rules: a storage belongs to the device or is mapped for the host (modes coarse, hostptr, copy; a no-op in fine
+// and system). `acquire_*_host` maps and waits for the last ticket that matters; `acquire_device` unmaps. Memory stays
+// mapped while idle: releasing a view does not unmap, the next device use does. Borrows cover byte ranges; a device use
+// that meets a living writing borrow (or a device write that meets a reading one) throws ArgumentError with the op and
+// the place of the view. Thread-safe: one mutex per storage guards mapping state and borrows.
 #pragma once
 
 #include <atomic>
@@ -12,17 +12,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "core/mutex.h"
 #include "runtime/opencl.h"
+#include "runtime/ranges.h"
 #include "runtime/ticket.h"
 #include "samebytes/device.h"
 #include "samebytes/memory.h"
 
 namespace samebytes::detail {
 
+class Allocator;
 class Runtime;
 class Storage;
 using StoragePtr = std::shared_ptr<Storage>;
@@ -34,7 +36,8 @@ class Storage {
  public:
   struct Block;  // the raw allocation in its mode: SVM pointer, host pointer, cl_mem, shadow; defined in storage.cpp
 
-  Storage(Runtime& runtime, std::unique_ptr<Block> block, std::size_t bytes, Category category);
+  Storage(Runtime& runtime, std::shared_ptr<Allocator> allocator, std::unique_ptr<Block> block, std::size_t bytes,
+          Category category);
   ~Storage();  // never blocks: the block goes back to the allocator with its ticket, or to the reaper
   Storage(const Storage&) = delete;
 
@@ -43,15 +46,23 @@ class Storage {
   Category category() const { return category_; }
   Runtime& runtime() const { return runtime_; }
 
-  // Host side. Returns the host address of byte 0. Waits for the last writer (reading) or the last user (writing), maps if
-  // needed, registers a borrow of [offset, offset + length) made at file:line. Throws DeviceError of a failed writer.
-  void* acquire_host(bool writes, std::size_t offset, std::size_t length, const char* file, int line, std::uint64_t* borrow_id);
+  // Host side. Returns the host address of byte 0. Waits for the last writer (reading) or the last user (writing), maps
+  // if needed, registers a borrow of [offset, offset + length) made at file:line. Throws DeviceError of a failed
+  // writer.
+  void* acquire_host(bool writes, std::size_t offset, std::size_t length, const char* file, int line,
+                     std::uint64_t* borrow_id);
   void release_host(std::uint64_t borrow_id) noexcept;
 
-  // Device side, called by Submission for every storage of a launch list before anything is enqueued.
-  // `whole` says that the launches overwrite every byte before any is read (copy mode then skips the upload).
-  void acquire_device(bool writes, const std::string& op, std::size_t offset, std::size_t length, bool whole = false);
-  void used_by(const TicketPtr& ticket, bool writes);
+  // Device side, called by Submission for every storage of a launch list before anything is enqueued. From here on the
+  // storage counts as used by the (still open) ticket. `whole` says that the launches overwrite every byte of the range
+  // before any is read (copy mode then skips the upload). Throws ArgumentError for a living view in the way,
+  // DeviceError for lost bytes.
+  void acquire_device(const TicketPtr& ticket, bool writes, const std::string& op, std::size_t offset,
+                      std::size_t length, bool whole = false);
+  // For a host function in the middle of a submission, whose earlier launches are complete: the bytes for the host, and
+  // back.
+  void* begin_host_call(bool writes, const std::string& op);
+  void end_host_call(const std::string& op);
 
   // What is bound to a kernel: an SVM pointer (fine, coarse, system) or a cl_mem (hostptr, copy).
   bool binds_pointer() const;
@@ -60,10 +71,10 @@ class Storage {
   // A cl_mem over the same bytes for CLBlast, made once; null where the device's self-test failed.
   cl_mem alias();
 
-  bool is_busy() const;          // a ticket that uses it has not completed
-  void wait();                   // waits for the last user
+  bool is_busy() const;  // a ticket that uses it has not completed
+  void wait();           // waits for the last user
   bool has_borrows() const { return borrow_count_.load(std::memory_order_acquire) != 0; }
-  bool is_lost() const { return lost_; }  // a queued write to it failed; using it throws until it is written anew
+  bool is_lost() const;  // a queued write to it failed; using it throws until those bytes are written anew
 
  private:
   friend class Allocator;
@@ -74,18 +85,31 @@ class Storage {
     const char* file;
     int line;
   };
+  struct WriteRecord {  // a queued write that is not known to have gone well
+    TicketPtr ticket;
+    std::size_t begin, end;
+  };
+  void check_engine() const;  // throws ArgumentError where the engine is gone
+  void settle_writers() const SAMEBYTES_REQUIRES(mutex_);
+  void check_lost(const std::string& op, std::size_t begin, std::size_t end) const SAMEBYTES_REQUIRES(mutex_);
+  void to_host(bool writes, std::size_t offset, std::size_t length) SAMEBYTES_REQUIRES(mutex_);
+  void to_device(bool writes, const std::string& op, std::size_t offset, std::size_t length, bool whole)
+      SAMEBYTES_REQUIRES(mutex_);
 
   Runtime& runtime_;
+  const std::shared_ptr<Allocator> allocator_;
   std::unique_ptr<Block> block_;
   const std::size_t bytes_;
   const Category category_;
   std::atomic<int> borrow_count_{0};
-  std::atomic<bool> lost_{false};
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::vector<BorrowRecord> borrows_;
-  TicketPtr last_user_;
-  TicketPtr last_writer_;
+  mutable Mutex mutex_;  // also guards the block's state
+  std::vector<BorrowRecord> borrows_ SAMEBYTES_GUARDED_BY(mutex_);
+  TicketPtr last_user_ SAMEBYTES_GUARDED_BY(mutex_);
+  TicketPtr last_writer_ SAMEBYTES_GUARDED_BY(mutex_);
+  mutable std::vector<WriteRecord> writers_ SAMEBYTES_GUARDED_BY(mutex_);
+  mutable Ranges lost_ SAMEBYTES_GUARDED_BY(mutex_);
+  mutable std::string lost_why_ SAMEBYTES_GUARDED_BY(mutex_);
 };
 
 }  // namespace samebytes::detail

@@ -1,35 +1,59 @@
-// A ticket is one submission to the queues: everything enqueued by one evaluation. Storages remember the ticket that used
-// them last; waiting for a ticket throws the DeviceError of the launch that failed, with its op.
+// A ticket is one submission to the queues: everything enqueued by one evaluation. Storages remember the ticket that
+// used them last; waiting for a ticket throws the DeviceError of the launch that failed, with its op. A ticket is open
+// while its submission enqueues, then closed; waiting for an open one waits for the closing too. Thread-safe.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/mutex.h"
 #include "runtime/opencl.h"
 
 namespace samebytes::detail {
 
+// The text of an op, kept for the life of the process: events outlive the plans whose ops they name.
+const char* keep_op_name(std::string_view op);
+
 class Ticket {
  public:
-  explicit Ticket(std::uint64_t number) : number_(number) {}
+  explicit Ticket(std::uint64_t number, std::string device) : number_(number), device_(std::move(device)) {}
 
   std::uint64_t number() const { return number_; }
-  void add(cl_event event, std::string what);  // takes over the event; the last one of each queue is enough
-  bool is_done() const;                        // never blocks; a failed ticket is done
-  void wait();                                 // blocks; throws DeviceError if something failed (every time it is asked)
-  void wait_quietly() noexcept;                // blocks; for destructors and the reaper
+  void reserve(std::size_t events);
+  // Takes over the event. `op` lives for ever (keep_op_name). The last event added for each queue stands for that
+  // queue.
+  void add(cl_event event, const char* op, int queue);
+  void close();          // nothing is added any more
+  bool is_done() const;  // never blocks; a failed ticket is done
+  bool is_failed() const { return state_.load(std::memory_order_acquire) == State::failed; }  // known to have failed
+  void wait();                   // blocks; throws DeviceError if something failed (every time it is asked)
+  void wait_quietly() noexcept;  // blocks; for destructors and the reaper
+  void wait_so_far();            // for the submission itself: everything added up to now
+  std::string failure() const;   // "matmul: CL_OUT_OF_RESOURCES", empty where nothing failed
+  void throw_if_failed() const;
 
  private:
+  enum class State : std::uint8_t { open, closed, done, failed };
   struct Entry {
     Handle<cl_event> event;
-    std::string what;
+    const char* op;
+    int queue;
   };
-  std::uint64_t number_;
-  std::vector<Entry> entries_;
-  mutable std::atomic<bool> done_{false};
+  std::vector<cl_event> last_events() const SAMEBYTES_REQUIRES(mutex_);  // retained, one of each queue
+  void settle() const SAMEBYTES_REQUIRES(mutex_);                        // every event is complete
+
+  const std::uint64_t number_;
+  const std::string device_;
+  mutable std::atomic<State> state_{State::open};
+  mutable Mutex mutex_;
+  mutable CondVar closed_;
+  mutable std::vector<Entry> entries_ SAMEBYTES_GUARDED_BY(mutex_);
+  mutable const char* failed_op_ SAMEBYTES_GUARDED_BY(mutex_) = nullptr;
+  mutable cl_int failed_status_ SAMEBYTES_GUARDED_BY(mutex_) = CL_SUCCESS;
 };
 using TicketPtr = std::shared_ptr<Ticket>;
 

@@ -50,11 +50,18 @@ struct DeviceInfo {
   std::string refused;           // not empty: Samebytes will not use this device, and why
 };
 
-// All devices of all platforms, Samebytes' first choice first where `ranked`. Never throws for a machine without devices.
+// All devices of all platforms, best first, with what SAMEBYTES_MEMORY and SAMEBYTES_PERSONALITY ask for applied; empty on a
+// machine without devices. Throws ArgumentError for an unknown value of those two.
 std::vector<DeviceInfo> list_devices();
 
 // Why there is no device and what to install, one or two sentences; empty where there is one.
 // Knows about a missing ICD, an empty OCL_ICD_VENDORS and a kernel cache folder that PoCL cannot write.
 std::string explain_no_device();
+
+// Asks PoCL to pin its threads to cores, and to use at most `threads` of them (0: all that this process may use), by
+// setting POCL_AFFINITY and POCL_MAX_PTHREAD_COUNT in the environment of this process unless they are set. Works only
+// before the first OpenCL call, while no other thread runs. Pins only where the process may use every core of the machine.
+// The library never calls it; the command does.
+void pin_threads(int threads = 0);
 
 }  // namespace samebytes

@@ -1,0 +1,281 @@
+#include "runtime/allocator.h"
+
+#include <algorithm>
+
+#include "samebytes/error.h"
+
+namespace samebytes::detail {
+
+namespace {
+
+constexpr std::size_t kSmallest = 64 * 1024;  // below: whole pages
+constexpr std::size_t kStepsPerDoubling = 8;  // above: at most 1/8 is wasted
+constexpr std::size_t kCacheShare = 4;        // the cache keeps at most 1/4 of the limit ...
+constexpr std::size_t kTrimShare = 2;  // ... and is then trimmed to half of that, so that it is not trimmed each time
+
+std::string megabytes(std::size_t bytes) {
+  if (bytes < (1u << 20)) return std::to_string((bytes + 1023) >> 10) + " KiB";
+  return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB";
+}
+
+const char* name_of(Category category) {
+  switch (category) {
+    case Category::value: return "values";
+    case Category::parameter: return "parameters";
+    case Category::gradient: return "gradients";
+    case Category::optimizer: return "optimizer state";
+    case Category::arena: return "activations";
+    case Category::slot: return "loader slots";
+    case Category::library: return "library temporaries";
+    case Category::adopted: return "adopted memory";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::size_t size_class(std::size_t bytes) {
+  if (bytes <= kSmallest) return (bytes + kPage - 1) / kPage * kPage;
+  std::size_t power = kSmallest;
+  while (power * 2 < bytes) power *= 2;
+  const std::size_t step = power / kStepsPerDoubling;
+  return (bytes + step - 1) / step * step;
+}
+
+Allocator::Allocator(AllocatorSetup setup) : setup_(std::move(setup)), reaper_(std::make_unique<Reaper>()) {
+  clRetainContext(setup_.context);
+  MutexLock lock(mutex_);
+  limit_ = setup_.limit;
+}
+
+Allocator::~Allocator() {
+  reaper_.reset();
+  std::vector<BlockPtr> blocks;
+  {
+    MutexLock lock(mutex_);
+    blocks = trim(0);
+  }
+  for (BlockPtr& block : blocks) free_block(std::move(block));
+  clReleaseContext(setup_.context);
+}
+
+std::size_t Allocator::held() const {
+  std::size_t sum = cached_;
+  for (std::size_t i = 0; i < live_by_category_.size(); ++i)
+    if (i != static_cast<std::size_t>(Category::adopted)) sum += live_by_category_[i];
+  return sum;
+}
+
+void Allocator::count_live(std::size_t bytes, Category category, const std::string& what) {
+  live_by_category_[static_cast<std::size_t>(category)] += bytes;
+  const std::size_t now = held() - cached_;
+  if (now <= peak_) return;
+  peak_ = now;
+  if (peak_cause_ != what) peak_cause_ = what;
+}
+
+Allocator::BlockPtr Allocator::take_cached(std::size_t capacity) {
+  auto found = cache_.find(capacity);
+  if (found == cache_.end() || found->second.empty()) return nullptr;
+  std::vector<BlockPtr>& blocks = found->second;
+  // The last one is warm in the caches; where it is still in use the oldest is the most likely to be free.
+  auto chosen = !blocks.back()->ticket || blocks.back()->ticket->is_done() ? blocks.end() - 1 : blocks.begin();
+  BlockPtr block = std::move(*chosen);
+  blocks.erase(chosen);
+  cached_ -= block->bytes;
+  block->host_newer.clear();
+  block->device_newer.clear();
+  return block;
+}
+
+std::unique_ptr<Storage::Block> Allocator::take(std::size_t bytes, Category category, const std::string& what) {
+  const std::size_t largest = setup_.info.max_allocation_bytes;
+  if (bytes > largest)
+    throw_out_of_memory(bytes, what,
+                        "the largest single allocation of " + setup_.info.name + " is " + megabytes(largest) +
+                            "; split the array into segments");
+  std::size_t capacity = setup_.is_exact ? bytes : size_class(bytes);
+  if (capacity + 2 * kPage > largest) capacity = bytes;  // no room for rounding
+  for (int attempt = 0;; ++attempt) {
+    bool fits = false;
+    std::vector<BlockPtr> evicted;
+    {
+      MutexLock lock(mutex_);
+      if (BlockPtr block = setup_.is_exact ? nullptr : take_cached(capacity)) {
+        count_live(block->bytes, category, what);
+        return block;
+      }
+      const std::size_t live = held() - cached_;
+      if (live + capacity <= limit_ && held() + capacity > limit_) evicted = trim(limit_ - live - capacity);
+      fits = held() + capacity <= limit_;
+      if (fits) live_by_category_[static_cast<std::size_t>(category)] += capacity;  // claimed while the driver works
+    }
+    free_all(std::move(evicted));
+    if (fits) {
+      BlockPtr block = make_block(capacity);
+      MutexLock lock(mutex_);
+      live_by_category_[static_cast<std::size_t>(category)] -= capacity;
+      if (block) {
+        ++driver_allocations_;
+        count_live(block->bytes, category, what);
+        if (block->is_guarded) guarded_.insert(block.get());
+        return block;
+      }
+    }
+    if (attempt == 1)
+      throw_out_of_memory(bytes, what, fits ? "the driver has no more memory" : "it does not fit under the limit");
+    // What a queued launch still holds may be all that is missing.
+    clear_cache();
+    reaper_->drain();
+  }
+}
+
+void Allocator::give_back(BlockPtr block, Category category, TicketPtr ticket) noexcept {
+  std::vector<BlockPtr> evicted;
+  const bool is_busy = ticket && !ticket->is_done();
+  if (block->is_adopted) {
+    bool closed = false;
+    {
+      MutexLock lock(mutex_);
+      live_by_category_[static_cast<std::size_t>(Category::adopted)] -= block->bytes;
+      closed = is_closed_;
+    }
+    if (closed) {
+      free_block(std::move(block));
+      return;
+    }
+    free_later(std::move(block), std::move(ticket));
+    return;
+  }
+  {
+    MutexLock lock(mutex_);
+    live_by_category_[static_cast<std::size_t>(category)] -= block->bytes;
+    block->ticket = is_busy ? std::move(ticket) : nullptr;
+    block->stamp = next_stamp_++;
+    if (!is_closed_ && !setup_.is_exact) {
+      cached_ += block->bytes;
+      const std::size_t capacity = block->bytes;
+      cache_[capacity].push_back(std::move(block));
+      const std::size_t most = limit_ / kCacheShare;
+      if (cached_ > most) evicted = trim(most / kTrimShare);
+    }
+  }
+  if (block) evicted.push_back(std::move(block));
+  free_all(std::move(evicted));
+}
+
+std::vector<Allocator::BlockPtr> Allocator::trim(std::size_t target) {
+  std::vector<BlockPtr> evicted;
+  while (cached_ > target) {
+    auto oldest = cache_.end();
+    for (auto each = cache_.begin(); each != cache_.end(); ++each)
+      if (!each->second.empty() &&
+          (oldest == cache_.end() || each->second.front()->stamp < oldest->second.front()->stamp))
+        oldest = each;
+    if (oldest == cache_.end()) break;
+    cached_ -= oldest->second.front()->bytes;
+    evicted.push_back(std::move(oldest->second.front()));
+    oldest->second.erase(oldest->second.begin());
+  }
+  return evicted;
+}
+
+void Allocator::free_all(std::vector<BlockPtr> blocks) noexcept {
+  const bool closed = is_closed();
+  for (BlockPtr& block : blocks) {
+    if (!block->ticket || block->ticket->is_done() || closed) {
+      free_block(std::move(block));
+      continue;
+    }
+    TicketPtr ticket = block->ticket;
+    free_later(std::move(block), std::move(ticket));
+  }
+}
+
+void Allocator::free_later(BlockPtr block, TicketPtr ticket) {
+  auto shared = std::make_shared<BlockPtr>(std::move(block));  // std::function wants something that can be copied
+  reaper_->add(std::move(ticket), [this, shared] { free_block(std::move(*shared)); });
+}
+
+std::size_t Allocator::clear_cache() {
+  std::vector<BlockPtr> blocks;
+  {
+    MutexLock lock(mutex_);
+    blocks = trim(0);
+  }
+  std::size_t bytes = 0;
+  for (const BlockPtr& block : blocks) bytes += block->bytes;
+  free_all(std::move(blocks));
+  return bytes;
+}
+
+void Allocator::set_limit(std::size_t bytes) {
+  std::vector<BlockPtr> evicted;
+  {
+    MutexLock lock(mutex_);
+    limit_ = bytes;
+    const std::size_t live = held() - cached_;
+    const std::size_t room = live < bytes ? bytes - live : 0;
+    if (cached_ > room) evicted = trim(room);
+  }
+  free_all(std::move(evicted));
+}
+
+void Allocator::close() {
+  clear_cache();
+  reaper_->drain();
+  MutexLock lock(mutex_);
+  is_closed_ = true;
+}
+
+void Allocator::fill(MemoryReport* report) const {
+  MutexLock lock(mutex_);
+  report->library_bytes = live_by_category_[static_cast<std::size_t>(Category::library)];
+  report->live_bytes = held() - cached_ - report->library_bytes;
+  report->cached_bytes = cached_;
+  report->adopted_bytes = live_by_category_[static_cast<std::size_t>(Category::adopted)];
+  report->peak_bytes = peak_;
+  report->peak_cause = peak_cause_;
+  report->limit_bytes = limit_;
+  report->allocations = driver_allocations_;
+}
+
+// The three cheapest ways out, by what holds most.
+std::string Allocator::ways_out() const {
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < live_by_category_.size(); ++i)
+    if (i != static_cast<std::size_t>(Category::adopted) && live_by_category_[i] > live_by_category_[most]) most = i;
+  const std::size_t activations = live_by_category_[static_cast<std::size_t>(Category::arena)];
+  std::string text = "ways out: (1) a smaller batch";
+  if (activations) text += " (half of it frees about " + megabytes(activations / 2) + " of activations)";
+  text += " or checkpoint() around the largest layers; (2) ";
+  if (live_by_category_[most])
+    text += std::string("let go of arrays, the most is held as ") + name_of(static_cast<Category>(most)) + ", " +
+            megabytes(live_by_category_[most]);
+  else
+    text += "a smaller array, for instance computed in pieces";
+  return text + "; (3) a higher limit with set_memory_limit(), now " + megabytes(limit_);
+}
+
+void Allocator::throw_out_of_memory(std::size_t need, const std::string& what, const std::string& reason) {
+  MutexLock lock(mutex_);
+  throw OutOfMemory(what + ": needs " + megabytes(need) + " (" + std::to_string(need) + " bytes), " + reason + "; " +
+                        megabytes(held() - cached_) + " of " + megabytes(limit_) + " are in use; " + ways_out(),
+                    need, limit_);
+}
+
+void Allocator::claim(const void* pointer, std::size_t bytes, const std::string& what) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(pointer), end = begin + bytes;
+  MutexLock lock(mutex_);
+  auto next = claimed_.lower_bound(end);
+  if (next != claimed_.begin() && std::prev(next)->second > begin)
+    throw ArgumentError(what + ": the memory overlaps memory that this engine already holds or has adopted");
+  claimed_.emplace(begin, end);
+}
+
+void Allocator::unclaim(const void* pointer) {
+  MutexLock lock(mutex_);
+  claimed_.erase(reinterpret_cast<std::uintptr_t>(pointer));
+}
+
+}  // namespace samebytes::detail

@@ -1,0 +1,97 @@
+// Makes, caches and frees the blocks of one engine, and keeps the ledger of memory.
+// Storages hold it by shared_ptr, so that an array may be destroyed after its engine; a closed allocator frees at once.
+// Thread-safe. Only take() may block, and only before it throws OutOfMemory.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/mutex.h"
+#include "runtime/block.h"
+#include "runtime/reaper.h"
+
+namespace samebytes::detail {
+
+// The bytes that a block of `bytes` really takes: whole pages, then eight steps per power of two.
+std::size_t size_class(std::size_t bytes);
+
+// 85 % of the smaller of the cgroup's limit and what is available now, and of the memory of a device that has its own.
+std::size_t default_memory_limit(const DeviceInfo& info);
+
+struct AllocatorSetup {
+  cl_context context;  // retained
+  DeviceInfo info;
+  MemoryMode mode;
+  bool has_shadow = false;  // coarse mode on a device whose map is empty
+  bool is_exact = false;    // SAMEBYTES_ALLOCATOR=exact
+  bool has_guards = false;
+  std::size_t limit = 0;
+};
+
+class Allocator {
+ public:
+  explicit Allocator(AllocatorSetup setup);
+  ~Allocator();
+
+  // A block of at least `bytes` (exactly, in exact mode) counted as live. The bytes may be in use by its ticket. Throws
+  // OutOfMemory.
+  std::unique_ptr<Storage::Block> take(std::size_t bytes, Category category, const std::string& what);
+  // A block over the user's memory; null where the driver refuses. Requires: can_adopt().
+  std::unique_ptr<Storage::Block> wrap(void* pointer, std::size_t bytes, MemoryMode mode,
+                                       std::function<void()> deleter);
+  void give_back(std::unique_ptr<Storage::Block> block, Category category, TicketPtr ticket) noexcept;
+
+  std::size_t clear_cache();  // waits for nothing: busy blocks are freed by the reaper
+  void set_limit(std::size_t bytes);
+  void close();  // frees the cache; what comes back later is freed at once
+  bool is_closed() const { return is_closed_.load(std::memory_order_acquire); }
+  void fill(MemoryReport* report) const;
+  Reaper& reaper() { return *reaper_; }
+
+  // Throws ArgumentError where [pointer, pointer + bytes) meets memory that the engine already knows.
+  void claim(const void* pointer, std::size_t bytes, const std::string& what);
+  void unclaim(const void* pointer);
+
+  // Exact mode: one line per storage whose guard bytes were overwritten; empty where all are whole.
+  std::vector<std::string> check_guards() const;
+
+ private:
+  using BlockPtr = std::unique_ptr<Storage::Block>;
+  BlockPtr make_block(std::size_t bytes);  // null where the driver has no memory
+  bool make_svm(Storage::Block& block, std::size_t bytes);
+  bool make_host(Storage::Block& block, std::size_t bytes);
+  void free_block(BlockPtr block) noexcept;
+  BlockPtr take_cached(std::size_t capacity) SAMEBYTES_REQUIRES(mutex_);
+  std::vector<BlockPtr> trim(std::size_t target) SAMEBYTES_REQUIRES(mutex_);
+  void count_live(std::size_t bytes, Category category, const std::string& what) SAMEBYTES_REQUIRES(mutex_);
+  std::size_t held() const SAMEBYTES_REQUIRES(mutex_);
+  [[noreturn]] void throw_out_of_memory(std::size_t need, const std::string& what, const std::string& reason);
+  std::string ways_out() const SAMEBYTES_REQUIRES(mutex_);
+  void free_later(BlockPtr block, TicketPtr ticket);
+  void free_all(std::vector<BlockPtr> blocks) noexcept;
+  static std::string damage_of(const Storage::Block& block);
+
+  const AllocatorSetup setup_;
+  std::unique_ptr<Reaper> reaper_;
+
+  mutable Mutex mutex_;
+  std::map<std::size_t, std::vector<BlockPtr>> cache_ SAMEBYTES_GUARDED_BY(mutex_);  // by capacity, oldest first
+  std::map<std::uintptr_t, std::uintptr_t> claimed_ SAMEBYTES_GUARDED_BY(mutex_);    // begin to end of known memory
+  std::set<const Storage::Block*> guarded_ SAMEBYTES_GUARDED_BY(mutex_);
+  mutable std::vector<std::string> damage_ SAMEBYTES_GUARDED_BY(mutex_);  // found when blocks were freed
+  std::array<std::size_t, 8> live_by_category_ SAMEBYTES_GUARDED_BY(mutex_){};
+  std::size_t cached_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
+  std::size_t limit_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
+  std::size_t peak_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
+  std::string peak_cause_ SAMEBYTES_GUARDED_BY(mutex_);
+  std::uint64_t driver_allocations_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
+  std::uint64_t next_stamp_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
+  std::atomic<bool> is_closed_{false};  // changed under the mutex
+};
+
+}  // namespace samebytes::detail

@@ -1,0 +1,203 @@
+// How the allocator gets blocks from the driver and gives them back: one way per memory mode, guards in exact mode.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "runtime/allocator.h"
+#include "runtime/devices.h"
+
+namespace samebytes::detail {
+
+namespace {
+
+constexpr unsigned char kGuardValue = 0xA5;
+constexpr std::size_t kGuardedBase = 128;  // room for the guard, keeps the alignment that drivers give
+
+std::byte* round_up(void* pointer, std::size_t alignment) {
+  const auto value = reinterpret_cast<std::uintptr_t>(pointer);
+  return reinterpret_cast<std::byte*>((value + alignment - 1) / alignment * alignment);
+}
+
+std::size_t number_in(const std::string& path, std::size_t fallback) {
+  std::ifstream file(path);
+  std::size_t number = 0;
+  return file >> number ? number : fallback;  // "max" is no number
+}
+
+}  // namespace
+
+std::size_t default_memory_limit(const DeviceInfo& info) {
+  constexpr std::size_t kNone = ~std::size_t{0};
+  std::size_t least = kNone;
+  // The group that this process is in and all above it; version 2, then version 1.
+  std::string group = "/";
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);)
+    if (line.rfind("0::", 0) == 0) group = line.substr(3);
+  for (;;) {
+    least = std::min(least, number_in("/sys/fs/cgroup" + group + "/memory.max", kNone));
+    if (group == "/" || group.empty()) break;
+    group = group.substr(0, std::max<std::size_t>(group.rfind('/'), 1));
+  }
+  least = std::min(least, number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes", kNone));
+  std::ifstream info_file("/proc/meminfo");
+  for (std::string line; std::getline(info_file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::size_t kilobytes = 0;
+    if (words >> name >> kilobytes && name == "MemAvailable:") least = std::min(least, kilobytes * 1024);
+  }
+  if (info.type != "cpu" && info.memory_bytes) least = std::min(least, info.memory_bytes);
+  if (least == kNone) least = info.memory_bytes;
+  return least / 100 * 85;
+}
+
+bool Allocator::make_svm(Storage::Block& block, std::size_t bytes) {
+  cl_svm_mem_flags flags = CL_MEM_READ_WRITE;
+  if (setup_.mode == MemoryMode::fine) flags |= CL_MEM_SVM_FINE_GRAIN_BUFFER;
+  // CPU drivers align to 128 bytes and refuse more, so the block gets room to begin on a page. Elsewhere the driver's
+  // pointer is used as it is: CLBlast's buffer must begin exactly there.
+  const bool pads = setup_.info.type == "cpu";
+  const std::size_t extra = pads ? (block.is_guarded ? kPage + kGuardedBase + kGuardBytes : kPage) : 0;
+  if (bytes + extra > setup_.info.max_allocation_bytes) return false;
+  block.svm = clSVMAlloc(setup_.context, flags, bytes + extra, 0);
+  if (!block.svm) return false;
+  block.device = pads ? round_up(block.svm, kPage) : static_cast<std::byte*>(block.svm);
+  if (block.is_guarded) {
+    // Room for the front guard inside the padding: the page starts at most kPage - 1 bytes in.
+    block.device = round_up(block.svm, kPage);
+    if (block.device - static_cast<std::byte*>(block.svm) < static_cast<std::ptrdiff_t>(kGuardBytes))
+      block.device += kGuardedBase;
+  }
+  return true;
+}
+
+bool Allocator::make_host(Storage::Block& block, std::size_t bytes) {
+  const std::size_t extra = block.is_guarded ? kGuardedBase + kGuardBytes : 0;
+  block.heap = allocate_pages(bytes + extra);
+  if (!block.heap) return false;
+  block.host = static_cast<std::byte*>(block.heap) + (block.is_guarded ? kGuardedBase : 0);
+  return true;
+}
+
+std::unique_ptr<Storage::Block> Allocator::make_block(std::size_t bytes) {
+  auto block = std::make_unique<Storage::Block>();
+  block->mode = setup_.mode;
+  block->bytes = bytes;
+  block->is_guarded = setup_.has_guards && setup_.mode != MemoryMode::copy;
+  bool made = false;
+  cl_int status = CL_SUCCESS;
+  switch (setup_.mode) {
+    case MemoryMode::system:
+      made = make_host(*block, bytes);
+      block->device = block->host;
+      break;
+    case MemoryMode::fine:
+      made = make_svm(*block, bytes);
+      block->host = block->device;
+      break;
+    case MemoryMode::coarse:
+      made = make_svm(*block, bytes);
+      if (made && setup_.has_shadow) {
+        block->heap = allocate_pages(bytes);
+        block->host = static_cast<std::byte*>(block->heap);
+        made = block->heap != nullptr;
+      } else {
+        block->host = block->device;
+      }
+      break;
+    case MemoryMode::hostptr:
+      made = make_host(*block, bytes);
+      if (made)
+        block->buffer = Handle<cl_mem>(
+            clCreateBuffer(setup_.context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, block->host, &status));
+      made = made && status == CL_SUCCESS;
+      break;
+    case MemoryMode::copy:
+      block->buffer = Handle<cl_mem>(clCreateBuffer(setup_.context, CL_MEM_READ_WRITE, bytes, nullptr, &status));
+      made = status == CL_SUCCESS;
+      break;
+  }
+  if (!made) {
+    block->is_guarded = false;
+    free_block(std::move(block));
+    return nullptr;
+  }
+  if (block->is_guarded) {
+    std::memset(block->guarded_base() - kGuardBytes, kGuardValue, kGuardBytes);
+    std::memset(block->guarded_base() + bytes, kGuardValue, kGuardBytes);
+  }
+  if (block->host) {
+    const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(block->host);
+    MutexLock lock(mutex_);
+    claimed_.emplace(begin, begin + bytes);
+  }
+  return block;
+}
+
+std::unique_ptr<Storage::Block> Allocator::wrap(void* pointer, std::size_t bytes, MemoryMode mode,
+                                                std::function<void()> deleter) {
+  auto block = std::make_unique<Storage::Block>();
+  block->mode = mode;
+  block->bytes = bytes;
+  block->host = static_cast<std::byte*>(pointer);
+  block->is_adopted = true;
+  if (mode == MemoryMode::hostptr) {
+    cl_int status = CL_SUCCESS;
+    block->buffer = Handle<cl_mem>(
+        clCreateBuffer(setup_.context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, pointer, &status));
+    if (status != CL_SUCCESS) return nullptr;
+  } else {
+    block->device = block->host;
+  }
+  block->deleter = std::move(deleter);
+  MutexLock lock(mutex_);
+  live_by_category_[static_cast<std::size_t>(Category::adopted)] += bytes;
+  return block;
+}
+
+void Allocator::free_block(BlockPtr block) noexcept {
+  if (block->host) unclaim(block->host);
+  if (block->is_guarded) {
+    const std::string damage = damage_of(*block);
+    MutexLock lock(mutex_);
+    guarded_.erase(block.get());
+    if (!damage.empty()) damage_.push_back(damage);
+  }
+  block->alias = {};
+  block->buffer = {};
+  if (block->svm) clSVMFree(setup_.context, block->svm);
+  std::free(block->heap);
+  if (!block->deleter) return;
+  try {
+    block->deleter();
+  } catch (...) {
+    // The user's deleter has nobody to tell.
+  }
+}
+
+std::string Allocator::damage_of(const Storage::Block& block) {
+  const auto* base = reinterpret_cast<const unsigned char*>(block.guarded_base());
+  for (std::size_t i = 0; i < kGuardBytes; ++i) {
+    if (base[block.bytes + i] != kGuardValue)
+      return "a storage of " + std::to_string(block.bytes) + " bytes was written " + std::to_string(i) +
+             " bytes past its end";
+    if (base[-1 - static_cast<std::ptrdiff_t>(i)] != kGuardValue)
+      return "a storage of " + std::to_string(block.bytes) + " bytes was written " + std::to_string(i + 1) +
+             " bytes before its start";
+  }
+  return {};
+}
+
+std::vector<std::string> Allocator::check_guards() const {
+  MutexLock lock(mutex_);
+  std::vector<std::string> all = std::move(damage_);
+  damage_.clear();
+  for (const Storage::Block* block : guarded_)
+    if (std::string damage = damage_of(*block); !damage.empty()) all.push_back(std::move(damage));
+  return all;
+}
+
+}  // namespace samebytes::detail

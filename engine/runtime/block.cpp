@@ -1,0 +1,89 @@
+#include "runtime/block.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/faults.h"
+#include "runtime/runtime.h"
+#include "samebytes/error.h"
+
+namespace samebytes::detail {
+
+Faults& faults() {
+  static Faults planted;
+  return planted;
+}
+
+namespace {
+
+using Block = Storage::Block;
+
+bool is_fault(MapFault fault) { return faults().map.load(std::memory_order_relaxed) == fault; }
+
+// What a driver does on a device that does not share the host's memory, done by hand: the host's block and the device's
+// block are two, and only map and unmap carry bytes across.
+void map_shadow(Block& block) { std::memcpy(block.host, block.device, block.bytes); }
+void unmap_shadow(Block& block) { std::memcpy(block.device, block.host, block.bytes); }
+
+}  // namespace
+
+void* allocate_pages(std::size_t bytes) { return std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage); }
+
+void map_block(Runtime& runtime, Block& block, bool writes, std::size_t length) {
+  runtime.count_map(length);
+  const bool is_shadowed = block.mode == MemoryMode::coarse && block.host != block.device;
+  const cl_map_flags flags = writes ? CL_MAP_READ | CL_MAP_WRITE : CL_MAP_READ;
+  if (is_fault(MapFault::skip_map)) {
+  } else if (is_shadowed) {
+    map_shadow(block);
+  } else if (block.mode == MemoryMode::coarse) {
+    check_cl(clEnqueueSVMMap(runtime.host_queue(), CL_TRUE, flags, block.device, block.bytes, 0, nullptr, nullptr),
+             "clEnqueueSVMMap", runtime.device_name());
+  } else {
+    cl_int status = CL_SUCCESS;
+    void* mapped = clEnqueueMapBuffer(runtime.host_queue(), block.buffer.get(), CL_TRUE, flags, 0, block.bytes, 0,
+                                      nullptr, nullptr, &status);
+    check_cl(status, "clEnqueueMapBuffer", runtime.device_name());
+    if (mapped != block.host)
+      throw DeviceError("clEnqueueMapBuffer: the pointer is not the one that the buffer was made with on " +
+                            runtime.device_name() + "; use SAMEBYTES_MEMORY=copy",
+                        "clEnqueueMapBuffer", "CL_MAP_FAILURE", runtime.device_name());
+  }
+  block.mapped = writes ? Block::Mapped::write : Block::Mapped::read;
+}
+
+void unmap_block(Runtime& runtime, Block& block) {
+  const bool is_shadowed = block.mode == MemoryMode::coarse && block.host != block.device;
+  if (is_fault(MapFault::skip_unmap)) {
+  } else if (is_shadowed) {
+    // A mapping for reading carries nothing back.
+    if (block.mapped == Block::Mapped::write) unmap_shadow(block);
+  } else {
+    cl_command_queue queue = runtime.device(0).queue();
+    if (block.mode == MemoryMode::coarse)
+      check_cl(clEnqueueSVMUnmap(queue, block.device, 0, nullptr, nullptr), "clEnqueueSVMUnmap", runtime.device_name());
+    else
+      check_cl(clEnqueueUnmapMemObject(queue, block.buffer.get(), block.host, 0, nullptr, nullptr),
+               "clEnqueueUnmapMemObject", runtime.device_name());
+    runtime.note_housekeeping();
+  }
+  block.mapped = Block::Mapped::no;
+}
+
+void download_block(Runtime& runtime, Block& block, std::size_t begin, std::size_t end) {
+  runtime.count_copy(end - begin, false, "reading an array on the host");
+  check_cl(clEnqueueReadBuffer(runtime.host_queue(), block.buffer.get(), CL_TRUE, begin, end - begin,
+                               block.host + begin, 0, nullptr, nullptr),
+           "clEnqueueReadBuffer", runtime.device_name());
+}
+
+void upload_block(Runtime& runtime, Block& block, std::size_t begin, std::size_t end, const std::string& op) {
+  runtime.count_copy(end - begin, true, op);
+  // Not blocking: the next host write waits for the submission that this upload belongs to.
+  check_cl(clEnqueueWriteBuffer(runtime.device(0).queue(), block.buffer.get(), CL_FALSE, begin, end - begin,
+                                block.host + begin, 0, nullptr, nullptr),
+           "clEnqueueWriteBuffer", runtime.device_name());
+  runtime.note_housekeeping();
+}
+
+}  // namespace samebytes::detail

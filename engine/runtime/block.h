@@ -1,0 +1,48 @@
+// The raw allocation of a storage in its memory mode, and the few operations that the driver knows on it.
+// A block is owned by one Storage or by the allocator's cache; the storage's mutex guards it while it is in use.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "runtime/ranges.h"
+#include "runtime/storage.h"
+
+namespace samebytes::detail {
+
+inline constexpr std::size_t kPage = 4096;
+inline constexpr std::size_t kGuardBytes = 64;  // on each side, in SAMEBYTES_ALLOCATOR=exact
+
+struct Storage::Block {
+  enum class Mapped : std::uint8_t { no, read, write };
+
+  MemoryMode mode = MemoryMode::fine;
+  std::size_t bytes = 0;        // usable; at least what the storage asked for
+  std::byte* host = nullptr;    // where the host sees byte 0; null in copy mode until the host asks
+  std::byte* device = nullptr;  // SVM address of byte 0; differs from host only with a shadow
+  void* svm = nullptr;          // as clSVMAlloc returned it
+  void* heap = nullptr;         // as the host's allocator returned it
+  Handle<cl_mem> buffer;        // hostptr and copy
+  Handle<cl_mem> alias;         // for CLBlast, made when first asked for
+  Mapped mapped = Mapped::no;
+  bool is_guarded = false;
+  bool is_adopted = false;
+  std::function<void()> deleter;  // of adopted memory
+  TicketPtr ticket;               // last user, while in the cache
+  std::uint64_t stamp = 0;        // when it went to the cache
+  // Copy mode: bytes where one side is newer. Neither set: both are equal, or nobody ever wrote.
+  Ranges host_newer, device_newer;
+
+  std::byte* guarded_base() const { return device ? device : host; }
+};
+
+// Driver operations. The runtime's ledgers count what they move.
+void map_block(Runtime& runtime, Storage::Block& block, bool writes, std::size_t length);
+void unmap_block(Runtime& runtime, Storage::Block& block);
+void download_block(Runtime& runtime, Storage::Block& block, std::size_t begin, std::size_t end);
+void upload_block(Runtime& runtime, Storage::Block& block, std::size_t begin, std::size_t end, const std::string& op);
+
+// Page-aligned memory of the host; frees itself with std::free. Null where there is none.
+void* allocate_pages(std::size_t bytes);
+
+}  // namespace samebytes::detail

@@ -1,0 +1,249 @@
+#include "runtime/devices.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <map>
+
+#include "samebytes/error.h"
+
+namespace samebytes {
+
+const char* name_of(MemoryMode mode) {
+  switch (mode) {
+    case MemoryMode::system: return "system";
+    case MemoryMode::fine: return "fine";
+    case MemoryMode::coarse: return "coarse";
+    case MemoryMode::hostptr: return "hostptr";
+    case MemoryMode::copy: return "copy";
+  }
+  return "?";
+}
+
+const char* name_of(Personality personality) { return personality == Personality::cpu ? "cpu" : "gpu"; }
+
+namespace detail {
+
+namespace {
+
+std::string text_of(cl_device_id id, cl_device_info what) {
+  std::size_t size = 0;
+  if (clGetDeviceInfo(id, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
+  std::string text(size, '\0');
+  clGetDeviceInfo(id, what, size, text.data(), nullptr);
+  text.resize(text.find('\0') == std::string::npos ? size : text.find('\0'));
+  const auto first = text.find_first_not_of(' ');
+  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+template <class T>
+T value_of(cl_device_id id, cl_device_info what, T fallback = {}) {
+  T value{};
+  return clGetDeviceInfo(id, what, sizeof value, &value, nullptr) == CL_SUCCESS ? value : fallback;
+}
+
+// "OpenCL 3.0 PoCL ..." and "OpenCL C 1.2 PoCL": the number.
+std::string version_in(const std::string& text) {
+  const auto start = text.find_first_of("0123456789");
+  return start == std::string::npos ? "" : text.substr(start, text.find(' ', start) - start);
+}
+
+void choose_mode(DeviceInfo* info) {
+  if (info->svm == "system") {
+    info->memory_mode = MemoryMode::system;
+    info->memory_reason = "the device reads any host pointer";
+  } else if (info->svm.rfind("fine", 0) == 0) {
+    info->memory_mode = MemoryMode::fine;
+    info->memory_reason = "fine-grained buffer SVM";
+  } else if (info->svm == "coarse") {
+    info->memory_mode = MemoryMode::coarse;
+    info->memory_reason = "coarse-grained SVM";
+  } else if (info->unified_memory || info->type == "cpu") {
+    info->memory_mode = MemoryMode::hostptr;
+    info->memory_reason = "no SVM, but the device shares the host's memory";
+  } else {
+    info->memory_mode = MemoryMode::copy;
+    info->memory_reason = "no SVM and memory of its own";
+  }
+}
+
+void choose_personality(DeviceInfo* info) {
+  info->personality = Personality::gpu;
+  if (info->type != "cpu") {
+    info->personality_reason = "the device is no CPU";
+  } else if (!info->has_fma) {
+    info->personality_reason = "the CPU device has no fused multiply-add";
+  } else if (info->vector_width < 4) {
+    info->personality_reason = "the CPU device has vectors of " + std::to_string(info->vector_width) + " float";
+  } else {
+    info->personality = Personality::cpu;
+    info->personality_reason =
+        "a CPU with vectors of " + std::to_string(info->vector_width) + " float and fused multiply-add";
+  }
+}
+
+FoundDevice look_at(cl_platform_id platform, const std::string& platform_name, cl_device_id id) {
+  DeviceInfo info;
+  info.name = text_of(id, CL_DEVICE_NAME);
+  info.vendor = text_of(id, CL_DEVICE_VENDOR);
+  info.platform = platform_name;
+  info.driver = text_of(id, CL_DRIVER_VERSION);
+  info.opencl_c = version_in(text_of(id, CL_DEVICE_OPENCL_C_VERSION));
+  const auto type = value_of<cl_device_type>(id, CL_DEVICE_TYPE);
+  info.type = type & CL_DEVICE_TYPE_GPU ? "gpu" : type & CL_DEVICE_TYPE_CPU ? "cpu" : "accelerator";
+  const std::string version = version_in(text_of(id, CL_DEVICE_VERSION));
+  const bool has_svm_query = version.empty() ? false : version[0] >= '2';
+  const auto svm = has_svm_query ? value_of<cl_device_svm_capabilities>(id, CL_DEVICE_SVM_CAPABILITIES) : 0;
+  info.svm = svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM     ? "system"
+             : svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER   ? (svm & CL_DEVICE_SVM_ATOMICS ? "fine+atomics" : "fine")
+             : svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER ? "coarse"
+                                                       : "none";
+  info.unified_memory = value_of<cl_bool>(id, CL_DEVICE_HOST_UNIFIED_MEMORY) != CL_FALSE;
+  const std::string extensions = " " + text_of(id, CL_DEVICE_EXTENSIONS) + " ";
+  info.has_f16 = extensions.find(" cl_khr_fp16 ") != std::string::npos;
+  info.has_f64 = extensions.find(" cl_khr_fp64 ") != std::string::npos ||
+                 value_of<cl_device_fp_config>(id, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
+  info.has_fma = (value_of<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_FMA) != 0;
+  info.cores = static_cast<int>(value_of<cl_uint>(id, CL_DEVICE_MAX_COMPUTE_UNITS, 1));
+  info.vector_width = static_cast<int>(value_of<cl_uint>(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, 1));
+  info.memory_bytes = value_of<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE);
+  info.max_allocation_bytes = value_of<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  info.alignment_bytes = value_of<cl_uint>(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 1024) / 8;
+  info.max_group_size = value_of<std::size_t>(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, 1);
+  choose_mode(&info);
+  choose_personality(&info);
+  if (!value_of<cl_bool>(id, CL_DEVICE_AVAILABLE))
+    info.refused = "the driver says that it is not available";
+  else if (!value_of<cl_bool>(id, CL_DEVICE_COMPILER_AVAILABLE))
+    info.refused = "its driver has no compiler";
+  else if (version < "1.2")
+    info.refused = "OpenCL " + version + ", 1.2 is needed";
+  return {std::move(info), platform, id};
+}
+
+bool contains(std::string text, std::string part) {
+  auto lower = [](unsigned char c) { return static_cast<char>(std::tolower(c)); };
+  std::transform(text.begin(), text.end(), text.begin(), lower);
+  std::transform(part.begin(), part.end(), part.begin(), lower);
+  return text.find(part) != std::string::npos;
+}
+
+// A real GPU, then a CPU that runs the cpu kernels (PoCL), then the rest; software renderers last.
+int rank_of(const DeviceInfo& info) {
+  if (!info.refused.empty()) return 0;
+  if (contains(info.name, "llvmpipe") || contains(info.name, "softpipe")) return 1;
+  if (info.type == "gpu") return 5;
+  if (info.personality == Personality::cpu) return 4;
+  return info.type == "accelerator" ? 3 : 2;
+}
+
+std::string list_text(const std::vector<FoundDevice>& devices) {
+  std::string text;
+  for (const FoundDevice& found : devices) {
+    const DeviceInfo& info = found.info;
+    text += (text.empty() ? "" : ", ") + std::to_string(info.index) + " " + info.id + " '" + info.name + "'";
+    if (!info.refused.empty()) text += " (refused: " + info.refused + ")";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+bool read_memory_mode(MemoryMode* mode) {
+  const std::string text = environment("SAMEBYTES_MEMORY");
+  if (text.empty()) return false;
+  for (MemoryMode each :
+       {MemoryMode::system, MemoryMode::fine, MemoryMode::coarse, MemoryMode::hostptr, MemoryMode::copy})
+    if (text == name_of(each)) {
+      *mode = each;
+      return true;
+    }
+  throw ArgumentError("SAMEBYTES_MEMORY: system, fine, coarse, hostptr or copy, '" + text + "' came");
+}
+
+bool read_personality(Personality* personality) {
+  const std::string text = environment("SAMEBYTES_PERSONALITY");
+  if (text.empty()) return false;
+  if (text != "cpu" && text != "gpu") throw ArgumentError("SAMEBYTES_PERSONALITY: cpu or gpu, '" + text + "' came");
+  *personality = text == "cpu" ? Personality::cpu : Personality::gpu;
+  return true;
+}
+
+bool can_use_mode(const DeviceInfo& info, MemoryMode mode, std::string* reason) {
+  const bool fine = info.svm.rfind("fine", 0) == 0 || info.svm == "system";
+  switch (mode) {
+    case MemoryMode::system:
+      // A CPU device with fine-grained SVM runs its kernels in this process, so that any pointer works though it is not
+      // announced.
+      *reason = "the device does not read any host pointer (SVM: " + info.svm + ")";
+      return info.svm == "system" || (fine && info.type == "cpu");
+    case MemoryMode::fine: *reason = "the device has no fine-grained SVM (SVM: " + info.svm + ")"; return fine;
+    case MemoryMode::coarse: *reason = "the device has no SVM"; return fine || info.svm == "coarse";
+    case MemoryMode::hostptr:
+    case MemoryMode::copy: return true;
+  }
+  return false;
+}
+
+std::vector<FoundDevice> find_devices() {
+  cl_uint platform_count = 0;
+  if (clGetPlatformIDs(0, nullptr, &platform_count) != CL_SUCCESS || platform_count == 0) return {};
+  std::vector<cl_platform_id> platforms(platform_count);
+  if (clGetPlatformIDs(platform_count, platforms.data(), nullptr) != CL_SUCCESS) return {};
+  std::vector<FoundDevice> found;
+  for (cl_platform_id platform : platforms) {
+    char name[256] = {};
+    clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, nullptr);
+    cl_uint count = 0;
+    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS || count == 0) continue;
+    std::vector<cl_device_id> ids(count);
+    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr) != CL_SUCCESS) continue;
+    for (cl_device_id id : ids) found.push_back(look_at(platform, name, id));
+  }
+  std::stable_sort(found.begin(), found.end(), [](const FoundDevice& a, const FoundDevice& b) {
+    const int ra = rank_of(a.info), rb = rank_of(b.info);
+    if (ra != rb) return ra > rb;
+    return a.info.unified_memory < b.info.unified_memory;  // of two GPUs the one with memory of its own
+  });
+  std::map<std::string, int> seen;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    found[i].info.index = static_cast<int>(i);
+    found[i].info.id = found[i].info.type + ":" + std::to_string(seen[found[i].info.type]++);
+  }
+  return found;
+}
+
+FoundDevice find_device(const std::string& name) {
+  const std::vector<FoundDevice> devices = find_devices();
+  const bool any =
+      std::any_of(devices.begin(), devices.end(), [](const FoundDevice& d) { return d.info.refused.empty(); });
+  if (!any) throw DeviceError(explain_no_device(), "clGetDeviceIDs", "CL_DEVICE_NOT_FOUND", "");
+  if (name.empty()) return devices.front();
+  const FoundDevice* chosen = nullptr;
+  const bool is_index = std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  for (const FoundDevice& device : devices) {
+    const DeviceInfo& info = device.info;
+    const bool is_exact = is_index ? std::to_string(info.index) == name : info.id == name || info.type == name;
+    if (is_exact) {
+      chosen = &device;
+      break;
+    }
+  }
+  for (const FoundDevice& device : devices)
+    if (!chosen && !is_index && (contains(device.info.name, name) || contains(device.info.platform, name)))
+      chosen = &device;
+  if (!chosen) throw ArgumentError("device: no device is called '" + name + "'; there is " + list_text(devices));
+  if (!chosen->info.refused.empty())
+    throw ArgumentError("device: '" + chosen->info.name + "' cannot be used: " + chosen->info.refused);
+  return *chosen;
+}
+
+DeviceInfo choose_device(const std::string& name) { return find_device(name).info; }
+
+}  // namespace detail
+}  // namespace samebytes

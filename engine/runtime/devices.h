@@ -1,0 +1,34 @@
+// Devices as the runtime finds them: what `list_devices` tells, with the OpenCL handles beside it.
+// Used by the runtime only.
+#pragma once
+
+#include <vector>
+
+#include "runtime/opencl.h"
+#include "samebytes/device.h"
+
+namespace samebytes::detail {
+
+struct FoundDevice {
+  DeviceInfo info;
+  cl_platform_id platform;
+  cl_device_id id;
+};
+
+// Best first. Environment: SAMEBYTES_MEMORY and SAMEBYTES_PERSONALITY are not applied here.
+std::vector<FoundDevice> find_devices();
+
+// The device meant by `name`, see choose_device.
+FoundDevice find_device(const std::string& name);
+
+// SAMEBYTES_MEMORY, SAMEBYTES_PERSONALITY: throw ArgumentError naming what there is; false where not set.
+bool read_memory_mode(MemoryMode* mode);
+bool read_personality(Personality* personality);
+
+// Whether a device can run a mode at all; the reason where not.
+bool can_use_mode(const DeviceInfo& info, MemoryMode mode, std::string* reason);
+
+// Variables of the environment, empty where not set.
+std::string environment(const char* name);
+
+}  // namespace samebytes::detail

@@ -1,0 +1,111 @@
+// What people ask about devices: the list with the environment's wishes applied, why there is none, pinning of threads.
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "runtime/devices.h"
+#include "samebytes/error.h"
+
+namespace samebytes {
+
+namespace {
+
+using detail::environment;
+
+std::string kernel_cache_folder() {
+  if (const std::string folder = environment("POCL_CACHE_DIR"); !folder.empty()) return folder;
+  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty()) return cache + "/pocl/kcache";
+  if (const std::string home = environment("HOME"); !home.empty()) return home + "/.cache/pocl/kcache";
+  return "/tmp/pocl/kcache";
+}
+
+bool can_write(const std::string& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed && !std::filesystem::is_directory(folder)) return false;
+  std::string probe = folder + "/samebytes-XXXXXX";
+  const int file = mkstemp(probe.data());
+  if (file < 0) return false;
+  close(file);
+  unlink(probe.c_str());
+  return true;
+}
+
+constexpr const char* kInstall = "install a driver, for instance with `apt install pocl-opencl-icd` for the processor";
+
+}  // namespace
+
+std::vector<DeviceInfo> list_devices() {
+  MemoryMode mode{};
+  Personality personality{};
+  const bool has_mode = detail::read_memory_mode(&mode), has_personality = detail::read_personality(&personality);
+  std::vector<DeviceInfo> infos;
+  for (detail::FoundDevice& found : detail::find_devices()) {
+    DeviceInfo& info = found.info;
+    std::string reason;
+    if (has_mode) {
+      if (detail::can_use_mode(info, mode, &reason)) {
+        info.memory_mode = mode;
+        info.memory_reason = "asked for by SAMEBYTES_MEMORY";
+      } else if (info.refused.empty()) {
+        info.refused = std::string("SAMEBYTES_MEMORY=") + name_of(mode) + ": " + reason;
+      }
+    }
+    if (has_personality) {
+      info.personality = personality;
+      info.personality_reason = "asked for by SAMEBYTES_PERSONALITY";
+    }
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+std::string explain_no_device() {
+  const std::vector<detail::FoundDevice> devices = detail::find_devices();
+  std::string refused;
+  for (const detail::FoundDevice& found : devices) {
+    if (found.info.refused.empty()) return {};
+    refused += (refused.empty() ? "" : "; ") + found.info.name + ": " + found.info.refused;
+  }
+  // The cache folder first: a machine may have other, empty platforms beside a PoCL that cannot start.
+  cl_uint platform_count = 0;
+  clGetPlatformIDs(0, nullptr, &platform_count);
+  bool has_pocl = false;
+  std::vector<cl_platform_id> platforms(platform_count);
+  if (platform_count) clGetPlatformIDs(platform_count, platforms.data(), nullptr);
+  for (cl_platform_id platform : platforms) {
+    char name[256] = {};
+    clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, nullptr);
+    has_pocl = has_pocl || std::string(name).find("Portable Computing Language") != std::string::npos;
+  }
+  const std::string cache = kernel_cache_folder();
+  if (has_pocl && !can_write(cache))
+    return "No OpenCL device: PoCL is installed, but its kernel cache folder " + cache +
+           " cannot be written; set POCL_CACHE_DIR to a folder that can.";
+  if (!refused.empty()) return "No OpenCL device can be used (" + refused + "); " + kInstall + ".";
+  if (platform_count == 0) {
+    const std::string vendors = environment("OCL_ICD_VENDORS");
+    if (!vendors.empty())
+      return "No OpenCL platform: OCL_ICD_VENDORS is " + vendors +
+             ", where no working driver is registered; unset it or " + kInstall + ".";
+    return std::string("No OpenCL platform is installed; ") + kInstall + ".";
+  }
+  return std::string("The installed OpenCL platforms offer no device; ") + kInstall + ".";
+}
+
+void pin_threads(int threads) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  const int machine = static_cast<int>(sysconf(_SC_NPROCESSORS_CONF));
+  const int usable = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : machine;
+  const int wanted = threads > 0 ? std::min(threads, usable) : usable;
+  // PoCL pins thread i to core i of the machine: right only where every core is ours.
+  if (usable == machine && wanted == machine) setenv("POCL_AFFINITY", "1", 0);
+  if (wanted < machine) setenv("POCL_MAX_PTHREAD_COUNT", std::to_string(wanted).c_str(), threads > 0 ? 1 : 0);
+}
+
+}  // namespace samebytes

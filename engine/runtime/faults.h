@@ -1,0 +1,23 @@
+// Mistakes that tests plant in the runtime, to show that they would be seen. Nothing outside the tests sets one.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "core/mutex.h"
+
+namespace samebytes::detail {
+
+enum class MapFault : int { none, skip_map, double_map, skip_unmap, double_unmap };
+
+struct Faults {
+  std::atomic<MapFault> map{MapFault::none};  // coarse and hostptr: the next map or unmap goes wrong
+  std::atomic<bool> break_alias_test{false};  // the self-test of cl_mem aliases sees a wrong number
+  std::atomic<bool> fail_launch{false};       // launches of failing_op are enqueued and then fail
+  Mutex mutex;
+  std::string failing_op SAMEBYTES_GUARDED_BY(mutex);
+};
+
+Faults& faults();
+
+}  // namespace samebytes::detail

@@ -1,0 +1,200 @@
+#include "runtime/kernel_texts.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "core/embedded.h"
+#include "runtime/devices.h"
+#include "samebytes/error.h"
+
+namespace samebytes::detail {
+
+namespace {
+
+using Texts = std::map<std::string, std::string>;  // by name, "cpu/softmax.cl"
+
+Texts read_folder(const std::string& folder) {
+  Texts texts;
+  std::error_code failed;
+  std::filesystem::recursive_directory_iterator files(folder, failed);
+  if (failed)
+    throw IoError("SAMEBYTES_KERNEL_DIR: the folder " + folder + " cannot be read: " + failed.message(), folder);
+  for (const auto& file : files) {
+    if (!file.is_regular_file()) continue;
+    std::ifstream stream(file.path(), std::ios::binary);
+    std::ostringstream text;
+    text << stream.rdbuf();
+    texts[std::filesystem::relative(file.path(), folder).generic_string()] = text.str();
+  }
+  return texts;
+}
+
+Texts all_texts() {
+  const std::string folder = environment("SAMEBYTES_KERNEL_DIR");
+  if (!folder.empty()) return read_folder(folder);
+  Texts texts;
+  for (const EmbeddedFile& file : embedded_kernels()) texts.emplace(file.name, file.bytes);
+  return texts;
+}
+
+void append(std::string* text, const std::string& name, const std::string& part) {
+  *text += "#line 1 \"" + name + "\"\n" + part;
+  if (text->back() != '\n') *text += '\n';
+}
+
+std::string common_of(const Texts& texts) {
+  std::string text;
+  const std::string first = "common/common.clh";
+  if (auto found = texts.find(first); found != texts.end()) append(&text, first, found->second);
+  for (const auto& [name, part] : texts)
+    if (name.rfind("common/", 0) == 0 && name != first) append(&text, name, part);
+  return text;
+}
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+// Value text of `#define name value` in a text; an empty optional where there is none.
+std::optional<std::string> definition_in(const std::string& text, std::string_view name) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string hash, word;
+    words >> hash;
+    if (hash == "#") {
+      words >> word;
+      hash += word;
+    }
+    if (hash != "#define" || !(words >> word) || word != name) continue;
+    std::string rest;
+    std::getline(words, rest);
+    if (const auto comment = rest.find("//"); comment != std::string::npos) rest.resize(comment);
+    if (const auto comment = rest.find("/*"); comment != std::string::npos) rest.resize(comment);
+    return rest;
+  }
+  return std::nullopt;
+}
+
+// Reads `value` as an expression of integers and defines.
+class Expression {
+ public:
+  Expression(const std::string& text, const std::string& file, int vector_width, int depth = 0)
+      : text_(text), file_(file), vector_width_(vector_width), depth_(depth) {}
+
+  std::optional<std::int64_t> read() {
+    auto value = sum();
+    skip();
+    return is_bad_ || place_ != text_.size() ? std::nullopt : value;
+  }
+
+ private:
+  void skip() {
+    while (place_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[place_]))) ++place_;
+  }
+  bool take(char c) {
+    skip();
+    if (place_ >= text_.size() || text_[place_] != c) return false;
+    ++place_;
+    return true;
+  }
+  std::optional<std::int64_t> sum() {
+    auto left = product();
+    while (left && !is_bad_) {
+      const bool plus = take('+');
+      if (!plus && !take('-')) break;
+      const auto right = product();
+      if (!right) return bad();
+      left = plus ? *left + *right : *left - *right;
+    }
+    return left;
+  }
+  std::optional<std::int64_t> product() {
+    auto left = factor();
+    while (left && !is_bad_) {
+      const bool times = take('*');
+      if (!times && !take('/')) break;
+      const auto right = factor();
+      if (!right || (!times && *right == 0)) return bad();
+      left = times ? *left * *right : *left / *right;
+    }
+    return left;
+  }
+  std::optional<std::int64_t> factor() {
+    if (take('(')) {
+      const auto value = sum();
+      return take(')') ? value : bad();
+    }
+    skip();
+    std::string word;
+    while (place_ < text_.size() && is_word(text_[place_])) word += text_[place_++];
+    if (word.empty()) return bad();
+    if (std::isdigit(static_cast<unsigned char>(word[0]))) return std::stoll(word, nullptr, 0);
+    if (word == "VW") return vector_width_;
+    constexpr int kDeepest = 16;  // defines that name each other in a circle
+    const auto text = definition_in(file_, word);
+    if (!text || depth_ == kDeepest) return bad();
+    const auto value = Expression(*text, file_, vector_width_, depth_ + 1).read();
+    return value ? value : bad();
+  }
+  std::nullopt_t bad() {
+    is_bad_ = true;
+    return std::nullopt;
+  }
+
+  const std::string text_;
+  const std::string& file_;
+  int vector_width_;
+  int depth_;
+  std::size_t place_ = 0;
+  bool is_bad_ = false;
+};
+
+}  // namespace
+
+std::string common_text() { return common_of(all_texts()); }
+
+std::string library_text(Personality personality) {
+  const Texts texts = all_texts();
+  std::string text = common_of(texts);
+  const std::string folder = std::string(name_of(personality)) + "/";
+  for (const auto& [name, part] : texts)
+    if (name.rfind(folder, 0) == 0 && name.size() > 3 && name.substr(name.size() - 3) == ".cl")
+      append(&text, name, part);
+  return text;
+}
+
+std::int64_t kernel_constant(Personality personality, int vector_width, std::string_view stem, std::string_view name) {
+  const Texts texts = all_texts();
+  const std::string file = std::string(name_of(personality)) + "/" + std::string(stem) + ".cl";
+  auto found = texts.find(file);
+  if (found == texts.end()) throw ArgumentError("kernel constant: there is no kernel file " + file);
+  const std::string text = found->second + "\n" + common_of(texts);
+  for (const std::string& wanted : {std::string(name) + "_VW" + std::to_string(vector_width), std::string(name)}) {
+    const auto value = definition_in(text, wanted);
+    if (!value) continue;
+    if (const auto number = Expression(*value, text, vector_width).read()) return *number;
+    throw ArgumentError("kernel constant: " + wanted + " in " + file + " is no integer: '" + *value + "'");
+  }
+  throw ArgumentError("kernel constant: " + file + " does not define " + std::string(name));
+}
+
+std::string first_file_in_log(const std::string& log, const std::string& otherwise) {
+  // "cpu/softmax.cl:12:3: error: ..." or "generated:3:1: error"; warnings of other files may come before.
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    const auto error = line.find("error");
+    if (error == std::string::npos) continue;
+    const auto colon = line.find(':');
+    if (colon == std::string::npos || colon == 0 || colon > error) continue;
+    const std::string file = line.substr(0, colon);
+    if (file == "error" || file.find(' ') != std::string::npos) continue;
+    return file;
+  }
+  return otherwise;
+}
+
+}  // namespace samebytes::detail

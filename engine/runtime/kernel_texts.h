@@ -1,0 +1,25 @@
+// The texts of the .cl files: embedded in the library, or read from the folder SAMEBYTES_KERNEL_DIR (same layout as
+// cl/). Pure text work; knows no device.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "samebytes/device.h"
+
+namespace samebytes::detail {
+
+// cl/common, common.clh first, each part preceded by a #line that names its file.
+std::string common_text();
+// common_text() and then every file of cl/<personality> in the order of names. Throws IoError for an unreadable folder.
+std::string library_text(Personality personality);
+
+// The integer of `#define <name>_VW<width>` or else `#define <name>` in cl/<personality>/<stem>.cl (or common.clh). The
+// value may be an expression of integers, + - * / ( ) and other defines. Throws ArgumentError where there is none.
+std::int64_t kernel_constant(Personality personality, int vector_width, std::string_view stem, std::string_view name);
+
+// The first file that a compiler's log names ("cpu/softmax.cl"); `otherwise` where it names none.
+std::string first_file_in_log(const std::string& log, const std::string& otherwise);
+
+}  // namespace samebytes::detail

@@ -1,0 +1,131 @@
+#include "runtime/kernels.h"
+
+#include <algorithm>
+
+#include "runtime/kernel_texts.h"
+#include "runtime/runtime.h"
+#include "samebytes/error.h"
+
+namespace samebytes::detail {
+
+void Kernel::set_storage(int index, const Storage& storage) {
+  const auto place = static_cast<cl_uint>(index);
+  cl_int status = CL_SUCCESS;
+  if (storage.binds_pointer()) {
+    status = clSetKernelArgSVMPointer(kernel_.get(), place, storage.device_pointer());
+  } else {
+    cl_mem buffer = storage.buffer();
+    status = clSetKernelArg(kernel_.get(), place, sizeof buffer, &buffer);
+  }
+  if (status != CL_SUCCESS)
+    check_cl(status, ("clSetKernelArg (argument " + std::to_string(index) + " of " + entry_ + ")").c_str());
+}
+
+void Kernel::set_null(int index) {
+  const cl_int status = clSetKernelArg(kernel_.get(), static_cast<cl_uint>(index), sizeof(cl_mem), nullptr);
+  if (status != CL_SUCCESS)
+    check_cl(status, ("clSetKernelArg (argument " + std::to_string(index) + " of " + entry_ + ")").c_str());
+}
+
+void Kernel::set_bytes(int index, const void* bytes, std::size_t size) {
+  const cl_int status = clSetKernelArg(kernel_.get(), static_cast<cl_uint>(index), size, bytes);
+  if (status != CL_SUCCESS)
+    check_cl(status, ("clSetKernelArg (argument " + std::to_string(index) + " of " + entry_ + ")").c_str());
+}
+
+namespace {
+
+void check_real(Dtype real, const DeviceInfo& info) {
+  if (real != f32 && real != f64)
+    throw ArgumentError("kernels: computed in f32 or f64, " + std::string(name_of(real)) + " came");
+  if (real == f64 && !info.has_f64)
+    throw ArgumentError("kernels: f64 needs a device with double, " + info.name + " has none");
+}
+
+}  // namespace
+
+std::string KernelLibrary::defines(Dtype real) const {
+  std::string text = device_.personality() == Personality::cpu ? "-DSAMEBYTES_CPU" : "-DSAMEBYTES_GPU";
+  if (real == f64) text += " -DSAMEBYTES_F64";
+  text += " -DVW=" + std::to_string(device_.vector_width(real));
+  if (device_.info().has_fma) text += " -DSAMEBYTES_HAS_FMA";
+  return text;
+}
+
+cl_program KernelLibrary::program(Dtype real, const std::string& key, const std::string& what,
+                                  const std::string& text) {
+  auto found = programs_.find(key);
+  if (found != programs_.end()) return found->second.get();
+  const char* source = text.c_str();
+  const std::size_t length = text.size();
+  cl_int status = CL_SUCCESS;
+  Handle<cl_program> program(clCreateProgramWithSource(device_.context(), 1, &source, &length, &status));
+  check_cl(status, "clCreateProgramWithSource", device_.info().name);
+  const std::string chosen = defines(real);
+  const std::string options = "-cl-std=CL1.2 " + chosen;
+  cl_device_id id = device_.id();
+  status = clBuildProgram(program.get(), 1, &id, options.c_str(), nullptr, nullptr);
+  programs_built_.fetch_add(1, std::memory_order_relaxed);
+  if (status != CL_SUCCESS) {
+    std::size_t size = 0;
+    clGetProgramBuildInfo(program.get(), id, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
+    std::string log(size, '\0');
+    if (size) clGetProgramBuildInfo(program.get(), id, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
+    log.resize(std::min(log.find('\0'), log.size()));
+    const std::string file = first_file_in_log(log, what);
+    throw BuildError("kernel " + file + " does not build on " + device_.info().name + " with " + chosen + ": " +
+                         status_name(status) + "\n" + log,
+                     file, chosen, log);
+  }
+  return programs_.emplace(key, std::move(program)).first->second.get();
+}
+
+std::unique_ptr<Kernel> KernelLibrary::make(Dtype real, const std::string& key, const std::string& what,
+                                            const std::string& text, const std::string& entry) {
+  MutexLock lock(mutex_);
+  cl_program built = program(real, key, what, text);
+  cl_int status = CL_SUCCESS;
+  Handle<cl_kernel> kernel(clCreateKernel(built, entry.c_str(), &status));
+  if (status == CL_INVALID_KERNEL_NAME) {
+    std::size_t size = 0;
+    clGetProgramInfo(built, CL_PROGRAM_KERNEL_NAMES, 0, nullptr, &size);
+    std::string names(size, '\0');
+    if (size) clGetProgramInfo(built, CL_PROGRAM_KERNEL_NAMES, size, names.data(), nullptr);
+    names.resize(std::min(names.find('\0'), names.size()));
+    throw ArgumentError("kernel: no entry is called '" + entry + "' in the " + what + "; there is " + names);
+  }
+  check_cl(status, "clCreateKernel", device_.info().name);
+  return std::make_unique<Kernel>(std::move(kernel), entry);
+}
+
+std::unique_ptr<Kernel> KernelLibrary::make_kernel(Dtype real, const std::string& entry) {
+  check_real(real, device_.info());
+  const std::string key(name_of(real));
+  {
+    MutexLock lock(mutex_);
+    if (!programs_.count(key)) program(real, key, "kernels", library_text(device_.personality()));
+  }
+  return make(real, key, "kernels of personality " + std::string(samebytes::name_of(device_.personality())), "", entry);
+}
+
+std::unique_ptr<Kernel> KernelLibrary::make_generated(Dtype real, const std::string& text, const std::string& entry,
+                                                      const std::string& what) {
+  check_real(real, device_.info());
+  return make(real, std::string(name_of(real)) + "\n" + text, what, common_text() + "#line 1 \"" + what + "\"\n" + text,
+              entry);
+}
+
+std::int64_t KernelLibrary::constant(Dtype real, std::string_view stem, std::string_view name) const {
+  const int width = device_.vector_width(real);
+  std::string key = std::to_string(width) + "/" + std::string(stem) + "/" + std::string(name);
+  {
+    MutexLock lock(mutex_);
+    if (auto found = constants_.find(key); found != constants_.end()) return found->second;
+  }
+  const std::int64_t value = kernel_constant(device_.personality(), width, stem, name);
+  MutexLock lock(mutex_);
+  constants_.emplace(std::move(key), value);
+  return value;
+}
+
+}  // namespace samebytes::detail

@@ -1,0 +1,19 @@
+// The ledger of transfers: what one engine moved between host and device since it started. Always on; each count is one
+// atomic addition. The ledger of memory is the allocator's.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime/runtime.h"
+
+namespace samebytes::detail {
+
+struct Runtime::Ledger {
+  std::atomic<std::uint64_t> to_device{0};
+  std::atomic<std::uint64_t> to_host{0};
+  std::atomic<std::uint64_t> mapped{0};
+  std::atomic<std::uint64_t> relayout{0};
+};
+
+}  // namespace samebytes::detail

@@ -1,0 +1,39 @@
+// A thread that waits for tickets in order and then runs what was left for after them: freeing memory that a device
+// still read, the deleters of adopted memory. Callers never wait, except in drain().
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <thread>
+
+#include "core/mutex.h"
+#include "runtime/ticket.h"
+
+namespace samebytes::detail {
+
+class Reaper {
+ public:
+  Reaper() = default;
+  ~Reaper();  // drains
+
+  // Runs job once the ticket is complete (null: at once, still on the reaper's thread). Never blocks.
+  void add(TicketPtr ticket, std::function<void()> job);
+  void drain();  // blocks until everything added so far has run
+
+ private:
+  struct Item {
+    TicketPtr ticket;
+    std::function<void()> job;
+  };
+  void run();
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<Item> items_ SAMEBYTES_GUARDED_BY(mutex_);
+  bool is_running_ SAMEBYTES_GUARDED_BY(mutex_) = false;  // an item is being worked on
+  bool is_stopping_ SAMEBYTES_GUARDED_BY(mutex_) = false;
+  bool is_started_ SAMEBYTES_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace samebytes::detail

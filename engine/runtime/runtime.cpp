@@ -1,0 +1,185 @@
+#include "runtime/runtime.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "runtime/allocator.h"
+#include "runtime/devices.h"
+#include "runtime/ledger.h"
+#include "samebytes/error.h"
+
+namespace samebytes::detail {
+
+namespace {
+
+constexpr int kMostDevices = 64;  // a submission keeps a bit for each
+
+Handle<cl_command_queue> make_queue(cl_context context, cl_device_id id, const std::string& name) {
+  cl_int status = CL_SUCCESS;
+  Handle<cl_command_queue> queue(clCreateCommandQueue(context, id, 0, &status));
+  check_cl(status, "clCreateCommandQueue", name);
+  return queue;
+}
+
+}  // namespace
+
+Device::Device(Runtime& runtime, int index, DeviceInfo info, cl_context context, cl_device_id id)
+    : runtime_(runtime),
+      index_(index),
+      info_(std::move(info)),
+      context_(context),
+      id_(id),
+      queue_(make_queue(context, id, info_.name)),
+      kernels_(*this) {}
+
+int Device::vector_width(Dtype real) const {
+  if (info_.personality == Personality::gpu) return 1;
+  const int width = info_.vector_width >= 16 ? 16 : info_.vector_width >= 8 ? 8 : 4;
+  return real == f64 ? width / 2 : width;
+}
+
+Runtime::Runtime(const RuntimeOptions& options) : options_(options), ledger_(std::make_unique<Ledger>()) {
+  if (options.steps_in_flight < 1)
+    throw ArgumentError("engine: steps_in_flight is 1 or more, " + std::to_string(options.steps_in_flight) + " came");
+  FoundDevice found = find_device(options.device);
+  choose_mode(&found.info);
+  read_personality(&found.info.personality);
+  make_devices(found.info, found.id);
+  host_queue_ = make_queue(context(), device(0).id(), device_name());
+
+  const std::string allocator = environment("SAMEBYTES_ALLOCATOR");
+  if (!allocator.empty() && allocator != "exact" && allocator != "cache")
+    throw ArgumentError("SAMEBYTES_ALLOCATOR: cache or exact, '" + allocator + "' came");
+  AllocatorSetup setup{.context = context(), .info = found.info, .mode = mode_};
+  setup.has_shadow = coarse_shadow_;
+  setup.is_exact = allocator == "exact";
+  // A simulator that sees every access (Oclgrind) wants nothing around the array.
+  setup.has_guards = setup.is_exact && found.info.platform != "Oclgrind" && mode_ != MemoryMode::copy;
+  setup.limit = options.memory_limit ? options.memory_limit : default_memory_limit(found.info);
+  allocator_ = std::make_shared<Allocator>(std::move(setup));
+}
+
+void Runtime::choose_mode(DeviceInfo* info) {
+  if (options_.force_mode) {
+    info->memory_mode = options_.mode;
+    info->memory_reason = "asked for";
+  } else if (read_memory_mode(&info->memory_mode)) {
+    info->memory_reason = "asked for by SAMEBYTES_MEMORY";
+  }
+  std::string reason;
+  if (!can_use_mode(*info, info->memory_mode, &reason))
+    throw ArgumentError(std::string("engine: memory mode ") + samebytes::name_of(info->memory_mode) +
+                        " cannot be used on " + info->name + ": " + reason);
+  mode_ = info->memory_mode;
+  // A device with fine-grained SVM has an empty map, with which no missing map would ever show.
+  coarse_shadow_ = mode_ == MemoryMode::coarse && info->svm != "coarse";
+}
+
+void Runtime::make_devices(const DeviceInfo& info, cl_device_id parent) {
+  std::vector<int> split = options_.split;
+  if (split.empty() && options_.threads > 0 && options_.threads < info.cores) split = {options_.threads};
+  std::vector<cl_device_id> ids{parent};
+  if (!split.empty()) {
+    const int cores = std::accumulate(split.begin(), split.end(), 0);
+    const bool has_bad = std::any_of(split.begin(), split.end(), [](int count) { return count < 1; });
+    if (has_bad || cores > info.cores || split.size() > kMostDevices)
+      throw ArgumentError("engine: split wants parts of 1 or more cores, " + std::to_string(info.cores) + " in all; " +
+                          std::to_string(cores) + " in " + std::to_string(split.size()) + " parts came");
+    std::vector<cl_device_partition_property> wanted{CL_DEVICE_PARTITION_BY_COUNTS};
+    wanted.insert(wanted.end(), split.begin(), split.end());
+    wanted.push_back(CL_DEVICE_PARTITION_BY_COUNTS_LIST_END);
+    wanted.push_back(0);
+    ids.assign(split.size(), nullptr);
+    check_cl(clCreateSubDevices(parent, wanted.data(), static_cast<cl_uint>(ids.size()), ids.data(), nullptr),
+             "clCreateSubDevices", info.name);
+    for (cl_device_id id : ids) sub_devices_.emplace_back(id);
+  }
+  cl_int status = CL_SUCCESS;
+  context_ = Handle<cl_context>(
+      clCreateContext(nullptr, static_cast<cl_uint>(ids.size()), ids.data(), nullptr, nullptr, &status));
+  check_cl(status, "clCreateContext", info.name);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    DeviceInfo part = info;
+    if (!split.empty()) part.cores = split[i];
+    devices_.push_back(std::make_unique<Device>(*this, static_cast<int>(i), std::move(part), context(), ids[i]));
+  }
+  tails_.resize(devices_.size());
+}
+
+Runtime::~Runtime() {
+  std::deque<TicketPtr> tickets;
+  {
+    MutexLock lock(mutex_);
+    tickets.swap(in_flight_);
+  }
+  for (const TicketPtr& ticket : tickets) ticket->wait_quietly();
+  if (!allocator_) return;  // the constructor threw
+  for (const auto& device : devices_) clFinish(device->queue());
+  clFinish(host_queue());
+  allocator_->close();
+}
+
+const std::string& Runtime::device_name() const { return devices_[0]->info().name; }
+
+StoragePtr Runtime::allocate(std::size_t bytes, Category category, const std::string& what) {
+  if (bytes == 0) return nullptr;
+  std::unique_ptr<Storage::Block> block = allocator_->take(bytes, category, what);
+  return std::make_shared<Storage>(*this, allocator_, std::move(block), bytes, category);
+}
+
+std::size_t Runtime::clear_cache() { return allocator_->clear_cache(); }
+
+void Runtime::set_memory_limit(std::size_t bytes) { allocator_->set_limit(bytes); }
+
+std::vector<std::string> Runtime::check_guards() const { return allocator_->check_guards(); }
+
+void Runtime::wait() {
+  std::deque<TicketPtr> tickets;
+  TicketPtr failed;
+  {
+    MutexLock lock(mutex_);
+    tickets.swap(in_flight_);
+    failed.swap(failed_);
+  }
+  for (const TicketPtr& ticket : tickets) {
+    ticket->wait_quietly();
+    if (!failed && ticket->is_failed()) failed = ticket;
+  }
+  if (failed) failed->throw_if_failed();
+}
+
+MemoryReport Runtime::memory() const {
+  MemoryReport report;
+  allocator_->fill(&report);
+  return report;
+}
+
+TransferReport Runtime::transfers() const {
+  TransferReport report;
+  report.bytes_to_device = ledger_->to_device.load(std::memory_order_relaxed);
+  report.bytes_to_host = ledger_->to_host.load(std::memory_order_relaxed);
+  report.bytes_copied = report.bytes_to_device + report.bytes_to_host;
+  report.bytes_mapped = ledger_->mapped.load(std::memory_order_relaxed);
+  report.relayout_bytes = ledger_->relayout.load(std::memory_order_relaxed);
+  return report;
+}
+
+void Runtime::count_copy(std::size_t bytes, bool to_device, const std::string& what) {
+  if (options_.forbid_copies && bytes)
+    throw ArgumentError(what + ": forbid_copies is set and " + std::to_string(bytes) + " bytes would be copied " +
+                        (to_device ? "to" : "from") + " " + device_name() + " (memory mode " +
+                        samebytes::name_of(mode_) + ")");
+  (to_device ? ledger_->to_device : ledger_->to_host).fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void Runtime::count_map(std::size_t bytes) { ledger_->mapped.fetch_add(bytes, std::memory_order_relaxed); }
+
+void Runtime::count_relayout(std::size_t bytes) { ledger_->relayout.fetch_add(bytes, std::memory_order_relaxed); }
+
+std::uint64_t Runtime::programs_built() const {
+  std::uint64_t sum = 0;
+  for (const auto& device : devices_) sum += device->kernels().programs_built();
+  return sum;
+}
+
+}  // namespace samebytes::detail

@@ -1,0 +1,151 @@
+#include "runtime/ticket.h"
+
+#include <unordered_set>
+
+#include "samebytes/error.h"
+
+namespace samebytes::detail {
+
+namespace {
+
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+
+cl_int status_of(cl_event event) {
+  cl_int status = CL_COMPLETE;
+  const cl_int got = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+  return got == CL_SUCCESS ? status : got;
+}
+
+// PoCL marks a failed command with -1 only, which would read as a device that was not found.
+std::string launch_status_name(cl_int status) {
+  return status == -1 ? "CL_FAILED (the driver gives no reason)" : status_name(status);
+}
+
+}  // namespace
+
+const char* keep_op_name(std::string_view op) {
+  static Mutex* mutex = new Mutex;  // never destroyed: events may be looked at while the process ends
+  static auto* names = new std::unordered_set<std::string, TextHash, std::equal_to<>>;
+  MutexLock lock(*mutex);
+  auto found = names->find(op);
+  if (found == names->end()) found = names->emplace(op).first;
+  return found->c_str();
+}
+
+void Ticket::reserve(std::size_t events) {
+  MutexLock lock(mutex_);
+  entries_.reserve(events);
+}
+
+void Ticket::add(cl_event event, const char* op, int queue) {
+  Handle<cl_event> owned(event);
+  MutexLock lock(mutex_);
+  entries_.push_back({std::move(owned), op, queue});
+}
+
+void Ticket::close() {
+  MutexLock lock(mutex_);
+  if (state_.load(std::memory_order_relaxed) != State::open) return;
+  state_.store(entries_.empty() ? State::done : State::closed, std::memory_order_release);
+  closed_.notify_all();
+}
+
+std::vector<cl_event> Ticket::last_events() const {
+  std::vector<cl_event> last;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    bool is_last = true;
+    for (std::size_t j = entries_.size(); is_last && j-- > i + 1;) is_last = entries_[j].queue != entries_[i].queue;
+    if (!is_last) continue;
+    clRetainEvent(entries_[i].event.get());
+    last.push_back(entries_[i].event.get());
+  }
+  return last;
+}
+
+void Ticket::settle() const {
+  if (state_.load(std::memory_order_relaxed) != State::closed) return;
+  for (const Entry& entry : entries_) {
+    const cl_int status = status_of(entry.event.get());
+    if (status >= 0) continue;
+    failed_op_ = entry.op;
+    failed_status_ = status;
+    break;
+  }
+  entries_.clear();  // drivers keep memory per event
+  entries_.shrink_to_fit();
+  state_.store(failed_op_ ? State::failed : State::done, std::memory_order_release);
+}
+
+bool Ticket::is_done() const {
+  const State state = state_.load(std::memory_order_acquire);
+  if (state != State::closed) return state != State::open;
+  MutexLock lock(mutex_);
+  if (state_.load(std::memory_order_relaxed) != State::closed) return true;
+  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry)
+    if (status_of(entry->event.get()) > 0) return false;
+  settle();
+  return true;
+}
+
+void Ticket::wait_quietly() noexcept {
+  if (state_.load(std::memory_order_acquire) >= State::done) return;
+  std::vector<cl_event> last;
+  {
+    MutexLock lock(mutex_);
+    while (state_.load(std::memory_order_relaxed) == State::open) closed_.wait(mutex_);
+    if (state_.load(std::memory_order_relaxed) >= State::done) return;
+    last = last_events();
+  }
+  // One by one: a failed event must not hide that another queue still runs.
+  for (cl_event event : last) {
+    clWaitForEvents(1, &event);
+    clReleaseEvent(event);
+  }
+  MutexLock lock(mutex_);
+  settle();
+}
+
+void Ticket::wait_so_far() {
+  std::vector<cl_event> last;
+  {
+    MutexLock lock(mutex_);
+    last = last_events();
+  }
+  cl_int failed = CL_SUCCESS;
+  for (cl_event event : last) {
+    clWaitForEvents(1, &event);
+    if (const cl_int status = status_of(event); status < 0) failed = status;
+    clReleaseEvent(event);
+  }
+  if (failed == CL_SUCCESS) return;
+  MutexLock lock(mutex_);
+  for (const Entry& entry : entries_) {
+    const cl_int status = status_of(entry.event.get());
+    if (status < 0)
+      throw DeviceError(std::string(entry.op) + ": the launch failed on " + device_ + ": " + launch_status_name(status),
+                        "clWaitForEvents", launch_status_name(status), device_);
+  }
+}
+
+std::string Ticket::failure() const {
+  if (!is_failed()) return {};
+  MutexLock lock(mutex_);
+  return std::string(failed_op_) + ": the launch failed on " + device_ + ": " + launch_status_name(failed_status_);
+}
+
+void Ticket::throw_if_failed() const {
+  if (!is_failed()) return;
+  const std::string message = failure();
+  MutexLock lock(mutex_);
+  throw DeviceError(message, "clWaitForEvents", launch_status_name(failed_status_), device_);
+}
+
+void Ticket::wait() {
+  wait_quietly();
+  throw_if_failed();
+}
+
+}  // namespace samebytes::detail
