@@ -354,7 +354,7 @@ class Maker {
     for (int d = 0; d < context_.runtime->device_count(); ++d)
       for (const Dtype real : {Dtype::f32, Dtype::f64}) {
         std::map<std::string, std::string> names;
-        std::string text = "#include \"pointwise.clh\"\n";
+        std::string text;
         for (const Generated& g : generated_) {
           if (g.real != real || plan_->launches[g.launch].device != d || names.count(g.body)) continue;
           const std::string name = "fused_" + std::to_string(names.size());

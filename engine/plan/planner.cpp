@@ -80,7 +80,7 @@ StoragePtr PersistentStorages::get(Context& context, std::uint64_t fingerprint, 
   Device& on = context.runtime->device(device);
   PointwiseKernel zero = write_zero_kernel(static_cast<std::int64_t>(bytes / bytes_of(dtype)), dtype, on);
   zero.body.replace(zero.body.find("@NAME@"), 6, "zero");
-  const auto kernel = on.kernels().make_generated(zero.real, "#include \"pointwise.clh\"\n" + zero.body, "zero");
+  const auto kernel = on.kernels().make_generated(zero.real, zero.body, "zero");
   const std::int64_t start = 0;
   int index = 2;
   kernel->set_storage(0, *storage);

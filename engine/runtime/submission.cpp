@@ -3,6 +3,8 @@
 // benchmarks/).
 #include "runtime/faults.h"
 #include "runtime/runtime.h"
+
+#include <algorithm>
 #include "samebytes/error.h"
 
 namespace samebytes::detail {
@@ -107,7 +109,8 @@ void Submission::enqueue_call(Device& device, const char* op, const std::functio
   runtime_.launches_.fetch_add(static_cast<std::uint64_t>(launches), std::memory_order_relaxed);
 }
 
-void Submission::run_host(const char* op, const std::vector<HostUse>& uses, const std::function<void()>& fn) {
+void Submission::run_host(const char* op, const std::vector<HostUse>& uses,
+                          const std::function<void(const std::function<void*(Storage&)>&)>& fn) {
   for (int i = 0; i < runtime_.device_count(); ++i) {
     Device& device = runtime_.device(i);
     // Also what earlier submissions and the runtime itself put there: unmaps, uploads.
@@ -116,9 +119,26 @@ void Submission::run_host(const char* op, const std::vector<HostUse>& uses, cons
   }
   unflushed_ = 0;
   ticket_->wait_so_far();
-  for (const HostUse& use : uses) use.storage->begin_host_call(use.writes, op);
-  fn();
-  for (const HostUse& use : uses) use.storage->end_host_call(op);
+  struct Handed {
+    Storage* storage;
+    bool writes;
+    void* address;
+  };
+  std::vector<Handed> handed;  // each storage once, though several of its parts may be used
+  for (const HostUse& use : uses) {
+    const auto found = std::find_if(handed.begin(), handed.end(), [&](const Handed& h) { return h.storage == use.storage; });
+    if (found == handed.end())
+      handed.push_back({use.storage, use.writes, nullptr});
+    else
+      found->writes = found->writes || use.writes;
+  }
+  for (Handed& h : handed) h.address = h.storage->begin_host_call(h.writes, op);
+  fn([&](Storage& storage) -> void* {
+    for (const Handed& h : handed)
+      if (h.storage == &storage) return h.address;
+    throw Error(std::string(op) + ": a host call asks for a storage that it did not declare");
+  });
+  for (const Handed& h : handed) h.storage->end_host_call(op);
   // What the hand-over put on the first queue must come before later work of the other devices.
   if (runtime_.has_housekeeping_.load())
     for (int i = 1; i < runtime_.device_count(); ++i) order_after(runtime_.device(i), runtime_.device(0));
