@@ -1,0 +1,155 @@
+// Reductions. Letters: O outer, R reduced, I inner sizes of a dense src [O, R, I]; dst is [O, parts, I], where part p
+// covers the rows [p * rows_per_part, ...) of R. One launch per pass: the host splits R by shape and reduces the parts
+// again. `what`: 0 sum, 1 max, 2 min (NaN wins); every result is divided by `divisor`.
+
+#define REDUCE_ACC 256  // columns that one work-group of reduce_columns can hold; its largest size
+
+static inline real reduce_first(const int what) {
+  return what == 0 ? (real)0 : what == 1 ? (real)-INFINITY : (real)INFINITY;
+}
+static inline real reduce_two(const int what, const real a, const real b) {
+  return what == 0 ? a + b : what == 1 ? sb_max2(a, b) : sb_min2(a, b);
+}
+
+// I = 1: src [rows, columns] -> dst [rows, parts]; part p of a row covers columns [p * chunk, ...).
+// Geometry: a work-group takes rows_per_group (a power of two) of the rows * parts results, its items shared equally
+// among them.
+__kernel void reduce_rows(ARRAY(const real, src), ARRAY(real, dst), const int what, const long rows, const long columns,
+                          const long parts, const long chunk, const int rows_per_group, const real divisor) {
+  START(src);
+  START(dst);
+  __local real scratch[REDUCE_ACC];
+  const int lanes = (int)get_local_size(0) / rows_per_group, lane = (int)get_local_id(0) & (lanes - 1);
+  const long result = (long)get_group_id(0) * rows_per_group + get_local_id(0) / lanes;
+  real value = reduce_first(what);
+  if (result < rows * parts) {
+    const long row = result / parts, begin = (result - row * parts) * chunk, n = min(chunk, columns - begin);
+    const __global real* p = src + row * columns + begin;
+    for (long i = lane; i < n; i += lanes) value = reduce_two(what, value, p[i]);
+  }
+  if (what == 0) {
+    value = sb_lanes_sum(value, scratch, lanes);
+  } else if (what == 1) {
+    value = sb_lanes_max(value, scratch, lanes);
+  } else {
+    value = -sb_lanes_max(-value, scratch, lanes);
+  }
+  if (result < rows * parts && lane == 0) dst[result] = value / divisor;
+}
+
+// I > 1. A work-group (in the order tile, part, outer_per_group outer indices) accumulates one part of `tile` columns,
+// one per item. Narrow rows are folded: `fold` rows of I elements are taken as one of fold * I (fold > 1 needs tile =
+// I), added up at the end. fold * I, or tile, is at most the group's size.
+__kernel void reduce_columns(ARRAY(const real, src), ARRAY(real, dst), const int what, const long outer,
+                             const long reduced, const long inner, const long parts, const long rows_per_part,
+                             const int fold, const long tile, const long outer_per_group, const real divisor) {
+  START(src);
+  START(dst);
+  __local real scratch[REDUCE_ACC];
+  const long tiles = (inner + tile - 1) / tile;
+  const long first_column = (long)get_group_id(0) % tiles * tile, columns = min(tile, inner - first_column);
+  const long part = (long)get_group_id(0) / tiles % parts, group = (long)get_group_id(0) / (tiles * parts);
+  const long first_row = part * rows_per_part, rows = min(rows_per_part, reduced - first_row);
+  const long width = fold > 1 ? fold * inner : columns, stride = fold * inner;
+  const long item = (long)get_local_id(0);
+  const long end = min(outer, (group + 1) * outer_per_group);
+  for (long o = group * outer_per_group; o < end; ++o) {
+    const __global real* p = src + (o * reduced + first_row) * inner + first_column;
+    real value = reduce_first(what);
+    if (item < width) {
+      long s = 0;
+      for (; s < rows / fold; ++s) value = reduce_two(what, value, p[s * stride + item]);
+      if (item < rows % fold * inner) value = reduce_two(what, value, p[s * stride + item]);
+    }
+    if (fold > 1) {
+      scratch[item] = value;
+      barrier(CLK_LOCAL_MEM_FENCE);
+      if (item < inner)
+        for (int f = 1; f < fold; ++f) value = reduce_two(what, value, scratch[f * inner + item]);
+      barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (item < columns) dst[(o * parts + part) * inner + first_column + item] = value / divisor;
+  }
+}
+
+// Whole numbers: src [O, R, I] -> dst [O, I], one result per work-item. Sums wrap around.
+// Geometry: over_elements(O * I).
+__kernel void reduce_i32(ARRAY(const int, src), ARRAY(int, dst), const int what, const long outer, const long reduced,
+                         const long inner) {
+  START(src);
+  START(dst);
+  const long end = SB_END(outer * inner);
+  for (long i = SB_BEGIN(outer * inner); i < end; ++i) {
+    const __global int* p = src + i / inner * reduced * inner + i % inner;
+    int value = p[0];
+    for (long r = 1; r < reduced; ++r) {
+      const int x = p[r * inner];
+      value = what == 0 ? (int)((uint)value + (uint)x) : what == 1 ? max(value, x) : min(value, x);
+    }
+    dst[i] = value;
+  }
+}
+
+// The index in R of the first largest element; the first NaN is larger than everything. src [O, R, I] -> dst [O, I].
+// Geometry: a work-group of 64 takes outer_per_group outer indices; I = 1: its items share R, else they share I.
+__kernel void reduce_argmax(ARRAY(const real, src), ARRAY(int, dst), const long outer, const long reduced,
+                            const long inner, const long outer_per_group) {
+  START(src);
+  START(dst);
+  __local real best_values[REDUCE_ACC];
+  __local int best_indices[REDUCE_ACC];
+  const int item = (int)get_local_id(0), items = (int)get_local_size(0);
+  const long end = min(outer, ((long)get_group_id(0) + 1) * outer_per_group);
+  for (long o = (long)get_group_id(0) * outer_per_group; o < end; ++o) {
+    const __global real* p = src + o * reduced * inner;
+    const bool shared_row = inner == 1;
+    for (long c = shared_row ? 0 : item; c < inner; c += shared_row ? 1 : items) {
+      long r = shared_row ? min((long)item, reduced - 1) : 0;
+      real best = p[r * inner + c];
+      long index = r;
+      for (r += shared_row ? items : 1; r < reduced; r += shared_row ? items : 1) {
+        const real x = p[r * inner + c];
+        if (x > best || (x != x && best == best)) {
+          best = x;
+          index = r;
+        }
+      }
+      if (shared_row) {
+        best_values[item] = best;
+        best_indices[item] = (int)index;
+      } else {
+        dst[o * inner + c] = (int)index;
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (shared_row && item == 0) {
+      real best = best_values[0];
+      int index = best_indices[0];
+      for (int i = 1; i < items; ++i) {
+        const real x = best_values[i];
+        const bool larger = x > best || (x != x && best == best);
+        const bool equal = (x == best || (x != x && best != best)) && best_indices[i] < index;
+        if (larger || equal) {
+          best = x;
+          index = best_indices[i];
+        }
+      }
+      dst[o] = index;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+}
+
+__kernel void reduce_argmax_i32(ARRAY(const int, src), ARRAY(int, dst), const long outer, const long reduced,
+                                const long inner) {
+  START(src);
+  START(dst);
+  const long end = SB_END(outer * inner);
+  for (long i = SB_BEGIN(outer * inner); i < end; ++i) {
+    const __global int* p = src + i / inner * reduced * inner + i % inner;
+    long best = 0;
+    for (long r = 1; r < reduced; ++r)
+      if (p[r * inner] > p[best * inner]) best = r;
+    dst[i] = (int)best;
+  }
+}

@@ -1,0 +1,89 @@
+// Arrays made of nothing but scalars: full and arange. The scalars are passed by value, so another value is no other
+// plan.
+#include <cmath>
+#include <limits>
+
+#include "graph/launch.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+
+namespace detail {
+namespace {
+
+class Full final : public Op {
+ public:
+  std::string_view name() const override { return "full"; }
+  void launch(Launch& run) const override {
+    const Dtype dtype = run.dst_dtype();
+    const std::int64_t n = run.dst_shape().size();
+    if (is_floating(dtype)) {
+      run.kernel("fill_real", dtype).args(run.dst(), n, DynamicReal{0}).over_elements(n);
+    } else {
+      run.kernel(dtype == i32 ? "fill_i32" : "fill_u8").args(run.dst(), n, DynamicBits{0}).over_elements(n);
+    }
+  }
+  std::vector<Array> gradient(const GradientRequest&) const override { return {}; }
+};
+
+class Arange final : public Op {
+ public:
+  std::string_view name() const override { return "arange"; }
+  void launch(Launch& run) const override {
+    const Dtype dtype = run.dst_dtype();
+    const std::int64_t n = run.dst_shape().size();
+    if (is_floating(dtype)) {
+      run.kernel("fill_arange", dtype).args(run.dst(), n, DynamicReal{0}, DynamicReal{1}).over_elements(n);
+    } else {
+      run.kernel("fill_arange_i32").args(run.dst(), n, DynamicBits{0}, DynamicBits{1}).over_elements(n);
+    }
+  }
+  std::vector<Array> gradient(const GradientRequest&) const override { return {}; }
+};
+
+bool fits(double value, Dtype dtype) {
+  if (is_floating(dtype)) return true;
+  const double low = dtype == i32 ? std::numeric_limits<std::int32_t>::min() : 0;
+  const double high = dtype == i32 ? std::numeric_limits<std::int32_t>::max() : dtype == u8 ? 255 : 1;
+  return value == std::floor(value) && value >= low && value <= high;
+}
+
+Scalar scalar_of(double value, Dtype dtype) {
+  if (is_floating(dtype)) return Scalar(value);
+  return Scalar(static_cast<std::uint64_t>(static_cast<std::int64_t>(value)));
+}
+
+std::string text_of(double value) {
+  std::string text = std::to_string(value);
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+}  // namespace
+}  // namespace detail
+
+Array full(const Shape& shape, double value, Dtype dtype) {
+  if (!detail::fits(value, dtype))
+    throw ArgumentError("full: the value must fit " + std::string(name_of(dtype)) + ", " + detail::text_of(value) +
+                        " came");
+  if (dtype == f16 || dtype == bf16) return astype(full(shape, value, f32), dtype);
+  static const auto op = detail::make_op<detail::Full>();
+  return detail::make_array(op, shape, dtype, {}, {detail::scalar_of(value, dtype)});
+}
+
+Array arange(double start, double stop, double step, Dtype dtype) {
+  if (!(std::isfinite(start) && std::isfinite(stop) && std::isfinite(step) && step != 0.0))
+    throw ArgumentError("arange: start, stop and step must be finite and step not 0, " + detail::text_of(start) + ", " +
+                        detail::text_of(stop) + ", " + detail::text_of(step) + " came");
+  const std::int64_t n = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil((stop - start) / step)));
+  if (dtype == u8 || dtype == bool_ || dtype == f16 || dtype == bf16)
+    return astype(arange(start, stop, step, dtype == u8 || dtype == bool_ ? i32 : f32), dtype);
+  if (!detail::fits(start, dtype) || !detail::fits(step, dtype))
+    throw ArgumentError("arange: start and step must be whole numbers for " + std::string(name_of(dtype)) + ", " +
+                        detail::text_of(start) + " and " + detail::text_of(step) + " came");
+  static const auto op = detail::make_op<detail::Arange>();
+  return detail::make_array(op, Shape{n}, dtype, {}, {detail::scalar_of(start, dtype), detail::scalar_of(step, dtype)});
+}
+
+}  // namespace samebytes

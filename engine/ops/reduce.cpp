@@ -1,0 +1,293 @@
+// Reductions over any axes. The axes are merged to alternating kept and reduced blocks; each reduced block is one
+// pattern [outer, reduced, inner] and takes one or, where it is long, a few launches. Splits depend on the shape alone.
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "graph/launch.h"
+#include "ops/rows.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+
+namespace detail {
+namespace {
+
+enum class What : int { sum = 0, max = 1, min = 2 };  // as in cl/*/reduce.cl
+using AxisMask = std::uint32_t;
+
+constexpr std::int64_t kElementsPerPart = 32768;  // of a long reduction; parts are reduced again
+constexpr std::int64_t kColumnTile = 1024;        // cpu: columns of one work-group
+constexpr std::int64_t kFoldedWidth = 256;        // cpu: narrow rows are folded to about this width
+
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+bool is_reduced(AxisMask axes, int axis) { return (axes >> axis & 1u) != 0; }
+
+Shape reduced_shape(const Shape& shape, AxisMask axes, bool keep) {
+  Shape result;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (!is_reduced(axes, i)) {
+      result.push_back(shape[i]);
+    } else if (keep) {
+      result.push_back(1);
+    }
+  }
+  return result;
+}
+
+std::int64_t reduced_count(const Shape& shape, AxisMask axes) {
+  std::int64_t n = 1;
+  for (int i = 0; i < shape.rank(); ++i)
+    if (is_reduced(axes, i)) n *= shape[i];
+  return n;
+}
+
+struct Block {
+  bool reduced;
+  std::int64_t size;
+};
+
+// Axes of size 1 dropped, neighbours of one kind merged.
+std::vector<Block> blocks_of(const Shape& shape, AxisMask axes) {
+  std::vector<Block> blocks;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i] == 1) continue;
+    if (blocks.empty() || blocks.back().reduced != is_reduced(axes, i)) {
+      blocks.push_back({is_reduced(axes, i), shape[i]});
+    } else {
+      blocks.back().size *= shape[i];
+    }
+  }
+  return blocks;
+}
+
+struct Pattern {
+  std::int64_t outer, reduced, inner;
+};
+
+// One pattern, dst [outer, inner]; results are divided by `divisor`.
+void launch_pattern(Launch& run, What what, Operand src, Operand dst, Pattern p, double divisor, Dtype dtype) {
+  const int code = static_cast<int>(what);
+  if (!is_floating(dtype)) {
+    run.kernel("reduce_i32").args(src, dst, code, p.outer, p.reduced, p.inner).over_elements(p.outer * p.inner);
+    return;
+  }
+  const bool is_rows = p.inner == 1;
+  int fold = 1;
+  std::int64_t tile = p.inner;
+  if (!is_rows) {
+    const std::int64_t most = run.constant("reduce", "REDUCE_ACC", dtype);
+    if (run.is_cpu()) {
+      const std::int64_t width = run.device().vector_width(dtype);
+      const std::int64_t unit = width / std::gcd(width, p.inner);  // rows that fill whole vectors together
+      if (unit * p.inner <= most)
+        fold = static_cast<int>(unit * std::max<std::int64_t>(1, kFoldedWidth / (unit * p.inner)));
+      tile = std::min(p.inner, kColumnTile);
+    } else {
+      fold = static_cast<int>(std::max<std::int64_t>(1, most / p.inner));
+      tile = std::min(p.inner, most);
+    }
+    fold = static_cast<int>(std::min<std::int64_t>(fold, p.reduced));
+    if (fold > 1) tile = p.inner;
+  }
+  const std::int64_t least = 16 * fold;
+  const std::int64_t rows_per_part =
+      is_rows ? kElementsPerPart : std::max(least, kElementsPerPart / p.inner / least * least);
+  const std::int64_t parts = divided_up(p.reduced, rows_per_part);
+  const Operand to = parts == 1 ? dst : run.temp(p.outer * parts * p.inner, dtype);
+  const double divide = parts == 1 ? divisor : 1.0;
+  if (is_rows) {
+    const RowShare share = share_rows(run, p.outer * parts, std::min(p.reduced, rows_per_part));
+    run.kernel("reduce_rows", dtype)
+        .args(src, to, code, p.outer, p.reduced, parts, rows_per_part, share.rows_per_group, divide)
+        .over_rows(share.groups, share.group);
+  } else {
+    const std::int64_t outer_per_group =
+        run.is_cpu() ? std::max<std::int64_t>(1, kElementsPerPart / (p.reduced * p.inner)) : 1;
+    const std::int64_t groups = divided_up(p.inner, tile) * parts * divided_up(p.outer, outer_per_group);
+    run.kernel("reduce_columns", dtype)
+        .args(src, to, code, p.outer, p.reduced, p.inner, parts, rows_per_part, fold, tile, outer_per_group, divide)
+        .over_rows(groups, fold * tile <= 64 ? 64 : 256);
+  }
+  if (parts > 1) launch_pattern(run, what, to, dst, {p.outer, parts, p.inner}, divisor, dtype);
+}
+
+Array reduce(const Array& a, What what, bool is_mean, AxisMask axes, bool keep);
+
+// f32, f64 or i32.
+class Reduce final : public Op {
+ public:
+  Reduce(What what, bool is_mean, AxisMask axes) : what_(what), is_mean_(is_mean), axes_(axes) {}
+
+  std::string_view name() const override {
+    return is_mean_ ? "mean" : what_ == What::sum ? "sum" : what_ == What::max ? "max" : "min";
+  }
+  void hash(Hasher& hasher) const override { hasher.add(std::uint64_t{axes_}); }
+
+  void launch(Launch& run) const override {
+    std::vector<Block> blocks = blocks_of(run.src_shape(0), axes_);
+    const double count = is_mean_ ? static_cast<double>(reduced_count(run.src_shape(0), axes_)) : 1.0;
+    int left = 0;
+    for (const Block& block : blocks) left += block.reduced;
+    Operand src = run.src(0);
+    for (; left > 0; --left) {  // the innermost reduced block first
+      std::size_t at = blocks.size() - 1;
+      while (!blocks[at].reduced) --at;
+      Pattern pattern{1, blocks[at].size, 1};
+      for (std::size_t i = 0; i < at; ++i) pattern.outer *= blocks[i].size;
+      for (std::size_t i = at + 1; i < blocks.size(); ++i) pattern.inner *= blocks[i].size;
+      const bool is_last = left == 1;
+      const Operand dst = is_last ? run.dst() : run.temp(pattern.outer * pattern.inner, run.dst_dtype());
+      launch_pattern(run, what_, src, dst, pattern, is_last ? count : 1.0, run.dst_dtype());
+      blocks[at] = {false, 1};
+      src = dst;
+    }
+  }
+
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    const Array& src = request.src[0];
+    if (!is_floating(src.dtype())) return {Array()};
+    const Shape kept = reduced_shape(src.shape(), axes_, true);
+    Array dy = reshape(request.dy[0], kept);
+    if (what_ == What::sum) {
+      if (is_mean_) dy = dy / static_cast<double>(reduced_count(src.shape(), axes_));
+      return {broadcast_to(dy, src.shape())};
+    }
+    // Ties share the gradient equally, as PyTorch's amax has it.
+    const Array is_extreme = astype(equal(src, reshape(request.dst[0], kept)), src.dtype());
+    return {is_extreme * (dy / reduce(is_extreme, What::sum, false, axes_, true))};
+  }
+
+ private:
+  What what_;
+  bool is_mean_;
+  AxisMask axes_;
+};
+
+Array reduce(const Array& a, What what, bool is_mean, AxisMask axes, bool keep) {
+  const Shape shape = reduced_shape(a.shape(), axes, keep);
+  const std::int64_t count = reduced_count(a.shape(), axes);
+  const bool is_small = a.dtype() == bool_ || a.dtype() == u8;
+  if (a.dtype() == f16 || a.dtype() == bf16)
+    return astype(reduce(astype(a, f32), what, is_mean, axes, keep), a.dtype());
+  if (is_mean && !is_floating(a.dtype())) return reduce(astype(a, f32), what, is_mean, axes, keep);
+  if (is_small) {
+    const Array whole = reduce(astype(a, i32), what, is_mean, axes, keep);
+    return what == What::sum ? whole : astype(whole, a.dtype());
+  }
+  if (a.size() == 0 && shape.size() > 0) {
+    if (what != What::sum)
+      throw ArgumentError(std::string(what == What::max ? "max" : "min") + ": an empty array has none, src is " +
+                          describe(a));
+    return full(shape, is_mean ? std::numeric_limits<double>::quiet_NaN() : 0.0, a.dtype());
+  }
+  if (count == 1) return reshape(a, shape);
+  return make_array(make_op<Reduce>(what, is_mean, axes), shape, a.dtype(), std::span<const Array>(&a, 1));
+}
+
+AxisMask mask_of(const char* op, const Array& a, std::span<const int> axes) {
+  require(static_cast<bool>(a), op, "needs an array", a, "src");
+  const int rank = a.shape().rank();
+  if (axes.empty()) return (AxisMask{1} << rank) - 1;
+  AxisMask mask = 0;
+  for (int axis : axes) {
+    if (axis < -rank || axis >= rank)
+      throw ArgumentError(std::string(op) + ": axis " + std::to_string(axis) + " is out of range for src " +
+                          describe(a));
+    const AxisMask bit = AxisMask{1} << (axis < 0 ? axis + rank : axis);
+    if ((mask & bit) != 0)
+      throw ArgumentError(std::string(op) + ": axis " + std::to_string(axis) + " came twice, src is " + describe(a));
+    mask |= bit;
+  }
+  return mask;
+}
+
+class Argmax final : public Op {
+ public:
+  explicit Argmax(int axis) : axis_(axis) {}
+  std::string_view name() const override { return "argmax"; }
+  void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(axis_)); }
+
+  void launch(Launch& run) const override {
+    const Shape& shape = run.src_shape(0);
+    std::int64_t outer = 1, inner = 1;
+    for (int i = 0; i < axis_; ++i) outer *= shape[i];
+    for (int i = axis_ + 1; i < shape.rank(); ++i) inner *= shape[i];
+    const std::int64_t reduced = shape[axis_];
+    if (run.src_dtype(0) == i32) {
+      run.kernel("reduce_argmax_i32").args(run.src(0), run.dst(), outer, reduced, inner).over_elements(outer * inner);
+      return;
+    }
+    const std::int64_t outer_per_group =
+        run.is_cpu() ? std::max<std::int64_t>(1, kElementsPerPart / (reduced * inner)) : 1;
+    run.kernel("reduce_argmax", run.src_dtype(0))
+        .args(run.src(0), run.dst(), outer, reduced, inner, outer_per_group)
+        .over_rows(divided_up(outer, outer_per_group), 64);
+  }
+
+  std::vector<Array> gradient(const GradientRequest&) const override { return {Array()}; }
+
+ private:
+  int axis_;
+};
+
+}  // namespace
+}  // namespace detail
+
+using detail::What;
+
+Array sum(const Array& a, std::span<const int> axes, bool keep) {
+  return detail::reduce(a, What::sum, false, detail::mask_of("sum", a, axes), keep);
+}
+
+Array sum(const Array& a, std::initializer_list<int> axes, bool keep) {
+  return sum(a, std::span<const int>(axes.begin(), axes.size()), keep);
+}
+
+Array mean(const Array& a, std::initializer_list<int> axes, bool keep) {
+  return detail::reduce(a, What::sum, true, detail::mask_of("mean", a, {axes.begin(), axes.size()}), keep);
+}
+
+Array max(const Array& a, std::initializer_list<int> axes, bool keep) {
+  return detail::reduce(a, What::max, false, detail::mask_of("max", a, {axes.begin(), axes.size()}), keep);
+}
+
+Array min(const Array& a, std::initializer_list<int> axes, bool keep) {
+  return detail::reduce(a, What::min, false, detail::mask_of("min", a, {axes.begin(), axes.size()}), keep);
+}
+
+Array argmax(const Array& a, int axis) {
+  detail::require(static_cast<bool>(a), "argmax", "needs an array", a, "src");
+  const int rank = a.shape().rank();
+  if (axis < -rank || axis >= rank)
+    throw ArgumentError("argmax: axis " + std::to_string(axis) + " is out of range for src " + detail::describe(a));
+  if (axis < 0) axis += rank;
+  Shape shape;
+  for (int i = 0; i < rank; ++i)
+    if (i != axis) shape.push_back(a.shape()[i]);
+  detail::require(a.shape()[axis] > 0 || shape.size() == 0, "argmax", "an empty axis has none", a, "src");
+  Array src = a;
+  if (a.dtype() == f16 || a.dtype() == bf16) src = astype(a, f32);
+  if (a.dtype() == u8 || a.dtype() == bool_) src = astype(a, i32);
+  return detail::make_array(detail::make_op<detail::Argmax>(axis), shape, i32, std::span<const Array>(&src, 1));
+}
+
+Array sum_to(const Array& a, const Shape& shape) {
+  detail::require(static_cast<bool>(a), "sum_to", "needs an array", a, "src");
+  if (a.shape() == shape) return a;
+  const int extra = a.shape().rank() - shape.rank();
+  bool ok = extra >= 0;
+  detail::AxisMask axes = 0;
+  for (int i = 0; ok && i < a.shape().rank(); ++i) {
+    if (i < extra || (shape[i - extra] == 1 && a.shape()[i] != 1)) {
+      axes |= detail::AxisMask{1} << i;
+    } else {
+      ok = shape[i - extra] == a.shape()[i];
+    }
+  }
+  if (!ok)
+    throw ArgumentError("sum_to: shape " + shape.to_string() + " does not broadcast to src " + detail::describe(a));
+  return reshape(detail::reduce(a, What::sum, false, axes, true), shape);
+}
+
+}  // namespace samebytes
