@@ -1,0 +1,60 @@
+// Soft-max and log-soft-max over the last axis, each with a fused backward kernel.
+#include "graph/launch.h"
+#include "ops/rows.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+
+namespace detail {
+namespace {
+
+class SoftmaxBackward final : public Op {
+ public:
+  explicit SoftmaxBackward(bool is_log) : is_log_(is_log) {}
+  std::string_view name() const override { return is_log_ ? "log_softmax_backward" : "softmax_backward"; }
+  void launch(Launch& run) const override {
+    const Shape& shape = run.dst_shape();
+    const RowShare share = share_rows(run, shape.rows(), shape.back());
+    run.kernel("softmax_bwd", run.dst_dtype())
+        .args(run.src(0), run.src(1), run.dst(), shape.rows(), shape.back(), share.rows_per_group, int{is_log_})
+        .over_rows(share.groups, share.group);
+  }
+
+ private:
+  bool is_log_;
+};
+
+class Softmax final : public Op {
+ public:
+  explicit Softmax(bool is_log) : is_log_(is_log) {}
+  std::string_view name() const override { return is_log_ ? "log_softmax" : "softmax"; }
+  void launch(Launch& run) const override {
+    const Shape& shape = run.dst_shape();
+    const RowShare share = share_rows(run, shape.rows(), shape.back());
+    run.kernel("softmax_fwd", run.dst_dtype())
+        .args(run.src(0), run.dst(), shape.rows(), shape.back(), share.rows_per_group, int{is_log_})
+        .over_rows(share.groups, share.group);
+  }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    const Array inputs[] = {request.dst[0], request.dy[0]};
+    return {make_array(make_op<SoftmaxBackward>(is_log_), inputs[0].shape(), inputs[0].dtype(), inputs)};
+  }
+
+ private:
+  bool is_log_;
+};
+
+Array apply_softmax(const char* name, bool is_log, const Array& a) {
+  require(a && is_floating(a.dtype()), name, "needs a floating array", a, "src");
+  require(a.shape().rank() >= 1, name, "needs at least one axis", a, "src");
+  if (a.dtype() == f16 || a.dtype() == bf16) return astype(apply_softmax(name, is_log, astype(a, f32)), a.dtype());
+  return make_array(make_op<Softmax>(is_log), a.shape(), a.dtype(), std::span<const Array>(&a, 1));
+}
+
+}  // namespace
+}  // namespace detail
+
+Array softmax(const Array& a) { return detail::apply_softmax("softmax", false, a); }
+Array log_softmax(const Array& a) { return detail::apply_softmax("log_softmax", true, a); }
+
+}  // namespace samebytes
