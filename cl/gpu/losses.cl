@@ -1,0 +1,15 @@
+// Losses of single elements. Dense arrays of n elements; geometry: over_elements(n).
+
+// Binary cross-entropy of a logit x with the target t in a form that never overflows: max(x, 0) - x * t + log(1 +
+// exp(-|x|)).
+__kernel void losses_bce_with_logits(ARRAY(const real, logits), ARRAY(const real, target), ARRAY(real, dst),
+                                     const long n) {
+  START(logits);
+  START(target);
+  START(dst);
+  const long end = SB_END(n);
+  for (long i = SB_BEGIN(n); i < end; ++i) {
+    const real x = logits[i];
+    dst[i] = sb_max2(x, (real)0) - x * target[i] + log1p(exp(-fabs(x)));
+  }
+}
