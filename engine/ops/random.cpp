@@ -1,0 +1,126 @@
+// Random arrays and dropout from counter-based streams (cl/*/random.cl). Seed, counter and all other numbers are
+// changing scalars, so the next draw is the same plan.
+#include <cmath>
+
+#include "graph/launch.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+
+namespace detail {
+namespace {
+
+std::int64_t block_count(std::int64_t n) { return (n + 3) / 4; }
+
+// Scalars: seed, counter, low, span.
+class Uniform final : public Op {
+ public:
+  explicit Uniform(int bits) : bits_(bits) {}
+  std::string_view name() const override { return "uniform"; }
+  void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(bits_)); }
+  void launch(Launch& run) const override {
+    const std::int64_t n = run.dst_shape().size();
+    run.kernel("random_uniform", run.dst_dtype())
+        .args(run.dst(), n, DynamicBits{0}, DynamicBits{1}, DynamicReal{2}, DynamicReal{3}, bits_)
+        .over_elements(block_count(n));
+  }
+  std::vector<Array> gradient(const GradientRequest&) const override { return {}; }
+
+ private:
+  int bits_;  // of each number
+};
+
+// Scalars: seed, counter, mean, deviation.
+class Normal final : public Op {
+ public:
+  std::string_view name() const override { return "normal"; }
+  void launch(Launch& run) const override {
+    const std::int64_t n = run.dst_shape().size();
+    run.kernel("random_normal", run.dst_dtype())
+        .args(run.dst(), n, DynamicBits{0}, DynamicBits{1}, DynamicReal{2}, DynamicReal{3})
+        .over_elements(block_count(n));
+  }
+  std::vector<Array> gradient(const GradientRequest&) const override { return {}; }
+};
+
+// Scalars: seed, counter, threshold, scale. Linear in its input, so its gradient is itself with the same key.
+class Dropout final : public Op {
+ public:
+  std::string_view name() const override { return "dropout"; }
+  void launch(Launch& run) const override {
+    const std::int64_t n = run.dst_shape().size();
+    run.kernel("random_dropout", run.dst_dtype())
+        .args(run.src(0), run.dst(), n, DynamicBits{0}, DynamicBits{1}, DynamicBits{2}, DynamicReal{3})
+        .over_elements(block_count(n));
+  }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    const Array& dy = request.dy[0];
+    return {make_array(make_op<Dropout>(), dy.shape(), dy.dtype(), std::span<const Array>(&dy, 1),
+                       {request.scalars.begin(), request.scalars.end()})};
+  }
+};
+
+void require_floating(const char* op, Dtype dtype) {
+  if (!is_floating(dtype))
+    throw ArgumentError(std::string(op) + ": needs a floating dtype, " + std::string(name_of(dtype)) + " came");
+}
+
+// Random bits of a number in [0, 1) that the dtype holds exactly.
+int uniform_bits(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f16: return 11;
+    case Dtype::bf16: return 8;
+    case Dtype::f64: return 32;
+    default: return 24;
+  }
+}
+
+}  // namespace
+}  // namespace detail
+
+Array uniform(const Shape& shape, double low, double high, Dtype dtype, RandomKey key) {
+  detail::require_floating("uniform", dtype);
+  if (!(std::isfinite(low) && std::isfinite(high) && low <= high))
+    throw ArgumentError("uniform: low must be at most high and both finite, " + std::to_string(low) + " and " +
+                        std::to_string(high) + " came");
+  const auto op = detail::make_op<detail::Uniform>(detail::uniform_bits(dtype));
+  const Array result =
+      detail::make_array(op, shape, detail::real_of(dtype), {}, {key.seed, key.counter, low, high - low});
+  return result.dtype() == dtype ? result : astype(result, dtype);
+}
+
+Array uniform(const Shape& shape, double low, double high, Dtype dtype) {
+  return uniform(shape, low, high, dtype, next_random_key());
+}
+
+Array normal(const Shape& shape, double mean, double deviation, Dtype dtype, RandomKey key) {
+  detail::require_floating("normal", dtype);
+  if (!(std::isfinite(mean) && std::isfinite(deviation) && deviation >= 0))
+    throw ArgumentError("normal: mean must be finite and deviation 0 or more, " + std::to_string(mean) + " and " +
+                        std::to_string(deviation) + " came");
+  static const auto op = detail::make_op<detail::Normal>();
+  const Array result =
+      detail::make_array(op, shape, detail::real_of(dtype), {}, {key.seed, key.counter, mean, deviation});
+  return result.dtype() == dtype ? result : astype(result, dtype);
+}
+
+Array normal(const Shape& shape, double mean, double deviation, Dtype dtype) {
+  return normal(shape, mean, deviation, dtype, next_random_key());
+}
+
+Array dropout(const Array& a, double p, RandomKey key) {
+  detail::require(a && is_floating(a.dtype()), "dropout", "needs a floating array", a, "src");
+  if (!(p >= 0.0 && p <= 1.0)) throw ArgumentError("dropout: p must be in [0, 1], " + std::to_string(p) + " came");
+  if (p == 0.0) return a;
+  if (p == 1.0) return zeros(a.shape(), a.dtype());
+  if (a.dtype() == f16 || a.dtype() == bf16) return astype(dropout(astype(a, f32), p, key), a.dtype());
+  const auto threshold =
+      static_cast<std::uint64_t>(std::min(p * 0x1p32, 0x1p32 - 1.0));  // drops p * 2^32 of the 2^32 words
+  static const auto op = detail::make_op<detail::Dropout>();
+  return detail::make_array(op, a.shape(), a.dtype(), std::span<const Array>(&a, 1),
+                            {key.seed, key.counter, threshold, 1.0 / (1.0 - p)});
+}
+
+Array dropout(const Array& a, double p) { return dropout(a, p, p > 0.0 && p < 1.0 ? next_random_key() : RandomKey{}); }
+
+}  // namespace samebytes
