@@ -183,16 +183,17 @@ std::int64_t kernel_constant(Personality personality, int vector_width, std::str
 }
 
 std::string first_file_in_log(const std::string& log, const std::string& otherwise) {
-  // "cpu/softmax.cl:12:3: error: ..." or "generated:3:1: error"; warnings of other files may come before.
+  // "cpu/softmax.cl:12:3: error: ..." or, from PoCL, "error: cpu/softmax.cl:12:3: ..."; warnings of other files may
+  // come before.
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);) {
-    const auto error = line.find("error");
-    if (error == std::string::npos) continue;
-    const auto colon = line.find(':');
-    if (colon == std::string::npos || colon == 0 || colon > error) continue;
-    const std::string file = line.substr(0, colon);
-    if (file == "error" || file.find(' ') != std::string::npos) continue;
-    return file;
+    if (line.find("error") == std::string::npos) continue;
+    for (std::size_t colon = line.find(':'); colon != std::string::npos; colon = line.find(':', colon + 1)) {
+      if (colon + 1 >= line.size() || !std::isdigit(static_cast<unsigned char>(line[colon + 1]))) continue;
+      std::size_t start = 0;
+      if (line.rfind("error: ", 0) == 0) start = std::string("error: ").size();
+      if (start < colon) return line.substr(start, colon - start);
+    }
   }
   return otherwise;
 }

@@ -197,6 +197,8 @@ void Storage::end_host_call(const std::string& op) {
       if (record.ticket == last_writer_) block_->device_newer.add(record.begin, record.end);
 }
 
+void* Storage::host_pointer() const { return block_->host; }
+
 bool Storage::binds_pointer() const { return block_->device != nullptr; }
 
 void* Storage::device_pointer() const { return block_->device; }

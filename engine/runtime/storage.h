@@ -62,6 +62,7 @@ class Storage {
   // For a host function in the middle of a submission, whose earlier launches are complete: the bytes for the host, and
   // back.
   void* begin_host_call(bool writes, const std::string& op);
+  void* host_pointer() const;  // of byte 0; to be used only inside a borrow or a host call
   void end_host_call(const std::string& op);
 
   // What is bound to a kernel: an SVM pointer (fine, coarse, system) or a cl_mem (hostptr, copy).

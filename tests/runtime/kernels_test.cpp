@@ -1,0 +1,118 @@
+#include "runtime/kernels.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/kernel_texts.h"
+#include "runtime/rig.h"
+
+namespace samebytes::detail {
+namespace {
+
+// A folder of kernels that SAMEBYTES_KERNEL_DIR points at while it lives.
+class KernelFolder {
+ public:
+  KernelFolder() : path_(std::filesystem::temp_directory_path() / "samebytes_kernel_folder") {
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+    std::filesystem::copy(std::filesystem::path(SAMEBYTES_SOURCE_DIR) / "cl" / "common", path_ / "common");
+    setenv("SAMEBYTES_KERNEL_DIR", path_.c_str(), 1);
+  }
+  ~KernelFolder() {
+    unsetenv("SAMEBYTES_KERNEL_DIR");
+    std::filesystem::remove_all(path_);
+  }
+  void write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name) << text;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(KernelLibrary, builds_one_program_for_all_files_of_a_personality) {
+  KernelFolder folder;
+  folder.write("cpu/a.cl", "__kernel void a(ARRAY(real, x)) { START(x); x[0] = 1; }\n");
+  folder.write("cpu/b.cl", "__kernel void b(ARRAY(real, x)) { START(x); x[0] = VW; }\n");
+  Runtime runtime(options_for(MemoryMode::fine));
+  KernelLibrary& kernels = runtime.device().kernels();
+  auto a = kernels.make_kernel(f32, "a");
+  auto b = kernels.make_kernel(f32, "b");
+  EXPECT_EQ(kernels.programs_built(), 1u);
+  StoragePtr storage = runtime.allocate(64, Category::value, "test");
+  {
+    Submission submission(runtime);
+    submission.acquire(*storage, true, "b", 0, 64);
+    const std::int64_t offset = 3;
+    b->set_storage(0, *storage);
+    b->set_bytes(1, &offset, sizeof offset);
+    submission.enqueue(runtime.device(), *b, rows(1), "b");
+    submission.finish();
+  }
+  EXPECT_EQ(read_host(*storage, 1, 3)[0], static_cast<float>(runtime.device().vector_width(f32)));
+  const std::string message = message_of<ArgumentError>([&] { kernels.make_kernel(f32, "c"); });
+  EXPECT_NE(message.find("'c'"), std::string::npos);
+  EXPECT_NE(message.find("a;b"), std::string::npos) << message;
+  EXPECT_EQ(kernels.programs_built(), 1u);
+}
+
+TEST(KernelLibrary, names_file_line_and_defines_of_what_does_not_build) {
+  KernelFolder folder;
+  folder.write("cpu/a.cl", "__kernel void a(ARRAY(real, x)) { START(x); }\n");
+  folder.write("cpu/wrong.cl", "\n\n__kernel void wrong(ARRAY(real, x)) { x[0] = nothing_here; }\n");
+  Runtime runtime(options_for(MemoryMode::fine));
+  try {
+    runtime.device().kernels().make_kernel(f32, "a");
+    FAIL();
+  } catch (const BuildError& error) {
+    EXPECT_EQ(error.file(), "cpu/wrong.cl") << error.log();
+    EXPECT_NE(error.log().find("cpu/wrong.cl:3"), std::string::npos) << error.log();
+    EXPECT_NE(error.log().find("nothing_here"), std::string::npos);
+    EXPECT_NE(error.defines().find("-DSAMEBYTES_CPU"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("cpu/wrong.cl"), std::string::npos);
+  }
+  EXPECT_NO_THROW(test_kernel(runtime, "add_one"));  // the engine goes on
+}
+
+TEST(KernelLibrary, names_generated_text_that_does_not_build) {
+  Runtime runtime(options_for(MemoryMode::fine));
+  try {
+    runtime.device().kernels().make_generated(f32, "__kernel void f(__global float* x) { x[0] = y; }", "f",
+                                              "custom_op twice");
+    FAIL();
+  } catch (const BuildError& error) {
+    EXPECT_EQ(error.file(), "custom_op twice");
+  }
+}
+
+TEST(KernelLibrary, keeps_generated_programs_by_text) {
+  Runtime runtime(options_for(MemoryMode::fine));
+  test_kernel(runtime, "add_one");
+  test_kernel(runtime, "copy");
+  EXPECT_EQ(runtime.programs_built(), 1u);
+}
+
+TEST(KernelLibrary, reads_constants_from_the_kernel_file) {
+  KernelFolder folder;
+  folder.write("cpu/tile.cl",
+               "#define TILE_ROWS 12  // of C\n#define TILE_COLUMNS_VW16 32\n#define TILE_COLUMNS_VW8 16\n"
+               "#define TILE_COLUMNS SB_JOIN(TILE_COLUMNS_VW, VW)\n#define TILE_PANEL (TILE_ROWS * 4 + VW)\n#define "
+               "TILE_TEXT abc\n");
+  EXPECT_EQ(kernel_constant(Personality::cpu, 16, "tile", "TILE_ROWS"), 12);
+  EXPECT_EQ(kernel_constant(Personality::cpu, 16, "tile", "TILE_COLUMNS"), 32);
+  EXPECT_EQ(kernel_constant(Personality::cpu, 8, "tile", "TILE_COLUMNS"), 16);
+  EXPECT_EQ(kernel_constant(Personality::cpu, 8, "tile", "TILE_PANEL"), 56);
+  EXPECT_THROW(kernel_constant(Personality::cpu, 8, "tile", "TILE_TEXT"), ArgumentError);
+  EXPECT_THROW(kernel_constant(Personality::cpu, 8, "tile", "TILE_NOTHING"), ArgumentError);
+  EXPECT_THROW(kernel_constant(Personality::gpu, 1, "tile", "TILE_ROWS"), ArgumentError);
+}
+
+TEST(KernelLibrary, refuses_types_that_are_only_stored) {
+  Runtime runtime(options_for(MemoryMode::fine));
+  EXPECT_THROW(runtime.device().kernels().make_kernel(bf16, "a"), ArgumentError);
+}
+
+}  // namespace
+}  // namespace samebytes::detail
