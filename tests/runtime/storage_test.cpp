@@ -12,7 +12,7 @@ class Modes : public testing::TestWithParam<MemoryMode> {};
 INSTANTIATE_TEST_SUITE_P(Storage, Modes,
                          testing::Values(MemoryMode::system, MemoryMode::fine, MemoryMode::coarse, MemoryMode::hostptr,
                                          MemoryMode::copy),
-                         [](const auto& info) { return std::string(samebytes::name_of(info.param)); });
+                         [](const auto& mode) { return std::string(samebytes::name_of(mode.param)); });
 
 TEST_P(Modes, host_and_device_see_the_same_bytes_in_turns) {
   Runtime runtime(options_for(GetParam()));
@@ -143,8 +143,8 @@ TEST_P(Modes, a_host_function_in_the_middle_sees_what_came_before_and_is_seen_af
     kernel->set_bytes(1, &start, sizeof start);
     kernel->set_bytes(2, &n, sizeof n);
     submission.enqueue(runtime.device(), *kernel, rows(n), "add_one");
-    submission.run_host("double", {{storage.get(), true}}, [&] {
-      auto* x = static_cast<float*>(storage->host_pointer());
+    submission.run_host("double", {{storage.get(), true}}, [&](const std::function<void*(Storage&)>& address) {
+      auto* x = static_cast<float*>(address(*storage));
       for (int i = 0; i < n; ++i) x[i] *= 2.0f;
     });
     submission.enqueue(runtime.device(), *kernel, rows(n), "add_one");
