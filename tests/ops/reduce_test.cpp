@@ -42,7 +42,7 @@ TEST_P(Reduce, sums_agree_with_the_reference_over_every_set_of_axes) {
 }
 
 TEST_P(Reduce, rows_and_columns_of_odd_sizes_agree_with_the_reference) {
-  const std::vector<Shape> shapes{{1, 1},   {1, 17},   {7, 10},   {64, 10},  {13, 64},  {101, 31},   {37, 128},
+  const std::vector<Shape> shapes{{1, 1},   {1, 17},   {7, 10},   {64, 10},  {13, 64},   {101, 31},  {37, 128},
                                   {5, 257}, {3, 2053}, {2053, 3}, {300, 65}, {17, 1031}, {2, 40009}, {40009, 2}};
   for (const Shape& shape : shapes) {
     const auto values = random_values(shape.size(), 3);
@@ -50,14 +50,18 @@ TEST_P(Reduce, rows_and_columns_of_odd_sizes_agree_with_the_reference) {
       const Array a = real_array(values, shape, dtype);
       for (int axis : {0, 1}) {
         const double tolerance = sum_tolerance(dtype, shape[axis]);
-        EXPECT_TRUE(all_close(sum(a, {axis}), reference::reduce(values, shape, {axis}, reference::Reduce::sum), tolerance))
+        EXPECT_TRUE(
+            all_close(sum(a, {axis}), reference::reduce(values, shape, {axis}, reference::Reduce::sum), tolerance))
             << shape.to_string() << " sum over " << axis;
-        EXPECT_TRUE(all_close(mean(a, {axis}), reference::reduce(values, shape, {axis}, reference::Reduce::mean), tolerance))
+        EXPECT_TRUE(
+            all_close(mean(a, {axis}), reference::reduce(values, shape, {axis}, reference::Reduce::mean), tolerance))
             << shape.to_string() << " mean over " << axis;
         const double rounding = sum_tolerance(dtype, 0);  // of the values themselves
-        EXPECT_TRUE(all_close(max(a, {axis}), reference::reduce(values, shape, {axis}, reference::Reduce::max), rounding))
+        EXPECT_TRUE(
+            all_close(max(a, {axis}), reference::reduce(values, shape, {axis}, reference::Reduce::max), rounding))
             << shape.to_string() << " max over " << axis;
-        EXPECT_TRUE(all_close(min(a, {axis}), reference::reduce(values, shape, {axis}, reference::Reduce::min), rounding))
+        EXPECT_TRUE(
+            all_close(min(a, {axis}), reference::reduce(values, shape, {axis}, reference::Reduce::min), rounding))
             << shape.to_string() << " min over " << axis;
       }
     }
@@ -68,9 +72,11 @@ TEST_P(Reduce, middle_axes_agree_with_the_reference) {
   for (const Shape& shape : {Shape{4, 49, 33}, Shape{70, 5, 3}, Shape{2, 700, 16}, Shape{3, 2, 1500}}) {
     const auto values = random_values(shape.size(), 5);
     const Array a = real_array(values, shape, f32);
-    EXPECT_TRUE(all_close(sum(a, {1}), reference::reduce(values, shape, {1}, reference::Reduce::sum), sum_tolerance(f32, shape[1])))
+    EXPECT_TRUE(all_close(sum(a, {1}), reference::reduce(values, shape, {1}, reference::Reduce::sum),
+                          sum_tolerance(f32, shape[1])))
         << shape.to_string();
-    EXPECT_TRUE(all_close(min(a, {1}), reference::reduce(values, shape, {1}, reference::Reduce::min), sum_tolerance(f32, 0)))
+    EXPECT_TRUE(
+        all_close(min(a, {1}), reference::reduce(values, shape, {1}, reference::Reduce::min), sum_tolerance(f32, 0)))
         << shape.to_string();
     EXPECT_TRUE(all_close(sum(a, {0, 2}), reference::reduce(values, shape, {0, 2}, reference::Reduce::sum),
                           sum_tolerance(f32, shape[0] * shape[2])))
@@ -143,9 +149,11 @@ TEST_P(Reduce, argmax_gives_the_first_of_equal_values) {
     for (double& value : values) value = std::floor(value * 4);
     for (int axis = 0; axis < shape.rank(); ++axis)
       for (Dtype dtype : real_dtypes())
-        EXPECT_TRUE(all_close(argmax(real_array(values, shape, dtype), axis), reference::argmax(values, shape, axis), 0))
+        EXPECT_TRUE(
+            all_close(argmax(real_array(values, shape, dtype), axis), reference::argmax(values, shape, axis), 0))
             << shape.to_string() << " axis " << axis;
-    EXPECT_TRUE(all_close(argmax(astype(real_array(values, shape, f32), i32)), reference::argmax(values, shape, shape.rank() - 1), 0));
+    EXPECT_TRUE(all_close(argmax(astype(real_array(values, shape, f32), i32)),
+                          reference::argmax(values, shape, shape.rank() - 1), 0));
   }
   EXPECT_EQ(argmax(ones({2, 3})).dtype(), i32);
 }
@@ -160,8 +168,10 @@ TEST_P(Reduce, sum_to_undoes_broadcasting) {
   const auto values = random_values(60);
   const Array a = real_array(values, {3, 4, 5}, f32);
   EXPECT_EQ(sum_to(a, {4, 1}).shape(), (Shape{4, 1}));
-  EXPECT_TRUE(all_close(sum_to(a, {4, 1}), reference::reduce(values, {3, 4, 5}, {0, 2}, reference::Reduce::sum), sum_tolerance(f32, 15)));
-  EXPECT_TRUE(all_close(sum_to(a, {}), reference::reduce(values, {3, 4, 5}, {}, reference::Reduce::sum), sum_tolerance(f32, 60)));
+  EXPECT_TRUE(all_close(sum_to(a, {4, 1}), reference::reduce(values, {3, 4, 5}, {0, 2}, reference::Reduce::sum),
+                        sum_tolerance(f32, 15)));
+  EXPECT_TRUE(all_close(sum_to(a, {}), reference::reduce(values, {3, 4, 5}, {}, reference::Reduce::sum),
+                        sum_tolerance(f32, 60)));
   EXPECT_ERROR((sum_to(a, {4, 3})), ArgumentError, "sum_to: shape [4, 3] does not broadcast to src f32 [3, 4, 5]");
 }
 
@@ -179,13 +189,15 @@ TEST_P(Reduce, gradients_agree_with_differences) {
 TEST_P(Reduce, ties_share_the_gradient_of_max_equally) {
   const Array a = array({1.0f, 3.0f, 3.0f, 2.0f, 3.0f, 0.0f}, {2, 3});
   const std::vector<Array> wrt{a};
-  EXPECT_TRUE(all_close(gradients(max(a), wrt)[0], std::vector<double>{0, 1.0 / 3, 1.0 / 3, 0, 1.0 / 3, 0}, sum_tolerance(f32, 3)));
+  EXPECT_TRUE(all_close(gradients(max(a), wrt)[0], std::vector<double>{0, 1.0 / 3, 1.0 / 3, 0, 1.0 / 3, 0},
+                        sum_tolerance(f32, 3)));
 }
 
 TEST_P(Reduce, views_are_reduced_as_what_they_show) {
   const auto values = random_values(35);
   const Array a = transpose(real_array(values, {5, 7}, f32));
-  EXPECT_TRUE(all_close(sum(a, {0}), reference::reduce(values, {5, 7}, {1}, reference::Reduce::sum), sum_tolerance(f32, 7)));
+  EXPECT_TRUE(
+      all_close(sum(a, {0}), reference::reduce(values, {5, 7}, {1}, reference::Reduce::sum), sum_tolerance(f32, 7)));
   EXPECT_NEAR(sum(broadcast_to(array({2.0f}), {1000})).value(), 2000, 0);
 }
 
