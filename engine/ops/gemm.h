@@ -1,0 +1,44 @@
+// The matrix product behind matmul and linear: one problem, three providers.
+//   packed   cl/*/gemm.cl, any strides: the default
+//   clblast  CLBlast through a cl_mem over the same bytes (gemm_clblast.cpp), with our own parameters on CPU devices
+//   eigen    Eigen on the host over the same bytes (gemm_native.cpp); exempt from the promise of equal bytes
+// EngineOptions::gemm or SAMEBYTES_GEMM=packed|clblast|eigen forces one. Where CLBlast or Eigen cannot take the
+// strides, the launch is the packed kernel and the profile says so.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "graph/launch.h"
+#include "samebytes/engine.h"
+
+namespace samebytes::detail {
+
+// C[z] (m x n, dense) = A[z] (m x k) * B[z] (k x n). A(i,p) = a[i*a_row + p*a_col], B(p,j) = b[p*b_row + j*b_col],
+// strides in elements. z = o*inner + i over two batch axes; a stride of 0 repeats an operand.
+struct GemmProblem {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t a_row = 0, a_col = 0, b_row = 0, b_col = 0;
+  std::int64_t outer = 1, inner = 1;
+  std::int64_t a_outer = 0, a_inner = 0, b_outer = 0, b_inner = 0;
+};
+
+// Records the launches of c = A * B (+ bias [n], where it is not none()). Requires m, n, k >= 1. Throws ArgumentError
+// where a size does not fit an int.
+void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, const GemmProblem& problem, Dtype real);
+
+// The provider that an engine asked for, by its option or else by SAMEBYTES_GEMM; throws ArgumentError for an unknown
+// word.
+GemmProvider gemm_provider(const EngineOptions& options);
+
+// Whether one of the strides of each operand is 1 and the other holds a row, as BLAS wants.
+bool gemm_is_blas(const GemmProblem& problem);
+
+// gemm_clblast.cpp: records the calls that write c.
+void launch_gemm_clblast(Launch& run, Operand a, Operand b, Operand c, const GemmProblem& problem, Dtype real);
+
+// gemm_native.cpp: one product on the host, with this machine's instructions and OpenMP's threads. c is dense.
+void gemm_native(const float* a, const float* b, float* c, const GemmProblem& problem);
+void gemm_native(const double* a, const double* b, double* c, const GemmProblem& problem);
+
+}  // namespace samebytes::detail

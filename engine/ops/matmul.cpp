@@ -1,0 +1,223 @@
+// Matrix products: matmul as NumPy defines it, and linear, whose weight is [out, in] and whose bias is added in the
+// kernel's epilogue. Transposed, sliced and broadcast operands are read through their strides; nothing is copied for
+// them (kernels: gemm.h).
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "graph/launch.h"
+#include "ops/gemm.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+
+namespace detail {
+namespace {
+
+Strides strides_of(const Array& a) { return a.node()->is_view ? a.node()->strides : dense_strides(a.shape()); }
+
+std::string shape_of(const Array& a) { return a.shape().to_string(); }
+
+Cost product_cost(const Shape& dst, std::int64_t k, std::span<const Shape> src) {
+  Cost cost;
+  cost.flops = 2.0 * static_cast<double>(dst.size()) * static_cast<double>(k);
+  cost.bytes = 4.0 * static_cast<double>(dst.size());
+  for (const Shape& s : src) cost.bytes += 4.0 * static_cast<double>(s.size());
+  return cost;
+}
+
+// The problem of a [..., M, K] x b [..., K, N] with broadcast batch axes; none where they do not merge into two.
+std::optional<GemmProblem> make_problem(const Shape& a, const Strides& a_strides, const Shape& b,
+                                        const Strides& b_strides, const Shape& dst) {
+  GemmProblem p;
+  const int ra = a.rank(), rb = b.rank(), rank = dst.rank();
+  p.m = a[-2];
+  p.k = a[-1];
+  p.n = b[-1];
+  p.a_row = a_strides[ra - 2];
+  p.a_col = a_strides[ra - 1];
+  p.b_row = b_strides[rb - 2];
+  p.b_col = b_strides[rb - 1];
+  struct Axis {
+    std::int64_t size, a, b;
+  };
+  std::array<Axis, Shape::kMaxRank> axes{};
+  int count = 0;
+  for (int i = 0; i < rank - 2; ++i) {
+    if (dst[i] == 1) continue;
+    const int ia = i - (rank - ra), ib = i - (rank - rb);
+    const Axis axis{dst[i], ia < 0 || a[ia] == 1 ? 0 : a_strides[ia], ib < 0 || b[ib] == 1 ? 0 : b_strides[ib]};
+    Axis* last = count > 0 ? &axes[count - 1] : nullptr;
+    if (last && last->a == axis.a * axis.size && last->b == axis.b * axis.size)
+      *last = {last->size * axis.size, axis.a, axis.b};
+    else
+      axes[count++] = axis;
+  }
+  if (count > 2) return std::nullopt;
+  if (count >= 1) {
+    p.inner = axes[count - 1].size;
+    p.a_inner = axes[count - 1].a;
+    p.b_inner = axes[count - 1].b;
+  }
+  if (count == 2) {
+    p.outer = axes[0].size;
+    p.a_outer = axes[0].a;
+    p.b_outer = axes[0].b;
+  }
+  return p;
+}
+
+class Matmul final : public Op {
+ public:
+  std::string_view name() const override { return "matmul"; }
+  bool takes_strides(int) const override { return true; }
+  Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
+    return product_cost(dst[0], src[0].back(), src);
+  }
+
+  void launch(Launch& run) const override {
+    const auto problem =
+        make_problem(run.src_shape(0), run.src_strides(0), run.src_shape(1), run.src_strides(1), run.dst_shape());
+    if (!problem) throw Error("matmul: the batch axes of the operands do not merge into two");
+    launch_gemm(run, run.src(0), run.src(1), Launch::none(), run.dst(), *problem, run.dst_dtype());
+  }
+
+  std::vector<Array> gradient(const GradientRequest& g) const override {
+    std::vector<Array> result(2);
+    if (g.wanted[0]) result[0] = sum_to(matmul(g.dy[0], transpose(g.src[1])), g.src[0].shape());
+    if (g.wanted[1]) result[1] = sum_to(matmul(transpose(g.src[0]), g.dy[0]), g.src[1].shape());
+    return result;
+  }
+};
+
+// x [M, K], weight [N, K], bias [N] or absent.
+class Linear final : public Op {
+ public:
+  std::string_view name() const override { return "linear"; }
+  bool takes_strides(int input) const override { return input < 2; }
+  Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
+    return product_cost(dst[0], src[0].back(), src);
+  }
+
+  void launch(Launch& run) const override {
+    const Shape &x = run.src_shape(0), &weight = run.src_shape(1);
+    const Strides xs = run.src_strides(0), ws = run.src_strides(1);
+    GemmProblem p;
+    p.m = x[0];
+    p.k = x[1];
+    p.n = weight[0];
+    p.a_row = xs[0];
+    p.a_col = xs[1];
+    p.b_row = ws[1];
+    p.b_col = ws[0];
+    launch_gemm(run, run.src(0), run.src(1), run.src_count() > 2 ? run.src(2) : Launch::none(), run.dst(), p,
+                run.dst_dtype());
+  }
+
+  std::vector<Array> gradient(const GradientRequest& g) const override {
+    std::vector<Array> result(g.src.size());
+    if (g.wanted[0]) result[0] = matmul(g.dy[0], g.src[1]);
+    if (g.wanted[1]) result[1] = matmul(transpose(g.dy[0]), g.src[0]);
+    if (g.src.size() > 2 && g.wanted[2]) result[2] = sum(g.dy[0], {0});
+    return result;
+  }
+};
+
+Dtype wider(Dtype a, Dtype b) {
+  if (a == b) return a;
+  return a == Dtype::f64 || b == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+}
+
+Array as_real(const Array& a, Dtype real) { return a.dtype() == real ? a : astype(a, real); }
+
+}  // namespace
+}  // namespace detail
+
+Array matmul(const Array& a, const Array& b) {
+  using detail::require;
+  require(a && is_floating(a.dtype()) && a.shape().rank() >= 2, "matmul", "a must be floating with two axes or more", a,
+          "a");
+  require(b && is_floating(b.dtype()) && b.shape().rank() >= 2, "matmul", "b must be floating with two axes or more", b,
+          "b");
+  if (a.shape()[-1] != b.shape()[-2])
+    throw ArgumentError("matmul: inner dimensions differ: a is " + detail::shape_of(a) + ", b is " +
+                        detail::shape_of(b));
+  const int ra = a.shape().rank(), rb = b.shape().rank();
+  const Dtype dtype = detail::wider(a.dtype(), b.dtype()), real = detail::real_of(dtype);
+  if (dtype != real || a.dtype() != real ||
+      b.dtype() != real) {  // 16-bit operands are widened; the result is rounded once
+    const Array product = matmul(detail::as_real(a, real), detail::as_real(b, real));
+    return detail::as_real(product, dtype);
+  }
+
+  const std::span<const std::int64_t> a_sizes(a.shape().begin(), a.shape().end()),
+      b_sizes(b.shape().begin(), b.shape().end());
+  Shape dst;
+  try {
+    dst =
+        broadcast_shapes("matmul", Shape(a_sizes.first(a_sizes.size() - 2)), Shape(b_sizes.first(b_sizes.size() - 2)));
+  } catch (const ArgumentError&) {
+    throw ArgumentError("matmul: batch axes do not broadcast: a is " + detail::shape_of(a) + ", b is " +
+                        detail::shape_of(b));
+  }
+  const std::int64_t m = a.shape()[-2], k = a.shape()[-1], n = b.shape()[-1];
+  const Shape batch = dst;
+  dst.push_back(m);
+  dst.push_back(n);
+  if (k == 0 || dst.size() == 0) return zeros(dst, dtype);
+  if (rb == 2 && ra > 2)  // one product of all rows, whose gradient for b is one product, too
+    return reshape(matmul(reshape(a, {-1, k}), b), dst);
+
+  std::array<Array, 2> operands{a, b};
+  const auto fits = [&] {
+    return detail::make_problem(operands[0].shape(), detail::strides_of(operands[0]), operands[1].shape(),
+                                detail::strides_of(operands[1]), dst);
+  };
+  if (!fits()) operands = {contiguous(a), contiguous(b)};
+  if (!fits()) {
+    Shape whole_a = batch, whole_b = batch;
+    whole_a.push_back(m);
+    whole_a.push_back(k);
+    whole_b.push_back(k);
+    whole_b.push_back(n);
+    operands = {contiguous(broadcast_to(a, whole_a)), contiguous(broadcast_to(b, whole_b))};
+  }
+  static const auto op = detail::make_op<detail::Matmul>();
+  return detail::make_array(op, dst, dtype, operands);
+}
+
+Array linear(const Array& x, const Array& weight, const Array& bias) {
+  using detail::require;
+  require(x && is_floating(x.dtype()) && x.shape().rank() >= 1, "linear", "x must be floating with one axis or more", x,
+          "x");
+  require(weight && is_floating(weight.dtype()) && weight.shape().rank() == 2, "linear",
+          "weight must be floating [out, in]", weight, "weight");
+  if (x.shape().back() != weight.shape()[1])
+    throw ArgumentError("linear: x must have " + std::to_string(weight.shape()[1]) + " values in its last axis, x is " +
+                        detail::shape_of(x) + ", weight is " + detail::shape_of(weight));
+  const std::int64_t out = weight.shape()[0], in = weight.shape()[1];
+  if (bias)
+    require(is_floating(bias.dtype()) && bias.shape() == Shape{out}, "linear", "bias must be floating [out]", bias,
+            "bias");
+  Dtype dtype = detail::wider(x.dtype(), weight.dtype());
+  if (bias) dtype = detail::wider(dtype, bias.dtype());
+  const Dtype real = detail::real_of(dtype);
+  if (dtype != real || x.dtype() != real || weight.dtype() != real || (bias && bias.dtype() != real)) {
+    const Array y =
+        linear(detail::as_real(x, real), detail::as_real(weight, real), bias ? detail::as_real(bias, real) : bias);
+    return detail::as_real(y, dtype);
+  }
+  Shape dst = x.shape();
+  dst[-1] = out;
+  if (x.size() == 0 || weight.size() == 0) {
+    const Array nothing = zeros(dst, dtype);
+    return bias ? nothing + bias : nothing;
+  }
+  if (x.shape().rank() != 2) return reshape(linear(reshape(x, {-1, in}), weight, bias), dst);
+  static const auto op = detail::make_op<detail::Linear>();
+  std::vector<Array> inputs{x, weight};
+  if (bias) inputs.push_back(bias);
+  return detail::make_array(op, dst, dtype, inputs);
+}
+
+}  // namespace samebytes

@@ -1,0 +1,157 @@
+// conv2d and its gradients against double, in both personalities: strides, padding, dilation, groups, odd shapes, wrong
+// arguments.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "reference/matmul.h"
+#include "samebytes/autograd.h"
+#include "samebytes/error.h"
+#include "samebytes/ops.h"
+#include "support/devices.h"
+#include "support/gradcheck.h"
+
+namespace samebytes::testing {
+namespace {
+
+class Conv2dTest : public OnDevice {};
+SAMEBYTES_ON_EVERY_DEVICE(Conv2dTest);
+
+struct Case {
+  const char* what;
+  Shape src, weight;
+  Conv2dOptions options;
+};
+
+std::vector<Case> cases() {
+  return {
+      {"prime sizes", {2, 7, 5, 3}, {3, 3, 3, 5}, {.pad_h = 1, .pad_w = 1}},
+      {"one of everything", {1, 1, 1, 1}, {1, 1, 1, 1}, {}},
+      {"32 channels", {3, 8, 8, 32}, {3, 3, 32, 32}, {.pad_h = 1, .pad_w = 1}},
+      {"stride 2", {2, 9, 11, 16}, {3, 3, 16, 48}, {.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1}},
+      {"all options at once",
+       {2, 13, 7, 6},
+       {3, 5, 2, 9},
+       {.stride_h = 2, .stride_w = 3, .pad_h = 1, .pad_w = 2, .dilation_w = 2, .groups = 3}},
+      {"5x5, channels that fill no vector", {2, 10, 10, 20}, {5, 5, 20, 33}, {.pad_h = 2, .pad_w = 2}},
+      {"dilation 2", {1, 12, 12, 17}, {3, 3, 17, 17}, {.pad_h = 2, .pad_w = 2, .dilation_h = 2, .dilation_w = 2}},
+      {"depthwise", {2, 9, 9, 8}, {3, 3, 1, 8}, {.pad_h = 1, .pad_w = 1, .groups = 8}},
+      {"1x1", {2, 6, 6, 64}, {1, 1, 64, 40}, {}},
+      {"1x1 stride 2 in groups", {2, 6, 6, 12}, {1, 1, 6, 40}, {.stride_h = 2, .stride_w = 2, .groups = 2}},
+      {"first layer", {1, 28, 28, 1}, {3, 3, 1, 32}, {.pad_h = 1, .pad_w = 1}},
+      {"a wide image", {1, 5, 301, 4}, {3, 3, 4, 18}, {.pad_h = 1, .pad_w = 1}},
+      {"padding beyond the image", {1, 3, 3, 2}, {3, 3, 2, 3}, {.stride_h = 3, .stride_w = 3, .pad_h = 2, .pad_w = 2}},
+      {"pixels that no tap meets", {2, 4, 4, 3}, {2, 2, 3, 3}, {.stride_h = 3, .stride_w = 3}},
+      {"a kernel larger than the image", {1, 5, 5, 2}, {7, 7, 2, 2}, {.pad_h = 4, .pad_w = 4}},
+      {"many images of one pixel", {37, 1, 1, 3}, {3, 3, 3, 2}, {.pad_h = 1, .pad_w = 1}},
+  };
+}
+
+TEST_P(Conv2dTest, equals_the_definition_with_its_gradients) {
+  for (const Dtype dtype : real_dtypes()) {
+    for (const Case& c : cases()) {
+      SCOPED_TRACE(c.what);
+      const auto src = random_values(c.src.size(), 1), weight = random_values(c.weight.size(), 2),
+                 bias = random_values(c.weight[3], 3);
+      const auto shape = reference_conv2d(src, c.src, weight, c.weight, c.options).shape;
+      const auto dy = random_values(shape.size(), 4);
+      const auto want = reference_conv2d(src, c.src, weight, c.weight, c.options, dy);
+      std::vector<double> with_bias = want.y, d_bias(bias.size(), 0.0);
+      for (std::size_t i = 0; i < with_bias.size(); ++i) {
+        with_bias[i] += bias[i % bias.size()];
+        d_bias[i % bias.size()] += dy[i];
+      }
+      const std::vector<Array> inputs = {real_array(src, c.src, dtype), real_array(weight, c.weight, dtype),
+                                         real_array(bias, {c.weight[3]}, dtype)};
+      const Array y = conv2d(inputs[0], inputs[1], inputs[2], c.options);
+      ASSERT_EQ(y.shape(), shape);
+      const auto d = gradients(sum(y * real_array(dy, shape, dtype)), inputs);
+      const std::int64_t taps = c.weight[0] * c.weight[1], pixels = shape[0] * shape[1] * shape[2];
+      EXPECT_TRUE(all_close(y, with_bias, sum_tolerance(dtype, taps * c.weight[2])));
+      EXPECT_TRUE(all_close(d[0], want.d_src, sum_tolerance(dtype, taps * c.weight[3] / c.options.groups)));
+      EXPECT_TRUE(all_close(d[1], want.d_weight, sum_tolerance(dtype, pixels)));
+      EXPECT_TRUE(all_close(d[2], d_bias, sum_tolerance(dtype, pixels)));
+      EXPECT_TRUE(
+          all_close(conv2d(inputs[0], inputs[1], {}, c.options), want.y, sum_tolerance(dtype, taps * c.weight[2])));
+    }
+  }
+}
+
+TEST_P(Conv2dTest, gradients_are_the_numerical_ones) {
+  SAMEBYTES_NEEDS_F64();
+  const auto check = [](const Shape& src, const Shape& weight, const Conv2dOptions& options) {
+    EXPECT_TRUE(check_gradients(
+        [options](auto x) { return conv2d(x[0], x[1], x[2], options); },
+        {random_input("src", src), random_input("weight", weight, 2), random_input("bias", {weight[3]}, 3)}));
+  };
+  check({2, 4, 5, 2}, {3, 3, 2, 3}, {.pad_h = 1, .pad_w = 1});
+  check({1, 5, 4, 4}, {2, 3, 2, 4}, {.stride_h = 2, .pad_w = 2, .dilation_w = 2, .groups = 2});
+}
+
+TEST_P(Conv2dTest, second_gradients_are_the_numerical_ones) {
+  SAMEBYTES_NEEDS_F64();
+  // The gradient of a gradient goes through the input and weight passes as ops of their own.
+  EXPECT_TRUE(check_gradients(
+      [](auto x) {
+        const auto d = gradients(sum(square(conv2d(x[0], x[1], {}, {.stride_h = 2, .pad_h = 1, .pad_w = 1}))), x);
+        return sum(square(d[0])) + sum(square(d[1]));
+      },
+      {random_input("src", {1, 4, 3, 2}), random_input("weight", {3, 3, 2, 2}, 2)}, {.tolerance = 1e-5}));
+}
+
+TEST_P(Conv2dTest, reads_views_and_widens_sixteen_bits) {
+  const auto src = random_values(2 * 3 * 5 * 4, 1), weight = random_values(9 * 3 * 6, 2);
+  std::vector<double> moved(src.size());  // [N, C, H, W] -> [N, H, W, C]
+  for (std::size_t n = 0; n < 2; ++n)
+    for (std::size_t c = 0; c < 3; ++c)
+      for (std::size_t p = 0; p < 20; ++p) moved[(n * 20 + p) * 3 + c] = src[(n * 3 + c) * 20 + p];
+  const auto want = reference_conv2d(moved, {2, 5, 4, 3}, weight, {3, 3, 3, 6}, {});
+  const Array view = transpose(real_array(src, {2, 3, 5, 4}, f32), {0, 2, 3, 1}),
+              w = real_array(weight, {3, 3, 3, 6}, f32);
+  EXPECT_TRUE(all_close(conv2d(view, w), want.y, sum_tolerance(f32, 27)));
+  const Array half = conv2d(astype(view, f16), astype(w, f16));
+  EXPECT_EQ(half.dtype(), f16);
+  EXPECT_TRUE(all_close(astype(half, f32), want.y, 54 * 0x1p-11));
+}
+
+TEST_P(Conv2dTest, an_empty_batch_gives_an_empty_result) {
+  EXPECT_EQ(conv2d(zeros({0, 8, 8, 3}), zeros({3, 3, 3, 4})).shape(), (Shape{0, 6, 6, 4}));
+}
+
+TEST_P(Conv2dTest, the_same_bytes_come_twice) {
+  const std::vector<Array> x = {real_array(random_values(5 * 9 * 9 * 33, 1), {5, 9, 9, 33}, f32),
+                                real_array(random_values(9 * 33 * 35, 2), {3, 3, 33, 35}, f32)};
+  const auto run = [&] { return gradients(sum(square(conv2d(x[0], x[1], {}, {.pad_h = 1, .pad_w = 1}))), x); };
+  const auto first = run(), second = run();
+  EXPECT_TRUE(same_bytes(first[0], second[0]));
+  EXPECT_TRUE(same_bytes(first[1], second[1]));
+}
+
+TEST_P(Conv2dTest, wrong_arguments_are_named) {
+  const auto message = [](const Shape& src, const Shape& weight, const Conv2dOptions& options,
+                          const Array& bias = {}) -> std::string {
+    try {
+      conv2d(zeros(src), zeros(weight), bias, options);
+    } catch (const ArgumentError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message({8, 8, 3}, {3, 3, 3, 4}, {}), "conv2d: src must be floating [N, H, W, C], src is f32 [8, 8, 3]");
+  EXPECT_EQ(message({1, 8, 8, 3}, {3, 3, 4}, {}),
+            "conv2d: weight must be floating [kh, kw, C / groups, K], weight is f32 [3, 3, 4]");
+  EXPECT_EQ(message({1, 8, 8, 3}, {3, 3, 2, 4}, {}),
+            "conv2d: weight must have 3 input channels per group, src is f32 [1, 8, 8, 3], weight is f32 [3, 3, 2, 4]");
+  EXPECT_EQ(message({1, 8, 8, 4}, {3, 3, 2, 5}, {.groups = 2}),
+            "conv2d: the channels must divide into 2 groups, src is f32 [1, 8, 8, 4], weight is f32 [3, 3, 2, 5]");
+  EXPECT_EQ(message({1, 2, 8, 3}, {3, 3, 3, 4}, {}),
+            "conv2d: the kernel must fit into the padded image, src is f32 [1, 2, 8, 3], weight is f32 [3, 3, 3, 4]");
+  EXPECT_EQ(message({1, 8, 8, 3}, {3, 3, 3, 4}, {.stride_w = 0}), "conv2d: stride_w must be 1 or more, 0 came");
+  EXPECT_EQ(message({1, 8, 8, 3}, {3, 3, 3, 4}, {.pad_h = -1}),
+            "conv2d: pad_h and pad_w must be 0 or more, -1 and 0 came");
+  EXPECT_EQ(message({1, 8, 8, 3}, {3, 3, 3, 4}, {}, zeros({5})), "conv2d: bias must be floating [K], bias is f32 [5]");
+}
+
+}  // namespace
+}  // namespace samebytes::testing
