@@ -1,13 +1,14 @@
 // Matrix product of a CPU device: C[z] (m x n) = A[z] (m x k) * B[z] (k x n), any strides, two batch axes.
 //
-// One group computes a tile of C. It walks k in blocks of GEMM_KC; per block it packs its columns of B into private memory (panels
-// [k][GEMM_NR]), then, for every GEMM_MR rows, packs those rows of A ([k][GEMM_MR]) and runs a register tile of GEMM_MR x GEMM_NR over
-// the two panels. The B block stays in the second-level cache, the A panel in the first. Packing inside the group needs no temporary
-// array and no launch of its own, and costs a few percent because a packed value serves tile_m rows or tile_n columns.
-// Sums run over k in blocks of GEMM_KC in ascending order, whatever the tiles are: results do not depend on the number of threads.
+// One group computes a tile of C. It walks k in blocks of GEMM_KC; per block it packs its columns of B into private
+// memory (panels [k][GEMM_NR]), then, for every GEMM_MR rows, packs those rows of A ([k][GEMM_MR]) and runs a register
+// tile of GEMM_MR x GEMM_NR over the two panels. The B block stays in the second-level cache, the A panel in the first.
+// Packing inside the group needs no temporary array and no launch of its own, and costs a few percent because a packed
+// value serves tile_m rows or tile_n columns. Sums run over k in blocks of GEMM_KC in ascending order, whatever the
+// tiles are: results do not depend on the number of threads.
 
-// Rows of the register tile: GEMM_MR * 2 accumulators, two vectors of B and one broadcast fit the register file of that width. At most
-// VW or a multiple of it, because A is transposed in VW x VW blocks.
+// Rows of the register tile: GEMM_MR * 2 accumulators, two vectors of B and one broadcast fit the register file of that
+// width. At most VW or a multiple of it, because A is transposed in VW x VW blocks.
 #define GEMM_MR_VW16 14
 #define GEMM_MR_VW8 6
 #define GEMM_MR_VW4 8
@@ -18,126 +19,118 @@
 #define GEMM_NR_VW2 4
 #define GEMM_MR SB_JOIN(GEMM_MR_VW, VW)
 #define GEMM_NR SB_JOIN(GEMM_NR_VW, VW)
-#define GEMM_KC 256            // k values packed at a time
-#define GEMM_NC 256            // most columns of a group
-#define GEMM_REDUCE_BLOCK 4096 // values per group of gemm_reduce
+#define GEMM_KC 256             // k values packed at a time
+#define GEMM_NC 256             // most columns of a group
+#define GEMM_REDUCE_BLOCK 4096  // values per group of gemm_reduce
 
 #define GEMM_ACCUMULATE 1
 #define GEMM_BIAS 2
 #define GEMM_RELU 4
 
 // Transposes the VW vectors of r in place: log2(VW) perfect shuffles.
-static void gemm_transpose(vreal *r) {
-  #pragma unroll
+static void gemm_transpose(vreal* r) {
+#pragma unroll
   for (int stage = 1; stage < VW; stage *= 2) {
     vreal s[VW];
-    #pragma unroll
+#pragma unroll
     for (int i = 0; i < VW / 2; ++i) {
       s[2 * i].even = r[i].lo;
       s[2 * i].odd = r[i + VW / 2].lo;
       s[2 * i + 1].even = r[i].hi;
       s[2 * i + 1].odd = r[i + VW / 2].hi;
     }
-    #pragma unroll
+#pragma unroll
     for (int i = 0; i < VW; ++i) r[i] = s[i];
   }
 }
 
-// Packs `lanes` lines of kc values into out[p*lanes + i] = src[i*line + p*step]. `there` (at least 1) lines exist from src on; missing ones are
-// zeros or repeat the last (their results are never stored). Where line is 1 a step is copied as vectors, where step is 1 blocks are transposed
-// in registers. out has VW spare values at its end, because the vector stores of a step of 14 lanes overlap the next step.
-#define GEMM_PACK(name, lanes) \
-  static void name(__global const real *restrict src, const long line, const long step, const int there, const int kc, real *out) { \
-    int p = 0; \
-    if (line == 1 && there >= ((lanes) + VW - 1) / VW * VW) { \
-      for (; p < kc; ++p) { \
-        _Pragma("unroll") \
-        for (int i = 0; i < (lanes); i += VW) VSTORE(VLOAD(src + p * step + i), out + p * (lanes) + i); \
-      } \
-    } else if (line == 1) { \
-      const int whole = min(there, lanes) / VW * VW; \
-      for (; p < kc; ++p) { \
-        int i = 0; \
-        for (; i < whole; i += VW) VSTORE(VLOAD(src + p * step + i), out + p * (lanes) + i); \
-        for (; i < min(there, lanes); ++i) out[p * (lanes) + i] = src[p * step + i]; \
-        for (; i < (lanes); ++i) out[p * (lanes) + i] = 0; \
-      } \
-    } else if (step == 1) { \
-      for (; p + VW <= kc; p += VW) { \
-        _Pragma("unroll") \
-        for (int block = 0; block < (lanes); block += VW) { \
-          vreal r[VW]; \
-          _Pragma("unroll") \
-          for (int i = 0; i < VW; ++i) r[i] = VLOAD(src + min(block + i, there - 1) * line + p); \
-          gemm_transpose(r); \
-          _Pragma("unroll") \
-          for (int q = 0; q < VW; ++q) VSTORE(r[q], out + (p + q) * (lanes) + block); \
-        } \
-      } \
-    } \
-    for (; p < kc; ++p) { \
-      for (int i = 0; i < (lanes); ++i) out[p * (lanes) + i] = src[min(i, there - 1) * line + p * step]; \
-    } \
+// Packs `lanes` lines of kc values into out[p*lanes + i] = src[i*line + p*step]. `there` (at least 1) lines exist from
+// src on; missing ones are zeros or repeat the last (their results are never stored). Where line is 1 a step is copied
+// as vectors, where step is 1 blocks are transposed in registers. out has VW spare values at its end, because the
+// vector stores of a step of 14 lanes overlap the next step.
+#define GEMM_PACK(name, lanes)                                                                                         \
+  static void name(__global const real* restrict src, const long line, const long step, const int there, const int kc, \
+                   real* out) {                                                                                        \
+    int p = 0;                                                                                                         \
+    if (line == 1 && there >= ((lanes) + VW - 1) / VW * VW) {                                                          \
+      for (; p < kc; ++p) {                                                                                            \
+        _Pragma("unroll") for (int i = 0; i < (lanes); i += VW)                                                        \
+            VSTORE(VLOAD(src + p * step + i), out + p * (lanes) + i);                                                  \
+      }                                                                                                                \
+    } else if (line == 1) {                                                                                            \
+      const int whole = min(there, lanes) / VW * VW;                                                                   \
+      for (; p < kc; ++p) {                                                                                            \
+        int i = 0;                                                                                                     \
+        for (; i < whole; i += VW) VSTORE(VLOAD(src + p * step + i), out + p * (lanes) + i);                           \
+        for (; i < min(there, lanes); ++i) out[p * (lanes) + i] = src[p * step + i];                                   \
+        for (; i < (lanes); ++i) out[p * (lanes) + i] = 0;                                                             \
+      }                                                                                                                \
+    } else if (step == 1) {                                                                                            \
+      for (; p + VW <= kc; p += VW) {                                                                                  \
+        _Pragma("unroll") for (int block = 0; block < (lanes); block += VW) {                                          \
+          vreal r[VW];                                                                                                 \
+          _Pragma("unroll") for (int i = 0; i < VW; ++i) r[i] = VLOAD(src + min(block + i, there - 1) * line + p);     \
+          gemm_transpose(r);                                                                                           \
+          _Pragma("unroll") for (int q = 0; q < VW; ++q) VSTORE(r[q], out + (p + q) * (lanes) + block);                \
+        }                                                                                                              \
+      }                                                                                                                \
+    }                                                                                                                  \
+    for (; p < kc; ++p) {                                                                                              \
+      for (int i = 0; i < (lanes); ++i) out[p * (lanes) + i] = src[min(i, there - 1) * line + p * step];               \
+    }                                                                                                                  \
   }
 GEMM_PACK(gemm_pack_rows, GEMM_MR)
 GEMM_PACK(gemm_pack_columns, GEMM_NR)
 
 static vreal gemm_relu(const vreal v) { return select(v, (vreal)(0), v < (vreal)(0)); }  // keeps NaN
 
-// One register tile, ROWS x (COLS*VW), over kc values of the packed panels; stores rows x cols of it to c (row stride ldc). First a full-width
-// store by vectors; a tile that crosses the last column goes through a private copy. bias points at the tile's first column.
-#define GEMM_MICRO(name, ROWS, COLS) \
-  static void name(const real *restrict ap, const real *restrict bp, const int kc, __global real *restrict c, const int ldc, \
-                   const int rows, const int cols, __global const real *restrict bias, const int flags) { \
-    vreal acc[ROWS][COLS]; \
-    _Pragma("unroll") \
-    for (int i = 0; i < ROWS; ++i) { \
-      _Pragma("unroll") \
-      for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0); \
-    } \
-    for (int p = 0; p < kc; ++p) { \
-      vreal b[COLS]; \
-      _Pragma("unroll") \
-      for (int j = 0; j < COLS; ++j) b[j] = VLOAD(bp + p * GEMM_NR + j * VW); \
-      _Pragma("unroll") \
-      for (int i = 0; i < ROWS; ++i) { \
-        const vreal a = (vreal)(ap[p * GEMM_MR + i]); \
-        _Pragma("unroll") \
-        for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]); \
-      } \
-    } \
-    if (cols >= COLS * VW) { \
-      _Pragma("unroll") \
-      for (int i = 0; i < ROWS; ++i) { \
-        if (i < rows) { \
-          _Pragma("unroll") \
-          for (int j = 0; j < COLS; ++j) { \
-            __global real *to = c + (long)i * ldc + j * VW; \
-            vreal v = acc[i][j]; \
-            if (flags & GEMM_ACCUMULATE) v += VLOAD(to); \
-            if (flags & GEMM_BIAS) v += VLOAD(bias + j * VW); \
-            if (flags & GEMM_RELU) v = gemm_relu(v); \
-            VSTORE(v, to); \
-          } \
-        } \
-      } \
-    } else { \
-      real edge[(ROWS) * (COLS) * VW]; \
-      _Pragma("unroll") \
-      for (int i = 0; i < ROWS; ++i) { \
-        _Pragma("unroll") \
-        for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], edge + (i * COLS + j) * VW); \
-      } \
-      for (int i = 0; i < rows; ++i) { \
-        for (int j = 0; j < cols; ++j) { \
-          real v = edge[i * COLS * VW + j]; \
-          if (flags & GEMM_ACCUMULATE) v += c[(long)i * ldc + j]; \
-          if (flags & GEMM_BIAS) v += bias[j]; \
-          if ((flags & GEMM_RELU) && v < 0) v = 0; \
-          c[(long)i * ldc + j] = v; \
-        } \
-      } \
-    } \
+// One register tile, ROWS x (COLS*VW), over kc values of the packed panels; stores rows x cols of it to c (row stride
+// ldc). First a full-width store by vectors; a tile that crosses the last column goes through a private copy. bias
+// points at the tile's first column.
+#define GEMM_MICRO(name, ROWS, COLS)                                                                          \
+  static void name(const real* restrict ap, const real* restrict bp, const int kc, __global real* restrict c, \
+                   const int ldc, const int rows, const int cols, __global const real* restrict bias,         \
+                   const int flags) {                                                                         \
+    vreal acc[ROWS][COLS];                                                                                    \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                        \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                                \
+    }                                                                                                         \
+    for (int p = 0; p < kc; ++p) {                                                                            \
+      vreal b[COLS];                                                                                          \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(bp + p * GEMM_NR + j * VW);               \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                      \
+        const vreal a = (vreal)(ap[p * GEMM_MR + i]);                                                         \
+        _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]);                 \
+      }                                                                                                       \
+    }                                                                                                         \
+    if (cols >= COLS * VW) {                                                                                  \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                      \
+        if (i < rows) {                                                                                       \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) {                                                  \
+            __global real* to = c + (long)i * ldc + j * VW;                                                   \
+            vreal v = acc[i][j];                                                                              \
+            if (flags & GEMM_ACCUMULATE) v += VLOAD(to);                                                      \
+            if (flags & GEMM_BIAS) v += VLOAD(bias + j * VW);                                                 \
+            if (flags & GEMM_RELU) v = gemm_relu(v);                                                          \
+            VSTORE(v, to);                                                                                    \
+          }                                                                                                   \
+        }                                                                                                     \
+      }                                                                                                       \
+    } else {                                                                                                  \
+      real edge[(ROWS) * (COLS)*VW];                                                                          \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                      \
+        _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], edge + (i * COLS + j) * VW);       \
+      }                                                                                                       \
+      for (int i = 0; i < rows; ++i) {                                                                        \
+        for (int j = 0; j < cols; ++j) {                                                                      \
+          real v = edge[i * COLS * VW + j];                                                                   \
+          if (flags & GEMM_ACCUMULATE) v += c[(long)i * ldc + j];                                             \
+          if (flags & GEMM_BIAS) v += bias[j];                                                                \
+          if ((flags & GEMM_RELU) && v < 0) v = 0;                                                            \
+          c[(long)i * ldc + j] = v;                                                                           \
+        }                                                                                                     \
+      }                                                                                                       \
+    }                                                                                                         \
   }
 GEMM_MICRO(gemm_micro_full, GEMM_MR, 2)
 GEMM_MICRO(gemm_micro_full_narrow, GEMM_MR, 1)
@@ -151,14 +144,15 @@ GEMM_MICRO(gemm_micro_mid_narrow, 8, 1)
 #define gemm_micro_mid_narrow gemm_micro_full_narrow
 #endif
 
-// C[split][z] (m x n, dense) = A[z] * B[z] over the split's part of k, with the epilogue of `flags` (accumulate 1, bias 2, ReLU 4).
-// A(i,p) = a[i*a_row + p*a_col], B(p,j) = b[p*b_row + j*b_col]; z = outer*batch_inner + inner picks the matrices by the four batch strides.
-// Groups: x = ceil(m/tile_m)*ceil(n/tile_n), column tile fastest; y = splits; z = batch. tile_m is a multiple of GEMM_MR, tile_n one of GEMM_NR and
-// at most GEMM_NC. Accumulates in `real`.
+// C[split][z] (m x n, dense) = A[z] * B[z] over the split's part of k, with the epilogue of `flags` (accumulate 1, bias
+// 2, ReLU 4). A(i,p) = a[i*a_row + p*a_col], B(p,j) = b[p*b_row + j*b_col]; z = outer*batch_inner + inner picks the
+// matrices by the four batch strides. Groups: x = ceil(m/tile_m)*ceil(n/tile_n), column tile fastest; y = splits; z =
+// batch. tile_m is a multiple of GEMM_MR, tile_n one of GEMM_NR and at most GEMM_NC. Accumulates in `real`.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
-    ARRAY(const real, a), ARRAY(const real, b), ARRAY(const real, bias), ARRAY(real, c), const int m, const int n, const int k,
-    const long a_row, const long a_col, const long b_row, const long b_col, const int batch_inner, const long a_outer, const long a_inner,
-    const long b_outer, const long b_inner, const int tile_m, const int tile_n, const int split_k, const int flags) {
+    ARRAY(const real, a), ARRAY(const real, b), ARRAY(const real, bias), ARRAY(real, c), const int m, const int n,
+    const int k, const long a_row, const long a_col, const long b_row, const long b_col, const int batch_inner,
+    const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int tile_m, const int tile_n,
+    const int split_k, const int flags) {
   START(a);
   START(b);
   START(bias);
@@ -186,25 +180,34 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
       gemm_pack_rows(a + i * a_row + kb * a_col, a_row, a_col, m - i, kc, a_panel);
       for (int j = col0; j < col1; j += GEMM_NR) {
         const int cols = min(GEMM_NR, col1 - j);
-        const real *bp = b_block + (j - col0) * GEMM_KC;
-        __global real *to = c + (long)i * n + j;
+        const real* bp = b_block + (j - col0) * GEMM_KC;
+        __global real* to = c + (long)i * n + j;
         if (cols > VW) {
-          if (rows > 8) gemm_micro_full(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
-          else if (rows > 4) gemm_micro_mid(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
-          else gemm_micro_low(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
+          if (rows > 8)
+            gemm_micro_full(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
+          else if (rows > 4)
+            gemm_micro_mid(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
+          else
+            gemm_micro_low(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
         } else {
-          if (rows > 8) gemm_micro_full_narrow(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
-          else if (rows > 4) gemm_micro_mid_narrow(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
-          else gemm_micro_low_narrow(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
+          if (rows > 8)
+            gemm_micro_full_narrow(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
+          else if (rows > 4)
+            gemm_micro_mid_narrow(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
+          else
+            gemm_micro_low_narrow(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
         }
       }
     }
   }
 }
 
-// c[i] = epilogue(sum over s, ascending, of part[s*total + i]); total = batch*m*n, bias [n] by i mod n. Groups: x = ceil(total/GEMM_REDUCE_BLOCK).
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_reduce(ARRAY(const real, part), ARRAY(const real, bias), ARRAY(real, c),
-                                                                          const int n, const long total, const int splits, const int flags) {
+// c[i] = epilogue(sum over s, ascending, of part[s*total + i]); total = batch*m*n, bias [n] by i mod n. Groups: x =
+// ceil(total/GEMM_REDUCE_BLOCK).
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_reduce(ARRAY(const real, part),
+                                                                         ARRAY(const real, bias), ARRAY(real, c),
+                                                                         const int n, const long total,
+                                                                         const int splits, const int flags) {
   START(part);
   START(bias);
   START(c);
