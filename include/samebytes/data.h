@@ -5,6 +5,7 @@
 #include "samebytes/data/csv.h"
 #include "samebytes/data/dataset.h"
 #include "samebytes/data/idx.h"
+#include "samebytes/data/loader.h"
 #include "samebytes/data/npy.h"
 #include "samebytes/data/sampler.h"
 #include "samebytes/data/sets.h"

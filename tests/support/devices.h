@@ -55,7 +55,7 @@ class OnDevice : public ::testing::TestWithParam<DeviceCase> {
 
 #define SAMEBYTES_ON_EVERY_DEVICE(Fixture)                                                         \
   INSTANTIATE_TEST_SUITE_P(On, Fixture, ::testing::ValuesIn(::samebytes::testing::device_cases()), \
-                           [](const auto& info) { return ::samebytes::testing::name_of_case(info.param); })
+                           [](const auto& instance) { return ::samebytes::testing::name_of_case(instance.param); })
 
 // First line of a test that needs double.
 #define SAMEBYTES_NEEDS_F64() \

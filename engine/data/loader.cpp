@@ -1,0 +1,90 @@
+#include "samebytes/data/loader.h"
+
+#include <thread>
+
+#include "data/loader_state.h"
+#include "samebytes/engine.h"
+#include "samebytes/error.h"
+
+namespace samebytes::data {
+namespace {
+
+std::string list_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+}  // namespace
+
+const Array& Batch::operator[](std::size_t field) const {
+  if (field >= arrays_.size())
+    throw ArgumentError("batch: field " + std::to_string(field) + " of a batch with " + std::to_string(arrays_.size()));
+  return arrays_[field];
+}
+
+const Array& Batch::operator[](std::string_view name) const {
+  for (std::size_t i = 0; i < arrays_.size(); ++i)
+    if ((*names_)[i] == name) return arrays_[i];
+  throw ArgumentError("batch: no field '" + std::string(name) +
+                      "'; there are: " + (names_ ? list_of(*names_) : "none"));
+}
+
+void Batch::check_count(std::size_t wanted) const {
+  if (arrays_.size() != wanted)
+    throw ArgumentError("batch: taken apart into " + std::to_string(wanted) + " arrays, it has " +
+                        std::to_string(arrays_.size()) + ": " + (names_ ? list_of(*names_) : "none") +
+                        " (use batch[\"name\"] or batch.as<N>())");
+}
+
+// The threads; apart from the state, which arrays may keep alive longer.
+class Loader::Workers {
+ public:
+  Workers(std::shared_ptr<State> state, int count) : state_(std::move(state)) {
+    try {
+      for (int i = 0; i < count; ++i) threads_.emplace_back([this] { state_->work(); });
+    } catch (...) {
+      join();
+      throw;
+    }
+  }
+  ~Workers() { join(); }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+ private:
+  void join() {
+    state_->stop();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  std::shared_ptr<State> state_;
+  std::vector<std::thread> threads_;
+};
+
+Loader::Loader(Engine& engine, DatasetPtr dataset, const LoaderOptions& options)
+    : state_(std::make_shared<State>(engine.context(), std::move(dataset), options)) {}
+
+Loader::~Loader() = default;
+
+Loader::Iterator Loader::begin() {
+  if (!workers_) workers_ = std::make_unique<Workers>(state_, state_->workers());
+  state_->begin_pass();
+  return Iterator(this);
+}
+
+Loader::Iterator& Loader::Iterator::operator++() {
+  batch_ = Batch();  // first, so that its slot can be filled again
+  if (!loader_->next(batch_)) loader_ = nullptr;
+  return *this;
+}
+
+bool Loader::next(Batch& batch) { return state_->next(batch); }
+std::int64_t Loader::size() const { return state_->size(); }
+std::int64_t Loader::epoch() const { return state_->epoch(); }
+const Dataset& Loader::dataset() const { return state_->dataset(); }
+int Loader::workers() const { return state_->workers(); }
+void Loader::seek(std::int64_t epoch, std::int64_t step) { state_->seek(epoch, step); }
+LoaderStats Loader::stats() const { return state_->stats(); }
+void Loader::reset_stats() { state_->reset_stats(); }
+
+}  // namespace samebytes::data

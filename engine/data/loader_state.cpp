@@ -1,0 +1,381 @@
+#include "data/loader_state.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "core/log.h"
+#include "samebytes/error.h"
+
+namespace samebytes::data {
+namespace {
+
+using detail::MutexLock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+int worker_count(int wanted) {
+  constexpr int kCoresPerWorker = 4;  // the others are the device's, which is often the same processor
+  if (wanted >= 0) return wanted;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / kCoresPerWorker);
+}
+
+BatchSampler make_batches(const DatasetPtr& dataset, const LoaderOptions& options) {
+  if (!dataset) throw ArgumentError("loader: needs a data set, none came");
+  if (options.slots < 1) throw ArgumentError("loader: slots is 1 or more, " + std::to_string(options.slots) + " came");
+  if (options.workers < -1)
+    throw ArgumentError("loader: workers is 0 or more, or -1, " + std::to_string(options.workers) + " came");
+  if (options.sampler && options.shuffle) throw ArgumentError("loader: shuffle or a sampler, both came");
+  if (dataset->is_sequential() && (options.sampler || options.shuffle))
+    throw ArgumentError("loader: a stream has its own order; shuffle or a sampler came");
+  SamplerPtr sampler = options.sampler;
+  if (!sampler) sampler = options.shuffle ? random(dataset->size(), options.seed) : sequential(dataset->size());
+  const BatchSampler checked(sampler, options.batch);  // before drop_last makes a too large batch an empty epoch
+  return options.drop_last ? BatchSampler(drop_last(sampler, options.batch), options.batch) : checked;
+}
+
+TransformPtr make_transform(const DatasetPtr& dataset, const LoaderOptions& options) {
+  if (options.transforms.empty()) return nullptr;
+  TransformPtr transform = compose(options.transforms);
+  transform->check(dataset->fields());
+  return transform;
+}
+
+std::size_t bytes_of_field(const FieldSpec& spec) {
+  return static_cast<std::size_t>(spec.shape.size()) * bytes_of(spec.dtype);
+}
+
+// Ends the filling of a batch's fields however it is left.
+struct Filling {
+  std::vector<Slot>& fields;
+  ~Filling() {
+    for (Slot& field : fields) field.end_fill();
+  }
+};
+
+}  // namespace
+
+Loader::State::State(std::shared_ptr<detail::Context> engine, DatasetPtr dataset, const LoaderOptions& options)
+    : engine_(std::move(engine)),
+      dataset_(std::move(dataset)),
+      options_(options),
+      workers_(worker_count(options.workers)),
+      batches_(make_batches(dataset_, options)),
+      collate_(options.collate ? options.collate : default_collate()),
+      transform_(make_transform(dataset_, options)) {
+  std::vector<std::string> names;
+  const std::vector<std::int64_t> first{0};
+  for (const FieldSpec& spec : collate_->fields(*dataset_, first)) names.push_back(spec.name);
+  names_ = std::make_shared<const std::vector<std::string>>(std::move(names));
+  const MutexLock lock(mutex_);
+  epoch_ = options.first_epoch;
+}
+
+std::int64_t Loader::State::epoch() const {
+  const MutexLock lock(mutex_);
+  return sought_ ? epoch_ : epoch_ + 1;
+}
+
+void Loader::State::seek(std::int64_t epoch, std::int64_t step) {
+  const std::int64_t count = size();
+  if (dataset_->is_sequential()) throw ArgumentError("loader: seek: a stream cannot be read from another place");
+  if (epoch < 0 || step < 0 || (count != kEndless && step > count))
+    throw ArgumentError("loader: seek: epoch 0 or more and step 0 to " + std::to_string(count) + ", epoch " +
+                        std::to_string(epoch) + " and step " + std::to_string(step) + " came");
+  const MutexLock lock(mutex_);
+  active_ = false;
+  epoch_ = epoch;
+  first_step_ = step;
+  sought_ = true;
+}
+
+void Loader::State::begin_pass() {
+  std::vector<std::unique_ptr<BatchSlot>> surplus;
+  std::int64_t epoch = 0;
+  std::size_t have = 0;
+  {
+    const MutexLock lock(mutex_);
+    active_ = false;
+    while (filling_ > 0) changed_.wait(mutex_);
+    for (const auto& [step, slot] : ready_) free_.push_back(slot);
+    ready_.clear();
+    error_ = nullptr;
+    if (!sought_) {
+      ++epoch_;
+      first_step_ = 0;
+    }
+    sought_ = true;  // should this pass fail to begin, the next one takes its place
+    epoch = epoch_;
+    while (slots_.size() > static_cast<std::size_t>(options_.slots) && !free_.empty()) {
+      BatchSlot* const slot = free_.back();
+      free_.pop_back();
+      const auto place = std::find_if(slots_.begin(), slots_.end(), [&](const auto& s) { return s.get() == slot; });
+      surplus.push_back(std::move(*place));
+      slots_.erase(place);
+    }
+    have = slots_.size();
+  }
+  surplus.clear();
+  dataset_->begin_pass(epoch);
+  std::vector<std::unique_ptr<BatchSlot>> fresh;
+  for (; size() != 0 && have < static_cast<std::size_t>(options_.slots); ++have) fresh.push_back(make_slot(0));
+  const MutexLock lock(mutex_);
+  for (std::unique_ptr<BatchSlot>& slot : fresh) {
+    free_.push_back(slot.get());
+    slots_.push_back(std::move(slot));
+  }
+  next_step_ = fill_step_ = turn_ = first_step_;
+  end_step_ = size();
+  sought_ = false;
+  active_ = true;
+  last_ = Clock::now();
+  changed_.notify_all();
+}
+
+std::unique_ptr<Loader::State::BatchSlot> Loader::State::make_slot(std::int64_t step) const {
+  auto slot = std::make_unique<BatchSlot>();
+  const std::int64_t epoch = options_.first_epoch;
+  for (const FieldSpec& spec : collate_->fields(*dataset_, batches_.at(epoch, step)))
+    slot->fields.emplace_back(engine_, bytes_of_field(spec), "loader: '" + spec.name + "' of a batch");
+  return slot;
+}
+
+bool Loader::State::has_work() const { return active_ && !error_ && (end_step_ == kEndless || fill_step_ < end_step_); }
+
+Loader::State::BatchSlot* Loader::State::take_free() {
+  BatchSlot* const slot = free_.front();
+  free_.pop_front();
+  slot->step = fill_step_++;
+  ++filling_;
+  return slot;
+}
+
+void Loader::State::work() {
+  for (;;) {
+    BatchSlot* slot = nullptr;
+    {
+      const MutexLock lock(mutex_);
+      while (slot == nullptr) {
+        if (stopped_) return;
+        if (!has_work()) {
+          changed_.wait(mutex_);
+        } else if (free_.empty()) {
+          const auto start = Clock::now();
+          changed_.wait(mutex_);
+          stats_.worker_wait_seconds += seconds_since(start);
+        } else {
+          slot = take_free();
+        }
+      }
+    }
+    fill(*slot);
+  }
+}
+
+void Loader::State::stop() {
+  const MutexLock lock(mutex_);
+  stopped_ = true;
+  active_ = false;
+  changed_.notify_all();
+}
+
+void Loader::State::fill(BatchSlot& slot) {
+  const auto start = Clock::now();
+  Filled filled;
+  std::exception_ptr error;
+  try {
+    filled = decode(slot);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  const MutexLock lock(mutex_);
+  --filling_;
+  if (turn_ == slot.step) ++turn_;
+  stats_.fill_seconds += seconds_since(start) - filled.wait_seconds;
+  stats_.worker_wait_seconds += filled.wait_seconds;
+  slot.samples = filled.samples;
+  bool is_ready = false;
+  if (error) {
+    if (!error_ || slot.step < error_step_) {
+      error_ = error;
+      error_step_ = slot.step;
+    }
+  } else if (!filled.skipped) {
+    const bool is_short = filled.samples < filled.wanted;
+    is_ready = filled.samples > 0 && !(is_short && options_.drop_last);
+    if (is_short && (end_step_ == kEndless || slot.step < end_step_)) end_step_ = slot.step + (is_ready ? 1 : 0);
+  }
+  if (is_ready)
+    ready_[slot.step] = &slot;
+  else
+    free_.push_back(&slot);
+  changed_.notify_all();
+}
+
+Loader::State::Filled Loader::State::decode(BatchSlot& slot) {
+  std::int64_t epoch = 0;
+  {
+    const MutexLock lock(mutex_);
+    epoch = epoch_;  // does not change while a batch is being filled
+    while (dataset_->is_sequential() && turn_ != slot.step) changed_.wait(mutex_);
+    if (dataset_->is_sequential() && (error_ || (end_step_ != kEndless && slot.step >= end_step_)))
+      return {.skipped = true};
+  }
+  const std::vector<std::int64_t> indices = batches_.at(epoch, slot.step);
+  slot.specs = collate_->fields(*dataset_, indices);
+  if (slot.specs.size() != slot.fields.size())
+    throw ArgumentError("loader: collate gave " + std::to_string(slot.fields.size()) + " fields at first and " +
+                        std::to_string(slot.specs.size()) + " in step " + std::to_string(slot.step));
+  Filled filled{.wanted = static_cast<std::int64_t>(indices.size())};
+  std::vector<Field> batch;
+  const Filling filling{slot.fields};
+  for (std::size_t i = 0; i < slot.fields.size(); ++i) {
+    const std::size_t need = bytes_of_field(slot.specs[i]);
+    if (slot.fields[i].bytes() < need)
+      slot.fields[i] = Slot(engine_, need, "loader: '" + slot.specs[i].name + "' of a batch");
+    const auto start = Clock::now();
+    const std::span<std::byte> bytes = slot.fields[i].begin_fill();
+    filled.wait_seconds += seconds_since(start);
+    batch.push_back({bytes.first(need), slot.specs[i].shape, slot.specs[i].dtype, slot.specs[i].background});
+  }
+  const ReadSample read = [&](std::int64_t index, std::span<const Field> dst) {
+    if (!dataset_->read(index, dst)) return false;
+    if (transform_) transform_->apply(dst, {.seed = options_.seed, .epoch = epoch, .index = index});
+    return true;
+  };
+  filled.samples = collate_->fill(*dataset_, indices, read, batch);
+  if (filled.samples < filled.wanted)
+    for (FieldSpec& spec : slot.specs) spec.shape[0] = filled.samples;
+  return filled;
+}
+
+Loader::State::Action Loader::State::decide(BatchSlot*& slot) {
+  for (;;) {
+    if (!active_) return Action::end;
+    if (error_ && error_step_ == next_step_) {
+      active_ = false;
+      std::rethrow_exception(std::exchange(error_, nullptr));
+    }
+    if (end_step_ != kEndless && next_step_ >= end_step_) {
+      active_ = false;
+      return Action::end;
+    }
+    if (const auto ready = ready_.find(next_step_); ready != ready_.end()) {
+      slot = ready->second;
+      slot->lent = static_cast<int>(slot->fields.size());
+      ready_.erase(ready);
+      ++next_step_;
+      return Action::give;
+    }
+    const bool is_assigned = next_step_ < fill_step_;
+    if (!is_assigned && free_.empty()) return Action::add_slot;
+    if (!is_assigned && workers_ == 0) {
+      slot = take_free();
+      return Action::fill;
+    }
+    changed_.wait(mutex_);
+  }
+}
+
+void Loader::State::add_slot() {
+  std::unique_ptr<BatchSlot> slot;
+  try {
+    slot = make_slot(0);
+  } catch (const OutOfMemory& error) {
+    const MutexLock lock(mutex_);
+    std::int64_t held = next_step_;
+    for (const auto& other : slots_)
+      if (other->lent > 0) held = std::min(held, other->step);
+    active_ = false;
+    throw OutOfMemory(
+        "loader: batch of step " + std::to_string(held) + " is still held; copy what you keep (" + error.what() + ")",
+        error.need(), error.budget());
+  }
+  bool is_first = false;
+  {
+    const MutexLock lock(mutex_);
+    free_.push_back(slot.get());
+    slots_.push_back(std::move(slot));
+    ++stats_.extra_slots;
+    is_first = !std::exchange(told_, true);
+    changed_.notify_all();
+  }
+  if (is_first)
+    detail::log_message("info", "loader: the loop holds all " + std::to_string(options_.slots) +
+                                    " batches, one more was taken; copy what you keep, or ask for more slots");
+}
+
+Batch Loader::State::lend(BatchSlot& slot) {
+  // Keeps the state alive as long as the arrays live; the last field that comes back frees the slot.
+  const auto returned = [state = shared_from_this(), back = &slot] {
+    const MutexLock lock(state->mutex_);
+    if (--back->lent > 0) return;
+    state->free_.push_back(back);
+    state->changed_.notify_all();
+  };
+  std::vector<Array> arrays;
+  std::int64_t epoch = 0;
+  {
+    const MutexLock lock(mutex_);
+    epoch = epoch_;
+  }
+  try {
+    for (std::size_t i = 0; i < slot.fields.size(); ++i)
+      arrays.push_back(slot.fields[i].lend(slot.specs[i].shape, slot.specs[i].dtype, returned));
+  } catch (...) {
+    for (std::size_t i = arrays.size(); i < slot.fields.size(); ++i) returned();
+    throw;
+  }
+  return Batch(std::move(arrays), names_, epoch, slot.step, slot.samples);
+}
+
+bool Loader::State::next(Batch& batch) {
+  const auto start = Clock::now();
+  {
+    const MutexLock lock(mutex_);
+    if (active_) stats_.seconds += std::chrono::duration<double>(start - last_).count();
+  }
+  const auto count_time = [&] {
+    const MutexLock lock(mutex_);
+    last_ = Clock::now();
+    const double waited = std::chrono::duration<double>(last_ - start).count();
+    stats_.seconds += waited;
+    stats_.loop_wait_seconds += waited;
+  };
+  for (;;) {
+    BatchSlot* slot = nullptr;
+    Action action;
+    {
+      const MutexLock lock(mutex_);
+      action = decide(slot);
+    }
+    switch (action) {
+      case Action::end: count_time(); return false;
+      case Action::add_slot: add_slot(); break;
+      case Action::fill: fill(*slot); break;
+      case Action::give: {
+        batch = lend(*slot);
+        count_time();
+        const MutexLock lock(mutex_);
+        ++stats_.steps;
+        stats_.samples += batch.samples();
+        return true;
+      }
+    }
+  }
+}
+
+LoaderStats Loader::State::stats() const {
+  const MutexLock lock(mutex_);
+  LoaderStats stats = stats_;
+  stats.slots = static_cast<int>(slots_.size());
+  return stats;
+}
+
+void Loader::State::reset_stats() {
+  const MutexLock lock(mutex_);
+  stats_ = {};
+  last_ = Clock::now();
+}
+
+}  // namespace samebytes::data

@@ -1,0 +1,98 @@
+// The state of a Loader: which batch lies in which slot, shared by the loop and the workers and kept alive by the
+// arrays of its batches. A slot goes free -> filling -> ready -> lent -> free. Steps are handed out to be filled in
+// order and given to the loop in order, so a step that nobody fills means that every slot is lent.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/mutex.h"
+#include "samebytes/data/loader.h"
+#include "samebytes/slot.h"
+
+namespace samebytes::data {
+
+using Clock = std::chrono::steady_clock;
+
+class Loader::State : public std::enable_shared_from_this<Loader::State> {
+ public:
+  State(std::shared_ptr<detail::Context> engine, DatasetPtr dataset, const LoaderOptions& options);
+
+  // The loop's side.
+  void begin_pass();
+  bool next(Batch& batch);
+  void seek(std::int64_t epoch, std::int64_t step);
+
+  // A worker's life: fills batches until stop().
+  void work();
+  void stop();
+
+  const Dataset& dataset() const { return *dataset_; }
+  std::int64_t size() const { return batches_.size(); }
+  std::int64_t epoch() const;
+  int workers() const { return workers_; }
+  LoaderStats stats() const;
+  void reset_stats();
+
+ private:
+  struct BatchSlot {
+    std::vector<Slot> fields;
+    std::vector<FieldSpec> specs;  // of the batch in it
+    std::int64_t step = 0, samples = 0;
+    int lent = 0;  // fields whose arrays are alive; guarded by mutex_
+  };
+  struct Filled {
+    std::int64_t samples = 0, wanted = 0;
+    double wait_seconds = 0;
+    bool skipped = false;  // a stream ended or failed before this batch
+  };
+  enum class Action { give, fill, add_slot, end };
+
+  Action decide(BatchSlot*& slot) SAMEBYTES_REQUIRES(mutex_);
+  BatchSlot* take_free() SAMEBYTES_REQUIRES(mutex_);
+  bool has_work() const SAMEBYTES_REQUIRES(mutex_);
+  std::unique_ptr<BatchSlot> make_slot(std::int64_t step) const;
+  void add_slot();
+  void fill(BatchSlot& slot);
+  Filled decode(BatchSlot& slot);
+  Batch lend(BatchSlot& slot);
+
+  // Constant after construction.
+  const std::shared_ptr<detail::Context> engine_;
+  const DatasetPtr dataset_;
+  const LoaderOptions options_;
+  const int workers_;
+  const BatchSampler batches_;
+  const CollatePtr collate_;
+  const TransformPtr transform_;  // null without transforms
+  std::shared_ptr<const std::vector<std::string>> names_;
+
+  mutable detail::Mutex mutex_;
+  detail::CondVar changed_;  // anything below
+  std::vector<std::unique_ptr<BatchSlot>> slots_ SAMEBYTES_GUARDED_BY(mutex_);
+  std::deque<BatchSlot*> free_ SAMEBYTES_GUARDED_BY(mutex_);  // the one free for longest first
+  std::map<std::int64_t, BatchSlot*> ready_ SAMEBYTES_GUARDED_BY(mutex_);
+  int filling_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
+  bool stopped_ SAMEBYTES_GUARDED_BY(mutex_) = false;
+  bool active_ SAMEBYTES_GUARDED_BY(mutex_) = false;          // a pass goes on
+  std::int64_t epoch_ SAMEBYTES_GUARDED_BY(mutex_) = 0;       // of the pass, or of the next one
+  std::int64_t first_step_ SAMEBYTES_GUARDED_BY(mutex_) = 0;  // of the next pass
+  bool sought_ SAMEBYTES_GUARDED_BY(mutex_) = true;           // epoch_ and first_step_ are the next pass's
+  std::int64_t next_step_ SAMEBYTES_GUARDED_BY(mutex_) = 0;   // to be given to the loop
+  std::int64_t fill_step_ SAMEBYTES_GUARDED_BY(mutex_) = 0;   // to be filled next
+  std::int64_t turn_ SAMEBYTES_GUARDED_BY(mutex_) = 0;        // that may read a sequential source
+  std::int64_t end_step_ SAMEBYTES_GUARDED_BY(mutex_) = 0;    // or kEndless
+  std::exception_ptr error_ SAMEBYTES_GUARDED_BY(mutex_);
+  std::int64_t error_step_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
+  bool told_ SAMEBYTES_GUARDED_BY(mutex_) = false;  // that a slot more was taken
+  LoaderStats stats_ SAMEBYTES_GUARDED_BY(mutex_);
+  Clock::time_point last_ SAMEBYTES_GUARDED_BY(mutex_);  // when time was counted last
+};
+
+}  // namespace samebytes::data

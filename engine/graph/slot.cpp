@@ -1,0 +1,70 @@
+#include "samebytes/slot.h"
+
+#include <utility>
+
+#include "graph/context.h"
+#include "graph/op.h"
+#include "samebytes/error.h"
+
+namespace samebytes {
+
+struct Slot::State {
+  detail::ContextPtr context;
+  detail::StoragePtr storage;  // null for no bytes
+  std::uint64_t borrow = 0;    // while it is being filled
+};
+
+Slot::Slot(std::shared_ptr<detail::Context> engine, std::size_t bytes, const std::string& what)
+    : state_(std::make_unique<State>()) {
+  state_->context = std::move(engine);
+  state_->context->check_alive("slot");
+  state_->storage = state_->context->runtime->allocate(bytes, detail::Category::slot, what);
+}
+
+Slot::~Slot() {
+  if (state_) end_fill();
+}
+Slot::Slot(Slot&&) noexcept = default;
+Slot& Slot::operator=(Slot&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+std::size_t Slot::bytes() const { return state_->storage ? state_->storage->bytes() : 0; }
+
+std::span<std::byte> Slot::begin_fill(const char* file, int line) {
+  state_->context->check_alive("slot");
+  if (!state_->storage) return {};
+  const std::size_t size = state_->storage->bytes();
+  return {static_cast<std::byte*>(state_->storage->acquire_host(true, 0, size, file, line, &state_->borrow)), size};
+}
+
+void Slot::end_fill() noexcept {
+  if (state_->storage && state_->borrow != 0) state_->storage->release_host(std::exchange(state_->borrow, 0));
+}
+
+Array Slot::lend(const Shape& shape, Dtype dtype, std::function<void()> returned) {
+  state_->context->check_alive("slot");
+  const std::size_t need = static_cast<std::size_t>(shape.size()) * bytes_of(dtype);
+  if (need > bytes())
+    throw ArgumentError("slot: " + std::string(name_of(dtype)) + " " + shape.to_string() + " needs " +
+                        std::to_string(need) + " bytes, the slot has " + std::to_string(bytes()));
+  detail::NodePtr node = detail::make_leaf(state_->context, Shape{0}, dtype, detail::Category::slot).node();
+  node->shape = shape;
+  if (need == 0) {
+    returned();
+    return Array(std::move(node));
+  }
+  // The array holds the storage through a pointer of its own; when the last copy of that is gone, the loan has ended.
+  struct Loan {
+    detail::ContextPtr context;  // outlives the storage
+    detail::StoragePtr storage;
+    std::function<void()> returned;
+    void operator()(detail::Storage*) const { returned(); }
+  };
+  detail::Storage* const storage = state_->storage.get();
+  node->storage = detail::StoragePtr(storage, Loan{state_->context, state_->storage, std::move(returned)});
+  return Array(std::move(node));
+}
+
+}  // namespace samebytes

@@ -1,0 +1,47 @@
+// Slot: a piece of shared memory that host threads fill and the device reads, over and over: what a Loader is made of,
+// and what other feeders (a camera, a socket) can be made of. fill, lend as an Array, wait for its return, fill again.
+// begin_fill() .. end_fill() may run in any thread; one thread at a time uses a slot. Nothing is copied where memory is
+// shared.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "samebytes/array.h"
+#include "samebytes/dtype.h"
+#include "samebytes/shape.h"
+
+namespace samebytes {
+
+namespace detail {
+struct Context;
+}
+
+class Slot {
+ public:
+  // In the memory of engine.context(). `what` names it in errors. Throws OutOfMemory, ArgumentError where the engine is
+  // gone.
+  Slot(std::shared_ptr<detail::Context> engine, std::size_t bytes, const std::string& what);
+  ~Slot();
+  Slot(Slot&&) noexcept;
+  Slot& operator=(Slot&&) noexcept;
+
+  std::size_t bytes() const;
+  // The memory, for the host to write. Waits for launches that still use it. Requires: not lent.
+  // Throws ArgumentError where the engine is gone.
+  std::span<std::byte> begin_fill(const char* file = __builtin_FILE(), int line = __builtin_LINE());
+  void end_fill() noexcept;
+  // The first bytes as an array. The slot is lent until the last handle, view and unfinished node of it is gone; then
+  // `returned` runs, once, in whatever thread that happens, and must not throw or use arrays. Launches may still be
+  // reading. Throws ArgumentError for a shape that needs more bytes than the slot has.
+  Array lend(const Shape& shape, Dtype dtype, std::function<void()> returned);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace samebytes
