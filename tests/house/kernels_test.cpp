@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -10,37 +9,6 @@
 
 namespace samebytes::testing {
 namespace {
-
-std::string squeezed(const std::string& text) {
-  static const std::regex blanks("\\s+");
-  static const std::regex around("\\s*([,()*])\\s*");
-  const std::string result = std::regex_replace(std::regex_replace(text, blanks, " "), around, "$1");
-  const std::size_t begin = result.find_first_not_of(' ');
-  return begin == std::string::npos ? "" : result.substr(begin, result.find_last_not_of(' ') + 1 - begin);
-}
-
-// The text from the opening parenthesis at `open` to its partner, without both.
-std::string inside(const std::string& text, std::size_t open) {
-  int depth = 0;
-  for (std::size_t i = open; i < text.size(); ++i) {
-    if (text[i] == '(') ++depth;
-    if (text[i] == ')' && --depth == 0) return text.substr(open + 1, i - open - 1);
-  }
-  return "";
-}
-
-// Entry name to argument list, both as written; attributes between `__kernel` and the name are left out.
-std::map<std::string, std::string> entries_of(const std::string& kernel_text) {
-  static const std::regex attribute("__attribute__\\s*\\(\\((?:[^()]|\\([^()]*\\))*\\)\\)");
-  static const std::regex entry("__kernel\\s+(?:\\w+\\s+)*?void\\s+(\\w+)\\s*\\(");
-  const std::string text = std::regex_replace(without_comments(kernel_text), attribute, " ");
-  std::map<std::string, std::string> entries;
-  for (auto it = std::sregex_iterator(text.begin(), text.end(), entry); it != std::sregex_iterator(); ++it) {
-    const auto open = static_cast<std::size_t>(it->position() + it->length() - 1);
-    entries[(*it)[1]] = squeezed(inside(text, open));
-  }
-  return entries;
-}
 
 std::map<std::string, std::string> files_of(const std::string& personality) {
   std::map<std::string, std::string> files;
@@ -53,8 +21,8 @@ std::map<std::string, std::string> files_of(const std::string& personality) {
 // How two kernel files differ in what the host sees, one line each.
 std::vector<std::string> differences(const std::string& name, const std::string& cpu, const std::string& gpu) {
   std::vector<std::string> found;
-  const auto on_cpu = entries_of(cpu);
-  const auto on_gpu = entries_of(gpu);
+  const auto on_cpu = kernel_entries(cpu);
+  const auto on_gpu = kernel_entries(gpu);
   for (const auto& [entry, arguments] : on_cpu) {
     const auto other = on_gpu.find(entry);
     if (other == on_gpu.end()) {
@@ -78,7 +46,7 @@ TEST(Kernels, have_the_same_stems_entries_and_arguments_in_both_personalities) {
       faults.push_back(name + " is missing in cl/gpu");
       continue;
     }
-    if (entries_of(text).empty()) faults.push_back("cl/cpu/" + name + " has no entry");
+    if (kernel_entries(text).empty()) faults.push_back("cl/cpu/" + name + " has no entry");
     for (const auto& difference : differences(name, text, gpu.at(name))) faults.push_back(difference);
   }
   for (const auto& [name, text] : gpu) {
@@ -91,7 +59,7 @@ TEST(Kernels, entry_names_are_unique_over_all_files) {
   std::map<std::string, std::string> home;
   std::vector<std::string> faults;
   for (const auto& [name, text] : files_of("cpu")) {
-    for (const auto& [entry, arguments] : entries_of(text)) {
+    for (const auto& [entry, arguments] : kernel_entries(text)) {
       const auto [place, fresh] = home.emplace(entry, name);
       if (!fresh) faults.push_back(entry + " stands in " + place->second + " and in " + name);
     }
@@ -104,8 +72,8 @@ TEST(Kernels, planted_differences_are_found) {
       "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))\nvoid scale(ARRAY(real, x), const int n) {}\n"
       "__kernel void only_here(const int n) {}  // __kernel void in_a_comment(const int n) {}\n";
   EXPECT_TRUE(differences("x.cl", one, one).empty());
-  EXPECT_EQ(entries_of(one).size(), 2u);
-  EXPECT_EQ(entries_of(one).at("scale"), "ARRAY(real,x),const int n");
+  EXPECT_EQ(kernel_entries(one).size(), 2u);
+  EXPECT_EQ(kernel_entries(one).at("scale"), "ARRAY(real,x),const int n");
   const std::string other = "__kernel void scale(ARRAY(real, x),\n                  const long n) {}\n";
   EXPECT_EQ(differences("x.cl", one, other).size(), 2u);
   EXPECT_EQ(differences("x.cl", other, one).size(), 2u);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 
 namespace samebytes::testing {
 namespace {
@@ -11,6 +12,24 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path top() { return SAMEBYTES_SOURCE_DIR; }
+
+std::string squeezed(const std::string& text) {
+  static const std::regex blanks("\\s+");
+  static const std::regex around("\\s*([,()*])\\s*");
+  const std::string result = std::regex_replace(std::regex_replace(text, blanks, " "), around, "$1");
+  const std::size_t begin = result.find_first_not_of(' ');
+  return begin == std::string::npos ? "" : result.substr(begin, result.find_last_not_of(' ') + 1 - begin);
+}
+
+// The text from the opening parenthesis at `open` to its partner, without both.
+std::string inside(const std::string& text, std::size_t open) {
+  int depth = 0;
+  for (std::size_t i = open; i < text.size(); ++i) {
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')' && --depth == 0) return text.substr(open + 1, i - open - 1);
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -52,6 +71,18 @@ std::string without_comments(std::string_view text) {
     }
   }
   return result;
+}
+
+std::map<std::string, std::string> kernel_entries(const std::string& kernel_text) {
+  static const std::regex attribute("__attribute__\\s*\\(\\((?:[^()]|\\([^()]*\\))*\\)\\)");
+  static const std::regex entry("__kernel\\s+(?:\\w+\\s+)*?void\\s+(\\w+)\\s*\\(");
+  const std::string text = std::regex_replace(without_comments(kernel_text), attribute, " ");
+  std::map<std::string, std::string> entries;
+  for (auto it = std::sregex_iterator(text.begin(), text.end(), entry); it != std::sregex_iterator(); ++it) {
+    const auto open = static_cast<std::size_t>(it->position() + it->length() - 1);
+    entries[(*it)[1]] = squeezed(inside(text, open));
+  }
+  return entries;
 }
 
 std::vector<std::string> lines_of(std::string_view text) {

@@ -1,6 +1,7 @@
 // The project's own files as the house tests see them. Paths are relative to the checkout and use '/'.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,10 @@ bool exists(const std::string& path);
 // Comments replaced by blanks, line breaks kept. Knows // and /* */, not strings: good enough for kernels and include
 // lines.
 std::string without_comments(std::string_view text);
+
+// Entry name to argument list of a kernel file, blanks squeezed; attributes between `__kernel` and the name are left
+// out.
+std::map<std::string, std::string> kernel_entries(const std::string& kernel_text);
 
 std::vector<std::string> lines_of(std::string_view text);
 
