@@ -224,7 +224,7 @@ class Writer {
   std::string body(bool full) const {
     std::string t;
     for (std::size_t i = 0; i < kernel_.inputs.size(); ++i)
-      t += "      const " + std::string(is_real(kernel_.inputs[i].node->dtype) ? "vreal" : "vint") + " a" + std::to_string(i) + " = " +
+      t += "      const " + std::string(is_real(kernel_.inputs[i].node->dtype) ? "vreal" : "sb_int") + " a" + std::to_string(i) + " = " +
            load(i, full) + ";\n";
     if (members_.empty()) return t + store(0, kernel_.inputs.empty() ? zero() : "a0", full);
     for (const Node* member : members_) t += member_text(*member);
@@ -232,7 +232,7 @@ class Writer {
     return t;
   }
 
-  std::string zero() const { return is_real(plain_dtype_) ? "(vreal)(0)" : "(vint)(0)"; }
+  std::string zero() const { return is_real(plain_dtype_) ? "(vreal)(0)" : "(sb_int)(0)"; }
 
   std::string operand(const Node& member, std::size_t i, bool as_real) const {
     const Node* input = member.inputs[i].node.get();
@@ -245,7 +245,7 @@ class Writer {
   std::string member_text(const Node& member) const {
     const std::string name = "v" + std::to_string(inside_.at(&member));
     const bool result_real = is_real(member.dtype);
-    const std::string type = result_real ? "vreal" : "vint";
+    const std::string type = result_real ? "vreal" : "sb_int";
     std::string expression;
     bool compute_real = false;
     if (const auto* pointwise = dynamic_cast<const Pointwise*>(member.op.get())) {
@@ -256,8 +256,8 @@ class Writer {
       for (std::size_t s = 0; s < member.scalars.size(); ++s)
         replace_all(expression, "#" + std::to_string(s), "s" + std::to_string(scalar_of_.at(&member) + s));
       replace_all(expression, "SB_TRUTH(", compute_real ? "SB_TRUTH_R(" : "SB_TRUTH_I(");
-      replace_all(expression, "SB_ZERO", compute_real ? "(vreal)(0)" : "(vint)(0)");
-      replace_all(expression, "SB_TYPE", compute_real ? "vreal" : "vint");
+      replace_all(expression, "SB_ZERO", compute_real ? "(vreal)(0)" : "(sb_int)(0)");
+      replace_all(expression, "SB_TYPE", compute_real ? "vreal" : "sb_int");
     } else {  // update: the value itself
       compute_real = is_real(member.dtype);
       expression = operand(member, 1, compute_real);
@@ -265,7 +265,7 @@ class Writer {
     if (member.dtype == Dtype::bool_ && compute_real) {
       expression = "SB_TO_INT(SB_TRUTH_R((" + expression + ") != (vreal)(0)))";
     } else if (member.dtype == Dtype::bool_) {
-      expression = "SB_TRUTH_I((" + expression + ") != (vint)(0))";
+      expression = "SB_TRUTH_I((" + expression + ") != (sb_int)(0))";
     } else {
       expression = converted(expression, compute_real, result_real);
       if (member.dtype == Dtype::u8) expression = "((" + expression + ") & 255)";

@@ -1,0 +1,169 @@
+// Every pointwise op against the same formula in double, its gradient numerically, odd shapes, dtypes and wrong arguments.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "samebytes/samebytes.h"
+#include "support/devices.h"
+#include "support/gradcheck.h"
+
+namespace samebytes::testing {
+namespace {
+
+struct UnaryRow {
+  const char* name;
+  Array (*op)(const Array&);
+  double (*reference)(double);
+  double low, high;  // of the inputs
+  double ulps;       // OpenCL 1.2 table 7.4, doubled for the formula's own steps
+};
+
+double gelu_reference(double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }
+double gelu_tanh_reference(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+
+const UnaryRow kUnary[] = {
+    {"negative", [](const Array& a) { return -a; }, [](double x) { return -x; }, -3, 3, 0},
+    {"exp", exp, std::exp, -4, 4, 4},
+    {"log", log, std::log, 0.1, 9, 4},
+    {"sqrt", sqrt, std::sqrt, 0.1, 9, 3},
+    {"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, 0.1, 9, 6},
+    {"square", square, [](double x) { return x * x; }, -3, 3, 1},
+    {"abs", abs, [](double x) { return std::fabs(x); }, -3, 3, 0},
+    {"sin", sin, std::sin, -3, 3, 8},
+    {"cos", cos, std::cos, -3, 3, 8},
+    {"tanh", tanh, std::tanh, -3, 3, 10},
+    {"sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -5, 5, 8},
+    {"relu", relu, [](double x) { return x > 0 ? x : 0; }, -3, 3, 0},
+    {"silu", silu, [](double x) { return x / (1 + std::exp(-x)); }, -5, 5, 10},
+    {"gelu", [](const Array& a) { return gelu(a); }, gelu_reference, -3, 3, 64},
+    {"gelu_tanh", [](const Array& a) { return gelu(a, GeluForm::tanh); }, gelu_tanh_reference, -3, 3, 64},
+    {"add_scalar", [](const Array& a) { return a + 1.5; }, [](double x) { return x + 1.5; }, -3, 3, 1},
+    {"subtract_from_scalar", [](const Array& a) { return 1.5 - a; }, [](double x) { return 1.5 - x; }, -3, 3, 1},
+    {"multiply_scalar", [](const Array& a) { return a * 0.3; }, [](double x) { return x * 0.3; }, -3, 3, 2},
+    {"divide_scalar", [](const Array& a) { return a / 0.3; }, [](double x) { return x / 0.3; }, -3, 3, 4},
+    {"divide_into_scalar", [](const Array& a) { return 2.0 / a; }, [](double x) { return 2.0 / x; }, 0.5, 3, 4},
+    {"pow", [](const Array& a) { return pow(a, 2.5); }, [](double x) { return std::pow(x, 2.5); }, 0.1, 3, 32},
+    {"clip", [](const Array& a) { return clip(a, -1.0, 1.0); }, [](double x) { return std::fmin(1, std::fmax(-1, x)); }, -3, 3, 0},
+};
+
+std::vector<float> spread(std::int64_t n, double low, double high) {
+  std::vector<float> values(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(low + (high - low) * static_cast<double>((i * 7919) % 1009) / 1009.0);
+  return values;
+}
+
+class PointwiseTest : public OnDevice {};
+SAMEBYTES_ON_EVERY_DEVICE(PointwiseTest);
+
+TEST_P(PointwiseTest, unary_values_agree_with_double) {
+  for (const UnaryRow& row : kUnary)
+    for (const std::int64_t n : {1, 17, 1031}) {
+      const std::vector<float> x = spread(n, row.low, row.high);
+      const std::vector<float> y = row.op(array(x, {n})).to_vector<float>();
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const double expected = row.reference(x[i]);
+        EXPECT_NEAR(y[i], expected, (row.ulps + 1) * 6e-8 * std::max(1.0, std::fabs(expected))) << row.name << " at " << x[i];
+      }
+    }
+}
+
+TEST_P(PointwiseTest, unary_gradients_agree_with_differences) {
+  SAMEBYTES_NEEDS_F64();
+  for (const UnaryRow& row : kUnary) {
+    SCOPED_TRACE(row.name);
+    EXPECT_TRUE(check_gradients([&](std::span<const Array> in) { return row.op(in[0]); },
+                                {random_input("src", {13}, 3, row.low + 0.01, row.high)}));
+  }
+}
+
+TEST_P(PointwiseTest, binary_ops_broadcast_and_have_gradients) {
+  const Array a = array({1, 2, 3, 4, 5, 6}, {2, 3}), row = array({10, 20, 30}), column = array({2, 4}, {2, 1});
+  EXPECT_EQ((a + row).to_vector<float>(), (std::vector<float>{11, 22, 33, 14, 25, 36}));
+  EXPECT_EQ((a * column).to_vector<float>(), (std::vector<float>{2, 4, 6, 16, 20, 24}));
+  EXPECT_EQ((row - column).to_vector<float>(), (std::vector<float>{8, 18, 28, 6, 16, 26}));
+  EXPECT_EQ((column / row).shape(), (Shape{2, 3}));
+  EXPECT_EQ(maximum(a, array({3.5f})).to_vector<float>(), (std::vector<float>{3.5, 3.5, 3.5, 4, 5, 6}));
+  if (!has_f64()) return;
+  const std::vector<double> x{0.3, -1.2, 2.5, 1.7, -0.4, 0.9}, y{1.5, -2.5, 0.7};
+  for (const auto& op : std::vector<std::function<Array(const Array&, const Array&)>>{
+           [](const Array& p, const Array& q) { return p + q; }, [](const Array& p, const Array& q) { return p - q; },
+           [](const Array& p, const Array& q) { return p * q; }, [](const Array& p, const Array& q) { return p / q; },
+           [](const Array& p, const Array& q) { return maximum(p, q); }, [](const Array& p, const Array& q) { return minimum(p, q); },
+           [](const Array& p, const Array& q) { return where(greater(p, q), p * 2.0, q * 3.0); }})
+    EXPECT_TRUE(check_gradients([&](std::span<const Array> in) { return square(op(in[0], in[1])); },
+                                {{"a", {2, 3}, x}, {"b", {3}, y}}));
+}
+
+TEST_P(PointwiseTest, dtypes_convert_and_promote) {
+  const Array f = array({-1.5f, 0.0f, 2.5f, 300.0f});
+  EXPECT_EQ(astype(f, i32).to_vector<std::int32_t>(), (std::vector<std::int32_t>{-1, 0, 2, 300}));
+  EXPECT_EQ(astype(f, bool_).to_vector<float>(), (std::vector<float>{1, 0, 1, 1}));
+  EXPECT_EQ(astype(f, f16).to_vector<float>(), (std::vector<float>{-1.5, 0, 2.5, 300}));
+  EXPECT_EQ(astype(array({1.00390625f, 1.01171875f}), bf16).to_vector<float>(), (std::vector<float>{1.0f, 1.015625f}));  // ties to even
+  const Array i = array(std::vector<std::int32_t>{7, -3, 2'000'000'001}, {3});
+  EXPECT_EQ((i + i * i).dtype(), i32);
+  EXPECT_EQ((i - array(std::vector<std::int32_t>{1, 1, 1}, {3})).to_vector<std::int32_t>(), (std::vector<std::int32_t>{6, -4, 2'000'000'000}));
+  EXPECT_EQ((astype(f, f16) * f).dtype(), f32);
+  EXPECT_EQ((astype(f, f16) + astype(f, f16)).dtype(), f16);
+}
+
+TEST_P(PointwiseTest, sixteen_bit_values_are_rounded_at_every_edge_fused_or_not) {
+  for (const Dtype dtype : {f16, bf16}) {
+    const Array a = astype(array(spread(257, 0.1, 3), {257}), dtype);
+    const std::vector<float> fused = ((a * a + a) * a).to_vector<float>();
+    const Array square_of = a * a;
+    square_of.eval();
+    const Array total = square_of + a;
+    total.eval();
+    EXPECT_EQ(fused, (total * a).to_vector<float>());
+  }
+}
+
+TEST_P(PointwiseTest, views_are_read_with_their_strides) {
+  std::vector<float> values(2 * 3 * 37);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  const Array a = array(values, {2, 3, 37});
+  const Array t = transpose(a, {2, 0, 1}) + 0.0;
+  const std::vector<float> moved = t.to_vector<float>();
+  for (std::int64_t k = 0; k < 37; ++k)
+    for (std::int64_t i = 0; i < 2; ++i)
+      for (std::int64_t j = 0; j < 3; ++j)
+        EXPECT_EQ(moved[static_cast<std::size_t>((k * 2 + i) * 3 + j)], values[static_cast<std::size_t>((i * 3 + j) * 37 + k)]);
+  const std::vector<float> stepped = (slice(a, 2, 1, 37, 5) * 1.0).to_vector<float>();
+  EXPECT_EQ(stepped.size(), 2u * 3 * 8);
+  EXPECT_EQ(stepped[1], 6.0f);
+}
+
+TEST_P(PointwiseTest, empty_arrays_need_no_launch) {
+  EXPECT_TRUE((zeros({0, 3}) * 2.0 + 1.0).to_vector<float>().empty());
+}
+
+TEST_P(PointwiseTest, nan_and_infinity_pass_as_in_numpy) {
+  const Array x = array({NAN, INFINITY, -INFINITY});
+  const std::vector<float> r = relu(x).to_vector<float>();
+  EXPECT_TRUE(std::isnan(r[0]));
+  EXPECT_EQ(r[1], INFINITY);
+  EXPECT_EQ(r[2], 0.0f);
+  EXPECT_TRUE(std::isnan(maximum(x, zeros({3})).to_vector<float>()[0]));
+  EXPECT_TRUE(std::isnan(maximum(zeros({3}), x).to_vector<float>()[0]));
+}
+
+TEST_P(PointwiseTest, mistakes_are_named_where_they_are_made) {
+  const Array a = zeros({2, 3}), b = zeros({4, 3});
+  try {
+    a + b;
+    FAIL() << "nothing was thrown";
+  } catch (const ArgumentError& error) {
+    EXPECT_STREQ(error.what(), "add: shapes do not broadcast: a is [2, 3], b is [4, 3]");
+  }
+  EXPECT_THROW(where(a, a, a), ArgumentError);
+  EXPECT_THROW(clip(a, 2, 1), ArgumentError);
+  EXPECT_THROW(a + Array(), ArgumentError);
+  EXPECT_THROW(a.host<std::int32_t>(), ArgumentError);
+  EXPECT_THROW(transpose(a).host<float>(), ArgumentError);
+}
+
+}  // namespace
+}  // namespace samebytes::testing
