@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ namespace samebytes::detail {
 inline RuntimeOptions options_for(MemoryMode mode) {
   RuntimeOptions options;
   options.force_mode = true;
+  if (const char* device = std::getenv("SAMEBYTES_TEST_DEVICE")) options.device = device;
   options.mode = mode;
   return options;
 }
