@@ -1,5 +1,6 @@
-// Files: whole files in and out, atomically, and parameters as safetensors.
+// Files: whole files in and out, atomically, and the parameters of modules as safetensors.
 #pragma once
 
 #include "samebytes/io/files.h"
+#include "samebytes/io/modules.h"
 #include "samebytes/io/safetensors.h"
