@@ -75,7 +75,7 @@ const PointwiseRow kMax{"maximum", 2, 0, "SB_WHERE(SB_TRUTH($0 >= $1) + SB_TRUTH
 const PointwiseRow kMin{"minimum", 2, 0, "SB_WHERE(SB_TRUTH($0 <= $1) + SB_TRUTH($0 != $0), $0, $1)", R::same, [](G g) -> Arrays {
   const Array first = less_equal(g.src[0], g.src[1]);
   return {where(first, g.dy[0], g.dy[0] * 0.0), where(first, g.dy[0] * 0.0, g.dy[0])}; }};
-const PointwiseRow kPow{"pow", 1, 1, "pow($0, (SB_TYPE)(#0))", R::same, [](G g) -> Arrays {
+const PointwiseRow kPow{"pow", 1, 1, "sb_pow($0, #0)", R::same, [](G g) -> Arrays {
   const double e = g.scalars[0].real;
   return {g.dy[0] * (pow(g.src[0], e - 1.0) * e)}; }};
 const PointwiseRow kExp{"exp", 1, 0, "exp($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.dst[0]}; }};
