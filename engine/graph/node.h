@@ -43,7 +43,7 @@ struct CellState {
   std::uint32_t version = 0;
   std::uint64_t changed_at = 0;      // number of the evaluation that overwrote it last
   std::shared_ptr<Node> initial;     // evaluated into the storage at first use
-  bool is_part = false;              // lies in a flat cell
+  std::weak_ptr<Node> whole;         // the flat cell that this one is a part of, while that lives
   std::vector<std::weak_ptr<Node>> members;  // cells that are parts of this flat one: overwriting it overwrites them
 };
 

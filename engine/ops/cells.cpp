@@ -75,7 +75,7 @@ FlatCells flatten_cells(std::span<const Array> cells, std::string name) {
     if (!seen.insert(part.node().get()).second) throw ArgumentError("flatten_cells: cell " + state.name + " came twice");
     if (part.dtype() != cells[0].dtype())
       throw ArgumentError("flatten_cells: all cells must have one dtype, " + state.name + " is " + detail::describe(part));
-    if (state.is_part)
+    if (!state.whole.expired())
       throw ArgumentError("flatten_cells: " + state.name + " already belongs to another flat cell (is it in two optimizers?)");
     flat.offsets.push_back(n);
     n += (part.size() + alignment - 1) / alignment * alignment;
@@ -86,7 +86,7 @@ FlatCells flatten_cells(std::span<const Array> cells, std::string name) {
   const std::lock_guard lock(whole.context->mutex);
   for (std::size_t i = 0; i < cells.size(); ++i) {
     detail::Node& part = *cells[i].node();
-    part.cell->is_part = true;
+    part.cell->whole = flat.values.node();
     part.storage = whole.storage;
     part.offset = flat.offsets[i];
     whole.cell->members.push_back(cells[i].node());

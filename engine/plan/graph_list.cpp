@@ -138,7 +138,8 @@ GraphList collect(std::span<const NodePtr> roots, std::uint64_t stamp, std::vect
     };
     for (std::size_t i = 0; i < context.cell_readers.size(); ++i) {
       const NodePtr reader = context.cell_readers[i].lock();
-      if (!reader || reader->mark == stamp || reader->has_value || reader->is_view || reader->handles.load() == 0) continue;
+      if (!reader || reader->mark == stamp || reader->has_value || reader->handles.load() == 0) continue;
+      if (reader->is_view && (reader->base().cell || reader->base().has_value)) continue;  // shows what its base holds
       if (reader->op && reader->op->in_place(0) >= 0) continue;  // an update that was not asked for is not run
       if (reads(reader)) collector.add(reader);
     }

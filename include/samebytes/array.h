@@ -130,7 +130,7 @@ Array update(const Array& cell, const Array& value);
 void assign(const Array& cell, const Array& value);
 
 // One flat cell that lies under many: the values of `cells` move into it once, each at a multiple of 128 bytes with zero gaps, and each cell
-// becomes a part of it. All of one dtype; a cell already part of a flat one is an ArgumentError.
+// becomes a part of it. All of one dtype; a cell that is part of a flat one still alive is an ArgumentError.
 struct FlatCells {
   Array values;                        // the flat cell [n]
   std::vector<std::int64_t> offsets;   // of each cell, in elements
