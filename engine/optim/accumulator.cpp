@@ -1,0 +1,37 @@
+#include "samebytes/optim/accumulator.h"
+
+#include "samebytes/error.h"
+#include "samebytes/ops.h"
+
+namespace samebytes::optim {
+
+Accumulator::Accumulator(Optimizer& optimizer) : optimizer_(&optimizer) {
+  for (const ParameterArena& arena : optimizer.arenas()) sums_.push_back(arena.zeros_like("accumulated gradients"));
+}
+
+void Accumulator::add(const Array& loss, double samples) {
+  if (!(samples > 0.0))
+    throw ArgumentError("Accumulator: samples must be above 0, " + std::to_string(samples) + " came");
+  // Made in a function of its own, so that the gradients have no handles left when they are evaluated.
+  const auto updates = [&] {
+    const std::vector<Array> gradients = optimizer_->flat_gradients(loss);
+    std::vector<Array> result;
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      const Array weighted = gradients[i] * samples;
+      result.push_back(update(sums_[i], samples_ == 0.0 ? weighted : sums_[i] + weighted));
+    }
+    return result;
+  };
+  eval(updates());
+  samples_ += samples;
+}
+
+void Accumulator::step() {
+  if (samples_ == 0.0) return;
+  std::vector<Array> means;
+  for (const Array& sum : sums_) means.push_back(sum * (1.0 / samples_));
+  optimizer_->step_flat(means);
+  samples_ = 0.0;
+}
+
+}  // namespace samebytes::optim

@@ -1,0 +1,26 @@
+#include "samebytes/optim/arena.h"
+
+#include <utility>
+
+#include "samebytes/error.h"
+
+namespace samebytes::optim {
+
+ParameterArena::ParameterArena(std::span<const Array> parameters, std::string name)
+    : parameters_(parameters.begin(), parameters.end()), flat_(flatten_cells(parameters, std::move(name))) {}
+
+Array ParameterArena::pack(std::span<const Array> gradients) const {
+  if (gradients.size() != parameters_.size())
+    throw ArgumentError("arena: needs one gradient for each of " + std::to_string(parameters_.size()) +
+                        " parameters, " + std::to_string(gradients.size()) + " came");
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (!gradients[i] || gradients[i].shape() != parameters_[i].shape())
+      throw ArgumentError("arena: the gradient of " + cell_name(parameters_[i]) + " must be " +
+                          parameters_[i].shape().to_string() + ", " +
+                          (gradients[i] ? gradients[i].shape().to_string() : "an empty handle") + " came");
+  return samebytes::pack(gradients, flat_.offsets, size());
+}
+
+Array ParameterArena::zeros_like(std::string name) const { return cell(zeros({size()}, dtype()), std::move(name)); }
+
+}  // namespace samebytes::optim

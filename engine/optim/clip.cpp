@@ -1,0 +1,46 @@
+#include "samebytes/optim/clip.h"
+
+#include "samebytes/error.h"
+#include "samebytes/ops.h"
+
+namespace samebytes::optim {
+namespace {
+
+constexpr double kNormEps = 1e-6;  // PyTorch's, against division by zero
+
+void require_positive(const char* function, double most) {
+  if (!(most > 0.0))
+    throw ArgumentError(std::string(function) + ": most must be above 0, " + std::to_string(most) + " came");
+}
+
+}  // namespace
+
+Array global_norm(std::span<const Array> gradients) {
+  if (gradients.empty()) throw ArgumentError("global_norm: needs at least one gradient");
+  Array squares;
+  for (const Array& gradient : gradients) {
+    const Array own = sum(square(gradient));
+    squares = squares ? squares + own : own;
+  }
+  return sqrt(squares);
+}
+
+std::vector<Array> clip_by_global_norm(std::span<const Array> gradients, double most) {
+  require_positive("clip_by_global_norm", most);
+  // The inner clip is the minimum with 1; a NaN norm stays NaN and shows.
+  const Array scale = clip(most / (global_norm(gradients) + kNormEps), 0.0, 1.0);
+  std::vector<Array> result;
+  result.reserve(gradients.size());
+  for (const Array& gradient : gradients) result.push_back(gradient * scale);
+  return result;
+}
+
+std::vector<Array> clip_by_value(std::span<const Array> gradients, double most) {
+  require_positive("clip_by_value", most);
+  std::vector<Array> result;
+  result.reserve(gradients.size());
+  for (const Array& gradient : gradients) result.push_back(clip(gradient, -most, most));
+  return result;
+}
+
+}  // namespace samebytes::optim

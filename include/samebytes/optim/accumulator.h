@@ -1,0 +1,30 @@
+// Accumulator: gradients of several micro-batches before one update, weighted by their numbers of samples, so that the
+// result is that of one batch with all of them, also where the last one is smaller.
+#pragma once
+
+#include <vector>
+
+#include "samebytes/optim/optimizer.h"
+
+namespace samebytes::optim {
+
+class Accumulator {
+ public:
+  // Uses the optimizer's arenas; the optimizer must outlive it and stay where it is.
+  explicit Accumulator(Optimizer& optimizer);
+
+  // Adds the gradient of loss, the mean over `samples`; enqueues it and returns. Throws ArgumentError unless samples >
+  // 0.
+  void add(const Array& loss, double samples);
+  // One step of the optimizer with the mean over everything added; does nothing where nothing was. Call it after each
+  // group of micro-batches, the incomplete last one too.
+  void step();
+  double samples() const { return samples_; }  // added since the last step
+
+ private:
+  Optimizer* optimizer_;
+  std::vector<Array> sums_;  // a flat cell for each arena
+  double samples_ = 0.0;
+};
+
+}  // namespace samebytes::optim

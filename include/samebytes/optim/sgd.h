@@ -1,0 +1,36 @@
+// Sgd: stochastic gradient descent with momentum (I. Sutskever et al., "On the importance of initialization and
+// momentum", 2013, in PyTorch's form). For gradient g: g += weight_decay p;  b = momentum b + (1 - dampening) g, at the
+// first step b = g; p -= rate (nesterov ? g + momentum b : b).
+#pragma once
+
+#include "samebytes/optim/optimizer.h"
+
+namespace samebytes::optim {
+
+struct SgdOptions {
+  double rate = 1e-3;
+  double momentum = 0.0;
+  double dampening = 0.0;
+  double weight_decay = 0.0;
+  bool nesterov = false;    // needs momentum and no dampening
+  double clip_norm = 0.0;   // over all parameters; 0: off
+  double clip_value = 0.0;  // before clip_norm; 0: off
+};
+
+class Sgd final : public Optimizer {
+ public:
+  // Throws ArgumentError for options out of range and as ParameterArena does.
+  explicit Sgd(std::span<const Array> parameters, const SgdOptions& options = {});
+  Sgd(Sgd&&) = default;
+  Sgd& operator=(Sgd&&) = default;
+  std::vector<StateArray> state() const override;  // "0.momentum", with momentum
+  const SgdOptions& options() const { return options_; }
+
+ private:
+  std::vector<Array> updates(std::size_t arena, const Array& gradient) const override;
+
+  SgdOptions options_;
+  std::vector<Array> momentum_;
+};
+
+}  // namespace samebytes::optim
