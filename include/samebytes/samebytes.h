@@ -13,6 +13,8 @@
 #include "samebytes/memory.h"
 #include "samebytes/nn.h"
 #include "samebytes/ops.h"
+#include "samebytes/optim.h"
 #include "samebytes/random.h"
 #include "samebytes/shape.h"
 #include "samebytes/slot.h"
+#include "samebytes/train.h"

@@ -1,0 +1,62 @@
+// Running means on the device.
+#include <limits>
+
+#include "samebytes/error.h"
+#include "samebytes/ops.h"
+#include "samebytes/train.h"
+
+namespace samebytes {
+
+void Mean::add(const Array& x, double weight) {
+  if (!x || x.size() == 0 || !is_floating(x.dtype()))
+    throw ArgumentError("Mean: needs a floating array with elements, " +
+                        (x ? std::string(name_of(x.dtype())) + " " + x.shape().to_string() : "an empty handle") +
+                        " came");
+  if (!(weight >= 0.0)) throw ArgumentError("Mean: a weight is at least 0, " + std::to_string(weight) + " came");
+  const double count = weight * static_cast<double>(x.size());
+  if (x.size() == 1)
+    add_sum(weight == 1.0 ? x : x * weight, count);
+  else
+    add_sum(weight == 1.0 ? sum(x) : sum(x) * weight, count);
+}
+
+void Mean::add_sum(const Array& sum, double count) {
+  if (!sum || sum.size() != 1 || !is_floating(sum.dtype())) throw ArgumentError("Mean: a sum is one floating number");
+  if (!(count >= 0.0)) throw ArgumentError("Mean: a count is at least 0, " + std::to_string(count) + " came");
+  if (!sum_) {
+    const Dtype dtype = sum.dtype() == f64 ? f64 : f32;
+    sum_ = cell(zeros({}, dtype), "mean");
+    lost_ = cell(zeros({}, dtype), "mean, rounding");
+  }
+  const auto updates = [&]() -> std::vector<Array> {
+    const Array x = reshape(sum.dtype() == sum_.dtype() ? sum : astype(sum, sum_.dtype()), Shape{});
+    const Array added = x - lost_;
+    const Array total = sum_ + added;
+    return {update(lost_, (total - sum_) - added), update(sum_, total)};
+  };
+  samebytes::eval(updates());
+  weight_ += count;
+}
+
+double Mean::value() const {
+  if (weight_ == 0.0) return std::numeric_limits<double>::quiet_NaN();
+  return sum_.value() / weight_;
+}
+
+void Mean::reset() { *this = Mean(); }
+
+void Accuracy::add(const Array& logits, const Array& labels) {
+  if (!logits || logits.shape().rank() != 2 || !is_floating(logits.dtype()))
+    throw ArgumentError("Accuracy: logits must be floating [N, C], " +
+                        (logits ? logits.shape().to_string() : "an empty handle") + " came");
+  if (!labels || labels.shape() != Shape{logits.shape()[0]} || (labels.dtype() != i32 && labels.dtype() != u8))
+    throw ArgumentError(
+        "Accuracy: labels must be i32 or u8 [" + std::to_string(logits.shape()[0]) + "], " +
+        (labels ? std::string(name_of(labels.dtype())) + " " + labels.shape().to_string() : "an empty handle") +
+        " came");
+  if (labels.size() == 0) return;
+  const Array wanted = labels.dtype() == i32 ? labels : astype(labels, i32);
+  mean_.add_sum(sum(astype(equal(argmax(logits), wanted), f32)), static_cast<double>(labels.size()));
+}
+
+}  // namespace samebytes
