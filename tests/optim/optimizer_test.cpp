@@ -212,7 +212,9 @@ TEST_P(OptimizerTest, gaps_between_parameters_stay_zero) {
     }
   }
   for (std::size_t i = 0; i < flat.size(); ++i)
-    if (!used[i]) EXPECT_EQ(flat[i], 0.0);
+    if (!used[i]) {
+      EXPECT_EQ(flat[i], 0.0);
+    }
 }
 
 TEST_P(OptimizerTest, a_parameter_belongs_to_one_living_optimizer) {
