@@ -62,7 +62,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_fwd(
           if (probabilities) q = FMA((vreal)(1 - smoothing), sb_load(t + i, left, readable - i, 0), q);
           if (class_weight) q *= sb_load(class_weight + i, left, left, 0);
           const vreal term = q * (log_sum - (sb_load(x + i, left, readable - i, largest) - largest));
-          part += left >= VW ? term : select((vreal)(0), term, SB_LANES < (vint)((real_int)left));
+          part += left >= VW ? term : select((vreal)(0), term, SB_LANES < (vmask)((real_int)left));
         }
         total += part;
       }

@@ -178,12 +178,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce_argmax(ARRAY
     } else {
       for (long c = 0; c < inner; c += VW) {
         vreal best = sb_load(p + c, inner - c, readable - c, 0);
-        vint index = 0;
+        vmask index = 0;
         for (long r = 1; r < reduced; ++r) {
           const vreal x = sb_load(p + r * inner + c, inner - c, readable - r * inner - c, 0);
-          const vint better = (x > best) | ((x != x) & (best == best));
+          const vmask better = (x > best) | ((x != x) & (best == best));
           best = select(best, x, better);
-          index = select(index, (vint)((real_int)r), better);
+          index = select(index, (vmask)((real_int)r), better);
         }
         for (int lane = 0; lane < VW && c + lane < inner; ++lane) {
           real_int indices[VW];
