@@ -99,8 +99,10 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
     if (const auto many = several.find(node.get()); many != several.end()) {
       upstream = std::move(many->second);
       outputs = results[node.get()];
-      upstream.resize(std::max(upstream.size(), outputs.size()));
-      outputs.resize(upstream.size());
+      outputs.resize(node->results.size());
+      upstream.resize(outputs.size());
+      for (std::size_t k = 0; k < outputs.size(); ++k)
+        if (!outputs[k]) outputs[k] = detail::result_of(node, static_cast<int>(k));
     } else if (const auto one = dy.find(node.get()); one != dy.end()) {
       upstream.push_back(one->second);
       outputs.emplace_back(node);

@@ -79,20 +79,23 @@ std::vector<Array> make_arrays(OpPtr op, std::span<const Result> results, std::s
   for (const Result& result : results) producer->results.emplace_back(result.shape, result.dtype);
   std::vector<Array> arrays;
   arrays.reserve(results.size());
-  for (std::size_t k = 0; k < results.size(); ++k) {
-    NodePtr node = new_node(producer->context, results[k].shape, results[k].dtype);
-    node->output = static_cast<int>(k);
-    node->device = producer->device;
-    node->tracks_gradient = producer->tracks_gradient;
-    node->reads_cells = producer->reads_cells;
-    node->inputs.push_back({producer, 0});
-    if (node->reads_cells) {
-      const std::lock_guard lock(node->context->mutex);
-      node->context->cell_readers.push_back(node);
-    }
-    arrays.emplace_back(std::move(node));
-  }
+  for (std::size_t k = 0; k < results.size(); ++k) arrays.push_back(result_of(producer, static_cast<int>(k)));
   return arrays;
+}
+
+Array result_of(const NodePtr& producer, int k) {
+  const auto& [shape, dtype] = producer->results[static_cast<std::size_t>(k)];
+  NodePtr node = new_node(producer->context, shape, dtype);
+  node->output = k;
+  node->device = producer->device;
+  node->tracks_gradient = producer->tracks_gradient;
+  node->reads_cells = producer->reads_cells;
+  node->inputs.push_back({producer, 0});
+  if (node->reads_cells) {
+    const std::lock_guard lock(node->context->mutex);
+    node->context->cell_readers.push_back(node);
+  }
+  return Array(std::move(node));
 }
 
 Array make_view(OpPtr op, const Array& a, const Shape& shape, std::int64_t offset, const Strides& strides) {

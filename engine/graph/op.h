@@ -74,6 +74,8 @@ Array make_array(OpPtr op, const Shape& shape, Dtype dtype, std::span<const Arra
 // A node of several results.
 std::vector<Array> make_arrays(OpPtr op, std::span<const Result> results, std::span<const Array> inputs,
                                std::vector<Scalar> scalars = {});
+// The k-th result of such a node; nodes of the same result share its place.
+Array result_of(const NodePtr& producer, int k);
 // A view: offset in elements and strides relative to the base of `a`, composed by the caller (engine/ops/view.cpp).
 Array make_view(OpPtr op, const Array& a, const Shape& shape, std::int64_t offset, const Strides& strides);
 // A leaf on storage of its own; not initialised.
