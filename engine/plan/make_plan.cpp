@@ -343,7 +343,7 @@ class Maker {
       if (record.source.empty())
         launch.kernel = device.kernels().make_kernel(record.real, record.entry);
       else
-        launch.kernel = device.kernels().make_generated(record.real, record.source, record.entry);
+        launch.kernel = device.kernels().make_generated(record.real, record.source, record.entry, record.what);
     }
   }
 
@@ -365,7 +365,7 @@ class Maker {
         }
         for (const Generated& g : generated_)
           if (g.real == real && plan_->launches[g.launch].device == d)
-            plan_->launches[g.launch].kernel = context_.runtime->device(d).kernels().make_generated(real, text, names.at(g.body));
+            plan_->launches[g.launch].kernel = context_.runtime->device(d).kernels().make_generated(real, text, names.at(g.body), "fused kernels of a plan");
       }
     for (const Value& value : values_) {
       PlanLaunch& launch = plan_->launches[value.launch];

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include "support/places.h"
 
 namespace samebytes::testing {
 
@@ -48,7 +49,7 @@ inline std::string get(const std::string& path) {
 // $SAMEBYTES_DATA, else data/ of the checkout. Tests skip where the set is absent.
 inline std::string data_folder(const std::string& set) {
   const char* root = std::getenv("SAMEBYTES_DATA");
-  const std::filesystem::path folder = root && *root ? std::filesystem::path(root) : SAMEBYTES_SOURCE_DIR "/data";
+  const std::filesystem::path folder = root && *root ? std::filesystem::path(root) : std::filesystem::path(source_folder()) / "data";
   return (folder / set).string();
 }
 

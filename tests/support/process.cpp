@@ -1,4 +1,5 @@
 #include "support/process.h"
+#include "support/places.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -63,7 +64,7 @@ Outcome run_program(const std::vector<std::string>& arguments, const std::map<st
   return outcome;
 }
 
-std::string built_program(const std::string& name) { return std::string(SAMEBYTES_BINARY_DIR) + "/" + name; }
+std::string built_program(const std::string& name) { return build_folder() + "/" + name; }
 
 std::string temporary_path(const std::string& name) {
   static int count = 0;

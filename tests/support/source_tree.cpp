@@ -1,4 +1,5 @@
 #include "support/source_tree.h"
+#include "support/places.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -11,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path top() { return SAMEBYTES_SOURCE_DIR; }
+fs::path top() { return source_folder(); }
 
 std::string squeezed(const std::string& text) {
   static const std::regex blanks("\\s+");

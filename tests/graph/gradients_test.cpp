@@ -1,0 +1,116 @@
+// Reverse mode on graphs: shared nodes, views, several results, cut gradients, and what cannot be differentiated.
+#include <gtest/gtest.h>
+
+#include "samebytes/samebytes.h"
+#include "support/devices.h"
+#include "support/gradcheck.h"
+
+namespace samebytes::testing {
+namespace {
+
+class GradientsTest : public OnDevice {};
+SAMEBYTES_ON_EVERY_DEVICE(GradientsTest);
+
+TEST_P(GradientsTest, a_node_used_twice_gets_both_gradients) {
+  const Array x = array({3.0f});
+  const Array y = x * x + x;
+  const std::vector<Array> dx = gradients(sum(y * y), std::vector<Array>{x});  // d (x^2 + x)^2 = 2 (x^2 + x) (2 x + 1)
+  EXPECT_EQ(dx[0].value(), 2 * 12 * 7);
+}
+
+TEST_P(GradientsTest, views_carry_gradients_back_to_their_place) {
+  SAMEBYTES_NEEDS_F64();
+  EXPECT_TRUE(check_gradients(
+      [](std::span<const Array> in) {
+        const Array& x = in[0];
+        return square(transpose(reshape(x, {4, 6}))) * transpose(reshape(transpose(x, {2, 0, 1}), {4, 6}));
+      },
+      {random_input("x", {2, 3, 4})}));
+}
+
+TEST_P(GradientsTest, slices_with_steps_and_broadcasts_have_gradients) {
+  SAMEBYTES_NEEDS_F64();
+  EXPECT_TRUE(check_gradients([](std::span<const Array> in) { return square(slice(in[0], 1, 1, 7, 3)); }, {random_input("x", {3, 7})}));
+  EXPECT_TRUE(check_gradients([](std::span<const Array> in) { return square(broadcast_to(in[0], {4, 3, 5})); }, {random_input("x", {3, 1})}));
+  EXPECT_TRUE(check_gradients([](std::span<const Array> in) { return square(squeeze(unsqueeze(in[0], 1), 1)) * in[0]; },
+                              {random_input("x", {3, 2})}));
+}
+
+TEST_P(GradientsTest, what_the_loss_does_not_depend_on_gets_zeros) {
+  const Array x = array({1.0f, 2.0f}), other = array({5.0f, 6.0f, 7.0f});
+  const std::vector<Array> dx = gradients(sum(x), std::vector<Array>{x, other});
+  EXPECT_EQ(dx[1].to_vector<float>(), (std::vector<float>{0, 0, 0}));
+}
+
+TEST_P(GradientsTest, no_grad_and_stop_gradient_cut_the_graph) {
+  const Array x = array({2.0f});
+  Array constant;
+  {
+    const NoGrad no_grad;
+    EXPECT_FALSE(is_grad_enabled());
+    constant = x * 3.0;
+  }
+  EXPECT_TRUE(is_grad_enabled());
+  EXPECT_EQ(gradients(sum(constant * x), std::vector<Array>{x})[0].value(), 6.0);
+  EXPECT_EQ(gradients(sum(stop_gradient(x) * x), std::vector<Array>{x})[0].value(), 2.0);
+}
+
+TEST_P(GradientsTest, second_derivatives_are_gradients_of_gradients) {
+  const Array x = array({0.5f});
+  const Array first = gradients(sum(x * x * x), std::vector<Array>{x})[0];
+  EXPECT_FLOAT_EQ(static_cast<float>(gradients(sum(first), std::vector<Array>{x})[0].value()), 3.0f);
+}
+
+TEST_P(GradientsTest, an_intermediate_array_can_be_asked_for) {
+  const Array x = array({2.0f});
+  const Array y = x * x;
+  const std::vector<Array> d = gradients(sum(y * y), std::vector<Array>{y, x});
+  EXPECT_EQ(d[0].value(), 8.0);
+  EXPECT_EQ(d[1].value(), 32.0);
+}
+
+TEST_P(GradientsTest, mistakes_are_errors_that_say_what_to_do) {
+  const Array x = array({1.0f, 2.0f});
+  EXPECT_THROW(gradients(x, std::vector<Array>{x}), ArgumentError);
+  EXPECT_THROW(gradients(sum(x), std::vector<Array>{Array()}), ArgumentError);
+  EXPECT_THROW(gradients(sum(x), std::vector<Array>{array(std::vector<std::int32_t>{1}, {1})}), ArgumentError);
+  const Array loss = sum(x * x);
+  EXPECT_EQ(loss.value(), 5.0);
+  try {
+    gradients(loss, std::vector<Array>{x});
+    FAIL() << "nothing was thrown";
+  } catch (const ArgumentError& error) {
+    EXPECT_NE(std::string(error.what()).find("before value()"), std::string::npos) << error.what();
+  }
+}
+
+TEST_P(GradientsTest, a_custom_op_runs_the_users_kernel_and_gradient) {
+  const CustomOp twice_plus_one{
+      .name = "twice_plus_one",
+      .entry = "twice_plus_one",
+      .source = "__kernel void twice_plus_one(ARRAY(const real, x), ARRAY(real, y), const int n) {\n"
+                "  START(x); START(y);\n  const int i = get_global_id(0);\n  if (i < n) y[i] = x[i] * 2 + 1;\n}\n",
+      .gradient = [](const Array& dy, std::span<const Array>, const Array&) { return std::vector<Array>{dy * 2.0}; }};
+  const Array x = array({1.0f, -2.0f, 3.5f});
+  const Array y = custom_op(twice_plus_one, std::vector<Array>{x}, x.shape());
+  const Array dx = gradients(sum(y * y), std::vector<Array>{x})[0];
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{3, -3, 8}));
+  EXPECT_EQ(dx.to_vector<float>(), (std::vector<float>{12, -12, 32}));
+}
+
+TEST_P(GradientsTest, a_custom_op_that_does_not_build_names_itself_and_its_log) {
+  const CustomOp broken{.name = "broken", .entry = "broken", .source = "__kernel void broken(ARRAY(const real, x)) { oops; }"};
+  const Array y = custom_op(broken, std::vector<Array>{array({1.0f})}, {1});
+  try {
+    y.eval();
+    FAIL() << "nothing was thrown";
+  } catch (const BuildError& error) {
+    EXPECT_NE(std::string(error.what()).find("broken"), std::string::npos) << error.what();
+    EXPECT_NE(error.log().find("oops"), std::string::npos) << error.log();
+    EXPECT_FALSE(error.defines().empty());
+  }
+  EXPECT_EQ((array({1.0f}) + 1.0).value(), 2.0);  // the engine goes on
+}
+
+}  // namespace
+}  // namespace samebytes::testing

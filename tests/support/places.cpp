@@ -1,0 +1,8 @@
+#include "support/places.h"
+
+namespace samebytes::testing {
+
+std::string source_folder() { return SAMEBYTES_SOURCE_DIR; }
+std::string build_folder() { return SAMEBYTES_BINARY_DIR; }
+
+}  // namespace samebytes::testing
