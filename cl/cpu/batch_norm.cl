@@ -1,0 +1,359 @@
+// Batch normalisation over src [R, C] (channels last, R values per channel), CPU: one work-item per group, vectors over
+// columns.
+//
+// The statistics look at the same bytes as [ceil(R*C / W), W], where W (`wide`) is a multiple of C and, for C that are
+// not large, of four vectors: column j then belongs to channel j % C whatever C is, and vectors are full for 1, 3 or 10
+// channels too. The last row may end early, always after a whole number of channels' rows. Rows are split into parts by
+// shape alone; parts are merged in order (Chan, Golub and LeVeque 1979), so results do not depend on the number of
+// threads.
+//
+// The second pass streams the elements; per-channel factors lie in `coef`, rows of span + VW values with column j for
+// channel j % C, where span is the smallest multiple of C that is at least VW.
+#define BATCH_NORM_UNIT_VW16 64  // columns of one group of the statistics: four vectors
+#define BATCH_NORM_UNIT_VW8 32
+#define BATCH_NORM_UNIT_VW4 16
+#define BATCH_NORM_UNIT_VW2 8
+#define BATCH_NORM_UNIT SB_JOIN(BATCH_NORM_UNIT_VW, VW)
+#define BATCH_NORM_PAD_VW16 16  // values after each row of coef, so that a vector may start anywhere in it
+#define BATCH_NORM_PAD_VW8 8
+#define BATCH_NORM_PAD_VW4 4
+#define BATCH_NORM_PAD_VW2 2
+#define BATCH_NORM_CHANNELS_VW16 16  // channels of one group of the merge
+#define BATCH_NORM_CHANNELS_VW8 8
+#define BATCH_NORM_CHANNELS_VW4 4
+#define BATCH_NORM_CHANNELS_VW2 2
+#define BATCH_NORM_GROUPS 64   // groups of the statistics that are aimed at
+#define BATCH_NORM_PART 16384  // elements of a part and column block below which it is not split further
+#define BATCH_NORM_BLOCK 64    // rows that stay in the nearest cache between the two looks at them
+
+// The first n elements of a vector, zeros after them.
+vreal batch_norm_load(const __global real *p, const long n) {
+  if (n >= VW) return VLOAD(p);
+  real padded[VW];
+  for (int l = 0; l < VW; ++l) padded[l] = l < n ? p[l] : 0;
+  return VLOAD(padded);
+}
+
+void batch_norm_store(const vreal v, __global real *p, const long n) {
+  if (n >= VW) {
+    VSTORE(v, p);
+    return;
+  }
+  real padded[VW];
+  VSTORE(v, padded);
+  for (int l = 0; l < n; ++l) p[l] = padded[l];
+}
+
+// p[(column + l) % channels] for each lane l.
+vreal batch_norm_gather(const __global real *p, const int column, const int channels) {
+  real lanes[VW];
+  for (int l = 0; l < VW; ++l) lanes[l] = p[(column + l) % channels];
+  return VLOAD(lanes);
+}
+
+// Values of column block [column, column + vectors * VW) in the rows [first, last) of one part that are there: whole
+// rows, and 1 more in a last row that ends early. Mean and sum of squared distances of each column. `lanes` < VW only
+// for the end of a row with W not a multiple of VW.
+void batch_norm_moments(const __global real *src, __global real *mean_out, __global real *m2_out, const long total,
+                        const int wide, const int column, const long first, const long last, const int vectors,
+                        const int lanes) {
+  vreal mean[4], m2[4], sum[4], center[4], offset[4], square[4];
+#pragma unroll
+  for (int v = 0; v < vectors; ++v) mean[v] = m2[v] = (vreal)0;
+  const long whole = min(last, total / wide);
+  real count = 0;
+  for (long row = first; row < whole; row += BATCH_NORM_BLOCK) {
+    const int rows = (int)min((long)BATCH_NORM_BLOCK, whole - row);
+    const __global real *block = src + row * wide + column;
+#pragma unroll
+    for (int v = 0; v < vectors; ++v) sum[v] = offset[v] = square[v] = (vreal)0;
+    for (int i = 0; i < rows; ++i) {
+#pragma unroll
+      for (int v = 0; v < vectors; ++v) sum[v] += batch_norm_load(block + (long)i * wide + v * VW, lanes);
+    }
+    const real inverse = (real)1 / rows;
+#pragma unroll
+    for (int v = 0; v < vectors; ++v) center[v] = sum[v] * inverse;
+    for (int i = 0; i < rows; ++i) {
+#pragma unroll
+      for (int v = 0; v < vectors; ++v) {
+        const vreal d = batch_norm_load(block + (long)i * wide + v * VW, lanes) - center[v];
+        offset[v] += d;  // what rounding of the first mean left
+        square[v] = FMA(d, d, square[v]);
+      }
+    }
+    const real both = count + rows;
+#pragma unroll
+    for (int v = 0; v < vectors; ++v) {
+      const vreal delta = FMA(offset[v], (vreal)inverse, center[v]) - mean[v];
+      mean[v] = FMA(delta, (vreal)(rows / both), mean[v]);
+      m2[v] += square[v] - offset[v] * offset[v] * inverse + delta * delta * (count * rows / both);
+    }
+    count = both;
+  }
+  if (whole < last) {
+#pragma unroll
+    for (int v = 0; v < vectors; ++v) {
+      const long at = whole * wide + column + v * VW;
+      real there[VW];
+      for (int l = 0; l < VW; ++l) there[l] = at + l < total ? 1 : 0;
+      const vreal delta = (batch_norm_load(src + at, total - at) - mean[v]) * VLOAD(there);
+      mean[v] = FMA(delta, (vreal)((real)1 / (count + 1)), mean[v]);
+      m2[v] = FMA(delta * delta, (vreal)(count / (count + 1)), m2[v]);
+    }
+  }
+#pragma unroll
+  for (int v = 0; v < vectors; ++v) {
+    batch_norm_store(mean[v], mean_out + v * VW, lanes);
+    batch_norm_store(m2[v], m2_out + v * VW, lanes);
+  }
+}
+
+// part [2, parts, W]: mean and sum of squared distances of each column in each part. Group (p, b): part p of
+// `rows_per_part` rows, column block b.
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_stats(ARRAY(const real, src), ARRAY(real, part),
+                                                                              const long total, const int wide,
+                                                                              const int rows_per_part) {
+  START(src);
+  START(part);
+  const long rows = (total + wide - 1) / wide;
+  const long p = get_group_id(0);
+  const long first = p * rows_per_part;
+  const long last = min(rows, first + rows_per_part);
+  int column = (int)get_group_id(1) * BATCH_NORM_UNIT;
+  __global real *mean = part + p * wide;
+  __global real *m2 = mean + (long)get_num_groups(0) * wide;
+  if (column + BATCH_NORM_UNIT <= wide) {
+    batch_norm_moments(src, mean + column, m2 + column, total, wide, column, first, last, 4, VW);
+    return;
+  }
+  for (; column + VW <= wide; column += VW)
+    batch_norm_moments(src, mean + column, m2 + column, total, wide, column, first, last, 1, VW);
+  if (column < wide)
+    batch_norm_moments(src, mean + column, m2 + column, total, wide, column, first, last, 1, wide - column);
+}
+
+// Number of values that column block f (columns f*C to f*C + C) has in part p.
+real batch_norm_count(const long p, const int f, const long total, const int wide, const int channels,
+                      const int rows_per_part) {
+  const long whole = total / wide;
+  const long first = min(whole, p * rows_per_part);
+  const long last = min(whole, (p + 1) * rows_per_part);
+  const int more =
+      whole >= p * rows_per_part && whole < (p + 1) * rows_per_part && whole * wide + (long)f * channels < total;
+  return (real)(last - first + more);
+}
+
+// Merges the parts of batch_norm_stats: mean [C], rstd [C] = 1 / sqrt(variance + eps), coef = rows (mean, scale * rstd,
+// shift); with `update` running = (1 - momentum) * running + momentum * batch, with the unbiased variance, in place.
+// Group g: the g-th vector of channels.
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_merge(
+    ARRAY(const real, part), ARRAY(const real, scale), ARRAY(const real, shift), ARRAY(real, running_mean),
+    ARRAY(real, running_var), ARRAY(real, mean), ARRAY(real, rstd), ARRAY(real, coef), const long total, const int wide,
+    const int channels, const int parts, const int rows_per_part, const int span, const int coef_row, const real eps,
+    const real momentum, const int update) {
+  START(part);
+  START(scale);
+  START(shift);
+  START(running_mean);
+  START(running_var);
+  START(mean);
+  START(rstd);
+  START(coef);
+  const int c = (int)get_group_id(0) * VW;
+  const int n = min(VW, channels - c);
+  const int folds = wide / channels;
+  const long all_parts = (long)parts * wide;
+  const real values = (real)(total / channels);
+  const vreal origin = batch_norm_load(part + c, n);
+  vreal sum = (vreal)0;
+  for (int p = 0; p < parts; ++p)
+    for (int f = 0; f < folds; ++f) {
+      const real count = batch_norm_count(p, f, total, wide, channels, rows_per_part);
+      sum = FMA(batch_norm_load(part + (long)p * wide + f * channels + c, n) - origin, (vreal)count, sum);
+    }
+  const vreal m = origin + sum / values;
+  vreal m2 = (vreal)0;
+  for (int p = 0; p < parts; ++p)
+    for (int f = 0; f < folds; ++f) {
+      const real count = batch_norm_count(p, f, total, wide, channels, rows_per_part);
+      const long at = (long)p * wide + f * channels + c;
+      const vreal delta = batch_norm_load(part + at, n) - m;
+      // A part without values holds zeros, which must not meet an infinite mean.
+      if (count > 0) m2 += FMA(delta * delta, (vreal)count, batch_norm_load(part + all_parts + at, n));
+    }
+  const vreal r = (vreal)1 / sqrt(m2 / values + eps);
+  batch_norm_store(m, mean + c, n);
+  batch_norm_store(r, rstd + c, n);
+  if (update) {
+    const vreal old_mean = batch_norm_load(running_mean + c, n);
+    const vreal old_var = batch_norm_load(running_var + c, n);
+    batch_norm_store(FMA((vreal)momentum, m, (1 - momentum) * old_mean), running_mean + c, n);
+    batch_norm_store(FMA((vreal)momentum, m2 / (values - 1), (1 - momentum) * old_var), running_var + c, n);
+  }
+  const vreal factor = batch_norm_load(scale + c, n) * r;
+  const vreal constant_part = batch_norm_load(shift + c, n);
+  for (int j = c; j < coef_row; j += channels) {
+    const int there = min(n, coef_row - j);
+    batch_norm_store(m, coef + j, there);
+    batch_norm_store(factor, coef + coef_row + j, there);
+    batch_norm_store(constant_part, coef + 2 * (long)coef_row + j, there);
+  }
+}
+
+// dst = (src - mean) * (scale * rstd) + shift, streaming; coef as batch_norm_merge wrote it.
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_apply(ARRAY(const real, src),
+                                                                              ARRAY(const real, coef), ARRAY(real, dst),
+                                                                              const long total, const int span,
+                                                                              const int coef_row) {
+  START(src);
+  START(coef);
+  START(dst);
+  const __global real *factor = coef + coef_row;
+  const __global real *shift = factor + coef_row;
+  const long end = SB_END(total);
+  long i = SB_BEGIN(total);
+  int j = (int)(i % span);
+  for (; i + VW <= end; i += VW) {
+    VSTORE(FMA(VLOAD(src + i) - VLOAD(coef + j), VLOAD(factor + j), VLOAD(shift + j)), dst + i);
+    j += VW;
+    if (j >= span) j -= span;
+  }
+  if (i < end) {
+    const vreal x = batch_norm_load(src + i, end - i);
+    batch_norm_store(FMA(x - VLOAD(coef + j), VLOAD(factor + j), VLOAD(shift + j)), dst + i, end - i);
+  }
+}
+
+// Sums of dy and of dy * (src - mean) over the rows [first, last), for `vectors` vectors of columns.
+void batch_norm_bwd_sums(const __global real *src, const __global real *dy, const __global real *mean,
+                         __global real *sum_out, __global real *dot_out, const long total, const int wide,
+                         const int channels, const int column, const long first, const long last, const int vectors,
+                         const int lanes) {
+  vreal center[4], sum[4], dot_product[4];
+#pragma unroll
+  for (int v = 0; v < vectors; ++v) {
+    center[v] = batch_norm_gather(mean, column + v * VW, channels);
+    sum[v] = dot_product[v] = (vreal)0;
+  }
+  const long whole = min(last, total / wide);
+  for (long row = first; row < whole; ++row) {
+    const long at = row * wide + column;
+#pragma unroll
+    for (int v = 0; v < vectors; ++v) {
+      const vreal g = batch_norm_load(dy + at + v * VW, lanes);
+      sum[v] += g;
+      dot_product[v] = FMA(g, batch_norm_load(src + at + v * VW, lanes) - center[v], dot_product[v]);
+    }
+  }
+  if (whole < last) {
+#pragma unroll
+    for (int v = 0; v < vectors; ++v) {
+      const long at = whole * wide + column + v * VW;
+      const vreal g = batch_norm_load(dy + at, total - at);
+      sum[v] += g;
+      dot_product[v] = FMA(g, batch_norm_load(src + at, total - at) - center[v], dot_product[v]);
+    }
+  }
+#pragma unroll
+  for (int v = 0; v < vectors; ++v) {
+    batch_norm_store(sum[v], sum_out + v * VW, lanes);
+    batch_norm_store(dot_product[v], dot_out + v * VW, lanes);
+  }
+}
+
+// part [2, parts, W]: sums of dy and of dy * (src - mean) of each column in each part. Groups as batch_norm_stats.
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_bwd_stats(
+    ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, mean), ARRAY(real, part), const long total,
+    const int wide, const int channels, const int rows_per_part) {
+  START(src);
+  START(dy);
+  START(mean);
+  START(part);
+  const long rows = (total + wide - 1) / wide;
+  const long p = get_group_id(0);
+  const long first = p * rows_per_part;
+  const long last = min(rows, first + rows_per_part);
+  int column = (int)get_group_id(1) * BATCH_NORM_UNIT;
+  __global real *sum = part + p * wide;
+  __global real *dots = sum + (long)get_num_groups(0) * wide;
+  if (column + BATCH_NORM_UNIT <= wide) {
+    batch_norm_bwd_sums(src, dy, mean, sum + column, dots + column, total, wide, channels, column, first, last, 4, VW);
+    return;
+  }
+  for (; column + VW <= wide; column += VW)
+    batch_norm_bwd_sums(src, dy, mean, sum + column, dots + column, total, wide, channels, column, first, last, 1, VW);
+  if (column < wide)
+    batch_norm_bwd_sums(src, dy, mean, sum + column, dots + column, total, wide, channels, column, first, last, 1,
+                        wide - column);
+}
+
+// dshift [C] = sum of dy, dscale [C] = sum of dy * (src - mean) * rstd, and with `with_dx` coef = rows (mean, a, b, c)
+// of dx = a * dy + b * (src - mean) + c: a = scale * rstd, b = -a * rstd * dscale / R, c = -a * dshift / R. Groups as
+// batch_norm_merge.
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_bwd_merge(
+    ARRAY(const real, part), ARRAY(const real, scale), ARRAY(const real, mean), ARRAY(const real, rstd),
+    ARRAY(real, dscale), ARRAY(real, dshift), ARRAY(real, coef), const long total, const int wide, const int channels,
+    const int parts, const int span, const int coef_row, const int with_dx) {
+  START(part);
+  START(scale);
+  START(mean);
+  START(rstd);
+  START(dscale);
+  START(dshift);
+  START(coef);
+  const int c = (int)get_group_id(0) * VW;
+  const int n = min(VW, channels - c);
+  const int folds = wide / channels;
+  const long all_parts = (long)parts * wide;
+  vreal sum = (vreal)0, dots = (vreal)0;
+  for (int p = 0; p < parts; ++p)
+    for (int f = 0; f < folds; ++f) {
+      const long at = (long)p * wide + f * channels + c;
+      sum += batch_norm_load(part + at, n);
+      dots += batch_norm_load(part + all_parts + at, n);
+    }
+  const vreal r = batch_norm_load(rstd + c, n);
+  dots *= r;
+  batch_norm_store(dots, dscale + c, n);
+  batch_norm_store(sum, dshift + c, n);
+  if (!with_dx) return;
+  const vreal m = batch_norm_load(mean + c, n);
+  const vreal a = batch_norm_load(scale + c, n) * r;
+  const vreal share = a / (real)(total / channels);
+  for (int j = c; j < coef_row; j += channels) {
+    const int there = min(n, coef_row - j);
+    batch_norm_store(m, coef + j, there);
+    batch_norm_store(a, coef + coef_row + j, there);
+    batch_norm_store(-share * r * dots, coef + 2 * (long)coef_row + j, there);
+    batch_norm_store(-share * sum, coef + 3 * (long)coef_row + j, there);
+  }
+}
+
+// dx = a * dy + b * (src - mean) + c, streaming; coef as batch_norm_bwd_merge wrote it.
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_bwd_apply(ARRAY(const real, src),
+                                                                                  ARRAY(const real, dy),
+                                                                                  ARRAY(const real, coef),
+                                                                                  ARRAY(real, dx), const long total,
+                                                                                  const int span, const int coef_row) {
+  START(src);
+  START(dy);
+  START(coef);
+  START(dx);
+  const __global real *a = coef + coef_row;
+  const __global real *b = a + coef_row;
+  const __global real *c = b + coef_row;
+  const long end = SB_END(total);
+  long i = SB_BEGIN(total);
+  int j = (int)(i % span);
+  for (; i + VW <= end; i += VW) {
+    const vreal rest = FMA(VLOAD(b + j), VLOAD(src + i) - VLOAD(coef + j), VLOAD(c + j));
+    VSTORE(FMA(VLOAD(a + j), VLOAD(dy + i), rest), dx + i);
+    j += VW;
+    if (j >= span) j -= span;
+  }
+  if (i < end) {
+    const vreal rest = FMA(VLOAD(b + j), batch_norm_load(src + i, end - i) - VLOAD(coef + j), VLOAD(c + j));
+    batch_norm_store(FMA(VLOAD(a + j), batch_norm_load(dy + i, end - i), rest), dx + i, end - i);
+  }
+}

@@ -1,0 +1,186 @@
+// Pooling over windows of src [N, H, W, C] to [N, OH, OW, C], CPU: one work-item per group, a block of rows (image, y)
+// per group, vectors over channels. A vector at the end of a pixel may read into the next one; only its own lanes are
+// stored. Windows start at (y * sh - ph, x * sw - pw) and are cut at the image. Gradients gather: each input pixel
+// looks at the windows that cover it, in a fixed order, so nothing is written twice.
+#define POOL2D_GEOMETRY                                                                                           \
+  const int batch, const int h, const int w, const int c, const int oh, const int ow, const int kh, const int kw, \
+      const int sh, const int sw, const int ph, const int pw, const int rows_per_group
+#define POOL2D_BLOCK 4096  // elements of the result that a group is given, in whole rows
+
+#ifdef SAMEBYTES_F64
+typedef SB_JOIN(long, VW) pool2d_lanes;  // of the width that comparisons of vreal give
+#define POOL2D_LANES(v) SB_JOIN(convert_long, VW)(v)
+#else
+typedef SB_JOIN(int, VW) pool2d_lanes;
+#define POOL2D_LANES(v) SB_JOIN(convert_int, VW)(v)
+#endif
+
+// A vector at element i of `total`; zeros beyond the end of the array.
+vreal pool2d_load(const __global real *p, const long i, const long total) {
+  if (i + VW <= total) return VLOAD(p + i);
+  real padded[VW];
+  for (int l = 0; l < VW; ++l) padded[l] = i + l < total ? p[i + l] : 0;
+  return VLOAD(padded);
+}
+
+void pool2d_store(const vreal v, __global real *p, const int n) {
+  if (n >= VW) {
+    VSTORE(v, p);
+    return;
+  }
+  real padded[VW];
+  VSTORE(v, padded);
+  for (int l = 0; l < n; ++l) p[l] = padded[l];
+}
+
+// max_pool2d_fwd: dst = the largest value of each window, NaN if there is one; with_index: index [N, OH, OW, C] = place
+// of that value in the uncut window, dy * kw + dx, the first of equal ones. Group g: rows_per_group rows of N * OH.
+// max_pool2d_bwd: dx = sum of dy over the windows whose index points here. Group g: rows_per_group rows of N * H.
+// T holds an index: uchar for windows of up to 256 places, else int (entries *_wide).
+#define POOL2D_MAX(T, SUFFIX)                                                                                 \
+  SB_JOIN(T, VW) SB_JOIN(pool2d_load_index, SUFFIX)(const __global T *p, const long i, const long total) {    \
+    if (i + VW <= total) return SB_JOIN(vload, VW)(0, p + i);                                                 \
+    T padded[VW];                                                                                             \
+    for (int l = 0; l < VW; ++l) padded[l] = i + l < total ? p[i + l] : 0;                                    \
+    return SB_JOIN(vload, VW)(0, padded);                                                                     \
+  }                                                                                                           \
+                                                                                                              \
+  __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(max_pool2d_fwd, SUFFIX)(               \
+      ARRAY(const real, src), ARRAY(real, dst), ARRAY(T, index), POOL2D_GEOMETRY, const int with_index) {     \
+    START(src);                                                                                               \
+    START(dst);                                                                                               \
+    START(index);                                                                                             \
+    const long total = (long)batch * h * w * c;                                                               \
+    const long first = (long)get_group_id(0) * rows_per_group;                                                \
+    const long last = min((long)batch * oh, first + rows_per_group);                                          \
+    for (long row = first; row < last; ++row) {                                                               \
+      const int top = (int)(row % oh) * sh - ph;                                                              \
+      const int y0 = max(top, 0), y1 = min(top + kh, h);                                                      \
+      const long image = row / oh * h;                                                                        \
+      for (int x = 0; x < ow; ++x) {                                                                          \
+        const int left = x * sw - pw;                                                                         \
+        const int x0 = max(left, 0), x1 = min(left + kw, w);                                                  \
+        const long out = (row * ow + x) * c;                                                                  \
+        for (int k = 0; k < c; k += VW) {                                                                     \
+          vreal best = (vreal)(-INFINITY);                                                                    \
+          pool2d_lanes place = (pool2d_lanes)((y0 - top) * kw + x0 - left);                                   \
+          for (int y = y0; y < y1; ++y)                                                                       \
+            for (int i = x0; i < x1; ++i) {                                                                   \
+              const vreal v = pool2d_load(src, ((image + y) * w + i) * c + k, total);                         \
+              const pool2d_lanes better = (v > best) | (isnan(v) & ~isnan(best));                             \
+              best = select(best, v, better);                                                                 \
+              place = select(place, (pool2d_lanes)((y - top) * kw + i - left), better);                       \
+            }                                                                                                 \
+          pool2d_store(best, dst + out + k, c - k);                                                           \
+          if (with_index) {                                                                                   \
+            const SB_JOIN(T, VW) narrow = SB_JOIN(SB_JOIN(convert_, T), VW)(place);                           \
+            if (k + VW <= c) {                                                                                \
+              SB_JOIN(vstore, VW)(narrow, 0, index + out + k);                                                \
+            } else {                                                                                          \
+              T padded[VW];                                                                                   \
+              SB_JOIN(vstore, VW)(narrow, 0, padded);                                                         \
+              for (int l = 0; l < c - k; ++l) index[out + k + l] = padded[l];                                 \
+            }                                                                                                 \
+          }                                                                                                   \
+        }                                                                                                     \
+      }                                                                                                       \
+    }                                                                                                         \
+  }                                                                                                           \
+                                                                                                              \
+  __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(max_pool2d_bwd, SUFFIX)(               \
+      ARRAY(const real, dy), ARRAY(const T, index), ARRAY(real, dx), POOL2D_GEOMETRY) {                       \
+    START(dy);                                                                                                \
+    START(index);                                                                                             \
+    START(dx);                                                                                                \
+    const long total = (long)batch * oh * ow * c;                                                             \
+    const long first = (long)get_group_id(0) * rows_per_group;                                                \
+    const long last = min((long)batch * h, first + rows_per_group);                                           \
+    for (long row = first; row < last; ++row) {                                                               \
+      const int y = (int)(row % h) + ph;                                                                      \
+      const int y0 = y < kh ? 0 : (y - kh) / sh + 1, y1 = min(oh - 1, y / sh);                                \
+      const long image = row / h * oh;                                                                        \
+      for (int i = 0; i < w; ++i) {                                                                           \
+        const int x = i + pw;                                                                                 \
+        const int x0 = x < kw ? 0 : (x - kw) / sw + 1, x1 = min(ow - 1, x / sw);                              \
+        for (int k = 0; k < c; k += VW) {                                                                     \
+          vreal sum = (vreal)0;                                                                               \
+          for (int oy = y0; oy <= y1; ++oy)                                                                   \
+            for (int ox = x0; ox <= x1; ++ox) {                                                               \
+              const long at = ((image + oy) * ow + ox) * c + k;                                               \
+              const pool2d_lanes here = POOL2D_LANES(SB_JOIN(pool2d_load_index, SUFFIX)(index, at, total)) == \
+                                        (pool2d_lanes)((y - oy * sh) * kw + x - ox * sw);                     \
+              sum += select((vreal)0, pool2d_load(dy, at, total), here);                                      \
+            }                                                                                                 \
+          pool2d_store(sum, dx + (row * w + i) * c + k, c - k);                                               \
+        }                                                                                                     \
+      }                                                                                                       \
+    }                                                                                                         \
+  }
+POOL2D_MAX(uchar, )
+POOL2D_MAX(int, _wide)
+
+// Number of places that the mean of a window starting at (top, left) divides by: those inside the image, or with
+// `padded` those inside the padded image.
+real pool2d_divisor(const int top, const int left, const int h, const int w, const int kh, const int kw, const int ph,
+                    const int pw, const int padded) {
+  const int bottom = min(top + kh, h + ph), right = min(left + kw, w + pw);
+  if (padded) return (real)(bottom - top) * (right - left);
+  return (real)(min(bottom, h) - max(top, 0)) * (min(right, w) - max(left, 0));
+}
+
+// dst = sum of each window over its divisor. Group g: rows_per_group rows of N * OH.
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void avg_pool2d_fwd(ARRAY(const real, src), ARRAY(real, dst),
+                                                                            POOL2D_GEOMETRY, const int padded) {
+  START(src);
+  START(dst);
+  const long total = (long)batch * h * w * c;
+  const long first = (long)get_group_id(0) * rows_per_group;
+  const long last = min((long)batch * oh, first + rows_per_group);
+  for (long row = first; row < last; ++row) {
+    const int top = (int)(row % oh) * sh - ph;
+    const int y0 = max(top, 0), y1 = min(top + kh, h);
+    const long image = row / oh * h;
+    for (int x = 0; x < ow; ++x) {
+      const int left = x * sw - pw;
+      const int x0 = max(left, 0), x1 = min(left + kw, w);
+      const real divisor = pool2d_divisor(top, left, h, w, kh, kw, ph, pw, padded);
+      for (int k = 0; k < c; k += VW) {
+        vreal sum = (vreal)0;
+        for (int y = y0; y < y1; ++y)
+          for (int i = x0; i < x1; ++i) sum += pool2d_load(src, ((image + y) * w + i) * c + k, total);
+        pool2d_store(sum / divisor, dst + (row * ow + x) * c + k, c - k);
+      }
+    }
+  }
+}
+
+// dx = sum over the windows that cover the pixel of dy / divisor. Group g: rows_per_group rows of N * H.
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void avg_pool2d_bwd(ARRAY(const real, dy), ARRAY(real, dx),
+                                                                            POOL2D_GEOMETRY, const int padded) {
+  START(dy);
+  START(dx);
+  const long total = (long)batch * oh * ow * c;
+  const long first = (long)get_group_id(0) * rows_per_group;
+  const long last = min((long)batch * h, first + rows_per_group);
+  for (long row = first; row < last; ++row) {
+    const int y = (int)(row % h) + ph;
+    const int y0 = y < kh ? 0 : (y - kh) / sh + 1, y1 = min(oh - 1, y / sh);
+    const long image = row / h * oh;
+    for (int i = 0; i < w; ++i) {
+      const int x = i + pw;
+      const int x0 = x < kw ? 0 : (x - kw) / sw + 1, x1 = min(ow - 1, x / sw);
+      for (int k = 0; k < c; k += VW) {
+        vreal sum = (vreal)0;
+        for (int oy = y0; oy <= y1; ++oy)
+          for (int ox = x0; ox <= x1; ++ox) {
+            const real divisor = pool2d_divisor(oy * sh - ph, ox * sw - pw, h, w, kh, kw, ph, pw, padded);
+            sum += pool2d_load(dy, ((image + oy) * ow + ox) * c + k, total) / divisor;
+          }
+        pool2d_store(sum, dx + (row * w + i) * c + k, c - k);
+      }
+    }
+  }
+}
+#undef POOL2D_GEOMETRY
+#undef POOL2D_LANES
+#undef POOL2D_MAX

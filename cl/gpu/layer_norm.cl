@@ -1,0 +1,129 @@
+// Layer normalisation over the last axis of src [R, C], GPU: 64 work-items share a row and reduce in local memory.
+#define LAYER_NORM_ROWS 1      // rows of one group of the forward pass
+#define LAYER_NORM_PARTS 1024  // parts of the rows that the gradients of scale and shift are summed in
+#define LAYER_NORM_ITEMS 64    // work-items of a group
+#define LAYER_NORM_SCALE \
+  1  // bits of `flags`: there is a scale, a shift; the gradient of src, of scale and shift is wanted
+#define LAYER_NORM_SHIFT 2
+#define LAYER_NORM_DSRC 4
+#define LAYER_NORM_DSCALE 8
+#define LAYER_NORM_CHANNELS 64  // columns of one group of layer_norm_reduce
+
+// The sum of `mine` over the group, the same in every work-item. All work-items of the group call it.
+real layer_norm_total(__local real *a, const real mine) {
+  const int l = get_local_id(0);
+  a[l] = mine;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int half_size = LAYER_NORM_ITEMS / 2; half_size > 0; half_size /= 2) {
+    if (l < half_size) a[l] += a[l + half_size];
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  const real result = a[0];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  return result;
+}
+
+// y = (x - mean) * rstd * scale + shift with mean [R] and rstd [R] = 1 / sqrt(variance + eps) of each row. The squared
+// distances are summed around the mean, corrected by what its rounding left, so a large mean costs no accuracy. Group r
+// of 64: row r.
+__attribute__((reqd_work_group_size(LAYER_NORM_ITEMS, 1, 1))) __kernel void layer_norm_fwd(
+    ARRAY(const real, src), ARRAY(const real, scale), ARRAY(const real, shift), ARRAY(real, dst), ARRAY(real, mean),
+    ARRAY(real, rstd), const long rows, const int columns, const real eps, const int flags) {
+  START(src);
+  START(scale);
+  START(shift);
+  START(dst);
+  START(mean);
+  START(rstd);
+  __local real shared[LAYER_NORM_ITEMS];
+  const int l = get_local_id(0);
+  const long r = get_group_id(0);
+  const __global real *x = src + r * columns;
+  real sum = 0;
+  for (int j = l; j < columns; j += LAYER_NORM_ITEMS) sum += x[j];
+  const real center = layer_norm_total(shared, sum) / columns;
+  real offset = 0, square = 0;
+  for (int j = l; j < columns; j += LAYER_NORM_ITEMS) {
+    const real d = x[j] - center;
+    offset += d;
+    square = FMA(d, d, square);
+  }
+  const real left = layer_norm_total(shared, offset);
+  const real m = center + left / columns;
+  const real s = (real)1 / sqrt((layer_norm_total(shared, square) - left * left / columns) / columns + eps);
+  if (l == 0) {
+    mean[r] = m;
+    rstd[r] = s;
+  }
+  for (int j = l; j < columns; j += LAYER_NORM_ITEMS) {
+    real v = (x[j] - m) * s;
+    if (flags & LAYER_NORM_SCALE) v *= scale[j];
+    if (flags & LAYER_NORM_SHIFT) v += shift[j];
+    dst[r * columns + j] = v;
+  }
+}
+
+// With g = dy * scale and xhat = (src - mean) * rstd of each row:
+// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)); part [2, parts, C]: sums of dy * xhat and of dy over the rows of
+// each part. Group p of 64: rows p * rows_per_part on, one after another; a work-item adds to its own columns of part.
+__attribute__((reqd_work_group_size(LAYER_NORM_ITEMS, 1, 1))) __kernel void layer_norm_bwd(
+    ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, scale), ARRAY(const real, mean),
+    ARRAY(const real, rstd), ARRAY(real, dx), ARRAY(real, part), const long rows, const int columns,
+    const int rows_per_part, const int flags) {
+  START(src);
+  START(dy);
+  START(scale);
+  START(mean);
+  START(rstd);
+  START(dx);
+  START(part);
+  __local real shared[LAYER_NORM_ITEMS];
+  const int l = get_local_id(0);
+  const long p = get_group_id(0);
+  const long first = p * rows_per_part;
+  const long last = min(rows, first + rows_per_part);
+  __global real *dscale = part + p * columns;
+  __global real *dshift = dscale + (long)get_num_groups(0) * columns;
+  for (long r = first; r < last; ++r) {
+    const __global real *x = src + r * columns;
+    const __global real *d = dy + r * columns;
+    const real m = mean[r], s = rstd[r];
+    real sum = 0, dots = 0;
+    for (int j = l; j < columns; j += LAYER_NORM_ITEMS) {
+      real g = d[j];
+      const real hat = (x[j] - m) * s;
+      if (flags & LAYER_NORM_DSCALE) {
+        dscale[j] = r == first ? g * hat : FMA(g, hat, dscale[j]);
+        dshift[j] = r == first ? g : g + dshift[j];
+      }
+      if (flags & LAYER_NORM_SCALE) g *= scale[j];
+      sum += g;
+      dots = FMA(g, hat, dots);
+    }
+    const real g_mean = layer_norm_total(shared, sum) / columns;
+    const real dot_mean = layer_norm_total(shared, dots) / columns;
+    if (flags & LAYER_NORM_DSRC)
+      for (int j = l; j < columns; j += LAYER_NORM_ITEMS) {
+        const real g = flags & LAYER_NORM_SCALE ? d[j] * scale[j] : d[j];
+        dx[r * columns + j] = (g - g_mean - (x[j] - m) * s * dot_mean) * s;
+      }
+  }
+}
+
+// dscale [C], dshift [C]: the parts of layer_norm_bwd added in order. Group g of 64: one column per work-item.
+__attribute__((reqd_work_group_size(LAYER_NORM_CHANNELS, 1, 1))) __kernel void layer_norm_reduce(
+    ARRAY(const real, part), ARRAY(real, dscale), ARRAY(real, dshift), const int columns, const int parts) {
+  START(part);
+  START(dscale);
+  START(dshift);
+  const int j = get_global_id(0);
+  if (j < columns) {
+    real a = 0, b = 0;
+    for (int p = 0; p < parts; ++p) {
+      a += part[(long)p * columns + j];
+      b += part[((long)parts + p) * columns + j];
+    }
+    dscale[j] = a;
+    dshift[j] = b;
+  }
+}

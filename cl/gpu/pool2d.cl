@@ -1,0 +1,114 @@
+// Pooling over windows of src [N, H, W, C] to [N, OH, OW, C], GPU: one work-item per element of the result, channels
+// fastest, so that neighbours read neighbours. Windows start at (y * sh - ph, x * sw - pw) and are cut at the image.
+// Gradients gather: each input element looks at the windows that cover it, in a fixed order, so nothing is written
+// twice. rows_per_group is for the CPU kernels.
+#define POOL2D_GEOMETRY                                                                                           \
+  const int batch, const int h, const int w, const int c, const int oh, const int ow, const int kh, const int kw, \
+      const int sh, const int sw, const int ph, const int pw, const int rows_per_group
+#define POOL2D_BLOCK 4096  // of the CPU kernels
+
+// max_pool2d_fwd: dst = the largest value of each window, NaN if there is one; with_index: index [N, OH, OW, C] = place
+// of that value in the uncut window, dy * kw + dx, the first of equal ones. max_pool2d_bwd: dx = sum of dy over the
+// windows whose index points here. T holds an index: uchar for windows of up to 256 places, else int (entries *_wide).
+#define POOL2D_MAX(T, SUFFIX)                                                                                  \
+  __kernel void SB_JOIN(max_pool2d_fwd, SUFFIX)(ARRAY(const real, src), ARRAY(real, dst), ARRAY(T, index),     \
+                                                POOL2D_GEOMETRY, const int with_index) {                       \
+    START(src);                                                                                                \
+    START(dst);                                                                                                \
+    START(index);                                                                                              \
+    const long n = (long)batch * oh * ow * c;                                                                  \
+    for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {                                                           \
+      const int k = (int)(e % c);                                                                              \
+      const long pixel = e / c, row = pixel / ow;                                                              \
+      const int top = (int)(row % oh) * sh - ph, left = (int)(pixel % ow) * sw - pw;                           \
+      const int y0 = max(top, 0), y1 = min(top + kh, h), x0 = max(left, 0), x1 = min(left + kw, w);            \
+      const __global real *image = src + row / oh * h * w * c + k;                                             \
+      real best = -INFINITY;                                                                                   \
+      int place = (y0 - top) * kw + x0 - left;                                                                 \
+      for (int y = y0; y < y1; ++y)                                                                            \
+        for (int x = x0; x < x1; ++x) {                                                                        \
+          const real v = image[((long)y * w + x) * c];                                                         \
+          if (v > best || (isnan(v) && !isnan(best))) {                                                        \
+            best = v;                                                                                          \
+            place = (y - top) * kw + x - left;                                                                 \
+          }                                                                                                    \
+        }                                                                                                      \
+      dst[e] = best;                                                                                           \
+      if (with_index) index[e] = (T)place;                                                                     \
+    }                                                                                                          \
+  }                                                                                                            \
+                                                                                                               \
+  __kernel void SB_JOIN(max_pool2d_bwd, SUFFIX)(ARRAY(const real, dy), ARRAY(const T, index), ARRAY(real, dx), \
+                                                POOL2D_GEOMETRY) {                                             \
+    START(dy);                                                                                                 \
+    START(index);                                                                                              \
+    START(dx);                                                                                                 \
+    const long n = (long)batch * h * w * c;                                                                    \
+    for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {                                                           \
+      const int k = (int)(e % c);                                                                              \
+      const long pixel = e / c, row = pixel / w;                                                               \
+      const int y = (int)(row % h) + ph, x = (int)(pixel % w) + pw;                                            \
+      const int y0 = y < kh ? 0 : (y - kh) / sh + 1, y1 = min(oh - 1, y / sh);                                 \
+      const int x0 = x < kw ? 0 : (x - kw) / sw + 1, x1 = min(ow - 1, x / sw);                                 \
+      const long image = row / h * oh;                                                                         \
+      real sum = 0;                                                                                            \
+      for (int oy = y0; oy <= y1; ++oy)                                                                        \
+        for (int ox = x0; ox <= x1; ++ox) {                                                                    \
+          const long at = ((image + oy) * ow + ox) * c + k;                                                    \
+          if (index[at] == (y - oy * sh) * kw + x - ox * sw) sum += dy[at];                                    \
+        }                                                                                                      \
+      dx[e] = sum;                                                                                             \
+    }                                                                                                          \
+  }
+POOL2D_MAX(uchar, )
+POOL2D_MAX(int, _wide)
+
+// Number of places that the mean of a window starting at (top, left) divides by: those inside the image, or with
+// `padded` those inside the padded image.
+real pool2d_divisor(const int top, const int left, const int h, const int w, const int kh, const int kw, const int ph,
+                    const int pw, const int padded) {
+  const int bottom = min(top + kh, h + ph), right = min(left + kw, w + pw);
+  if (padded) return (real)(bottom - top) * (right - left);
+  return (real)(min(bottom, h) - max(top, 0)) * (min(right, w) - max(left, 0));
+}
+
+// dst = sum of each window over its divisor.
+__kernel void avg_pool2d_fwd(ARRAY(const real, src), ARRAY(real, dst), POOL2D_GEOMETRY, const int padded) {
+  START(src);
+  START(dst);
+  const long n = (long)batch * oh * ow * c;
+  for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {
+    const int k = (int)(e % c);
+    const long pixel = e / c, row = pixel / ow;
+    const int top = (int)(row % oh) * sh - ph, left = (int)(pixel % ow) * sw - pw;
+    const int y0 = max(top, 0), y1 = min(top + kh, h), x0 = max(left, 0), x1 = min(left + kw, w);
+    const __global real *image = src + row / oh * h * w * c + k;
+    real sum = 0;
+    for (int y = y0; y < y1; ++y)
+      for (int x = x0; x < x1; ++x) sum += image[((long)y * w + x) * c];
+    dst[e] = sum / pool2d_divisor(top, left, h, w, kh, kw, ph, pw, padded);
+  }
+}
+
+// dx = sum over the windows that cover the pixel of dy / divisor.
+__kernel void avg_pool2d_bwd(ARRAY(const real, dy), ARRAY(real, dx), POOL2D_GEOMETRY, const int padded) {
+  START(dy);
+  START(dx);
+  const long n = (long)batch * h * w * c;
+  for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {
+    const int k = (int)(e % c);
+    const long pixel = e / c, row = pixel / w;
+    const int y = (int)(row % h) + ph, x = (int)(pixel % w) + pw;
+    const int y0 = y < kh ? 0 : (y - kh) / sh + 1, y1 = min(oh - 1, y / sh);
+    const int x0 = x < kw ? 0 : (x - kw) / sw + 1, x1 = min(ow - 1, x / sw);
+    const long image = row / h * oh;
+    real sum = 0;
+    for (int oy = y0; oy <= y1; ++oy)
+      for (int ox = x0; ox <= x1; ++ox)
+        sum += dy[((image + oy) * ow + ox) * c + k] /
+               pool2d_divisor(oy * sh - ph, ox * sw - pw, h, w, kh, kw, ph, pw, padded);
+    dx[e] = sum;
+  }
+}
+#undef POOL2D_GEOMETRY
+#undef POOL2D_MAX

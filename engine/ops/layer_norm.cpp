@@ -1,0 +1,131 @@
+// Layer normalisation over the last axis (Ba, Kiros and Hinton 2016). Kernels: cl/*/layer_norm.cl.
+// One launch forward; backward one for all gradients and one that adds the parts of those of scale and shift.
+#include <algorithm>
+#include <string>
+
+#include "graph/launch.h"
+#include "graph/op.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+namespace {
+
+using detail::Launch;
+using detail::Operand;
+using detail::require;
+
+// LAYER_NORM_SCALE and so on of the .cl files, and the local sizes that the GPU kernels require.
+constexpr int kScale = 1, kShift = 2, kDsrc = 4, kDscale = 8;
+constexpr int kItems = 64;
+
+// Inputs src, dy, mean, rstd and, with kScale, scale; results dx (kDsrc) and dscale, dshift (kDscale).
+class LayerNormGradient final : public detail::Op {
+ public:
+  explicit LayerNormGradient(int flags) : flags_(flags) {}
+  std::string_view name() const override { return "layer_norm_gradient"; }
+  void hash(detail::Hasher& hasher) const override { hasher.add(std::uint64_t(flags_)); }
+
+  void launch(Launch& run) const override {
+    const Dtype real = run.src_dtype(0);
+    const std::int64_t rows = run.src_shape(0).rows();
+    const int columns = static_cast<int>(run.src_shape(0).back());
+    const std::int64_t most = std::min(rows, run.constant("layer_norm", "LAYER_NORM_PARTS", real));
+    const int rows_per_part = static_cast<int>((rows + most - 1) / most);
+    const int parts = static_cast<int>((rows + rows_per_part - 1) / rows_per_part);
+    const bool with_dscale = flags_ & kDscale;
+    const Operand part = with_dscale ? run.temp(std::int64_t{2} * parts * columns, real) : Launch::none();
+    int result = 0;
+    const Operand dx = flags_ & kDsrc ? run.dst(result++) : Launch::none();
+    run.kernel("layer_norm_bwd", real)
+        .args(run.src(0), run.src(1), flags_ & kScale ? run.src(4) : Launch::none(), run.src(2), run.src(3), dx, part,
+              rows, columns, rows_per_part, flags_)
+        .over_tiles(parts, 1, 1, kItems, 1);
+    if (with_dscale) {
+      const std::int64_t block = run.constant("layer_norm", "LAYER_NORM_CHANNELS", real);
+      run.kernel("layer_norm_reduce", real)
+          .args(part, run.dst(result), run.dst(result + 1), columns, parts)
+          .over_tiles((columns + block - 1) / block, 1, 1, kItems, 1);
+    }
+  }
+
+ private:
+  int flags_;
+};
+
+// Inputs src and, by flags, scale, shift; results y, mean, rstd.
+class LayerNorm final : public detail::Op {
+ public:
+  LayerNorm(int flags, float eps) : flags_(flags), eps_(eps) {}
+  std::string_view name() const override { return "layer_norm"; }
+  void hash(detail::Hasher& hasher) const override {
+    hasher.add(std::uint64_t(flags_));
+    hasher.add(double{eps_});
+  }
+
+  void launch(Launch& run) const override {
+    const Dtype real = run.src_dtype(0);
+    const std::int64_t rows = run.src_shape(0).rows();
+    const std::int64_t block = run.constant("layer_norm", "LAYER_NORM_ROWS", real);
+    run.kernel("layer_norm_fwd", real)
+        .args(run.src(0), flags_ & kScale ? run.src(1) : Launch::none(),
+              flags_ & kShift ? run.src(flags_ & kScale ? 2 : 1) : Launch::none(), run.dst(0), run.dst(1), run.dst(2),
+              rows, static_cast<int>(run.src_shape(0).back()), double{eps_}, flags_)
+        .over_tiles((rows + block - 1) / block, 1, 1, kItems, 1);
+  }
+
+  std::vector<Array> gradient(const detail::GradientRequest& request) const override {
+    const Array& src = request.src[0];
+    std::vector<Array> result(request.src.size());
+    const int scale_at = flags_ & kScale ? 1 : 0;
+    const int shift_at = flags_ & kShift ? scale_at + 1 : 0;
+    const bool with_dx = request.wanted[0];
+    const bool with_dscale = (scale_at && request.wanted[scale_at]) || (shift_at && request.wanted[shift_at]);
+    if (src.size() == 0) {  // nothing is launched for an empty dx, and sums over no rows are zero
+      for (std::size_t i = 0; i < result.size(); ++i) result[i] = zeros(request.src[i].shape(), request.src[i].dtype());
+      return result;
+    }
+    if (!with_dx && !with_dscale) return result;
+    std::vector<Array> inputs = {src, request.dy[0], request.dst[1], request.dst[2]};
+    if (scale_at) inputs.push_back(request.src[scale_at]);
+    std::vector<detail::Result> results;
+    if (with_dx) results.push_back({src.shape(), src.dtype()});
+    if (with_dscale) results.insert(results.end(), 2, {Shape{src.shape().back()}, src.dtype()});
+    const int flags = (flags_ & kScale) | (with_dx ? kDsrc : 0) | (with_dscale ? kDscale : 0);
+    const auto d = detail::make_arrays(detail::make_op<LayerNormGradient>(flags), results, inputs);
+    if (with_dx) result[0] = d[0];
+    if (scale_at && with_dscale) result[scale_at] = d[with_dx ? 1 : 0];
+    if (shift_at && with_dscale) result[shift_at] = d[with_dx ? 2 : 1];
+    return result;
+  }
+
+ private:
+  int flags_;
+  float eps_;
+};
+
+}  // namespace
+
+Array layer_norm(const Array& src, const Array& scale, const Array& shift, float eps) {
+  constexpr const char* kOp = "layer_norm";
+  require(src.shape().rank() >= 1 && is_floating(src.dtype()), kOp, "src must be floating with at least one axis", src,
+          "src");
+  const Dtype real = src.dtype() == f64 ? f64 : f32;
+  const std::string need =
+      "the last axis of src " + detail::describe(src) + " needs one value each, of " + std::string(name_of(real));
+  std::vector<Array> inputs = {src.dtype() == real ? src : astype(src, real)};
+  int flags = 0;
+  const auto add = [&](const Array& array, const char* name, int flag) {
+    if (!array) return;
+    require(array.shape() == Shape{src.shape().back()} && array.dtype() == real, kOp, need.c_str(), array, name);
+    inputs.push_back(array);
+    flags |= flag;
+  };
+  add(scale, "scale", kScale);
+  add(shift, "shift", kShift);
+  const Shape rows(std::span<const std::int64_t>(src.shape().begin(), src.shape().end() - 1));
+  const detail::Result results[] = {{src.shape(), real}, {rows, real}, {rows, real}};
+  const Array y = detail::make_arrays(detail::make_op<LayerNorm>(flags, eps), results, inputs)[0];
+  return src.dtype() == real ? y : astype(y, src.dtype());
+}
+
+}  // namespace samebytes
