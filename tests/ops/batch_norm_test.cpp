@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "reference/norms.h"
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
