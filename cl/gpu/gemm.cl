@@ -1,0 +1,112 @@
+// Matrix product of a GPU: groups of 16 x 16 work-items make a 64 x 64 tile of C, four by four values each, from tiles
+// of A and B in local memory. Every work-item takes part in every load and barrier; what lies outside the matrices is
+// zero.
+#define GEMM_TILE_M 64
+#define GEMM_TILE_N 64
+#define GEMM_STEP 16           // k values in local memory at a time
+#define GEMM_PITCH 65          // of a row in local memory; odd, so that a column's values lie in different banks
+#define GEMM_REDUCE_BLOCK 256  // values per group of gemm_reduce
+
+#define GEMM_ACCUMULATE 1
+#define GEMM_BIAS 2
+#define GEMM_RELU 4
+
+// C[split][z] (m x n, dense) = A[z] * B[z] over the split's part of k, with the epilogue of `flags` (accumulate 1, bias
+// 2, ReLU 4). A(i,p) = a[i*a_row + p*a_col], B(p,j) = b[p*b_row + j*b_col]; z = outer*batch_inner + inner picks the
+// matrices by the four batch strides. Groups: x = ceil(m/64)*ceil(n/64), column tile fastest; y = splits; z = batch.
+// tile_m and tile_n are 64. Accumulates in `real`. A work-item holds rows ly + 16 r and columns lx + 16 s, so
+// neighbours write neighbours.
+__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm(
+    ARRAY(const real, a), ARRAY(const real, b), ARRAY(const real, bias), ARRAY(real, c), const int m, const int n,
+    const int k, const long a_row, const long a_col, const long b_row, const long b_col, const int batch_inner,
+    const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int tile_m, const int tile_n,
+    const int split_k, const int flags) {
+  START(a);
+  START(b);
+  START(bias);
+  START(c);
+  __local real a_tile[GEMM_STEP * GEMM_PITCH];
+  __local real b_tile[GEMM_STEP * GEMM_PITCH];
+  const int lx = get_local_id(0), ly = get_local_id(1), item = ly * 16 + lx;
+  const int column_tiles = (n + GEMM_TILE_N - 1) / GEMM_TILE_N;
+  const int i0 = (int)(get_group_id(0) / column_tiles) * GEMM_TILE_M;
+  const int j0 = (int)(get_group_id(0) % column_tiles) * GEMM_TILE_N;
+  const int begin = (int)get_group_id(1) * split_k, end = min(k, begin + split_k);
+  const long z = get_group_id(2);
+  a += z / batch_inner * a_outer + z % batch_inner * a_inner;
+  b += z / batch_inner * b_outer + z % batch_inner * b_inner;
+  c += ((long)get_group_id(1) * get_num_groups(2) + z) * m * n;
+  // Work-items that are neighbours load along the axis that is contiguous: 16 x 16 with k fastest, or 64 x 4 with k
+  // slowest.
+  const int a_deep = a_col == 1, b_deep = b_row == 1 && b_col != 1;
+  const int a_p = a_deep ? item % 16 : item / 64, a_i = a_deep ? item / 16 : item % 64;
+  const int b_p = b_deep ? item % 16 : item / 64, b_j = b_deep ? item / 16 : item % 64;
+
+  real acc[4][4];
+#pragma unroll
+  for (int r = 0; r < 4; ++r) {
+#pragma unroll
+    for (int s = 0; s < 4; ++s) acc[r][s] = 0;
+  }
+  for (int p0 = begin; p0 < end; p0 += GEMM_STEP) {
+#pragma unroll
+    for (int q = 0; q < 4; ++q) {
+      const int p = a_p + (a_deep ? 0 : 4 * q), i = a_i + (a_deep ? 16 * q : 0);
+      a_tile[p * GEMM_PITCH + i] = p0 + p < end && i0 + i < m ? a[(i0 + i) * a_row + (p0 + p) * a_col] : 0;
+    }
+#pragma unroll
+    for (int q = 0; q < 4; ++q) {
+      const int p = b_p + (b_deep ? 0 : 4 * q), j = b_j + (b_deep ? 16 * q : 0);
+      b_tile[p * GEMM_PITCH + j] = p0 + p < end && j0 + j < n ? b[(p0 + p) * b_row + (j0 + j) * b_col] : 0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (int p = 0; p < GEMM_STEP; ++p) {
+      real av[4], bv[4];
+#pragma unroll
+      for (int r = 0; r < 4; ++r) av[r] = a_tile[p * GEMM_PITCH + ly + 16 * r];
+#pragma unroll
+      for (int s = 0; s < 4; ++s) bv[s] = b_tile[p * GEMM_PITCH + lx + 16 * s];
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+#pragma unroll
+        for (int s = 0; s < 4; ++s) acc[r][s] = FMA(av[r], bv[s], acc[r][s]);
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+#pragma unroll
+  for (int r = 0; r < 4; ++r) {
+    const int i = i0 + ly + 16 * r;
+#pragma unroll
+    for (int s = 0; s < 4; ++s) {
+      const int j = j0 + lx + 16 * s;
+      if (i < m && j < n) {
+        real v = acc[r][s];
+        if (flags & GEMM_ACCUMULATE) v += c[(long)i * n + j];
+        if (flags & GEMM_BIAS) v += bias[j];
+        if (flags & GEMM_RELU) v = v < 0 ? 0 : v;
+        c[(long)i * n + j] = v;
+      }
+    }
+  }
+}
+
+// c[i] = epilogue of the sum over s, ascending, of part[s*total + i]; bias[i % n]. Groups: x = ceil(total/256), one
+// value per work-item.
+__kernel __attribute__((reqd_work_group_size(GEMM_REDUCE_BLOCK, 1, 1))) void gemm_reduce(
+    ARRAY(const real, part), ARRAY(const real, bias), ARRAY(real, c), const int n, const long total, const int splits,
+    const int flags) {
+  START(part);
+  START(bias);
+  START(c);
+  const long i = get_global_id(0);
+  if (i < total) {
+    real v = part[i];
+    for (int s = 1; s < splits; ++s) v += part[s * total + i];
+    if (flags & GEMM_ACCUMULATE) v += c[i];
+    if (flags & GEMM_BIAS) v += bias[i % n];
+    if (flags & GEMM_RELU) v = v < 0 ? 0 : v;
+    c[i] = v;
+  }
+}
