@@ -26,24 +26,6 @@
 #define BATCH_NORM_PART 16384  // elements of a part and column block below which it is not split further
 #define BATCH_NORM_BLOCK 64    // rows that stay in the nearest cache between the two looks at them
 
-// The first n elements of a vector, zeros after them.
-vreal batch_norm_load(const __global real *p, const long n) {
-  if (n >= VW) return VLOAD(p);
-  real padded[VW];
-  for (int l = 0; l < VW; ++l) padded[l] = l < n ? p[l] : 0;
-  return VLOAD(padded);
-}
-
-void batch_norm_store(const vreal v, __global real *p, const long n) {
-  if (n >= VW) {
-    VSTORE(v, p);
-    return;
-  }
-  real padded[VW];
-  VSTORE(v, padded);
-  for (int l = 0; l < n; ++l) p[l] = padded[l];
-}
-
 // p[(column + l) % channels] for each lane l.
 vreal batch_norm_gather(const __global real *p, const int column, const int channels) {
   real lanes[VW];
@@ -52,14 +34,18 @@ vreal batch_norm_gather(const __global real *p, const int column, const int chan
 }
 
 // Values of column block [column, column + vectors * VW) in the rows [first, last) of one part that are there: whole
-// rows, and 1 more in a last row that ends early. Mean and sum of squared distances of each column. `lanes` < VW only
-// for the end of a row with W not a multiple of VW.
+// rows, and 1 more in a last row that ends early. Mean and sum of squared distances of each column, counted from the
+// first value of its channel, so that a large mean costs no accuracy. `lanes` < VW only for the end of a row with W not
+// a multiple of VW.
 void batch_norm_moments(const __global real *src, __global real *mean_out, __global real *m2_out, const long total,
-                        const int wide, const int column, const long first, const long last, const int vectors,
-                        const int lanes) {
-  vreal mean[4], m2[4], sum[4], center[4], offset[4], square[4];
+                        const int wide, const int channels, const int column, const long first, const long last,
+                        const int vectors, const int lanes) {
+  vreal origin[4], mean[4], m2[4], sum[4], center[4], offset[4], square[4];
 #pragma unroll
-  for (int v = 0; v < vectors; ++v) mean[v] = m2[v] = (vreal)0;
+  for (int v = 0; v < vectors; ++v) {
+    origin[v] = batch_norm_gather(src, column + v * VW, channels);
+    mean[v] = m2[v] = (vreal)0;
+  }
   const long whole = min(last, total / wide);
   real count = 0;
   for (long row = first; row < whole; row += BATCH_NORM_BLOCK) {
@@ -69,7 +55,7 @@ void batch_norm_moments(const __global real *src, __global real *mean_out, __glo
     for (int v = 0; v < vectors; ++v) sum[v] = offset[v] = square[v] = (vreal)0;
     for (int i = 0; i < rows; ++i) {
 #pragma unroll
-      for (int v = 0; v < vectors; ++v) sum[v] += batch_norm_load(block + (long)i * wide + v * VW, lanes);
+      for (int v = 0; v < vectors; ++v) sum[v] += sb_load(block + (long)i * wide + v * VW, lanes, lanes, 0) - origin[v];
     }
     const real inverse = (real)1 / rows;
 #pragma unroll
@@ -77,7 +63,7 @@ void batch_norm_moments(const __global real *src, __global real *mean_out, __glo
     for (int i = 0; i < rows; ++i) {
 #pragma unroll
       for (int v = 0; v < vectors; ++v) {
-        const vreal d = batch_norm_load(block + (long)i * wide + v * VW, lanes) - center[v];
+        const vreal d = sb_load(block + (long)i * wide + v * VW, lanes, lanes, 0) - origin[v] - center[v];
         offset[v] += d;  // what rounding of the first mean left
         square[v] = FMA(d, d, square[v]);
       }
@@ -97,22 +83,23 @@ void batch_norm_moments(const __global real *src, __global real *mean_out, __glo
       const long at = whole * wide + column + v * VW;
       real there[VW];
       for (int l = 0; l < VW; ++l) there[l] = at + l < total ? 1 : 0;
-      const vreal delta = (batch_norm_load(src + at, total - at) - mean[v]) * VLOAD(there);
+      const vreal delta = (sb_load(src + at, total - at, total - at, 0) - origin[v] - mean[v]) * VLOAD(there);
       mean[v] = FMA(delta, (vreal)((real)1 / (count + 1)), mean[v]);
       m2[v] = FMA(delta * delta, (vreal)(count / (count + 1)), m2[v]);
     }
   }
 #pragma unroll
   for (int v = 0; v < vectors; ++v) {
-    batch_norm_store(mean[v], mean_out + v * VW, lanes);
-    batch_norm_store(m2[v], m2_out + v * VW, lanes);
+    sb_store(mean[v], mean_out + v * VW, lanes);
+    sb_store(m2[v], m2_out + v * VW, lanes);
   }
 }
 
-// part [2, parts, W]: mean and sum of squared distances of each column in each part. Group (p, b): part p of
-// `rows_per_part` rows, column block b.
+// part [2, parts, W]: mean, counted from src[0][c], and sum of squared distances of each column in each part. Group (p,
+// b): part p of `rows_per_part` rows, column block b.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_stats(ARRAY(const real, src), ARRAY(real, part),
                                                                               const long total, const int wide,
+                                                                              const int channels,
                                                                               const int rows_per_part) {
   START(src);
   START(part);
@@ -124,13 +111,13 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_stats(AR
   __global real *mean = part + p * wide;
   __global real *m2 = mean + (long)get_num_groups(0) * wide;
   if (column + BATCH_NORM_UNIT <= wide) {
-    batch_norm_moments(src, mean + column, m2 + column, total, wide, column, first, last, 4, VW);
+    batch_norm_moments(src, mean + column, m2 + column, total, wide, channels, column, first, last, 4, VW);
     return;
   }
   for (; column + VW <= wide; column += VW)
-    batch_norm_moments(src, mean + column, m2 + column, total, wide, column, first, last, 1, VW);
+    batch_norm_moments(src, mean + column, m2 + column, total, wide, channels, column, first, last, 1, VW);
   if (column < wide)
-    batch_norm_moments(src, mean + column, m2 + column, total, wide, column, first, last, 1, wide - column);
+    batch_norm_moments(src, mean + column, m2 + column, total, wide, channels, column, first, last, 1, wide - column);
 }
 
 // Number of values that column block f (columns f*C to f*C + C) has in part p.
@@ -148,10 +135,11 @@ real batch_norm_count(const long p, const int f, const long total, const int wid
 // shift); with `update` running = (1 - momentum) * running + momentum * batch, with the unbiased variance, in place.
 // Group g: the g-th vector of channels.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_merge(
-    ARRAY(const real, part), ARRAY(const real, scale), ARRAY(const real, shift), ARRAY(real, running_mean),
-    ARRAY(real, running_var), ARRAY(real, mean), ARRAY(real, rstd), ARRAY(real, coef), const long total, const int wide,
-    const int channels, const int parts, const int rows_per_part, const int span, const int coef_row, const real eps,
-    const real momentum, const int update) {
+    ARRAY(const real, src), ARRAY(const real, part), ARRAY(const real, scale), ARRAY(const real, shift),
+    ARRAY(real, running_mean), ARRAY(real, running_var), ARRAY(real, mean), ARRAY(real, rstd), ARRAY(real, coef),
+    const long total, const int wide, const int channels, const int parts, const int rows_per_part, const int span,
+    const int coef_row, const real eps, const real momentum, const int update) {
+  START(src);
   START(part);
   START(scale);
   START(shift);
@@ -165,39 +153,40 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_merge(
   const int folds = wide / channels;
   const long all_parts = (long)parts * wide;
   const real values = (real)(total / channels);
-  const vreal origin = batch_norm_load(part + c, n);
+  const vreal origin = sb_load(part + c, n, n, 0);
   vreal sum = (vreal)0;
   for (int p = 0; p < parts; ++p)
     for (int f = 0; f < folds; ++f) {
       const real count = batch_norm_count(p, f, total, wide, channels, rows_per_part);
-      sum = FMA(batch_norm_load(part + (long)p * wide + f * channels + c, n) - origin, (vreal)count, sum);
+      sum = FMA(sb_load(part + (long)p * wide + f * channels + c, n, n, 0) - origin, (vreal)count, sum);
     }
-  const vreal m = origin + sum / values;
+  const vreal from_first = origin + sum / values;
   vreal m2 = (vreal)0;
   for (int p = 0; p < parts; ++p)
     for (int f = 0; f < folds; ++f) {
       const real count = batch_norm_count(p, f, total, wide, channels, rows_per_part);
       const long at = (long)p * wide + f * channels + c;
-      const vreal delta = batch_norm_load(part + at, n) - m;
+      const vreal delta = sb_load(part + at, n, n, 0) - from_first;
       // A part without values holds zeros, which must not meet an infinite mean.
-      if (count > 0) m2 += FMA(delta * delta, (vreal)count, batch_norm_load(part + all_parts + at, n));
+      if (count > 0) m2 += FMA(delta * delta, (vreal)count, sb_load(part + all_parts + at, n, n, 0));
     }
+  const vreal m = sb_load(src + c, n, n, 0) + from_first;
   const vreal r = (vreal)1 / sqrt(m2 / values + eps);
-  batch_norm_store(m, mean + c, n);
-  batch_norm_store(r, rstd + c, n);
+  sb_store(m, mean + c, n);
+  sb_store(r, rstd + c, n);
   if (update) {
-    const vreal old_mean = batch_norm_load(running_mean + c, n);
-    const vreal old_var = batch_norm_load(running_var + c, n);
-    batch_norm_store(FMA((vreal)momentum, m, (1 - momentum) * old_mean), running_mean + c, n);
-    batch_norm_store(FMA((vreal)momentum, m2 / (values - 1), (1 - momentum) * old_var), running_var + c, n);
+    const vreal old_mean = sb_load(running_mean + c, n, n, 0);
+    const vreal old_var = sb_load(running_var + c, n, n, 0);
+    sb_store(FMA((vreal)momentum, m, (1 - momentum) * old_mean), running_mean + c, n);
+    sb_store(FMA((vreal)momentum, m2 / (values - 1), (1 - momentum) * old_var), running_var + c, n);
   }
-  const vreal factor = batch_norm_load(scale + c, n) * r;
-  const vreal constant_part = batch_norm_load(shift + c, n);
+  const vreal factor = sb_load(scale + c, n, n, 0) * r;
+  const vreal constant_part = sb_load(shift + c, n, n, 0);
   for (int j = c; j < coef_row; j += channels) {
     const int there = min(n, coef_row - j);
-    batch_norm_store(m, coef + j, there);
-    batch_norm_store(factor, coef + coef_row + j, there);
-    batch_norm_store(constant_part, coef + 2 * (long)coef_row + j, there);
+    sb_store(m, coef + j, there);
+    sb_store(factor, coef + coef_row + j, there);
+    sb_store(constant_part, coef + 2 * (long)coef_row + j, there);
   }
 }
 
@@ -220,8 +209,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_apply(AR
     if (j >= span) j -= span;
   }
   if (i < end) {
-    const vreal x = batch_norm_load(src + i, end - i);
-    batch_norm_store(FMA(x - VLOAD(coef + j), VLOAD(factor + j), VLOAD(shift + j)), dst + i, end - i);
+    const vreal x = sb_load(src + i, end - i, end - i, 0);
+    sb_store(FMA(x - VLOAD(coef + j), VLOAD(factor + j), VLOAD(shift + j)), dst + i, end - i);
   }
 }
 
@@ -241,24 +230,24 @@ void batch_norm_bwd_sums(const __global real *src, const __global real *dy, cons
     const long at = row * wide + column;
 #pragma unroll
     for (int v = 0; v < vectors; ++v) {
-      const vreal g = batch_norm_load(dy + at + v * VW, lanes);
+      const vreal g = sb_load(dy + at + v * VW, lanes, lanes, 0);
       sum[v] += g;
-      dot_product[v] = FMA(g, batch_norm_load(src + at + v * VW, lanes) - center[v], dot_product[v]);
+      dot_product[v] = FMA(g, sb_load(src + at + v * VW, lanes, lanes, 0) - center[v], dot_product[v]);
     }
   }
   if (whole < last) {
 #pragma unroll
     for (int v = 0; v < vectors; ++v) {
       const long at = whole * wide + column + v * VW;
-      const vreal g = batch_norm_load(dy + at, total - at);
+      const vreal g = sb_load(dy + at, total - at, total - at, 0);
       sum[v] += g;
-      dot_product[v] = FMA(g, batch_norm_load(src + at, total - at) - center[v], dot_product[v]);
+      dot_product[v] = FMA(g, sb_load(src + at, total - at, total - at, 0) - center[v], dot_product[v]);
     }
   }
 #pragma unroll
   for (int v = 0; v < vectors; ++v) {
-    batch_norm_store(sum[v], sum_out + v * VW, lanes);
-    batch_norm_store(dot_product[v], dot_out + v * VW, lanes);
+    sb_store(sum[v], sum_out + v * VW, lanes);
+    sb_store(dot_product[v], dot_out + v * VW, lanes);
   }
 }
 
@@ -310,23 +299,23 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_bwd_merg
   for (int p = 0; p < parts; ++p)
     for (int f = 0; f < folds; ++f) {
       const long at = (long)p * wide + f * channels + c;
-      sum += batch_norm_load(part + at, n);
-      dots += batch_norm_load(part + all_parts + at, n);
+      sum += sb_load(part + at, n, n, 0);
+      dots += sb_load(part + all_parts + at, n, n, 0);
     }
-  const vreal r = batch_norm_load(rstd + c, n);
+  const vreal r = sb_load(rstd + c, n, n, 0);
   dots *= r;
-  batch_norm_store(dots, dscale + c, n);
-  batch_norm_store(sum, dshift + c, n);
+  sb_store(dots, dscale + c, n);
+  sb_store(sum, dshift + c, n);
   if (!with_dx) return;
-  const vreal m = batch_norm_load(mean + c, n);
-  const vreal a = batch_norm_load(scale + c, n) * r;
+  const vreal m = sb_load(mean + c, n, n, 0);
+  const vreal a = sb_load(scale + c, n, n, 0) * r;
   const vreal share = a / (real)(total / channels);
   for (int j = c; j < coef_row; j += channels) {
     const int there = min(n, coef_row - j);
-    batch_norm_store(m, coef + j, there);
-    batch_norm_store(a, coef + coef_row + j, there);
-    batch_norm_store(-share * r * dots, coef + 2 * (long)coef_row + j, there);
-    batch_norm_store(-share * sum, coef + 3 * (long)coef_row + j, there);
+    sb_store(m, coef + j, there);
+    sb_store(a, coef + coef_row + j, there);
+    sb_store(-share * r * dots, coef + 2 * (long)coef_row + j, there);
+    sb_store(-share * sum, coef + 3 * (long)coef_row + j, there);
   }
 }
 
@@ -353,7 +342,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_bwd_appl
     if (j >= span) j -= span;
   }
   if (i < end) {
-    const vreal rest = FMA(VLOAD(b + j), batch_norm_load(src + i, end - i) - VLOAD(coef + j), VLOAD(c + j));
-    batch_norm_store(FMA(VLOAD(a + j), batch_norm_load(dy + i, end - i), rest), dx + i, end - i);
+    const vreal rest = FMA(VLOAD(b + j), sb_load(src + i, end - i, end - i, 0) - VLOAD(coef + j), VLOAD(c + j));
+    sb_store(FMA(VLOAD(a + j), sb_load(dy + i, end - i, end - i, 0), rest), dx + i, end - i);
   }
 }

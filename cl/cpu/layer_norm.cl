@@ -14,33 +14,6 @@
 #define LAYER_NORM_CHANNELS_VW4 4
 #define LAYER_NORM_CHANNELS_VW2 2
 
-// The first n elements of a vector, `rest` after them.
-vreal layer_norm_load(const __global real *p, const int n, const real rest) {
-  if (n >= VW) return VLOAD(p);
-  real padded[VW];
-  for (int l = 0; l < VW; ++l) padded[l] = l < n ? p[l] : rest;
-  return VLOAD(padded);
-}
-
-void layer_norm_store(const vreal v, __global real *p, const int n) {
-  if (n >= VW) {
-    VSTORE(v, p);
-    return;
-  }
-  real padded[VW];
-  VSTORE(v, padded);
-  for (int l = 0; l < n; ++l) p[l] = padded[l];
-}
-
-real layer_norm_total(const vreal v) {
-  real lanes[VW];
-  VSTORE(v, lanes);
-#pragma unroll
-  for (int half_size = VW / 2; half_size > 0; half_size /= 2)
-    for (int l = 0; l < half_size; ++l) lanes[l] += lanes[l + half_size];
-  return lanes[0];
-}
-
 // y = (x - mean) * rstd * scale + shift with mean [R] and rstd [R] = 1 / sqrt(variance + eps) of each row. The squared
 // distances are summed around the mean, corrected by what its rounding left, so a large mean costs no accuracy. Group
 // g: rows g * 8 to g * 8 + 8.
@@ -57,27 +30,28 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void layer_norm_fwd(
   const long last = min(rows, first + LAYER_NORM_ROWS);
   for (long r = first; r < last; ++r) {
     const __global real *x = src + r * columns;
+    const long readable = (rows - r) * columns;  // a whole vector is read wherever the array has one
     __global real *y = dst + r * columns;
     vreal sum = (vreal)0;
-    for (int j = 0; j < columns; j += VW) sum += layer_norm_load(x + j, columns - j, 0);
-    const real center = layer_norm_total(sum) / columns;
+    for (int j = 0; j < columns; j += VW) sum += sb_load(x + j, columns - j, readable - j, 0);
+    const real center = sb_sum(sum) / columns;
     vreal offset = (vreal)0, square = (vreal)0;
     for (int j = 0; j < columns; j += VW) {
-      const vreal d = layer_norm_load(x + j, columns - j, center) - center;
+      const vreal d = sb_load(x + j, columns - j, readable - j, center) - center;
       offset += d;
       square = FMA(d, d, square);
     }
-    const real left = layer_norm_total(offset);
+    const real left = sb_sum(offset);
     const real m = center + left / columns;
-    const real s = (real)1 / sqrt((layer_norm_total(square) - left * left / columns) / columns + eps);
+    const real s = (real)1 / sqrt((sb_sum(square) - left * left / columns) / columns + eps);
     mean[r] = m;
     rstd[r] = s;
     for (int j = 0; j < columns; j += VW) {
       const int n = columns - j;
-      vreal v = (layer_norm_load(x + j, n, 0) - m) * s;
-      if (flags & LAYER_NORM_SCALE) v *= layer_norm_load(scale + j, n, 0);
-      if (flags & LAYER_NORM_SHIFT) v += layer_norm_load(shift + j, n, 0);
-      layer_norm_store(v, y + j, n);
+      vreal v = (sb_load(x + j, n, readable - j, 0) - m) * s;
+      if (flags & LAYER_NORM_SCALE) v *= sb_load(scale + j, n, n, 0);
+      if (flags & LAYER_NORM_SHIFT) v += sb_load(shift + j, n, n, 0);
+      sb_store(v, y + j, n);
     }
   }
 }
@@ -103,35 +77,36 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void layer_norm_bwd(
   __global real *dshift = dscale + (long)get_num_groups(0) * columns;
   if (flags & LAYER_NORM_DSCALE)
     for (int j = 0; j < columns; j += VW) {
-      layer_norm_store((vreal)0, dscale + j, columns - j);
-      layer_norm_store((vreal)0, dshift + j, columns - j);
+      sb_store((vreal)0, dscale + j, columns - j);
+      sb_store((vreal)0, dshift + j, columns - j);
     }
   for (long r = first; r < last; ++r) {
     const __global real *x = src + r * columns;
+    const long readable = (rows - r) * columns;  // a whole vector is read wherever the array has one
     const __global real *d = dy + r * columns;
     const real m = mean[r], s = rstd[r];
     vreal sum = (vreal)0, dots = (vreal)0;
     for (int j = 0; j < columns; j += VW) {
       const int n = columns - j;
-      vreal g = layer_norm_load(d + j, n, 0);
-      const vreal hat = (layer_norm_load(x + j, n, m) - m) * s;
+      vreal g = sb_load(d + j, n, readable - j, 0);
+      const vreal hat = (sb_load(x + j, n, readable - j, m) - m) * s;
       if (flags & LAYER_NORM_DSCALE) {
-        layer_norm_store(FMA(g, hat, layer_norm_load(dscale + j, n, 0)), dscale + j, n);
-        layer_norm_store(g + layer_norm_load(dshift + j, n, 0), dshift + j, n);
+        sb_store(FMA(g, hat, sb_load(dscale + j, n, n, 0)), dscale + j, n);
+        sb_store(g + sb_load(dshift + j, n, n, 0), dshift + j, n);
       }
-      if (flags & LAYER_NORM_SCALE) g *= layer_norm_load(scale + j, n, 0);
+      if (flags & LAYER_NORM_SCALE) g *= sb_load(scale + j, n, n, 0);
       sum += g;
       dots = FMA(g, hat, dots);
     }
     if (flags & LAYER_NORM_DSRC) {
-      const real g_mean = layer_norm_total(sum) / columns;
-      const real dot_mean = layer_norm_total(dots) / columns;
+      const real g_mean = sb_sum(sum) / columns;
+      const real dot_mean = sb_sum(dots) / columns;
       for (int j = 0; j < columns; j += VW) {
         const int n = columns - j;
-        vreal g = layer_norm_load(d + j, n, 0);
-        if (flags & LAYER_NORM_SCALE) g *= layer_norm_load(scale + j, n, 0);
-        const vreal hat = (layer_norm_load(x + j, n, m) - m) * s;
-        layer_norm_store((g - g_mean - hat * dot_mean) * s, dx + r * columns + j, n);
+        vreal g = sb_load(d + j, n, readable - j, 0);
+        if (flags & LAYER_NORM_SCALE) g *= sb_load(scale + j, n, n, 0);
+        const vreal hat = (sb_load(x + j, n, readable - j, m) - m) * s;
+        sb_store((g - g_mean - hat * dot_mean) * s, dx + r * columns + j, n);
       }
     }
   }
@@ -148,9 +123,9 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void layer_norm_reduce(A
   const int n = columns - j;
   vreal a = (vreal)0, b = (vreal)0;
   for (int p = 0; p < parts; ++p) {
-    a += layer_norm_load(part + (long)p * columns + j, n, 0);
-    b += layer_norm_load(part + ((long)parts + p) * columns + j, n, 0);
+    a += sb_load(part + (long)p * columns + j, n, n, 0);
+    b += sb_load(part + ((long)parts + p) * columns + j, n, n, 0);
   }
-  layer_norm_store(a, dscale + j, n);
-  layer_norm_store(b, dshift + j, n);
+  sb_store(a, dscale + j, n);
+  sb_store(b, dshift + j, n);
 }

@@ -23,16 +23,6 @@ vreal pool2d_load(const __global real *p, const long i, const long total) {
   return VLOAD(padded);
 }
 
-void pool2d_store(const vreal v, __global real *p, const int n) {
-  if (n >= VW) {
-    VSTORE(v, p);
-    return;
-  }
-  real padded[VW];
-  VSTORE(v, padded);
-  for (int l = 0; l < n; ++l) p[l] = padded[l];
-}
-
 // max_pool2d_fwd: dst = the largest value of each window, NaN if there is one; with_index: index [N, OH, OW, C] = place
 // of that value in the uncut window, dy * kw + dx, the first of equal ones. Group g: rows_per_group rows of N * OH.
 // max_pool2d_bwd: dx = sum of dy over the windows whose index points here. Group g: rows_per_group rows of N * H.
@@ -71,7 +61,7 @@ void pool2d_store(const vreal v, __global real *p, const int n) {
               best = select(best, v, better);                                                                 \
               place = select(place, (pool2d_lanes)((y - top) * kw + i - left), better);                       \
             }                                                                                                 \
-          pool2d_store(best, dst + out + k, c - k);                                                           \
+          sb_store(best, dst + out + k, c - k);                                                               \
           if (with_index) {                                                                                   \
             const SB_JOIN(T, VW) narrow = SB_JOIN(SB_JOIN(convert_, T), VW)(place);                           \
             if (k + VW <= c) {                                                                                \
@@ -111,7 +101,7 @@ void pool2d_store(const vreal v, __global real *p, const int n) {
                                         (pool2d_lanes)((y - oy * sh) * kw + x - ox * sw);                     \
               sum += select((vreal)0, pool2d_load(dy, at, total), here);                                      \
             }                                                                                                 \
-          pool2d_store(sum, dx + (row * w + i) * c + k, c - k);                                               \
+          sb_store(sum, dx + (row * w + i) * c + k, c - k);                                                   \
         }                                                                                                     \
       }                                                                                                       \
     }                                                                                                         \
@@ -148,7 +138,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void avg_pool2d_fwd(ARRA
         vreal sum = (vreal)0;
         for (int y = y0; y < y1; ++y)
           for (int i = x0; i < x1; ++i) sum += pool2d_load(src, ((image + y) * w + i) * c + k, total);
-        pool2d_store(sum / divisor, dst + (row * ow + x) * c + k, c - k);
+        sb_store(sum / divisor, dst + (row * ow + x) * c + k, c - k);
       }
     }
   }
@@ -176,7 +166,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void avg_pool2d_bwd(ARRA
             const real divisor = pool2d_divisor(oy * sh - ph, ox * sw - pw, h, w, kh, kw, ph, pw, padded);
             sum += pool2d_load(dy, ((image + oy) * ow + ox) * c + k, total) / divisor;
           }
-        pool2d_store(sum, dx + (row * w + i) * c + k, c - k);
+        sb_store(sum, dx + (row * w + i) * c + k, c - k);
       }
     }
   }

@@ -9,11 +9,12 @@
 #define BATCH_NORM_PART 4096   // elements of a part and column block below which it is not split further
 #define BATCH_NORM_MERGERS 64  // work-items that merge one channel
 
-// part [2, parts, W]: mean and sum of squared distances of each column in each part. Group (p, b) of 64 x 4: part p of
-// `rows_per_part` rows, 64 columns. Each work-item runs Welford's update on the distances from its first value, then
-// four merge in local memory.
+// part [2, parts, W]: mean, counted from src[0][c], and sum of squared distances of each column in each part. Group (p,
+// b) of 64 x 4: part p of `rows_per_part` rows, 64 columns. Each work-item runs Welford's update on the distances from
+// its channel's first value, then four merge in local memory.
 __attribute__((reqd_work_group_size(BATCH_NORM_UNIT, BATCH_NORM_LANES, 1))) __kernel void batch_norm_stats(
-    ARRAY(const real, src), ARRAY(real, part), const long total, const int wide, const int rows_per_part) {
+    ARRAY(const real, src), ARRAY(real, part), const long total, const int wide, const int channels,
+    const int rows_per_part) {
   START(src);
   START(part);
   __local real counts[BATCH_NORM_LANES][BATCH_NORM_UNIT];
@@ -25,7 +26,7 @@ __attribute__((reqd_work_group_size(BATCH_NORM_UNIT, BATCH_NORM_LANES, 1))) __ke
   const long last = min(rows, first + rows_per_part);
   const int lx = get_local_id(0), ly = get_local_id(1);
   const int column = (int)get_group_id(1) * BATCH_NORM_UNIT + lx;
-  const real origin = column < wide && first * wide + column < total ? src[first * wide + column] : 0;
+  const real origin = src[column % channels];
   real count = 0, mean = 0, m2 = 0;
   if (column < wide)
     for (long row = first + ly; row < last; row += BATCH_NORM_LANES)
@@ -51,7 +52,7 @@ __attribute__((reqd_work_group_size(BATCH_NORM_UNIT, BATCH_NORM_LANES, 1))) __ke
         count = both;
       }
     }
-    part[p * wide + column] = origin + mean;
+    part[p * wide + column] = mean;
     part[((long)get_num_groups(0) + p) * wide + column] = m2;
   }
 }
@@ -85,10 +86,11 @@ real batch_norm_total(__local real *a, const real mine) {
 // shift); with `update` running = (1 - momentum) * running + momentum * batch, with the unbiased variance, in place.
 // Group g of 64: channel g.
 __attribute__((reqd_work_group_size(BATCH_NORM_MERGERS, 1, 1))) __kernel void batch_norm_merge(
-    ARRAY(const real, part), ARRAY(const real, scale), ARRAY(const real, shift), ARRAY(real, running_mean),
-    ARRAY(real, running_var), ARRAY(real, mean), ARRAY(real, rstd), ARRAY(real, coef), const long total, const int wide,
-    const int channels, const int parts, const int rows_per_part, const int span, const int coef_row, const real eps,
-    const real momentum, const int update) {
+    ARRAY(const real, src), ARRAY(const real, part), ARRAY(const real, scale), ARRAY(const real, shift),
+    ARRAY(real, running_mean), ARRAY(real, running_var), ARRAY(real, mean), ARRAY(real, rstd), ARRAY(real, coef),
+    const long total, const int wide, const int channels, const int parts, const int rows_per_part, const int span,
+    const int coef_row, const real eps, const real momentum, const int update) {
+  START(src);
   START(part);
   START(scale);
   START(shift);
@@ -109,16 +111,17 @@ __attribute__((reqd_work_group_size(BATCH_NORM_MERGERS, 1, 1))) __kernel void ba
     const real count = batch_norm_count(q / folds, (int)(q % folds), total, wide, channels, rows_per_part);
     if (count > 0) sum = FMA(part[q / folds * wide + q % folds * channels + c] - origin, count, sum);
   }
-  const real m = origin + batch_norm_total(shared, sum) / values;
+  const real from_first = origin + batch_norm_total(shared, sum) / values;
   real m2 = 0;
   for (long q = l; q < pieces; q += BATCH_NORM_MERGERS) {
     const real count = batch_norm_count(q / folds, (int)(q % folds), total, wide, channels, rows_per_part);
     const long at = q / folds * wide + q % folds * channels + c;
-    const real delta = part[at] - m;
+    const real delta = part[at] - from_first;
     if (count > 0) m2 += FMA(delta * delta, count, part[(long)parts * wide + at]);
   }
   m2 = batch_norm_total(shared, m2);
   if (l == 0) {
+    const real m = src[c] + from_first;
     const real r = (real)1 / sqrt(m2 / values + eps);
     mean[c] = m;
     rstd[c] = r;

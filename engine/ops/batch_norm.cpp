@@ -109,10 +109,10 @@ class BatchNormTrain final : public detail::Op {
     const Operand part = run.temp(std::int64_t{2} * at.parts * at.wide, real);
     const Operand coef = run.temp(std::int64_t{3} * at.coef_row, real);
     run.kernel("batch_norm_stats", real)
-        .args(run.src(0), part, at.total, at.wide, at.rows_per_part)
+        .args(run.src(0), part, at.total, at.wide, at.channels, at.rows_per_part)
         .over_tiles(at.parts, at.blocks, 1, kStatsX, kStatsY);
     run.kernel("batch_norm_merge", real)
-        .args(part, run.src(1), run.src(2), updates_ ? run.dst(3) : Launch::none(),
+        .args(run.src(0), part, run.src(1), run.src(2), updates_ ? run.dst(3) : Launch::none(),
               updates_ ? run.dst(4) : Launch::none(), run.dst(1), run.dst(2), coef, at.total, at.wide, at.channels,
               at.parts, at.rows_per_part, at.span, at.coef_row, double{options_.eps}, double{options_.momentum},
               int{updates_})
@@ -167,7 +167,8 @@ Array batch_norm_train(const Array& src, const Array& scale, const Array& shift,
                        const Array& running_var, const BatchNormOptions& options) {
   constexpr const char* kOp = "batch_norm_train";
   check_arguments(kOp, src, scale, shift, running_mean, running_var);
-  require(src.shape().rows() >= 2, kOp, "the variance needs at least two values per channel", src, "src");
+  require(src.shape().rows() >= 2 || src.shape().back() == 0, kOp, "the variance needs at least two values per channel",
+          src, "src");
   const bool updates = is_grad_enabled();
   if (updates) {
     require(is_cell(running_mean), kOp, "running statistics are overwritten, so they must be cells", running_mean,
