@@ -1,0 +1,90 @@
+// samebytes devices: every OpenCL device of the machine, and which memory mode and kernels Samebytes chose for it and why.
+#include "samebytes/device.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/text.h"
+#include "cli/usage_error.h"
+#include "cli/verbs.h"
+
+namespace samebytes::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const DeviceInfo& info) {
+  return {{"id", info.id},
+          {"index", info.index},
+          {"name", info.name},
+          {"vendor", info.vendor},
+          {"platform", info.platform},
+          {"driver", info.driver},
+          {"opencl_c", info.opencl_c},
+          {"type", info.type},
+          {"svm", info.svm},
+          {"unified_memory", info.unified_memory},
+          {"f16", info.has_f16},
+          {"f64", info.has_f64},
+          {"fma", info.has_fma},
+          {"cores", info.cores},
+          {"vector_width", info.vector_width},
+          {"memory_bytes", info.memory_bytes},
+          {"max_allocation_bytes", info.max_allocation_bytes},
+          {"alignment_bytes", info.alignment_bytes},
+          {"max_group_size", info.max_group_size},
+          {"memory_mode", name_of(info.memory_mode)},
+          {"memory_reason", info.memory_reason},
+          {"personality", name_of(info.personality)},
+          {"personality_reason", info.personality_reason},
+          {"gemm_alias", info.gemm_alias},
+          {"refused", info.refused}};
+}
+
+const char* yes_no(bool yes) { return yes ? "yes" : "no"; }
+
+void print_row(const char* key, const std::string& value) { fmt::print("    {:<11}{}\n", key, value); }
+
+void print_device(const DeviceInfo& info, bool first) {
+  fmt::print("{}  {}{}\n", info.id, info.name, first ? "   (used unless --device says otherwise)" : "");
+  print_row("driver", fmt::format("{} {}", info.platform, info.driver));
+  print_row("OpenCL C", fmt::format("{}, shared virtual memory: {}, 16-bit arithmetic: {}, double: {}", info.opencl_c,
+                                    info.svm, yes_no(info.has_f16), yes_no(info.has_f64)));
+  print_row("size", fmt::format("{} {}, vectors of {} floats, {} of memory, largest array {}, aligned to {} bytes",
+                                info.cores, info.cores == 1 ? "core" : "cores", info.vector_width,
+                                bytes_text(info.memory_bytes), bytes_text(info.max_allocation_bytes), info.alignment_bytes));
+  if (!info.refused.empty()) {
+    print_row("not used", info.refused);
+    return;
+  }
+  print_row("memory", fmt::format("{}: {}", name_of(info.memory_mode), info.memory_reason));
+  print_row("kernels", fmt::format("{}: {}", name_of(info.personality), info.personality_reason));
+}
+
+}  // namespace
+
+int run_devices(const Options& options) {
+  const std::vector<DeviceInfo> devices = list_devices();
+  const std::string trouble = explain_no_device();
+  if (options.json) {
+    Json list = Json::array();
+    for (const DeviceInfo& info : devices) list.push_back(to_json(info));
+    fmt::print("{}\n", Json{{"devices", list}, {"trouble", trouble}}.dump());
+  } else {
+    bool first = true;
+    for (const DeviceInfo& info : devices) {
+      print_device(info, first && info.refused.empty());
+      if (info.refused.empty()) first = false;
+    }
+  }
+  if (trouble.empty()) return kDone;
+  std::fflush(stdout);
+  fmt::print(stderr, "samebytes: {}\n", trouble);
+  return kFailed;
+}
+
+}  // namespace samebytes::cli

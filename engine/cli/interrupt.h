@@ -1,0 +1,10 @@
+// Ctrl-C: the first SIGINT or SIGTERM asks the run to end after the step under way, the second one ends the program at once.
+#pragma once
+
+namespace samebytes::cli {
+
+// From here on the two signals only set the flag that is_interrupted() reads.
+void watch_interrupts();
+bool is_interrupted();
+
+}  // namespace samebytes::cli

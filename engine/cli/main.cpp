@@ -1,0 +1,55 @@
+// samebytes: the command. Parses, runs one verb, and turns every exception into one line and a status.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "cli/interrupt.h"
+#include "cli/options.h"
+#include "cli/usage_error.h"
+#include "cli/verbs.h"
+#include "samebytes/device.h"
+#include "samebytes/error.h"
+
+namespace {
+
+using namespace samebytes::cli;
+
+int run(const Options& options) {
+  switch (options.verb) {
+    case Verb::devices: return run_devices(options);
+    case Verb::train: return run_train(options);
+    case Verb::eval: return run_eval(options);
+    case Verb::bench: return run_bench(options);
+  }
+  return kFailed;
+}
+
+int complain(const std::string& message, int status) {
+  std::fflush(stdout);
+  fmt::print(stderr, "samebytes: {}\n", message);
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Parsed parsed = parse_options(argc, argv);
+    if (!parsed.options) {
+      fmt::print(parsed.status == kDone ? stdout : stderr, "{}", parsed.text);
+      return parsed.status;
+    }
+    // Before the first OpenCL call and the first thread.
+    samebytes::pin_threads(parsed.options->threads);
+    watch_interrupts();
+    return run(*parsed.options);
+  } catch (const UsageError& error) {
+    return complain(error.what(), kWrongUsage);
+  } catch (const samebytes::BuildError& error) {
+    return complain(fmt::format("{}\n{}", error.what(), error.log()), kFailed);
+  } catch (const std::exception& error) {
+    return complain(error.what(), kFailed);
+  }
+}

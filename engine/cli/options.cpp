@@ -1,0 +1,192 @@
+#include "cli/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/text.h"
+#include "cli/usage_error.h"
+#include "cli/workload.h"
+
+namespace samebytes::cli {
+namespace {
+
+constexpr const char* kVersion = "samebytes 0.1.0";
+constexpr int kHelpColumn = 26;
+
+std::string workload_table() {
+  std::string text = "Workloads:\n";
+  for (const Workload& workload : workloads()) text += fmt::format("  {:<8}{}\n", workload.name, workload.about);
+  return text;
+}
+
+void add_workload(CLI::App& app, Options& options, bool many) {
+  auto* option = app.add_option("workload", options.workloads,
+                                many ? "what to measure; all of them where none is given" : "what to run, see below");
+  option->option_text(many ? "[WORKLOAD ...]" : "WORKLOAD");
+  if (!many) option->required()->expected(1);
+}
+
+void add_device_options(CLI::App& app, Options& options, bool several) {
+  app.add_option("--device", options.device,
+                 std::string("cpu:0, gpu:0, an index, a part of a name, cpu or gpu (see `samebytes devices`);\n") +
+                     (several ? "or all, for one after the other; " : "") + "default: the best device found")
+      ->option_text("DEVICE");
+  app.add_option("--threads", options.threads, "cores that a CPU device may use; default: all of them")
+      ->option_text("N")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--seed", options.seed, "of everything random; the same seed gives the same bytes; default: 1")
+      ->option_text("N");
+}
+
+void add_loader_options(CLI::App& app, Options& options) {
+  app.add_option("--workers", options.workers, "threads that prepare batches; 0: none, the loop does it; default: 1")
+      ->option_text("N")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--slots", options.slots, "batches in memory: one is read while the others are filled; default: 2")
+      ->option_text("N")
+      ->check(CLI::Range(1, 1024));
+}
+
+void add_output_options(CLI::App& app, Options& options) {
+  app.add_option("--log", options.log, "one JSON object a line, for each step and each epoch, while it runs")
+      ->option_text("FILE.jsonl");
+  app.add_flag("--check-nan", options.check_nan,
+               "stop at the first NaN or infinity and name the op that made it; runs every op by itself and\n"
+               "looks at all its results, so it is several times slower");
+  app.add_flag("--json", options.json, "the summary as one line of JSON, the last one of the standard output");
+  app.add_flag("--quiet", options.quiet, "no progress, only the summary");
+}
+
+CLI::Option* add_batch(CLI::App& app, Options& options, const char* text) {
+  return app.add_option("--batch", options.batch, text)->option_text("N")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
+}
+
+CLI::Option* add_steps(CLI::App& app, Options& options, const char* text) {
+  return app.add_option("--steps", options.steps, text)->option_text("N")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+}
+
+void add_data(CLI::App& app, Options& options) {
+  app.add_option("--data", options.data,
+                 "folder with the four MNIST-shaped files (train-images-idx3-ubyte and so on, plain or .gz);\n"
+                 "digits needs none, it is part of the program")
+      ->option_text("DIR");
+}
+
+CLI::App* add_devices(CLI::App& app, Options& options) {
+  auto* verb = app.add_subcommand("devices", "list the OpenCL devices, and how Samebytes uses each one");
+  verb->add_flag("--json", options.json, "the list as JSON");
+  return verb;
+}
+
+CLI::App* add_train(CLI::App& app, Options& options) {
+  auto* verb = app.add_subcommand("train", "train a workload, then test it");
+  add_workload(*verb, options, false);
+  add_data(*verb, options);
+  verb->add_option("--epochs", options.epochs, "passes over the training set; default: the workload's")
+      ->option_text("N")
+      ->check(CLI::Range(1, 1 << 30));
+  add_steps(*verb, options, "end after so many steps, whatever --epochs says");
+  add_batch(*verb, options, "samples per step; default: the workload's");
+  verb->add_option("--rate", options.rate, "highest learning rate of AdamW; default: the workload's")
+      ->option_text("R")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--schedule", options.schedule,
+                   "constant, linear or cosine: how the rate falls to 0 after a short warm-up;\n"
+                   "constant has no warm-up; default: cosine")
+      ->option_text("NAME")
+      ->check(CLI::IsMember({"constant", "linear", "cosine"}));
+  add_device_options(*verb, options, false);
+  add_loader_options(*verb, options);
+  verb->add_option("--load", options.load, "start from these parameters (safetensors)")->option_text("FILE");
+  verb->add_option("--save", options.save,
+                   "write the parameters at the end, also after Ctrl-C (safetensors); an older file stays\n"
+                   "whole until the new one is complete")
+      ->option_text("FILE");
+  add_output_options(*verb, options);
+  verb->footer(workload_table() +
+               "\nExamples:\n"
+               "  samebytes train digits\n"
+               "  samebytes train cnn --data data/mnist --epochs 3 --save cnn.safetensors\n"
+               "\nStatus: 0 done, 1 failed, 2 wrong usage, 130 interrupted (Ctrl-C ends after the step under way).");
+  return verb;
+}
+
+CLI::App* add_eval(CLI::App& app, Options& options) {
+  auto* verb = app.add_subcommand("eval", "test saved parameters on the test set");
+  add_workload(*verb, options, false);
+  verb->add_option("--load", options.load, "the parameters (safetensors)")->option_text("FILE")->required();
+  add_data(*verb, options);
+  add_steps(*verb, options, "end after so many batches");
+  add_batch(*verb, options, "samples per batch; default: the workload's");
+  add_device_options(*verb, options, false);
+  add_loader_options(*verb, options);
+  add_output_options(*verb, options);
+  verb->footer(workload_table() + "\nExample:\n  samebytes eval cnn --load cnn.safetensors --data data/mnist");
+  return verb;
+}
+
+CLI::App* add_bench(CLI::App& app, Options& options) {
+  auto* verb = app.add_subcommand("bench", "measure training and inference on made-up data, against the device's own peak");
+  add_workload(*verb, options, true);
+  add_steps(*verb, options, "steps to measure, after a warm-up; default: 100");
+  add_batch(*verb, options, "samples per step; default: the workload's");
+  add_device_options(*verb, options, true);
+  add_loader_options(*verb, options);
+  add_output_options(*verb, options);
+  verb->footer(workload_table() + "\nExamples:\n  samebytes bench cnn --batch 128\n  samebytes bench --device all --json");
+  return verb;
+}
+
+std::string help_of(const CLI::App& app) {
+  for (const CLI::App* verb : app.get_subcommands()) return verb->help(app.get_name());
+  return app.help();
+}
+
+Parsed wrong(const CLI::App& app, const std::string& message) {
+  std::string command = app.get_name();
+  for (const CLI::App* verb : app.get_subcommands()) command += " " + verb->get_name();
+  return {{}, fmt::format("samebytes: {}\nTry `{} --help`.\n", message, command), kWrongUsage};
+}
+
+}  // namespace
+
+Parsed parse_options(int argc, char** argv) {
+  Options options;
+  CLI::App app("Trains and runs neural networks on any OpenCL device, on the same bytes as the host.", "samebytes");
+  app.get_formatter()->column_width(kHelpColumn);
+  app.set_version_flag("--version", kVersion, "print the version");
+  app.require_subcommand(1);
+  const CLI::App* devices = add_devices(app, options);
+  const CLI::App* train = add_train(app, options);
+  const CLI::App* eval = add_eval(app, options);
+  const CLI::App* bench = add_bench(app, options);
+  app.footer(
+      "Start with `samebytes train digits`: it needs no files and takes a few seconds.\n"
+      "`samebytes VERB --help` explains a verb's options.");
+
+  // A mistyped verb gets the nearest one instead of a list of rules.
+  const std::vector<std::string> verbs = {"devices", "train", "eval", "bench"};
+  if (argc > 1 && argv[1][0] != '-' && std::find(verbs.begin(), verbs.end(), argv[1]) == verbs.end()) {
+    const std::string near = nearest_word(argv[1], verbs);
+    return wrong(app, fmt::format("there is no verb {}{}; there are {}", argv[1],
+                                  near.empty() ? "" : ", did you mean " + near + "?", list_text(verbs)));
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return {{}, help_of(app), kDone};
+  } catch (const CLI::CallForVersion&) {
+    return {{}, std::string(kVersion) + "\n", kDone};
+  } catch (const CLI::ParseError& error) {
+    if (argc == 1) return {{}, "samebytes: what to do is missing\n\n" + app.help(), kWrongUsage};
+    return wrong(app, error.what());
+  }
+  if (devices->parsed()) options.verb = Verb::devices;
+  if (train->parsed()) options.verb = Verb::train;
+  if (eval->parsed()) options.verb = Verb::eval;
+  if (bench->parsed()) options.verb = Verb::bench;
+  return {options, {}, kDone};
+}
+
+}  // namespace samebytes::cli

@@ -1,0 +1,46 @@
+// What a user can say on the command line, after parsing and before anything is known about devices or data.
+// An empty optional means: take the workload's default.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace samebytes::cli {
+
+enum class Verb : std::uint8_t { devices, train, eval, bench };
+
+struct Options {
+  Verb verb = Verb::devices;
+  std::vector<std::string> workloads;  // one for train and eval, any number for bench
+  std::string data;
+  std::optional<int> epochs;
+  std::optional<std::int64_t> steps;
+  std::optional<std::int64_t> batch;
+  std::optional<double> rate;
+  std::optional<std::string> schedule;
+  std::string device;
+  std::optional<int> workers;
+  std::optional<int> slots;
+  std::uint64_t seed = 1;
+  int threads = 0;
+  std::string load;
+  std::string save;
+  std::string log;
+  bool check_nan = false;
+  bool json = false;
+  bool quiet = false;
+};
+
+// What parsing came to: options to run with, or a text to print (help, version) and the status to end with.
+struct Parsed {
+  std::optional<Options> options;
+  std::string text;
+  int status = 0;
+};
+
+// Never throws for what a user typed; never prints.
+Parsed parse_options(int argc, char** argv);
+
+}  // namespace samebytes::cli

@@ -1,0 +1,139 @@
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "cli/text.h"
+
+namespace samebytes::cli {
+namespace {
+
+constexpr auto kRedraw = std::chrono::milliseconds(200);
+constexpr auto kPlainPause = std::chrono::seconds(10);
+constexpr int kLongestBar = 40;
+constexpr int kShortestBar = 8;
+constexpr int kUsualWidth = 80;
+
+bool has_unicode() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    const std::string_view text = value;
+    return text.find("UTF-8") != text.npos || text.find("utf8") != text.npos || text.find("UTF8") != text.npos;
+  }
+  return false;
+}
+
+bool is_terminal(std::FILE* stream) {
+  const char* kind = std::getenv("TERM");
+  return isatty(fileno(stream)) != 0 && (kind == nullptr || std::string_view(kind) != "dumb");
+}
+
+int terminal_width(std::FILE* stream) {
+  winsize size = {};
+  if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return kUsualWidth;
+}
+
+std::string bar(double fraction, int cells, bool unicode) {
+  const double full = std::clamp(fraction, 0.0, 1.0) * cells;
+  const auto whole = static_cast<int>(full);
+  std::string text;
+  for (int i = 0; i < whole; ++i) text += unicode ? "━" : "#";
+  if (whole < cells) {
+    text += unicode ? (full - whole >= 0.5 ? "╸" : " ") : "-";
+    for (int i = whole + 1; i < cells; ++i) text += unicode ? " " : "-";
+  }
+  return text;
+}
+
+double rate_of(const ProgressState& state) {
+  return state.seconds > 0 ? static_cast<double>(state.samples) / state.seconds : 0;
+}
+
+double seconds_left(const ProgressState& state) {
+  if (state.done <= 0) return NAN;
+  return state.seconds / static_cast<double>(state.done) * static_cast<double>(std::max<std::int64_t>(0, state.total - state.done));
+}
+
+// The parts after the bar, the most wanted first.
+std::vector<std::string> facts(const ProgressState& state) {
+  std::vector<std::string> parts;
+  if (std::isfinite(state.loss)) parts.push_back(fmt::format("loss {:.4f}", state.loss));
+  if (state.samples > 0) parts.push_back(count_text(rate_of(state)) + " samples/s");
+  if (state.done > 0) parts.push_back(duration_text(seconds_left(state)) + " left");
+  return parts;
+}
+
+}  // namespace
+
+std::string progress_line(const ProgressState& state, int width, bool unicode) {
+  const double fraction = state.total > 0 ? static_cast<double>(state.done) / static_cast<double>(state.total) : 0;
+  const std::string percent = fmt::format("{:3.0f} %", std::floor(100 * fraction));
+  std::vector<std::string> parts = facts(state);
+  const auto length = [&] {
+    std::size_t sum = state.title.size() + 2 + percent.size();
+    for (const std::string& part : parts) sum += 2 + part.size();
+    return static_cast<int>(sum);
+  };
+  while (!parts.empty() && length() + kShortestBar > width) parts.pop_back();
+  const int cells = std::min(kLongestBar, width - length());
+  std::string line = state.title + " ";
+  if (cells >= kShortestBar) line += bar(fraction, cells, unicode);
+  line += " " + percent;
+  for (const std::string& part : parts) line += "  " + part;
+  return line;
+}
+
+std::string plain_line(const ProgressState& state) {
+  std::string line = fmt::format("step {}/{}  {}", state.done, state.total, state.title);
+  for (const std::string& part : facts(state)) line += "  " + part;
+  return line;
+}
+
+Progress::Progress(std::FILE* stream, bool quiet)
+    : stream_(stream),
+      quiet_(quiet),
+      terminal_(is_terminal(stream)),
+      unicode_(has_unicode()),
+      next_(std::chrono::steady_clock::now() + (terminal_ ? kRedraw : std::chrono::milliseconds(kPlainPause))) {}
+
+Progress::~Progress() { erase(); }
+
+bool Progress::is_due() const { return !quiet_ && std::chrono::steady_clock::now() >= next_; }
+
+void Progress::draw(const ProgressState& state) {
+  if (quiet_) return;
+  next_ = std::chrono::steady_clock::now() + (terminal_ ? kRedraw : std::chrono::milliseconds(kPlainPause));
+  if (terminal_) {
+    // One column stays free: writing into the last one would wrap on some terminals.
+    fmt::print(stream_, "\r{}\033[K", progress_line(state, terminal_width(stream_) - 1, unicode_));
+    drawn_ = true;
+  } else {
+    fmt::print(stream_, "{}\n", plain_line(state));
+  }
+  std::fflush(stream_);
+}
+
+void Progress::say(const std::string& line) {
+  if (quiet_) return;
+  erase();
+  fmt::print(stream_, "{}\n", line);
+  std::fflush(stream_);
+}
+
+void Progress::erase() {
+  if (!drawn_) return;
+  fmt::print(stream_, "\r\033[K");
+  std::fflush(stream_);
+  drawn_ = false;
+}
+
+}  // namespace samebytes::cli

@@ -1,0 +1,44 @@
+// Summary: what a run came to, as text for people and as the one JSON object that --json prints.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace samebytes::cli {
+
+struct Summary {
+  std::string workload;
+  std::string device;                       // "cpu:0 pthread-..."
+  std::string memory_mode;
+  std::string personality;
+  std::string precision = "f32";
+  std::int64_t batch = 0;
+  std::int64_t steps = 0;
+  std::int64_t samples = 0;
+  double seconds = 0;                       // of the steps alone: without reading files and without testing
+  double step_ms_p50 = 0, step_ms_p95 = 0;  // from batch to batch, over the last 80 % of the steps
+  std::optional<double> train_loss;         // mean of the last epoch
+  std::optional<double> test_loss;
+  std::optional<double> test_accuracy;      // share of right answers, 0 to 1
+  double bytes_copied_per_step = 0;
+  double launches_per_step = 0;             // without the first step, which may initialise parameters
+  std::size_t peak_bytes = 0;
+  double stall_fraction = 0;                // share of `seconds` in which the loop waited for a batch
+  double first_step_seconds = 0;            // with the building of kernels
+  // bench only
+  std::string mode;                         // "train" or "infer"
+  double gflops = 0;
+  double fraction_of_peak = 0;
+
+  double samples_per_second() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
+};
+
+// The keys are a contract (README.md): they are added to, never renamed. Numbers that there are not are null.
+nlohmann::ordered_json to_json(const Summary& summary);
+// Several lines, without the last line's end.
+std::string to_text(const Summary& summary, bool interrupted);
+
+}  // namespace samebytes::cli

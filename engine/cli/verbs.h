@@ -1,0 +1,13 @@
+// The verbs of the command, one file each. They print to the terminal, throw UsageError or an Error, and return the status.
+#pragma once
+
+#include "cli/options.h"
+
+namespace samebytes::cli {
+
+int run_devices(const Options& options);
+int run_train(const Options& options);
+int run_eval(const Options& options);
+int run_bench(const Options& options);
+
+}  // namespace samebytes::cli

@@ -1,0 +1,25 @@
+// mlp: 784-512-256-10 with ReLU, on MNIST-shaped folders.
+#include "cli/workload.h"
+
+namespace samebytes::cli {
+
+Workload mlp_workload() {
+  constexpr int kSide = 28, kPixels = kSide * kSide, kFirst = 512, kSecond = 256, kClasses = 10;
+  return {.name = "mlp",
+          .about = "784-512-256-10, ReLU; reads an MNIST-shaped folder (--data)",
+          .defaults = {.epochs = 5, .batch = 64, .rate = 1e-3f},
+          .flops = FlopCount().linear(kPixels, kFirst).linear(kFirst, kSecond).linear(kSecond, kClasses),
+          .open = [](const std::string& folder) { return open_mnist("mlp", folder); },
+          .make_samples = [](std::int64_t samples) { return noise_images(samples, kSide, kSide); },
+          .augment = {},
+          .make_model =
+              [] {
+                return nn::Sequential(nn::Flatten(), nn::Linear({.in = kPixels, .out = kFirst}), nn::Relu(),
+                                      nn::Linear({.in = kFirst, .out = kSecond}), nn::Relu(),
+                                      nn::Linear({.in = kSecond, .out = kClasses}));
+              },
+          .loss = classifier_loss,
+          .right = count_right};
+}
+
+}  // namespace samebytes::cli
