@@ -1,0 +1,69 @@
+// What train, eval and bench share: the engine that the options ask for, the meter of a run, and the test of a model.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+#include "cli/step_clock.h"
+#include "cli/summary.h"
+#include "cli/workload.h"
+#include "samebytes/engine.h"
+
+namespace samebytes::cli {
+
+// Throws UsageError for a device that there is not, DeviceError where there is none at all.
+std::unique_ptr<Engine> open_engine(const Options& options, const std::string& device);
+std::string device_text(const DeviceInfo& info);  // "cpu:0 pthread-..."
+
+// What a loader of these options looks like; `epoch_seed` is the engine's seed.
+data::LoaderOptions loader_options(const Options& options, std::int64_t batch);
+
+// Counts steps, time, bytes and launches of the loops it is told of, and nothing between them.
+class RunMeter {
+ public:
+  explicit RunMeter(Engine& engine) : engine_(engine) {}
+  void begin();                                   // a loop over batches begins
+  void step(std::int64_t samples);                // a step was enqueued; waits for the first one
+  void end(const data::LoaderReport& report);     // the loop is over; waits for its last step
+  void restart();                                 // forgets all steps but the duration of the first one
+  void fill(Summary& summary) const;
+
+  std::int64_t steps() const { return static_cast<std::int64_t>(clock_.steps()); }
+  std::int64_t samples() const { return samples_; }
+  double seconds() const { return clock_.seconds(); }
+  double last_step_seconds() const { return last_step_seconds_; }
+
+ private:
+  Engine& engine_;
+  StepClock clock_;
+  std::int64_t samples_ = 0;
+  bool is_first_ = true;
+  double first_step_seconds_ = 0;
+  double last_step_seconds_ = 0;
+  double stall_seconds_ = 0;
+  std::uint64_t copied_ = 0, copied_before_ = 0;
+  std::uint64_t launches_ = 0, launches_before_ = 0;
+  std::int64_t launch_steps_ = 0;
+};
+
+// Loss and accuracy over a data set, in evaluation mode and without gradients; nothing where Ctrl-C came first.
+struct Evaluation {
+  double loss = 0;
+  double accuracy = 0;
+};
+std::optional<Evaluation> evaluate(const Workload& workload, nn::Sequential& net, data::Loader& batches,
+                                   std::optional<std::int64_t> steps = {}, RunMeter* meter = nullptr);
+
+// Fills what a summary says about the device.
+void describe(const Engine& engine, const Workload& workload, std::int64_t batch, Summary& summary);
+// Prints the summary where the options want it.
+void print_summary(const Options& options, const Summary& summary, bool interrupted);
+
+// The stream for people: standard output, or standard error where JSON has the former.
+std::FILE* stream_for_people(const Options& options);
+
+}  // namespace samebytes::cli

@@ -1,0 +1,212 @@
+// samebytes train and eval on the digits: the summary's contract, saving, logging, interruption, and what goes wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "support/files.h"
+
+namespace samebytes::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::vector<std::string> keys_of(const nlohmann::ordered_json& json) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json.items()) keys.push_back(key);
+  return keys;
+}
+
+std::vector<nlohmann::json> lines_of_log(const std::string& path) {
+  std::istringstream text(get(path));
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+TEST(Train, json_is_the_last_line_with_exactly_the_promised_keys) {
+  const auto result = run_command({"train", "digits", "--steps", "30", "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto json = result.json();
+  ASSERT_TRUE(json.is_object()) << result.out;
+  EXPECT_THAT(keys_of(json),
+              ::testing::ElementsAre("workload", "device", "memory_mode", "personality", "precision", "batch", "steps",
+                                     "samples", "seconds", "samples_per_second", "step_ms_p50", "step_ms_p95", "train_loss",
+                                     "test_loss", "test_accuracy", "bytes_copied_per_step", "launches_per_step", "peak_bytes",
+                                     "stall_fraction", "first_step_seconds"));
+  EXPECT_EQ(json["workload"], "digits");
+  EXPECT_EQ(json["precision"], "f32");
+  EXPECT_EQ(json["steps"], 30);
+  EXPECT_GT(json["samples"], 29 * 10);
+  EXPECT_GT(json["samples_per_second"], 0.0);
+  EXPECT_GT(json["step_ms_p50"], 0.0);
+  EXPECT_GE(json["step_ms_p95"], json["step_ms_p50"]);
+  EXPECT_GT(json["launches_per_step"], 1.0);
+  EXPECT_GT(json["peak_bytes"], 0);
+  EXPECT_GE(json["stall_fraction"], 0.0);
+  EXPECT_LE(json["stall_fraction"], 1.0);
+  EXPECT_GT(json["test_accuracy"], 0.2);
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1) << "standard output has the JSON line only";
+}
+
+TEST(Train, the_summary_names_what_a_newcomer_looks_for) {
+  const auto result = run_command({"train", "digits", "--steps", "5"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  for (const char* word : {"test accuracy", "samples/s", "device", "memory mode", "bytes copied"})
+    EXPECT_THAT(result.out, HasSubstr(word));
+  EXPECT_EQ(result.out.find('\r'), std::string::npos) << "no bar where there is no terminal";
+}
+
+TEST(Train, quiet_prints_the_summary_only) {
+  const auto result = run_command({"train", "digits", "--steps", "5", "--quiet"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, StartsWith("digits"));
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(Train, a_terminal_gets_a_bar_that_is_gone_at_the_end) {
+  CommandRun run;
+  run.arguments = {"train", "digits", "--epochs", "4"};
+  run.environment = {{"TERM", "xterm"}, {"LC_ALL", "C.UTF-8"}};
+  run.terminal = true;
+  const auto result = run_command(run);
+  ASSERT_EQ(result.status, 0) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("\r\033[K"));
+  EXPECT_THAT(result.out, HasSubstr("samples/s"));
+}
+
+TEST(Train, steps_end_a_run_whatever_epochs_says) {
+  EXPECT_EQ(run_command({"train", "digits", "--steps", "3", "--epochs", "2", "--json"}).json()["steps"], 3);
+  // An epoch of 1437 digits in batches of 64 has 23 steps.
+  EXPECT_EQ(run_command({"train", "digits", "--steps", "50", "--epochs", "1", "--json"}).json()["steps"], 50);
+}
+
+TEST(Train, what_it_saves_eval_loads_with_the_same_result) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "digits.safetensors";
+  const auto trained = run_command({"train", "digits", "--epochs", "2", "--save", file, "--json"});
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_EQ(folder.count(), 1u) << "nothing is left beside the file";
+  const auto tested = run_command({"eval", "digits", "--load", file, "--json"});
+  ASSERT_EQ(tested.status, 0) << tested.err;
+  EXPECT_EQ(tested.json()["test_accuracy"], trained.json()["test_accuracy"]);
+  EXPECT_EQ(tested.json()["test_loss"], trained.json()["test_loss"]);
+  EXPECT_EQ(tested.json()["samples"], 360);
+  const auto resumed = run_command({"train", "digits", "--steps", "1", "--rate", "1e-12", "--load", file, "--json"});
+  ASSERT_EQ(resumed.status, 0) << resumed.err;
+  EXPECT_GT(resumed.json()["test_accuracy"], 0.5);
+}
+
+TEST(Train, the_log_has_a_line_for_each_step_and_epoch) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "log.jsonl";
+  ASSERT_EQ(run_command({"train", "digits", "--epochs", "2", "--log", file, "--quiet"}).status, 0);
+  const auto lines = lines_of_log(file);
+  std::int64_t steps = 0, epochs = 0;
+  for (const auto& line : lines) {
+    if (line["event"] == "step") {
+      EXPECT_EQ(line["step"], ++steps);
+      EXPECT_TRUE(line["loss"].is_number());
+      EXPECT_TRUE(line["rate"].is_number());
+    }
+    if (line["event"] == "epoch") EXPECT_EQ(line["epoch"], ++epochs);
+  }
+  EXPECT_EQ(steps, 46);
+  EXPECT_EQ(epochs, 2);
+  EXPECT_EQ(lines.back()["event"], "summary");
+}
+
+TEST(Train, ctrl_c_ends_with_a_summary_and_130) {
+  CommandRun run;
+  run.arguments = {"train", "digits", "--epochs", "100000"};
+  run.signal_after = "epoch 1/";
+  const auto result = run_command(run);
+  EXPECT_EQ(result.status, 130);
+  EXPECT_THAT(result.out, HasSubstr("interrupted"));
+  EXPECT_THAT(result.out, HasSubstr("samples/s"));
+}
+
+TEST(Train, the_same_seed_gives_the_same_file_and_another_seed_another_one) {
+  const TemporaryFolder folder;
+  const auto train = [&](const char* name, const char* seed) {
+    const auto result = run_command({"train", "digits", "--steps", "30", "--seed", seed, "--save", folder / name, "--quiet"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    return get(folder / name);
+  };
+  const std::string first = train("a", "5");
+  EXPECT_EQ(first, train("b", "5"));
+  EXPECT_NE(first, train("c", "6"));
+}
+
+TEST(Train, an_unwritable_path_fails_before_training_and_keeps_the_old_file) {
+  const auto result = run_command({"train", "digits", "--save", "/proc/nowhere/net.safetensors"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, StartsWith("samebytes: "));
+  EXPECT_THAT(result.err, HasSubstr("/proc/nowhere"));
+  EXPECT_EQ(result.out, "");
+}
+
+TEST(Train, a_full_disk_keeps_the_old_file) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "net.safetensors";
+  put(file, "old");
+  // The shell's limit on file sizes stands for the full disk: 16 blocks of 512 or 1024 bytes, less than the parameters need.
+  const auto result = run_program({"/bin/sh", "-c",
+                                   "trap '' XFSZ; ulimit -f 16; exec \"$0\" train digits --steps 1 --quiet --save \"$1\"",
+                                   built_program("samebytes"), file},
+                                  {{"POCL_KERNEL_CACHE", "0"}});
+  EXPECT_EQ(result.status, 1) << result.output;
+  EXPECT_EQ(get(file), "old");
+  EXPECT_EQ(folder.count(), 1u);
+}
+
+TEST(Train, wrong_files_are_named) {
+  const TemporaryFolder folder;
+  put(folder / "broken.safetensors", "no header");
+  for (const char* name : {"missing.safetensors", "broken.safetensors"}) {
+    const auto result = run_command({"eval", "digits", "--load", folder / name});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_THAT(result.err, StartsWith("samebytes: "));
+    EXPECT_THAT(result.err, HasSubstr(name));
+  }
+  const auto data = run_command({"train", "cnn", "--data", folder / "none"});
+  EXPECT_EQ(data.status, 1);
+  EXPECT_THAT(data.err, HasSubstr("none"));
+}
+
+TEST(Train, parameters_of_another_model_are_refused) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "digits.safetensors";
+  ASSERT_EQ(run_command({"train", "digits", "--steps", "1", "--save", file, "--quiet"}).status, 0);
+  std::filesystem::create_directories(folder / "data");
+  const auto result = run_command({"eval", "mlp", "--load", file, "--data", folder / "data"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, StartsWith("samebytes: "));
+}
+
+TEST(Train, a_batch_larger_than_the_set_is_wrong_usage) {
+  const auto result = run_command({"train", "digits", "--batch", "100000"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.err, HasSubstr("100000"));
+  EXPECT_THAT(result.err, HasSubstr("1437"));
+}
+
+TEST(Train, check_nan_stops_at_the_step_and_names_the_op) {
+  const auto result = run_command({"train", "digits", "--rate", "1e30", "--schedule", "constant", "--check-nan", "--quiet"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, StartsWith("samebytes: step "));
+}
+
+TEST(Train, a_loss_that_is_no_number_fails_and_points_at_check_nan) {
+  const auto result = run_command({"train", "digits", "--rate", "1e30", "--schedule", "constant", "--quiet"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, HasSubstr("--check-nan"));
+}
+
+}  // namespace
+}  // namespace samebytes::testing

@@ -1,0 +1,99 @@
+// What the command says to a newcomer and to a wrong command line. None of this needs a device.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+
+namespace samebytes::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST(Usage, help_names_every_verb_and_where_to_start) {
+  const auto result = run_command({"--help"});
+  EXPECT_EQ(result.status, 0);
+  for (const char* verb : {"devices", "train", "eval", "bench", "samebytes train digits"})
+    EXPECT_THAT(result.out, HasSubstr(verb));
+}
+
+TEST(Usage, help_of_train_explains_every_option) {
+  const auto result = run_command({"train", "--help"});
+  EXPECT_EQ(result.status, 0);
+  for (const char* option :
+       {"--data", "--epochs", "--steps", "--batch", "--rate", "--schedule", "--device", "--workers", "--slots", "--seed",
+        "--threads", "--load", "--save", "--log", "--check-nan", "--json", "--quiet", "digits", "mlp", "cnn", "slower"})
+    EXPECT_THAT(result.out, HasSubstr(option));
+}
+
+TEST(Usage, help_lines_fit_a_terminal) {
+  for (const char* verb : {"devices", "train", "eval", "bench"}) {
+    const std::string text = run_command({verb, "--help"}).out;
+    std::size_t begin = 0;
+    while (begin < text.size()) {
+      const std::size_t end = std::min(text.find('\n', begin), text.size());
+      EXPECT_LE(end - begin, 120u) << verb << ": " << text.substr(begin, end - begin);
+      begin = end + 1;
+    }
+  }
+}
+
+TEST(Usage, the_version_is_one_line) {
+  const auto result = run_command({"--version"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.out, StartsWith("samebytes 0."));
+}
+
+TEST(Usage, wrong_command_lines_end_with_2_and_one_clear_line) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {"train"},
+      {"train", "digits", "--batch", "0"},
+      {"train", "digits", "--batch", "many"},
+      {"train", "digits", "--epochs", "-1"},
+      {"train", "digits", "--rate", "-0.1"},
+      {"train", "digits", "--schedule", "zigzag"},
+      {"train", "digits", "--colour", "red"},
+      {"train", "digits", "mlp"},
+      {"train", "cnn"},
+      {"train", "digits", "--device", "all"},
+      {"eval", "digits"},
+      {"bench", "--steps", "0"},
+      {"devices", "--quiet"},
+  };
+  for (const auto& words : wrong) {
+    const auto result = run_command(words);
+    EXPECT_EQ(result.status, 2) << ::testing::PrintToString(words) << result.err;
+    EXPECT_THAT(result.err, StartsWith("samebytes: ")) << ::testing::PrintToString(words);
+    EXPECT_EQ(result.out, "") << ::testing::PrintToString(words);
+  }
+}
+
+TEST(Usage, no_words_at_all_show_the_help_as_an_error) {
+  const auto result = run_command(std::vector<std::string>{});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.err, HasSubstr("train"));
+}
+
+TEST(Usage, an_unknown_workload_lists_what_there_is_and_the_nearest_name) {
+  const auto result = run_command({"train", "digit"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.err, HasSubstr("there is no workload digit, did you mean digits?"));
+  EXPECT_THAT(result.err, HasSubstr("mlp"));
+  EXPECT_EQ(run_command({"bench", "resnet2000"}).status, 2);
+}
+
+TEST(Usage, an_unknown_verb_gets_the_nearest_one) {
+  const auto result = run_command({"trian", "digits"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.err, HasSubstr("did you mean train?"));
+}
+
+TEST(Usage, a_workload_that_needs_data_says_so) {
+  EXPECT_THAT(run_command({"train", "cnn"}).err, HasSubstr("--data DIR"));
+}
+
+}  // namespace
+}  // namespace samebytes::testing
