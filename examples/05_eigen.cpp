@@ -1,0 +1,26 @@
+// Eigen and the device on the same bytes, both ways and without a copy.
+#include <samebytes/interop/eigen.h>
+#include <samebytes/samebytes.h>
+
+#undef NDEBUG
+#include <cassert>
+#include <cstdio>
+namespace sb = samebytes;
+
+int main() {
+  sb::Engine engine;
+  // Eigen fills an array ...
+  const sb::Array a = sb::empty({64, 32});
+  {
+    const auto writing = sb::interop::mutable_matrix<float>(a);
+    writing.map().setRandom();
+  }
+  // ... the device multiplies it, and Eigen reads the result where the device wrote it.
+  const sb::Array gram = sb::matmul(sb::transpose(a), a);
+  const auto device = sb::interop::matrix<float>(gram);
+  const auto host = sb::interop::matrix<float>(a);
+  const Eigen::MatrixXf expected = host.map().transpose() * host.map();
+  assert(device.map().isApprox(expected, 1e-4f));
+  std::printf("largest difference %g, bytes copied %llu\n", (device.map() - expected).cwiseAbs().maxCoeff(),
+              static_cast<unsigned long long>(engine.transfers().bytes_copied));
+}
