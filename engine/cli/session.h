@@ -55,7 +55,7 @@ struct Evaluation {
   double loss = 0;
   double accuracy = 0;
 };
-std::optional<Evaluation> evaluate(const Workload& workload, nn::Sequential& net, data::Loader& batches,
+std::optional<Evaluation> evaluate(const Workload& workload, nn::Module& net, data::Loader& batches,
                                    std::optional<std::int64_t> steps = {}, RunMeter* meter = nullptr);
 
 // Fills what a summary says about the device.

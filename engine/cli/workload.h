@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,7 +55,7 @@ struct Workload {
   // Made-up samples of the same fields, for bench.
   std::function<data::DatasetPtr(std::int64_t samples)> make_samples;
   data::TransformPtr augment;  // of the training samples, or null
-  std::function<nn::Sequential()> make_model;
+  std::function<std::unique_ptr<nn::Module>()> make_model;
   // The loss (mean over the batch) and the number of right answers (f32, one element) of the model's output.
   std::function<Array(const Array& output, std::span<const Array> fields)> loss;
   std::function<Array(const Array& output, std::span<const Array> fields)> right;

@@ -20,8 +20,8 @@ Workload cnn_workload() {
           .make_samples = [](std::int64_t samples) { return noise_images(samples, kSide, kSide); },
           .augment = {},
           .make_model =
-              [] {
-                return nn::Sequential(nn::Conv2d({.in = 1, .out = kFirst, .kernel = 3, .pad = 1}), nn::Relu(),
+              []() -> std::unique_ptr<nn::Module> {
+                return std::make_unique<nn::Sequential>(nn::Conv2d({.in = 1, .out = kFirst, .kernel = 3, .pad = 1}), nn::Relu(),
                                       nn::MaxPool2d({.kernel = 2}),
                                       nn::Conv2d({.in = kFirst, .out = kSecond, .kernel = 3, .pad = 1}), nn::Relu(),
                                       nn::MaxPool2d({.kernel = 2}), nn::Flatten(),

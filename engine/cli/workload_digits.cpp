@@ -21,13 +21,13 @@ Workload digits_workload() {
           .make_samples = [](std::int64_t samples) { return noise_images(samples, kSide, kSide); },
           .augment = data::shift({.pixels = 1}),
           .make_model =
-              [] {
-                return nn::Sequential(
-                    nn::Conv2d({.in = 1, .out = kFirst, .kernel = 3, .pad = 1, .bias = false}), nn::BatchNorm({.channels = kFirst}),
+              []() -> std::unique_ptr<nn::Module> {
+                return std::make_unique<nn::Sequential>(
+                    nn::Conv2d({.in = 1, .out = kFirst, .kernel = 3, .pad = 1, .bias = false}), nn::BatchNorm({.features = kFirst}),
                     nn::Relu(), nn::Conv2d({.in = kFirst, .out = kFirst, .kernel = 3, .pad = 1, .bias = false}),
-                    nn::BatchNorm({.channels = kFirst}), nn::Relu(), nn::MaxPool2d({.kernel = 2}),
+                    nn::BatchNorm({.features = kFirst}), nn::Relu(), nn::MaxPool2d({.kernel = 2}),
                     nn::Conv2d({.in = kFirst, .out = kSecond, .kernel = 3, .pad = 1, .bias = false}),
-                    nn::BatchNorm({.channels = kSecond}), nn::Relu(), nn::MaxPool2d({.kernel = 2}), nn::Flatten(),
+                    nn::BatchNorm({.features = kSecond}), nn::Relu(), nn::MaxPool2d({.kernel = 2}), nn::Flatten(),
                     nn::Dropout({.p = kDropout}), nn::Linear({.in = kFlat, .out = kClasses}));
               },
           .loss = classifier_loss,

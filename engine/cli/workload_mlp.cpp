@@ -13,8 +13,8 @@ Workload mlp_workload() {
           .make_samples = [](std::int64_t samples) { return noise_images(samples, kSide, kSide); },
           .augment = {},
           .make_model =
-              [] {
-                return nn::Sequential(nn::Flatten(), nn::Linear({.in = kPixels, .out = kFirst}), nn::Relu(),
+              []() -> std::unique_ptr<nn::Module> {
+                return std::make_unique<nn::Sequential>(nn::Flatten(), nn::Linear({.in = kPixels, .out = kFirst}), nn::Relu(),
                                       nn::Linear({.in = kFirst, .out = kSecond}), nn::Relu(),
                                       nn::Linear({.in = kSecond, .out = kClasses}));
               },

@@ -1,0 +1,110 @@
+#include "cli/session.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "cli/interrupt.h"
+#include "cli/usage_error.h"
+#include "samebytes/autograd.h"
+#include "samebytes/error.h"
+#include "samebytes/memory.h"
+
+namespace samebytes::cli {
+namespace {
+
+constexpr int kDefaultSlots = 2;
+
+}  // namespace
+
+std::unique_ptr<Engine> open_engine(const Options& options, const std::string& device) {
+  if (const std::string trouble = explain_no_device(); !trouble.empty()) throw DeviceError(trouble, "", "", "");
+  try {
+    return std::make_unique<Engine>(EngineOptions{.device = device, .seed = options.seed, .check_nan = options.check_nan});
+  } catch (const ArgumentError& error) {
+    throw UsageError(error.what());
+  }
+}
+
+std::string device_text(const DeviceInfo& info) { return info.id + " " + info.name; }
+
+data::LoaderOptions loader_options(const Options& options, std::int64_t batch) {
+  data::LoaderOptions loader;
+  loader.batch = batch;
+  loader.slots = options.slots.value_or(kDefaultSlots);
+  loader.workers = options.workers.value_or(1);
+  loader.seed = options.seed;
+  return loader;
+}
+
+void RunMeter::begin() {
+  copied_before_ = engine_.transfers().bytes_copied;
+  launches_before_ = engine_.plans().launches;
+  clock_.resume();
+}
+
+void RunMeter::step(std::int64_t samples) {
+  if (is_first_) engine_.wait();
+  last_step_seconds_ = clock_.tick();
+  samples_ += samples;
+  if (is_first_) {
+    is_first_ = false;
+    first_step_seconds_ = last_step_seconds_;
+    launches_before_ = engine_.plans().launches;
+  } else {
+    ++launch_steps_;
+  }
+}
+
+void RunMeter::end(double stalled_seconds) {
+  engine_.wait();
+  clock_.add_rest();
+  stall_seconds_ += stalled_seconds;
+  copied_ += engine_.transfers().bytes_copied - copied_before_;
+  launches_ += engine_.plans().launches - launches_before_;
+}
+
+void RunMeter::restart() {
+  const double first = first_step_seconds_;
+  Engine& engine = engine_;
+  *this = RunMeter(engine);
+  is_first_ = false;
+  first_step_seconds_ = first;
+}
+
+void RunMeter::fill(Summary& summary) const {
+  const auto per_step = [](std::uint64_t count, std::int64_t steps) {
+    return steps > 0 ? static_cast<double>(count) / static_cast<double>(steps) : 0.0;
+  };
+  summary.steps = steps();
+  summary.samples = samples_;
+  summary.seconds = seconds();
+  summary.step_ms_p50 = clock_.milliseconds(50);
+  summary.step_ms_p95 = clock_.milliseconds(95);
+  summary.bytes_copied_per_step = per_step(copied_, steps());
+  summary.launches_per_step = per_step(launches_, launch_steps_);
+  summary.peak_bytes = engine_.memory().peak_bytes;
+  summary.stall_fraction = seconds() > 0 ? std::min(1.0, stall_seconds_ / seconds()) : 0;
+  summary.first_step_seconds = first_step_seconds_;
+}
+
+void describe(const Engine& engine, const Workload& workload, std::int64_t batch, Summary& summary) {
+  const DeviceInfo& info = engine.device();
+  summary.workload = workload.name;
+  summary.device = device_text(info);
+  summary.memory_mode = name_of(info.memory_mode);
+  summary.personality = name_of(info.personality);
+  summary.batch = batch;
+}
+
+std::FILE* stream_for_people(const Options& options) { return options.json ? stderr : stdout; }
+
+void print_summary(const Options& options, const Summary& summary, bool interrupted) {
+  if (options.json)
+    fmt::print("{}\n", to_json(summary).dump());
+  else
+    fmt::print("{}\n", to_text(summary, interrupted));
+  std::fflush(stdout);
+}
+
+}  // namespace samebytes::cli
