@@ -30,6 +30,7 @@ struct AllocatorSetup {
   bool has_shadow = false;  // coarse mode on a device whose map is empty
   bool is_exact = false;    // SAMEBYTES_ALLOCATOR=exact
   bool has_guards = false;
+  Protection protection = Protection::off;
   std::size_t limit = 0;
 };
 

@@ -60,7 +60,10 @@ bool Allocator::make_svm(Storage::Block& block, std::size_t bytes) {
   // CPU drivers align to 128 bytes and refuse more, so the block gets room to begin on a page. Elsewhere the driver's
   // pointer is used as it is: CLBlast's buffer must begin exactly there.
   const bool pads = setup_.info.type == "cpu";
-  const std::size_t extra = pads ? (block.is_guarded ? kPage + kGuardedBase + kGuardBytes : kPage) : 0;
+  const std::size_t around = block.is_guarded                      ? kGuardedBase + kGuardBytes
+                             : block.protection != Protection::off ? kPage
+                                                                   : 0;
+  const std::size_t extra = pads ? kPage + around : 0;
   if (bytes + extra > setup_.info.max_allocation_bytes) return false;
   block.svm = clSVMAlloc(setup_.context, flags, bytes + extra, 0);
   if (!block.svm) return false;
@@ -87,6 +90,7 @@ std::unique_ptr<Storage::Block> Allocator::make_block(std::size_t bytes) {
   block->mode = setup_.mode;
   block->bytes = bytes;
   block->is_guarded = setup_.has_guards && setup_.mode != MemoryMode::copy;
+  block->protection = setup_.protection;
   bool made = false;
   cl_int status = CL_SUCCESS;
   switch (setup_.mode) {
@@ -168,6 +172,7 @@ void Allocator::free_block(BlockPtr block) noexcept {
   }
   block->alias = {};
   block->buffer = {};
+  if (block->protection != Protection::off && !block->is_open) open_pages(block->host, block->page_bytes());
   if (block->svm) clSVMFree(setup_.context, block->svm);
   std::free(block->heap);
   if (!block->deleter) return;

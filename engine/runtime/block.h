@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 
+#include "runtime/protect.h"
 #include "runtime/ranges.h"
 #include "runtime/storage.h"
 
@@ -26,6 +27,8 @@ struct Storage::Block {
   Handle<cl_mem> alias;         // for CLBlast, made when first asked for
   Mapped mapped = Mapped::no;
   bool is_guarded = false;
+  Protection protection = Protection::off;
+  bool is_open = true;  // with protection: the host may touch the pages
   bool is_adopted = false;
   std::function<void()> deleter;  // of adopted memory
   TicketPtr ticket;               // last user, while in the cache
@@ -33,6 +36,9 @@ struct Storage::Block {
   // Copy mode: bytes where one side is newer. Neither set: both are equal, or nobody ever wrote.
   Ranges host_newer, device_newer;
 
+  std::size_t page_bytes() const { return (bytes + kPage - 1) / kPage * kPage; }
+  // Driver threads have the right to keys; with mprotect a kernel on the host's own pages needs them open.
+  bool device_needs_open() const { return protection == Protection::pages && (!device || device == host); }
   std::byte* guarded_base() const { return device ? device : host; }
 };
 

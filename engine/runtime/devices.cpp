@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "runtime/protect.h"
 #include "samebytes/error.h"
 
 namespace samebytes {
@@ -191,6 +192,7 @@ bool can_use_mode(const DeviceInfo& info, MemoryMode mode, std::string* reason) 
 }
 
 std::vector<FoundDevice> find_devices() {
+  const DriverThreads rights;
   cl_uint platform_count = 0;
   if (clGetPlatformIDs(0, nullptr, &platform_count) != CL_SUCCESS || platform_count == 0) return {};
   std::vector<cl_platform_id> platforms(platform_count);

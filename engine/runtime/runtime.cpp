@@ -55,6 +55,16 @@ Runtime::Runtime(const RuntimeOptions& options) : options_(options), ledger_(std
   setup.is_exact = allocator == "exact";
   // A simulator that sees every access (Oclgrind) wants nothing around the array.
   setup.has_guards = setup.is_exact && found.info.platform != "Oclgrind" && mode_ != MemoryMode::copy;
+  setup.protection = wanted_protection();
+  const bool is_pocl = found.info.platform == "Portable Computing Language" && found.info.name.rfind("pthread", 0) == 0;
+  if (setup.protection == Protection::keys && !is_pocl) setup.protection = Protection::pages;
+  if (setup.protection != Protection::off && setup.is_exact)
+    throw ArgumentError("SAMEBYTES_PROTECT closes whole pages, SAMEBYTES_ALLOCATOR=exact has none: set one of them");
+  if (setup.protection != Protection::off && found.info.type != "cpu" && mode_ != MemoryMode::hostptr &&
+      mode_ != MemoryMode::copy)
+    throw ArgumentError(std::string("SAMEBYTES_PROTECT: the memory of mode ") + samebytes::name_of(mode_) +
+                        " belongs to the driver of " + found.info.name +
+                        "; use SAMEBYTES_MEMORY=hostptr or copy with it");
   setup.limit = options.memory_limit ? options.memory_limit : default_memory_limit(found.info);
   allocator_ = std::make_shared<Allocator>(std::move(setup));
 }

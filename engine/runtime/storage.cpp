@@ -29,6 +29,7 @@ Storage::Storage(Runtime& runtime, std::shared_ptr<Allocator> allocator, std::un
       category_(category) {
   MutexLock lock(mutex_);
   last_user_ = last_writer_ = std::move(block_->ticket);  // a block of the cache may still be read by a queued launch
+  close_if_idle();
 }
 
 Storage::~Storage() {
@@ -41,6 +42,20 @@ Storage::~Storage() {
 }
 
 MemoryMode Storage::mode() const { return block_->mode; }
+
+void Storage::open() {
+  if (block_->protection == Protection::off || block_->is_open || !block_->host) return;
+  open_pages(block_->host, block_->page_bytes());
+  block_->is_open = true;
+}
+
+void Storage::close_if_idle() {
+  if (block_->protection == Protection::off || !block_->is_open || !block_->host) return;
+  if (!borrows_.empty() || is_in_host_call_) return;
+  if (block_->device_needs_open() && last_user_ && !last_user_->is_done()) return;
+  close_pages(block_->host, block_->page_bytes(), block_->protection);
+  block_->is_open = false;
+}
 
 void Storage::check_engine() const {
   if (allocator_->is_closed()) throw ArgumentError("array: its engine is gone; only destroying it is allowed");
@@ -69,6 +84,7 @@ void Storage::check_lost(const std::string& op, std::size_t begin, std::size_t e
 // Requires: no launch is using the bytes in a way that conflicts.
 void Storage::to_host(bool writes, std::size_t offset, std::size_t length) {
   Block& block = *block_;
+  open();
   if (needs_map(block.mode)) {
     const bool is_double = block.mapped != Block::Mapped::no && is_planted(MapFault::double_map);
     if (block.mapped == Block::Mapped::read && writes) unmap_block(runtime_, block);
@@ -92,6 +108,7 @@ void Storage::to_host(bool writes, std::size_t offset, std::size_t length) {
 
 void Storage::to_device(bool writes, const std::string& op, std::size_t offset, std::size_t length, bool whole) {
   Block& block = *block_;
+  open();
   if (needs_map(block.mode)) {
     if (block.mapped == Block::Mapped::no && is_planted(MapFault::double_unmap)) block.mapped = Block::Mapped::write;
     if (block.mapped == Block::Mapped::write || (block.mapped == Block::Mapped::read && writes))
@@ -141,6 +158,7 @@ void Storage::release_host(std::uint64_t borrow_id) noexcept {
   if (found == borrows_.end()) return;
   borrows_.erase(found);
   borrow_count_.store(static_cast<int>(borrows_.size()), std::memory_order_release);
+  close_if_idle();
 }
 
 void Storage::acquire_device(const TicketPtr& ticket, bool writes, const std::string& op, std::size_t offset,
@@ -166,6 +184,16 @@ void Storage::acquire_device(const TicketPtr& ticket, bool writes, const std::st
   }
   to_device(writes, op, offset, length, whole);
   last_user_ = ticket;
+  if (block_->protection != Protection::off) {
+    close_if_idle();
+    if (block_->is_open && borrows_.empty())
+      allocator_->reaper().add(ticket, [weak = weak_from_this()] {
+        if (StoragePtr storage = weak.lock()) {
+          MutexLock again(storage->mutex_);
+          storage->close_if_idle();
+        }
+      });
+  }
   if (!writes) return;
   last_writer_ = ticket;
   for (WriteRecord& record : writers_)
@@ -183,6 +211,7 @@ void* Storage::begin_host_call(bool writes, const std::string& op) {
     if (writes || borrow.writes)
       throw ArgumentError(op + ": cannot run while a view of its array lives, made at " + borrow.file + ":" +
                           std::to_string(borrow.line));
+  is_in_host_call_ = true;
   to_host(writes, 0, bytes_);
   return block_->host;
 }
@@ -195,6 +224,7 @@ void Storage::end_host_call(const std::string& op) {
   if (block_->mode == MemoryMode::copy)
     for (const WriteRecord& record : writers_)
       if (record.ticket == last_writer_) block_->device_newer.add(record.begin, record.end);
+  is_in_host_call_ = false;
 }
 
 void* Storage::host_pointer() const { return block_->host; }

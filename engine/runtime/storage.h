@@ -32,7 +32,7 @@ using StoragePtr = std::shared_ptr<Storage>;
 // What an allocation is for; the memory ledger keeps one account per category.
 enum class Category : std::uint8_t { value, parameter, gradient, optimizer, arena, slot, library, adopted };
 
-class Storage {
+class Storage : public std::enable_shared_from_this<Storage> {
  public:
   struct Block;  // the raw allocation in its mode: SVM pointer, host pointer, cl_mem, shadow; defined in storage.cpp
 
@@ -90,7 +90,9 @@ class Storage {
     TicketPtr ticket;
     std::size_t begin, end;
   };
-  void check_engine() const;  // throws ArgumentError where the engine is gone
+  void open() SAMEBYTES_REQUIRES(mutex_);           // SAMEBYTES_PROTECT: the host may touch the pages
+  void close_if_idle() SAMEBYTES_REQUIRES(mutex_);  // ... until no view and no launch needs them
+  void check_engine() const;                        // throws ArgumentError where the engine is gone
   void settle_writers() const SAMEBYTES_REQUIRES(mutex_);
   void check_lost(const std::string& op, std::size_t begin, std::size_t end) const SAMEBYTES_REQUIRES(mutex_);
   void to_host(bool writes, std::size_t offset, std::size_t length) SAMEBYTES_REQUIRES(mutex_);
@@ -105,6 +107,7 @@ class Storage {
   std::atomic<int> borrow_count_{0};
 
   mutable Mutex mutex_;  // also guards the block's state
+  bool is_in_host_call_ SAMEBYTES_GUARDED_BY(mutex_) = false;
   std::vector<BorrowRecord> borrows_ SAMEBYTES_GUARDED_BY(mutex_);
   TicketPtr last_user_ SAMEBYTES_GUARDED_BY(mutex_);
   TicketPtr last_writer_ SAMEBYTES_GUARDED_BY(mutex_);

@@ -126,7 +126,8 @@ void Submission::run_host(const char* op, const std::vector<HostUse>& uses,
   };
   std::vector<Handed> handed;  // each storage once, though several of its parts may be used
   for (const HostUse& use : uses) {
-    const auto found = std::find_if(handed.begin(), handed.end(), [&](const Handed& h) { return h.storage == use.storage; });
+    const auto found =
+        std::find_if(handed.begin(), handed.end(), [&](const Handed& h) { return h.storage == use.storage; });
     if (found == handed.end())
       handed.push_back({use.storage, use.writes, nullptr});
     else
