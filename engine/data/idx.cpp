@@ -59,13 +59,9 @@ HostArray read_idx(const std::string& path) {
     detail::throw_io("idx", path, static_cast<std::int64_t>(file.size()), std::to_string(rank) + " sizes of 4 bytes",
                      "the end of the file");
   Shape shape;
-  std::uint64_t need = width;  // saturates: no file is that long
-  constexpr std::uint64_t kTooMuch = std::uint64_t{1} << 62;
-  for (std::size_t axis = 0; axis < rank; ++axis) {
-    const std::uint64_t size = big_endian(file.data() + 4 + 4 * axis, 4);
-    shape.push_back(static_cast<std::int64_t>(size));
-    need = size != 0 && need > kTooMuch / size ? kTooMuch : need * size;
-  }
+  for (std::size_t axis = 0; axis < rank; ++axis)
+    shape.push_back(static_cast<std::int64_t>(big_endian(file.data() + 4 + 4 * axis, 4)));
+  const std::uint64_t need = detail::bytes_of_sizes({shape.begin(), shape.end()}, width);
   if (file.size() - head != need)
     detail::throw_io("idx", path, static_cast<std::int64_t>(file.size()),
                      std::to_string(need) + " bytes of values for sizes " + shape.to_string(),

@@ -196,12 +196,7 @@ HostArray read_npy(const std::string& path) {
     detail::throw_io("npy", path, static_cast<std::int64_t>(begin),
                      "a type f4, f2, f8, i4, u1, b1, V2 (bfloat16), i8, i2, i1 or u2", "'" + header.descr + "'");
 
-  std::uint64_t need = type->width;
-  constexpr std::uint64_t kTooMuch = std::uint64_t{1} << 62;
-  for (const std::int64_t size : header.shape) {
-    const auto n = static_cast<std::uint64_t>(size);
-    need = n != 0 && need > kTooMuch / n ? kTooMuch : need * n;
-  }
+  const std::uint64_t need = detail::bytes_of_sizes({header.shape.begin(), header.shape.end()}, type->width);
   const std::size_t start = begin + length, have = file.size() - start;
   if (have != need)
     detail::throw_io("npy", path, static_cast<std::int64_t>(file.size()),

@@ -25,6 +25,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the format's own limit
+constexpr std::uint64_t kLargestSize = std::uint64_t{1} << 62;
 constexpr const char* kMetadataKey = "__metadata__";
 
 // A dtype of the format and what it becomes here.
@@ -206,15 +207,11 @@ struct TensorFile::State {
       wrong("a dtype F64, F32, F16, BF16, I32, U8, BOOL, I64, I16, U16 or I8", dtype.get<std::string>());
     info.dtype = entry.stored->dtype;
     if (shape.size() > Shape::kMaxRank) wrong("at most 8 axes", std::to_string(shape.size()));
-    constexpr std::uint64_t kTooMuch = std::uint64_t{1} << 62;
-    std::uint64_t need = entry.stored->width;
-    for (const Json& item : shape) {
-      const auto n = item.get<std::uint64_t>();
-      need = n != 0 && need > kTooMuch / n ? kTooMuch : need * n;
-      info.shape.push_back(static_cast<std::int64_t>(std::min(n, kTooMuch)));
-    }
+    for (const Json& item : shape)
+      info.shape.push_back(static_cast<std::int64_t>(std::min(item.get<std::uint64_t>(), kLargestSize)));
+    const std::uint64_t need = detail::bytes_of_sizes({info.shape.begin(), info.shape.end()}, entry.stored->width);
     const auto first = offsets[0].get<std::uint64_t>(), last = offsets[1].get<std::uint64_t>();
-    if (first > last || last - first != need || last > kTooMuch)
+    if (first > last || last - first != need || last > kLargestSize)
       wrong("data_offsets " + std::to_string(need) + " bytes apart for shape " + shape.dump(), offsets.dump());
     entry.begin = values + first;
     end = values + last;

@@ -188,6 +188,8 @@ TEST(Npy, reports_file_offset_and_expectation) {
   expect_io_error(act, path, 67, {"32 bits", "4294967296"});
   put(path, npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", ""));
   expect_io_error(act, path, 87, {"found 0"});
+  put(path, npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 4, 0), }", ""));
+  expect_io_error(act, path, 90, {"found 0"});
 }
 
 TEST(Readers, read_the_real_tables) {
