@@ -85,7 +85,7 @@ TEST(Damage, safetensors_are_read_or_refused) {
 }
 
 TEST(Damage, packed_files_are_read_or_refused) {
-  const std::string folder = SAMEBYTES_SOURCE_DIR "/examples/data";
+  const std::string folder = testing::source_folder() + "/examples/data";
   const TemporaryFolder copy;
   const std::string path = copy / "x.csv.gz";
   put(path, get(folder + "/digits.csv.gz"));

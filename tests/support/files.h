@@ -49,7 +49,8 @@ inline std::string get(const std::string& path) {
 // $SAMEBYTES_DATA, else data/ of the checkout. Tests skip where the set is absent.
 inline std::string data_folder(const std::string& set) {
   const char* root = std::getenv("SAMEBYTES_DATA");
-  const std::filesystem::path folder = root && *root ? std::filesystem::path(root) : std::filesystem::path(source_folder()) / "data";
+  const std::filesystem::path folder =
+      root && *root ? std::filesystem::path(root) : std::filesystem::path(source_folder()) / "data";
   return (folder / set).string();
 }
 
