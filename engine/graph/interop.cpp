@@ -1,0 +1,90 @@
+// The user's own OpenCL between the engine's launches.
+#include "samebytes/interop/opencl.h"
+
+#include <mutex>
+#include <vector>
+
+#include "graph/context.h"
+#include "graph/node.h"
+#include "graph/op.h"
+#include "runtime/runtime.h"
+
+namespace samebytes::interop {
+namespace {
+
+detail::Device& device_of(const Engine& engine, int device) {
+  detail::Runtime& runtime = *engine.context()->runtime;
+  if (device < 0 || device >= runtime.device_count())
+    throw ArgumentError("interop: the engine has " + std::to_string(runtime.device_count()) + " devices, number " +
+                        std::to_string(device) + " was asked for");
+  return runtime.device(device);
+}
+
+DeviceBytes bytes_of_array(const Array& array) {
+  const detail::Node& node = *array.node();
+  const detail::Node& base = node.base();
+  DeviceBytes bytes;
+  bytes.element_bytes = bytes_of(array.dtype());
+  bytes.offset_bytes = static_cast<std::size_t>(base.offset + (node.is_view ? node.offset : 0)) * bytes.element_bytes;
+  bytes.size_bytes = static_cast<std::size_t>(array.size()) * bytes.element_bytes;
+  return bytes;
+}
+
+}  // namespace
+
+cl_context context(const Engine& engine) { return engine.context()->runtime->context(); }
+cl_device_id device_id(const Engine& engine, int device) { return device_of(engine, device).id(); }
+cl_command_queue queue(const Engine& engine, int device) { return device_of(engine, device).queue(); }
+
+void DeviceBytes::set_argument(cl_kernel kernel, cl_uint index) const {
+  if (buffer)
+    detail::check_cl(clSetKernelArg(kernel, index, sizeof buffer, &buffer), "clSetKernelArg");
+  else
+    detail::check_cl(clSetKernelArgSVMPointer(kernel, index, pointer), "clSetKernelArgSVMPointer");
+  const cl_long offset = static_cast<cl_long>(offset_bytes / element_bytes);
+  detail::check_cl(clSetKernelArg(kernel, index + 1, sizeof offset, &offset), "clSetKernelArg");
+}
+
+void enqueue(std::span<const Array> reads, std::span<const Array> writes,
+             const std::function<void(cl_command_queue, std::span<const DeviceBytes>)>& work) {
+  std::vector<Array> all(reads.begin(), reads.end());
+  all.insert(all.end(), writes.begin(), writes.end());
+  if (all.empty()) throw ArgumentError("interop: needs at least one array");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i] || all[i].size() == 0) throw ArgumentError("interop: an empty array or handle came");
+    const detail::Node& node = *all[i].node();
+    if (node.context != all[0].node()->context || node.device != all[0].node()->device)
+      throw ArgumentError("interop: the arrays belong to several engines or devices");
+    if (!node.is_dense())
+      throw ArgumentError("interop: the view " + detail::describe(all[i]) +
+                          " is not contiguous; use contiguous() first");
+    if (i >= reads.size() && node.base().op && !node.base().has_value)
+      throw ArgumentError("interop: only a leaf or an evaluated array can be written, this is the result of " +
+                          std::string(node.base().op->name()));
+  }
+  const detail::ContextPtr owner = all[0].node()->context;
+  owner->check_alive("interop");
+  const std::lock_guard lock(owner->mutex);
+  eval(all);
+
+  detail::Device& device = owner->runtime->device(all[0].device());
+  detail::Submission submission(*owner->runtime);
+  std::vector<DeviceBytes> bytes;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    detail::Storage& storage = *all[i].node()->base().storage;
+    DeviceBytes own = bytes_of_array(all[i]);
+    submission.acquire(storage, i >= reads.size(), "interop", own.offset_bytes, own.size_bytes);
+    bytes.push_back(own);
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {  // bound only once every storage belongs to the device
+    detail::Storage& storage = *all[i].node()->base().storage;
+    if (storage.binds_pointer())
+      bytes[i].pointer = storage.device_pointer();
+    else
+      bytes[i].buffer = storage.buffer();
+  }
+  submission.enqueue_call(device, "interop", [&](cl_command_queue queue) { work(queue, bytes); });
+  submission.finish();
+}
+
+}  // namespace samebytes::interop

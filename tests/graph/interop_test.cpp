@@ -1,0 +1,85 @@
+// The user's own kernels on arrays' bytes, in order with the engine's launches.
+#include "samebytes/interop/opencl.h"
+
+#include <gtest/gtest.h>
+
+#include "samebytes/samebytes.h"
+#include "support/devices.h"
+#include "support/gradcheck.h"
+
+namespace samebytes::testing {
+namespace {
+
+constexpr const char* kSource = R"(
+__kernel void add_twice(__global const float* x, const long x_offset, __global float* y, const long y_offset) {
+  const size_t i = get_global_id(0);
+  y[y_offset + i] += 2.0f * x[x_offset + i];
+})";
+
+class InteropTest : public OnDevice {
+ protected:
+  InteropTest() {
+    const cl_context context = interop::context(engine());
+    const cl_device_id device = interop::device_id(engine());
+    cl_int status = CL_SUCCESS;
+    const char* source = kSource;
+    program_ = clCreateProgramWithSource(context, 1, &source, nullptr, &status);
+    EXPECT_EQ(clBuildProgram(program_, 1, &device, "", nullptr, nullptr), CL_SUCCESS);
+    kernel_ = clCreateKernel(program_, "add_twice", &status);
+    EXPECT_EQ(status, CL_SUCCESS);
+  }
+  ~InteropTest() override {
+    clReleaseKernel(kernel_);
+    clReleaseProgram(program_);
+  }
+  // y += 2 x
+  void add_twice(const Array& x, const Array& y) {
+    interop::enqueue({x}, {y}, [&](cl_command_queue queue, std::span<const interop::DeviceBytes> bytes) {
+      bytes[0].set_argument(kernel_, 0);
+      bytes[1].set_argument(kernel_, 2);
+      const std::size_t items = static_cast<std::size_t>(x.size());
+      ASSERT_EQ(clEnqueueNDRangeKernel(queue, kernel_, 1, nullptr, &items, nullptr, 0, nullptr, nullptr), CL_SUCCESS);
+    });
+  }
+
+ private:
+  cl_program program_ = nullptr;
+  cl_kernel kernel_ = nullptr;
+};
+SAMEBYTES_ON_EVERY_DEVICE(InteropTest);
+
+TEST_P(InteropTest, a_users_kernel_runs_between_the_engines) {
+  const Array x = arange(0, 5) + 1.0;  // evaluated by enqueue
+  const Array y = array({10, 10, 10, 10, 10});
+  add_twice(x, y);
+  const Array z = y * 2.0;
+  z.eval();
+  add_twice(x, y);
+  EXPECT_TRUE(all_close(z, std::vector<double>{24, 28, 32, 36, 40}, 1e-6));
+  EXPECT_TRUE(all_close(y, std::vector<double>{14, 18, 22, 26, 30}, 1e-6));
+}
+
+TEST_P(InteropTest, parts_of_a_storage_are_bound_by_offset) {
+  const Array x = arange(0, 8);
+  const Array y = array({0, 0, 0});
+  add_twice(slice(x, 0, 4, 7), y);
+  EXPECT_TRUE(all_close(y, std::vector<double>{8, 10, 12}, 1e-6));
+}
+
+TEST_P(InteropTest, what_cannot_be_bound_is_refused) {
+  const Array x = arange(0, 6), y = array({0, 0, 0, 0, 0, 0});
+  EXPECT_THROW(add_twice(x, x + 1.0), ArgumentError);
+  EXPECT_THROW(add_twice(transpose(reshape(x, {2, 3})), y), ArgumentError);
+  EXPECT_THROW(add_twice(Array(), y), ArgumentError);
+  EXPECT_THROW(interop::enqueue({}, {}, [](auto, auto) {}), ArgumentError);
+  EXPECT_THROW(interop::queue(engine(), engine().device_count()), ArgumentError);
+  {
+    const HostView<float> view = y.mutable_host<float>();
+    EXPECT_THROW(add_twice(x, y), ArgumentError);
+  }
+  add_twice(x, y);
+  EXPECT_EQ(y.to_vector<double>()[5], 10.0);
+}
+
+}  // namespace
+}  // namespace samebytes::testing
