@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -69,9 +68,12 @@ std::string summary(Module& module, const Shape& input, Dtype dtype) {
     widths[3] = std::max(widths[3], row.count.size());
   }
   std::string text;
-  for (const Row& row : rows)
-    fmt::format_to(std::back_inserter(text), "{:<{}}  {:<{}}  {:<{}}  {:>{}}\n", row.name, widths[0], row.layer,
-                   widths[1], row.shape, widths[2], row.count, widths[3]);
+  for (const Row& row : rows) {
+    std::string line = fmt::format("{:<{}}  {:<{}}  {:<{}}  {:>{}}", row.name, widths[0], row.layer, widths[1],
+                                   row.shape, widths[2], row.count, widths[3]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
 
   std::int64_t trainable = 0;
   for (const Array& parameter : module.parameters()) trainable += parameter.size();
