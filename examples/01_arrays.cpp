@@ -1,5 +1,5 @@
-// Arrays: lazy values on shared memory. Ops add to a graph; value(), host() or eval() runs it, and the host then looks at the very
-// bytes that the device wrote.
+// Arrays: lazy values on shared memory. Ops add to a graph; value(), host() or eval() runs it, and the host then looks
+// at the very bytes that the device wrote.
 #include <samebytes/samebytes.h>
 
 #undef NDEBUG

@@ -1,4 +1,5 @@
-// Gradients: reverse mode adds nodes to the same graph. First one that can be checked by hand, then a line fitted to points.
+// Gradients: reverse mode adds nodes to the same graph. First one that can be checked by hand, then a line fitted to
+// points.
 #include <samebytes/samebytes.h>
 
 #undef NDEBUG
@@ -20,7 +21,8 @@ int main() {
   const sb::Array points = t * 3.0 - 1.0 + sb::normal({256, 1}, 0, 0.01);
   sb::eval({t, points});
 
-  const sb::Array slope = sb::cell(sb::zeros({1, 1}), "slope");  // cells keep their identity and are overwritten in place
+  const sb::Array slope =
+      sb::cell(sb::zeros({1, 1}), "slope");  // cells keep their identity and are overwritten in place
   const sb::Array offset = sb::cell(sb::zeros({1}), "offset");
   double loss_value = 0;
   for (int step = 0; step < 200; ++step) {

@@ -7,18 +7,17 @@
 namespace sb = samebytes;
 
 sb::Array double_plus_one(const sb::Array& x) {
-  static const sb::CustomOp op = {
-      .name = "double_plus_one",
-      .entry = "double_plus_one",
-      .source = R"(
+  static const sb::CustomOp op = {.name = "double_plus_one",
+                                  .entry = "double_plus_one",
+                                  .source = R"(
         __kernel void double_plus_one(ARRAY(const real, x), ARRAY(real, y), const int n) {
           START(x);
           START(y);
           for (long i = SB_BEGIN(n); i < SB_END(n); ++i) y[i] = FMA(x[i], 2, 1);
         })",
-      .gradient = [](const sb::Array& dy, std::span<const sb::Array>, const sb::Array&) {
-        return std::vector<sb::Array>{dy * 2.0};
-      }};
+                                  .gradient = [](const sb::Array& dy, std::span<const sb::Array>, const sb::Array&) {
+                                    return std::vector<sb::Array>{dy * 2.0};
+                                  }};
   return sb::custom_op(op, std::vector<sb::Array>{x}, x.shape());
 }
 
@@ -33,7 +32,9 @@ int main() {
 
   // A kernel that does not build says where and why.
   try {
-    sb::custom_op({.name = "broken", .entry = "broken", .source = "__kernel void broken("}, std::vector<sb::Array>{x}, x.shape()).wait();
+    sb::custom_op({.name = "broken", .entry = "broken", .source = "__kernel void broken("}, std::vector<sb::Array>{x},
+                  x.shape())
+        .wait();
     assert(false);
   } catch (const sb::BuildError& error) {
     std::printf("%s\n", error.what());

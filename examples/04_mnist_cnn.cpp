@@ -6,10 +6,10 @@ namespace sb = samebytes;
 int main() {
   sb::Engine engine;  // the best device found; sb::Engine({.device = "gpu:0"}) to choose
   auto mnist = sb::data::mnist("data/mnist");
-  sb::nn::Sequential net(
-      sb::nn::Conv2d({.in = 1, .out = 32, .kernel = 3, .pad = 1}), sb::nn::Relu(), sb::nn::MaxPool2d({.kernel = 2}),
-      sb::nn::Conv2d({.in = 32, .out = 64, .kernel = 3, .pad = 1}), sb::nn::Relu(), sb::nn::MaxPool2d({.kernel = 2}),
-      sb::nn::Flatten(), sb::nn::Linear({.in = 64 * 7 * 7, .out = 10}));
+  sb::nn::Sequential net(sb::nn::Conv2d({.in = 1, .out = 32, .kernel = 3, .pad = 1}), sb::nn::Relu(),
+                         sb::nn::MaxPool2d({.kernel = 2}), sb::nn::Conv2d({.in = 32, .out = 64, .kernel = 3, .pad = 1}),
+                         sb::nn::Relu(), sb::nn::MaxPool2d({.kernel = 2}), sb::nn::Flatten(),
+                         sb::nn::Linear({.in = 64 * 7 * 7, .out = 10}));
   sb::optim::AdamW adam(net.parameters(), {.rate = 1e-3f});
   sb::data::Loader batches(engine, mnist.train, {.batch = 64, .shuffle = true, .slots = 2, .workers = 1});
 

@@ -1,4 +1,5 @@
-// samebytes devices: every OpenCL device of the machine, and which memory mode and kernels Samebytes chose for it and why.
+// samebytes devices: every OpenCL device of the machine, and which memory mode and kernels Samebytes chose for it and
+// why.
 #include "samebytes/device.h"
 
 #include <fmt/format.h>
@@ -54,9 +55,10 @@ void print_device(const DeviceInfo& info, bool first) {
   print_row("driver", fmt::format("{} {}", info.platform, info.driver));
   print_row("OpenCL C", fmt::format("{}, shared virtual memory: {}, 16-bit arithmetic: {}, double: {}", info.opencl_c,
                                     info.svm, yes_no(info.has_f16), yes_no(info.has_f64)));
-  print_row("size", fmt::format("{} {}, vectors of {} floats, {} of memory, largest array {}, aligned to {} bytes",
-                                info.cores, info.cores == 1 ? "core" : "cores", info.vector_width,
-                                bytes_text(info.memory_bytes), bytes_text(info.max_allocation_bytes), info.alignment_bytes));
+  print_row("size",
+            fmt::format("{} {}, vectors of {} floats, {} of memory, largest array {}, aligned to {} bytes", info.cores,
+                        info.cores == 1 ? "core" : "cores", info.vector_width, bytes_text(info.memory_bytes),
+                        bytes_text(info.max_allocation_bytes), info.alignment_bytes));
   if (!info.refused.empty()) {
     print_row("not used", info.refused);
     return;

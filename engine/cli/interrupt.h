@@ -1,4 +1,5 @@
-// Ctrl-C: the first SIGINT or SIGTERM asks the run to end after the step under way, the second one ends the program at once.
+// Ctrl-C: the first SIGINT or SIGTERM asks the run to end after the step under way, the second one ends the program at
+// once.
 #pragma once
 
 namespace samebytes::cli {

@@ -40,7 +40,8 @@ void add_device_options(CLI::App& app, Options& options, bool several) {
 }
 
 void add_loader_options(CLI::App& app, Options& options) {
-  app.add_option("--workers", options.workers, "threads that prepare batches; 0: none, the loop does it; default: 1")
+  app.add_option("--workers", options.workers,
+                 "threads that prepare batches; 0: none, the loop does it; default: 1, more from 8 cores on")
       ->option_text("N")
       ->check(CLI::Range(0, 1024));
   app.add_option("--slots", options.slots, "batches in memory: one is read while the others are filled; default: 2")
@@ -59,11 +60,15 @@ void add_output_options(CLI::App& app, Options& options) {
 }
 
 CLI::Option* add_batch(CLI::App& app, Options& options, const char* text) {
-  return app.add_option("--batch", options.batch, text)->option_text("N")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
+  return app.add_option("--batch", options.batch, text)
+      ->option_text("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
 }
 
 CLI::Option* add_steps(CLI::App& app, Options& options, const char* text) {
-  return app.add_option("--steps", options.steps, text)->option_text("N")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  return app.add_option("--steps", options.steps, text)
+      ->option_text("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
 }
 
 void add_data(CLI::App& app, Options& options) {
@@ -127,14 +132,16 @@ CLI::App* add_eval(CLI::App& app, Options& options) {
 }
 
 CLI::App* add_bench(CLI::App& app, Options& options) {
-  auto* verb = app.add_subcommand("bench", "measure training and inference on made-up data, against the device's own peak");
+  auto* verb =
+      app.add_subcommand("bench", "measure training and inference on made-up data, against the device's own peak");
   add_workload(*verb, options, true);
   add_steps(*verb, options, "steps to measure, after a warm-up; default: 100");
   add_batch(*verb, options, "samples per step; default: the workload's");
   add_device_options(*verb, options, true);
   add_loader_options(*verb, options);
   add_output_options(*verb, options);
-  verb->footer(workload_table() + "\nExamples:\n  samebytes bench cnn --batch 128\n  samebytes bench --device all --json");
+  verb->footer(workload_table() +
+               "\nExamples:\n  samebytes bench cnn --batch 128\n  samebytes bench --device all --json");
   return verb;
 }
 

@@ -60,7 +60,8 @@ double rate_of(const ProgressState& state) {
 
 double seconds_left(const ProgressState& state) {
   if (state.done <= 0) return NAN;
-  return state.seconds / static_cast<double>(state.done) * static_cast<double>(std::max<std::int64_t>(0, state.total - state.done));
+  return state.seconds / static_cast<double>(state.done) *
+         static_cast<double>(std::max<std::int64_t>(0, state.total - state.done));
 }
 
 // The parts after the bar, the most wanted first.

@@ -10,16 +10,16 @@
 namespace samebytes::cli {
 
 struct ProgressState {
-  std::string title;             // "epoch 2/3"
-  std::int64_t done = 0;         // steps of the whole run
+  std::string title;      // "epoch 2/3"
+  std::int64_t done = 0;  // steps of the whole run
   std::int64_t total = 0;
-  std::int64_t samples = 0;      // trained since the start
-  double seconds = 0;            // spent on them
-  double loss = 0;               // a recent one; NaN where not known yet
+  std::int64_t samples = 0;  // trained since the start
+  double seconds = 0;        // spent on them
+  double loss = 0;           // a recent one; NaN where not known yet
 };
 
-// One line of at most `width` columns: "epoch 2/3 ━━━━━━━━╸      53 %  loss 0.0431  2 150 samples/s  0:42 left". Parts that do not fit are
-// left out, the bar first shrinks. `unicode`: draw with line characters, else with '#' and '-'.
+// One line of at most `width` columns: "epoch 2/3 ━━━━━━━━╸      53 %  loss 0.0431  2 150 samples/s  0:42 left". Parts
+// that do not fit are left out, the bar first shrinks. `unicode`: draw with line characters, else with '#' and '-'.
 std::string progress_line(const ProgressState& state, int width, bool unicode);
 // The same facts for a log: "step 1200/2814  epoch 2/3  loss 0.0431  2 150 samples/s  42.0 s left".
 std::string plain_line(const ProgressState& state);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "cli/interrupt.h"
@@ -9,6 +10,7 @@
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
 #include "samebytes/memory.h"
+#include "samebytes/train.h"
 
 namespace samebytes::cli {
 namespace {
@@ -20,7 +22,8 @@ constexpr int kDefaultSlots = 2;
 std::unique_ptr<Engine> open_engine(const Options& options, const std::string& device) {
   if (const std::string trouble = explain_no_device(); !trouble.empty()) throw DeviceError(trouble, "", "", "");
   try {
-    return std::make_unique<Engine>(EngineOptions{.device = device, .seed = options.seed, .check_nan = options.check_nan});
+    return std::make_unique<Engine>(
+        EngineOptions{.device = device, .seed = options.seed, .check_nan = options.check_nan});
   } catch (const ArgumentError& error) {
     throw UsageError(error.what());
   }
@@ -32,42 +35,41 @@ data::LoaderOptions loader_options(const Options& options, std::int64_t batch) {
   data::LoaderOptions loader;
   loader.batch = batch;
   loader.slots = options.slots.value_or(kDefaultSlots);
-  loader.workers = options.workers.value_or(1);
+  loader.workers = options.workers.value_or(-1);
   loader.seed = options.seed;
   return loader;
 }
 
 void RunMeter::begin() {
-  copied_before_ = engine_.transfers().bytes_copied;
-  launches_before_ = engine_.plans().launches;
+  copied_before_ = engine_->transfers().bytes_copied;
+  launches_before_ = engine_->plans().launches;
   clock_.resume();
 }
 
 void RunMeter::step(std::int64_t samples) {
-  if (is_first_) engine_.wait();
+  if (is_first_) engine_->wait();
   last_step_seconds_ = clock_.tick();
   samples_ += samples;
   if (is_first_) {
     is_first_ = false;
     first_step_seconds_ = last_step_seconds_;
-    launches_before_ = engine_.plans().launches;
+    launches_before_ = engine_->plans().launches;
   } else {
     ++launch_steps_;
   }
 }
 
 void RunMeter::end(double stalled_seconds) {
-  engine_.wait();
+  engine_->wait();
   clock_.add_rest();
   stall_seconds_ += stalled_seconds;
-  copied_ += engine_.transfers().bytes_copied - copied_before_;
-  launches_ += engine_.plans().launches - launches_before_;
+  copied_ += engine_->transfers().bytes_copied - copied_before_;
+  launches_ += engine_->plans().launches - launches_before_;
 }
 
 void RunMeter::restart() {
   const double first = first_step_seconds_;
-  Engine& engine = engine_;
-  *this = RunMeter(engine);
+  *this = RunMeter(*engine_);
   is_first_ = false;
   first_step_seconds_ = first;
 }
@@ -83,9 +85,32 @@ void RunMeter::fill(Summary& summary) const {
   summary.step_ms_p95 = clock_.milliseconds(95);
   summary.bytes_copied_per_step = per_step(copied_, steps());
   summary.launches_per_step = per_step(launches_, launch_steps_);
-  summary.peak_bytes = engine_.memory().peak_bytes;
+  summary.peak_bytes = engine_->memory().peak_bytes;
   summary.stall_fraction = seconds() > 0 ? std::min(1.0, stall_seconds_ / seconds()) : 0;
   summary.first_step_seconds = first_step_seconds_;
+}
+
+std::optional<Evaluation> evaluate(const Workload& workload, nn::Module& net, data::Loader& batches, std::int64_t steps,
+                                   RunMeter* meter) {
+  const NoGrad no_grad;
+  const bool was_training = net.is_training();
+  net.eval();
+  Mean loss, right;
+  batches.reset_stats();
+  if (meter != nullptr) meter->begin();
+  std::int64_t done = 0;
+  for (const data::Batch& batch : batches) {
+    const Array output = net(batch[0]);
+    const auto samples = static_cast<double>(batch.samples());
+    loss.add(workload.loss(output, batch), samples);
+    right.add_sum(workload.right(output, batch), samples);
+    if (meter != nullptr) meter->step(batch.samples());
+    if (++done == steps || is_interrupted()) break;
+  }
+  if (meter != nullptr) meter->end(batches.stats().loop_wait_seconds);
+  net.train(was_training);
+  if (is_interrupted()) return {};
+  return Evaluation{.loss = loss.value(), .accuracy = right.value()};
 }
 
 void describe(const Engine& engine, const Workload& workload, std::int64_t batch, Summary& summary) {

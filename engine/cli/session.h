@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,27 +20,26 @@ namespace samebytes::cli {
 // Throws UsageError for a device that there is not, DeviceError where there is none at all.
 std::unique_ptr<Engine> open_engine(const Options& options, const std::string& device);
 std::string device_text(const DeviceInfo& info);  // "cpu:0 pthread-..."
-
-// What a loader of these options looks like; `epoch_seed` is the engine's seed.
+// What a loader of these options looks like: in order, every sample, nothing changed.
 data::LoaderOptions loader_options(const Options& options, std::int64_t batch);
 
 // Counts steps, time, bytes and launches of the loops it is told of, and nothing between them.
 class RunMeter {
  public:
-  explicit RunMeter(Engine& engine) : engine_(engine) {}
-  void begin();                                   // a loop over batches begins
-  void step(std::int64_t samples);                // a step was enqueued; waits for the first one
-  void end(const data::LoaderReport& report);     // the loop is over; waits for its last step
-  void restart();                                 // forgets all steps but the duration of the first one
+  explicit RunMeter(Engine& engine) : engine_(&engine) {}
+  void begin();                      // a loop over batches begins
+  void step(std::int64_t samples);   // a step was enqueued; waits for the first one
+  void end(double stalled_seconds);  // the loop is over; waits for its last step
+  void restart();                    // forgets all steps but the duration of the first one
   void fill(Summary& summary) const;
 
-  std::int64_t steps() const { return static_cast<std::int64_t>(clock_.steps()); }
+  std::int64_t steps() const { return clock_.steps(); }
   std::int64_t samples() const { return samples_; }
   double seconds() const { return clock_.seconds(); }
   double last_step_seconds() const { return last_step_seconds_; }
 
  private:
-  Engine& engine_;
+  Engine* engine_;
   StepClock clock_;
   std::int64_t samples_ = 0;
   bool is_first_ = true;
@@ -50,19 +51,20 @@ class RunMeter {
   std::int64_t launch_steps_ = 0;
 };
 
-// Loss and accuracy over a data set, in evaluation mode and without gradients; nothing where Ctrl-C came first.
+// Loss and accuracy over a data set, in evaluation mode and without gradients.
 struct Evaluation {
   double loss = 0;
   double accuracy = 0;
 };
+// At most `steps` batches; the meter, if there is one, counts them. Nothing where Ctrl-C came first.
 std::optional<Evaluation> evaluate(const Workload& workload, nn::Module& net, data::Loader& batches,
-                                   std::optional<std::int64_t> steps = {}, RunMeter* meter = nullptr);
+                                   std::int64_t steps = std::numeric_limits<std::int64_t>::max(),
+                                   RunMeter* meter = nullptr);
 
-// Fills what a summary says about the device.
+// Fills what a summary says about workload and device.
 void describe(const Engine& engine, const Workload& workload, std::int64_t batch, Summary& summary);
-// Prints the summary where the options want it.
+// Prints the summary as the options want it.
 void print_summary(const Options& options, const Summary& summary, bool interrupted);
-
 // The stream for people: standard output, or standard error where JSON has the former.
 std::FILE* stream_for_people(const Options& options);
 

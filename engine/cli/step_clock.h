@@ -1,57 +1,44 @@
-// StepClock: times from batch to batch. The first step, which builds kernels, stands apart; percentiles are over the
-// last 80 % of the steps (nearest rank), so that a warm-up does not count.
+// StepClock: times from batch to batch, without the pauses between loops. Percentiles are over the last 80 % of the
+// steps, so that the first one, which builds kernels, does not count.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstddef>
-#include <vector>
+#include <cstdint>
+
+#include "samebytes/train.h"
 
 namespace samebytes::cli {
-
-// The smallest value that at least `percent` % of the values do not exceed (nearest-rank definition); 0 for no values.
-inline double percentile(std::vector<double> values, double percent) {
-  if (values.empty()) return 0;
-  const auto rank = static_cast<std::size_t>(std::ceil(percent / 100.0 * static_cast<double>(values.size())));
-  const std::size_t place = std::min(values.size() - 1, rank > 0 ? rank - 1 : 0);
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(place), values.end());
-  return values[place];
-}
 
 class StepClock {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Starts timing, also after a pause such as an evaluation between epochs.
+  StepClock() { times_.mark(active_); }
+  // Starts the clock, also after a pause such as a test between epochs.
   void resume() { last_ = Clock::now(); }
-  // The next batch came: the step before it took the time since the last tick.
+  // The next batch came; returns the seconds since the last one.
   double tick() {
-    const auto now = Clock::now();
-    const double seconds = std::chrono::duration<double>(now - last_).count();
-    last_ = now;
-    total_ += seconds;
-    steps_.push_back(seconds * 1e3);
+    const double seconds = add_rest();
+    times_.mark(active_);
     return seconds;
   }
-  // Time that belongs to the run but not to one step, such as the wait for the last one of an epoch.
-  void add_rest() {
+  // Time that belongs to the run but to no step, such as the wait for the last one. Returns it in seconds.
+  double add_rest() {
     const auto now = Clock::now();
-    total_ += std::chrono::duration<double>(now - last_).count();
+    const auto passed = now - last_;
     last_ = now;
+    active_ += passed;
+    return std::chrono::duration<double>(passed).count();
   }
 
-  std::size_t steps() const { return steps_.size(); }
-  double seconds() const { return total_; }
-  double milliseconds(double percent) const {
-    const std::size_t skipped = steps_.size() / 5;
-    return percentile({steps_.begin() + static_cast<std::ptrdiff_t>(skipped), steps_.end()}, percent);
-  }
+  std::int64_t steps() const { return static_cast<std::int64_t>(times_.count()); }
+  double seconds() const { return std::chrono::duration<double>(active_.time_since_epoch()).count(); }
+  double milliseconds(double percent) const { return times_.percentile_ms(percent); }
 
  private:
+  StepTimes times_;
   Clock::time_point last_ = Clock::now();
-  double total_ = 0;
-  std::vector<double> steps_;  // milliseconds
+  Clock::time_point active_{};  // a clock that stands still in pauses
 };
 
 }  // namespace samebytes::cli

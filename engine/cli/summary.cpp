@@ -52,14 +52,16 @@ Json to_json(const Summary& summary) {
 std::string to_text(const Summary& summary, bool interrupted) {
   std::string text = fmt::format("{}{}\n", summary.workload, interrupted ? ": interrupted" : "");
   if (summary.test_accuracy)
-    text += row("test accuracy", fmt::format("{:.2f} %, loss {:.4f}", 100 * *summary.test_accuracy, summary.test_loss.value_or(NAN)));
+    text += row("test accuracy",
+                fmt::format("{:.2f} %, loss {:.4f}", 100 * *summary.test_accuracy, summary.test_loss.value_or(NAN)));
   else if (summary.test_loss)
     text += row("test loss", fmt::format("{:.4f}", *summary.test_loss));
   if (summary.train_loss) text += row("train loss", fmt::format("{:.4f}", *summary.train_loss));
-  text += row("speed", fmt::format("{} samples/s, {} steps of {} in {}; p50 {:.2f} ms, p95 {:.2f} ms, first step {}",
-                                   count_text(summary.samples_per_second()), count_text(static_cast<double>(summary.steps)),
-                                   summary.batch, duration_text(summary.seconds), summary.step_ms_p50, summary.step_ms_p95,
-                                   duration_text(summary.first_step_seconds)));
+  text +=
+      row("speed", fmt::format("{} samples/s, {} steps of {} in {}; p50 {:.2f} ms, p95 {:.2f} ms, first step {}",
+                               count_text(summary.samples_per_second()), count_text(static_cast<double>(summary.steps)),
+                               summary.batch, duration_text(summary.seconds), summary.step_ms_p50, summary.step_ms_p95,
+                               duration_text(summary.first_step_seconds)));
   text += row("device", fmt::format("{}, {} kernels", summary.device, summary.personality));
   text += row("memory mode", summary.memory_mode);
   text += row("bytes copied", fmt::format("{} per step", count_text(summary.bytes_copied_per_step)));

@@ -11,7 +11,7 @@ namespace samebytes::cli {
 
 struct Summary {
   std::string workload;
-  std::string device;                       // "cpu:0 pthread-..."
+  std::string device;  // "cpu:0 pthread-..."
   std::string memory_mode;
   std::string personality;
   std::string precision = "f32";
@@ -22,14 +22,14 @@ struct Summary {
   double step_ms_p50 = 0, step_ms_p95 = 0;  // from batch to batch, over the last 80 % of the steps
   std::optional<double> train_loss;         // mean of the last epoch
   std::optional<double> test_loss;
-  std::optional<double> test_accuracy;      // share of right answers, 0 to 1
+  std::optional<double> test_accuracy;  // share of right answers, 0 to 1
   double bytes_copied_per_step = 0;
-  double launches_per_step = 0;             // without the first step, which may initialise parameters
+  double launches_per_step = 0;  // without the first step, which may initialise parameters
   std::size_t peak_bytes = 0;
-  double stall_fraction = 0;                // share of `seconds` in which the loop waited for a batch
-  double first_step_seconds = 0;            // with the building of kernels
+  double stall_fraction = 0;      // share of `seconds` in which the loop waited for a batch
+  double first_step_seconds = 0;  // with the building of kernels
   // bench only
-  std::string mode;                         // "train" or "infer"
+  std::string mode;  // "train" or "infer"
   double gflops = 0;
   double fraction_of_peak = 0;
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -15,15 +16,21 @@
 #include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
+#include "samebytes/data.h"
+#include "samebytes/data/loader.h"
+#include "samebytes/io.h"
+#include "samebytes/optim.h"
 #include "samebytes/samebytes.h"
+#include "samebytes/train.h"
 
 namespace samebytes::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kWarmUpShare = 0.05;  // of the steps: the rate rises from nothing
+constexpr double kWarmUpShare = 0.05;   // of the steps: the rate rises from nothing
 constexpr std::size_t kLossesKept = 4;  // one more than the engine queues, so that reading the oldest waits for nothing
+constexpr double kNewLossShare = 0.2;   // of the smoothed loss that the bar shows
 
 struct StepFacts {
   std::int64_t step = 0;
@@ -33,6 +40,18 @@ struct StepFacts {
   Array loss;
 };
 
+optim::Schedule schedule_of(const Options& options, const Workload& workload, std::int64_t steps) {
+  const std::string name = options.schedule.value_or("cosine");
+  optim::Schedule schedule;
+  schedule.rate = options.rate.value_or(workload.defaults.rate);
+  if (name == "constant") return schedule;
+  schedule.decay = name == "linear" ? optim::Decay::linear : optim::Decay::cosine;
+  schedule.steps = steps;
+  schedule.warmup =
+      std::min(steps - 1, static_cast<std::int64_t>(std::llround(kWarmUpShare * static_cast<double>(steps))));
+  return schedule;
+}
+
 class Trainer {
  public:
   Trainer(const Options& options, const Workload& workload);
@@ -41,10 +60,9 @@ class Trainer {
  private:
   void train_epoch(int epoch);
   void train_step(int epoch, const data::Batch& batch);
-  void test_epoch(int epoch);
+  void test_epoch(int epoch, double seconds);
   void read_oldest_loss();
   void draw(int epoch);
-  double rate_at(std::int64_t step) const;
 
   const Options& options_;
   const Workload& workload_;
@@ -59,7 +77,8 @@ class Trainer {
   std::unique_ptr<Progress> progress_;
   int epochs_ = 0;
   std::int64_t steps_ = 0;
-  std::deque<StepFacts> recent_;
+  Mean mean_;                     // of the losses of this epoch
+  std::deque<StepFacts> recent_;  // steps whose loss was not read yet
   double recent_loss_ = NAN;
   Summary summary_;
 };
@@ -85,56 +104,65 @@ Trainer::Trainer(const Options& options, const Workload& workload)
 
   data::LoaderOptions loading = loader_options(options, batch_);
   loading.shuffle = true;
-  loading.transform = workload.augment;
+  loading.transforms = workload.augment;
   training_ = std::make_unique<data::Loader>(*engine_, split_.train, loading);
-  test_ = std::make_unique<data::Loader>(*engine_, split_.test, loader_options(options, std::min(batch_, split_.test->size())));
-  optimizer_ = std::make_unique<optim::AdamW>(
-      net_->parameters(),
-      optim::AdamWOptions{.rate = static_cast<float>(rate_at(0)), .weight_decay = workload.defaults.weight_decay});
+  test_ = std::make_unique<data::Loader>(*engine_, split_.test,
+                                         loader_options(options, std::min(batch_, split_.test->size())));
+  optimizer_ = std::make_unique<optim::AdamW>(net_->parameters(),
+                                              optim::AdamWOptions{.weight_decay = workload.defaults.weight_decay});
+  optimizer_->set_schedule(schedule_of(options, workload, steps_));
   meter_ = std::make_unique<RunMeter>(*engine_);
   progress_ = std::make_unique<Progress>(stream_for_people(options), options.quiet);
   describe(*engine_, workload, batch_, summary_);
 }
 
-double Trainer::rate_at(std::int64_t step) const {
-  return optim::schedule();
+int Trainer::run() {
+  progress_->say(fmt::format(
+      "{}: {} parameters, {} training and {} test samples, on {}, memory mode {}", workload_.name,
+      count_text(static_cast<double>(net_->parameter_count())), count_text(static_cast<double>(split_.train->size())),
+      count_text(static_cast<double>(split_.test->size())), summary_.device, summary_.memory_mode));
+  for (int epoch = 1; epoch <= epochs_ && !is_interrupted(); ++epoch) train_epoch(epoch);
+  meter_->fill(summary_);
+  progress_.reset();
+  if (!options_.save.empty()) io::save(options_.save, *net_);
+  Json line = to_json(summary_);
+  line["event"] = "summary";
+  line["interrupted"] = is_interrupted();
+  log_.write(line);
+  print_summary(options_, summary_, is_interrupted());
+  return is_interrupted() ? kInterrupted : kDone;
 }
 
-// Reads a loss that is long done, so that the queue never runs dry for the sake of the bar.
-void Trainer::read_oldest_loss() {
-  if (recent_.empty()) return;
-  const StepFacts& facts = recent_.front();
-  const double loss = facts.loss.value();
-  if (!std::isfinite(loss))
-    throw Error(fmt::format("step {}: the loss is {}; --check-nan finds the op that made it", facts.step, loss));
-  constexpr double kNew = 0.2;
-  recent_loss_ = std::isnan(recent_loss_) ? loss : (1 - kNew) * recent_loss_ + kNew * loss;
-  log_.write({{"event", "step"},
-              {"step", facts.step},
-              {"epoch", facts.epoch},
-              {"loss", loss},
-              {"rate", facts.rate},
-              {"ms", facts.milliseconds}});
-}
-
-void Trainer::draw(int epoch) {
-  progress_->draw({.title = fmt::format("epoch {}/{}", epoch, epochs_),
-                   .done = meter_->steps(),
-                   .total = steps_,
-                   .samples = meter_->samples(),
-                   .seconds = meter_->seconds(),
-                   .loss = recent_loss_});
+void Trainer::train_epoch(int epoch) {
+  const double before = meter_->seconds();
+  mean_.reset();
+  training_->reset_stats();
+  meter_->begin();
+  for (const data::Batch& batch : *training_) {
+    train_step(epoch, batch);
+    if (meter_->steps() == steps_ || is_interrupted()) break;
+  }
+  meter_->end(training_->stats().loop_wait_seconds);
+  while (log_.is_on() && !recent_.empty()) {
+    read_oldest_loss();
+    recent_.pop_front();
+  }
+  recent_.clear();
+  summary_.train_loss = mean_.value();
+  if (!std::isfinite(*summary_.train_loss))
+    throw Error(fmt::format("epoch {}: the loss is {}; --check-nan finds the step and the op that made it", epoch,
+                            *summary_.train_loss));
+  test_epoch(epoch, meter_->seconds() - before);
 }
 
 void Trainer::train_step(int epoch, const data::Batch& batch) {
   const std::int64_t step = meter_->steps() + 1;
-  const double rate = rate_at(step - 1);
   try {
-    optimizer_->set_rate(static_cast<float>(rate));
-    const Array loss = workload_.loss((*net_)(batch.fields()[0]), batch.fields());
+    const double rate = optimizer_->rate();
+    const Array loss = workload_.loss((*net_)(batch[0]), batch);
     optimizer_->step(loss);
-    mean_.add(loss);
-    meter_->step(batch.fields()[0].shape()[0]);
+    mean_.add(loss, static_cast<double>(batch.samples()));
+    meter_->step(batch.samples());
     recent_.push_back({step, epoch, rate, meter_->last_step_seconds() * 1e3, loss});
   } catch (const BuildError&) {
     throw;
@@ -147,3 +175,55 @@ void Trainer::train_step(int epoch, const data::Batch& batch) {
   recent_.pop_front();
   if (is_due) draw(epoch);
 }
+
+void Trainer::read_oldest_loss() {
+  const StepFacts& facts = recent_.front();
+  const double loss = facts.loss.value();
+  if (!std::isfinite(loss))
+    throw Error(fmt::format("step {}: the loss is {}; --check-nan finds the op that made it", facts.step, loss));
+  recent_loss_ = std::isnan(recent_loss_) ? loss : (1 - kNewLossShare) * recent_loss_ + kNewLossShare * loss;
+  log_.write({{"event", "step"},
+              {"step", facts.step},
+              {"epoch", facts.epoch},
+              {"loss", loss},
+              {"rate", facts.rate},
+              {"ms", facts.milliseconds}});
+}
+
+void Trainer::test_epoch(int epoch, double seconds) {
+  const std::optional<Evaluation> result = evaluate(workload_, *net_, *test_);
+  Json line = {{"event", "epoch"},
+               {"epoch", epoch},
+               {"step", meter_->steps()},
+               {"train_loss", *summary_.train_loss},
+               {"seconds", seconds}};
+  std::string text = fmt::format("epoch {}/{}  loss {:.4f}", epoch, epochs_, *summary_.train_loss);
+  if (result) {
+    summary_.test_loss = result->loss;
+    summary_.test_accuracy = result->accuracy;
+    line["test_loss"] = result->loss;
+    line["test_accuracy"] = result->accuracy;
+    text += fmt::format("  test loss {:.4f}  accuracy {:.2f} %", result->loss, 100 * result->accuracy);
+  }
+  log_.write(line);
+  progress_->say(text + "  " + duration_text(seconds));
+}
+
+void Trainer::draw(int epoch) {
+  progress_->draw({.title = fmt::format("epoch {}/{}", epoch, epochs_),
+                   .done = meter_->steps(),
+                   .total = steps_,
+                   .samples = meter_->samples(),
+                   .seconds = meter_->seconds(),
+                   .loss = recent_loss_});
+}
+
+}  // namespace
+
+int run_train(const Options& options) {
+  const Workload& workload = find_workload(options.workloads.front());
+  if (options.device == "all") throw UsageError("train uses one device; --device all is for bench");
+  return Trainer(options, workload).run();
+}
+
+}  // namespace samebytes::cli

@@ -1,4 +1,5 @@
-// The verbs of the command, one file each. They print to the terminal, throw UsageError or an Error, and return the status.
+// The verbs of the command, one file each. They print to the terminal, throw UsageError or an Error, and return the
+// status.
 #pragma once
 
 #include "cli/options.h"

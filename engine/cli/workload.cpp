@@ -25,10 +25,10 @@ const Workload& find_workload(const std::string& name) {
                                near.empty() ? "" : ", did you mean " + near + "?", list_text(names)));
 }
 
-Array classifier_loss(const Array& logits, std::span<const Array> fields) { return cross_entropy(logits, fields[1]); }
+Array classifier_loss(const Array& logits, const data::Batch& batch) { return cross_entropy(logits, batch[1]); }
 
-Array count_right(const Array& logits, std::span<const Array> fields) {
-  return sum(astype(equal(argmax(logits), fields[1]), f32));
+Array count_right(const Array& logits, const data::Batch& batch) {
+  return sum(astype(equal(argmax(logits), batch[1]), f32));
 }
 
 data::DatasetPtr noise_images(std::int64_t samples, int height, int width) {
@@ -39,7 +39,8 @@ data::DatasetPtr noise_images(std::int64_t samples, int height, int width) {
     Random random({.seed = 1, .index = i});
     labels.as<std::int32_t>()[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(random.below(kClasses));
     const std::int64_t pixels = std::int64_t{height} * width;
-    for (float& pixel : images.as<float>().subspan(static_cast<std::size_t>(i * pixels), static_cast<std::size_t>(pixels)))
+    for (float& pixel :
+         images.as<float>().subspan(static_cast<std::size_t>(i * pixels), static_cast<std::size_t>(pixels)))
       pixel = 2 * random.uniform() - 1;
   }
   return data::in_memory({{"image", std::move(images)}, {"label", std::move(labels)}});

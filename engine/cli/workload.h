@@ -1,17 +1,17 @@
-// Workload: everything that train, eval and bench must know about one of the networks they run: its data, its model, its loss, its
-// defaults, and how many operations a sample costs. One file each (workload_<name>.cpp); the table in workload.cpp lists them, so
-// another one is one more file and one more line.
+// Workload: everything that train, eval and bench must know about one of the networks they run: its data, its model,
+// its loss, its defaults, and how many operations a sample costs. One file each (workload_<name>.cpp); the table in
+// workload.cpp lists them, so another one is one more file and one more line.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "samebytes/array.h"
 #include "samebytes/data.h"
+#include "samebytes/data/loader.h"
 #include "samebytes/nn.h"
 
 namespace samebytes::cli {
@@ -19,14 +19,13 @@ namespace samebytes::cli {
 struct Defaults {
   int epochs = 3;
   std::int64_t batch = 64;
-  float rate = 1e-3f;
-  float weight_decay = 1e-2f;
-  float label_smoothing = 0;
+  double rate = 1e-3;
+  double weight_decay = 1e-2;
 };
 
-// Multiply-adds of the convolutions and linear layers of one sample, counted as two each; what is pointwise is left out.
-// Training costs three times the forward pass (value, input gradient, weight gradient) but for the first layer, whose input needs
-// no gradient.
+// Multiply-adds of the convolutions and linear layers of one sample, counted as two each; what is pointwise is left
+// out. Training costs three times the forward pass (value, input gradient, weight gradient) but for the first layer,
+// whose input needs no gradient.
 class FlopCount {
  public:
   // An output of h x w pixels and `out` channels from `in` channels with a k x k kernel.
@@ -49,16 +48,16 @@ struct Workload {
   std::string name;
   std::string about;  // one line of help
   Defaults defaults;
-  FlopCount flops;    // of one sample
+  FlopCount flops;  // of one sample
   // The real data; `folder` is --data, empty where it was not given. Throws UsageError, IoError.
   std::function<data::Split(const std::string& folder)> open;
   // Made-up samples of the same fields, for bench.
   std::function<data::DatasetPtr(std::int64_t samples)> make_samples;
-  data::TransformPtr augment;  // of the training samples, or null
+  std::vector<data::TransformPtr> augment;  // of the training samples
   std::function<std::unique_ptr<nn::Module>()> make_model;
   // The loss (mean over the batch) and the number of right answers (f32, one element) of the model's output.
-  std::function<Array(const Array& output, std::span<const Array> fields)> loss;
-  std::function<Array(const Array& output, std::span<const Array> fields)> right;
+  std::function<Array(const Array& output, const data::Batch& batch)> loss;
+  std::function<Array(const Array& output, const data::Batch& batch)> right;
 };
 
 const std::vector<Workload>& workloads();
@@ -66,8 +65,8 @@ const std::vector<Workload>& workloads();
 const Workload& find_workload(const std::string& name);
 
 // Shared by the classifiers: fields are "image" [N, H, W, C] f32 and "label" [N] i32.
-Array classifier_loss(const Array& logits, std::span<const Array> fields);
-Array count_right(const Array& logits, std::span<const Array> fields);
+Array classifier_loss(const Array& logits, const data::Batch& batch);
+Array count_right(const Array& logits, const data::Batch& batch);
 // Noise for pixels and any of ten labels, both a function of the sample's index.
 data::DatasetPtr noise_images(std::int64_t samples, int height, int width);
 // data::mnist of a folder that must be given.

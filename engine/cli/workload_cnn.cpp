@@ -1,5 +1,5 @@
-// cnn: two convolutions and two linear layers on MNIST-shaped folders. conv 32 3x3 pad 1, ReLU, max-pool 2, conv 64 3x3 pad 1, ReLU,
-// max-pool 2, linear 128, ReLU, linear 10.
+// cnn: two convolutions and two linear layers on MNIST-shaped folders. conv 32 3x3 pad 1, ReLU, max-pool 2, conv 64 3x3
+// pad 1, ReLU, max-pool 2, linear 128, ReLU, linear 10.
 #include "cli/workload.h"
 
 namespace samebytes::cli {
@@ -10,7 +10,7 @@ Workload cnn_workload() {
   constexpr int kFlat = kQuarter * kQuarter * kSecond;
   return {.name = "cnn",
           .about = "conv 32, pool, conv 64, pool, 128, 10, ReLU; reads an MNIST-shaped folder (--data)",
-          .defaults = {.epochs = 3, .batch = 64, .rate = 2e-3f},
+          .defaults = {.epochs = 3, .batch = 64, .rate = 2e-3},
           .flops = FlopCount()
                        .conv(kSide, kSide, 3, 1, kFirst)
                        .conv(kHalf, kHalf, 3, kFirst, kSecond)
@@ -19,15 +19,13 @@ Workload cnn_workload() {
           .open = [](const std::string& folder) { return open_mnist("cnn", folder); },
           .make_samples = [](std::int64_t samples) { return noise_images(samples, kSide, kSide); },
           .augment = {},
-          .make_model =
-              []() -> std::unique_ptr<nn::Module> {
-                return std::make_unique<nn::Sequential>(nn::Conv2d({.in = 1, .out = kFirst, .kernel = 3, .pad = 1}), nn::Relu(),
-                                      nn::MaxPool2d({.kernel = 2}),
-                                      nn::Conv2d({.in = kFirst, .out = kSecond, .kernel = 3, .pad = 1}), nn::Relu(),
-                                      nn::MaxPool2d({.kernel = 2}), nn::Flatten(),
-                                      nn::Linear({.in = kFlat, .out = kHidden}), nn::Relu(),
-                                      nn::Linear({.in = kHidden, .out = kClasses}));
-              },
+          .make_model = []() -> std::unique_ptr<nn::Module> {
+            return std::make_unique<nn::Sequential>(
+                nn::Conv2d({.in = 1, .out = kFirst, .kernel = 3, .pad = 1}), nn::Relu(), nn::MaxPool2d({.kernel = 2}),
+                nn::Conv2d({.in = kFirst, .out = kSecond, .kernel = 3, .pad = 1}), nn::Relu(),
+                nn::MaxPool2d({.kernel = 2}), nn::Flatten(), nn::Linear({.in = kFlat, .out = kHidden}), nn::Relu(),
+                nn::Linear({.in = kHidden, .out = kClasses}));
+          },
           .loss = classifier_loss,
           .right = count_right};
 }

@@ -1,5 +1,5 @@
-// digits: a small network with batch norm and dropout on the UCI digits that are part of the library: two 3x3 convolutions of 32
-// channels, one of 64, training images shifted by one pixel at most.
+// digits: a small network with batch norm and dropout on the UCI digits that are part of the library: two 3x3
+// convolutions of 32 channels, one of 64, training images shifted by one pixel at most.
 #include "cli/workload.h"
 
 namespace samebytes::cli {
@@ -11,7 +11,7 @@ Workload digits_workload() {
   constexpr double kDropout = 0.3;
   return {.name = "digits",
           .about = "conv 32, 32, pool, 64, pool, 10, batch norm, dropout; its data is built in",
-          .defaults = {.epochs = 20, .batch = 64, .rate = 3e-3f},
+          .defaults = {.epochs = 20, .batch = 64, .rate = 3e-3},
           .flops = FlopCount()
                        .conv(kSide, kSide, 3, 1, kFirst)
                        .conv(kSide, kSide, 3, kFirst, kFirst)
@@ -19,17 +19,17 @@ Workload digits_workload() {
                        .linear(kFlat, kClasses),
           .open = [](const std::string&) { return data::digits(); },
           .make_samples = [](std::int64_t samples) { return noise_images(samples, kSide, kSide); },
-          .augment = data::shift({.pixels = 1}),
-          .make_model =
-              []() -> std::unique_ptr<nn::Module> {
-                return std::make_unique<nn::Sequential>(
-                    nn::Conv2d({.in = 1, .out = kFirst, .kernel = 3, .pad = 1, .bias = false}), nn::BatchNorm({.features = kFirst}),
-                    nn::Relu(), nn::Conv2d({.in = kFirst, .out = kFirst, .kernel = 3, .pad = 1, .bias = false}),
-                    nn::BatchNorm({.features = kFirst}), nn::Relu(), nn::MaxPool2d({.kernel = 2}),
-                    nn::Conv2d({.in = kFirst, .out = kSecond, .kernel = 3, .pad = 1, .bias = false}),
-                    nn::BatchNorm({.features = kSecond}), nn::Relu(), nn::MaxPool2d({.kernel = 2}), nn::Flatten(),
-                    nn::Dropout({.p = kDropout}), nn::Linear({.in = kFlat, .out = kClasses}));
-              },
+          .augment = {data::shift({.pixels = 1})},
+          .make_model = []() -> std::unique_ptr<nn::Module> {
+            return std::make_unique<nn::Sequential>(
+                nn::Conv2d({.in = 1, .out = kFirst, .kernel = 3, .pad = 1, .bias = false}),
+                nn::BatchNorm({.features = kFirst}), nn::Relu(),
+                nn::Conv2d({.in = kFirst, .out = kFirst, .kernel = 3, .pad = 1, .bias = false}),
+                nn::BatchNorm({.features = kFirst}), nn::Relu(), nn::MaxPool2d({.kernel = 2}),
+                nn::Conv2d({.in = kFirst, .out = kSecond, .kernel = 3, .pad = 1, .bias = false}),
+                nn::BatchNorm({.features = kSecond}), nn::Relu(), nn::MaxPool2d({.kernel = 2}), nn::Flatten(),
+                nn::Dropout({.p = kDropout}), nn::Linear({.in = kFlat, .out = kClasses}));
+          },
           .loss = classifier_loss,
           .right = count_right};
 }

@@ -1,4 +1,5 @@
-// The two measures of a device: multiply-adds (kernel: cl/*/peak.cl) and the bandwidth of c = a + b (a pointwise kernel).
+// The two measures of a device: multiply-adds (kernel: cl/*/peak.cl) and the bandwidth of c = a + b (a pointwise
+// kernel).
 #include "samebytes/peak.h"
 
 #include <algorithm>
@@ -58,7 +59,8 @@ double seconds_of(MakeArray make_array) {
 }
 
 double measure_gflops(const DeviceInfo& info) {
-  const std::int64_t rows = std::max(1, info.cores) * (info.personality == Personality::cpu ? kRowsPerCpuCore : kRowsPerGpuCore);
+  const std::int64_t rows =
+      std::max(1, info.cores) * (info.personality == Personality::cpu ? kRowsPerCpuCore : kRowsPerGpuCore);
   const auto run = [&](int rounds) {
     return seconds_of([&] { return detail::make_array(detail::make_op<PeakFma>(rounds), {rows, kColumns}, f32, {}); });
   };
@@ -72,7 +74,8 @@ double measure_gflops(const DeviceInfo& info) {
 
 double measure_bandwidth(const Engine& engine) {
   const DeviceInfo& info = engine.device();
-  const std::size_t free = engine.memory().limit_bytes - std::min(engine.memory().limit_bytes, engine.memory().live_bytes);
+  const std::size_t free =
+      engine.memory().limit_bytes - std::min(engine.memory().limit_bytes, engine.memory().live_bytes);
   const std::size_t largest = std::min(info.max_allocation_bytes, free / 4);
   const auto n = std::clamp<std::int64_t>(static_cast<std::int64_t>(largest / 4), 1, kStreamElements);
   const Array a = ones({n}).wait(), b = ones({n}).wait();

@@ -27,9 +27,9 @@ TEST(Bench, json_has_one_object_per_workload_and_mode) {
     EXPECT_GT(row["gflops"], 0.0);
     EXPECT_GT(row["fraction_of_peak"], 0.0);
     EXPECT_LT(row["fraction_of_peak"], 1.2);
-    for (const char* key : {"device", "memory_mode", "personality", "precision", "seconds", "samples_per_second", "step_ms_p50",
-                            "step_ms_p95", "train_loss", "test_loss", "bytes_copied_per_step", "launches_per_step", "peak_bytes",
-                            "stall_fraction", "first_step_seconds"})
+    for (const char* key : {"device", "memory_mode", "personality", "precision", "seconds", "samples_per_second",
+                            "step_ms_p50", "step_ms_p95", "train_loss", "test_loss", "bytes_copied_per_step",
+                            "launches_per_step", "peak_bytes", "stall_fraction", "first_step_seconds"})
       EXPECT_TRUE(row.contains(key)) << key;
   }
   EXPECT_EQ(kinds, (std::set<std::string>{"digits train", "digits infer", "mlp train", "mlp infer"}));

@@ -1,4 +1,5 @@
-// Runs build/samebytes as a child process: its two streams apart, a signal after a given word, or on a terminal of its own.
+// Runs build/samebytes as a child process: its two streams apart, a signal after a given word, or on a terminal of its
+// own.
 #pragma once
 
 #include <fcntl.h>
@@ -34,7 +35,8 @@ struct CommandResult {
     const std::size_t end = out.find_last_not_of('\n');
     if (end == std::string::npos) return {};
     const std::size_t begin = out.find_last_of('\n', end);
-    return out.substr(begin == std::string::npos ? 0 : begin + 1, end + 1 - (begin == std::string::npos ? 0 : begin + 1));
+    return out.substr(begin == std::string::npos ? 0 : begin + 1,
+                      end + 1 - (begin == std::string::npos ? 0 : begin + 1));
   }
   // The last line of standard output as JSON; discarded (is_discarded) where it is none.
   nlohmann::ordered_json json() const { return nlohmann::ordered_json::parse(last_line(), nullptr, false); }
@@ -101,7 +103,8 @@ inline CommandResult run_command(const CommandRun& run) {
   return result;
 }
 
-inline CommandResult run_command(std::vector<std::string> arguments, std::map<std::string, std::string> environment = {}) {
+inline CommandResult run_command(std::vector<std::string> arguments,
+                                 std::map<std::string, std::string> environment = {}) {
   CommandRun run;
   run.arguments = std::move(arguments);
   run.environment = std::move(environment);

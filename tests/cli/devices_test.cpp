@@ -14,7 +14,8 @@ using ::testing::StartsWith;
 TEST(Devices, are_listed_with_mode_and_kernels_and_why) {
   const auto result = run_command({"devices"});
   ASSERT_EQ(result.status, 0) << result.err;
-  for (const char* word : {"cpu:0", "driver", "OpenCL C", "memory", "kernels"}) EXPECT_THAT(result.out, HasSubstr(word));
+  for (const char* word : {"cpu:0", "driver", "OpenCL C", "memory", "kernels"})
+    EXPECT_THAT(result.out, HasSubstr(word));
 }
 
 TEST(Devices, have_a_json_form) {
@@ -25,8 +26,8 @@ TEST(Devices, have_a_json_form) {
   ASSERT_FALSE(json["devices"].empty());
   EXPECT_EQ(json["trouble"], "");
   const auto& device = json["devices"][0];
-  for (const char* key : {"id", "name", "driver", "opencl_c", "svm", "alignment_bytes", "f16", "f64", "memory_bytes", "cores",
-                          "memory_mode", "memory_reason", "personality", "personality_reason"})
+  for (const char* key : {"id", "name", "driver", "opencl_c", "svm", "alignment_bytes", "f16", "f64", "memory_bytes",
+                          "cores", "memory_mode", "memory_reason", "personality", "personality_reason"})
     EXPECT_TRUE(device.contains(key)) << key;
 }
 

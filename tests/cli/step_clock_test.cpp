@@ -8,21 +8,13 @@
 namespace samebytes::cli {
 namespace {
 
-TEST(Percentile, is_the_nearest_rank) {
-  EXPECT_EQ(percentile({15, 20, 35, 40, 50}, 30), 20);
-  EXPECT_EQ(percentile({15, 20, 35, 40, 50}, 50), 35);
-  EXPECT_EQ(percentile({50, 15, 40, 20, 35}, 100), 50);
-  EXPECT_EQ(percentile({7}, 95), 7);
-  EXPECT_EQ(percentile({}, 50), 0);
-}
-
 TEST(StepClock, looks_at_the_last_80_percent_of_the_steps) {
   StepClock clock;
   clock.resume();
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   clock.tick();  // the slow first step
   for (int i = 0; i < 9; ++i) clock.tick();
-  EXPECT_EQ(clock.steps(), 10u);
+  EXPECT_EQ(clock.steps(), 10);
   EXPECT_GE(clock.seconds(), 0.2);
   EXPECT_LT(clock.milliseconds(95), 200);
 }

@@ -36,9 +36,9 @@ TEST(Train, json_is_the_last_line_with_exactly_the_promised_keys) {
   ASSERT_TRUE(json.is_object()) << result.out;
   EXPECT_THAT(keys_of(json),
               ::testing::ElementsAre("workload", "device", "memory_mode", "personality", "precision", "batch", "steps",
-                                     "samples", "seconds", "samples_per_second", "step_ms_p50", "step_ms_p95", "train_loss",
-                                     "test_loss", "test_accuracy", "bytes_copied_per_step", "launches_per_step", "peak_bytes",
-                                     "stall_fraction", "first_step_seconds"));
+                                     "samples", "seconds", "samples_per_second", "step_ms_p50", "step_ms_p95",
+                                     "train_loss", "test_loss", "test_accuracy", "bytes_copied_per_step",
+                                     "launches_per_step", "peak_bytes", "stall_fraction", "first_step_seconds"));
   EXPECT_EQ(json["workload"], "digits");
   EXPECT_EQ(json["precision"], "f32");
   EXPECT_EQ(json["steps"], 30);
@@ -134,7 +134,8 @@ TEST(Train, ctrl_c_ends_with_a_summary_and_130) {
 TEST(Train, the_same_seed_gives_the_same_file_and_another_seed_another_one) {
   const TemporaryFolder folder;
   const auto train = [&](const char* name, const char* seed) {
-    const auto result = run_command({"train", "digits", "--steps", "30", "--seed", seed, "--save", folder / name, "--quiet"});
+    const auto result =
+        run_command({"train", "digits", "--steps", "30", "--seed", seed, "--save", folder / name, "--quiet"});
     EXPECT_EQ(result.status, 0) << result.err;
     return get(folder / name);
   };
@@ -189,7 +190,8 @@ TEST(Train, a_batch_larger_than_the_set_is_wrong_usage) {
 }
 
 TEST(Train, check_nan_stops_at_the_step_and_names_the_op) {
-  const auto result = run_command({"train", "digits", "--rate", "1e30", "--schedule", "constant", "--check-nan", "--quiet"});
+  const auto result =
+      run_command({"train", "digits", "--rate", "1e30", "--schedule", "constant", "--check-nan", "--quiet"});
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.err, StartsWith("samebytes: step "));
 }

@@ -23,9 +23,9 @@ TEST(Usage, help_names_every_verb_and_where_to_start) {
 TEST(Usage, help_of_train_explains_every_option) {
   const auto result = run_command({"train", "--help"});
   EXPECT_EQ(result.status, 0);
-  for (const char* option :
-       {"--data", "--epochs", "--steps", "--batch", "--rate", "--schedule", "--device", "--workers", "--slots", "--seed",
-        "--threads", "--load", "--save", "--log", "--check-nan", "--json", "--quiet", "digits", "mlp", "cnn", "slower"})
+  for (const char* option : {"--data",      "--epochs", "--steps", "--batch",   "--rate", "--schedule", "--device",
+                             "--workers",   "--slots",  "--seed",  "--threads", "--load", "--save",     "--log",
+                             "--check-nan", "--json",   "--quiet", "digits",    "mlp",    "cnn",        "slower"})
     EXPECT_THAT(result.out, HasSubstr(option));
 }
 

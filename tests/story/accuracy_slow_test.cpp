@@ -14,7 +14,8 @@ namespace samebytes::testing {
 namespace {
 
 std::vector<std::string> seeds() {
-  return std::getenv("SAMEBYTES_ALL_SEEDS") != nullptr ? std::vector<std::string>{"1", "2", "3"} : std::vector<std::string>{"1"};
+  return std::getenv("SAMEBYTES_ALL_SEEDS") != nullptr ? std::vector<std::string>{"1", "2", "3"}
+                                                       : std::vector<std::string>{"1"};
 }
 
 void expect_accuracy(std::vector<std::string> words, double wanted) {
@@ -59,13 +60,15 @@ TEST(Accuracy, a_device_without_svm_trains_digits_to_the_same_loss) {
   const std::map<std::string, std::string> rusticl = {{"RUSTICL_ENABLE", "llvmpipe"}};
   const auto devices = run_command({"devices", "--json"}, rusticl).json();
   bool found = false;
-  for (const auto& device : devices["devices"]) found = found || device["name"].get<std::string>().find("llvmpipe") != std::string::npos;
+  for (const auto& device : devices["devices"])
+    found = found || device["name"].get<std::string>().find("llvmpipe") != std::string::npos;
   if (!found) GTEST_SKIP() << "no llvmpipe device (Debian's mesa-opencl-icd)";
   const auto expected = run_command({"train", "digits", "--epochs", "2", "--json", "--quiet"}).json();
   for (const char* mode : {"hostptr", "copy"}) {
     auto environment = rusticl;
     environment["SAMEBYTES_MEMORY"] = mode;
-    const auto result = run_command({"train", "digits", "--device", "llvmpipe", "--epochs", "2", "--json", "--quiet"}, environment);
+    const auto result =
+        run_command({"train", "digits", "--device", "llvmpipe", "--epochs", "2", "--json", "--quiet"}, environment);
     ASSERT_EQ(result.status, 0) << result.err;
     const auto json = result.json();
     EXPECT_EQ(json["memory_mode"], mode);

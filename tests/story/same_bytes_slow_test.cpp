@@ -1,4 +1,5 @@
-// The same seed gives the same parameters, bit for bit: in every memory mode, with any number of workers, with any number of threads.
+// The same seed gives the same parameters, bit for bit: in every memory mode, with any number of workers, with any
+// number of threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +15,8 @@
 namespace samebytes::testing {
 namespace {
 
-std::string trained(const TemporaryFolder& folder, std::vector<std::string> words, std::map<std::string, std::string> environment) {
+std::string trained(const TemporaryFolder& folder, std::vector<std::string> words,
+                    std::map<std::string, std::string> environment) {
   const std::string file = folder / "net.safetensors";
   words.insert(words.begin(), {"train", "digits", "--quiet", "--save", file});
   const auto result = run_command(words, environment);
@@ -37,12 +39,14 @@ double loss_of_first_step(const TemporaryFolder& folder, std::map<std::string, s
 TEST(SameBytes, digits_end_the_same_in_every_memory_mode) {
   const TemporaryFolder folder;
   for (const std::string personality : {"cpu", "gpu"}) {
-    std::map<std::string, std::string> environment = {{"SAMEBYTES_PERSONALITY", personality}, {"SAMEBYTES_MEMORY", "fine"}};
+    std::map<std::string, std::string> environment = {{"SAMEBYTES_PERSONALITY", personality},
+                                                      {"SAMEBYTES_MEMORY", "fine"}};
     const std::string expected = trained(folder, {"--steps", "25"}, environment);
     ASSERT_FALSE(expected.empty());
     for (const std::string mode : {"system", "coarse", "hostptr", "copy"}) {
       environment["SAMEBYTES_MEMORY"] = mode;
-      EXPECT_TRUE(trained(folder, {"--steps", "25"}, environment) == expected) << personality << " kernels, mode " << mode;
+      EXPECT_TRUE(trained(folder, {"--steps", "25"}, environment) == expected)
+          << personality << " kernels, mode " << mode;
     }
   }
 }
@@ -51,8 +55,8 @@ TEST(SameBytes, digits_end_the_same_with_any_number_of_workers_slots_and_threads
   const TemporaryFolder folder;
   const std::string expected = trained(folder, {"--epochs", "2", "--workers", "1"}, {});
   ASSERT_FALSE(expected.empty());
-  const std::vector<std::vector<std::string>> others = {
-      {"--workers", "1"}, {"--workers", "0"}, {"--workers", "3"}, {"--slots", "1"}, {"--slots", "4"}, {"--threads", "1"}};
+  const std::vector<std::vector<std::string>> others = {{"--workers", "1"}, {"--workers", "0"}, {"--workers", "3"},
+                                                        {"--slots", "1"},   {"--slots", "4"},   {"--threads", "1"}};
   for (auto words : others) {
     const std::string what = words[0] + " " + words[1];
     words.insert(words.end(), {"--epochs", "2"});
@@ -66,7 +70,8 @@ TEST(SameBytes, the_two_personalities_agree_on_the_first_loss_and_on_the_accurac
   const double gpu = loss_of_first_step(folder, {{"SAMEBYTES_PERSONALITY", "gpu"}});
   EXPECT_NEAR(cpu, gpu, 1e-5 * std::abs(cpu));
   const auto accuracy = [](const char* personality) {
-    const auto result = run_command({"train", "digits", "--epochs", "8", "--json", "--quiet"}, {{"SAMEBYTES_PERSONALITY", personality}});
+    const auto result = run_command({"train", "digits", "--epochs", "8", "--json", "--quiet"},
+                                    {{"SAMEBYTES_PERSONALITY", personality}});
     EXPECT_EQ(result.status, 0) << result.err;
     return result.json()["test_accuracy"].get<double>();
   };

@@ -45,7 +45,8 @@ TEST(ZeroCopy, two_hundred_training_steps_move_no_byte_from_decoded_sample_to_lo
 TEST(ZeroCopy, the_ledger_of_copy_mode_is_what_the_calls_moved) {
   if (is_sanitized()) GTEST_SKIP() << "LD_PRELOAD does not go with a sanitizer";
   constexpr int kSteps = 23, kBatch = 64;
-  const Counted run = train_counted({"train", "digits", "--steps", std::to_string(kSteps)}, {{"SAMEBYTES_MEMORY", "copy"}});
+  const Counted run =
+      train_counted({"train", "digits", "--steps", std::to_string(kSteps)}, {{"SAMEBYTES_MEMORY", "copy"}});
   ASSERT_TRUE(run.calls.is_object());
   EXPECT_EQ(run.summary["memory_mode"], "copy");
   // 1437 samples of 8 x 8 floats and a label went down, and at most a few numbers a step came back.

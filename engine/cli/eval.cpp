@@ -1,0 +1,53 @@
+// samebytes eval: tests saved parameters on the test set.
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "cli/interrupt.h"
+#include "cli/session.h"
+#include "cli/step_log.h"
+#include "cli/usage_error.h"
+#include "cli/verbs.h"
+#include "samebytes/data.h"
+#include "samebytes/data/loader.h"
+#include "samebytes/io.h"
+#include "samebytes/optim.h"
+#include "samebytes/samebytes.h"
+#include "samebytes/train.h"
+
+namespace samebytes::cli {
+
+int run_eval(const Options& options) {
+  const Workload& workload = find_workload(options.workloads.front());
+  if (options.device == "all") throw UsageError("eval uses one device; --device all is for bench");
+  const data::Split split = workload.open(options.data);
+  const std::int64_t batch = options.batch.value_or(workload.defaults.batch);
+  if (batch > split.test->size())
+    throw UsageError(
+        fmt::format("--batch {} is larger than the test set, which has {} samples", batch, split.test->size()));
+  StepLog log(options.log);
+  const std::unique_ptr<Engine> engine = open_engine(options, options.device);
+  const std::unique_ptr<nn::Module> net = workload.make_model();
+  io::load(options.load, *net);
+
+  data::Loader batches(*engine, split.test, loader_options(options, batch));
+  RunMeter meter(*engine);
+  const std::optional<Evaluation> result =
+      evaluate(workload, *net, batches, options.steps.value_or(batches.size()), &meter);
+  Summary summary;
+  describe(*engine, workload, batch, summary);
+  meter.fill(summary);
+  if (result) {
+    summary.test_loss = result->loss;
+    summary.test_accuracy = result->accuracy;
+  }
+  auto line = to_json(summary);
+  line["event"] = "summary";
+  line["interrupted"] = is_interrupted();
+  log.write(line);
+  print_summary(options, summary, is_interrupted());
+  return is_interrupted() ? kInterrupted : kDone;
+}
+
+}  // namespace samebytes::cli
