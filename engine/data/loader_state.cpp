@@ -238,6 +238,7 @@ Loader::State::Filled Loader::State::decode(BatchSlot& slot) {
     filled.wait_seconds += seconds_since(start);
     batch.push_back({bytes.first(need), slot.specs[i].shape, slot.specs[i].dtype, slot.specs[i].background});
   }
+  slot.usable = Clock::now();
   const ReadSample read = [&](std::int64_t index, std::span<const Field> dst) {
     if (!dataset_->read(index, dst)) return false;
     if (transform_) transform_->apply(dst, {.seed = options_.seed, .epoch = epoch, .index = index});
@@ -335,12 +336,13 @@ bool Loader::State::next(Batch& batch) {
     const MutexLock lock(mutex_);
     if (active_) stats_.seconds += std::chrono::duration<double>(start - last_).count();
   }
-  const auto count_time = [&] {
-    const MutexLock lock(mutex_);
+  // From `usable` on it was decoding that the loop waited for.
+  const auto count_time = [&](Clock::time_point usable) SAMEBYTES_REQUIRES(mutex_) {
     last_ = Clock::now();
-    const double waited = std::chrono::duration<double>(last_ - start).count();
-    stats_.seconds += waited;
-    stats_.loop_wait_seconds += waited;
+    usable = std::clamp(usable, start, last_);
+    stats_.seconds += std::chrono::duration<double>(last_ - start).count();
+    stats_.device_wait_seconds += std::chrono::duration<double>(usable - start).count();
+    stats_.loop_wait_seconds += std::chrono::duration<double>(last_ - usable).count();
   };
   for (;;) {
     BatchSlot* slot = nullptr;
@@ -350,13 +352,18 @@ bool Loader::State::next(Batch& batch) {
       action = decide(slot);
     }
     switch (action) {
-      case Action::end: count_time(); return false;
+      case Action::end: {
+        const MutexLock lock(mutex_);
+        count_time(start);
+        return false;
+      }
       case Action::add_slot: add_slot(); break;
       case Action::fill: fill(*slot); break;
       case Action::give: {
+        const auto usable = slot->usable;
         batch = lend(*slot);
-        count_time();
         const MutexLock lock(mutex_);
+        count_time(usable);
         ++stats_.steps;
         stats_.samples += batch.samples();
         return true;

@@ -45,7 +45,8 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
     std::vector<Slot> fields;
     std::vector<FieldSpec> specs;  // of the batch in it
     std::int64_t step = 0, samples = 0;
-    int lent = 0;  // fields whose arrays are alive; guarded by mutex_
+    Clock::time_point usable;  // when the device had given it back, before it was filled
+    int lent = 0;              // fields whose arrays are alive; guarded by mutex_
   };
   struct Filled {
     std::int64_t samples = 0, wanted = 0;

@@ -85,16 +85,16 @@ struct LoaderOptions {
 
 // Where time went since the start or reset_stats().
 struct LoaderStats {
-  std::int64_t steps = 0;        // batches given
-  std::int64_t samples = 0;      // samples in them
-  int slots = 0;                 // batches in memory now
-  int extra_slots = 0;           // taken because the loop itself held all others
-  double seconds = 0;            // spent inside passes
-  double loop_wait_seconds = 0;  // the loop waited for a batch
-  double worker_wait_seconds =
-      0;                    // workers waited for a free slot or for the device to finish with it; sum over workers
-  double fill_seconds = 0;  // decoding, transforms and collate; sum over workers
-  // Share of the passes in which the loop had to wait.
+  std::int64_t steps = 0;          // batches given
+  std::int64_t samples = 0;        // samples in them
+  int slots = 0;                   // batches in memory now
+  int extra_slots = 0;             // taken because the loop itself held all others
+  double seconds = 0;              // spent inside passes
+  double loop_wait_seconds = 0;    // the loop waited for a batch to be decoded: the loader's fault
+  double device_wait_seconds = 0;  // the loop waited until the device gave a slot back: the loader had nothing to do
+  double worker_wait_seconds = 0;  // workers waited for a slot, from the loop or the device; sum over workers
+  double fill_seconds = 0;         // decoding, transforms and collate; sum over workers
+  // Share of the passes in which the loop waited for decoding.
   double stall_fraction() const { return seconds > 0 ? loop_wait_seconds / seconds : 0; }
 };
 
