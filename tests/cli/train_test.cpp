@@ -114,7 +114,9 @@ TEST(Train, the_log_has_a_line_for_each_step_and_epoch) {
       EXPECT_TRUE(line["loss"].is_number());
       EXPECT_TRUE(line["rate"].is_number());
     }
-    if (line["event"] == "epoch") EXPECT_EQ(line["epoch"], ++epochs);
+    if (line["event"] == "epoch") {
+      EXPECT_EQ(line["epoch"], ++epochs);
+    }
   }
   EXPECT_EQ(steps, 46);
   EXPECT_EQ(epochs, 2);

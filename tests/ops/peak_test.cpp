@@ -18,7 +18,9 @@ TEST_P(PeakTest, both_measures_are_positive_and_no_machine_of_today_is_faster_th
   EXPECT_GT(peak.gflops, 0);
   EXPECT_GT(peak.gigabytes_per_second, 0);
   // A core does at most 64 multiply-adds a cycle at 6 GHz: more would mean that the compiler removed the work.
-  if (engine().device().type == "cpu") EXPECT_LT(peak.gflops, 2 * 64 * 6.0 * engine().device().cores);
+  if (engine().device().type == "cpu") {
+    EXPECT_LT(peak.gflops, 2 * 64 * 6.0 * engine().device().cores);
+  }
 }
 
 }  // namespace

@@ -26,7 +26,9 @@ void expect_accuracy(std::vector<std::string> words, double wanted) {
     ASSERT_EQ(result.status, 0) << result.err;
     const auto json = result.json();
     EXPECT_GE(json["test_accuracy"], wanted) << "seed " << seed << ": " << json.dump();
-    if (json["memory_mode"] == "fine") EXPECT_EQ(json["bytes_copied_per_step"], 0);
+    if (json["memory_mode"] == "fine") {
+      EXPECT_EQ(json["bytes_copied_per_step"], 0);
+    }
   }
 }
 
@@ -34,7 +36,9 @@ TEST(Accuracy, digits_reach_97_percent_within_20_seconds) {
   const auto start = std::chrono::steady_clock::now();
   expect_accuracy({"train", "digits"}, 0.97);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  if (!is_sanitized()) EXPECT_LT(took.count(), 20.0 * static_cast<double>(seeds().size()));
+  if (!is_sanitized()) {
+    EXPECT_LT(took.count(), 20.0 * static_cast<double>(seeds().size()));
+  }
 }
 
 TEST(Accuracy, cnn_reaches_99_percent_on_mnist_in_3_epochs) {
@@ -74,7 +78,9 @@ TEST(Accuracy, a_device_without_svm_trains_digits_to_the_same_loss) {
     EXPECT_EQ(json["memory_mode"], mode);
     EXPECT_NEAR(json["train_loss"].get<double>(), expected["train_loss"].get<double>(), 1e-3);
     EXPECT_NEAR(json["test_loss"].get<double>(), expected["test_loss"].get<double>(), 1e-3);
-    if (std::string(mode) == "hostptr") EXPECT_EQ(json["bytes_copied_per_step"], 0);
+    if (std::string(mode) == "hostptr") {
+      EXPECT_EQ(json["bytes_copied_per_step"], 0);
+    }
   }
 }
 

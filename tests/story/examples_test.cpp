@@ -30,7 +30,9 @@ TEST(Examples, all_of_them_run) {
 
 TEST(Examples, the_one_that_trains_mnist_has_at_most_40_lines) {
   for (const auto& file : source_files({"examples"}, {".cpp"})) {
-    if (file.path.find(kNeedsData) != std::string::npos) EXPECT_LE(lines_of(file.text).size(), 40u);
+    if (file.path.find(kNeedsData) != std::string::npos) {
+      EXPECT_LE(lines_of(file.text).size(), 40u);
+    }
   }
 }
 
