@@ -13,24 +13,25 @@ void Mean::add(const Array& x, double weight) {
                         (x ? std::string(name_of(x.dtype())) + " " + x.shape().to_string() : "an empty handle") +
                         " came");
   if (!(weight >= 0.0)) throw ArgumentError("Mean: a weight is at least 0, " + std::to_string(weight) + " came");
-  const double count = weight * static_cast<double>(x.size());
-  if (x.size() == 1)
-    add_sum(weight == 1.0 ? x : x * weight, count);
-  else
-    add_sum(weight == 1.0 ? sum(x) : sum(x) * weight, count);
+  fold(x.size() == 1 ? x : sum(x), weight, weight * static_cast<double>(x.size()));
 }
 
 void Mean::add_sum(const Array& sum, double count) {
   if (!sum || sum.size() != 1 || !is_floating(sum.dtype())) throw ArgumentError("Mean: a sum is one floating number");
   if (!(count >= 0.0)) throw ArgumentError("Mean: a count is at least 0, " + std::to_string(count) + " came");
+  fold(sum, 1.0, count);
+}
+
+void Mean::fold(const Array& x, double factor, double count) {
   if (!sum_) {
-    const Dtype dtype = sum.dtype() == f64 ? f64 : f32;
+    const Dtype dtype = x.dtype() == f64 ? f64 : f32;
     sum_ = cell(zeros({}, dtype), "mean");
     lost_ = cell(zeros({}, dtype), "mean, rounding");
   }
+  // The factor is always there, so that all weights share one plan.
   const auto updates = [&]() -> std::vector<Array> {
-    const Array x = reshape(sum.dtype() == sum_.dtype() ? sum : astype(sum, sum_.dtype()), Shape{});
-    const Array added = x - lost_;
+    const Array scalar = x.shape().rank() == 0 ? x : reshape(x, Shape{});
+    const Array added = astype(scalar, sum_.dtype()) * factor - lost_;
     const Array total = sum_ + added;
     return {update(lost_, (total - sum_) - added), update(sum_, total)};
   };

@@ -24,6 +24,7 @@ class Mean {
   void reset();
 
  private:
+  void fold(const Array& x, double factor, double count);
   Array sum_, lost_;  // cells: the sum and what rounding took from it
   double weight_ = 0.0;
 };

@@ -151,6 +151,32 @@ TEST_P(OptimizerTest, the_update_of_a_whole_model_is_one_launch) {
   }
 }
 
+TEST_P(OptimizerTest, a_step_on_a_loss_adds_one_launch_to_its_gradients) {
+  nn::Sequential net(nn::Linear({.in = 6, .out = 5}), nn::Relu(), nn::Linear({.in = 5, .out = 3}));
+  AdamW adam(net.parameters());
+  const Array x = uniform({4, 6});
+  x.wait();
+  const auto loss = [&] { return mean(square(net(x))); };
+  const auto launches_of = [&](const std::function<void()>& run) {
+    const std::uint64_t before = engine().plans().launches;
+    run();
+    return engine().plans().launches - before;
+  };
+  const auto step = [&] { adam.step(loss()); };
+  const auto gradients_only = [&] {
+    std::vector<Array> roots;
+    {
+      const Array value = loss();
+      roots = adam.flat_gradients(value);
+    }
+    eval(roots);
+  };
+  step();
+  gradients_only();  // both have had their first use now
+  EXPECT_LE(launches_of(step),
+            launches_of(gradients_only) + 2);  // the update, and the loss itself, which the gradient does not need
+}
+
 TEST_P(OptimizerTest, a_changed_rate_or_step_makes_no_new_plan) {
   const std::vector<Array> cells = parameters(f32);
   AdamW adam(cells);

@@ -34,6 +34,18 @@ TEST_P(MetersTest, a_long_sum_loses_nothing) {
   EXPECT_NEAR(mean.value(), static_cast<double>(0.1f), 1e-8);
 }
 
+TEST_P(MetersTest, folding_a_value_in_is_one_launch_and_one_plan) {
+  Mean mean;
+  const Array x = array({0.5f});
+  for (int i = 0; i < 3; ++i) mean.add(x);
+  const PlanReport before = engine().plans();
+  for (int i = 0; i < 5; ++i) mean.add(x, i + 2.0);
+  mean.add(x);
+  const PlanReport after = engine().plans();
+  EXPECT_EQ(after.launches - before.launches, 6u);
+  EXPECT_EQ(after.plans_made, before.plans_made);
+}
+
 TEST_P(MetersTest, a_mean_holds_nothing_that_was_added) {
   Mean mean;
   std::weak_ptr<detail::Node> node;
