@@ -5,8 +5,7 @@
 // soft-max. A row whose label is `ignored` (where has_ignored) counts nothing; a label outside [0, C) gives NaN. A
 // work-group takes rows_per_group rows.
 
-// The label of a row; -1 stands for all that are outside [0, C).
-static inline long cross_entropy_label(const __global int* labels_i32, const __global uchar* labels_u8,
+static inline int cross_entropy_label(const __global int* labels_i32, const __global uchar* labels_u8,
                                        const long row) {
   return labels_i32 ? labels_i32[row] : labels_u8[row];
 }
@@ -38,11 +37,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_fwd(
     real loss = 0, weight = 1;
     bool spread = smoothing > 0;
     if (!probabilities) {
-      const long label = cross_entropy_label(labels_i32, labels_u8, row);
+      const int label = cross_entropy_label(labels_i32, labels_u8, row);
       if (has_ignored && label == ignored) {
         weight = 0;
         spread = false;
-      } else if (label < 0 || label >= classes) {
+      } else if (label < 0 || label >= (int)classes) {
         loss = NAN;
         spread = false;
       } else {
@@ -129,7 +128,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_bwd(
     const long readable = (rows - row) * classes;
     const real largest = statistics[2 * row], inverse = 1 / statistics[2 * row + 1];
     const real g = denominator ? dy[row * dy_stride] / denominator[0] : dy[row * dy_stride];
-    long label = 0;
+    int label = 0;
     real at_label = 0, q_sum = spread;
     bool is_ignored = false;
     if (probabilities) {
@@ -143,7 +142,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_bwd(
     } else {
       label = cross_entropy_label(labels_i32, labels_u8, row);
       is_ignored = has_ignored && label == ignored;
-      const bool inside = label >= 0 && label < classes;
+      const bool inside = label >= 0 && label < (int)classes;
       at_label = inside ? (1 - smoothing) * (class_weight ? class_weight[label] : 1) : NAN;
       q_sum += at_label;
       if (!inside) label = 0;

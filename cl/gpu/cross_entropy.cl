@@ -8,7 +8,7 @@
 #define CROSS_ENTROPY_MOST_ITEMS 256
 
 static inline real cross_entropy_q(const __global real* t, const __global real* class_weight, const long c,
-                                   const long label, const real smoothing, const real smooth) {
+                                   const int label, const real smoothing, const real smooth) {
   const real target = t ? t[c] : c == label ? (real)1 : (real)0;
   const real q = FMA(1 - smoothing, target, smooth);
   return class_weight ? q * class_weight[c] : q;
@@ -43,9 +43,9 @@ __kernel void cross_entropy_fwd(ARRAY(const real, logits), ARRAY(const int, labe
   for (long i = lane; i < n; i += lanes) sum += exp(x[i] - largest);
   sum = sb_lanes_sum(sum, scratch, lanes);
   const real log_sum = log(sum);
-  const long label = probabilities ? 0 : labels_i32 ? labels_i32[row] : labels_u8[row];
+  const int label = probabilities ? 0 : labels_i32 ? labels_i32[row] : labels_u8[row];
   const bool is_ignored = !probabilities && has_ignored && label == ignored;
-  const bool is_inside = label >= 0 && label < classes;
+  const bool is_inside = label >= 0 && label < (int)classes;
   real loss = 0;
   if (probabilities || (smoothing > 0 && !is_ignored)) {
     for (long i = lane; i < n; i += lanes)
@@ -108,9 +108,9 @@ __kernel void cross_entropy_bwd(ARRAY(const real, logits), ARRAY(const int, labe
   const long row = is_row ? group_row : 0, n = is_row ? classes : 0;
   const __global real *x = logits + row * classes, *t = probabilities ? probabilities + row * classes : 0;
   const real smooth = smoothing / classes;
-  const long label = probabilities ? 0 : labels_i32 ? labels_i32[row] : labels_u8[row];
+  const int label = probabilities ? 0 : labels_i32 ? labels_i32[row] : labels_u8[row];
   const bool is_ignored = !probabilities && has_ignored && label == ignored;
-  const bool is_inside = label >= 0 && label < classes;
+  const bool is_inside = label >= 0 && label < (int)classes;
   real q_sum = 0;
   for (long i = lane; i < n; i += lanes) q_sum += cross_entropy_q(t, class_weight, i, label, smoothing, smooth);
   q_sum = sb_lanes_sum(q_sum, scratch, lanes);
