@@ -11,6 +11,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void losses_bce_with_log
   const long end = SB_END(n);
   for (long i = SB_BEGIN(n); i < end; i += VW) {
     const vreal x = sb_load(logits + i, end - i, n - i, 0), t = sb_load(target + i, end - i, n - i, 0);
-    sb_store(sb_max2(x, (vreal)(0)) - x * t + log1p(exp(-fabs(x))), dst + i, end - i);
+    const vreal e = exp(-fabs(x)), u = 1 + e;
+    const vreal log_u = select(log(u) * (e / (u - 1)), e, u == 1);
+    sb_store(sb_max2(x, (vreal)(0)) - x * t + log_u, dst + i, end - i);
   }
 }

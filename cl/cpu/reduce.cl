@@ -166,15 +166,21 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce_argmax(ARRAY
     const __global real* p = src + o * reduced * inner;
     const long readable = (outer - o) * reduced * inner;
     if (inner == 1) {
-      const real largest = sb_row_max(p, reduced, readable);
-      long i = 0;
-      if (largest == largest) {
-        while (i < reduced && !any(sb_load(p + i, reduced - i, readable - i, -INFINITY) == (vreal)(largest))) i += VW;
-        while (p[i] != largest) ++i;
-      } else {
-        while (p[i] == p[i]) ++i;
+      vreal best = sb_load(p, reduced, readable, -INFINITY);
+      vmask index = 0;
+      for (long i = VW; i < reduced; i += VW) {
+        const vreal x = sb_load(p + i, reduced - i, readable - i, -INFINITY);
+        const vmask better = (x > best) | ((x != x) & (best == best));
+        best = select(best, x, better);
+        index = select(index, (vmask)((real_int)i), better);
       }
-      dst[o] = (int)i;
+      const real largest = sb_max(best);
+      const vmask holds = largest == largest ? best == (vreal)(largest) : best != best;
+      real_int places[VW], place = (real_int)reduced - 1;
+      SB_JOIN(vstore, VW)(select((vmask)(place), index + SB_LANES, holds), 0, places);
+#pragma unroll
+      for (int lane = 0; lane < VW; ++lane) place = min(place, places[lane]);
+      dst[o] = (int)place;
     } else {
       for (long c = 0; c < inner; c += VW) {
         vreal best = sb_load(p + c, inner - c, readable - c, 0);

@@ -2,6 +2,15 @@
 // rows_per_group rows. The largest element is taken off first, so nothing overflows; sums are added up in blocks of
 // SB_SUM_BLOCK vectors.
 
+// A row of one vector; room is how many elements from y on this work-item writes, now or later.
+static inline void softmax_short_row(const __global real* x, __global real* y, const long columns, const long readable,
+                                     const long room, const int is_log) {
+  const vreal v = sb_load(x, columns, readable, -INFINITY);
+  const vreal shifted = v - sb_max(v), e = exp(shifted);
+  const real sum = sb_sum(e);
+  sb_store(is_log ? shifted - log(sum) : e * (1 / sum), y, room >= VW ? VW : columns);
+}
+
 // dst = exp(src - max) / sum(exp(src - max)), or where is_log: src - max - log(sum(exp(src - max))).
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_fwd(ARRAY(const real, src), ARRAY(real, dst),
                                                                          const long rows, const long columns,
@@ -12,27 +21,36 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_fwd(ARRAY(c
   for (long row = first; row < end; ++row) {
     const __global real* x = src + row * columns;
     __global real* y = dst + row * columns;
-    const long readable = (rows - row) * columns;
+    const long readable = (rows - row) * columns, whole = columns / VW * VW;
+    if (columns <= VW) {
+      softmax_short_row(x, y, columns, readable, (end - row) * columns, is_log);
+      continue;
+    }
     const real largest = sb_row_max(x, columns, readable);
     if (is_log) {
       const real log_sum = log(sb_row_sum_exp(x, columns, readable, largest));
-      for (long i = 0; i < columns; i += VW)
-        sb_store(sb_load(x + i, columns - i, readable - i, 0) - largest - log_sum, y + i, columns - i);
+      for (long i = 0; i < whole; i += VW) VSTORE(VLOAD(x + i) - largest - log_sum, y + i);
+      if (whole < columns)
+        sb_store(sb_load(x + whole, columns - whole, readable - whole, 0) - largest - log_sum, y + whole,
+                 columns - whole);
     } else {
       vreal total = 0;
-      for (long i = 0; i < columns;) {
-        const long block_end = min(columns, i + SB_SUM_BLOCK * VW);
+      for (long i = 0; i < whole;) {
+        const long block_end = min(whole, i + SB_SUM_BLOCK * VW);
         vreal sum = 0;
         for (; i < block_end; i += VW) {
-          const vreal e = exp(sb_load(x + i, columns - i, readable - i, -INFINITY) - largest);
-          sb_store(e, y + i, columns - i);
+          const vreal e = exp(VLOAD(x + i) - largest);
+          VSTORE(e, y + i);
           sum += e;
         }
         total += sum;
       }
-      const real scale = 1 / sb_sum(total);
-      for (long i = 0; i < columns; i += VW)
-        sb_store(sb_load(y + i, columns - i, columns - i, 0) * scale, y + i, columns - i);
+      const long left = columns - whole;
+      vreal tail = 0;
+      if (left > 0) tail = exp(sb_load(x + whole, left, readable - whole, -INFINITY) - largest);
+      const real scale = 1 / sb_sum(total + tail);
+      for (long i = 0; i < whole; i += VW) VSTORE(VLOAD(y + i) * scale, y + i);
+      if (left > 0) sb_store(tail * scale, y + whole, left);
     }
   }
 }
@@ -50,21 +68,31 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_bwd(ARRAY(c
   for (long row = first; row < end; ++row) {
     const __global real *y = dst + row * columns, *g = dy + row * columns;
     __global real* d = dx + row * columns;
-    const long readable = (rows - row) * columns;
-    vreal total = 0;
-    for (long i = 0; i < columns;) {
-      const long block_end = min(columns, i + SB_SUM_BLOCK * VW);
+    const long readable = (rows - row) * columns, whole = columns / VW * VW, left = columns - whole;
+    vreal total = 0, g_tail = 0, y_tail = 0;
+    for (long i = 0; i < whole;) {
+      const long block_end = min(whole, i + SB_SUM_BLOCK * VW);
       vreal sum = 0;
-      for (; i < block_end; i += VW) {
-        const vreal v = sb_load(g + i, columns - i, readable - i, 0);
-        sum = is_log ? sum + v : FMA(v, sb_load(y + i, columns - i, readable - i, 0), sum);
+      if (is_log) {
+        for (; i < block_end; i += VW) sum += VLOAD(g + i);
+      } else {
+        for (; i < block_end; i += VW) sum = FMA(VLOAD(g + i), VLOAD(y + i), sum);
       }
       total += sum;
     }
-    const vreal all = sb_sum(total);
-    for (long i = 0; i < columns; i += VW) {
-      const vreal v = sb_load(g + i, columns - i, readable - i, 0), p = sb_load(y + i, columns - i, readable - i, 0);
-      sb_store(is_log ? FMA(-exp(p), all, v) : p * (v - all), d + i, columns - i);
+    if (left > 0) {
+      g_tail = sb_load(g + whole, left, readable - whole, 0);
+      y_tail = sb_load(y + whole, left, readable - whole, 0);
+      total += is_log ? g_tail : g_tail * y_tail;
     }
+    const vreal all = sb_sum(total);
+    if (is_log) {
+      for (long i = 0; i < whole; i += VW) VSTORE(FMA(-exp(VLOAD(y + i)), all, VLOAD(g + i)), d + i);
+    } else {
+      for (long i = 0; i < whole; i += VW) VSTORE(VLOAD(y + i) * (VLOAD(g + i) - all), d + i);
+    }
+    if (left > 0)
+      sb_store(is_log ? FMA(-exp(y_tail), all, g_tail) : y_tail * (g_tail - all), d + whole,
+               (end - row) * columns - whole >= VW ? VW : left);
   }
 }

@@ -10,6 +10,7 @@ __kernel void losses_bce_with_logits(ARRAY(const real, logits), ARRAY(const real
   const long end = SB_END(n);
   for (long i = SB_BEGIN(n); i < end; ++i) {
     const real x = logits[i];
-    dst[i] = sb_max2(x, (real)0) - x * target[i] + log1p(exp(-fabs(x)));
+    const real e = exp(-fabs(x)), u = 1 + e;
+    dst[i] = sb_max2(x, (real)0) - x * target[i] + (u == 1 ? e : log(u) * (e / (u - 1)));
   }
 }
