@@ -12,15 +12,15 @@ int main() {
   // Eigen fills an array ...
   const sb::Array a = sb::empty({64, 32});
   {
-    const auto writing = sb::interop::mutable_matrix<float>(a);
-    writing.map().setRandom();
+    const auto writing = sb::interop::eigen_view<float>(a);
+    writing.matrix().setRandom();
   }
   // ... the device multiplies it, and Eigen reads the result where the device wrote it.
   const sb::Array gram = sb::matmul(sb::transpose(a), a);
-  const auto device = sb::interop::matrix<float>(gram);
-  const auto host = sb::interop::matrix<float>(a);
-  const Eigen::MatrixXf expected = host.map().transpose() * host.map();
-  assert(device.map().isApprox(expected, 1e-4f));
-  std::printf("largest difference %g, bytes copied %llu\n", (device.map() - expected).cwiseAbs().maxCoeff(),
+  const auto device = sb::interop::eigen_view<const float>(gram);
+  const auto host = sb::interop::eigen_view<const float>(a);
+  const Eigen::MatrixXf expected = host.matrix().transpose() * host.matrix();
+  assert(device.matrix().isApprox(expected, 1e-4f));
+  std::printf("largest difference %g, bytes copied %llu\n", (device.matrix() - expected).cwiseAbs().maxCoeff(),
               static_cast<unsigned long long>(engine.transfers().bytes_copied));
 }
