@@ -197,7 +197,7 @@ void Loader::State::fill(BatchSlot& slot) {
   bool is_ready = false;
   if (error) {
     if (!error_ || slot.step < error_step_) {
-      error_ = error;
+      error_ = std::move(error);
       error_step_ = slot.step;
     }
   } else if (!filled.skipped) {
