@@ -9,12 +9,7 @@
 #include "cli/step_log.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
-#include "samebytes/data.h"
-#include "samebytes/data/loader.h"
-#include "samebytes/io.h"
-#include "samebytes/optim.h"
 #include "samebytes/samebytes.h"
-#include "samebytes/train.h"
 
 namespace samebytes::cli {
 

@@ -31,7 +31,7 @@ bool has_unicode() {
   return false;
 }
 
-bool is_terminal(std::FILE* stream) {
+bool goes_to_terminal(std::FILE* stream) {
   const char* kind = std::getenv("TERM");
   return isatty(fileno(stream)) != 0 && (kind == nullptr || std::string_view(kind) != "dumb");
 }
@@ -102,7 +102,7 @@ std::string plain_line(const ProgressState& state) {
 Progress::Progress(std::FILE* stream, bool quiet)
     : stream_(stream),
       quiet_(quiet),
-      terminal_(is_terminal(stream)),
+      terminal_(goes_to_terminal(stream)),
       unicode_(has_unicode()),
       next_(std::chrono::steady_clock::now() + (terminal_ ? kRedraw : std::chrono::milliseconds(kPlainPause))) {}
 

@@ -36,7 +36,7 @@ class Progress {
   void draw(const ProgressState& state);
   // A line that stays, above the bar.
   void say(const std::string& line);
-  bool is_quiet() const { return quiet_; }
+  bool is_terminal() const { return terminal_; }
 
  private:
   void erase();

@@ -16,12 +16,7 @@
 #include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
-#include "samebytes/data.h"
-#include "samebytes/data/loader.h"
-#include "samebytes/io.h"
-#include "samebytes/optim.h"
 #include "samebytes/samebytes.h"
-#include "samebytes/train.h"
 
 namespace samebytes::cli {
 namespace {
@@ -62,7 +57,7 @@ class Trainer {
   void train_step(int epoch, const data::Batch& batch);
   void test_epoch(int epoch, double seconds);
   void read_oldest_loss();
-  void draw(int epoch);
+  void draw(int epoch, double loss);
 
   const Options& options_;
   const Workload& workload_;
@@ -173,7 +168,8 @@ void Trainer::train_step(int epoch, const data::Batch& batch) {
   const bool is_due = progress_->is_due();
   if (is_due || log_.is_on()) read_oldest_loss();
   recent_.pop_front();
-  if (is_due) draw(epoch);
+  // A line every few seconds may wait for the queue and show the mean; the bar smooths what it has read.
+  if (is_due) draw(epoch, progress_->is_terminal() ? recent_loss_ : mean_.value());
 }
 
 void Trainer::read_oldest_loss() {
@@ -209,13 +205,13 @@ void Trainer::test_epoch(int epoch, double seconds) {
   progress_->say(text + "  " + duration_text(seconds));
 }
 
-void Trainer::draw(int epoch) {
+void Trainer::draw(int epoch, double loss) {
   progress_->draw({.title = fmt::format("epoch {}/{}", epoch, epochs_),
                    .done = meter_->steps(),
                    .total = steps_,
                    .samples = meter_->samples(),
                    .seconds = meter_->seconds(),
-                   .loss = recent_loss_});
+                   .loss = loss});
 }
 
 }  // namespace

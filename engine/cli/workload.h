@@ -11,7 +11,6 @@
 
 #include "samebytes/array.h"
 #include "samebytes/data.h"
-#include "samebytes/data/loader.h"
 #include "samebytes/nn.h"
 
 namespace samebytes::cli {
