@@ -56,7 +56,8 @@ Engine::~Engine() {
 const EngineOptions& Engine::options() const { return context_->options; }
 const DeviceInfo& Engine::device(int index) const {
   if (index < 0 || index >= device_count())
-    throw ArgumentError("device: the engine has " + std::to_string(device_count()) + " device(s), device " + std::to_string(index) + " was asked for");
+    throw ArgumentError("device: the engine has " + std::to_string(device_count()) + " device(s), device " +
+                        std::to_string(index) + " was asked for");
   return context_->runtime->device(index).info();
 }
 int Engine::device_count() const { return context_->runtime->device_count(); }
@@ -73,7 +74,8 @@ PlanReport Engine::plans() const {
 Engine& Engine::current() {
   if (scope_engine) return *scope_engine;
   const std::lock_guard lock(engines_mutex);
-  if (engines.empty()) throw ArgumentError("Engine::current: no engine lives; make one first: samebytes::Engine engine;");
+  if (engines.empty())
+    throw ArgumentError("Engine::current: no engine lives; make one first: samebytes::Engine engine;");
   return *engines.front();
 }
 

@@ -7,7 +7,7 @@
 namespace samebytes::detail {
 
 struct EmbeddedFile {
-  std::string_view name;   // path relative to its root, "cpu/softmax.cl"
+  std::string_view name;  // path relative to its root, "cpu/softmax.cl"
   std::string_view bytes;
 };
 

@@ -8,8 +8,7 @@
 namespace samebytes {
 
 Shape::Shape(std::span<const std::int64_t> sizes) {
-  if (sizes.size() > kMaxRank)
-    throw ArgumentError("shape: at most 8 axes, " + std::to_string(sizes.size()) + " came");
+  if (sizes.size() > kMaxRank) throw ArgumentError("shape: at most 8 axes, " + std::to_string(sizes.size()) + " came");
   for (std::int64_t size : sizes) {
     if (size < 0) throw ArgumentError("shape: sizes are 0 or more, " + std::to_string(size) + " came");
     sizes_[rank_++] = size;
@@ -35,7 +34,8 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
     const int ia = i - (rank - a.rank()), ib = i - (rank - b.rank());
     const std::int64_t na = ia < 0 ? 1 : a[ia], nb = ib < 0 ? 1 : b[ib];
     if (na != nb && na != 1 && nb != 1)
-      throw ArgumentError(std::string(op) + ": shapes do not broadcast: a is " + a.to_string() + ", b is " + b.to_string());
+      throw ArgumentError(std::string(op) + ": shapes do not broadcast: a is " + a.to_string() + ", b is " +
+                          b.to_string());
     result.push_back(na == 1 ? nb : na);
   }
   return result;

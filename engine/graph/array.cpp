@@ -102,7 +102,8 @@ double Array::value() const {
 void Array::check_type(Dtype asked) const {
   used(node_, "host");
   if (asked != node_->dtype)
-    throw ArgumentError("host: a view of " + std::string(name_of(asked)) + " was asked for, the array is " + detail::describe(*this));
+    throw ArgumentError("host: a view of " + std::string(name_of(asked)) + " was asked for, the array is " +
+                        detail::describe(*this));
 }
 
 template <class T>
@@ -121,7 +122,9 @@ std::vector<T> Array::to_vector() const {
     case Dtype::f64: fill(static_cast<const double*>(borrow.data()), same); break;
     case Dtype::i32: fill(static_cast<const std::int32_t*>(borrow.data()), same); break;
     case Dtype::u8: fill(static_cast<const std::uint8_t*>(borrow.data()), same); break;
-    case Dtype::bool_: fill(static_cast<const std::uint8_t*>(borrow.data()), [](std::uint8_t v) { return v != 0; }); break;
+    case Dtype::bool_:
+      fill(static_cast<const std::uint8_t*>(borrow.data()), [](std::uint8_t v) { return v != 0; });
+      break;
     case Dtype::f16: fill(static_cast<const std::uint16_t*>(borrow.data()), half_to_float); break;
     case Dtype::bf16: fill(static_cast<const std::uint16_t*>(borrow.data()), bfloat16_to_float); break;
   }
@@ -174,7 +177,8 @@ Borrow::Borrow(const Array& array, bool writes, const char* file, int line) {
   if (writes && node->op && !node->has_value)
     throw ArgumentError("mutable_host: only a leaf or an evaluated array can be written, this is the result of " +
                         std::string(node->op->name()));
-  if (!node->is_dense()) throw ArgumentError("host: the view " + describe(array) + " is not contiguous; use contiguous() first");
+  if (!node->is_dense())
+    throw ArgumentError("host: the view " + describe(array) + " is not contiguous; use contiguous() first");
   evaluate(std::span<const NodePtr>(&node, 1), "host");
   if (node->shape.size() == 0) return;
   const Node& base = node->base();
@@ -183,7 +187,8 @@ Borrow::Borrow(const Array& array, bool writes, const char* file, int line) {
   state_->context = node->context;
   const std::size_t width = bytes_of(node->dtype);
   const std::size_t offset = static_cast<std::size_t>(base.offset + (node->is_view ? node->offset : 0)) * width;
-  void* bytes = base.storage->acquire_host(writes, offset, static_cast<std::size_t>(node->shape.size()) * width, file, line, &state_->id);
+  void* bytes = base.storage->acquire_host(writes, offset, static_cast<std::size_t>(node->shape.size()) * width, file,
+                                           line, &state_->id);
   data_ = static_cast<char*>(bytes) + offset;
 }
 
@@ -235,8 +240,8 @@ Array adopt(void* pointer, const Shape& shape, Dtype dtype, std::function<void()
   auto node = detail::make_leaf(context, Shape{0}, dtype, detail::Category::adopted).node();
   Adoption ignored;
   node->shape = shape;
-  node->storage = context->runtime->adopt(pointer, static_cast<std::size_t>(shape.size()) * bytes_of(dtype), std::move(deleter),
-                                          verdict ? verdict : &ignored);
+  node->storage = context->runtime->adopt(pointer, static_cast<std::size_t>(shape.size()) * bytes_of(dtype),
+                                          std::move(deleter), verdict ? verdict : &ignored);
   return Array(node);
 }
 

@@ -52,7 +52,8 @@ void accumulate(std::unordered_map<const Node*, Array>& gradients, const Node* n
 std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
   if (!loss) throw ArgumentError("gradients: loss is an empty array handle");
   if (loss.size() != 1) throw ArgumentError("gradients: loss must have one element, it is " + detail::describe(loss));
-  if (!is_floating(loss.dtype())) throw ArgumentError("gradients: loss must be floating, it is " + detail::describe(loss));
+  if (!is_floating(loss.dtype()))
+    throw ArgumentError("gradients: loss must be floating, it is " + detail::describe(loss));
   for (const Array& w : wrt) {
     if (!w) throw ArgumentError("gradients: an empty array handle is among the arrays to differentiate by");
     if (!is_floating(w.dtype()))
@@ -61,7 +62,8 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
   const detail::NodePtr& root = loss.node();
   const bool is_asked = std::any_of(wrt.begin(), wrt.end(), [&](const Array& w) { return w.node() == root; });
   if (root->has_value && !is_asked && !wrt.empty())
-    throw ArgumentError("gradients: loss has already been evaluated and dropped its graph; take gradients before value() or host()");
+    throw ArgumentError(
+        "gradients: loss has already been evaluated and dropped its graph; take gradients before value() or host()");
 
   const Tape tape = record(root, wrt);
   std::unordered_map<const Node*, Array> dy;
@@ -135,7 +137,8 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
   return result;
 }
 
-std::pair<Array, std::vector<Array>> value_and_grad(const std::function<Array(std::span<const Array>)>& f, std::span<const Array> x) {
+std::pair<Array, std::vector<Array>> value_and_grad(const std::function<Array(std::span<const Array>)>& f,
+                                                    std::span<const Array> x) {
   const Array loss = f(x);
   return {loss, gradients(loss, x)};
 }

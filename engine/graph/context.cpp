@@ -14,7 +14,8 @@ thread_local int scope_device = 0;
 
 void Context::check_alive(const char* what) const {
   if (!alive.load(std::memory_order_acquire))
-    throw ArgumentError(std::string(what) + ": the engine of this array is gone; keep the engine alive as long as its arrays are used");
+    throw ArgumentError(std::string(what) +
+                        ": the engine of this array is gone; keep the engine alive as long as its arrays are used");
 }
 
 Context::~Context() = default;
@@ -31,8 +32,8 @@ bool is_grad_enabled() { return detail::grad_enabled; }
 DeviceScope::DeviceScope(int device) : previous_(detail::scope_device) {
   const int count = Engine::current().device_count();
   if (device < 0 || device >= count)
-    throw ArgumentError("DeviceScope: the engine has " + std::to_string(count) + " device(s), device " + std::to_string(device) +
-                        " was asked for");
+    throw ArgumentError("DeviceScope: the engine has " + std::to_string(count) + " device(s), device " +
+                        std::to_string(device) + " was asked for");
   detail::scope_device = device;
 }
 DeviceScope::~DeviceScope() { detail::scope_device = previous_; }

@@ -21,7 +21,8 @@ using NodePtr = std::shared_ptr<Node>;
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
-  // Enqueues what fills `roots` and every wanted node on the way (see DESIGN: a node with a user's handle). Called under the lock.
+  // Enqueues what fills `roots` and every wanted node on the way (see DESIGN: a node with a user's handle). Called
+  // under the lock.
   virtual void evaluate(std::span<const NodePtr> roots) = 0;
   virtual PlanReport report() const = 0;
 };
@@ -31,10 +32,10 @@ struct Context {
   EngineOptions options;
   Engine* engine = nullptr;
   std::unique_ptr<Runtime> runtime;
-  std::recursive_mutex mutex;            // held while graphs are evaluated
+  std::recursive_mutex mutex;  // held while graphs are evaluated
   std::unique_ptr<Evaluator> evaluator;
   std::atomic<std::uint64_t> random_counter{0};
-  std::uint64_t evaluations = 0;         // under mutex
+  std::uint64_t evaluations = 0;  // under mutex
   // Nodes not yet run that read a cell, so that wanted ones can run before the cell is overwritten. Under mutex.
   std::vector<std::weak_ptr<Node>> cell_readers;
 
@@ -43,8 +44,8 @@ struct Context {
 };
 using ContextPtr = std::shared_ptr<Context>;
 
-ContextPtr current_context();     // throws ArgumentError where no engine lives
-int current_device();             // DeviceScope of this thread
+ContextPtr current_context();  // throws ArgumentError where no engine lives
+int current_device();          // DeviceScope of this thread
 extern thread_local bool grad_enabled;
 
 }  // namespace samebytes::detail

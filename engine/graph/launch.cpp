@@ -5,7 +5,7 @@
 namespace samebytes::detail {
 
 namespace {
-constexpr std::int64_t kGroupsPerCore = 8;     // equal shares that still balance when a core is late
+constexpr std::int64_t kGroupsPerCore = 8;        // equal shares that still balance when a core is late
 constexpr std::int64_t kElementsPerGroup = 1024;  // less is not worth a group's start
 constexpr int kGpuGroup = 128;
 }  // namespace
@@ -14,8 +14,12 @@ void KernelCall::add(Operand operand) { record_.arguments.push_back({KernelArgum
 void KernelCall::add(int v) { record_.arguments.push_back({KernelArgument::Kind::i32, {}, v}); }
 void KernelCall::add(std::int64_t v) { record_.arguments.push_back({KernelArgument::Kind::i64, {}, v}); }
 void KernelCall::add(double v) { record_.arguments.push_back({KernelArgument::Kind::real, {}, 0, v}); }
-void KernelCall::add(DynamicReal v) { record_.arguments.push_back({KernelArgument::Kind::dynamic_real, {}, 0, 0, v.index}); }
-void KernelCall::add(DynamicBits v) { record_.arguments.push_back({KernelArgument::Kind::dynamic_bits, {}, 0, 0, v.index}); }
+void KernelCall::add(DynamicReal v) {
+  record_.arguments.push_back({KernelArgument::Kind::dynamic_real, {}, 0, 0, v.index});
+}
+void KernelCall::add(DynamicBits v) {
+  record_.arguments.push_back({KernelArgument::Kind::dynamic_bits, {}, 0, 0, v.index});
+}
 
 KernelCall& KernelCall::over_rows(std::int64_t rows, int group) {
   record_.geometry = {};

@@ -1,4 +1,5 @@
-// Launch: how an op says which kernels fill its results. Called once per plan; the plan binds and repeats what was recorded.
+// Launch: how an op says which kernels fill its results. Called once per plan; the plan binds and repeats what was
+// recorded.
 //   run.kernel("softmax_fwd").args(run.src(0), run.dst(), rows, columns).over_rows(rows);
 // Host code does not know which personality runs: it asks for rows, elements or tiles.
 #pragma once
@@ -32,10 +33,10 @@ struct DynamicBits {
 struct KernelArgument {
   enum class Kind : std::uint8_t { array, i32, i64, real, dynamic_real, dynamic_bits };
   Kind kind;
-  Operand operand;        // array
+  Operand operand;  // array
   std::int64_t integer = 0;
   double real = 0;
-  int scalar = 0;         // dynamic_*
+  int scalar = 0;  // dynamic_*
 };
 
 // What a recorded call to a library or to the host may ask for while it runs.
@@ -49,14 +50,14 @@ using QueueCall = std::function<void(cl_command_queue queue, CallAccess& access)
 using HostCall = std::function<void(const std::function<void*(Operand)>& pointer)>;
 
 struct LaunchRecord {
-  std::string entry;                 // of a .cl file or of `source`
-  std::string source;                // generated or the user's text; empty: the embedded kernels
-  std::string what;                  // for errors: the op, or the user's name of it
+  std::string entry;   // of a .cl file or of `source`
+  std::string source;  // generated or the user's text; empty: the embedded kernels
+  std::string what;    // for errors: the op, or the user's name of it
   Dtype real = Dtype::f32;
   std::vector<KernelArgument> arguments;
   Geometry geometry;
-  QueueCall queue_call;              // instead of a kernel
-  HostCall host_call;                // instead of a kernel
+  QueueCall queue_call;                          // instead of a kernel
+  HostCall host_call;                            // instead of a kernel
   std::vector<Operand> call_reads, call_writes;  // of a call
 };
 
@@ -72,8 +73,9 @@ class KernelCall {
 
   // One work-group per row. gpu: `group` work-items (default 64) share the row.
   KernelCall& over_rows(std::int64_t rows, int group = 64);
-  // Elements split among work-groups; the kernel loops from its group id in strides. cpu: groups of one item, each takes a
-  // contiguous chunk [g * chunk, ...) with chunk = multiple of 16 given by SB_CHUNK(n) of common.clh; gpu: one item per element.
+  // Elements split among work-groups; the kernel loops from its group id in strides. cpu: groups of one item, each
+  // takes a contiguous chunk [g * chunk, ...) with chunk = multiple of 16 given by SB_CHUNK(n) of common.clh; gpu: one
+  // item per element.
   KernelCall& over_elements(std::int64_t n);
   // Exactly one work-item per unit, in groups of one.
   KernelCall& over_items(std::int64_t n);
@@ -95,9 +97,11 @@ class Launch {
  public:
   Launch(const Node& node, Device& device, std::span<const Shape> dst_shapes, std::span<const Dtype> dst_dtypes);
 
-  Operand src(int i) const { return {Operand::Kind::src, i}; }      // Operand none where the input is an empty handle's place
+  Operand src(int i) const {
+    return {Operand::Kind::src, i};
+  }  // Operand none where the input is an empty handle's place
   Operand dst(int k = 0) const { return {Operand::Kind::dst, k}; }
-  Operand temp(std::int64_t elements, Dtype dtype);                 // lives during this node's launches only
+  Operand temp(std::int64_t elements, Dtype dtype);  // lives during this node's launches only
   static Operand none() { return {}; }
 
   const Node& node() const { return node_; }

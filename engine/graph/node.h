@@ -41,47 +41,47 @@ union Scalar {
 struct CellState {
   std::string name;
   std::uint32_t version = 0;
-  std::uint64_t changed_at = 0;      // number of the evaluation that overwrote it last
-  std::shared_ptr<Node> initial;     // evaluated into the storage at first use
-  std::weak_ptr<Node> whole;         // the flat cell that this one is a part of, while that lives
+  std::uint64_t changed_at = 0;              // number of the evaluation that overwrote it last
+  std::shared_ptr<Node> initial;             // evaluated into the storage at first use
+  std::weak_ptr<Node> whole;                 // the flat cell that this one is a part of, while that lives
   std::vector<std::weak_ptr<Node>> members;  // cells that are parts of this flat one: overwriting it overwrites them
 };
 
 struct Node {
-  std::shared_ptr<const Op> op;      // null for a leaf and for a node that has its value
+  std::shared_ptr<const Op> op;  // null for a leaf and for a node that has its value
   std::vector<Edge> inputs;
   std::vector<Scalar> scalars;
   Shape shape;
   Dtype dtype = Dtype::f32;
   int device = 0;
-  int output = -1;                   // >= 0: the k-th result of inputs[0], which is a node of several results
+  int output = -1;  // >= 0: the k-th result of inputs[0], which is a node of several results
   std::vector<std::pair<Shape, Dtype>> results;  // of a node of several results, else empty
-  bool state_written = false;        // its state cells were overwritten by an earlier run
-  bool is_view = false;              // offset and strides below are relative to the storage of base()
-  bool tracks_gradient = true;       // false for nodes built under NoGrad
+  bool state_written = false;                    // its state cells were overwritten by an earlier run
+  bool is_view = false;                          // offset and strides below are relative to the storage of base()
+  bool tracks_gradient = true;                   // false for nodes built under NoGrad
   std::uint64_t id = 0;
-  std::atomic<int> handles{0};       // user's handles; edges do not count
+  std::atomic<int> handles{0};  // user's handles; edges do not count
 
-  std::int64_t offset = 0;           // elements, into the storage (leaf or valued) or relative to base (view)
-  Strides strides{};                 // of a view; others are dense
-  StoragePtr storage;                // of a leaf or a valued node; null for an empty array
+  std::int64_t offset = 0;  // elements, into the storage (leaf or valued) or relative to base (view)
+  Strides strides{};        // of a view; others are dense
+  StoragePtr storage;       // of a leaf or a valued node; null for an empty array
   bool has_value = false;
-  bool reads_cells = false;          // some ancestor is a cell
+  bool reads_cells = false;  // some ancestor is a cell
   Category category = Category::value;
-  std::unique_ptr<CellState> cell;   // not null for cells
+  std::unique_ptr<CellState> cell;  // not null for cells
 
   std::shared_ptr<Context> context;
-  std::uint64_t mark = 0;            // visited stamp, under the engine's lock
-  int place = 0;                     // position in the list that is being planned or bound, under the engine's lock
+  std::uint64_t mark = 0;  // visited stamp, under the engine's lock
+  int place = 0;           // position in the list that is being planned or bound, under the engine's lock
 
-  ~Node();                           // takes long chains apart without recursion
+  ~Node();  // takes long chains apart without recursion
 
-  const Node& base() const {         // the node whose storage a view looks at
+  const Node& base() const {  // the node whose storage a view looks at
     const Node* n = this;
     while (n->is_view) n = n->inputs[0].node.get();
     return *n;
   }
-  bool is_dense() const;             // row-major without gaps
+  bool is_dense() const;  // row-major without gaps
 };
 
 }  // namespace samebytes::detail

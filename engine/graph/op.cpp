@@ -16,7 +16,8 @@ NodePtr new_node(const ContextPtr& context, const Shape& shape, Dtype dtype) {
   return node;
 }
 
-NodePtr new_op_node(const OpPtr& op, const Shape& shape, Dtype dtype, std::span<const Array> inputs, std::vector<Scalar> scalars) {
+NodePtr new_op_node(const OpPtr& op, const Shape& shape, Dtype dtype, std::span<const Array> inputs,
+                    std::vector<Scalar> scalars) {
   const std::string name(op->name());
   ContextPtr context;
   for (const Array& input : inputs) {
@@ -69,7 +70,8 @@ std::uint64_t Op::fingerprint() const {
   return fingerprint_;
 }
 
-Array make_array(OpPtr op, const Shape& shape, Dtype dtype, std::span<const Array> inputs, std::vector<Scalar> scalars) {
+Array make_array(OpPtr op, const Shape& shape, Dtype dtype, std::span<const Array> inputs,
+                 std::vector<Scalar> scalars) {
   return Array(new_op_node(op, shape, dtype, inputs, std::move(scalars)));
 }
 
@@ -110,7 +112,8 @@ Array make_view(OpPtr op, const Array& a, const Shape& shape, std::int64_t offse
 Array make_leaf(const ContextPtr& context, const Shape& shape, Dtype dtype, Category category) {
   NodePtr node = new_node(context, shape, dtype);
   node->device = current_device();
-  node->storage = context->runtime->allocate(static_cast<std::size_t>(shape.size()) * bytes_of(dtype), category, "array");
+  node->storage =
+      context->runtime->allocate(static_cast<std::size_t>(shape.size()) * bytes_of(dtype), category, "array");
   node->has_value = true;
   node->category = category;
   return Array(std::move(node));

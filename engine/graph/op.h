@@ -1,5 +1,6 @@
-// Op: what the engine must know about one kind of node - its name, what makes it another kernel, cost, launches and gradient.
-// The class of an op lives in an unnamed namespace of its own .cpp under engine/ops; only its free function is visible.
+// Op: what the engine must know about one kind of node - its name, what makes it another kernel, cost, launches and
+// gradient. The class of an op lives in an unnamed namespace of its own .cpp under engine/ops; only its free function
+// is visible.
 #pragma once
 
 #include <cstdint>
@@ -34,23 +35,26 @@ struct Result {
 
 // What gradient() gets. dy[k] is an empty handle where the k-th result does not matter to the loss.
 struct GradientRequest {
-  std::span<const Array> dy;       // one per result
-  std::span<const Array> src;      // the inputs
-  std::span<const Array> dst;      // the results
-  std::span<const bool> wanted;    // which inputs need a gradient; the others may stay empty handles
-  std::span<const Scalar> scalars; // of the node
+  std::span<const Array> dy;        // one per result
+  std::span<const Array> src;       // the inputs
+  std::span<const Array> dst;       // the results
+  std::span<const bool> wanted;     // which inputs need a gradient; the others may stay empty handles
+  std::span<const Scalar> scalars;  // of the node
 };
 
 class Op {
  public:
   virtual ~Op() = default;
   virtual std::string_view name() const = 0;  // "softmax"
-  // Adds every attribute that changes kernels, arguments or results; not the shapes and dtypes, which are hashed anyway.
+  // Adds every attribute that changes kernels, arguments or results; not the shapes and dtypes, which are hashed
+  // anyway.
   virtual void hash(Hasher&) const {}
-  virtual Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const;  // default: reads and writes all once
+  virtual Cost cost(std::span<const Shape> src,
+                    std::span<const Shape> dst) const;  // default: reads and writes all once
   // Records the launches of one node. Empty results are never launched.
   virtual void launch(Launch& run) const = 0;
-  // The gradient with respect to each input, made of public ops. Default: throws ArgumentError "<name> has no gradient".
+  // The gradient with respect to each input, made of public ops. Default: throws ArgumentError "<name> has no
+  // gradient".
   virtual std::vector<Array> gradient(const GradientRequest& request) const;
 
   // An input taken with strides (Launch::strides) instead of as dense rows. Default: dense; the planner copies views.
@@ -70,7 +74,8 @@ class Op {
 using OpPtr = std::shared_ptr<const Op>;
 
 // Makes a node with one result. Inputs of several engines, or empty handles, are an ArgumentError naming the op.
-Array make_array(OpPtr op, const Shape& shape, Dtype dtype, std::span<const Array> inputs, std::vector<Scalar> scalars = {});
+Array make_array(OpPtr op, const Shape& shape, Dtype dtype, std::span<const Array> inputs,
+                 std::vector<Scalar> scalars = {});
 // A node of several results.
 std::vector<Array> make_arrays(OpPtr op, std::span<const Result> results, std::span<const Array> inputs,
                                std::vector<Scalar> scalars = {});

@@ -39,7 +39,8 @@ const std::string& cell_name(const Array& array) { return state_of("cell_name", 
 Array update(const Array& cell, const Array& value) {
   const auto& state = state_of("update", cell);
   if (!value || value.shape() != cell.shape() || value.dtype() != cell.dtype())
-    throw ArgumentError("update: " + state.name + " is " + detail::describe(cell) + ", the value is " + detail::describe(value));
+    throw ArgumentError("update: " + state.name + " is " + detail::describe(cell) + ", the value is " +
+                        detail::describe(value));
   static const detail::OpPtr op = detail::make_op<detail::Update>();
   const Array inputs[] = {cell, value};
   return detail::make_array(op, cell.shape(), cell.dtype(), inputs);
@@ -49,15 +50,16 @@ void assign(const Array& cell, const Array& value) { update(cell, value).eval();
 
 Array pack(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n) {
   if (arrays.empty() || arrays.size() != offsets.size())
-    throw ArgumentError("pack: needs one offset per array, " + std::to_string(arrays.size()) + " arrays and " + std::to_string(offsets.size()) +
-                        " offsets came");
+    throw ArgumentError("pack: needs one offset per array, " + std::to_string(arrays.size()) + " arrays and " +
+                        std::to_string(offsets.size()) + " offsets came");
   std::int64_t end = 0;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (!arrays[i] || arrays[i].dtype() != arrays[0].dtype())
-      throw ArgumentError("pack: all arrays must have one dtype, the first is " + detail::describe(arrays[0]) + ", another is " +
-                          detail::describe(arrays[i]));
+      throw ArgumentError("pack: all arrays must have one dtype, the first is " + detail::describe(arrays[0]) +
+                          ", another is " + detail::describe(arrays[i]));
     if (offsets[i] < end || offsets[i] + arrays[i].size() > n)
-      throw ArgumentError("pack: offsets must ascend without overlap within " + std::to_string(n) + " elements, " + std::to_string(offsets[i]) + " came");
+      throw ArgumentError("pack: offsets must ascend without overlap within " + std::to_string(n) + " elements, " +
+                          std::to_string(offsets[i]) + " came");
     end = offsets[i] + arrays[i].size();
   }
   auto op = detail::make_op<detail::Pack>(std::vector<std::int64_t>(offsets.begin(), offsets.end()), n);
@@ -72,11 +74,14 @@ FlatCells flatten_cells(std::span<const Array> cells, std::string name) {
   const std::int64_t alignment = kAlignmentBytes / static_cast<std::int64_t>(bytes_of(cells[0].dtype()));
   for (const Array& part : cells) {
     const auto& state = state_of("flatten_cells", part);
-    if (!seen.insert(part.node().get()).second) throw ArgumentError("flatten_cells: cell " + state.name + " came twice");
+    if (!seen.insert(part.node().get()).second)
+      throw ArgumentError("flatten_cells: cell " + state.name + " came twice");
     if (part.dtype() != cells[0].dtype())
-      throw ArgumentError("flatten_cells: all cells must have one dtype, " + state.name + " is " + detail::describe(part));
+      throw ArgumentError("flatten_cells: all cells must have one dtype, " + state.name + " is " +
+                          detail::describe(part));
     if (!state.whole.expired())
-      throw ArgumentError("flatten_cells: " + state.name + " already belongs to another flat cell (is it in two optimizers?)");
+      throw ArgumentError("flatten_cells: " + state.name +
+                          " already belongs to another flat cell (is it in two optimizers?)");
     flat.offsets.push_back(n);
     n += (part.size() + alignment - 1) / alignment * alignment;
   }

@@ -31,8 +31,8 @@ class Custom final : public Op {
     if (!op_.gradient) throw ArgumentError(op_.name + ": this custom op has no gradient; set CustomOp::gradient");
     std::vector<Array> dx = op_.gradient(g.dy[0], g.src, g.dst[0]);
     if (dx.size() != g.src.size())
-      throw ArgumentError(op_.name + ": its gradient must give one array per input (" + std::to_string(g.src.size()) + "), it gave " +
-                          std::to_string(dx.size()));
+      throw ArgumentError(op_.name + ": its gradient must give one array per input (" + std::to_string(g.src.size()) +
+                          "), it gave " + std::to_string(dx.size()));
     return dx;
   }
 
@@ -44,14 +44,18 @@ class Custom final : public Op {
 }  // namespace
 }  // namespace detail
 
-Array custom_op(const CustomOp& op, std::span<const Array> inputs, const Shape& shape, Dtype dtype, std::span<const double> parameters) {
+Array custom_op(const CustomOp& op, std::span<const Array> inputs, const Shape& shape, Dtype dtype,
+                std::span<const double> parameters) {
   if (op.name.empty() || op.entry.empty() || op.source.empty())
-    throw ArgumentError("custom_op: needs a name, an entry and a source; name is \"" + op.name + "\", entry is \"" + op.entry + "\"");
+    throw ArgumentError("custom_op: needs a name, an entry and a source; name is \"" + op.name + "\", entry is \"" +
+                        op.entry + "\"");
   if (inputs.empty()) throw ArgumentError(op.name + ": needs at least one input");
   if (op.elements_per_item < 1)
-    throw ArgumentError(op.name + ": elements_per_item must be 1 or more, it is " + std::to_string(op.elements_per_item));
+    throw ArgumentError(op.name + ": elements_per_item must be 1 or more, it is " +
+                        std::to_string(op.elements_per_item));
   std::vector<detail::Scalar> scalars(parameters.begin(), parameters.end());
-  return detail::make_array(detail::make_op<detail::Custom>(op, inputs.size()), shape, dtype, inputs, std::move(scalars));
+  return detail::make_array(detail::make_op<detail::Custom>(op, inputs.size()), shape, dtype, inputs,
+                            std::move(scalars));
 }
 
 }  // namespace samebytes

@@ -1,4 +1,5 @@
-// The table of pointwise ops. A new one is a row here, a declaration in ops.h and a row in tests/ops/pointwise_test.cpp.
+// The table of pointwise ops. A new one is a row here, a declaration in ops.h and a row in
+// tests/ops/pointwise_test.cpp.
 #include "ops/pointwise.h"
 
 #include <array>
@@ -37,7 +38,8 @@ Dtype promote(Dtype a, Dtype b) {
 Array as(const Array& a, Dtype dtype) { return a.dtype() == dtype ? a : astype(a, dtype); }
 
 // Applies a row to operands of one shape.
-Array apply(const PointwiseRow& row, const OpPtr& op, std::span<const Array> inputs, std::vector<Scalar> scalars, Dtype asked = Dtype::f32) {
+Array apply(const PointwiseRow& row, const OpPtr& op, std::span<const Array> inputs, std::vector<Scalar> scalars,
+            Dtype asked = Dtype::f32) {
   for (const Array& input : inputs)
     if (!input) throw ArgumentError(std::string(row.name) + ": an empty array handle was passed");
   Shape shape = inputs[0].shape();
@@ -49,7 +51,8 @@ Array apply(const PointwiseRow& row, const OpPtr& op, std::span<const Array> inp
     for (std::size_t i = inputs.size() == 3 ? 2 : 1; i < inputs.size(); ++i) dtype = promote(dtype, inputs[i].dtype());
   }
   std::array<Array, 3> wide;
-  for (std::size_t i = 0; i < inputs.size(); ++i) wide[i] = inputs[i].shape() == shape ? inputs[i] : broadcast_to(inputs[i], shape);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    wide[i] = inputs[i].shape() == shape ? inputs[i] : broadcast_to(inputs[i], shape);
   return make_array(op, shape, dtype, std::span<const Array>(wide.data(), inputs.size()), std::move(scalars));
 }
 
@@ -128,7 +131,6 @@ const PointwiseRow kCopy{"copy", 1, 0, "$0", R::same, [](G g) -> Arrays { return
 const PointwiseRow kStop{"stop_gradient", 1, 0, "$0", R::same, nullptr};
 // clang-format on
 
-
 Array unary(const PointwiseRow& row, const OpPtr& op, const Array& a, std::vector<Scalar> scalars = {}) {
   return apply(row, op, std::span<const Array>(&a, 1), std::move(scalars));
 }
@@ -140,7 +142,9 @@ Array binary(const PointwiseRow& row, const OpPtr& op, const Array& a, const Arr
 
 }  // namespace
 
-void Pointwise::launch(Launch&) const { throw Error(std::string(row_.name) + ": pointwise nodes are launched by the planner"); }
+void Pointwise::launch(Launch&) const {
+  throw Error(std::string(row_.name) + ": pointwise nodes are launched by the planner");
+}
 void Update::launch(Launch&) const { throw Error("update: launched by the planner"); }
 void Pack::launch(Launch&) const { throw Error("pack: launched by the planner"); }
 
@@ -167,16 +171,17 @@ using detail::OpPtr;
 using detail::Pointwise;
 
 // Each op object is made once and shared by all its nodes.
-#define SAMEBYTES_ROW(row)                                      \
-  [] {                                                          \
+#define SAMEBYTES_ROW(row)                                           \
+  [] {                                                               \
     static const OpPtr op = detail::make_op<Pointwise>(detail::row); \
-    return op;                                                  \
+    return op;                                                       \
   }()
 #define SAMEBYTES_UNARY(function, row) \
   Array function(const Array& a) { return detail::unary(detail::row, SAMEBYTES_ROW(row), detail::floating(a)); }
 #define SAMEBYTES_BINARY(function, row) \
   Array function(const Array& a, const Array& b) { return detail::binary(detail::row, SAMEBYTES_ROW(row), a, b); }
-#define SAMEBYTES_WITH_SCALAR(row, a, ...) detail::unary(detail::row, SAMEBYTES_ROW(row), detail::floating(a), {__VA_ARGS__})
+#define SAMEBYTES_WITH_SCALAR(row, a, ...) \
+  detail::unary(detail::row, SAMEBYTES_ROW(row), detail::floating(a), {__VA_ARGS__})
 
 SAMEBYTES_BINARY(operator+, kAdd)
 SAMEBYTES_BINARY(operator-, kSub)
@@ -239,7 +244,8 @@ Array gelu(const Array& a, GeluForm form) {
 }
 Array clip(const Array& a, double low, double high) {
   if (!(low <= high))
-    throw ArgumentError("clip: low must not be above high, low is " + std::to_string(low) + ", high is " + std::to_string(high));
+    throw ArgumentError("clip: low must not be above high, low is " + std::to_string(low) + ", high is " +
+                        std::to_string(high));
   return SAMEBYTES_WITH_SCALAR(kClip, a, low, high);
 }
 SAMEBYTES_BINARY(equal, kEqual)
@@ -249,7 +255,8 @@ SAMEBYTES_BINARY(less_equal, kLessEqual)
 SAMEBYTES_BINARY(greater, kGreater)
 SAMEBYTES_BINARY(greater_equal, kGreaterEqual)
 Array where(const Array& condition, const Array& a, const Array& b) {
-  detail::require(condition && condition.dtype() == bool_, "where", "the condition must be bool", condition, "condition");
+  detail::require(condition && condition.dtype() == bool_, "where", "the condition must be bool", condition,
+                  "condition");
   const Array inputs[] = {condition, a, b};
   return detail::apply(detail::kWhere, SAMEBYTES_ROW(kWhere), inputs, {});
 }

@@ -1,6 +1,7 @@
 // Pointwise ops as data: one row says the name, the expression and the gradient. The planner fuses chains of them.
-// In an expression $0 $1 $2 are the operands and #0 #1 the changing scalars, both already of the compute type: vectors of `real`
-// (kind real) or of int (kind integer, when every operand is i32, u8 or bool). Truth values are 0 or 1 of the compute type.
+// In an expression $0 $1 $2 are the operands and #0 #1 the changing scalars, both already of the compute type: vectors
+// of `real` (kind real) or of int (kind integer, when every operand is i32, u8 or bool). Truth values are 0 or 1 of the
+// compute type.
 #pragma once
 
 #include <string_view>
@@ -11,7 +12,11 @@
 namespace samebytes::detail {
 
 struct PointwiseRow {
-  enum class Result : std::uint8_t { same, truth, asked };  // promoted dtype of the operands, bool, or the dtype of the node
+  enum class Result : std::uint8_t {
+    same,
+    truth,
+    asked
+  };  // promoted dtype of the operands, bool, or the dtype of the node
   const char* name;
   int arity;
   int scalars;

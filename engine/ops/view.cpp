@@ -1,4 +1,5 @@
-// Views: other shapes and strides over the same bytes. No kernel; a view is materialised only where a kernel needs dense rows.
+// Views: other shapes and strides over the same bytes. No kernel; a view is materialised only where a kernel needs
+// dense rows.
 #include <numeric>
 
 #include "graph/launch.h"
@@ -82,10 +83,12 @@ Array contiguous(const Array& a) {
 Array reshape(const Array& a, const Shape& shape) {
   detail::require(static_cast<bool>(a), "reshape", "needs an array", a, "src");
   if (shape.size() != a.size())
-    throw ArgumentError("reshape: shape " + shape.to_string() + " has " + std::to_string(shape.size()) + " elements, src is " + describe(a));
+    throw ArgumentError("reshape: shape " + shape.to_string() + " has " + std::to_string(shape.size()) +
+                        " elements, src is " + describe(a));
   if (shape == a.shape()) return a;
   const Array dense = contiguous(a);
-  static const auto op = make_op<View>("reshape", [](const Array& dy, const Array& src) { return reshape(dy, src.shape()); });
+  static const auto op =
+      make_op<View>("reshape", [](const Array& dy, const Array& src) { return reshape(dy, src.shape()); });
   return detail::make_view(op, dense, shape, layout_of(dense).offset, detail::dense_strides(shape));
 }
 
@@ -105,14 +108,16 @@ Array reshape(const Array& a, std::initializer_list<std::int64_t> sizes) {
   }
   if (open >= 0) {
     if (product == 0 || a.size() % product != 0)
-      throw ArgumentError("reshape: the size -1 has no solution, the others give " + std::to_string(product) + ", src is " + describe(a));
+      throw ArgumentError("reshape: the size -1 has no solution, the others give " + std::to_string(product) +
+                          ", src is " + describe(a));
     known[static_cast<std::size_t>(open)] = a.size() / product;
   }
   return reshape(a, Shape(std::span<const std::int64_t>(known)));
 }
 
 Array transpose(const Array& a, std::initializer_list<int> axes) {
-  detail::require(a && static_cast<int>(axes.size()) == a.shape().rank(), "transpose", "needs one axis per axis of src", a, "src");
+  detail::require(a && static_cast<int>(axes.size()) == a.shape().rank(), "transpose", "needs one axis per axis of src",
+                  a, "src");
   std::array<int, Shape::kMaxRank> order{}, back{};
   std::array<bool, Shape::kMaxRank> seen{};
   const auto layout = layout_of(a);
@@ -121,7 +126,8 @@ Array transpose(const Array& a, std::initializer_list<int> axes) {
   int i = 0;
   for (int axis : axes) {
     axis = checked_axis("transpose", a, axis);
-    if (seen[axis]) throw ArgumentError("transpose: axis " + std::to_string(axis) + " came twice, src is " + describe(a));
+    if (seen[axis])
+      throw ArgumentError("transpose: axis " + std::to_string(axis) + " came twice, src is " + describe(a));
     seen[axis] = true;
     order[i] = axis;
     back[axis] = i;
@@ -161,12 +167,13 @@ Array slice(const Array& a, int axis, std::int64_t start, std::int64_t stop, std
   detail::require(static_cast<bool>(a), "slice", "needs an array", a, "src");
   axis = checked_axis("slice", a, axis);
   const std::int64_t n = a.shape()[axis];
-  if (step < 1) throw ArgumentError("slice: step must be 1 or more, " + std::to_string(step) + " came; src is " + describe(a));
+  if (step < 1)
+    throw ArgumentError("slice: step must be 1 or more, " + std::to_string(step) + " came; src is " + describe(a));
   if (start < 0) start += n;
   if (stop < 0) stop += n;
   if (start < 0 || start > n || stop > n || stop < start)
-    throw ArgumentError("slice: [" + std::to_string(start) + ", " + std::to_string(stop) + ") is not within axis " + std::to_string(axis) +
-                        " of src " + describe(a));
+    throw ArgumentError("slice: [" + std::to_string(start) + ", " + std::to_string(stop) + ") is not within axis " +
+                        std::to_string(axis) + " of src " + describe(a));
   const auto layout = layout_of(a);
   Shape shape = a.shape();
   Strides strides = layout.strides;
@@ -191,7 +198,8 @@ Array broadcast_to(const Array& a, const Shape& shape) {
     strides[i] = n == 1 ? 0 : layout.strides[i - extra];
   }
   if (!ok) throw ArgumentError("broadcast_to: src " + describe(a) + " does not broadcast to " + shape.to_string());
-  static const auto op = make_op<View>("broadcast_to", [](const Array& dy, const Array& src) { return sum_to(dy, src.shape()); });
+  static const auto op =
+      make_op<View>("broadcast_to", [](const Array& dy, const Array& src) { return sum_to(dy, src.shape()); });
   return detail::make_view(op, a, shape, layout.offset, strides);
 }
 
@@ -207,7 +215,8 @@ Array squeeze(const Array& a, int axis) {
     strides[shape.rank()] = layout.strides[i];
     shape.push_back(a.shape()[i]);
   }
-  static const auto op = make_op<View>("squeeze", [](const Array& dy, const Array& src) { return reshape(dy, src.shape()); });
+  static const auto op =
+      make_op<View>("squeeze", [](const Array& dy, const Array& src) { return reshape(dy, src.shape()); });
   return detail::make_view(op, a, shape, layout.offset, strides);
 }
 
@@ -222,7 +231,8 @@ Array unsqueeze(const Array& a, int axis) {
     strides[i] = fresh ? 0 : layout.strides[i > axis ? i - 1 : i];
     shape.push_back(fresh ? 1 : a.shape()[i > axis ? i - 1 : i]);
   }
-  static const auto op = make_op<View>("unsqueeze", [](const Array& dy, const Array& src) { return reshape(dy, src.shape()); });
+  static const auto op =
+      make_op<View>("unsqueeze", [](const Array& dy, const Array& src) { return reshape(dy, src.shape()); });
   return detail::make_view(op, a, shape, layout.offset, strides);
 }
 

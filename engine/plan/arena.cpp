@@ -17,13 +17,15 @@ ArenaLayout lay_out(const std::vector<ArenaRequest>& requests, std::size_t most,
   layout.places.resize(requests.size());
   std::vector<std::size_t> order(requests.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return requests[a].bytes > requests[b].bytes; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return requests[a].bytes > requests[b].bytes; });
 
   std::vector<std::vector<std::size_t>> placed;  // by segment, ascending offsets
   for (const std::size_t r : order) {
     const std::size_t bytes = (requests[r].bytes + kAlignment - 1) / kAlignment * kAlignment;
     if (bytes > most)
-      throw OutOfMemory("plan: one temporary needs " + std::to_string(bytes) + " bytes, the device's largest allocation is " + std::to_string(most),
+      throw OutOfMemory("plan: one temporary needs " + std::to_string(bytes) +
+                            " bytes, the device's largest allocation is " + std::to_string(most),
                         bytes, most);
     bool done = false;
     for (std::size_t s = 0; !done; ++s) {
@@ -33,7 +35,8 @@ ArenaLayout lay_out(const std::vector<ArenaRequest>& requests, std::size_t most,
       }
       std::size_t offset = 0;
       for (const std::size_t other : placed[s]) {
-        const bool meets = !share || (requests[other].first <= requests[r].last && requests[r].first <= requests[other].last);
+        const bool meets =
+            !share || (requests[other].first <= requests[r].last && requests[r].first <= requests[other].last);
         if (!meets) continue;
         const std::size_t start = layout.places[other].offset;
         if (offset + bytes <= start) break;
@@ -42,8 +45,9 @@ ArenaLayout lay_out(const std::vector<ArenaRequest>& requests, std::size_t most,
       if (offset + bytes > most) continue;
       layout.places[r] = {static_cast<int>(s), offset};
       layout.segments[s] = std::max(layout.segments[s], offset + bytes);
-      const auto at = std::upper_bound(placed[s].begin(), placed[s].end(), offset,
-                                       [&](std::size_t value, std::size_t other) { return value < layout.places[other].offset; });
+      const auto at =
+          std::upper_bound(placed[s].begin(), placed[s].end(), offset,
+                           [&](std::size_t value, std::size_t other) { return value < layout.places[other].offset; });
       placed[s].insert(at, r);
       done = true;
     }

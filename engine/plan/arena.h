@@ -18,12 +18,13 @@ struct ArenaPlace {
 };
 
 struct ArenaLayout {
-  std::vector<ArenaPlace> places;      // one per request
-  std::vector<std::size_t> segments;   // bytes of each; more than one only where the device's largest allocation is smaller
+  std::vector<ArenaPlace> places;  // one per request
+  std::vector<std::size_t>
+      segments;  // bytes of each; more than one only where the device's largest allocation is smaller
 };
 
-// Largest first, each at the lowest offset that is free during its life (best-fit by size, as in Pisarchyk and Lee 2020).
-// Throws OutOfMemory where one buffer alone exceeds `most`.
+// Largest first, each at the lowest offset that is free during its life (best-fit by size, as in Pisarchyk and Lee
+// 2020). Throws OutOfMemory where one buffer alone exceeds `most`.
 ArenaLayout lay_out(const std::vector<ArenaRequest>& requests, std::size_t most, bool share);
 
 }  // namespace samebytes::detail

@@ -44,7 +44,8 @@ FuseResult fuse(const GraphList& list, bool enabled) {
     const bool f64 = computes_in_f64(node);
     const bool is_update = dynamic_cast<const Update*>(node.op.get()) != nullptr;
     const auto fits = [&](const Group& group) {
-      return group.first->shape == node.shape && group.first->device == node.device && group.f64 == f64 && group.members.size() < kMostMembers;
+      return group.first->shape == node.shape && group.first->device == node.device && group.f64 == f64 &&
+             group.members.size() < kMostMembers;
     };
     int home = -1;
     if (enabled && !consumers[i].empty() && !is_update) {  // all consumers in one group

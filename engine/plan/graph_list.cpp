@@ -12,9 +12,9 @@ void check_version(const Node& node, const Edge& edge, int input) {
   const Node& base = edge.node->base();
   if (!base.cell || base.cell->version == edge.version) return;
   if (node.op && node.op->is_state(input)) return;
-  throw ArgumentError("eval: " + (node.op ? std::string(node.op->name()) : std::string("an array")) + " reads " + base.cell->name +
-                      " as it was when the graph was built, but evaluation " + std::to_string(base.cell->changed_at) +
-                      " has overwritten it; build the graph again");
+  throw ArgumentError("eval: " + (node.op ? std::string(node.op->name()) : std::string("an array")) + " reads " +
+                      base.cell->name + " as it was when the graph was built, but evaluation " +
+                      std::to_string(base.cell->changed_at) + " has overwritten it; build the graph again");
 }
 
 bool overwrites_cells(const Node& node) {
@@ -74,7 +74,8 @@ void order(GraphList& list) {
     any = any || late[i];
   }
   if (!any) return;
-  std::stable_partition(list.nodes.begin(), list.nodes.end(), [&](const NodePtr& n) { return !late[static_cast<std::size_t>(n->place)]; });
+  std::stable_partition(list.nodes.begin(), list.nodes.end(),
+                        [&](const NodePtr& n) { return !late[static_cast<std::size_t>(n->place)]; });
   for (std::size_t i = 0; i < list.nodes.size(); ++i) list.nodes[i]->place = static_cast<int>(i);
 }
 
@@ -86,7 +87,8 @@ void hash(GraphList& list) {
     hasher.add(static_cast<std::uint64_t>(node.dtype) | static_cast<std::uint64_t>(node.shape.rank()) << 8 |
                static_cast<std::uint64_t>(node.device) << 16 | static_cast<std::uint64_t>(leaf) << 32 |
                static_cast<std::uint64_t>(node.is_view) << 33 | static_cast<std::uint64_t>(list.wanted[i] != 0) << 34 |
-               static_cast<std::uint64_t>(node.cell != nullptr) << 35 | static_cast<std::uint64_t>(node.state_written) << 36 |
+               static_cast<std::uint64_t>(node.cell != nullptr) << 35 |
+               static_cast<std::uint64_t>(node.state_written) << 36 |
                static_cast<std::uint64_t>(node.output + 1) << 40);
     for (const std::int64_t size : node.shape) hasher.add(static_cast<std::uint64_t>(size));
     if (leaf) continue;

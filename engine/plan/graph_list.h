@@ -10,15 +10,15 @@
 namespace samebytes::detail {
 
 struct GraphList {
-  std::vector<NodePtr> nodes;   // leaves included; a node's `place` is its index here
-  std::vector<char> wanted;     // by place: gets storage of its own (bases of wanted views included)
+  std::vector<NodePtr> nodes;  // leaves included; a node's `place` is its index here
+  std::vector<char> wanted;    // by place: gets storage of its own (bases of wanted views included)
   std::vector<char> is_root;
   Key128 key;
 };
 
-// Collects what `roots` need. Cells without storage are returned in `fresh_cells` and nothing else is valid then: run their initial
-// values first. Throws ArgumentError for a node that reads a cell which was overwritten since the node was built.
-// Requires: the context's lock.
+// Collects what `roots` need. Cells without storage are returned in `fresh_cells` and nothing else is valid then: run
+// their initial values first. Throws ArgumentError for a node that reads a cell which was overwritten since the node
+// was built. Requires: the context's lock.
 GraphList collect(std::span<const NodePtr> roots, std::uint64_t stamp, std::vector<NodePtr>& fresh_cells);
 
 }  // namespace samebytes::detail

@@ -1,4 +1,6 @@
-// From a list of nodes to launches: buffers, relayouts, packs, the ops' own records and the generated kernels, then the arena.
+// From a list of nodes to launches: buffers, relayouts, packs, the ops' own records and the generated kernels, then the
+// arena. Over 400 lines because these steps fill one plan together and share its state.
+// arena.
 #include <algorithm>
 #include <map>
 
@@ -14,7 +16,11 @@ namespace {
 class Maker {
  public:
   Maker(const GraphList& list, Context& context, PersistentStorages& persistent, bool fused)
-      : list_(list), context_(context), persistent_(persistent), plan_(std::make_unique<Plan>()), fusion_(fuse(list, fused)) {}
+      : list_(list),
+        context_(context),
+        persistent_(persistent),
+        plan_(std::make_unique<Plan>()),
+        fusion_(fuse(list, fused)) {}
 
   std::unique_ptr<Plan> make() {
     const int n = count();
@@ -39,7 +45,9 @@ class Maker {
   int count() const { return static_cast<int>(list_.nodes.size()); }
   const Node& node(int place) const { return *list_.nodes[static_cast<std::size_t>(place)]; }
   Device& device_of(const Node& n) { return context_.runtime->device(n.device); }
-  const Pack* pack_of(int place) const { return node(place).has_value ? nullptr : dynamic_cast<const Pack*>(node(place).op.get()); }
+  const Pack* pack_of(int place) const {
+    return node(place).has_value ? nullptr : dynamic_cast<const Pack*>(node(place).op.get());
+  }
 
   int add_buffer(PlanBuffer::Kind kind, const Shape& shape, Dtype dtype, int place, int device) {
     PlanBuffer buffer;
@@ -78,8 +86,9 @@ class Maker {
       for (std::size_t k = 0; k < n.results.size(); ++k) {
         const int over = n.op->in_place(static_cast<int>(k));
         const bool keeps = over >= 0 && !n.state_written;
-        results_[place].push_back(keeps ? overwritten(place, over)
-                                        : add_buffer(PlanBuffer::Kind::arena, n.results[k].first, n.results[k].second, place, n.device));
+        results_[place].push_back(
+            keeps ? overwritten(place, over)
+                  : add_buffer(PlanBuffer::Kind::arena, n.results[k].first, n.results[k].second, place, n.device));
       }
       return;
     }
@@ -91,7 +100,8 @@ class Maker {
       return;
     }
     const bool wanted = list_.wanted[place];
-    plan_->buffer_of[place] = add_buffer(wanted ? PlanBuffer::Kind::own : PlanBuffer::Kind::arena, n.shape, n.dtype, place, n.device);
+    plan_->buffer_of[place] =
+        add_buffer(wanted ? PlanBuffer::Kind::own : PlanBuffer::Kind::arena, n.shape, n.dtype, place, n.device);
   }
 
   int overwritten(int place, int input) {
@@ -113,7 +123,8 @@ class Maker {
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {
       const Node& part = *n.inputs[i].node;
       const Node& base = part.base();
-      if (!part.is_dense() || (part.is_view && part.offset != 0) || base.has_value || base.shape.size() != part.shape.size() || base.device != n.device)
+      if (!part.is_dense() || (part.is_view && part.offset != 0) || base.has_value ||
+          base.shape.size() != part.shape.size() || base.device != n.device)
         continue;
       const int buffer = plan_->buffer_of[base.place];
       if (buffer < 0 || plan_->buffers[buffer].kind != PlanBuffer::Kind::arena) continue;
@@ -152,7 +163,9 @@ class Maker {
   }
 
   // What a pointwise kernel reads: the buffer and where in it the node begins.
-  std::pair<int, std::int64_t> source(const Node& n) const { return {plan_->buffer_of[n.place], n.is_view ? n.offset : 0}; }
+  std::pair<int, std::int64_t> source(const Node& n) const {
+    return {plan_->buffer_of[n.place], n.is_view ? n.offset : 0};
+  }
 
   PlanLaunch& add_launch(const Node& n, std::string what) {
     PlanLaunch& launch = plan_->launches.emplace_back();
@@ -214,7 +227,8 @@ class Maker {
     launch.arguments.push_back(argument);
   }
 
-  void add_pointwise(const PointwiseKernel& kernel, const Node& n, std::string what, int dst_buffer = -1, std::int64_t dst_offset = 0) {
+  void add_pointwise(const PointwiseKernel& kernel, const Node& n, std::string what, int dst_buffer = -1,
+                     std::int64_t dst_offset = 0) {
     PlanLaunch& launch = add_launch(n, std::move(what));
     launch.real = kernel.real;
     launch.geometry = kernel.geometry;
@@ -225,7 +239,8 @@ class Maker {
     for (const Node* output : kernel.outputs) add_array(launch, plan_->buffer_of[output->place], 0, true);
     if (kernel.outputs.empty()) add_array(launch, dst_buffer, dst_offset, true);
     for (const std::int64_t number : kernel.numbers) add_value(launch, KernelArgument::Kind::i64, number, 0);
-    for (const auto& [owner, scalar] : kernel.scalars) add_scalar(launch, PlanArgument::Kind::scalar_real, owner->place, scalar);
+    for (const auto& [owner, scalar] : kernel.scalars)
+      add_scalar(launch, PlanArgument::Kind::scalar_real, owner->place, scalar);
     generated_.push_back({plan_->launches.size() - 1, kernel.real, kernel.body});
   }
 
@@ -249,8 +264,8 @@ class Maker {
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {
       const Node& part = *n.inputs[i].node;
       const int buffer = plan_->buffer_of[part.place];
-      const bool in_place = buffer >= 0 && plan_->buffers[buffer].kind == PlanBuffer::Kind::part && plan_->buffers[buffer].parent == whole &&
-                            plan_->buffers[buffer].offset == offsets[i];
+      const bool in_place = buffer >= 0 && plan_->buffers[buffer].kind == PlanBuffer::Kind::part &&
+                            plan_->buffers[buffer].parent == whole && plan_->buffers[buffer].offset == offsets[i];
       if (in_place || part.shape.size() == 0) continue;
       add_pointwise(write_copy_kernel(part, device_of(n)), n, "pack", whole, offsets[i]);
     }
@@ -297,7 +312,8 @@ class Maker {
     n.op->launch(run);
     std::vector<int> temps;
     for (const Launch::Temp& temp : run.temps())
-      temps.push_back(add_buffer(PlanBuffer::Kind::arena, Shape{static_cast<std::int64_t>(temp.bytes / bytes_of(temp.dtype))}, temp.dtype, place,
+      temps.push_back(add_buffer(PlanBuffer::Kind::arena,
+                                 Shape{static_cast<std::int64_t>(temp.bytes / bytes_of(temp.dtype))}, temp.dtype, place,
                                  n.device));
     const auto resolve = [&](Operand operand) -> std::pair<int, std::int64_t> {
       switch (operand.kind) {
@@ -335,8 +351,12 @@ class Maker {
             add_array(launch, buffer, offset, argument.operand.kind != Operand::Kind::src);
             break;
           }
-          case KernelArgument::Kind::dynamic_real: add_scalar(launch, PlanArgument::Kind::scalar_real, place, argument.scalar); break;
-          case KernelArgument::Kind::dynamic_bits: add_scalar(launch, PlanArgument::Kind::scalar_bits, place, argument.scalar); break;
+          case KernelArgument::Kind::dynamic_real:
+            add_scalar(launch, PlanArgument::Kind::scalar_real, place, argument.scalar);
+            break;
+          case KernelArgument::Kind::dynamic_bits:
+            add_scalar(launch, PlanArgument::Kind::scalar_bits, place, argument.scalar);
+            break;
           default: add_value(launch, argument.kind, argument.integer, argument.real);
         }
       }
@@ -365,7 +385,8 @@ class Maker {
         }
         for (const Generated& g : generated_)
           if (g.real == real && plan_->launches[g.launch].device == d)
-            plan_->launches[g.launch].kernel = context_.runtime->device(d).kernels().make_generated(real, text, names.at(g.body), "fused kernels of a plan");
+            plan_->launches[g.launch].kernel = context_.runtime->device(d).kernels().make_generated(
+                real, text, names.at(g.body), "fused kernels of a plan");
       }
     for (const Value& value : values_) {
       PlanLaunch& launch = plan_->launches[value.launch];
@@ -375,7 +396,9 @@ class Maker {
           launch.kernel->set_bytes(value.index, &v, sizeof v);
           break;
         }
-        case KernelArgument::Kind::i64: launch.kernel->set_bytes(value.index, &value.integer, sizeof value.integer); break;
+        case KernelArgument::Kind::i64:
+          launch.kernel->set_bytes(value.index, &value.integer, sizeof value.integer);
+          break;
         default:
           if (launch.real == Dtype::f64) {
             launch.kernel->set_bytes(value.index, &value.real, sizeof value.real);
@@ -437,7 +460,8 @@ class Maker {
       }
   }
 
-  // Where several devices work, a launch waits for the devices that wrote what it reads, and a late overwrite for everybody.
+  // Where several devices work, a launch waits for the devices that wrote what it reads, and a late overwrite for
+  // everybody.
   void order_devices() {
     if (!plan_->several_devices) return;
     std::vector<int> writer(plan_->buffers.size(), -1);

@@ -1,5 +1,5 @@
-// Plan: what one graph structure becomes - an ordered list of launches with every buffer at a fixed place. Made once per structure,
-// then only bound to the leaves of the next graph and enqueued.
+// Plan: what one graph structure becomes - an ordered list of launches with every buffer at a fixed place. Made once
+// per structure, then only bound to the leaves of the next graph and enqueued.
 #pragma once
 
 #include <cstdint>
@@ -32,16 +32,16 @@ struct PlanBuffer {
   int device = 0;
   int first = -1, last = -1;  // launches, for the arena
   ArenaPlace place;
-  StoragePtr storage;       // persistent
+  StoragePtr storage;  // persistent
 };
 
 struct PlanArgument {
   enum class Kind : std::uint8_t { array, null_array, value, scalar_real, scalar_bits };
   Kind kind;
-  int index;                 // of the kernel; an array takes two
+  int index;  // of the kernel; an array takes two
   int buffer = -1;
-  std::int64_t offset = 0;   // elements, on top of the buffer's own
-  int node = -1, scalar = 0; // place and index of a changing scalar
+  std::int64_t offset = 0;    // elements, on top of the buffer's own
+  int node = -1, scalar = 0;  // place and index of a changing scalar
   bool writes = false;
   // What was bound last, so that only changes are set again.
   const void* bound_base = nullptr;
@@ -75,12 +75,12 @@ struct Plan {
   std::vector<PlanLaunch> launches;
   std::vector<PlanUse> uses;
   std::vector<std::size_t> arena_segments;
-  std::vector<int> buffer_of;                        // by place: the buffer that holds the node's value, -1 for none
-  std::vector<int> late_cells;                       // places of nodes whose run overwrites cells
+  std::vector<int> buffer_of;   // by place: the buffer that holds the node's value, -1 for none
+  std::vector<int> late_cells;  // places of nodes whose run overwrites cells
   std::uint64_t nodes_fused = 0;
   std::size_t relayout_bytes = 0;
   bool several_devices = false;
-  std::uint64_t last_used = 0;                       // for the cache
+  std::uint64_t last_used = 0;  // for the cache
 };
 
 class PersistentStorages;  // zeroed storages shared by plans of one layout; defined in planner.h

@@ -13,7 +13,7 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr std::size_t kMostPlans = 256;   // least recently used ones go first
+constexpr std::size_t kMostPlans = 256;    // least recently used ones go first
 constexpr int kReplansBeforeWarning = 32;  // a loop that never meets its plan again
 
 // A storage and the element where a buffer begins in it, for one run.
@@ -52,7 +52,8 @@ bool has_nan(const Node& node) {
   const std::size_t n = static_cast<std::size_t>(node.shape.size()), width = bytes_of(node.dtype);
   const std::size_t offset = static_cast<std::size_t>(node.offset) * width;
   std::uint64_t id = 0;
-  const char* bytes = static_cast<const char*>(node.storage->acquire_host(false, offset, n * width, __FILE__, __LINE__, &id)) + offset;
+  const char* bytes =
+      static_cast<const char*>(node.storage->acquire_host(false, offset, n * width, __FILE__, __LINE__, &id)) + offset;
   bool found = false;
   for (std::size_t i = 0; i < n && !found; ++i) {
     switch (node.dtype) {
@@ -73,7 +74,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-StoragePtr PersistentStorages::get(Context& context, std::uint64_t fingerprint, std::size_t bytes, Dtype dtype, int device) {
+StoragePtr PersistentStorages::get(Context& context, std::uint64_t fingerprint, std::size_t bytes, Dtype dtype,
+                                   int device) {
   std::weak_ptr<Storage>& kept = storages_[{fingerprint ^ static_cast<std::uint64_t>(device), bytes}];
   if (StoragePtr storage = kept.lock()) return storage;
   StoragePtr storage = context.runtime->allocate(bytes, Category::gradient, "pack");
@@ -113,13 +115,15 @@ Plan& Planner::find_or_make(const GraphList& list, bool* replayed) {
     return *found->second;
   }
   if (plans_.size() >= kMostPlans) {
-    const auto oldest =
-        std::min_element(plans_.begin(), plans_.end(), [](const auto& a, const auto& b) { return a.second->last_used < b.second->last_used; });
+    const auto oldest = std::min_element(plans_.begin(), plans_.end(), [](const auto& a, const auto& b) {
+      return a.second->last_used < b.second->last_used;
+    });
     plans_.erase(oldest);
   }
   if (++replans_in_a_row_ == kReplansBeforeWarning && !warned_) {
     warned_ = true;
-    log_message("warning", "32 evaluations in a row needed a new plan; does a shape or an attribute change at every step?");
+    log_message("warning",
+                "32 evaluations in a row needed a new plan; does a shape or an attribute change at every step?");
   }
   std::unique_ptr<Plan> plan = make_plan(list, context_, persistent_, !context_.options.check_nan);
   ++report_.plans_made;
@@ -150,7 +154,8 @@ void Planner::evaluate(std::span<const NodePtr> roots) {
       }
       continue;
     }
-    const bool something = std::any_of(list.nodes.begin(), list.nodes.end(), [](const NodePtr& n) { return !n->has_value && !n->is_view; });
+    const bool something = std::any_of(list.nodes.begin(), list.nodes.end(),
+                                       [](const NodePtr& n) { return !n->has_value && !n->is_view; });
     if (!something) return;
     if (context_.options.check_nan && roots.size() + list.nodes.size() > 0) {
       evaluate_checked(list);
@@ -184,7 +189,8 @@ void Planner::run(Plan& plan, const GraphList& list) {
       }
       case PlanBuffer::Kind::own: {
         const Node& node = *list.nodes[static_cast<std::size_t>(buffer.node)];
-        fresh[b] = runtime.allocate(buffer.bytes, node.category, node.op ? std::string(node.op->name()) : std::string("result"));
+        fresh[b] = runtime.allocate(buffer.bytes, node.category,
+                                    node.op ? std::string(node.op->name()) : std::string("result"));
         bound[b] = {fresh[b].get(), 0};
         break;
       }
@@ -205,12 +211,14 @@ void Planner::run(Plan& plan, const GraphList& list) {
     }
 
   Submission submission(runtime);
-  for (std::size_t s = 0; s < plan.arena_segments.size(); ++s) submission.acquire(*arena_[s], true, "arena", 0, arena_[s]->bytes(), true);
+  for (std::size_t s = 0; s < plan.arena_segments.size(); ++s)
+    submission.acquire(*arena_[s], true, "arena", 0, arena_[s]->bytes(), true);
   for (const PlanUse& use : plan.uses) {
     const PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(use.buffer)];
     const Bound& at = bound[static_cast<std::size_t>(use.buffer)];
     const bool whole = buffer.kind == PlanBuffer::Kind::own;
-    submission.acquire(*at.storage, use.writes, use.what, static_cast<std::size_t>(at.offset) * bytes_of(buffer.dtype), buffer.bytes, whole);
+    submission.acquire(*at.storage, use.writes, use.what, static_cast<std::size_t>(at.offset) * bytes_of(buffer.dtype),
+                       buffer.bytes, whole);
   }
   if (plan.several_devices)
     for (int d = 0; d < runtime.device_count(); ++d)
@@ -223,21 +231,24 @@ void Planner::run(Plan& plan, const GraphList& list) {
     for (const int other : launch.after) submission.order_after(device, runtime.device(other));
     if (launch.queue_call) {
       RunAccess access(launch, bound);
-      submission.enqueue_call(device, launch.what.c_str(), [&](cl_command_queue queue) { launch.queue_call(queue, access); });
+      submission.enqueue_call(device, launch.what.c_str(),
+                              [&](cl_command_queue queue) { launch.queue_call(queue, access); });
       continue;
     }
     if (launch.host_call) {
       RunAccess access(launch, bound);
       std::vector<Submission::HostUse> uses;
       for (std::size_t o = 0; o < launch.operands.size(); ++o)
-        uses.push_back({bound[static_cast<std::size_t>(launch.operands[o].second)].storage, launch.operand_writes[o] != 0});
+        uses.push_back(
+            {bound[static_cast<std::size_t>(launch.operands[o].second)].storage, launch.operand_writes[o] != 0});
       submission.run_host(launch.what.c_str(), uses, [&](const std::function<void*(Storage&)>& address) {
         launch.host_call([&](Operand operand) -> void* {
           const auto found = std::find_if(launch.operands.begin(), launch.operands.end(), [&](const auto& o) {
             return o.first.kind == operand.kind && o.first.index == operand.index;
           });
           const std::size_t width = bytes_of(plan.buffers[static_cast<std::size_t>(found->second)].dtype);
-          return static_cast<char*>(address(access.storage(operand))) + static_cast<std::size_t>(access.offset(operand)) * width;
+          return static_cast<char*>(address(access.storage(operand))) +
+                 static_cast<std::size_t>(access.offset(operand)) * width;
         });
       });
       continue;
@@ -259,7 +270,9 @@ void Planner::run(Plan& plan, const GraphList& list) {
           break;
         }
         case PlanArgument::Kind::scalar_real: {
-          const double v = list.nodes[static_cast<std::size_t>(argument.node)]->scalars[static_cast<std::size_t>(argument.scalar)].real;
+          const double v = list.nodes[static_cast<std::size_t>(argument.node)]
+                               ->scalars[static_cast<std::size_t>(argument.scalar)]
+                               .real;
           if (launch.real == Dtype::f64) {
             launch.kernel->set_bytes(argument.index, &v, sizeof v);
           } else {
@@ -269,7 +282,9 @@ void Planner::run(Plan& plan, const GraphList& list) {
           break;
         }
         case PlanArgument::Kind::scalar_bits: {
-          const std::uint64_t v = list.nodes[static_cast<std::size_t>(argument.node)]->scalars[static_cast<std::size_t>(argument.scalar)].bits;
+          const std::uint64_t v = list.nodes[static_cast<std::size_t>(argument.node)]
+                                      ->scalars[static_cast<std::size_t>(argument.scalar)]
+                                      .bits;
           launch.kernel->set_bytes(argument.index, &v, sizeof v);
           break;
         }
@@ -332,7 +347,8 @@ void Planner::evaluate_checked(const GraphList& list) {
     std::vector<NodePtr> together{node};
     if (node->output >= 0)
       for (const NodePtr& other : list.nodes)
-        if (other != node && !other->has_value && other->output >= 0 && other->inputs[0].node == node->inputs[0].node) together.push_back(other);
+        if (other != node && !other->has_value && other->output >= 0 && other->inputs[0].node == node->inputs[0].node)
+          together.push_back(other);
     std::vector<NodePtr> fresh;
     GraphList single = collect(together, ++stamp_, fresh);
     bool replayed = false;
@@ -341,8 +357,8 @@ void Planner::evaluate_checked(const GraphList& list) {
     for (const NodePtr& done : together) {
       const Node& base = done->base();
       if (base.storage && has_nan(base))
-        throw Error("check_nan: " + name + " produced the first NaN or infinity, its result is " + std::string(name_of(done->dtype)) + " " +
-                    done->shape.to_string());
+        throw Error("check_nan: " + name + " produced the first NaN or infinity, its result is " +
+                    std::string(name_of(done->dtype)) + " " + done->shape.to_string());
     }
   }
   drop_finished_readers();

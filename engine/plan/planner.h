@@ -1,4 +1,5 @@
-// Planner: the evaluator of an engine. Finds or makes the plan of a graph, binds it to the graph's leaves and enqueues it.
+// Planner: the evaluator of an engine. Finds or makes the plan of a graph, binds it to the graph's leaves and enqueues
+// it.
 #pragma once
 
 #include <map>

@@ -29,7 +29,8 @@ std::string storage_type(Dtype dtype) {
 }
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
 }
 
 // A value of kind `from` (real or int vector) as kind `to`.
@@ -54,7 +55,8 @@ class Writer {
         if (!inside_.count(input)) add_input(*input);
       }
       scalar_of_.emplace(member, kernel_.scalars.size());
-      for (std::size_t s = 0; s < member->scalars.size(); ++s) kernel_.scalars.emplace_back(member, static_cast<int>(s));
+      for (std::size_t s = 0; s < member->scalars.size(); ++s)
+        kernel_.scalars.emplace_back(member, static_cast<int>(s));
     }
     kernel_.outputs.assign(outputs_.begin(), outputs_.end());
     merge_axes(members_[0]->shape);
@@ -75,7 +77,9 @@ class Writer {
   }
 
  private:
-  static bool is_skipped(const Node& member, int input) { return dynamic_cast<const Update*>(member.op.get()) && input == 0; }
+  static bool is_skipped(const Node& member, int input) {
+    return dynamic_cast<const Update*>(member.op.get()) && input == 0;
+  }
 
   int add_input(const Node& input) {
     const auto found = input_of_.find(&input);
@@ -84,7 +88,8 @@ class Writer {
     input_of_.emplace(&input, index);
     const Strides strides = input.is_view ? input.strides : dense_strides(input.shape);
     PointwiseInput entry{&input, {}};
-    for (int axis = 0; axis < input.shape.rank(); ++axis) entry.strides.push_back(input.shape[axis] == 1 ? 0 : strides[axis]);
+    for (int axis = 0; axis < input.shape.rank(); ++axis)
+      entry.strides.push_back(input.shape[axis] == 1 ? 0 : strides[axis]);
     kernel_.inputs.push_back(std::move(entry));
     return index;
   }
@@ -153,12 +158,14 @@ class Writer {
     for (std::size_t i = 0; i < kernel_.inputs.size(); ++i)
       t += "ARRAY_INPLACE(const " + storage_type(kernel_.inputs[i].node->dtype) + ", x" + std::to_string(i) + "), ";
     const std::size_t results = std::max<std::size_t>(1, kernel_.outputs.size());
-    for (std::size_t k = 0; k < results; ++k) t += "ARRAY_INPLACE(" + storage_type(output_dtype(k)) + ", y" + std::to_string(k) + "), ";
+    for (std::size_t k = 0; k < results; ++k)
+      t += "ARRAY_INPLACE(" + storage_type(output_dtype(k)) + ", y" + std::to_string(k) + "), ";
     t += "const long inner, const long rows, const long blocks";
     for (int axis = 1; axis + 1 < axes(); ++axis) t += ", const long n" + std::to_string(axis);
     if (axes() > 1)
       for (std::size_t i = 0; i < kernel_.inputs.size(); ++i)
-        for (int axis = 0; axis + 1 < axes(); ++axis) t += ", const long t" + std::to_string(i) + "_" + std::to_string(axis);
+        for (int axis = 0; axis + 1 < axes(); ++axis)
+          t += ", const long t" + std::to_string(i) + "_" + std::to_string(axis);
     for (std::size_t i = 0; i < kernel_.inputs.size(); ++i)
       if (is_gathered(kernel_.inputs[i])) t += ", const long u" + std::to_string(i);
     for (std::size_t s = 0; s < kernel_.scalars.size(); ++s) t += ", const real s" + std::to_string(s);
@@ -169,13 +176,17 @@ class Writer {
       t += "  const long units = rows * blocks, share = (units + get_num_groups(0) - 1) / get_num_groups(0);\n"
            "  const long first = get_group_id(0) * share, last = min(units, first + share);\n"
            "  for (long unit = first; unit < last; ++unit) {\n"
-           "    const long row = unit / blocks, begin = (unit - row * blocks) * " + std::to_string(kBlock) + ";\n"
-           "    const long end = min(inner, begin + " + std::to_string(kBlock) + ");\n";
+           "    const long row = unit / blocks, begin = (unit - row * blocks) * " +
+           std::to_string(kBlock) +
+           ";\n"
+           "    const long end = min(inner, begin + " +
+           std::to_string(kBlock) + ");\n";
       t += bases();
       t += "    long i = begin;\n    for (; i + VW <= end; i += VW) {\n" + body(true) + "    }\n";
       t += "    if (i < end) {\n      const int lanes = (int)(end - i);\n" + body(false) + "    }\n  }\n}\n";
     } else {
-      t += "  const long at = get_global_id(0);\n  if (at < rows * inner) {\n    const long row = at / inner, i = at - row * inner;\n";
+      t += "  const long at = get_global_id(0);\n  if (at < rows * inner) {\n    const long row = at / inner, i = at - "
+           "row * inner;\n";
       t += bases() + body(true) + "  }\n}\n";
     }
     kernel_.body = std::move(t);
@@ -197,12 +208,14 @@ class Writer {
     for (std::size_t i = 0; i < kernel_.inputs.size(); ++i) {
       const std::string name = std::to_string(i);
       t += "    __global const " + storage_type(kernel_.inputs[i].node->dtype) + " *p" + name + " = x" + name;
-      for (int axis = 0; axis + 1 < axes(); ++axis) t += " + " + index[axis] + " * t" + name + "_" + std::to_string(axis);
+      for (int axis = 0; axis + 1 < axes(); ++axis)
+        t += " + " + index[axis] + " * t" + name + "_" + std::to_string(axis);
       t += ";\n";
     }
     const std::size_t results = std::max<std::size_t>(1, kernel_.outputs.size());
     for (std::size_t k = 0; k < results; ++k)
-      t += "    __global " + storage_type(output_dtype(k)) + " *q" + std::to_string(k) + " = y" + std::to_string(k) + " + row * inner;\n";
+      t += "    __global " + storage_type(output_dtype(k)) + " *q" + std::to_string(k) + " = y" + std::to_string(k) +
+           " + row * inner;\n";
     return t;
   }
 
@@ -212,7 +225,8 @@ class Writer {
     const PointwiseInput& input = kernel_.inputs[i];
     const std::string name = std::to_string(i), type = suffix(input.node->dtype);
     if (input.strides.back() == 0) return "sb_one_" + type + "(p" + name + ")";
-    if (is_gathered(input)) return "sb_part_" + type + "(p" + name + " + i * u" + name + ", u" + name + ", " + (full ? "VW" : "lanes") + ")";
+    if (is_gathered(input))
+      return "sb_part_" + type + "(p" + name + " + i * u" + name + ", u" + name + ", " + (full ? "VW" : "lanes") + ")";
     return full ? "sb_load_" + type + "(p" + name + " + i)" : "sb_part_" + type + "(p" + name + " + i, 1, lanes)";
   }
 
@@ -224,11 +238,12 @@ class Writer {
   std::string body(bool full) const {
     std::string t;
     for (std::size_t i = 0; i < kernel_.inputs.size(); ++i)
-      t += "      const " + std::string(is_real(kernel_.inputs[i].node->dtype) ? "vreal" : "sb_int") + " a" + std::to_string(i) + " = " +
-           load(i, full) + ";\n";
+      t += "      const " + std::string(is_real(kernel_.inputs[i].node->dtype) ? "vreal" : "sb_int") + " a" +
+           std::to_string(i) + " = " + load(i, full) + ";\n";
     if (members_.empty()) return t + store(0, kernel_.inputs.empty() ? zero() : "a0", full);
     for (const Node* member : members_) t += member_text(*member);
-    for (std::size_t k = 0; k < kernel_.outputs.size(); ++k) t += store(k, "v" + std::to_string(inside_.at(kernel_.outputs[k])), full);
+    for (std::size_t k = 0; k < kernel_.outputs.size(); ++k)
+      t += store(k, "v" + std::to_string(inside_.at(kernel_.outputs[k])), full);
     return t;
   }
 
@@ -287,7 +302,8 @@ class Writer {
 
 }  // namespace
 
-PointwiseKernel write_pointwise_kernel(std::span<const Node* const> members, std::span<const Node* const> outputs, const Device& device) {
+PointwiseKernel write_pointwise_kernel(std::span<const Node* const> members, std::span<const Node* const> outputs,
+                                       const Device& device) {
   return Writer(members, outputs, device).write();
 }
 

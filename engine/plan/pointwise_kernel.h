@@ -1,8 +1,8 @@
 // Writes the OpenCL C of one fused group, for the personality of a device.
 //
-// The iteration space is the shape of the group with neighbouring axes merged where every input allows it: `outer` axes that are
-// walked by index arithmetic and one inner axis that is walked in vectors. Each input is read per inner axis as neighbours
-// (stride 1), one element for all lanes (stride 0) or lane by lane. Results are dense.
+// The iteration space is the shape of the group with neighbouring axes merged where every input allows it: `outer` axes
+// that are walked by index arithmetic and one inner axis that is walked in vectors. Each input is read per inner axis
+// as neighbours (stride 1), one element for all lanes (stride 0) or lane by lane. Results are dense.
 #pragma once
 
 #include <string>
@@ -14,23 +14,24 @@
 namespace samebytes::detail {
 
 struct PointwiseInput {
-  const Node* node;            // its dtype
+  const Node* node;                   // its dtype
   std::vector<std::int64_t> strides;  // per merged axis, in elements
 };
 
 struct PointwiseKernel {
-  std::string body;            // text with the entry spelled @NAME@
+  std::string body;  // text with the entry spelled @NAME@
   Dtype real = Dtype::f32;
-  std::vector<std::int64_t> sizes;              // merged axes
-  std::vector<PointwiseInput> inputs;           // distinct operands from outside the group, in argument order
-  std::vector<const Node*> outputs;             // in argument order
+  std::vector<std::int64_t> sizes;                   // merged axes
+  std::vector<PointwiseInput> inputs;                // distinct operands from outside the group, in argument order
+  std::vector<const Node*> outputs;                  // in argument order
   std::vector<std::pair<const Node*, int>> scalars;  // node and index, in argument order
   Geometry geometry;
-  std::vector<std::int64_t> numbers;            // long arguments between the arrays and the scalars
+  std::vector<std::int64_t> numbers;  // long arguments between the arrays and the scalars
 };
 
 // members: pointwise nodes in running order; outputs: those whose value leaves the group.
-PointwiseKernel write_pointwise_kernel(std::span<const Node* const> members, std::span<const Node* const> outputs, const Device& device);
+PointwiseKernel write_pointwise_kernel(std::span<const Node* const> members, std::span<const Node* const> outputs,
+                                       const Device& device);
 
 // dst = src for a node of any layout: the planner's relayout, the parts of a pack.
 PointwiseKernel write_copy_kernel(const Node& src, const Device& device);

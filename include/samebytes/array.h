@@ -49,8 +49,8 @@ class Array {
   double value() const;
 
   // The bytes themselves. Evaluates, waits for the last writer, copies nothing where memory is shared.
-  // Throws ArgumentError for another element type, for a view that is not contiguous (call contiguous() first), for a writing
-  // view of an array that is not a leaf.
+  // Throws ArgumentError for another element type, for a view that is not contiguous (call contiguous() first), for a
+  // writing view of an array that is not a leaf.
   template <class T>
   HostView<const T> host(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
     check_type(dtype_of<T>);
@@ -99,8 +99,8 @@ Array full(const Shape& shape, double value, Dtype dtype = f32);
 inline Array zeros(const Shape& shape, Dtype dtype = f32) { return full(shape, 0.0, dtype); }
 inline Array ones(const Shape& shape, Dtype dtype = f32) { return full(shape, 1.0, dtype); }
 Array arange(double start, double stop, double step = 1.0, Dtype dtype = f32);
-// Counter-based (Philox): the same seed and call order give the same numbers on every device, up to rounding of log and cos
-// in normal. Without a key they draw from the engine's seed and counter.
+// Counter-based (Philox): the same seed and call order give the same numbers on every device, up to rounding of log and
+// cos in normal. Without a key they draw from the engine's seed and counter.
 struct RandomKey {
   std::uint64_t seed = 0;
   std::uint64_t counter = 0;
@@ -111,39 +111,45 @@ Array uniform(const Shape& shape, double low, double high, Dtype dtype, RandomKe
 Array normal(const Shape& shape, double mean = 0.0, double deviation = 1.0, Dtype dtype = f32);
 Array normal(const Shape& shape, double mean, double deviation, Dtype dtype, RandomKey key);
 
-// The user's own memory as an array: shape.size() elements of dtype at `pointer`. `deleter` runs when nothing uses the bytes any more
-// (also where they had to be copied). `verdict` says which of both happened and why.
-Array adopt(void* pointer, const Shape& shape, Dtype dtype, std::function<void()> deleter = {}, Adoption* verdict = nullptr);
+// The user's own memory as an array: shape.size() elements of dtype at `pointer`. `deleter` runs when nothing uses the
+// bytes any more (also where they had to be copied). `verdict` says which of both happened and why.
+Array adopt(void* pointer, const Shape& shape, Dtype dtype, std::function<void()> deleter = {},
+            Adoption* verdict = nullptr);
 template <class T>
-Array adopt(std::vector<T>&& values, const Shape& shape, Adoption* verdict = nullptr);  // the vector lives as long as the array
+Array adopt(std::vector<T>&& values, const Shape& shape,
+            Adoption* verdict = nullptr);  // the vector lives as long as the array
 
-// Cells: arrays that keep their identity and are overwritten in place (parameters, running statistics, optimizer state).
-// A graph reads the value that a cell had when the graph was built; using it after the cell was overwritten throws ArgumentError
-// naming the cell. `initial` is evaluated at the cell's first use.
+// Cells: arrays that keep their identity and are overwritten in place (parameters, running statistics, optimizer
+// state). A graph reads the value that a cell had when the graph was built; using it after the cell was overwritten
+// throws ArgumentError naming the cell. `initial` is evaluated at the cell's first use.
 Array cell(const Array& initial, std::string name);
 bool is_cell(const Array& array);
 const std::string& cell_name(const Array& array);
-// A node that, when it is evaluated, overwrites the cell (same shape and dtype) after every other reader of that run; its value is the
-// new one. Several updates evaluated together whose values are pointwise share one launch: this is how optimizers are written.
+// A node that, when it is evaluated, overwrites the cell (same shape and dtype) after every other reader of that run;
+// its value is the new one. Several updates evaluated together whose values are pointwise share one launch: this is how
+// optimizers are written.
 Array update(const Array& cell, const Array& value);
 // eval(update(cell, value)).
 void assign(const Array& cell, const Array& value);
 
-// One flat cell that lies under many: the values of `cells` move into it once, each at a multiple of 128 bytes with zero gaps, and each cell
-// becomes a part of it. All of one dtype; a cell that is part of a flat one still alive is an ArgumentError.
+// One flat cell that lies under many: the values of `cells` move into it once, each at a multiple of 128 bytes with
+// zero gaps, and each cell becomes a part of it. All of one dtype; a cell that is part of a flat one still alive is an
+// ArgumentError.
 struct FlatCells {
-  Array values;                        // the flat cell [n]
-  std::vector<std::int64_t> offsets;   // of each cell, in elements
+  Array values;                       // the flat cell [n]
+  std::vector<std::int64_t> offsets;  // of each cell, in elements
 };
 FlatCells flatten_cells(std::span<const Array> cells, std::string name);
-// Arrays side by side in one flat array [n] at the given offsets, zero between them; their producers write there directly.
+// Arrays side by side in one flat array [n] at the given offsets, zero between them; their producers write there
+// directly.
 Array pack(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n);
 
 template <class T>
 Array adopt(std::vector<T>&& values, const Shape& shape, Adoption* verdict) {
   auto kept = std::make_shared<std::vector<T>>(std::move(values));
   T* data = kept->data();
-  return adopt(static_cast<void*>(data), shape, dtype_of<T>, [kept]() mutable { kept.reset(); }, verdict);
+  return adopt(
+      static_cast<void*>(data), shape, dtype_of<T>, [kept]() mutable { kept.reset(); }, verdict);
 }
 
 }  // namespace samebytes

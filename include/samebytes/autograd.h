@@ -38,8 +38,9 @@ Array stop_gradient(const Array& x);
 
 // An op from the user's own OpenCL C. The source defines
 //   __kernel void <entry>(ARRAY(const real, src0), ..., ARRAY(real, dst), const int n, const real p0, ...)
-// and is called with one work-item per `elements_per_item` elements of dst (n elements in all); common.clh is included, the
-// arguments are dense. `gradient` gets dy, the inputs and the output and returns one array per input; without it the op has none.
+// and is called with one work-item per `elements_per_item` elements of dst (n elements in all); common.clh is included,
+// the arguments are dense. `gradient` gets dy, the inputs and the output and returns one array per input; without it
+// the op has none.
 struct CustomOp {
   std::string name;
   std::string entry;

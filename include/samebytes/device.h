@@ -23,35 +23,35 @@ enum class Personality : std::uint8_t { cpu, gpu };
 const char* name_of(Personality personality);  // "cpu"
 
 struct DeviceInfo {
-  std::string id;                // "cpu:0", "gpu:1": type and rank among the devices of that type
-  int index = 0;                 // place in the list of all devices
-  std::string name;              // CL_DEVICE_NAME
+  std::string id;    // "cpu:0", "gpu:1": type and rank among the devices of that type
+  int index = 0;     // place in the list of all devices
+  std::string name;  // CL_DEVICE_NAME
   std::string vendor;
-  std::string platform;          // CL_PLATFORM_NAME
-  std::string driver;            // CL_DRIVER_VERSION
-  std::string opencl_c;          // "1.2"
-  std::string type;              // "cpu", "gpu", "accelerator"
-  std::string svm;               // "none", "coarse", "fine", "fine+atomics", "system"
-  bool unified_memory = false;   // CL_DEVICE_HOST_UNIFIED_MEMORY
-  bool has_f16 = false;          // cl_khr_fp16 arithmetic
-  bool has_f64 = false;          // cl_khr_fp64
-  bool has_fma = false;          // CL_FP_FMA in single precision
-  int cores = 1;                 // compute units
-  int vector_width = 1;          // native float width
+  std::string platform;         // CL_PLATFORM_NAME
+  std::string driver;           // CL_DRIVER_VERSION
+  std::string opencl_c;         // "1.2"
+  std::string type;             // "cpu", "gpu", "accelerator"
+  std::string svm;              // "none", "coarse", "fine", "fine+atomics", "system"
+  bool unified_memory = false;  // CL_DEVICE_HOST_UNIFIED_MEMORY
+  bool has_f16 = false;         // cl_khr_fp16 arithmetic
+  bool has_f64 = false;         // cl_khr_fp64
+  bool has_fma = false;         // CL_FP_FMA in single precision
+  int cores = 1;                // compute units
+  int vector_width = 1;         // native float width
   std::size_t memory_bytes = 0;
   std::size_t max_allocation_bytes = 0;
-  std::size_t alignment_bytes = 0;     // CL_DEVICE_MEM_BASE_ADDR_ALIGN
+  std::size_t alignment_bytes = 0;  // CL_DEVICE_MEM_BASE_ADDR_ALIGN
   std::size_t max_group_size = 1;
   MemoryMode memory_mode = MemoryMode::copy;
-  std::string memory_reason;     // why this mode, one sentence
+  std::string memory_reason;  // why this mode, one sentence
   Personality personality = Personality::gpu;
   std::string personality_reason;
-  bool gemm_alias = false;       // the self-test of cl_mem over the storage passed
-  std::string refused;           // not empty: Samebytes will not use this device, and why
+  bool gemm_alias = false;  // the self-test of cl_mem over the storage passed
+  std::string refused;      // not empty: Samebytes will not use this device, and why
 };
 
-// All devices of all platforms, best first, with what SAMEBYTES_MEMORY and SAMEBYTES_PERSONALITY ask for applied; empty on a
-// machine without devices. Throws ArgumentError for an unknown value of those two.
+// All devices of all platforms, best first, with what SAMEBYTES_MEMORY and SAMEBYTES_PERSONALITY ask for applied; empty
+// on a machine without devices. Throws ArgumentError for an unknown value of those two.
 std::vector<DeviceInfo> list_devices();
 
 // Why there is no device and what to install, one or two sentences; empty where there is one.
@@ -60,8 +60,8 @@ std::string explain_no_device();
 
 // Asks PoCL to pin its threads to cores, and to use at most `threads` of them (0: all that this process may use), by
 // setting POCL_AFFINITY and POCL_MAX_PTHREAD_COUNT in the environment of this process unless they are set. Works only
-// before the first OpenCL call, while no other thread runs. Pins only where the process may use every core of the machine.
-// The library never calls it; the command does.
+// before the first OpenCL call, while no other thread runs. Pins only where the process may use every core of the
+// machine. The library never calls it; the command does.
 void pin_threads(int threads = 0);
 
 }  // namespace samebytes

@@ -1,6 +1,6 @@
 // Engine: one OpenCL context with its queue(s), memory, kernels and plans. A value in main; it does not move.
-// The current engine is thread-local: EngineScope sets it for a block; a thread that set none uses the oldest living engine.
-// All functions are safe from several threads. ~Engine waits for everything that was enqueued.
+// The current engine is thread-local: EngineScope sets it for a block; a thread that set none uses the oldest living
+// engine. All functions are safe from several threads. ~Engine waits for everything that was enqueued.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ struct Context;
 enum class GemmProvider : std::uint8_t { automatic, packed, clblast, eigen };
 
 struct EngineOptions {
-  std::string device = {};                 // "", "cpu", "gpu:0", an index, or a part of a name
-  std::vector<int> split = {};             // sub-devices by cores, such as {1, 1}
-  std::optional<MemoryMode> memory = {};   // forced; else SAMEBYTES_MEMORY, else the best the device has
-  bool forbid_copies = false;              // throw at the first byte copied between host and device
-  std::size_t memory_limit = 0;            // bytes; 0: 85 % of the smaller of the cgroup's limit and what is available
-  int steps_in_flight = 3;                 // evaluations queued before the next one waits
-  std::uint64_t seed = 0;                  // of everything random
+  std::string device = {};                // "", "cpu", "gpu:0", an index, or a part of a name
+  std::vector<int> split = {};            // sub-devices by cores, such as {1, 1}
+  std::optional<MemoryMode> memory = {};  // forced; else SAMEBYTES_MEMORY, else the best the device has
+  bool forbid_copies = false;             // throw at the first byte copied between host and device
+  std::size_t memory_limit = 0;           // bytes; 0: 85 % of the smaller of the cgroup's limit and what is available
+  int steps_in_flight = 3;                // evaluations queued before the next one waits
+  std::uint64_t seed = 0;                 // of everything random
   GemmProvider gemm = GemmProvider::automatic;  // else SAMEBYTES_GEMM
-  bool check_nan = false;                  // evaluate op by op and throw at the first NaN or infinity, naming the op; slow
+  bool check_nan = false;  // evaluate op by op and throw at the first NaN or infinity, naming the op; slow
 };
 
 // What the planner did since the start.
@@ -39,16 +39,17 @@ struct PlanReport {
   std::uint64_t plans_made = 0;
   std::uint64_t plans_replayed = 0;
   std::uint64_t programs_built = 0;
-  std::uint64_t launches = 0;          // kernels and library calls enqueued, views and empty arrays excluded
-  std::uint64_t nodes_fused = 0;       // pointwise nodes that share a launch with another
-  double bind_seconds = 0;             // host time spent in gathering, hashing and binding replayed plans
+  std::uint64_t launches = 0;     // kernels and library calls enqueued, views and empty arrays excluded
+  std::uint64_t nodes_fused = 0;  // pointwise nodes that share a launch with another
+  double bind_seconds = 0;        // host time spent in gathering, hashing and binding replayed plans
 };
 
 class Engine {
  public:
   using Options = EngineOptions;
 
-  // Throws DeviceError where there is no device (with what to install), ArgumentError for an unknown device (with what there is).
+  // Throws DeviceError where there is no device (with what to install), ArgumentError for an unknown device (with what
+  // there is).
   explicit Engine(const EngineOptions& options = {});
   ~Engine();
   Engine(const Engine&) = delete;

@@ -59,13 +59,13 @@ class HostView {
 
 // What became of memory handed to adopt().
 struct Adoption {
-  bool adopted = false;   // false: the bytes were copied once
-  std::string reason;     // "adopted: fine-grained system SVM", "copied: pointer is not page-aligned"
+  bool adopted = false;  // false: the bytes were copied once
+  std::string reason;    // "adopted: fine-grained system SVM", "copied: pointer is not page-aligned"
 };
 
 // Bytes moved between host and device since the engine started. All zero on fine and system modes.
 struct TransferReport {
-  std::uint64_t bytes_copied = 0;    // read, write, copy, SVM memcpy, migration, copied host pointers, own staging
+  std::uint64_t bytes_copied = 0;  // read, write, copy, SVM memcpy, migration, copied host pointers, own staging
   std::uint64_t bytes_to_device = 0;
   std::uint64_t bytes_to_host = 0;
   std::uint64_t bytes_mapped = 0;    // mapped for the host; nothing moves where memory is shared
@@ -73,14 +73,14 @@ struct TransferReport {
 };
 
 struct MemoryReport {
-  std::size_t live_bytes = 0;      // in use by arrays, arenas and slots
-  std::size_t cached_bytes = 0;    // kept for reuse
-  std::size_t adopted_bytes = 0;   // the user's own memory
-  std::size_t library_bytes = 0;   // temporaries of CLBlast
-  std::size_t peak_bytes = 0;      // largest live + library
+  std::size_t live_bytes = 0;     // in use by arrays, arenas and slots
+  std::size_t cached_bytes = 0;   // kept for reuse
+  std::size_t adopted_bytes = 0;  // the user's own memory
+  std::size_t library_bytes = 0;  // temporaries of CLBlast
+  std::size_t peak_bytes = 0;     // largest live + library
   std::size_t limit_bytes = 0;
-  std::uint64_t allocations = 0;   // asked of the driver, not served by the cache
-  std::string peak_cause;          // op that caused the peak
+  std::uint64_t allocations = 0;  // asked of the driver, not served by the cache
+  std::string peak_cause;         // op that caused the peak
 };
 
 }  // namespace samebytes

@@ -1,6 +1,7 @@
 // The ops: free functions that check their arguments here, at the caller's line, and add a node to the graph.
-// Letters: N batch, H W height and width, C channels, K output channels, M N K sizes of a matrix product. Images are channels last.
-// All throw ArgumentError: op, need, what came. Binary ops broadcast as NumPy does; mixed floating types give the wider one.
+// Letters: N batch, H W height and width, C channels, K output channels, M N K sizes of a matrix product. Images are
+// channels last. All throw ArgumentError: op, need, what came. Binary ops broadcast as NumPy does; mixed floating types
+// give the wider one.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,7 @@ Array floor(const Array& a);
 Array tanh(const Array& a);
 Array sigmoid(const Array& a);
 Array relu(const Array& a);
-Array silu(const Array& a);                         // x * sigmoid(x)
+Array silu(const Array& a);                          // x * sigmoid(x)
 enum class GeluForm : std::uint8_t { exact, tanh };  // erf, or the tanh approximation (Hendrycks and Gimpel 2016)
 Array gelu(const Array& a, GeluForm form = GeluForm::exact);
 Array clip(const Array& a, double low, double high);
@@ -89,7 +90,8 @@ Array matmul(const Array& a, const Array& b);
 // x [..., in] x transpose(weight [out, in]) + bias [out]; bias may be an empty handle.
 Array linear(const Array& x, const Array& weight, const Array& bias = {});
 
-// ---- convolution: engine/ops/conv2d.cpp. src [N, H, W, C], weight [kh, kw, C / groups, K], bias [K] or an empty handle.
+// ---- convolution: engine/ops/conv2d.cpp. src [N, H, W, C], weight [kh, kw, C / groups, K], bias [K] or an empty
+// handle.
 struct Conv2dOptions {
   int stride_h = 1, stride_w = 1;
   int pad_h = 0, pad_w = 0;
@@ -104,7 +106,7 @@ struct Pool2dOptions {
   int stride_h = 0, stride_w = 0;  // 0: the kernel's size
   int pad_h = 0, pad_w = 0;        // at most half the kernel
   bool ceil_mode = false;
-  bool count_include_pad = true;   // avg_pool2d only
+  bool count_include_pad = true;  // avg_pool2d only
 };
 Array max_pool2d(const Array& src, const Pool2dOptions& options = {});  // NaN wins, as in PyTorch
 Array avg_pool2d(const Array& src, const Pool2dOptions& options = {});
@@ -115,8 +117,9 @@ struct BatchNormOptions {
   float eps = 1e-5f;
   float momentum = 0.1f;  // running = (1 - momentum) * running + momentum * batch, the variance unbiased
 };
-// src [..., C], scale, shift, running_mean, running_var [C] (Ioffe and Szegedy 2015). Uses the batch's statistics and, unless gradients are
-// off, updates the running cells once when the node runs. Throws for fewer than two values per channel.
+// src [..., C], scale, shift, running_mean, running_var [C] (Ioffe and Szegedy 2015). Uses the batch's statistics and,
+// unless gradients are off, updates the running cells once when the node runs. Throws for fewer than two values per
+// channel.
 Array batch_norm_train(const Array& src, const Array& scale, const Array& shift, const Array& running_mean,
                        const Array& running_var, const BatchNormOptions& options = {});
 Array batch_norm_eval(const Array& src, const Array& scale, const Array& shift, const Array& running_mean,
@@ -134,15 +137,16 @@ struct CrossEntropyOptions {
   Array class_weight{};                        // [C] or an empty handle
   Reduction reduction = Reduction::mean;
 };
-// logits [N, C]; target i32 or u8 [N] of class indices, or floating [N, C] of probabilities. PyTorch's definition, also of the
-// weighted mean. A label outside [0, C) gives NaN, found by check_nan; readers check labels before they come here.
+// logits [N, C]; target i32 or u8 [N] of class indices, or floating [N, C] of probabilities. PyTorch's definition, also
+// of the weighted mean. A label outside [0, C) gives NaN, found by check_nan; readers check labels before they come
+// here.
 Array cross_entropy(const Array& logits, const Array& target, const CrossEntropyOptions& options = {});
 Array bce_with_logits(const Array& logits, const Array& target, Reduction reduction = Reduction::mean);
 Array mse_loss(const Array& a, const Array& b, Reduction reduction = Reduction::mean);
 
 // ---- random: engine/ops/random.cpp
-// Zeroes each element with probability p and scales the rest by 1 / (1 - p). The mask is a function of the key and the element's
-// index: it is recomputed in the gradient, never stored. Without a key it takes the engine's next one.
+// Zeroes each element with probability p and scales the rest by 1 / (1 - p). The mask is a function of the key and the
+// element's index: it is recomputed in the gradient, never stored. Without a key it takes the engine's next one.
 Array dropout(const Array& a, double p);
 Array dropout(const Array& a, double p, RandomKey key);
 

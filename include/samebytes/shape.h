@@ -16,7 +16,8 @@ class Shape {
 
   Shape() = default;
   // Throws ArgumentError for more than eight or negative sizes.
-  Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::span<const std::int64_t>(sizes.begin(), sizes.size())) {}
+  Shape(std::initializer_list<std::int64_t> sizes)
+      : Shape(std::span<const std::int64_t>(sizes.begin(), sizes.size())) {}
   explicit Shape(std::span<const std::int64_t> sizes);
 
   int rank() const { return rank_; }
@@ -33,8 +34,8 @@ class Shape {
   const std::int64_t* begin() const { return sizes_.data(); }
   const std::int64_t* end() const { return sizes_.data() + rank_; }
 
-  void push_back(std::int64_t size);             // throws ArgumentError beyond eight axes
-  std::string to_string() const;                 // "[64, 28, 28, 1]"
+  void push_back(std::int64_t size);  // throws ArgumentError beyond eight axes
+  std::string to_string() const;      // "[64, 28, 28, 1]"
 
   friend bool operator==(const Shape& a, const Shape& b) {
     if (a.rank_ != b.rank_) return false;

@@ -76,7 +76,8 @@ TEST(Engines, graphs_are_built_and_run_by_several_threads) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([t, &totals] {
-      for (int i = 0; i < 20; ++i) totals[static_cast<std::size_t>(t)] += sum(array({1, 2, 3}) * static_cast<double>(t + i)).value();
+      for (int i = 0; i < 20; ++i)
+        totals[static_cast<std::size_t>(t)] += sum(array({1, 2, 3}) * static_cast<double>(t + i)).value();
     });
   for (std::thread& thread : threads) thread.join();
   for (int t = 0; t < 4; ++t) EXPECT_EQ(totals[static_cast<std::size_t>(t)], 6.0 * (20 * t + 190));
@@ -90,7 +91,8 @@ TEST(Engines, check_nan_names_the_first_op_that_made_one) {
     y.eval();
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("log produced the first NaN or infinity"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("log produced the first NaN or infinity"), std::string::npos)
+        << error.what();
   }
   EXPECT_EQ(sum(x).value(), 1.0);
 }

@@ -30,8 +30,13 @@ TEST_P(GradientsTest, views_carry_gradients_back_to_their_place) {
 
 TEST_P(GradientsTest, slices_with_steps_and_broadcasts_have_gradients) {
   SAMEBYTES_NEEDS_F64();
-  EXPECT_TRUE(check_gradients([](std::span<const Array> in) { return square(slice(in[0], 1, 1, 7, 3)); }, {random_input("x", {3, 7})}));
-  EXPECT_TRUE(check_gradients([](std::span<const Array> in) { return square(broadcast_to(in[0], {4, 3, 5})); }, {random_input("x", {3, 1})}));
+  EXPECT_TRUE(check_gradients([](std::span<const Array> in) { return square(slice(in[0], 1, 1, 7, 3)); },
+                              {random_input("x", {3, 7})}));
+  EXPECT_TRUE(check_gradients(
+      [](std::span<const Array> in) {
+        return square(broadcast_to(in[0], {4, 3, 5}));
+      },
+      {random_input("x", {3, 1})}));
   EXPECT_TRUE(check_gradients([](std::span<const Array> in) { return square(squeeze(unsqueeze(in[0], 1), 1)) * in[0]; },
                               {random_input("x", {3, 2})}));
 }
@@ -88,8 +93,9 @@ TEST_P(GradientsTest, a_custom_op_runs_the_users_kernel_and_gradient) {
   const CustomOp twice_plus_one{
       .name = "twice_plus_one",
       .entry = "twice_plus_one",
-      .source = "__kernel void twice_plus_one(ARRAY(const real, x), ARRAY(real, y), const int n) {\n"
-                "  START(x); START(y);\n  const int i = get_global_id(0);\n  if (i < n) y[i] = x[i] * 2 + 1;\n}\n",
+      .source =
+          "__kernel void twice_plus_one(ARRAY(const real, x), ARRAY(real, y), const int n) {\n"
+          "  START(x); START(y);\n  const int i = get_global_id(0);\n  if (i < n) y[i] = x[i] * 2 + 1;\n}\n",
       .gradient = [](const Array& dy, std::span<const Array>, const Array&) { return std::vector<Array>{dy * 2.0}; }};
   const Array x = array({1.0f, -2.0f, 3.5f});
   const Array y = custom_op(twice_plus_one, std::vector<Array>{x}, x.shape());
@@ -99,7 +105,8 @@ TEST_P(GradientsTest, a_custom_op_runs_the_users_kernel_and_gradient) {
 }
 
 TEST_P(GradientsTest, a_custom_op_that_does_not_build_names_itself_and_its_log) {
-  const CustomOp broken{.name = "broken", .entry = "broken", .source = "__kernel void broken(ARRAY(const real, x)) { oops; }"};
+  const CustomOp broken{
+      .name = "broken", .entry = "broken", .source = "__kernel void broken(ARRAY(const real, x)) { oops; }"};
   const Array y = custom_op(broken, std::vector<Array>{array({1.0f})}, {1});
   try {
     y.eval();

@@ -1,4 +1,5 @@
-// Every pointwise op against the same formula in double, its gradient numerically, odd shapes, dtypes and wrong arguments.
+// Every pointwise op against the same formula in double, its gradient numerically, odd shapes, dtypes and wrong
+// arguments.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +21,9 @@ struct UnaryRow {
 };
 
 double gelu_reference(double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }
-double gelu_tanh_reference(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+double gelu_tanh_reference(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
 
 const UnaryRow kUnary[] = {
     {"negative", [](const Array& a) { return -a; }, [](double x) { return -x; }, -3, 3, 0},
@@ -44,7 +47,8 @@ const UnaryRow kUnary[] = {
     {"divide_scalar", [](const Array& a) { return a / 0.3; }, [](double x) { return x / 0.3; }, -3, 3, 4},
     {"divide_into_scalar", [](const Array& a) { return 2.0 / a; }, [](double x) { return 2.0 / x; }, 0.5, 3, 4},
     {"pow", [](const Array& a) { return pow(a, 2.5); }, [](double x) { return std::pow(x, 2.5); }, 0.1, 3, 32},
-    {"clip", [](const Array& a) { return clip(a, -1.0, 1.0); }, [](double x) { return std::fmin(1, std::fmax(-1, x)); }, -3, 3, 0},
+    {"clip", [](const Array& a) { return clip(a, -1.0, 1.0); }, [](double x) { return std::fmin(1, std::fmax(-1, x)); },
+     -3, 3, 0},
 };
 
 std::vector<float> spread(std::int64_t n, double low, double high) {
@@ -64,7 +68,8 @@ TEST_P(PointwiseTest, unary_values_agree_with_double) {
       const std::vector<float> y = row.op(array(x, {n})).to_vector<float>();
       for (std::size_t i = 0; i < x.size(); ++i) {
         const double expected = row.reference(x[i]);
-        EXPECT_NEAR(y[i], expected, (row.ulps + 1) * 6e-8 * std::max(1.0, std::fabs(expected))) << row.name << " at " << x[i];
+        EXPECT_NEAR(y[i], expected, (row.ulps + 1) * 6e-8 * std::max(1.0, std::fabs(expected)))
+            << row.name << " at " << x[i];
       }
     }
 }
@@ -88,10 +93,11 @@ TEST_P(PointwiseTest, binary_ops_broadcast_and_have_gradients) {
   if (!has_f64()) return;
   const std::vector<double> x{0.3, -1.2, 2.5, 1.7, -0.4, 0.9}, y{1.5, -2.5, 0.7};
   for (const auto& op : std::vector<std::function<Array(const Array&, const Array&)>>{
-           [](const Array& p, const Array& q) { return p + q; }, [](const Array& p, const Array& q) { return p - q; },
-           [](const Array& p, const Array& q) { return p * q; }, [](const Array& p, const Array& q) { return p / q; },
-           [](const Array& p, const Array& q) { return maximum(p, q); }, [](const Array& p, const Array& q) { return minimum(p, q); },
-           [](const Array& p, const Array& q) { return where(greater(p, q), p * 2.0, q * 3.0); }})
+           [](const Array&p, const Array&q) { return p + q; }, [](const Array&p, const Array&q) { return p - q; },
+           [](const Array&p, const Array&q) { return p * q; }, [](const Array&p, const Array&q) { return p / q; },
+           [](const Array&p, const Array&q) { return maximum(p, q); },
+           [](const Array&p, const Array&q) { return minimum(p, q); },
+           [](const Array&p, const Array&q) { return where(greater(p, q), p * 2.0, q * 3.0); }})
     EXPECT_TRUE(check_gradients([&](std::span<const Array> in) { return square(op(in[0], in[1])); },
                                 {{"a", {2, 3}, x}, {"b", {3}, y}}));
 }
@@ -101,10 +107,12 @@ TEST_P(PointwiseTest, dtypes_convert_and_promote) {
   EXPECT_EQ(astype(f, i32).to_vector<std::int32_t>(), (std::vector<std::int32_t>{-1, 0, 2, 300}));
   EXPECT_EQ(astype(f, bool_).to_vector<float>(), (std::vector<float>{1, 0, 1, 1}));
   EXPECT_EQ(astype(f, f16).to_vector<float>(), (std::vector<float>{-1.5, 0, 2.5, 300}));
-  EXPECT_EQ(astype(array({1.00390625f, 1.01171875f}), bf16).to_vector<float>(), (std::vector<float>{1.0f, 1.015625f}));  // ties to even
+  EXPECT_EQ(astype(array({1.00390625f, 1.01171875f}), bf16).to_vector<float>(),
+            (std::vector<float>{1.0f, 1.015625f}));  // ties to even
   const Array i = array(std::vector<std::int32_t>{7, -3, 2'000'000'001}, {3});
   EXPECT_EQ((i + i * i).dtype(), i32);
-  EXPECT_EQ((i - array(std::vector<std::int32_t>{1, 1, 1}, {3})).to_vector<std::int32_t>(), (std::vector<std::int32_t>{6, -4, 2'000'000'000}));
+  EXPECT_EQ((i - array(std::vector<std::int32_t>{1, 1, 1}, {3})).to_vector<std::int32_t>(),
+            (std::vector<std::int32_t>{6, -4, 2'000'000'000}));
   EXPECT_EQ((astype(f, f16) * f).dtype(), f32);
   EXPECT_EQ((astype(f, f16) + astype(f, f16)).dtype(), f16);
 }
@@ -130,7 +138,8 @@ TEST_P(PointwiseTest, views_are_read_with_their_strides) {
   for (std::int64_t k = 0; k < 37; ++k)
     for (std::int64_t i = 0; i < 2; ++i)
       for (std::int64_t j = 0; j < 3; ++j)
-        EXPECT_EQ(moved[static_cast<std::size_t>((k * 2 + i) * 3 + j)], values[static_cast<std::size_t>((i * 3 + j) * 37 + k)]);
+        EXPECT_EQ(moved[static_cast<std::size_t>((k * 2 + i) * 3 + j)],
+                  values[static_cast<std::size_t>((i * 3 + j) * 37 + k)]);
   const std::vector<float> stepped = (slice(a, 2, 1, 37, 5) * 1.0).to_vector<float>();
   EXPECT_EQ(stepped.size(), 2u * 3 * 8);
   EXPECT_EQ(stepped[1], 6.0f);

@@ -44,7 +44,8 @@ TEST_P(PlansTest, a_pointwise_chain_with_broadcasts_is_one_launch) {
   const Array y = tanh((x * row + column) * 0.5) - exp(x) / 3.0;
   y.eval();
   EXPECT_EQ(engine().plans().launches - before, 1u);
-  const auto xs = x.to_vector<double>(), rows = row.to_vector<double>(), columns = column.to_vector<double>(), ys = y.to_vector<double>();
+  const auto xs = x.to_vector<double>(), rows = row.to_vector<double>(), columns = column.to_vector<double>(),
+             ys = y.to_vector<double>();
   for (std::size_t i = 0; i < xs.size(); ++i)
     EXPECT_NEAR(ys[i], std::tanh((xs[i] * rows[i % 19] + columns[i / 19]) * 0.5) - std::exp(xs[i]) / 3.0, 1e-6);
 }
@@ -93,14 +94,16 @@ TEST(Arena, buffers_whose_lives_do_not_meet_share_bytes) {
 
 TEST(Arena, no_two_living_buffers_overlap_whatever_their_sizes) {
   std::vector<detail::ArenaRequest> requests;
-  for (int i = 0; i < 200; ++i) requests.push_back({static_cast<std::size_t>(1 + (i * 7919) % 5000), (i * 31) % 97, (i * 31) % 97 + (i * 13) % 11});
+  for (int i = 0; i < 200; ++i)
+    requests.push_back({static_cast<std::size_t>(1 + (i * 7919) % 5000), (i * 31) % 97, (i * 31) % 97 + (i * 13) % 11});
   const auto layout = detail::lay_out(requests, 1 << 20, true);
   for (std::size_t a = 0; a < requests.size(); ++a)
     for (std::size_t b = a + 1; b < requests.size(); ++b) {
       const bool meet = requests[a].first <= requests[b].last && requests[b].first <= requests[a].last;
       const auto &p = layout.places[a], &q = layout.places[b];
       if (!meet || p.segment != q.segment) continue;
-      EXPECT_TRUE(p.offset + requests[a].bytes <= q.offset || q.offset + requests[b].bytes <= p.offset) << a << " and " << b;
+      EXPECT_TRUE(p.offset + requests[a].bytes <= q.offset || q.offset + requests[b].bytes <= p.offset)
+          << a << " and " << b;
     }
 }
 
@@ -111,7 +114,8 @@ TEST(Arena, larger_than_the_largest_allocation_is_cut_into_segments) {
 }
 
 TEST(SubDevices, each_takes_half_of_a_batch_on_the_same_bytes) {
-  if (list_devices().front().cores < 2) GTEST_SKIP() << "needs_two_cores: " << list_devices().front().name << " has one";
+  if (list_devices().front().cores < 2)
+    GTEST_SKIP() << "needs_two_cores: " << list_devices().front().name << " has one";
   Engine engine({.split = {1, 1}});
   ASSERT_EQ(engine.device_count(), 2);
   const Array x = uniform({64, 40}), w = uniform({40, 24});
