@@ -8,8 +8,6 @@
 // channels x CONV2D_NR output channels of one tap in registers and sums over pixels. It walks the images in blocks of a
 // few rows that serve all taps and channels before the next rows are read, and a fixed number of partial sums, chosen
 // by shape, gives the groups their work.
-//
-// Over 400 lines because the three passes share their tile sizes and the bodies of their tiles.
 
 #define CONV2D_MR_VW16 14
 #define CONV2D_MR_VW8 6
@@ -73,7 +71,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_pack_weights
 // Where the rows of a tile lie, one lane each: position before the tap's step, and element offsets from the image of
 // the first row.
 typedef struct {
-  int16 row_h, row_w, source, target;
+  int16 row_h, row_w, source;
 } conv2d_rows;
 
 // What a tap adds to a row's position: (start + index*step)/divide, the tap being skipped where that is no whole
@@ -82,77 +80,73 @@ typedef struct {
   int count_h, count_w, start_h, start_w, step_h, step_w, divide_h, divide_w;
 } conv2d_taps;
 
-static vreal conv2d_relu(const vreal v) { return select(v, (vreal)(0), v < (vreal)(0)); }  // keeps NaN
-
-// One tile: sums over taps and depth of source pixel times packed weights; writes rows x cols of it. in_h, in_w, in_c:
-// the source image.
-#define CONV2D_MICRO(name, COLS)                                                                                       \
-  static void name(__global const real* restrict source, __global const real* restrict zeros,                          \
-                   __global const real* restrict panel, __global const real* restrict bias,                            \
-                   __global real* restrict target, const conv2d_rows r, const conv2d_taps t, const int in_h,           \
-                   const int in_w, const int in_c, const int depth, const int rows, const int cols, const int flags) { \
-    vreal acc[CONV2D_MR][COLS];                                                                                        \
-    _Pragma("unroll") for (int i = 0; i < CONV2D_MR; ++i) {                                                            \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                                         \
-    }                                                                                                                  \
-    for (int y = 0; y < t.count_h; ++y) {                                                                              \
-      const int at_h = t.start_h + y * t.step_h, add_h = at_h / t.divide_h;                                            \
-      if (add_h * t.divide_h != at_h) continue;                                                                        \
-      const int16 pos_h = r.row_h + add_h;                                                                             \
-      const int16 row_inside = (pos_h >= 0) & (pos_h < in_h);                                                          \
-      for (int x = 0; x < t.count_w; ++x) {                                                                            \
-        const int at_w = t.start_w + x * t.step_w, add_w = at_w / t.divide_w;                                          \
-        if (add_w * t.divide_w != at_w) continue;                                                                      \
-        const int16 pos_w = r.row_w + add_w;                                                                           \
-        const int16 inside = row_inside & (pos_w >= 0) & (pos_w < in_w);                                               \
-        int offset[16];                                                                                                \
-        vstore16(select((int16)(-1), r.source + (pos_h * in_w + pos_w) * in_c, inside), 0, offset);                    \
-        __global const real* from[CONV2D_MR];                                                                          \
-        _Pragma("unroll") for (int i = 0; i < CONV2D_MR; ++i) from[i] = offset[i] < 0 ? zeros : source + offset[i];    \
-        __global const real* weights = panel + (long)(y * t.count_w + x) * depth * CONV2D_NR;                          \
-        for (int k = 0; k < depth; ++k) {                                                                              \
-          vreal b[COLS];                                                                                               \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(weights + k * CONV2D_NR + j * VW);             \
-          _Pragma("unroll") for (int i = 0; i < CONV2D_MR; ++i) {                                                      \
-            const vreal a = (vreal)(from[i][k]);                                                                       \
-            _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]);                      \
-          }                                                                                                            \
-        }                                                                                                              \
-      }                                                                                                                \
-    }                                                                                                                  \
-    int offset[16];                                                                                                    \
-    vstore16(r.target, 0, offset);                                                                                     \
-    if (cols >= COLS * VW) {                                                                                           \
-      _Pragma("unroll") for (int i = 0; i < CONV2D_MR; ++i) {                                                          \
-        if (i < rows) {                                                                                                \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) {                                                           \
-            __global real* to = target + offset[i] + j * VW;                                                           \
-            vreal v = acc[i][j];                                                                                       \
-            if (flags & CONV2D_ACCUMULATE) v += VLOAD(to);                                                             \
-            if (flags & CONV2D_BIAS) v += VLOAD(bias + j * VW);                                                        \
-            if (flags & CONV2D_RELU) v = conv2d_relu(v);                                                               \
-            VSTORE(v, to);                                                                                             \
-          }                                                                                                            \
-        }                                                                                                              \
-      }                                                                                                                \
-    } else {                                                                                                           \
-      real edge[CONV2D_MR * COLS * VW];                                                                                \
-      _Pragma("unroll") for (int i = 0; i < CONV2D_MR; ++i) {                                                          \
-        _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], edge + (i * COLS + j) * VW);                \
-      }                                                                                                                \
-      for (int i = 0; i < rows; ++i) {                                                                                 \
-        for (int j = 0; j < cols; ++j) {                                                                               \
-          real v = edge[i * COLS * VW + j];                                                                            \
-          if (flags & CONV2D_ACCUMULATE) v += target[offset[i] + j];                                                   \
-          if (flags & CONV2D_BIAS) v += bias[j];                                                                       \
-          if ((flags & CONV2D_RELU) && v < 0) v = 0;                                                                   \
-          target[offset[i] + j] = v;                                                                                   \
-        }                                                                                                              \
-      }                                                                                                                \
-    }                                                                                                                  \
+// One tile: sums over taps and depth of source pixel times packed weights, into tile [CONV2D_MR][CONV2D_NR]. in_h,
+// in_w, in_c: the source image.
+#define CONV2D_MICRO(name, COLS)                                                                                    \
+  static void name(__global const real* restrict source, __global const real* restrict zeros,                       \
+                   __global const real* restrict panel, const conv2d_rows r, const conv2d_taps t, const int in_h,   \
+                   const int in_w, const int in_c, const int depth, real* tile) {                                   \
+    vreal acc[CONV2D_MR][COLS];                                                                                     \
+    _Pragma("unroll") for (int i = 0; i < CONV2D_MR; ++i) {                                                         \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                                      \
+    }                                                                                                               \
+    for (int y = 0; y < t.count_h; ++y) {                                                                           \
+      const int at_h = t.start_h + y * t.step_h, add_h = at_h / t.divide_h;                                         \
+      if (add_h * t.divide_h != at_h) continue;                                                                     \
+      const int16 pos_h = r.row_h + add_h;                                                                          \
+      const int16 row_inside = (pos_h >= 0) & (pos_h < in_h);                                                       \
+      for (int x = 0; x < t.count_w; ++x) {                                                                         \
+        const int at_w = t.start_w + x * t.step_w, add_w = at_w / t.divide_w;                                       \
+        if (add_w * t.divide_w != at_w) continue;                                                                   \
+        const int16 pos_w = r.row_w + add_w;                                                                        \
+        const int16 inside = row_inside & (pos_w >= 0) & (pos_w < in_w);                                            \
+        int offset[16];                                                                                             \
+        vstore16(select((int16)(-1), r.source + (pos_h * in_w + pos_w) * in_c, inside), 0, offset);                 \
+        __global const real* from[CONV2D_MR];                                                                       \
+        _Pragma("unroll") for (int i = 0; i < CONV2D_MR; ++i) from[i] = offset[i] < 0 ? zeros : source + offset[i]; \
+        __global const real* weights = panel + (long)(y * t.count_w + x) * depth * CONV2D_NR;                       \
+        for (int k = 0; k < depth; ++k) {                                                                           \
+          vreal b[COLS];                                                                                            \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(weights + k * CONV2D_NR + j * VW);          \
+          _Pragma("unroll") for (int i = 0; i < CONV2D_MR; ++i) {                                                   \
+            const vreal a = (vreal)(from[i][k]);                                                                    \
+            _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]);                   \
+          }                                                                                                         \
+        }                                                                                                           \
+      }                                                                                                             \
+    }                                                                                                               \
+    _Pragma("unroll") for (int i = 0; i < CONV2D_MR; ++i) {                                                         \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], tile + i * CONV2D_NR + j * VW);            \
+    }                                                                                                               \
   }
 CONV2D_MICRO(conv2d_micro_wide, 2)
 CONV2D_MICRO(conv2d_micro_narrow, 1)
+
+// Stores rows x cols of a tile with the epilogue; row i goes to target + offset[i]. NaN passes the ReLU.
+static void conv2d_store(const real* tile, __global real* restrict target, const int16 offsets, const int rows,
+                         const int cols, __global const real* restrict bias, const int flags) {
+  int offset[16];
+  vstore16(offsets, 0, offset);
+  for (int i = 0; i < rows; ++i) {
+    const real* from = tile + i * CONV2D_NR;
+    __global real* to = target + offset[i];
+    int j = 0;
+    for (; j + VW <= cols; j += VW) {
+      vreal v = VLOAD(from + j);
+      if (flags & CONV2D_ACCUMULATE) v += VLOAD(to + j);
+      if (flags & CONV2D_BIAS) v += VLOAD(bias + j);
+      if (flags & CONV2D_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
+      VSTORE(v, to + j);
+    }
+    for (; j < cols; ++j) {
+      real v = from[j];
+      if (flags & CONV2D_ACCUMULATE) v += to[j];
+      if (flags & CONV2D_BIAS) v += bias[j];
+      if ((flags & CONV2D_RELU) && v < 0) v = 0;
+      to[j] = v;
+    }
+  }
+}
 
 // All tiles of a group: rows row0 <= row < row1 are pixels (image, a, b), a < grid_h, b < grid_w, whose position is
 // (a*mul_h + add_h, b*mul_w + add_w) in the source and (a*out_mul_h + out_add_h, b*out_mul_w + out_add_w) in the
@@ -182,16 +176,17 @@ static void conv2d_tiles(__global const real* restrict source, __global const re
       r.row_h = a * mul_h + add_h;
       r.row_w = b * mul_w + add_w;
       r.source = image * (in_h * in_w * in_c);
-      r.target = ((image * out_h + a * out_mul_h + out_add_h) * out_w + b * out_mul_w + out_add_w) * out_c;
+      const int16 target_offsets =
+          ((image * out_h + a * out_mul_h + out_add_h) * out_w + b * out_mul_w + out_add_w) * out_c;
       __global const real* from = source + (long)image0 * in_h * in_w * in_c + g * depth;
       __global real* to = target + (long)image0 * out_h * out_w * out_c + g * columns + col;
       __global const real* panel = packed + col / CONV2D_NR * panel_size;
+      real tile[CONV2D_MR * CONV2D_NR];
       if (cols > VW)
-        conv2d_micro_wide(from, zeros, panel, bias + g * columns + col, to, r, t, in_h, in_w, in_c, depth, rows, cols,
-                          flags);
+        conv2d_micro_wide(from, zeros, panel, r, t, in_h, in_w, in_c, depth, tile);
       else
-        conv2d_micro_narrow(from, zeros, panel, bias + g * columns + col, to, r, t, in_h, in_w, in_c, depth, rows, cols,
-                            flags);
+        conv2d_micro_narrow(from, zeros, panel, r, t, in_h, in_w, in_c, depth, tile);
+      conv2d_store(tile, to, target_offsets, rows, cols, bias + g * columns + col, flags);
     }
   }
 }
@@ -252,77 +247,67 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_bwd_input(AR
                get_group_id(2), groups, flags & CONV2D_ACCUMULATE);
 }
 
-// One tap's tile of the weight gradient, ROWS input channels x (COLS*VW) output channels, over output rows row0 <= r <
-// row1. x and dy point at the first channels of the tile, part at its first value; part is read first unless `fresh`.
-// dy_end is the end of the array that dy lies in.
-#define CONV2D_FILTER_MICRO(name, ROWS, COLS)                                                                         \
-  static void name(__global const real* restrict x, __global const real* restrict dy, __global const real* dy_end,    \
-                   __global real* restrict part, const int row0, const int row1, const int rows, const int cols,      \
-                   const int fresh, const int h, const int wd, const int c, const int oh, const int ow, const int co, \
-                   const int sh, const int sw, const int top, const int left) {                                       \
-    vreal acc[ROWS][COLS];                                                                                            \
-    real edge[ROWS * COLS * VW];                                                                                      \
-    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                                \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) {                                                              \
-        acc[i][j] = (vreal)(0);                                                                                       \
-        if (!fresh && cols >= COLS * VW && i < rows) acc[i][j] = VLOAD(part + (long)i * co + j * VW);                 \
-      }                                                                                                               \
-    }                                                                                                                 \
-    int lane[ROWS];                                                                                                   \
-    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) lane[i] = min(i, rows - 1);                                      \
-    const int begin = max(0, (sw - 1 - left) / sw), end = min(ow, wd - 1 - left < 0 ? 0 : (wd - 1 - left) / sw + 1);  \
-    for (int r = row0; r < row1; ++r) {                                                                               \
-      const int image = r / oh, at_h = (r - image * oh) * sh + top;                                                   \
-      if (at_h < 0 || at_h >= h) continue;                                                                            \
-      __global const real* from = x + (((long)image * h + at_h) * wd + begin * sw + left) * c;                        \
-      __global const real* with = dy + ((long)r * ow + begin) * co;                                                   \
-      const int safe = dy_end - with < COLS * VW                                                                      \
-                           ? begin                                                                                    \
-                           : min(end, begin + (int)min((long)(end - begin), (dy_end - with - COLS * VW) / co + 1));   \
-      int p = begin;                                                                                                  \
-      for (; p < safe; ++p, from += sw * c, with += co) {                                                             \
-        vreal b[COLS];                                                                                                \
-        _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(with + j * VW);                                 \
-        _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                            \
-          const vreal a = (vreal)(from[lane[i]]);                                                                     \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]);                       \
-        }                                                                                                             \
-      }                                                                                                               \
-      for (; p < end; ++p, from += sw * c, with += co) {                                                              \
-        for (int j = 0; j < COLS * VW; ++j) edge[j] = j < cols ? with[j] : 0;                                         \
-        _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                            \
-          const vreal a = (vreal)(from[lane[i]]);                                                                     \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, VLOAD(edge + j * VW), acc[i][j]);       \
-        }                                                                                                             \
-      }                                                                                                               \
-    }                                                                                                                 \
-    if (cols >= COLS * VW) {                                                                                          \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                              \
-        if (i < rows) {                                                                                               \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], part + (long)i * co + j * VW);           \
-        }                                                                                                             \
-      }                                                                                                               \
-    } else {                                                                                                          \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                              \
-        _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], edge + (i * COLS + j) * VW);               \
-      }                                                                                                               \
-      for (int i = 0; i < rows; ++i) {                                                                                \
-        for (int j = 0; j < cols; ++j) {                                                                              \
-          const real old = fresh ? 0 : part[(long)i * co + j];                                                        \
-          part[(long)i * co + j] = old + edge[i * COLS * VW + j];                                                     \
-        }                                                                                                             \
-      }                                                                                                               \
-    }                                                                                                                 \
+// One tap's tile of the weight gradient, ROWS input channels x (COLS*VW) output channels, summed over output rows
+// row0 <= r < row1 into tile [ROWS][CONV2D_NR]. x and dy point at the first channels of the tile; rows and cols say how
+// many exist. dy_end is the end of the array that dy lies in: near it the last channels are copied, not read as
+// vectors.
+#define CONV2D_FILTER_MICRO(name, ROWS, COLS)                                                                        \
+  static void name(__global const real* restrict x, __global const real* restrict dy, __global const real* dy_end,   \
+                   const int row0, const int row1, const int rows, const int cols, const int h, const int wd,        \
+                   const int c, const int oh, const int ow, const int co, const int sh, const int sw, const int top, \
+                   const int left, real* tile) {                                                                     \
+    vreal acc[ROWS][COLS];                                                                                           \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                               \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                                       \
+    }                                                                                                                \
+    int lane[ROWS];                                                                                                  \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) lane[i] = min(i, rows - 1);                                     \
+    const int begin = max(0, (sw - 1 - left) / sw), end = min(ow, wd - 1 - left < 0 ? 0 : (wd - 1 - left) / sw + 1); \
+    for (int r = row0; r < row1; ++r) {                                                                              \
+      const int image = r / oh, at_h = (r - image * oh) * sh + top;                                                  \
+      if (at_h < 0 || at_h >= h) continue;                                                                           \
+      __global const real* from = x + (((long)image * h + at_h) * wd + begin * sw + left) * c;                       \
+      __global const real* with = dy + ((long)r * ow + begin) * co;                                                  \
+      for (int p = begin; p < end; ++p, from += sw * c, with += co) {                                                \
+        vreal b[COLS];                                                                                               \
+        if (dy_end - with >= COLS * VW) {                                                                            \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(with + j * VW);                              \
+        } else {                                                                                                     \
+          real last[COLS * VW];                                                                                      \
+          for (int j = 0; j < COLS * VW; ++j) last[j] = j < cols ? with[j] : 0;                                      \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(last + j * VW);                              \
+        }                                                                                                            \
+        _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                           \
+          const vreal a = (vreal)(from[lane[i]]);                                                                    \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]);                      \
+        }                                                                                                            \
+      }                                                                                                              \
+    }                                                                                                                \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                               \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], tile + i * CONV2D_NR + j * VW);             \
+    }                                                                                                                \
   }
-CONV2D_FILTER_MICRO(conv2d_filter_full, CONV2D_FILTER_MR, 2)
-CONV2D_FILTER_MICRO(conv2d_filter_full_narrow, CONV2D_FILTER_MR, 1)
+CONV2D_FILTER_MICRO(conv2d_filter_wide, CONV2D_FILTER_MR, 2)
+CONV2D_FILTER_MICRO(conv2d_filter_narrow, CONV2D_FILTER_MR, 1)
 #if CONV2D_FILTER_MR > 4
 CONV2D_FILTER_MICRO(conv2d_filter_low, 4, 2)
 CONV2D_FILTER_MICRO(conv2d_filter_low_narrow, 4, 1)
 #else
-#define conv2d_filter_low conv2d_filter_full
-#define conv2d_filter_low_narrow conv2d_filter_full_narrow
+#define conv2d_filter_low conv2d_filter_wide
+#define conv2d_filter_low_narrow conv2d_filter_narrow
 #endif
+
+// part [rows][co] = tile, or += where add is set.
+static void conv2d_filter_store(const real* tile, __global real* restrict part, const int co, const int rows,
+                                const int cols, const int add) {
+  for (int i = 0; i < rows; ++i) {
+    const real* from = tile + i * CONV2D_NR;
+    __global real* to = part + (long)i * co;
+    int j = 0;
+    for (; j + VW <= cols; j += VW) VSTORE(add ? VLOAD(to + j) + VLOAD(from + j) : VLOAD(from + j), to + j);
+    for (; j < cols; ++j) to[j] = add ? to[j] + from[j] : from[j];
+  }
+}
 
 // part [splits][kh][kw][c/groups][co]: split s is the weight gradient over output rows (image*oh + row) of
 // s*rows_per_split and the next rows_per_split - 1. Groups: x = splits, y =
@@ -346,7 +331,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_bwd_filter(A
   __global const real* dy_end = dy + (long)n * oh * ow * co;
   part += (long)split * kh * kw * ci_group * co;
   for (int row = begin; row < end; row += step) {
-    const int row_end = min(end, row + step), fresh = row == begin;
+    const int row_end = min(end, row + step);
     for (int ty = 0; ty < kh; ++ty) {
       for (int tx = 0; tx < kw; ++tx) {
         const int top = ty * dh - ph, left = tx * dw - pw;
@@ -356,22 +341,20 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_bwd_filter(A
           for (int j = co0; j < co1; j += CONV2D_NR) {
             const int cols = min(CONV2D_NR, co1 - j);
             __global const real *from = x + g * ci_group + i, *with = dy + g * co_group + j;
-            __global real* to = part + ((long)(ty * kw + tx) * ci_group + i) * co + g * co_group + j;
-            if (cols > VW) {
-              if (rows == CONV2D_FILTER_MR)
-                conv2d_filter_full(from, with, dy_end, to, row, row_end, rows, cols, fresh, h, wd, c, oh, ow, co, sh,
-                                   sw, top, left);
-              else
-                conv2d_filter_low(from, with, dy_end, to, row, row_end, rows, cols, fresh, h, wd, c, oh, ow, co, sh, sw,
-                                  top, left);
-            } else {
-              if (rows == CONV2D_FILTER_MR)
-                conv2d_filter_full_narrow(from, with, dy_end, to, row, row_end, rows, cols, fresh, h, wd, c, oh, ow, co,
-                                          sh, sw, top, left);
-              else
-                conv2d_filter_low_narrow(from, with, dy_end, to, row, row_end, rows, cols, fresh, h, wd, c, oh, ow, co,
-                                         sh, sw, top, left);
-            }
+            real tile[CONV2D_FILTER_MR * CONV2D_NR];
+            // clang-format off
+#define CONV2D_FILTER_ARGUMENTS from, with, dy_end, row, row_end, rows, cols, h, wd, c, oh, ow, co, sh, sw, top, left, tile
+            // clang-format on
+            if (rows == CONV2D_FILTER_MR && cols > VW)
+              conv2d_filter_wide(CONV2D_FILTER_ARGUMENTS);
+            else if (rows == CONV2D_FILTER_MR)
+              conv2d_filter_narrow(CONV2D_FILTER_ARGUMENTS);
+            else if (cols > VW)
+              conv2d_filter_low(CONV2D_FILTER_ARGUMENTS);
+            else
+              conv2d_filter_low_narrow(CONV2D_FILTER_ARGUMENTS);
+            conv2d_filter_store(tile, part + ((long)(ty * kw + tx) * ci_group + i) * co + g * co_group + j, co, rows,
+                                cols, row > begin);
           }
         }
       }

@@ -48,101 +48,87 @@ static void gemm_transpose(vreal* r) {
 // src on; missing ones are zeros or repeat the last (their results are never stored). Where line is 1 a step is copied
 // as vectors, where step is 1 blocks are transposed in registers. out has VW spare values at its end, because the
 // vector stores of a step of 14 lanes overlap the next step.
-#define GEMM_PACK(name, lanes)                                                                                         \
-  static void name(__global const real* restrict src, const long line, const long step, const int there, const int kc, \
-                   real* out) {                                                                                        \
-    int p = 0;                                                                                                         \
-    if (line == 1 && there >= ((lanes) + VW - 1) / VW * VW) {                                                          \
-      for (; p < kc; ++p) {                                                                                            \
-        _Pragma("unroll") for (int i = 0; i < (lanes); i += VW)                                                        \
-            VSTORE(VLOAD(src + p * step + i), out + p * (lanes) + i);                                                  \
-      }                                                                                                                \
-    } else if (line == 1) {                                                                                            \
-      const int whole = min(there, lanes) / VW * VW;                                                                   \
-      for (; p < kc; ++p) {                                                                                            \
-        int i = 0;                                                                                                     \
-        for (; i < whole; i += VW) VSTORE(VLOAD(src + p * step + i), out + p * (lanes) + i);                           \
-        for (; i < min(there, lanes); ++i) out[p * (lanes) + i] = src[p * step + i];                                   \
-        for (; i < (lanes); ++i) out[p * (lanes) + i] = 0;                                                             \
-      }                                                                                                                \
-    } else if (step == 1) {                                                                                            \
-      for (; p + VW <= kc; p += VW) {                                                                                  \
-        _Pragma("unroll") for (int block = 0; block < (lanes); block += VW) {                                          \
-          vreal r[VW];                                                                                                 \
-          _Pragma("unroll") for (int i = 0; i < VW; ++i) r[i] = VLOAD(src + min(block + i, there - 1) * line + p);     \
-          gemm_transpose(r);                                                                                           \
-          _Pragma("unroll") for (int q = 0; q < VW; ++q) VSTORE(r[q], out + (p + q) * (lanes) + block);                \
-        }                                                                                                              \
-      }                                                                                                                \
-    }                                                                                                                  \
-    for (; p < kc; ++p) {                                                                                              \
-      for (int i = 0; i < (lanes); ++i) out[p * (lanes) + i] = src[min(i, there - 1) * line + p * step];               \
-    }                                                                                                                  \
+static void gemm_pack(__global const real* restrict src, const long line, const long step, const int there,
+                      const int kc, const int lanes, real* out) {
+  int p = 0;
+  if (line == 1) {
+    if (there >= (lanes + VW - 1) / VW * VW) {
+      for (; p < kc; ++p) {  // lanes are at most two vectors
+        VSTORE(VLOAD(src + p * step), out + p * lanes);
+        if (lanes > VW) VSTORE(VLOAD(src + p * step + VW), out + p * lanes + VW);
+      }
+    }
+    const int whole = min(there, lanes) / VW * VW;
+    for (; p < kc; ++p) {
+      int i = 0;
+      for (; i < whole; i += VW) VSTORE(VLOAD(src + p * step + i), out + p * lanes + i);
+      for (; i < lanes; ++i) out[p * lanes + i] = i < there ? src[p * step + i] : 0;
+    }
+  } else if (step == 1) {
+    for (; p + VW <= kc; p += VW) {
+      for (int block = 0; block < lanes; block += VW) {
+        vreal r[VW];
+#pragma unroll
+        for (int i = 0; i < VW; ++i) r[i] = VLOAD(src + min(block + i, there - 1) * line + p);
+        gemm_transpose(r);
+#pragma unroll
+        for (int q = 0; q < VW; ++q) VSTORE(r[q], out + (p + q) * lanes + block);
+      }
+    }
   }
-GEMM_PACK(gemm_pack_rows, GEMM_MR)
-GEMM_PACK(gemm_pack_columns, GEMM_NR)
-
-static vreal gemm_relu(const vreal v) { return select(v, (vreal)(0), v < (vreal)(0)); }  // keeps NaN
-
-// One register tile, ROWS x (COLS*VW), over kc values of the packed panels; stores rows x cols of it to c (row stride
-// ldc). First a full-width store by vectors; a tile that crosses the last column goes through a private copy. bias
-// points at the tile's first column.
-#define GEMM_MICRO(name, ROWS, COLS)                                                                          \
-  static void name(const real* restrict ap, const real* restrict bp, const int kc, __global real* restrict c, \
-                   const int ldc, const int rows, const int cols, __global const real* restrict bias,         \
-                   const int flags) {                                                                         \
-    vreal acc[ROWS][COLS];                                                                                    \
-    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                        \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                                \
-    }                                                                                                         \
-    for (int p = 0; p < kc; ++p) {                                                                            \
-      vreal b[COLS];                                                                                          \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(bp + p * GEMM_NR + j * VW);               \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                      \
-        const vreal a = (vreal)(ap[p * GEMM_MR + i]);                                                         \
-        _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]);                 \
-      }                                                                                                       \
-    }                                                                                                         \
-    if (cols >= COLS * VW) {                                                                                  \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                      \
-        if (i < rows) {                                                                                       \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) {                                                  \
-            __global real* to = c + (long)i * ldc + j * VW;                                                   \
-            vreal v = acc[i][j];                                                                              \
-            if (flags & GEMM_ACCUMULATE) v += VLOAD(to);                                                      \
-            if (flags & GEMM_BIAS) v += VLOAD(bias + j * VW);                                                 \
-            if (flags & GEMM_RELU) v = gemm_relu(v);                                                          \
-            VSTORE(v, to);                                                                                    \
-          }                                                                                                   \
-        }                                                                                                     \
-      }                                                                                                       \
-    } else {                                                                                                  \
-      real edge[(ROWS) * (COLS)*VW];                                                                          \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                      \
-        _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], edge + (i * COLS + j) * VW);       \
-      }                                                                                                       \
-      for (int i = 0; i < rows; ++i) {                                                                        \
-        for (int j = 0; j < cols; ++j) {                                                                      \
-          real v = edge[i * COLS * VW + j];                                                                   \
-          if (flags & GEMM_ACCUMULATE) v += c[(long)i * ldc + j];                                             \
-          if (flags & GEMM_BIAS) v += bias[j];                                                                \
-          if ((flags & GEMM_RELU) && v < 0) v = 0;                                                            \
-          c[(long)i * ldc + j] = v;                                                                           \
-        }                                                                                                     \
-      }                                                                                                       \
-    }                                                                                                         \
+  for (; p < kc; ++p) {
+    for (int i = 0; i < lanes; ++i) out[p * lanes + i] = src[min(i, there - 1) * line + p * step];
   }
-GEMM_MICRO(gemm_micro_full, GEMM_MR, 2)
-GEMM_MICRO(gemm_micro_full_narrow, GEMM_MR, 1)
+}
+
+// Stores rows x cols of a tile [GEMM_MR][GEMM_NR] to c (row stride ldc) with the epilogue; bias points at the tile's
+// first column. NaN passes the ReLU.
+static void gemm_store(const real* tile, __global real* restrict c, const int ldc, const int rows, const int cols,
+                       __global const real* restrict bias, const int flags) {
+  for (int i = 0; i < rows; ++i) {
+    const real* from = tile + i * GEMM_NR;
+    __global real* to = c + (long)i * ldc;
+    int j = 0;
+    for (; j + VW <= cols; j += VW) {
+      vreal v = VLOAD(from + j);
+      if (flags & GEMM_ACCUMULATE) v += VLOAD(to + j);
+      if (flags & GEMM_BIAS) v += VLOAD(bias + j);
+      if (flags & GEMM_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
+      VSTORE(v, to + j);
+    }
+    for (; j < cols; ++j) {
+      real v = from[j];
+      if (flags & GEMM_ACCUMULATE) v += to[j];
+      if (flags & GEMM_BIAS) v += bias[j];
+      if ((flags & GEMM_RELU) && v < 0) v = 0;
+      to[j] = v;
+    }
+  }
+}
+
+// One register tile, ROWS x (COLS*VW), over kc values of the packed panels, into tile [ROWS][GEMM_NR].
+#define GEMM_MICRO(name, ROWS, COLS)                                                                   \
+  static void name(const real* restrict ap, const real* restrict bp, const int kc, real* tile) {       \
+    vreal acc[ROWS][COLS];                                                                             \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                 \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                         \
+    }                                                                                                  \
+    for (int p = 0; p < kc; ++p) {                                                                     \
+      vreal b[COLS];                                                                                   \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(bp + p * GEMM_NR + j * VW);        \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                               \
+        const vreal a = (vreal)(ap[p * GEMM_MR + i]);                                                  \
+        _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]);          \
+      }                                                                                                \
+    }                                                                                                  \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                 \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW); \
+    }                                                                                                  \
+  }
+GEMM_MICRO(gemm_micro, GEMM_MR, 2)
+GEMM_MICRO(gemm_micro_narrow, GEMM_MR, 1)
 GEMM_MICRO(gemm_micro_low, 4, 2)
 GEMM_MICRO(gemm_micro_low_narrow, 4, 1)
-#if GEMM_MR > 8
-GEMM_MICRO(gemm_micro_mid, 8, 2)
-GEMM_MICRO(gemm_micro_mid_narrow, 8, 1)
-#else
-#define gemm_micro_mid gemm_micro_full
-#define gemm_micro_mid_narrow gemm_micro_full_narrow
-#endif
 
 // C[split][z] (m x n, dense) = A[z] * B[z] over the split's part of k, with the epilogue of `flags` (accumulate 1, bias
 // 2, ReLU 4). A(i,p) = a[i*a_row + p*a_col], B(p,j) = b[p*b_row + j*b_col]; z = outer*batch_inner + inner picks the
@@ -168,35 +154,35 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
 
   real a_panel[GEMM_MR * GEMM_KC + VW];
   real b_block[GEMM_NC * GEMM_KC + VW];
+  real tile[(GEMM_MR + 4) * GEMM_NR];
   for (int kb = k0; kb < k1; kb += GEMM_KC) {
     const int kc = min(GEMM_KC, k1 - kb);
     for (int j = col0; j < col1; j += GEMM_NR)
-      gemm_pack_columns(b + kb * b_row + j * b_col, b_col, b_row, n - j, kc, b_block + (j - col0) * GEMM_KC);
+      gemm_pack(b + kb * b_row + j * b_col, b_col, b_row, n - j, kc, GEMM_NR, b_block + (j - col0) * GEMM_KC);
     int now = flags;
     if (kb > k0) now |= GEMM_ACCUMULATE;
     if (kb + kc < k1) now &= ~(GEMM_BIAS | GEMM_RELU);
     for (int i = row0; i < row1; i += GEMM_MR) {
       const int rows = min(GEMM_MR, row1 - i);
-      gemm_pack_rows(a + i * a_row + kb * a_col, a_row, a_col, m - i, kc, a_panel);
+      gemm_pack(a + i * a_row + kb * a_col, a_row, a_col, m - i, kc, GEMM_MR, a_panel);
       for (int j = col0; j < col1; j += GEMM_NR) {
         const int cols = min(GEMM_NR, col1 - j);
         const real* bp = b_block + (j - col0) * GEMM_KC;
-        __global real* to = c + (long)i * n + j;
-        if (cols > VW) {
-          if (rows > 8)
-            gemm_micro_full(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
-          else if (rows > 4)
-            gemm_micro_mid(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
+        // Eight rows or fewer, as at the end of a batch of 64, cost less in tiles of four.
+        if (rows == GEMM_MR || rows > 8) {
+          if (cols > VW)
+            gemm_micro(a_panel, bp, kc, tile);
           else
-            gemm_micro_low(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
+            gemm_micro_narrow(a_panel, bp, kc, tile);
         } else {
-          if (rows > 8)
-            gemm_micro_full_narrow(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
-          else if (rows > 4)
-            gemm_micro_mid_narrow(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
-          else
-            gemm_micro_low_narrow(a_panel, bp, kc, to, n, rows, cols, bias + j, now);
+          for (int r = 0; r < rows; r += 4) {
+            if (cols > VW)
+              gemm_micro_low(a_panel + r, bp, kc, tile + r * GEMM_NR);
+            else
+              gemm_micro_low_narrow(a_panel + r, bp, kc, tile + r * GEMM_NR);
+          }
         }
+        gemm_store(tile, c + (long)i * n + j, n, rows, cols, bias + j, now);
       }
     }
   }
