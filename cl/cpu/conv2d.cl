@@ -83,9 +83,9 @@ typedef struct {
 // One tile: sums over taps and depth of source pixel times packed weights, into tile [CONV2D_MR][CONV2D_NR]. in_h,
 // in_w, in_c: the source image.
 #define CONV2D_MICRO(name, COLS)                                                                                    \
-  static void name(__global const real* restrict source, __global const real* restrict zeros,                       \
-                   __global const real* restrict panel, const conv2d_rows r, const conv2d_taps t, const int in_h,   \
-                   const int in_w, const int in_c, const int depth, real* tile) {                                   \
+  static void name(__global const real* source, __global const real* zeros, __global const real* panel,             \
+                   const conv2d_rows r, const conv2d_taps t, const int in_h, const int in_w, const int in_c,        \
+                   const int depth, real* tile) {                                                                   \
     vreal acc[CONV2D_MR][COLS];                                                                                     \
     _Pragma("unroll") for (int i = 0; i < CONV2D_MR; ++i) {                                                         \
       _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                                      \
@@ -123,8 +123,8 @@ CONV2D_MICRO(conv2d_micro_wide, 2)
 CONV2D_MICRO(conv2d_micro_narrow, 1)
 
 // Stores rows x cols of a tile with the epilogue; row i goes to target + offset[i]. NaN passes the ReLU.
-static void conv2d_store(const real* tile, __global real* restrict target, const int16 offsets, const int rows,
-                         const int cols, __global const real* restrict bias, const int flags) {
+static void conv2d_store(const real* tile, __global real* target, const int16 offsets, const int rows, const int cols,
+                         __global const real* bias, const int flags) {
   int offset[16];
   vstore16(offsets, 0, offset);
   for (int i = 0; i < rows; ++i) {
@@ -151,14 +151,13 @@ static void conv2d_store(const real* tile, __global real* restrict target, const
 // All tiles of a group: rows row0 <= row < row1 are pixels (image, a, b), a < grid_h, b < grid_w, whose position is
 // (a*mul_h + add_h, b*mul_w + add_w) in the source and (a*out_mul_h + out_add_h, b*out_mul_w + out_add_w) in the
 // target.
-static void conv2d_tiles(__global const real* restrict source, __global const real* restrict packed,
-                         __global const real* restrict bias, __global real* restrict target, const conv2d_taps t,
-                         const int row0, const int row1, const int col0, const int col1, const int grid_h,
-                         const int grid_w, const int mul_h, const int mul_w, const int add_h, const int add_w,
-                         const int out_mul_h, const int out_mul_w, const int out_add_h, const int out_add_w,
-                         const int in_h, const int in_w, const int in_c, const int out_h, const int out_w,
-                         const int out_c, const int depth, const int columns, const int g, const int groups,
-                         const int flags) {
+static void conv2d_tiles(__global const real* source, __global const real* packed, __global const real* bias,
+                         __global real* target, const conv2d_taps t, const int row0, const int row1, const int col0,
+                         const int col1, const int grid_h, const int grid_w, const int mul_h, const int mul_w,
+                         const int add_h, const int add_w, const int out_mul_h, const int out_mul_w,
+                         const int out_add_h, const int out_add_w, const int in_h, const int in_w, const int in_c,
+                         const int out_h, const int out_w, const int out_c, const int depth, const int columns,
+                         const int g, const int groups, const int flags) {
   const int panels = (columns + CONV2D_NR - 1) / CONV2D_NR;
   const long panel_size = (long)t.count_h * t.count_w * depth * CONV2D_NR;
   __global const real* zeros = packed + groups * panels * panel_size;
@@ -168,10 +167,10 @@ static void conv2d_tiles(__global const real* restrict source, __global const re
     for (int row = row0; row < row1; row += CONV2D_MR) {
       const int rows = min(CONV2D_MR, row1 - row);
       const int16 lane = min((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), (int16)(rows - 1));
-      const int16 pixel = row % (grid_h * grid_w) + lane;  // counted from the first row's image
+      const int image0 = row / (grid_h * grid_w);
+      const int16 pixel = row - image0 * (grid_h * grid_w) + lane;  // counted from the first row's image
       const int16 image = pixel / (grid_h * grid_w), in_image = pixel - image * (grid_h * grid_w);
       const int16 a = in_image / grid_w, b = in_image - a * grid_w;
-      const int image0 = row / (grid_h * grid_w);
       conv2d_rows r;
       r.row_h = a * mul_h + add_h;
       r.row_w = b * mul_w + add_w;
@@ -204,7 +203,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_fwd(ARRAY(co
   START(bias);
   START(y);
   const int columns = co / groups, column_tiles = (columns + tile_n - 1) / tile_n;
-  const int row0 = (int)get_group_id(0) / column_tiles * tile_m, col0 = (int)get_group_id(0) % column_tiles * tile_n;
+  const int row_tile = (int)get_group_id(0) / column_tiles,
+            column_tile = (int)get_group_id(0) - row_tile * column_tiles;
+  const int row0 = row_tile * tile_m, col0 = column_tile * tile_n;
   conv2d_taps t;
   t.count_h = kh;
   t.count_w = kw;
@@ -229,8 +230,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_bwd_input(AR
   START(w);
   START(dx);
   const int columns = c / groups, column_tiles = (columns + tile_n - 1) / tile_n;
-  const int row0 = (int)get_group_id(0) / column_tiles * tile_m, col0 = (int)get_group_id(0) % column_tiles * tile_n;
-  const int phase_h = (int)get_group_id(1) / sw, phase_w = (int)get_group_id(1) % sw;
+  const int row_tile = (int)get_group_id(0) / column_tiles,
+            column_tile = (int)get_group_id(0) - row_tile * column_tiles;
+  const int row0 = row_tile * tile_m, col0 = column_tile * tile_n;
+  const int phase_h = (int)get_group_id(1) / sw, phase_w = (int)get_group_id(1) - phase_h * sw;
   const int grid_h = (h - phase_h + sh - 1) / sh, grid_w = (wd - phase_w + sw - 1) / sw;
   if (grid_h <= 0 || grid_w <= 0) return;
   conv2d_taps t;
@@ -252,9 +255,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_bwd_input(AR
 // many exist. dy_end is the end of the array that dy lies in: near it the last channels are copied, not read as
 // vectors.
 #define CONV2D_FILTER_MICRO(name, ROWS, COLS)                                                                        \
-  static void name(__global const real* restrict x, __global const real* restrict dy, __global const real* dy_end,   \
-                   const int row0, const int row1, const int rows, const int cols, const int h, const int wd,        \
-                   const int c, const int oh, const int ow, const int co, const int sh, const int sw, const int top, \
+  static void name(__global const real* x, __global const real* dy, __global const real* dy_end, const int row0,     \
+                   const int row1, const int rows, const int cols, const int h, const int wd, const int c,           \
+                   const int oh, const int ow, const int co, const int sh, const int sw, const int top,              \
                    const int left, real* tile) {                                                                     \
     vreal acc[ROWS][COLS];                                                                                           \
     _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                               \
@@ -298,8 +301,8 @@ CONV2D_FILTER_MICRO(conv2d_filter_low_narrow, 4, 1)
 #endif
 
 // part [rows][co] = tile, or += where add is set.
-static void conv2d_filter_store(const real* tile, __global real* restrict part, const int co, const int rows,
-                                const int cols, const int add) {
+static void conv2d_filter_store(const real* tile, __global real* part, const int co, const int rows, const int cols,
+                                const int add) {
   for (int i = 0; i < rows; ++i) {
     const real* from = tile + i * CONV2D_NR;
     __global real* to = part + (long)i * co;
@@ -324,8 +327,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_bwd_filter(A
   START(part);
   const int ci_group = c / groups, co_group = co / groups, g = get_group_id(2), split = get_group_id(0);
   const int column_tiles = (co_group + tile_n - 1) / tile_n;
-  const int ci0 = (int)get_group_id(1) / column_tiles * tile_m, ci1 = min(ci_group, ci0 + tile_m);
-  const int co0 = (int)get_group_id(1) % column_tiles * tile_n, co1 = min(co_group, co0 + tile_n);
+  const int row_tile = (int)get_group_id(1) / column_tiles,
+            column_tile = (int)get_group_id(1) - row_tile * column_tiles;
+  const int ci0 = row_tile * tile_m, ci1 = min(ci_group, ci0 + tile_m);
+  const int co0 = column_tile * tile_n, co1 = min(co_group, co0 + tile_n);
   const int begin = split * rows_per_split, end = min(n * oh, begin + rows_per_split);
   const int step = max(1, CONV2D_FILTER_PIXELS / ow);
   __global const real* dy_end = dy + (long)n * oh * ow * co;

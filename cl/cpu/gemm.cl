@@ -48,8 +48,8 @@ static void gemm_transpose(vreal* r) {
 // src on; missing ones are zeros or repeat the last (their results are never stored). Where line is 1 a step is copied
 // as vectors, where step is 1 blocks are transposed in registers. out has VW spare values at its end, because the
 // vector stores of a step of 14 lanes overlap the next step.
-static void gemm_pack(__global const real* restrict src, const long line, const long step, const int there,
-                      const int kc, const int lanes, real* out) {
+static void gemm_pack(__global const real* src, const long line, const long step, const int there, const int kc,
+                      const int lanes, real* out) {
   int p = 0;
   if (line == 1) {
     if (there >= (lanes + VW - 1) / VW * VW) {
@@ -83,8 +83,8 @@ static void gemm_pack(__global const real* restrict src, const long line, const 
 
 // Stores rows x cols of a tile [GEMM_MR][GEMM_NR] to c (row stride ldc) with the epilogue; bias points at the tile's
 // first column. NaN passes the ReLU.
-static void gemm_store(const real* tile, __global real* restrict c, const int ldc, const int rows, const int cols,
-                       __global const real* restrict bias, const int flags) {
+static void gemm_store(const real* tile, __global real* c, const int ldc, const int rows, const int cols,
+                       __global const real* bias, const int flags) {
   for (int i = 0; i < rows; ++i) {
     const real* from = tile + i * GEMM_NR;
     __global real* to = c + (long)i * ldc;
@@ -108,7 +108,7 @@ static void gemm_store(const real* tile, __global real* restrict c, const int ld
 
 // One register tile, ROWS x (COLS*VW), over kc values of the packed panels, into tile [ROWS][GEMM_NR].
 #define GEMM_MICRO(name, ROWS, COLS)                                                                   \
-  static void name(const real* restrict ap, const real* restrict bp, const int kc, real* tile) {       \
+  static void name(const real* ap, const real* bp, const int kc, real* tile) {                         \
     vreal acc[ROWS][COLS];                                                                             \
     _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                 \
       _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                         \
@@ -145,11 +145,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
   START(c);
   const int z = get_group_id(2), split = get_group_id(1);
   const int column_tiles = (n + tile_n - 1) / tile_n;
-  const int row0 = ((int)get_group_id(0) / column_tiles) * tile_m, row1 = min(m, row0 + tile_m);
-  const int col0 = ((int)get_group_id(0) % column_tiles) * tile_n, col1 = min(n, col0 + tile_n);
+  const int row_tile = (int)get_group_id(0) / column_tiles,
+            column_tile = (int)get_group_id(0) - row_tile * column_tiles;
+  const int row0 = row_tile * tile_m, row1 = min(m, row0 + tile_m);
+  const int col0 = column_tile * tile_n, col1 = min(n, col0 + tile_n);
   const int k0 = split * split_k, k1 = min(k, k0 + split_k);
-  a += (z / batch_inner) * a_outer + (z % batch_inner) * a_inner;
-  b += (z / batch_inner) * b_outer + (z % batch_inner) * b_inner;
+  const int outer = z / batch_inner, inner = z - outer * batch_inner;
+  a += outer * a_outer + inner * a_inner;
+  b += outer * b_outer + inner * b_inner;
   c += ((long)split * get_num_groups(2) + z) * m * n;
 
   real a_panel[GEMM_MR * GEMM_KC + VW];
