@@ -18,7 +18,9 @@ namespace {
 std::vector<std::string> entries_of(Personality personality) {
   std::vector<std::string> entries;
   for (const auto& file : source_files({std::string("cl/") + name_of(personality)}, {".cl"})) {
-    for (const auto& [entry, arguments] : kernel_entries(file.text)) entries.push_back(entry);
+    for (const auto& [entry, arguments] : kernel_entries(file.text)) {
+      if (!entry.ends_with('*')) entries.push_back(entry);  // a macro's family is built with the rest of its program
+    }
   }
   return entries;
 }

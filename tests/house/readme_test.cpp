@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/places.h"
 #include "support/process.h"
 #include "support/source_tree.h"
 
@@ -48,7 +49,7 @@ std::vector<std::string> shell_lines() {
 }
 
 TEST(Readme, links_lead_to_files) {
-  static const std::regex link("\\]\\(([^)#:]+)\\)");
+  static const std::regex link("\\]\\(([^)#: ]+)\\)");
   auto pages = source_files({"docs"}, {".md"});
   pages.push_back({"README.md", read_text("README.md")});
   for (const auto& page : pages) {
@@ -65,7 +66,7 @@ TEST(Readme, scripts_exist_and_may_be_run) {
     for (const auto& word : words_of(line)) {
       if (!word.ends_with(".sh")) continue;
       EXPECT_TRUE(exists(word)) << line;
-      EXPECT_EQ(access((std::string(SAMEBYTES_SOURCE_DIR) + "/" + word).c_str(), X_OK), 0) << word;
+      EXPECT_EQ(access((source_folder() + "/" + word).c_str(), X_OK), 0) << word;
     }
   }
 }
@@ -81,7 +82,9 @@ TEST(Readme, commands_and_their_options_exist) {
     const Outcome help = run_program({built_program("samebytes"), *(command + 1), "--help"});
     EXPECT_EQ(help.status, 0) << line << "\n" << help.output;
     for (auto word = command + 2; word != words.end(); ++word) {
-      if (word->starts_with("--")) EXPECT_NE(help.output.find(*word), std::string::npos) << line << ": " << *word;
+      if (word->starts_with("--")) {
+        EXPECT_NE(help.output.find(*word), std::string::npos) << line << ": " << *word;
+      }
     }
   }
   EXPECT_GE(seen, 4) << "README.md shows the command";

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 fs::path top() { return source_folder(); }
 
 std::string squeezed(const std::string& text) {
-  static const std::regex blanks("\\s+");
+  static const std::regex blanks("[\\s\\\\]+");  // also the backslashes that continue a macro
   static const std::regex around("\\s*([,()*])\\s*");
   const std::string result = std::regex_replace(std::regex_replace(text, blanks, " "), around, "$1");
   const std::size_t begin = result.find_first_not_of(' ');
@@ -80,8 +80,15 @@ std::map<std::string, std::string> kernel_entries(const std::string& kernel_text
   const std::string text = std::regex_replace(without_comments(kernel_text), attribute, " ");
   std::map<std::string, std::string> entries;
   for (auto it = std::sregex_iterator(text.begin(), text.end(), entry); it != std::sregex_iterator(); ++it) {
-    const auto open = static_cast<std::size_t>(it->position() + it->length() - 1);
-    entries[(*it)[1]] = squeezed(inside(text, open));
+    auto open = static_cast<std::size_t>(it->position() + it->length() - 1);
+    std::string name = (*it)[1];
+    if (name == "SB_JOIN") {  // one of a family that a macro makes: SB_JOIN(concat_rows_, bits)(...)
+      const std::string parts = inside(text, open);
+      name = parts.substr(0, parts.find(',')) + "*";
+      open = text.find('(', open + parts.size() + 2);
+      if (open == std::string::npos) continue;
+    }
+    entries[name] = squeezed(inside(text, open));
   }
   return entries;
 }
