@@ -97,8 +97,7 @@ std::vector<Row> convolution(std::int64_t images, std::int64_t size, std::int64_
 int main(int argc, char** argv) {
   const std::string wanted = argc > 1 ? argv[1] : "";
   sb::Engine engine;
-  std::printf("%s, %s memory\n", engine.device().name.c_str(),
-              sb::name_of(engine.device().memory_mode));
+  std::printf("%s, %s memory\n", engine.device().name.c_str(), sb::name_of(engine.device().memory_mode));
   std::vector<Row> rows = {eigen(1024, 1024, 1024),
                            product(1024, 1024, 1024),
                            product(1024, 1024, 1024, false, true),

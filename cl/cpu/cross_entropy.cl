@@ -157,7 +157,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_bwd(
         const vreal p = exp(sb_load(x + i, left, readable - i, largest) - largest) * inverse;
         result = g * FMA(p, (vreal)(q_sum), -q);
       }
-      sb_store(result, d + i, left);
+      // What a short row's vector writes too much, this work-item's next row overwrites.
+      sb_store(result, d + i, (end - row) * classes - i >= VW ? VW : left);
     }
     if (!probabilities && !is_ignored) d[label] -= g * at_label;
   }

@@ -75,6 +75,8 @@ inline Array concat(std::initializer_list<Array> arrays, int axis) {
 }
 
 // ---- reductions: engine/ops/reduce.cpp. An empty list of axes means all of them.
+// Sums of i32, u8 and bool are i32 and wrap around; their mean is f32. Of nothing the sum is 0 and the mean NaN; max
+// and min throw. NaN wins in max, min and argmax. Ties share the gradient of max and min equally, as in PyTorch's amax.
 Array sum(const Array& a, std::initializer_list<int> axes = {}, bool keep = false);
 Array sum(const Array& a, std::span<const int> axes, bool keep = false);
 Array mean(const Array& a, std::initializer_list<int> axes = {}, bool keep = false);
@@ -137,16 +139,17 @@ struct CrossEntropyOptions {
   Array class_weight{};                        // [C] or an empty handle
   Reduction reduction = Reduction::mean;
 };
-// logits [N, C]; target i32 or u8 [N] of class indices, or floating [N, C] of probabilities. PyTorch's definition, also
-// of the weighted mean. A label outside [0, C) gives NaN, found by check_nan; readers check labels before they come
-// here.
+// logits [N, C]; target i32 or u8 [N] of class indices, or floating [N, C] of probabilities; more axes may stand before
+// C. PyTorch's definition, also of the weighted mean. The loss of 16-bit logits is f32; class_weight gets no gradient.
+// A label outside [0, C) gives NaN, found by check_nan; readers check labels before they come here.
 Array cross_entropy(const Array& logits, const Array& target, const CrossEntropyOptions& options = {});
 Array bce_with_logits(const Array& logits, const Array& target, Reduction reduction = Reduction::mean);
 Array mse_loss(const Array& a, const Array& b, Reduction reduction = Reduction::mean);
 
 // ---- random: engine/ops/random.cpp
 // Zeroes each element with probability p and scales the rest by 1 / (1 - p). The mask is a function of the key and the
-// element's index: it is recomputed in the gradient, never stored. Without a key it takes the engine's next one.
+// element's index (the stream of uniform, array.h): it is recomputed in the gradient, never stored. Without a key it
+// takes the engine's next one.
 Array dropout(const Array& a, double p);
 Array dropout(const Array& a, double p, RandomKey key);
 

@@ -23,8 +23,8 @@ class ModuleFileTest : public OnDevice {};
 SAMEBYTES_ON_EVERY_DEVICE(ModuleFileTest);
 
 nn::Sequential small_net() {
-  return nn::Sequential(nn::Conv2d({.in = 2, .out = 3, .kernel = 3, .pad = 1}), nn::BatchNorm2d({.features = 3}), nn::Relu(),
-                        nn::Flatten(), nn::Linear({.in = 4 * 5 * 3, .out = 7}));
+  return nn::Sequential(nn::Conv2d({.in = 2, .out = 3, .kernel = 3, .pad = 1}), nn::BatchNorm2d({.features = 3}),
+                        nn::Relu(), nn::Flatten(), nn::Linear({.in = 4 * 5 * 3, .out = 7}));
 }
 
 std::vector<std::vector<float>> values_of(const nn::Module& module) {

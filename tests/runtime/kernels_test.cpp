@@ -17,7 +17,8 @@ class KernelFolder {
   KernelFolder() : path_(std::filesystem::temp_directory_path() / "samebytes_kernel_folder") {
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
-    std::filesystem::copy(std::filesystem::path(samebytes::testing::source_folder()) / "cl" / "common", path_ / "common");
+    std::filesystem::copy(std::filesystem::path(samebytes::testing::source_folder()) / "cl" / "common",
+                          path_ / "common");
     setenv("SAMEBYTES_KERNEL_DIR", path_.c_str(), 1);
   }
   ~KernelFolder() {

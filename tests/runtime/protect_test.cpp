@@ -74,7 +74,7 @@ class Protect : public ::testing::TestWithParam<std::tuple<std::string, std::str
 
 INSTANTIATE_TEST_SUITE_P(Modes, Protect,
                          ::testing::Combine(::testing::Values("system", "fine", "coarse", "hostptr", "copy"),
-                                          ::testing::Values("1", "pages")),
+                                            ::testing::Values("1", "pages")),
                          [](const auto& both) {
                            return std::get<0>(both.param) + (std::get<1>(both.param) == "1" ? "_best" : "_pages");
                          });
