@@ -127,7 +127,7 @@ real batch_norm_count(const long p, const int f, const long total, const int wid
   const long first = min(whole, p * rows_per_part);
   const long last = min(whole, (p + 1) * rows_per_part);
   const int more =
-      whole >= p * rows_per_part && whole < (p + 1) * rows_per_part && whole * wide + (long)f * channels < total;
+      (whole >= p * rows_per_part) & (whole < (p + 1) * rows_per_part) & (whole * wide + (long)f * channels < total);
   return (real)(last - first + more);
 }
 

@@ -27,16 +27,16 @@ __attribute__((reqd_work_group_size(BATCH_NORM_UNIT, BATCH_NORM_LANES, 1))) __ke
   const int lx = get_local_id(0), ly = get_local_id(1);
   const int column = (int)get_group_id(1) * BATCH_NORM_UNIT + lx;
   const real origin = src[column % channels];
+  // Rows in which this column has a value: the last one may end early.
+  const long stop = column < wide ? min(last, (total - column + wide - 1) / wide) : first;
   real count = 0, mean = 0, m2 = 0;
-  if (column < wide)
-    for (long row = first + ly; row < last; row += BATCH_NORM_LANES)
-      if (row * wide + column < total) {
-        const real x = src[row * wide + column] - origin;
-        const real delta = x - mean;
-        count += 1;
-        mean += delta / count;
-        m2 = FMA(delta, x - mean, m2);
-      }
+  for (long row = first + ly; row < stop; row += BATCH_NORM_LANES) {
+    const real x = src[row * wide + column] - origin;
+    const real delta = x - mean;
+    count += 1;
+    mean += delta / count;
+    m2 = FMA(delta, x - mean, m2);
+  }
   counts[ly][lx] = count;
   means[ly][lx] = mean;
   squares[ly][lx] = m2;
@@ -64,7 +64,7 @@ real batch_norm_count(const long p, const int f, const long total, const int wid
   const long first = min(whole, p * rows_per_part);
   const long last = min(whole, (p + 1) * rows_per_part);
   const int more =
-      whole >= p * rows_per_part && whole < (p + 1) * rows_per_part && whole * wide + (long)f * channels < total;
+      (whole >= p * rows_per_part) & (whole < (p + 1) * rows_per_part) & (whole * wide + (long)f * channels < total);
   return (real)(last - first + more);
 }
 
@@ -108,14 +108,15 @@ __attribute__((reqd_work_group_size(BATCH_NORM_MERGERS, 1, 1))) __kernel void ba
   const real origin = part[c];
   real sum = 0;
   for (long q = l; q < pieces; q += BATCH_NORM_MERGERS) {
-    const real count = batch_norm_count(q / folds, (int)(q % folds), total, wide, channels, rows_per_part);
-    if (count > 0) sum = FMA(part[q / folds * wide + q % folds * channels + c] - origin, count, sum);
+    const long p = q / folds, f = q - p * folds;
+    const real count = batch_norm_count(p, (int)f, total, wide, channels, rows_per_part);
+    if (count > 0) sum = FMA(part[p * wide + f * channels + c] - origin, count, sum);
   }
   const real from_first = origin + batch_norm_total(shared, sum) / values;
   real m2 = 0;
   for (long q = l; q < pieces; q += BATCH_NORM_MERGERS) {
-    const real count = batch_norm_count(q / folds, (int)(q % folds), total, wide, channels, rows_per_part);
-    const long at = q / folds * wide + q % folds * channels + c;
+    const long p = q / folds, f = q - p * folds, at = p * wide + f * channels + c;
+    const real count = batch_norm_count(p, (int)f, total, wide, channels, rows_per_part);
     const real delta = part[at] - from_first;
     if (count > 0) m2 += FMA(delta * delta, count, part[(long)parts * wide + at]);
   }
@@ -166,14 +167,13 @@ __attribute__((reqd_work_group_size(BATCH_NORM_UNIT, BATCH_NORM_LANES, 1))) __ke
   const int lx = get_local_id(0), ly = get_local_id(1);
   const int column = (int)get_group_id(1) * BATCH_NORM_UNIT + lx;
   const real center = mean[column % channels];
+  const long stop = column < wide ? min(last, (total - column + wide - 1) / wide) : first;
   real sum = 0, dot_product = 0;
-  if (column < wide)
-    for (long row = first + ly; row < last; row += BATCH_NORM_LANES)
-      if (row * wide + column < total) {
-        const real g = dy[row * wide + column];
-        sum += g;
-        dot_product = FMA(g, src[row * wide + column] - center, dot_product);
-      }
+  for (long row = first + ly; row < stop; row += BATCH_NORM_LANES) {
+    const real g = dy[row * wide + column];
+    sum += g;
+    dot_product = FMA(g, src[row * wide + column] - center, dot_product);
+  }
   sums[ly][lx] = sum;
   dots[ly][lx] = dot_product;
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -208,7 +208,7 @@ __attribute__((reqd_work_group_size(BATCH_NORM_MERGERS, 1, 1))) __kernel void ba
   const long pieces = (long)parts * folds;
   real sum = 0, dots = 0;
   for (long q = l; q < pieces; q += BATCH_NORM_MERGERS) {
-    const long at = q / folds * wide + q % folds * channels + c;
+    const long p = q / folds, f = q - p * folds, at = p * wide + f * channels + c;
     sum += part[at];
     dots += part[(long)parts * wide + at];
   }

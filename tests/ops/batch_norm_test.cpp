@@ -22,6 +22,8 @@ const Case kCases[] = {{{2, 1}, 0},    {{64, 16}, 1},  {{3, 5, 7, 3}, 0},  {{97,
                        {{2, 131}, 0},  {{257, 10}, 3}, {{4, 8, 8, 32}, 0}, {{2311, 17}, -2},
                        {{3, 1023}, 0}, {{9000, 5}, 1}, {{70000, 1}, 0}};
 
+constexpr std::int64_t kMostSimulated = 4096;  // elements
+
 std::vector<double> values_around(const Shape& shape, double mean, std::uint64_t seed) {
   return random_values(shape.size(), seed, mean - 2, mean + 2);
 }
@@ -36,6 +38,7 @@ std::vector<double> rounded(std::vector<double> values, Dtype dtype) {
 TEST_P(BatchNorm, training_gives_the_reference) {
   for (Dtype dtype : real_dtypes())
     for (const Case& c : kCases) {
+      if (is_simulated() && c.shape.size() > kMostSimulated) continue;
       SCOPED_TRACE(c.shape.to_string());
       const std::int64_t channels = c.shape.back(), rows = c.shape.rows();
       const auto x = rounded(values_around(c.shape, c.mean, 1), dtype);
@@ -63,6 +66,7 @@ TEST_P(BatchNorm, training_gives_the_reference) {
 TEST_P(BatchNorm, gradients_give_the_reference) {
   for (Dtype dtype : real_dtypes())
     for (const Case& c : kCases) {
+      if (is_simulated() && c.shape.size() > kMostSimulated) continue;
       SCOPED_TRACE(c.shape.to_string());
       const std::int64_t channels = c.shape.back(), rows = c.shape.rows();
       const auto x = rounded(values_around(c.shape, c.mean, 1), dtype);
@@ -102,7 +106,8 @@ TEST_P(BatchNorm, gradients_agree_with_central_differences) {
 }
 
 TEST_P(BatchNorm, a_large_mean_costs_no_accuracy_of_the_variance) {
-  for (const Case& c : {Case{{40000, 3}, 1e4}, Case{{4096, 16}, -1e4}, Case{{300, 37}, 1e4}}) {
+  for (const Case& c : {Case{{40000, 3}, 1e4}, Case{{4096, 16}, -1e4}, Case{{100, 37}, 1e4}}) {
+    if (is_simulated() && c.shape.size() > kMostSimulated) continue;
     const std::int64_t channels = c.shape.back(), rows = c.shape.rows();
     const auto x = rounded(values_around(c.shape, c.mean, 7), f32);
     const Array running_mean = cell(zeros({channels}), "mean"), running_var = cell(zeros({channels}), "var");
@@ -117,16 +122,16 @@ TEST_P(BatchNorm, a_large_mean_costs_no_accuracy_of_the_variance) {
 }
 
 TEST_P(BatchNorm, an_outlier_in_the_first_row_does_not_spoil_the_statistics) {
-  auto x = rounded(random_values(5000 * 2, 3), f32);
+  auto x = rounded(random_values(2000 * 2, 3), f32);
   x[0] = 1e4;
   const Array running_mean = cell(zeros({2}), "mean"), running_var = cell(zeros({2}), "var");
-  batch_norm_train(real_array(x, {5000, 2}, f32), ones({2}), zeros({2}), running_mean, running_var, {.momentum = 1.0f})
+  batch_norm_train(real_array(x, {2000, 2}, f32), ones({2}), zeros({2}), running_mean, running_var, {.momentum = 1.0f})
       .wait();
-  auto moments = reference::column_moments(x, 5000, 2);
-  for (double& v : moments.variance) v *= 5000.0 / 4999.0;
+  auto moments = reference::column_moments(x, 2000, 2);
+  for (double& v : moments.variance) v *= 2000.0 / 1999.0;
   // Against the standard deviation, which the outlier makes large.
-  EXPECT_TRUE(all_close(running_mean, moments.mean, sum_tolerance(f32, 5000) * std::sqrt(moments.variance[0])));
-  EXPECT_TRUE(all_close(running_var, moments.variance, sum_tolerance(f32, 5000)));
+  EXPECT_TRUE(all_close(running_mean, moments.mean, sum_tolerance(f32, 2000) * std::sqrt(moments.variance[0])));
+  EXPECT_TRUE(all_close(running_var, moments.variance, sum_tolerance(f32, 2000)));
 }
 
 TEST_P(BatchNorm, the_running_statistics_stay_without_gradients) {

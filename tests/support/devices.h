@@ -45,6 +45,8 @@ class OnDevice : public ::testing::TestWithParam<DeviceCase> {
   OnDevice() : engine_(engine_of(GetParam())), scope_(engine_) {}
   Engine& engine() { return engine_; }
   bool has_f64() const { return engine_.device().has_f64; }
+  // True where every instruction is interpreted: a test then leaves its large shapes out.
+  bool is_simulated() const { return engine_.device().platform.find("Oclgrind") != std::string::npos; }
   // f32, and f64 where the device has it.
   std::vector<Dtype> real_dtypes() const { return has_f64() ? std::vector<Dtype>{f32, f64} : std::vector<Dtype>{f32}; }
 
