@@ -6,6 +6,8 @@
 #include <sstream>
 #include <utility>
 
+#include "graph/context.h"
+#include "runtime/runtime.h"
 #include "samebytes/error.h"
 
 namespace samebytes::testing {
@@ -102,6 +104,12 @@ Engine& engine_of(const DeviceCase& device_case) {
   std::unique_ptr<Engine>& engine = engines()[name_of_case(device_case)];
   if (!engine) engine = make_engine(device_case);
   return *engine;
+}
+
+void check_guards(Engine& engine) {
+  if (environment("SAMEBYTES_ALLOCATOR") != "exact") return;
+  engine.wait();
+  for (const std::string& damage : engine.context()->runtime->check_guards()) ADD_FAILURE() << damage;
 }
 
 }  // namespace samebytes::testing

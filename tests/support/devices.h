@@ -39,10 +39,16 @@ Engine& engine_of(const DeviceCase& device_case);
 // An engine of the case for this caller alone, with other options.
 std::unique_ptr<Engine> make_engine(const DeviceCase& device_case, EngineOptions options = {});
 
+// Fails the running test for every array of the engine whose guard bytes were overwritten (SAMEBYTES_ALLOCATOR=exact
+// only).
+void check_guards(Engine& engine);
+
 // Fixture: the engine of the case is the thread's current one while a test runs.
 class OnDevice : public ::testing::TestWithParam<DeviceCase> {
  protected:
   OnDevice() : engine_(engine_of(GetParam())), scope_(engine_) {}
+  // Under SAMEBYTES_ALLOCATOR=exact: no kernel of the test wrote beside its arrays.
+  void TearDown() override { check_guards(engine_); }
   Engine& engine() { return engine_; }
   bool has_f64() const { return engine_.device().has_f64; }
   // True where every instruction is interpreted: a test then leaves its large shapes out.
