@@ -178,7 +178,10 @@ void Planner::run(Plan& plan, const GraphList& list) {
   Runtime& runtime = *context_.runtime;
   std::vector<Bound> bound(plan.buffers.size());
   std::vector<StoragePtr> fresh(plan.buffers.size());
-  for (std::size_t s = 0; s < plan.arena_segments.size(); ++s) arena_segment(s, plan.arena_segments[s]);
+  // SAMEBYTES_ALLOCATOR=exact: what would lie in an arena is a storage of its own, so that an overrun is seen.
+  const bool is_exact = runtime.is_exact();
+  std::vector<StoragePtr> apart(is_exact ? plan.buffers.size() : 0);
+  for (std::size_t s = 0; s < plan.arena_segments.size() && !is_exact; ++s) arena_segment(s, plan.arena_segments[s]);
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     PlanBuffer& buffer = plan.buffers[b];
     switch (buffer.kind) {
@@ -195,7 +198,10 @@ void Planner::run(Plan& plan, const GraphList& list) {
         break;
       }
       case PlanBuffer::Kind::arena:
-        if (buffer.first >= 0)
+        if (buffer.first >= 0 && is_exact) {
+          apart[b] = runtime.allocate(buffer.bytes, Category::arena, "arena");
+          bound[b] = {apart[b].get(), 0};
+        } else if (buffer.first >= 0)
           bound[b] = {arena_[static_cast<std::size_t>(buffer.place.segment)].get(),
                       static_cast<std::int64_t>(buffer.place.offset / bytes_of(buffer.dtype))};
         break;
@@ -211,8 +217,10 @@ void Planner::run(Plan& plan, const GraphList& list) {
     }
 
   Submission submission(runtime);
-  for (std::size_t s = 0; s < plan.arena_segments.size(); ++s)
+  for (std::size_t s = 0; s < plan.arena_segments.size() && !is_exact; ++s)
     submission.acquire(*arena_[s], true, "arena", 0, arena_[s]->bytes(), true);
+  for (const StoragePtr& storage : apart)
+    if (storage) submission.acquire(*storage, true, "arena", 0, storage->bytes(), true);
   for (const PlanUse& use : plan.uses) {
     const PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(use.buffer)];
     const Bound& at = bound[static_cast<std::size_t>(use.buffer)];

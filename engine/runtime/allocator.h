@@ -50,6 +50,7 @@ class Allocator {
   std::size_t clear_cache();  // waits for nothing: busy blocks are freed by the reaper
   void set_limit(std::size_t bytes);
   void close();  // frees the cache; what comes back later is freed at once
+  bool is_exact() const { return setup_.is_exact; }
   bool is_closed() const { return is_closed_.load(std::memory_order_acquire); }
   void fill(MemoryReport* report) const;
   Reaper& reaper() { return *reaper_; }

@@ -141,6 +141,8 @@ std::size_t Runtime::clear_cache() { return allocator_->clear_cache(); }
 
 void Runtime::set_memory_limit(std::size_t bytes) { allocator_->set_limit(bytes); }
 
+bool Runtime::is_exact() const { return allocator_->is_exact(); }
+
 std::vector<std::string> Runtime::check_guards() const { return allocator_->check_guards(); }
 
 void Runtime::wait() {

@@ -117,6 +117,7 @@ class Runtime {
   MemoryMode mode() const { return mode_; }
   cl_context context() const { return context_.get(); }
   cl_command_queue host_queue() const { return host_queue_.get(); }  // maps and reads: never behind a running step
+  bool is_exact() const;                                             // SAMEBYTES_ALLOCATOR=exact
   bool coarse_shadow() const { return coarse_shadow_; }  // PoCL in coarse mode keeps a shadow so that missing maps show
 
   // Throws OutOfMemory naming `what` (an op or an owner), the need, the budget and the cheapest ways out.
