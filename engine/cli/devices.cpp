@@ -42,7 +42,6 @@ Json to_json(const DeviceInfo& info) {
           {"memory_reason", info.memory_reason},
           {"personality", name_of(info.personality)},
           {"personality_reason", info.personality_reason},
-          {"gemm_alias", info.gemm_alias},
           {"refused", info.refused}};
 }
 

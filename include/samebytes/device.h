@@ -46,7 +46,6 @@ struct DeviceInfo {
   std::string memory_reason;  // why this mode, one sentence
   Personality personality = Personality::gpu;
   std::string personality_reason;
-  bool gemm_alias = false;  // the self-test of cl_mem over the storage passed
   std::string refused;      // not empty: Samebytes will not use this device, and why
 };
 
