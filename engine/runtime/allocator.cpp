@@ -152,7 +152,9 @@ void Allocator::give_back(BlockPtr block, Category category, TicketPtr ticket) n
     live_by_category_[static_cast<std::size_t>(category)] -= block->bytes;
     block->ticket = is_busy ? std::move(ticket) : nullptr;
     block->stamp = next_stamp_++;
-    if (!is_closed_ && !setup_.is_exact) {
+    // Exact blocks are not used again. Oclgrind takes what it knows about a freed buffer for the next one with its
+    // number, so there they wait for the end.
+    if (!is_closed_ && (!setup_.is_exact || setup_.info.platform == "Oclgrind")) {
       cached_ += block->bytes;
       const std::size_t capacity = block->bytes;
       cache_[capacity].push_back(std::move(block));
