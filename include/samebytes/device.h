@@ -46,7 +46,7 @@ struct DeviceInfo {
   std::string memory_reason;  // why this mode, one sentence
   Personality personality = Personality::gpu;
   std::string personality_reason;
-  std::string refused;      // not empty: Samebytes will not use this device, and why
+  std::string refused;  // not empty: Samebytes will not use this device, and why
 };
 
 // All devices of all platforms, best first, with what SAMEBYTES_MEMORY and SAMEBYTES_PERSONALITY ask for applied; empty
