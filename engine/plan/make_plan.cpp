@@ -1,6 +1,5 @@
 // From a list of nodes to launches: buffers, relayouts, packs, the ops' own records and the generated kernels, then the
 // arena. Over 400 lines because these steps fill one plan together and share its state.
-// arena.
 #include <algorithm>
 #include <map>
 
