@@ -5,28 +5,12 @@
 #include <cmath>
 
 #include "samebytes/samebytes.h"
-#include "support/devices.h"
-#include "support/gradcheck.h"
+#include "support/small_shapes.h"
 
 namespace samebytes::testing {
 namespace {
 
-class SmallShapesTest : public OnDevice {
- protected:
-  // Runs f and its gradients; both must be finite.
-  static void run(const ArrayFunction& f, const std::vector<Shape>& shapes) {
-    std::vector<Array> inputs;
-    for (std::size_t i = 0; i < shapes.size(); ++i)
-      inputs.push_back(real_array(random_values(shapes[i].size(), i + 1, 0.1, 0.9), shapes[i], f32));
-    const Array y = f(inputs);
-    const std::vector<Array> dx = gradients(sum(y * y), inputs);
-    std::vector<Array> all{y};
-    all.insert(all.end(), dx.begin(), dx.end());
-    eval(all);
-    for (const Array& array : all)
-      for (const float value : array.to_vector<float>()) ASSERT_TRUE(std::isfinite(value));
-  }
-};
+class SmallShapesTest : public SmallShapes {};
 SAMEBYTES_ON_EVERY_DEVICE(SmallShapesTest);
 
 using In = std::span<const Array>;

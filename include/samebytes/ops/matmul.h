@@ -1,0 +1,14 @@
+// Matrix products: engine/ops/matmul.cpp.
+// All throw ArgumentError: op, need, what came.
+#pragma once
+
+#include "samebytes/array.h"
+
+namespace samebytes {
+
+// a [..., M, K] x b [..., K, N] -> [..., M, N]; batch axes broadcast. Accumulates in f32 (f64 for f64).
+Array matmul(const Array& a, const Array& b);
+// x [..., in] x transpose(weight [out, in]) + bias [out]; bias may be an empty handle.
+Array linear(const Array& x, const Array& weight, const Array& bias = {});
+
+}  // namespace samebytes
