@@ -83,7 +83,10 @@ void enqueue(std::span<const Array> reads, std::span<const Array> writes,
     else
       bytes[i].buffer = storage.buffer();
   }
-  submission.enqueue_call(device, "interop", [&](cl_command_queue queue) { work(queue, bytes); });
+  submission.enqueue_call(device, "interop", [&](cl_command_queue queue) {
+    work(queue, bytes);
+    return 1;
+  });
   submission.finish();
 }
 

@@ -45,8 +45,11 @@ class CallAccess {
   virtual ~CallAccess() = default;
   virtual Storage& storage(Operand operand) = 0;
   virtual std::int64_t offset(Operand operand) = 0;  // elements of the operand's dtype
+  // At least `bytes` for the library's own temporaries, valid for this call alone and one for all calls of a device:
+  // counted in the memory ledger as the library's, kept for the next call.
+  virtual Storage& workspace(std::size_t bytes) = 0;
 };
-using QueueCall = std::function<void(cl_command_queue queue, CallAccess& access)>;
+using QueueCall = std::function<int(cl_command_queue queue, CallAccess& access)>;  // gives the launches it enqueued
 using HostCall = std::function<void(const std::function<void*(Operand)>& pointer)>;
 
 struct LaunchRecord {

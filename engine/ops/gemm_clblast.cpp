@@ -1,4 +1,5 @@
-// CLBlast as a provider of matrix products: it takes cl_mem only, so it gets the alias of each storage and our offsets.
+// CLBlast as a provider of matrix products: it takes cl_mem only, so it gets the alias of each storage and our offsets,
+// and a workspace of ours for its temporaries, so that the memory ledger knows them.
 // Its own defaults for CPU devices stage tiles in local memory and take several tens of times as long, so ours replace
 // them before the first call on a device.
 #include <clblast.h>
@@ -59,6 +60,42 @@ cl_mem buffer_of(Storage& storage) {
   return buffer;
 }
 
+// One product of a batch, as CLBlast wants it.
+struct Call {
+  clblast::Transpose a_transpose, b_transpose;
+  std::size_t m, n, k, a_offset, a_ld, b_offset, b_ld, c_offset;
+};
+
+// Bytes of temporaries that CLBlast needs with these offsets; it copies an operand there whose offset is not zero.
+template <class T>
+std::size_t temporaries(const Call& call, std::size_t a_offset, std::size_t b_offset, std::size_t c_offset,
+                        cl_command_queue queue, const std::string& device) {
+  std::size_t bytes = 0;
+  check(
+      clblast::GemmTempBufferSize<T>(clblast::Layout::kRowMajor, call.a_transpose, call.b_transpose, call.m, call.n,
+                                     call.k, a_offset, call.a_ld, b_offset, call.b_ld, c_offset, call.n, &queue, bytes),
+      "clblast::GemmTempBufferSize", device);
+  return bytes;
+}
+
+struct Need {
+  std::size_t bytes = 0;
+  int launches = 1;  // the product, and those that bring the operands into CLBlast's layout and the result out of it
+};
+
+// An operand is copied where asking with an offset for it needs no more than asking without.
+template <class T>
+Need need_of(const Call& call, cl_command_queue queue, const std::string& device) {
+  const std::size_t a = call.a_offset, b = call.b_offset, c = call.c_offset;
+  Need need{.bytes = temporaries<T>(call, a, b, c, queue, device)};
+  if (need.bytes == 0) return need;
+  const bool copies_a = temporaries<T>(call, 1, b, c, queue, device) == need.bytes;
+  const bool copies_b = temporaries<T>(call, a, 1, c, queue, device) == need.bytes;
+  const bool copies_c = temporaries<T>(call, a, b, 1, queue, device) == need.bytes;
+  need.launches += int{copies_a} + int{copies_b} + int{copies_c};
+  return need;
+}
+
 template <class T>
 void record(Launch& run, Operand a, Operand b, Operand c, const GemmProblem& p) {
   const bool cpu_device = run.device().info().type == "cpu";
@@ -70,20 +107,30 @@ void record(Launch& run, Operand a, Operand b, Operand c, const GemmProblem& p) 
     const cl_mem from_a = buffer_of(access.storage(a)), from_b = buffer_of(access.storage(b)),
                  to = buffer_of(access.storage(c));
     const auto rows = clblast::Transpose::kNo, columns = clblast::Transpose::kYes;
+    const auto size = [](std::int64_t v) { return static_cast<std::size_t>(v); };
+    int launches = 0;
     for (std::int64_t o = 0; o < p.outer; ++o) {
       for (std::int64_t i = 0; i < p.inner; ++i) {
-        check(clblast::Gemm<T>(clblast::Layout::kRowMajor, p.a_col == 1 ? rows : columns, p.b_col == 1 ? rows : columns,
-                               static_cast<std::size_t>(p.m), static_cast<std::size_t>(p.n),
-                               static_cast<std::size_t>(p.k), T{1}, from_a,
-                               static_cast<std::size_t>(access.offset(a) + o * p.a_outer + i * p.a_inner),
-                               static_cast<std::size_t>(p.a_col == 1 ? p.a_row : p.a_col), from_b,
-                               static_cast<std::size_t>(access.offset(b) + o * p.b_outer + i * p.b_inner),
-                               static_cast<std::size_t>(p.b_col == 1 ? p.b_row : p.b_col), T{0}, to,
-                               static_cast<std::size_t>(access.offset(c) + (o * p.inner + i) * p.m * p.n),
-                               static_cast<std::size_t>(p.n), &queue),
+        const Call call{.a_transpose = p.a_col == 1 ? rows : columns,
+                        .b_transpose = p.b_col == 1 ? rows : columns,
+                        .m = size(p.m),
+                        .n = size(p.n),
+                        .k = size(p.k),
+                        .a_offset = size(access.offset(a) + o * p.a_outer + i * p.a_inner),
+                        .a_ld = size(p.a_col == 1 ? p.a_row : p.a_col),
+                        .b_offset = size(access.offset(b) + o * p.b_outer + i * p.b_inner),
+                        .b_ld = size(p.b_col == 1 ? p.b_row : p.b_col),
+                        .c_offset = size(access.offset(c) + (o * p.inner + i) * p.m * p.n)};
+        const Need need = need_of<T>(call, queue, name);
+        launches += need.launches;
+        const cl_mem temporary = need.bytes > 0 ? buffer_of(access.workspace(need.bytes)) : nullptr;
+        check(clblast::Gemm<T>(clblast::Layout::kRowMajor, call.a_transpose, call.b_transpose, call.m, call.n, call.k,
+                               T{1}, from_a, call.a_offset, call.a_ld, from_b, call.b_offset, call.b_ld, T{0}, to,
+                               call.c_offset, call.n, &queue, nullptr, temporary),
               "clblast::Gemm", name);
       }
     }
+    return launches;
   });
 }
 

@@ -28,12 +28,15 @@ const void* base_of(const Storage& storage) {
 
 class RunAccess final : public CallAccess {
  public:
-  RunAccess(const PlanLaunch& launch, const std::vector<Bound>& bound) : launch_(launch), bound_(bound) {}
+  using Workspace = std::function<Storage&(std::size_t bytes)>;
+  RunAccess(const PlanLaunch& launch, const std::vector<Bound>& bound, Workspace workspace = {})
+      : launch_(launch), bound_(bound), workspace_(std::move(workspace)) {}
   Storage& storage(Operand operand) override { return *bound_[buffer(operand).first].storage; }
   std::int64_t offset(Operand operand) override {
     const auto [b, offset] = buffer(operand);
     return bound_[b].offset + offset;
   }
+  Storage& workspace(std::size_t bytes) override { return workspace_(bytes); }
 
  private:
   std::pair<int, std::int64_t> buffer(Operand operand) const {
@@ -44,6 +47,7 @@ class RunAccess final : public CallAccess {
   }
   const PlanLaunch& launch_;
   const std::vector<Bound>& bound_;
+  const Workspace workspace_;
 };
 
 // The first value that is not finite, if any.
@@ -94,6 +98,16 @@ StoragePtr PersistentStorages::get(Context& context, std::uint64_t fingerprint, 
   submission.finish();
   kept = storage;
   return storage;
+}
+
+// One is enough for each device: its queue is in order.
+Storage& Planner::workspace(Submission& submission, int device, std::size_t bytes, const std::string& what) {
+  const auto place = static_cast<std::size_t>(device);
+  if (workspaces_.size() <= place) workspaces_.resize(place + 1);
+  StoragePtr& workspace = workspaces_[place];
+  if (!workspace || workspace->bytes() < bytes) workspace = context_.runtime->allocate(bytes, Category::library, what);
+  submission.acquire(*workspace, true, what, 0, workspace->bytes(), true);
+  return *workspace;
 }
 
 StoragePtr Planner::arena_segment(std::size_t index, std::size_t bytes) {
@@ -238,9 +252,11 @@ void Planner::run(Plan& plan, const GraphList& list) {
     Device& device = runtime.device(launch.device);
     for (const int other : launch.after) submission.order_after(device, runtime.device(other));
     if (launch.queue_call) {
-      RunAccess access(launch, bound);
+      RunAccess access(launch, bound, [&](std::size_t bytes) -> Storage& {
+        return workspace(submission, launch.device, bytes, launch.what);
+      });
       submission.enqueue_call(device, launch.what.c_str(),
-                              [&](cl_command_queue queue) { launch.queue_call(queue, access); });
+                              [&](cl_command_queue queue) { return launch.queue_call(queue, access); });
       continue;
     }
     if (launch.host_call) {

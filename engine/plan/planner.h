@@ -33,11 +33,13 @@ class Planner final : public Evaluator {
   void evaluate_checked(const GraphList& list);  // op by op, stops at the first NaN
   void drop_finished_readers();
   StoragePtr arena_segment(std::size_t index, std::size_t bytes);
+  Storage& workspace(Submission& submission, int device, std::size_t bytes, const std::string& what);
 
   Context& context_;
   PersistentStorages persistent_;
   std::unordered_map<Key128, std::unique_ptr<Plan>, Key128Hash> plans_;
   std::vector<StoragePtr> arena_;
+  std::vector<StoragePtr> workspaces_;  // of library calls, one for each device that makes some
   PlanReport report_;
   std::uint64_t stamp_ = 0;
   int replans_in_a_row_ = 0;

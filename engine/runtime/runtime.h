@@ -75,8 +75,8 @@ class Submission {
   std::uint64_t enqueue(Device& device, Kernel& kernel, const Geometry& geometry, const char* op);
   // Makes later work of `device` wait for everything enqueued so far on `other`.
   void order_after(Device& device, Device& other);
-  // A library call on the queue (CLBlast): fn enqueues itself on the given queue, which counts as `launches` launches.
-  void enqueue_call(Device& device, const char* op, const std::function<void(cl_command_queue)>& fn, int launches = 1);
+  // A library call on the queue (CLBlast): fn enqueues itself on the given queue and gives the number of its launches.
+  void enqueue_call(Device& device, const char* op, const std::function<int(cl_command_queue)>& fn);
   // A host function over the same bytes: waits for what was enqueued, runs fn on the calling thread.
   // The storages it touches must have been acquired; the runtime acquires them for the host and hands them back to the
   // device after it.

@@ -97,10 +97,9 @@ void Submission::order_after(Device& device, Device& other) {
   unflushed_ |= bit_of(device);
 }
 
-void Submission::enqueue_call(Device& device, const char* op, const std::function<void(cl_command_queue)>& fn,
-                              int launches) {
+void Submission::enqueue_call(Device& device, const char* op, const std::function<int(cl_command_queue)>& fn) {
   if (!(begun_ & bit_of(device))) begin_device(device);
-  fn(device.queue());
+  const int launches = fn(device.queue());
   cl_event event = nullptr;
   check_cl(clEnqueueMarkerWithWaitList(device.queue(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList",
            device.info().name);

@@ -50,11 +50,13 @@ class Oclgrind : public ::testing::Test {
     if (run_program({"oclgrind", "--version"}).status != 0) GTEST_SKIP() << "oclgrind is not installed";
   }
 
-  // What Oclgrind writes about one kernel of tests/programs/planted_kernel.cpp.
-  static std::string report_on(const std::string& kernel) {
+  // What Oclgrind writes about one op of tests/programs/planted_kernel.cpp, run as .ci/run runs the kernels' tests.
+  static std::string report_on(const std::string& op) {
     const std::string log = temporary_path("oclgrind.log");
-    const Outcome outcome = run_program({"oclgrind", "--data-races", "--uniform-writes", "--uninitialized", "--log",
-                                         log, built_program("planted_kernel"), kernel});
+    const Outcome outcome =
+        run_program({"oclgrind", "--data-races", "--uniform-writes", "--uninitialized", "--build-options",
+                     "-cl-opt-disable", "--log", log, built_program("planted_kernel"), op},
+                    {{"SAMEBYTES_ALLOCATOR", "exact"}, {"SAMEBYTES_MEMORY", "copy"}});
     EXPECT_EQ(outcome.status, 0) << outcome.output;
     return text_of(log);
   }
@@ -70,7 +72,17 @@ TEST_F(Oclgrind, reports_a_planted_unset_value) {
   EXPECT_NE(report_on("unset").find("Uninitialized value"), std::string::npos);
 }
 
-TEST_F(Oclgrind, says_nothing_about_a_clean_kernel) { EXPECT_EQ(report_on("clean"), ""); }
+TEST_F(Oclgrind, says_nothing_about_a_clean_op) { EXPECT_EQ(report_on("clean"), ""); }
+
+TEST(GuardBytes, tell_a_planted_overrun_from_a_clean_op) {
+  const auto outcome_of = [](const std::string& op) {
+    return run_program({built_program("planted_kernel"), op}, {{"SAMEBYTES_ALLOCATOR", "exact"}});
+  };
+  const Outcome overrun = outcome_of("overrun"), clean = outcome_of("clean");
+  EXPECT_EQ(clean.status, 0) << clean.output;
+  EXPECT_EQ(overrun.status, 3) << overrun.output;
+  EXPECT_NE(overrun.output.find("bytes past its end"), std::string::npos) << overrun.output;
+}
 
 }  // namespace
 }  // namespace samebytes::testing

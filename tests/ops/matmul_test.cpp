@@ -173,6 +173,25 @@ TEST_P(MatmulTest, every_provider_gives_the_same_product) {
   }
 }
 
+TEST_P(MatmulTest, temporaries_of_clblast_are_in_the_ledger_and_kept_for_the_next_call) {
+  EngineOptions options;
+  options.gemm = GemmProvider::clblast;
+  const auto own = make_engine(GetParam(), options);
+  const EngineScope scope(*own);
+  const auto a = operand({33, 40}, 1, f32), b = operand({40, 21}, 2, f32);
+  EXPECT_EQ(own->memory().library_bytes, 0u);
+  matmul(a.array, b.array).wait();
+  const MemoryReport once = own->memory();
+  // The direct kernel of CLBlast needs none; ours on CPU devices always takes the other one.
+  if (own->device().type == "cpu") {
+    EXPECT_GE(once.library_bytes, (33 * 40 + 40 * 21 + 33 * 21) * sizeof(float));
+  }
+  EXPECT_GE(once.peak_bytes, once.live_bytes + once.library_bytes);
+  matmul(a.array, b.array).wait();
+  EXPECT_EQ(own->memory().library_bytes, once.library_bytes);
+  EXPECT_EQ(own->memory().allocations, once.allocations);
+}
+
 TEST_P(MatmulTest, the_same_bytes_come_twice) {
   const auto a = operand({65, 1030}, 1, f32), b = operand({1030, 47}, 2, f32);
   EXPECT_TRUE(same_bytes(matmul(a.array, b.array), matmul(a.array, b.array)));

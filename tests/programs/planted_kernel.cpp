@@ -1,62 +1,50 @@
-// Runs one small kernel that is wrong on purpose, so that it can be shown that the checks see such a thing:
-//   planted_kernel overrun   a work-item writes one element past its buffer
+// Runs one small op of a user that is wrong on purpose, on the way that every kernel of the library takes, so that it
+// can be shown that the checks see such a thing:
+//   planted_kernel overrun   a work-item writes one element past its array
 //   planted_kernel race      all work-items write the same element without an order
 //   planted_kernel unset     a work-item reads local memory that nobody wrote
-//   planted_kernel clean     the same launch without a mistake
-#define CL_TARGET_OPENCL_VERSION 120
-#include <CL/cl.h>
-
+//   planted_kernel clean     the same op without a mistake
+// SAMEBYTES_ALLOCATOR=exact gives each array a buffer of its exact size. Exit 3: guard bytes were overwritten.
+#include <array>
 #include <cstdio>
-#include <cstring>
+#include <map>
+#include <string>
+
+#include "graph/context.h"
+#include "graph/node.h"
+#include "runtime/runtime.h"
+#include "samebytes/samebytes.h"
 
 namespace {
 
-constexpr char kSource[] =
-    "__kernel void clean(__global float *dst) { dst[get_global_id(0)] = 1.0f; }\n"
-    "__kernel void overrun(__global float *dst) { dst[get_global_id(0) + 1] = 1.0f; }\n"
-    "__kernel void race(__global float *dst) { dst[0] = (float)get_global_id(0); }\n"
-    "__kernel void unset(__global float *dst) {\n"
-    "  __local float tile[64];\n"
-    "  if (get_local_id(0) > 0) tile[get_local_id(0)] = 2.0f;\n"
-    "  barrier(CLK_LOCAL_MEM_FENCE);\n"
-    "  dst[get_global_id(0)] = tile[get_local_id(0)];\n"
-    "}\n";
-constexpr std::size_t kItems = 64;
-
-int run(const char* name) {
-  cl_platform_id platform = nullptr;
-  cl_device_id device = nullptr;
-  if (clGetPlatformIDs(1, &platform, nullptr) != CL_SUCCESS) return 2;
-  if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, nullptr) != CL_SUCCESS) return 2;
-  const cl_context context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, nullptr);
-  const cl_command_queue queue = clCreateCommandQueue(context, device, 0, nullptr);
-  const char* source = kSource;
-  const cl_program program = clCreateProgramWithSource(context, 1, &source, nullptr, nullptr);
-  if (clBuildProgram(program, 1, &device, "", nullptr, nullptr) != CL_SUCCESS) return 1;
-  cl_int status = CL_SUCCESS;
-  const cl_kernel kernel = clCreateKernel(program, name, &status);
-  if (status != CL_SUCCESS) {
-    std::fprintf(stderr, "no kernel named %s\n", name);
-    return 1;
-  }
-  const cl_mem dst = clCreateBuffer(context, CL_MEM_READ_WRITE, kItems * sizeof(float), nullptr, nullptr);
-  clSetKernelArg(kernel, 0, sizeof dst, &dst);
-  clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &kItems, &kItems, 0, nullptr, nullptr);
-  clFinish(queue);
-  clReleaseMemObject(dst);
-  clReleaseKernel(kernel);
-  clReleaseProgram(program);
-  clReleaseCommandQueue(queue);
-  clReleaseContext(context);
-  return 0;
+const std::map<std::string, std::string>& sources() {
+  static const std::string head = "__kernel void planted(ARRAY(const real, src), ARRAY(real, dst), const int n) {\n";
+  static const std::map<std::string, std::string> all{
+      {"clean", head + "START(src); START(dst); dst[get_global_id(0)] = src[get_global_id(0)]; }"},
+      {"overrun", head + "START(src); START(dst); dst[get_global_id(0) + 1] = src[get_global_id(0)]; }"},
+      {"race", head + "START(src); START(dst); dst[0] = src[0] + get_global_id(0); }"},
+      {"unset", head + "START(src); START(dst); __local real tile[64];\n"
+                       "if (get_global_id(0) > 0) tile[get_local_id(0)] = 2;\n"
+                       "barrier(CLK_LOCAL_MEM_FENCE);\n"
+                       "dst[get_global_id(0)] = tile[get_local_id(0)] + src[get_global_id(0)]; }"}};
+  return all;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
+  if (argc != 2 || !sources().contains(argv[1])) {
     std::fprintf(stderr, "usage: planted_kernel overrun|race|unset|clean\n");
     return 2;
   }
-  return run(argv[1]);
+  namespace sb = samebytes;
+  constexpr int kItems = 64;
+  sb::Engine engine;
+  const sb::Array src = sb::array(std::array<float, kItems>{}, {kItems});
+  const sb::CustomOp op{.name = argv[1], .entry = "planted", .source = sources().at(argv[1])};
+  const sb::Array y = sb::custom_op(op, {&src, 1}, {kItems});
+  y.wait();
+  const auto damage = y.node()->context->runtime->check_guards();
+  for (const std::string& line : damage) std::fprintf(stderr, "%s\n", line.c_str());
+  return damage.empty() ? 0 : 3;
 }

@@ -102,6 +102,7 @@ TEST_P(Adopt, a_buffer_for_clblast_shares_the_bytes_at_an_offset) {
     const std::size_t global = 80, local = 1;
     check_cl(clEnqueueNDRangeKernel(queue, kernel->get(), 1, nullptr, &global, &local, 0, nullptr, nullptr),
              "clEnqueueNDRangeKernel");
+    return 1;
   });
   submission.finish();
   std::vector<float> expected = counting(100);

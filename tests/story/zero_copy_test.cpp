@@ -1,4 +1,5 @@
-// Host and device share bytes, seen from outside: a preloaded library counts every OpenCL call that moves some.
+// Host and device share bytes, seen from outside: a preloaded library counts every OpenCL call that moves some, and
+// every launch.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -55,6 +56,23 @@ TEST(ZeroCopy, the_ledger_of_copy_mode_is_what_the_calls_moved) {
   EXPECT_GE(copied, batches);
   EXPECT_LE(copied, batches + 64) << "more than the batches and the losses was copied; batch " << kBatch;
   EXPECT_GE(run.calls["moved"].get<double>(), copied * kSteps);
+}
+
+// The difference of two runs leaves out what is done once: tests of the device, the accuracy at the end.
+double launches_per_step_seen(const std::map<std::string, std::string>& environment, double* said) {
+  constexpr int kFew = 5, kMany = 15;  // both end within the first epoch
+  const Counted few = train_counted({"train", "digits", "--steps", std::to_string(kFew)}, environment);
+  const Counted many = train_counted({"train", "digits", "--steps", std::to_string(kMany)}, environment);
+  *said = many.summary["launches_per_step"];
+  return (many.calls["kernel"]["calls"].get<double>() - few.calls["kernel"]["calls"].get<double>()) / (kMany - kFew);
+}
+
+TEST(Launches, are_those_seen_from_outside_with_our_products_and_with_clblast) {
+  if (is_sanitized()) GTEST_SKIP() << "LD_PRELOAD does not go with a sanitizer";
+  double packed = 0, clblast = 0;
+  EXPECT_EQ(launches_per_step_seen({}, &packed), packed);
+  EXPECT_EQ(launches_per_step_seen({{"SAMEBYTES_GEMM", "clblast"}}, &clblast), clblast);
+  EXPECT_GT(clblast, packed);
 }
 
 }  // namespace

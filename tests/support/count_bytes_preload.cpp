@@ -1,8 +1,8 @@
 // Counts, from outside the library, every OpenCL call that moves bytes: LD_PRELOAD this and name a file in
 // SAMEBYTES_COUNT_FILE. At exit the file holds one JSON object with {"calls", "bytes"} for each kind of call, and
 // "moved", the bytes of all kinds that move data between two places. Mapping and filling stand apart: a map moves
-// nothing on a device that shares memory, a fill has no source. Image calls are not counted, since Samebytes has no
-// images.
+// nothing on a device that shares memory, a fill has no source; "kernel" counts launches. Image calls are not counted,
+// since Samebytes has no images.
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <dlfcn.h>
@@ -17,9 +17,9 @@
 
 namespace {
 
-enum Kind { kRead, kWrite, kCopy, kSvmCopy, kMigrate, kHostPointerCopied, kMap, kUnmap, kFill, kKinds };
+enum Kind { kRead, kWrite, kCopy, kSvmCopy, kMigrate, kHostPointerCopied, kMap, kUnmap, kFill, kKernel, kKinds };
 constexpr const char* kNames[kKinds] = {"read", "write", "copy", "svm_memcpy", "migrate", "copied_host_pointer",
-                                        "map",  "unmap", "fill"};
+                                        "map",  "unmap", "fill", "kernel"};
 constexpr Kind kLastMoving = kHostPointerCopied;
 
 struct Count {
@@ -80,6 +80,14 @@ struct Report {
 }  // namespace
 
 extern "C" {
+
+cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t* offset,
+                              const size_t* global, const size_t* local, cl_uint waits, const cl_event* wait_list,
+                              cl_event* event) {
+  NEXT(clEnqueueNDRangeKernel);
+  return counted(real_clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list, event),
+                 kKernel, 0);
+}
 
 cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size,
                            void* ptr, cl_uint waits, const cl_event* wait_list, cl_event* event) {
