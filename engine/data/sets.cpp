@@ -2,11 +2,11 @@
 
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <utility>
 
 #include "core/embedded.h"
 #include "core/io_error.h"
+#include "data/find_file.h"
 #include "samebytes/data/csv.h"
 #include "samebytes/data/idx.h"
 #include "samebytes/io/files.h"
@@ -19,21 +19,9 @@ struct Pixels {
   HostArray labels;  // [N] i32
 };
 
-// The file of that name, plain or packed.
-std::string find_file(const std::string& folder, const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const std::string plain = (fs::path(folder) / name).string();
-  if (fs::exists(plain, ignored)) return plain;
-  if (fs::exists(plain + ".gz", ignored)) return plain + ".gz";
-  if (!fs::is_directory(folder, ignored))
-    detail::throw_io("mnist", plain, -1, "this file or the same with .gz", "no folder " + folder);
-  detail::throw_io("mnist", plain, -1, "this file or the same with .gz", "neither");
-}
-
 Pixels read_part(const std::string& folder, const std::string& part, int classes) {
-  const std::string image_path = find_file(folder, part + "-images-idx3-ubyte");
-  const std::string label_path = find_file(folder, part + "-labels-idx1-ubyte");
+  const std::string image_path = detail::find_file("mnist", folder, part + "-images-idx3-ubyte");
+  const std::string label_path = detail::find_file("mnist", folder, part + "-labels-idx1-ubyte");
   Pixels pixels{read_idx(image_path), {}};
   if (pixels.images.dtype != u8 || pixels.images.shape.rank() != 3)
     detail::throw_io(

@@ -1,31 +1,17 @@
 // IDX, CSV and NPY: values as written, and an error with file, offset and expectation for every kind of damage.
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "samebytes/data.h"
 #include "support/files.h"
+#include "support/io_errors.h"
 
 namespace samebytes::data {
 namespace {
 
+using testing::expect_io_error;
 using testing::put;
 using testing::TemporaryFolder;
 using namespace std::string_literals;
-
-// Expects an IoError about `path` at `offset` whose message has every given part.
-void expect_io_error(const std::function<void()>& act, const std::string& path, std::int64_t offset,
-                     std::initializer_list<const char*> parts) {
-  try {
-    act();
-    ADD_FAILURE() << "no error came";
-  } catch (const IoError& error) {
-    EXPECT_EQ(error.path(), path);
-    EXPECT_EQ(error.offset(), offset) << error.what();
-    for (const char* part : parts)
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << part << " is not in: " << error.what();
-  }
-}
 
 template <class T>
 std::vector<T> values(const HostArray& array) {

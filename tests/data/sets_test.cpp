@@ -3,14 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <map>
 
 #include "support/files.h"
+#include "support/io_errors.h"
 
 namespace samebytes::data {
 namespace {
 
+using testing::expect_io_error;
 using testing::put;
 using testing::TemporaryFolder;
 using namespace std::string_literals;
@@ -45,19 +46,6 @@ void put_mnist(const TemporaryFolder& folder, std::uint32_t count) {
     }
     put(folder / (part + "-images-idx3-ubyte"s), images);
     put(folder / (part + "-labels-idx1-ubyte"s), labels);
-  }
-}
-
-void expect_io_error(const std::function<void()>& act, const std::string& path, std::int64_t offset,
-                     std::initializer_list<const char*> parts) {
-  try {
-    act();
-    ADD_FAILURE() << "no error came";
-  } catch (const IoError& error) {
-    EXPECT_EQ(error.path(), path);
-    EXPECT_EQ(error.offset(), offset) << error.what();
-    for (const char* part : parts)
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << part << " is not in: " << error.what();
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "samebytes/data/dataset.h"
 
@@ -11,6 +12,7 @@ namespace samebytes::data {
 struct Split {
   DatasetPtr train;
   DatasetPtr test;
+  std::vector<std::string> classes = {};  // what label i means, where the set or its files name the classes
 };
 
 struct MnistOptions {

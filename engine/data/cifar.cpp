@@ -1,0 +1,132 @@
+#include "samebytes/data/cifar.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "core/io_error.h"
+#include "data/find_file.h"
+#include "samebytes/io/files.h"
+
+namespace samebytes::data {
+namespace {
+
+constexpr std::int64_t kSide = 32, kChannels = 3;
+constexpr std::size_t kPlane = 1024, kPixels = 3 * kPlane;
+
+// What stands before the pixels of a record, and which byte of it is the label.
+struct Form {
+  const char* reader;
+  std::size_t labels;  // bytes
+  std::size_t label;   // place among them
+  int classes;
+  std::size_t record() const { return labels + kPixels; }
+};
+
+// Appends a file's records. Throws IoError at the first byte that is wrong.
+void append_records(const Form& form, const std::string& path, std::vector<std::byte>& records) {
+  const std::vector<std::byte> file = io::read_file(path);
+  const std::size_t whole = file.size() / form.record() * form.record();
+  if (file.empty() || whole != file.size())
+    detail::throw_io(form.reader, path, static_cast<std::int64_t>(whole),
+                     "an image of " + std::to_string(form.record()) + " bytes",
+                     file.empty() ? "an empty file" : std::to_string(file.size() - whole) + " bytes to the end");
+  for (std::size_t at = form.label; at < file.size(); at += form.record())
+    if (const int label = std::to_integer<int>(file[at]); label >= form.classes)
+      detail::throw_io(form.reader, path, static_cast<std::int64_t>(at),
+                       "a label from 0 to " + std::to_string(form.classes - 1), std::to_string(label));
+  records.insert(records.end(), file.begin(), file.end());
+}
+
+// Decodes planes of bytes to [H, W, C], floats or bytes.
+class PlanarSet final : public Dataset {
+ public:
+  PlanarSet(const Form& form, std::vector<std::byte> records, bool raw)
+      : form_(form), records_(std::move(records)), raw_(raw) {
+    fields_ = {{"image", Shape{kSide, kSide, kChannels}, raw ? u8 : f32}, {"label", Shape{}, i32}};
+  }
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(records_.size() / form_.record()); }
+  const std::vector<FieldSpec>& fields() const override { return fields_; }
+  bool read(std::int64_t index, std::span<const Field> dst) const override {
+    const auto record = std::span(records_).subspan(static_cast<std::size_t>(index) * form_.record(), form_.record());
+    const auto* pixels = reinterpret_cast<const std::uint8_t*>(record.data() + form_.labels);
+    if (raw_)
+      interleave(pixels, dst[0].as<std::uint8_t>(), [](std::uint8_t pixel) { return pixel; });
+    else
+      interleave(pixels, dst[0].as<float>(), [](std::uint8_t pixel) { return static_cast<float>(pixel) / 255.0f; });
+    dst[1].as<std::int32_t>()[0] = std::to_integer<std::int32_t>(record[form_.label]);
+    return true;
+  }
+
+ private:
+  template <class T, class Convert>
+  static void interleave(const std::uint8_t* planes, std::span<T> image, Convert convert) {
+    for (std::size_t i = 0; i < kPlane; ++i)
+      for (std::size_t c = 0; c < 3; ++c) image[3 * i + c] = convert(planes[c * kPlane + i]);
+  }
+
+  Form form_;
+  std::vector<std::byte> records_;
+  bool raw_;
+  std::vector<FieldSpec> fields_;
+};
+
+// The folder itself, or the one that the archive makes in it.
+std::string folder_of(const std::string& folder, const char* archive) {
+  std::error_code ignored;
+  const auto inner = std::filesystem::path(folder) / archive;
+  return std::filesystem::is_directory(inner, ignored) ? inner.string() : folder;
+}
+
+DatasetPtr read_part(const Form& form, const std::string& folder, const std::vector<std::string>& names, bool raw) {
+  std::vector<std::byte> records;
+  for (const std::string& name : names) append_records(form, detail::find_file(form.reader, folder, name), records);
+  return std::make_shared<PlanarSet>(form, std::move(records), raw);
+}
+
+// One name a line.
+std::vector<std::string> read_names(const std::string& path) {
+  const std::vector<std::byte> file = io::read_file(path);
+  std::vector<std::string> names(1);
+  for (const std::byte byte : file) {
+    const char c = std::to_integer<char>(byte);
+    if (c == '\n' && !names.back().empty()) names.emplace_back();
+    if (c != '\n' && c != '\r') names.back() += c;
+  }
+  if (names.back().empty()) names.pop_back();
+  return names;
+}
+
+}  // namespace
+
+Split cifar10(const std::string& folder, const CifarOptions& options) {
+  const Form form{.reader = "cifar10", .labels = 1, .label = 0, .classes = 10};
+  const std::string inner = folder_of(folder, "cifar-10-batches-bin");
+  Split split;
+  if (detail::has_file(inner, "train.bin")) {
+    split = {read_part(form, inner, {"train.bin"}, options.raw), read_part(form, inner, {"test.bin"}, options.raw)};
+  } else {
+    std::vector<std::string> batches;
+    for (int i = 1; i <= 5; ++i) batches.push_back("data_batch_" + std::to_string(i) + ".bin");
+    split = {read_part(form, inner, batches, options.raw), read_part(form, inner, {"test_batch.bin"}, options.raw)};
+  }
+  split.classes = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
+  return split;
+}
+
+Split cifar100(const std::string& folder, const CifarOptions& options) {
+  const Form form{
+      .reader = "cifar100", .labels = 2, .label = options.coarse ? 0u : 1u, .classes = options.coarse ? 20 : 100};
+  const std::string inner = folder_of(folder, "cifar-100-binary");
+  Split split{read_part(form, inner, {"train.bin"}, options.raw), read_part(form, inner, {"test.bin"}, options.raw)};
+  const std::string names = options.coarse ? "coarse_label_names.txt" : "fine_label_names.txt";
+  if (!detail::has_file(inner, names)) return split;
+  const std::string path = detail::find_file("cifar100", inner, names);
+  split.classes = read_names(path);
+  if (split.classes.size() != static_cast<std::size_t>(form.classes))
+    detail::throw_io("cifar100", path, -1, std::to_string(form.classes) + " names",
+                     std::to_string(split.classes.size()));
+  return split;
+}
+
+}  // namespace samebytes::data
