@@ -34,11 +34,10 @@ class Bench {
   Summary train(const Workload& workload) {
     Summary summary = start(workload, "train");
     const std::unique_ptr<nn::Module> net = workload.make_model();
-    optim::AdamW optimizer(net->parameters(),
-                           {.rate = workload.defaults.rate, .weight_decay = workload.defaults.weight_decay});
+    optim::AdamW optimizer(net->parameters(), optimizer_options(workload));
     Array last;
     measure(workload, summary, workload.augment, [&](const data::Batch& batch) {
-      last = workload.loss((*net)(batch[0]), batch);
+      last = workload.loss(workload.forward(*net, batch), batch);
       optimizer.step(last);
     });
     if (last) summary.train_loss = last.value();
@@ -51,7 +50,7 @@ class Bench {
     const NoGrad no_grad;
     const std::unique_ptr<nn::Module> net = workload.make_model();
     net->eval();
-    measure(workload, summary, {}, [&](const data::Batch& batch) { (*net)(batch[0]).eval(); });
+    measure(workload, summary, {}, [&](const data::Batch& batch) { workload.forward(*net, batch).eval(); });
     finish(summary, workload.flops.forward());
     return summary;
   }
@@ -69,6 +68,7 @@ class Bench {
                const Step& step) {
     data::LoaderOptions loading = loader_options(options_, summary.batch);
     loading.transforms = transforms;
+    loading.transforms.insert(loading.transforms.end(), workload.prepare.begin(), workload.prepare.end());
     data::Loader batches(engine_, workload.make_samples(summary.batch * kBatchesOfData), loading);
     RunMeter meter(engine_);
     const auto loop = [&](std::int64_t steps, double seconds) {
@@ -137,10 +137,10 @@ DevicePeak peak_of(const Options& options, const std::string& wish, Progress& pr
 }  // namespace
 
 int run_bench(const Options& options) {
-  std::vector<const Workload*> chosen;
-  for (const std::string& name : options.workloads) chosen.push_back(&find_workload(name));
+  std::vector<Workload> chosen;
+  for (const std::string& name : options.workloads) chosen.push_back(make_workload(name, options.form));
   if (chosen.empty())
-    for (const Workload& workload : workloads()) chosen.push_back(&workload);
+    for (const WorkloadEntry& entry : workloads()) chosen.push_back(make_workload(entry.name, options.form));
 
   StepLog log(options.log);
   Progress progress(stream_for_people(options), options.quiet && options.json);
@@ -153,13 +153,13 @@ int run_bench(const Options& options) {
   };
   for (const std::string& wish : device_wishes(options)) {
     const DevicePeak peak = peak_of(options, wish, progress);
-    for (const Workload* workload : chosen) {
+    for (const Workload& workload : chosen) {
       for (const bool training : {true, false}) {
         if (is_interrupted()) break;
         // An engine for each, so that the memory peak is this run's own.
         const std::unique_ptr<Engine> engine = open_engine(options, wish);
         Bench bench(options, *engine, peak);
-        report(training ? bench.train(*workload) : bench.infer(*workload));
+        report(training ? bench.train(workload) : bench.infer(workload));
       }
     }
   }

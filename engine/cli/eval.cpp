@@ -14,9 +14,9 @@
 namespace samebytes::cli {
 
 int run_eval(const Options& options) {
-  const Workload& workload = find_workload(options.workloads.front());
+  const Workload workload = make_workload(options.workloads.front(), options.form);
   if (options.device == "all") throw UsageError("eval uses one device; --device all is for bench");
-  const data::Split split = workload.open(options.data);
+  const data::Split split = workload.open(0);
   const std::int64_t batch = options.batch.value_or(workload.defaults.batch);
   if (batch > split.test->size())
     throw UsageError(
@@ -26,17 +26,16 @@ int run_eval(const Options& options) {
   const std::unique_ptr<nn::Module> net = workload.make_model();
   io::load(options.load, *net);
 
-  data::Loader batches(*engine, split.test, loader_options(options, batch));
+  data::LoaderOptions loading = loader_options(options, batch);
+  loading.transforms = workload.prepare;
+  data::Loader batches(*engine, split.test, loading);
   RunMeter meter(*engine);
   const std::optional<Evaluation> result =
       evaluate(workload, *net, batches, options.steps.value_or(batches.size()), &meter);
   Summary summary;
   describe(*engine, workload, batch, summary);
   meter.fill(summary);
-  if (result) {
-    summary.test_loss = result->loss;
-    summary.test_accuracy = result->accuracy;
-  }
+  if (result) result->fill(summary);
   auto line = to_json(summary);
   line["event"] = "summary";
   line["interrupted"] = is_interrupted();

@@ -16,7 +16,7 @@ constexpr int kHelpColumn = 26;
 
 std::string workload_table() {
   std::string text = "Workloads:\n";
-  for (const Workload& workload : workloads()) text += fmt::format("  {:<8}{}\n", workload.name, workload.about);
+  for (const WorkloadEntry& workload : workloads()) text += fmt::format("  {:<9}{}\n", workload.name, workload.about);
   return text;
 }
 
@@ -72,7 +72,7 @@ CLI::Option* add_steps(CLI::App& app, Options& options, const char* text) {
 }
 
 void add_data(CLI::App& app, Options& options) {
-  app.add_option("--data", options.data,
+  app.add_option("--data", options.form.data,
                  "folder with the four MNIST-shaped files (train-images-idx3-ubyte and so on, plain or .gz);\n"
                  "digits needs none, it is part of the program")
       ->option_text("DIR");

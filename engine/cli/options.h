@@ -11,10 +11,18 @@ namespace samebytes::cli {
 
 enum class Verb : std::uint8_t { devices, train, eval, bench };
 
+// What a workload may be told about its data and its form. Each takes some of these (WorkloadEntry::takes).
+struct WorkloadOptions {
+  std::string data;                     // a folder or a file
+  std::optional<std::string> size;      // nano, small, medium
+  std::optional<std::int64_t> context;  // tokens in a window
+  std::optional<std::string> name;      // one of the sets in a folder
+};
+
 struct Options {
   Verb verb = Verb::devices;
   std::vector<std::string> workloads;  // one for train and eval, any number for bench
-  std::string data;
+  WorkloadOptions form;
   std::optional<int> epochs;
   std::optional<std::int64_t> steps;
   std::optional<std::int64_t> batch;

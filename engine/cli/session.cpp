@@ -90,27 +90,61 @@ void RunMeter::fill(Summary& summary) const {
   summary.first_step_seconds = first_step_seconds_;
 }
 
+optim::AdamWOptions optimizer_options(const Workload& workload) {
+  const Defaults& defaults = workload.defaults;
+  return {.rate = defaults.rate,
+          .beta2 = defaults.beta2,
+          .weight_decay = defaults.weight_decay,
+          .clip_norm = defaults.clip_norm};
+}
+
+void Evaluation::fill(Summary& summary) const {
+  summary.test_loss = loss;
+  summary.test_accuracy = accuracy;
+  summary.test_balanced_accuracy = balanced_accuracy;
+  summary.test_area_under_curve = area_under_curve;
+}
+
+std::string Evaluation::to_text() const {
+  std::string text = fmt::format("test loss {:.4f}", loss);
+  if (accuracy) text += fmt::format("  accuracy {:.2f} %", 100 * *accuracy);
+  if (balanced_accuracy) text += fmt::format("  balanced {:.2f} %", 100 * *balanced_accuracy);
+  if (area_under_curve) text += fmt::format("  area under curve {:.4f}", *area_under_curve);
+  return text;
+}
+
 std::optional<Evaluation> evaluate(const Workload& workload, nn::Module& net, data::Loader& batches, std::int64_t steps,
                                    RunMeter* meter) {
   const NoGrad no_grad;
   const bool was_training = net.is_training();
   net.eval();
   Mean loss, right;
+  std::vector<float> scores, truth;  // of a binary workload
   batches.reset_stats();
   if (meter != nullptr) meter->begin();
   std::int64_t done = 0;
   for (const data::Batch& batch : batches) {
-    const Array output = net(batch[0]);
+    const Array output = workload.forward(net, batch);
     const auto samples = static_cast<double>(batch.samples());
     loss.add(workload.loss(output, batch), samples);
-    right.add_sum(workload.right(output, batch), samples);
+    if (workload.right) right.add_sum(workload.right(output, batch), samples);
+    if (workload.is_binary) {
+      for (const float score : output.to_vector<float>()) scores.push_back(score);
+      for (const float label : batch["label"].to_vector<float>()) truth.push_back(label);
+    }
     if (meter != nullptr) meter->step(batch.samples());
     if (++done == steps || is_interrupted()) break;
   }
   if (meter != nullptr) meter->end(batches.stats().loop_wait_seconds);
   net.train(was_training);
   if (is_interrupted()) return {};
-  return Evaluation{.loss = loss.value(), .accuracy = right.value()};
+  Evaluation result{.loss = loss.value()};
+  if (workload.right) result.accuracy = right.value();
+  if (workload.is_binary) {
+    result.balanced_accuracy = balanced_accuracy(scores, truth);
+    result.area_under_curve = area_under_curve(scores, truth);
+  }
+  return result;
 }
 
 void describe(const Engine& engine, const Workload& workload, std::int64_t batch, Summary& summary) {

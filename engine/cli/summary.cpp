@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "cli/text.h"
 
@@ -14,6 +16,31 @@ using Json = nlohmann::ordered_json;
 // JSON has no NaN and no infinity.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 Json number(const std::optional<double>& value) { return value ? number(*value) : Json(); }
+
+struct Spread {
+  double mean = 0, deviation = 0;  // of a sample: divided by n - 1
+};
+Spread spread_of(const std::vector<double>& values) {
+  Spread spread;
+  const auto n = static_cast<double>(values.size());
+  for (const double v : values) spread.mean += v / n;
+  for (const double v : values) spread.deviation += (v - spread.mean) * (v - spread.mean);
+  spread.deviation = values.size() > 1 ? std::sqrt(spread.deviation / (n - 1)) : 0;
+  return spread;
+}
+
+// The network beside simpler methods on the same data.
+std::string baseline_table(const Summary& summary) {
+  std::string text = fmt::format("  {:<28}{:>10}{:>18}\n", "", "balanced", "area under curve");
+  const auto line = [&](const std::string& name, double balanced, double area) {
+    text += fmt::format("  {:<28}{:>8.2f} %{:>18.4f}\n", name, 100 * balanced, area);
+  };
+  line(summary.workload + ", this network", summary.test_balanced_accuracy.value_or(NAN),
+       summary.test_area_under_curve.value_or(NAN));
+  for (const Baseline& baseline : summary.baselines)
+    line(baseline.name, baseline.balanced_accuracy, baseline.area_under_curve);
+  return text;
+}
 
 std::string row(const char* key, const std::string& value) { return fmt::format("  {:<14}{}\n", key, value); }
 
@@ -37,6 +64,17 @@ Json to_json(const Summary& summary) {
   json["train_loss"] = number(summary.train_loss);
   json["test_loss"] = number(summary.test_loss);
   if (summary.test_accuracy) json["test_accuracy"] = number(summary.test_accuracy);
+  if (summary.test_balanced_accuracy) json["test_balanced_accuracy"] = number(summary.test_balanced_accuracy);
+  if (summary.test_area_under_curve) json["test_area_under_curve"] = number(summary.test_area_under_curve);
+  if (!summary.fold_areas.empty()) {
+    const Spread spread = spread_of(summary.fold_areas);
+    json["folds"] = {
+        {"test_area_under_curve", summary.fold_areas}, {"mean", spread.mean}, {"deviation", spread.deviation}};
+  }
+  for (const Baseline& baseline : summary.baselines)
+    json["baselines"].push_back({{"name", baseline.name},
+                                 {"test_balanced_accuracy", number(baseline.balanced_accuracy)},
+                                 {"test_area_under_curve", number(baseline.area_under_curve)}});
   json["bytes_copied_per_step"] = number(summary.bytes_copied_per_step);
   json["launches_per_step"] = number(summary.launches_per_step);
   json["peak_bytes"] = summary.peak_bytes;
@@ -56,6 +94,15 @@ std::string to_text(const Summary& summary, bool interrupted) {
                 fmt::format("{:.2f} %, loss {:.4f}", 100 * *summary.test_accuracy, summary.test_loss.value_or(NAN)));
   else if (summary.test_loss)
     text += row("test loss", fmt::format("{:.4f}", *summary.test_loss));
+  if (summary.test_balanced_accuracy)
+    text += row("balanced", fmt::format("{:.2f} %, area under curve {:.4f}", 100 * *summary.test_balanced_accuracy,
+                                        summary.test_area_under_curve.value_or(NAN)));
+  if (!summary.fold_areas.empty()) {
+    const Spread spread = spread_of(summary.fold_areas);
+    text += row("folds", fmt::format("area under curve {:.4f} +- {:.4f} over {}", spread.mean, spread.deviation,
+                                     summary.fold_areas.size()));
+  }
+  if (!summary.baselines.empty()) text += baseline_table(summary);
   if (summary.train_loss) text += row("train loss", fmt::format("{:.4f}", *summary.train_loss));
   text +=
       row("speed", fmt::format("{} samples/s, {} steps of {} in {}; p50 {:.2f} ms, p95 {:.2f} ms, first step {}",

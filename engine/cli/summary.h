@@ -6,8 +6,16 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace samebytes::cli {
+
+// What a simpler method reaches.
+struct Baseline {
+  std::string name;
+  double balanced_accuracy = 0;
+  double area_under_curve = 0;
+};
 
 struct Summary {
   std::string workload;
@@ -22,7 +30,12 @@ struct Summary {
   double step_ms_p50 = 0, step_ms_p95 = 0;  // from batch to batch, over the last 80 % of the steps
   std::optional<double> train_loss;         // mean of the last epoch
   std::optional<double> test_loss;
-  std::optional<double> test_accuracy;  // share of right answers, 0 to 1
+  std::optional<double> test_accuracy;           // share of right answers, 0 to 1
+  std::optional<double> test_balanced_accuracy;  // of a binary workload: mean over the two classes
+  std::optional<double> test_area_under_curve;   // ... under the receiver operating characteristic
+  std::vector<double>
+      fold_areas;  // under the curve, of each fold where there are several; the others are the last one's
+  std::vector<Baseline> baselines;  // what simpler methods reach on the same data
   double bytes_copied_per_step = 0;
   double launches_per_step = 0;  // without the first step, which may initialise parameters
   std::size_t peak_bytes = 0;

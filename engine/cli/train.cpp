@@ -49,8 +49,8 @@ optim::Schedule schedule_of(const Options& options, const Workload& workload, st
 
 class Trainer {
  public:
-  Trainer(const Options& options, const Workload& workload);
-  int run();
+  Trainer(const Options& options, const Workload& workload, StepLog& log, int fold);
+  Summary run();
 
  private:
   void train_epoch(int epoch);
@@ -58,12 +58,14 @@ class Trainer {
   void test_epoch(int epoch, double seconds);
   void read_oldest_loss();
   void draw(int epoch, double loss);
+  std::string fold_text() const;  // "fold 2/5  " where there are several
 
   const Options& options_;
   const Workload& workload_;
+  const int fold_;
   data::Split split_;
   std::int64_t batch_;
-  StepLog log_;
+  StepLog& log_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<nn::Module> net_;
   std::unique_ptr<data::Loader> training_, test_;
@@ -78,12 +80,13 @@ class Trainer {
   Summary summary_;
 };
 
-Trainer::Trainer(const Options& options, const Workload& workload)
+Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log, int fold)
     : options_(options),
       workload_(workload),
-      split_(workload.open(options.data)),
+      fold_(fold),
+      split_(workload.open(fold)),
       batch_(options.batch.value_or(workload.defaults.batch)),
-      log_(options.log) {
+      log_(log) {
   const std::int64_t samples = split_.train->size();
   if (batch_ > samples)
     throw UsageError(fmt::format("--batch {} is larger than the training set, which has {} samples", batch_, samples));
@@ -100,32 +103,33 @@ Trainer::Trainer(const Options& options, const Workload& workload)
   data::LoaderOptions loading = loader_options(options, batch_);
   loading.shuffle = true;
   loading.transforms = workload.augment;
+  loading.transforms.insert(loading.transforms.end(), workload.prepare.begin(), workload.prepare.end());
   training_ = std::make_unique<data::Loader>(*engine_, split_.train, loading);
-  test_ = std::make_unique<data::Loader>(*engine_, split_.test,
-                                         loader_options(options, std::min(batch_, split_.test->size())));
-  optimizer_ = std::make_unique<optim::AdamW>(net_->parameters(),
-                                              optim::AdamWOptions{.weight_decay = workload.defaults.weight_decay});
+  data::LoaderOptions testing = loader_options(options, std::min(batch_, split_.test->size()));
+  testing.transforms = workload.prepare;
+  test_ = std::make_unique<data::Loader>(*engine_, split_.test, testing);
+  optimizer_ = std::make_unique<optim::AdamW>(net_->parameters(), optimizer_options(workload));
   optimizer_->set_schedule(schedule_of(options, workload, steps_));
   meter_ = std::make_unique<RunMeter>(*engine_);
   progress_ = std::make_unique<Progress>(stream_for_people(options), options.quiet);
   describe(*engine_, workload, batch_, summary_);
 }
 
-int Trainer::run() {
+std::string Trainer::fold_text() const {
+  return workload_.folds > 1 ? fmt::format("fold {}/{}  ", fold_ + 1, workload_.folds) : std::string();
+}
+
+Summary Trainer::run() {
   progress_->say(fmt::format(
-      "{}: {} parameters, {} training and {} test samples, on {}, memory mode {}", workload_.name,
+      "{}{}: {} parameters, {} training and {} test samples, on {}, memory mode {}", fold_text(), workload_.name,
       count_text(static_cast<double>(net_->parameter_count())), count_text(static_cast<double>(split_.train->size())),
       count_text(static_cast<double>(split_.test->size())), summary_.device, summary_.memory_mode));
   for (int epoch = 1; epoch <= epochs_ && !is_interrupted(); ++epoch) train_epoch(epoch);
   meter_->fill(summary_);
   progress_.reset();
   if (!options_.save.empty()) io::save(options_.save, *net_);
-  Json line = to_json(summary_);
-  line["event"] = "summary";
-  line["interrupted"] = is_interrupted();
-  log_.write(line);
-  print_summary(options_, summary_, is_interrupted());
-  return is_interrupted() ? kInterrupted : kDone;
+  if (workload_.baselines && !is_interrupted()) summary_.baselines = workload_.baselines(split_);
+  return summary_;
 }
 
 void Trainer::train_epoch(int epoch) {
@@ -154,7 +158,7 @@ void Trainer::train_step(int epoch, const data::Batch& batch) {
   const std::int64_t step = meter_->steps() + 1;
   try {
     const double rate = optimizer_->rate();
-    const Array loss = workload_.loss((*net_)(batch[0]), batch);
+    const Array loss = workload_.loss(workload_.forward(*net_, batch), batch);
     optimizer_->step(loss);
     mean_.add(loss, static_cast<double>(batch.samples()));
     meter_->step(batch.samples());
@@ -193,20 +197,21 @@ void Trainer::test_epoch(int epoch, double seconds) {
                {"step", meter_->steps()},
                {"train_loss", *summary_.train_loss},
                {"seconds", seconds}};
-  std::string text = fmt::format("epoch {}/{}  loss {:.4f}", epoch, epochs_, *summary_.train_loss);
+  std::string text = fmt::format("{}epoch {}/{}  loss {:.4f}", fold_text(), epoch, epochs_, *summary_.train_loss);
   if (result) {
-    summary_.test_loss = result->loss;
-    summary_.test_accuracy = result->accuracy;
+    result->fill(summary_);
     line["test_loss"] = result->loss;
-    line["test_accuracy"] = result->accuracy;
-    text += fmt::format("  test loss {:.4f}  accuracy {:.2f} %", result->loss, 100 * result->accuracy);
+    if (result->accuracy) line["test_accuracy"] = *result->accuracy;
+    if (result->balanced_accuracy) line["test_balanced_accuracy"] = *result->balanced_accuracy;
+    if (result->area_under_curve) line["test_area_under_curve"] = *result->area_under_curve;
+    text += "  " + result->to_text();
   }
   log_.write(line);
   progress_->say(text + "  " + duration_text(seconds));
 }
 
 void Trainer::draw(int epoch, double loss) {
-  progress_->draw({.title = fmt::format("epoch {}/{}", epoch, epochs_),
+  progress_->draw({.title = fmt::format("{}epoch {}/{}", fold_text(), epoch, epochs_),
                    .done = meter_->steps(),
                    .total = steps_,
                    .samples = meter_->samples(),
@@ -217,9 +222,24 @@ void Trainer::draw(int epoch, double loss) {
 }  // namespace
 
 int run_train(const Options& options) {
-  const Workload& workload = find_workload(options.workloads.front());
+  const Workload workload = make_workload(options.workloads.front(), options.form);
   if (options.device == "all") throw UsageError("train uses one device; --device all is for bench");
-  return Trainer(options, workload).run();
+  if (workload.folds > 1 && !options.save.empty())
+    throw UsageError("--save keeps one network, and this data is trained in several folds");
+  StepLog log(options.log);
+  Summary summary;
+  std::vector<double> areas;  // under the curve, of each fold
+  for (int fold = 0; fold < workload.folds && !is_interrupted(); ++fold) {
+    summary = Trainer(options, workload, log, fold).run();
+    if (summary.test_area_under_curve) areas.push_back(*summary.test_area_under_curve);
+  }
+  if (workload.folds > 1) summary.fold_areas = areas;
+  Json line = to_json(summary);
+  line["event"] = "summary";
+  line["interrupted"] = is_interrupted();
+  log.write(line);
+  print_summary(options, summary, is_interrupted());
+  return is_interrupted() ? kInterrupted : kDone;
 }
 
 }  // namespace samebytes::cli

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/text.h"
 #include "cli/usage_error.h"
 #include "samebytes/ops.h"
@@ -9,16 +11,32 @@
 
 namespace samebytes::cli {
 
-const std::vector<Workload>& workloads() {
-  static const std::vector<Workload> all = {digits_workload(), mlp_workload(), cnn_workload()};
+const std::vector<WorkloadEntry>& workloads() {
+  static const std::vector<WorkloadEntry> all = {
+      {"digits", "conv 32, 32, pool, 64, pool, 10, batch norm, dropout; its data is built in", {}, digits_workload},
+      {"mlp", "784-512-256-10, ReLU; reads an MNIST-shaped folder (--data)", {}, mlp_workload},
+      {"cnn", "conv 32, pool, conv 64, pool, 128, 10, ReLU; reads an MNIST-shaped folder (--data)", {}, cnn_workload},
+      {"resnet20",
+       "20-layer residual network on 32x32 images; reads CIFAR-10's binary files (--data)",
+       {},
+       resnet20_workload},
+  };
   return all;
 }
 
-const Workload& find_workload(const std::string& name) {
+Workload make_workload(const std::string& name, const WorkloadOptions& options) {
   std::vector<std::string> names;
-  for (const Workload& workload : workloads()) {
-    if (workload.name == name) return workload;
-    names.push_back(workload.name);
+  for (const WorkloadEntry& entry : workloads()) {
+    names.push_back(entry.name);
+    if (entry.name != name) continue;
+    const auto check_option = [&](const char* option, bool is_given) {
+      if (is_given && std::find(entry.takes.begin(), entry.takes.end(), option) == entry.takes.end())
+        throw UsageError(fmt::format("{} has no {}", name, option));
+    };
+    check_option("--size", options.size.has_value());
+    check_option("--context", options.context.has_value());
+    check_option("--name", options.name.has_value());
+    return entry.make(options);
   }
   const std::string near = nearest_word(name, names);
   throw UsageError(fmt::format("there is no workload {}{}; there are {}", name,
@@ -31,14 +49,14 @@ Array count_right(const Array& logits, const data::Batch& batch) {
   return sum(astype(equal(argmax(logits), batch[1]), f32));
 }
 
-data::DatasetPtr noise_images(std::int64_t samples, int height, int width) {
-  HostArray images(Shape{samples, height, width, 1}, f32);
+data::DatasetPtr noise_images(std::int64_t samples, int height, int width, int channels) {
+  HostArray images(Shape{samples, height, width, channels}, f32);
   HostArray labels(Shape{samples}, i32);
   constexpr std::uint32_t kClasses = 10;
   for (std::int64_t i = 0; i < samples; ++i) {
     Random random({.seed = 1, .index = i});
     labels.as<std::int32_t>()[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(random.below(kClasses));
-    const std::int64_t pixels = std::int64_t{height} * width;
+    const std::int64_t pixels = std::int64_t{height} * width * channels;
     for (float& pixel :
          images.as<float>().subspan(static_cast<std::size_t>(i * pixels), static_cast<std::size_t>(pixels)))
       pixel = 2 * random.uniform() - 1;
@@ -46,10 +64,9 @@ data::DatasetPtr noise_images(std::int64_t samples, int height, int width) {
   return data::in_memory({{"image", std::move(images)}, {"label", std::move(labels)}});
 }
 
-data::Split open_mnist(const char* workload, const std::string& folder) {
-  if (folder.empty())
-    throw UsageError(fmt::format("{} reads its data from a folder with the four MNIST files: --data DIR", workload));
-  return data::mnist(folder);
+std::string needed_data(const char* workload, const WorkloadOptions& options, const char* what) {
+  if (options.data.empty()) throw UsageError(fmt::format("{} reads its data from {}", workload, what));
+  return options.data;
 }
 
 }  // namespace samebytes::cli

@@ -1,6 +1,6 @@
 // Workload: everything that train, eval and bench must know about one of the networks they run: its data, its model,
-// its loss, its defaults, and how many operations a sample costs. One file each (workload_<name>.cpp); the table in
-// workload.cpp lists them, so another one is one more file and one more line.
+// its loss, its defaults, and how many operations a sample costs. One file each (workload_<name>.cpp) with a function
+// that makes it from the options; the table in workload.cpp lists them, so another one is one more file and one line.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/options.h"
+#include "cli/summary.h"
 #include "samebytes/array.h"
 #include "samebytes/data.h"
 #include "samebytes/nn.h"
@@ -20,6 +22,8 @@ struct Defaults {
   std::int64_t batch = 64;
   double rate = 1e-3;
   double weight_decay = 1e-2;
+  double beta2 = 0.999;
+  double clip_norm = 0;  // of all gradients together; 0: off
 };
 
 // Multiply-adds of the convolutions and linear layers of one sample, counted as two each; what is pointwise is left
@@ -29,7 +33,14 @@ class FlopCount {
  public:
   // An output of h x w pixels and `out` channels from `in` channels with a k x k kernel.
   FlopCount& conv(int h, int w, int k, int in, int out) { return add(2.0 * h * w * k * k * in * out); }
-  FlopCount& linear(int in, int out) { return add(2.0 * in * out); }
+  // An output of `length` points.
+  FlopCount& conv1d(int length, int k, int in, int out) { return add(2.0 * length * k * in * out); }
+  FlopCount& linear(double in, double out, double rows = 1) { return add(2.0 * in * out * rows); }
+  // The inputs of what was added so far need a gradient too: it is not the first layer.
+  FlopCount& all_need_gradients() {
+    first_ = 0;
+    return *this;
+  }
   double forward() const { return forward_; }
   double training() const { return 3 * forward_ - first_; }
 
@@ -45,34 +56,54 @@ class FlopCount {
 
 struct Workload {
   std::string name;
-  std::string about;  // one line of help
   Defaults defaults;
   FlopCount flops;  // of one sample
-  // The real data; `folder` is --data, empty where it was not given. Throws UsageError, IoError.
-  std::function<data::Split(const std::string& folder)> open;
+  // The real data, of one of `folds`. Throws UsageError where its place was not given, IoError.
+  std::function<data::Split(int fold)> open;
+  int folds = 1;  // more than one: train trains once for each and reports mean and spread
   // Made-up samples of the same fields, for bench.
   std::function<data::DatasetPtr(std::int64_t samples)> make_samples;
-  std::vector<data::TransformPtr> augment;  // of the training samples
+  std::vector<data::TransformPtr> augment = {};  // of the training samples
+  std::vector<data::TransformPtr> prepare = {};  // of all samples, after augment
   std::function<std::unique_ptr<nn::Module>()> make_model;
-  // The loss (mean over the batch) and the number of right answers (f32, one element) of the model's output.
+  std::function<Array(nn::Module& net, const data::Batch& batch)> forward = first_field;
+  // The loss (mean over the batch) and, where there is such a thing, the number of right answers (f32, one element) of
+  // the model's output.
   std::function<Array(const Array& output, const data::Batch& batch)> loss;
-  std::function<Array(const Array& output, const data::Batch& batch)> right;
+  std::function<Array(const Array& output, const data::Batch& batch)> right = {};
+  bool is_binary =
+      false;  // the output is one logit a sample, "label" is 0 or 1: balanced accuracy and area under the curve
+  std::function<std::vector<Baseline>(const data::Split& split)> baselines = {};
+
+  static Array first_field(nn::Module& net, const data::Batch& batch) { return net(batch[0]); }
 };
 
-const std::vector<Workload>& workloads();
-// Throws UsageError with what there is and the nearest name.
-const Workload& find_workload(const std::string& name);
+// A line of the table of workloads.
+struct WorkloadEntry {
+  std::string name;
+  std::string about;               // one line of help
+  std::vector<std::string> takes;  // "--size", "--context", "--name"
+  // Reads what decides the form of the model. Throws UsageError, IoError.
+  Workload (*make)(const WorkloadOptions& options);
+};
+
+const std::vector<WorkloadEntry>& workloads();
+// Throws UsageError with what there is and the nearest name, and for an option that the workload does not take.
+Workload make_workload(const std::string& name, const WorkloadOptions& options);
 
 // Shared by the classifiers: fields are "image" [N, H, W, C] f32 and "label" [N] i32.
 Array classifier_loss(const Array& logits, const data::Batch& batch);
 Array count_right(const Array& logits, const data::Batch& batch);
 // Noise for pixels and any of ten labels, both a function of the sample's index.
-data::DatasetPtr noise_images(std::int64_t samples, int height, int width);
-// data::mnist of a folder that must be given.
-data::Split open_mnist(const char* workload, const std::string& folder);
+data::DatasetPtr noise_images(std::int64_t samples, int height, int width, int channels = 1);
+// --data, or a UsageError that says what the workload reads there.
+std::string needed_data(const char* workload, const WorkloadOptions& options, const char* what);
 
-Workload digits_workload();
-Workload mlp_workload();
-Workload cnn_workload();
+inline constexpr const char* kMnistFolder = "a folder with the four MNIST files: --data DIR";
+
+Workload digits_workload(const WorkloadOptions& options);
+Workload mlp_workload(const WorkloadOptions& options);
+Workload cnn_workload(const WorkloadOptions& options);
+Workload resnet20_workload(const WorkloadOptions& options);
 
 }  // namespace samebytes::cli

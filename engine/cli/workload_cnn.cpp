@@ -4,21 +4,19 @@
 
 namespace samebytes::cli {
 
-Workload cnn_workload() {
+Workload cnn_workload(const WorkloadOptions& options) {
   constexpr int kSide = 28, kHalf = kSide / 2, kQuarter = kSide / 4;
   constexpr int kFirst = 32, kSecond = 64, kHidden = 128, kClasses = 10;
   constexpr int kFlat = kQuarter * kQuarter * kSecond;
   return {.name = "cnn",
-          .about = "conv 32, pool, conv 64, pool, 128, 10, ReLU; reads an MNIST-shaped folder (--data)",
           .defaults = {.epochs = 3, .batch = 64, .rate = 2e-3},
           .flops = FlopCount()
                        .conv(kSide, kSide, 3, 1, kFirst)
                        .conv(kHalf, kHalf, 3, kFirst, kSecond)
                        .linear(kFlat, kHidden)
                        .linear(kHidden, kClasses),
-          .open = [](const std::string& folder) { return open_mnist("cnn", folder); },
+          .open = [options](int) { return data::mnist(needed_data("cnn", options, kMnistFolder)); },
           .make_samples = [](std::int64_t samples) { return noise_images(samples, kSide, kSide); },
-          .augment = {},
           .make_model = []() -> std::unique_ptr<nn::Module> {
             return std::make_unique<nn::Sequential>(
                 nn::Conv2d({.in = 1, .out = kFirst, .kernel = 3, .pad = 1}), nn::Relu(), nn::MaxPool2d({.kernel = 2}),

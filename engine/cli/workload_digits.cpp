@@ -4,20 +4,19 @@
 
 namespace samebytes::cli {
 
-Workload digits_workload() {
+Workload digits_workload(const WorkloadOptions&) {
   constexpr int kSide = 8, kHalf = kSide / 2, kQuarter = kSide / 4;
   constexpr int kFirst = 32, kSecond = 64, kClasses = 10;
   constexpr int kFlat = kQuarter * kQuarter * kSecond;
   constexpr double kDropout = 0.3;
   return {.name = "digits",
-          .about = "conv 32, 32, pool, 64, pool, 10, batch norm, dropout; its data is built in",
           .defaults = {.epochs = 20, .batch = 64, .rate = 3e-3},
           .flops = FlopCount()
                        .conv(kSide, kSide, 3, 1, kFirst)
                        .conv(kSide, kSide, 3, kFirst, kFirst)
                        .conv(kHalf, kHalf, 3, kFirst, kSecond)
                        .linear(kFlat, kClasses),
-          .open = [](const std::string&) { return data::digits(); },
+          .open = [](int) { return data::digits(); },
           .make_samples = [](std::int64_t samples) { return noise_images(samples, kSide, kSide); },
           .augment = {data::shift({.pixels = 1})},
           .make_model = []() -> std::unique_ptr<nn::Module> {

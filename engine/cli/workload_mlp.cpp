@@ -3,15 +3,13 @@
 
 namespace samebytes::cli {
 
-Workload mlp_workload() {
+Workload mlp_workload(const WorkloadOptions& options) {
   constexpr int kSide = 28, kPixels = kSide * kSide, kFirst = 512, kSecond = 256, kClasses = 10;
   return {.name = "mlp",
-          .about = "784-512-256-10, ReLU; reads an MNIST-shaped folder (--data)",
           .defaults = {.epochs = 5, .batch = 64, .rate = 1e-3},
           .flops = FlopCount().linear(kPixels, kFirst).linear(kFirst, kSecond).linear(kSecond, kClasses),
-          .open = [](const std::string& folder) { return open_mnist("mlp", folder); },
+          .open = [options](int) { return data::mnist(needed_data("mlp", options, kMnistFolder)); },
           .make_samples = [](std::int64_t samples) { return noise_images(samples, kSide, kSide); },
-          .augment = {},
           .make_model = []() -> std::unique_ptr<nn::Module> {
             return std::make_unique<nn::Sequential>(nn::Flatten(), nn::Linear({.in = kPixels, .out = kFirst}),
                                                     nn::Relu(), nn::Linear({.in = kFirst, .out = kSecond}), nn::Relu(),

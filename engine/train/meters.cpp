@@ -1,11 +1,27 @@
-// Running means on the device.
+// Running means on the device; what is counted on the host of a binary classifier.
+#include <algorithm>
+#include <array>
 #include <limits>
+#include <numeric>
+#include <vector>
 
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 #include "samebytes/train.h"
 
 namespace samebytes {
+namespace {
+
+void check_binary(const char* name, std::span<const float> scores, std::span<const float> truth) {
+  if (scores.size() != truth.size())
+    throw ArgumentError(std::string(name) + ": scores and truth differ in length: " + std::to_string(scores.size()) +
+                        ", " + std::to_string(truth.size()));
+  for (const float v : truth)
+    if (v != 0 && v != 1)
+      throw ArgumentError(std::string(name) + ": truth holds 0 and 1, " + std::to_string(v) + " came");
+}
+
+}  // namespace
 
 void Mean::add(const Array& x, double weight) {
   if (!x || x.size() == 0 || !is_floating(x.dtype()))
@@ -58,6 +74,39 @@ void Accuracy::add(const Array& logits, const Array& labels) {
   if (labels.size() == 0) return;
   const Array wanted = labels.dtype() == i32 ? labels : astype(labels, i32);
   mean_.add_sum(sum(astype(equal(argmax(logits), wanted), f32)), static_cast<double>(labels.size()));
+}
+
+double balanced_accuracy(std::span<const float> scores, std::span<const float> truth) {
+  check_binary("balanced_accuracy", scores, truth);
+  std::array<double, 2> count{}, right{};
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const std::size_t label = truth[i] == 1 ? 1 : 0;
+    ++count[label];
+    if ((scores[i] > 0) == (label == 1)) ++right[label];
+  }
+  return (right[0] / count[0] + right[1] / count[1]) / 2;
+}
+
+// By ranks: the sum of the ranks of class 1 says how many pairs are in order; equal scores share their mean rank.
+double area_under_curve(std::span<const float> scores, std::span<const float> truth) {
+  check_binary("area_under_curve", scores, truth);
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return scores[a] < scores[b]; });
+  double rank_sum = 0, positives = 0;
+  for (std::size_t begin = 0; begin < order.size();) {
+    std::size_t end = begin;
+    while (end < order.size() && scores[order[end]] == scores[order[begin]]) ++end;
+    const double rank = (static_cast<double>(begin) + static_cast<double>(end) + 1) / 2;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (truth[order[i]] != 1) continue;
+      rank_sum += rank;
+      ++positives;
+    }
+    begin = end;
+  }
+  const double negatives = static_cast<double>(scores.size()) - positives;
+  return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives);
 }
 
 }  // namespace samebytes

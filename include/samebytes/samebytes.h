@@ -11,6 +11,7 @@
 #include "samebytes/host_array.h"
 #include "samebytes/io.h"
 #include "samebytes/memory.h"
+#include "samebytes/models.h"
 #include "samebytes/nn.h"
 #include "samebytes/ops.h"
 #include "samebytes/optim.h"

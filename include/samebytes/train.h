@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "samebytes/array.h"
@@ -41,6 +42,14 @@ class Accuracy {
  private:
   Mean mean_;
 };
+
+// Of a binary classifier, on the host: a score above 0 says class 1; truth holds 0 and 1. Both throw ArgumentError for
+// unequal lengths and for other values in truth; they are NaN where one class is missing.
+// The mean of the shares of right answers within each class.
+double balanced_accuracy(std::span<const float> scores, std::span<const float> truth);
+// The area under the receiver operating characteristic: how often a sample of class 1 scores higher than one of class
+// 0, ties counted half (T. Fawcett, "An introduction to ROC analysis", 2006).
+double area_under_curve(std::span<const float> scores, std::span<const float> truth);
 
 // Units per second; 0 for no time.
 double throughput(double units, double seconds);

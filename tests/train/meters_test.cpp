@@ -4,6 +4,7 @@
 
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
+#include "support/errors.h"
 
 namespace samebytes::testing {
 namespace {
@@ -95,6 +96,28 @@ TEST_P(MetersTest, wrong_arguments_are_named) {
   EXPECT_THROW(accuracy.add(zeros({4}), zeros({4}, i32)), ArgumentError);
   EXPECT_THROW(accuracy.add(zeros({4, 3}), zeros({3}, i32)), ArgumentError);
   EXPECT_THROW(accuracy.add(zeros({4, 3}), zeros({4}, f32)), ArgumentError);
+}
+
+TEST(BinaryMeasures, balanced_accuracy_weighs_both_classes_alike) {
+  // Three of four negatives and one of two positives are right.
+  const std::vector<float> scores{-1, -2, 3, -0.5f, 2, -1}, truth{0, 0, 0, 0, 1, 1};
+  EXPECT_DOUBLE_EQ(balanced_accuracy(scores, truth), (0.75 + 0.5) / 2);
+  EXPECT_TRUE(std::isnan(balanced_accuracy(std::vector<float>{1}, std::vector<float>{1})));
+}
+
+TEST(BinaryMeasures, the_area_under_the_curve_counts_pairs_in_order_and_ties_by_half) {
+  const std::vector<float> scores{0.1f, 0.4f, 0.35f, 0.8f}, truth{0, 0, 1, 1};
+  EXPECT_DOUBLE_EQ(area_under_curve(scores, truth), 0.75);  // three of four pairs
+  EXPECT_DOUBLE_EQ(area_under_curve(std::vector<float>{1, 1, 1}, std::vector<float>{0, 1, 1}), 0.5);
+  EXPECT_DOUBLE_EQ(area_under_curve(std::vector<float>{2, 1}, std::vector<float>{0, 1}), 0);
+  EXPECT_TRUE(std::isnan(area_under_curve(std::vector<float>{2, 1}, std::vector<float>{0, 0})));
+}
+
+TEST(BinaryMeasures, name_what_does_not_fit) {
+  EXPECT_ERROR((area_under_curve(std::vector<float>{1}, std::vector<float>{})), ArgumentError,
+               "area_under_curve: scores and truth differ in length: 1, 0");
+  EXPECT_ERROR((balanced_accuracy(std::vector<float>{1}, std::vector<float>{2})), ArgumentError,
+               "balanced_accuracy: truth holds 0 and 1, 2.000000 came");
 }
 
 }  // namespace
