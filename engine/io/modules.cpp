@@ -23,7 +23,15 @@ struct Door {
 
 Door door_of(const nn::NamedArray& entry) {
   const Shape& shape = entry.array.shape();
-  if (entry.layout == nn::Layout::conv2d) return {shape, {3, 2, 0, 1}, Shape{shape[3], shape[2], shape[0], shape[1]}};
+  if (entry.layout == nn::Layout::conv || entry.layout == nn::Layout::conv_transpose) {
+    // [taps..., in / groups, out] to [out, in / groups, taps...]; a transposed one's [taps..., out / groups, in]
+    // likewise.
+    const int taps = shape.rank() - 2;
+    Door door{shape, {taps + 1, taps}, {}};
+    for (int axis = 0; axis < taps; ++axis) door.axes.push_back(axis);
+    for (const int axis : door.axes) door.file.push_back(shape[axis]);
+    return door;
+  }
   const std::int64_t channels = entry.flattened_channels;
   if (entry.layout == nn::Layout::linear && channels > 1 && shape[1] % channels == 0 && shape[1] > channels)
     return {Shape{shape[0], shape[1] / channels, channels}, {0, 2, 1}, shape};

@@ -17,9 +17,7 @@ Conv2d::Conv2d(const Conv2dOptions& options) : options_(options) {
   require_real("Conv2d", options.dtype);
   if (options.pad.h < 0 || options.pad.w < 0)
     throw ArgumentError("Conv2d: pad must be at least 0, " + options.pad.to_string() + " came");
-  if (options.in % options.groups || options.out % options.groups)
-    throw ArgumentError("Conv2d: groups must divide in and out, " + std::to_string(options.groups) + " groups of " +
-                        std::to_string(options.in) + " and " + std::to_string(options.out) + " came");
+  require_groups("Conv2d", options.groups, options.in, options.out);
   const std::int64_t in_group = options.in / options.groups;
   const std::int64_t fan_in = in_group * options.kernel.h * options.kernel.w;
   weight_ = uniform_cell({options.kernel.h, options.kernel.w, in_group, options.out}, fan_in, options.dtype,
@@ -39,8 +37,9 @@ Array Conv2d::forward(const Array& x) {
 }
 
 void Conv2d::visit(Visitor& visitor) {
-  visitor.parameter("weight", weight_, Layout::conv2d);
+  visitor.parameter("weight", weight_, Layout::conv);
   if (bias_) visitor.parameter("bias", bias_);
+  visitor.channels(options_.out);
 }
 
 std::string Conv2d::describe() const {

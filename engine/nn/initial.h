@@ -20,6 +20,12 @@ inline void require_positive(const char* layer, const char* option, std::int64_t
     throw ArgumentError(std::string(layer) + ": " + option + " must be at least 1, " + std::to_string(came) + " came");
 }
 
+inline void require_groups(const char* layer, int groups, std::int64_t in, std::int64_t out) {
+  if (in % groups || out % groups)
+    throw ArgumentError(std::string(layer) + ": groups must divide in and out, " + std::to_string(groups) +
+                        " groups of " + std::to_string(in) + " and " + std::to_string(out) + " came");
+}
+
 inline void require_real(const char* layer, Dtype dtype) {
   if (dtype != f32 && dtype != f64)
     throw ArgumentError(std::string(layer) + ": parameters are f32 or f64, " + std::string(name_of(dtype)) + " came");

@@ -22,7 +22,6 @@ class Collector final : public Visitor {
 
   void parameter(std::string_view name, const Array& cell, Layout layout) override {
     NamedArray entry{.name = joined(path_, name), .array = cell, .layout = layout, .is_frozen = frozen_};
-    if (layout == Layout::conv2d) channels_ = cell.shape().back();
     if (layout == Layout::linear) {
       entry.flattened_channels = std::exchange(flattened_, 0);
       channels_ = 0;
@@ -33,6 +32,7 @@ class Collector final : public Visitor {
     state_.push_back({.name = joined(path_, name), .array = cell, .is_buffer = true, .is_frozen = frozen_});
   }
   void child(std::string_view name, Module& module) override { enter(joined(path_, name), module); }
+  void channels(std::int64_t count) override { channels_ = count; }
   void flatten(std::int64_t channels) override { flattened_ = channels > 0 ? channels : channels_; }
 
   std::vector<NamedArray> take() { return std::move(state_); }

@@ -3,7 +3,10 @@
 #pragma once
 
 #include "samebytes/nn/activations.h"
+#include "samebytes/nn/conv1d.h"
 #include "samebytes/nn/conv2d.h"
+#include "samebytes/nn/conv3d.h"
+#include "samebytes/nn/conv_transpose.h"
 #include "samebytes/nn/dropout.h"
 #include "samebytes/nn/flatten.h"
 #include "samebytes/nn/linear.h"
@@ -12,3 +15,4 @@
 #include "samebytes/nn/pooling.h"
 #include "samebytes/nn/sequential.h"
 #include "samebytes/nn/summary.h"
+#include "samebytes/nn/upsample.h"

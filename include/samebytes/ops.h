@@ -11,3 +11,4 @@
 #include "samebytes/ops/pointwise.h"
 #include "samebytes/ops/pool.h"
 #include "samebytes/ops/reduce.h"
+#include "samebytes/ops/resize.h"

@@ -52,7 +52,7 @@ TEST_P(ModuleTest, names_are_those_of_pytorchs_state_dict) {
 TEST_P(ModuleTest, layouts_tell_how_files_order_each_parameter) {
   const nn::Sequential net = small_cnn();
   const auto state = net.state();
-  EXPECT_EQ(state[0].layout, nn::Layout::conv2d);
+  EXPECT_EQ(state[0].layout, nn::Layout::conv);
   EXPECT_EQ(state[2].layout, nn::Layout::plain);
   EXPECT_EQ(state[6].layout, nn::Layout::linear);
   EXPECT_EQ(state[6].flattened_channels, 4);  // of the convolution before

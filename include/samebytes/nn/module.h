@@ -24,8 +24,9 @@ namespace samebytes::nn {
 
 class Module;
 
-// How a parameter lies in memory, for whoever converts it. Shapes: conv2d [kh, kw, in / groups, out], linear [out, in].
-enum class Layout : std::uint8_t { plain, linear, conv2d };
+// How a parameter lies in memory, for whoever converts it. Shapes: linear [out, in]; conv [taps..., in / groups, out]
+// with one axis of taps for each axis of the sequence, image or volume; conv_transpose [taps..., out / groups, in].
+enum class Layout : std::uint8_t { plain, linear, conv, conv_transpose };
 
 // One entry of a module's state, with the name that PyTorch's state_dict gives it ("0.weight", "1.running_mean").
 struct NamedArray {
@@ -46,6 +47,8 @@ class Visitor {
   virtual void parameter(std::string_view name, const Array& cell, Layout layout = Layout::plain) = 0;
   virtual void buffer(std::string_view name, const Array& cell) = 0;
   virtual void child(std::string_view name, Module& module) = 0;
+  // Here images leave with so many channels; called by convolutions.
+  virtual void channels(std::int64_t /*count*/) {}
   // Here images become rows; `channels` 0 means those of the last convolution before.
   virtual void flatten(std::int64_t /*channels*/) {}
 };

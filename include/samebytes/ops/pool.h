@@ -1,10 +1,22 @@
-// Pooling, channels last: engine/ops/pool2d.cpp.
+// Pooling, channels last: engine/ops/pool2d.cpp, engine/ops/pool1d.cpp, engine/ops/adaptive_pool.cpp.
 // All throw ArgumentError: op, need, what came.
 #pragma once
 
 #include "samebytes/array.h"
 
 namespace samebytes {
+
+// src [N, L, C] -> [N, OL, C].
+struct Pool1dOptions {
+  int kernel = 2;
+  int stride = 0;  // 0: the kernel's size
+  int pad = 0;     // at most half the kernel
+  bool ceil_mode = false;
+  bool count_include_pad = true;  // avg_pool1d only
+};
+Array max_pool1d(const Array& src, const Pool1dOptions& options = {});  // NaN wins, as in PyTorch
+Array avg_pool1d(const Array& src, const Pool1dOptions& options = {});
+Array global_avg_pool1d(const Array& src);  // [N, C]
 
 // src [N, H, W, C].
 struct Pool2dOptions {
@@ -17,5 +29,13 @@ struct Pool2dOptions {
 Array max_pool2d(const Array& src, const Pool2dOptions& options = {});  // NaN wins, as in PyTorch
 Array avg_pool2d(const Array& src, const Pool2dOptions& options = {});
 Array global_avg_pool2d(const Array& src);  // [N, C]
+
+// Pooling to a given number of places: place i of an axis covers floor(i in / out) to ceil((i + 1) in / out) - 1, as in
+// PyTorch, so windows may overlap and differ by one in size. src [N, L, C] -> [N, out, C], src [N, H, W, C] ->
+// [N, out_h, out_w, C].
+Array adaptive_avg_pool1d(const Array& src, int out);
+Array adaptive_max_pool1d(const Array& src, int out);  // NaN wins
+Array adaptive_avg_pool2d(const Array& src, int out_h, int out_w);
+Array adaptive_max_pool2d(const Array& src, int out_h, int out_w);  // NaN wins
 
 }  // namespace samebytes
