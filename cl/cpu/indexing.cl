@@ -1,0 +1,186 @@
+// Elements by their numbers. Letters: O outer, D the indexed axis, J indices, I inner; arrays are dense. An index
+// outside [0, D) has no element: moves put `missing` there, sums leave it out.
+
+#define INDEXING_TILE 256  // columns of one group of indexing_scatter_add
+
+// Moves of elements as bits, one family for all types of a size. Geometry: over_elements(O * J * I).
+// indexing_take: dst [O, J, I] = src [O, index[j], I], index [J].
+// indexing_gather: dst [O, J, I] = src [O, index[o, j, i], I], index [O, J, I].
+#define INDEXING_MOVES(bits, T)                                                                       \
+  __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void SB_JOIN(indexing_take_, bits)(         \
+      ARRAY(const T, src), ARRAY(const int, index), ARRAY(T, dst), const long outer, const int depth, \
+      const long items, const long inner, const int missing) {                                        \
+    START(src);                                                                                       \
+    START(index);                                                                                     \
+    START(dst);                                                                                       \
+    const long n = outer * items * inner, end = SB_END(n);                                            \
+    long e = SB_BEGIN(n);                                                                             \
+    const long row = e / inner;                                                                       \
+    long i = e - row * inner, o = row / items;                                                        \
+    long j = row - o * items;                                                                         \
+    while (e < end) {                                                                                 \
+      const long count = min(inner - i, end - e);                                                     \
+      const int d = index[j];                                                                         \
+      __global T* to = dst + e;                                                                       \
+      long k = 0;                                                                                     \
+      if (d >= 0 && d < depth) {                                                                      \
+        const __global T* from = src + (o * depth + d) * inner + i;                                   \
+        for (; k + 16 <= count; k += 16) vstore16(vload16(0, from + k), 0, to + k);                   \
+        for (; k < count; ++k) to[k] = from[k];                                                       \
+      } else {                                                                                        \
+        for (; k < count; ++k) to[k] = (T)missing;                                                    \
+      }                                                                                               \
+      e += count;                                                                                     \
+      i = 0;                                                                                          \
+      if (++j == items) {                                                                             \
+        j = 0;                                                                                        \
+        ++o;                                                                                          \
+      }                                                                                               \
+    }                                                                                                 \
+  }                                                                                                   \
+  __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void SB_JOIN(indexing_gather_, bits)(       \
+      ARRAY(const T, src), ARRAY(const int, index), ARRAY(T, dst), const long outer, const int depth, \
+      const long items, const long inner, const int missing) {                                        \
+    START(src);                                                                                       \
+    START(index);                                                                                     \
+    START(dst);                                                                                       \
+    const long n = outer * items * inner, end = SB_END(n);                                            \
+    long e = SB_BEGIN(n);                                                                             \
+    const long row = e / inner;                                                                       \
+    long i = e - row * inner, o = row / items;                                                        \
+    long j = row - o * items;                                                                         \
+    while (e < end) {                                                                                 \
+      const __global T* from = src + o * depth * inner;                                               \
+      for (; i < inner && e < end; ++i, ++e) {                                                        \
+        const int d = index[e];                                                                       \
+        dst[e] = d >= 0 && d < depth ? from[d * inner + i] : (T)missing;                              \
+      }                                                                                               \
+      i = 0;                                                                                          \
+      if (++j == items) {                                                                             \
+        j = 0;                                                                                        \
+        ++o;                                                                                          \
+      }                                                                                               \
+    }                                                                                                 \
+  }
+
+INDEXING_MOVES(8, uchar)
+INDEXING_MOVES(16, ushort)
+INDEXING_MOVES(32, uint)
+INDEXING_MOVES(64, ulong)
+
+// A stable counting sort: order [J] holds the places of the index by their values, equal ones in ascending order, and
+// starts [D + 2] where each value begins in it; value D stands for what lies outside [0, D) or is `left_out`. ranks [J]
+// is scratch. Geometry: one work-item for all; it costs D + 2 J steps.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_sort(ARRAY(const int, index), ARRAY(int, order),
+                                                                           ARRAY(int, starts), ARRAY(int, ranks),
+                                                                           const int items, const int depth,
+                                                                           const int left_out) {
+  START(index);
+  START(order);
+  START(starts);
+  START(ranks);
+  for (int d = 0; d < depth + 2; ++d) starts[d] = 0;
+  for (int j = 0; j < items; ++j) {
+    const int d = index[j];
+    ranks[j] = starts[(d >= 0 && d < depth && d != left_out ? d : depth) + 1]++;
+  }
+  for (int d = 0; d < depth + 1; ++d) starts[d + 1] += starts[d];
+  for (int j = 0; j < items; ++j) {
+    const int d = index[j];
+    order[starts[d >= 0 && d < depth && d != left_out ? d : depth] + ranks[j]] = j;
+  }
+}
+
+// dst [O, D, I] = the sums of src [O, J, I] over the places of each value, in the order of indexing_sort; zeros for a
+// value that has none. Where `spoils` is set and there are places without a value, all of dst is NaN. Each row of I
+// elements is written once. Geometry: over_rows, rows_per_group of the O * D rows each.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_sum(
+    ARRAY(const int, order), ARRAY(const int, starts), ARRAY(const real, src), ARRAY(real, dst), const long outer,
+    const int depth, const long items, const long inner, const int rows_per_group, const int spoils) {
+  START(order);
+  START(starts);
+  START(src);
+  START(dst);
+  const long rows = outer * depth, first = (long)get_group_id(0) * rows_per_group;
+  const long end = min(rows, first + rows_per_group);
+  const real start = spoils && starts[depth + 1] > starts[depth] ? NAN : 0;
+  long o = first / depth, d = first - o * depth;
+  for (long row = first; row < end; ++row) {
+    const __global real* from = src + o * items * inner;
+    __global real* to = dst + row * inner;
+    const int begin = starts[d], stop = starts[d + 1];
+    long i = 0;
+    for (; i + 4 * VW <= inner; i += 4 * VW) {
+      vreal a = start, b = start, c = start, e = start;
+      for (int k = begin; k < stop; ++k) {
+        const __global real* p = from + order[k] * inner + i;
+        a += VLOAD(p);
+        b += VLOAD(p + VW);
+        c += VLOAD(p + 2 * VW);
+        e += VLOAD(p + 3 * VW);
+      }
+      VSTORE(a, to + i);
+      VSTORE(b, to + i + VW);
+      VSTORE(c, to + i + 2 * VW);
+      VSTORE(e, to + i + 3 * VW);
+    }
+    for (; i + VW <= inner; i += VW) {
+      vreal a = start;
+      for (int k = begin; k < stop; ++k) a += VLOAD(from + order[k] * inner + i);
+      VSTORE(a, to + i);
+    }
+    for (; i < inner; ++i) {
+      real a = start;
+      for (int k = begin; k < stop; ++k) a += from[order[k] * inner + i];
+      to[i] = a;
+    }
+    if (++d == depth) {
+      d = 0;
+      ++o;
+    }
+  }
+}
+
+// dst [O, D, I] = base [O, D, I] (zeros where null) with src [O, J, I] added at index [O, J, I], in the order of j.
+// Where `spoils` is set, a line along D that has an index outside becomes NaN. Geometry: over_rows, a group for each o
+// and each INDEXING_TILE columns of I.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_scatter_add(
+    ARRAY(const real, base), ARRAY(const int, index), ARRAY(const real, src), ARRAY_INPLACE(real, dst),
+    const long outer, const int depth, const long items, const long inner, const int spoils) {
+  START(base);
+  START(index);
+  START(src);
+  START(dst);
+  const long tiles = (inner + INDEXING_TILE - 1) / INDEXING_TILE, o = (long)get_group_id(0) / tiles;
+  const long first = ((long)get_group_id(0) - o * tiles) * INDEXING_TILE;
+  const long columns = min((long)INDEXING_TILE, inner - first);
+  const long at = o * depth * inner + first;
+  __global real* to = dst + at;
+  const bool is_whole = columns == inner;  // then the columns of all d are one stretch
+  const long runs = is_whole ? 1 : depth, length = is_whole ? depth * inner : columns;
+  for (long r = 0; r < runs; ++r) {
+    const long left = r * inner;
+    if (base) {
+      for (long i = 0; i < length; ++i) to[left + i] = base[at + left + i];
+    } else {
+      for (long i = 0; i < length; ++i) to[left + i] = 0;
+    }
+  }
+  bool spoilt[INDEXING_TILE];
+  for (int i = 0; i < INDEXING_TILE; ++i) spoilt[i] = false;
+  for (long j = 0; j < items; ++j) {
+    const long from = (o * items + j) * inner + first;
+    for (long i = 0; i < columns; ++i) {
+      const int d = index[from + i];
+      if (d >= 0 && d < depth) {
+        to[d * inner + i] += src[from + i];
+      } else {
+        spoilt[i] = true;
+      }
+    }
+  }
+  for (long i = 0; spoils && i < columns; ++i)
+    for (int d = 0; spoilt[i] && d < depth; ++d) to[d * inner + i] = NAN;
+}
+
+#undef INDEXING_MOVES

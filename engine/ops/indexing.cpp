@@ -1,0 +1,277 @@
+// Elements by their numbers. Moves are one kernel; the gradient of take and embedding sorts the indices (a counting
+// sort), then each row of the result sums its own. Kernels: cl/*/indexing.cl.
+#include "samebytes/ops/indexing.h"
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "graph/launch.h"
+#include "ops/rows.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+
+namespace detail {
+namespace {
+
+constexpr int kNobody = -1;  // no index is left out
+
+// A dense array seen from one axis.
+struct Around {
+  std::int64_t outer = 1, depth = 1, inner = 1;
+  Around(const Shape& shape, int axis) : depth(shape[axis]) {
+    for (int i = 0; i < axis; ++i) outer *= shape[i];
+    for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
+  }
+};
+
+// All bits set is NaN in every floating type; true is 1.
+int missing_bits(Dtype dtype) { return dtype == bool_ ? 1 : -1; }
+
+std::string sized(const char* entry, Dtype dtype) { return entry + std::to_string(bytes_of(dtype) * 8); }
+
+// Inputs: index [J], src [O, J, I] -> the sums [O, D, I] of the places of each index.
+class IndexedSum final : public Op {
+ public:
+  IndexedSum(int axis, int left_out, bool spoils) : axis_(axis), left_out_(left_out), spoils_(spoils) {}
+  std::string_view name() const override { return "indexed_sum"; }
+  void hash(Hasher& hasher) const override {
+    hasher.add(static_cast<std::uint64_t>(axis_) << 1 | std::uint64_t{spoils_});
+    hasher.add(static_cast<std::uint64_t>(left_out_));
+  }
+  void launch(Launch& run) const override {
+    const Around at(run.dst_shape(), axis_);
+    const std::int64_t items = run.src_shape(0).size();
+    const int depth = static_cast<int>(at.depth);
+    const Operand order = run.temp(items, i32), starts = run.temp(at.depth + 2, i32), ranks = run.temp(items, i32);
+    constexpr int kSorters = 256;  // INDEXING_ITEMS of cl/gpu/indexing.cl
+    run.kernel("indexing_sort", run.dst_dtype())
+        .args(run.src(0), order, starts, ranks, static_cast<int>(items), depth, left_out_)
+        .over_rows(1, kSorters);
+    const RowShare share = share_rows(run, at.outer * at.depth, at.inner);
+    run.kernel("indexing_sum", run.dst_dtype())
+        .args(order, starts, run.src(1), run.dst(), at.outer, depth, items, at.inner, share.rows_per_group,
+              int{spoils_})
+        .over_rows(share.groups, share.group);
+  }
+
+ private:
+  int axis_, left_out_;
+  bool spoils_;
+};
+
+// The sums of src over the places of each index, of `shape`; f32 or f64.
+Array indexed_sum(const Array& index, const Array& src, const Shape& shape, int axis, int left_out, bool spoils) {
+  if (index.size() == 0 || src.size() == 0) return zeros(shape, src.dtype());
+  const Array inputs[] = {index, src};
+  return make_array(make_op<IndexedSum>(axis, left_out, spoils), shape, src.dtype(), inputs);
+}
+
+class Take final : public Op {
+ public:
+  Take(const char* name, int axis, int left_out) : name_(name), axis_(axis), left_out_(left_out) {}
+  std::string_view name() const override { return name_; }
+  void hash(Hasher& hasher) const override {
+    hasher.add(static_cast<std::uint64_t>(axis_));
+    hasher.add(static_cast<std::uint64_t>(left_out_));
+  }
+  void launch(Launch& run) const override {
+    const Around at(run.src_shape(0), axis_);
+    const std::int64_t items = run.src_shape(1).size();
+    const Dtype dtype = run.dst_dtype();
+    run.kernel(sized("indexing_take_", dtype), real_of(dtype))
+        .args(run.src(0), run.src(1), run.dst(), at.outer, static_cast<int>(at.depth), items, at.inner,
+              missing_bits(dtype))
+        .over_elements(at.outer * items * at.inner);
+  }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    const Array &a = request.src[0], &dy = request.dy[0];
+    if (!is_floating(a.dtype())) return {};
+    const Dtype real = real_of(a.dtype());
+    const Array wide = dy.dtype() == real ? dy : astype(dy, real);
+    const Array da = indexed_sum(request.src[1], wide, a.shape(), axis_, left_out_, false);
+    return {real == a.dtype() ? da : astype(da, a.dtype()), Array()};
+  }
+
+ private:
+  const char* name_;
+  int axis_, left_out_;
+};
+
+// Inputs: index, src and, where `has_base`, base; else base is zeros. All as pattern [O, D or J, I].
+class ScatterAdd final : public Op {
+ public:
+  ScatterAdd(int axis, bool spoils) : axis_(axis), spoils_(spoils) {}
+  std::string_view name() const override { return "scatter_add"; }
+  void hash(Hasher& hasher) const override {
+    hasher.add(static_cast<std::uint64_t>(axis_) << 1 | std::uint64_t{spoils_});
+  }
+  void launch(Launch& run) const override {
+    const Around at(run.dst_shape(), axis_);
+    const std::int64_t items = run.src_shape(0)[axis_];
+    const std::int64_t tile = run.constant("indexing", "INDEXING_TILE", run.dst_dtype());
+    run.kernel("indexing_scatter_add", run.dst_dtype())
+        .args(run.src_count() > 2 ? run.src(2) : Launch::none(), run.src(0), run.src(1), run.dst(), at.outer,
+              static_cast<int>(at.depth), items, at.inner, int{spoils_})
+        .over_rows(at.outer * ((at.inner + tile - 1) / tile), static_cast<int>(tile));
+  }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    const Array& dy = request.dy[0];
+    std::vector<Array> result(request.src.size());
+    if (request.wanted[1]) result[1] = gather(dy, axis_, request.src[0]);
+    if (request.src.size() > 2) result[2] = dy;
+    return result;
+  }
+
+ private:
+  int axis_;
+  bool spoils_;
+};
+
+// src added to base (zeros of `shape` where it is an empty handle); index and src are of one shape, which differs from
+// `shape` along the axis only. f32 or f64.
+Array add_at(const Array& base, const Shape& shape, int axis, const Array& index, const Array& src, bool spoils) {
+  if (index.size() == 0 || shape.size() == 0) return base ? base : zeros(shape, src.dtype());
+  const Around at(shape, axis);
+  if (at.outer * at.inner == 1) {  // a single line, which one work-item would have to walk
+    const Array flat = indexed_sum(reshape(index, {-1}), reshape(src, {-1}), Shape{at.depth}, 0, kNobody, spoils);
+    const Array sums = reshape(flat, shape);
+    return base ? base + sums : sums;
+  }
+  std::vector<Array> inputs{index, src};
+  if (base) inputs.push_back(base);
+  return make_array(make_op<ScatterAdd>(axis, spoils), shape, src.dtype(), inputs);
+}
+
+class Gather final : public Op {
+ public:
+  explicit Gather(int axis) : axis_(axis) {}
+  std::string_view name() const override { return "gather"; }
+  void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(axis_)); }
+  void launch(Launch& run) const override {
+    const Around at(run.src_shape(0), axis_);
+    const std::int64_t items = run.src_shape(1)[axis_];
+    const Dtype dtype = run.dst_dtype();
+    run.kernel(sized("indexing_gather_", dtype), real_of(dtype))
+        .args(run.src(0), run.src(1), run.dst(), at.outer, static_cast<int>(at.depth), items, at.inner,
+              missing_bits(dtype))
+        .over_elements(at.outer * items * at.inner);
+  }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    const Array &a = request.src[0], &dy = request.dy[0];
+    if (!is_floating(a.dtype())) return {};
+    const Dtype real = real_of(a.dtype());
+    const Array wide = dy.dtype() == real ? dy : astype(dy, real);
+    const Array da = add_at(Array(), a.shape(), axis_, request.src[1], wide, false);
+    return {real == a.dtype() ? da : astype(da, a.dtype()), Array()};
+  }
+
+ private:
+  int axis_;
+};
+
+Array checked_index(const char* op, const Array& index, const char* name) {
+  require(index && (index.dtype() == i32 || index.dtype() == u8), op, "needs i32 or u8 indices", index, name);
+  return index.dtype() == i32 ? index : astype(index, i32);
+}
+
+int checked_axis(const char* op, const Array& a, int axis) {
+  require(static_cast<bool>(a), op, "needs an array", a, "a");
+  const int rank = a.shape().rank();
+  if (axis < -rank || axis >= rank)
+    throw ArgumentError(std::string(op) + ": axis " + std::to_string(axis) + " is out of range for a " + describe(a));
+  if (axis < 0) axis += rank;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() - 2;
+  require(a.shape()[axis] <= kMost, op, "needs an axis that i32 can count", a, "a");
+  return axis;
+}
+
+// Whether `small` fits into `large` in every axis but `axis` (-1: in all).
+bool fits(const Shape& small, const Shape& large, int axis) {
+  if (small.rank() != large.rank()) return false;
+  for (int i = 0; i < small.rank(); ++i)
+    if (i != axis && small[i] > large[i]) return false;
+  return true;
+}
+
+// The part of a that has the sizes of `shape`, except along `axis` (-1: along all).
+Array corner(Array a, const Shape& shape, int axis) {
+  for (int i = 0; i < shape.rank(); ++i)
+    if (i != axis && shape[i] < a.shape()[i]) a = slice(a, i, 0, shape[i]);
+  return a;
+}
+
+Array take_rows(const char* name, const Array& a, const Array& index, int axis, int left_out) {
+  Shape shape;
+  for (int i = 0; i < axis; ++i) shape.push_back(a.shape()[i]);
+  for (const std::int64_t size : index.shape()) shape.push_back(size);
+  for (int i = axis + 1; i < a.shape().rank(); ++i) shape.push_back(a.shape()[i]);
+  require(index.size() <= std::numeric_limits<std::int32_t>::max(), name, "needs an index that i32 can count", index,
+          "index");
+  require(a.size() > 0 || shape.size() == 0, name, "needs elements to take", a, "a");
+  const Array inputs[] = {a, index};
+  return make_array(make_op<Take>(name, axis, left_out), shape, a.dtype(), inputs);
+}
+
+}  // namespace
+}  // namespace detail
+
+Array embedding(const Array& ids, const Array& table, std::optional<std::int32_t> padding_index) {
+  constexpr const char* kOp = "embedding";
+  detail::require(table && is_floating(table.dtype()) && table.shape().rank() == 2, kOp,
+                  "needs a floating table of two axes", table, "table");
+  const Array index = detail::checked_index(kOp, ids, "ids");
+  detail::checked_axis(kOp, table, 0);
+  if (padding_index && (*padding_index < 0 || *padding_index >= table.shape()[0]))
+    throw ArgumentError("embedding: padding_index must be a row of the table, " + std::to_string(*padding_index) +
+                        " came, table is " + detail::describe(table));
+  return detail::take_rows(kOp, table, index, 0, padding_index.value_or(detail::kNobody));
+}
+
+Array take(const Array& a, const Array& index, int axis) {
+  axis = detail::checked_axis("take", a, axis);
+  return detail::take_rows("take", a, detail::checked_index("take", index, "index"), axis, detail::kNobody);
+}
+
+Array gather(const Array& a, int axis, const Array& index) {
+  axis = detail::checked_axis("gather", a, axis);
+  const Array at = detail::checked_index("gather", index, "index");
+  if (!detail::fits(at.shape(), a.shape(), axis))
+    throw ArgumentError("gather: index must fit into a in every axis but " + std::to_string(axis) + ", a is " +
+                        detail::describe(a) + ", index is " + detail::describe(index));
+  detail::require(a.size() > 0 || at.size() == 0, "gather", "needs elements to take", a, "a");
+  const Array inputs[] = {detail::corner(a, at.shape(), axis), at};
+  return detail::make_array(detail::make_op<detail::Gather>(axis), at.shape(), a.dtype(), inputs);
+}
+
+Array scatter_add(const Array& a, int axis, const Array& index, const Array& src) {
+  constexpr const char* kOp = "scatter_add";
+  axis = detail::checked_axis(kOp, a, axis);
+  detail::require(is_floating(a.dtype()), kOp, "needs a floating array", a, "a");
+  detail::require(src && src.dtype() == a.dtype(), kOp, ("needs src of " + std::string(name_of(a.dtype()))).c_str(),
+                  src, "src");
+  const Array at = detail::checked_index(kOp, index, "index");
+  if (!detail::fits(at.shape(), a.shape(), axis) || !detail::fits(at.shape(), src.shape(), -1))
+    throw ArgumentError("scatter_add: index must fit into src, and into a in every axis but " + std::to_string(axis) +
+                        ", a is " + detail::describe(a) + ", index is " + detail::describe(index) + ", src is " +
+                        detail::describe(src));
+  detail::require(at.size() <= std::numeric_limits<std::int32_t>::max(), kOp, "needs an index that i32 can count",
+                  index, "index");
+  if (a.dtype() == f16 || a.dtype() == bf16)
+    return astype(scatter_add(astype(a, f32), axis, at, astype(src, f32)), a.dtype());
+  for (int i = 0; i < a.shape().rank(); ++i)  // what the index does not reach stays beside
+    if (i != axis && at.shape()[i] < a.shape()[i])
+      return concat(
+          {scatter_add(slice(a, i, 0, at.shape()[i]), axis, at, src), slice(a, i, at.shape()[i], a.shape()[i])}, i);
+  return detail::add_at(a, a.shape(), axis, at, detail::corner(src, at.shape(), -1), true);
+}
+
+Array one_hot(const Array& ids, std::int64_t classes, Dtype dtype) {
+  const Array index = detail::checked_index("one_hot", ids, "ids");
+  if (classes < 1 || classes > std::numeric_limits<std::int32_t>::max())
+    throw ArgumentError("one_hot: classes must be at least 1 and fit i32, " + std::to_string(classes) + " came");
+  return astype(equal(unsqueeze(index, -1), arange(0, static_cast<double>(classes), 1, i32)), dtype);
+}
+
+}  // namespace samebytes
