@@ -71,11 +71,20 @@ CLI::Option* add_steps(CLI::App& app, Options& options, const char* text) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
 }
 
+void add_form(CLI::App& app, Options& options) {
+  app.add_option("--size", options.form.size, "of gpt: nano, small or medium; default: nano")
+      ->option_text("SIZE")
+      ->check(CLI::IsMember({"nano", "small", "medium"}));
+  app.add_option("--context", options.form.context, "tokens that gpt sees at a time; default: the size's own")
+      ->option_text("N")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--name", options.form.name, "of the set that series reads in its folder")->option_text("SET");
+}
+
 void add_data(CLI::App& app, Options& options) {
   app.add_option("--data", options.form.data,
-                 "folder with the four MNIST-shaped files (train-images-idx3-ubyte and so on, plain or .gz);\n"
-                 "digits needs none, it is part of the program")
-      ->option_text("DIR");
+                 "the workload's data, a folder or a file, see below; digits needs none, it is part of the program")
+      ->option_text("PATH");
 }
 
 CLI::App* add_devices(CLI::App& app, Options& options) {
@@ -88,6 +97,7 @@ CLI::App* add_train(CLI::App& app, Options& options) {
   auto* verb = app.add_subcommand("train", "train a workload, then test it");
   add_workload(*verb, options, false);
   add_data(*verb, options);
+  add_form(*verb, options);
   verb->add_option("--epochs", options.epochs, "passes over the training set; default: the workload's")
       ->option_text("N")
       ->check(CLI::Range(1, 1 << 30));
@@ -122,6 +132,7 @@ CLI::App* add_eval(CLI::App& app, Options& options) {
   add_workload(*verb, options, false);
   verb->add_option("--load", options.load, "the parameters (safetensors)")->option_text("FILE")->required();
   add_data(*verb, options);
+  add_form(*verb, options);
   add_steps(*verb, options, "end after so many batches");
   add_batch(*verb, options, "samples per batch; default: the workload's");
   add_device_options(*verb, options, false);
@@ -135,6 +146,7 @@ CLI::App* add_bench(CLI::App& app, Options& options) {
   auto* verb =
       app.add_subcommand("bench", "measure training and inference on made-up data, against the device's own peak");
   add_workload(*verb, options, true);
+  add_form(*verb, options);
   add_steps(*verb, options, "steps to measure, after a warm-up; default: 100");
   add_batch(*verb, options, "samples per step; default: the workload's");
   add_device_options(*verb, options, true);

@@ -20,6 +20,10 @@ const std::vector<WorkloadEntry>& workloads() {
        "20-layer residual network on 32x32 images; reads CIFAR-10's binary files (--data)",
        {},
        resnet20_workload},
+      {"series",
+       "1-D residual network; reads one set (--name) of the UCR archive (--data)",
+       {"--name"},
+       series_workload},
   };
   return all;
 }

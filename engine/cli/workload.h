@@ -105,5 +105,6 @@ Workload digits_workload(const WorkloadOptions& options);
 Workload mlp_workload(const WorkloadOptions& options);
 Workload cnn_workload(const WorkloadOptions& options);
 Workload resnet20_workload(const WorkloadOptions& options);
+Workload series_workload(const WorkloadOptions& options);
 
 }  // namespace samebytes::cli

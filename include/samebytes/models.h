@@ -23,4 +23,18 @@ struct ResNetOptions {
 // layer2.0.downsample.0, ..., fc. depth 20, 32, 44, 56 or another 6 n + 2; else ArgumentError.
 std::unique_ptr<nn::Module> resnet(int depth, const ResNetOptions& options = {});
 
+// ---- residual networks for sequences: engine/nn/models_series.cpp
+
+struct ResNet1dOptions {
+  std::int64_t in = 1;  // channels of the sequence
+  std::int64_t classes = 2;
+  std::int64_t width = 64;  // channels of the first block; the other two have twice as many
+};
+
+// x [N, T, in] -> logits [N, classes] (Z. Wang et al., "Time series classification from scratch with deep neural
+// networks", 2017): three blocks of convolutions 7, 5, 3 with batch norm and ReLU around a shortcut (1x1 convolution
+// and batch norm where channels change, else batch norm), mean over time, linear. The paper's first kernel of 8 is 7
+// here, so that it has a middle. Names: blocks.0.conv1, blocks.0.bn1, ..., blocks.0.shortcut.0, ..., fc.
+std::unique_ptr<nn::Module> resnet1d(const ResNet1dOptions& options);
+
 }  // namespace samebytes::models

@@ -8,6 +8,7 @@
 #include "samebytes/nn/conv3d.h"
 #include "samebytes/nn/conv_transpose.h"
 #include "samebytes/nn/dropout.h"
+#include "samebytes/nn/embedding.h"
 #include "samebytes/nn/flatten.h"
 #include "samebytes/nn/linear.h"
 #include "samebytes/nn/module.h"

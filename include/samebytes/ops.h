@@ -4,6 +4,7 @@
 
 #include "samebytes/ops/conv.h"
 #include "samebytes/ops/dropout.h"
+#include "samebytes/ops/indexing.h"
 #include "samebytes/ops/layout.h"
 #include "samebytes/ops/losses.h"
 #include "samebytes/ops/matmul.h"
