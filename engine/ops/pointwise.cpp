@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "graph/launch.h"
 #include "samebytes/ops.h"
@@ -125,6 +126,8 @@ const PointwiseRow kGreater{"greater", 2, 0, "SB_TRUTH($0 > $1)", R::truth, null
 const PointwiseRow kGreaterEqual{"greater_equal", 2, 0, "SB_TRUTH($0 >= $1)", R::truth, nullptr};
 const PointwiseRow kWhere{"where", 3, 0, "SB_WHERE($0, $1, $2)", R::same, [](G g) -> Arrays {
   return {Array(), where(g.src[0], g.dy[0], g.dy[0] * 0.0), where(g.src[0], g.dy[0] * 0.0, g.dy[0])}; }};
+const PointwiseRow kMaskedFill{"masked_fill", 2, 1, "SB_WHERE($1, (SB_TYPE)(#0), $0)", R::same, [](G g) -> Arrays {
+  return {masked_fill(g.dy[0], g.src[1], 0.0), Array()}; }};
 const PointwiseRow kCast{"astype", 1, 0, "$0", R::asked, [](G g) -> Arrays {
   return {is_floating(g.src[0].dtype()) ? as(g.dy[0], g.src[0].dtype()) : Array()}; }};
 const PointwiseRow kCopy{"copy", 1, 0, "$0", R::same, [](G g) -> Arrays { return {g.dy[0]}; }};
@@ -242,6 +245,11 @@ Array gelu(const Array& a, GeluForm form) {
   return form == GeluForm::exact ? detail::unary(detail::kGeluRow, SAMEBYTES_ROW(kGeluRow), x)
                                  : detail::unary(detail::kGeluTanh, SAMEBYTES_ROW(kGeluTanh), x);
 }
+Array clip(const Array& a, const ClipBounds& bounds) {
+  if (!bounds.low && !bounds.high) throw ArgumentError("clip: needs a lower or an upper bound, none came");
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return clip(a, bounds.low.value_or(-kInfinity), bounds.high.value_or(kInfinity));
+}
 Array clip(const Array& a, double low, double high) {
   if (!(low <= high))
     throw ArgumentError("clip: low must not be above high, low is " + std::to_string(low) + ", high is " +
@@ -260,6 +268,13 @@ Array where(const Array& condition, const Array& a, const Array& b) {
   const Array inputs[] = {condition, a, b};
   return detail::apply(detail::kWhere, SAMEBYTES_ROW(kWhere), inputs, {});
 }
+Array masked_fill(const Array& a, const Array& mask, double value) {
+  detail::require(mask && mask.dtype() == bool_, "masked_fill", "the mask must be bool", mask, "mask");
+  detail::require(static_cast<bool>(a), "masked_fill", "needs an array", a, "src");
+  if (!is_floating(a.dtype())) return where(mask, full({}, value, a.dtype()), a);
+  const Array inputs[] = {a, mask};
+  return detail::apply(detail::kMaskedFill, SAMEBYTES_ROW(kMaskedFill), inputs, {value});
+}
 Array astype(const Array& a, Dtype dtype) {
   if (a && a.dtype() == dtype) return a;
   return detail::apply(detail::kCast, SAMEBYTES_ROW(kCast), std::span<const Array>(&a, 1), {}, dtype);
@@ -268,6 +283,11 @@ Array stop_gradient(const Array& a) { return detail::unary(detail::kStop, SAMEBY
 
 namespace detail {
 Array copy_of(const Array& a) { return unary(kCopy, SAMEBYTES_ROW(kCopy), a); }
+Array apply_row(const PointwiseRow& row, const OpPtr& op, std::initializer_list<Array> operands,
+                std::vector<Scalar> scalars) {
+  return apply(row, op, std::span<const Array>(operands.begin(), operands.size()), std::move(scalars));
+}
+Array as_floating(const Array& a) { return floating(a); }
 }  // namespace detail
 
 }  // namespace samebytes

@@ -4,6 +4,7 @@
 // compute type.
 #pragma once
 
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -38,6 +39,12 @@ class Pointwise final : public Op {
  private:
   const PointwiseRow& row_;
 };
+
+// A node of the row, for tables in other files: operands broadcast, and the dtype is the row's.
+Array apply_row(const PointwiseRow& row, const OpPtr& op, std::initializer_list<Array> operands,
+                std::vector<Scalar> scalars = {});
+// The array, as f32 where it is not floating.
+Array as_floating(const Array& a);
 
 // Copies: the dense form of a view, or a value that must have storage of its own.
 Array copy_of(const Array& a);

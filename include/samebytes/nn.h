@@ -11,6 +11,7 @@
 #include "samebytes/nn/embedding.h"
 #include "samebytes/nn/flatten.h"
 #include "samebytes/nn/linear.h"
+#include "samebytes/nn/losses.h"
 #include "samebytes/nn/module.h"
 #include "samebytes/nn/norm.h"
 #include "samebytes/nn/pooling.h"

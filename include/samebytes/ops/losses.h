@@ -1,5 +1,6 @@
-// Soft-max and losses: engine/ops/softmax.cpp, cross_entropy.cpp, losses.cpp.
-// All throw ArgumentError: op, need, what came.
+// Soft-max and losses: engine/ops/softmax.cpp, cross_entropy.cpp, losses.cpp, label_losses.cpp, distance_losses.cpp.
+// A loss of 16-bit inputs is f32. Reduction::mean divides by the number of losses, unless it says otherwise below; the
+// mean of none is NaN. All throw ArgumentError: op, need, what came.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,9 @@ namespace samebytes {
 Array softmax(const Array& a);      // over the last axis
 Array log_softmax(const Array& a);  // over the last axis
 enum class Reduction : std::uint8_t { mean, sum, none };
+
+// ---- of classes
+
 struct CrossEntropyOptions {
   float label_smoothing = 0.0f;                // in [0, 1)
   std::optional<std::int32_t> ignore_index{};  // rows with this label do not count
@@ -22,7 +26,123 @@ struct CrossEntropyOptions {
 // C. PyTorch's definition, also of the weighted mean. The loss of 16-bit logits is f32; class_weight gets no gradient.
 // A label outside [0, C) gives NaN, found by check_nan; readers check labels before they come here.
 Array cross_entropy(const Array& logits, const Array& target, const CrossEntropyOptions& options = {});
+
+struct NllOptions {
+  std::optional<std::int32_t> ignore_index{};  // rows with this label do not count
+  Array class_weight{};                        // [C] or an empty handle
+  Reduction reduction = Reduction::mean;
+};
+// -weight[t] * log_probability[.., t]: log_probability [..., C], target i32 or u8 [...] of class indices. The mean
+// divides by the sum of the weights. class_weight gets no gradient. A label outside [0, C) gives NaN.
+Array nll_loss(const Array& log_probability, const Array& target, const NllOptions& options = {});
+
+struct FocalOptions {
+  double gamma = 2.0;    // at least 0
+  Array class_weight{};  // [C] or an empty handle
+  Reduction reduction = Reduction::mean;
+};
+// -weight[t] * (1 - p[t])^gamma * log p[t] with p = softmax(logits) (T. Lin et al., "Focal loss for dense object
+// detection", 2017): logits [..., C], target i32 or u8 [...]. The mean divides by the number of rows.
+Array focal_loss(const Array& logits, const Array& target, const FocalOptions& options = {});
+
+struct SigmoidFocalOptions {
+  double alpha = 0.25;  // weight of the positive class, 1 - alpha of the negative one; below 0: no weights
+  double gamma = 2.0;   // at least 0
+  Reduction reduction = Reduction::none;
+};
+// The same of independent classes (equation 5 of the paper): logits and target in [0, 1] of one shape. As torchvision's
+// sigmoid_focal_loss, which does not reduce by default.
+Array sigmoid_focal_loss(const Array& logits, const Array& target, const SigmoidFocalOptions& options = {});
+
+struct MultiMarginOptions {
+  int p = 1;  // 1 or 2
+  double margin = 1.0;
+  Array class_weight{};  // [C] or an empty handle
+  Reduction reduction = Reduction::mean;
+};
+// sum over j != t of weight[t] * max(0, margin - score[t] + score[j])^p / C: score [N, C], target i32 or u8 [N].
+// class_weight gets no gradient. A label outside [0, C) gives NaN.
+Array multi_margin_loss(const Array& score, const Array& target, const MultiMarginOptions& options = {});
+
+// ---- of probabilities
+
 Array bce_with_logits(const Array& logits, const Array& target, Reduction reduction = Reduction::mean);
+// -(t log p + (1 - t) log(1 - p)) of one shape, the logarithms at least -100 as in PyTorch. p outside [0, 1] gives NaN.
+Array bce_loss(const Array& probability, const Array& target, Reduction reduction = Reduction::mean);
+
+struct KlDivOptions {
+  bool log_target = false;  // target is a logarithm too
+  bool batch_mean = false;  // the mean divides by the size of the first axis: the divergence as it is defined
+  Reduction reduction = Reduction::mean;
+};
+// target * (log target - log_probability), of one shape; 0 where target is 0 (S. Kullback and R. Leibler 1951).
+Array kl_div(const Array& log_probability, const Array& target, const KlDivOptions& options = {});
+
+struct GaussianNllOptions {
+  bool full = false;  // adds log(2 pi) / 2
+  double eps = 1e-6;  // the variance is at least this
+  Reduction reduction = Reduction::mean;
+};
+// (log var + (mean - target)^2 / var) / 2: mean and target of one shape, var of it or with a last axis of 1 (D. Nix and
+// A. Weigend 1994). As in PyTorch the gradient of var does not see its lower bound.
+Array gaussian_nll_loss(const Array& mean, const Array& target, const Array& var,
+                        const GaussianNllOptions& options = {});
+
+// ---- of differences; a and b have one shape
+
 Array mse_loss(const Array& a, const Array& b, Reduction reduction = Reduction::mean);
+Array l1_loss(const Array& a, const Array& b, Reduction reduction = Reduction::mean);
+struct SmoothL1Options {
+  double beta = 1.0;  // at least 0; 0 is l1_loss
+  Reduction reduction = Reduction::mean;
+};
+// |d| < beta ? d^2 / (2 beta) : |d| - beta / 2 with d = a - b (R. Girshick, "Fast R-CNN", 2015).
+Array smooth_l1_loss(const Array& a, const Array& b, const SmoothL1Options& options = {});
+struct HuberOptions {
+  double delta = 1.0;  // above 0
+  Reduction reduction = Reduction::mean;
+};
+// |d| <= delta ? d^2 / 2 : delta * (|d| - delta / 2) with d = a - b (P. Huber 1964).
+Array huber_loss(const Array& a, const Array& b, const HuberOptions& options = {});
+
+// ---- of margins; target holds 1 and -1
+
+struct MarginOptions {
+  double margin = 1.0;
+  Reduction reduction = Reduction::mean;
+};
+// max(0, margin - target * score), of one shape.
+Array hinge_loss(const Array& score, const Array& target, const MarginOptions& options = {});
+// target 1: distance; target -1: max(0, margin - distance). Of one shape.
+Array hinge_embedding_loss(const Array& distance, const Array& target, const MarginOptions& options = {});
+// max(0, margin - target * (first - second)), of one shape. Its margin is 0 in PyTorch unless given.
+Array margin_ranking_loss(const Array& first, const Array& second, const Array& target,
+                          const MarginOptions& options = {.margin = 0.0});
+
+// ---- of embeddings [N, D]
+
+// a . b / (max(|a|, eps) * max(|b|, eps)) along the axis, which the result lacks; a and b broadcast.
+Array cosine_similarity(const Array& a, const Array& b, int axis = -1, double eps = 1e-8);
+// target [N] 1: 1 - cos; target -1: max(0, cos - margin). Its margin is 0 in PyTorch unless given.
+Array cosine_embedding_loss(const Array& a, const Array& b, const Array& target,
+                            const MarginOptions& options = {.margin = 0.0});
+struct TripletMarginOptions {
+  double margin = 1.0;
+  double eps = 1e-6;  // added to each difference
+  bool swap = false;  // the negative's distance is the smaller one of those to anchor and positive
+  Reduction reduction = Reduction::mean;
+};
+// max(0, |anchor - positive| - |anchor - negative| + margin), Euclidean over the last axis: [..., D] of one shape
+// (V. Balntas et al. 2016).
+Array triplet_margin_loss(const Array& anchor, const Array& positive, const Array& negative,
+                          const TripletMarginOptions& options = {});
+struct NtXentOptions {
+  double temperature = 0.5;  // above 0
+  Reduction reduction = Reduction::mean;
+};
+// T. Chen et al., "A simple framework for contrastive learning", 2020, equation 1. z [2N, D]: row i and row i + N are
+// the two views of sample i. The cosine of each row with all others, over the temperature, is soft-maxed; the loss is
+// the cross-entropy with its partner, [2N] where it is not reduced.
+Array nt_xent_loss(const Array& z, const NtXentOptions& options = {});
 
 }  // namespace samebytes

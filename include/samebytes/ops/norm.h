@@ -1,6 +1,8 @@
-// Normalisation over channels or rows: engine/ops/batch_norm.cpp, layer_norm.cpp.
+// Normalisation over channels or rows: engine/ops/batch_norm.cpp, layer_norm.cpp, rms_norm.cpp, group_norm.cpp.
 // All throw ArgumentError: op, need, what came.
 #pragma once
+
+#include <optional>
 
 #include "samebytes/array.h"
 
@@ -19,5 +21,22 @@ Array batch_norm_eval(const Array& src, const Array& scale, const Array& shift, 
                       const Array& running_var, const BatchNormOptions& options = {});
 // Over the last axis: src [..., C], scale and shift [C] or empty handles (Ba et al. 2016).
 Array layer_norm(const Array& src, const Array& scale = {}, const Array& shift = {}, float eps = 1e-5f);
+// src / sqrt(mean(src^2) + eps) * scale over the last axis: src [..., C], scale [C] or an empty handle (Zhang and
+// Sennrich 2019). Without eps that of src's dtype: 2^-23 for f32, 2^-52 for f64, 2^-10 for f16, 2^-7 for bf16.
+Array rms_norm(const Array& src, const Array& scale = {}, std::optional<float> eps = {});
+// Over each group of C / groups neighbouring channels of each sample: src [N, ..., C], scale and shift [C] or empty
+// handles (Wu and He 2018). groups must divide C.
+Array group_norm(const Array& src, std::int64_t groups, const Array& scale = {}, const Array& shift = {},
+                 float eps = 1e-5f);
+struct InstanceNormOptions {
+  float eps = 1e-5f;
+  float momentum =
+      0.1f;  // running = (1 - momentum) * running + momentum * mean over the samples, the variance unbiased
+};
+// Over each channel of each sample: src [N, ..., C], scale and shift [C] or empty handles (Ulyanov et al. 2016). With
+// running_mean and running_var, cells [C], they are updated once when the node runs unless gradients are off. Throws
+// for fewer than two values per sample and channel, and where only one of the running statistics is given.
+Array instance_norm(const Array& src, const Array& scale = {}, const Array& shift = {}, const Array& running_mean = {},
+                    const Array& running_var = {}, const InstanceNormOptions& options = {});
 
 }  // namespace samebytes
