@@ -4,6 +4,15 @@
 #include "samebytes/ops.h"
 
 namespace samebytes::nn {
+namespace {
+
+void require_features(const char* layer, std::int64_t features, const Array& x) {
+  if (x.shape().back() != features)
+    throw ArgumentError(std::string(layer) + ": needs " + std::to_string(features) +
+                        " features in the last axis, src is " + x.shape().to_string());
+}
+
+}  // namespace
 
 BatchNorm::BatchNorm(const BatchNormOptions& options) : options_(options) {
   require_positive("BatchNorm", "features", options.features);
@@ -39,9 +48,7 @@ LayerNorm::LayerNorm(const LayerNormOptions& options) : options_(options) {
 }
 
 Array LayerNorm::forward(const Array& x) {
-  if (x.shape().back() != options_.features)
-    throw ArgumentError("LayerNorm: needs " + std::to_string(options_.features) +
-                        " features in the last axis, src is " + x.shape().to_string());
+  require_features("LayerNorm", options_.features, x);
   return layer_norm(x, weight_, bias_, options_.eps);
 }
 
@@ -52,5 +59,22 @@ void LayerNorm::visit(Visitor& visitor) {
 }
 
 std::string LayerNorm::describe() const { return "LayerNorm(" + std::to_string(options_.features) + ")"; }
+
+RmsNorm::RmsNorm(const RmsNormOptions& options) : options_(options) {
+  require_positive("RmsNorm", "features", options.features);
+  require_real("RmsNorm", options.dtype);
+  if (options.affine) weight_ = cell(ones({options.features}, options.dtype), describe() + ".weight");
+}
+
+Array RmsNorm::forward(const Array& x) {
+  require_features("RmsNorm", options_.features, x);
+  return rms_norm(x, weight_, options_.eps);
+}
+
+void RmsNorm::visit(Visitor& visitor) {
+  if (weight_) visitor.parameter("weight", weight_);
+}
+
+std::string RmsNorm::describe() const { return "RmsNorm(" + std::to_string(options_.features) + ")"; }
 
 }  // namespace samebytes::nn

@@ -1,0 +1,130 @@
+// Root-mean-square normalisation over the last axis (Zhang and Sennrich 2019). Kernels: cl/*/rms_norm.cl.
+// One launch forward; backward one for both gradients and one that adds the parts of that of scale.
+#include <algorithm>
+#include <string>
+
+#include "graph/launch.h"
+#include "graph/op.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+namespace {
+
+using detail::Launch;
+using detail::Operand;
+using detail::require;
+
+// RMS_NORM_SCALE and so on of the .cl files, and the local size that the GPU kernels require.
+constexpr int kScale = 1, kDsrc = 2, kDscale = 4;
+constexpr int kItems = 64;
+
+// Inputs src, dy, rstd and, with kScale, scale; results dx (kDsrc) and dscale (kDscale).
+class RmsNormGradient final : public detail::Op {
+ public:
+  explicit RmsNormGradient(int flags) : flags_(flags) {}
+  std::string_view name() const override { return "rms_norm_gradient"; }
+  void hash(detail::Hasher& hasher) const override { hasher.add(std::uint64_t(flags_)); }
+
+  void launch(Launch& run) const override {
+    const Dtype real = run.src_dtype(0);
+    const std::int64_t rows = run.src_shape(0).rows();
+    const int columns = static_cast<int>(run.src_shape(0).back());
+    const std::int64_t most = std::min(rows, run.constant("rms_norm", "RMS_NORM_PARTS", real));
+    const int rows_per_part = static_cast<int>((rows + most - 1) / most);
+    const int parts = static_cast<int>((rows + rows_per_part - 1) / rows_per_part);
+    const bool with_dscale = flags_ & kDscale;
+    const Operand part = with_dscale ? run.temp(std::int64_t{1} * parts * columns, real) : Launch::none();
+    run.kernel("rms_norm_bwd", real)
+        .args(run.src(0), run.src(1), flags_ & kScale ? run.src(3) : Launch::none(), run.src(2),
+              flags_ & kDsrc ? run.dst(0) : Launch::none(), part, rows, columns, rows_per_part, flags_)
+        .over_tiles(parts, 1, 1, kItems, 1);
+    if (with_dscale) {
+      const std::int64_t block = run.constant("rms_norm", "RMS_NORM_CHANNELS", real);
+      run.kernel("rms_norm_reduce", real)
+          .args(part, run.dst(flags_ & kDsrc ? 1 : 0), columns, parts)
+          .over_tiles((columns + block - 1) / block, 1, 1, kItems, 1);
+    }
+  }
+
+ private:
+  int flags_;
+};
+
+// Inputs src and, by flags, scale; results y, rstd.
+class RmsNorm final : public detail::Op {
+ public:
+  RmsNorm(int flags, double eps) : flags_(flags), eps_(eps) {}
+  std::string_view name() const override { return "rms_norm"; }
+  void hash(detail::Hasher& hasher) const override {
+    hasher.add(std::uint64_t(flags_));
+    hasher.add(eps_);
+  }
+
+  void launch(Launch& run) const override {
+    const Dtype real = run.src_dtype(0);
+    const std::int64_t rows = run.src_shape(0).rows();
+    const std::int64_t block = run.constant("rms_norm", "RMS_NORM_ROWS", real);
+    run.kernel("rms_norm_fwd", real)
+        .args(run.src(0), flags_ & kScale ? run.src(1) : Launch::none(), run.dst(0), run.dst(1), rows,
+              static_cast<int>(run.src_shape(0).back()), eps_, flags_)
+        .over_tiles((rows + block - 1) / block, 1, 1, kItems, 1);
+  }
+
+  std::vector<Array> gradient(const detail::GradientRequest& request) const override {
+    const Array& src = request.src[0];
+    std::vector<Array> result(request.src.size());
+    const bool with_dx = request.wanted[0];
+    const bool with_dscale = (flags_ & kScale) && request.wanted[1];
+    if (src.size() == 0) {  // nothing is launched for an empty dx, and sums over no rows are zero
+      for (std::size_t i = 0; i < result.size(); ++i) result[i] = zeros(request.src[i].shape(), request.src[i].dtype());
+      return result;
+    }
+    std::vector<Array> inputs = {src, request.dy[0], request.dst[1]};
+    if (flags_ & kScale) inputs.push_back(request.src[1]);
+    std::vector<detail::Result> results;
+    if (with_dx) results.push_back({src.shape(), src.dtype()});
+    if (with_dscale) results.push_back({Shape{src.shape().back()}, src.dtype()});
+    const int flags = (flags_ & kScale) | (with_dx ? kDsrc : 0) | (with_dscale ? kDscale : 0);
+    const auto d = detail::make_arrays(detail::make_op<RmsNormGradient>(flags), results, inputs);
+    if (with_dx) result[0] = d[0];
+    if (with_dscale) result[1] = d.back();
+    return result;
+  }
+
+ private:
+  int flags_;
+  double eps_;
+};
+
+// The distance from 1 to the next number of this type.
+double epsilon_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f16: return 0x1p-10;
+    case Dtype::bf16: return 0x1p-7;
+    case Dtype::f64: return 0x1p-52;
+    default: return 0x1p-23;
+  }
+}
+
+}  // namespace
+
+Array rms_norm(const Array& src, const Array& scale, std::optional<float> eps) {
+  constexpr const char* kOp = "rms_norm";
+  require(src && src.shape().rank() >= 1 && is_floating(src.dtype()), kOp,
+          "src must be floating with at least one axis", src, "src");
+  const Dtype real = src.dtype() == f64 ? f64 : f32;
+  std::vector<Array> inputs = {src.dtype() == real ? src : astype(src, real)};
+  if (scale) {
+    const std::string need =
+        "the last axis of src " + detail::describe(src) + " needs one value each, of " + std::string(name_of(real));
+    require(scale.shape() == Shape{src.shape().back()} && scale.dtype() == real, kOp, need.c_str(), scale, "scale");
+    inputs.push_back(scale);
+  }
+  const Shape rows(std::span<const std::int64_t>(src.shape().begin(), src.shape().end() - 1));
+  const detail::Result results[] = {{src.shape(), real}, {rows, real}};
+  const double added = eps ? double{*eps} : epsilon_of(src.dtype());
+  const Array y = detail::make_arrays(detail::make_op<RmsNorm>(scale ? kScale : 0, added), results, inputs)[0];
+  return src.dtype() == real ? y : astype(y, src.dtype());
+}
+
+}  // namespace samebytes
