@@ -1,0 +1,350 @@
+// Scaled dot-product attention without a stored T x S matrix (Dao et al. 2022): the scores of a block of rows against a
+// block of columns live in registers and local memory, the soft-max runs along with them, and the backward kernels
+// recompute the probabilities from the log-sum-exp of each row. Letters: N batch, T queries, S keys, H heads of q, G heads
+// of k and v (H a multiple of G: head h reads k and v of head h / (H / G)), D values of a head.
+// q, y [N, T, H, D], k, v [N, S, G, D], lse, delta [N, H, T]; y, lse and delta are dense, the others have strides and
+// D neighbours. Query i sees the keys j < lengths[n] (flag 2, else S) and, where causal (flag 1), j <= first + i. A query
+// that sees no key gives 0, its lse is +infinity and its gradients are 0.
+//
+// A group of 8 x 8 work-items takes ATTENTION_ROWS rows (queries, or keys in attention_bwd_kv) of one head and
+// ATTENTION_SLICE values of D of the result, and walks over the columns in ascending order, ATTENTION_COLS at a time. A
+// work-item holds rows ly + 8 r and columns lx + 8 c. For heads longer than a slice every slice computes the scores
+// again, so that results stay in registers. Every work-item takes part in every load and barrier; what lies outside is
+// zero. Each result is written by one group.
+#define ATTENTION_ROWS 32
+#define ATTENTION_COLS 32
+#define ATTENTION_STEP 32   // values of D in local memory at a time, for scores
+#define ATTENTION_PITCH 33  // odd, so that a column's values lie in different banks
+#define ATTENTION_SLICE 64
+#define ATTENTION_SLICE_PITCH 65
+#define ATTENTION_ITEMS 64
+#define ATTENTION_TILE 1056  // ATTENTION_ROWS x ATTENTION_PITCH; two of them hold ATTENTION_COLS x ATTENTION_SLICE_PITCH
+
+#define ATTENTION_CAUSAL 1
+#define ATTENTION_LENGTHS 2
+#define ATTENTION_STRIDES(x) const long x##_start, const long x##_n, const long x##_t, const long x##_h
+
+static inline int attention_item(void) { return (int)get_local_id(1) * 8 + (int)get_local_id(0); }
+
+// out[i][p] = src[i * stride + p] * scale, zero outside rows and depth; 32 x width values with rows of `pitch`.
+static inline void attention_load(__global const real* src, const long stride, const int rows, const int depth,
+                                  const real scale, __local real* out, const int width, const int pitch) {
+  for (int e = attention_item(); e < ATTENTION_COLS * width; e += ATTENTION_ITEMS) {
+    const int i = e / width, p = e - i * width;
+    out[i * pitch + p] = i < rows && p < depth ? src[i * stride + p] * scale : 0;
+  }
+}
+
+// s = (scale a) b' of rows of a and rows of b over all of D. Leaves with a barrier behind it.
+static inline void attention_scores(__global const real* a, const long a_stride, const int a_rows, const real scale,
+                                    __global const real* b, const long b_stride, const int b_rows, const int depth,
+                                    const real b_scale, __local real* work, real s[4][4]) {
+  const int lx = get_local_id(0), ly = get_local_id(1);
+#pragma unroll
+  for (int r = 0; r < 4; ++r) {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) s[r][c] = 0;
+  }
+  for (int p0 = 0; p0 < depth; p0 += ATTENTION_STEP) {
+    attention_load(a + p0, a_stride, a_rows, depth - p0, scale, work, ATTENTION_STEP, ATTENTION_PITCH);
+    attention_load(b + p0, b_stride, b_rows, depth - p0, b_scale, work + ATTENTION_TILE, ATTENTION_STEP,
+                   ATTENTION_PITCH);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int p = 0; p < ATTENTION_STEP; ++p) {
+      real av[4], bv[4];
+#pragma unroll
+      for (int r = 0; r < 4; ++r) av[r] = work[(ly + 8 * r) * ATTENTION_PITCH + p];
+#pragma unroll
+      for (int c = 0; c < 4; ++c) bv[c] = work[ATTENTION_TILE + (lx + 8 * c) * ATTENTION_PITCH + p];
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+#pragma unroll
+        for (int c = 0; c < 4; ++c) s[r][c] = FMA(av[r], bv[c], s[r][c]);
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+}
+
+// acc += p [rows, cols] * tile [cols, slice], both in local memory.
+static inline void attention_accumulate(__local const real* p, __local const real* tile, real acc[4][8]) {
+  const int lx = get_local_id(0), ly = get_local_id(1);
+  for (int c = 0; c < ATTENTION_COLS; ++c) {
+    real pv[4], tv[8];
+#pragma unroll
+    for (int r = 0; r < 4; ++r) pv[r] = p[(ly + 8 * r) * ATTENTION_PITCH + c];
+#pragma unroll
+    for (int e = 0; e < 8; ++e) tv[e] = tile[c * ATTENTION_SLICE_PITCH + lx + 8 * e];
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+#pragma unroll
+      for (int e = 0; e < 8; ++e) acc[r][e] = FMA(pv[r], tv[e], acc[r][e]);
+    }
+  }
+}
+
+static inline void attention_clear(real acc[4][8]) {
+#pragma unroll
+  for (int r = 0; r < 4; ++r) {
+#pragma unroll
+    for (int e = 0; e < 8; ++e) acc[r][e] = 0;
+  }
+}
+
+// dst[row * stride + p] = acc * scale for the rows and values of D that there are.
+static inline void attention_store(real acc[4][8], const int rows, const int depth, const real scale,
+                                   __global real* dst, const long stride) {
+  const int lx = get_local_id(0), ly = get_local_id(1);
+#pragma unroll
+  for (int r = 0; r < 4; ++r) {
+#pragma unroll
+    for (int e = 0; e < 8; ++e)
+      if (ly + 8 * r < rows && lx + 8 * e < depth) dst[(ly + 8 * r) * stride + lx + 8 * e] = acc[r][e] * scale;
+  }
+}
+
+// y and lse. Groups: x = ceil(T / ATTENTION_ROWS) * ceil(D / ATTENTION_SLICE), slice fastest; y = H, z = N.
+__kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_fwd(
+    ARRAY(const real, q), ARRAY(const real, k), ARRAY(const real, v), ARRAY(const int, lengths), ARRAY(real, y),
+    ARRAY(real, lse), ATTENTION_STRIDES(q), ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), const int queries,
+    const int keys, const int heads, const int kv_heads, const int depth, const real scale, const int flags,
+    const long first) {
+  START(q);
+  START(k);
+  START(v);
+  START(lengths);
+  START(y);
+  START(lse);
+  __local real work[2 * ATTENTION_TILE];
+  __local real p[ATTENTION_TILE];
+  __local real largest[ATTENTION_ROWS], sum[ATTENTION_ROWS], factor[ATTENTION_ROWS];
+  const int lx = get_local_id(0), ly = get_local_id(1), item = attention_item();
+  const int slices = (depth + ATTENTION_SLICE - 1) / ATTENTION_SLICE, block = (int)get_group_id(0) / slices;
+  const int p0 = ((int)get_group_id(0) - block * slices) * ATTENTION_SLICE, width = min(ATTENTION_SLICE, depth - p0);
+  const int row0 = block * ATTENTION_ROWS, rows = min(ATTENTION_ROWS, queries - row0);
+  const int head = get_group_id(1), kv_head = head / (heads / kv_heads);
+  const long n = get_group_id(2);
+  q += q_start + n * q_n + row0 * q_t + head * q_h;
+  k += k_start + n * k_n + kv_head * k_h;
+  v += v_start + n * v_n + kv_head * v_h;
+  y += ((n * queries + row0) * heads + head) * depth;
+  lse += (n * heads + head) * queries + row0;
+  const int visible = (flags & ATTENTION_LENGTHS) ? clamp(lengths[n], 0, keys) : keys;
+  const int reach = (flags & ATTENTION_CAUSAL) ? (int)clamp(first + row0 + rows, 0L, (long)visible) : visible;
+
+  real s[4][4], acc[4][8];
+  attention_clear(acc);
+  if (item < ATTENTION_ROWS) {
+    largest[item] = -INFINITY;
+    sum[item] = 0;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int col0 = 0; col0 < reach; col0 += ATTENTION_COLS) {
+    const int cols = min(ATTENTION_COLS, reach - col0);
+    attention_scores(q, q_t, rows, scale, k + col0 * k_t, k_t, cols, depth, 1, work, s);
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+      const long end = (flags & ATTENTION_CAUSAL) ? first + row0 + ly + 8 * r + 1 - col0 : (long)cols;
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        if (lx + 8 * c >= cols || lx + 8 * c >= end) s[r][c] = -INFINITY;
+        p[(ly + 8 * r) * ATTENTION_PITCH + lx + 8 * c] = s[r][c];
+      }
+    }
+    attention_load(v + col0 * v_t + p0, v_t, cols, width, 1, work, ATTENTION_SLICE, ATTENTION_SLICE_PITCH);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < ATTENTION_ROWS) {
+      real top = largest[item];
+      for (int c = 0; c < ATTENTION_COLS; ++c) top = sb_max2(top, p[item * ATTENTION_PITCH + c]);
+      factor[item] = top == -INFINITY ? (real)1 : exp(largest[item] - top);
+      largest[item] = top;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+      const real top = largest[ly + 8 * r], f = factor[ly + 8 * r];
+#pragma unroll
+      for (int c = 0; c < 4; ++c)
+        p[(ly + 8 * r) * ATTENTION_PITCH + lx + 8 * c] = top == -INFINITY ? (real)0 : exp(s[r][c] - top);
+#pragma unroll
+      for (int e = 0; e < 8; ++e) acc[r][e] *= f;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < ATTENTION_ROWS) {
+      real total = 0;
+      for (int c = 0; c < ATTENTION_COLS; ++c) total += p[item * ATTENTION_PITCH + c];
+      sum[item] = FMA(sum[item], factor[item], total);
+    }
+    attention_accumulate(p, work, acc);
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+#pragma unroll
+  for (int r = 0; r < 4; ++r) {
+    const real total = sum[ly + 8 * r], inverse = total == 0 ? (real)0 : 1 / total;
+#pragma unroll
+    for (int e = 0; e < 8; ++e) acc[r][e] *= inverse;
+  }
+  attention_store(acc, rows, width, 1, y + p0, (long)heads * depth);
+  if (p0 == 0 && item < rows) lse[item] = sum[item] == 0 ? (real)INFINITY : largest[item] + log(sum[item]);
+}
+
+// dq from dy, and delta = sum over D of dy * y, which attention_bwd_kv reads. With p = exp(score - lse) and
+// ds = p * (dy v' - delta): dq = scale * ds k. Groups as attention_fwd.
+__kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_q(
+    ARRAY(const real, q), ARRAY(const real, k), ARRAY(const real, v), ARRAY(const int, lengths), ARRAY(const real, y),
+    ARRAY(const real, dy), ARRAY(const real, lse), ARRAY(real, delta), ARRAY(real, dq), ATTENTION_STRIDES(q),
+    ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(dy), ATTENTION_STRIDES(dq), const int queries,
+    const int keys, const int heads, const int kv_heads, const int depth, const real scale, const int flags,
+    const long first) {
+  START(q);
+  START(k);
+  START(v);
+  START(lengths);
+  START(y);
+  START(dy);
+  START(lse);
+  START(delta);
+  START(dq);
+  __local real work[2 * ATTENTION_TILE];
+  __local real p[ATTENTION_TILE];
+  __local real shift[ATTENTION_ROWS], mean[ATTENTION_ROWS];
+  const int lx = get_local_id(0), ly = get_local_id(1), item = attention_item();
+  const int slices = (depth + ATTENTION_SLICE - 1) / ATTENTION_SLICE, block = (int)get_group_id(0) / slices;
+  const int p0 = ((int)get_group_id(0) - block * slices) * ATTENTION_SLICE, width = min(ATTENTION_SLICE, depth - p0);
+  const int row0 = block * ATTENTION_ROWS, rows = min(ATTENTION_ROWS, queries - row0);
+  const int head = get_group_id(1), kv_head = head / (heads / kv_heads);
+  const long n = get_group_id(2), y_t = (long)heads * depth;
+  q += q_start + n * q_n + row0 * q_t + head * q_h;
+  k += k_start + n * k_n + kv_head * k_h;
+  v += v_start + n * v_n + kv_head * v_h;
+  dy += dy_start + n * dy_n + row0 * dy_t + head * dy_h;
+  dq += dq_start + n * dq_n + row0 * dq_t + head * dq_h;
+  y += ((n * queries + row0) * heads + head) * depth;
+  lse += (n * heads + head) * queries + row0;
+  delta += (n * heads + head) * queries + row0;
+  const int visible = (flags & ATTENTION_LENGTHS) ? clamp(lengths[n], 0, keys) : keys;
+  const int reach = (flags & ATTENTION_CAUSAL) ? (int)clamp(first + row0 + rows, 0L, (long)visible) : visible;
+
+#pragma unroll
+  for (int r = 0; r < 4; ++r) {
+    const int row = ly + 8 * r;
+    real total = 0;
+    for (int d = lx; d < depth && row < rows; d += 8) total = FMA(y[row * y_t + d], dy[row * dy_t + d], total);
+    p[row * ATTENTION_PITCH + lx] = total;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item < ATTENTION_ROWS) {
+    real total = 0;
+    for (int d = 0; d < 8; ++d) total += p[item * ATTENTION_PITCH + d];
+    mean[item] = total;
+    shift[item] = item < rows ? lse[item] : (real)INFINITY;
+    if (p0 == 0 && item < rows) delta[item] = total;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+
+  real s[4][4], g[4][4], acc[4][8];
+  attention_clear(acc);
+  for (int col0 = 0; col0 < reach; col0 += ATTENTION_COLS) {
+    const int cols = min(ATTENTION_COLS, reach - col0);
+    attention_scores(q, q_t, rows, scale, k + col0 * k_t, k_t, cols, depth, 1, work, s);
+    attention_scores(dy, dy_t, rows, 1, v + col0 * v_t, v_t, cols, depth, 1, work, g);
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+      const long end = (flags & ATTENTION_CAUSAL) ? first + row0 + ly + 8 * r + 1 - col0 : (long)cols;
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const int col = lx + 8 * c;
+        p[(ly + 8 * r) * ATTENTION_PITCH + col] =
+            col < cols && col < end ? exp(s[r][c] - shift[ly + 8 * r]) * (g[r][c] - mean[ly + 8 * r]) : 0;
+      }
+    }
+    attention_load(k + col0 * k_t + p0, k_t, cols, width, 1, work, ATTENTION_SLICE, ATTENTION_SLICE_PITCH);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    attention_accumulate(p, work, acc);
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  attention_store(acc, rows, width, scale, dq + p0, dq_t);
+}
+
+// dk and dv, summed over the heads of q that share them in ascending order: rows are keys, columns queries.
+// dv = p' dy, dk = ds' (scale q). Groups: x = ceil(S / ATTENTION_ROWS) * ceil(D / ATTENTION_SLICE), slice fastest; y = G,
+// z = N.
+__kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_kv(
+    ARRAY(const real, q), ARRAY(const real, k), ARRAY(const real, v), ARRAY(const int, lengths), ARRAY(const real, dy),
+    ARRAY(const real, lse), ARRAY(const real, delta), ARRAY(real, dk), ARRAY(real, dv), ATTENTION_STRIDES(q),
+    ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(dy), ATTENTION_STRIDES(dk), ATTENTION_STRIDES(dv),
+    const int queries, const int keys, const int heads, const int kv_heads, const int depth, const real scale,
+    const int flags, const long first) {
+  START(q);
+  START(k);
+  START(v);
+  START(lengths);
+  START(dy);
+  START(lse);
+  START(delta);
+  START(dk);
+  START(dv);
+  __local real work[2 * ATTENTION_TILE];
+  __local real p[ATTENTION_TILE];
+  __local real shift[ATTENTION_COLS], mean[ATTENTION_COLS];
+  const int lx = get_local_id(0), ly = get_local_id(1), item = attention_item();
+  const int slices = (depth + ATTENTION_SLICE - 1) / ATTENTION_SLICE, block = (int)get_group_id(0) / slices;
+  const int p0 = ((int)get_group_id(0) - block * slices) * ATTENTION_SLICE, width = min(ATTENTION_SLICE, depth - p0);
+  const int row0 = block * ATTENTION_ROWS, rows = min(ATTENTION_ROWS, keys - row0);
+  const int kv_head = get_group_id(1), share = heads / kv_heads;
+  const long n = get_group_id(2);
+  k += k_start + n * k_n + row0 * k_t + kv_head * k_h;
+  v += v_start + n * v_n + row0 * v_t + kv_head * v_h;
+  dk += dk_start + n * dk_n + row0 * dk_t + kv_head * dk_h;
+  dv += dv_start + n * dv_n + row0 * dv_t + kv_head * dv_h;
+  q += q_start + n * q_n;
+  dy += dy_start + n * dy_n;
+  const int visible = (flags & ATTENTION_LENGTHS) ? clamp(lengths[n], 0, keys) : keys;
+  // The first block of queries with one that sees the first key; none where the keys are padding.
+  int begin = (flags & ATTENTION_CAUSAL) ? (int)clamp(row0 - first, 0L, (long)queries) : 0;
+  begin = row0 < visible ? begin / ATTENTION_COLS * ATTENTION_COLS : queries;
+
+  real s[4][4], g[4][4], acc_k[4][8], acc_v[4][8];
+  attention_clear(acc_k);
+  attention_clear(acc_v);
+  for (int head = kv_head * share; head < (kv_head + 1) * share; ++head) {
+    __global const real *lse_h = lse + (n * heads + head) * queries, *delta_h = delta + (n * heads + head) * queries;
+    for (int col0 = begin; col0 < queries; col0 += ATTENTION_COLS) {
+      const int cols = min(ATTENTION_COLS, queries - col0);
+      __global const real *q_at = q + col0 * q_t + head * q_h, *dy_at = dy + col0 * dy_t + head * dy_h;
+      if (item < ATTENTION_COLS) {
+        shift[item] = item < cols ? lse_h[col0 + item] : (real)INFINITY;
+        mean[item] = item < cols ? delta_h[col0 + item] : (real)0;
+      }
+      attention_scores(k, k_t, rows, 1, q_at, q_t, cols, depth, scale, work, s);
+      attention_scores(v, v_t, rows, 1, dy_at, dy_t, cols, depth, 1, work, g);
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+        const int row = row0 + ly + 8 * r;
+        const long from = (flags & ATTENTION_CAUSAL) ? row - first - col0 : 0;
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+          const int col = lx + 8 * c;
+          s[r][c] = row < visible && col < cols && col >= from ? exp(s[r][c] - shift[col]) : 0;
+          g[r][c] = s[r][c] == 0 ? 0 : s[r][c] * (g[r][c] - mean[col]);
+          p[(ly + 8 * r) * ATTENTION_PITCH + col] = s[r][c];
+        }
+      }
+      attention_load(dy_at + p0, dy_t, cols, width, 1, work, ATTENTION_SLICE, ATTENTION_SLICE_PITCH);
+      barrier(CLK_LOCAL_MEM_FENCE);
+      attention_accumulate(p, work, acc_v);
+      barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+#pragma unroll
+        for (int c = 0; c < 4; ++c) p[(ly + 8 * r) * ATTENTION_PITCH + lx + 8 * c] = g[r][c];
+      }
+      attention_load(q_at + p0, q_t, cols, width, scale, work, ATTENTION_SLICE, ATTENTION_SLICE_PITCH);
+      barrier(CLK_LOCAL_MEM_FENCE);
+      attention_accumulate(p, work, acc_k);
+      barrier(CLK_LOCAL_MEM_FENCE);
+    }
+  }
+  attention_store(acc_k, rows, width, 1, dk + p0, dk_t);
+  attention_store(acc_v, rows, width, 1, dv + p0, dv_t);
+}

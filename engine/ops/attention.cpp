@@ -1,0 +1,230 @@
+// Scaled dot-product attention, fused forward and backward (Dao et al. 2022). Kernels: cl/*/attention.cl. Forward is
+// one launch that keeps the log-sum-exp of each row; backward is two, the first of which also makes the row sums of dy
+// * y.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "graph/launch.h"
+#include "samebytes/ops.h"
+#include "samebytes/ops/attention.h"
+
+namespace samebytes {
+namespace detail {
+namespace {
+
+constexpr int kItems = 8;  // x 8 work-items of a group in the gpu personality
+
+struct AttentionKind {
+  bool packed = false;  // one input holds q, k and v
+  bool causal = false;
+  bool has_lengths = false;
+  std::int64_t heads = 0, kv_heads = 0;
+  double scale = 1;
+
+  int arrays() const { return packed ? 1 : 3; }
+  int flags() const { return int{causal} | int{has_lengths} << 1; }
+  void hash(Hasher& hasher) const {
+    hasher.add(static_cast<std::uint64_t>(packed) | static_cast<std::uint64_t>(causal) << 1 |
+               static_cast<std::uint64_t>(has_lengths) << 2);
+    hasher.add(static_cast<std::uint64_t>(heads));
+    hasher.add(static_cast<std::uint64_t>(kv_heads));
+    hasher.add(scale);
+  }
+};
+
+// One of q, k, v or their gradients as the kernels see it.
+struct Part {
+  Operand operand;
+  std::int64_t start, n, t, h;
+};
+Part part_of(Operand operand, const Strides& strides, std::int64_t head = 0) {
+  return {operand, head * strides[2], strides[0], strides[1], strides[2]};
+}
+using Parts = std::array<Part, 3>;
+
+// q, k, v as inputs, or dq, dk, dv as results.
+template <class Get>
+Parts parts_of(const AttentionKind& kind, const Get& get) {
+  if (!kind.packed) return {get(0, 0), get(1, 0), get(2, 0)};
+  return {get(0, 0), get(0, kind.heads), get(0, kind.heads + kind.kv_heads)};
+}
+Parts sources(const AttentionKind& kind, const Launch& run) {
+  return parts_of(kind, [&](int i, std::int64_t head) { return part_of(run.src(i), run.src_strides(i), head); });
+}
+
+// The sizes of a problem and how its rows are shared among groups.
+struct Sizes {
+  std::int64_t n, queries, keys, depth;
+  std::int64_t slices, rows;  // of a group; kernel constants
+
+  Sizes(const AttentionKind& kind, const Launch& run, Dtype real) {
+    const Shape& q = run.src_shape(0);
+    n = q[0];
+    queries = q[1];
+    keys = kind.packed ? q[1] : run.src_shape(1)[1];
+    depth = q[3];
+    const std::int64_t slice = run.constant("attention", "ATTENTION_SLICE", real);
+    slices = (depth + slice - 1) / slice;
+    rows = run.constant("attention", "ATTENTION_ROWS", real);
+  }
+  std::int64_t groups(std::int64_t of) const { return (of + rows - 1) / rows * slices; }
+};
+
+template <class... Operands, std::size_t n>
+void launch(Launch& run, const char* entry, const AttentionKind& kind, const Sizes& at, std::int64_t rows,
+            std::int64_t heads, const std::array<Part, n>& strided, const Operands&... operands) {
+  auto call = run.kernel(entry, run.src_dtype(0));
+  call.args(operands...);
+  for (const Part& part : strided) call.args(part.start, part.n, part.t, part.h);
+  call.args(static_cast<int>(at.queries), static_cast<int>(at.keys), static_cast<int>(kind.heads),
+            static_cast<int>(kind.kv_heads), static_cast<int>(at.depth), kind.scale, kind.flags(), DynamicBits{0})
+      .over_tiles(at.groups(rows), heads, at.n, kItems, kItems);
+}
+
+// An array whose last axis is contiguous; the others may have any stride.
+Array dense_rows(const Array& a) {
+  const Node& node = *a.node();
+  return node.is_view && node.shape[3] > 1 && node.strides[3] != 1 ? contiguous(a) : a;
+}
+
+// Inputs q, k, v or qkv, then lengths where there are any, y, dy, lse; results dq, dk, dv or dqkv.
+class AttentionBackward final : public Op {
+ public:
+  explicit AttentionBackward(const AttentionKind& kind) : kind_(kind) {}
+  std::string_view name() const override { return "attention_backward"; }
+  void hash(Hasher& hasher) const override { kind_.hash(hasher); }
+  bool takes_strides(int input) const override { return input < kind_.arrays() || input == y_input() + 1; }
+  Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
+    Cost cost = Op::cost(src, dst);
+    const Shape& k = src[kind_.packed ? 0 : 1];
+    cost.flops = 14.0 * static_cast<double>(src[static_cast<std::size_t>(y_input())].size()) *
+                 static_cast<double>(k[1]) * (kind_.causal ? 0.5 : 1.0);
+    return cost;
+  }
+
+  void launch(Launch& run) const override {
+    const Dtype real = run.src_dtype(0);
+    const Sizes at(kind_, run, real);
+    const auto [q, k, v] = sources(kind_, run);
+    const auto [dq, dk, dv] = parts_of(
+        kind_, [&](int i, std::int64_t head) { return part_of(run.dst(i), dense_strides(run.dst_shape(i)), head); });
+    const int y = y_input();
+    const Part dy = part_of(run.src(y + 1), run.src_strides(y + 1));
+    const Operand lengths = kind_.has_lengths ? run.src(y - 1) : Launch::none(), lse = run.src(y + 2);
+    const Operand delta = run.temp(at.n * kind_.heads * at.queries, real);
+    detail::launch(run, "attention_bwd_q", kind_, at, at.queries, kind_.heads, std::array{q, k, v, dy, dq}, q.operand,
+                   k.operand, v.operand, lengths, run.src(y), dy.operand, lse, delta, dq.operand);
+    detail::launch(run, "attention_bwd_kv", kind_, at, at.keys, kind_.kv_heads, std::array{q, k, v, dy, dk, dv},
+                   q.operand, k.operand, v.operand, lengths, dy.operand, lse, delta, dk.operand, dv.operand);
+  }
+
+ private:
+  int y_input() const { return kind_.arrays() + int{kind_.has_lengths}; }
+  AttentionKind kind_;
+};
+
+// Inputs q, k, v or qkv, then lengths where there are any; results y and lse [N, H, T]. Scalar: the offset.
+class Attention final : public Op {
+ public:
+  explicit Attention(const AttentionKind& kind) : kind_(kind) {}
+  std::string_view name() const override { return "attention"; }
+  void hash(Hasher& hasher) const override { kind_.hash(hasher); }
+  bool takes_strides(int input) const override { return input < kind_.arrays(); }
+  Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
+    Cost cost = Op::cost(src, dst);
+    const Shape& k = src[kind_.packed ? 0 : 1];
+    cost.flops = 4.0 * static_cast<double>(dst[0].size()) * static_cast<double>(k[1]) * (kind_.causal ? 0.5 : 1.0);
+    return cost;
+  }
+
+  void launch(Launch& run) const override {
+    const Sizes at(kind_, run, run.src_dtype(0));
+    const Parts parts = sources(kind_, run);
+    detail::launch(run, "attention_fwd", kind_, at, at.queries, kind_.heads, parts, parts[0].operand, parts[1].operand,
+                   parts[2].operand, kind_.has_lengths ? run.src(kind_.arrays()) : Launch::none(), run.dst(0),
+                   run.dst(1));
+  }
+
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    std::vector<Array> inputs(request.src.begin(), request.src.end());
+    inputs.insert(inputs.end(), {request.dst[0], dense_rows(request.dy[0]), request.dst[1]});
+    std::vector<Result> results;
+    for (int i = 0; i < kind_.arrays(); ++i)
+      results.push_back({inputs[static_cast<std::size_t>(i)].shape(), inputs[0].dtype()});
+    std::vector<Array> dx = make_arrays(make_op<AttentionBackward>(kind_), results, inputs,
+                                        {request.scalars.begin(), request.scalars.end()});
+    dx.resize(request.src.size());
+    return dx;
+  }
+
+ private:
+  AttentionKind kind_;
+};
+
+void require_rank_4(const char* op, const Array& a, const char* name, const char* need) {
+  require(a && is_floating(a.dtype()) && a.shape().rank() == 4, op, need, a, name);
+}
+
+Array attend(const char* op, AttentionKind kind, std::vector<Array> arrays, const AttentionOptions& options) {
+  const Shape &q = arrays[0].shape(), &k = arrays.back().shape();
+  const std::int64_t offset = options.offset.value_or(k[1] - q[1]);
+  if (options.causal && offset < 0)
+    throw ArgumentError(std::string(op) + ": the offset of causal attention must be 0 or more, " +
+                        std::to_string(offset) + " came; " + std::to_string(q[1]) + " queries, " +
+                        std::to_string(k[1]) + " keys");
+  if (options.offset && !options.causal)
+    throw ArgumentError(std::string(op) + ": the offset belongs to causal attention, which was not asked for");
+  kind.causal = options.causal;
+  kind.has_lengths = static_cast<bool>(options.lengths);
+  kind.scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(std::max<std::int64_t>(q[3], 1))));
+  if (kind.has_lengths)
+    require(options.lengths.dtype() == i32 && options.lengths.shape() == Shape{q[0]}, op,
+            "lengths must be one i32 for each of the batch", options.lengths, "lengths");
+  const Shape result{q[0], q[1], kind.heads, q[3]};
+  const Dtype dtype = arrays[0].dtype(), real = real_of(dtype);
+  if (result.size() == 0 || k[1] == 0) return zeros(result, dtype);
+  for (Array& a : arrays) a = dense_rows(dtype == real ? a : astype(a, real));
+  if (kind.has_lengths) arrays.push_back(options.lengths);
+  const Result results[] = {{result, real}, {Shape{q[0], kind.heads, q[1]}, real}};
+  const Array y = make_arrays(make_op<Attention>(kind), results, arrays,
+                              {static_cast<std::uint64_t>(options.causal ? offset : 0)})[0];
+  return dtype == real ? y : astype(y, dtype);
+}
+
+}  // namespace
+}  // namespace detail
+
+Array scaled_dot_product_attention(const Array& q, const Array& k, const Array& v, const AttentionOptions& options) {
+  constexpr const char* kOp = "scaled_dot_product_attention";
+  using detail::describe;
+  detail::require_rank_4(kOp, q, "q", "q must be floating [N, T, H, D]");
+  detail::require_rank_4(kOp, k, "k", "k must be floating [N, S, G, D]");
+  detail::require_rank_4(kOp, v, "v", "v must be floating [N, S, G, D]");
+  const auto fits = [](bool ok, const char* need, const Array& a, const char* a_name, const Array& b,
+                       const char* b_name) {
+    if (!ok)
+      throw ArgumentError(std::string(kOp) + ": " + need + ", " + a_name + " is " + describe(a) + ", " + b_name +
+                          " is " + describe(b));
+  };
+  fits(k.shape() == v.shape() && k.dtype() == v.dtype(), "k and v must have one shape and dtype", k, "k", v, "v");
+  fits(q.dtype() == k.dtype(), "q and k must have one dtype", q, "q", k, "k");
+  fits(q.shape()[0] == k.shape()[0] && q.shape()[3] == k.shape()[3], "q and k must agree in N and D", q, "q", k, "k");
+  const std::int64_t heads = q.shape()[2], kv_heads = k.shape()[2];
+  fits(heads == 0 || (kv_heads > 0 && heads % kv_heads == 0), "the heads of q must be a multiple of those of k", q, "q",
+       k, "k");
+  return detail::attend(kOp, {.packed = false, .heads = heads, .kv_heads = kv_heads}, {q, k, v}, options);
+}
+
+Array packed_attention(const Array& qkv, std::int64_t heads, const AttentionOptions& options) {
+  constexpr const char* kOp = "packed_attention";
+  detail::require_rank_4(kOp, qkv, "qkv", "qkv must be floating [N, T, H + 2 G, D]");
+  const std::int64_t kv_heads = (qkv.shape()[2] - heads) / 2;
+  if (heads < 1 || kv_heads < 1 || heads + 2 * kv_heads != qkv.shape()[2] || heads % kv_heads != 0)
+    throw ArgumentError(std::string(kOp) + ": with " + std::to_string(heads) +
+                        " heads of q the others must be as many of k as of v, and divide them, qkv is " +
+                        detail::describe(qkv));
+  return detail::attend(kOp, {.packed = true, .heads = heads, .kv_heads = kv_heads}, {qkv}, options);
+}
+
+}  // namespace samebytes
