@@ -24,6 +24,7 @@ const std::vector<WorkloadEntry>& workloads() {
        "1-D residual network; reads one set (--name) of the UCR archive (--data)",
        {"--name"},
        series_workload},
+      {"transit", "two 1-D branches that find planets in folded light curves; made up, or measured (--data)", {}, transit_workload},
   };
   return all;
 }

@@ -106,5 +106,6 @@ Workload mlp_workload(const WorkloadOptions& options);
 Workload cnn_workload(const WorkloadOptions& options);
 Workload resnet20_workload(const WorkloadOptions& options);
 Workload series_workload(const WorkloadOptions& options);
+Workload transit_workload(const WorkloadOptions& options);
 
 }  // namespace samebytes::cli

@@ -37,4 +37,33 @@ struct ResNet1dOptions {
 // here, so that it has a middle. Names: blocks.0.conv1, blocks.0.bn1, ..., blocks.0.shortcut.0, ..., fc.
 std::unique_ptr<nn::Module> resnet1d(const ResNet1dOptions& options);
 
+// ---- transits of planets: engine/nn/models_transit.cpp
+
+struct TransitOptions {
+  bool has_global = true;  // the branch over the whole folded curve
+  bool has_local = true;   // the branch over the surroundings of the transit
+  float dropout = 0.3f;
+};
+
+// Two branches over the global and the local view of a folded light curve (after C. Shallue and A. Vanderburg,
+// "Identifying exoplanets with deep learning", 2018): each of three blocks convolution, batch norm, ReLU, max-pool 2
+// with 32, 32, 64 channels, kernels 7, 5, 5 over the global view and 5, 3, 3 over the local one; mean over the points,
+// both together through layer norm, linear 128, ReLU, dropout, and one logit [N, 1].
+class Transit final : public nn::Module {
+ public:
+  explicit Transit(const TransitOptions& options = {});
+  // Views [N, points, 1]; the one without a branch is not looked at and may be an empty handle.
+  Array forward(const Array& global, const Array& local);
+  // For a network with one branch; ArgumentError where there are two.
+  Array forward(const Array& view) override;
+  void visit(nn::Visitor& visitor) override;
+  std::string kind() const override { return "Transit"; }
+
+ private:
+  TransitOptions options_;
+  nn::Sequential global_, local_, head_;
+};
+
+std::unique_ptr<Transit> transit(const TransitOptions& options = {});
+
 }  // namespace samebytes::models
