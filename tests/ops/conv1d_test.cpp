@@ -10,7 +10,6 @@
 #include "support/devices.h"
 #include "support/errors.h"
 #include "support/gradcheck.h"
-#include "support/small_shapes.h"
 
 namespace samebytes::testing {
 namespace {
@@ -113,14 +112,6 @@ TEST_P(Conv1dTest, wrong_arguments_are_named) {
   EXPECT_ERROR((conv1d(src, weight, {}, {.stride = 0})), ArgumentError, "conv1d: stride must be 1 or more, 0 came");
   EXPECT_ERROR((conv1d(src, weight, {}, {.pad = -1})), ArgumentError, "conv1d: pad must be 0 or more, -1 came");
   EXPECT_ERROR(conv1d(src, weight, zeros({5})), ArgumentError, "conv1d: bias must be floating [K], bias is f32 [5]");
-}
-
-class SmallShapesConv1dTest : public SmallShapes {};
-SAMEBYTES_ON_EVERY_DEVICE(SmallShapesConv1dTest);
-
-TEST_P(SmallShapesConv1dTest, runs_forward_and_backward) {
-  run([](auto x) { return conv1d(x[0], x[1], x[2], {.stride = 2, .pad = 1, .dilation = 2}); },
-      {{2, 11, 3}, {3, 3, 17}, {17}});
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+// Convolution of one, two or three axes as ops: the forward pass and the gradients for source and weight, which are the
+// three partial derivatives of one trilinear form, so each one's gradient is made of the other two. Arguments were
+// checked by the caller (conv_nd.cpp, conv_transpose.cpp); arrays are f32 or f64, of one dtype, none of them empty.
+#pragma once
+
+#include <string>
+
+#include "graph/op.h"
+#include "samebytes/array.h"
+
+namespace samebytes::detail {
+
+// Per axis in the order depth, height, width; an image leaves the first unused, a sequence the first two.
+struct ConvAttributes {
+  int axes = 2;
+  int stride[3] = {1, 1, 1};
+  int pad[3] = {0, 0, 0};
+  int dilation[3] = {1, 1, 1};
+  int groups = 1;
+  bool operator==(const ConvAttributes&) const = default;
+};
+
+// src [N, axes..., C], weight [taps..., C / groups, K], bias [K] or an empty handle -> dst [N, axes..., K]
+Array conv_forward(const Array& src, const Array& weight, const Array& bias, const ConvAttributes& attributes);
+// dy of dst's shape, weight, bias [C] or an empty handle -> an array of the shape of src
+Array conv_bwd_input(const Array& dy, const Array& weight, const Array& bias, const Shape& src,
+                     const ConvAttributes& attributes);
+// src, dy -> an array of the shape of weight
+Array conv_bwd_filter(const Array& src, const Array& dy, const Shape& weight, const ConvAttributes& attributes);
+
+// The sizes of the axes of dst, 0 or less where the kernel does not fit.
+std::int64_t conv_size(std::int64_t in, std::int64_t kernel, int stride, int pad, int dilation);
+
+// What both directions check: `name` of axis k of `axes` is stride, stride_h and so on. Throw ArgumentError.
+std::string conv_option(const char* name, int axes, int axis);
+void check_conv_attributes(const char* op, const ConvAttributes& attributes);
+// Refuses sequences, images and volumes whose offsets do not fit the kernels' ints. `both` describes the arguments.
+void check_conv_size(const char* op, const Shape& shape, const std::string& both);
+
+// The dtype of the result, and the arrays as f32 or f64.
+Dtype widest_of(const Array& src, const Array& weight, const Array& bias);
+Array conv_as(const Array& a, Dtype dtype);
+
+}  // namespace samebytes::detail

@@ -1,0 +1,72 @@
+// The sizes of one convolution as the kernels of conv.cl, conv_filter.cl and grouped.cl take them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "graph/launch.h"
+#include "ops/conv.h"
+
+namespace samebytes::detail {
+
+struct ConvGeometry {
+  std::int64_t n = 1, c = 1, k = 1;
+  std::int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
+  ConvAttributes a;
+
+  ConvGeometry(const Shape& src, const Shape& weight, const Shape& dst, const ConvAttributes& attributes)
+      : n(src[0]), c(src.back()), k(dst.back()), a(attributes) {
+    for (int axis = 3 - a.axes, from = 0; axis < 3; ++axis, ++from) {
+      in[axis] = src[from + 1];
+      out[axis] = dst[from + 1];
+      kernel[axis] = weight[from];
+    }
+  }
+
+  std::int64_t groups() const { return a.groups; }
+  std::int64_t c_group() const { return c / a.groups; }
+  std::int64_t k_group() const { return k / a.groups; }
+  std::int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  std::int64_t in_pixels() const { return n * in[0] * in[1] * in[2]; }
+  std::int64_t out_pixels() const { return n * out[0] * out[1] * out[2]; }
+  std::int64_t phases() const { return std::int64_t{a.stride[0]} * a.stride[1] * a.stride[2]; }
+  // Of the largest phase of the input, over all volumes.
+  std::int64_t phase_size(int axis) const { return (in[axis] + a.stride[axis] - 1) / a.stride[axis]; }
+  std::int64_t phase_pixels() const { return n * phase_size(0) * phase_size(1) * phase_size(2); }
+
+  // With `bundle` neighbouring groups taken as one.
+  ConvGeometry bundled(std::int64_t bundle) const {
+    ConvGeometry g = *this;
+    g.a.groups = static_cast<int>(groups() / bundle);
+    return g;
+  }
+
+  void add_to(KernelCall& call, int flags) const {
+    call.args(i32_of(n));
+    for (const std::int64_t size : in) call.args(i32_of(size));
+    call.args(i32_of(c));
+    for (const std::int64_t size : out) call.args(i32_of(size));
+    call.args(i32_of(k));
+    for (const std::int64_t size : kernel) call.args(i32_of(size));
+    for (const int size : a.stride) call.args(size);
+    for (const int size : a.pad) call.args(size);
+    for (const int size : a.dilation) call.args(size);
+    call.args(a.groups, flags);
+  }
+
+  static int i32_of(std::int64_t v) { return static_cast<int>(v); }
+};
+
+constexpr int kConvBias = 2;  // CONV_BIAS of conv.cl, GROUPED_BIAS of grouped.cl
+
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Groups of few channels: launched by grouped.cpp where is_grouped says so.
+bool is_grouped(const Launch& run, const ConvGeometry& g);
+void launch_grouped_fwd(Launch& run, const ConvGeometry& g, Operand bias);
+void launch_grouped_bwd_input(Launch& run, const ConvGeometry& g, Operand bias);
+void launch_grouped_bwd_filter(Launch& run, const ConvGeometry& g);
+// Sums the parts of a weight gradient into the result.
+void launch_filter_reduce(Launch& run, Operand part, std::int64_t splits);
+
+}  // namespace samebytes::detail

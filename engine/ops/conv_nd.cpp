@@ -1,0 +1,124 @@
+// conv1d, conv2d, conv3d: their arguments, and what all convolutions check.
+#include <limits>
+#include <string>
+
+#include "ops/conv.h"
+#include "samebytes/error.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+namespace detail {
+namespace {
+
+// The names of what one, two and three axes make.
+constexpr const char* kLetters[] = {"[N, L, C]", "[N, H, W, C]", "[N, D, H, W, C]"};
+constexpr const char* kWeight[] = {"[kw, C / groups, K]", "[kh, kw, C / groups, K]", "[kd, kh, kw, C / groups, K]"};
+constexpr const char* kThing[] = {"sequence", "image", "volume"};
+
+Array conv(const char* op, const Array& src, const Array& weight, const Array& bias, const ConvAttributes& a) {
+  require(src && is_floating(src.dtype()) && src.shape().rank() == a.axes + 2, op,
+          (std::string("src must be floating ") + kLetters[a.axes - 1]).c_str(), src, "src");
+  require(weight && is_floating(weight.dtype()) && weight.shape().rank() == a.axes + 2, op,
+          (std::string("weight must be floating ") + kWeight[a.axes - 1]).c_str(), weight, "weight");
+  check_conv_attributes(op, a);
+  const Shape &s = src.shape(), &w = weight.shape();
+  const std::string both = "src is " + describe(src) + ", weight is " + describe(weight);
+  if (s.back() % a.groups != 0 || w.back() % a.groups != 0)
+    throw ArgumentError(std::string(op) + ": the channels must divide into " + std::to_string(a.groups) + " groups, " +
+                        both);
+  if (w[-2] * a.groups != s.back())
+    throw ArgumentError(std::string(op) + ": weight must have " + std::to_string(s.back() / a.groups) +
+                        " input channels per group, " + both);
+  if (bias)
+    require(is_floating(bias.dtype()) && bias.shape() == Shape{w.back()}, op, "bias must be floating [K]", bias,
+            "bias");
+  Shape dst{s[0]};
+  for (int k = 0; k < a.axes; ++k) {
+    const int axis = 3 - a.axes + k;
+    const std::int64_t size = conv_size(s[k + 1], w[k], a.stride[axis], a.pad[axis], a.dilation[axis]);
+    if (w[k] < 1 || size < 1)
+      throw ArgumentError(std::string(op) + ": the kernel must fit into the padded " + kThing[a.axes - 1] + ", " +
+                          both);
+    dst.push_back(size);
+  }
+  dst.push_back(w.back());
+  check_conv_size(op, s, both);
+  check_conv_size(op, dst, both);
+
+  const Dtype dtype = widest_of(src, weight, bias), real = dtype == f64 ? f64 : f32;
+  // 16-bit operands are widened; the result is rounded once.
+  if (src.size() == 0 || weight.size() == 0) {
+    const Array nothing = zeros(dst, dtype);
+    return bias ? nothing + conv_as(bias, dtype) : nothing;
+  }
+  return conv_as(conv_forward(conv_as(src, real), conv_as(weight, real), conv_as(bias, real), a), dtype);
+}
+
+}  // namespace
+
+std::string conv_option(const char* name, int axes, int axis) {
+  return axes == 1 ? std::string(name) : std::string(name) + "_" + "dhw"[axis];
+}
+
+void check_conv_attributes(const char* op, const ConvAttributes& a) {
+  const auto at_least = [&](int v, int least, const std::string& name) {
+    if (v < least)
+      throw ArgumentError(std::string(op) + ": " + name + " must be " + std::to_string(least) + " or more, " +
+                          std::to_string(v) + " came");
+  };
+  for (int axis = 3 - a.axes; axis < 3; ++axis) {
+    at_least(a.stride[axis], 1, conv_option("stride", a.axes, axis));
+    at_least(a.dilation[axis], 1, conv_option("dilation", a.axes, axis));
+    at_least(a.pad[axis], 0, conv_option("pad", a.axes, axis));
+  }
+  at_least(a.groups, 1, "groups");
+}
+
+void check_conv_size(const char* op, const Shape& shape, const std::string& both) {
+  // Pixel and channel indices are ints in the kernels, and so are offsets within sixteen volumes.
+  constexpr std::int64_t most_values = std::int64_t{1} << 27, most_pixels = (std::int64_t{1} << 31) - (1 << 16);
+  std::int64_t pixels = 1;
+  for (int axis = 1; axis + 1 < shape.rank(); ++axis) pixels *= shape[axis];
+  if (pixels * shape.back() < most_values && pixels * shape[0] < most_pixels) return;
+  throw ArgumentError(std::string(op) + ": " + kThing[shape.rank() - 3] +
+                      "s of 2^27 values or more, or a batch of 2^31 places, are too large, " + both);
+}
+
+Dtype widest_of(const Array& src, const Array& weight, const Array& bias) {
+  const auto wider = [](Dtype a, Dtype b) { return a == b ? a : a == f64 || b == f64 ? f64 : f32; };
+  const Dtype dtype = wider(src.dtype(), weight.dtype());
+  return bias ? wider(dtype, bias.dtype()) : dtype;
+}
+
+Array conv_as(const Array& a, Dtype dtype) { return !a || a.dtype() == dtype ? a : astype(a, dtype); }
+
+}  // namespace detail
+
+Array conv1d(const Array& src, const Array& weight, const Array& bias, const Conv1dOptions& o) {
+  return detail::conv("conv1d", src, weight, bias,
+                      {.axes = 1,
+                       .stride = {1, 1, o.stride},
+                       .pad = {0, 0, o.pad},
+                       .dilation = {1, 1, o.dilation},
+                       .groups = o.groups});
+}
+
+Array conv2d(const Array& src, const Array& weight, const Array& bias, const Conv2dOptions& o) {
+  return detail::conv("conv2d", src, weight, bias,
+                      {.axes = 2,
+                       .stride = {1, o.stride_h, o.stride_w},
+                       .pad = {0, o.pad_h, o.pad_w},
+                       .dilation = {1, o.dilation_h, o.dilation_w},
+                       .groups = o.groups});
+}
+
+Array conv3d(const Array& src, const Array& weight, const Array& bias, const Conv3dOptions& o) {
+  return detail::conv("conv3d", src, weight, bias,
+                      {.axes = 3,
+                       .stride = {o.stride_d, o.stride_h, o.stride_w},
+                       .pad = {o.pad_d, o.pad_h, o.pad_w},
+                       .dilation = {o.dilation_d, o.dilation_h, o.dilation_w},
+                       .groups = o.groups});
+}
+
+}  // namespace samebytes
