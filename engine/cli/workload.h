@@ -107,5 +107,6 @@ Workload cnn_workload(const WorkloadOptions& options);
 Workload resnet20_workload(const WorkloadOptions& options);
 Workload series_workload(const WorkloadOptions& options);
 Workload transit_workload(const WorkloadOptions& options);
+Workload speech_workload(const WorkloadOptions& options);
 
 }  // namespace samebytes::cli

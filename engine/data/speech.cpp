@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/io_error.h"
+#include "data/archive.h"
 #include "data/lines.h"
 #include "samebytes/data/wav.h"
 
@@ -17,6 +18,7 @@ constexpr int kDigits = 10;
 struct Recording {
   std::string path, speaker;
   int digit = 0, take = 0;
+  std::vector<std::byte> bytes;  // of one in an archive
 };
 
 // {digit}_{speaker}_{take}.wav
@@ -34,6 +36,22 @@ Recording parse_name(const std::filesystem::path& path) {
   return recording;
 }
 
+// From the archives in a folder that has no sounds itself.
+std::vector<Recording> find_in_archives(const std::filesystem::path& folder) {
+  std::vector<Recording> recordings;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(".tar.gz") && !name.ends_with(".tgz") && !name.ends_with(".tar") && !name.ends_with(".zip"))
+      continue;
+    for (detail::ArchiveMember& member : detail::read_archive("speech_digits", entry.path().string())) {
+      if (!member.name.ends_with(".wav")) continue;
+      Recording& recording = recordings.emplace_back(parse_name(entry.path() / member.name));
+      recording.bytes = std::move(member.bytes);
+    }
+  }
+  return recordings;
+}
+
 // In the order of digit, speaker and take, whatever the file system says.
 std::vector<Recording> find_recordings(const std::string& folder) {
   namespace fs = std::filesystem;
@@ -43,8 +61,10 @@ std::vector<Recording> find_recordings(const std::string& folder) {
   std::vector<Recording> recordings;
   for (fs::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error))
     if (entry->path().extension() == ".wav") recordings.push_back(parse_name(entry->path()));
+  if (recordings.empty() && !error) recordings = find_in_archives(place);
   if (error || recordings.empty())
-    detail::throw_io("speech_digits", place.string(), -1, "a folder with files {digit}_{speaker}_{take}.wav",
+    detail::throw_io("speech_digits", place.string(), -1,
+                     "a folder with files {digit}_{speaker}_{take}.wav, or an archive of them",
                      error ? error.message() : "none");
   std::sort(recordings.begin(), recordings.end(), [](const Recording& a, const Recording& b) {
     return std::tie(a.digit, a.speaker, a.take) < std::tie(b.digit, b.speaker, b.take);
@@ -113,7 +133,7 @@ Split speech_digits(const std::string& folder, const SpeechOptions& options) {
   int rate = 0;
   std::int64_t samples = options.samples;
   for (const Recording& recording : recordings) {
-    const Wav wav = read_wav(recording.path);
+    const Wav wav = recording.bytes.empty() ? read_wav(recording.path) : parse_wav(recording.path, recording.bytes);
     if (wav.samples.shape[1] != 1)
       detail::throw_io("speech_digits", recording.path, -1, "one channel", std::to_string(wav.samples.shape[1]));
     if (rate != 0 && wav.rate != rate)

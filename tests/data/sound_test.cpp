@@ -294,13 +294,24 @@ TEST(SpeechDigits, reports_wrong_names_and_files) {
                "speech_digits: mel.rate is 0 or that of the files, 8000, 16000.000000 came");
 }
 
-TEST(SpeechDigits, reads_the_real_recordings) {
-  const std::string archive = testing::data_folder("speech_digits") + "/fsdd_subset.tar.gz";
-  if (!std::filesystem::exists(archive)) GTEST_SKIP() << "no file " << archive << "; set SAMEBYTES_DATA";
+TEST(SpeechDigits, reports_a_damaged_archive) {
   const TemporaryFolder folder;
-  ASSERT_EQ(std::system(("tar xzf '" + archive + "' -C '" + folder.string() + "'").c_str()), 0);
+  put(folder / "sounds.tar.gz", std::string("\x1f\x8b\x08\0\0\0\0\0\0\0nonsense", 18));
+  try {
+    speech_digits(folder.string());
+    ADD_FAILURE() << "threw nothing";
+  } catch (const IoError& error) {
+    EXPECT_EQ(error.path(), folder / "sounds.tar.gz");
+    EXPECT_NE(std::string(error.what()).find("expected a whole archive"), std::string::npos) << error.what();
+  }
+}
+
+TEST(SpeechDigits, reads_the_real_recordings) {
+  const std::string folder = testing::data_folder("speech_digits");  // one archive
+  if (!std::filesystem::exists(folder + "/fsdd_subset.tar.gz"))
+    GTEST_SKIP() << "no archive in " << folder << "; set SAMEBYTES_DATA";
   const Split set =
-      speech_digits(folder.string(),
+      speech_digits(folder,
                     {.samples = 8000, .mel = MelOptions{.rate = 0, .mels = 32, .spectrum = {.fft = 256, .hop = 128}}});
   EXPECT_EQ(set.train->size(), 480);
   EXPECT_EQ(set.test->size(), 300);
@@ -312,7 +323,7 @@ TEST(SpeechDigits, reads_the_real_recordings) {
     for (const float value : sample.values<float>(0)) ASSERT_TRUE(std::isfinite(value));
   }
   EXPECT_EQ(counts, std::vector<int>(10, 30));
-  EXPECT_EQ(speech_digits(folder.string()).train->fields()[0].shape[1], 1);
+  EXPECT_EQ(speech_digits(folder).train->fields()[0].shape[1], 1);
 }
 
 }  // namespace

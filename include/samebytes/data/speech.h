@@ -21,10 +21,10 @@ struct SpeechOptions {
   int test_takes = 5;    // takes 0 to test_takes - 1 of each digit and speaker are for testing, as the authors say
 };
 
-// The folder with the files, or the one with the folder "recordings". Fields "sound" [T, 1] f32 (see wav.h) or "mel",
-// then "label" [] i32, then "speaker"; split.classes is "0" to "9". The files are read into host memory once. Throws
-// IoError for a folder without such files, a name of another form, a damaged file, one with several channels or another
-// rate than the first; ArgumentError for a wrong option.
+// The folder with the files, or the one with the folder "recordings", or with a .tar, .tar.gz, .tgz or .zip of them.
+// Fields "sound" [T, 1] f32 (see wav.h) or "mel", then "label" [] i32, then "speaker"; split.classes is "0" to "9". The
+// files are read into host memory once. Throws IoError for a folder without such files, a name of another form, a
+// damaged file, one with several channels or another rate than the first; ArgumentError for a wrong option.
 Split speech_digits(const std::string& folder, const SpeechOptions& options = {});
 
 }  // namespace samebytes::data

@@ -1,0 +1,20 @@
+// Files inside an archive (tar, zip and what else libarchive reads, packed in any of its ways), for data sets that are
+// handed around as one file.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace samebytes::detail {
+
+struct ArchiveMember {
+  std::string name;  // its path in the archive
+  std::vector<std::byte> bytes;
+};
+
+// The regular files, in the archive's order. Throws IoError, naming `reader`, for a file that is missing, damaged or no
+// archive.
+std::vector<ArchiveMember> read_archive(const std::string& reader, const std::string& path);
+
+}  // namespace samebytes::detail
