@@ -218,7 +218,7 @@ std::vector<Array> Conv::gradient(const GradientRequest& g) const {
 
 std::vector<Array> ConvInput::gradient(const GradientRequest& g) const {  // of (dy, weight, bias) -> dx
   std::vector<Array> result(g.src.size());
-  if (g.wanted[0]) result[0] = conv_forward(g.dy[0], g.src[1], {}, a_);
+  if (g.wanted[0]) result[0] = conv_forward(g.dy[0], g.src[1], {}, g.src[0].shape(), a_);
   if (g.wanted[1]) result[1] = conv_bwd_filter(g.dy[0], g.src[0], g.src[1].shape(), a_);
   if (g.src.size() > 2 && g.wanted[2]) result[2] = sum_of_pixels(g.dy[0]);
   return result;
@@ -227,7 +227,7 @@ std::vector<Array> ConvInput::gradient(const GradientRequest& g) const {  // of 
 std::vector<Array> ConvFilter::gradient(const GradientRequest& g) const {  // of (src, dy) -> dw
   std::vector<Array> result(2);
   if (g.wanted[0]) result[0] = conv_bwd_input(g.src[1], g.dy[0], {}, g.src[0].shape(), a_);
-  if (g.wanted[1]) result[1] = conv_forward(g.src[0], g.dy[0], {}, a_);
+  if (g.wanted[1]) result[1] = conv_forward(g.src[0], g.dy[0], {}, g.src[1].shape(), a_);
   return result;
 }
 
@@ -252,13 +252,8 @@ std::int64_t conv_size(std::int64_t in, std::int64_t kernel, int stride, int pad
   return padded < span ? 0 : (padded - span) / stride + 1;
 }
 
-Array conv_forward(const Array& src, const Array& weight, const Array& bias, const ConvAttributes& a) {
-  Shape dst{src.shape()[0]};
-  for (int k = 0; k < a.axes; ++k) {
-    const int axis = 3 - a.axes + k;
-    dst.push_back(conv_size(src.shape()[k + 1], weight.shape()[k], a.stride[axis], a.pad[axis], a.dilation[axis]));
-  }
-  dst.push_back(weight.shape().back());
+Array conv_forward(const Array& src, const Array& weight, const Array& bias, const Shape& dst,
+                   const ConvAttributes& a) {
   return make_array(make_op<Conv>(a), dst, src.dtype(), with_bias(src, weight, bias));
 }
 

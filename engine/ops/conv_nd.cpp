@@ -51,7 +51,7 @@ Array conv(const char* op, const Array& src, const Array& weight, const Array& b
     const Array nothing = zeros(dst, dtype);
     return bias ? nothing + conv_as(bias, dtype) : nothing;
   }
-  return conv_as(conv_forward(conv_as(src, real), conv_as(weight, real), conv_as(bias, real), a), dtype);
+  return conv_as(conv_forward(conv_as(src, real), conv_as(weight, real), conv_as(bias, real), dst, a), dtype);
 }
 
 }  // namespace

@@ -1,0 +1,82 @@
+// conv_transpose1d, conv_transpose2d: the input gradient of a convolution as a forward pass (engine/ops/conv.cpp).
+#include <algorithm>
+#include <string>
+
+#include "ops/conv.h"
+#include "samebytes/error.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+namespace detail {
+namespace {
+
+constexpr const char* kSrc[] = {"src must be floating [N, L, C]", "src must be floating [N, H, W, C]"};
+constexpr const char* kWeight[] = {"weight must be floating [kw, K / groups, C]",
+                                   "weight must be floating [kh, kw, K / groups, C]"};
+
+Array conv_transpose(const char* op, const Array& src, const Array& weight, const Array& bias, const ConvAttributes& a,
+                     const int (&output_pad)[3]) {
+  require(src && is_floating(src.dtype()) && src.shape().rank() == a.axes + 2, op, kSrc[a.axes - 1], src, "src");
+  require(weight && is_floating(weight.dtype()) && weight.shape().rank() == a.axes + 2, op, kWeight[a.axes - 1], weight,
+          "weight");
+  check_conv_attributes(op, a);
+  const Shape &s = src.shape(), &w = weight.shape();
+  const std::string both = "src is " + describe(src) + ", weight is " + describe(weight);
+  if (w.back() != s.back())
+    throw ArgumentError(std::string(op) + ": weight must have " + std::to_string(s.back()) + " input channels, " +
+                        both);
+  if (s.back() % a.groups != 0)
+    throw ArgumentError(std::string(op) + ": the channels must divide into " + std::to_string(a.groups) + " groups, " +
+                        both);
+  const std::int64_t channels = w[-2] * a.groups;
+  if (bias)
+    require(is_floating(bias.dtype()) && bias.shape() == Shape{channels}, op, "bias must be floating [K]", bias,
+            "bias");
+  Shape dst{s[0]};
+  for (int k = 0; k < a.axes; ++k) {
+    const int axis = 3 - a.axes + k;
+    if (output_pad[axis] < 0 || output_pad[axis] >= std::max(a.stride[axis], a.dilation[axis]))
+      throw ArgumentError(std::string(op) + ": " + conv_option("output_pad", a.axes, axis) +
+                          " must be 0 or more and below stride or dilation, " + std::to_string(output_pad[axis]) +
+                          " came with stride " + std::to_string(a.stride[axis]) + ", dilation " +
+                          std::to_string(a.dilation[axis]));
+    const std::int64_t size = (s[k + 1] - 1) * a.stride[axis] - 2 * std::int64_t{a.pad[axis]} +
+                              a.dilation[axis] * (w[k] - 1) + output_pad[axis] + 1;
+    if (w[k] < 1 || s[k + 1] < 1 || size < 1)
+      throw ArgumentError(std::string(op) + ": the padding must leave at least one place, " + both);
+    dst.push_back(size);
+  }
+  dst.push_back(channels);
+  check_conv_size(op, s, both);
+  check_conv_size(op, dst, both);
+
+  const Dtype dtype = widest_of(src, weight, bias), real = dtype == f64 ? f64 : f32;
+  if (src.size() == 0 || weight.size() == 0) {
+    const Array nothing = zeros(dst, dtype);
+    return bias ? nothing + conv_as(bias, dtype) : nothing;
+  }
+  // 16-bit operands are widened; the result is rounded once.
+  return conv_as(conv_bwd_input(conv_as(src, real), conv_as(weight, real), conv_as(bias, real), dst, a), dtype);
+}
+
+}  // namespace
+}  // namespace detail
+
+Array conv_transpose1d(const Array& src, const Array& weight, const Array& bias, const ConvTranspose1dOptions& o) {
+  return detail::conv_transpose(
+      "conv_transpose1d", src, weight, bias,
+      {.axes = 1, .stride = {1, 1, o.stride}, .pad = {0, 0, o.pad}, .dilation = {1, 1, o.dilation}, .groups = o.groups},
+      {0, 0, o.output_pad});
+}
+
+Array conv_transpose2d(const Array& src, const Array& weight, const Array& bias, const ConvTranspose2dOptions& o) {
+  return detail::conv_transpose("conv_transpose2d", src, weight, bias,
+                                {.axes = 2,
+                                 .stride = {1, o.stride_h, o.stride_w},
+                                 .pad = {0, o.pad_h, o.pad_w},
+                                 .dilation = {1, o.dilation_h, o.dilation_w},
+                                 .groups = o.groups},
+                                {0, o.output_pad_h, o.output_pad_w});
+}
+
+}  // namespace samebytes
