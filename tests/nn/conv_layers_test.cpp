@@ -74,5 +74,53 @@ TEST_P(ConvLayersTest, conv1d_stands_in_files_as_out_in_taps) {
   EXPECT_TRUE(same_bytes(other.weight(), layer.weight()));
 }
 
+TEST_P(ConvLayersTest, conv3d_is_its_op_and_starts_as_in_pytorch) {
+  nn::Conv3d layer({.in = 4, .out = 32, .kernel = {3, 1, 2}, .stride = {1, 2, 1}, .pad = {1, 0, 0}, .groups = 2});
+  EXPECT_EQ(layer.describe(), "Conv3d(4, 32, kernel=(3, 1, 2), stride=(1, 2, 1), pad=(1, 0, 0), groups=2)");
+  EXPECT_EQ(layer.weight().shape(), (Shape{3, 1, 2, 2, 32}));
+  expect_uniform(layer.weight(), 1 / std::sqrt(12.0));
+  expect_uniform(layer.bias(), 1 / std::sqrt(12.0));
+  const Array x = uniform({1, 3, 4, 5, 4}, -1, 1);
+  EXPECT_TRUE(same_bytes(layer(x), conv3d(x, layer.weight(), layer.bias(), {.stride_h = 2, .pad_d = 1, .groups = 2})));
+  EXPECT_ERROR(nn::Conv3d({.in = 3, .out = 4, .stride = {1, 0, 1}}), ArgumentError,
+               "Conv3d: stride must be at least 1, 0 came");
+  const TemporaryFolder folder;
+  nn::Conv3d small({.in = 1, .out = 2, .kernel = {1, 1, 2}, .bias = false});
+  assign(small.weight(), array({0, 1, 2, 3}, {1, 1, 2, 1, 2}));
+  io::save(folder / "a.safetensors", small);
+  expect_file(folder / "a.safetensors", {2, 1, 1, 1, 2}, {0, 2, 1, 3});
+}
+
+TEST_P(ConvLayersTest, transposed_layers_are_their_ops_and_start_as_in_pytorch) {
+  nn::ConvTranspose1d line({.in = 6, .out = 64, .kernel = 4, .stride = 2, .pad = 1, .output_pad = 1, .groups = 2});
+  EXPECT_EQ(line.describe(), "ConvTranspose1d(6, 64, kernel=4, stride=2, pad=1, output_pad=1, groups=2)");
+  EXPECT_EQ(line.weight().shape(), (Shape{4, 32, 6}));
+  expect_uniform(line.weight(), 1 / std::sqrt(128.0));
+  const Array x = uniform({2, 5, 6}, -1, 1);
+  EXPECT_TRUE(same_bytes(
+      line(x), conv_transpose1d(x, line.weight(), line.bias(), {.stride = 2, .pad = 1, .output_pad = 1, .groups = 2})));
+  nn::ConvTranspose2d image({.in = 2, .out = 3, .kernel = {2, 3}, .stride = {2, 1}, .pad = {0, 1}, .dilation = 2});
+  EXPECT_EQ(image.describe(), "ConvTranspose2d(2, 3, kernel=(2, 3), stride=(2, 1), pad=(0, 1), dilation=2)");
+  const Array y = uniform({1, 3, 4, 2}, -1, 1);
+  EXPECT_TRUE(same_bytes(image(y), conv_transpose2d(y, image.weight(), image.bias(),
+                                                    {.stride_h = 2, .pad_w = 1, .dilation_h = 2, .dilation_w = 2})));
+  EXPECT_ERROR(nn::ConvTranspose2d({.in = 2, .out = 3, .pad = {0, -1}}), ArgumentError,
+               "ConvTranspose2d: pad and output_pad must be at least 0, -1 and 0 came");
+}
+
+TEST_P(ConvLayersTest, transposed_weights_stand_in_files_as_in_out_taps) {
+  const TemporaryFolder folder;
+  nn::ConvTranspose1d layer({.in = 3, .out = 2, .kernel = 2, .bias = false});
+  assign(layer.weight(), array({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {2, 2, 3}));  // [taps, out, in]
+  io::save(folder / "a.safetensors", layer);
+  expect_file(folder / "a.safetensors", {3, 2, 2}, {0, 6, 3, 9, 1, 7, 4, 10, 2, 8, 5, 11});
+}
+
+TEST_P(ConvLayersTest, a_linear_layer_behind_knows_the_channels) {
+  nn::Sequential net(nn::ConvTranspose2d({.in = 2, .out = 3, .kernel = 2}), nn::Flatten(),
+                     nn::Linear({.in = 27, .out = 1}));
+  EXPECT_EQ(net.state()[2].flattened_channels, 3);
+}
+
 }  // namespace
 }  // namespace samebytes::testing
