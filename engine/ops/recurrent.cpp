@@ -1,0 +1,263 @@
+// LSTM and GRU. The inputs' product over all steps is a linear op; the recurrence is one launch for all steps, as is
+// its gradient, which leaves the gradients of the weights to one product each. Kernels: cl/*/recurrent.cl.
+#include "samebytes/ops/recurrent.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "graph/launch.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+
+namespace detail {
+namespace {
+
+struct Form {
+  bool is_lstm = false, is_reversed = false, has_lengths = false, has_bias = false;
+
+  int gates() const { return is_lstm ? 4 : 3; }
+  void hash(Hasher& hasher) const {
+    hasher.add(std::uint64_t{is_lstm} | std::uint64_t{is_reversed} << 1 | std::uint64_t{has_lengths} << 2 |
+               std::uint64_t{has_bias} << 3);
+  }
+};
+
+// Batch, steps and units, and how the sequences are shared among groups; a function of the shape alone.
+struct Sharing {
+  int batch, steps, hidden;
+  int rows_per_group;
+  std::int64_t groups;
+  int group;  // work-items of a group in the gpu personality
+
+  Sharing(const Launch& run, const Shape& states, Dtype real)
+      : batch(static_cast<int>(states[0])), steps(static_cast<int>(states[1])), hidden(static_cast<int>(states[2])) {
+    constexpr int kGroups = 8;  // wanted on a CPU, so that the cores get equal shares
+    constexpr int kMost = 16;   // sequences of a group: their states stay in the first-level cache
+    const int tile = static_cast<int>(run.constant("recurrent", "RECURRENT_ROWS", real));
+    rows_per_group = tile;
+    if (run.is_cpu())
+      rows_per_group = batch < tile ? 1 : std::min(kMost, ((batch + kGroups - 1) / kGroups + tile - 1) / tile * tile);
+    groups = (batch + rows_per_group - 1) / rows_per_group;
+    group = hidden <= 64 ? 64 : hidden <= 128 ? 128 : 256;
+  }
+};
+
+// The recurrent weights as the kernels read them: panels of `vectors` vectors on a CPU, whole rows on a GPU.
+struct Panels {
+  int units, depth, gates, vectors;
+  std::int64_t gate_stride, unit_stride, k_stride;
+
+  Operand pack(Launch& run, Operand weight, Dtype real) const {
+    const std::int64_t width = run.is_cpu() ? std::int64_t{vectors} * run.device().vector_width(real) : units;
+    const std::int64_t panels = (units + width - 1) / width;
+    const std::int64_t block = run.constant("recurrent", "RECURRENT_BLOCK", real);
+    const Operand packed = run.temp(panels * depth * gates * width, real);
+    run.kernel("recurrent_pack", real)
+        .args(weight, packed, units, static_cast<int>(width), depth, gates, gate_stride, unit_stride, k_stride)
+        .over_rows(panels * ((depth + block - 1) / block));
+    return packed;
+  }
+};
+
+// Inputs: gates, cells (lstm) or inner (gru), y, h0, weight_hh, c0 of an lstm, lengths if any, then those of dy, dh_n,
+// dc_n that came. Results: dsrc, h_before, dh0, then dc0 (lstm) or dinner (gru).
+class RecurrentBackward final : public Op {
+ public:
+  RecurrentBackward(const Form& form, bool has_dy, bool has_dh, bool has_dc)
+      : form_(form), has_dy_(has_dy), has_dh_(has_dh), has_dc_(has_dc) {}
+  std::string_view name() const override { return form_.is_lstm ? "lstm_backward" : "gru_backward"; }
+  void hash(Hasher& hasher) const override {
+    form_.hash(hasher);
+    hasher.add(std::uint64_t{has_dy_} | std::uint64_t{has_dh_} << 1 | std::uint64_t{has_dc_} << 2);
+  }
+
+  void launch(Launch& run) const override {
+    const Dtype real = run.dst_dtype();
+    const Sharing at(run, run.dst_shape(1), real);
+    const int depth = form_.gates() * at.hidden;
+    const Panels panels{.units = at.hidden,
+                        .depth = depth,
+                        .gates = 1,
+                        .vectors = 4,
+                        .gate_stride = 0,
+                        .unit_stride = 1,
+                        .k_stride = at.hidden};
+    const Operand weight = panels.pack(run, run.src(4), real);
+    int next = 5;
+    const auto taken = [&](bool is_there) { return is_there ? run.src(next++) : Launch::none(); };
+    const Operand c0 = taken(form_.is_lstm), lengths = taken(form_.has_lengths);
+    const Operand dy = taken(has_dy_), dh_n = taken(has_dh_), dc_n = taken(has_dc_);
+    const int reversed = int{form_.is_reversed};
+    if (form_.is_lstm)
+      run.kernel("recurrent_lstm_bwd", real)
+          .args(run.src(0), run.src(1), run.src(2), run.src(3), c0, weight, lengths, dy, dh_n, dc_n, run.dst(0),
+                run.dst(1), run.dst(2), run.dst(3), at.batch, at.steps, at.hidden, at.rows_per_group, reversed)
+          .over_rows(at.groups, at.group);
+    else
+      run.kernel("recurrent_gru_bwd", real)
+          .args(run.src(0), run.src(1), run.src(2), run.src(3), weight, lengths, dy, dh_n, run.dst(0), run.dst(3),
+                run.dst(1), run.dst(2), at.batch, at.steps, at.hidden, at.rows_per_group, reversed)
+          .over_rows(at.groups, at.group);
+  }
+
+ private:
+  Form form_;
+  bool has_dy_, has_dh_, has_dc_;
+};
+
+// Inputs: src [N, T, G H] of the inputs, weight_hh, h0, c0 of an lstm, the bias of a gru if any, lengths if any.
+// Results: y, h_n, c_n (lstm), gates, cells (lstm) or inner (gru).
+class Recurrent final : public Op {
+ public:
+  explicit Recurrent(const Form& form) : form_(form) {}
+  std::string_view name() const override { return form_.is_lstm ? "lstm" : "gru"; }
+  void hash(Hasher& hasher) const override { form_.hash(hasher); }
+
+  void launch(Launch& run) const override {
+    const Dtype real = run.dst_dtype();
+    const Sharing at(run, run.dst_shape(0), real);
+    const Panels panels{.units = at.hidden,
+                        .depth = at.hidden,
+                        .gates = form_.gates(),
+                        .vectors = 1,
+                        .gate_stride = std::int64_t{at.hidden} * at.hidden,
+                        .unit_stride = at.hidden,
+                        .k_stride = 1};
+    const Operand weight = panels.pack(run, run.src(1), real);
+    int next = 3;
+    const auto taken = [&](bool is_there) { return is_there ? run.src(next++) : Launch::none(); };
+    const Operand c0 = taken(form_.is_lstm), bias = taken(form_.has_bias), lengths = taken(form_.has_lengths);
+    const int reversed = int{form_.is_reversed};
+    if (form_.is_lstm)
+      run.kernel("recurrent_lstm_fwd", real)
+          .args(run.src(0), weight, run.src(2), c0, lengths, run.dst(0), run.dst(1), run.dst(2), run.dst(3), run.dst(4),
+                at.batch, at.steps, at.hidden, at.rows_per_group, reversed)
+          .over_rows(at.groups, at.group);
+    else
+      run.kernel("recurrent_gru_fwd", real)
+          .args(run.src(0), weight, bias, run.src(2), lengths, run.dst(0), run.dst(1), run.dst(2), run.dst(3), at.batch,
+                at.steps, at.hidden, at.rows_per_group, reversed)
+          .over_rows(at.groups, at.group);
+  }
+
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    std::vector<Array> result(request.src.size());
+    const int kept = form_.is_lstm ? 3 : 2;  // the first result that only the gradient reads
+    const Array &dy = request.dy[0], &dh_n = request.dy[1], dc_n = form_.is_lstm ? request.dy[2] : Array();
+    if (!dy && !dh_n && !dc_n) return result;
+    const Array &src = request.src[0], &weight = request.src[1], &h0 = request.src[2];
+    const Array& y = request.dst[0];
+    std::vector<Array> inputs{request.dst[kept], request.dst[kept + 1], y, h0, weight};
+    if (form_.is_lstm) inputs.push_back(request.src[3]);
+    if (form_.has_lengths) inputs.push_back(request.src.back());
+    for (const Array& d : {dy, dh_n, dc_n})
+      if (d) inputs.push_back(d);
+    const Dtype real = y.dtype();
+    const std::vector<Result> results{
+        {src.shape(), real}, {y.shape(), real}, {h0.shape(), real}, {form_.is_lstm ? h0.shape() : src.shape(), real}};
+    const auto op =
+        make_op<RecurrentBackward>(form_, static_cast<bool>(dy), static_cast<bool>(dh_n), static_cast<bool>(dc_n));
+    const std::vector<Array> d = make_arrays(op, results, inputs);
+    const Array& inner = form_.is_lstm ? d[0] : d[3];  // the gradient of the product with weight_hh
+    result[0] = d[0];
+    if (request.wanted[1])
+      result[1] = matmul(transpose(reshape(inner, {-1, src.shape().back()})), reshape(d[1], {-1, h0.shape().back()}));
+    result[2] = d[2];
+    if (form_.is_lstm)
+      result[3] = d[3];
+    else if (form_.has_bias && request.wanted[3])
+      result[3] = sum(inner, {0, 1});
+    return result;
+  }
+
+ private:
+  Form form_;
+};
+
+struct Checked {
+  Array x, weight_ih, weight_hh, bias_ih, bias_hh, h0, c0;  // of one dtype, f32 or f64
+};
+
+Checked check_arguments(const char* op, int gates, const Array& x, const RecurrentWeights& weights,
+                        const RecurrentOptions& options) {
+  require(x && is_floating(x.dtype()) && x.shape().rank() == 3 && x.shape()[2] > 0, op,
+          "needs floating x [N, T, C] of at least one input", x, "x");
+  const Dtype real = real_of(x.dtype());
+  const Array& hh = weights.weight_hh;
+  require(hh && is_floating(hh.dtype()) && hh.shape().rank() == 2 && hh.shape()[1] > 0 &&
+              hh.shape()[0] == gates * hh.shape()[1],
+          op, ("needs weight_hh [" + std::to_string(gates) + " * H, H]").c_str(), hh, "weight_hh");
+  const std::int64_t batch = x.shape()[0], hidden = hh.shape()[1];
+  const auto checked = [&](const Array& a, const Shape& shape, const char* name) {
+    require(
+        a && is_floating(a.dtype()) && real_of(a.dtype()) == real && a.shape() == shape, op,
+        ("x " + describe(x) + " and " + std::to_string(hidden) + " hidden units need " + name + " " + shape.to_string())
+            .c_str(),
+        a, name);
+    return a.dtype() == real ? a : astype(a, real);
+  };
+  const auto optional = [&](const Array& a, const Shape& shape, const char* name) {
+    return a ? checked(a, shape, name) : Array();
+  };
+  const auto state = [&](const Array& a, const char* name) {
+    return a ? checked(a, {batch, hidden}, name) : zeros({batch, hidden}, real);
+  };
+  const Array& lengths = options.lengths;
+  if (lengths)
+    require(lengths.dtype() == i32 && lengths.shape() == Shape{batch}, op, "needs a length of i32 for each sequence",
+            lengths, "lengths");
+  return {.x = x.dtype() == real ? x : astype(x, real),
+          .weight_ih = checked(weights.weight_ih, {gates * hidden, x.shape()[2]}, "weight_ih"),
+          .weight_hh = checked(hh, hh.shape(), "weight_hh"),
+          .bias_ih = optional(weights.bias_ih, {gates * hidden}, "bias_ih"),
+          .bias_hh = optional(weights.bias_hh, {gates * hidden}, "bias_hh"),
+          .h0 = state(options.h0, "h0"),
+          .c0 = state(options.c0, "c0")};
+}
+
+Array as(const Array& a, Dtype dtype) { return a.dtype() == dtype ? a : astype(a, dtype); }
+
+}  // namespace
+}  // namespace detail
+
+LstmResult lstm(const Array& x, const RecurrentWeights& weights, const RecurrentOptions& options) {
+  constexpr int kGates = 4;
+  const detail::Checked in = detail::check_arguments("lstm", kGates, x, weights, options);
+  const Dtype real = in.x.dtype();
+  const Shape &state = in.h0.shape(), states{x.shape()[0], x.shape()[1], state[1]};
+  if (states.size() == 0) return {zeros(states, x.dtype()), detail::as(in.h0, x.dtype()), detail::as(in.c0, x.dtype())};
+  // Both biases are added to the same sums.
+  const Array bias = in.bias_ih && in.bias_hh ? in.bias_ih + in.bias_hh : in.bias_ih ? in.bias_ih : in.bias_hh;
+  const Array src = linear(in.x, in.weight_ih, bias);
+  std::vector<Array> inputs{src, in.weight_hh, in.h0, in.c0};
+  if (options.lengths) inputs.push_back(options.lengths);
+  const std::vector<detail::Result> results{
+      {states, real}, {state, real}, {state, real}, {src.shape(), real}, {states, real}};
+  const detail::Form form{
+      .is_lstm = true, .is_reversed = options.reverse, .has_lengths = static_cast<bool>(options.lengths)};
+  const auto d = detail::make_arrays(detail::make_op<detail::Recurrent>(form), results, inputs);
+  return {detail::as(d[0], x.dtype()), detail::as(d[1], x.dtype()), detail::as(d[2], x.dtype())};
+}
+
+GruResult gru(const Array& x, const RecurrentWeights& weights, const RecurrentOptions& options) {
+  constexpr int kGates = 3;
+  if (options.c0) throw ArgumentError("gru: has no cell state, c0 is " + detail::describe(options.c0));
+  const detail::Checked in = detail::check_arguments("gru", kGates, x, weights, options);
+  const Dtype real = in.x.dtype();
+  const Shape &state = in.h0.shape(), states{x.shape()[0], x.shape()[1], state[1]};
+  if (states.size() == 0) return {zeros(states, x.dtype()), detail::as(in.h0, x.dtype())};
+  const Array src = linear(in.x, in.weight_ih, in.bias_ih);
+  std::vector<Array> inputs{src, in.weight_hh, in.h0};
+  if (in.bias_hh) inputs.push_back(in.bias_hh);
+  if (options.lengths) inputs.push_back(options.lengths);
+  const std::vector<detail::Result> results{{states, real}, {state, real}, {src.shape(), real}, {states, real}};
+  const detail::Form form{.is_reversed = options.reverse,
+                          .has_lengths = static_cast<bool>(options.lengths),
+                          .has_bias = static_cast<bool>(in.bias_hh)};
+  const auto d = detail::make_arrays(detail::make_op<detail::Recurrent>(form), results, inputs);
+  return {detail::as(d[0], x.dtype()), detail::as(d[1], x.dtype())};
+}
+
+}  // namespace samebytes

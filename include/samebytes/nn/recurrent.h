@@ -1,0 +1,76 @@
+// Lstm and Gru: recurrent layers over sequences [N, T, C], in one or both directions, one above the other. Letters: N
+// batch, T steps, C inputs, H hidden units, D directions (2 where bidirectional), L layers.
+#pragma once
+
+#include <vector>
+
+#include "samebytes/nn/module.h"
+#include "samebytes/ops/recurrent.h"
+
+namespace samebytes::nn {
+
+struct LstmOptions {
+  std::int64_t in = 0;      // C
+  std::int64_t hidden = 0;  // H
+  int layers = 1;
+  bool bias = true;
+  double dropout = 0;  // of the outputs of all layers but the last, in training; in [0, 1)
+  bool bidirectional = false;
+  Dtype dtype = f32;
+};
+using GruOptions = LstmOptions;
+
+// States of all layers and directions, [L * D, N, H] in PyTorch's order: layer by layer, forward first. Empty handles
+// are zeros.
+struct LstmState {
+  Array h{}, c{};
+};
+struct LstmOutput {
+  Array y;  // [N, T, D * H]: of the last layer, forward and reverse side by side
+  LstmState state;
+};
+struct GruOutput {
+  Array y;    // [N, T, D * H]
+  Array h_n;  // [L * D, N, H]
+};
+
+// The formulas are those of lstm and gru (ops/recurrent.h). Parameters of layer k: weight_ih_lk [4 * H, C, or D * H
+// above the first], weight_hh_lk [4 * H, H], bias_ih_lk, bias_hh_lk [4 * H]; 3 * H for Gru; those of the reverse
+// direction end in _reverse. All start uniform in +-1 / sqrt(H), as in PyTorch. `lengths` (i32 [N]) says how many steps
+// of each sequence count. Throws ArgumentError for sizes below 1 and a dropout outside [0, 1).
+class Lstm final : public Module {
+ public:
+  explicit Lstm(const LstmOptions& options);
+  Array forward(const Array& x) override { return run(x).y; }  // from zero states
+  LstmOutput run(const Array& x, const LstmState& state = {}, const Array& lengths = {});
+  void visit(Visitor& visitor) override;
+  std::string kind() const override { return "Lstm"; }
+  std::string describe() const override;
+
+  const LstmOptions& options() const { return options_; }
+  // Of each layer and direction, in the order of the states.
+  const std::vector<RecurrentWeights>& weights() const { return weights_; }
+
+ private:
+  LstmOptions options_;
+  std::vector<RecurrentWeights> weights_;
+};
+
+class Gru final : public Module {
+ public:
+  explicit Gru(const GruOptions& options);
+  Array forward(const Array& x) override { return run(x).y; }  // from zero states
+  GruOutput run(const Array& x, const Array& h0 = {}, const Array& lengths = {});
+  void visit(Visitor& visitor) override;
+  std::string kind() const override { return "Gru"; }
+  std::string describe() const override;
+
+  const GruOptions& options() const { return options_; }
+  const std::vector<RecurrentWeights>& weights() const { return weights_; }
+
+ private:
+  GruOptions options_;
+  std::vector<RecurrentWeights> weights_;
+};
+
+}  // namespace samebytes::nn
