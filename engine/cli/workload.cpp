@@ -24,10 +24,15 @@ const std::vector<WorkloadEntry>& workloads() {
        "1-D residual network; reads one set (--name) of the UCR archive (--data)",
        {"--name"},
        series_workload},
+      {"transit",
+       "two 1-D branches that find planets in folded light curves; made up, or measured (--data)",
+       {},
+       transit_workload},
       {"speech",
        "3 convolutions on log-mel spectrograms; reads a folder of spoken digits (--data)",
        {},
        speech_workload},
+      {"vowels", "LSTM on padded sequences; reads the Japanese vowels (--data)", {}, vowels_workload},
   };
   return all;
 }

@@ -108,5 +108,6 @@ Workload resnet20_workload(const WorkloadOptions& options);
 Workload series_workload(const WorkloadOptions& options);
 Workload transit_workload(const WorkloadOptions& options);
 Workload speech_workload(const WorkloadOptions& options);
+Workload vowels_workload(const WorkloadOptions& options);
 
 }  // namespace samebytes::cli

@@ -9,7 +9,8 @@ namespace {
 // Recordings at 8 kHz: frames of 32 ms every 16 ms, 40 mel filters, the first second of each.
 constexpr int kRate = 8000, kSamples = 8000, kFft = 256, kHop = 128, kMels = 40;
 constexpr int kFrames = 1 + kSamples / kHop;
-constexpr int kFirst = 16, kSecond = 32, kThird = 64, kClasses = 10;
+constexpr int kFirst = 32, kSecond = 64, kThird = 64, kClasses = 10;
+constexpr int kBands = kMels / 8;  // after three pools
 constexpr float kDropout = 0.3f;
 
 data::Split open_digits(const std::string& folder) {
@@ -43,9 +44,10 @@ nn::Sequential make_model() {
     net.add(nn::MaxPool2d({.kernel = 2}));
     in = out;
   }
-  net.add(nn::GlobalAvgPool2d());
+  net.add(nn::Lambda([](const Array& x) { return mean(x, {1}); }, "MeanOverTime"));  // [N, bands, C]
+  net.add(nn::Flatten());
   net.add(nn::Dropout({.p = kDropout}));
-  net.add(nn::Linear({.in = in, .out = kClasses}));
+  net.add(nn::Linear({.in = kBands * in, .out = kClasses}));
   return net;
 }
 
@@ -59,12 +61,12 @@ Workload speech_workload(const WorkloadOptions& options) {
     prepare.push_back(data::normalise(data::channel_moments(*split.train)));
   }
   return {.name = "speech",
-          .defaults = {.epochs = 40, .batch = 32, .rate = 2e-3},
+          .defaults = {.epochs = 40, .batch = 16, .rate = 2e-3},
           .flops = FlopCount()
                        .conv(kFrames, kMels, 3, 1, kFirst)
                        .conv(kFrames / 2, kMels / 2, 3, kFirst, kSecond)
                        .conv(kFrames / 4, kMels / 4, 3, kSecond, kThird)
-                       .linear(kThird, kClasses),
+                       .linear(kBands * kThird, kClasses),
           .open =
               [options, split](int) {
                 needed_data("speech", options, "a folder of spoken digits, {digit}_{speaker}_{take}.wav: --data DIR");

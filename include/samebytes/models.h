@@ -66,4 +66,33 @@ class Transit final : public nn::Module {
 
 std::unique_ptr<Transit> transit(const TransitOptions& options = {});
 
+// ---- recurrent classifier: engine/nn/models_lstm.cpp
+
+struct LstmClassifierOptions {
+  std::int64_t in = 1;  // values of a step
+  std::int64_t hidden = 64;
+  std::int64_t classes = 2;
+  int layers = 1;
+  bool bidirectional = true;
+  double dropout = 0.0;  // between the layers, and of what the linear layer reads
+};
+
+// x [N, T, in] -> logits [N, classes]: an LSTM over the steps, its last states - of each sequence's own last step where
+// `lengths` (i32 [N]) say so - through dropout and a linear layer. Names: lstm, fc.
+class LstmClassifier final : public nn::Module {
+ public:
+  explicit LstmClassifier(const LstmClassifierOptions& options);
+  Array forward(const Array& x) override { return forward(x, {}); }
+  Array forward(const Array& x, const Array& lengths);
+  void visit(nn::Visitor& visitor) override;
+  std::string kind() const override { return "LstmClassifier"; }
+
+ private:
+  nn::Lstm lstm_;
+  nn::Dropout dropout_;
+  nn::Linear fc_;
+};
+
+std::unique_ptr<LstmClassifier> lstm_classifier(const LstmClassifierOptions& options);
+
 }  // namespace samebytes::models

@@ -15,6 +15,7 @@
 #include "samebytes/nn/module.h"
 #include "samebytes/nn/norm.h"
 #include "samebytes/nn/pooling.h"
+#include "samebytes/nn/recurrent.h"
 #include "samebytes/nn/sequential.h"
 #include "samebytes/nn/summary.h"
 #include "samebytes/nn/upsample.h"

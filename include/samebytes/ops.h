@@ -12,5 +12,6 @@
 #include "samebytes/ops/norm.h"
 #include "samebytes/ops/pointwise.h"
 #include "samebytes/ops/pool.h"
+#include "samebytes/ops/recurrent.h"
 #include "samebytes/ops/reduce.h"
 #include "samebytes/ops/resize.h"
