@@ -1,10 +1,11 @@
 // Pooling over windows of src [N, H, W, C] to [N, OH, OW, C], CPU: one work-item per group, a block of rows (image, y)
 // per group, vectors over channels. A vector at the end of a pixel may read into the next one; only its own lanes are
-// stored. Windows start at (y * sh - ph, x * sw - pw) and are cut at the image. Gradients gather: each input pixel
-// looks at the windows that cover it, in a fixed order, so nothing is written twice.
+// stored. Windows start at (y * sh - ph, x * sw - pw), or are adaptive, and are cut at the image. Gradients gather:
+// each input pixel looks at the windows that cover it, in a fixed order, so nothing is written twice.
 #define POOL2D_GEOMETRY                                                                                           \
   const int batch, const int h, const int w, const int c, const int oh, const int ow, const int kh, const int kw, \
       const int sh, const int sw, const int ph, const int pw, const int rows_per_group
+#define POOL2D_KNOWN 16    // windows over a pixel whose places or divisors are computed once for all channels
 #define POOL2D_BLOCK 4096  // elements of the result that a group is given, in whole rows
 
 #ifdef SAMEBYTES_F64
@@ -15,8 +16,24 @@ typedef SB_JOIN(int, VW) pool2d_lanes;
 #define POOL2D_LANES(v) SB_JOIN(convert_int, VW)(v)
 #endif
 
+// Windows of an axis: place o covers begin(o) <= i < end(o), uncut; where the stride is 0 the windows are adaptive,
+// from floor(o * in / out) to ceil((o + 1) * in / out). first and last: the windows that cover place i.
+int pool2d_begin(const int o, const int in, const int out, const int stride, const int pad) {
+  return stride ? o * stride - pad : (int)((long)o * in / out);
+}
+int pool2d_end(const int o, const int in, const int out, const int kernel_size, const int stride, const int pad) {
+  return stride ? o * stride - pad + kernel_size : (int)(((long)(o + 1) * in + out - 1) / out);
+}
+int pool2d_first(const int i, const int in, const int out, const int kernel_size, const int stride, const int pad) {
+  if (stride == 0) return (int)((long)i * out / in);
+  return i + pad < kernel_size ? 0 : (i + pad - kernel_size) / stride + 1;
+}
+int pool2d_last(const int i, const int in, const int out, const int stride, const int pad) {
+  return stride ? min(out - 1, (i + pad) / stride) : (int)(((long)(i + 1) * out + in - 1) / in) - 1;
+}
+
 // A vector at element i of `total`; zeros beyond the end of the array.
-vreal pool2d_load(const __global real *p, const long i, const long total) {
+vreal pool2d_load(const __global real* p, const long i, const long total) {
   if (i + VW <= total) return VLOAD(p + i);
   real padded[VW];
   for (int l = 0; l < VW; ++l) padded[l] = i + l < total ? p[i + l] : 0;
@@ -27,93 +44,103 @@ vreal pool2d_load(const __global real *p, const long i, const long total) {
 // of that value in the uncut window, dy * kw + dx, the first of equal ones. Group g: rows_per_group rows of N * OH.
 // max_pool2d_bwd: dx = sum of dy over the windows whose index points here. Group g: rows_per_group rows of N * H.
 // T holds an index: uchar for windows of up to 256 places, else int (entries *_wide).
-#define POOL2D_MAX(T, SUFFIX)                                                                                 \
-  SB_JOIN(T, VW) SB_JOIN(pool2d_load_index, SUFFIX)(const __global T *p, const long i, const long total) {    \
-    if (i + VW <= total) return SB_JOIN(vload, VW)(0, p + i);                                                 \
-    T padded[VW];                                                                                             \
-    for (int l = 0; l < VW; ++l) padded[l] = i + l < total ? p[i + l] : 0;                                    \
-    return SB_JOIN(vload, VW)(0, padded);                                                                     \
-  }                                                                                                           \
-                                                                                                              \
-  __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(max_pool2d_fwd, SUFFIX)(               \
-      ARRAY(const real, src), ARRAY(real, dst), ARRAY(T, index), POOL2D_GEOMETRY, const int with_index) {     \
-    START(src);                                                                                               \
-    START(dst);                                                                                               \
-    START(index);                                                                                             \
-    const long total = (long)batch * h * w * c;                                                               \
-    const long first = (long)get_group_id(0) * rows_per_group;                                                \
-    const long last = min((long)batch * oh, first + rows_per_group);                                          \
-    for (long row = first; row < last; ++row) {                                                               \
-      const int top = (int)(row % oh) * sh - ph;                                                              \
-      const int y0 = max(top, 0), y1 = min(top + kh, h);                                                      \
-      const long image = row / oh * h;                                                                        \
-      for (int x = 0; x < ow; ++x) {                                                                          \
-        const int left = x * sw - pw;                                                                         \
-        const int x0 = max(left, 0), x1 = min(left + kw, w);                                                  \
-        const long out = (row * ow + x) * c;                                                                  \
-        for (int k = 0; k < c; k += VW) {                                                                     \
-          vreal best = (vreal)(-INFINITY);                                                                    \
-          pool2d_lanes place = (pool2d_lanes)((y0 - top) * kw + x0 - left);                                   \
-          for (int y = y0; y < y1; ++y)                                                                       \
-            for (int i = x0; i < x1; ++i) {                                                                   \
-              const vreal v = pool2d_load(src, ((image + y) * w + i) * c + k, total);                         \
-              const pool2d_lanes better = (v > best) | (isnan(v) & ~isnan(best));                             \
-              best = select(best, v, better);                                                                 \
-              place = select(place, (pool2d_lanes)((y - top) * kw + i - left), better);                       \
-            }                                                                                                 \
-          sb_store(best, dst + out + k, c - k);                                                               \
-          if (with_index) {                                                                                   \
-            const SB_JOIN(T, VW) narrow = SB_JOIN(SB_JOIN(convert_, T), VW)(place);                           \
-            if (k + VW <= c) {                                                                                \
-              SB_JOIN(vstore, VW)(narrow, 0, index + out + k);                                                \
-            } else {                                                                                          \
-              T padded[VW];                                                                                   \
-              SB_JOIN(vstore, VW)(narrow, 0, padded);                                                         \
-              for (int l = 0; l < c - k; ++l) index[out + k + l] = padded[l];                                 \
-            }                                                                                                 \
-          }                                                                                                   \
-        }                                                                                                     \
-      }                                                                                                       \
-    }                                                                                                         \
-  }                                                                                                           \
-                                                                                                              \
-  __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(max_pool2d_bwd, SUFFIX)(               \
-      ARRAY(const real, dy), ARRAY(const T, index), ARRAY(real, dx), POOL2D_GEOMETRY) {                       \
-    START(dy);                                                                                                \
-    START(index);                                                                                             \
-    START(dx);                                                                                                \
-    const long total = (long)batch * oh * ow * c;                                                             \
-    const long first = (long)get_group_id(0) * rows_per_group;                                                \
-    const long last = min((long)batch * h, first + rows_per_group);                                           \
-    for (long row = first; row < last; ++row) {                                                               \
-      const int y = (int)(row % h) + ph;                                                                      \
-      const int y0 = y < kh ? 0 : (y - kh) / sh + 1, y1 = min(oh - 1, y / sh);                                \
-      const long image = row / h * oh;                                                                        \
-      for (int i = 0; i < w; ++i) {                                                                           \
-        const int x = i + pw;                                                                                 \
-        const int x0 = x < kw ? 0 : (x - kw) / sw + 1, x1 = min(ow - 1, x / sw);                              \
-        for (int k = 0; k < c; k += VW) {                                                                     \
-          vreal sum = (vreal)0;                                                                               \
-          for (int oy = y0; oy <= y1; ++oy)                                                                   \
-            for (int ox = x0; ox <= x1; ++ox) {                                                               \
-              const long at = ((image + oy) * ow + ox) * c + k;                                               \
-              const pool2d_lanes here = POOL2D_LANES(SB_JOIN(pool2d_load_index, SUFFIX)(index, at, total)) == \
-                                        (pool2d_lanes)((y - oy * sh) * kw + x - ox * sw);                     \
-              sum += select((vreal)0, pool2d_load(dy, at, total), here);                                      \
-            }                                                                                                 \
-          sb_store(sum, dx + (row * w + i) * c + k, c - k);                                                   \
-        }                                                                                                     \
-      }                                                                                                       \
-    }                                                                                                         \
+#define POOL2D_MAX(T, SUFFIX)                                                                                  \
+  SB_JOIN(T, VW) SB_JOIN(pool2d_load_index, SUFFIX)(const __global T* p, const long i, const long total) {     \
+    if (i + VW <= total) return SB_JOIN(vload, VW)(0, p + i);                                                  \
+    T padded[VW];                                                                                              \
+    for (int l = 0; l < VW; ++l) padded[l] = i + l < total ? p[i + l] : 0;                                     \
+    return SB_JOIN(vload, VW)(0, padded);                                                                      \
+  }                                                                                                            \
+                                                                                                               \
+  __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(max_pool2d_fwd, SUFFIX)(                \
+      ARRAY(const real, src), ARRAY(real, dst), ARRAY(T, index), POOL2D_GEOMETRY, const int with_index) {      \
+    START(src);                                                                                                \
+    START(dst);                                                                                                \
+    START(index);                                                                                              \
+    const long total = (long)batch * h * w * c;                                                                \
+    const long first = (long)get_group_id(0) * rows_per_group;                                                 \
+    const long last = min((long)batch * oh, first + rows_per_group);                                           \
+    for (long row = first; row < last; ++row) {                                                                \
+      const int oy = (int)(row % oh), top = pool2d_begin(oy, h, oh, sh, ph);                                   \
+      const int y0 = max(top, 0), y1 = min(pool2d_end(oy, h, oh, kh, sh, ph), h);                              \
+      const long image = row / oh * h;                                                                         \
+      for (int x = 0; x < ow; ++x) {                                                                           \
+        const int left = pool2d_begin(x, w, ow, sw, pw);                                                       \
+        const int x0 = max(left, 0), x1 = min(pool2d_end(x, w, ow, kw, sw, pw), w);                            \
+        const long out = (row * ow + x) * c;                                                                   \
+        for (int k = 0; k < c; k += VW) {                                                                      \
+          vreal best = (vreal)(-INFINITY);                                                                     \
+          pool2d_lanes place = (pool2d_lanes)((y0 - top) * kw + x0 - left);                                    \
+          for (int y = y0; y < y1; ++y)                                                                        \
+            for (int i = x0; i < x1; ++i) {                                                                    \
+              const vreal v = pool2d_load(src, ((image + y) * w + i) * c + k, total);                          \
+              const pool2d_lanes better = (v > best) | (isnan(v) & ~isnan(best));                              \
+              best = select(best, v, better);                                                                  \
+              place = select(place, (pool2d_lanes)((y - top) * kw + i - left), better);                        \
+            }                                                                                                  \
+          sb_store(best, dst + out + k, c - k);                                                                \
+          if (with_index) {                                                                                    \
+            const SB_JOIN(T, VW) narrow = SB_JOIN(SB_JOIN(convert_, T), VW)(place);                            \
+            if (k + VW <= c) {                                                                                 \
+              SB_JOIN(vstore, VW)(narrow, 0, index + out + k);                                                 \
+            } else {                                                                                           \
+              T padded[VW];                                                                                    \
+              SB_JOIN(vstore, VW)(narrow, 0, padded);                                                          \
+              for (int l = 0; l < c - k; ++l) index[out + k + l] = padded[l];                                  \
+            }                                                                                                  \
+          }                                                                                                    \
+        }                                                                                                      \
+      }                                                                                                        \
+    }                                                                                                          \
+  }                                                                                                            \
+                                                                                                               \
+  __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(max_pool2d_bwd, SUFFIX)(                \
+      ARRAY(const real, dy), ARRAY(const T, index), ARRAY(real, dx), POOL2D_GEOMETRY) {                        \
+    START(dy);                                                                                                 \
+    START(index);                                                                                              \
+    START(dx);                                                                                                 \
+    const long total = (long)batch * oh * ow * c;                                                              \
+    const long first = (long)get_group_id(0) * rows_per_group;                                                 \
+    const long last = min((long)batch * h, first + rows_per_group);                                            \
+    for (long row = first; row < last; ++row) {                                                                \
+      const int y = (int)(row % h);                                                                            \
+      const int y0 = pool2d_first(y, h, oh, kh, sh, ph), y1 = pool2d_last(y, h, oh, sh, ph);                   \
+      const long image = row / h * oh;                                                                         \
+      for (int i = 0; i < w; ++i) {                                                                            \
+        const int x0 = pool2d_first(i, w, ow, kw, sw, pw), x1 = pool2d_last(i, w, ow, sw, pw);                 \
+        int places[POOL2D_KNOWN];                                                                              \
+        const int known = (y1 - y0 + 1) * (x1 - x0 + 1) <= POOL2D_KNOWN;                                       \
+        if (known)                                                                                             \
+          for (int oy = y0, n = 0; oy <= y1; ++oy)                                                             \
+            for (int ox = x0; ox <= x1; ++ox, ++n)                                                             \
+              places[n] = (y - pool2d_begin(oy, h, oh, sh, ph)) * kw + i - pool2d_begin(ox, w, ow, sw, pw);    \
+        for (int k = 0; k < c; k += VW) {                                                                      \
+          vreal sum = (vreal)0;                                                                                \
+          for (int oy = y0, n = 0; oy <= y1; ++oy)                                                             \
+            for (int ox = x0; ox <= x1; ++ox, ++n) {                                                           \
+              const long at = ((image + oy) * ow + ox) * c + k;                                                \
+              const int place =                                                                                \
+                  known ? places[n]                                                                            \
+                        : (y - pool2d_begin(oy, h, oh, sh, ph)) * kw + i - pool2d_begin(ox, w, ow, sw, pw);    \
+              const pool2d_lanes here =                                                                        \
+                  POOL2D_LANES(SB_JOIN(pool2d_load_index, SUFFIX)(index, at, total)) == (pool2d_lanes)(place); \
+              sum += select((vreal)0, pool2d_load(dy, at, total), here);                                       \
+            }                                                                                                  \
+          sb_store(sum, dx + (row * w + i) * c + k, c - k);                                                    \
+        }                                                                                                      \
+      }                                                                                                        \
+    }                                                                                                          \
   }
 POOL2D_MAX(uchar, )
 POOL2D_MAX(int, _wide)
 
-// Number of places that the mean of a window starting at (top, left) divides by: those inside the image, or with
-// `padded` those inside the padded image.
-real pool2d_divisor(const int top, const int left, const int h, const int w, const int kh, const int kw, const int ph,
-                    const int pw, const int padded) {
-  const int bottom = min(top + kh, h + ph), right = min(left + kw, w + pw);
+// Number of places that the mean of window (oy, ox) divides by: those inside the image, or with `padded` those inside
+// the padded image.
+real pool2d_divisor(const int oy, const int ox, const int h, const int w, const int oh, const int ow, const int kh,
+                    const int kw, const int sh, const int sw, const int ph, const int pw, const int padded) {
+  const int top = pool2d_begin(oy, h, oh, sh, ph), left = pool2d_begin(ox, w, ow, sw, pw);
+  const int bottom = min(pool2d_end(oy, h, oh, kh, sh, ph), h + ph);
+  const int right = min(pool2d_end(ox, w, ow, kw, sw, pw), w + pw);
   if (padded) return (real)(bottom - top) * (right - left);
   return (real)(min(bottom, h) - max(top, 0)) * (min(right, w) - max(left, 0));
 }
@@ -127,13 +154,13 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void avg_pool2d_fwd(ARRA
   const long first = (long)get_group_id(0) * rows_per_group;
   const long last = min((long)batch * oh, first + rows_per_group);
   for (long row = first; row < last; ++row) {
-    const int top = (int)(row % oh) * sh - ph;
-    const int y0 = max(top, 0), y1 = min(top + kh, h);
+    const int oy = (int)(row % oh), top = pool2d_begin(oy, h, oh, sh, ph);
+    const int y0 = max(top, 0), y1 = min(pool2d_end(oy, h, oh, kh, sh, ph), h);
     const long image = row / oh * h;
     for (int x = 0; x < ow; ++x) {
-      const int left = x * sw - pw;
-      const int x0 = max(left, 0), x1 = min(left + kw, w);
-      const real divisor = pool2d_divisor(top, left, h, w, kh, kw, ph, pw, padded);
+      const int left = pool2d_begin(x, w, ow, sw, pw);
+      const int x0 = max(left, 0), x1 = min(pool2d_end(x, w, ow, kw, sw, pw), w);
+      const real divisor = pool2d_divisor(oy, x, h, w, oh, ow, kh, kw, sh, sw, ph, pw, padded);
       for (int k = 0; k < c; k += VW) {
         vreal sum = (vreal)0;
         for (int y = y0; y < y1; ++y)
@@ -153,17 +180,23 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void avg_pool2d_bwd(ARRA
   const long first = (long)get_group_id(0) * rows_per_group;
   const long last = min((long)batch * h, first + rows_per_group);
   for (long row = first; row < last; ++row) {
-    const int y = (int)(row % h) + ph;
-    const int y0 = y < kh ? 0 : (y - kh) / sh + 1, y1 = min(oh - 1, y / sh);
+    const int y = (int)(row % h);
+    const int y0 = pool2d_first(y, h, oh, kh, sh, ph), y1 = pool2d_last(y, h, oh, sh, ph);
     const long image = row / h * oh;
     for (int i = 0; i < w; ++i) {
-      const int x = i + pw;
-      const int x0 = x < kw ? 0 : (x - kw) / sw + 1, x1 = min(ow - 1, x / sw);
+      const int x0 = pool2d_first(i, w, ow, kw, sw, pw), x1 = pool2d_last(i, w, ow, sw, pw);
+      real divisors[POOL2D_KNOWN];
+      const int known = (y1 - y0 + 1) * (x1 - x0 + 1) <= POOL2D_KNOWN;
+      if (known)
+        for (int oy = y0, n = 0; oy <= y1; ++oy)
+          for (int ox = x0; ox <= x1; ++ox, ++n)
+            divisors[n] = pool2d_divisor(oy, ox, h, w, oh, ow, kh, kw, sh, sw, ph, pw, padded);
       for (int k = 0; k < c; k += VW) {
         vreal sum = (vreal)0;
-        for (int oy = y0; oy <= y1; ++oy)
-          for (int ox = x0; ox <= x1; ++ox) {
-            const real divisor = pool2d_divisor(oy * sh - ph, ox * sw - pw, h, w, kh, kw, ph, pw, padded);
+        for (int oy = y0, n = 0; oy <= y1; ++oy)
+          for (int ox = x0; ox <= x1; ++ox, ++n) {
+            const real divisor =
+                known ? divisors[n] : pool2d_divisor(oy, ox, h, w, oh, ow, kh, kw, sh, sw, ph, pw, padded);
             sum += pool2d_load(dy, ((image + oy) * ow + ox) * c + k, total) / divisor;
           }
         sb_store(sum, dx + (row * w + i) * c + k, c - k);

@@ -1,11 +1,27 @@
 // Pooling over windows of src [N, H, W, C] to [N, OH, OW, C], GPU: one work-item per element of the result, channels
-// fastest, so that neighbours read neighbours. Windows start at (y * sh - ph, x * sw - pw) and are cut at the image.
-// Gradients gather: each input element looks at the windows that cover it, in a fixed order, so nothing is written
-// twice. rows_per_group is for the CPU kernels.
+// fastest, so that neighbours read neighbours. Windows start at (y * sh - ph, x * sw - pw), or are adaptive, and are
+// cut at the image. Gradients gather: each input element looks at the windows that cover it, in a fixed order, so
+// nothing is written twice. rows_per_group is for the CPU kernels.
 #define POOL2D_GEOMETRY                                                                                           \
   const int batch, const int h, const int w, const int c, const int oh, const int ow, const int kh, const int kw, \
       const int sh, const int sw, const int ph, const int pw, const int rows_per_group
 #define POOL2D_BLOCK 4096  // of the CPU kernels
+
+// Windows of an axis: place o covers begin(o) <= i < end(o), uncut; where the stride is 0 the windows are adaptive,
+// from floor(o * in / out) to ceil((o + 1) * in / out). first and last: the windows that cover place i.
+int pool2d_begin(const int o, const int in, const int out, const int stride, const int pad) {
+  return stride ? o * stride - pad : (int)((long)o * in / out);
+}
+int pool2d_end(const int o, const int in, const int out, const int kernel_size, const int stride, const int pad) {
+  return stride ? o * stride - pad + kernel_size : (int)(((long)(o + 1) * in + out - 1) / out);
+}
+int pool2d_first(const int i, const int in, const int out, const int kernel_size, const int stride, const int pad) {
+  if (stride == 0) return (int)((long)i * out / in);
+  return i + pad < kernel_size ? 0 : (i + pad - kernel_size) / stride + 1;
+}
+int pool2d_last(const int i, const int in, const int out, const int stride, const int pad) {
+  return stride ? min(out - 1, (i + pad) / stride) : (int)(((long)(i + 1) * out + in - 1) / in) - 1;
+}
 
 // max_pool2d_fwd: dst = the largest value of each window, NaN if there is one; with_index: index [N, OH, OW, C] = place
 // of that value in the uncut window, dy * kw + dx, the first of equal ones. max_pool2d_bwd: dx = sum of dy over the
@@ -20,9 +36,11 @@
     for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {                                                           \
       const int k = (int)(e % c);                                                                              \
       const long pixel = e / c, row = pixel / ow;                                                              \
-      const int top = (int)(row % oh) * sh - ph, left = (int)(pixel % ow) * sw - pw;                           \
-      const int y0 = max(top, 0), y1 = min(top + kh, h), x0 = max(left, 0), x1 = min(left + kw, w);            \
-      const __global real *image = src + row / oh * h * w * c + k;                                             \
+      const int oy = (int)(row % oh), ox = (int)(pixel % ow);                                                  \
+      const int top = pool2d_begin(oy, h, oh, sh, ph), left = pool2d_begin(ox, w, ow, sw, pw);                 \
+      const int y0 = max(top, 0), y1 = min(pool2d_end(oy, h, oh, kh, sh, ph), h);                              \
+      const int x0 = max(left, 0), x1 = min(pool2d_end(ox, w, ow, kw, sw, pw), w);                             \
+      const __global real* image = src + row / oh * h * w * c + k;                                             \
       real best = -INFINITY;                                                                                   \
       int place = (y0 - top) * kw + x0 - left;                                                                 \
       for (int y = y0; y < y1; ++y)                                                                            \
@@ -47,15 +65,16 @@
     for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {                                                           \
       const int k = (int)(e % c);                                                                              \
       const long pixel = e / c, row = pixel / w;                                                               \
-      const int y = (int)(row % h) + ph, x = (int)(pixel % w) + pw;                                            \
-      const int y0 = y < kh ? 0 : (y - kh) / sh + 1, y1 = min(oh - 1, y / sh);                                 \
-      const int x0 = x < kw ? 0 : (x - kw) / sw + 1, x1 = min(ow - 1, x / sw);                                 \
+      const int y = (int)(row % h), x = (int)(pixel % w);                                                      \
+      const int y0 = pool2d_first(y, h, oh, kh, sh, ph), y1 = pool2d_last(y, h, oh, sh, ph);                   \
+      const int x0 = pool2d_first(x, w, ow, kw, sw, pw), x1 = pool2d_last(x, w, ow, sw, pw);                   \
       const long image = row / h * oh;                                                                         \
       real sum = 0;                                                                                            \
       for (int oy = y0; oy <= y1; ++oy)                                                                        \
         for (int ox = x0; ox <= x1; ++ox) {                                                                    \
           const long at = ((image + oy) * ow + ox) * c + k;                                                    \
-          if (index[at] == (y - oy * sh) * kw + x - ox * sw) sum += dy[at];                                    \
+          const int here = (y - pool2d_begin(oy, h, oh, sh, ph)) * kw + x - pool2d_begin(ox, w, ow, sw, pw);   \
+          if (index[at] == here) sum += dy[at];                                                                \
         }                                                                                                      \
       dx[e] = sum;                                                                                             \
     }                                                                                                          \
@@ -63,11 +82,13 @@
 POOL2D_MAX(uchar, )
 POOL2D_MAX(int, _wide)
 
-// Number of places that the mean of a window starting at (top, left) divides by: those inside the image, or with
-// `padded` those inside the padded image.
-real pool2d_divisor(const int top, const int left, const int h, const int w, const int kh, const int kw, const int ph,
-                    const int pw, const int padded) {
-  const int bottom = min(top + kh, h + ph), right = min(left + kw, w + pw);
+// Number of places that the mean of window (oy, ox) divides by: those inside the image, or with `padded` those inside
+// the padded image.
+real pool2d_divisor(const int oy, const int ox, const int h, const int w, const int oh, const int ow, const int kh,
+                    const int kw, const int sh, const int sw, const int ph, const int pw, const int padded) {
+  const int top = pool2d_begin(oy, h, oh, sh, ph), left = pool2d_begin(ox, w, ow, sw, pw);
+  const int bottom = min(pool2d_end(oy, h, oh, kh, sh, ph), h + ph);
+  const int right = min(pool2d_end(ox, w, ow, kw, sw, pw), w + pw);
   if (padded) return (real)(bottom - top) * (right - left);
   return (real)(min(bottom, h) - max(top, 0)) * (min(right, w) - max(left, 0));
 }
@@ -80,13 +101,15 @@ __kernel void avg_pool2d_fwd(ARRAY(const real, src), ARRAY(real, dst), POOL2D_GE
   for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {
     const int k = (int)(e % c);
     const long pixel = e / c, row = pixel / ow;
-    const int top = (int)(row % oh) * sh - ph, left = (int)(pixel % ow) * sw - pw;
-    const int y0 = max(top, 0), y1 = min(top + kh, h), x0 = max(left, 0), x1 = min(left + kw, w);
-    const __global real *image = src + row / oh * h * w * c + k;
+    const int oy = (int)(row % oh), ox = (int)(pixel % ow);
+    const int top = pool2d_begin(oy, h, oh, sh, ph), left = pool2d_begin(ox, w, ow, sw, pw);
+    const int y0 = max(top, 0), y1 = min(pool2d_end(oy, h, oh, kh, sh, ph), h);
+    const int x0 = max(left, 0), x1 = min(pool2d_end(ox, w, ow, kw, sw, pw), w);
+    const __global real* image = src + row / oh * h * w * c + k;
     real sum = 0;
     for (int y = y0; y < y1; ++y)
       for (int x = x0; x < x1; ++x) sum += image[((long)y * w + x) * c];
-    dst[e] = sum / pool2d_divisor(top, left, h, w, kh, kw, ph, pw, padded);
+    dst[e] = sum / pool2d_divisor(oy, ox, h, w, oh, ow, kh, kw, sh, sw, ph, pw, padded);
   }
 }
 
@@ -98,15 +121,15 @@ __kernel void avg_pool2d_bwd(ARRAY(const real, dy), ARRAY(real, dx), POOL2D_GEOM
   for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {
     const int k = (int)(e % c);
     const long pixel = e / c, row = pixel / w;
-    const int y = (int)(row % h) + ph, x = (int)(pixel % w) + pw;
-    const int y0 = y < kh ? 0 : (y - kh) / sh + 1, y1 = min(oh - 1, y / sh);
-    const int x0 = x < kw ? 0 : (x - kw) / sw + 1, x1 = min(ow - 1, x / sw);
+    const int y = (int)(row % h), x = (int)(pixel % w);
+    const int y0 = pool2d_first(y, h, oh, kh, sh, ph), y1 = pool2d_last(y, h, oh, sh, ph);
+    const int x0 = pool2d_first(x, w, ow, kw, sw, pw), x1 = pool2d_last(x, w, ow, sw, pw);
     const long image = row / h * oh;
     real sum = 0;
     for (int oy = y0; oy <= y1; ++oy)
       for (int ox = x0; ox <= x1; ++ox)
-        sum += dy[((image + oy) * ow + ox) * c + k] /
-               pool2d_divisor(oy * sh - ph, ox * sw - pw, h, w, kh, kw, ph, pw, padded);
+        sum +=
+            dy[((image + oy) * ow + ox) * c + k] / pool2d_divisor(oy, ox, h, w, oh, ow, kh, kw, sh, sw, ph, pw, padded);
     dx[e] = sum;
   }
 }

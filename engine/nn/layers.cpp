@@ -2,7 +2,6 @@
 #include "samebytes/error.h"
 #include "samebytes/nn/dropout.h"
 #include "samebytes/nn/flatten.h"
-#include "samebytes/nn/pooling.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::nn {
@@ -27,48 +26,6 @@ Array Flatten::forward(const Array& x) {
 
 void Flatten::visit(Visitor& visitor) {
   visitor.flatten(options_.channels > 0 ? options_.channels : seen_.rank() == 3 ? seen_.back() : 0);
-}
-
-Array MaxPool2d::forward(const Array& x) {
-  return max_pool2d(x, {.kernel_h = options_.kernel.h,
-                        .kernel_w = options_.kernel.w,
-                        .stride_h = options_.stride.h,
-                        .stride_w = options_.stride.w,
-                        .pad_h = options_.pad.h,
-                        .pad_w = options_.pad.w,
-                        .ceil_mode = options_.ceil_mode});
-}
-
-Array AvgPool2d::forward(const Array& x) {
-  return avg_pool2d(x, {.kernel_h = options_.kernel.h,
-                        .kernel_w = options_.kernel.w,
-                        .stride_h = options_.stride.h,
-                        .stride_w = options_.stride.w,
-                        .pad_h = options_.pad.h,
-                        .pad_w = options_.pad.w,
-                        .ceil_mode = options_.ceil_mode,
-                        .count_include_pad = options_.count_include_pad});
-}
-
-Array GlobalAvgPool2d::forward(const Array& x) { return global_avg_pool2d(x); }
-
-namespace {
-
-std::string describe_window(const char* kind, Size2 kernel, Size2 stride, Size2 pad) {
-  std::string text = std::string(kind) + "(" + kernel.to_string();
-  if (stride != Size2(0) && stride != kernel) text += ", stride=" + stride.to_string();
-  if (pad != Size2(0)) text += ", pad=" + pad.to_string();
-  return text + ")";
-}
-
-}  // namespace
-
-std::string MaxPool2d::describe() const {
-  return describe_window("MaxPool2d", options_.kernel, options_.stride, options_.pad);
-}
-
-std::string AvgPool2d::describe() const {
-  return describe_window("AvgPool2d", options_.kernel, options_.stride, options_.pad);
 }
 
 }  // namespace samebytes::nn

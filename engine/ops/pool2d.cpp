@@ -1,6 +1,6 @@
-// Max, average and global average pooling over the H and W axes of [N, H, W, C]. Kernels: cl/*/pool2d.cl.
-// Max pooling keeps the place of each window's largest value, one byte each for windows of up to 256 places; the
-// gradients gather.
+// Max, average, global and adaptive pooling over the H and W axes of [N, H, W, C], or the L axis of [N, L, C] as an
+// image of one row. Kernels: cl/*/pool2d.cl. Max pooling keeps the place of each window's largest value, one byte each
+// for windows of up to 256 places; the gradients gather.
 #include <algorithm>
 #include <string>
 
@@ -16,7 +16,7 @@ using detail::Launch;
 using detail::Operand;
 using detail::require;
 
-// Sizes of one pooling, as the kernels take them.
+// Sizes of one pooling, as the kernels take them. Strides of 0: the windows of adaptive pooling, of at most kh x kw.
 struct Window {
   int batch, h, w, c, oh, ow, kh, kw, sh, sw, ph, pw;
 
@@ -54,23 +54,34 @@ int pooled_size(int size, int kernel, int stride, int pad, bool ceil_mode) {
   return ceil_mode && (out - 1) * stride >= size + pad ? out - 1 : out;  // no window starts in the padding at the end
 }
 
-Window make_window(const char* op, const Array& src, const Pool2dOptions& o) {
+// Sources of one axis are images of one row.
+Array as_images(const char* op, const Array& src, int axes) {
+  require(src && src.shape().rank() == axes + 2 && is_floating(src.dtype()), op,
+          axes == 1 ? "src must be floating [N, L, C]" : "src must be floating [N, H, W, C]", src, "src");
   const Shape& s = src.shape();
-  require(s.rank() == 4 && is_floating(src.dtype()), op, "src must be floating [N, H, W, C]", src, "src");
+  return axes == 1 ? reshape(src, Shape{s[0], 1, s[1], s[2]}) : src;
+}
+Array as_sequences(const Array& y) { return reshape(y, Shape{y.shape()[0], y.shape()[2], y.shape()[3]}); }
+
+Window make_window(const char* op, const Array& src, const Pool2dOptions& o, int axes) {
+  const auto sizes = [axes](int h, int w) {
+    return axes == 1 ? std::to_string(w) : std::to_string(h) + " x " + std::to_string(w);
+  };
   const int sh = o.stride_h ? o.stride_h : o.kernel_h, sw = o.stride_w ? o.stride_w : o.kernel_w;
   require(o.kernel_h >= 1 && o.kernel_w >= 1 && sh >= 1 && sw >= 1, op, "kernel and stride must be at least 1", src,
           "src");
-  const std::string kernel = "kernel " + std::to_string(o.kernel_h) + " x " + std::to_string(o.kernel_w);
-  const std::string pad = "pad " + std::to_string(o.pad_h) + " x " + std::to_string(o.pad_w);
+  const std::string kernel = "kernel " + sizes(o.kernel_h, o.kernel_w), pad = "pad " + sizes(o.pad_h, o.pad_w);
   require(o.pad_h >= 0 && o.pad_w >= 0 && 2 * o.pad_h <= o.kernel_h && 2 * o.pad_w <= o.kernel_w, op,
           (pad + " must be at most half of " + kernel).c_str(), src, "src");
-  require(s[1] + 2 * o.pad_h >= o.kernel_h && s[2] + 2 * o.pad_w >= o.kernel_w, op,
-          (kernel + " must fit in the image with " + pad).c_str(), src, "src");
-  const int h = static_cast<int>(s[1]), w = static_cast<int>(s[2]);
+  const Shape& s = src.shape();
+  const std::int64_t rows = axes == 1 ? 1 : s[1], columns = s[axes];
+  require(rows + 2 * o.pad_h >= o.kernel_h && columns + 2 * o.pad_w >= o.kernel_w, op,
+          (kernel + " must fit in the " + (axes == 1 ? "sequence" : "image") + " with " + pad).c_str(), src, "src");
+  const int h = static_cast<int>(rows), w = static_cast<int>(columns);
   return {static_cast<int>(s[0]),
           h,
           w,
-          static_cast<int>(s[3]),
+          static_cast<int>(s.back()),
           pooled_size(h, o.kernel_h, sh, o.pad_h, o.ceil_mode),
           pooled_size(w, o.kernel_w, sw, o.pad_w, o.ceil_mode),
           o.kernel_h,
@@ -79,6 +90,25 @@ Window make_window(const char* op, const Array& src, const Pool2dOptions& o) {
           sw,
           o.pad_h,
           o.pad_w};
+}
+
+// The largest of an axis' adaptive windows.
+int largest_window(int in, int out) { return in % out == 0 ? in / out : std::min(in, (in + out - 1) / out + 1); }
+
+Window adaptive_window(const char* op, const Array& src, int out_h, int out_w, int axes) {
+  require(out_h >= 1 && out_w >= 1, op,
+          ("the result must have at least one place, " +
+           (axes == 1 ? std::to_string(out_w) : std::to_string(out_h) + " x " + std::to_string(out_w)) + " came")
+              .c_str(),
+          src, "src");
+  const Shape& s = src.shape();
+  const int h = axes == 1 ? 1 : static_cast<int>(s[1]), w = static_cast<int>(s[axes]);
+  require(h >= 1 && w >= 1, op, "src must have at least one place", src, "src");
+  const int kh = largest_window(h, out_h), kw = largest_window(w, out_w);
+  // Windows of one size that do not overlap need no rule of their own.
+  const bool is_even = h % out_h == 0 && w % out_w == 0;
+  return {static_cast<int>(s[0]), h, w, static_cast<int>(s.back()), out_h, out_w, kh, kw, is_even ? kh : 0,
+          is_even ? kw : 0,       0, 0};
 }
 
 // Inputs dy, index; result dx.
@@ -165,33 +195,90 @@ class AvgPool2d final : public detail::Op {
 Array widened(const Array& src) { return src.dtype() == f32 || src.dtype() == f64 ? src : astype(src, f32); }
 Array narrowed(const Array& y, Dtype dtype) { return y.dtype() == dtype ? y : astype(y, dtype); }
 
-}  // namespace
-
-Array max_pool2d(const Array& src, const Pool2dOptions& options) {
-  const Window window = make_window("max_pool2d", src, options);
-  const Array wide = widened(src);
+Array max_pool(const Array& images, const Window& window) {
+  const Array wide = widened(images);
   const bool with_index = is_grad_enabled();
   std::vector<detail::Result> results = {{window.dst_shape(), wide.dtype()}};
   if (with_index) results.push_back({window.dst_shape(), window.index_dtype()});
   const Array inputs[] = {wide};
-  return narrowed(detail::make_arrays(detail::make_op<MaxPool2d>(window, with_index), results, inputs)[0], src.dtype());
+  return narrowed(detail::make_arrays(detail::make_op<MaxPool2d>(window, with_index), results, inputs)[0],
+                  images.dtype());
+}
+
+Array avg_pool(const Array& images, const Window& window, bool padded) {
+  const Array inputs[] = {widened(images)};
+  return narrowed(
+      detail::make_array(detail::make_op<AvgPool2d>(window, padded), window.dst_shape(), inputs[0].dtype(), inputs),
+      images.dtype());
+}
+
+Pool2dOptions of_row(const Pool1dOptions& o) {
+  return {.kernel_h = 1,
+          .kernel_w = o.kernel,
+          .stride_h = 1,
+          .stride_w = o.stride,
+          .pad_w = o.pad,
+          .ceil_mode = o.ceil_mode,
+          .count_include_pad = o.count_include_pad};
+}
+
+}  // namespace
+
+Array max_pool1d(const Array& src, const Pool1dOptions& options) {
+  const Array images = as_images("max_pool1d", src, 1);
+  return as_sequences(max_pool(images, make_window("max_pool1d", src, of_row(options), 1)));
+}
+
+Array avg_pool1d(const Array& src, const Pool1dOptions& options) {
+  const Array images = as_images("avg_pool1d", src, 1);
+  return as_sequences(avg_pool(images, make_window("avg_pool1d", src, of_row(options), 1), options.count_include_pad));
+}
+
+Array global_avg_pool1d(const Array& src) {
+  constexpr const char* kOp = "global_avg_pool1d";
+  require(src && src.shape().rank() == 3 && is_floating(src.dtype()), kOp, "src must be floating [N, L, C]", src,
+          "src");
+  require(src.shape()[1] >= 1, kOp, "the mean needs at least one place", src, "src");
+  return mean(src, {1});
+}
+
+Array max_pool2d(const Array& src, const Pool2dOptions& options) {
+  const Array images = as_images("max_pool2d", src, 2);
+  return max_pool(images, make_window("max_pool2d", src, options, 2));
 }
 
 Array avg_pool2d(const Array& src, const Pool2dOptions& options) {
-  const Window window = make_window("avg_pool2d", src, options);
-  const Array inputs[] = {widened(src)};
-  return narrowed(detail::make_array(detail::make_op<AvgPool2d>(window, options.count_include_pad), window.dst_shape(),
-                                     inputs[0].dtype(), inputs),
-                  src.dtype());
+  const Array images = as_images("avg_pool2d", src, 2);
+  return avg_pool(images, make_window("avg_pool2d", src, options, 2), options.count_include_pad);
 }
 
 Array global_avg_pool2d(const Array& src) {
   constexpr const char* kOp = "global_avg_pool2d";
+  as_images(kOp, src, 2);
   const Shape& s = src.shape();
-  require(s.rank() == 4 && is_floating(src.dtype()), kOp, "src must be floating [N, H, W, C]", src, "src");
   require(s[1] >= 1 && s[2] >= 1, kOp, "the mean needs at least one pixel", src, "src");
   const Array y = avg_pool2d(src, {.kernel_h = static_cast<int>(s[1]), .kernel_w = static_cast<int>(s[2])});
   return reshape(y, Shape{s[0], s[3]});
+}
+
+Array adaptive_avg_pool1d(const Array& src, int out) {
+  const Array images = as_images("adaptive_avg_pool1d", src, 1);
+  return as_sequences(avg_pool(images, adaptive_window("adaptive_avg_pool1d", src, 1, out, 1), false));
+}
+
+Array adaptive_max_pool1d(const Array& src, int out) {
+  const Array images = as_images("adaptive_max_pool1d", src, 1);
+  return as_sequences(max_pool(images, adaptive_window("adaptive_max_pool1d", src, 1, out, 1)));
+}
+
+Array adaptive_avg_pool2d(const Array& src, int out_h, int out_w) {
+  const Array images = as_images("adaptive_avg_pool2d", src, 2);
+  return avg_pool(images, adaptive_window("adaptive_avg_pool2d", src, out_h, out_w, 2), false);
+}
+
+Array adaptive_max_pool2d(const Array& src, int out_h, int out_w) {
+  const Array images = as_images("adaptive_max_pool2d", src, 2);
+  return max_pool(images, adaptive_window("adaptive_max_pool2d", src, out_h, out_w, 2));
 }
 
 }  // namespace samebytes

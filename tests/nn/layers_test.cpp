@@ -45,6 +45,18 @@ TEST_P(LayersTest, pooling_layers_pass_their_options_on) {
       same_bytes(nn::AvgPool2d({.kernel = 3, .pad = 1, .count_include_pad = false})(x),
                  avg_pool2d(x, {.kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1, .count_include_pad = false})));
   EXPECT_EQ(nn::GlobalAvgPool2d()(x).shape(), (Shape{2, 3}));
+  EXPECT_TRUE(same_bytes(nn::AdaptiveAvgPool2d({4, 3})(x), adaptive_avg_pool2d(x, 4, 3)));
+  EXPECT_TRUE(same_bytes(nn::AdaptiveMaxPool2d(2)(x), adaptive_max_pool2d(x, 2, 2)));
+  EXPECT_EQ(nn::AdaptiveMaxPool2d({4, 3}).describe(), "AdaptiveMaxPool2d((4, 3))");
+  const Array line = uniform({2, 7, 3}, -1, 1);
+  EXPECT_TRUE(same_bytes(nn::MaxPool1d({.kernel = 3, .stride = 1, .pad = 1})(line),
+                         max_pool1d(line, {.kernel = 3, .stride = 1, .pad = 1})));
+  EXPECT_TRUE(same_bytes(nn::AvgPool1d({.kernel = 3, .ceil_mode = true})(line),
+                         avg_pool1d(line, {.kernel = 3, .ceil_mode = true})));
+  EXPECT_EQ(nn::MaxPool1d({.kernel = 3, .stride = 1, .pad = 1}).describe(), "MaxPool1d(3, stride=1, pad=1)");
+  EXPECT_TRUE(same_bytes(nn::AdaptiveAvgPool1d(3)(line), adaptive_avg_pool1d(line, 3)));
+  EXPECT_TRUE(same_bytes(nn::AdaptiveMaxPool1d(3)(line), adaptive_max_pool1d(line, 3)));
+  EXPECT_EQ(nn::GlobalAvgPool1d()(line).shape(), (Shape{2, 3}));
 }
 
 TEST_P(LayersTest, activations_are_the_ops_of_their_names) {

@@ -1,4 +1,4 @@
-// Convolutions, channels last: engine/ops/conv.cpp, engine/ops/conv_transpose.cpp. Letters: N batch, L length, D H W
+// Convolutions, channels last: engine/ops/conv_nd.cpp, engine/ops/conv_transpose.cpp. Letters: N batch, L length, D H W
 // depth, height and width, C channels, K output channels. They are cross-correlations, as in PyTorch: with zeros around
 // src,
 //   dst[n, o, k] = bias[k] + sum over taps t and channels c of the group of k: src[n, o stride - pad + t dilation, c]

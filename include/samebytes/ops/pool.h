@@ -1,4 +1,4 @@
-// Pooling, channels last: engine/ops/pool2d.cpp, engine/ops/pool1d.cpp, engine/ops/adaptive_pool.cpp.
+// Pooling, channels last: engine/ops/pool2d.cpp.
 // All throw ArgumentError: op, need, what came.
 #pragma once
 
