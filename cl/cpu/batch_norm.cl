@@ -27,7 +27,7 @@
 #define BATCH_NORM_BLOCK 64    // rows that stay in the nearest cache between the two looks at them
 
 // p[(column + l) % channels] for each lane l.
-vreal batch_norm_gather(const __global real *p, const int column, const int channels) {
+vreal batch_norm_gather(const __global real* p, const int column, const int channels) {
   real lanes[VW];
   for (int l = 0; l < VW; ++l) lanes[l] = p[(column + l) % channels];
   return VLOAD(lanes);
@@ -37,7 +37,7 @@ vreal batch_norm_gather(const __global real *p, const int column, const int chan
 // rows, and 1 more in a last row that ends early. Mean and sum of squared distances of each column, counted from the
 // first value of its channel, so that a large mean costs no accuracy. `lanes` < VW only for the end of a row with W not
 // a multiple of VW.
-void batch_norm_moments(const __global real *src, __global real *mean_out, __global real *m2_out, const long total,
+void batch_norm_moments(const __global real* src, __global real* mean_out, __global real* m2_out, const long total,
                         const int wide, const int channels, const int column, const long first, const long last,
                         const int vectors, const int lanes) {
   vreal origin[4], mean[4], m2[4], sum[4], center[4], offset[4], square[4];
@@ -50,7 +50,7 @@ void batch_norm_moments(const __global real *src, __global real *mean_out, __glo
   real count = 0;
   for (long row = first; row < whole; row += BATCH_NORM_BLOCK) {
     const int rows = (int)min((long)BATCH_NORM_BLOCK, whole - row);
-    const __global real *block = src + row * wide + column;
+    const __global real* block = src + row * wide + column;
 #pragma unroll
     for (int v = 0; v < vectors; ++v) sum[v] = offset[v] = square[v] = (vreal)0;
     for (int i = 0; i < rows; ++i) {
@@ -95,21 +95,24 @@ void batch_norm_moments(const __global real *src, __global real *mean_out, __glo
   }
 }
 
-// part [2, parts, W]: mean, counted from src[0][c], and sum of squared distances of each column in each part. Group (p,
-// b): part p of `rows_per_part` rows, column block b.
+// part [N, 2, parts, W]: mean, counted from src[n][0][c], and sum of squared distances of each column in each part of
+// each of the N images. Group (p, b, n): part p of `rows_per_part` rows, column block b, image n of `total` elements;
+// batch norm has one image, group norm N.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_stats(ARRAY(const real, src), ARRAY(real, part),
                                                                               const long total, const int wide,
                                                                               const int channels,
                                                                               const int rows_per_part) {
   START(src);
   START(part);
+  src += (long)get_group_id(2) * total;
+  part += (long)get_group_id(2) * 2 * (long)get_num_groups(0) * wide;
   const long rows = (total + wide - 1) / wide;
   const long p = get_group_id(0);
   const long first = p * rows_per_part;
   const long last = min(rows, first + rows_per_part);
   int column = (int)get_group_id(1) * BATCH_NORM_UNIT;
-  __global real *mean = part + p * wide;
-  __global real *m2 = mean + (long)get_num_groups(0) * wide;
+  __global real* mean = part + p * wide;
+  __global real* m2 = mean + (long)get_num_groups(0) * wide;
   if (column + BATCH_NORM_UNIT <= wide) {
     batch_norm_moments(src, mean + column, m2 + column, total, wide, channels, column, first, last, 4, VW);
     return;
@@ -198,8 +201,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_apply(AR
   START(src);
   START(coef);
   START(dst);
-  const __global real *factor = coef + coef_row;
-  const __global real *shift = factor + coef_row;
+  const __global real* factor = coef + coef_row;
+  const __global real* shift = factor + coef_row;
   const long end = SB_END(total);
   long i = SB_BEGIN(total);
   int j = (int)(i % span);
@@ -215,8 +218,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_apply(AR
 }
 
 // Sums of dy and of dy * (src - mean) over the rows [first, last), for `vectors` vectors of columns.
-void batch_norm_bwd_sums(const __global real *src, const __global real *dy, const __global real *mean,
-                         __global real *sum_out, __global real *dot_out, const long total, const int wide,
+void batch_norm_bwd_sums(const __global real* src, const __global real* dy, const __global real* mean,
+                         __global real* sum_out, __global real* dot_out, const long total, const int wide,
                          const int channels, const int column, const long first, const long last, const int vectors,
                          const int lanes) {
   vreal center[4], sum[4], dot_product[4];
@@ -251,7 +254,8 @@ void batch_norm_bwd_sums(const __global real *src, const __global real *dy, cons
   }
 }
 
-// part [2, parts, W]: sums of dy and of dy * (src - mean) of each column in each part. Groups as batch_norm_stats.
+// part [N, 2, parts, W]: sums of dy and of dy * (src - mean) of each column in each part of each image; mean [N, C].
+// Groups as batch_norm_stats.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_bwd_stats(
     ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, mean), ARRAY(real, part), const long total,
     const int wide, const int channels, const int rows_per_part) {
@@ -259,13 +263,17 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_bwd_stat
   START(dy);
   START(mean);
   START(part);
+  src += (long)get_group_id(2) * total;
+  dy += (long)get_group_id(2) * total;
+  mean += (long)get_group_id(2) * channels;
+  part += (long)get_group_id(2) * 2 * (long)get_num_groups(0) * wide;
   const long rows = (total + wide - 1) / wide;
   const long p = get_group_id(0);
   const long first = p * rows_per_part;
   const long last = min(rows, first + rows_per_part);
   int column = (int)get_group_id(1) * BATCH_NORM_UNIT;
-  __global real *sum = part + p * wide;
-  __global real *dots = sum + (long)get_num_groups(0) * wide;
+  __global real* sum = part + p * wide;
+  __global real* dots = sum + (long)get_num_groups(0) * wide;
   if (column + BATCH_NORM_UNIT <= wide) {
     batch_norm_bwd_sums(src, dy, mean, sum + column, dots + column, total, wide, channels, column, first, last, 4, VW);
     return;
@@ -329,9 +337,9 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_bwd_appl
   START(dy);
   START(coef);
   START(dx);
-  const __global real *a = coef + coef_row;
-  const __global real *b = a + coef_row;
-  const __global real *c = b + coef_row;
+  const __global real* a = coef + coef_row;
+  const __global real* b = a + coef_row;
+  const __global real* c = b + coef_row;
   const long end = SB_END(total);
   long i = SB_BEGIN(total);
   int j = (int)(i % span);

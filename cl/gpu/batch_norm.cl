@@ -9,14 +9,17 @@
 #define BATCH_NORM_PART 4096   // elements of a part and column block below which it is not split further
 #define BATCH_NORM_MERGERS 64  // work-items that merge one channel
 
-// part [2, parts, W]: mean, counted from src[0][c], and sum of squared distances of each column in each part. Group (p,
-// b) of 64 x 4: part p of `rows_per_part` rows, 64 columns. Each work-item runs Welford's update on the distances from
+// part [N, 2, parts, W]: mean, counted from src[n][0][c], and sum of squared distances of each column in each part of
+// each of the N images. Group (p, b, n) of 64 x 4: part p of `rows_per_part` rows, 64 columns, image n of `total`
+// elements; batch norm has one image, group norm N. Each work-item runs Welford's update on the distances from
 // its channel's first value, then four merge in local memory.
 __attribute__((reqd_work_group_size(BATCH_NORM_UNIT, BATCH_NORM_LANES, 1))) __kernel void batch_norm_stats(
     ARRAY(const real, src), ARRAY(real, part), const long total, const int wide, const int channels,
     const int rows_per_part) {
   START(src);
   START(part);
+  src += (long)get_group_id(2) * total;
+  part += (long)get_group_id(2) * 2 * (long)get_num_groups(0) * wide;
   __local real counts[BATCH_NORM_LANES][BATCH_NORM_UNIT];
   __local real means[BATCH_NORM_LANES][BATCH_NORM_UNIT];
   __local real squares[BATCH_NORM_LANES][BATCH_NORM_UNIT];
@@ -69,7 +72,7 @@ real batch_norm_count(const long p, const int f, const long total, const int wid
 }
 
 // The sum of a[0] to a[63], the same in every work-item. All work-items of the group call it.
-real batch_norm_total(__local real *a, const real mine) {
+real batch_norm_total(__local real* a, const real mine) {
   const int l = get_local_id(0);
   a[l] = mine;
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -150,7 +153,8 @@ __kernel void batch_norm_apply(ARRAY(const real, src), ARRAY(const real, coef), 
   }
 }
 
-// part [2, parts, W]: sums of dy and of dy * (src - mean) of each column in each part. Groups as batch_norm_stats.
+// part [N, 2, parts, W]: sums of dy and of dy * (src - mean) of each column in each part of each image; mean [N, C].
+// Groups as batch_norm_stats.
 __attribute__((reqd_work_group_size(BATCH_NORM_UNIT, BATCH_NORM_LANES, 1))) __kernel void batch_norm_bwd_stats(
     ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, mean), ARRAY(real, part), const long total,
     const int wide, const int channels, const int rows_per_part) {
@@ -158,6 +162,10 @@ __attribute__((reqd_work_group_size(BATCH_NORM_UNIT, BATCH_NORM_LANES, 1))) __ke
   START(dy);
   START(mean);
   START(part);
+  src += (long)get_group_id(2) * total;
+  dy += (long)get_group_id(2) * total;
+  mean += (long)get_group_id(2) * channels;
+  part += (long)get_group_id(2) * 2 * (long)get_num_groups(0) * wide;
   __local real sums[BATCH_NORM_LANES][BATCH_NORM_UNIT];
   __local real dots[BATCH_NORM_LANES][BATCH_NORM_UNIT];
   const long rows = (total + wide - 1) / wide;

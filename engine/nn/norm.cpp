@@ -77,4 +77,68 @@ void RmsNorm::visit(Visitor& visitor) {
 
 std::string RmsNorm::describe() const { return "RmsNorm(" + std::to_string(options_.features) + ")"; }
 
+GroupNorm::GroupNorm(const GroupNormOptions& options) : options_(options) {
+  require_positive("GroupNorm", "groups", options.groups);
+  require_positive("GroupNorm", "features", options.features);
+  require_real("GroupNorm", options.dtype);
+  if (options.features % options.groups != 0)
+    throw ArgumentError("GroupNorm: groups must divide the features, " + std::to_string(options.groups) + " and " +
+                        std::to_string(options.features) + " came");
+  if (!options.affine) return;
+  weight_ = cell(ones({options.features}, options.dtype), describe() + ".weight");
+  bias_ = cell(zeros({options.features}, options.dtype), describe() + ".bias");
+}
+
+Array GroupNorm::forward(const Array& x) {
+  require_features("GroupNorm", options_.features, x);
+  return group_norm(x, options_.groups, weight_, bias_, options_.eps);
+}
+
+void GroupNorm::visit(Visitor& visitor) {
+  if (!weight_) return;
+  visitor.parameter("weight", weight_);
+  visitor.parameter("bias", bias_);
+}
+
+std::string GroupNorm::describe() const {
+  return "GroupNorm(" + std::to_string(options_.groups) + ", " + std::to_string(options_.features) + ")";
+}
+
+InstanceNorm::InstanceNorm(const InstanceNormOptions& options) : options_(options) {
+  require_positive("InstanceNorm", "features", options.features);
+  require_real("InstanceNorm", options.dtype);
+  const Shape shape{options.features};
+  if (options.affine) {
+    weight_ = cell(ones(shape, options.dtype), describe() + ".weight");
+    bias_ = cell(zeros(shape, options.dtype), describe() + ".bias");
+  }
+  if (options.track_running_stats) {
+    running_mean_ = cell(zeros(shape, options.dtype), describe() + ".running_mean");
+    running_var_ = cell(ones(shape, options.dtype), describe() + ".running_var");
+  }
+}
+
+Array InstanceNorm::forward(const Array& x) {
+  require_features("InstanceNorm", options_.features, x);
+  const samebytes::InstanceNormOptions options{.eps = options_.eps, .momentum = options_.momentum};
+  if (is_training() || !running_mean_) return instance_norm(x, weight_, bias_, running_mean_, running_var_, options);
+  const Shape shape{options_.features};
+  return batch_norm_eval(x, weight_ ? weight_ : ones(shape, options_.dtype),
+                         bias_ ? bias_ : zeros(shape, options_.dtype), running_mean_, running_var_,
+                         {.eps = options_.eps});
+}
+
+void InstanceNorm::visit(Visitor& visitor) {
+  if (weight_) {
+    visitor.parameter("weight", weight_);
+    visitor.parameter("bias", bias_);
+  }
+  if (running_mean_) {
+    visitor.buffer("running_mean", running_mean_);
+    visitor.buffer("running_var", running_var_);
+  }
+}
+
+std::string InstanceNorm::describe() const { return "InstanceNorm(" + std::to_string(options_.features) + ")"; }
+
 }  // namespace samebytes::nn

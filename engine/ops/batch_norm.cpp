@@ -2,11 +2,10 @@
 // In training three launches: statistics by parts, their merge (with the running statistics, in place), one pass over
 // the elements; the gradient is three launches of the same kinds. In evaluation it is a chain of pointwise ops, so it
 // fuses with its neighbours.
-#include <algorithm>
-#include <numeric>
+#include "ops/batch_norm.h"
+
 #include <string>
 
-#include "graph/launch.h"
 #include "graph/op.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
@@ -18,45 +17,7 @@ using detail::Launch;
 using detail::Operand;
 using detail::require;
 
-// How the kernels see src [R, C]; a function of shape and personality alone (see the head of the .cl files).
-struct Layout {
-  std::int64_t total;  // R * C
-  int channels;
-  int wide;  // columns of the statistics, a multiple of C
-  int rows_per_part;
-  int parts;
-  int blocks;    // of columns
-  int span;      // smallest multiple of C that holds a vector
-  int coef_row;  // span and its padding
-  int merge_groups;
-
-  Layout(const Launch& run, const Shape& shape, Dtype real) {
-    const auto constant = [&](const char* name) { return run.constant("batch_norm", name, real); };
-    const std::int64_t unit = constant("BATCH_NORM_UNIT");
-    const std::int64_t pad = constant("BATCH_NORM_PAD");
-    const std::int64_t merge = constant("BATCH_NORM_CHANNELS");
-    // Beyond this many columns the padding of a row's last vector costs less than partial sums of so many columns.
-    constexpr std::int64_t kWidest = 65536;
-    total = shape.size();
-    const std::int64_t c = shape.back();
-    channels = static_cast<int>(c);
-    const std::int64_t common = c > kWidest ? c : std::lcm(c, unit);
-    wide = static_cast<int>(common > kWidest ? c : common);
-    const std::int64_t rows = (total + wide - 1) / wide;
-    blocks = static_cast<int>((wide + unit - 1) / unit);
-    const std::int64_t aim = (constant("BATCH_NORM_GROUPS") + blocks - 1) / blocks;
-    const std::int64_t smallest = std::max<std::int64_t>(1, constant("BATCH_NORM_PART") / unit);  // rows
-    const std::int64_t wanted = std::clamp<std::int64_t>(rows / smallest, 1, aim);
-    rows_per_part = static_cast<int>((rows + wanted - 1) / wanted);
-    parts = static_cast<int>((rows + rows_per_part - 1) / rows_per_part);
-    span = static_cast<int>(c * std::max<std::int64_t>(1, (pad + c - 1) / c));
-    coef_row = static_cast<int>(span + pad);
-    merge_groups = static_cast<int>((c + merge - 1) / merge);
-  }
-};
-
-// The local sizes that the GPU kernels require (BATCH_NORM_UNIT x BATCH_NORM_LANES, BATCH_NORM_MERGERS).
-constexpr int kStatsX = 64, kStatsY = 4, kMergeX = 64;
+using Layout = detail::ColumnLayout;
 
 // Inputs src, dy, scale, mean, rstd; results dscale, dshift and, where it is wanted, dx.
 class BatchNormGradient final : public detail::Op {
@@ -67,16 +28,16 @@ class BatchNormGradient final : public detail::Op {
 
   void launch(Launch& run) const override {
     const Dtype real = run.src_dtype(0);
-    const Layout at(run, run.src_shape(0), real);
+    const Layout at(run, run.src_shape(0).size(), run.src_shape(0).back(), real);
     const Operand part = run.temp(std::int64_t{2} * at.parts * at.wide, real);
     const Operand coef = with_dx_ ? run.temp(std::int64_t{4} * at.coef_row, real) : Launch::none();
     run.kernel("batch_norm_bwd_stats", real)
         .args(run.src(0), run.src(1), run.src(3), part, at.total, at.wide, at.channels, at.rows_per_part)
-        .over_tiles(at.parts, at.blocks, 1, kStatsX, kStatsY);
+        .over_tiles(at.parts, at.blocks, 1, Layout::kStatsX, Layout::kStatsY);
     run.kernel("batch_norm_bwd_merge", real)
         .args(part, run.src(2), run.src(3), run.src(4), run.dst(0), run.dst(1), coef, at.total, at.wide, at.channels,
               at.parts, at.span, at.coef_row, int{with_dx_})
-        .over_tiles(at.merge_groups, 1, 1, kMergeX, 1);
+        .over_tiles(at.merge_groups, 1, 1, Layout::kMergeX, 1);
     if (with_dx_)
       run.kernel("batch_norm_bwd_apply", real)
           .args(run.src(0), run.src(1), coef, run.dst(2), at.total, at.span, at.coef_row)
@@ -105,18 +66,18 @@ class BatchNormTrain final : public detail::Op {
 
   void launch(Launch& run) const override {
     const Dtype real = run.src_dtype(0);
-    const Layout at(run, run.src_shape(0), real);
+    const Layout at(run, run.src_shape(0).size(), run.src_shape(0).back(), real);
     const Operand part = run.temp(std::int64_t{2} * at.parts * at.wide, real);
     const Operand coef = run.temp(std::int64_t{3} * at.coef_row, real);
     run.kernel("batch_norm_stats", real)
         .args(run.src(0), part, at.total, at.wide, at.channels, at.rows_per_part)
-        .over_tiles(at.parts, at.blocks, 1, kStatsX, kStatsY);
+        .over_tiles(at.parts, at.blocks, 1, Layout::kStatsX, Layout::kStatsY);
     run.kernel("batch_norm_merge", real)
         .args(run.src(0), part, run.src(1), run.src(2), updates_ ? run.dst(3) : Launch::none(),
               updates_ ? run.dst(4) : Launch::none(), run.dst(1), run.dst(2), coef, at.total, at.wide, at.channels,
               at.parts, at.rows_per_part, at.span, at.coef_row, double{options_.eps}, double{options_.momentum},
               int{updates_})
-        .over_tiles(at.merge_groups, 1, 1, kMergeX, 1);
+        .over_tiles(at.merge_groups, 1, 1, Layout::kMergeX, 1);
     run.kernel("batch_norm_apply", real)
         .args(run.src(0), coef, run.dst(0), at.total, at.span, at.coef_row)
         .over_elements(at.total);

@@ -1,0 +1,214 @@
+// Group normalisation (Wu and He 2018) and instance normalisation (Ulyanov et al. 2016). Kernels: cl/*/group_norm.cl,
+// and the statistics of cl/*/batch_norm.cl for each image. Forward three launches: statistics by parts, their merge to
+// groups, one pass over the elements; one more updates running statistics in place. The gradient is three launches of
+// the same kinds, and two sums over the images for those of scale and shift.
+#include <string>
+
+#include "graph/op.h"
+#include "ops/batch_norm.h"
+#include "samebytes/autograd.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+namespace {
+
+using detail::ColumnLayout;
+using detail::Launch;
+using detail::Operand;
+using detail::require;
+
+// GROUP_NORM_SCALE and so on of the .cl files, and the local size that the GPU kernels require.
+constexpr int kScale = 1, kShift = 2, kDsrc = 4;
+constexpr int kItems = 64;
+
+// src [N, ..., C] as N images.
+struct Images {
+  std::int64_t count;
+  ColumnLayout at;
+  Images(const Launch& run, const Shape& shape, Dtype real)
+      : count(shape[0]), at(run, shape.size() / shape[0], shape.back(), real, shape[0]) {}
+  // Work-groups of a merge kernel.
+  std::int64_t mergers(const Launch& run, int groups, Dtype real) const {
+    return run.constant("group_norm", "GROUP_NORM_EACH", real) != 0 ? count * groups : count;
+  }
+};
+
+// Inputs src, dy, mean, rstd and, with kScale, scale; results dscale, dshift [N, C] and, with kDsrc, dx.
+class GroupNormGradient final : public detail::Op {
+ public:
+  GroupNormGradient(int groups, int flags) : groups_(groups), flags_(flags) {}
+  std::string_view name() const override { return "group_norm_gradient"; }
+  void hash(detail::Hasher& hasher) const override {
+    hasher.add(std::uint64_t(groups_));
+    hasher.add(std::uint64_t(flags_));
+  }
+
+  void launch(Launch& run) const override {
+    const Dtype real = run.src_dtype(0);
+    const Images images(run, run.src_shape(0), real);
+    const ColumnLayout& at = images.at;
+    const bool with_dx = flags_ & kDsrc;
+    const Operand part = run.temp(images.count * 2 * at.parts * at.wide, real);
+    const Operand coef = with_dx ? run.temp(images.count * 4 * at.coef_row, real) : Launch::none();
+    run.kernel("batch_norm_bwd_stats", real)
+        .args(run.src(0), run.src(1), run.src(2), part, at.total, at.wide, at.channels, at.rows_per_part)
+        .over_tiles(at.parts, at.blocks, images.count, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
+    run.kernel("group_norm_bwd_merge", real)
+        .args(part, flags_ & kScale ? run.src(4) : Launch::none(), run.src(2), run.src(3), run.dst(0), run.dst(1), coef,
+              at.total, at.wide, at.channels, groups_, at.parts, at.coef_row, flags_)
+        .over_tiles(images.mergers(run, groups_, real), 1, 1, kItems, 1);
+    if (with_dx) {
+      const std::int64_t all = run.src_shape(0).size();
+      run.kernel("group_norm_bwd_apply", real)
+          .args(run.src(0), run.src(1), coef, run.dst(2), all, at.total, at.span, at.coef_row)
+          .over_elements(all);
+    }
+  }
+
+ private:
+  int groups_, flags_;
+};
+
+// Inputs src, by flags scale and shift, and where they are updated running_mean, running_var; results y, mean, rstd
+// [N, C] and the updated statistics.
+class GroupNorm final : public detail::Op {
+ public:
+  GroupNorm(const char* name, int groups, int flags, double eps, double momentum, bool updates)
+      : name_(name), groups_(groups), flags_(flags), eps_(eps), momentum_(momentum), updates_(updates) {}
+  std::string_view name() const override { return name_; }
+  void hash(detail::Hasher& hasher) const override {
+    hasher.add(std::uint64_t(groups_));
+    hasher.add(std::uint64_t(flags_));
+    hasher.add(eps_);
+    hasher.add(momentum_);
+    hasher.add(std::uint64_t{updates_});
+  }
+  // Running statistics are the last two inputs and results 3 and 4.
+  int in_place(int result) const override { return result >= 3 ? first_state() + result - 3 : -1; }
+  bool is_state(int input) const override { return input >= first_state(); }
+
+  void launch(Launch& run) const override {
+    const Dtype real = run.src_dtype(0);
+    const Images images(run, run.src_shape(0), real);
+    const ColumnLayout& at = images.at;
+    const std::int64_t all = run.src_shape(0).size();
+    const Operand part = run.temp(images.count * 2 * at.parts * at.wide, real);
+    const Operand coef = run.temp(images.count * 3 * at.coef_row, real);
+    const Operand m2 = run.temp(images.count * at.channels, real);
+    run.kernel("batch_norm_stats", real)
+        .args(run.src(0), part, at.total, at.wide, at.channels, at.rows_per_part)
+        .over_tiles(at.parts, at.blocks, images.count, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
+    run.kernel("group_norm_merge", real)
+        .args(run.src(0), part, flags_ & kScale ? run.src(1) : Launch::none(),
+              flags_ & kShift ? run.src(flags_ & kScale ? 2 : 1) : Launch::none(), run.dst(1), run.dst(2), m2, coef,
+              at.total, at.wide, at.channels, groups_, at.parts, at.rows_per_part, at.coef_row, eps_, flags_)
+        .over_tiles(images.mergers(run, groups_, real), 1, 1, kItems, 1);
+    if (updates_) {
+      const std::int64_t block = run.is_cpu() ? run.device().vector_width(real) : kItems;
+      run.kernel("group_norm_running", real)
+          .args(run.dst(1), m2, run.dst(3), run.dst(4), static_cast<int>(images.count), at.channels,
+                static_cast<int>(at.total / at.channels), momentum_)
+          .over_tiles((at.channels + block - 1) / block, 1, 1, kItems, 1);
+    }
+    run.kernel("group_norm_apply", real)
+        .args(run.src(0), coef, run.dst(0), all, at.total, at.span, at.coef_row)
+        .over_elements(all);
+  }
+
+  std::vector<Array> gradient(const detail::GradientRequest& request) const override {
+    const Array& src = request.src[0];
+    std::vector<Array> result(request.src.size());
+    const int scale_at = flags_ & kScale ? 1 : 0;
+    const int shift_at = flags_ & kShift ? scale_at + 1 : 0;
+    const bool with_dx = request.wanted[0];
+    std::vector<Array> inputs = {src, request.dy[0], request.dst[1], request.dst[2]};
+    if (scale_at) inputs.push_back(request.src[static_cast<std::size_t>(scale_at)]);
+    const Shape per_image{src.shape()[0], src.shape().back()};
+    std::vector<detail::Result> results = {{per_image, src.dtype()}, {per_image, src.dtype()}};
+    if (with_dx) results.push_back({src.shape(), src.dtype()});
+    const int flags = (flags_ & kScale) | (with_dx ? kDsrc : 0);
+    const auto d = detail::make_arrays(detail::make_op<GroupNormGradient>(groups_, flags), results, inputs);
+    if (with_dx) result[0] = d[2];
+    if (scale_at && request.wanted[scale_at]) result[static_cast<std::size_t>(scale_at)] = sum(d[0], {0});
+    if (shift_at && request.wanted[shift_at]) result[static_cast<std::size_t>(shift_at)] = sum(d[1], {0});
+    return result;
+  }
+
+ private:
+  int first_state() const { return 1 + (flags_ & kScale ? 1 : 0) + (flags_ & kShift ? 1 : 0); }
+
+  const char* name_;
+  int groups_, flags_;
+  double eps_, momentum_;
+  bool updates_;
+};
+
+struct Statistics {
+  Array mean, var;
+  float momentum = 0;
+};
+
+Array normalise(const char* op, const Array& src, std::int64_t groups, const Array& scale, const Array& shift,
+                float eps, const Statistics& running) {
+  const Dtype real = src.dtype() == f64 ? f64 : f32;
+  const Shape per_channel{src.shape().back()};
+  const std::string need =
+      "each channel of src " + detail::describe(src) + " needs one value, of " + std::string(name_of(real));
+  std::vector<Array> inputs = {src.dtype() == real ? src : astype(src, real)};
+  int flags = 0;
+  const auto add = [&](const Array& array, const char* name, int flag) {
+    if (!array) return;
+    require(array.shape() == per_channel && array.dtype() == real, op, need.c_str(), array, name);
+    inputs.push_back(array);
+    flags |= flag;
+  };
+  add(scale, "scale", kScale);
+  add(shift, "shift", kShift);
+  const bool updates = running.mean && is_grad_enabled();
+  if (running.mean) {
+    const auto check = [&](const Array& array, const char* name) {
+      require(array && array.shape() == per_channel && array.dtype() == real, op, need.c_str(), array, name);
+      require(is_cell(array), op, "running statistics are overwritten, so they must be cells", array, name);
+      if (updates) inputs.push_back(array);
+    };
+    check(running.mean, "running_mean");
+    check(running.var, "running_var");
+  }
+  if (src.size() == 0) return src;  // nothing to normalise; the gradients of scale and shift are zero
+  const Shape per_image{src.shape()[0], src.shape().back()};
+  std::vector<detail::Result> results = {{src.shape(), real}, {per_image, real}, {per_image, real}};
+  if (updates) results.insert(results.end(), 2, {per_channel, real});
+  const auto node =
+      detail::make_op<GroupNorm>(op, static_cast<int>(groups), flags, double{eps}, double{running.momentum}, updates);
+  const Array y = detail::make_arrays(node, results, inputs)[0];
+  return src.dtype() == real ? y : astype(y, src.dtype());
+}
+
+}  // namespace
+
+Array group_norm(const Array& src, std::int64_t groups, const Array& scale, const Array& shift, float eps) {
+  constexpr const char* kOp = "group_norm";
+  require(src && src.shape().rank() >= 2 && is_floating(src.dtype()), kOp,
+          "src must be floating [N, ..., C] with channels in its last axis", src, "src");
+  if (groups < 1 || src.shape().back() % groups != 0)
+    throw ArgumentError("group_norm: groups must divide the channels, " + std::to_string(groups) + " came, src is " +
+                        detail::describe(src));
+  return normalise(kOp, src, groups, scale, shift, eps, {});
+}
+
+Array instance_norm(const Array& src, const Array& scale, const Array& shift, const Array& running_mean,
+                    const Array& running_var, const InstanceNormOptions& options) {
+  constexpr const char* kOp = "instance_norm";
+  require(src && src.shape().rank() >= 2 && is_floating(src.dtype()), kOp,
+          "src must be floating [N, ..., C] with channels in its last axis", src, "src");
+  const std::int64_t samples = src.shape()[0], channels = src.shape().back();
+  require(src.size() == 0 || src.size() / samples / channels >= 2, kOp,
+          "the variance needs at least two values per sample and channel", src, "src");
+  if (static_cast<bool>(running_mean) != static_cast<bool>(running_var))
+    throw ArgumentError("instance_norm: running_mean and running_var come together, running_mean is " +
+                        detail::describe(running_mean) + ", running_var is " + detail::describe(running_var));
+  return normalise(kOp, src, std::max<std::int64_t>(1, channels), scale, shift, options.eps,
+                   {running_mean, running_var, options.momentum});
+}
+
+}  // namespace samebytes
