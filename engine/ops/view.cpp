@@ -55,14 +55,9 @@ Array embed(const Array& dy, const Shape& shape, int axis, std::int64_t start, s
     body = reshape(apart, merged);
     if (merged[axis] + start > shape[axis]) body = slice(body, axis, 0, shape[axis] - start);
   }
-  Shape before = shape, after = shape;
-  before[axis] = start;
-  after[axis] = shape[axis] - start - body.shape()[axis];
-  std::vector<Array> parts;
-  if (before[axis] > 0) parts.push_back(zeros(before, dy.dtype()));
-  parts.push_back(body);
-  if (after[axis] > 0) parts.push_back(zeros(after, dy.dtype()));
-  return parts.size() == 1 ? body : concat(parts, axis);
+  std::vector<PadWidth> widths(static_cast<std::size_t>(shape.rank()));
+  widths[static_cast<std::size_t>(axis)] = {start, shape[axis] - start - body.shape()[axis]};
+  return pad(body, widths);
 }
 
 }  // namespace
@@ -166,23 +161,31 @@ Array transpose(const Array& a) {
 Array slice(const Array& a, int axis, std::int64_t start, std::int64_t stop, std::int64_t step) {
   detail::require(static_cast<bool>(a), "slice", "needs an array", a, "src");
   axis = checked_axis("slice", a, axis);
+  const auto place = static_cast<std::size_t>(axis);
   const std::int64_t n = a.shape()[axis];
-  if (step < 1)
-    throw ArgumentError("slice: step must be 1 or more, " + std::to_string(step) + " came; src is " + describe(a));
-  if (start < 0) start += n;
-  if (stop < 0) stop += n;
-  if (start < 0 || start > n || stop > n || stop < start)
-    throw ArgumentError("slice: [" + std::to_string(start) + ", " + std::to_string(stop) + ") is not within axis " +
-                        std::to_string(axis) + " of src " + describe(a));
+  if (step == 0) throw ArgumentError("slice: step must not be 0, src is " + describe(a));
+  // Bounds as places between elements: the first element taken and the place where it ends, -1 before element 0.
+  const std::int64_t from = start < 0 ? start + n : start;
+  const std::int64_t to = stop < 0 ? stop + n : stop;
+  const bool ok =
+      step > 0 ? 0 <= from && from <= to && to <= n : -1 <= to && to <= from && from < std::max<std::int64_t>(n, 1);
+  if (!ok)
+    throw ArgumentError("slice: " + std::to_string(start) + " to " + std::to_string(stop) + " by " +
+                        std::to_string(step) + " is not within axis " + std::to_string(axis) + " of src " +
+                        describe(a));
   const auto layout = layout_of(a);
+  const std::int64_t width = step > 0 ? step : -step;
   Shape shape = a.shape();
   Strides strides = layout.strides;
-  shape[axis] = (stop - start + step - 1) / step;
-  strides[axis] *= step;
-  const auto op = make_op<View>("slice", [axis, start, step](const Array& dy, const Array& src) {
-    return detail::embed(dy, src.shape(), axis, start, step);
+  shape[axis] = ((step > 0 ? to - from : from - to) + width - 1) / width;
+  strides[place] *= step;
+  const std::int64_t first = shape[axis] > 0 ? from : 0;
+  const auto op = make_op<View>("slice", [axis, first, step](const Array& dy, const Array& src) {
+    if (step > 0) return detail::embed(dy, src.shape(), axis, first, step);
+    const std::int64_t last = first + (dy.shape()[axis] - 1) * step;
+    return detail::embed(flip(dy, {axis}), src.shape(), axis, std::max<std::int64_t>(last, 0), -step);
   });
-  return detail::make_view(op, a, shape, layout.offset + start * layout.strides[axis], strides);
+  return detail::make_view(op, a, shape, layout.offset + first * layout.strides[place], strides);
 }
 
 Array broadcast_to(const Array& a, const Shape& shape) {

@@ -1,0 +1,128 @@
+// What moves or repeats elements, made of views, concat and the kernels of pad.cpp.
+#include <string>
+
+#include "graph/op.h"
+#include "samebytes/error.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+namespace {
+
+using detail::describe;
+using detail::require;
+
+int checked_axis(const char* op, const Array& a, int axis, int extra = 0) {
+  require(static_cast<bool>(a), op, "needs an array", a, "src");
+  const int rank = a.shape().rank() + extra;
+  if (axis < -rank || axis >= rank)
+    throw ArgumentError(std::string(op) + ": axis " + std::to_string(axis) + " is out of range for src " + describe(a));
+  return axis < 0 ? axis + rank : axis;
+}
+
+}  // namespace
+
+Array flip(const Array& a, std::initializer_list<int> axes) {
+  Array result = a;
+  std::uint32_t seen = 0;
+  for (int axis : axes) {
+    axis = checked_axis("flip", a, axis);
+    if ((seen >> axis & 1u) != 0)
+      throw ArgumentError("flip: axis " + std::to_string(axis) + " came twice, src is " + describe(a));
+    seen |= 1u << axis;
+    const std::int64_t n = a.shape()[axis];
+    if (n > 0) result = slice(result, axis, n - 1, -n - 1, -1);
+  }
+  require(static_cast<bool>(a), "flip", "needs an array", a, "src");
+  return result;
+}
+
+std::vector<Array> split(const Array& a, std::span<const std::int64_t> sizes, int axis) {
+  axis = checked_axis("split", a, axis);
+  std::int64_t total = 0;
+  bool ok = true;
+  std::string text;
+  for (const std::int64_t size : sizes) {
+    ok = ok && size >= 0;
+    total += size;
+    text += (text.empty() ? "" : ", ") + std::to_string(size);
+  }
+  if (!ok || total != a.shape()[axis])
+    throw ArgumentError("split: sizes must be 0 or more and add up to axis " + std::to_string(axis) + ", {" + text +
+                        "} came, src is " + describe(a));
+  std::vector<Array> parts;
+  std::int64_t start = 0;
+  for (const std::int64_t size : sizes) {
+    parts.push_back(slice(a, axis, start, start + size));
+    start += size;
+  }
+  return parts;
+}
+
+std::vector<Array> split(const Array& a, std::int64_t size, int axis) {
+  axis = checked_axis("split", a, axis);
+  if (size < 1)
+    throw ArgumentError("split: the size must be at least 1, " + std::to_string(size) + " came, src is " + describe(a));
+  const std::int64_t n = a.shape()[axis];
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t start = 0; start < n; start += size) sizes.push_back(std::min(size, n - start));
+  if (sizes.empty()) sizes.push_back(0);
+  return split(a, sizes, axis);
+}
+
+Array stack(std::span<const Array> arrays, int axis) {
+  if (arrays.empty()) throw ArgumentError("stack: needs at least one array, none came");
+  std::vector<Array> rows;
+  axis = checked_axis("stack", arrays[0], axis, 1);
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const Array& a = arrays[i];
+    if (!a || a.shape() != arrays[0].shape() || a.dtype() != arrays[0].dtype())
+      throw ArgumentError("stack: shapes and dtypes must agree, array 0 is " + describe(arrays[0]) + ", array " +
+                          std::to_string(i) + " is " + describe(a));
+    rows.push_back(unsqueeze(a, axis));
+  }
+  return concat(rows, axis);
+}
+
+Array repeat_interleave(const Array& a, std::int64_t repeats, int axis) {
+  axis = checked_axis("repeat_interleave", a, axis);
+  if (repeats < 0)
+    throw ArgumentError("repeat_interleave: repeats must be 0 or more, " + std::to_string(repeats) + " came, src is " +
+                        describe(a));
+  if (repeats == 1) return a;
+  Shape merged = a.shape();
+  merged[axis] *= repeats;
+  // [outer, n, inner] -> [outer, n, repeats, inner], so that arrays of eight axes have room.
+  Shape front{1, a.shape()[axis], 1, 1};
+  for (int i = 0; i < axis; ++i) front[0] *= a.shape()[i];
+  for (int i = axis + 1; i < a.shape().rank(); ++i) front[3] *= a.shape()[i];
+  Shape wide = front;
+  wide[2] = repeats;
+  return reshape(broadcast_to(reshape(a, front), wide), merged);
+}
+
+Array tile(const Array& a, std::span<const std::int64_t> repeats) {
+  require(static_cast<bool>(a), "tile", "needs an array", a, "src");
+  if (repeats.size() > static_cast<std::size_t>(Shape::kMaxRank))
+    throw ArgumentError("tile: at most eight axes, " + std::to_string(repeats.size()) + " repeats came");
+  const int count = static_cast<int>(repeats.size()), rank = std::max(count, a.shape().rank());
+  Shape shape;  // of a, with ones in front
+  for (int i = 0; i < rank; ++i)
+    shape.push_back(i < rank - a.shape().rank() ? 1 : a.shape()[i - rank + a.shape().rank()]);
+  Array result = reshape(a, shape);
+  for (int i = rank - 1; i >= rank - count; --i) {  // the innermost first: its copies are the smallest
+    const std::int64_t n = repeats[static_cast<std::size_t>(i - rank + count)];
+    if (n < 0)
+      throw ArgumentError("tile: repeats must be 0 or more, " + std::to_string(n) + " came, src is " + describe(a));
+    if (n == 1) continue;
+    Shape front{1, 1, 1};
+    for (int k = 0; k < i; ++k) front[0] *= shape[k];
+    for (int k = i; k < rank; ++k) front[2] *= shape[k];
+    Shape wide = front;
+    wide[1] = n;
+    shape[i] *= n;
+    result = reshape(broadcast_to(reshape(result, front), wide), shape);
+  }
+  return result;
+}
+
+}  // namespace samebytes
