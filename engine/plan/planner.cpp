@@ -72,6 +72,14 @@ bool has_nan(const Node& node) {
   return found;
 }
 
+// The cell that a node of one result wrote into, if it did.
+NodePtr overwritten_cell(const Node& node) {
+  const int input = node.op && node.results.empty() ? node.op->in_place(0) : -1;
+  if (input < 0) return nullptr;
+  const NodePtr& target = node.inputs[static_cast<std::size_t>(input)].node;
+  return target->cell ? target : nullptr;
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -345,8 +353,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
   for (const NodePtr& node : list.nodes) {
     if (node->has_value || node->is_view) continue;
     const std::size_t place = static_cast<std::size_t>(node->place);
-    if (dynamic_cast<const Update*>(node->op.get())) {  // from now on a view of the cell's new value
-      const NodePtr cell = node->inputs[0].node;
+    if (const NodePtr cell = overwritten_cell(*node)) {  // from now on a view of the cell's new value
       node->is_view = true;
       node->strides = dense_strides(node->shape);
       node->offset = 0;

@@ -27,4 +27,15 @@ Array scaled_dot_product_attention(const Array& q, const Array& k, const Array& 
 // the G of k, then the G of v, with H = `heads`. Its gradient is written into one array.
 Array packed_attention(const Array& qkv, std::int64_t heads, const AttentionOptions& options = {});
 
+struct RotaryOptions {
+  bool interleaved = false;  // pairs (2 i, 2 i + 1), as RoFormer; else (i, i + D / 2), as GPT-NeoX and Llama
+  double base = 10000.0;
+  std::int64_t offset = 0;  // position of the first token; may change from step to step without a new plan
+  std::int64_t heads = 0;   // only the first ones turn, the others are copied; 0: all
+};
+// x [N, T, H, D] with D even: pair i of token t is turned by the angle (offset + t) base^(-2 i / D) (J. Su et al.,
+// "RoFormer", 2021, section 3.2.2). Angles are computed in the array's type: an f32 position of 10^4 is right to about
+// 10^-3.
+Array rotary(const Array& x, const RotaryOptions& options = {});
+
 }  // namespace samebytes

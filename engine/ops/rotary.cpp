@@ -1,0 +1,77 @@
+// Rotary positions: one pass over the array; the gradient turns back by the same angles. Kernel: cl/*/rotary.cl.
+#include <cmath>
+
+#include "graph/launch.h"
+#include "samebytes/ops.h"
+#include "samebytes/ops/attention.h"
+
+namespace samebytes {
+namespace detail {
+namespace {
+
+constexpr int kItems = 64;  // of a group in the gpu personality
+
+Array turn(const Array& x, const RotaryOptions& options, double sign);
+
+// Scalar: the offset.
+class Rotary final : public Op {
+ public:
+  Rotary(const RotaryOptions& options, double sign) : options_(options), sign_(sign) {}
+  std::string_view name() const override { return "rotary"; }
+  void hash(Hasher& hasher) const override {
+    hasher.add(static_cast<std::uint64_t>(options_.interleaved) << 1 | static_cast<std::uint64_t>(sign_ < 0));
+    hasher.add(static_cast<std::uint64_t>(options_.heads));
+    hasher.add(options_.base);
+  }
+  bool takes_strides(int) const override { return true; }
+  void launch(Launch& run) const override {
+    const Shape& shape = run.dst_shape();
+    const Strides strides = run.src_strides(0);
+    const double step = 2.0 / static_cast<double>(shape[3]) * std::log2(options_.base);
+    run.kernel("rotary", run.dst_dtype())
+        .args(run.src(0), run.dst(), strides[0], strides[1], strides[2], static_cast<int>(shape[2]),
+              static_cast<int>(options_.heads), static_cast<int>(shape[3]), int{options_.interleaved}, step, sign_,
+              DynamicBits{0})
+        .over_tiles(shape[1], shape[0], 1, kItems, 1);
+  }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    RotaryOptions options = options_;
+    options.offset = static_cast<std::int64_t>(request.scalars[0].bits);
+    return {turn(request.dy[0], options, -sign_)};
+  }
+
+ private:
+  RotaryOptions options_;
+  double sign_;
+};
+
+Array turn(const Array& x, const RotaryOptions& options, double sign) {
+  const Node& node = *x.node();
+  const Array rows = node.is_view && node.strides[3] != 1 ? contiguous(x) : x;
+  return make_array(make_op<Rotary>(options, sign), x.shape(), x.dtype(), std::span<const Array>(&rows, 1),
+                    {static_cast<std::uint64_t>(options.offset)});
+}
+
+}  // namespace
+}  // namespace detail
+
+Array rotary(const Array& x, const RotaryOptions& options) {
+  using detail::require;
+  require(x && is_floating(x.dtype()) && x.shape().rank() == 4 && x.shape()[3] % 2 == 0, "rotary",
+          "x must be floating [N, T, H, D] with D even", x, "x");
+  if (options.heads < 0 || options.heads > x.shape()[2])
+    throw ArgumentError("rotary: heads must be between 0 and those of x, " + std::to_string(options.heads) +
+                        " came, x is " + detail::describe(x));
+  if (!(std::isfinite(options.base) && options.base > 0))
+    throw ArgumentError("rotary: base must be above 0, " + std::to_string(options.base) + " came");
+  if (options.offset < 0)
+    throw ArgumentError("rotary: offset must be 0 or more, " + std::to_string(options.offset) + " came");
+  if (x.size() == 0) return x;
+  RotaryOptions all = options;
+  if (all.heads == 0) all.heads = x.shape()[2];
+  const Dtype real = detail::real_of(x.dtype());
+  if (x.dtype() != real) return astype(detail::turn(astype(x, real), all, 1), x.dtype());
+  return detail::turn(x, all, 1);
+}
+
+}  // namespace samebytes
