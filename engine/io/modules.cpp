@@ -32,6 +32,7 @@ Door door_of(const nn::NamedArray& entry) {
     for (const int axis : door.axes) door.file.push_back(shape[axis]);
     return door;
   }
+  if (entry.layout == nn::Layout::linear_transposed) return {shape, {1, 0}, Shape{shape[1], shape[0]}};
   const std::int64_t channels = entry.flattened_channels;
   if (entry.layout == nn::Layout::linear && channels > 1 && shape[1] % channels == 0 && shape[1] > channels)
     return {Shape{shape[0], shape[1] / channels, channels}, {0, 2, 1}, shape};

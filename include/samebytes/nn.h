@@ -3,6 +3,7 @@
 #pragma once
 
 #include "samebytes/nn/activations.h"
+#include "samebytes/nn/attention.h"
 #include "samebytes/nn/conv1d.h"
 #include "samebytes/nn/conv2d.h"
 #include "samebytes/nn/conv3d.h"
@@ -18,4 +19,5 @@
 #include "samebytes/nn/recurrent.h"
 #include "samebytes/nn/sequential.h"
 #include "samebytes/nn/summary.h"
+#include "samebytes/nn/transformer.h"
 #include "samebytes/nn/upsample.h"

@@ -15,3 +15,4 @@
 #include "samebytes/ops/recurrent.h"
 #include "samebytes/ops/reduce.h"
 #include "samebytes/ops/resize.h"
+#include "samebytes/ops/update_slice.h"

@@ -1,0 +1,30 @@
+// The projections of transformers: where their weights start, and how they are named in either world.
+#pragma once
+
+#include <string>
+
+#include "nn/initial.h"
+#include "samebytes/nn/attention.h"
+
+namespace samebytes::nn {
+
+// Normal with this deviation, or where it is 0 uniform in +-bound.
+inline Array weight_cell(const Shape& shape, double deviation, double bound, Dtype dtype, std::string name) {
+  return cell(deviation > 0 ? normal(shape, 0.0, deviation, dtype) : uniform(shape, -bound, bound, dtype),
+              std::move(name));
+}
+
+inline Layout layout_of(TransformerNames names) {
+  return names == TransformerNames::gpt2 ? Layout::linear_transposed : Layout::linear;
+}
+
+inline void require_deviation(const char* layer, double deviation) {
+  if (!(deviation >= 0.0 && std::isfinite(deviation)))
+    throw ArgumentError(std::string(layer) + ": a deviation must be 0 or more, " + std::to_string(deviation) + " came");
+}
+inline void require_dropout(const char* layer, double p) {
+  if (!(p >= 0.0 && p < 1.0))
+    throw ArgumentError(std::string(layer) + ": dropout must be in [0, 1), " + std::to_string(p) + " came");
+}
+
+}  // namespace samebytes::nn
