@@ -38,7 +38,7 @@ Workload resnet20_workload(const WorkloadOptions& options) {
       .make_samples = [](std::int64_t samples) { return noise_images(samples, kSide, kSide, kColours); },
       .augment = {data::shift({.pixels = kPad}), data::with_probability(0.5, data::horizontal_flip())},
       .prepare = {data::normalise({.mean = {0.4914f, 0.4822f, 0.4465f}, .deviation = {0.2470f, 0.2435f, 0.2616f}})},
-      .make_model = []() -> std::unique_ptr<nn::Module> { return models::resnet(kDepth); },
+      .make_model = []() -> std::unique_ptr<nn::Module> { return std::make_unique<models::ResNet>(kDepth); },
       .loss = classifier_loss,
       .right = count_right};
 }

@@ -60,7 +60,8 @@ Workload series_workload(const WorkloadOptions& options) {
               },
           .make_samples = [form](std::int64_t samples) { return noise_series(samples, form); },
           .make_model = [form]() -> std::unique_ptr<nn::Module> {
-            return models::resnet1d({.in = form.channels, .classes = form.classes, .width = kWidth});
+            return std::make_unique<models::ResNet1d>(
+                models::ResNet1dOptions{.in = form.channels, .classes = form.classes, .width = kWidth});
           },
           .loss = classifier_loss,
           .right = count_right};

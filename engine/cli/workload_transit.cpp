@@ -142,7 +142,7 @@ Workload transit_workload(const WorkloadOptions&) {
                                    .test = data::slice(all, kTraining, kCurves - kTraining)};
               },
           .make_samples = [generated](std::int64_t samples) { return data::preload(generated(samples)); },
-          .make_model = []() -> std::unique_ptr<nn::Module> { return models::transit(); },
+          .make_model = []() -> std::unique_ptr<nn::Module> { return std::make_unique<models::Transit>(); },
           .forward = forward,
           .loss = binary_loss,
           .right = count_right_signs,

@@ -42,8 +42,8 @@ Workload vowels_workload(const WorkloadOptions& options) {
               },
           .make_samples = noise_sequences,
           .make_model = []() -> std::unique_ptr<nn::Module> {
-            return models::lstm_classifier(
-                {.in = kValues, .hidden = kHidden, .classes = kClasses, .bidirectional = true, .dropout = 0.3});
+            return std::make_unique<models::LstmClassifier>(models::LstmClassifierOptions{
+                .in = kValues, .hidden = kHidden, .classes = kClasses, .bidirectional = true, .dropout = 0.3});
           },
           .forward =
               [](nn::Module& net, const data::Batch& batch) {

@@ -26,8 +26,6 @@ void LstmClassifier::visit(nn::Visitor& visitor) {
   visitor.child("fc", fc_);
 }
 
-std::unique_ptr<LstmClassifier> lstm_classifier(const LstmClassifierOptions& options) {
-  return std::make_unique<LstmClassifier>(options);
-}
+LstmClassifier lstm_classifier(const LstmClassifierOptions& options) { return LstmClassifier(options); }
 
 }  // namespace samebytes::models

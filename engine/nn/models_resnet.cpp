@@ -50,52 +50,39 @@ class BasicBlock final : public nn::Module {
   std::optional<nn::Sequential> downsample_;
 };
 
-class ResNet final : public nn::Module {
- public:
-  ResNet(int depth, const ResNetOptions& options)
-      : depth_(depth),
-        conv1_(conv3x3(options.in, options.width, 1)),
-        bn1_({.features = options.width}),
-        fc_({.in = options.width << (kStages - 1), .out = options.classes}) {
-    int in = options.width;
-    for (int s = 0; s < kStages; ++s) {
-      const int out = options.width << s;
-      for (int b = 0; b < (depth - 2) / 6; ++b) {
-        stages_[s].add(BasicBlock(in, out, s > 0 && b == 0 ? 2 : 1));
-        in = out;
-      }
-    }
-  }
-
-  Array forward(const Array& x) override {
-    Array y = relu(bn1_(conv1_(x)));
-    for (nn::Sequential& stage : stages_) y = stage(y);
-    return fc_(global_avg_pool2d(y));
-  }
-
-  void visit(nn::Visitor& visitor) override {
-    visitor.child("conv1", conv1_);
-    visitor.child("bn1", bn1_);
-    for (int s = 0; s < kStages; ++s) visitor.child("layer" + std::to_string(s + 1), stages_[s]);
-    visitor.child("fc", fc_);
-  }
-  std::string kind() const override { return "ResNet"; }
-  std::string describe() const override { return "ResNet(" + std::to_string(depth_) + ")"; }
-
- private:
-  int depth_;
-  nn::Conv2d conv1_;
-  nn::BatchNorm bn1_;
-  nn::Sequential stages_[kStages];
-  nn::Linear fc_;
-};
-
 }  // namespace
 
-std::unique_ptr<nn::Module> resnet(int depth, const ResNetOptions& options) {
+ResNet::ResNet(int depth, const ResNetOptions& options)
+    : depth_(depth),
+      conv1_(conv3x3(options.in, options.width, 1)),
+      bn1_({.features = options.width}),
+      fc_({.in = options.width << (kStages - 1), .out = options.classes}) {
   if (depth < 8 || (depth - 2) % 6 != 0)
     throw ArgumentError("resnet: depth must be 6 n + 2, such as 20, 32, 44 or 56, it is " + std::to_string(depth));
-  return std::make_unique<ResNet>(depth, options);
+  int in = options.width;
+  for (int s = 0; s < kStages; ++s) {
+    const int out = options.width << s;
+    nn::Sequential& stage = stages_.emplace_back();
+    for (int b = 0; b < (depth - 2) / 6; ++b) {
+      stage.add(BasicBlock(in, out, s > 0 && b == 0 ? 2 : 1));
+      in = out;
+    }
+  }
 }
+
+Array ResNet::forward(const Array& x) {
+  Array y = relu(bn1_(conv1_(x)));
+  for (nn::Sequential& stage : stages_) y = stage(y);
+  return fc_(global_avg_pool2d(y));
+}
+
+void ResNet::visit(nn::Visitor& visitor) {
+  visitor.child("conv1", conv1_);
+  visitor.child("bn1", bn1_);
+  for (std::size_t s = 0; s < stages_.size(); ++s) visitor.child("layer" + std::to_string(s + 1), stages_[s]);
+  visitor.child("fc", fc_);
+}
+
+ResNet resnet(int depth, const ResNetOptions& options) { return ResNet(depth, options); }
 
 }  // namespace samebytes::models

@@ -49,29 +49,21 @@ class SeriesBlock final : public nn::Module {
   nn::Sequential shortcut_;
 };
 
-class ResNet1d final : public nn::Module {
- public:
-  explicit ResNet1d(const ResNet1dOptions& options) : fc_({.in = 2 * options.width, .out = options.classes}) {
-    blocks_.add(SeriesBlock(options.in, options.width));
-    blocks_.add(SeriesBlock(options.width, 2 * options.width));
-    blocks_.add(SeriesBlock(2 * options.width, 2 * options.width));
-  }
-
-  Array forward(const Array& x) override { return fc_(mean(blocks_(x), {1})); }
-
-  void visit(nn::Visitor& visitor) override {
-    visitor.child("blocks", blocks_);
-    visitor.child("fc", fc_);
-  }
-  std::string kind() const override { return "ResNet1d"; }
-
- private:
-  nn::Sequential blocks_;
-  nn::Linear fc_;
-};
-
 }  // namespace
 
-std::unique_ptr<nn::Module> resnet1d(const ResNet1dOptions& options) { return std::make_unique<ResNet1d>(options); }
+ResNet1d::ResNet1d(const ResNet1dOptions& options) : fc_({.in = 2 * options.width, .out = options.classes}) {
+  blocks_.add(SeriesBlock(options.in, options.width));
+  blocks_.add(SeriesBlock(options.width, 2 * options.width));
+  blocks_.add(SeriesBlock(2 * options.width, 2 * options.width));
+}
+
+Array ResNet1d::forward(const Array& x) { return fc_(mean(blocks_(x), {1})); }
+
+void ResNet1d::visit(nn::Visitor& visitor) {
+  visitor.child("blocks", blocks_);
+  visitor.child("fc", fc_);
+}
+
+ResNet1d resnet1d(const ResNet1dOptions& options) { return ResNet1d(options); }
 
 }  // namespace samebytes::models

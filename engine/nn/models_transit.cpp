@@ -58,6 +58,6 @@ void Transit::visit(nn::Visitor& visitor) {
   visitor.child("head", head_);
 }
 
-std::unique_ptr<Transit> transit(const TransitOptions& options) { return std::make_unique<Transit>(options); }
+Transit transit(const TransitOptions& options) { return Transit(options); }
 
 }  // namespace samebytes::models

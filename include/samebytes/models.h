@@ -1,8 +1,12 @@
-// Whole networks, built from nn's layers. Parameters have the names of the published implementations, so that their
-// files load by name.
+// Whole networks, ready to train or to take published weights: parameters have the names of the published
+// implementations. Constructing one computes nothing, parameters are made at their first use. Each model has its own
+// section and its own engine/nn/models_<name>.cpp.
 #pragma once
 
-#include <memory>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "samebytes/nn.h"
 
@@ -21,7 +25,22 @@ struct ResNetOptions {
 // first block of the second and third stage with stride 2, global average, linear. Where the size changes the shortcut
 // is a 1x1 convolution with batch norm, so depth 20 has 272 474 parameters. Names: conv1, bn1, layer1.0.conv1, ...,
 // layer2.0.downsample.0, ..., fc. depth 20, 32, 44, 56 or another 6 n + 2; else ArgumentError.
-std::unique_ptr<nn::Module> resnet(int depth, const ResNetOptions& options = {});
+class ResNet final : public nn::Module {
+ public:
+  explicit ResNet(int depth, const ResNetOptions& options = {});
+  Array forward(const Array& x) override;
+  void visit(nn::Visitor& visitor) override;
+  std::string kind() const override { return "ResNet"; }
+  std::string describe() const override { return "ResNet(" + std::to_string(depth_) + ")"; }
+
+ private:
+  int depth_;
+  nn::Conv2d conv1_;
+  nn::BatchNorm bn1_;
+  std::vector<nn::Sequential> stages_;
+  nn::Linear fc_;
+};
+ResNet resnet(int depth, const ResNetOptions& options = {});
 
 // ---- residual networks for sequences: engine/nn/models_series.cpp
 
@@ -35,7 +54,18 @@ struct ResNet1dOptions {
 // networks", 2017): three blocks of convolutions 7, 5, 3 with batch norm and ReLU around a shortcut (1x1 convolution
 // and batch norm where channels change, else batch norm), mean over time, linear. The paper's first kernel of 8 is 7
 // here, so that it has a middle. Names: blocks.0.conv1, blocks.0.bn1, ..., blocks.0.shortcut.0, ..., fc.
-std::unique_ptr<nn::Module> resnet1d(const ResNet1dOptions& options);
+class ResNet1d final : public nn::Module {
+ public:
+  explicit ResNet1d(const ResNet1dOptions& options);
+  Array forward(const Array& x) override;
+  void visit(nn::Visitor& visitor) override;
+  std::string kind() const override { return "ResNet1d"; }
+
+ private:
+  nn::Sequential blocks_;
+  nn::Linear fc_;
+};
+ResNet1d resnet1d(const ResNet1dOptions& options);
 
 // ---- transits of planets: engine/nn/models_transit.cpp
 
@@ -64,7 +94,7 @@ class Transit final : public nn::Module {
   nn::Sequential global_, local_, head_;
 };
 
-std::unique_ptr<Transit> transit(const TransitOptions& options = {});
+Transit transit(const TransitOptions& options = {});
 
 // ---- recurrent classifier: engine/nn/models_lstm.cpp
 
@@ -93,6 +123,65 @@ class LstmClassifier final : public nn::Module {
   nn::Linear fc_;
 };
 
-std::unique_ptr<LstmClassifier> lstm_classifier(const LstmClassifierOptions& options);
+LstmClassifier lstm_classifier(const LstmClassifierOptions& options);
+
+// ---- GPT-2 (A. Radford et al., "Language models are unsupervised multitask learners", 2019):
+// engine/nn/models_gpt.cpp
+
+struct GptOptions {
+  std::int64_t vocabulary = 50257;  // V
+  std::int64_t context = 1024;      // most tokens
+  std::int64_t layers = 12;
+  std::int64_t heads = 12;
+  std::int64_t width = 768;  // C
+  double dropout = 0.1;      // of the embedding and of every block's results, in training mode
+  Dtype dtype = f32;
+};
+// nano: 4 layers, 4 heads, width 128, context 64, a vocabulary of 256 (bytes), no dropout: 0.8 M parameters. small: 124
+// M, medium: 355 M, as published.
+enum class GptSize : std::uint8_t { nano, small, medium };
+GptOptions gpt_options(GptSize size);
+
+using GptCache = std::vector<nn::KeyValueCache>;  // one per layer
+
+// Token ids [N, T] (i32 or u8, T at most `context`) -> logits [N, T, V]: token and learned position embedding, blocks,
+// a norm, and the product with the token embedding. Weights start normal with deviation 0.02, those of the projections
+// before an addition with 0.02 / sqrt(2 layers). Names and file layout are those of the published safetensors files
+// (wte.weight, h.0.attn.c_attn.weight as [in, out], ...), which io::load reads with strict = false, since they hold the
+// causal masks as well. An id outside the vocabulary gives NaN.
+class Gpt final : public nn::Module {
+ public:
+  explicit Gpt(const GptOptions& options);
+  Array forward(const Array& ids) override;
+  // The next T tokens: logits of the last one alone [N, 1, V].
+  Array forward(const Array& ids, GptCache& cache);
+  GptCache make_cache(std::int64_t batch = 1) const;
+  void visit(nn::Visitor& visitor) override;
+  std::string kind() const override { return "Gpt"; }
+  std::string describe() const override;
+
+  const GptOptions& options() const { return options_; }
+
+ private:
+  Array embed(const Array& ids, std::int64_t offset, bool by_number) const;
+  GptOptions options_;
+  Array tokens_, positions_;
+  std::vector<nn::TransformerBlock> blocks_;
+  nn::LayerNorm norm_;
+};
+Gpt gpt(const GptOptions& options);
+Gpt gpt(GptSize size);
+
+struct GenerateOptions {
+  std::int64_t tokens = 100;  // to add
+  double temperature = 1.0;   // 0: always the most likely token
+  std::int64_t top_k = 0;     // draw among the k most likely ones; 0: among all
+  std::uint64_t seed = 0;     // of the draws
+};
+// The prompt's ids and what the model adds, token by token with a cache, in evaluation mode and without gradients.
+// Where the context is full it goes on behind the last half of it. Throws ArgumentError for an empty prompt, an id
+// outside the vocabulary and a negative temperature; Error where logits are not finite.
+std::vector<std::int32_t> generate(Gpt& model, std::span<const std::int32_t> prompt,
+                                   const GenerateOptions& options = {});
 
 }  // namespace samebytes::models

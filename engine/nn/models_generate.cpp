@@ -1,0 +1,90 @@
+// Drawing tokens from a GPT. Logits are read where they lie; the draw is made on the host, in double, from a stream
+// that depends on seed and step alone.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "samebytes/autograd.h"
+#include "samebytes/error.h"
+#include "samebytes/models.h"
+#include "samebytes/random.h"
+
+namespace samebytes::models {
+namespace {
+
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(nn::Module& module) : module_(module), before_(module.is_training()) { module_.eval(); }
+  ~EvaluationMode() {
+    if (before_) module_.train();
+  }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  nn::Module& module_;
+  bool before_;
+};
+
+std::int32_t draw(const std::vector<double>& logits, const GenerateOptions& options, std::int64_t step) {
+  for (const double x : logits)
+    if (!std::isfinite(x)) throw Error("generate: the logits of token " + std::to_string(step) + " are not finite");
+  const auto largest = std::max_element(logits.begin(), logits.end());  // the first of equal ones
+  if (options.temperature == 0 || options.top_k == 1) return static_cast<std::int32_t>(largest - logits.begin());
+  std::vector<std::int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto kept = static_cast<std::ptrdiff_t>(
+      options.top_k > 0 ? std::min<std::int64_t>(options.top_k, static_cast<std::int64_t>(logits.size()))
+                        : static_cast<std::int64_t>(logits.size()));
+  const auto logit = [&](std::int32_t i) { return logits[static_cast<std::size_t>(i)]; };
+  if (kept < static_cast<std::ptrdiff_t>(order.size())) {
+    std::nth_element(order.begin(), order.begin() + kept, order.end(), [&](std::int32_t a, std::int32_t b) {
+      return logit(a) > logit(b) || (logit(a) == logit(b) && a < b);
+    });
+    order.resize(static_cast<std::size_t>(kept));
+    std::sort(order.begin(), order.end());
+  }
+  std::vector<double> sums;  // running sums of the probabilities
+  sums.reserve(order.size());
+  double total = 0;
+  for (const std::int32_t i : order) sums.push_back(total += std::exp((logit(i) - *largest) / options.temperature));
+  const double at = static_cast<double>(Random({.seed = options.seed, .index = step}).bits()) * 0x1p-32 * total;
+  const auto found = std::upper_bound(sums.begin(), sums.end() - 1, at);
+  return order[static_cast<std::size_t>(found - sums.begin())];
+}
+
+}  // namespace
+
+std::vector<std::int32_t> generate(Gpt& model, std::span<const std::int32_t> prompt, const GenerateOptions& options) {
+  const auto& o = model.options();
+  if (prompt.empty()) throw ArgumentError("generate: the prompt needs at least one id, none came");
+  for (const std::int32_t id : prompt)
+    if (id < 0 || id >= o.vocabulary)
+      throw ArgumentError("generate: ids must be in [0, " + std::to_string(o.vocabulary) + "), " + std::to_string(id) +
+                          " came");
+  if (!(options.temperature >= 0 && std::isfinite(options.temperature)))
+    throw ArgumentError("generate: the temperature must be 0 or more, " + std::to_string(options.temperature) +
+                        " came");
+  if (options.tokens < 0 || options.top_k < 0)
+    throw ArgumentError("generate: tokens and top_k must be 0 or more, " + std::to_string(options.tokens) + " and " +
+                        std::to_string(options.top_k) + " came");
+  const NoGrad no_grad;
+  const EvaluationMode evaluation(model);
+  GptCache cache = model.make_cache();
+  std::vector<std::int32_t> ids(prompt.begin(), prompt.end());
+  // What the model has not read yet; a long prompt is read from where it fits.
+  std::size_t read = ids.size() - std::min(ids.size(), static_cast<std::size_t>(o.context));
+  for (std::int64_t step = 0; step < options.tokens; ++step) {
+    if (cache[0].length() + static_cast<std::int64_t>(ids.size() - read) > o.context) {
+      for (nn::KeyValueCache& layer : cache) layer.reset();
+      read = ids.size() - static_cast<std::size_t>(std::max<std::int64_t>(1, o.context / 2));
+    }
+    const std::span<const std::int32_t> fresh = std::span<const std::int32_t>(ids).subspan(read);
+    const Array next = array(fresh, {1, static_cast<std::int64_t>(fresh.size())});
+    read = ids.size();
+    ids.push_back(draw(model.forward(next, cache).to_vector<double>(), options, step));
+  }
+  return ids;
+}
+
+}  // namespace samebytes::models
