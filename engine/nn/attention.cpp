@@ -88,8 +88,10 @@ Array MultiHeadAttention::finish(const Array& y) const {
   return is_training() && options_.dropout > 0 ? dropout(result, options_.dropout) : result;
 }
 
-Array MultiHeadAttention::forward(const Array& x) {
-  return finish(packed_attention(project(x, 0), options_.heads, {.causal = options_.causal}));
+Array MultiHeadAttention::forward(const Array& x) { return forward(x, Array()); }
+
+Array MultiHeadAttention::forward(const Array& x, const Array& lengths) {
+  return finish(packed_attention(project(x, 0), options_.heads, {.causal = options_.causal, .lengths = lengths}));
 }
 
 Array MultiHeadAttention::forward(const Array& x, KeyValueCache& cache) {

@@ -1,5 +1,4 @@
-// Drawing tokens from a GPT. Logits are read where they lie; the draw is made on the host, in double, from a stream
-// that depends on seed and step alone.
+// Drawing tokens from a GPT. The draw is made on the host, in double, from a stream of seed and step alone.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -8,8 +8,9 @@
 namespace samebytes::detail {
 namespace {
 
+// A view's own edge is checked when the view is met; an update that ran became a view of its cell at that version.
 void check_version(const Node& node, const Edge& edge, int input) {
-  const Node& base = edge.node->base();
+  const Node& base = *edge.node;
   if (!base.cell || base.cell->version == edge.version) return;
   if (node.op && node.op->is_state(input)) return;
   throw ArgumentError("eval: " + (node.op ? std::string(node.op->name()) : std::string("an array")) + " reads " +

@@ -122,6 +122,28 @@ TEST_P(AttentionLayersTest, every_further_token_finds_the_plan_of_the_one_before
   EXPECT_EQ(engine().memory().allocations, allocations);
 }
 
+TEST_P(AttentionLayersTest, padding_changes_nothing_before_it) {
+  nn::TransformerBlock block({.width = 16, .heads = 2, .causal = false});
+  const Array x = uniform({2, 7, 16}, -1, 1);
+  const Array y = block.forward(x, array(std::vector<std::int32_t>{7, 4}, {2}));
+  EXPECT_TRUE(all_close(slice(y, 0, 0, 1), slice(block(x), 0, 0, 1).to_vector<double>(), 1e-6));
+  const Array alone = block(contiguous(slice(slice(x, 0, 1, 2), 1, 0, 4)));
+  EXPECT_TRUE(all_close(slice(slice(y, 0, 1, 2), 1, 0, 4), alone.to_vector<double>(), 1e-5));
+}
+
+TEST_P(AttentionLayersTest, a_cache_works_op_by_op) {
+  const auto own = make_engine(GetParam(), {.check_nan = true});
+  const EngineScope use(*own);
+  const NoGrad no_grad;
+  nn::TransformerBlock block({.width = 8, .heads = 2});
+  const Array x = uniform({1, 3, 8}, -1, 1);
+  const std::vector<double> whole = block(x).to_vector<double>();
+  nn::KeyValueCache cache = block.make_cache(1, 3);
+  block.forward(slice(x, 1, 0, 2), cache).eval();
+  EXPECT_TRUE(
+      all_close(block.forward(slice(x, 1, 2, 3), cache), std::vector<double>(whole.begin() + 16, whole.end()), 1e-5));
+}
+
 TEST_P(AttentionLayersTest, dropout_is_of_training_only) {
   nn::TransformerBlock block({.width = 16, .heads = 2, .dropout = 0.5});
   const Array x = uniform({1, 5, 16}, -1, 1);

@@ -70,6 +70,8 @@ class MultiHeadAttention final : public Module {
  public:
   explicit MultiHeadAttention(const MultiHeadAttentionOptions& options);
   Array forward(const Array& x) override;
+  // lengths i32 [N]: tokens from there on are padding that nobody attends to (PyTorch's key_padding_mask).
+  Array forward(const Array& x, const Array& lengths);
   // The next T tokens, which see those in the cache, too. Needs causal.
   Array forward(const Array& x, KeyValueCache& cache);
   KeyValueCache make_cache(std::int64_t batch, std::int64_t capacity) const;

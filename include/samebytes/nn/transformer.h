@@ -30,6 +30,7 @@ class TransformerBlock final : public Module {
  public:
   explicit TransformerBlock(const TransformerBlockOptions& options);
   Array forward(const Array& x) override;
+  Array forward(const Array& x, const Array& lengths);  // lengths i32 [N]: tokens from there on are padding
   Array forward(const Array& x, KeyValueCache& cache);  // the next T tokens; needs causal
   KeyValueCache make_cache(std::int64_t batch, std::int64_t capacity) const {
     return attention_.make_cache(batch, capacity);
