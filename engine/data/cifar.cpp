@@ -1,10 +1,13 @@
 #include "samebytes/data/cifar.h"
 
+#include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "core/io_error.h"
 #include "data/find_file.h"
+#include "samebytes/data/image.h"
 #include "samebytes/io/files.h"
 
 namespace samebytes::data {
@@ -35,6 +38,54 @@ void append_records(const Form& form, const std::string& path, std::vector<std::
       detail::throw_io(form.reader, path, static_cast<std::int64_t>(at),
                        "a label from 0 to " + std::to_string(form.classes - 1), std::to_string(label));
   records.insert(records.end(), file.begin(), file.end());
+}
+
+// Packed JPEGs: "C10J", the number of images, then for each one its label byte, the size of the JPEG in two bytes, and
+// the JPEG; little-endian. They become records as the binary files have them.
+constexpr std::string_view kPackedMagic = "C10J";
+
+void append_packed(const Form& form, const std::string& path, std::vector<std::byte>& records) {
+  const std::vector<std::byte> file = io::read_file(path);
+  const auto number = [&](std::size_t place, std::size_t bytes, const char* what) {
+    if (file.size() < place + bytes)
+      detail::throw_io(form.reader, path, static_cast<std::int64_t>(file.size()), what, "the end of the file");
+    std::size_t value = 0;
+    for (std::size_t i = bytes; i-- > 0;) value = value << 8 | std::to_integer<std::size_t>(file[place + i]);
+    return value;
+  };
+  if (file.size() < kPackedMagic.size() || std::memcmp(file.data(), kPackedMagic.data(), kPackedMagic.size()) != 0)
+    detail::throw_io(form.reader, path, 0, "the letters C10J", file.size() < 4 ? "a shorter file" : "other bytes");
+  const std::size_t count = number(4, 4, "the number of images");
+  std::size_t place = 8;
+  std::vector<std::uint8_t> pixels(kPixels);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string image = "image " + std::to_string(i);
+    const std::size_t label = number(place, 1, (image + " with its label").c_str());
+    if (label >= static_cast<std::size_t>(form.classes))
+      detail::throw_io(form.reader, path, static_cast<std::int64_t>(place),
+                       "a label from 0 to " + std::to_string(form.classes - 1), std::to_string(label));
+    const std::size_t size = number(place + 1, 2, (image + " with its size").c_str());
+    place += 3;
+    if (file.size() - place < size)
+      detail::throw_io(form.reader, path, static_cast<std::int64_t>(file.size()),
+                       std::to_string(size) + " bytes of " + image, std::to_string(file.size() - place));
+    // Errors of the decoder count from the beginning of the JPEG; its place in the file is in the name.
+    const std::string name = path + ", " + image + " at byte " + std::to_string(place);
+    decode_image(name, std::span(file).subspan(place, size), 3, [&](std::int64_t height, std::int64_t width) {
+      if (height != kSide || width != kSide)
+        detail::throw_io(form.reader, path, static_cast<std::int64_t>(place), "an image of 32 by 32",
+                         std::to_string(width) + " by " + std::to_string(height));
+      return std::span(pixels);
+    });
+    records.push_back(static_cast<std::byte>(label));
+    for (std::size_t c = 0; c < 3; ++c)
+      for (std::size_t pixel = 0; pixel < kPlane; ++pixel)
+        records.push_back(static_cast<std::byte>(pixels[3 * pixel + c]));
+    place += size;
+  }
+  if (place != file.size())
+    detail::throw_io(form.reader, path, static_cast<std::int64_t>(place), "the end of the file",
+                     std::to_string(file.size() - place) + " bytes more");
 }
 
 // Decodes planes of bytes to [H, W, C], floats or bytes.
@@ -80,7 +131,10 @@ std::string folder_of(const std::string& folder, const char* archive) {
 
 DatasetPtr read_part(const Form& form, const std::string& folder, const std::vector<std::string>& names, bool raw) {
   std::vector<std::byte> records;
-  for (const std::string& name : names) append_records(form, detail::find_file(form.reader, folder, name), records);
+  for (const std::string& name : names) {
+    const std::string path = detail::find_file(form.reader, folder, name);
+    name.ends_with(".jpegs") ? append_packed(form, path, records) : append_records(form, path, records);
+  }
   return std::make_shared<PlanarSet>(form, std::move(records), raw);
 }
 
@@ -105,6 +159,8 @@ Split cifar10(const std::string& folder, const CifarOptions& options) {
   Split split;
   if (detail::has_file(inner, "train.bin")) {
     split = {read_part(form, inner, {"train.bin"}, options.raw), read_part(form, inner, {"test.bin"}, options.raw)};
+  } else if (detail::has_file(inner, "train.jpegs")) {
+    split = {read_part(form, inner, {"train.jpegs"}, options.raw), read_part(form, inner, {"test.jpegs"}, options.raw)};
   } else {
     std::vector<std::string> batches;
     for (int i = 1; i <= 5; ++i) batches.push_back("data_batch_" + std::to_string(i) + ".bin");

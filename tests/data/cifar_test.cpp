@@ -103,6 +103,44 @@ TEST(Cifar, reports_missing_short_and_wrong_files) {
   expect_io_error(act, folder / "data_batch_4.bin", 3073, {"a label from 0 to 9", "found 10"});
 }
 
+TEST(Cifar, reads_the_real_small_set) {
+  const std::string folder = testing::data_folder("cifar10_small");
+  SAMEBYTES_NEED_DATA(folder);
+  const Split set = cifar10(folder);
+  ASSERT_EQ(set.train->size(), 15000);
+  ASSERT_EQ(set.test->size(), 3000);
+  const Sample first(*set.train, 0);
+  const std::vector<float> image = first.values<float>(0);
+  EXPECT_EQ((std::vector<float>(image.begin(), image.begin() + 6)),
+            (std::vector<float>{200 / 255.0f, 202 / 255.0f, 197 / 255.0f, 202 / 255.0f, 204 / 255.0f, 199 / 255.0f}));
+  EXPECT_EQ(Sample(*set.test, 2997).value<std::int32_t>(1), 7);
+  // Of the pixels that the set's own unpack.py makes, exactly.
+  const NormaliseOptions moments = channel_moments(*set.train);
+  const double mean[] = {0.4930974165, 0.4831024992, 0.4472071712},
+               deviation[] = {0.2456049780, 0.2434797505, 0.2610768051};
+  for (std::size_t c = 0; c < 3; ++c) {
+    EXPECT_NEAR(static_cast<double>(moments.mean[c]), mean[c], 1e-7);
+    EXPECT_NEAR(static_cast<double>(moments.deviation[c]), deviation[c], 1e-7);
+  }
+}
+
+TEST(Cifar, reports_damaged_packs) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "train.jpegs";
+  const auto with = [&](const std::string& text, std::int64_t offset, std::initializer_list<const char*> parts) {
+    put(path, text);
+    expect_io_error([&] { cifar10(folder.string()); }, path, offset, parts);
+  };
+  with("JPEG and more", 0, {"the letters C10J"});
+  with("C10J\1", 5, {"the number of images", "end of the file"});
+  with("C10J\1\0\0\0"s, 8, {"image 0 with its label"});
+  with("C10J\1\0\0\0\x0b"s, 8, {"a label from 0 to 9", "found 11"});
+  with("C10J\1\0\0\0\3\5\0abc"s, 14, {"5 bytes of image 0", "found 3"});
+  with("C10J\0\0\0\0more"s, 8, {"the end of the file", "4 bytes more"});
+  put(path, "C10J\1\0\0\0\3\3\0abc"s);
+  expect_io_error([&] { cifar10(folder.string()); }, path + ", image 0 at byte 11", 0, {"PNG or JPEG"});
+}
+
 TEST(Moments, are_those_of_each_channel) {
   const DatasetPtr set =
       in_memory({{"x", HostArray(Shape{2, 2, 3}, std::vector<float>{1, 1000001, 5, 3, 1000003, 5,  //

@@ -19,8 +19,9 @@ struct CifarOptions {
 
 // Fields "image" [32, 32, 3] f32 in 0 .. 1 (pixel / 255) and "label" [] i32; split.classes has the ten names. The
 // folder holds data_batch_1.bin to data_batch_5.bin and test_batch.bin, or train.bin and test.bin, plain or .gz; the
-// folder that the archive makes, cifar-10-batches-bin, may lie in it. Throws IoError for a missing file, one that does
-// not end with an image, and a label above 9.
+// folder that the archive makes, cifar-10-batches-bin, may lie in it. A set packed as JPEGs, train.jpegs and test.jpegs
+// ("C10J", a 32-bit count, then per image a label byte, a 16-bit size and the JPEG, little-endian), is unpacked when it
+// is read. Throws IoError for a missing file, one that does not end with an image, and a label above 9.
 Split cifar10(const std::string& folder, const CifarOptions& options = {});
 
 // The same for CIFAR-100's train.bin and test.bin (in cifar-100-binary, or in the folder itself). split.classes has the
