@@ -1,0 +1,28 @@
+// What stands before the values of an .npy file.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "samebytes/dtype.h"
+#include "samebytes/shape.h"
+
+namespace samebytes::detail {
+
+struct NpyLayout {
+  Shape shape;
+  Dtype dtype = f32;        // what the values become
+  std::size_t width = 4;    // bytes of one value in the file
+  char kind = 'f';          // numpy's letter
+  bool widen = false;       // an integer of another width, which comes as i32
+  bool fortran = false;     // first index fastest
+  bool big_endian = false;  // and wider than a byte
+  std::size_t start = 0;    // of the values
+};
+
+// Reads the header of a file whose bytes are `file`. Throws IoError for another format, a header or type that cannot be
+// read, and values too few or too many for the shape.
+NpyLayout read_npy_layout(const std::string& path, std::span<const std::byte> file);
+
+}  // namespace samebytes::detail
