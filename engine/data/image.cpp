@@ -1,148 +1,141 @@
-#include "samebytes/data/image.h"
+#include "data/image.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <type_traits>
-#include <vector>
+namespace samebytes::data::detail {
 
-#include "data/image_codec.h"
-#include "samebytes/io/files.h"
-
-namespace samebytes::data {
-namespace {
-
-constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;
-
-bool begins_with(std::span<const std::byte> file, std::string_view magic) {
-  return file.size() >= magic.size() && std::memcmp(file.data(), magic.data(), magic.size()) == 0;
+const FieldSpec& check_field(const char* what, std::span<const FieldSpec> fields, std::size_t field) {
+  if (field >= fields.size())
+    throw ArgumentError(std::string(what) + ": field " + std::to_string(field) + " of a sample with " +
+                        std::to_string(fields.size()) + " fields");
+  return fields[field];
 }
 
-void change_channels(std::span<const std::uint8_t> src, int have, std::span<std::uint8_t> dst, int wanted) {
-  const std::size_t pixels = src.size() / static_cast<std::size_t>(have);
-  for (std::size_t i = 0; i < pixels; ++i) {
-    const std::uint8_t* from = src.data() + i * static_cast<std::size_t>(have);
-    std::uint8_t* to = dst.data() + i * static_cast<std::size_t>(wanted);
-    if (wanted == 1) {
-      const unsigned sum = 299u * from[0] + 587u * from[1] + 114u * from[2];
-      to[0] = static_cast<std::uint8_t>((sum + 500) / 1000);
-      continue;
-    }
-    for (std::size_t c = 0; c < 3; ++c) to[c] = from[have == 1 ? 0 : c];
-    if (wanted == 4) to[3] = 255;
+const FieldSpec& check_image(const char* what, std::span<const FieldSpec> fields, std::size_t field) {
+  const FieldSpec& spec = check_field(what, fields, field);
+  if (spec.shape.rank() != 3)
+    throw ArgumentError(std::string(what) + ": needs an image [H, W, C], field '" + spec.name + "' is " +
+                        spec.shape.to_string());
+  return spec;
+}
+
+const FieldSpec& check_pixels(const char* what, std::span<const FieldSpec> fields, std::size_t field) {
+  const FieldSpec& spec = check_image(what, fields, field);
+  if (spec.dtype != f32 && spec.dtype != Dtype::u8)
+    throw ArgumentError(std::string(what) + ": needs pixels in f32 or u8, field '" + spec.name + "' is " +
+                        std::string(name_of(spec.dtype)));
+  if (spec.shape.size() == 0)
+    throw ArgumentError(std::string(what) + ": needs one pixel or more, field '" + spec.name + "' is " +
+                        spec.shape.to_string());
+  return spec;
+}
+
+std::vector<std::byte> background_pixel(const Field& field) {
+  const auto channels = static_cast<std::size_t>(field.shape.back());
+  std::vector<std::byte> pixel(channels * bytes_of(field.dtype));
+  if (field.background == 0) return pixel;
+  const Field one{pixel, Shape{field.shape.back()}, field.dtype, 0};
+  switch (field.dtype) {
+    case Dtype::f32: std::ranges::fill(one.as<float>(), field.background); break;
+    case Dtype::f64: std::ranges::fill(one.as<double>(), static_cast<double>(field.background)); break;
+    case Dtype::i32: std::ranges::fill(one.as<std::int32_t>(), static_cast<std::int32_t>(field.background)); break;
+    case Dtype::u8: std::ranges::fill(one.as<std::uint8_t>(), static_cast<std::uint8_t>(field.background)); break;
+    default: throw ArgumentError("transform: a background other than 0 needs f32, f64, i32 or u8");
+  }
+  return pixel;
+}
+
+SampleBuffer::SampleBuffer(std::span<const FieldSpec> specs) {
+  constexpr std::size_t kAlignment = 64;
+  const auto aligned = [](std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; };
+  std::size_t total = 0;
+  for (const FieldSpec& spec : specs) total += aligned(bytes_of_field(spec));
+  memory_ = std::make_unique_for_overwrite<std::byte[]>(total);
+  std::size_t place = 0;
+  for (const FieldSpec& spec : specs) {
+    const std::size_t bytes = bytes_of_field(spec);
+    fields_.push_back({std::span(memory_.get() + place, bytes), spec.shape, spec.dtype, spec.background});
+    place += aligned(bytes);
   }
 }
 
-// For one axis: which sources each pixel is made of.
-struct Taps {
-  std::vector<std::int64_t> first;
-  std::vector<std::vector<float>> weights;
-};
+std::vector<FieldSpec> specs_of(std::span<const Field> sample) {
+  std::vector<FieldSpec> specs;
+  for (const Field& field : sample) specs.push_back({"", field.shape, field.dtype, field.background});
+  return specs;
+}
 
-Taps triangle_taps(std::int64_t src, std::int64_t dst) {
+void copy_fields(std::span<const Field> src, std::span<const Field> dst) {
+  for (std::size_t i = 0; i < src.size(); ++i) copy_field(src[i], dst[i]);
+}
+
+void copy_other_fields(std::span<const Field> src, std::span<const Field> dst, std::size_t but) {
+  for (std::size_t i = 0; i < src.size(); ++i)
+    if (i != but) copy_field(src[i], dst[i]);
+}
+
+std::vector<FieldSpec> with_shape(std::span<const FieldSpec> fields, std::size_t field, const Shape& shape) {
+  std::vector<FieldSpec> specs(fields.begin(), fields.end());
+  specs[field].shape = shape;
+  return specs;
+}
+
+Taps linear_taps(std::int64_t inputs, std::int64_t outputs, bool antialias) {
+  const double scale = static_cast<double>(inputs) / static_cast<double>(outputs);
+  const double reach = antialias ? std::max(1.0, scale) : 1.0;
   Taps taps;
-  const double ratio = static_cast<double>(src) / static_cast<double>(dst), reach = std::max(ratio, 1.0);
-  for (std::int64_t i = 0; i < dst; ++i) {
-    const double centre = (static_cast<double>(i) + 0.5) * ratio;
-    const auto from = std::max<std::int64_t>(static_cast<std::int64_t>(centre - reach + 0.5), 0);
-    const auto to = std::min<std::int64_t>(static_cast<std::int64_t>(centre + reach + 0.5), src);
-    std::vector<double> weights;
+  taps.most = static_cast<std::size_t>(std::ceil(2 * reach)) + 1;
+  taps.weights.resize(static_cast<std::size_t>(outputs) * taps.most);
+  for (std::int64_t o = 0; o < outputs; ++o) {
+    const double centre = (static_cast<double>(o) + 0.5) * scale - 0.5;
+    const auto first = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(centre - reach)) + 1);
+    const auto last = std::min<std::int64_t>(inputs - 1, static_cast<std::int64_t>(std::ceil(centre + reach)) - 1);
+    float* const weights = taps.weights.data() + static_cast<std::size_t>(o) * taps.most;
     double sum = 0;
-    for (std::int64_t j = from; j < to; ++j) {
-      weights.push_back(std::max(0.0, 1.0 - std::fabs((static_cast<double>(j) + 0.5 - centre) / reach)));
-      sum += weights.back();
-    }
-    taps.first.push_back(from);
-    taps.weights.emplace_back();
-    for (const double weight : weights) taps.weights.back().push_back(static_cast<float>(weight / sum));
+    for (std::int64_t i = first; i <= last; ++i) sum += 1 - std::abs(static_cast<double>(i) - centre) / reach;
+    for (std::int64_t i = first; i <= last; ++i)
+      weights[i - first] = static_cast<float>((1 - std::abs(static_cast<double>(i) - centre) / reach) / sum);
+    taps.first.push_back(first);
   }
   return taps;
 }
 
-}  // namespace
-
-void decode_image(std::string_view name, std::span<const std::byte> file, int channels, const ImageRoom& room) {
-  if (channels != 1 && channels != 3 && channels != 4)
-    throw ArgumentError("image: channels is 1, 3 or 4, " + std::to_string(channels) + " came");
-  const bool is_png = begins_with(file, "\x89PNG\r\n\x1a\n"), is_jpeg = begins_with(file, "\xff\xd8\xff");
-  if (!is_png && !is_jpeg)
-    detail::throw_io("image", std::string(name), 0, "the first bytes of a PNG or JPEG",
-                     file.empty() ? "an empty file" : "other bytes");
-  const auto decoder = is_png ? detail::make_png_decoder(name, file) : detail::make_jpeg_decoder(name, file);
-  const detail::ImageHeader header = decoder->read_header(channels);
-  if (header.height * header.width > kMostPixels)
-    detail::throw_io("image", std::string(name), -1, "at most 2^28 pixels",
-                     std::to_string(header.width) + " by " + std::to_string(header.height));
-  const auto pixels = static_cast<std::size_t>(header.height * header.width);
-  const std::span<std::uint8_t> dst = room(header.height, header.width);
-  if (dst.size() != pixels * static_cast<std::size_t>(channels))
-    throw ArgumentError("image: room for " + std::to_string(pixels * static_cast<std::size_t>(channels)) + " bytes, " +
-                        std::to_string(dst.size()) + " came");
-  std::vector<std::uint8_t> converted(header.channels == channels ? 0
-                                                                  : pixels * static_cast<std::size_t>(header.channels));
-  std::uint8_t* const begin = converted.empty() ? dst.data() : converted.data();
-  std::vector<std::uint8_t*> rows;
-  for (std::int64_t y = 0; y < header.height; ++y) rows.push_back(begin + y * header.width * header.channels);
-  decoder->read_rows(rows);
-  if (!converted.empty()) change_channels(converted, header.channels, dst, channels);
+Taps nearest_taps(std::int64_t inputs, std::int64_t outputs) {
+  Taps taps{.first = {}, .weights = std::vector<float>(static_cast<std::size_t>(outputs), 1.0f), .most = 1};
+  for (std::int64_t o = 0; o < outputs; ++o) taps.first.push_back(o * inputs / outputs);
+  return taps;
 }
 
-HostArray read_image(const std::string& path, int channels) {
-  HostArray image;
-  decode_image(path, io::read_file(path), channels, [&](std::int64_t height, std::int64_t width) {
-    image = HostArray(Shape{height, width, channels}, u8);
-    return image.as<std::uint8_t>();
-  });
-  return image;
-}
-
-template <class T>
-void resize_bilinear(std::span<const std::uint8_t> src, std::int64_t src_height, std::int64_t src_width,
-                     std::span<T> dst, std::int64_t height, std::int64_t width, int channels, float scale) {
-  if (src_height < 1 || src_width < 1 || height < 1 || width < 1 || channels < 1 ||
-      static_cast<std::int64_t>(src.size()) != src_height * src_width * channels ||
-      static_cast<std::int64_t>(dst.size()) != height * width * channels)
-    throw ArgumentError("resize_bilinear: sizes of 1 or more that go with the values, " + std::to_string(src_height) +
-                        " x " + std::to_string(src_width) + " to " + std::to_string(height) + " x " +
-                        std::to_string(width) + " of " + std::to_string(channels) + " came with " +
-                        std::to_string(src.size()) + " and " + std::to_string(dst.size()) + " values");
-  const Taps across = triangle_taps(src_width, width), down = triangle_taps(src_height, height);
-  const auto row_values = static_cast<std::size_t>(width * channels);
-  std::vector<float> narrowed(static_cast<std::size_t>(src_height) * row_values);  // every source row, already `width`
-  for (std::int64_t y = 0; y < src_height; ++y)
-    for (std::int64_t x = 0; x < width; ++x)
-      for (std::int64_t c = 0; c < channels; ++c) {
-        const std::uint8_t* from =
-            src.data() + (y * src_width + across.first[static_cast<std::size_t>(x)]) * channels + c;
-        float sum = 0;
-        for (const float weight : across.weights[static_cast<std::size_t>(x)]) {
-          sum += weight * static_cast<float>(*from);
-          from += channels;
-        }
-        narrowed[static_cast<std::size_t>((y * width + x) * channels + c)] = sum;
+void resample(const Field& src, const Window& window, const Field& dst, const Taps& rows, const Taps& columns) {
+  const std::int64_t width = src.shape[1], channels = src.shape[2], new_height = dst.shape[0], new_width = dst.shape[1];
+  // Across first: each row of the window becomes new_width pixels of float.
+  std::vector<float> across(static_cast<std::size_t>(window.height * new_width * channels));
+  with_pixels(src, [&](auto pixels) {
+    for (std::int64_t y = 0; y < window.height; ++y)
+      for (std::int64_t x = 0; x < new_width; ++x) {
+        const float* const weights = columns.weights.data() + static_cast<std::size_t>(x) * columns.most;
+        const std::int64_t first = columns.first[static_cast<std::size_t>(x)];
+        const std::int64_t count = std::min(static_cast<std::int64_t>(columns.most), window.width - first);
+        const auto* const from = pixels.data() + ((window.top + y) * width + window.left + first) * channels;
+        float* const to = across.data() + (y * new_width + x) * channels;
+        for (std::int64_t i = 0; i < count; ++i)
+          for (std::int64_t c = 0; c < channels; ++c) to[c] += weights[i] * static_cast<float>(from[i * channels + c]);
       }
-  std::vector<float> row(row_values);
-  for (std::int64_t y = 0; y < height; ++y) {
-    std::fill(row.begin(), row.end(), 0.0f);
-    const auto at = static_cast<std::size_t>(y);
-    for (std::size_t tap = 0; tap < down.weights[at].size(); ++tap) {
-      const float* from = narrowed.data() + (static_cast<std::size_t>(down.first[at]) + tap) * row_values;
-      for (std::size_t i = 0; i < row_values; ++i) row[i] += down.weights[at][tap] * from[i];
+  });
+  std::vector<float> line(static_cast<std::size_t>(new_width * channels));
+  with_pixels(dst, [&](auto pixels) {
+    using Pixel = typename decltype(pixels)::value_type;
+    for (std::int64_t y = 0; y < new_height; ++y) {
+      const float* const weights = rows.weights.data() + static_cast<std::size_t>(y) * rows.most;
+      const std::int64_t first = rows.first[static_cast<std::size_t>(y)];
+      const std::int64_t count = std::min(static_cast<std::int64_t>(rows.most), window.height - first);
+      std::ranges::fill(line, 0.0f);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const float* const from = across.data() + (first + i) * new_width * channels;
+        for (std::size_t j = 0; j < line.size(); ++j) line[j] += weights[i] * from[j];
+      }
+      auto* const to = pixels.data() + y * new_width * channels;
+      for (std::size_t j = 0; j < line.size(); ++j) to[j] = to_pixel<Pixel>(line[j]);
     }
-    for (std::size_t i = 0; i < row_values; ++i) {
-      const float value = row[i] * scale;
-      T& to = dst[at * row_values + i];
-      if constexpr (std::is_same_v<T, std::uint8_t>)
-        to = static_cast<std::uint8_t>(std::clamp(value + 0.5f, 0.0f, 255.0f));
-      else
-        to = value;
-    }
-  }
+  });
 }
 
-template void resize_bilinear<float>(std::span<const std::uint8_t>, std::int64_t, std::int64_t, std::span<float>,
-                                     std::int64_t, std::int64_t, int, float);
-template void resize_bilinear<std::uint8_t>(std::span<const std::uint8_t>, std::int64_t, std::int64_t,
-                                            std::span<std::uint8_t>, std::int64_t, std::int64_t, int, float);
-
-}  // namespace samebytes::data
+}  // namespace samebytes::data::detail

@@ -62,10 +62,12 @@ Loader::State::State(std::shared_ptr<detail::Context> engine, DatasetPtr dataset
       workers_(worker_count(options.workers)),
       batches_(make_batches(dataset_, options)),
       collate_(options.collate ? options.collate : default_collate()),
-      transform_(make_transform(dataset_, options)) {
+      transform_(make_transform(dataset_, options)),
+      presented_(transform_ && transform_->moves() ? std::make_shared<Transformed>(dataset_, transform_, options.seed)
+                                                   : nullptr) {
   std::vector<std::string> names;
   const std::vector<std::int64_t> first{0};
-  for (const FieldSpec& spec : collate_->fields(*dataset_, first)) names.push_back(spec.name);
+  for (const FieldSpec& spec : collate_->fields(samples(), first)) names.push_back(spec.name);
   names_ = std::make_shared<const std::vector<std::string>>(std::move(names));
   const MutexLock lock(mutex_);
   epoch_ = options.first_epoch;
@@ -135,7 +137,7 @@ void Loader::State::begin_pass() {
 std::unique_ptr<Loader::State::BatchSlot> Loader::State::make_slot(std::int64_t step) const {
   auto slot = std::make_unique<BatchSlot>();
   const std::int64_t epoch = options_.first_epoch;
-  for (const FieldSpec& spec : collate_->fields(*dataset_, batches_.at(epoch, step)))
+  for (const FieldSpec& spec : collate_->fields(samples(), batches_.at(epoch, step)))
     slot->fields.emplace_back(engine_, bytes_of_field(spec), "loader: '" + spec.name + "' of a batch");
   return slot;
 }
@@ -222,7 +224,7 @@ Loader::State::Filled Loader::State::decode(BatchSlot& slot) {
       return {.skipped = true};
   }
   const std::vector<std::int64_t> indices = batches_.at(epoch, slot.step);
-  slot.specs = collate_->fields(*dataset_, indices);
+  slot.specs = collate_->fields(samples(), indices);
   if (slot.specs.size() != slot.fields.size())
     throw ArgumentError("loader: collate gave " + std::to_string(slot.fields.size()) + " fields at first and " +
                         std::to_string(slot.specs.size()) + " in step " + std::to_string(slot.step));
@@ -240,11 +242,12 @@ Loader::State::Filled Loader::State::decode(BatchSlot& slot) {
   }
   slot.usable = Clock::now();
   const ReadSample read = [&](std::int64_t index, std::span<const Field> dst) {
+    if (presented_) return presented_->read_at(epoch, index, dst);
     if (!dataset_->read(index, dst)) return false;
     if (transform_) transform_->apply(dst, {.seed = options_.seed, .epoch = epoch, .index = index});
     return true;
   };
-  filled.samples = collate_->fill(*dataset_, indices, read, batch);
+  filled.samples = collate_->fill(samples(), indices, read, batch);
   if (filled.samples < filled.wanted)
     for (FieldSpec& spec : slot.specs) spec.shape[0] = filled.samples;
   return filled;

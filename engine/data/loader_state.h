@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/mutex.h"
+#include "data/transformed.h"
 #include "samebytes/data/loader.h"
 #include "samebytes/slot.h"
 
@@ -34,6 +35,8 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   void stop();
 
   const Dataset& dataset() const { return *dataset_; }
+  // What collate sees.
+  const Dataset& samples() const { return presented_ ? *presented_ : *dataset_; }
   std::int64_t size() const { return batches_.size(); }
   std::int64_t epoch() const;
   int workers() const { return workers_; }
@@ -71,7 +74,8 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   const int workers_;
   const BatchSampler batches_;
   const CollatePtr collate_;
-  const TransformPtr transform_;  // null without transforms
+  const TransformPtr transform_;                        // null without transforms
+  const std::shared_ptr<const Transformed> presented_;  // null where samples keep the data set's shapes
   std::shared_ptr<const std::vector<std::string>> names_;
 
   mutable detail::Mutex mutex_;

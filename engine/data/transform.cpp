@@ -1,25 +1,19 @@
 #include "samebytes/data/transform.h"
 
-#include <algorithm>
 #include <cstdlib>
-#include <cstring>
-#include <utility>
+
+#include "data/image.h"
 
 namespace samebytes::data {
 namespace {
 
-const FieldSpec& check_field(const char* what, std::span<const FieldSpec> fields, std::size_t field) {
-  if (field >= fields.size())
-    throw ArgumentError(std::string(what) + ": field " + std::to_string(field) + " of a sample with " +
-                        std::to_string(fields.size()) + " fields");
-  return fields[field];
-}
+using detail::check_field;
+using detail::check_image;
 
-void check_image(const char* what, std::span<const FieldSpec> fields, std::size_t field) {
-  const FieldSpec& spec = check_field(what, fields, field);
-  if (spec.shape.rank() != 3)
-    throw ArgumentError(std::string(what) + ": needs an image [H, W, C], field '" + spec.name + "' is " +
-                        spec.shape.to_string());
+bool is_same(std::span<const FieldSpec> a, std::span<const FieldSpec> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const FieldSpec& left, const FieldSpec& right) {
+    return left.shape == right.shape && left.dtype == right.dtype;
+  });
 }
 
 class Normalise final : public Transform {
@@ -55,22 +49,6 @@ class Normalise final : public Transform {
   NormaliseOptions options_;
 };
 
-// One element with the field's background.
-std::vector<std::byte> background_pixel(const Field& field) {
-  const auto channels = static_cast<std::size_t>(field.shape.back());
-  std::vector<std::byte> pixel(channels * bytes_of(field.dtype));
-  if (field.background == 0) return pixel;
-  Field one{pixel, Shape{field.shape.back()}, field.dtype, 0};
-  switch (field.dtype) {
-    case Dtype::f32: std::ranges::fill(one.as<float>(), field.background); break;
-    case Dtype::f64: std::ranges::fill(one.as<double>(), field.background); break;
-    case Dtype::i32: std::ranges::fill(one.as<std::int32_t>(), static_cast<std::int32_t>(field.background)); break;
-    case Dtype::u8: std::ranges::fill(one.as<std::uint8_t>(), static_cast<std::uint8_t>(field.background)); break;
-    default: throw ArgumentError("shift: a background other than 0 needs f32, f64, i32 or u8");
-  }
-  return pixel;
-}
-
 class Shift final : public Transform {
  public:
   explicit Shift(const ShiftOptions& options) : options_(options) {
@@ -91,7 +69,7 @@ class Shift final : public Transform {
   static void move(const Field& field, std::int64_t down, std::int64_t right) {
     const std::int64_t height = field.shape[0], width = field.shape[1];
     if (field.bytes.empty()) return;
-    const std::vector<std::byte> pixel = background_pixel(field);
+    const std::vector<std::byte> pixel = detail::background_pixel(field);
     const auto pixel_bytes = static_cast<std::int64_t>(pixel.size()), row_bytes = width * pixel_bytes;
     const auto fill = [&](std::byte* dst, std::int64_t pixels) {
       for (std::int64_t i = 0; i < pixels; ++i) std::memcpy(dst + i * pixel_bytes, pixel.data(), pixel.size());
@@ -142,15 +120,50 @@ class Compose final : public Transform {
       if (!part) throw ArgumentError("compose: needs transforms, an empty one came");
       lanes_ += part->lanes();
     }
+    last_move_ = parts_.size();
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      if (parts_[i]->moves()) last_move_ = i;
   }
   void check(std::span<const FieldSpec> fields) const override {
-    for (const TransformPtr& part : parts_) part->check(fields);
+    std::vector<FieldSpec> specs(fields.begin(), fields.end());
+    for (const TransformPtr& part : parts_) {
+      part->check(specs);
+      specs = part->output(specs);
+    }
+  }
+  bool moves() const override { return last_move_ < parts_.size(); }
+  std::vector<FieldSpec> output(std::span<const FieldSpec> fields) const override {
+    std::vector<FieldSpec> specs(fields.begin(), fields.end());
+    for (const TransformPtr& part : parts_) specs = part->output(specs);
+    return specs;
   }
   void apply(std::span<const Field> sample, const SequenceKey& key) const override {
+    if (moves()) return Transform::apply(sample, key);
     SequenceKey own = key;
     for (const TransformPtr& part : parts_) {
       part->apply(sample, own);
       own.lane += part->lanes();
+    }
+  }
+  void convert(std::span<const Field> src, std::span<const Field> dst, const SequenceKey& key) const override {
+    if (!moves()) return Transform::convert(src, dst, key);
+    SequenceKey own = key;
+    std::span<const Field> now = src;
+    std::unique_ptr<detail::SampleBuffer> between;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const Transform& part = *parts_[i];
+      if (!part.moves()) {
+        part.apply(now, own);
+      } else if (i == last_move_) {  // from here on it lies where it belongs
+        part.convert(now, dst, own);
+        now = dst;
+      } else {
+        auto next = std::make_unique<detail::SampleBuffer>(part.output(detail::specs_of(now)));
+        part.convert(now, next->fields(), own);
+        between = std::move(next);
+        now = between->fields();
+      }
+      own.lane += part.lanes();
     }
   }
   std::uint32_t lanes() const override { return lanes_; }
@@ -158,6 +171,7 @@ class Compose final : public Transform {
  private:
   std::vector<TransformPtr> parts_;
   std::uint32_t lanes_ = 0;
+  std::size_t last_move_ = 0;  // the last part that moves(), or their number
 };
 
 class WithProbability final : public Transform {
@@ -167,21 +181,49 @@ class WithProbability final : public Transform {
     if (!(probability >= 0 && probability <= 1))
       throw ArgumentError("with_probability: from 0 to 1, " + std::to_string(probability) + " came");
   }
-  void check(std::span<const FieldSpec> fields) const override { inner_->check(fields); }
+  void check(std::span<const FieldSpec> fields) const override {
+    inner_->check(fields);
+    if (inner_->moves() && !is_same(fields, inner_->output(fields)))
+      throw ArgumentError("with_probability: the transform inside changes a shape, so it is for all samples or none");
+  }
+  bool moves() const override { return inner_->moves(); }
   void apply(std::span<const Field> sample, const SequenceKey& key) const override {
-    if (static_cast<double>(Random(key).uniform()) >= probability_) return;
-    SequenceKey own = key;
-    ++own.lane;
-    inner_->apply(sample, own);
+    if (is_chosen(key)) inner_->apply(sample, inner_key(key));
+  }
+  void convert(std::span<const Field> src, std::span<const Field> dst, const SequenceKey& key) const override {
+    if (is_chosen(key))
+      inner_->convert(src, dst, inner_key(key));
+    else
+      detail::copy_fields(src, dst);
   }
   std::uint32_t lanes() const override { return 1 + inner_->lanes(); }
 
  private:
+  bool is_chosen(const SequenceKey& key) const { return static_cast<double>(Random(key).uniform()) < probability_; }
+  static SequenceKey inner_key(SequenceKey key) {
+    ++key.lane;
+    return key;
+  }
   double probability_;
   TransformPtr inner_;
 };
 
 }  // namespace
+
+std::vector<FieldSpec> Transform::output(std::span<const FieldSpec> fields) const {
+  return {fields.begin(), fields.end()};
+}
+
+void Transform::apply(std::span<const Field> sample, const SequenceKey& key) const {
+  const detail::SampleBuffer copy(detail::specs_of(sample));
+  detail::copy_fields(sample, copy.fields());
+  convert(copy.fields(), sample, key);
+}
+
+void Transform::convert(std::span<const Field> src, std::span<const Field> dst, const SequenceKey& key) const {
+  detail::copy_fields(src, dst);
+  apply(dst, key);
+}
 
 TransformPtr normalise(const NormaliseOptions& options) { return std::make_shared<Normalise>(options); }
 TransformPtr shift(const ShiftOptions& options) { return std::make_shared<Shift>(options); }

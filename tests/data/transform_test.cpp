@@ -6,26 +6,10 @@
 #include <map>
 
 #include "samebytes/data/collate.h"
+#include "support/apply_transform.h"
 
 namespace samebytes::data {
 namespace {
-
-// One image with the transform applied.
-template <class T>
-std::vector<T> apply(const TransformPtr& transform, std::vector<T> image, const Shape& shape, SequenceKey key = {},
-                     float background = 0) {
-  const FieldSpec spec{"image", shape, dtype_of<T>, background};
-  transform->check(std::span(&spec, 1));
-  const Field field{std::as_writable_bytes(std::span(image)), shape, dtype_of<T>, background};
-  transform->apply(std::span(&field, 1), key);
-  return image;
-}
-
-std::vector<float> ramp(std::size_t size) {
-  std::vector<float> values(size);
-  for (std::size_t i = 0; i < size; ++i) values[i] = static_cast<float>(i + 1);
-  return values;
-}
 
 TEST(Normalise, uses_one_number_or_one_for_each_channel) {
   const Shape shape{1, 2, 2};

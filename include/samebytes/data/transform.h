@@ -1,4 +1,5 @@
-// Transforms change a decoded sample in place, in its row of the batch. What is random about them is a function of
+// Transforms change a decoded sample, in place in its row of the batch where they can; one that moves pixels reads a
+// copy and writes the row. What is random about them is a function of
 // (seed, epoch, index) through counter-based numbers, so a sample looks the same whatever thread made it and whatever
 // came before. Small objects that compose by wrapping; shared, const, used by several threads at once. Images are [H,
 // W, C] of any dtype; `field` is the place among the sample's fields.
@@ -20,8 +21,15 @@ class Transform {
   // Throws ArgumentError where the sample's fields are not what this transform works on. Called by Loader's
   // constructor.
   virtual void check(std::span<const FieldSpec> fields) const = 0;
-  // key.lane is this transform's own. Requires: check() passed.
-  virtual void apply(std::span<const Field> sample, const SequenceKey& key) const = 0;
+  // True: it cannot work in place, or changes shapes or dtypes. Such a transform overrides output() and convert(); any
+  // other one overrides apply() alone.
+  virtual bool moves() const { return false; }
+  // The sample's fields after it; those that came unless it moves().
+  virtual std::vector<FieldSpec> output(std::span<const FieldSpec> fields) const;
+  // In place. key.lane is this transform's own. Requires: check() passed, output() is what came.
+  virtual void apply(std::span<const Field> sample, const SequenceKey& key) const;
+  // Reads src, which it may change, and writes every byte of dst, a Field for each of output(); they do not overlap.
+  virtual void convert(std::span<const Field> src, std::span<const Field> dst, const SequenceKey& key) const;
   // How many lanes it uses, itself and what it wraps.
   virtual std::uint32_t lanes() const { return 1; }
 };
@@ -49,5 +57,9 @@ TransformPtr compose(std::vector<TransformPtr> parts);
 
 // The inner transform for this share of the samples, 0 to 1.
 TransformPtr with_probability(double probability, TransformPtr inner);
+
+// The data set as the transforms leave it, in order, with what is random about them drawn from (seed, index): for what
+// is done once before preload(), such as resizing. Throws ArgumentError where they do not fit.
+DatasetPtr transformed(DatasetPtr source, std::vector<TransformPtr> transforms, std::uint64_t seed = 0);
 
 }  // namespace samebytes::data

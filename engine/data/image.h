@@ -1,0 +1,92 @@
+// What the transforms share: checks of fields, samples in memory of their own, copies, pixels as floats.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "samebytes/data/transform.h"
+#include "samebytes/error.h"
+
+namespace samebytes::data::detail {
+
+// Throws ArgumentError where the sample has no such field.
+const FieldSpec& check_field(const char* what, std::span<const FieldSpec> fields, std::size_t field);
+// [H, W, C], any dtype.
+const FieldSpec& check_image(const char* what, std::span<const FieldSpec> fields, std::size_t field);
+// [H, W, C], f32 or u8, neither side empty.
+const FieldSpec& check_pixels(const char* what, std::span<const FieldSpec> fields, std::size_t field);
+
+// One element with the field's background. Throws ArgumentError for a dtype that cannot hold it.
+std::vector<std::byte> background_pixel(const Field& field);
+
+inline std::size_t bytes_of_field(const FieldSpec& spec) {
+  return static_cast<std::size_t>(spec.shape.size()) * bytes_of(spec.dtype);
+}
+
+// A sample in memory of its own, not initialised.
+class SampleBuffer {
+ public:
+  explicit SampleBuffer(std::span<const FieldSpec> specs);
+  std::span<const Field> fields() const { return fields_; }
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  std::vector<Field> fields_;
+};
+
+std::vector<FieldSpec> specs_of(std::span<const Field> sample);  // without names
+// Of equal size.
+inline void copy_field(const Field& src, const Field& dst) {
+  if (!src.bytes.empty()) std::memcpy(dst.bytes.data(), src.bytes.data(), src.bytes.size());
+}
+void copy_fields(std::span<const Field> src, std::span<const Field> dst);
+void copy_other_fields(std::span<const Field> src, std::span<const Field> dst, std::size_t but);
+
+// The field's shape changes, all else stays.
+std::vector<FieldSpec> with_shape(std::span<const FieldSpec> fields, std::size_t field, const Shape& shape);
+
+// Calls visit with a span of the pixels' own type. Requires: f32 or u8.
+template <class Visit>
+void with_pixels(const Field& field, const Visit& visit) {
+  if (field.dtype == Dtype::u8)
+    visit(field.as<std::uint8_t>());
+  else
+    visit(field.as<float>());
+}
+
+// A computed value as a pixel: bytes are rounded to the nearest and stay within 0 to 255.
+template <class T>
+T to_pixel(float value) {
+  if constexpr (std::is_same_v<T, float>)
+    return value;
+  else
+    return static_cast<T>(std::lround(std::clamp(value, 0.0f, 255.0f)));
+}
+
+// How one axis is resampled: each output is a weighted sum of neighbouring inputs.
+struct Taps {
+  std::vector<std::int64_t> first;  // of each output
+  std::vector<float> weights;       // [outputs, most], zeros behind the last one
+  std::size_t most = 0;
+};
+// A triangle filter; wider than a pixel only where `antialias` and the axis shrinks. Sizes above 0.
+Taps linear_taps(std::int64_t inputs, std::int64_t outputs, bool antialias);
+// src floor(i * inputs / outputs) for output i.
+Taps nearest_taps(std::int64_t inputs, std::int64_t outputs);
+
+struct Window {
+  std::int64_t top = 0, left = 0, height = 0, width = 0;
+};
+// The window of image `src`, resampled to the size of `dst`; the same channels and dtype, f32 or u8.
+void resample(const Field& src, const Window& window, const Field& dst, const Taps& rows, const Taps& columns);
+
+}  // namespace samebytes::data::detail
