@@ -17,6 +17,7 @@
 #include "samebytes/data/preload.h"
 #include "samebytes/data/sampler.h"
 #include "samebytes/data/series.h"
+#include "samebytes/data/series_transform.h"
 #include "samebytes/data/sets.h"
 #include "samebytes/data/spectrogram.h"
 #include "samebytes/data/speech.h"
