@@ -5,6 +5,7 @@
 
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
+#include "support/errors.h"
 #include "support/gradcheck.h"
 
 namespace samebytes::testing {
@@ -57,6 +58,18 @@ TEST_P(LayersTest, pooling_layers_pass_their_options_on) {
   EXPECT_TRUE(same_bytes(nn::AdaptiveAvgPool1d(3)(line), adaptive_avg_pool1d(line, 3)));
   EXPECT_TRUE(same_bytes(nn::AdaptiveMaxPool1d(3)(line), adaptive_max_pool1d(line, 3)));
   EXPECT_EQ(nn::GlobalAvgPool1d()(line).shape(), (Shape{2, 3}));
+}
+
+TEST_P(LayersTest, upsampling_passes_its_options_on) {
+  const Array x = uniform({1, 3, 4, 2}, -1, 1);
+  EXPECT_TRUE(same_bytes(nn::Upsample({.scale = 2})(x), resize(x, {.scale_h = 2, .scale_w = 2})));
+  nn::Upsample layer({.size = {5, 7}, .mode = ResizeMode::bilinear, .align_corners = true});
+  EXPECT_TRUE(
+      same_bytes(layer(x), resize(x, {.out_h = 5, .out_w = 7, .mode = ResizeMode::bilinear, .align_corners = true})));
+  EXPECT_EQ(layer.describe(), "Upsample(size=(5, 7), mode=bilinear, align_corners=true)");
+  EXPECT_EQ(nn::Upsample({.scale = 1.5}).describe(), "Upsample(scale=1.5, mode=nearest)");
+  EXPECT_ERROR(nn::Upsample({.size = 2, .scale = 2}), ArgumentError,
+               "Upsample: needs either size or scale above 0, size 2 and scale 2 came");
 }
 
 TEST_P(LayersTest, activations_are_the_ops_of_their_names) {
