@@ -1,0 +1,118 @@
+// Running sums. Letters: O outer, D the axis, I inner sizes of dense arrays [O, D, I]. A line along D is cut into parts
+// of SCAN_CHUNK, which are summed on their own; the totals of the parts are summed the same way and added. `reversed`:
+// positions count from the end of the axis.
+
+#define SCAN_CHUNK 4096  // of the axis, one part
+#define SCAN_TILE 1024   // columns of I of one group
+
+#define SCAN_PLACE(d) (reversed ? depth - 1 - (d) : (d))
+
+// scan_parts: dst [O, D, I] = the sum of the elements of its part up to each (`exclusive`: before each), totals [O,
+// parts, I] (may be null) of the whole parts. scan_offsets: dst += offsets [O, parts, I] of its part.
+// Geometry: over_rows, a group for each (o, part, SCAN_TILE columns), the columns fastest.
+#define SCAN_KERNELS(suffix, T)                                                                                 \
+  __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void SB_JOIN(scan_parts_, suffix)(                    \
+      ARRAY(const T, src), ARRAY_INPLACE(T, dst), ARRAY(T, totals), const long depth, const long inner,         \
+      const int reversed, const int exclusive) {                                                                \
+    START(src);                                                                                                 \
+    START(dst);                                                                                                 \
+    START(totals);                                                                                              \
+    const long tiles = (inner + SCAN_TILE - 1) / SCAN_TILE, parts = (depth + SCAN_CHUNK - 1) / SCAN_CHUNK;      \
+    const long line = (long)get_group_id(0) / tiles, tile = (long)get_group_id(0) - line * tiles;               \
+    const long o = line / parts, part = line - o * parts;                                                       \
+    const long column = tile * SCAN_TILE, columns = min((long)SCAN_TILE, inner - column);                       \
+    const long first = part * SCAN_CHUNK, end = min(depth, first + SCAN_CHUNK);                                 \
+    if (inner == 1) {                                                                                           \
+      T sum = 0;                                                                                                \
+      for (long d = first; d < end; ++d) {                                                                      \
+        const long at = o * depth + SCAN_PLACE(d);                                                              \
+        const T x = src[at];                                                                                    \
+        dst[at] = exclusive ? sum : sum + x;                                                                    \
+        sum += x;                                                                                               \
+      }                                                                                                         \
+      if (totals) totals[line] = sum;                                                                           \
+      return;                                                                                                   \
+    }                                                                                                           \
+    for (long d = first; d < end; ++d) {                                                                        \
+      const long at = (o * depth + SCAN_PLACE(d)) * inner + column, step = reversed ? inner : -inner;           \
+      const __global T* x = src + (exclusive ? at + step : at);                                                 \
+      const __global T* before = dst + at + step;                                                               \
+      __global T* to = dst + at;                                                                                \
+      if (d > first) {                                                                                          \
+        for (long i = 0; i < columns; ++i) to[i] = before[i] + x[i];                                            \
+      } else {                                                                                                  \
+        for (long i = 0; i < columns; ++i) to[i] = exclusive ? 0 : x[i];                                        \
+      }                                                                                                         \
+    }                                                                                                           \
+    if (!totals) return;                                                                                        \
+    const long last = (o * depth + SCAN_PLACE(end - 1)) * inner + column;                                       \
+    for (long i = 0; i < columns; ++i)                                                                          \
+      totals[line * inner + column + i] = exclusive ? dst[last + i] + src[last + i] : dst[last + i];            \
+  }                                                                                                             \
+  __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void SB_JOIN(scan_offsets_, suffix)(                  \
+      ARRAY_INPLACE(T, dst), ARRAY(const T, offsets), const long depth, const long inner, const int reversed) { \
+    START(dst);                                                                                                 \
+    START(offsets);                                                                                             \
+    const long tiles = (inner + SCAN_TILE - 1) / SCAN_TILE, parts = (depth + SCAN_CHUNK - 1) / SCAN_CHUNK;      \
+    const long line = (long)get_group_id(0) / tiles, tile = (long)get_group_id(0) - line * tiles;               \
+    const long o = line / parts, part = line - o * parts;                                                       \
+    const long column = tile * SCAN_TILE, columns = min((long)SCAN_TILE, inner - column);                       \
+    const long first = part * SCAN_CHUNK, end = min(depth, first + SCAN_CHUNK);                                 \
+    const __global T* offset = offsets + line * inner + column;                                                 \
+    if (inner == 1) {                                                                                           \
+      __global T* to = dst + o * depth + (reversed ? depth - end : first);                                      \
+      const T x = offset[0];                                                                                    \
+      for (long i = 0; i < end - first; ++i) to[i] += x;                                                        \
+      return;                                                                                                   \
+    }                                                                                                           \
+    for (long d = first; d < end; ++d) {                                                                        \
+      __global T* to = dst + (o * depth + SCAN_PLACE(d)) * inner + column;                                      \
+      for (long i = 0; i < columns; ++i) to[i] += offset[i];                                                    \
+    }                                                                                                           \
+  }
+
+SCAN_KERNELS(real, real)
+SCAN_KERNELS(i32, int)
+
+// dst [O, D, I] = the running product of src along D. Geometry: over_elements(O * I), a line per step.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan_product(ARRAY(const real, src), ARRAY(real, dst),
+                                                                          const long outer, const long depth,
+                                                                          const long inner) {
+  START(src);
+  START(dst);
+  const long end = SB_END(outer * inner);
+  for (long line = SB_BEGIN(outer * inner); line < end; ++line) {
+    const long o = line / inner, at = o * (depth - 1) * inner + line;
+    real product = 1;
+    for (long d = 0; d < depth; ++d) {
+      product *= src[at + d * inner];
+      dst[at + d * inner] = product;
+    }
+  }
+}
+
+// dx of scan_product from dst, its result: dx[d] = dst[d - 1] * s[d] with s[d] = dy[d] + src[d + 1] * s[d + 1], which
+// divides by nothing. Geometry: over_elements(O * I).
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan_product_bwd(ARRAY(const real, src),
+                                                                              ARRAY(const real, dst),
+                                                                              ARRAY(const real, dy), ARRAY(real, dx),
+                                                                              const long outer, const long depth,
+                                                                              const long inner) {
+  START(src);
+  START(dst);
+  START(dy);
+  START(dx);
+  const long end = SB_END(outer * inner);
+  for (long line = SB_BEGIN(outer * inner); line < end; ++line) {
+    const long o = line / inner, at = o * (depth - 1) * inner + line;
+    real sum = 0;
+    for (long d = depth - 1; d >= 0; --d) {
+      const long e = at + d * inner;
+      sum = d + 1 < depth ? FMA(src[e + inner], sum, dy[e]) : dy[e];
+      dx[e] = d > 0 ? dst[e - inner] * sum : sum;
+    }
+  }
+}
+
+#undef SCAN_PLACE
+#undef SCAN_KERNELS

@@ -1,0 +1,143 @@
+// Stable sorting of the rows of src [R, n] by keys: unsigned numbers in the order of the elements, NaN the largest, -0
+// equal to 0. Blocks of SORT_BLOCK elements are sorted by their digits (H. Hollerith's radix sort, lowest digit first),
+// then neighbouring runs are merged, a pass for each doubling. What comes out is index [R, n], places within the row.
+
+#define SORT_BLOCK 65536  // elements of a row sorted by one group; a multiple of SORT_MERGE
+#define SORT_MERGE 16384  // elements of a merge that one group writes
+#define SORT_SMALL 32     // up to here by insertion
+
+#ifdef SAMEBYTES_F64
+typedef ulong sort_key;
+#define SORT_DIGITS 8
+#define SORT_BITS(x) as_ulong(x)
+#define SORT_SIGN 0x8000000000000000ul
+#else
+typedef uint sort_key;
+#define SORT_DIGITS 4
+#define SORT_BITS(x) as_uint(x)
+#define SORT_SIGN 0x80000000u
+#endif
+
+static inline sort_key sort_key_real(const real x) {
+  if (x != x) return ~(sort_key)0;
+  const sort_key bits = x == 0 ? 0 : SORT_BITS(x);
+  return bits & SORT_SIGN ? ~bits : bits | SORT_SIGN;
+}
+static inline sort_key sort_key_i32(const int x) { return (uint)x ^ 0x80000000u; }
+
+// keys, index [R, n] = each block of `block` elements in order; keys_spare and index_spare are of the same size.
+// Geometry: over_rows, a group for each block of each row.
+#define SORT_BLOCKS(suffix, T)                                                                              \
+  __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void SB_JOIN(sort_blocks_, suffix)(               \
+      ARRAY(const T, src), ARRAY(sort_key, keys), ARRAY(int, index), ARRAY(sort_key, keys_spare),           \
+      ARRAY(int, index_spare), const int columns, const int block, const int descending) {                  \
+    START(src);                                                                                             \
+    START(keys);                                                                                            \
+    START(index);                                                                                           \
+    START(keys_spare);                                                                                      \
+    START(index_spare);                                                                                     \
+    const long blocks = (columns + block - 1) / block, row = (long)get_group_id(0) / blocks;                \
+    const int first = (int)((long)get_group_id(0) - row * blocks) * block, n = min(block, columns - first); \
+    const long at = row * columns + first;                                                                  \
+    const sort_key flip = descending ? ~(sort_key)0 : 0;                                                    \
+    if (n > SORT_SMALL) {                                                                                   \
+      for (int i = 0; i < n; ++i) keys[at + i] = SB_JOIN(sort_key_, suffix)(src[at + i]) ^ flip;            \
+      sort_digits(keys + at, index + at, keys_spare + at, index_spare + at, n, first);                      \
+      return;                                                                                               \
+    }                                                                                                       \
+    for (int i = 0; i < n; ++i) {                                                                           \
+      const sort_key key = SB_JOIN(sort_key_, suffix)(src[at + i]) ^ flip;                                  \
+      int j = i;                                                                                            \
+      for (; j > 0 && keys[at + j - 1] > key; --j) {                                                        \
+        keys[at + j] = keys[at + j - 1];                                                                    \
+        index[at + j] = index[at + j - 1];                                                                  \
+      }                                                                                                     \
+      keys[at + j] = key;                                                                                   \
+      index[at + j] = first + i;                                                                            \
+    }                                                                                                       \
+  }
+
+// keys [n] in order with the places first .. first + n - 1 that they came from; a digit that all keys share is passed.
+static void sort_digits(__global sort_key* keys, __global int* index, __global sort_key* keys_spare,
+                        __global int* index_spare, const int n, const int first) {
+  int counts[SORT_DIGITS * 256];
+  for (int i = 0; i < SORT_DIGITS * 256; ++i) counts[i] = 0;
+  for (int i = 0; i < n; ++i) {
+    const sort_key key = keys[i];
+    for (int d = 0; d < SORT_DIGITS; ++d) ++counts[d * 256 + (int)(key >> (8 * d) & 255)];
+    index[i] = first + i;
+  }
+  __global sort_key *from = keys, *to = keys_spare;
+  __global int *index_from = index, *index_to = index_spare;
+  for (int d = 0; d < SORT_DIGITS; ++d) {
+    int* starts = counts + d * 256;
+    if (starts[(int)(from[0] >> (8 * d) & 255)] == n) continue;
+    int sum = 0;
+    for (int i = 0; i < 256; ++i) {
+      const int count = starts[i];
+      starts[i] = sum;
+      sum += count;
+    }
+    for (int i = 0; i < n; ++i) {
+      const sort_key key = from[i];
+      const int place = starts[(int)(key >> (8 * d) & 255)]++;
+      to[place] = key;
+      index_to[place] = index_from[i];
+    }
+    __global sort_key* other = from;
+    from = to;
+    to = other;
+    __global int* index_other = index_from;
+    index_from = index_to;
+    index_to = index_other;
+  }
+  if (from == keys) return;
+  for (int i = 0; i < n; ++i) {
+    keys[i] = from[i];
+    index[i] = index_from[i];
+  }
+}
+
+SORT_BLOCKS(real, real)
+SORT_BLOCKS(i32, int)
+
+// Runs of `width` elements merged in pairs, the first one's elements before equal ones of the second. Geometry:
+// over_rows, a group for each SORT_MERGE elements of each row; where its part begins is found by bisection (S. Odeh et
+// al., "Merge path", 2012).
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_merge(ARRAY(const sort_key, keys),
+                                                                        ARRAY(const int, index),
+                                                                        ARRAY(sort_key, keys_to), ARRAY(int, index_to),
+                                                                        const int columns, const int width) {
+  START(keys);
+  START(index);
+  START(keys_to);
+  START(index_to);
+  const long parts = (columns + SORT_MERGE - 1) / SORT_MERGE, row = (long)get_group_id(0) / parts;
+  const int first = (int)((long)get_group_id(0) - row * parts) * SORT_MERGE;
+  const int begin = first / (2 * width) * (2 * width), middle = min(columns, begin + width);
+  const int end = min(columns, begin + 2 * width), last = min(end, first + SORT_MERGE);
+  const __global sort_key* k = keys + row * columns;
+  const __global int* x = index + row * columns;
+  // How many of the elements before `first` are of the first run.
+  const int before = first - begin;
+  int low = max(0, before - (end - middle)), high = min(before, middle - begin);
+  while (low < high) {
+    const int half_way = (low + high) / 2;
+    if (k[begin + half_way] <= k[middle + before - 1 - half_way]) {
+      low = half_way + 1;
+    } else {
+      high = half_way;
+    }
+  }
+  int a = begin + low, b = middle + before - low;
+  for (int i = first; i < last; ++i) {
+    const bool is_first = a < middle && (b >= end || k[a] <= k[b]);
+    const int from = is_first ? a++ : b++;
+    keys_to[row * columns + i] = k[from];
+    index_to[row * columns + i] = x[from];
+  }
+}
+
+#undef SORT_BITS
+#undef SORT_SIGN
+#undef SORT_BLOCKS

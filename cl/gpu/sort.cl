@@ -1,0 +1,114 @@
+// Stable sorting of the rows of src [R, n] by keys: unsigned numbers in the order of the elements, NaN the largest, -0
+// equal to 0. Blocks of SORT_BLOCK elements are sorted in local memory (K. Batcher's bitonic sort, by key and place,
+// which makes it stable), then neighbouring runs are merged, a pass for each doubling. What comes out is index [R, n],
+// places within the row.
+
+#define SORT_BLOCK 1024  // elements of a row sorted by one group
+#define SORT_MERGE 1024  // elements of a merge that one group reads
+
+#ifdef SAMEBYTES_F64
+typedef ulong sort_key;
+#define SORT_BITS(x) as_ulong(x)
+#define SORT_SIGN 0x8000000000000000ul
+#else
+typedef uint sort_key;
+#define SORT_BITS(x) as_uint(x)
+#define SORT_SIGN 0x80000000u
+#endif
+
+static inline sort_key sort_key_real(const real x) {
+  if (x != x) return ~(sort_key)0;
+  const sort_key bits = x == 0 ? 0 : SORT_BITS(x);
+  return bits & SORT_SIGN ? ~bits : bits | SORT_SIGN;
+}
+static inline sort_key sort_key_i32(const int x) { return (uint)x ^ 0x80000000u; }
+
+// block_keys, block_index [size], a power of two, in ascending order of both. Every item of the group calls it.
+static void sort_bitonic(__local sort_key* block_keys, __local int* block_index, const int size) {
+  const int item = (int)get_local_id(0), items = (int)get_local_size(0);
+  for (int run = 2; run <= size; run *= 2)
+    for (int step = run / 2; step > 0; step /= 2) {
+      barrier(CLK_LOCAL_MEM_FENCE);
+      for (int t = item; t < size / 2; t += items) {
+        const int a = (t & ~(step - 1)) * 2 | (t & (step - 1)), b = a + step;
+        const sort_key key_a = block_keys[a], key_b = block_keys[b];
+        const int index_a = block_index[a], index_b = block_index[b];
+        const bool is_above = key_a > key_b || (key_a == key_b && index_a > index_b);
+        if (is_above == ((a & run) == 0)) {
+          block_keys[a] = key_b;
+          block_keys[b] = key_a;
+          block_index[a] = index_b;
+          block_index[b] = index_a;
+        }
+      }
+    }
+  barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// keys, index [R, n] = each block of `block` elements in order; keys_spare and index_spare are of the same size.
+// Geometry: over_rows, a group for each block of each row.
+#define SORT_BLOCKS(suffix, T)                                                                                         \
+  __kernel void SB_JOIN(sort_blocks_, suffix)(ARRAY(const T, src), ARRAY(sort_key, keys), ARRAY(int, index),           \
+                                              ARRAY(sort_key, keys_spare), ARRAY(int, index_spare), const int columns, \
+                                              const int block, const int descending) {                                 \
+    START(src);                                                                                                        \
+    START(keys);                                                                                                       \
+    START(index);                                                                                                      \
+    __local sort_key block_keys[SORT_BLOCK];                                                                           \
+    __local int block_index[SORT_BLOCK];                                                                               \
+    const long blocks = (columns + block - 1) / block, row = (long)get_group_id(0) / blocks;                           \
+    const int first = (int)((long)get_group_id(0) - row * blocks) * block, n = min(block, columns - first);            \
+    const long at = row * columns + first;                                                                             \
+    const sort_key flip = descending ? ~(sort_key)0 : 0;                                                               \
+    const int item = (int)get_local_id(0), items = (int)get_local_size(0);                                             \
+    int size = 1;                                                                                                      \
+    while (size < n) size *= 2;                                                                                        \
+    for (int i = item; i < size; i += items) {                                                                         \
+      block_keys[i] = i < n ? SB_JOIN(sort_key_, suffix)(src[at + i]) ^ flip : ~(sort_key)0;                           \
+      block_index[i] = first + i; /* what fills the block up lies behind every equal key */                            \
+    }                                                                                                                  \
+    sort_bitonic(block_keys, block_index, size);                                                                       \
+    for (int i = item; i < n; i += items) {                                                                            \
+      keys[at + i] = block_keys[i];                                                                                    \
+      index[at + i] = block_index[i];                                                                                  \
+    }                                                                                                                  \
+  }
+
+SORT_BLOCKS(real, real)
+SORT_BLOCKS(i32, int)
+
+// Runs of `width` elements merged in pairs, the first one's elements before equal ones of the second: an element's
+// place is its own in its run and the number of elements of the other run before it. Geometry: over_rows, a group for
+// each SORT_MERGE elements of each row.
+__kernel void sort_merge(ARRAY(const sort_key, keys), ARRAY(const int, index), ARRAY(sort_key, keys_to),
+                         ARRAY(int, index_to), const int columns, const int width) {
+  START(keys);
+  START(index);
+  START(keys_to);
+  START(index_to);
+  const long parts = (columns + SORT_MERGE - 1) / SORT_MERGE, row = (long)get_group_id(0) / parts;
+  const int first = (int)((long)get_group_id(0) - row * parts) * SORT_MERGE;
+  const int last = min(columns, first + SORT_MERGE), begin = first / (2 * width) * (2 * width);
+  const int middle = min(columns, begin + width), end = min(columns, begin + 2 * width);
+  const __global sort_key* k = keys + row * columns;
+  for (int i = first + (int)get_local_id(0); i < last; i += (int)get_local_size(0)) {
+    const sort_key key = k[i];
+    const bool is_first = i < middle;
+    int low = is_first ? middle : begin, high = is_first ? end : middle;
+    while (low < high) {  // the first element of the other run that does not come before this one
+      const int half_way = (low + high) / 2;
+      if (is_first ? k[half_way] < key : k[half_way] <= key) {
+        low = half_way + 1;
+      } else {
+        high = half_way;
+      }
+    }
+    const int place = is_first ? i + low - middle : i - middle + low;
+    keys_to[row * columns + place] = key;
+    index_to[row * columns + place] = index[row * columns + i];
+  }
+}
+
+#undef SORT_BITS
+#undef SORT_SIGN
+#undef SORT_BLOCKS

@@ -1,0 +1,74 @@
+// Draws by the Gumbel-max trick: the place of the largest of log-weights plus noise; the largest k are a draw without
+// replacement (W. Kool et al., "Stochastic beams and where to find them", 2019).
+#include "samebytes/ops/sampling.h"
+
+#include <limits>
+#include <string>
+
+#include "graph/op.h"
+#include "samebytes/autograd.h"
+#include "samebytes/ops.h"
+#include "samebytes/ops/sorting.h"
+
+namespace samebytes {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// -1 where the largest value says that there was nothing to draw.
+Array or_none(const Array& places, const Array& largest) {
+  return where(greater(largest, full({}, -kInfinity, largest.dtype())), places, full({}, -1, i32));
+}
+
+// logits of `shape` plus noise; f32 or f64.
+Array disturbed(const Array& logits, const Shape& shape, RandomKey key) {
+  return logits - log(-log(uniform(shape, 0.0, 1.0, logits.dtype(), key)));
+}
+
+Array checked(const char* op, const Array& a, const char* name) {
+  detail::require(a && is_floating(a.dtype()) && a.shape().rank() >= 1 && a.shape().back() > 0, op,
+                  "needs a floating array of at least one class", a, name);
+  const Dtype real = a.dtype() == f64 ? f64 : f32;
+  return stop_gradient(a.dtype() == real ? a : astype(a, real));
+}
+
+Array drawn(const Array& disturbed_logits) {
+  return or_none(argmax(disturbed_logits, -1), max(disturbed_logits, {-1}));
+}
+
+}  // namespace
+
+Array categorical(const Array& logits, RandomKey key) {
+  const Array wide = checked("categorical", logits, "logits");
+  return drawn(disturbed(wide, wide.shape(), key));
+}
+Array categorical(const Array& logits) { return categorical(logits, next_random_key()); }
+
+Array multinomial(const Array& weights, const MultinomialOptions& options, RandomKey key) {
+  const Array wide = checked("multinomial", weights, "weights");
+  const std::int64_t classes = wide.shape().back();
+  if (options.samples < 1 || (!options.replacement && options.samples > classes))
+    throw ArgumentError(
+        "multinomial: samples must be at least 1 and, without replacement, at most the number of "
+        "classes, " +
+        std::to_string(options.samples) + " came, weights is " + detail::describe(weights));
+  // A weight that is none spoils its row: the sum is NaN.
+  const Array spoilt = sum(where(greater_equal(wide, zeros({}, wide.dtype())), zeros({}, wide.dtype()),
+                                 full({}, std::numeric_limits<double>::quiet_NaN(), wide.dtype())),
+                           {-1}, true);
+  const Array logits = log(wide) + spoilt;
+  if (options.replacement) {
+    const Array rows = unsqueeze(logits, -2);
+    Shape shape = rows.shape();
+    shape[-2] = options.samples;
+    return drawn(disturbed(rows, shape, key));
+  }
+  const SortResult best = top_k(disturbed(logits, logits.shape(), key), options.samples);
+  // NaN is the largest, so a spoilt row shows in every sample.
+  return or_none(best.indices, best.values);
+}
+Array multinomial(const Array& weights, const MultinomialOptions& options) {
+  return multinomial(weights, options, next_random_key());
+}
+
+}  // namespace samebytes

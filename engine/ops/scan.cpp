@@ -1,0 +1,130 @@
+// cumsum and cumprod. Long sums go in parts whose totals are summed the same way. Kernels: cl/*/scan.cl.
+#include <algorithm>
+#include <string>
+
+#include "graph/launch.h"
+#include "samebytes/ops.h"
+#include "samebytes/ops/sorting.h"
+
+namespace samebytes {
+
+namespace detail {
+namespace {
+
+struct Lines {
+  std::int64_t outer = 1, depth = 1, inner = 1;
+  Lines(const Shape& shape, int axis) : depth(shape[axis]) {
+    for (int i = 0; i < axis; ++i) outer *= shape[i];
+    for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
+  }
+};
+
+void launch_sums(Launch& run, Operand src, Operand dst, const Lines& at, bool reversed, bool exclusive, Dtype dtype) {
+  const Dtype real = real_of(dtype);
+  const std::string suffix = is_floating(dtype) ? "real" : "i32";
+  const std::int64_t chunk = run.constant("scan", "SCAN_CHUNK", real), tile = run.constant("scan", "SCAN_TILE", real);
+  const std::int64_t parts = (at.depth + chunk - 1) / chunk;
+  const std::int64_t groups = at.outer * parts * ((at.inner + tile - 1) / tile);
+  constexpr std::int64_t kShort = 256;  // gpu: up to here 64 items have enough to do
+  const int group = at.inner > 1 || at.depth <= kShort ? 64 : 256;
+  const bool is_whole = parts == 1;
+  const std::int64_t sums = at.outer * parts * at.inner;
+  const Operand totals = is_whole ? Launch::none() : run.temp(sums, dtype);
+  run.kernel("scan_parts_" + suffix, real)
+      .args(src, dst, totals, at.depth, at.inner, int{reversed}, int{exclusive})
+      .over_rows(groups, group);
+  if (is_whole) return;
+  const Operand offsets = run.temp(sums, dtype);
+  Lines of_parts = at;
+  of_parts.depth = parts;
+  launch_sums(run, totals, offsets, of_parts, false, true, dtype);
+  run.kernel("scan_offsets_" + suffix, real)
+      .args(dst, offsets, at.depth, at.inner, int{reversed})
+      .over_rows(groups, group);
+}
+
+class Cumsum final : public Op {
+ public:
+  Cumsum(int axis, bool reversed) : axis_(axis), reversed_(reversed) {}
+  std::string_view name() const override { return "cumsum"; }
+  void hash(Hasher& hasher) const override {
+    hasher.add(static_cast<std::uint64_t>(axis_) << 1 | std::uint64_t{reversed_});
+  }
+  void launch(Launch& run) const override {
+    launch_sums(run, run.src(0), run.dst(), Lines(run.dst_shape(), axis_), reversed_, false, run.dst_dtype());
+  }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    const Array& dy = request.dy[0];
+    return {make_array(make_op<Cumsum>(axis_, !reversed_), dy.shape(), dy.dtype(), std::span<const Array>(&dy, 1))};
+  }
+
+ private:
+  int axis_;
+  bool reversed_;
+};
+
+// Inputs src, the result, dy.
+class CumprodBackward final : public Op {
+ public:
+  explicit CumprodBackward(int axis) : axis_(axis) {}
+  std::string_view name() const override { return "cumprod_backward"; }
+  void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(axis_)); }
+  void launch(Launch& run) const override {
+    const Lines at(run.dst_shape(), axis_);
+    run.kernel("scan_product_bwd", run.dst_dtype())
+        .args(run.src(0), run.src(1), run.src(2), run.dst(), at.outer, at.depth, at.inner)
+        .over_elements(at.outer * at.inner);
+  }
+
+ private:
+  int axis_;
+};
+
+class Cumprod final : public Op {
+ public:
+  explicit Cumprod(int axis) : axis_(axis) {}
+  std::string_view name() const override { return "cumprod"; }
+  void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(axis_)); }
+  void launch(Launch& run) const override {
+    const Lines at(run.dst_shape(), axis_);
+    run.kernel("scan_product", run.dst_dtype())
+        .args(run.src(0), run.dst(), at.outer, at.depth, at.inner)
+        .over_elements(at.outer * at.inner);
+  }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    const Array inputs[] = {request.src[0], request.dst[0], request.dy[0]};
+    return {make_array(make_op<CumprodBackward>(axis_), inputs[0].shape(), inputs[0].dtype(), inputs)};
+  }
+
+ private:
+  int axis_;
+};
+
+int scan_axis(const char* op, const Array& a, int axis) {
+  require(static_cast<bool>(a), op, "needs an array", a, "src");
+  const int rank = a.shape().rank();
+  if (axis < -rank || axis >= rank)
+    throw ArgumentError(std::string(op) + ": axis " + std::to_string(axis) + " is out of range for src " + describe(a));
+  return axis < 0 ? axis + rank : axis;
+}
+
+}  // namespace
+}  // namespace detail
+
+Array cumsum(const Array& a, int axis) {
+  axis = detail::scan_axis("cumsum", a, axis);
+  if (a.dtype() == f16 || a.dtype() == bf16) return astype(cumsum(astype(a, f32), axis), a.dtype());
+  if (a.dtype() == u8 || a.dtype() == bool_) return cumsum(astype(a, i32), axis);
+  return detail::make_array(detail::make_op<detail::Cumsum>(axis, false), a.shape(), a.dtype(),
+                            std::span<const Array>(&a, 1));
+}
+
+Array cumprod(const Array& a, int axis) {
+  axis = detail::scan_axis("cumprod", a, axis);
+  detail::require(is_floating(a.dtype()), "cumprod", "needs a floating array", a, "src");
+  if (a.dtype() == f16 || a.dtype() == bf16) return astype(cumprod(astype(a, f32), axis), a.dtype());
+  return detail::make_array(detail::make_op<detail::Cumprod>(axis), a.shape(), a.dtype(),
+                            std::span<const Array>(&a, 1));
+}
+
+}  // namespace samebytes

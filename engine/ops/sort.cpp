@@ -1,0 +1,114 @@
+// sort, argsort and top_k: one op finds the places, gather moves the values and their gradients. Kernels: cl/*/sort.cl.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/launch.h"
+#include "samebytes/ops.h"
+#include "samebytes/ops/indexing.h"
+#include "samebytes/ops/sorting.h"
+
+namespace samebytes {
+
+namespace detail {
+namespace {
+
+// src [R, n], f32, f64 or i32 -> i32 [R, n].
+class ArgSort final : public Op {
+ public:
+  explicit ArgSort(bool descending) : descending_(descending) {}
+  std::string_view name() const override { return "argsort"; }
+  void hash(Hasher& hasher) const override { hasher.add(std::uint64_t{descending_}); }
+
+  void launch(Launch& run) const override {
+    const Shape& shape = run.dst_shape();
+    const std::int64_t rows = shape[0], columns = shape[1];
+    const Dtype dtype = run.src_dtype(0), real = real_of(dtype);
+    const std::int64_t longest = run.constant("sort", "SORT_BLOCK", real);
+    const std::int64_t share = run.constant("sort", "SORT_MERGE", real);
+    const std::int64_t block = std::min(columns, longest);
+    int passes = 0;
+    for (std::int64_t width = block; width < columns; width *= 2) ++passes;
+
+    const Dtype key = real == f64 ? f64 : i32;  // of the size of a key
+    struct Side {
+      Operand keys, index;
+    };
+    Side from{run.temp(shape.size(), key), run.dst()}, to{run.temp(shape.size(), key), run.temp(shape.size(), i32)};
+    if (passes % 2 == 1) std::swap(from, to);  // the last pass writes the result
+    run.kernel(is_floating(dtype) ? "sort_blocks_real" : "sort_blocks_i32", real)
+        .args(run.src(0), from.keys, from.index, to.keys, to.index, static_cast<int>(columns), static_cast<int>(block),
+              int{descending_})
+        .over_rows(rows * ((columns + block - 1) / block), block <= 128 ? 64 : 256);
+    for (std::int64_t width = block; width < columns; width *= 2) {
+      run.kernel("sort_merge", real)
+          .args(from.keys, from.index, to.keys, to.index, static_cast<int>(columns), static_cast<int>(width))
+          .over_rows(rows * ((columns + share - 1) / share), 256);
+      std::swap(from, to);
+    }
+  }
+  std::vector<Array> gradient(const GradientRequest&) const override { return {}; }
+
+ private:
+  bool descending_;
+};
+
+int sort_axis(const char* op, const Array& a, int axis) {
+  require(static_cast<bool>(a), op, "needs an array", a, "src");
+  const int rank = a.shape().rank();
+  if (axis < -rank || axis >= rank)
+    throw ArgumentError(std::string(op) + ": axis " + std::to_string(axis) + " is out of range for src " + describe(a));
+  if (axis < 0) axis += rank;
+  constexpr std::int64_t kMost = std::int64_t{1} << 29;
+  require(a.shape()[axis] <= kMost, op, "sorts at most 2^29 elements at a time", a, "src");
+  return axis;
+}
+
+// `axis` and the last one exchanged.
+Array exchanged(const Array& a, int axis) {
+  const int rank = a.shape().rank();
+  if (axis == rank - 1) return a;
+  // transpose() takes a list of known length, so the shape is seen as [outer, D, middle, E].
+  std::int64_t outer = 1, middle = 1;
+  for (int i = 0; i < axis; ++i) outer *= a.shape()[i];
+  for (int i = axis + 1; i + 1 < rank; ++i) middle *= a.shape()[i];
+  Shape shape = a.shape();
+  std::swap(shape[axis], shape[rank - 1]);
+  const Array apart = reshape(a, {outer, a.shape()[axis], middle, a.shape()[rank - 1]});
+  return reshape(transpose(apart, {0, 3, 2, 1}), shape);
+}
+
+Array sorted_places(const Array& a, int axis, bool descending) {
+  if (a.dtype() == f16 || a.dtype() == bf16) return sorted_places(astype(a, f32), axis, descending);
+  if (a.dtype() == u8 || a.dtype() == bool_) return sorted_places(astype(a, i32), axis, descending);
+  if (a.size() == 0) return full(a.shape(), 0, i32);
+  const Array moved = exchanged(a, axis);
+  const Array rows = reshape(moved, {moved.shape().rows(), moved.shape().back()});
+  const Array places = make_array(make_op<ArgSort>(descending), rows.shape(), i32, std::span<const Array>(&rows, 1));
+  return exchanged(reshape(places, moved.shape()), axis);
+}
+
+}  // namespace
+}  // namespace detail
+
+SortResult sort(const Array& a, int axis, bool descending) {
+  axis = detail::sort_axis("sort", a, axis);
+  const Array places = detail::sorted_places(a, axis, descending);
+  return {gather(a, axis, places), places};
+}
+
+Array argsort(const Array& a, int axis, bool descending) {
+  axis = detail::sort_axis("argsort", a, axis);
+  return detail::sorted_places(a, axis, descending);
+}
+
+SortResult top_k(const Array& a, std::int64_t k, int axis, bool largest) {
+  axis = detail::sort_axis("top_k", a, axis);
+  if (k < 0 || k > a.shape()[axis])
+    throw ArgumentError("top_k: k must be between 0 and the size of axis " + std::to_string(axis) + ", " +
+                        std::to_string(k) + " came, src is " + detail::describe(a));
+  const Array places = contiguous(slice(detail::sorted_places(a, axis, largest), axis, 0, k));
+  return {gather(a, axis, places), places};
+}
+
+}  // namespace samebytes
