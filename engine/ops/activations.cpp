@@ -17,13 +17,6 @@ using R = PointwiseRow::Result;
 using G = const GradientRequest&;
 using Arrays = std::vector<Array>;
 
-// Each op object is made once and shared by all its nodes.
-template <const PointwiseRow& kRow>
-Array apply(std::initializer_list<Array> operands, std::vector<Scalar> scalars = {}) {
-  static const OpPtr op = make_op<Pointwise>(kRow);
-  return apply_row(kRow, op, operands, std::move(scalars));
-}
-
 // Truth values and factors that gradients are made of.
 // clang-format off
 extern const PointwiseRow kPositive, kAbove, kKeepBetween, kLeakyReluGrad;
@@ -31,18 +24,18 @@ const PointwiseRow kPositive{"positive", 1, 0, "SB_TRUTH($0 > SB_ZERO)", R::trut
 const PointwiseRow kAbove{"above", 1, 2, "SB_TRUTH($0 * #0 > #1)", R::truth, nullptr};
 // ($0 = dy, $1 = x): dy where #0 < x < #1, else 0.
 const PointwiseRow kKeepBetween{"keep_between", 2, 2, "SB_WHERE(SB_TRUTH($1 > #0) * SB_TRUTH($1 < #1), $0, SB_ZERO)", R::same, [](G g) -> Arrays {
-  return {apply<kKeepBetween>({g.dy[0], g.src[1]}, {g.scalars[0], g.scalars[1]}), Array()}; }};
+  return {apply_row<kKeepBetween>({g.dy[0], g.src[1]}, {g.scalars[0], g.scalars[1]}), Array()}; }};
 const PointwiseRow kLeakyReluGrad{"leaky_relu_grad", 2, 1, "SB_WHERE(SB_TRUTH($1 > SB_ZERO), $0, $0 * #0)", R::same, [](G g) -> Arrays {
-  return {apply<kLeakyReluGrad>({g.dy[0], g.src[1]}, {g.scalars[0]}), Array()}; }};
+  return {apply_row<kLeakyReluGrad>({g.dy[0], g.src[1]}, {g.scalars[0]}), Array()}; }};
 
-Array positive(const Array& x) { return apply<kPositive>({x}); }
-Array keep_between(const Array& dy, const Array& x, double low, double high) { return apply<kKeepBetween>({dy, x}, {low, high}); }
+Array positive(const Array& x) { return apply_row<kPositive>({x}); }
+Array keep_between(const Array& dy, const Array& x, double low, double high) { return apply_row<kKeepBetween>({dy, x}, {low, high}); }
 
 constexpr double kSeluScale = 1.0507009873554804934, kSeluAlpha = 1.6732632423543772848;
 
 extern const PointwiseRow kLeakyRelu, kPRelu, kElu, kSelu, kSoftplus, kMishGate, kRelu6, kHardSigmoid, kHardSwishSlope, kHardSwish, kLogSigmoid;
 const PointwiseRow kLeakyRelu{"leaky_relu", 1, 1, "SB_WHERE(SB_TRUTH($0 > SB_ZERO), $0, $0 * #0)", R::same, [](G g) -> Arrays {
-  return {apply<kLeakyReluGrad>({g.dy[0], g.src[0]}, {g.scalars[0]})}; }};
+  return {apply_row<kLeakyReluGrad>({g.dy[0], g.src[0]}, {g.scalars[0]})}; }};
 const PointwiseRow kPRelu{"prelu", 2, 0, "SB_WHERE(SB_TRUTH($0 > SB_ZERO), $0, $0 * $1)", R::same, [](G g) -> Arrays {
   const Array& dy = g.dy[0];
   const Array up = positive(g.src[0]);
@@ -56,7 +49,7 @@ const PointwiseRow kSelu{"selu", 1, 0,
 const PointwiseRow kSoftplus{"softplus", 1, 2,
   "SB_WHERE(SB_TRUTH($0 * #0 > #1), $0, (fmax($0 * #0, SB_ZERO) + log1p(exp(-fabs($0 * #0)))) / #0)", R::same, [](G g) -> Arrays {
   const double beta = g.scalars[0].real;
-  const Array over = apply<kAbove>({g.src[0]}, {g.scalars[0], g.scalars[1]});
+  const Array over = apply_row<kAbove>({g.src[0]}, {g.scalars[0], g.scalars[1]});
   return {where(over, g.dy[0], g.dy[0] * sigmoid(g.src[0] * beta))}; }};
 // tanh(softplus(x)) as a fraction in u = exp(-|x|).
 const PointwiseRow kMishGate{"mish_gate", 1, 0,
@@ -75,7 +68,7 @@ const PointwiseRow kHardSwishSlope{"hard_swish_slope", 1, 0,
   R::same, [](G g) -> Arrays { return {keep_between(g.dy[0] / 3.0, g.src[0], -3.0, 3.0)}; }};
 const PointwiseRow kHardSwish{"hard_swish", 1, 0,
   "SB_WHERE(SB_TRUTH($0 <= -REAL_C(3.0)), SB_ZERO, SB_WHERE(SB_TRUTH($0 >= REAL_C(3.0)), $0, $0 * (($0 + REAL_C(3.0)) / REAL_C(6.0))))",
-  R::same, [](G g) -> Arrays { return {g.dy[0] * apply<kHardSwishSlope>({g.src[0]})}; }};
+  R::same, [](G g) -> Arrays { return {g.dy[0] * apply_row<kHardSwishSlope>({g.src[0]})}; }};
 const PointwiseRow kLogSigmoid{"log_sigmoid", 1, 0, "fmin($0, SB_ZERO) - log1p(exp(-fabs($0)))", R::same, [](G g) -> Arrays {
   return {g.dy[0] * sigmoid(-g.src[0])}; }};
 // clang-format on
@@ -85,7 +78,9 @@ const PointwiseRow kLogSigmoid{"log_sigmoid", 1, 0, "fmin($0, SB_ZERO) - log1p(e
 
 using detail::as_floating;
 
-Array leaky_relu(const Array& a, double slope) { return detail::apply<detail::kLeakyRelu>({as_floating(a)}, {slope}); }
+Array leaky_relu(const Array& a, double slope) {
+  return detail::apply_row<detail::kLeakyRelu>({as_floating(a)}, {slope});
+}
 
 Array prelu(const Array& a, const Array& slope) {
   detail::require(a && a.shape().rank() >= 1, "prelu", "needs at least one axis", a, "src");
@@ -95,26 +90,26 @@ Array prelu(const Array& a, const Array& slope) {
       "slope");
   const Array x = as_floating(a);
   const Array flat = slope.size() == 1 ? reshape(slope, Shape{1}) : slope;
-  return detail::apply<detail::kPRelu>({x, flat.dtype() == x.dtype() ? flat : astype(flat, x.dtype())});
+  return detail::apply_row<detail::kPRelu>({x, flat.dtype() == x.dtype() ? flat : astype(flat, x.dtype())});
 }
 
-Array elu(const Array& a, double alpha) { return detail::apply<detail::kElu>({as_floating(a)}, {alpha}); }
-Array selu(const Array& a) { return detail::apply<detail::kSelu>({as_floating(a)}); }
+Array elu(const Array& a, double alpha) { return detail::apply_row<detail::kElu>({as_floating(a)}, {alpha}); }
+Array selu(const Array& a) { return detail::apply_row<detail::kSelu>({as_floating(a)}); }
 
 Array softplus(const Array& a, double beta, double threshold) {
   if (beta == 0.0 || std::isnan(beta))
     throw ArgumentError("softplus: beta must not be 0, " + std::to_string(beta) + " came");
-  return detail::apply<detail::kSoftplus>({as_floating(a)}, {beta, threshold});
+  return detail::apply_row<detail::kSoftplus>({as_floating(a)}, {beta, threshold});
 }
 
 Array mish(const Array& a) {
   const Array x = as_floating(a);
-  return x * detail::apply<detail::kMishGate>({x});
+  return x * detail::apply_row<detail::kMishGate>({x});
 }
-Array relu6(const Array& a) { return detail::apply<detail::kRelu6>({as_floating(a)}); }
-Array hard_sigmoid(const Array& a) { return detail::apply<detail::kHardSigmoid>({as_floating(a)}); }
-Array hard_swish(const Array& a) { return detail::apply<detail::kHardSwish>({as_floating(a)}); }
-Array log_sigmoid(const Array& a) { return detail::apply<detail::kLogSigmoid>({as_floating(a)}); }
+Array relu6(const Array& a) { return detail::apply_row<detail::kRelu6>({as_floating(a)}); }
+Array hard_sigmoid(const Array& a) { return detail::apply_row<detail::kHardSigmoid>({as_floating(a)}); }
+Array hard_swish(const Array& a) { return detail::apply_row<detail::kHardSwish>({as_floating(a)}); }
+Array log_sigmoid(const Array& a) { return detail::apply_row<detail::kLogSigmoid>({as_floating(a)}); }
 
 Array glu(const Array& a, int axis) {
   detail::require(static_cast<bool>(a), "glu", "needs an array", a, "src");

@@ -1,13 +1,23 @@
-// Losses of single elements and their mean or sum. The binary cross-entropy has a kernel of its own because log1p keeps
-// the digits of small losses, and because its gradient sigmoid(x) - t is smooth where the stable form has a corner (x =
-// 0).
+// Losses of single elements and their mean or sum. The binary cross-entropy of logits has a kernel of its own because
+// log1p keeps the digits of small losses, and because its gradient sigmoid(x) - t is smooth where the stable form has a
+// corner (x = 0). The others are pointwise chains, which the planner fuses.
+#include "ops/losses.h"
+
+#include <cmath>
+#include <numbers>
+
 #include "graph/launch.h"
+#include "samebytes/autograd.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
 
 namespace detail {
 namespace {
+
+using R = PointwiseRow::Result;
+using G = const GradientRequest&;
+using Arrays = std::vector<Array>;
 
 class BceWithLogits final : public Op {
  public:
@@ -22,12 +32,38 @@ class BceWithLogits final : public Op {
   }
 };
 
-// Losses of 16-bit inputs are f32.
+constexpr double kLeastLog = -100.0;   // of bce_loss, as in PyTorch
+constexpr double kLeastSlope = 1e-12;  // p (1 - p) in its gradient, as in PyTorch
+
+// clang-format off
+extern const PointwiseRow kDiffers, kNotPositive, kBce;
+const PointwiseRow kDiffers{"differs", 1, 1, "SB_TRUTH($0 != #0)", R::truth, nullptr};
+const PointwiseRow kNotPositive{"not_positive", 1, 0, "SB_TRUTH($0 <= SB_ZERO)", R::truth, nullptr};
+const PointwiseRow kBce{"bce_loss", 2, 0,
+  "-($1 * SB_WHERE(SB_TRUTH(log($0) < -REAL_C(100.0)), (SB_TYPE)(-REAL_C(100.0)), log($0))"
+  " + (REAL_C(1.0) - $1) * SB_WHERE(SB_TRUTH(log1p(-$0) < -REAL_C(100.0)), (SB_TYPE)(-REAL_C(100.0)), log1p(-$0)))", R::same,
+  [](G g) -> Arrays {
+    const Array &p = g.src[0], &t = g.src[1], &dy = g.dy[0];
+    Arrays result(2);
+    if (g.wanted[0]) result[0] = dy * (p - t) / clip(p * (1.0 - p), {.low = kLeastSlope});
+    if (g.wanted[1]) result[1] = dy * (clip(log(1.0 - p), {.low = kLeastLog}) - clip(log(p), {.low = kLeastLog}));
+    return result;
+  }};
+// clang-format on
+
+// d^2 / 2 up to delta, then straight on. With c = d clipped to +-delta it is c * (d - c / 2), whose gradient is c: it
+// has no corner and overflows only where the loss does.
+Array huber_of(const Array& d, double delta) {
+  const Array c = clip(d, -delta, delta);
+  return c * (d - c * 0.5);
+}
+
+}  // namespace
+
 Array reduce_loss(const Array& losses, Reduction reduction) {
   return reduction == Reduction::none ? losses : reduction == Reduction::sum ? sum(losses) : mean(losses);
 }
 
-// Both floating and of one shape; then both of the dtype in which the loss is computed.
 Dtype check_pair(const char* op, const Array& a, const char* a_name, const Array& b, const char* b_name) {
   require(a && is_floating(a.dtype()), op, "needs floating arrays", a, a_name);
   require(b && is_floating(b.dtype()), op, "needs floating arrays", b, b_name);
@@ -37,21 +73,119 @@ Dtype check_pair(const char* op, const Array& a, const char* a_name, const Array
   return a.dtype() == f64 || b.dtype() == f64 ? f64 : f32;
 }
 
-Array as(const Array& a, Dtype dtype) { return a.dtype() == dtype ? a : astype(a, dtype); }
+Array check_signs(const char* op, const Array& target, const Array& like, const char* like_name, Dtype dtype) {
+  require(static_cast<bool>(target), op, "needs a target", target, "target");
+  if (target.shape() != like.shape())
+    throw ArgumentError(std::string(op) + ": the shapes differ: " + like_name + " is " + describe(like) +
+                        ", target is " + describe(target));
+  return as_dtype(target, dtype);
+}
 
-}  // namespace
+Array differs(const Array& a, double value) { return apply_row<kDiffers>({a}, {value}); }
+
 }  // namespace detail
 
+using detail::as_dtype;
+using detail::check_pair;
+using detail::reduce_loss;
+using detail::require;
+
 Array bce_with_logits(const Array& logits, const Array& target, Reduction reduction) {
-  const Dtype dtype = detail::check_pair("bce_with_logits", logits, "logits", target, "target");
-  const Array inputs[] = {detail::as(logits, dtype), detail::as(target, dtype)};
+  const Dtype dtype = check_pair("bce_with_logits", logits, "logits", target, "target");
+  const Array inputs[] = {as_dtype(logits, dtype), as_dtype(target, dtype)};
   static const auto op = detail::make_op<detail::BceWithLogits>();
-  return detail::reduce_loss(detail::make_array(op, logits.shape(), dtype, inputs), reduction);
+  return reduce_loss(detail::make_array(op, logits.shape(), dtype, inputs), reduction);
+}
+
+Array bce_loss(const Array& probability, const Array& target, Reduction reduction) {
+  const Dtype dtype = check_pair("bce_loss", probability, "probability", target, "target");
+  return reduce_loss(detail::apply_row<detail::kBce>({as_dtype(probability, dtype), as_dtype(target, dtype)}),
+                     reduction);
+}
+
+Array kl_div(const Array& log_probability, const Array& target, const KlDivOptions& options) {
+  const Dtype dtype = check_pair("kl_div", log_probability, "log_probability", target, "target");
+  Array x = as_dtype(log_probability, dtype), t = as_dtype(target, dtype), losses;
+  if (options.log_target) {
+    losses = exp(t) * (t - x);
+  } else {  // 0 where t is 0, in the gradient too: log 1 and x = 0 stand for what is not looked at
+    const Array nothing = detail::apply_row<detail::kNotPositive>({t});
+    losses = t * (log(masked_fill(t, nothing, 1.0)) - masked_fill(x, nothing, 0.0));
+  }
+  if (options.batch_mean && options.reduction == Reduction::mean) {
+    require(losses.shape().rank() >= 1, "kl_div", "a batch mean needs at least one axis", target, "target");
+    return sum(losses) / static_cast<double>(losses.shape()[0]);
+  }
+  return reduce_loss(losses, options.reduction);
+}
+
+Array gaussian_nll_loss(const Array& mean, const Array& target, const Array& var, const GaussianNllOptions& options) {
+  constexpr const char* kOp = "gaussian_nll_loss";
+  Dtype dtype = check_pair(kOp, mean, "mean", target, "target");
+  Shape narrow = mean.shape();
+  if (narrow.rank() > 0) narrow[-1] = 1;
+  require(
+      var && is_floating(var.dtype()) && (var.shape() == mean.shape() || var.shape() == narrow), kOp,
+      ("var must be floating, of the shape of mean " + detail::describe(mean) + " or with a last axis of 1").c_str(),
+      var, "var");
+  if (!(options.eps >= 0.0))
+    throw ArgumentError("gaussian_nll_loss: eps must be 0 or more, " + std::to_string(options.eps) + " came");
+  if (var.dtype() == f64) dtype = f64;
+  const Array v = as_dtype(var, dtype);
+  const Array bounded = v + stop_gradient(clip(v, {.low = options.eps}) - v);
+  const Array d = as_dtype(mean, dtype) - as_dtype(target, dtype);
+  Array losses = (log(bounded) + square(d) / bounded) * 0.5;
+  if (options.full) losses = losses + 0.5 * std::log(2.0 * std::numbers::pi);
+  return reduce_loss(losses, options.reduction);
 }
 
 Array mse_loss(const Array& a, const Array& b, Reduction reduction) {
-  const Dtype dtype = detail::check_pair("mse_loss", a, "a", b, "b");
-  return detail::reduce_loss(square(detail::as(a, dtype) - detail::as(b, dtype)), reduction);
+  const Dtype dtype = check_pair("mse_loss", a, "a", b, "b");
+  return reduce_loss(square(as_dtype(a, dtype) - as_dtype(b, dtype)), reduction);
+}
+
+Array l1_loss(const Array& a, const Array& b, Reduction reduction) {
+  const Dtype dtype = check_pair("l1_loss", a, "a", b, "b");
+  return reduce_loss(abs(as_dtype(a, dtype) - as_dtype(b, dtype)), reduction);
+}
+
+Array smooth_l1_loss(const Array& a, const Array& b, const SmoothL1Options& options) {
+  const Dtype dtype = check_pair("smooth_l1_loss", a, "a", b, "b");
+  if (!(options.beta >= 0.0))
+    throw ArgumentError("smooth_l1_loss: beta must be 0 or more, " + std::to_string(options.beta) + " came");
+  if (options.beta == 0.0) return l1_loss(a, b, options.reduction);
+  const Array d = as_dtype(a, dtype) - as_dtype(b, dtype);
+  return reduce_loss(detail::huber_of(d, options.beta) / options.beta, options.reduction);
+}
+
+Array huber_loss(const Array& a, const Array& b, const HuberOptions& options) {
+  const Dtype dtype = check_pair("huber_loss", a, "a", b, "b");
+  if (!(options.delta > 0.0))
+    throw ArgumentError("huber_loss: delta must be above 0, " + std::to_string(options.delta) + " came");
+  return reduce_loss(detail::huber_of(as_dtype(a, dtype) - as_dtype(b, dtype), options.delta), options.reduction);
+}
+
+Array hinge_loss(const Array& score, const Array& target, const MarginOptions& options) {
+  require(score && is_floating(score.dtype()), "hinge_loss", "needs floating arrays", score, "score");
+  const Dtype dtype = score.dtype() == f64 ? f64 : f32;
+  const Array t = detail::check_signs("hinge_loss", target, score, "score", dtype);
+  return reduce_loss(relu(options.margin - t * as_dtype(score, dtype)), options.reduction);
+}
+
+Array hinge_embedding_loss(const Array& distance, const Array& target, const MarginOptions& options) {
+  require(distance && is_floating(distance.dtype()), "hinge_embedding_loss", "needs floating arrays", distance,
+          "distance");
+  const Dtype dtype = distance.dtype() == f64 ? f64 : f32;
+  const Array t = detail::check_signs("hinge_embedding_loss", target, distance, "distance", dtype);
+  const Array d = as_dtype(distance, dtype);
+  return reduce_loss(where(detail::differs(t, 1.0), detail::above_zero(options.margin - d), d), options.reduction);
+}
+
+Array margin_ranking_loss(const Array& first, const Array& second, const Array& target, const MarginOptions& options) {
+  const Dtype dtype = check_pair("margin_ranking_loss", first, "first", second, "second");
+  const Array t = detail::check_signs("margin_ranking_loss", target, first, "first", dtype);
+  const Array d = as_dtype(first, dtype) - as_dtype(second, dtype);
+  return reduce_loss(detail::above_zero(options.margin - t * d), options.reduction);
 }
 
 }  // namespace samebytes

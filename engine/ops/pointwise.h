@@ -43,6 +43,12 @@ class Pointwise final : public Op {
 // A node of the row, for tables in other files: operands broadcast, and the dtype is the row's.
 Array apply_row(const PointwiseRow& row, const OpPtr& op, std::initializer_list<Array> operands,
                 std::vector<Scalar> scalars = {});
+// The same for a row with linkage; its op object is made once and shared by all its nodes.
+template <const PointwiseRow& kRow>
+Array apply_row(std::initializer_list<Array> operands, std::vector<Scalar> scalars = {}) {
+  static const OpPtr op = make_op<Pointwise>(kRow);
+  return apply_row(kRow, op, operands, std::move(scalars));
+}
 // The array, as f32 where it is not floating.
 Array as_floating(const Array& a);
 

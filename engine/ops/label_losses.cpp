@@ -1,0 +1,144 @@
+// Losses of class labels other than the cross-entropy. A label is compared with the numbers of the classes, which gives
+// a mask of the row's columns; what is chosen or left out by it is summed over the row.
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "graph/op.h"
+#include "ops/losses.h"
+#include "samebytes/autograd.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+
+namespace detail {
+namespace {
+
+using R = PointwiseRow::Result;
+
+extern const PointwiseRow kNoClass;
+const PointwiseRow kNoClass{"no_class", 1, 1, "SB_TRUTH($0 < SB_ZERO) + SB_TRUTH($0 >= #0)", R::truth, nullptr};
+
+// Labels of the rows of `scores` [..., C].
+class Labels {
+ public:
+  // Throws ArgumentError unless labels and weights fit scores.
+  Labels(const char* op, const Array& scores, const char* name, const Array& target, const Array& weight,
+         std::optional<std::int32_t> ignored = {});
+
+  Dtype dtype() const { return dtype_; }
+  const Array& others() const { return others_; }  // truth [..., C]: not the class of the row
+  // The value of a [..., C] in the row's class.
+  Array pick(const Array& a) const { return sum(masked_fill(a, others_, 0.0), {-1}); }
+  // weight[t] of each row, or an empty handle.
+  const Array& weight() const { return weight_; }
+  // Losses of rows with labels that are no class become NaN, of ignored rows 0.
+  Array checked(const Array& losses) const;
+  // The mean of weighted losses over the sum of the weights of the rows that count.
+  Array weighted_mean(const Array& losses) const;
+
+ private:
+  Dtype dtype_;
+  std::int64_t classes_;
+  Array others_, weight_, labels_, counts_;  // labels as real numbers; counts_: truth, where some rows are ignored
+  std::optional<std::int32_t> ignored_;
+};
+
+Labels::Labels(const char* op, const Array& scores, const char* name, const Array& target, const Array& weight,
+               std::optional<std::int32_t> ignored)
+    : ignored_(ignored) {
+  require(scores && is_floating(scores.dtype()) && scores.shape().rank() >= 1, op, "needs a floating array [..., C]",
+          scores, name);
+  const Shape rows(std::span<const std::int64_t>(scores.shape().begin(), scores.shape().end() - 1));
+  require(target && (target.dtype() == i32 || target.dtype() == u8) && target.shape() == rows, op,
+          ("target must be i32 or u8 " + rows.to_string() + ", " + name + " is " + describe(scores)).c_str(), target,
+          "target");
+  classes_ = scores.shape().back();
+  require(!weight || (weight.shape() == Shape{classes_} && is_floating(weight.dtype())), op,
+          ("class_weight must be floating [" + std::to_string(classes_) + "]").c_str(), weight, "class_weight");
+  dtype_ = scores.dtype() == f64 ? f64 : f32;
+  others_ = not_equal(unsqueeze(target, -1), arange(0, static_cast<double>(classes_), 1, i32));
+  labels_ = astype(target, f32);
+  if (weight) {
+    const Array each = broadcast_to(as_dtype(stop_gradient(weight), dtype_), scores.shape());
+    weight_ = pick(each);
+  }
+  if (ignored_) counts_ = differs(labels_, static_cast<double>(*ignored_));
+}
+
+Array Labels::checked(const Array& losses) const {
+  const Array outside = apply_row<kNoClass>({labels_}, {static_cast<double>(classes_)});
+  const Array result = masked_fill(losses, outside, std::numeric_limits<double>::quiet_NaN());
+  return ignored_ ? where(counts_, result, full({}, 0.0, dtype_)) : result;
+}
+
+Array Labels::weighted_mean(const Array& losses) const {
+  if (!weight_ && !ignored_) return mean(losses);
+  Array weights = weight_;
+  if (ignored_) weights = weight_ ? weight_ * astype(counts_, dtype_) : astype(counts_, dtype_);
+  return sum(losses) / sum(weights);
+}
+
+// q^gamma for q in [0, 1]; the gradient stays finite at 0 for any gamma of 0 or more.
+Array focus(const Array& losses, const Array& q, double gamma) {
+  constexpr double kSmallest = 1e-12;
+  if (gamma == 0.0) return losses;
+  if (gamma == 1.0) return losses * q;
+  if (gamma == 2.0) return losses * square(q);
+  return losses * pow(clip(q, {.low = kSmallest}), gamma);
+}
+
+void check_gamma(const char* op, double gamma) {
+  if (!(gamma >= 0.0))
+    throw ArgumentError(std::string(op) + ": gamma must be 0 or more, " + std::to_string(gamma) + " came");
+}
+
+}  // namespace
+}  // namespace detail
+
+using detail::as_dtype;
+using detail::Labels;
+using detail::reduce_loss;
+
+Array nll_loss(const Array& log_probability, const Array& target, const NllOptions& options) {
+  const Labels labels("nll_loss", log_probability, "log_probability", target, options.class_weight,
+                      options.ignore_index);
+  Array losses = -labels.pick(as_dtype(log_probability, labels.dtype()));
+  if (labels.weight()) losses = losses * labels.weight();
+  losses = labels.checked(losses);
+  return options.reduction == Reduction::mean ? labels.weighted_mean(losses) : reduce_loss(losses, options.reduction);
+}
+
+Array focal_loss(const Array& logits, const Array& target, const FocalOptions& options) {
+  const Labels labels("focal_loss", logits, "logits", target, options.class_weight);
+  detail::check_gamma("focal_loss", options.gamma);
+  const Array losses = -labels.pick(log_softmax(as_dtype(logits, labels.dtype())));
+  Array focused = detail::focus(losses, 1.0 - exp(-losses), options.gamma);
+  if (labels.weight()) focused = focused * labels.weight();
+  return reduce_loss(labels.checked(focused), options.reduction);
+}
+
+Array sigmoid_focal_loss(const Array& logits, const Array& target, const SigmoidFocalOptions& options) {
+  const Dtype dtype = detail::check_pair("sigmoid_focal_loss", logits, "logits", target, "target");
+  detail::check_gamma("sigmoid_focal_loss", options.gamma);
+  const Array x = as_dtype(logits, dtype), t = as_dtype(target, dtype);
+  const Array missed = sigmoid(-x) * t + sigmoid(x) * (1.0 - t);  // 1 - p of the true class
+  Array losses = detail::focus(bce_with_logits(x, t, Reduction::none), missed, options.gamma);
+  if (options.alpha >= 0.0) losses = losses * (t * options.alpha + (1.0 - t) * (1.0 - options.alpha));
+  return reduce_loss(losses, options.reduction);
+}
+
+Array multi_margin_loss(const Array& score, const Array& target, const MultiMarginOptions& options) {
+  const Labels labels("multi_margin_loss", score, "score", target, options.class_weight);
+  if (options.p != 1 && options.p != 2)
+    throw ArgumentError("multi_margin_loss: p must be 1 or 2, " + std::to_string(options.p) + " came");
+  const Array x = as_dtype(score, labels.dtype());
+  Array over = relu(x - unsqueeze(labels.pick(x), -1) + options.margin);
+  if (options.p == 2) over = square(over);
+  const Array theirs = where(labels.others(), over, full({}, 0.0, labels.dtype()));
+  Array losses = sum(theirs, {-1}) / static_cast<double>(score.shape().back());
+  if (labels.weight()) losses = losses * labels.weight();
+  return reduce_loss(labels.checked(losses), options.reduction);
+}
+
+}  // namespace samebytes
