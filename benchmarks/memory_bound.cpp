@@ -1,6 +1,6 @@
-// Reductions, soft-max, losses, random numbers and copies in GB/s of the bytes they must read and write once, beside a
-// pointwise op of the same size. Each figure is the best and the median of several rounds, a round being several
-// launches in flight.
+// Reductions, soft-max, norms, losses, random numbers and copies in GB/s of the bytes they must read and write once,
+// beside a pointwise op of the same size. Each figure is the best and the median of several rounds, a round being
+// several launches in flight.
 //   build/bench_memory_bound            everything
 //   build/bench_memory_bound softmax    rows whose name contains "softmax"
 #include <algorithm>
@@ -43,6 +43,11 @@ sb::Array logit_gradient(const sb::Array& logits, const sb::Array& labels) {
   return sb::gradients(sb::cross_entropy(logits, labels), wrt)[0];
 }
 
+sb::Array norm_gradient(const sb::Array& y, const sb::Array& x) {
+  const std::vector<sb::Array> wrt{x};
+  return sb::gradients(sb::sum(y * x), wrt)[0];
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -65,7 +70,23 @@ int main(int count, char** arguments) {
     rows.push_back({"sum of columns" + size, bytes(a), [=] { return sb::sum(a, {0}); }});
     rows.push_back({"argmax" + size, bytes(a), [=] { return sb::argmax(a); }});
     rows.push_back({"softmax" + size, 2 * bytes(a), [=] { return sb::softmax(a); }});
+    rows.push_back({"layer_norm" + size, 2 * bytes(a), [=] { return sb::layer_norm(a); }});
+    rows.push_back({"rms_norm" + size, 2 * bytes(a), [=] { return sb::rms_norm(a); }});
+    rows.push_back({"rms_norm gradient" + size, 3 * bytes(a), [=] { return norm_gradient(sb::rms_norm(a), a); }});
     rows.push_back({"cross_entropy and gradient" + size, 3 * bytes(a), [=] { return logit_gradient(a, labels); }});
+  }
+  for (const sb::Shape& shape : {sb::Shape{32, 56, 56, 64}, sb::Shape{2, 256, 256, 48}, sb::Shape{64, 7, 7, 512}}) {
+    const sb::Array a = values(shape);
+    const std::string size = " " + shape.to_string();
+    // Statistics read the images once, the second pass reads and writes them.
+    rows.push_back({"group_norm of 16" + size, 3 * bytes(a), [=] { return sb::group_norm(a, 16); }});
+    rows.push_back(
+        {"group_norm gradient" + size, 8 * bytes(a), [=] { return norm_gradient(sb::group_norm(a, 16), a); }});
+    rows.push_back({"instance_norm" + size, 3 * bytes(a), [=] { return sb::instance_norm(a); }});
+    rows.push_back({"pad by 1" + size, 4 * bytes(a), [=] { return sb::pad(a, {{}, {1, 1}, {1, 1}, {}}); }});
+    rows.push_back({"pad by 1, reflect" + size, 4 * bytes(a), [=] {
+                      return sb::pad(a, {{}, {1, 1}, {1, 1}, {}}, sb::PadMode::reflect);
+                    }});
   }
   std::erase_if(rows, [&](const Row& row) { return row.name.find(wanted) == std::string::npos; });
   std::vector<std::vector<double>> seconds(rows.size());
