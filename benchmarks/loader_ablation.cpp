@@ -54,8 +54,9 @@ class Costly final : public sb::data::Collate {
     return inner_->fields(dataset, indices);
   }
   std::int64_t fill(const sb::data::Dataset& dataset, std::span<const std::int64_t> indices,
-                    const sb::data::ReadSample& read, std::span<const sb::data::Field> batch) const override {
-    const std::int64_t samples = inner_->fill(dataset, indices, read, batch);
+                    const sb::data::ReadSample& read, std::span<sb::data::Field> batch,
+                    const sb::SequenceKey& key) const override {
+    const std::int64_t samples = inner_->fill(dataset, indices, read, batch, key);
     if (cost_ == Cost::wait) std::this_thread::sleep_for(std::chrono::duration<double>(seconds_));
     const double end = thread_seconds() + seconds_;
     while (cost_ == Cost::compute && thread_seconds() < end) continue;

@@ -14,6 +14,8 @@ using detail::MutexLock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+constexpr std::uint32_t kCollateLane = 0xfffe;  // transforms count theirs from 0, shuffling has the last one
+
 int worker_count(int wanted) {
   constexpr int kCoresPerWorker = 4;  // the others are the device's, which is often the same processor
   if (wanted >= 0) return wanted;
@@ -241,15 +243,17 @@ Loader::State::Filled Loader::State::decode(BatchSlot& slot) {
     batch.push_back({bytes.first(need), slot.specs[i].shape, slot.specs[i].dtype, slot.specs[i].background});
   }
   slot.usable = Clock::now();
-  const ReadSample read = [&](std::int64_t index, std::span<const Field> dst) {
-    if (presented_) return presented_->read_at(epoch, index, dst);
+  const ReadSample read([&](std::int64_t index, std::span<const Field> dst, std::uint32_t view) {
+    const std::uint32_t lane = view > 0 && transform_ ? view * transform_->lanes() : 0;
+    const SequenceKey key{.seed = options_.seed, .epoch = epoch, .index = index, .lane = lane};
+    if (presented_) return presented_->read_with(key, index, dst);
     if (!dataset_->read(index, dst)) return false;
-    if (transform_) transform_->apply(dst, {.seed = options_.seed, .epoch = epoch, .index = index});
+    if (transform_) transform_->apply(dst, key);
     return true;
-  };
-  filled.samples = collate_->fill(samples(), indices, read, batch);
-  if (filled.samples < filled.wanted)
-    for (FieldSpec& spec : slot.specs) spec.shape[0] = filled.samples;
+  });
+  const SequenceKey key{.seed = options_.seed, .epoch = epoch, .index = slot.step, .lane = kCollateLane};
+  filled.samples = collate_->fill(samples(), indices, read, batch, key);
+  for (std::size_t i = 0; i < batch.size(); ++i) slot.specs[i].shape = batch[i].shape;
   return filled;
 }
 

@@ -12,8 +12,7 @@ Transformed::Transformed(DatasetPtr source, TransformPtr transform, std::uint64_
       seed_(seed),
       fields_(transform_->output(source_->fields())) {}
 
-bool Transformed::read_at(std::int64_t epoch, std::int64_t index, std::span<const Field> dst) const {
-  const SequenceKey key{.seed = seed_, .epoch = epoch, .index = index};
+bool Transformed::read_with(const SequenceKey& key, std::int64_t index, std::span<const Field> dst) const {
   if (!transform_->moves()) {
     if (!source_->read(index, dst)) return false;
     transform_->apply(dst, key);

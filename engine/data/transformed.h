@@ -15,8 +15,11 @@ class Transformed final : public Dataset {
   Transformed(DatasetPtr source, TransformPtr transform, std::uint64_t seed);
   std::int64_t size() const override { return source_->size(); }
   const std::vector<FieldSpec>& fields() const override { return fields_; }
-  bool read(std::int64_t index, std::span<const Field> dst) const override { return read_at(0, index, dst); }
-  bool read_at(std::int64_t epoch, std::int64_t index, std::span<const Field> dst) const;
+  bool read(std::int64_t index, std::span<const Field> dst) const override {
+    return read_with({.seed = seed_, .index = index}, index, dst);
+  }
+  // With the key's random numbers.
+  bool read_with(const SequenceKey& key, std::int64_t index, std::span<const Field> dst) const;
   bool is_sequential() const override { return source_->is_sequential(); }
   void begin_pass(std::int64_t epoch) const override { source_->begin_pass(epoch); }
 

@@ -240,7 +240,7 @@ class PadToLongest final : public Collate {
     return {{"x", Shape{count, longest}}, {"length", Shape{count}, i32}, {"index", Shape{count}, i32}};
   }
   std::int64_t fill(const Dataset&, std::span<const std::int64_t> indices, const ReadSample& read,
-                    std::span<const Field> batch) const override {
+                    std::span<Field> batch, const SequenceKey&) const override {
     std::int32_t y = 0;
     float x[2];
     const Field sample[] = {{std::as_writable_bytes(std::span(x)), Shape{2}, f32},

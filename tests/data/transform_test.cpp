@@ -116,10 +116,11 @@ TEST(DefaultCollate, decodes_each_sample_into_its_row) {
   EXPECT_EQ(fields[1].shape, (Shape{3}));
   std::vector<float> x(6);
   std::vector<std::int32_t> y(3);
-  const Field batch[] = {{std::as_writable_bytes(std::span(x)), fields[0].shape, f32},
-                         {std::as_writable_bytes(std::span(y)), fields[1].shape, i32}};
-  const auto read = [&](std::int64_t index, std::span<const Field> dst) { return set->read(index, dst); };
-  EXPECT_EQ(collate->fill(*set, indices, read, batch), 3);
+  Field batch[] = {{std::as_writable_bytes(std::span(x)), fields[0].shape, f32},
+                   {std::as_writable_bytes(std::span(y)), fields[1].shape, i32}};
+  const ReadSample read(
+      [&](std::int64_t index, std::span<const Field> dst, std::uint32_t) { return set->read(index, dst); });
+  EXPECT_EQ(collate->fill(*set, indices, read, batch, {}), 3);
   EXPECT_EQ(x, (std::vector<float>{7, -7, 3, -3, 50, -50}));
   EXPECT_EQ(y, (std::vector<std::int32_t>{14, 6, 100}));
 }
