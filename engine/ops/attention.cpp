@@ -150,6 +150,7 @@ class Attention final : public Op {
     std::vector<Array> inputs(request.src.begin(), request.src.end());
     inputs.insert(inputs.end(), {request.dst[0], dense_rows(request.dy[0]), request.dst[1]});
     std::vector<Result> results;
+    results.reserve(3);
     for (int i = 0; i < kind_.arrays(); ++i)
       results.push_back({inputs[static_cast<std::size_t>(i)].shape(), inputs[0].dtype()});
     std::vector<Array> dx = make_arrays(make_op<AttentionBackward>(kind_), results, inputs,
