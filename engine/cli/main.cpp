@@ -22,6 +22,7 @@ int run(const Options& options) {
     case Verb::train: return run_train(options);
     case Verb::eval: return run_eval(options);
     case Verb::bench: return run_bench(options);
+    case Verb::generate: return run_generate(options);
   }
   return kFailed;
 }

@@ -71,6 +71,12 @@ CLI::Option* add_steps(CLI::App& app, Options& options, const char* text) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
 }
 
+void add_tokenizer(CLI::App& app, Options& options) {
+  app.add_option("--tokenizer", options.form.tokenizer,
+                 "of gpt: a folder with GPT-2's vocab.json and merges.txt; default: characters")
+      ->option_text("DIR");
+}
+
 void add_form(CLI::App& app, Options& options) {
   app.add_option("--size", options.form.size, "of gpt: nano, small or medium; default: nano")
       ->option_text("SIZE")
@@ -98,6 +104,7 @@ CLI::App* add_train(CLI::App& app, Options& options) {
   add_workload(*verb, options, false);
   add_data(*verb, options);
   add_form(*verb, options);
+  add_tokenizer(*verb, options);
   verb->add_option("--epochs", options.epochs, "passes over the training set; default: the workload's")
       ->option_text("N")
       ->check(CLI::Range(1, 1 << 30));
@@ -133,6 +140,7 @@ CLI::App* add_eval(CLI::App& app, Options& options) {
   verb->add_option("--load", options.load, "the parameters (safetensors)")->option_text("FILE")->required();
   add_data(*verb, options);
   add_form(*verb, options);
+  add_tokenizer(*verb, options);
   add_steps(*verb, options, "end after so many batches");
   add_batch(*verb, options, "samples per batch; default: the workload's");
   add_device_options(*verb, options, false);
@@ -154,6 +162,32 @@ CLI::App* add_bench(CLI::App& app, Options& options) {
   add_output_options(*verb, options);
   verb->footer(workload_table() +
                "\nExamples:\n  samebytes bench cnn --batch 128\n  samebytes bench --device all --json");
+  return verb;
+}
+
+CLI::App* add_generate(CLI::App& app, Options& options) {
+  auto* verb = app.add_subcommand("generate", "write text with a trained gpt");
+  verb->add_option("--load", options.load, "the parameters (safetensors), of `train gpt` or as published")
+      ->option_text("FILE")
+      ->required();
+  verb->add_option("--prompt", options.prompt, "text that it goes on from; default: a new line")->option_text("TEXT");
+  verb->add_option("--tokens", options.tokens, "to write; default: 500")
+      ->option_text("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
+  verb->add_option("--temperature", options.temperature,
+                   "below 1 the likely tokens come more often, 0: always the most likely one; default: 0.8")
+      ->option_text("X")
+      ->check(CLI::NonNegativeNumber);
+  verb->add_option("--top-k", options.top_k, "draw among the N most likely tokens; 0: among all; default: 0")
+      ->option_text("N")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
+  add_tokenizer(*verb, options);
+  add_device_options(*verb, options, false);
+  verb->add_flag("--json", options.json, "the text, the number of tokens and the time as one line of JSON");
+  verb->footer(
+      "Example:\n"
+      "  samebytes train gpt --data data/text/tinyshakespeare.txt --save gpt.safetensors\n"
+      "  samebytes generate --load gpt.safetensors --prompt ROMEO: --tokens 300");
   return verb;
 }
 
@@ -180,12 +214,13 @@ Parsed parse_options(int argc, char** argv) {
   const CLI::App* train = add_train(app, options);
   const CLI::App* eval = add_eval(app, options);
   const CLI::App* bench = add_bench(app, options);
+  const CLI::App* generate = add_generate(app, options);
   app.footer(
       "Start with `samebytes train digits`: it needs no files and takes a few seconds.\n"
       "`samebytes VERB --help` explains a verb's options.");
 
   // A mistyped verb gets the nearest one instead of a list of rules.
-  const std::vector<std::string> verbs = {"devices", "train", "eval", "bench"};
+  const std::vector<std::string> verbs = {"devices", "train", "eval", "bench", "generate"};
   if (argc > 1 && argv[1][0] != '-' && std::find(verbs.begin(), verbs.end(), argv[1]) == verbs.end()) {
     const std::string near = nearest_word(argv[1], verbs);
     return wrong(app, fmt::format("there is no verb {}{}; there are {}", argv[1],
@@ -205,6 +240,7 @@ Parsed parse_options(int argc, char** argv) {
   if (train->parsed()) options.verb = Verb::train;
   if (eval->parsed()) options.verb = Verb::eval;
   if (bench->parsed()) options.verb = Verb::bench;
+  if (generate->parsed()) options.verb = Verb::generate;
   return {options, {}, kDone};
 }
 

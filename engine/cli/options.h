@@ -9,14 +9,15 @@
 
 namespace samebytes::cli {
 
-enum class Verb : std::uint8_t { devices, train, eval, bench };
+enum class Verb : std::uint8_t { devices, train, eval, bench, generate };
 
 // What a workload may be told about its data and its form. Each takes some of these (WorkloadEntry::takes).
 struct WorkloadOptions {
-  std::string data;                     // a folder or a file
-  std::optional<std::string> size;      // nano, small, medium
-  std::optional<std::int64_t> context;  // tokens in a window
-  std::optional<std::string> name;      // one of the sets in a folder
+  std::string data;                      // a folder or a file
+  std::optional<std::string> size;       // nano, small, medium
+  std::optional<std::int64_t> context;   // tokens in a window
+  std::optional<std::string> tokenizer;  // a folder with vocab.json and merges.txt
+  std::optional<std::string> name;       // one of the sets in a folder
 };
 
 struct Options {
@@ -33,6 +34,10 @@ struct Options {
   std::optional<int> slots;
   std::uint64_t seed = 1;
   int threads = 0;
+  std::string prompt = "\n";
+  std::int64_t tokens = 500;
+  double temperature = 0.8;
+  std::int64_t top_k = 0;
   std::string load;
   std::string save;
   std::string log;

@@ -97,7 +97,9 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
 
   const std::int64_t per_epoch = (samples + batch_ - 1) / batch_;
   epochs_ = options.epochs.value_or(workload.defaults.epochs);
-  steps_ = options.steps.value_or(per_epoch * epochs_);
+  const std::int64_t default_steps =
+      options.epochs || !workload.defaults.steps ? per_epoch * epochs_ : *workload.defaults.steps;
+  steps_ = options.steps.value_or(default_steps);
   epochs_ = static_cast<int>((steps_ + per_epoch - 1) / per_epoch);
 
   data::LoaderOptions loading = loader_options(options, batch_);
@@ -127,7 +129,7 @@ Summary Trainer::run() {
   for (int epoch = 1; epoch <= epochs_ && !is_interrupted(); ++epoch) train_epoch(epoch);
   meter_->fill(summary_);
   progress_.reset();
-  if (!options_.save.empty()) io::save(options_.save, *net_);
+  if (!options_.save.empty()) io::save(options_.save, *net_, workload_.metadata);
   if (workload_.baselines && !is_interrupted()) summary_.baselines = workload_.baselines(split_);
   return summary_;
 }

@@ -10,5 +10,6 @@ int run_devices(const Options& options);
 int run_train(const Options& options);
 int run_eval(const Options& options);
 int run_bench(const Options& options);
+int run_generate(const Options& options);
 
 }  // namespace samebytes::cli

@@ -32,6 +32,10 @@ const std::vector<WorkloadEntry>& workloads() {
        "3 convolutions on log-mel spectrograms; reads a folder of spoken digits (--data)",
        {},
        speech_workload},
+      {"gpt",
+       "GPT-2's architecture (--size, --context); reads a text (--data)",
+       {"--size", "--context", "--tokenizer"},
+       gpt_workload},
       {"vowels", "LSTM on padded sequences; reads the Japanese vowels (--data)", {}, vowels_workload},
   };
   return all;
@@ -49,6 +53,7 @@ Workload make_workload(const std::string& name, const WorkloadOptions& options) 
     check_option("--size", options.size.has_value());
     check_option("--context", options.context.has_value());
     check_option("--name", options.name.has_value());
+    check_option("--tokenizer", options.tokenizer.has_value());
     return entry.make(options);
   }
   const std::string near = nearest_word(name, names);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "cli/summary.h"
 #include "samebytes/array.h"
 #include "samebytes/data.h"
+#include "samebytes/io.h"
 #include "samebytes/nn.h"
 
 namespace samebytes::cli {
@@ -20,6 +22,7 @@ namespace samebytes::cli {
 struct Defaults {
   int epochs = 3;
   std::int64_t batch = 64;
+  std::optional<std::int64_t> steps = {};  // instead of epochs, where neither was asked for
   double rate = 1e-3;
   double weight_decay = 1e-2;
   double beta2 = 0.999;
@@ -74,6 +77,7 @@ struct Workload {
   bool is_binary =
       false;  // the output is one logit a sample, "label" is 0 or 1: balanced accuracy and area under the curve
   std::function<std::vector<Baseline>(const data::Split& split)> baselines = {};
+  io::Metadata metadata = {{"format", "pt"}};  // of the file that --save writes
 
   static Array first_field(nn::Module& net, const data::Batch& batch) { return net(batch[0]); }
 };
@@ -109,5 +113,6 @@ Workload series_workload(const WorkloadOptions& options);
 Workload transit_workload(const WorkloadOptions& options);
 Workload speech_workload(const WorkloadOptions& options);
 Workload vowels_workload(const WorkloadOptions& options);
+Workload gpt_workload(const WorkloadOptions& options);
 
 }  // namespace samebytes::cli

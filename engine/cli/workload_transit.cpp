@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -128,9 +129,51 @@ Baseline box_depth(const data::Split& split) {
   return test.named("best box, depth over noise");
 }
 
+// Of measured curves: local views of Kepler's objects of interest, in which planets are rare.
+constexpr const char* kMeasuredFile = "kepler_local_view.csv.gz";
+constexpr float kLowest = -2, kHighest = 3;  // the curves are about 1 outside of a transit and 0 at its bottom
+constexpr int kFolds = 5;
+
+Workload measured_workload(const std::string& data) {
+  const bool is_folder = std::filesystem::is_directory(data);
+  const std::string path = is_folder ? (std::filesystem::path(data) / kMeasuredFile).string() : data;
+  const data::LightCurves stars = data::light_curves(path, {.lowest = kLowest, .highest = kHighest});
+  const std::vector<std::int32_t>& labels = stars.curves.labels;
+  const auto planets = static_cast<double>(std::count(labels.begin(), labels.end(), 1));
+  const double weight = (static_cast<double>(labels.size()) - planets) / planets;
+  const data::DatasetPtr all = data::from_series(stars.curves);
+  const std::vector<data::Fold> folds =
+      data::stratified_folds(labels, {.folds = kFolds, .seed = 1, .groups = stars.groups});
+  return {.name = "transit",
+          .defaults = {.epochs = 60, .batch = 32, .rate = 1e-3},
+          .flops = count_flops(),
+          .open =
+              [all, folds](int fold) {
+                const data::Fold& parts = folds[static_cast<std::size_t>(fold)];
+                return data::Split{.train = data::subset(all, parts.train), .test = data::subset(all, parts.test)};
+              },
+          .folds = kFolds,
+          .prepare = {data::normalise({.mean = {1}})},
+          .make_model = []() -> std::unique_ptr<nn::Module> {
+            return std::make_unique<models::Transit>(models::TransitOptions{.has_global = false});
+          },
+          .forward = [](nn::Module& net, const data::Batch& batch) { return reshape(net(batch["series"]), {-1}); },
+          .loss =
+              [weight](const Array& logits, const data::Batch& batch) {
+                const Array label = astype(batch["label"], f32);
+                return mean(bce_with_logits(logits, label, Reduction::none) * (label * (weight - 1) + 1.0));
+              },
+          .right =
+              [](const Array& logits, const data::Batch& batch) {
+                return sum(astype(equal(astype(greater(logits, zeros({1})), i32), batch["label"]), f32));
+              },
+          .is_binary = true};
+}
+
 }  // namespace
 
-Workload transit_workload(const WorkloadOptions&) {
+Workload transit_workload(const WorkloadOptions& options) {
+  if (!options.data.empty()) return measured_workload(options.data);
   const auto generated = [](std::int64_t curves) { return data::transits({.size = curves, .seed = 1}); };
   return {.name = "transit",
           .defaults = {.epochs = 12, .batch = 64, .rate = 2e-3},

@@ -82,6 +82,7 @@ std::vector<std::int32_t> generate(Gpt& model, std::span<const std::int32_t> pro
     const Array next = array(fresh, {1, static_cast<std::int64_t>(fresh.size())});
     read = ids.size();
     ids.push_back(draw(model.forward(next, cache).to_vector<double>(), options, step));
+    if (options.on_token && !options.on_token(ids.back())) break;
   }
   return ids;
 }

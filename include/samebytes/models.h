@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -173,10 +174,11 @@ Gpt gpt(const GptOptions& options);
 Gpt gpt(GptSize size);
 
 struct GenerateOptions {
-  std::int64_t tokens = 100;  // to add
-  double temperature = 1.0;   // 0: always the most likely token
-  std::int64_t top_k = 0;     // draw among the k most likely ones; 0: among all
-  std::uint64_t seed = 0;     // of the draws
+  std::int64_t tokens = 100;                           // to add
+  double temperature = 1.0;                            // 0: always the most likely token
+  std::int64_t top_k = 0;                              // draw among the k most likely ones; 0: among all
+  std::uint64_t seed = 0;                              // of the draws
+  std::function<bool(std::int32_t id)> on_token = {};  // told of each new token; false ends the text
 };
 // The prompt's ids and what the model adds, token by token with a cache, in evaluation mode and without gradients.
 // Where the context is full it goes on behind the last half of it. Throws ArgumentError for an empty prompt, an id

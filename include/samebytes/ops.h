@@ -15,4 +15,6 @@
 #include "samebytes/ops/recurrent.h"
 #include "samebytes/ops/reduce.h"
 #include "samebytes/ops/resize.h"
+#include "samebytes/ops/sampling.h"
+#include "samebytes/ops/sorting.h"
 #include "samebytes/ops/update_slice.h"

@@ -1,0 +1,67 @@
+// samebytes generate: writes text with a GPT, token by token, as soon as there is one.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "cli/gpt.h"
+#include "cli/interrupt.h"
+#include "cli/session.h"
+#include "cli/usage_error.h"
+#include "cli/verbs.h"
+#include "samebytes/samebytes.h"
+
+namespace samebytes::cli {
+
+int run_generate(const Options& options) {
+  if (options.device == "all") throw UsageError("generate uses one device; --device all is for bench");
+  const io::TensorFile file(options.load);
+  const models::GptOptions form = form_of(file);
+  const Tokens tokens =
+      options.form.tokenizer ? Tokens::pairs(*options.form.tokenizer) : Tokens::characters_of(file.metadata());
+  if (tokens.size() != form.vocabulary)
+    throw UsageError(
+        fmt::format("{} has {} tokens, its tokenizer has {}", options.load, form.vocabulary, tokens.size()));
+  std::vector<std::int32_t> prompt;
+  try {
+    prompt = tokens.encode(options.prompt);
+  } catch (const ArgumentError& error) {
+    throw UsageError(fmt::format("--prompt: {}", error.what()));
+  }
+  if (prompt.empty()) throw UsageError("--prompt is empty; the text goes on from it");
+
+  const std::unique_ptr<Engine> engine = open_engine(options, options.device);
+  models::Gpt net(form);
+  io::load(options.load, net, {.strict = false});
+  if (!options.json) fmt::print("{}", options.prompt);
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<std::int32_t> ids = models::generate(net, prompt,
+                                                         {.tokens = options.tokens,
+                                                          .temperature = options.temperature,
+                                                          .top_k = options.top_k,
+                                                          .seed = options.seed,
+                                                          .on_token = [&](std::int32_t id) {
+                                                            if (!options.json) {
+                                                              fmt::print("{}", tokens.decode({&id, 1}));
+                                                              std::fflush(stdout);
+                                                            }
+                                                            return !is_interrupted();
+                                                          }});
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const auto added = static_cast<std::int64_t>(ids.size() - prompt.size());
+  if (options.json) {
+    const nlohmann::ordered_json line{{"prompt", options.prompt},
+                                      {"text", tokens.decode(ids)},
+                                      {"tokens", added},
+                                      {"seconds", seconds},
+                                      {"tokens_per_second", static_cast<double>(added) / seconds}};
+    fmt::print("{}\n", line.dump());
+  } else {
+    fmt::print("\n");
+  }
+  return is_interrupted() ? kInterrupted : kDone;
+}
+
+}  // namespace samebytes::cli
