@@ -73,9 +73,8 @@ Array MultiHeadAttention::project(const Array& x, std::int64_t offset) const {
   if (shape.rank() != 3 || shape[2] != options_.width)
     throw ArgumentError("MultiHeadAttention: x must be [N, T, " + std::to_string(options_.width) + "], it is " +
                         shape.to_string());
-  const Array qkv =
-      reshape(linear(x, in_weight_, in_bias_),
-              {shape[0], shape[1], options_.heads + 2 * options_.kv_heads, options_.width / options_.heads});
+  Array qkv = reshape(linear(x, in_weight_, in_bias_),
+                      {shape[0], shape[1], options_.heads + 2 * options_.kv_heads, options_.width / options_.heads});
   if (!options_.rotary) return qkv;
   RotaryOptions rotary_options = *options_.rotary;
   rotary_options.offset += offset;
