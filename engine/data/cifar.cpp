@@ -1,5 +1,6 @@
 #include "samebytes/data/cifar.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
@@ -57,7 +58,7 @@ void append_packed(const Form& form, const std::string& path, std::vector<std::b
     detail::throw_io(form.reader, path, 0, "the letters C10J", file.size() < 4 ? "a shorter file" : "other bytes");
   const std::size_t count = number(4, 4, "the number of images");
   std::size_t place = 8;
-  std::vector<std::uint8_t> pixels(kPixels);
+  std::vector<std::uint8_t> pixels;
   for (std::size_t i = 0; i < count; ++i) {
     const std::string image = "image " + std::to_string(i);
     const std::size_t label = number(place, 1, (image + " with its label").c_str());
@@ -69,14 +70,22 @@ void append_packed(const Form& form, const std::string& path, std::vector<std::b
     if (file.size() - place < size)
       detail::throw_io(form.reader, path, static_cast<std::int64_t>(file.size()),
                        std::to_string(size) + " bytes of " + image, std::to_string(file.size() - place));
-    // Errors of the decoder count from the beginning of the JPEG; its place in the file is in the name.
-    const std::string name = path + ", " + image + " at byte " + std::to_string(place);
-    decode_image(name, std::span(file).subspan(place, size), 3, [&](std::int64_t height, std::int64_t width) {
-      if (height != kSide || width != kSide)
-        detail::throw_io(form.reader, path, static_cast<std::int64_t>(place), "an image of 32 by 32",
-                         std::to_string(width) + " by " + std::to_string(height));
-      return std::span(pixels);
-    });
+    std::int64_t height = 0, width = 0;
+    try {
+      decode_image(image, std::span(file).subspan(place, size), 3, [&](std::int64_t h, std::int64_t w) {
+        height = h, width = w;
+        pixels.resize(static_cast<std::size_t>(3 * h * w));
+        return std::span(pixels);
+      });
+    } catch (const IoError& error) {  // it counts from the beginning of the JPEG
+      const std::int64_t offset = static_cast<std::int64_t>(place) + std::max<std::int64_t>(error.offset(), 0);
+      throw IoError(std::string(form.reader) + ": " + path + ": in the JPEG at byte " + std::to_string(place) + ": " +
+                        error.what(),
+                    path, offset);
+    }
+    if (height != kSide || width != kSide)
+      detail::throw_io(form.reader, path, static_cast<std::int64_t>(place), image + " of 32 by 32",
+                       std::to_string(width) + " by " + std::to_string(height));
     records.push_back(static_cast<std::byte>(label));
     for (std::size_t c = 0; c < 3; ++c)
       for (std::size_t pixel = 0; pixel < kPlane; ++pixel)

@@ -39,6 +39,7 @@ inline std::vector<std::int32_t> number_words(const std::vector<std::string>& wo
                                               const std::vector<std::string>& all, std::vector<std::string>& classes) {
   classes = sorted_classes(all);
   std::vector<std::int32_t> labels;
+  labels.reserve(words.size());
   for (const std::string& word : words)
     labels.push_back(static_cast<std::int32_t>(std::find(classes.begin(), classes.end(), word) - classes.begin()));
   return labels;

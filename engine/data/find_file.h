@@ -17,7 +17,7 @@ inline bool has_file(const std::string& folder, const std::string& name) {
 // Throws IoError in the name of `reader` where there is neither.
 inline std::string find_file(const std::string& reader, const std::string& folder, const std::string& name) {
   std::error_code ignored;
-  const std::string plain = (std::filesystem::path(folder) / name).string();
+  std::string plain = (std::filesystem::path(folder) / name).string();
   if (std::filesystem::exists(plain, ignored)) return plain;
   if (std::filesystem::exists(plain + ".gz", ignored)) return plain + ".gz";
   const bool is_folder = std::filesystem::is_directory(folder, ignored);

@@ -44,8 +44,8 @@ Taps triangle_taps(std::int64_t src, std::int64_t dst) {
   const double ratio = static_cast<double>(src) / static_cast<double>(dst), reach = std::max(ratio, 1.0);
   for (std::int64_t i = 0; i < dst; ++i) {
     const double centre = (static_cast<double>(i) + 0.5) * ratio;
-    const auto from = std::max<std::int64_t>(static_cast<std::int64_t>(centre - reach + 0.5), 0);
-    const auto to = std::min<std::int64_t>(static_cast<std::int64_t>(centre + reach + 0.5), src);
+    const auto from = std::max<std::int64_t>(static_cast<std::int64_t>(std::floor(centre - reach)), 0);
+    const auto to = std::min<std::int64_t>(static_cast<std::int64_t>(std::ceil(centre + reach)), src);
     std::vector<double> weights;
     double sum = 0;
     for (std::int64_t j = from; j < to; ++j) {

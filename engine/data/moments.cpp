@@ -40,7 +40,8 @@ NormaliseOptions channel_moments(const Dataset& set, std::size_t field) {
   }
   NormaliseOptions moments{
       .mean = std::vector<float>(channels), .deviation = std::vector<float>(channels), .field = field};
-  const double count = static_cast<double>(set.size()) * static_cast<double>(values.size() / channels);
+  const double count =
+      static_cast<double>(set.size()) * (static_cast<double>(values.size()) / static_cast<double>(channels));
   for (std::size_t channel = 0; channel < channels; ++channel) {
     const double mean = sums[channel] / count, variance = squares[channel] / count - mean * mean;
     moments.mean[channel] = static_cast<float>(first[channel] + mean);

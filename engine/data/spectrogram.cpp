@@ -44,9 +44,9 @@ Spectrogram::Spectrogram(const SpectrogramOptions& options) : options_(options) 
   if (options.power != 1 && options.power != 2)
     throw ArgumentError("spectrogram: power is 1 or 2, " + std::to_string(options.power) + " came");
   window_.resize(static_cast<std::size_t>(options_.fft));
-  const int before = (options_.fft - options_.window) / 2;
+  const auto before = static_cast<std::size_t>((options_.fft - options_.window) / 2);
   for (int i = 0; i < options_.window; ++i)
-    window_[static_cast<std::size_t>(before + i)] =
+    window_[before + static_cast<std::size_t>(i)] =
         options_.window == 1 ? 1.0
                              : 0.5 - 0.5 * std::cos(2 * std::numbers::pi * static_cast<double>(i) /
                                                     static_cast<double>(options_.window));

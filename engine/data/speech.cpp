@@ -125,6 +125,7 @@ Split speech_digits(const std::string& folder, const SpeechOptions& options) {
     throw ArgumentError("speech_digits: samples is 0 or more, " + std::to_string(options.samples) + " came");
   const std::vector<Recording> recordings = find_recordings(folder);
   std::vector<std::string> speakers;
+  speakers.reserve(recordings.size());
   for (const Recording& recording : recordings) speakers.push_back(recording.speaker);
   std::sort(speakers.begin(), speakers.end());
   speakers.erase(std::unique(speakers.begin(), speakers.end()), speakers.end());

@@ -138,7 +138,7 @@ TEST(Cifar, reports_damaged_packs) {
   with("C10J\1\0\0\0\3\5\0abc"s, 14, {"5 bytes of image 0", "found 3"});
   with("C10J\0\0\0\0more"s, 8, {"the end of the file", "4 bytes more"});
   put(path, "C10J\1\0\0\0\3\3\0abc"s);
-  expect_io_error([&] { cifar10(folder.string()); }, path + ", image 0 at byte 11", 0, {"PNG or JPEG"});
+  expect_io_error([&] { cifar10(folder.string()); }, path, 11, {"in the JPEG at byte 11", "image 0", "PNG or JPEG"});
 }
 
 TEST(Moments, are_those_of_each_channel) {
