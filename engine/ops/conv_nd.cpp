@@ -75,13 +75,14 @@ void check_conv_attributes(const char* op, const ConvAttributes& a) {
 }
 
 void check_conv_size(const char* op, const Shape& shape, const std::string& both) {
-  // Pixel and channel indices are ints in the kernels, and so are offsets within sixteen volumes.
-  constexpr std::int64_t most_values = std::int64_t{1} << 27, most_pixels = (std::int64_t{1} << 31) - (1 << 16);
+  // Pixel and channel indices and sums of two of them are ints in the kernels, and so are offsets within sixteen
+  // volumes.
+  constexpr std::int64_t most_values = std::int64_t{1} << 27, most_pixels = std::int64_t{1} << 30;
   std::int64_t pixels = 1;
   for (int axis = 1; axis + 1 < shape.rank(); ++axis) pixels *= shape[axis];
   if (pixels * shape.back() < most_values && pixels * shape[0] < most_pixels) return;
   throw ArgumentError(std::string(op) + ": " + kThing[shape.rank() - 3] +
-                      "s of 2^27 values or more, or a batch of 2^31 places, are too large, " + both);
+                      "s of 2^27 values or more, or a batch of 2^30 places or more, are too large, " + both);
 }
 
 Dtype widest_of(const Array& src, const Array& weight, const Array& bias) {
