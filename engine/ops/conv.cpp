@@ -76,7 +76,7 @@ Cost conv_cost(const Shape& weight, const Shape& dst, std::span<const Shape> src
 
 class ConvOp : public Op {
  public:
-  ConvOp(const ConvAttributes& attributes, std::string suffix)
+  ConvOp(const ConvAttributes& attributes, const char* suffix)
       : a_(attributes), name_("conv" + std::to_string(attributes.axes) + "d" + suffix) {}
   std::string_view name() const override { return name_; }
   void hash(Hasher& hasher) const override {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "graph/launch.h"
@@ -121,9 +120,9 @@ Array resize(const Array& src, const ResizeOptions& options) {
                ow = has_size ? o.out_w : std::floor(static_cast<double>(s[2]) * o.scale_w);
   require(oh >= 1 && ow >= 1, "resize",
           ("scale " + describe_sides(o.scale_h, o.scale_w) + " must leave at least one pixel").c_str(), src, "src");
-  constexpr double most = std::numeric_limits<int>::max() / 2;  // twice an index is an int in the kernels
+  constexpr double most = 1 << 30;  // twice an index is an int in the kernels
   require(std::max({oh, ow, static_cast<double>(s[0]), static_cast<double>(s[1]), static_cast<double>(s[2]),
-                    static_cast<double>(s[3])}) <= most,
+                    static_cast<double>(s[3])}) < most,
           "resize", "every side must be below 2^30", src, "src");
 
   const bool is_wide = src.dtype() == f64 && o.mode == ResizeMode::bilinear;  // nearest counts in f32 always
