@@ -63,9 +63,9 @@ Array all_of(const Array& x) {
 class ActivationsTest : public OnDevice {
  protected:
   // Values and slopes of every row at every x.
-  void check(const std::vector<double>& x, Dtype dtype, double tolerance) {
+  void check(const std::vector<double>& x, double tolerance) {
     const std::int64_t n = static_cast<std::int64_t>(x.size());
-    const Array src = real_array(x, {n}, dtype);
+    const Array src = real_array(x, {n}, f32);
     std::vector<Array> slopes;
     for (const Row& row : kRows) slopes.push_back(gradients(sum(row.op(src)), {&src, 1})[0]);
     const std::vector<double> y = all_of(src).to_vector<double>(), dy = stack(slopes).to_vector<double>();
@@ -81,14 +81,10 @@ class ActivationsTest : public OnDevice {
 };
 SAMEBYTES_ON_EVERY_DEVICE(ActivationsTest);
 
-TEST_P(ActivationsTest, values_and_slopes_agree_with_double) {
-  const auto x = random_values(67, 5, -9, 9);
-  check(x, f32, 4e-6);
-  if (has_f64()) check(x, f64, 1e-13);
-}
+TEST_P(ActivationsTest, values_and_slopes_agree_with_double) { check(random_values(67, 5, -9, 9), 4e-6); }
 
 TEST_P(ActivationsTest, corners_and_large_values_are_as_in_pytorch) {
-  check({0, -0.0, 6, -3, 3, 1.5, 20, 90, -90, 1e4, -1e4, 1e30, -1e30, 3e38, -3e38}, f32, 4e-6);
+  check({0, -0.0, 6, -3, 3, 1.5, 20, 90, -90, 1e4, -1e4, 1e30, -1e30, 3e38, -3e38}, 4e-6);
 }
 
 TEST_P(ActivationsTest, gradients_of_prelu_and_glu_agree_with_differences) {
@@ -166,8 +162,8 @@ TEST_P(ActivationsTest, wrong_arguments_are_named) {
 class SmallShapesActivationsTest : public SmallShapes {};
 SAMEBYTES_ON_EVERY_DEVICE(SmallShapesActivationsTest);
 
-TEST_P(SmallShapesActivationsTest, all_of_them) {
-  run([](std::span<const Array> x) { return all_of(x[0] - 0.5) + prelu(x[0] - 0.5, x[1]); }, {{19}, {19}});
+TEST_P(SmallShapesActivationsTest, forward_and_backward) {
+  run([](std::span<const Array> x) { return mish(x[0]) + prelu(softplus(x[0]) - 0.5, x[1]); }, {{19}, {19}});
   run([](std::span<const Array> x) { return glu(x[0]); }, {{3, 14}});
 }
 

@@ -121,7 +121,7 @@ Array margin_ranking_loss(const Array& first, const Array& second, const Array& 
 
 // ---- of embeddings [N, D]
 
-// a . b / (max(|a|, eps) * max(|b|, eps)) along the axis, which the result lacks; a and b broadcast.
+// a . b / (max(|a|, eps) max(|b|, eps)) along the axis, which the result lacks; they broadcast; 16-bit ones give f32.
 Array cosine_similarity(const Array& a, const Array& b, int axis = -1, double eps = 1e-8);
 // target [N] 1: 1 - cos; target -1: max(0, cos - margin). Its margin is 0 in PyTorch unless given.
 Array cosine_embedding_loss(const Array& a, const Array& b, const Array& target,
