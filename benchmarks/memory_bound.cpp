@@ -48,6 +48,11 @@ sb::Array norm_gradient(const sb::Array& y, const sb::Array& x) {
   return sb::gradients(sb::sum(y * x), wrt)[0];
 }
 
+sb::Array table_gradient(const sb::Array& table, const sb::Array& ids) {
+  const std::vector<sb::Array> wrt{table};
+  return sb::gradients(sb::sum(sb::embedding(ids, table)), wrt)[0];
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -61,6 +66,11 @@ int main(int count, char** arguments) {
   rows.push_back({"uniform [8M]", bytes(flat), [=] { return sb::uniform(flat.shape()); }});
   rows.push_back({"normal [8M]", bytes(flat), [=] { return sb::normal(flat.shape()); }});
   rows.push_back({"concat of two [8M]", 4 * bytes(flat), [=] { return sb::concat({flat, flat}, 0); }});
+  const sb::Array table = values({50257, 768});
+  const sb::Array ids = sb::astype(sb::uniform({8192}, 0, 50257), sb::i32).wait();
+  const double taken = 4.0 * 8192 * 768;
+  rows.push_back({"embedding [8192] of [50257, 768]", 2 * taken, [=] { return sb::embedding(ids, table); }});
+  rows.push_back({"its gradient", taken + bytes(table), [=] { return table_gradient(table, ids); }});
   for (const sb::Shape& shape :
        {sb::Shape{800000, 10}, sb::Shape{131072, 64}, sb::Shape{16384, 512}, sb::Shape{160, 50257}}) {
     const sb::Array a = values(shape);
@@ -68,6 +78,9 @@ int main(int count, char** arguments) {
     const std::string size = " " + shape.to_string();
     rows.push_back({"sum of rows" + size, bytes(a), [=] { return sb::sum(a, {1}); }});
     rows.push_back({"sum of columns" + size, bytes(a), [=] { return sb::sum(a, {0}); }});
+    rows.push_back({"cumsum of rows" + size, 2 * bytes(a), [=] { return sb::cumsum(a, 1); }});
+    rows.push_back({"cumsum of columns" + size, 2 * bytes(a), [=] { return sb::cumsum(a, 0); }});
+    rows.push_back({"sort of rows" + size, 3 * bytes(a), [=] { return sb::sort(a).values; }});
     rows.push_back({"argmax" + size, bytes(a), [=] { return sb::argmax(a); }});
     rows.push_back({"softmax" + size, 2 * bytes(a), [=] { return sb::softmax(a); }});
     rows.push_back({"layer_norm" + size, 2 * bytes(a), [=] { return sb::layer_norm(a); }});

@@ -91,15 +91,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_sort(ARRAY
   }
 }
 
-// dst [O, D, I] = the sums of src [O, J, I] over the places of each value, in the order of indexing_sort; zeros for a
-// value that has none. Where `spoils` is set and there are places without a value, all of dst is NaN. Each row of I
+// dst [O, D, I] = base (zeros where null) plus the sums of src [O, J, I] over the places of each value, in the order of
+// indexing_sort. Where `spoils` is set and there are places without a value, all of dst is NaN. Each row of I
 // elements is written once. Geometry: over_rows, rows_per_group of the O * D rows each.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_sum(
-    ARRAY(const int, order), ARRAY(const int, starts), ARRAY(const real, src), ARRAY(real, dst), const long outer,
-    const int depth, const long items, const long inner, const int rows_per_group, const int spoils) {
+    ARRAY(const int, order), ARRAY(const int, starts), ARRAY(const real, src), ARRAY(const real, base),
+    ARRAY(real, dst), const long outer, const int depth, const long items, const long inner, const int rows_per_group,
+    const int spoils) {
   START(order);
   START(starts);
   START(src);
+  START(base);
   START(dst);
   const long rows = outer * depth, first = (long)get_group_id(0) * rows_per_group;
   const long end = min(rows, first + rows_per_group);
@@ -107,11 +109,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_sum(
   long o = first / depth, d = first - o * depth;
   for (long row = first; row < end; ++row) {
     const __global real* from = src + o * items * inner;
+    const __global real* under = base + row * inner;
     __global real* to = dst + row * inner;
     const int begin = starts[d], stop = starts[d + 1];
     long i = 0;
     for (; i + 4 * VW <= inner; i += 4 * VW) {
       vreal a = start, b = start, c = start, e = start;
+      if (base) {
+        a += VLOAD(under + i);
+        b += VLOAD(under + i + VW);
+        c += VLOAD(under + i + 2 * VW);
+        e += VLOAD(under + i + 3 * VW);
+      }
       for (int k = begin; k < stop; ++k) {
         const __global real* p = from + order[k] * inner + i;
         a += VLOAD(p);
@@ -126,11 +135,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_sum(
     }
     for (; i + VW <= inner; i += VW) {
       vreal a = start;
+      if (base) a += VLOAD(under + i);
       for (int k = begin; k < stop; ++k) a += VLOAD(from + order[k] * inner + i);
       VSTORE(a, to + i);
     }
     for (; i < inner; ++i) {
-      real a = start;
+      real a = base ? start + under[i] : start;
       for (int k = begin; k < stop; ++k) a += from[order[k] * inner + i];
       to[i] = a;
     }
@@ -181,6 +191,23 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_scatter_ad
   }
   for (long i = 0; spoils && i < columns; ++i)
     for (int d = 0; spoilt[i] && d < depth; ++d) to[d * inner + i] = NAN;
+}
+
+// dst [O, index[o, j, i], I] = src [O, J, I], where no index comes twice in a line along D: each element is written
+// once. Geometry: over_elements(O * J * I).
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_put(ARRAY(const int, index),
+                                                                          ARRAY(const real, src), ARRAY(real, dst),
+                                                                          const long outer, const int depth,
+                                                                          const long items, const long inner) {
+  START(index);
+  START(src);
+  START(dst);
+  const long n = outer * items * inner, end = SB_END(n);
+  for (long e = SB_BEGIN(n); e < end; ++e) {
+    const long row = e / inner, i = e - row * inner, o = row / items;
+    const int d = index[e];
+    if (d >= 0 && d < depth) dst[(o * depth + d) * inner + i] = src[e];
+  }
 }
 
 #undef INDEXING_MOVES

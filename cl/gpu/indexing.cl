@@ -99,16 +99,17 @@ __kernel __attribute__((reqd_work_group_size(INDEXING_ITEMS, 1, 1))) void indexi
   }
 }
 
-// dst [O, D, I] = the sums of src [O, J, I] over the places of each value, in the order of indexing_sort; zeros for a
-// value that has none. Where `spoils` is set and there are places without a value, all of dst is NaN. Each row of I
+// dst [O, D, I] = base (zeros where null) plus the sums of src [O, J, I] over the places of each value, in the order of
+// indexing_sort. Where `spoils` is set and there are places without a value, all of dst is NaN. Each row of I
 // elements is written once. Geometry: over_rows, rows_per_group (a power of two) of the O * D rows each, its items
 // shared equally among them.
-__kernel void indexing_sum(ARRAY(const int, order), ARRAY(const int, starts), ARRAY(const real, src), ARRAY(real, dst),
-                           const long outer, const int depth, const long items, const long inner,
-                           const int rows_per_group, const int spoils) {
+__kernel void indexing_sum(ARRAY(const int, order), ARRAY(const int, starts), ARRAY(const real, src),
+                           ARRAY(const real, base), ARRAY(real, dst), const long outer, const int depth,
+                           const long items, const long inner, const int rows_per_group, const int spoils) {
   START(order);
   START(starts);
   START(src);
+  START(base);
   START(dst);
   const int lanes = (int)get_local_size(0) / rows_per_group, lane = (int)get_local_id(0) & (lanes - 1);
   const long row = (long)get_group_id(0) * rows_per_group + get_local_id(0) / lanes;
@@ -118,7 +119,7 @@ __kernel void indexing_sum(ARRAY(const int, order), ARRAY(const int, starts), AR
   const __global real* from = src + o * items * inner;
   const int begin = starts[d], stop = starts[d + 1];
   for (long i = lane; i < inner; i += lanes) {
-    real a = start;
+    real a = base ? start + base[row * inner + i] : start;
     for (int k = begin; k < stop; ++k) a += from[order[k] * inner + i];
     dst[row * inner + i] = a;
   }
@@ -152,6 +153,21 @@ __kernel void indexing_scatter_add(ARRAY(const real, base), ARRAY(const int, ind
   }
   if (spoils && is_outside)
     for (int d = 0; d < depth; ++d) to[d * inner] = NAN;
+}
+
+// dst [O, index[o, j, i], I] = src [O, J, I], where no index comes twice in a line along D: each element is written
+// once. Geometry: over_elements(O * J * I).
+__kernel void indexing_put(ARRAY(const int, index), ARRAY(const real, src), ARRAY(real, dst), const long outer,
+                           const int depth, const long items, const long inner) {
+  START(index);
+  START(src);
+  START(dst);
+  const long n = outer * items * inner, end = SB_END(n);
+  for (long e = SB_BEGIN(n); e < end; ++e) {
+    const long row = e / inner, i = e - row * inner, o = row / items;
+    const int d = index[e];
+    if (d >= 0 && d < depth) dst[(o * depth + d) * inner + i] = src[e];
+  }
 }
 
 #undef INDEXING_MOVES

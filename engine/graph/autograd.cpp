@@ -42,9 +42,22 @@ Tape record(const detail::NodePtr& loss, std::span<const Array> wrt) {
   return tape;
 }
 
+// The op of `a` adds b itself, where it can.
+Array added_by_op(const Array& a, const Array& b) {
+  const Node& node = *a.node();
+  const bool is_open = node.op && !node.has_value && !node.is_view && node.output < 0 && a.dtype() == b.dtype();
+  return is_open ? node.op->added_to(node, b) : Array();
+}
+
 void accumulate(std::unordered_map<const Node*, Array>& gradients, const Node* node, const Array& gradient) {
   Array& slot = gradients[node];
-  slot = slot ? slot + gradient : gradient;
+  if (!slot) {
+    slot = gradient;
+    return;
+  }
+  Array sum = added_by_op(gradient, slot);
+  if (!sum) sum = added_by_op(slot, gradient);
+  slot = sum ? sum : slot + gradient;
 }
 
 }  // namespace

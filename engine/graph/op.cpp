@@ -59,6 +59,8 @@ std::vector<Array> Op::gradient(const GradientRequest&) const {
   throw ArgumentError(std::string(name()) + ": has no gradient");
 }
 
+Array Op::added_to(const Node&, const Array&) const { return {}; }
+
 std::uint64_t Op::fingerprint() const {
   if (fingerprint_ == 0) {
     Hasher hasher;

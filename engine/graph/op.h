@@ -57,6 +57,10 @@ class Op {
   // gradient".
   virtual std::vector<Array> gradient(const GradientRequest& request) const;
 
+  // The result of `node`, which is of this op, plus `other`: one node, where it reads less than adding afterwards (how
+  // gradients of a shared parameter meet); an empty handle where it does not.
+  virtual Array added_to(const Node& node, const Array& other) const;
+
   // An input taken with strides (Launch::strides) instead of as dense rows. Default: dense; the planner copies views.
   virtual bool takes_strides(int /*input*/) const { return false; }
   // The input whose storage result k is written into (a cell, or a value that dies here); -1: storage of its own.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/launch.h"
+#include "ops/indexing.h"
 #include "ops/rows.h"
 #include "samebytes/ops.h"
 
@@ -31,7 +32,11 @@ int missing_bits(Dtype dtype) { return dtype == bool_ ? 1 : -1; }
 
 std::string sized(const char* entry, Dtype dtype) { return entry + std::to_string(bytes_of(dtype) * 8); }
 
-// Inputs: index [J], src [O, J, I] -> the sums [O, D, I] of the places of each index.
+Array indexed_sum(const Array& base, const Array& index, const Array& src, const Shape& shape, int axis, int left_out,
+                  bool spoils);
+
+// Inputs: index [J], src [O, J, I] and perhaps base [O, D, I] -> base (or zeros) plus the sums of the places of each
+// index.
 class IndexedSum final : public Op {
  public:
   IndexedSum(int axis, int left_out, bool spoils) : axis_(axis), left_out_(left_out), spoils_(spoils) {}
@@ -49,11 +54,19 @@ class IndexedSum final : public Op {
     run.kernel("indexing_sort", run.dst_dtype())
         .args(run.src(0), order, starts, ranks, static_cast<int>(items), depth, left_out_)
         .over_rows(1, kSorters);
-    const RowShare share = share_rows(run, at.outer * at.depth, at.inner);
+    // On a CPU a row costs as much as the places that it sums.
+    const std::int64_t cost = run.is_cpu() ? at.inner * (1 + items / at.depth) : at.inner;
+    const RowShare share = share_rows(run, at.outer * at.depth, cost);
     run.kernel("indexing_sum", run.dst_dtype())
-        .args(order, starts, run.src(1), run.dst(), at.outer, depth, items, at.inner, share.rows_per_group,
-              int{spoils_})
+        .args(order, starts, run.src(1), run.src_count() > 2 ? run.src(2) : Launch::none(), run.dst(), at.outer, depth,
+              items, at.inner, share.rows_per_group, int{spoils_})
         .over_rows(share.groups, share.group);
+  }
+  Array added_to(const Node& node, const Array& other) const override {
+    const Node& base = *other.node();
+    if (node.inputs.size() > 2 || (base.is_view && !base.is_dense())) return {};
+    return indexed_sum(other, Array(node.inputs[0].node), Array(node.inputs[1].node), node.shape, axis_, left_out_,
+                       spoils_);
   }
 
  private:
@@ -61,10 +74,12 @@ class IndexedSum final : public Op {
   bool spoils_;
 };
 
-// The sums of src over the places of each index, of `shape`; f32 or f64.
-Array indexed_sum(const Array& index, const Array& src, const Shape& shape, int axis, int left_out, bool spoils) {
-  if (index.size() == 0 || src.size() == 0) return zeros(shape, src.dtype());
-  const Array inputs[] = {index, src};
+// base (zeros where it is an empty handle) of `shape` plus the sums of src over the places of each index; f32 or f64.
+Array indexed_sum(const Array& base, const Array& index, const Array& src, const Shape& shape, int axis, int left_out,
+                  bool spoils) {
+  if (index.size() == 0 || src.size() == 0) return base ? base : zeros(shape, src.dtype());
+  std::vector<Array> inputs{index, src};
+  if (base) inputs.push_back(base);
   return make_array(make_op<IndexedSum>(axis, left_out, spoils), shape, src.dtype(), inputs);
 }
 
@@ -90,7 +105,7 @@ class Take final : public Op {
     if (!is_floating(a.dtype())) return {};
     const Dtype real = real_of(a.dtype());
     const Array wide = dy.dtype() == real ? dy : astype(dy, real);
-    const Array da = indexed_sum(request.src[1], wide, a.shape(), axis_, left_out_, false);
+    const Array da = indexed_sum(Array(), request.src[1], wide, a.shape(), axis_, left_out_, false);
     return {real == a.dtype() ? da : astype(da, a.dtype()), Array()};
   }
 
@@ -135,18 +150,37 @@ Array add_at(const Array& base, const Shape& shape, int axis, const Array& index
   if (index.size() == 0 || shape.size() == 0) return base ? base : zeros(shape, src.dtype());
   const Around at(shape, axis);
   if (at.outer * at.inner == 1) {  // a single line, which one work-item would have to walk
-    const Array flat = indexed_sum(reshape(index, {-1}), reshape(src, {-1}), Shape{at.depth}, 0, kNobody, spoils);
-    const Array sums = reshape(flat, shape);
-    return base ? base + sums : sums;
+    const Array line = base ? reshape(base, {-1}) : Array();
+    const Array sums = indexed_sum(line, reshape(index, {-1}), reshape(src, {-1}), Shape{at.depth}, 0, kNobody, spoils);
+    return reshape(sums, shape);
   }
   std::vector<Array> inputs{index, src};
   if (base) inputs.push_back(base);
   return make_array(make_op<ScatterAdd>(axis, spoils), shape, src.dtype(), inputs);
 }
 
+// Inputs: index and src [O, J, I], where no index comes twice in a line -> src at its places, zeros elsewhere.
+class Put final : public Op {
+ public:
+  explicit Put(int axis) : axis_(axis) {}
+  std::string_view name() const override { return "put"; }
+  void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(axis_)); }
+  void launch(Launch& run) const override {
+    const Around at(run.dst_shape(), axis_);
+    const std::int64_t items = run.src_shape(0)[axis_], n = run.dst_shape().size();
+    run.kernel("fill_real", run.dst_dtype()).args(run.dst(), n, 0.0).over_elements(n);
+    run.kernel("indexing_put", run.dst_dtype())
+        .args(run.src(0), run.src(1), run.dst(), at.outer, static_cast<int>(at.depth), items, at.inner)
+        .over_elements(at.outer * items * at.inner);
+  }
+
+ private:
+  int axis_;
+};
+
 class Gather final : public Op {
  public:
-  explicit Gather(int axis) : axis_(axis) {}
+  Gather(int axis, bool is_distinct) : axis_(axis), is_distinct_(is_distinct) {}
   std::string_view name() const override { return "gather"; }
   void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(axis_)); }
   void launch(Launch& run) const override {
@@ -162,13 +196,15 @@ class Gather final : public Op {
     const Array &a = request.src[0], &dy = request.dy[0];
     if (!is_floating(a.dtype())) return {};
     const Dtype real = real_of(a.dtype());
-    const Array wide = dy.dtype() == real ? dy : astype(dy, real);
-    const Array da = add_at(Array(), a.shape(), axis_, request.src[1], wide, false);
+    const Array inputs[] = {request.src[1], dy.dtype() == real ? dy : astype(dy, real)};
+    const Array da = is_distinct_ && dy.size() > 0 ? make_array(make_op<Put>(axis_), a.shape(), real, inputs)
+                                                   : add_at(Array(), a.shape(), axis_, inputs[0], inputs[1], false);
     return {real == a.dtype() ? da : astype(da, a.dtype()), Array()};
   }
 
  private:
   int axis_;
+  bool is_distinct_;  // no index comes twice in a line, so no gradients meet
 };
 
 Array checked_index(const char* op, const Array& index, const char* name) {
@@ -215,6 +251,12 @@ Array take_rows(const char* name, const Array& a, const Array& index, int axis, 
 }
 
 }  // namespace
+
+Array gather_at(const Array& a, int axis, const Array& index, bool is_distinct) {
+  const Array inputs[] = {corner(a, index.shape(), axis), index};
+  return make_array(make_op<Gather>(axis, is_distinct), index.shape(), a.dtype(), inputs);
+}
+
 }  // namespace detail
 
 Array embedding(const Array& ids, const Array& table, std::optional<std::int32_t> padding_index) {
@@ -241,8 +283,7 @@ Array gather(const Array& a, int axis, const Array& index) {
     throw ArgumentError("gather: index must fit into a in every axis but " + std::to_string(axis) + ", a is " +
                         detail::describe(a) + ", index is " + detail::describe(index));
   detail::require(a.size() > 0 || at.size() == 0, "gather", "needs elements to take", a, "a");
-  const Array inputs[] = {detail::corner(a, at.shape(), axis), at};
-  return detail::make_array(detail::make_op<detail::Gather>(axis), at.shape(), a.dtype(), inputs);
+  return detail::gather_at(a, axis, at, false);
 }
 
 Array scatter_add(const Array& a, int axis, const Array& index, const Array& src) {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "graph/launch.h"
+#include "ops/indexing.h"
 #include "samebytes/ops.h"
-#include "samebytes/ops/indexing.h"
 #include "samebytes/ops/sorting.h"
 
 namespace samebytes {
@@ -94,7 +94,7 @@ Array sorted_places(const Array& a, int axis, bool descending) {
 SortResult sort(const Array& a, int axis, bool descending) {
   axis = detail::sort_axis("sort", a, axis);
   const Array places = detail::sorted_places(a, axis, descending);
-  return {gather(a, axis, places), places};
+  return {detail::gather_at(a, axis, places, true), places};
 }
 
 Array argsort(const Array& a, int axis, bool descending) {
@@ -108,7 +108,7 @@ SortResult top_k(const Array& a, std::int64_t k, int axis, bool largest) {
     throw ArgumentError("top_k: k must be between 0 and the size of axis " + std::to_string(axis) + ", " +
                         std::to_string(k) + " came, src is " + detail::describe(a));
   const Array places = contiguous(slice(detail::sorted_places(a, axis, largest), axis, 0, k));
-  return {gather(a, axis, places), places};
+  return {detail::gather_at(a, axis, places, true), places};
 }
 
 }  // namespace samebytes

@@ -88,6 +88,25 @@ TEST_P(IndexingTest, gradients_are_the_numerical_ones) {
                               {random_input("a", {3, 5}), random_input("src", {2, 4}, 2)}));
 }
 
+TEST_P(IndexingTest, a_table_that_is_also_a_weight_gets_one_gradient) {
+  const Array ids = index_array({2, 0, 2, 4, 2, 3}, {6});
+  const auto loss = [&](const Array& table, const Array& weight) {
+    return sum(square(linear(embedding(ids, table), weight)));
+  };
+  const auto values = random_values(35 * 5);
+  const auto launches_of = [&](bool is_shared, Array& result) {
+    const Array a = real_array(values, {35, 5}, f32), b = is_shared ? a : real_array(values, {35, 5}, f32);
+    const std::vector<Array> d = gradients(loss(a, b), std::vector<Array>{a, b});
+    result = is_shared ? d[0] : d[0] + d[1];
+    const std::uint64_t before = engine().plans().launches;
+    result.wait();
+    return engine().plans().launches - before;
+  };
+  Array shared, apart;
+  EXPECT_EQ(launches_of(true, shared) + 1, launches_of(false, apart));  // no addition of two tables
+  EXPECT_TRUE(all_close(shared, apart.to_vector<double>(), sum_tolerance(f32, 35)));
+}
+
 TEST_P(IndexingTest, take_follows_numpy_along_every_axis) {
   const Shape shape{3, 5, 7};
   const auto values = random_values(105);

@@ -121,6 +121,7 @@ TEST_P(SortTest, gradients_go_back_to_where_values_came_from) {
   SAMEBYTES_NEEDS_F64();
   EXPECT_TRUE(check_gradients([](auto x) { return sort(x[0], 0).values; }, {random_input("src", {5, 3})}));
   EXPECT_TRUE(check_gradients([](auto x) { return top_k(x[0], 2).values; }, {random_input("src", {3, 5})}));
+  EXPECT_TRUE(check_gradients([](auto x) { return top_k(x[0], 3, 0, false).values; }, {random_input("src", {7})}));
 }
 
 TEST_P(SortTest, wrong_arguments_are_refused) {
