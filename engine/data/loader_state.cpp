@@ -122,7 +122,7 @@ void Loader::State::begin_pass() {
   surplus.clear();
   dataset_->begin_pass(epoch);
   std::vector<std::unique_ptr<BatchSlot>> fresh;
-  for (; size() != 0 && have < static_cast<std::size_t>(options_.slots); ++have) fresh.push_back(make_slot(0));
+  for (; size() != 0 && have < static_cast<std::size_t>(options_.slots); ++have) fresh.push_back(make_slot(epoch));
   const MutexLock lock(mutex_);
   for (std::unique_ptr<BatchSlot>& slot : fresh) {
     free_.push_back(slot.get());
@@ -136,9 +136,10 @@ void Loader::State::begin_pass() {
   changed_.notify_all();
 }
 
-std::unique_ptr<Loader::State::BatchSlot> Loader::State::make_slot(std::int64_t step) const {
+// Of the pass's own epoch: a sampler may settle an epoch's order when it is first asked for it.
+std::unique_ptr<Loader::State::BatchSlot> Loader::State::make_slot(std::int64_t epoch) const {
+  constexpr std::int64_t step = 0;
   auto slot = std::make_unique<BatchSlot>();
-  const std::int64_t epoch = options_.first_epoch;
   for (const FieldSpec& spec : collate_->fields(samples(), batches_.at(epoch, step)))
     slot->fields.emplace_back(engine_, bytes_of_field(spec), "loader: '" + spec.name + "' of a batch");
   return slot;
@@ -287,8 +288,13 @@ Loader::State::Action Loader::State::decide(BatchSlot*& slot) {
 
 void Loader::State::add_slot() {
   std::unique_ptr<BatchSlot> slot;
+  std::int64_t epoch = 0;
+  {
+    const MutexLock lock(mutex_);
+    epoch = epoch_;
+  }
   try {
-    slot = make_slot(0);
+    slot = make_slot(epoch);
   } catch (const OutOfMemory& error) {
     const MutexLock lock(mutex_);
     std::int64_t held = next_step_;

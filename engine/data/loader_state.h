@@ -61,7 +61,7 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   Action decide(BatchSlot*& slot) SAMEBYTES_REQUIRES(mutex_);
   BatchSlot* take_free() SAMEBYTES_REQUIRES(mutex_);
   bool has_work() const SAMEBYTES_REQUIRES(mutex_);
-  std::unique_ptr<BatchSlot> make_slot(std::int64_t step) const;
+  std::unique_ptr<BatchSlot> make_slot(std::int64_t epoch) const;
   void add_slot();
   void fill(BatchSlot& slot);
   Filled decode(BatchSlot& slot);

@@ -1,0 +1,127 @@
+// Samplers that need no layout of an epoch: subset, curriculum, distributed; and the field that tells the index.
+#include "samebytes/data/samplers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <utility>
+
+namespace samebytes::data {
+namespace {
+
+class Subset final : public Sampler {
+ public:
+  Subset(std::vector<std::int64_t> indices, const SubsetOptions& options)
+      : indices_(std::move(indices)), options_(options) {
+    for (const std::int64_t index : indices_)
+      if (index < 0) throw ArgumentError("subset: indices are 0 or more, " + std::to_string(index) + " came");
+  }
+  std::int64_t size() const override { return static_cast<std::int64_t>(indices_.size()); }
+  std::int64_t at(std::int64_t epoch, std::int64_t position) const override {
+    if (options_.shuffle) position = Permutation(size(), options_.seed, epoch).at(position);
+    return indices_[static_cast<std::size_t>(position)];
+  }
+
+ private:
+  std::vector<std::int64_t> indices_;
+  SubsetOptions options_;
+};
+
+class Curriculum final : public Sampler {
+ public:
+  Curriculum(std::span<const float> difficulty, const CurriculumOptions& options)
+      : options_(options), order_(difficulty.size()) {
+    if (options.epochs < 0)
+      throw ArgumentError("curriculum: epochs is 0 or more, " + std::to_string(options.epochs) + " came");
+    if (!(options.floor > 0 && options.floor <= 1))
+      throw ArgumentError("curriculum: floor is above 0 and at most 1, " + std::to_string(options.floor) + " came");
+    if (!(options.power > 0))
+      throw ArgumentError("curriculum: power is above 0, " + std::to_string(options.power) + " came");
+    for (const float value : difficulty)
+      if (std::isnan(value)) throw ArgumentError("curriculum: difficulties are numbers, NaN came");
+    std::iota(order_.begin(), order_.end(), 0);
+    std::ranges::stable_sort(order_, [&](std::int64_t a, std::int64_t b) {
+      return difficulty[static_cast<std::size_t>(a)] < difficulty[static_cast<std::size_t>(b)];
+    });
+  }
+  std::int64_t size() const override { return static_cast<std::int64_t>(order_.size()); }
+  std::int64_t at(std::int64_t epoch, std::int64_t position) const override {
+    const std::int64_t count = curriculum_count(size(), epoch, options_);
+    const std::int64_t round = position / count;
+    constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15u;  // the rounds of an epoch have seeds far apart
+    const Permutation permutation(count, options_.seed + static_cast<std::uint64_t>(round) * kStride, epoch);
+    return order_[static_cast<std::size_t>(permutation.at(position % count))];
+  }
+
+ private:
+  CurriculumOptions options_;
+  std::vector<std::int64_t> order_;  // easiest first
+};
+
+class Distributed final : public Sampler {
+ public:
+  Distributed(SamplerPtr inner, const DistributedOptions& options) : inner_(std::move(inner)), options_(options) {
+    if (!inner_) throw ArgumentError("distributed: needs a sampler, none came");
+    if (inner_->size() == kEndless) throw ArgumentError("distributed: needs a known number of samples");
+    if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks)
+      throw ArgumentError("distributed: rank is from 0 to ranks - 1, rank " + std::to_string(options.rank) + " of " +
+                          std::to_string(options.ranks) + " came");
+  }
+  std::int64_t size() const override {
+    const std::int64_t whole = inner_->size();
+    return options_.drop ? whole / options_.ranks : (whole + options_.ranks - 1) / options_.ranks;
+  }
+  std::int64_t at(std::int64_t epoch, std::int64_t position) const override {
+    return inner_->at(epoch, (position * options_.ranks + options_.rank) % inner_->size());
+  }
+
+ private:
+  SamplerPtr inner_;
+  DistributedOptions options_;
+};
+
+class WithIndex final : public Dataset {
+ public:
+  explicit WithIndex(DatasetPtr source) : source_(std::move(source)) {
+    if (!source_) throw ArgumentError("with_index: needs a data set, none came");
+    fields_ = source_->fields();
+    for (const FieldSpec& field : fields_)
+      if (field.name == "index") throw ArgumentError("with_index: the samples have a field 'index' already");
+    fields_.push_back({"index", Shape{}, i32});
+  }
+  std::int64_t size() const override { return source_->size(); }
+  const std::vector<FieldSpec>& fields() const override { return fields_; }
+  bool read(std::int64_t index, std::span<const Field> dst) const override {
+    dst.back().as<std::int32_t>()[0] = static_cast<std::int32_t>(index);
+    return source_->read(index, dst.first(dst.size() - 1));
+  }
+  bool is_sequential() const override { return source_->is_sequential(); }
+  void begin_pass(std::int64_t epoch) const override { source_->begin_pass(epoch); }
+
+ private:
+  DatasetPtr source_;
+  std::vector<FieldSpec> fields_;
+};
+
+}  // namespace
+
+std::int64_t curriculum_count(std::int64_t n, std::int64_t epoch, const CurriculumOptions& options) {
+  if (n == 0 || epoch >= options.epochs) return n;
+  const double passed = static_cast<double>(std::max<std::int64_t>(0, epoch)) / static_cast<double>(options.epochs);
+  const double share = options.floor + (1 - options.floor) * std::pow(passed, options.power);
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(share * static_cast<double>(n))), 1, n);
+}
+
+SamplerPtr subset(std::vector<std::int64_t> indices, const SubsetOptions& options) {
+  return std::make_shared<Subset>(std::move(indices), options);
+}
+SamplerPtr curriculum(std::span<const float> difficulty, const CurriculumOptions& options) {
+  return std::make_shared<Curriculum>(difficulty, options);
+}
+SamplerPtr distributed(SamplerPtr inner, const DistributedOptions& options) {
+  return std::make_shared<Distributed>(std::move(inner), options);
+}
+DatasetPtr with_index(DatasetPtr source) { return std::make_shared<WithIndex>(std::move(source)); }
+
+}  // namespace samebytes::data
