@@ -19,6 +19,7 @@
 #include "samebytes/data/phase_fold.h"
 #include "samebytes/data/preload.h"
 #include "samebytes/data/sampler.h"
+#include "samebytes/data/samplers.h"
 #include "samebytes/data/series.h"
 #include "samebytes/data/series_transform.h"
 #include "samebytes/data/sets.h"
