@@ -65,6 +65,7 @@ std::vector<int> place_groups(std::span<const std::int32_t> labels, const std::m
   Members order(members.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
   std::vector<const Members*> all;
+  all.reserve(members.size());
   for (const auto& [group, list] : members) all.push_back(&list);
   for (const std::int64_t place : shuffled(order, options.seed, 0)) {
     Group group{all[static_cast<std::size_t>(place)], std::vector<double>(classes.size()), 0};
