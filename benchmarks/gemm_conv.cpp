@@ -67,18 +67,20 @@ Row eigen(int m, int n, int k) {
 
 // The three passes of a square convolution that keeps the image's size (stride 1) or halves it (stride 2).
 std::vector<Row> convolution(std::int64_t images, std::int64_t size, std::int64_t in, std::int64_t out, int kernel = 3,
-                             int stride = 1) {
+                             int stride = 1, int groups = 1) {
   sb::Conv2dOptions options;
   options.stride_h = options.stride_w = stride;
   options.pad_h = options.pad_w = kernel / 2;
+  options.groups = groups;
   const sb::Array src = sb::uniform({images, size, size, in}, -1, 1).wait(),
-                  weight = sb::uniform({kernel, kernel, in, out}, -1, 1).wait();
+                  weight = sb::uniform({kernel, kernel, in / groups, out}, -1, 1).wait();
   const sb::Array dy = sb::uniform(sb::conv2d(src, weight, {}, options).shape(), -1, 1).wait();
   const std::string name = "conv " + std::to_string(images) + " x " + std::to_string(size) + "x" +
                            std::to_string(size) + ", " + std::to_string(in) + " to " + std::to_string(out) + ", " +
                            std::to_string(kernel) + "x" + std::to_string(kernel) +
-                           (stride > 1 ? " stride " + std::to_string(stride) : "");
-  const double flops = 2.0 * static_cast<double>(dy.size() * kernel * kernel * in);
+                           (stride > 1 ? " stride " + std::to_string(stride) : "") +
+                           (groups > 1 ? " in " + std::to_string(groups) + " groups" : "");
+  const double flops = 2.0 * static_cast<double>(dy.size() * kernel * kernel * in / groups);
   const auto gradient = [=](const sb::Array& wrt) {
     return sb::gradients(sb::sum(sb::conv2d(src, weight, {}, options) * dy), std::span<const sb::Array>(&wrt, 1))[0];
   };
@@ -117,6 +119,9 @@ int main(int argc, char** argv) {
   add(convolution(64, 32, 16, 16));
   add(convolution(64, 32, 16, 32, 3, 2));
   add(convolution(64, 14, 64, 128, 1));
+  add(convolution(8, 56, 128, 128, 3, 1, 128));
+  add(convolution(8, 56, 128, 128, 3, 2, 128));
+  add(convolution(8, 28, 128, 128, 3, 1, 32));
   std::erase_if(rows, [&](const Row& row) { return row.name.find(wanted) == std::string::npos; });
 
   for (Row& row : rows) row.run(in_flight(row));  // builds the kernels, makes the plans
@@ -125,10 +130,10 @@ int main(int argc, char** argv) {
       const int count = in_flight(row);
       row.seconds.push_back(seconds_of([&] { row.run(count); }) / count);
     }
-  std::printf("%-52s %10s %10s %12s\n", "", "best", "median", "best us");
+  std::printf("%-64s %10s %10s %12s\n", "", "best", "median", "best us");
   for (Row& row : rows) {
     std::sort(row.seconds.begin(), row.seconds.end());
-    std::printf("%-52s %10.0f %10.0f %12.1f\n", row.name.c_str(), row.flops / row.seconds.front() * 1e-9,
+    std::printf("%-64s %10.0f %10.0f %12.1f\n", row.name.c_str(), row.flops / row.seconds.front() * 1e-9,
                 row.flops / row.seconds[row.seconds.size() / 2] * 1e-9, row.seconds.front() * 1e6);
   }
 }
