@@ -19,6 +19,7 @@ std::vector<std::vector<std::int64_t>> members_of(const char* what, std::span<co
     members[labels[i]].push_back(static_cast<std::int64_t>(i));
   }
   std::vector<std::vector<std::int64_t>> classes;
+  classes.reserve(members.size());
   for (auto& [label, indices] : members) classes.push_back(std::move(indices));
   return classes;
 }

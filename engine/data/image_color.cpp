@@ -93,7 +93,8 @@ class ColorJitter final : public Transform {
         double sum = 0;
         for (std::size_t i = 0; i < values.size(); i += channels)
           sum += static_cast<double>(channels == 3 ? grey_of(&values[i]) : values[i]);
-        const auto mean = static_cast<float>(sum / static_cast<double>(values.size() / channels));
+        const std::size_t pixels = values.size() / channels;
+        const auto mean = static_cast<float>(sum / static_cast<double>(pixels));
         for (float& value : values) value = cut(contrast * value + (1 - contrast) * mean);
       } else if (step == 2 && options_.saturation > 0 && channels == 3) {
         for (std::size_t i = 0; i < values.size(); i += 3) {

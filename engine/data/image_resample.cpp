@@ -188,12 +188,14 @@ class GaussianBlur final : public Transform {
   void apply(std::span<const Field> sample, const SequenceKey& key) const override {
     Random random(key);
     const double sigma = draw(random, options_.sigma_low, options_.sigma_high);
-    const int half = options_.kernel / 2;
     std::vector<float> weights(static_cast<std::size_t>(options_.kernel));
+    const auto height = [&](std::size_t i) {
+      const double away = static_cast<double>(i) - static_cast<double>(options_.kernel - 1) / 2;
+      return std::exp(-0.5 * away * away / (sigma * sigma));
+    };
     double sum = 0;
-    for (int i = -half; i <= half; ++i) sum += std::exp(-0.5 * i * i / (sigma * sigma));
-    for (int i = -half; i <= half; ++i)
-      weights[static_cast<std::size_t>(i + half)] = static_cast<float>(std::exp(-0.5 * i * i / (sigma * sigma)) / sum);
+    for (std::size_t i = 0; i < weights.size(); ++i) sum += height(i);
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(height(i) / sum);
     detail::with_pixels(sample[options_.field], [&](auto pixels) {
       const Shape& shape = sample[options_.field].shape;
       blur(pixels, shape[0], shape[1], shape[2], weights);
