@@ -68,8 +68,7 @@ Loader::State::State(std::shared_ptr<detail::Context> engine, DatasetPtr dataset
       presented_(transform_ && transform_->moves() ? std::make_shared<Transformed>(dataset_, transform_, options.seed)
                                                    : nullptr) {
   std::vector<std::string> names;
-  const std::vector<std::int64_t> first{0};
-  for (const FieldSpec& spec : collate_->fields(samples(), first)) names.push_back(spec.name);
+  for (const FieldSpec& spec : collate_->fields(samples(), std::vector<std::int64_t>{0})) names.push_back(spec.name);
   names_ = std::make_shared<const std::vector<std::string>>(std::move(names));
   const MutexLock lock(mutex_);
   epoch_ = options.first_epoch;

@@ -1,4 +1,5 @@
 // What each sampler promises: every sample once, shares within binomial bounds, a function of (seed, epoch, position).
+// Over 400 lines because it has a section for each sampler.
 #include "samebytes/data/samplers.h"
 
 #include <gtest/gtest.h>

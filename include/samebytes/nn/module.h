@@ -24,9 +24,9 @@ namespace samebytes::nn {
 
 class Module;
 
-// How a parameter lies in memory, for whoever converts it. Shapes: linear [out, in]; linear_transposed is a linear whose
-// file has [in, out] (GPT-2's Conv1D); conv [taps..., in / groups, out] with one axis of taps for each axis of the
-// sequence, image or volume; conv_transpose [taps..., out / groups, in].
+// How a parameter lies in memory, for whoever converts it. Shapes: linear [out, in]; linear_transposed is a linear
+// whose file has [in, out] (GPT-2's Conv1D); conv [taps..., in / groups, out] with one axis of taps for each axis of
+// the sequence, image or volume; conv_transpose [taps..., out / groups, in].
 enum class Layout : std::uint8_t { plain, linear, linear_transposed, conv, conv_transpose };
 
 // One entry of a module's state, with the name that PyTorch's state_dict gives it ("0.weight", "1.running_mean").
