@@ -1,6 +1,9 @@
 // pad and roll: axes continued beyond their ends, one launch for each axis that grows. Kernels: cl/*/pad.cl.
 // The gradient gathers: of a constant border it is a slice, of the others a kernel that adds up the places of dy that
-// show each element.
+// show each element. Arrays padded with zeros are also what the gradients of slices are; where several slices of one
+// array meet, their places are joined instead of added, so that each byte is written once.
+#include <algorithm>
+#include <optional>
 #include <string>
 
 #include "graph/launch.h"
@@ -13,6 +16,7 @@ namespace {
 using detail::describe;
 using detail::GradientRequest;
 using detail::Launch;
+using detail::Node;
 using detail::require;
 
 // One axis: size n before and d after, `before` of them in front.
@@ -38,6 +42,7 @@ struct Around {
 };
 
 Array pad_axis(const Array& a, const AxisPad& at, const Array& fill);
+Array joined(const Node& a, const Node& b);
 
 // dy -> dx of reflect, replicate and circular.
 class PadGradient final : public detail::Op {
@@ -86,10 +91,98 @@ class Pad final : public detail::Op {
     }
     return result;
   }
+  Array added_to(const Node& node, const Array& other) const override { return joined(node, *other.node()); }
+  const AxisPad& at() const { return at_; }
 
  private:
   AxisPad at_;
 };
+
+// Several arrays in their places along an axis, zeros between them. f32 or f64.
+class Placed final : public detail::Op {
+ public:
+  Placed(int axis, std::vector<std::int64_t> starts) : axis_(axis), starts_(std::move(starts)) {}
+  std::string_view name() const override { return "placed"; }
+  void hash(detail::Hasher& hasher) const override {
+    hasher.add(static_cast<std::uint64_t>(axis_));
+    for (const std::int64_t start : starts_) hasher.add(static_cast<std::uint64_t>(start));
+  }
+  void launch(Launch& run) const override {
+    const Shape& shape = run.dst_shape();
+    const Around around(shape, axis_);
+    run.kernel("fill_real", run.dst_dtype()).args(run.dst(), shape.size(), 0.0).over_elements(shape.size());
+    const std::string entry = "concat_rows_" + std::to_string(bytes_of(run.dst_dtype()) * 8);
+    for (int i = 0; i < run.src_count(); ++i) {
+      const std::int64_t width = run.src_shape(i)[axis_] * around.inner;
+      run.kernel(entry)
+          .args(run.src(i), run.dst(), around.outer, width, shape[axis_] * around.inner,
+                starts_[static_cast<std::size_t>(i)] * around.inner)
+          .over_elements(around.outer * width);
+    }
+  }
+  std::vector<Array> gradient(const GradientRequest& g) const override {
+    std::vector<Array> result;
+    for (std::size_t i = 0; i < g.src.size(); ++i)
+      result.push_back(slice(g.dy[0], axis_, starts_[i], starts_[i] + g.src[i].shape()[axis_]));
+    return result;
+  }
+  Array added_to(const Node& node, const Array& other) const override { return joined(node, *other.node()); }
+  int axis() const { return axis_; }
+  const std::vector<std::int64_t>& starts() const { return starts_; }
+
+ private:
+  int axis_;
+  std::vector<std::int64_t> starts_;
+};
+
+struct Piece {
+  std::int64_t start;
+  Array array;
+};
+struct Pieces {
+  int axis = 0;
+  std::vector<Piece> list;
+};
+
+// What a node of zeros with arrays among them consists of.
+std::optional<Pieces> pieces_of(const Node& node) {
+  const bool is_open = node.op && !node.has_value && !node.is_view && node.output < 0;
+  if (!is_open || (node.dtype != f32 && node.dtype != f64)) return std::nullopt;
+  if (const auto* pad = dynamic_cast<const Pad*>(node.op.get())) {
+    const AxisPad& at = pad->at();
+    if (at.mode != PadMode::constant || node.inputs.size() != 1) return std::nullopt;
+    return Pieces{at.axis, {{at.before, Array(node.inputs[0].node)}}};
+  }
+  if (const auto* placed = dynamic_cast<const Placed*>(node.op.get())) {
+    Pieces pieces{placed->axis(), {}};
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      pieces.list.push_back({placed->starts()[i], Array(node.inputs[i].node)});
+    return pieces;
+  }
+  return std::nullopt;
+}
+
+// The sum of two such nodes as one of them, or an empty handle where their places overlap.
+Array joined(const Node& a, const Node& b) {
+  std::optional<Pieces> pieces = pieces_of(a), more = pieces_of(b);
+  if (!pieces || !more || pieces->axis != more->axis || a.shape != b.shape || a.dtype != b.dtype) return {};
+  const int axis = pieces->axis;
+  std::vector<Piece>& list = pieces->list;
+  list.insert(list.end(), more->list.begin(), more->list.end());
+  std::sort(list.begin(), list.end(), [](const Piece& x, const Piece& y) { return x.start < y.start; });
+  std::vector<Array> arrays;
+  std::vector<std::int64_t> starts;
+  std::int64_t end = 0, covered = 0;
+  for (const Piece& piece : list) {
+    if (piece.start < end) return {};
+    end = piece.start + piece.array.shape()[axis];
+    covered += piece.array.shape()[axis];
+    arrays.push_back(piece.array);
+    starts.push_back(piece.start);
+  }
+  if (covered == a.shape[axis]) return concat(arrays, axis);
+  return detail::make_array(detail::make_op<Placed>(axis, std::move(starts)), a.shape, a.dtype, arrays);
+}
 
 Array pad_axis(const Array& a, const AxisPad& at, const Array& fill) {
   Shape shape = a.shape();

@@ -186,6 +186,38 @@ TEST_P(LayoutTest, gradients_agree_with_differences) {
       {random_input("a", {2, 3}), random_input("b", {2, 3})}));
 }
 
+TEST_P(LayoutTest, gradients_of_slices_of_one_array_are_joined) {
+  const Array a = real_array(random_values(3 * 7), {3, 7}, f32);
+  const auto check = [&](const std::function<Array(const Array&)>& f, std::size_t launches, std::vector<double> row) {
+    const Array d = gradients(sum(f(a)), {&a, 1})[0];
+    const auto before = engine().plans().launches;
+    std::vector<double> want;
+    for (int i = 0; i < 3; ++i) want.insert(want.end(), row.begin(), row.end());
+    EXPECT_TRUE(all_close(d, want, 0));
+    EXPECT_LE(engine().plans().launches - before, launches);
+  };
+  const auto part = [](const Array& x, std::int64_t start, std::int64_t stop) { return slice(x, 1, start, stop); };
+  // Ones, factors and a copy for each part; no sum of whole arrays.
+  check(
+      [](const Array& x) {
+        const auto p = split(x, {2, 2, 3}, 1);
+        return sum(p[0] * 2.0) + sum(p[1] * 3.0) + sum(p[2] * 4.0);
+      },
+      7, {2, 2, 3, 3, 4, 4, 4});
+  check([&](const Array& x) { return sum(part(x, 5, 6) * 2.0) + sum(part(x, 1, 3) * 3.0); }, 6, {0, 3, 3, 0, 0, 2, 0});
+  check([&](const Array& x) { return sum(part(x, 0, 4) * 2.0) + sum(part(x, 3, 7) * 3.0); }, 6, {2, 2, 2, 5, 3, 3, 3});
+  if (!has_f64()) return;
+  EXPECT_TRUE(check_gradients(
+      [&](auto x) { return square(part(x[0], 4, 6)) * part(x[0], 1, 3) + part(x[0], 0, 2) * slice(x[0], 1, 6, 0, -3); },
+      {random_input("src", {3, 7})}));
+  EXPECT_TRUE(check_gradients(
+      [&](auto x) {
+        const Array once = gradients(sum(square(part(x[0], 4, 6)) * part(x[0], 1, 3)), {x.data(), 1})[0];
+        return square(once) + once;
+      },
+      {random_input("src", {3, 7})}));
+}
+
 TEST_P(LayoutTest, sixteen_bit_gradients_keep_their_dtype) {
   const Array a = astype(array({1, 2, 3}), bf16);
   const Array d = gradients(sum(astype(pad(a, {{2, 0}}, PadMode::reflect), f32)), {&a, 1})[0];
