@@ -409,9 +409,12 @@ TEST_P(SamplerLoaderTest, hard_examples_are_fed_from_the_loop_whatever_the_worke
     Loader loader(engine(), set, {.batch = 8, .slots = 3, .workers = workers, .sampler = hard});
     std::vector<std::vector<std::int32_t>> seen;
     for (int epoch = 0; epoch < 4; ++epoch) {
-      std::vector<Batch> kept;  // more slots are made in the middle of an epoch
+      std::vector<Batch> kept;  // more slots are made in the middle of an epoch, which must not begin it anew
+      std::vector<double> weights;
       for (const Batch& batch : loader) {
         kept.push_back(batch);
+        if (kept.size() == 1) weights = hard->state().weights;
+        EXPECT_EQ(hard->state().weights, weights) << epoch << " " << batch.step();
         const auto index = batch["index"].to_vector<std::int32_t>();
         const auto losses = batch["x"].to_vector<float>();
         for (std::size_t i = 0; i < index.size(); ++i) EXPECT_EQ(static_cast<float>(index[i]), losses[i]);
