@@ -137,9 +137,8 @@ void Loader::State::begin_pass() {
 
 // Of the pass's own epoch: a sampler may settle an epoch's order when it is first asked for it.
 std::unique_ptr<Loader::State::BatchSlot> Loader::State::make_slot(std::int64_t epoch) const {
-  constexpr std::int64_t step = 0;
   auto slot = std::make_unique<BatchSlot>();
-  for (const FieldSpec& spec : collate_->fields(samples(), batches_.at(epoch, step)))
+  for (const FieldSpec& spec : collate_->fields(samples(), batches_.at(epoch, 0)))
     slot->fields.emplace_back(engine_, bytes_of_field(spec), "loader: '" + spec.name + "' of a batch");
   return slot;
 }
