@@ -3,11 +3,13 @@
 // median of several rounds.
 //   build/bench_attention           everything
 //   build/bench_attention causal    rows whose name contains "causal"
+//   build/bench_attention memory    the peak of memory by length, alone
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,10 +61,32 @@ Row generation() {
           }};
 }
 
+// What forward and backward take at most, in an engine of its own for each length: linear in T, since no T x T array
+// is ever stored.
+void print_memory() {
+  constexpr std::int64_t kHeads = 8, kDepth = 64, kShortest = 256, kLongest = 4096;
+  std::printf("%-56s %10s %10s %12s\n", "memory peak, 8 heads of 64, causal, with gradient", "MiB", "KiB / T",
+              "T x T x H MiB");
+  for (std::int64_t length = kShortest; length <= kLongest; length *= 2) {
+    sb::Engine engine;
+    const sb::EngineScope scope(engine);
+    const sb::Array qkv = sb::uniform({1, length, 3 * kHeads, kDepth}, -1, 1).wait();
+    const sb::Array y = sb::packed_attention(qkv, kHeads, {.causal = true});
+    sb::gradients(sb::sum(y * y), std::span<const sb::Array>(&qkv, 1))[0].wait();
+    const auto peak = static_cast<double>(engine.memory().peak_bytes);
+    std::printf("%-56s %10.2f %10.2f %12.1f\n", ("T = " + text(length)).c_str(), peak / 1048576,
+                peak / 1024 / static_cast<double>(length), static_cast<double>(4 * length * length * kHeads) / 1048576);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string wanted = argc > 1 ? argv[1] : "";
+  if (wanted == "memory") {
+    print_memory();
+    return 0;
+  }
   sb::Engine engine;
   std::printf("%s, %s memory\n", engine.device().name.c_str(), sb::name_of(engine.device().memory_mode));
   std::vector<Row> rows = {product(), generation()};
@@ -87,4 +111,5 @@ int main(int argc, char** argv) {
     std::printf("%-56s %10.1f %10.1f %12.1f\n", row.name.c_str(), row.work / row.seconds.front() / row.unit,
                 row.work / row.seconds[row.seconds.size() / 2] / row.unit, row.seconds.front() * 1e6);
   }
+  if (wanted.empty()) print_memory();
 }

@@ -89,7 +89,7 @@ void add_form(CLI::App& app, Options& options) {
 
 void add_data(CLI::App& app, Options& options) {
   app.add_option("--data", options.form.data,
-                 "the workload's data, a folder or a file, see below; digits needs none, it is part of the program")
+                 "the workload's data, a folder or a file, see below; digits and transit need none")
       ->option_text("PATH");
 }
 

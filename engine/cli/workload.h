@@ -65,7 +65,7 @@ struct Workload {
   std::function<data::Split(int fold)> open;
   int folds = 1;  // more than one: train trains once for each and reports mean and spread
   // Made-up samples of the same fields, for bench.
-  std::function<data::DatasetPtr(std::int64_t samples)> make_samples;
+  std::function<data::DatasetPtr(std::int64_t samples)> make_samples = {};
   std::vector<data::TransformPtr> augment = {};  // of the training samples
   std::vector<data::TransformPtr> prepare = {};  // of all samples, after augment
   std::function<std::unique_ptr<nn::Module>()> make_model;

@@ -310,9 +310,8 @@ TEST(SpeechDigits, reads_the_real_recordings) {
   const std::string folder = testing::data_folder("speech_digits");  // one archive
   if (!std::filesystem::exists(folder + "/fsdd_subset.tar.gz"))
     GTEST_SKIP() << "no archive in " << folder << "; set SAMEBYTES_DATA";
-  const Split set =
-      speech_digits(folder,
-                    {.samples = 8000, .mel = MelOptions{.rate = 0, .mels = 32, .spectrum = {.fft = 256, .hop = 128}}});
+  const Split set = speech_digits(
+      folder, {.samples = 8000, .mel = MelOptions{.rate = 0, .mels = 32, .spectrum = {.fft = 256, .hop = 128}}});
   EXPECT_EQ(set.train->size(), 480);
   EXPECT_EQ(set.test->size(), 300);
   EXPECT_EQ(set.train->fields()[0].shape, (Shape{63, 32}));

@@ -1,6 +1,6 @@
-// Fixture for launches that a simulator of devices checks for overruns, races and unset values: every kernel family once
-// forward and once backward, on odd shapes of at most 10^5 flop a launch. Values are tested by each op's own tests.
-// A family's fixture is named SmallShapes<Family>Test: .ci/run selects On/SmallShapes*.
+// Fixture for launches that a simulator of devices checks for overruns, races and unset values: every kernel family
+// once forward and once backward, on odd shapes of at most 10^5 flop a launch. Values are tested by each op's own
+// tests. A family's fixture is named SmallShapes<Family>Test: .ci/run selects On/SmallShapes*.
 #pragma once
 
 #include <gtest/gtest.h>
