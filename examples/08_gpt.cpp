@@ -21,7 +21,8 @@ int main() {
   sb::data::Loader windows(engine, sb::data::token_windows(tokens.encode(text), kContext, 1),
                            {.batch = 16, .shuffle = true, .drop_last = true});
 
-  sb::models::Gpt net({.vocabulary = tokens.size(), .context = 64, .layers = 2, .heads = 2, .width = 64, .dropout = 0});
+  sb::models::Gpt net(
+      {.vocabulary = tokens.size(), .context = kContext, .layers = 2, .heads = 2, .width = 64, .dropout = 0});
   std::printf("%lld parameters, %d characters\n", static_cast<long long>(net.parameter_count()), tokens.size());
   sb::optim::AdamW adam(net.parameters(), {.rate = 3e-3, .clip_norm = 1});
   sb::Mean loss;

@@ -78,5 +78,45 @@ TEST(SameBytes, the_two_personalities_agree_on_the_first_loss_and_on_the_accurac
   EXPECT_NEAR(accuracy("cpu"), accuracy("gpu"), 0.01);
 }
 
+// Every loss of a run and what it came to, as written, without the times.
+std::vector<std::string> losses_of(const TemporaryFolder& folder, std::vector<std::string> words) {
+  const std::string file = folder / "log.jsonl";
+  words.insert(words.begin(), "train");
+  words.insert(words.end(), {"--quiet", "--json", "--log", file});
+  const auto result = run_command(words);
+  EXPECT_EQ(result.status, 0) << result.err;
+  std::vector<std::string> losses;
+  std::istringstream lines(get(file));
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line);
+    losses.push_back(json.value(json["event"] == "step" ? "loss" : "test_loss", nlohmann::json()).dump());
+  }
+  const auto summary = result.json();
+  if (summary["memory_mode"] == "fine") {
+    EXPECT_EQ(summary["bytes_copied_per_step"], 0) << words[1];
+  }
+  return losses;
+}
+
+TEST(SameBytes, every_workload_repeats_itself_with_another_number_of_workers_and_copies_nothing) {
+  const TemporaryFolder folder;
+  const std::string data = data_folder("");
+  SAMEBYTES_NEED_DATA(data);
+  const std::vector<std::vector<std::string>> runs = {
+      {"resnet20", "--data", data + "/cifar10_small", "--steps", "6"},
+      {"series", "--data", data + "/ucr", "--name", "GunPoint", "--steps", "8"},
+      {"transit", "--data", data + "/light_curves", "--epochs", "1"},
+      {"speech", "--data", data + "/speech_digits", "--steps", "8"},
+      {"vowels", "--data", data + "/ucr", "--epochs", "2"},
+      {"gpt", "--data", data + "/text/tinyshakespeare.txt", "--steps", "8"}};
+  for (auto words : runs) {
+    words.insert(words.end(), {"--workers", "0"});
+    const auto expected = losses_of(folder, words);
+    words.back() = "3";
+    EXPECT_GT(expected.size(), 5u) << words[0];
+    EXPECT_EQ(losses_of(folder, words), expected) << words[0];
+  }
+}
+
 }  // namespace
 }  // namespace samebytes::testing
