@@ -96,6 +96,8 @@ FlatCells flatten_cells(std::span<const Array> cells, std::string name) {
     part.offset = flat.offsets[i];
     whole.cell->members.push_back(cells[i].node());
   }
+  // The places that the values left would stay in the cache, a second copy of all parameters.
+  whole.context->runtime->clear_cache();
   return flat;
 }
 
