@@ -22,6 +22,12 @@ struct Operand {
   Kind kind = Kind::none;
   int index = 0;
 };
+// What the planner asks a kernel to do to each value before it is stored: + residual (dense, shape and dtype of the
+// result), then ReLU (NaN passes). Only ops with takes_epilogue() ever see one that is not empty.
+struct Epilogue {
+  Operand residual;  // none: nothing is added
+  bool relu = false;
+};
 // The k-th changing scalar of the node, as `real`, int or 64 bits.
 struct DynamicReal {
   int index;
@@ -115,6 +121,9 @@ class Launch {
   Dtype dst_dtype(int k = 0) const { return dst_dtypes_[k]; }
   Strides src_strides(int i) const;  // dense unless the op takes_strides(i)
 
+  const Epilogue& epilogue() const { return epilogue_; }
+  void set_epilogue(const Epilogue& epilogue) { epilogue_ = epilogue; }
+
   Device& device() const { return device_; }
   Personality personality() const { return device_.personality(); }
   bool is_cpu() const { return personality() == Personality::cpu; }
@@ -138,6 +147,7 @@ class Launch {
  private:
   const Node& node_;
   Device& device_;
+  Epilogue epilogue_;
   std::span<const Shape> dst_shapes_;
   std::span<const Dtype> dst_dtypes_;
   std::vector<Temp> temps_;

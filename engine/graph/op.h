@@ -67,6 +67,8 @@ class Op {
   virtual int in_place(int /*result*/) const { return -1; }
   // Inputs that only carry state: their version is not checked and no gradient flows to them.
   virtual bool is_state(int /*input*/) const { return false; }
+  // True where the launch adds Launch::epilogue() to its one result as it stores it.
+  virtual bool takes_epilogue() const { return false; }
   // True where the inputs should be produced side by side in one buffer (see pack.cpp).
   virtual bool packs_inputs() const { return false; }
 
