@@ -221,11 +221,15 @@ SAMEBYTES_UNARY(silu, kSilu)
 namespace detail {
 namespace {
 
-// relu and gelu keep their derivative as one pointwise op of (dy, x).
-template <const PointwiseRow& kRow, const PointwiseRow& kGradRow>
+// relu and gelu keep their derivative as one pointwise op of (dy, x). For relu the result says as much as x: both are
+// above 0 at the same places and NaN at the same places; so x need not be kept, nor written where a kernel appends
+// relu.
+template <const PointwiseRow& kRow, const PointwiseRow& kGradRow, bool kReadsResult>
 class WithGradRow {
  public:
-  static std::vector<Array> gradient(G g) { return {binary(kGradRow, op(), g.dy[0], g.src[0])}; }
+  static std::vector<Array> gradient(G g) {
+    return {binary(kGradRow, op(), g.dy[0], kReadsResult ? g.dst[0] : g.src[0])};
+  }
 
  private:
   static const OpPtr& op() {
@@ -233,10 +237,19 @@ class WithGradRow {
     return made;
   }
 };
-const PointwiseRow kReluRow{"relu", 1, 0, kRelu.expression, R::same, &WithGradRow<kRelu, kReluGrad>::gradient};
-const PointwiseRow kGeluRow{"gelu", 1, 0, kGelu.expression, R::same, &WithGradRow<kGelu, kGeluGrad>::gradient};
+const PointwiseRow kReluRow{"relu", 1, 0, kRelu.expression, R::same, &WithGradRow<kRelu, kReluGrad, true>::gradient};
+const PointwiseRow kGeluRow{"gelu", 1, 0, kGelu.expression, R::same, &WithGradRow<kGelu, kGeluGrad, false>::gradient};
+
+bool is_row(const Op& op, const PointwiseRow& row) {
+  const auto* pointwise = dynamic_cast<const Pointwise*>(&op);
+  return pointwise && &pointwise->row() == &row;
+}
 
 }  // namespace
+
+bool is_sum(const Op& op) { return is_row(op, kAdd); }
+bool is_relu(const Op& op) { return is_row(op, kReluRow); }
+
 }  // namespace detail
 
 SAMEBYTES_UNARY(relu, kReluRow)

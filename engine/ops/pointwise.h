@@ -52,6 +52,10 @@ Array apply_row(std::initializer_list<Array> operands, std::vector<Scalar> scala
 // The array, as f32 where it is not floating.
 Array as_floating(const Array& a);
 
+// a + b of one shape, and relu(a): what a kernel may append to the values that it stores (plan/epilogue.h).
+bool is_sum(const Op& op);
+bool is_relu(const Op& op);
+
 // Copies: the dense form of a view, or a value that must have storage of its own.
 Array copy_of(const Array& a);
 

@@ -21,7 +21,7 @@ bool computes_in_f64(const Node& node) {
 
 }  // namespace
 
-FuseResult fuse(const GraphList& list, bool enabled) {
+FuseResult fuse(const GraphList& list, const std::vector<char>& absorbed, bool enabled) {
   const int n = static_cast<int>(list.nodes.size());
   FuseResult result;
   result.group.assign(static_cast<std::size_t>(n), -1);
@@ -40,7 +40,7 @@ FuseResult fuse(const GraphList& list, bool enabled) {
   std::vector<Group> groups;
   for (int i = n - 1; i >= 0; --i) {
     const Node& node = *list.nodes[i];
-    if (!is_pointwise(node)) continue;
+    if (!is_pointwise(node) || absorbed[static_cast<std::size_t>(i)]) continue;
     const bool f64 = computes_in_f64(node);
     const bool is_update = dynamic_cast<const Update*>(node.op.get()) != nullptr;
     const auto fits = [&](const Group& group) {

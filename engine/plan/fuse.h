@@ -15,7 +15,8 @@ struct FuseResult {
   std::uint64_t nodes_fused = 0;          // nodes that need no launch of their own
 };
 
-// With `enabled` false every pointwise node is a group of its own (check_nan).
-FuseResult fuse(const GraphList& list, bool enabled);
+// With `enabled` false every pointwise node is a group of its own (check_nan). `absorbed`, by place: nodes that another
+// launch computes (epilogue.h); they belong to no group.
+FuseResult fuse(const GraphList& list, const std::vector<char>& absorbed, bool enabled);
 
 }  // namespace samebytes::detail

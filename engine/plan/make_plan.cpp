@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ops/pointwise.h"
+#include "plan/epilogue.h"
 #include "plan/fuse.h"
 #include "plan/plan.h"
 #include "plan/planner.h"
@@ -19,7 +20,8 @@ class Maker {
         context_(context),
         persistent_(persistent),
         plan_(std::make_unique<Plan>()),
-        fusion_(fuse(list, fused)) {}
+        epilogues_(append_epilogues(list, fused)),
+        fusion_(fuse(list, epilogues_.absorbed, fused)) {}
 
   std::unique_ptr<Plan> make() {
     const int n = count();
@@ -36,7 +38,7 @@ class Maker {
     lay_out_arena();
     collect_uses();
     order_devices();
-    plan_->nodes_fused = fusion_.nodes_fused;
+    plan_->nodes_fused = fusion_.nodes_fused + epilogues_.nodes_fused;
     return std::move(plan_);
   }
 
@@ -93,6 +95,7 @@ class Maker {
     }
     const int group = fusion_.group[place];
     if (group >= 0 && !fusion_.is_output[place]) return;  // lives in registers
+    if (epilogues_.of[place].result >= 0 || (epilogues_.absorbed[place] && epilogues_.producer[place] < 0)) return;
     const int over = n.op->in_place(0);
     if (over >= 0) {
       plan_->buffer_of[place] = overwritten(place, over);
@@ -154,7 +157,10 @@ class Maker {
       return;
     }
     if (n.results.empty() ? n.shape.size() == 0 : all_empty(n)) return;
-    lower_op(place);
+    if (epilogues_.producer[place] >= 0)
+      lower_op(epilogues_.producer[place]);
+    else if (epilogues_.of[place].result < 0 && !epilogues_.absorbed[place])
+      lower_op(place);
   }
 
   static bool all_empty(const Node& n) {
@@ -292,13 +298,15 @@ class Maker {
       else
         src.push_back(source(input));
     }
+    const AppendedEpilogue& epilogue = epilogues_.of[place];
+    if (epilogue.residual >= 0) src.push_back(source(node(epilogue.residual)));
     std::vector<Shape> shapes;
     std::vector<Dtype> dtypes;
     std::vector<int> dst;
     if (n.results.empty()) {
       shapes.push_back(n.shape);
       dtypes.push_back(n.dtype);
-      dst.push_back(plan_->buffer_of[place]);
+      dst.push_back(plan_->buffer_of[epilogue.result >= 0 ? epilogue.result : place]);
     } else {
       for (const auto& [shape, dtype] : n.results) {
         shapes.push_back(shape);
@@ -308,6 +316,8 @@ class Maker {
     }
     Device& device = device_of(n);
     Launch run(n, device, shapes, dtypes);
+    if (epilogue.result >= 0)
+      run.set_epilogue({epilogue.residual >= 0 ? run.src(run.src_count()) : Launch::none(), epilogue.relu});
     n.op->launch(run);
     std::vector<int> temps;
     for (const Launch::Temp& temp : run.temps())
@@ -489,6 +499,7 @@ class Maker {
   Context& context_;
   PersistentStorages& persistent_;
   std::unique_ptr<Plan> plan_;
+  EpilogueResult epilogues_;
   FuseResult fusion_;
   std::vector<std::vector<int>> results_;  // by place: buffers of a node of several results
   std::vector<int> relayouts_;             // by place of a view: the buffer of its dense copy

@@ -1,0 +1,120 @@
+#include "plan/epilogue.h"
+
+#include "graph/op.h"
+#include "ops/pointwise.h"
+
+namespace samebytes::detail {
+namespace {
+
+class Appender {
+ public:
+  explicit Appender(const GraphList& list) : list_(list), readers_(list.nodes.size()), overwrites_(list.nodes.size()) {
+    for (std::size_t i = 0; i < list.nodes.size(); ++i) {
+      const Node& node = *list.nodes[i];
+      overwrites_[i] = i == 0 ? 0 : overwrites_[i - 1];
+      if (node.has_value) continue;
+      for (const Edge& edge : node.inputs) readers_[static_cast<std::size_t>(edge.node->place)].push_back(node.place);
+      if (!node.is_view && node.output < 0 && node.op) overwrites_[i] += writes_in_place(node);
+    }
+    result_.of.resize(list.nodes.size());
+    result_.producer.assign(list.nodes.size(), -1);
+    result_.absorbed.assign(list.nodes.size(), 0);
+  }
+
+  // The last producer of a sum appends it, so the walk is backwards.
+  EpilogueResult run() {
+    for (int place = static_cast<int>(list_.nodes.size()) - 1; place >= 0; --place) append_to(place);
+    return std::move(result_);
+  }
+
+ private:
+  const Node& node(int place) const { return *list_.nodes[static_cast<std::size_t>(place)]; }
+  const std::vector<int>& readers(int place) const { return readers_[static_cast<std::size_t>(place)]; }
+
+  static bool writes_in_place(const Node& n) {
+    const int results = n.results.empty() ? 1 : static_cast<int>(n.results.size());
+    for (int k = 0; k < results; ++k)
+      if (n.op->in_place(k) >= 0) return true;
+    return false;
+  }
+
+  // The one node that reads all of this value, perhaps reshaped; -1 where there are several, or the user wants it.
+  int sole_reader(int place) const {
+    if (list_.wanted[static_cast<std::size_t>(place)]) return -1;
+    const std::int64_t size = node(place).shape.size();
+    for (int at = place;;) {
+      if (readers(at).size() != 1) return -1;
+      at = readers(at)[0];
+      const Node& reader = node(at);
+      if (!reader.is_view) return at;
+      if (reader.offset != 0 || reader.shape.size() != size || !reader.is_dense()) return -1;
+    }
+  }
+
+  // A launch that runs later must find what it reads as it was.
+  bool may_move(int from, int to) const {
+    return overwrites_[static_cast<std::size_t>(to)] == overwrites_[static_cast<std::size_t>(from)];
+  }
+
+  // What `sum` adds to the value at `place`, -1 where a kernel cannot take it as dense rows. An array that is there for
+  // this sum alone and is pointwise itself costs less in the sum's own chain.
+  int residual_of(const Node& sum, int place) const {
+    const int other = node(sum.inputs[0].node->place).base().place == place ? 1 : 0;
+    const Node& residual = *sum.inputs[static_cast<std::size_t>(other)].node;
+    if (residual.shape != sum.shape || residual.dtype != sum.dtype || !residual.is_dense()) return -1;
+    const Node& base = residual.base();
+    const bool is_leaf = base.has_value || !base.op || list_.wanted[static_cast<std::size_t>(base.place)];
+    const bool is_chain = !is_leaf && dynamic_cast<const Pointwise*>(base.op.get()) != nullptr &&
+                          result_.producer[static_cast<std::size_t>(base.place)] < 0;
+    return is_chain && sole_reader(base.place) == sum.place ? -1 : residual.place;
+  }
+
+  void append_to(int place) {
+    const Node& n = node(place);
+    if (n.has_value || n.is_view || n.output >= 0 || !n.results.empty() || n.shape.size() == 0 ||
+        !n.op->takes_epilogue())
+      return;
+    AppendedEpilogue appended;
+    std::vector<int> taken;
+    for (int at = place; !appended.relu;) {
+      const int next = sole_reader(at);
+      if (next < 0 || result_.absorbed[static_cast<std::size_t>(next)] || !may_move(place, next)) break;
+      const Node& reader = node(next);
+      if (!reader.op || reader.dtype != n.dtype || reader.device != n.device) break;
+      if (is_relu(*reader.op)) {
+        appended.relu = true;
+      } else if (is_sum(*reader.op) && appended.residual < 0 && reader.shape.size() == n.shape.size()) {
+        appended.residual = residual_of(reader, at);
+        if (appended.residual < 0) break;
+      } else {
+        break;
+      }
+      taken.push_back(next);
+      at = next;
+    }
+    if (taken.empty()) return;
+    appended.result = taken.back();
+    for (const int absorbed : taken) result_.absorbed[static_cast<std::size_t>(absorbed)] = 1;
+    result_.nodes_fused += taken.size();
+    result_.producer[static_cast<std::size_t>(appended.result)] = place;
+    result_.of[static_cast<std::size_t>(place)] = appended;
+  }
+
+  const GraphList& list_;
+  std::vector<std::vector<int>> readers_;  // by place
+  std::vector<int> overwrites_;            // by place: how many nodes up to here write into what others read
+  EpilogueResult result_;
+};
+
+}  // namespace
+
+EpilogueResult append_epilogues(const GraphList& list, bool enabled) {
+  if (enabled) return Appender(list).run();
+  EpilogueResult none;
+  none.of.resize(list.nodes.size());
+  none.producer.assign(list.nodes.size(), -1);
+  none.absorbed.assign(list.nodes.size(), 0);
+  return none;
+}
+
+}  // namespace samebytes::detail
