@@ -7,8 +7,9 @@
 // shape alone; parts are merged in order (Chan, Golub and LeVeque 1979), so results do not depend on the number of
 // threads.
 //
-// The second pass streams the elements; per-channel factors lie in `coef`, rows of span + VW values with column j for
-// channel j % C, where span is the smallest multiple of C that is at least VW.
+// The passes over the elements are pointwise and fused with their neighbours (engine/ops/batch_norm.cpp). group_norm.cl
+// has passes of its own: its per-channel factors lie in rows of span + VW values with column j for channel j % C, where
+// span is the smallest multiple of C that is at least VW.
 #define BATCH_NORM_UNIT_VW16 64  // columns of one group of the statistics: four vectors
 #define BATCH_NORM_UNIT_VW8 32
 #define BATCH_NORM_UNIT_VW4 16
@@ -134,23 +135,19 @@ real batch_norm_count(const long p, const int f, const long total, const int wid
   return (real)(last - first + more);
 }
 
-// Merges the parts of batch_norm_stats: mean [C], rstd [C] = 1 / sqrt(variance + eps), coef = rows (mean, scale * rstd,
-// shift); with `update` running = (1 - momentum) * running + momentum * batch, with the unbiased variance, in place.
-// Group g: the g-th vector of channels.
+// Merges the parts of batch_norm_stats: mean [C], rstd [C] = 1 / sqrt(variance + eps); with `update` running =
+// (1 - momentum) * running + momentum * batch, with the unbiased variance, in place. Group g: the g-th vector of
+// channels.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_merge(
-    ARRAY(const real, src), ARRAY(const real, part), ARRAY(const real, scale), ARRAY(const real, shift),
-    ARRAY(real, running_mean), ARRAY(real, running_var), ARRAY(real, mean), ARRAY(real, rstd), ARRAY(real, coef),
-    const long total, const int wide, const int channels, const int parts, const int rows_per_part, const int span,
-    const int coef_row, const real eps, const real momentum, const int update) {
+    ARRAY(const real, src), ARRAY(const real, part), ARRAY(real, running_mean), ARRAY(real, running_var),
+    ARRAY(real, mean), ARRAY(real, rstd), const long total, const int wide, const int channels, const int parts,
+    const int rows_per_part, const real eps, const real momentum, const int update) {
   START(src);
   START(part);
-  START(scale);
-  START(shift);
   START(running_mean);
   START(running_var);
   START(mean);
   START(rstd);
-  START(coef);
   const int c = (int)get_group_id(0) * VW;
   const int n = min(VW, channels - c);
   const int folds = wide / channels;
@@ -183,68 +180,47 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_merge(
     sb_store(FMA((vreal)momentum, m, (1 - momentum) * old_mean), running_mean + c, n);
     sb_store(FMA((vreal)momentum, m2 / (values - 1), (1 - momentum) * old_var), running_var + c, n);
   }
-  const vreal factor = sb_load(scale + c, n, n, 0) * r;
-  const vreal constant_part = sb_load(shift + c, n, n, 0);
-  for (int j = c; j < coef_row; j += channels) {
-    const int there = min(n, coef_row - j);
-    sb_store(m, coef + j, there);
-    sb_store(factor, coef + coef_row + j, there);
-    sb_store(constant_part, coef + 2 * (long)coef_row + j, there);
-  }
 }
 
-// dst = (src - mean) * (scale * rstd) + shift, streaming; coef as batch_norm_merge wrote it.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_apply(ARRAY(const real, src),
-                                                                              ARRAY(const real, coef), ARRAY(real, dst),
-                                                                              const long total, const int span,
-                                                                              const int coef_row) {
-  START(src);
-  START(coef);
-  START(dst);
-  const __global real* factor = coef + coef_row;
-  const __global real* shift = factor + coef_row;
-  const long end = SB_END(total);
-  long i = SB_BEGIN(total);
-  int j = (int)(i % span);
-  for (; i + VW <= end; i += VW) {
-    VSTORE(FMA(VLOAD(src + i) - VLOAD(coef + j), VLOAD(factor + j), VLOAD(shift + j)), dst + i);
-    j += VW;
-    if (j >= span) j -= span;
-  }
-  if (i < end) {
-    const vreal x = sb_load(src + i, end - i, end - i, 0);
-    sb_store(FMA(x - VLOAD(coef + j), VLOAD(factor + j), VLOAD(shift + j)), dst + i, end - i);
-  }
-}
-
-// Sums of dy and of dy * (src - mean) over the rows [first, last), for `vectors` vectors of columns.
+// Sums of g and of g * (src - mean) over the rows [first, last), for `vectors` vectors of columns, where g is dy or,
+// `masked`, dy where (src - mean) * (scale * rstd) + shift > 0 and else 0: the gradient before a ReLU.
 void batch_norm_bwd_sums(const __global real* src, const __global real* dy, const __global real* mean,
+                         const __global real* rstd, const __global real* scale, const __global real* shift,
                          __global real* sum_out, __global real* dot_out, const long total, const int wide,
                          const int channels, const int column, const long first, const long last, const int vectors,
-                         const int lanes) {
-  vreal center[4], sum[4], dot_product[4];
+                         const int lanes, const int masked) {
+  vreal center[4], factor[4], constant_part[4], sum[4], dot_product[4];
 #pragma unroll
   for (int v = 0; v < vectors; ++v) {
     center[v] = batch_norm_gather(mean, column + v * VW, channels);
     sum[v] = dot_product[v] = (vreal)0;
+    if (masked) {
+      factor[v] =
+          batch_norm_gather(scale, column + v * VW, channels) * batch_norm_gather(rstd, column + v * VW, channels);
+      constant_part[v] = batch_norm_gather(shift, column + v * VW, channels);
+    }
   }
   const long whole = min(last, total / wide);
   for (long row = first; row < whole; ++row) {
     const long at = row * wide + column;
 #pragma unroll
     for (int v = 0; v < vectors; ++v) {
-      const vreal g = sb_load(dy + at + v * VW, lanes, lanes, 0);
+      vreal g = sb_load(dy + at + v * VW, lanes, lanes, 0);
+      const vreal x = sb_load(src + at + v * VW, lanes, lanes, 0) - center[v];
+      if (masked) g = select((vreal)0, g, FMA(x, factor[v], constant_part[v]) > (vreal)0);
       sum[v] += g;
-      dot_product[v] = FMA(g, sb_load(src + at + v * VW, lanes, lanes, 0) - center[v], dot_product[v]);
+      dot_product[v] = FMA(g, x, dot_product[v]);
     }
   }
   if (whole < last) {
 #pragma unroll
     for (int v = 0; v < vectors; ++v) {
       const long at = whole * wide + column + v * VW;
-      const vreal g = sb_load(dy + at, total - at, total - at, 0);
+      vreal g = sb_load(dy + at, total - at, total - at, 0);
+      const vreal x = sb_load(src + at, total - at, total - at, 0) - center[v];
+      if (masked) g = select((vreal)0, g, FMA(x, factor[v], constant_part[v]) > (vreal)0);
       sum[v] += g;
-      dot_product[v] = FMA(g, sb_load(src + at, total - at, total - at, 0) - center[v], dot_product[v]);
+      dot_product[v] = FMA(g, x, dot_product[v]);
     }
   }
 #pragma unroll
@@ -254,14 +230,37 @@ void batch_norm_bwd_sums(const __global real* src, const __global real* dy, cons
   }
 }
 
-// part [N, 2, parts, W]: sums of dy and of dy * (src - mean) of each column in each part of each image; mean [N, C].
-// Groups as batch_norm_stats.
+// The columns of one group.
+void batch_norm_bwd_columns(const __global real* src, const __global real* dy, const __global real* mean,
+                            const __global real* rstd, const __global real* scale, const __global real* shift,
+                            __global real* sum, __global real* dots, const long total, const int wide,
+                            const int channels, int column, const long first, const long last, const int masked) {
+  if (column + BATCH_NORM_UNIT <= wide) {
+    batch_norm_bwd_sums(src, dy, mean, rstd, scale, shift, sum + column, dots + column, total, wide, channels, column,
+                        first, last, 4, VW, masked);
+    return;
+  }
+  for (; column + VW <= wide; column += VW)
+    batch_norm_bwd_sums(src, dy, mean, rstd, scale, shift, sum + column, dots + column, total, wide, channels, column,
+                        first, last, 1, VW, masked);
+  if (column < wide)
+    batch_norm_bwd_sums(src, dy, mean, rstd, scale, shift, sum + column, dots + column, total, wide, channels, column,
+                        first, last, 1, wide - column, masked);
+}
+
+// part [N, 2, parts, W]: sums of g and of g * (src - mean) of each column in each part of each image; mean [N, C]. g is
+// dy, or with `masked` (one image only) the gradient before a ReLU of the normalised values. Groups as
+// batch_norm_stats.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_bwd_stats(
-    ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, mean), ARRAY(real, part), const long total,
-    const int wide, const int channels, const int rows_per_part) {
+    ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, mean), ARRAY(const real, rstd),
+    ARRAY(const real, scale), ARRAY(const real, shift), ARRAY(real, part), const long total, const int wide,
+    const int channels, const int rows_per_part, const int masked) {
   START(src);
   START(dy);
   START(mean);
+  START(rstd);
+  START(scale);
+  START(shift);
   START(part);
   src += (long)get_group_id(2) * total;
   dy += (long)get_group_id(2) * total;
@@ -271,86 +270,49 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_bwd_stat
   const long p = get_group_id(0);
   const long first = p * rows_per_part;
   const long last = min(rows, first + rows_per_part);
-  int column = (int)get_group_id(1) * BATCH_NORM_UNIT;
+  const int column = (int)get_group_id(1) * BATCH_NORM_UNIT;
   __global real* sum = part + p * wide;
   __global real* dots = sum + (long)get_num_groups(0) * wide;
-  if (column + BATCH_NORM_UNIT <= wide) {
-    batch_norm_bwd_sums(src, dy, mean, sum + column, dots + column, total, wide, channels, column, first, last, 4, VW);
-    return;
-  }
-  for (; column + VW <= wide; column += VW)
-    batch_norm_bwd_sums(src, dy, mean, sum + column, dots + column, total, wide, channels, column, first, last, 1, VW);
-  if (column < wide)
-    batch_norm_bwd_sums(src, dy, mean, sum + column, dots + column, total, wide, channels, column, first, last, 1,
-                        wide - column);
+  if (masked)
+    batch_norm_bwd_columns(src, dy, mean, rstd, scale, shift, sum, dots, total, wide, channels, column, first, last, 1);
+  else
+    batch_norm_bwd_columns(src, dy, mean, rstd, scale, shift, sum, dots, total, wide, channels, column, first, last, 0);
 }
 
-// dshift [C] = sum of dy, dscale [C] = sum of dy * (src - mean) * rstd, and with `with_dx` coef = rows (mean, a, b, c)
-// of dx = a * dy + b * (src - mean) + c: a = scale * rstd, b = -a * rstd * dscale / R, c = -a * dshift / R. Groups as
+// dshift [C] = sum of dy, dscale [C] = sum of dy * (src - mean) * rstd, and with `with_dx` factors a, b, c [C] of
+// dx = a * dy + b * (src - mean) + c: a = scale * rstd, b = -a * rstd * dscale / R, c = -a * dshift / R. Groups as
 // batch_norm_merge.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_bwd_merge(
-    ARRAY(const real, part), ARRAY(const real, scale), ARRAY(const real, mean), ARRAY(const real, rstd),
-    ARRAY(real, dscale), ARRAY(real, dshift), ARRAY(real, coef), const long total, const int wide, const int channels,
-    const int parts, const int span, const int coef_row, const int with_dx) {
+    ARRAY(const real, part), ARRAY(const real, scale), ARRAY(const real, rstd), ARRAY(real, dscale),
+    ARRAY(real, dshift), ARRAY(real, a), ARRAY(real, b), ARRAY(real, c), const long total, const int wide,
+    const int channels, const int parts, const int with_dx) {
   START(part);
   START(scale);
-  START(mean);
   START(rstd);
   START(dscale);
   START(dshift);
-  START(coef);
-  const int c = (int)get_group_id(0) * VW;
-  const int n = min(VW, channels - c);
+  START(a);
+  START(b);
+  START(c);
+  const int at_channel = (int)get_group_id(0) * VW;
+  const int n = min(VW, channels - at_channel);
   const int folds = wide / channels;
   const long all_parts = (long)parts * wide;
   vreal sum = (vreal)0, dots = (vreal)0;
   for (int p = 0; p < parts; ++p)
     for (int f = 0; f < folds; ++f) {
-      const long at = (long)p * wide + f * channels + c;
+      const long at = (long)p * wide + f * channels + at_channel;
       sum += sb_load(part + at, n, n, 0);
       dots += sb_load(part + all_parts + at, n, n, 0);
     }
-  const vreal r = sb_load(rstd + c, n, n, 0);
+  const vreal r = sb_load(rstd + at_channel, n, n, 0);
   dots *= r;
-  sb_store(dots, dscale + c, n);
-  sb_store(sum, dshift + c, n);
+  sb_store(dots, dscale + at_channel, n);
+  sb_store(sum, dshift + at_channel, n);
   if (!with_dx) return;
-  const vreal m = sb_load(mean + c, n, n, 0);
-  const vreal a = sb_load(scale + c, n, n, 0) * r;
-  const vreal share = a / (real)(total / channels);
-  for (int j = c; j < coef_row; j += channels) {
-    const int there = min(n, coef_row - j);
-    sb_store(m, coef + j, there);
-    sb_store(a, coef + coef_row + j, there);
-    sb_store(-share * r * dots, coef + 2 * (long)coef_row + j, there);
-    sb_store(-share * sum, coef + 3 * (long)coef_row + j, there);
-  }
-}
-
-// dx = a * dy + b * (src - mean) + c, streaming; coef as batch_norm_bwd_merge wrote it.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_bwd_apply(ARRAY(const real, src),
-                                                                                  ARRAY(const real, dy),
-                                                                                  ARRAY(const real, coef),
-                                                                                  ARRAY(real, dx), const long total,
-                                                                                  const int span, const int coef_row) {
-  START(src);
-  START(dy);
-  START(coef);
-  START(dx);
-  const __global real* a = coef + coef_row;
-  const __global real* b = a + coef_row;
-  const __global real* c = b + coef_row;
-  const long end = SB_END(total);
-  long i = SB_BEGIN(total);
-  int j = (int)(i % span);
-  for (; i + VW <= end; i += VW) {
-    const vreal rest = FMA(VLOAD(b + j), VLOAD(src + i) - VLOAD(coef + j), VLOAD(c + j));
-    VSTORE(FMA(VLOAD(a + j), VLOAD(dy + i), rest), dx + i);
-    j += VW;
-    if (j >= span) j -= span;
-  }
-  if (i < end) {
-    const vreal rest = FMA(VLOAD(b + j), sb_load(src + i, end - i, end - i, 0) - VLOAD(coef + j), VLOAD(c + j));
-    sb_store(FMA(VLOAD(a + j), sb_load(dy + i, end - i, end - i, 0), rest), dx + i, end - i);
-  }
+  const vreal factor = sb_load(scale + at_channel, n, n, 0) * r;
+  const vreal share = factor / (real)(total / channels);
+  sb_store(factor, a + at_channel, n);
+  sb_store(-share * r * dots, b + at_channel, n);
+  sb_store(-share * sum, c + at_channel, n);
 }

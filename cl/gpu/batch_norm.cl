@@ -85,23 +85,18 @@ real batch_norm_total(__local real* a, const real mine) {
   return result;
 }
 
-// Merges the parts of batch_norm_stats: mean [C], rstd [C] = 1 / sqrt(variance + eps), coef = rows (mean, scale * rstd,
-// shift); with `update` running = (1 - momentum) * running + momentum * batch, with the unbiased variance, in place.
-// Group g of 64: channel g.
+// Merges the parts of batch_norm_stats: mean [C], rstd [C] = 1 / sqrt(variance + eps); with `update` running =
+// (1 - momentum) * running + momentum * batch, with the unbiased variance, in place. Group g of 64: channel g.
 __attribute__((reqd_work_group_size(BATCH_NORM_MERGERS, 1, 1))) __kernel void batch_norm_merge(
-    ARRAY(const real, src), ARRAY(const real, part), ARRAY(const real, scale), ARRAY(const real, shift),
-    ARRAY(real, running_mean), ARRAY(real, running_var), ARRAY(real, mean), ARRAY(real, rstd), ARRAY(real, coef),
-    const long total, const int wide, const int channels, const int parts, const int rows_per_part, const int span,
-    const int coef_row, const real eps, const real momentum, const int update) {
+    ARRAY(const real, src), ARRAY(const real, part), ARRAY(real, running_mean), ARRAY(real, running_var),
+    ARRAY(real, mean), ARRAY(real, rstd), const long total, const int wide, const int channels, const int parts,
+    const int rows_per_part, const real eps, const real momentum, const int update) {
   START(src);
   START(part);
-  START(scale);
-  START(shift);
   START(running_mean);
   START(running_var);
   START(mean);
   START(rstd);
-  START(coef);
   __local real shared[BATCH_NORM_MERGERS];
   const int c = get_group_id(0);
   const int l = get_local_id(0);
@@ -133,34 +128,22 @@ __attribute__((reqd_work_group_size(BATCH_NORM_MERGERS, 1, 1))) __kernel void ba
       running_mean[c] = FMA(momentum, m, (1 - momentum) * running_mean[c]);
       running_var[c] = FMA(momentum, m2 / (values - 1), (1 - momentum) * running_var[c]);
     }
-    for (int j = c; j < coef_row; j += channels) {
-      coef[j] = m;
-      coef[coef_row + j] = scale[c] * r;
-      coef[2 * (long)coef_row + j] = shift[c];
-    }
   }
 }
 
-// dst = (src - mean) * (scale * rstd) + shift; coef as batch_norm_merge wrote it. One work-item per element.
-__kernel void batch_norm_apply(ARRAY(const real, src), ARRAY(const real, coef), ARRAY(real, dst), const long total,
-                               const int span, const int coef_row) {
-  START(src);
-  START(coef);
-  START(dst);
-  for (long i = SB_BEGIN(total); i < SB_END(total); ++i) {
-    const int j = (int)((ulong)i % (uint)span);
-    dst[i] = FMA(src[i] - coef[j], coef[coef_row + j], coef[2 * (long)coef_row + j]);
-  }
-}
-
-// part [N, 2, parts, W]: sums of dy and of dy * (src - mean) of each column in each part of each image; mean [N, C].
-// Groups as batch_norm_stats.
+// part [N, 2, parts, W]: sums of g and of g * (src - mean) of each column in each part of each image; mean [N, C]. g is
+// dy or, with `masked` (one image only), dy where (src - mean) * (scale * rstd) + shift > 0 and else 0: the gradient
+// before a ReLU. Groups as batch_norm_stats.
 __attribute__((reqd_work_group_size(BATCH_NORM_UNIT, BATCH_NORM_LANES, 1))) __kernel void batch_norm_bwd_stats(
-    ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, mean), ARRAY(real, part), const long total,
-    const int wide, const int channels, const int rows_per_part) {
+    ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, mean), ARRAY(const real, rstd),
+    ARRAY(const real, scale), ARRAY(const real, shift), ARRAY(real, part), const long total, const int wide,
+    const int channels, const int rows_per_part, const int masked) {
   START(src);
   START(dy);
   START(mean);
+  START(rstd);
+  START(scale);
+  START(shift);
   START(part);
   src += (long)get_group_id(2) * total;
   dy += (long)get_group_id(2) * total;
@@ -174,13 +157,20 @@ __attribute__((reqd_work_group_size(BATCH_NORM_UNIT, BATCH_NORM_LANES, 1))) __ke
   const long last = min(rows, first + rows_per_part);
   const int lx = get_local_id(0), ly = get_local_id(1);
   const int column = (int)get_group_id(1) * BATCH_NORM_UNIT + lx;
-  const real center = mean[column % channels];
+  const int channel = column % channels;
+  const real center = mean[channel];
+  real factor = 0, constant_part = 1;
+  if (masked) {
+    factor = scale[channel] * rstd[channel];
+    constant_part = shift[channel];
+  }
   const long stop = column < wide ? min(last, (total - column + wide - 1) / wide) : first;
   real sum = 0, dot_product = 0;
   for (long row = first + ly; row < stop; row += BATCH_NORM_LANES) {
-    const real g = dy[row * wide + column];
+    const real x = src[row * wide + column] - center;
+    const real g = !masked || FMA(x, factor, constant_part) > 0 ? dy[row * wide + column] : (real)0;
     sum += g;
-    dot_product = FMA(g, src[row * wide + column] - center, dot_product);
+    dot_product = FMA(g, x, dot_product);
   }
   sums[ly][lx] = sum;
   dots[ly][lx] = dot_product;
@@ -195,61 +185,45 @@ __attribute__((reqd_work_group_size(BATCH_NORM_UNIT, BATCH_NORM_LANES, 1))) __ke
   }
 }
 
-// dshift [C] = sum of dy, dscale [C] = sum of dy * (src - mean) * rstd, and with `with_dx` coef = rows (mean, a, b, c)
-// of dx = a * dy + b * (src - mean) + c: a = scale * rstd, b = -a * rstd * dscale / R, c = -a * dshift / R. Groups as
+// dshift [C] = sum of dy, dscale [C] = sum of dy * (src - mean) * rstd, and with `with_dx` factors a, b, c [C] of
+// dx = a * dy + b * (src - mean) + c: a = scale * rstd, b = -a * rstd * dscale / R, c = -a * dshift / R. Groups as
 // batch_norm_merge.
 __attribute__((reqd_work_group_size(BATCH_NORM_MERGERS, 1, 1))) __kernel void batch_norm_bwd_merge(
-    ARRAY(const real, part), ARRAY(const real, scale), ARRAY(const real, mean), ARRAY(const real, rstd),
-    ARRAY(real, dscale), ARRAY(real, dshift), ARRAY(real, coef), const long total, const int wide, const int channels,
-    const int parts, const int span, const int coef_row, const int with_dx) {
+    ARRAY(const real, part), ARRAY(const real, scale), ARRAY(const real, rstd), ARRAY(real, dscale),
+    ARRAY(real, dshift), ARRAY(real, a), ARRAY(real, b), ARRAY(real, c), const long total, const int wide,
+    const int channels, const int parts, const int with_dx) {
   START(part);
   START(scale);
-  START(mean);
   START(rstd);
   START(dscale);
   START(dshift);
-  START(coef);
+  START(a);
+  START(b);
+  START(c);
   __local real shared[BATCH_NORM_MERGERS];
-  const int c = get_group_id(0);
+  const int channel = get_group_id(0);
   const int l = get_local_id(0);
   const int folds = wide / channels;
   const long pieces = (long)parts * folds;
   real sum = 0, dots = 0;
   for (long q = l; q < pieces; q += BATCH_NORM_MERGERS) {
-    const long p = q / folds, f = q - p * folds, at = p * wide + f * channels + c;
+    const long p = q / folds, f = q - p * folds, at = p * wide + f * channels + channel;
     sum += part[at];
     dots += part[(long)parts * wide + at];
   }
   sum = batch_norm_total(shared, sum);
   dots = batch_norm_total(shared, dots);
   if (l == 0) {
-    const real r = rstd[c];
+    const real r = rstd[channel];
     dots *= r;
-    dscale[c] = dots;
-    dshift[c] = sum;
+    dscale[channel] = dots;
+    dshift[channel] = sum;
     if (with_dx) {
-      const real a = scale[c] * r;
-      const real share = a / (real)(total / channels);
-      for (int j = c; j < coef_row; j += channels) {
-        coef[j] = mean[c];
-        coef[coef_row + j] = a;
-        coef[2 * (long)coef_row + j] = -share * r * dots;
-        coef[3 * (long)coef_row + j] = -share * sum;
-      }
+      const real factor = scale[channel] * r;
+      const real share = factor / (real)(total / channels);
+      a[channel] = factor;
+      b[channel] = -share * r * dots;
+      c[channel] = -share * sum;
     }
-  }
-}
-
-// dx = a * dy + b * (src - mean) + c; coef as batch_norm_bwd_merge wrote it. One work-item per element.
-__kernel void batch_norm_bwd_apply(ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, coef),
-                                   ARRAY(real, dx), const long total, const int span, const int coef_row) {
-  START(src);
-  START(dy);
-  START(coef);
-  START(dx);
-  for (long i = SB_BEGIN(total); i < SB_END(total); ++i) {
-    const int j = (int)((ulong)i % (uint)span);
-    const real rest = FMA(coef[2 * (long)coef_row + j], src[i] - coef[j], coef[3 * (long)coef_row + j]);
-    dx[i] = FMA(coef[coef_row + j], dy[i], rest);
   }
 }

@@ -1,107 +1,131 @@
 // Batch normalisation over the last axis (Ioffe and Szegedy 2015). Kernels: cl/*/batch_norm.cl.
-// In training three launches: statistics by parts, their merge (with the running statistics, in place), one pass over
-// the elements; the gradient is three launches of the same kinds. In evaluation it is a chain of pointwise ops, so it
-// fuses with its neighbours.
+// In training two launches for the statistics: by parts, then their merge (with the running statistics, in place). What
+// is done to each element is pointwise, in both directions, so it fuses with what stands beside it: an activation, a
+// residual, a mask of dropout. The gradient has two launches for its sums; where a ReLU follows, they find out for
+// themselves where it was open, and nothing is written for them. In evaluation it is a chain of pointwise ops.
 #include "ops/batch_norm.h"
 
 #include <string>
 
 #include "graph/op.h"
+#include "ops/pointwise.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
 namespace {
 
+using detail::GradientRequest;
 using detail::Launch;
 using detail::Operand;
+using detail::PointwiseRow;
 using detail::require;
 
 using Layout = detail::ColumnLayout;
+using Arrays = std::vector<Array>;
 
-// Inputs src, dy, scale, mean, rstd; results dscale, dshift and, where it is wanted, dx.
-class BatchNormGradient final : public detail::Op {
+// Inputs src, dy, mean, rstd, scale and, `masked`, shift; results dscale, dshift and, where dx is wanted, its three
+// factors per channel (see the kernel). masked: dy is the gradient behind a ReLU of the normalised values.
+class BatchNormSums final : public detail::Op {
  public:
-  explicit BatchNormGradient(bool with_dx) : with_dx_(with_dx) {}
+  BatchNormSums(bool with_dx, bool masked) : with_dx_(with_dx), masked_(masked) {}
   std::string_view name() const override { return "batch_norm_gradient"; }
-  void hash(detail::Hasher& hasher) const override { hasher.add(std::uint64_t{with_dx_}); }
+  void hash(detail::Hasher& hasher) const override {
+    hasher.add(std::uint64_t{with_dx_});
+    hasher.add(std::uint64_t{masked_});
+  }
 
   void launch(Launch& run) const override {
     const Dtype real = run.src_dtype(0);
     const Layout at(run, run.src_shape(0).size(), run.src_shape(0).back(), real);
     const Operand part = run.temp(std::int64_t{2} * at.parts * at.wide, real);
-    const Operand coef = with_dx_ ? run.temp(std::int64_t{4} * at.coef_row, real) : Launch::none();
+    const auto if_masked = [&](int input) { return masked_ ? run.src(input) : Launch::none(); };
+    const auto if_dx = [&](int result) { return with_dx_ ? run.dst(result) : Launch::none(); };
     run.kernel("batch_norm_bwd_stats", real)
-        .args(run.src(0), run.src(1), run.src(3), part, at.total, at.wide, at.channels, at.rows_per_part)
+        .args(run.src(0), run.src(1), run.src(2), if_masked(3), if_masked(4), if_masked(5), part, at.total, at.wide,
+              at.channels, at.rows_per_part, int{masked_})
         .over_tiles(at.parts, at.blocks, 1, Layout::kStatsX, Layout::kStatsY);
     run.kernel("batch_norm_bwd_merge", real)
-        .args(part, run.src(2), run.src(3), run.src(4), run.dst(0), run.dst(1), coef, at.total, at.wide, at.channels,
-              at.parts, at.span, at.coef_row, int{with_dx_})
+        .args(part, run.src(4), run.src(3), run.dst(0), run.dst(1), if_dx(2), if_dx(3), if_dx(4), at.total, at.wide,
+              at.channels, at.parts, int{with_dx_})
         .over_tiles(at.merge_groups, 1, 1, Layout::kMergeX, 1);
-    if (with_dx_)
-      run.kernel("batch_norm_bwd_apply", real)
-          .args(run.src(0), run.src(1), coef, run.dst(2), at.total, at.span, at.coef_row)
-          .over_elements(at.total);
   }
 
  private:
-  bool with_dx_;
+  bool with_dx_, masked_;
 };
 
-// Inputs src, scale, shift and, where they are updated, running_mean, running_var; results y, mean, rstd and the
-// updated statistics.
-class BatchNormTrain final : public detail::Op {
+// Inputs src and, where they are updated, running_mean, running_var; results mean, rstd and the updated statistics.
+class BatchNormStats final : public detail::Op {
  public:
-  BatchNormTrain(const BatchNormOptions& options, bool updates) : options_(options), updates_(updates) {}
+  BatchNormStats(const BatchNormOptions& options, bool updates) : options_(options), updates_(updates) {}
   std::string_view name() const override { return "batch_norm_train"; }
   void hash(detail::Hasher& hasher) const override {
     hasher.add(double{options_.eps});
     hasher.add(double{options_.momentum});
     hasher.add(std::uint64_t{updates_});
   }
-  int in_place(int result) const override {
-    return result >= 3 ? result : -1;
-  }  // running statistics are inputs and results 3 and 4
-  bool is_state(int input) const override { return input >= 3; }
+  // Running statistics are inputs 1 and 2, results 2 and 3.
+  int in_place(int result) const override { return result >= 2 ? result - 1 : -1; }
+  bool is_state(int input) const override { return input >= 1; }
 
   void launch(Launch& run) const override {
     const Dtype real = run.src_dtype(0);
     const Layout at(run, run.src_shape(0).size(), run.src_shape(0).back(), real);
     const Operand part = run.temp(std::int64_t{2} * at.parts * at.wide, real);
-    const Operand coef = run.temp(std::int64_t{3} * at.coef_row, real);
     run.kernel("batch_norm_stats", real)
         .args(run.src(0), part, at.total, at.wide, at.channels, at.rows_per_part)
         .over_tiles(at.parts, at.blocks, 1, Layout::kStatsX, Layout::kStatsY);
     run.kernel("batch_norm_merge", real)
-        .args(run.src(0), part, run.src(1), run.src(2), updates_ ? run.dst(3) : Launch::none(),
-              updates_ ? run.dst(4) : Launch::none(), run.dst(1), run.dst(2), coef, at.total, at.wide, at.channels,
-              at.parts, at.rows_per_part, at.span, at.coef_row, double{options_.eps}, double{options_.momentum},
-              int{updates_})
+        .args(run.src(0), part, updates_ ? run.dst(2) : Launch::none(), updates_ ? run.dst(3) : Launch::none(),
+              run.dst(0), run.dst(1), at.total, at.wide, at.channels, at.parts, at.rows_per_part, double{options_.eps},
+              double{options_.momentum}, int{updates_})
         .over_tiles(at.merge_groups, 1, 1, Layout::kMergeX, 1);
-    run.kernel("batch_norm_apply", real)
-        .args(run.src(0), coef, run.dst(0), at.total, at.span, at.coef_row)
-        .over_elements(at.total);
   }
 
-  std::vector<Array> gradient(const detail::GradientRequest& request) const override {
-    const Array& src = request.src[0];
-    const Array& scale = request.src[1];
-    std::vector<Array> result(request.src.size());
-    const Array inputs[] = {src, request.dy[0], scale, request.dst[1], request.dst[2]};
-    const bool with_dx = request.wanted[0];
-    std::vector<detail::Result> results = {{scale.shape(), src.dtype()}, {scale.shape(), src.dtype()}};
-    if (with_dx) results.push_back({src.shape(), src.dtype()});
-    const auto d = detail::make_arrays(detail::make_op<BatchNormGradient>(with_dx), results, inputs);
-    if (with_dx) result[0] = d[2];
-    result[1] = d[0];
-    result[2] = d[1];
-    return result;
-  }
+  // What flows to the statistics is part of the gradient of the normalised values.
+  Arrays gradient(const GradientRequest& request) const override { return Arrays(request.src.size()); }
 
  private:
   BatchNormOptions options_;
   bool updates_;
 };
+
+Arrays no_gradient(const GradientRequest&) { throw ArgumentError("batch_norm_gradient: has no gradient"); }
+
+// dx of dy, src, mean and the three factors.
+const PointwiseRow kGradientRow{"batch_norm_dx", 6, 0, "FMA($3, $0, FMA($4, $1 - $2, $5))", PointwiseRow::Result::same,
+                                no_gradient};
+
+Arrays train_gradient(const GradientRequest& request);
+
+// y of src, mean, rstd, scale, shift. Its gradient is that of the whole normalisation, statistics included.
+const PointwiseRow kNormaliseRow{"batch_norm",  5, 0, "FMA($0 - $1, $2 * $3, $4)", PointwiseRow::Result::same,
+                                 train_gradient};
+
+// A pointwise node of values [..., C] and values per channel [C].
+template <const PointwiseRow& kRow>
+Array per_channel(const Shape& shape, Dtype dtype, std::initializer_list<Array> operands) {
+  static const detail::OpPtr op = detail::make_op<detail::Pointwise>(kRow);
+  return detail::make_array(op, shape, dtype, std::span<const Array>(operands.begin(), operands.size()));
+}
+
+Arrays train_gradient(const GradientRequest& request) {
+  const Array &src = request.src[0], &mean = request.src[1], &rstd = request.src[2], &scale = request.src[3];
+  const Array& dy = request.dy[0];
+  const bool with_dx = request.wanted[0];
+  const Array before_relu = detail::relu_gradient_source(dy, request.dst[0]);
+  const bool masked = static_cast<bool>(before_relu);
+  std::vector<detail::Result> results(with_dx ? 5 : 2, {scale.shape(), src.dtype()});
+  Arrays inputs = {src, masked ? before_relu : dy, mean, rstd, scale};
+  if (masked) inputs.push_back(request.src[4]);
+  const Arrays d = detail::make_arrays(detail::make_op<BatchNormSums>(with_dx, masked), results, inputs);
+  Arrays result(5);
+  if (with_dx) result[0] = per_channel<kGradientRow>(src.shape(), src.dtype(), {dy, src, mean, d[2], d[3], d[4]});
+  result[3] = d[0];
+  result[4] = d[1];
+  return result;
+}
 
 Dtype compute_dtype(Dtype dtype) { return dtype == f64 ? f64 : f32; }
 
@@ -138,14 +162,12 @@ Array batch_norm_train(const Array& src, const Array& scale, const Array& shift,
             "running_var");
   }
   const Dtype real = compute_dtype(src.dtype());
-  std::vector<Array> inputs = {src.dtype() == real ? src : astype(src, real), scale, shift};
-  const Shape& per_channel = scale.shape();
-  std::vector<detail::Result> results = {{src.shape(), real}, {per_channel, real}, {per_channel, real}};
-  if (updates) {
-    inputs.insert(inputs.end(), {running_mean, running_var});
-    results.insert(results.end(), {{per_channel, real}, {per_channel, real}});
-  }
-  const Array y = detail::make_arrays(detail::make_op<BatchNormTrain>(options, updates), results, inputs)[0];
+  const Array wide = src.dtype() == real ? src : astype(src, real);
+  Arrays inputs = {wide};
+  if (updates) inputs.insert(inputs.end(), {running_mean, running_var});
+  const std::vector<detail::Result> results(updates ? 4 : 2, {scale.shape(), real});
+  const Arrays moments = detail::make_arrays(detail::make_op<BatchNormStats>(options, updates), results, inputs);
+  const Array y = per_channel<kNormaliseRow>(src.shape(), real, {wide, moments[0], moments[1], scale, shift});
   return src.dtype() == real ? y : astype(y, src.dtype());
 }
 

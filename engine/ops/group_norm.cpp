@@ -51,7 +51,8 @@ class GroupNormGradient final : public detail::Op {
     const Operand part = run.temp(images.count * 2 * at.parts * at.wide, real);
     const Operand coef = with_dx ? run.temp(images.count * 4 * at.coef_row, real) : Launch::none();
     run.kernel("batch_norm_bwd_stats", real)
-        .args(run.src(0), run.src(1), run.src(2), part, at.total, at.wide, at.channels, at.rows_per_part)
+        .args(run.src(0), run.src(1), run.src(2), Launch::none(), Launch::none(), Launch::none(), part, at.total,
+              at.wide, at.channels, at.rows_per_part, 0)
         .over_tiles(at.parts, at.blocks, images.count, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
     run.kernel("group_norm_bwd_merge", real)
         .args(part, flags_ & kScale ? run.src(4) : Launch::none(), run.src(2), run.src(3), run.dst(0), run.dst(1), coef,

@@ -221,15 +221,11 @@ SAMEBYTES_UNARY(silu, kSilu)
 namespace detail {
 namespace {
 
-// relu and gelu keep their derivative as one pointwise op of (dy, x). For relu the result says as much as x: both are
-// above 0 at the same places and NaN at the same places; so x need not be kept, nor written where a kernel appends
-// relu.
-template <const PointwiseRow& kRow, const PointwiseRow& kGradRow, bool kReadsResult>
+// relu and gelu keep their derivative as one pointwise op: of (dy, y), so that x need not be kept, and of (dy, x).
+template <const PointwiseRow& kGradRow, bool kOfResult>
 class WithGradRow {
  public:
-  static std::vector<Array> gradient(G g) {
-    return {binary(kGradRow, op(), g.dy[0], kReadsResult ? g.dst[0] : g.src[0])};
-  }
+  static std::vector<Array> gradient(G g) { return {binary(kGradRow, op(), g.dy[0], kOfResult ? g.dst[0] : g.src[0])}; }
 
  private:
   static const OpPtr& op() {
@@ -237,8 +233,8 @@ class WithGradRow {
     return made;
   }
 };
-const PointwiseRow kReluRow{"relu", 1, 0, kRelu.expression, R::same, &WithGradRow<kRelu, kReluGrad, true>::gradient};
-const PointwiseRow kGeluRow{"gelu", 1, 0, kGelu.expression, R::same, &WithGradRow<kGelu, kGeluGrad, false>::gradient};
+const PointwiseRow kReluRow{"relu", 1, 0, kRelu.expression, R::same, &WithGradRow<kReluGrad, true>::gradient};
+const PointwiseRow kGeluRow{"gelu", 1, 0, kGelu.expression, R::same, &WithGradRow<kGeluGrad, false>::gradient};
 
 bool is_row(const Op& op, const PointwiseRow& row) {
   const auto* pointwise = dynamic_cast<const Pointwise*>(&op);
@@ -301,6 +297,17 @@ Array apply_row(const PointwiseRow& row, const OpPtr& op, std::initializer_list<
   return apply(row, op, std::span<const Array>(operands.begin(), operands.size()), std::move(scalars));
 }
 Array as_floating(const Array& a) { return floating(a); }
+Array relu_gradient_source(const Array& gradient, const Array& x) {
+  const auto row_of = [](const Node& node) -> const PointwiseRow* {
+    const auto* op = node.is_view ? nullptr : dynamic_cast<const Pointwise*>(node.op.get());
+    return op ? &op->row() : nullptr;
+  };
+  const Node& node = *gradient.node();
+  if (row_of(node) != &kReluGrad) return {};
+  const Node& y = *node.inputs[1].node;
+  if (row_of(y) != &kReluRow || y.inputs[0].node != x.node()) return {};
+  return Array(node.inputs[0].node);
+}
 }  // namespace detail
 
 }  // namespace samebytes

@@ -1,5 +1,5 @@
 // Pointwise ops as data: one row says the name, the expression and the gradient. The planner fuses chains of them.
-// In an expression $0 $1 $2 are the operands and #0 #1 the changing scalars, both already of the compute type: vectors
+// In an expression $0 to $5 are the operands and #0 #1 the changing scalars, both already of the compute type: vectors
 // of `real` (kind real) or of int (kind integer, when every operand is i32, u8 or bool). Truth values are 0 or 1 of the
 // compute type.
 #pragma once
@@ -55,6 +55,9 @@ Array as_floating(const Array& a);
 // a + b of one shape, and relu(a): what a kernel may append to the values that it stores (plan/epilogue.h).
 bool is_sum(const Op& op);
 bool is_relu(const Op& op);
+
+// Where `gradient` is that of relu(x), the gradient behind the ReLU; else an empty handle.
+Array relu_gradient_source(const Array& gradient, const Array& x);
 
 // Copies: the dense form of a view, or a value that must have storage of its own.
 Array copy_of(const Array& a);

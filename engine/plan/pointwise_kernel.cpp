@@ -95,6 +95,8 @@ class Writer {
   }
 
   void merge_axes(const Shape& shape) {
+    for (PointwiseInput& input : kernel_.inputs)  // fewer axes than the result: broadcast over the first ones
+      input.strides.insert(input.strides.begin(), static_cast<std::size_t>(shape.rank()) - input.strides.size(), 0);
     std::vector<std::int64_t> sizes;
     std::vector<std::vector<std::int64_t>> strides(kernel_.inputs.size());
     for (int axis = 0; axis < shape.rank(); ++axis) {

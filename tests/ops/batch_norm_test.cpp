@@ -87,6 +87,49 @@ TEST_P(BatchNorm, gradients_give_the_reference) {
     }
 }
 
+// Behind a ReLU the sums find the mask themselves; behind a residual and a ReLU they are given the masked gradient.
+TEST_P(BatchNorm, gradients_through_relu_and_residual_give_the_reference) {
+  for (Dtype dtype : real_dtypes())
+    for (const Shape& shape : {Shape{257, 10}, Shape{3, 37}}) {
+      const std::int64_t channels = shape.back(), rows = shape.rows();
+      const auto x = rounded(values_around(shape, 1, 1), dtype), r = rounded(random_values(shape.size(), 8), dtype);
+      const auto dy = rounded(random_values(shape.size(), 5), dtype);
+      const auto scale = rounded(random_values(channels, 2, 0.5, 2), dtype),
+                 shift = rounded(random_values(channels, 3), dtype);
+      const Array inputs[] = {real_array(x, shape, dtype), real_array(scale, {channels}, dtype),
+                              real_array(shift, {channels}, dtype), real_array(r, shape, dtype)};
+      for (const bool with_residual : {false, true}) {
+        SCOPED_TRACE(shape.to_string() + (with_residual ? " with a residual" : ""));
+        const Array y = batch_norm_train(inputs[0], inputs[1], inputs[2], cell(zeros({channels}, dtype), "mean"),
+                                         cell(ones({channels}, dtype), "var"), {.eps = 0x1p-10f});
+        const Array end = relu(with_residual ? y + inputs[3] : y);
+        const auto d = gradients(sum(end * real_array(dy, shape, dtype)), inputs);
+        auto open = reference::batch_norm(x, rows, channels, reference::column_moments(x, rows, channels), scale, shift,
+                                          0x1p-10);
+        auto masked = dy;
+        for (std::size_t i = 0; i < masked.size(); ++i)
+          if (open[i] + (with_residual ? r[i] : 0) <= 0) masked[i] = 0;
+        const auto want = reference::batch_norm_gradients(x, masked, rows, channels, scale, 0x1p-10);
+        const double tolerance = sum_tolerance(dtype, rows) * (rows < 8 ? 4096 : 8);
+        EXPECT_TRUE(all_close(d[0], want.dx, tolerance));
+        EXPECT_TRUE(all_close(d[1], want.dscale, 8 * sum_tolerance(dtype, rows) * std::sqrt(double(rows))));
+        EXPECT_TRUE(all_close(d[2], want.dshift, 8 * sum_tolerance(dtype, rows) * std::sqrt(double(rows))));
+        if (with_residual) {
+          EXPECT_TRUE(all_close(d[3], masked, 0));
+        }
+      }
+    }
+}
+
+TEST_P(BatchNorm, one_launch_passes_over_the_elements_with_residual_and_relu) {
+  const Array x = real_array(random_values(320, 1), {64, 5}, f32), r = real_array(random_values(320, 2), {64, 5}, f32);
+  const Array scale = ones({5}), shift = zeros({5}), mean = cell(zeros({5}), "mean"), var = cell(ones({5}), "var");
+  eval({x, r, scale, shift, mean, var});
+  const auto before = engine().plans().launches;
+  relu(batch_norm_train(x, scale, shift, mean, var) + r).eval();
+  EXPECT_EQ(engine().plans().launches - before, 3u) << "statistics by parts, their merge, the elements";
+}
+
 TEST_P(BatchNorm, gradients_agree_with_central_differences) {
   SAMEBYTES_NEEDS_F64();
   for (const Shape& shape : {Shape{7, 3}, Shape{2, 3, 2, 5}, Shape{4, 1}}) {
