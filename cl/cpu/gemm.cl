@@ -1,31 +1,62 @@
 // Matrix product of a CPU device: C[z] (m x n) = A[z] (m x k) * B[z] (k x n), any strides, two batch axes.
 //
-// One group computes a tile of C. It walks k in blocks of GEMM_KC; per block it packs its columns of B into private
-// memory (panels [k][GEMM_NR]), then, for every GEMM_MR rows, packs those rows of A ([k][GEMM_MR]) and runs a register
-// tile of GEMM_MR x GEMM_NR over the two panels. The B block stays in the second-level cache, the A panel in the first.
-// Packing inside the group needs no temporary array and no launch of its own, and costs a few percent because a packed
-// value serves tile_m rows or tile_n columns. Sums run over k in blocks of GEMM_KC in ascending order, whatever the
-// tiles are: results do not depend on the number of threads.
+// gemm: one group computes a tile of C. It walks k in blocks of GEMM_KC; per block it packs its columns of B into
+// private memory (panels [k][GEMM_NR]) and runs register tiles of GEMM_MR x GEMM_NR: a row panel of A stays in the
+// first-level cache while the panels of B come from the second. A is read in place (GEMM_DIRECT_A), which is free
+// because a row panel's lines are reused from the first-level cache; only where its rows are a multiple of 4 KiB apart,
+// and would fall into the same cache sets, it is packed too, into panels [k][GEMM_PITCH]. Packing inside the group
+// needs no temporary array and no launch of its own. Sums run over k in blocks of GEMM_KC in ascending order, whatever
+// the tiles are: results do not depend on the number of threads.
+//
+// gemm_dot: both operands are contiguous along k and one of them has few lines; nothing is packed.
 
 // Rows of the register tile: GEMM_MR * 2 accumulators, two vectors of B and one broadcast fit the register file of that
-// width. At most VW or a multiple of it, because A is transposed in VW x VW blocks.
+// width. The rows that are left over are done in tiles of GEMM_MID and GEMM_LOW.
 #define GEMM_MR_VW16 14
 #define GEMM_MR_VW8 6
 #define GEMM_MR_VW4 8
 #define GEMM_MR_VW2 4
+#define GEMM_MID_VW16 8
+#define GEMM_MID_VW8 4
+#define GEMM_MID_VW4 4
+#define GEMM_MID_VW2 2
+#define GEMM_LOW_VW16 4
+#define GEMM_LOW_VW8 2
+#define GEMM_LOW_VW4 2
+#define GEMM_LOW_VW2 1
+#define GEMM_PITCH_VW16 16  // GEMM_MR in whole vectors
+#define GEMM_PITCH_VW8 8
+#define GEMM_PITCH_VW4 8
+#define GEMM_PITCH_VW2 4
 #define GEMM_NR_VW16 32
 #define GEMM_NR_VW8 16
 #define GEMM_NR_VW4 8
 #define GEMM_NR_VW2 4
 #define GEMM_MR SB_JOIN(GEMM_MR_VW, VW)
+#define GEMM_MID SB_JOIN(GEMM_MID_VW, VW)
+#define GEMM_LOW SB_JOIN(GEMM_LOW_VW, VW)
+#define GEMM_PITCH SB_JOIN(GEMM_PITCH_VW, VW)
 #define GEMM_NR SB_JOIN(GEMM_NR_VW, VW)
 #define GEMM_KC 256             // k values packed at a time
-#define GEMM_NC 256             // most columns of a group
+#define GEMM_ROW_PANELS 20      // most of a group
+#define GEMM_COLUMN_PANELS 8    // most of a group
 #define GEMM_REDUCE_BLOCK 4096  // values per group of gemm_reduce
 
 #define GEMM_ACCUMULATE 1
 #define GEMM_BIAS 2
 #define GEMM_RELU 4
+#define GEMM_RESIDUAL 8
+#define GEMM_DIRECT_A 16
+
+// A hint; where the compiler has none, nothing.
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define GEMM_PREFETCH(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
+#endif
+#endif
+#ifndef GEMM_PREFETCH
+#define GEMM_PREFETCH(p)
+#endif
 
 // Transposes the VW vectors of r in place: log2(VW) perfect shuffles.
 static void gemm_transpose(vreal* r) {
@@ -44,182 +75,313 @@ static void gemm_transpose(vreal* r) {
   }
 }
 
-// Packs `lanes` lines of kc values into out[p*lanes + i] = src[i*line + p*step]. `there` (at least 1) lines exist from
-// src on; missing ones are zeros or repeat the last (their results are never stored). Where line is 1 a step is copied
-// as vectors, where step is 1 blocks are transposed in registers. out has VW spare values at its end, because the
-// vector stores of a step of 14 lanes overlap the next step.
-static void gemm_pack(__global const real* src, const long line, const long step, const int there, const int kc,
-                      const int lanes, real* out) {
-  int p = 0;
+// Packs kc values of the first `lines` lines in panels of `lanes` lines: out[panel][p][i] = src[(panel*lanes + i)*line
+// + p*step], where a panel takes pitch*GEMM_KC values and pitch is lanes in whole vectors, one or two. `there` (at
+// least 1) lines exist from src on; missing ones are zeros or repeat the last (their results are never stored). Where
+// line is 1 a step of all panels is copied at once, so that memory is read in its order; where step is 1 blocks of VW x
+// VW are transposed in registers.
+static void gemm_pack(__global const real* src, const long line, const long step, const int lines, const int there,
+                      const int kc, const int lanes, const int pitch, real* out) {
   if (line == 1) {
-    if (there >= (lanes + VW - 1) / VW * VW) {
-      for (; p < kc; ++p) {  // lanes are at most two vectors
-        VSTORE(VLOAD(src + p * step), out + p * lanes);
-        if (lanes > VW) VSTORE(VLOAD(src + p * step + VW), out + p * lanes + VW);
-      }
-    }
-    const int whole = min(there, lanes) / VW * VW;
-    for (; p < kc; ++p) {
+    for (int p = 0; p < kc; ++p) {
+      __global const real* from = src + p * step;
+      real* to = out + p * pitch;
       int i = 0;
-      for (; i < whole; i += VW) VSTORE(VLOAD(src + p * step + i), out + p * lanes + i);
-      for (; i < lanes; ++i) out[p * lanes + i] = i < there ? src[p * step + i] : 0;
-    }
-  } else if (step == 1) {
-    for (; p + VW <= kc; p += VW) {
-      for (int block = 0; block < lanes; block += VW) {
-        vreal r[VW];
-#pragma unroll
-        for (int i = 0; i < VW; ++i) r[i] = VLOAD(src + min(block + i, there - 1) * line + p);
-        gemm_transpose(r);
-#pragma unroll
-        for (int q = 0; q < VW; ++q) VSTORE(r[q], out + (p + q) * lanes + block);
+      for (; i + pitch <= there && i < lines; i += lanes, to += pitch * GEMM_KC) {
+        VSTORE(VLOAD(from + i), to);
+        if (pitch > VW) VSTORE(VLOAD(from + i + VW), to + VW);
+      }
+      for (; i < lines; i += lanes, to += pitch * GEMM_KC) {
+        for (int l = 0; l < pitch; ++l) to[l] = i + l < there ? from[i + l] : 0;
       }
     }
+    return;
   }
-  for (; p < kc; ++p) {
-    for (int i = 0; i < lanes; ++i) out[p * lanes + i] = src[min(i, there - 1) * line + p * step];
+  for (int i = 0; i < lines; i += lanes, out += pitch * GEMM_KC) {
+    int p = 0;
+    if (step == 1) {
+      for (; p + VW <= kc; p += VW) {
+        for (int block = 0; block < pitch; block += VW) {
+          __global const real* from = src + (i + block) * line + p;
+          vreal r[VW];
+          if (i + block + VW <= there) {
+#pragma unroll
+            for (int l = 0; l < VW; ++l) {
+              r[l] = VLOAD(from + l * line);
+              GEMM_PREFETCH(from + l * line + 2 * VW);
+            }
+          } else {
+#pragma unroll
+            for (int l = 0; l < VW; ++l) r[l] = VLOAD(src + min(i + block + l, there - 1) * line + p);
+          }
+          gemm_transpose(r);
+#pragma unroll
+          for (int q = 0; q < VW; ++q) VSTORE(r[q], out + (p + q) * pitch + block);
+        }
+      }
+    }
+    for (; p < kc; ++p) {
+      for (int l = 0; l < pitch; ++l) out[p * pitch + l] = src[min(i + l, there - 1) * line + p * step];
+    }
   }
+}
+
+// One value with the epilogue. NaN passes the ReLU.
+static real gemm_finish(real v, __global const real* c, __global const real* bias, __global const real* residual,
+                        const int flags) {
+  if (flags & GEMM_ACCUMULATE) v += *c;
+  if (flags & GEMM_BIAS) v += *bias;
+  if (flags & GEMM_RESIDUAL) v += *residual;
+  return (flags & GEMM_RELU) && v < 0 ? 0 : v;
 }
 
 // Stores rows x cols of a tile [GEMM_MR][GEMM_NR] to c (row stride ldc) with the epilogue; bias points at the tile's
-// first column. NaN passes the ReLU.
+// first column, residual at its first value.
 static void gemm_store(const real* tile, __global real* c, const int ldc, const int rows, const int cols,
-                       __global const real* bias, const int flags) {
-  for (int i = 0; i < rows; ++i) {
-    const real* from = tile + i * GEMM_NR;
-    __global real* to = c + (long)i * ldc;
+                       __global const real* bias, __global const real* residual, const int flags) {
+  for (int i = 0; i < rows; ++i, tile += GEMM_NR, c += ldc, residual += ldc) {
     int j = 0;
     for (; j + VW <= cols; j += VW) {
-      vreal v = VLOAD(from + j);
-      if (flags & GEMM_ACCUMULATE) v += VLOAD(to + j);
+      vreal v = VLOAD(tile + j);
+      if (flags & GEMM_ACCUMULATE) v += VLOAD(c + j);
       if (flags & GEMM_BIAS) v += VLOAD(bias + j);
+      if (flags & GEMM_RESIDUAL) v += VLOAD(residual + j);
       if (flags & GEMM_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
-      VSTORE(v, to + j);
+      VSTORE(v, c + j);
     }
-    for (; j < cols; ++j) {
-      real v = from[j];
-      if (flags & GEMM_ACCUMULATE) v += to[j];
-      if (flags & GEMM_BIAS) v += bias[j];
-      if ((flags & GEMM_RELU) && v < 0) v = 0;
-      to[j] = v;
-    }
+    for (; j < cols; ++j) c[j] = gemm_finish(tile[j], c + j, bias + j, residual + j, flags);
   }
 }
 
-// One register tile, ROWS x (COLS*VW), over kc values of the packed panels, into tile [ROWS][GEMM_NR].
-#define GEMM_MICRO(name, ROWS, COLS)                                                                   \
-  static void name(const real* ap, const real* bp, const int kc, real* tile) {                         \
-    vreal acc[ROWS][COLS];                                                                             \
-    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                 \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                         \
-    }                                                                                                  \
-    for (int p = 0; p < kc; ++p) {                                                                     \
-      vreal b[COLS];                                                                                   \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(bp + p * GEMM_NR + j * VW);        \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                               \
-        const vreal a = (vreal)(ap[p * GEMM_MR + i]);                                                  \
-        _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]);          \
-      }                                                                                                \
-    }                                                                                                  \
-    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                 \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW); \
-    }                                                                                                  \
+// One register tile, ROWS x (COLS*VW), over kc values of A (A(i,p) = a[i*LINE + p*STEP]) and a packed panel of B, then
+// its first rows x cols with the epilogue into c: from the registers where the tile is whole.
+#define GEMM_TILE(i, j, statement)                                   \
+  _Pragma("unroll") for (int i = 0; i < rows_; ++i) {                \
+    _Pragma("unroll") for (int j = 0; j < cols_; ++j) { statement; } \
   }
-GEMM_MICRO(gemm_micro, GEMM_MR, 2)
-GEMM_MICRO(gemm_micro_narrow, GEMM_MR, 1)
-GEMM_MICRO(gemm_micro_low, 4, 2)
-GEMM_MICRO(gemm_micro_low_narrow, 4, 1)
+#define GEMM_MICRO(name, ROWS, COLS, SPACE, LINE, STEP)                                                         \
+  static void name(SPACE const real* a, const long a_line, const long a_step, const real* b, const int kc,      \
+                   __global real* c, const int ldc, const int rows, const int cols, __global const real* bias,  \
+                   __global const real* residual, const int flags) {                                            \
+    enum { rows_ = ROWS, cols_ = COLS };                                                                        \
+    vreal acc[ROWS][COLS];                                                                                      \
+    GEMM_TILE(i, j, acc[i][j] = (vreal)(0))                                                                     \
+    for (int p = 0; p < kc; ++p) {                                                                              \
+      vreal line[COLS];                                                                                         \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) line[j] = VLOAD(b + p * GEMM_NR + j * VW);               \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                        \
+        const vreal value = (vreal)(a[i * LINE + p * STEP]);                                                    \
+        _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(value, line[j], acc[i][j]);            \
+      }                                                                                                         \
+    }                                                                                                           \
+    if (rows >= ROWS && cols == COLS * VW) {                                                                    \
+      if (flags & GEMM_ACCUMULATE) GEMM_TILE(i, j, acc[i][j] += VLOAD(c + (long)i * ldc + j * VW))              \
+      if (flags & GEMM_BIAS) GEMM_TILE(i, j, acc[i][j] += VLOAD(bias + j * VW))                                 \
+      if (flags & GEMM_RESIDUAL) GEMM_TILE(i, j, acc[i][j] += VLOAD(residual + (long)i * ldc + j * VW))         \
+      if (flags & GEMM_RELU) GEMM_TILE(i, j, acc[i][j] = select(acc[i][j], (vreal)(0), acc[i][j] < (vreal)(0))) \
+      GEMM_TILE(i, j, VSTORE(acc[i][j], c + (long)i * ldc + j * VW))                                            \
+    } else {                                                                                                    \
+      vreal tile[ROWS * (GEMM_NR / VW)];                                                                        \
+      GEMM_TILE(i, j, tile[i * (GEMM_NR / VW) + j] = acc[i][j])                                                 \
+      gemm_store((const real*)tile, c, ldc, min(rows, ROWS), cols, bias, residual, flags);                      \
+    }                                                                                                           \
+  }
+#define GEMM_NOTHING
+GEMM_MICRO(gemm_micro_direct, GEMM_MR, 2, __global, a_line, a_step)
+GEMM_MICRO(gemm_micro_direct_narrow, GEMM_MR, 1, __global, a_line, a_step)
+GEMM_MICRO(gemm_micro_high, GEMM_MR, 2, GEMM_NOTHING, 1, GEMM_PITCH)
+GEMM_MICRO(gemm_micro_high_narrow, GEMM_MR, 1, GEMM_NOTHING, 1, GEMM_PITCH)
+GEMM_MICRO(gemm_micro_mid, GEMM_MID, 2, GEMM_NOTHING, 1, GEMM_PITCH)
+GEMM_MICRO(gemm_micro_mid_narrow, GEMM_MID, 1, GEMM_NOTHING, 1, GEMM_PITCH)
+GEMM_MICRO(gemm_micro_low, GEMM_LOW, 2, GEMM_NOTHING, 1, GEMM_PITCH)
+GEMM_MICRO(gemm_micro_low_narrow, GEMM_LOW, 1, GEMM_NOTHING, 1, GEMM_PITCH)
+#define GEMM_RUN(name, a, line, step, r)                                                                            \
+  (cols > VW ? name(a, line, step, bp, kc, to + (long)(r)*n, n, rows - (r), cols, bias + j, add + (long)(r)*n, now) \
+             : SB_JOIN(name, _narrow)(a, line, step, bp, kc, to + (long)(r)*n, n, rows - (r), cols, bias + j,       \
+                                      add + (long)(r)*n, now))
 
 // C[split][z] (m x n, dense) = A[z] * B[z] over the split's part of k, with the epilogue of `flags` (accumulate 1, bias
-// 2, ReLU 4). A(i,p) = a[i*a_row + p*a_col], B(p,j) = b[p*b_row + j*b_col]; z = outer*batch_inner + inner picks the
-// matrices by the four batch strides. Groups: x = ceil(m/tile_m)*ceil(n/tile_n), column tile fastest; y = splits; z =
-// batch. tile_m is a multiple of GEMM_MR, tile_n one of GEMM_NR and at most GEMM_NC. Accumulates in `real`.
+// 2, ReLU 4, residual [z] (m x n, dense) 8; in the order accumulate, bias, residual, ReLU). 16: rows of A are read in
+// place. A(i,p) = a[i*a_row + p*a_col], B(p,j) = b[p*b_row + j*b_col]; z = outer*batch_inner + inner picks the matrices
+// by the four batch strides. Groups: x = row_tiles*column_tiles, column tile fastest; y = splits; z = batch. The
+// panels of GEMM_MR rows and of GEMM_NR columns are dealt evenly to the tiles; a tile has at most GEMM_ROW_PANELS and
+// GEMM_COLUMN_PANELS. Accumulates in `real`.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
-    ARRAY(const real, a), ARRAY(const real, b), ARRAY(const real, bias), ARRAY(real, c), const int m, const int n,
-    const int k, const long a_row, const long a_col, const long b_row, const long b_col, const int batch_inner,
-    const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int tile_m, const int tile_n,
-    const int split_k, const int flags) {
+    ARRAY(const real, a), ARRAY(const real, b), ARRAY(const real, bias), ARRAY(const real, residual), ARRAY(real, c),
+    const int m, const int n, const int k, const long a_row, const long a_col, const long b_row, const long b_col,
+    const int batch_inner, const long a_outer, const long a_inner, const long b_outer, const long b_inner,
+    const int row_tiles, const int column_tiles, const int split_k, const int flags) {
   START(a);
   START(b);
   START(bias);
+  START(residual);
   START(c);
   const int z = get_group_id(2), split = get_group_id(1);
-  const int column_tiles = (n + tile_n - 1) / tile_n;
-  const int row_tile = (int)get_group_id(0) / column_tiles,
-            column_tile = (int)get_group_id(0) - row_tile * column_tiles;
-  const int row0 = row_tile * tile_m, row1 = min(m, row0 + tile_m);
-  const int col0 = column_tile * tile_n, col1 = min(n, col0 + tile_n);
+  const long row_tile = (int)get_group_id(0) / column_tiles, column_tile = get_group_id(0) - row_tile * column_tiles;
+  const long row_panels = (m + GEMM_MR - 1) / GEMM_MR, column_panels = (n + GEMM_NR - 1) / GEMM_NR;
+  const int row0 = (int)(row_panels * row_tile / row_tiles) * GEMM_MR;
+  const int row1 = (int)min((long)m, row_panels * (row_tile + 1) / row_tiles * GEMM_MR);
+  const int col0 = (int)(column_panels * column_tile / column_tiles) * GEMM_NR;
+  const int col1 = (int)min((long)n, column_panels * (column_tile + 1) / column_tiles * GEMM_NR);
   const int k0 = split * split_k, k1 = min(k, k0 + split_k);
   const int outer = z / batch_inner, inner = z - outer * batch_inner;
   a += outer * a_outer + inner * a_inner;
   b += outer * b_outer + inner * b_inner;
   c += ((long)split * get_num_groups(2) + z) * m * n;
+  residual += (long)z * m * n;
+  // Rows from here on are packed: those that do not fill a register tile always are.
+  const int packed = flags & GEMM_DIRECT_A ? row0 + (row1 - row0) / GEMM_MR * GEMM_MR : row0;
 
-  real a_panel[GEMM_MR * GEMM_KC + VW];
-  real b_block[GEMM_NC * GEMM_KC + VW];
-  real tile[(GEMM_MR + 4) * GEMM_NR];
+  vreal a_block[GEMM_ROW_PANELS * GEMM_PITCH * GEMM_KC / VW];  // vectors, so that they are aligned
+  vreal b_block[GEMM_COLUMN_PANELS * GEMM_NR * GEMM_KC / VW];
   for (int kb = k0; kb < k1; kb += GEMM_KC) {
     const int kc = min(GEMM_KC, k1 - kb);
-    for (int j = col0; j < col1; j += GEMM_NR)
-      gemm_pack(b + kb * b_row + j * b_col, b_col, b_row, n - j, kc, GEMM_NR, b_block + (j - col0) * GEMM_KC);
+    gemm_pack(b + kb * b_row + col0 * b_col, b_col, b_row, col1 - col0, n - col0, kc, GEMM_NR, GEMM_NR, (real*)b_block);
+    if (packed < row1)
+      gemm_pack(a + packed * a_row + kb * a_col, a_row, a_col, row1 - packed, m - packed, kc, GEMM_MR, GEMM_PITCH,
+                (real*)a_block);
     int now = flags;
     if (kb > k0) now |= GEMM_ACCUMULATE;
-    if (kb + kc < k1) now &= ~(GEMM_BIAS | GEMM_RELU);
+    if (kb + kc < k1) now &= ~(GEMM_BIAS | GEMM_RELU | GEMM_RESIDUAL);
     for (int i = row0; i < row1; i += GEMM_MR) {
       const int rows = min(GEMM_MR, row1 - i);
-      gemm_pack(a + i * a_row + kb * a_col, a_row, a_col, m - i, kc, GEMM_MR, a_panel);
+      __global const real* in_place = a + i * a_row + kb * a_col;
+      const real* ap = (const real*)a_block + max(0, i - packed) / GEMM_MR * (GEMM_PITCH * GEMM_KC);
       for (int j = col0; j < col1; j += GEMM_NR) {
         const int cols = min(GEMM_NR, col1 - j);
-        const real* bp = b_block + (j - col0) * GEMM_KC;
-        // Eight rows or fewer, as at the end of a batch of 64, cost less in tiles of four.
-        if (rows == GEMM_MR || rows > 8) {
-          if (cols > VW)
-            gemm_micro(a_panel, bp, kc, tile);
-          else
-            gemm_micro_narrow(a_panel, bp, kc, tile);
+        const real* bp = (const real*)b_block + (j - col0) * GEMM_KC;
+        __global real* to = c + (long)i * n + j;
+        __global const real* add = residual + (long)i * n + j;
+        if (i < packed) {
+          GEMM_RUN(gemm_micro_direct, in_place, a_row, a_col, 0);
+        } else if (rows > GEMM_MID + GEMM_LOW) {
+          GEMM_RUN(gemm_micro_high, ap, 1, 1, 0);
         } else {
-          for (int r = 0; r < rows; r += 4) {
-            if (cols > VW)
-              gemm_micro_low(a_panel + r, bp, kc, tile + r * GEMM_NR);
-            else
-              gemm_micro_low_narrow(a_panel + r, bp, kc, tile + r * GEMM_NR);
-          }
+          const int mid = rows > GEMM_LOW ? GEMM_MID : 0;
+          if (mid > 0) GEMM_RUN(gemm_micro_mid, ap, 1, 1, 0);
+          if (mid < rows) GEMM_RUN(gemm_micro_low, ap + mid, 1, 1, mid);
         }
-        gemm_store(tile, c + (long)i * n + j, n, rows, cols, bias + j, now);
       }
     }
   }
 }
 
-// c[i] = epilogue(sum over s, ascending, of part[s*total + i]); total = batch*m*n, bias [n] by i mod n. Groups: x =
-// ceil(total/GEMM_REDUCE_BLOCK).
+// The last `left` (1 to VW - 1) values of a line of k, zeros in the other lanes; p points at the first of them.
+static vreal gemm_dot_tail(__global const real* p, const int left, const int k) {
+  if (k >= VW) return select((vreal)(0), VLOAD(p + left - VW), SB_LANES >= (vmask)(VW - left));
+  real padded[VW];
+  for (int i = 0; i < VW; ++i) padded[i] = i < left ? p[i] : 0;
+  return VLOAD(padded);
+}
+
+// sums[i][j] = the product of line i of a and line j of b, ROWS x COLS of them, vector by vector.
+#define GEMM_DOT(name, ROWS, COLS)                                                                                  \
+  static void name(__global const real* a, const long a_row, __global const real* b, const long b_col, const int k, \
+                   real* sums) {                                                                                    \
+    enum { rows_ = ROWS, cols_ = COLS };                                                                            \
+    vreal acc[ROWS][COLS], u[ROWS], v[COLS];                                                                        \
+    GEMM_TILE(i, j, acc[i][j] = (vreal)(0))                                                                         \
+    int p = 0;                                                                                                      \
+    for (; p + VW <= k; p += VW) {                                                                                  \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) u[i] = VLOAD(a + i * a_row + p);                             \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) v[j] = VLOAD(b + j * b_col + p);                             \
+      GEMM_TILE(i, j, acc[i][j] = FMA(u[i], v[j], acc[i][j]))                                                       \
+    }                                                                                                               \
+    if (p < k) {                                                                                                    \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) u[i] = gemm_dot_tail(a + i * a_row + p, k - p, k);           \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) v[j] = gemm_dot_tail(b + j * b_col + p, k - p, k);           \
+      GEMM_TILE(i, j, acc[i][j] = FMA(u[i], v[j], acc[i][j]))                                                       \
+    }                                                                                                               \
+    GEMM_TILE(i, j, sums[i * COLS + j] = sb_sum(acc[i][j]))                                                         \
+  }
+GEMM_DOT(gemm_dot_4x4, 4, 4)
+GEMM_DOT(gemm_dot_4x1, 4, 1)
+GEMM_DOT(gemm_dot_1x4, 1, 4)
+GEMM_DOT(gemm_dot_1x1, 1, 1)
+
+// C[z] (m x n, dense) = A[z] * B[z] with the epilogue of `flags` as in gemm, for few rows or few columns of operands
+// that are contiguous along k: A(i,p) = a[i*a_row + p], B(p,j) = b[p + j*b_col]. Every weight is read once from memory,
+// and nothing is packed. Groups: x = row_tiles*column_tiles, column tile fastest, rows and columns are dealt evenly in
+// fours; z = batch. A sum has VW partial sums, added up in pairs at the end.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_dot(
+    ARRAY(const real, a), ARRAY(const real, b), ARRAY(const real, bias), ARRAY(const real, residual), ARRAY(real, c),
+    const int m, const int n, const int k, const long a_row, const long b_col, const int batch_inner,
+    const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int row_tiles,
+    const int column_tiles, const int flags) {
+  START(a);
+  START(b);
+  START(bias);
+  START(residual);
+  START(c);
+  const int z = get_group_id(2);
+  const long row_tile = (int)get_group_id(0) / column_tiles, column_tile = get_group_id(0) - row_tile * column_tiles;
+  const long row_fours = ((long)m + 3) / 4, column_fours = ((long)n + 3) / 4;
+  const int row0 = (int)(row_fours * row_tile / row_tiles) * 4;
+  const int row1 = (int)min((long)m, row_fours * (row_tile + 1) / row_tiles * 4);
+  const int col0 = (int)(column_fours * column_tile / column_tiles) * 4;
+  const int col1 = (int)min((long)n, column_fours * (column_tile + 1) / column_tiles * 4);
+  const int outer = z / batch_inner, inner = z - outer * batch_inner;
+  a += outer * a_outer + inner * a_inner;
+  b += outer * b_outer + inner * b_inner;
+  c += (long)z * m * n;
+  residual += (long)z * m * n;
+  for (int j = col0; j < col1;) {
+    const int cols = col1 - j >= 4 ? 4 : 1;
+    for (int i = row0; i < row1;) {
+      const int rows = row1 - i >= 4 ? 4 : 1;
+      __global const real *from_a = a + i * a_row, *from_b = b + j * b_col;
+      real sums[16];
+      if (rows == 4 && cols == 4)
+        gemm_dot_4x4(from_a, a_row, from_b, b_col, k, sums);
+      else if (rows == 4)
+        gemm_dot_4x1(from_a, a_row, from_b, b_col, k, sums);
+      else if (cols == 4)
+        gemm_dot_1x4(from_a, a_row, from_b, b_col, k, sums);
+      else
+        gemm_dot_1x1(from_a, a_row, from_b, b_col, k, sums);
+      for (int r = 0; r < rows; ++r) {
+        for (int s = 0; s < cols; ++s) {
+          const long at = (long)(i + r) * n + j + s;
+          c[at] = gemm_finish(sums[r * cols + s], c + at, bias + j + s, residual + at, flags);
+        }
+      }
+      i += rows;
+    }
+    j += cols;
+  }
+}
+
+// c[i] = epilogue(sum over s, ascending, of part[s*total + i]); total = batch*m*n, bias [n] by i mod n, residual
+// [total]. Groups: x = ceil(total/GEMM_REDUCE_BLOCK).
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_reduce(ARRAY(const real, part),
-                                                                         ARRAY(const real, bias), ARRAY(real, c),
+                                                                         ARRAY(const real, bias),
+                                                                         ARRAY(const real, residual), ARRAY(real, c),
                                                                          const int n, const long total,
                                                                          const int splits, const int flags) {
   START(part);
   START(bias);
+  START(residual);
   START(c);
   const long begin = (long)get_group_id(0) * GEMM_REDUCE_BLOCK, end = min(total, begin + GEMM_REDUCE_BLOCK);
-  long i = begin;
-  for (; i + VW <= end; i += VW) {
-    vreal v = VLOAD(part + i);
-    for (int s = 1; s < splits; ++s) v += VLOAD(part + s * total + i);
-    if (flags & GEMM_ACCUMULATE) v += VLOAD(c + i);
-    VSTORE(v, c + i);
-  }
-  for (; i < end; ++i) {
-    real v = part[i];
-    for (int s = 1; s < splits; ++s) v += part[s * total + i];
-    if (flags & GEMM_ACCUMULATE) v += c[i];
-    c[i] = v;
-  }
-  if (flags & (GEMM_BIAS | GEMM_RELU)) {
-    for (i = begin; i < end; ++i) {
-      real v = c[i];
-      if (flags & GEMM_BIAS) v += bias[i % n];
-      if ((flags & GEMM_RELU) && v < 0) v = 0;
-      c[i] = v;
+  // Piece by piece of rows where there is a bias, so that it is read as vectors, too.
+  const int width = flags & GEMM_BIAS ? n : GEMM_REDUCE_BLOCK;
+  int column = flags & GEMM_BIAS ? (int)(begin % n) : 0;
+  for (long i = begin; i < end; column = 0) {
+    const long stop = min(end, i + width - column);
+    __global const real* add = bias + column - i;
+    for (; i + VW <= stop; i += VW) {
+      vreal v = VLOAD(part + i);
+      for (int s = 1; s < splits; ++s) v += VLOAD(part + s * total + i);
+      if (flags & GEMM_ACCUMULATE) v += VLOAD(c + i);
+      if (flags & GEMM_BIAS) v += VLOAD(add + i);
+      if (flags & GEMM_RESIDUAL) v += VLOAD(residual + i);
+      if (flags & GEMM_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
+      VSTORE(v, c + i);
+    }
+    for (; i < stop; ++i) {
+      real v = part[i];
+      for (int s = 1; s < splits; ++s) v += part[s * total + i];
+      c[i] = gemm_finish(v, c + i, add + i, residual + i, flags);
     }
   }
 }

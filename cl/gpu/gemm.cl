@@ -5,30 +5,33 @@
 #define GEMM_TILE_N 64
 #define GEMM_STEP 16           // k values in local memory at a time
 #define GEMM_PITCH 65          // of a row in local memory; odd, so that a column's values lie in different banks
+#define GEMM_DOT_ITEMS 64      // of a group of gemm_dot
 #define GEMM_REDUCE_BLOCK 256  // values per group of gemm_reduce
 
 #define GEMM_ACCUMULATE 1
 #define GEMM_BIAS 2
 #define GEMM_RELU 4
+#define GEMM_RESIDUAL 8
 
 // C[split][z] (m x n, dense) = A[z] * B[z] over the split's part of k, with the epilogue of `flags` (accumulate 1, bias
-// 2, ReLU 4). A(i,p) = a[i*a_row + p*a_col], B(p,j) = b[p*b_row + j*b_col]; z = outer*batch_inner + inner picks the
-// matrices by the four batch strides. Groups: x = ceil(m/64)*ceil(n/64), column tile fastest; y = splits; z = batch.
-// tile_m and tile_n are 64. Accumulates in `real`. A work-item holds rows ly + 16 r and columns lx + 16 s, so
-// neighbours write neighbours.
+// 2, ReLU 4, residual [z] (m x n, dense) 8; in the order accumulate, bias, residual, ReLU). A(i,p) = a[i*a_row +
+// p*a_col], B(p,j) = b[p*b_row + j*b_col]; z = outer*batch_inner + inner picks the matrices by the four batch strides.
+// Groups: x = row_tiles*column_tiles, column tile fastest; y = splits; z = batch. A tile is 64 x 64: row_tiles is
+// ceil(m/64), column_tiles ceil(n/64). Accumulates in `real`. A work-item holds rows ly + 16 r and columns lx + 16 s,
+// so neighbours write neighbours.
 __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm(
-    ARRAY(const real, a), ARRAY(const real, b), ARRAY(const real, bias), ARRAY(real, c), const int m, const int n,
-    const int k, const long a_row, const long a_col, const long b_row, const long b_col, const int batch_inner,
-    const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int tile_m, const int tile_n,
-    const int split_k, const int flags) {
+    ARRAY(const real, a), ARRAY(const real, b), ARRAY(const real, bias), ARRAY(const real, residual), ARRAY(real, c),
+    const int m, const int n, const int k, const long a_row, const long a_col, const long b_row, const long b_col,
+    const int batch_inner, const long a_outer, const long a_inner, const long b_outer, const long b_inner,
+    const int row_tiles, const int column_tiles, const int split_k, const int flags) {
   START(a);
   START(b);
   START(bias);
+  START(residual);
   START(c);
   __local real a_tile[GEMM_STEP * GEMM_PITCH];
   __local real b_tile[GEMM_STEP * GEMM_PITCH];
   const int lx = get_local_id(0), ly = get_local_id(1), item = ly * 16 + lx;
-  const int column_tiles = (n + GEMM_TILE_N - 1) / GEMM_TILE_N;
   const int i0 = (int)(get_group_id(0) / column_tiles) * GEMM_TILE_M;
   const int j0 = (int)(get_group_id(0) % column_tiles) * GEMM_TILE_N;
   const int begin = (int)get_group_id(1) * split_k, end = min(k, begin + split_k);
@@ -36,6 +39,7 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm(
   a += z / batch_inner * a_outer + z % batch_inner * a_inner;
   b += z / batch_inner * b_outer + z % batch_inner * b_inner;
   c += ((long)get_group_id(1) * get_num_groups(2) + z) * m * n;
+  residual += z * m * n;
   // Work-items that are neighbours load along the axis that is contiguous: 16 x 16 with k fastest, or 64 x 4 with k
   // slowest.
   const int a_deep = a_col == 1, b_deep = b_row == 1 && b_col != 1;
@@ -85,6 +89,7 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm(
         real v = acc[r][s];
         if (flags & GEMM_ACCUMULATE) v += c[(long)i * n + j];
         if (flags & GEMM_BIAS) v += bias[j];
+        if (flags & GEMM_RESIDUAL) v += residual[(long)i * n + j];
         if (flags & GEMM_RELU) v = v < 0 ? 0 : v;
         c[(long)i * n + j] = v;
       }
@@ -92,13 +97,56 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm(
   }
 }
 
-// c[i] = epilogue of the sum over s, ascending, of part[s*total + i]; bias[i % n]. Groups: x = ceil(total/256), one
-// value per work-item.
+// C[z] (m x n, dense) = A[z] * B[z] with the epilogue of `flags` as in gemm, for few rows or few columns of operands
+// that are contiguous along k: A(i,p) = a[i*a_row + p], B(p,j) = b[p + j*b_col]. Groups: x = row_tiles*column_tiles,
+// column tile fastest, rows and columns are dealt evenly in fours; z = batch. The work-items of a group share each sum
+// over k and add theirs up in pairs.
+__kernel __attribute__((reqd_work_group_size(GEMM_DOT_ITEMS, 1, 1))) void gemm_dot(
+    ARRAY(const real, a), ARRAY(const real, b), ARRAY(const real, bias), ARRAY(const real, residual), ARRAY(real, c),
+    const int m, const int n, const int k, const long a_row, const long b_col, const int batch_inner,
+    const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int row_tiles,
+    const int column_tiles, const int flags) {
+  START(a);
+  START(b);
+  START(bias);
+  START(residual);
+  START(c);
+  __local real scratch[GEMM_DOT_ITEMS];
+  const int item = get_local_id(0);
+  const long z = get_group_id(2);
+  const long row_tile = get_group_id(0) / column_tiles, column_tile = get_group_id(0) - row_tile * column_tiles;
+  const long row_fours = ((long)m + 3) / 4, column_fours = ((long)n + 3) / 4;
+  const int row0 = (int)(row_fours * row_tile / row_tiles) * 4;
+  const int row1 = (int)min((long)m, row_fours * (row_tile + 1) / row_tiles * 4);
+  const int col0 = (int)(column_fours * column_tile / column_tiles) * 4;
+  const int col1 = (int)min((long)n, column_fours * (column_tile + 1) / column_tiles * 4);
+  a += z / batch_inner * a_outer + z % batch_inner * a_inner;
+  b += z / batch_inner * b_outer + z % batch_inner * b_inner;
+  for (int j = col0; j < col1; ++j) {
+    for (int i = row0; i < row1; ++i) {
+      real sum = 0;
+      for (int p = item; p < k; p += GEMM_DOT_ITEMS) sum = FMA(a[i * a_row + p], b[j * b_col + p], sum);
+      sum = sb_lanes_sum(sum, scratch, GEMM_DOT_ITEMS);
+      if (item == 0) {
+        const long at = (z * m + i) * n + j;
+        if (flags & GEMM_ACCUMULATE) sum += c[at];
+        if (flags & GEMM_BIAS) sum += bias[j];
+        if (flags & GEMM_RESIDUAL) sum += residual[at];
+        if (flags & GEMM_RELU) sum = sum < 0 ? 0 : sum;
+        c[at] = sum;
+      }
+    }
+  }
+}
+
+// c[i] = epilogue of the sum over s, ascending, of part[s*total + i]; bias[i % n], residual[i]. Groups: x =
+// ceil(total/256), one value per work-item.
 __kernel __attribute__((reqd_work_group_size(GEMM_REDUCE_BLOCK, 1, 1))) void gemm_reduce(
-    ARRAY(const real, part), ARRAY(const real, bias), ARRAY(real, c), const int n, const long total, const int splits,
-    const int flags) {
+    ARRAY(const real, part), ARRAY(const real, bias), ARRAY(const real, residual), ARRAY(real, c), const int n,
+    const long total, const int splits, const int flags) {
   START(part);
   START(bias);
+  START(residual);
   START(c);
   const long i = get_global_id(0);
   if (i < total) {
@@ -106,6 +154,7 @@ __kernel __attribute__((reqd_work_group_size(GEMM_REDUCE_BLOCK, 1, 1))) void gem
     for (int s = 1; s < splits; ++s) v += part[s * total + i];
     if (flags & GEMM_ACCUMULATE) v += c[i];
     if (flags & GEMM_BIAS) v += bias[i % n];
+    if (flags & GEMM_RESIDUAL) v += residual[i];
     if (flags & GEMM_RELU) v = v < 0 ? 0 : v;
     c[i] = v;
   }

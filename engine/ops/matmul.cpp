@@ -71,6 +71,7 @@ class Matmul final : public Op {
  public:
   std::string_view name() const override { return "matmul"; }
   bool takes_strides(int) const override { return true; }
+  bool takes_epilogue() const override { return true; }
   Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
     return product_cost(dst[0], src[0].back(), src);
   }
@@ -95,6 +96,7 @@ class Linear final : public Op {
  public:
   std::string_view name() const override { return "linear"; }
   bool takes_strides(int input) const override { return input < 2; }
+  bool takes_epilogue() const override { return true; }
   Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
     return product_cost(dst[0], src[0].back(), src);
   }
