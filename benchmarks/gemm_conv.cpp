@@ -19,8 +19,8 @@ namespace sb = samebytes;
 
 namespace {
 
-constexpr int kRounds = 9;
-constexpr double kFlopsPerRound = 8e9;
+constexpr int kRounds = 5;
+constexpr double kFlopsPerRound = 4e9;
 constexpr int kMostInFlight = 32;
 
 struct Row {
@@ -65,33 +65,49 @@ Row eigen(int m, int n, int k) {
           }};
 }
 
-// The three passes of a square convolution that keeps the image's size (stride 1) or halves it (stride 2).
+// The three passes of one convolution.
+std::vector<Row> three_passes(const std::string& name, const sb::Array& src, const sb::Array& weight,
+                              const std::function<sb::Array(const sb::Array&, const sb::Array&)>& conv) {
+  const sb::Array dy = sb::uniform(conv(src, weight).shape(), -1, 1).wait();
+  const double flops = 2.0 * static_cast<double>(dy.size() / dy.shape().back()) * static_cast<double>(weight.size());
+  const auto gradient = [=](const sb::Array& wrt) {
+    return sb::gradients(sb::sum(conv(src, weight) * dy), std::span<const sb::Array>(&wrt, 1))[0];
+  };
+  std::vector<Row> rows;
+  rows.push_back({name + ", forward", flops, [=](int count) { evaluate([&] { return conv(src, weight); }, count); }});
+  rows.push_back(
+      {name + ", input gradient", flops, [=](int count) { evaluate([&] { return gradient(src); }, count); }});
+  rows.push_back(
+      {name + ", weight gradient", flops, [=](int count) { evaluate([&] { return gradient(weight); }, count); }});
+  return rows;
+}
+
+// A square convolution that keeps the image's size (stride 1) or halves it (stride 2).
 std::vector<Row> convolution(std::int64_t images, std::int64_t size, std::int64_t in, std::int64_t out, int kernel = 3,
                              int stride = 1, int groups = 1) {
   sb::Conv2dOptions options;
   options.stride_h = options.stride_w = stride;
   options.pad_h = options.pad_w = kernel / 2;
   options.groups = groups;
-  const sb::Array src = sb::uniform({images, size, size, in}, -1, 1).wait(),
-                  weight = sb::uniform({kernel, kernel, in / groups, out}, -1, 1).wait();
-  const sb::Array dy = sb::uniform(sb::conv2d(src, weight, {}, options).shape(), -1, 1).wait();
   const std::string name = "conv " + std::to_string(images) + " x " + std::to_string(size) + "x" +
                            std::to_string(size) + ", " + std::to_string(in) + " to " + std::to_string(out) + ", " +
                            std::to_string(kernel) + "x" + std::to_string(kernel) +
                            (stride > 1 ? " stride " + std::to_string(stride) : "") +
                            (groups > 1 ? " in " + std::to_string(groups) + " groups" : "");
-  const double flops = 2.0 * static_cast<double>(dy.size() * kernel * kernel * in / groups);
-  const auto gradient = [=](const sb::Array& wrt) {
-    return sb::gradients(sb::sum(sb::conv2d(src, weight, {}, options) * dy), std::span<const sb::Array>(&wrt, 1))[0];
-  };
-  std::vector<Row> rows;
-  rows.push_back({name + ", forward", flops,
-                  [=](int count) { evaluate([&] { return sb::conv2d(src, weight, {}, options); }, count); }});
-  rows.push_back(
-      {name + ", input gradient", flops, [=](int count) { evaluate([&] { return gradient(src); }, count); }});
-  rows.push_back(
-      {name + ", weight gradient", flops, [=](int count) { evaluate([&] { return gradient(weight); }, count); }});
-  return rows;
+  return three_passes(
+      name, sb::uniform({images, size, size, in}, -1, 1).wait(),
+      sb::uniform({kernel, kernel, in / groups, out}, -1, 1).wait(),
+      [options](const sb::Array& src, const sb::Array& weight) { return sb::conv2d(src, weight, {}, options); });
+}
+
+std::vector<Row> sequences(std::int64_t count, std::int64_t length, std::int64_t in, std::int64_t out, int kernel) {
+  const std::string name = "conv " + std::to_string(count) + " x " + std::to_string(length) + ", " +
+                           std::to_string(in) + " to " + std::to_string(out) + ", " + std::to_string(kernel);
+  return three_passes(name, sb::uniform({count, length, in}, -1, 1).wait(),
+                      sb::uniform({kernel, in, out}, -1, 1).wait(),
+                      [kernel](const sb::Array& src, const sb::Array& weight) {
+                        return sb::conv1d(src, weight, {}, {.pad = kernel / 2});
+                      });
 }
 
 }  // namespace
@@ -115,10 +131,17 @@ int main(int argc, char** argv) {
   add(convolution(64, 28, 32, 64));
   add(convolution(64, 14, 32, 64));
   add(convolution(64, 14, 64, 64));
-  add(convolution(64, 8, 32, 32));
+  add(convolution(64, 32, 3, 16));
   add(convolution(64, 32, 16, 16));
   add(convolution(64, 32, 16, 32, 3, 2));
+  add(convolution(64, 16, 32, 32));
+  add(convolution(64, 16, 32, 64, 3, 2));
+  add(convolution(64, 8, 64, 64));
+  add(convolution(64, 32, 16, 32, 1, 2));
   add(convolution(64, 14, 64, 128, 1));
+  add(sequences(64, 2001, 1, 32, 7));
+  add(sequences(64, 1000, 32, 32, 5));
+  add(sequences(64, 500, 32, 64, 5));
   add(convolution(8, 56, 128, 128, 3, 1, 128));
   add(convolution(8, 56, 128, 128, 3, 2, 128));
   add(convolution(8, 28, 128, 128, 3, 1, 32));

@@ -1,274 +1,443 @@
 // Convolution over volumes of a CPU device, channels last: x [n,d,h,wd,c], w [kd,kh,kw,c/groups,co], y [n,od,oh,ow,co].
 // Images have depth 1 and sequences height 1, too.
 //
-// Forward and input gradient are one register tile of CONV_MR pixels x CONV_NR channels. A tile's rows are any
-// CONV_MR output pixels in a row of the flattened image list, so no pixel is wasted at the end of an image row. Per
-// tap each row gets a pointer: its source pixel, or a block of zeros where padding is; then the channels of that pixel
-// are contiguous and nothing is gathered or stored (no im2col). Weights are packed once per call in panels
-// [tap][ci][CONV_NR], so the inner loop reads one stream.
+// Forward and input gradient are one kernel. A group works on lines (or on blocks of long lines) of the target. The
+// source lines that its taps need are transposed once into private memory, [channel][position], with zeros for the
+// padding, and kept in a ring while the group goes down an image; the weights of its columns are packed once into
+// panels [tap][channel][CONV_NR]. In the register tile of neighbouring pixels x CONV_NR columns a step of the sum then
+// reads pixels with constant distances from one pointer and weights from one stream: no index, no test for padding.
+// Strides do no idle work: in the forward pass the positions of a line are stored by their phase (position mod stride),
+// in the input gradient the target's pixels are taken by phase, since those of one phase meet the same taps.
 
-#define CONV_MR_VW16 14
-#define CONV_MR_VW8 6
-#define CONV_MR_VW4 8
-#define CONV_MR_VW2 4
 #define CONV_NR_VW16 32
 #define CONV_NR_VW8 16
 #define CONV_NR_VW4 8
 #define CONV_NR_VW2 4
-#define CONV_MR SB_JOIN(CONV_MR_VW, VW)
 #define CONV_NR SB_JOIN(CONV_NR_VW, VW)
+// Heights of the register tile in pixels, for two vectors of columns and for one: a line is cut into the highest ones
+// with a rest of lower ones, so that little overhangs.
+#define CONV_TALL_VW16 14
+#define CONV_TALL_VW8 6
+#define CONV_TALL_VW4 6
+#define CONV_TALL_VW2 4
+#define CONV_TALL_NARROW_VW16 16
+#define CONV_TALL_NARROW_VW8 8
+#define CONV_TALL_NARROW_VW4 8
+#define CONV_TALL_NARROW_VW2 4
+#define CONV_MIDDLE_VW16 8
+#define CONV_MIDDLE_VW8 4
+#define CONV_MIDDLE_VW4 4
+#define CONV_MIDDLE_VW2 2
+#define CONV_LOW_VW16 4
+#define CONV_LOW_VW8 2
+#define CONV_LOW_VW4 2
+#define CONV_LOW_VW2 1
+#define CONV_TALL SB_JOIN(CONV_TALL_VW, VW)
+#define CONV_TALL_NARROW SB_JOIN(CONV_TALL_NARROW_VW, VW)
+#define CONV_MIDDLE SB_JOIN(CONV_MIDDLE_VW, VW)
+#define CONV_LOW SB_JOIN(CONV_LOW_VW, VW)
+#define CONV_SOURCE 12288   // values of source lines in private memory: half of it in the first-level cache
+#define CONV_WEIGHTS 65536  // values of packed weights in private memory: a quarter of a second-level cache of 1 MB
+#define CONV_TAP_ROWS 32    // taps along depth and height, and along width, that are taken at a time
+#define CONV_TAP_COLUMNS 64
 
-#define CONV_ACCUMULATE 1
 #define CONV_BIAS 2
 #define CONV_RELU 4
+#define CONV_RESIDUAL 8
 
-// s* stride, p* padding, d* dilation of an axis; flags: CONV_ACCUMULATE and so on.
+// s* stride, p* padding, d* dilation of an axis; flags: CONV_BIAS and so on.
 #define CONV_GEOMETRY                                                                                                 \
   const int n, const int d, const int h, const int wd, const int c, const int od, const int oh, const int ow,         \
       const int co, const int kd, const int kh, const int kw, const int sd, const int sh, const int sw, const int pd, \
       const int ph, const int pw, const int dd, const int dh, const int dw, const int groups, const int flags
 
-// Packs w for conv_fwd (transposed 0: columns are output channels, depth the input channels) or conv_bwd_input
-// (transposed 1: the reverse). packed [groups/bundle][panels][taps][depth][CONV_NR], missing columns zero, then `depth`
-// zeros that stand for padded pixels. ci and co are per group. `bundle` neighbouring groups are packed as one, with
-// zeros where a column and a depth belong to different groups: narrow groups then fill a vector, at no more
-// multiplications. Groups: x = taps, y = panels = ceil(columns/CONV_NR), z = groups/bundle.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_pack_weights(ARRAY(const real, w),
-                                                                               ARRAY(real, packed), const int taps,
-                                                                               const int ci, const int co,
-                                                                               const int groups, const int bundle,
-                                                                               const int transposed) {
-  START(w);
-  START(packed);
-  const int tap = get_group_id(0), panel = get_group_id(1), g = get_group_id(2), panels = get_num_groups(1);
-  const int depth_one = transposed ? co : ci, columns_one = transposed ? ci : co;  // of one group
-  const int depth = depth_one * bundle, columns = columns_one * bundle;
-  const long depth_step = transposed ? 1 : (long)co * groups, column_step = transposed ? (long)co * groups : 1;
-  const int first = panel * CONV_NR, there = min(CONV_NR, columns - first);
-  __global const real* from = w + (long)tap * ci * co * groups + (long)g * bundle * co;
-  __global real* to = packed + (((long)g * panels + panel) * taps + tap) * depth * CONV_NR;
-  for (int k = 0; k < depth; ++k) {
-    if (bundle == 1 && column_step == 1 && there == CONV_NR) {
-      VSTORE(VLOAD(from + k * depth_step + first), to + k * CONV_NR);
-      VSTORE(VLOAD(from + k * depth_step + first + VW), to + k * CONV_NR + VW);
-    } else {
-      const int member = k / depth_one;  // which group of the bundle
-      __global const real* group_from = from + member * co + (k - member * depth_one) * depth_step;
-      for (int j = 0; j < CONV_NR; ++j) {
+// Transposes the VW vectors of r in place: log2(VW) perfect shuffles.
+static void conv_transpose(vreal* r) {
+#pragma unroll
+  for (int stage = 1; stage < VW; stage *= 2) {
+    vreal s[VW];
+#pragma unroll
+    for (int i = 0; i < VW / 2; ++i) {
+      s[2 * i].even = r[i].lo;
+      s[2 * i].odd = r[i + VW / 2].lo;
+      s[2 * i + 1].even = r[i].hi;
+      s[2 * i + 1].odd = r[i + VW / 2].hi;
+    }
+#pragma unroll
+    for (int i = 0; i < VW; ++i) r[i] = s[i];
+  }
+}
+
+// Which weights a group packs: those of `bundle` neighbouring groups as one, with zeros where a column and a depth
+// belong to different ones. Narrow groups then fill a vector, at no more products than the empty lanes would cost.
+typedef struct {
+  int ci, co, co_all;  // per group of the convolution; all output channels
+  int bundle, transposed;
+} conv_weights;
+
+// Packs `depth` values from k0 on, of one tap and of the columns from `first` on, into to [depth][width]; `there`
+// columns exist. w points at the tap and the first group of the bundle.
+static void conv_pack(__global const real* w, const conv_weights s, const int k0, const int depth, const int first,
+                      const int there, const int width, real* to) {
+  if (s.bundle == 1 && !s.transposed && there == width) {
+    for (int k = 0; k < depth; ++k) {
+      for (int j = 0; j < width; j += VW) VSTORE(VLOAD(w + (long)(k0 + k) * s.co_all + first + j), to + k * width + j);
+    }
+  } else if (s.bundle == 1 && s.transposed && depth >= VW) {
+    for (int k = 0; k < depth; k += VW) {
+      const int from = min(k, depth - VW);
+      for (int block = 0; block < width; block += VW) {
+        vreal r[VW];
+#pragma unroll
+        for (int i = 0; i < VW; ++i) r[i] = VLOAD(w + (long)(first + min(block + i, there - 1)) * s.co_all + k0 + from);
+        conv_transpose(r);
+#pragma unroll
+        for (int q = 0; q < VW; ++q) VSTORE(r[q], to + (from + q) * width + block);
+      }
+    }
+  } else {
+    const int depth_one = s.transposed ? s.co : s.ci, columns_one = s.transposed ? s.ci : s.co;
+    const long depth_step = s.transposed ? 1 : s.co_all, column_step = s.transposed ? s.co_all : 1;
+    for (int k = 0; k < depth; ++k) {
+      const int member = (k0 + k) / depth_one;  // which group of the bundle
+      __global const real* from = w + member * s.co + (k0 + k - member * depth_one) * depth_step;
+      for (int j = 0; j < width; ++j) {
         const int column = first + j - member * columns_one;  // of this group
-        to[k * CONV_NR + j] = j < there && column >= 0 && column < columns_one ? group_from[column * column_step] : 0;
+        to[k * width + j] = j < there && column >= 0 && column < columns_one ? from[column * column_step] : 0;
       }
     }
   }
-  if (tap == 0 && panel == 0 && g == 0) {
-    __global real* zeros = packed + (long)(groups / bundle) * panels * taps * depth * CONV_NR;
-    for (int k = 0; k < depth; ++k) zeros[k] = 0;
+}
+
+// One source line's positions lo + i*mul for 0 <= i < count, as to [depth][step] with count neighbours, where they are
+// inside of the line; the others are not written, or with zeros. source: position 0; pixels are in_c apart; `readable`
+// values may be read from it on. count is a multiple of VW.
+static void conv_load_line(__global const real* source, const long readable, const int in_w, const int in_c,
+                           const int depth, const int lo, const int mul, const int count, const int step, real* to) {
+  for (int i = lo < 0 ? (mul - 1 - lo) / mul : 0; i < count && lo + i * mul < in_w; i += VW) {
+    const int i0 = min(i, count - VW), first = lo + i0 * mul, last = first + (VW - 1) * mul;
+    const int low = max(first, 0), high = min(last, in_w - 1);
+    if (in_c == 1 && mul == 1 && first >= 0 && last < in_w) {
+      VSTORE(VLOAD(source + first), to + i0);
+    } else if (depth >= VW || (long)high * in_c + VW <= readable) {
+      const vmask position = (vmask)((real_int)first) + SB_LANES * (vmask)((real_int)mul);
+      const vmask inside = (position >= (vmask)(0)) & (position < (vmask)((real_int)in_w));
+      for (int k = 0; k < depth; k += VW) {
+        const int from = max(0, min(k, depth - VW)), there = min(VW, depth);
+        vreal r[VW];
+        if (first >= 0 && last < in_w) {
+          __global const real* at = source + (long)first * in_c + from;
+#pragma unroll
+          for (int q = 0; q < VW; ++q, at += mul * in_c) r[q] = VLOAD(at);
+        } else {
+#pragma unroll
+          for (int q = 0; q < VW; ++q) r[q] = VLOAD(source + (long)clamp(first + q * mul, low, high) * in_c + from);
+        }
+        conv_transpose(r);
+#pragma unroll
+        for (int q = 0; q < VW; ++q) {
+          if (q < there) VSTORE(select((vreal)(0), r[q], inside), to + (from + q) * step + i0);
+        }
+      }
+    } else {
+      for (int k = 0; k < depth; ++k) {
+        for (int q = 0; q < VW; ++q) {
+          const int position = first + q * mul;
+          to[k * step + i0 + q] = position >= 0 && position < in_w ? source[(long)position * in_c + k] : 0;
+        }
+      }
+    }
   }
 }
 
-// Where the rows of a tile lie, one lane each: position before the tap's step, and element offsets from the volume of
-// the first row.
+// The taps that a line meets: where their values lie from a pixel's place in the source on, and their panels' first
+// steps. A tap's sum has `depth` steps, `pitch` apart in the source.
 typedef struct {
-  int16 row_d, row_h, row_w, source;
-} conv_rows;
-
-// What a tap adds to a row's position: (start + index*step)/divide, the tap being skipped where that is no whole
-// number.
-typedef struct {
-  int count_d, count_h, count_w, start_d, start_h, start_w, step_d, step_h, step_w, divide_d, divide_h, divide_w;
+  int rows, columns, depth, pitch;
+  int row_at[CONV_TAP_ROWS], row_step[CONV_TAP_ROWS];
+  int column_at[CONV_TAP_COLUMNS], column_step[CONV_TAP_COLUMNS];
 } conv_taps;
 
-// The target places of one launch: (a, b, e) of [grid_d, grid_h, grid_w] lies at (a*mul_d + add_d, ...) in the source
-// and at (a*out_mul_d + out_add_d, ...) in the target.
+// Where a tile goes: pixels `step` apart, `columns` of them stored, after adding bias [CONV_NR] and, where has_more is
+// set, `more`, which lies as the target does; what is below `floor` becomes `floor`.
 typedef struct {
-  int grid_d, grid_h, grid_w, mul_d, mul_h, mul_w, add_d, add_h, add_w;
-  int out_mul_d, out_mul_h, out_mul_w, out_add_d, out_add_h, out_add_w;
-  int in_d, in_h, in_w, in_c, out_d, out_h, out_w, out_c;
-} conv_space;
+  __global real* to;
+  __global const real* more;
+  const real* bias;
+  int has_more, step, columns;
+  real floor;
+} conv_target;
 
-// One tile: sums over taps and depth of source pixel times packed weights, into tile [CONV_MR][CONV_NR].
-#define CONV_MICRO(name, COLS)                                                                                      \
-  static void name(__global const real* source, __global const real* zeros, __global const real* panel,             \
-                   const conv_rows r, const conv_taps t, const int in_d, const int in_h, const int in_w,            \
-                   const int in_c, const int depth, real* tile) {                                                   \
-    vreal acc[CONV_MR][COLS];                                                                                       \
-    _Pragma("unroll") for (int i = 0; i < CONV_MR; ++i) {                                                           \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                                      \
-    }                                                                                                               \
-    for (int z = 0; z < t.count_d; ++z) {                                                                           \
-      const int at_d = t.start_d + z * t.step_d, add_d = at_d / t.divide_d;                                         \
-      if (add_d * t.divide_d != at_d) continue;                                                                     \
-      const int16 pos_d = r.row_d + add_d;                                                                          \
-      const int16 slice_inside = (pos_d >= 0) & (pos_d < in_d);                                                     \
-      for (int y = 0; y < t.count_h; ++y) {                                                                         \
-        const int at_h = t.start_h + y * t.step_h, add_h = at_h / t.divide_h;                                       \
-        if (add_h * t.divide_h != at_h) continue;                                                                   \
-        const int16 pos_h = r.row_h + add_h;                                                                        \
-        const int16 row_inside = slice_inside & (pos_h >= 0) & (pos_h < in_h);                                      \
-        const int16 row_source = r.source + (pos_d * in_h + pos_h) * in_w * in_c;                                   \
-        for (int x = 0; x < t.count_w; ++x) {                                                                       \
-          const int at_w = t.start_w + x * t.step_w, add_w = at_w / t.divide_w;                                     \
-          if (add_w * t.divide_w != at_w) continue;                                                                 \
-          const int16 pos_w = r.row_w + add_w;                                                                      \
-          const int16 inside = row_inside & (pos_w >= 0) & (pos_w < in_w);                                          \
-          int offset[16];                                                                                           \
-          vstore16(select((int16)(-1), row_source + pos_w * in_c, inside), 0, offset);                              \
-          __global const real* from[CONV_MR];                                                                       \
-          _Pragma("unroll") for (int i = 0; i < CONV_MR; ++i) from[i] = offset[i] < 0 ? zeros : source + offset[i]; \
-          __global const real* weights = panel + (long)((z * t.count_h + y) * t.count_w + x) * depth * CONV_NR;     \
-          for (int k = 0; k < depth; ++k) {                                                                         \
-            vreal b[COLS];                                                                                          \
-            _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(weights + k * CONV_NR + j * VW);          \
-            _Pragma("unroll") for (int i = 0; i < CONV_MR; ++i) {                                                   \
-              const vreal a = (vreal)(from[i][k]);                                                                  \
-              _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]);                 \
-            }                                                                                                       \
-          }                                                                                                         \
-        }                                                                                                           \
-      }                                                                                                             \
-    }                                                                                                               \
-    _Pragma("unroll") for (int i = 0; i < CONV_MR; ++i) {                                                           \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], tile + i * CONV_NR + j * VW);              \
-    }                                                                                                               \
+// One tile of ROWS pixels, `rows` of them stored. source: the first pixel's place; panel: [step][COLS*VW].
+#define CONV_MICRO(name, ROWS, COLS)                                                                                  \
+  static void name(const real* source, const real* panel, const conv_taps* t, const conv_target* o, const int rows) { \
+    vreal acc[ROWS][COLS];                                                                                            \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                                \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                                        \
+    }                                                                                                                 \
+    const int depth = t->depth, pitch = t->pitch;                                                                     \
+    for (int y = 0; y < t->rows; ++y) {                                                                               \
+      for (int x = 0; x < t->columns; ++x) {                                                                          \
+        const real* a = source + t->row_at[y] + t->column_at[x];                                                      \
+        const real* w = panel + (t->row_step[y] + t->column_step[x]) * (COLS * VW);                                   \
+        for (int k = 0; k < depth; ++k, a += pitch, w += COLS * VW) {                                                 \
+          vreal b[COLS];                                                                                              \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(w + j * VW);                                  \
+          _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                          \
+            const vreal v = (vreal)(a[i]);                                                                            \
+            _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(v, b[j], acc[i][j]);                     \
+          }                                                                                                           \
+        }                                                                                                             \
+      }                                                                                                               \
+    }                                                                                                                 \
+    if (o->columns >= COLS * VW) {                                                                                    \
+      __global real* to = o->to;                                                                                      \
+      __global const real* more = o->more;                                                                            \
+      const vreal lowest = (vreal)(o->floor);                                                                         \
+      vreal bias[COLS];                                                                                               \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) bias[j] = VLOAD(o->bias + j * VW);                             \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                              \
+        if (i < rows) {                                                                                               \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) {                                                          \
+            vreal v = acc[i][j] + bias[j];                                                                            \
+            if (o->has_more) v += VLOAD(more + (long)i * o->step + j * VW);                                           \
+            VSTORE(select(v, lowest, v < lowest), to + (long)i * o->step + j * VW);                                   \
+          }                                                                                                           \
+        }                                                                                                             \
+      }                                                                                                               \
+    } else {                                                                                                          \
+      real tile[ROWS * COLS * VW];                                                                                    \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                              \
+        _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], tile + (i * COLS + j) * VW);               \
+      }                                                                                                               \
+      conv_store_part(tile, COLS* VW, o, rows);                                                                       \
+    }                                                                                                                 \
   }
-CONV_MICRO(conv_micro_wide, 2)
-CONV_MICRO(conv_micro_narrow, 1)
 
-// Stores rows x cols of a tile with the epilogue; row i goes to target + offset[i]. NaN passes the ReLU.
-static void conv_store(const real* tile, __global real* target, const int16 offsets, const int rows, const int cols,
-                       __global const real* bias, const int flags) {
-  int offset[16];
-  vstore16(offsets, 0, offset);
+static void conv_store_part(const real* tile, const int width, const conv_target* o, const int rows) {
   for (int i = 0; i < rows; ++i) {
-    const real* from = tile + i * CONV_NR;
-    __global real* to = target + offset[i];
-    int j = 0;
-    for (; j + VW <= cols; j += VW) {
-      vreal v = VLOAD(from + j);
-      if (flags & CONV_ACCUMULATE) v += VLOAD(to + j);
-      if (flags & CONV_BIAS) v += VLOAD(bias + j);
-      if (flags & CONV_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
-      VSTORE(v, to + j);
-    }
-    for (; j < cols; ++j) {
-      real v = from[j];
-      if (flags & CONV_ACCUMULATE) v += to[j];
-      if (flags & CONV_BIAS) v += bias[j];
-      if ((flags & CONV_RELU) && v < 0) v = 0;
-      to[j] = v;
+    for (int j = 0; j < o->columns; ++j) {
+      real v = tile[i * width + j] + o->bias[j];
+      if (o->has_more) v += o->more[(long)i * o->step + j];
+      o->to[(long)i * o->step + j] = v < o->floor ? o->floor : v;
     }
   }
 }
+CONV_MICRO(conv_micro_tall, CONV_TALL, 2)
+CONV_MICRO(conv_micro_middle, CONV_MIDDLE, 2)
+CONV_MICRO(conv_micro_low, CONV_LOW, 2)
+CONV_MICRO(conv_micro_tall_narrow, CONV_TALL_NARROW, 1)
+CONV_MICRO(conv_micro_middle_narrow, CONV_MIDDLE, 1)
+CONV_MICRO(conv_micro_low_narrow, CONV_LOW, 1)
 
-// All tiles of a group: rows row0 <= row < row1 are the target places of all volumes in order.
-static void conv_tiles(__global const real* source, __global const real* packed, __global const real* bias,
-                       __global real* target, const conv_taps t, const conv_space s, const int row0, const int row1,
-                       const int col0, const int col1, const int depth, const int columns, const int g,
-                       const int groups, const int flags) {
-  const int panels = (columns + CONV_NR - 1) / CONV_NR;
-  const long panel_size = (long)t.count_d * t.count_h * t.count_w * depth * CONV_NR;
-  const int in_volume = s.in_d * s.in_h * s.in_w * s.in_c, slice = s.grid_h * s.grid_w;
-  __global const real* zeros = packed + groups * panels * panel_size;
-  packed += (long)g * panels * panel_size;
-  for (int col = col0; col < col1; col += CONV_NR) {
-    const int cols = min(CONV_NR, col1 - col);
-    for (int row = row0; row < row1; row += CONV_MR) {
-      const int rows = min(CONV_MR, row1 - row);
-      // The first row's place by division, the others by counting on; lanes behind the last row repeat it.
-      const int volume0 = row / (slice * s.grid_d);
-      const int in_volume0 = row - volume0 * (slice * s.grid_d);
-      int a = in_volume0 / slice;
-      int b = (in_volume0 - a * slice) / s.grid_w;
-      int e = in_volume0 - a * slice - b * s.grid_w;
-      int volume = 0;
-      int at_d[16], at_h[16], at_w[16], of[16], to_offset[16];
-      for (int i = 0; i < 16; ++i) {
-        at_d[i] = a * s.mul_d + s.add_d;
-        at_h[i] = b * s.mul_h + s.add_h;
-        at_w[i] = e * s.mul_w + s.add_w;
-        of[i] = volume * in_volume;
-        to_offset[i] =
-            (((volume * s.out_d + a * s.out_mul_d + s.out_add_d) * s.out_h + b * s.out_mul_h + s.out_add_h) * s.out_w +
-             e * s.out_mul_w + s.out_add_w) *
-            s.out_c;
-        if (i < rows - 1 && ++e == s.grid_w) {
-          e = 0;
-          if (++b == s.grid_h) {
-            b = 0;
-            if (++a == s.grid_d) {
-              a = 0;
-              ++volume;
+// How many of `pixels` the highest tiles should take, so that the fewest rows overhang.
+static int conv_tall_pixels(const int pixels, const int tall) {
+  int best = (pixels + tall - 1) / tall, least = best * tall;
+  for (int i = pixels / tall; i >= 0; --i) {
+    const int rest = pixels - i * tall, part = rest % CONV_MIDDLE;
+    const int rows = i * tall + rest - part + (part == 0 ? 0 : part <= CONV_LOW ? CONV_LOW : CONV_MIDDLE);
+    if (rows < least) {
+      least = rows;
+      best = i;
+    }
+  }
+  return best * tall;
+}
+
+static int conv_floor_div(const int a, const int b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
+
+// The taps x0 <= x < x1 of an input gradient that meet the pixels of one phase; over = phase + padding.
+static void conv_columns(conv_taps* t, const int x0, const int x1, const int over, const int dilation, const int stride,
+                         const int lo, const int depth) {
+  t->columns = 0;
+  for (int x = x0; x < x1; ++x) {
+    const int at = over - x * dilation, shift = conv_floor_div(at, stride);
+    if (shift * stride != at) continue;
+    t->column_at[t->columns] = shift - lo;
+    t->column_step[t->columns++] = (x - x0) * depth;
+  }
+}
+
+// transposed 0: dst = y = conv(src = x, w). transposed 1: dst = dx, the sum over the taps that reach an input pixel, of
+// src = dy. Epilogue by `flags`: + bias [channels of dst] 2, + residual (as dst) 8, then ReLU 4, which NaN passes.
+// `groups` of the geometry are bundles of `bundle` groups each. A unit is `block` places of a line of dst (of each
+// phase, transposed); units are counted [block][line]. Groups: x = ceil(lines*blocks/units)*ceil(columns/tile_n),
+// column tile fastest; y = 1; z = groups. Taps and depth are summed in chunks, each added to dst by itself: chunk_rows
+// (of kd*kh) <= CONV_TAP_ROWS, chunk_columns (of kw) <= CONV_TAP_COLUMNS, chunk_depth. The packed weights of a chunk
+// and tile_n (a multiple of CONV_NR) fit CONV_WEIGHTS, the source lines CONV_SOURCE (engine/ops/conv.cpp). Accumulates
+// in `real`, over taps in order, then channels.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
+    ARRAY(const real, src), ARRAY(const real, w), ARRAY(const real, bias), ARRAY(const real, residual),
+    ARRAY(real, dst), CONV_GEOMETRY, const int transposed, const int bundle, const int units, const int block,
+    const int tile_n, const int chunk_rows, const int chunk_columns, const int chunk_depth) {
+  START(src);
+  START(w);
+  START(bias);
+  START(residual);
+  START(dst);
+  const int in_d = transposed ? od : d, in_h = transposed ? oh : h, in_w = transposed ? ow : wd;
+  const int out_d = transposed ? d : od, out_h = transposed ? h : oh, out_w = transposed ? wd : ow;
+  const int in_c = transposed ? co : c, out_c = transposed ? c : co;
+  const int depth_all = in_c / groups, columns_all = out_c / groups, g = get_group_id(2);
+  const int sign = transposed ? -1 : 1;
+  const int mul_d = transposed ? 1 : sd, mul_h = transposed ? 1 : sh, mul_w = transposed ? 1 : sw;
+  const int divide_d = transposed ? sd : 1, divide_h = transposed ? sh : 1, divide_w = transposed ? sw : 1;
+  const int column_tiles = (columns_all + tile_n - 1) / tile_n;
+  const int unit_tile = (int)get_group_id(0) / column_tiles;
+  const int col0 = ((int)get_group_id(0) - unit_tile * column_tiles) * tile_n, col1 = min(columns_all, col0 + tile_n);
+  const int lines = n * out_d * out_h, grid_w = (out_w + divide_w - 1) / divide_w;
+  const int unit0 = unit_tile * units, unit1 = min(lines * ((grid_w + block - 1) / block), unit0 + units);
+  const conv_weights s = {c / (groups * bundle), co / (groups * bundle), co, bundle, transposed};
+  w += (long)g * bundle * s.co;
+  src += (long)g * depth_all;
+  const long src_end = (long)n * in_d * in_h * in_w * in_c - (long)g * depth_all;
+
+  real source[CONV_SOURCE + 4 * VW] __attribute__((aligned(64)));
+  real packed[CONV_WEIGHTS] __attribute__((aligned(64)));
+  real bias_panel[CONV_NR] __attribute__((aligned(64)));
+  conv_taps t;
+  int phase[CONV_TAP_COLUMNS];
+  int tag[CONV_TAP_ROWS];  // which line of src lies in a slot of `source`
+  int is_first = 1;
+  for (int r0 = 0; r0 < kd * kh; r0 += chunk_rows) {
+    const int r1 = min(kd * kh, r0 + chunk_rows);
+    const int ring = dh == 1 && chunk_rows >= kd * kh;
+    for (int x0 = 0; x0 < kw; x0 += chunk_columns) {
+      const int x1 = min(kw, x0 + chunk_columns);
+      // A pixel at place e meets tap x at position e*mul_w + its shift; the line in `source` begins at the least shift.
+      const int lo = transposed ? conv_floor_div(pw - (x1 - 1) * dw, divide_w) : x0 * dw - pw;
+      const int hi = transposed ? conv_floor_div(divide_w - 1 + pw - x0 * dw, divide_w) : (x1 - 1) * dw - pw;
+      // Long lines are an odd number of vectors, so that the channels lie in different sets of a cache.
+      const int vectors = (min(block, grid_w) + (hi - lo) / mul_w + VW - 1) / VW;
+      const int count = (vectors < 4 ? vectors : vectors | 1) * VW;
+      int phases = 0;
+      for (int x = x0; x < x1; ++x) {
+        const int of = transposed ? 0 : (x - x0) * dw % mul_w;
+        int i = 0;
+        while (i < phases && phase[i] != of) ++i;
+        if (i == phases) phase[phases++] = of;
+      }
+      const int pitch = phases * count;
+      for (int k0 = 0; k0 < depth_all; k0 += chunk_depth) {
+        const int depth = min(chunk_depth, depth_all - k0),
+                  is_last = r1 == kd * kh && x1 == kw && k0 + depth == depth_all;
+        const int panel_size = (r1 - r0) * (x1 - x0) * depth * CONV_NR;
+        for (int col = col0; col < col1; col += CONV_NR) {
+          const int there = min(CONV_NR, col1 - col), width = there > VW ? CONV_NR : VW;
+          real* to = packed + (col - col0) / CONV_NR * panel_size;
+          for (int r = r0; r < r1; ++r) {
+            for (int x = x0; x < x1; ++x, to += depth * width)
+              conv_pack(w + (long)(r * kw + x) * s.ci * co, s, k0, depth, col, there, width, to);
+          }
+        }
+        // Taps of one channel are summed like channels: their values are neighbours.
+        const int fused = depth == 1 && mul_w == 1 && divide_w == 1;
+        t.depth = fused ? x1 - x0 : depth;
+        t.pitch = fused ? sign * dw : pitch;
+        if (transposed) {
+          conv_columns(&t, x0, x1, pw, dw, divide_w, lo, depth);
+        } else {
+          for (int x = x0; x < x1; ++x) {
+            int i = 0;
+            while (phase[i] != (x - x0) * dw % mul_w) ++i;
+            t.column_at[x - x0] = i * count + (x - x0) * dw / mul_w;
+            t.column_step[x - x0] = (x - x0) * depth;
+          }
+          t.columns = x1 - x0;
+        }
+        if (fused) t.columns = 1;
+        int block_before = -1, pixels_before = -1, tall = 0, tall_narrow = 0, bias_column = -1;
+        for (int unit = unit0; unit < unit1; ++unit) {
+          const int block_index = unit / lines, line = unit - block_index * lines;
+          const int e0 = block_index * block, e1 = min(grid_w, e0 + block);
+          const int slice = line / out_h, b = line - slice * out_h, volume = slice / out_d, a = slice - volume * out_d;
+          if (block_index != block_before) {
+            for (int i = 0; i < CONV_TAP_ROWS; ++i) tag[i] = -1;
+            for (int i = 0; i < (r1 - r0) * depth * pitch; i += VW) VSTORE((vreal)(0), source + i);
+            block_before = block_index;
+          }
+          t.rows = 0;
+          int z = r0 / kh, y = r0 - z * kh;
+          for (int r = r0; r < r1; ++r) {
+            const int up = a * mul_d + sign * (z * dd - pd), over = b * mul_h + sign * (y * dh - ph);
+            const int at_d = divide_d == 1 ? up : up / divide_d, at_h = divide_h == 1 ? over : over / divide_h;
+            const int tap_z = z;
+            if (++y == kh) {
+              y = 0;
+              ++z;
+            }
+            if (up < 0 || over < 0 || at_d * divide_d != up || at_h * divide_h != over || at_d >= in_d || at_h >= in_h)
+              continue;
+            const int slot = ring ? tap_z * kh + at_h % kh : r - r0;
+            const int from = (volume * in_d + at_d) * in_h + at_h;
+            real* slot_source = source + slot * depth * pitch;
+            if (tag[slot] != from) {
+              tag[slot] = from;
+              const long at = (long)from * in_w * in_c + k0;
+              for (int i = 0; i < phases; ++i)
+                conv_load_line(src + at, src_end - at, in_w, in_c, depth, e0 * mul_w + lo + phase[i], mul_w, count,
+                               pitch, slot_source + i * count);
+            }
+            t.row_at[t.rows] = slot * depth * pitch;
+            t.row_step[t.rows++] = (r - r0) * (x1 - x0) * depth;
+          }
+          for (int f = 0; f < divide_w; ++f) {
+            const int pixels = min(e1, (out_w - f + divide_w - 1) / divide_w) - e0;
+            if (pixels <= 0) continue;
+            if (divide_w > 1) conv_columns(&t, x0, x1, f + pw, dw, divide_w, lo, depth);
+            if (pixels != pixels_before) {
+              tall = conv_tall_pixels(pixels, CONV_TALL);
+              tall_narrow = conv_tall_pixels(pixels, CONV_TALL_NARROW);
+              pixels_before = pixels;
+            }
+            const long place = ((long)line * out_w + e0 * divide_w + f) * out_c + (long)g * columns_all;
+            for (int col = col0; col < col1; col += CONV_NR) {
+              const real* panel = packed + (col - col0) / CONV_NR * panel_size;
+              conv_target o;
+              o.columns = min(CONV_NR, col1 - col);
+              o.bias = bias_panel;
+              if (col != bias_column) {
+                bias_column = col;
+                for (int j = 0; j < CONV_NR; ++j)
+                  bias_panel[j] =
+                      is_first && (flags & CONV_BIAS) && j < o.columns ? bias[g * columns_all + col + j] : 0;
+              }
+              o.has_more = !is_first || (flags & CONV_RESIDUAL);
+              o.step = divide_w * out_c;
+              o.floor = is_last && (flags & CONV_RELU) ? 0 : -INFINITY;
+              const int is_wide = o.columns > VW, high = is_wide ? tall : tall_narrow;
+              int height;
+              for (int e = 0; e < pixels; e += height) {
+                const int left = pixels - e;
+                const real* from = source + e;
+                o.to = dst + place + col + (long)e * o.step;
+                o.more = is_first ? residual + place + col + (long)e * o.step : o.to;
+                if (e < high) {
+                  height = is_wide ? CONV_TALL : CONV_TALL_NARROW;
+                  if (is_wide)
+                    conv_micro_tall(from, panel, &t, &o, min(CONV_TALL, left));
+                  else
+                    conv_micro_tall_narrow(from, panel, &t, &o, min(CONV_TALL_NARROW, left));
+                } else if (left > CONV_LOW) {
+                  height = CONV_MIDDLE;
+                  if (is_wide)
+                    conv_micro_middle(from, panel, &t, &o, min(CONV_MIDDLE, left));
+                  else
+                    conv_micro_middle_narrow(from, panel, &t, &o, min(CONV_MIDDLE, left));
+                } else {
+                  height = CONV_LOW;
+                  if (is_wide)
+                    conv_micro_low(from, panel, &t, &o, left);
+                  else
+                    conv_micro_low_narrow(from, panel, &t, &o, left);
+                }
+              }
             }
           }
         }
+        is_first = 0;
       }
-      conv_rows r;
-      r.row_d = vload16(0, at_d);
-      r.row_h = vload16(0, at_h);
-      r.row_w = vload16(0, at_w);
-      r.source = vload16(0, of);
-      __global const real* from = source + (long)volume0 * in_volume + g * depth;
-      __global real* to = target + (long)volume0 * s.out_d * s.out_h * s.out_w * s.out_c + g * columns + col;
-      __global const real* panel = packed + col / CONV_NR * panel_size;
-      real tile[CONV_MR * CONV_NR];
-      if (cols > VW)
-        conv_micro_wide(from, zeros, panel, r, t, s.in_d, s.in_h, s.in_w, s.in_c, depth, tile);
-      else
-        conv_micro_narrow(from, zeros, panel, r, t, s.in_d, s.in_h, s.in_w, s.in_c, depth, tile);
-      conv_store(tile, to, vload16(0, to_offset), rows, cols, bias + g * columns + col, flags);
     }
   }
-}
-
-// y = conv(x, w) with the epilogue of `flags` (accumulate 1, bias [co] 2, ReLU 4). w: packed by conv_pack_weights,
-// transposed 0. Groups: x = ceil(n*od*oh*ow/tile_m)*ceil((co/groups)/tile_n), column tile fastest; y = 1; z = groups.
-// tile_m: a multiple of CONV_MR, tile_n: of CONV_NR. Accumulates in `real`, over taps in order, then input channels.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_fwd(ARRAY(const real, x), ARRAY(const real, w),
-                                                                      ARRAY(const real, bias), ARRAY(real, y),
-                                                                      CONV_GEOMETRY, const int tile_m,
-                                                                      const int tile_n) {
-  START(x);
-  START(w);
-  START(bias);
-  START(y);
-  const int columns = co / groups, column_tiles = (columns + tile_n - 1) / tile_n;
-  const int row_tile = (int)get_group_id(0) / column_tiles,
-            column_tile = (int)get_group_id(0) - row_tile * column_tiles;
-  const int row0 = row_tile * tile_m, col0 = column_tile * tile_n;
-  const conv_taps t = {kd, kh, kw, 0, 0, 0, dd, dh, dw, 1, 1, 1};
-  const conv_space s = {od, oh, ow, sd, sh, sw, -pd, -ph, -pw, 1, 1, 1, 0, 0, 0, d, h, wd, c, od, oh, ow, co};
-  conv_tiles(x, w, bias, y, t, s, row0, min(n * od * oh * ow, row0 + tile_m), col0, min(columns, col0 + tile_n),
-             c / groups, columns, get_group_id(2), groups, flags);
-}
-
-// dx = gradient of conv_fwd for x: dx[i] is the sum over the taps that reach input pixel i, with the epilogue of
-// `flags` (accumulate 1, bias [c] 2: a transposed convolution has one). w: packed by conv_pack_weights, transposed 1.
-// Input pixels are taken by phase (id mod sd, ih mod sh, iw mod sw): all pixels of a phase meet the same taps, so a
-// strided convolution wastes no work. Groups: x =
-// ceil(n*ceil(d/sd)*ceil(h/sh)*ceil(wd/sw)/tile_m)*ceil((c/groups)/tile_n), column tile fastest; y = sd*sh*sw phases; z
-// = groups.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_bwd_input(ARRAY(const real, dy), ARRAY(const real, w),
-                                                                            ARRAY(const real, bias), ARRAY(real, dx),
-                                                                            CONV_GEOMETRY, const int tile_m,
-                                                                            const int tile_n) {
-  START(dy);
-  START(w);
-  START(bias);
-  START(dx);
-  const int columns = c / groups, column_tiles = (columns + tile_n - 1) / tile_n;
-  const int row_tile = (int)get_group_id(0) / column_tiles,
-            column_tile = (int)get_group_id(0) - row_tile * column_tiles;
-  const int row0 = row_tile * tile_m, col0 = column_tile * tile_n;
-  const int phase_dh = (int)get_group_id(1) / sw, phase_w = (int)get_group_id(1) - phase_dh * sw;
-  const int phase_d = phase_dh / sh, phase_h = phase_dh - phase_d * sh;
-  const int grid_d = (d - phase_d + sd - 1) / sd, grid_h = (h - phase_h + sh - 1) / sh,
-            grid_w = (wd - phase_w + sw - 1) / sw;
-  if (grid_d <= 0 || grid_h <= 0 || grid_w <= 0) return;
-  const conv_taps t = {kd, kh, kw, phase_d + pd, phase_h + ph, phase_w + pw, -dd, -dh, -dw, sd, sh, sw};
-  const conv_space s = {grid_d,  grid_h,  grid_w,  1,  1,  1,  0,  0, 0, sd, sh, sw,
-                        phase_d, phase_h, phase_w, od, oh, ow, co, d, h, wd, c};
-  conv_tiles(dy, w, bias, dx, t, s, row0, min(n * grid_d * grid_h * grid_w, row0 + tile_m), col0,
-             min(columns, col0 + tile_n), co / groups, columns, get_group_id(2), groups,
-             flags & (CONV_ACCUMULATE | CONV_BIAS));
 }
 #undef CONV_GEOMETRY

@@ -1,52 +1,23 @@
 // Convolution over volumes of a GPU, channels last: x [n,d,h,wd,c], w [kd,kh,kw,c/groups,co], y [n,od,oh,ow,co]. Images
 // have depth 1 and sequences height 1, too.
 //
-// The passes are matrix products whose left side is gathered while it is loaded into local memory (implicit GEMM):
-// groups of 16 x 16 work-items make a 64 x 64 tile, four by four values each. The weights come from panels of 64
-// columns with zeros behind the last one. Every work-item takes part in every load and barrier; padding and what lies
-// outside the matrices is zero.
-#define CONV_NR 64  // columns of a panel of packed weights, and of a tile
+// Forward and input gradient are one kernel, a matrix product whose left side is gathered while it is loaded into local
+// memory (implicit GEMM): groups of 16 x 16 work-items make a 64 x 64 tile, four by four values each. Every work-item
+// takes part in every load and barrier; padding and what lies outside the matrices is zero.
 #define CONV_TILE_M 64
 #define CONV_TILE_N 64
 #define CONV_STEP 16   // values of the summed axis in local memory at a time
 #define CONV_PITCH 65  // of a row in local memory; odd, so that a column's values lie in different banks
 
-#define CONV_ACCUMULATE 1
 #define CONV_BIAS 2
 #define CONV_RELU 4
+#define CONV_RESIDUAL 8
 
-// s* stride, p* padding, d* dilation of an axis; flags: CONV_ACCUMULATE and so on.
+// s* stride, p* padding, d* dilation of an axis; flags: CONV_BIAS and so on.
 #define CONV_GEOMETRY                                                                                                 \
   const int n, const int d, const int h, const int wd, const int c, const int od, const int oh, const int ow,         \
       const int co, const int kd, const int kh, const int kw, const int sd, const int sh, const int sw, const int pd, \
       const int ph, const int pw, const int dd, const int dh, const int dw, const int groups, const int flags
-
-// Packs w for conv_fwd (transposed 0: columns are output channels, depth the input channels) or conv_bwd_input
-// (transposed 1: the reverse). packed [groups/bundle][panels][taps][depth][64], missing columns zero. ci and co are per
-// group. `bundle` neighbouring groups are packed as one, with zeros where a column and a depth belong to different
-// groups. Groups of 256: x = taps, y = panels = ceil(columns/64), z = groups/bundle.
-__kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv_pack_weights(ARRAY(const real, w),
-                                                                                 ARRAY(real, packed), const int taps,
-                                                                                 const int ci, const int co,
-                                                                                 const int groups, const int bundle,
-                                                                                 const int transposed) {
-  START(w);
-  START(packed);
-  const int tap = get_group_id(0), panel = get_group_id(1), g = get_group_id(2), panels = get_num_groups(1);
-  const int depth_one = transposed ? co : ci, columns_one = transposed ? ci : co;  // of one group
-  const int depth = depth_one * bundle, columns = columns_one * bundle;
-  const long depth_step = transposed ? 1 : (long)co * groups, column_step = transposed ? (long)co * groups : 1;
-  const int first = panel * CONV_NR;
-  __global const real* from = w + (long)tap * ci * co * groups + (long)g * bundle * co;
-  __global real* to = packed + (((long)g * panels + panel) * taps + tap) * depth * CONV_NR;
-  for (int e = get_local_id(0); e < depth * CONV_NR; e += 256) {
-    const int k = e / CONV_NR, j = e - k * CONV_NR;
-    const int member = k / depth_one, column = first + j - member * columns_one;
-    to[e] = first + j < columns && column >= 0 && column < columns_one
-                ? from[member * co + (k - member * depth_one) * depth_step + column * column_step]
-                : 0;
-  }
-}
 
 // acc += the product of the tiles in local memory, for rows ly + 16 r and columns lx + 16 s.
 void conv_multiply(__local const real* a_tile, __local const real* b_tile, real (*acc)[4]) {
@@ -75,12 +46,17 @@ typedef struct {
   int in_d, in_h, in_w, in_c, out_c;
 } conv_space;
 
-// One tile of forward or input gradient: rows are target places of the n volumes, the summed axis is (tap, channel).
-// source starts at the group's first channel, panel [taps][depth][64], target and bias at the group's first column.
-void conv_tile(__global const real* source, __global const real* panel, __global const real* bias,
-               __global real* target, __local real* a_tile, __local real* b_tile, const int row0, const int n,
-               const conv_space g, const int depth, const int kd, const int kh, const int kw, const int columns,
-               const int flags) {
+// How a tile reads the weights: value (k, j) of tap t lies at w[t*tap + k*depth + j*column].
+typedef struct {
+  long tap, depth, column;
+} conv_weights;
+
+// One tile: rows are target places of the n volumes, the summed axis is (tap, channel). source starts at the group's
+// first channel, w and what is named after the target at the tile's first column.
+void conv_tile(__global const real* source, __global const real* w, const conv_weights s, __global const real* bias,
+               __global const real* residual, __global real* target, __local real* a_tile, __local real* b_tile,
+               const int row0, const int n, const conv_space g, const int depth, const int kd, const int kh,
+               const int kw, const int columns, const int flags) {
   const int lx = get_local_id(0), ly = get_local_id(1), item = ly * 16 + lx;
   const int slice = g.grid_h * g.grid_w, rows = n * g.grid_d * slice, sum = kd * kh * kw * depth;
   // This work-item loads summed index item % 16 of four rows.
@@ -116,10 +92,13 @@ void conv_tile(__global const real* source, __global const real* panel, __global
       a_tile[item % 16 * CONV_PITCH + item / 16 + 16 * q] =
           inside ? source[volume[q] + (((long)sz * g.in_h + sy) * g.in_w + sx) * g.in_c + channel] : 0;
     }
+    // Neighbouring work-items read neighbouring weights: columns, or the summed channels of a transposed product.
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
-      const int p = item / 64 + 4 * q, j = item % 64;
-      b_tile[p * CONV_PITCH + j] = k0 + p < sum ? panel[(long)(k0 + p) * CONV_NR + j] : 0;
+      const int p = s.column == 1 ? item / 64 + 4 * q : item % 16, j = s.column == 1 ? item % 64 : item / 16 + 16 * q;
+      const int step = k0 + p, of_tap = step / depth;
+      b_tile[p * CONV_PITCH + j] =
+          step < sum && j < columns ? w[of_tap * s.tap + (step - of_tap * depth) * s.depth + j * s.column] : 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     conv_multiply(a_tile, b_tile, acc);
@@ -134,8 +113,8 @@ void conv_tile(__global const real* source, __global const real* panel, __global
       if (row < rows && j < columns) {
         __global real* to = target + (long)row * g.out_c + j;
         real v = acc[r][s];
-        if (flags & CONV_ACCUMULATE) v += *to;
         if (flags & CONV_BIAS) v += bias[j];
+        if (flags & CONV_RESIDUAL) v += residual[(long)row * g.out_c + j];
         if (flags & CONV_RELU) v = v < 0 ? 0 : v;
         *to = v;
       }
@@ -143,48 +122,31 @@ void conv_tile(__global const real* source, __global const real* panel, __global
   }
 }
 
-// y = x * w (packed), with the epilogue of `flags` (accumulate 1, bias 2, ReLU 4). Groups: x =
-// ceil(n*od*oh*ow/64)*ceil((co/groups)/64), column tile fastest, z = groups. tile_m and tile_n are 64.
-__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_fwd(ARRAY(const real, x), ARRAY(const real, w),
-                                                                        ARRAY(const real, bias), ARRAY(real, y),
-                                                                        CONV_GEOMETRY, const int tile_m,
-                                                                        const int tile_n) {
-  START(x);
+// transposed 0: dst = y = conv(src = x, w). transposed 1: dst = dx, the sum over the taps that reach an input pixel, of
+// src = dy. Epilogue by `flags`: + bias [channels of dst] 2, + residual (as dst) 8, then ReLU 4, which NaN passes.
+// Groups: x = ceil(pixels of dst/64)*ceil(columns/64), column tile fastest, z = groups. bundle is 1; the arguments
+// after it are for the other personality.
+__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_tiles(
+    ARRAY(const real, src), ARRAY(const real, w), ARRAY(const real, bias), ARRAY(const real, residual),
+    ARRAY(real, dst), CONV_GEOMETRY, const int transposed, const int bundle, const int units, const int block,
+    const int tile_n, const int chunk_rows, const int chunk_columns, const int chunk_depth) {
+  START(src);
   START(w);
   START(bias);
-  START(y);
+  START(residual);
+  START(dst);
   __local real a_tile[CONV_STEP * CONV_PITCH];
   __local real b_tile[CONV_STEP * CONV_PITCH];
-  const int ci_group = c / groups, co_group = co / groups, g = get_group_id(2);
-  const int panels = (co_group + CONV_NR - 1) / CONV_NR;
-  const int row_tile = (int)get_group_id(0) / panels, panel = (int)get_group_id(0) - row_tile * panels;
-  const int first = g * co_group + panel * CONV_NR;
-  const conv_space s = {od, oh, ow, sd, sh, sw, -pd, -ph, -pw, dd, dh, dw, 1, 1, 1, d, h, wd, c, co};
-  conv_tile(x + g * ci_group, w + ((long)g * panels + panel) * kd * kh * kw * ci_group * CONV_NR, bias + first,
-            y + first, a_tile, b_tile, row_tile * CONV_TILE_M, n, s, ci_group, kd, kh, kw, co_group - panel * CONV_NR,
+  const int ci = c / groups, co_group = co / groups, g = get_group_id(2);
+  const int depth = transposed ? co_group : ci, columns = transposed ? ci : co_group;
+  const int column_tiles = (columns + CONV_TILE_N - 1) / CONV_TILE_N;
+  const int row_tile = (int)get_group_id(0) / column_tiles;
+  const int column = ((int)get_group_id(0) - row_tile * column_tiles) * CONV_TILE_N, first = g * columns + column;
+  const conv_space forward = {od, oh, ow, sd, sh, sw, -pd, -ph, -pw, dd, dh, dw, 1, 1, 1, d, h, wd, c, co};
+  const conv_space back = {d, h, wd, 1, 1, 1, pd, ph, pw, -dd, -dh, -dw, sd, sh, sw, od, oh, ow, co, c};
+  const conv_weights s = {(long)ci * co, transposed ? 1 : co, transposed ? co : 1};
+  conv_tile(src + g * depth, w + g * co_group + column * s.column, s, bias + first, residual + first, dst + first,
+            a_tile, b_tile, row_tile * CONV_TILE_M, n, transposed ? back : forward, depth, kd, kh, kw, columns - column,
             flags);
-}
-
-// dx = dy * w (packed, transposed) where the stride divides, with the epilogue of `flags` (accumulate 1, bias [c] 2).
-// Groups: x = ceil(n*d*h*wd/64)*ceil((c/groups)/64), column tile fastest, z = groups. tile_m and tile_n are 64.
-__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_bwd_input(ARRAY(const real, dy),
-                                                                              ARRAY(const real, w),
-                                                                              ARRAY(const real, bias), ARRAY(real, dx),
-                                                                              CONV_GEOMETRY, const int tile_m,
-                                                                              const int tile_n) {
-  START(dy);
-  START(w);
-  START(bias);
-  START(dx);
-  __local real a_tile[CONV_STEP * CONV_PITCH];
-  __local real b_tile[CONV_STEP * CONV_PITCH];
-  const int ci_group = c / groups, co_group = co / groups, g = get_group_id(2);
-  const int panels = (ci_group + CONV_NR - 1) / CONV_NR;
-  const int row_tile = (int)get_group_id(0) / panels, panel = (int)get_group_id(0) - row_tile * panels;
-  const int first = g * ci_group + panel * CONV_NR;
-  const conv_space s = {d, h, wd, 1, 1, 1, pd, ph, pw, -dd, -dh, -dw, sd, sh, sw, od, oh, ow, co, c};
-  conv_tile(dy + g * co_group, w + ((long)g * panels + panel) * kd * kh * kw * co_group * CONV_NR, bias + first,
-            dx + first, a_tile, b_tile, row_tile * CONV_TILE_M, n, s, co_group, kd, kh, kw, ci_group - panel * CONV_NR,
-            flags & (CONV_ACCUMULATE | CONV_BIAS));
 }
 #undef CONV_GEOMETRY

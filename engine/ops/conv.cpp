@@ -1,6 +1,6 @@
 // Convolution of one to three axes, channels last, and its gradients (kernels: cl/*/conv.cl, cl/*/conv_filter.cl;
-// groups of few channels: grouped.cpp; the bias gradient is a sum over pixels). Weights are packed into panels before
-// the forward pass and the input gradient; the weight gradient sums a number of parts that the shape gives.
+// groups of few channels: grouped.cpp; the bias gradient is a sum over pixels). Forward pass and input gradient are one
+// kernel; the weight gradient sums a number of parts that the shape gives.
 #include "ops/conv.h"
 
 #include <algorithm>
@@ -16,10 +16,12 @@ namespace samebytes::detail {
 namespace {
 
 // Functions of the shape only, so results do not change with the number of threads.
-constexpr std::int64_t kEnoughGroups = 16;    // below it tiles are made smaller
-constexpr std::int64_t kWantedGroups = 24;    // rows per group are chosen for as many
-constexpr std::int64_t kMostRowTiles = 32;    // of the register tile, per group
-constexpr std::int64_t kMostFilterRows = 64;  // input channels per group of the weight gradient
+constexpr std::int64_t kEnoughGroups = 16;                  // of the weight gradient
+constexpr std::int64_t kWantedGroups = 32;                  // lines per group are chosen for as many
+constexpr std::int64_t kLeastPixels = 256;                  // per group, so that packing the weights costs little
+constexpr std::int64_t kBlocks[] = {240, 112, 56, 28, 14};  // pixels of a line that are taken in one piece
+constexpr std::int64_t kLeastDepth = 32;                    // channels of a chunk, where there are so many
+constexpr std::int64_t kMostFilterRows = 64;                // input channels per group of the weight gradient
 constexpr std::int64_t kMostFilterColumns = 128;
 constexpr std::int64_t kEnoughGpuGroups = 256;
 constexpr std::int64_t kGpuFilterPixels = 512;  // output pixels of a part of the weight gradient, at least
@@ -27,17 +29,50 @@ constexpr std::int64_t kLongestStrip = 384;     // pixels of a line that the wei
 
 int i32(std::int64_t v) { return static_cast<int>(v); }
 
-// Rows and columns of the result per group: `rows` pixels by `columns` channels, `others` times over.
-struct Tiles {
-  std::int64_t m, n;
+// How conv_tiles is shared (see there): what a group takes, and in which chunks it sums.
+struct LinePlan {
+  std::int64_t block, units, column_tile;  // places of a line; units and columns of a group
+  std::int64_t rows, columns, depth;       // of a chunk of the sum
+  std::int64_t groups;                     // of all units and columns
 };
-Tiles plan_tiles(const Launch& run, std::int64_t rows, std::int64_t columns, std::int64_t others, Dtype real) {
-  if (!run.is_cpu()) return {run.constant("conv", "CONV_TILE_M", real), run.constant("conv", "CONV_TILE_N", real)};
-  const std::int64_t mr = run.constant("conv", "CONV_MR", real), nr = run.constant("conv", "CONV_NR", real);
-  const std::int64_t each = std::clamp<std::int64_t>(ceil_div(rows, mr) * others / kWantedGroups, 1, kMostRowTiles);
-  Tiles t{each * mr, ceil_div(columns, nr) * nr};
-  while (t.n > nr && ceil_div(rows, t.m) * ceil_div(columns, t.n) * others < kEnoughGroups)
-    t.n = ceil_div(t.n / nr, 2) * nr;
+LinePlan plan_lines(const Launch& run, const ConvGeometry& g, bool transposed, Dtype real) {
+  const std::int64_t width = run.is_cpu() ? run.constant("conv", "CONV_NR", real) / 2 : 0, nr = 2 * width;
+  const std::int64_t most_source = run.constant("conv", "CONV_SOURCE", real),
+                     most_weights = run.constant("conv", "CONV_WEIGHTS", real);
+  const std::int64_t all_depth = transposed ? g.k_group() : g.c_group(),
+                     all_columns = transposed ? g.c_group() : g.k_group();
+  const std::int64_t taps_up = g.kernel[0] * g.kernel[1], stride = g.a.stride[2], dilation = g.a.dilation[2];
+  const std::int64_t grid = transposed ? g.phase_size(2) : g.out[2];
+  LinePlan t{};
+  t.rows = std::min(taps_up, run.constant("conv", "CONV_TAP_ROWS", real));
+  t.columns = std::min(g.kernel[2], run.constant("conv", "CONV_TAP_COLUMNS", real));
+  // Values of one channel of the source lines of a chunk.
+  const auto source = [&](std::int64_t block) {
+    const std::int64_t span = (t.columns - 1) * dilation;
+    const std::int64_t more = transposed ? ceil_div(span + stride - 1, stride) + 1 : span / stride;
+    return t.rows * (transposed ? 1 : std::min(stride, t.columns)) * ceil_div(std::min(block, grid) + more, width) *
+           width;
+  };
+  while (source(kBlocks[4]) > most_source)
+    (t.rows > 1 ? t.rows : t.columns) = ceil_div(t.rows > 1 ? t.rows : t.columns, 2);
+  const std::int64_t most_depth = std::min(all_depth, most_weights / (t.rows * t.columns * nr));
+  for (const std::int64_t longest : kBlocks) {
+    t.block = ceil_div(grid, ceil_div(grid, longest));
+    if (t.block < grid) t.block = longest;
+    t.depth = std::min(most_depth, most_source / source(t.block));
+    if (source(t.block) * t.depth <= most_source / 2 && t.depth >= std::min(most_depth, kLeastDepth)) break;
+  }
+  if (t.depth > width)
+    t.depth =
+        std::min(all_depth, ceil_div(ceil_div(all_depth, ceil_div(all_depth, t.depth / width * width)), width) * width);
+  const std::int64_t panels = ceil_div(all_columns, nr),
+                     most_panels = std::max<std::int64_t>(1, most_weights / (t.rows * t.columns * t.depth * nr));
+  t.column_tile = ceil_div(panels, ceil_div(panels, most_panels)) * nr;
+  const std::int64_t lines = g.n * (transposed ? g.in[0] * g.in[1] : g.out[0] * g.out[1]);
+  const std::int64_t all_units = lines * ceil_div(grid, t.block), column_tiles = ceil_div(all_columns, t.column_tile);
+  t.units = std::max(ceil_div(all_units, ceil_div(kWantedGroups, column_tiles * g.groups())),
+                     ceil_div(kLeastPixels, t.block * (transposed ? stride : 1)));
+  t.groups = ceil_div(all_units, t.units) * column_tiles;
   return t;
 }
 
@@ -50,19 +85,30 @@ std::int64_t bundle_of(const Launch& run, const ConvGeometry& g, std::int64_t co
   return bundle;
 }
 
-// Panels of the weights for the forward pass, or transposed for the input gradient.
-Operand launch_pack(Launch& run, Operand weight, const ConvGeometry& g, std::int64_t bundle, bool transposed,
-                    Dtype real) {
-  const std::int64_t nr = run.constant("conv", "CONV_NR", real);
-  const std::int64_t columns = bundle * (transposed ? g.c_group() : g.k_group()),
-                     depth = bundle * (transposed ? g.k_group() : g.c_group());
-  const std::int64_t panels = ceil_div(columns, nr), bundles = g.groups() / bundle;
-  const Operand packed = run.temp(bundles * panels * g.taps() * depth * nr + depth, real);
-  run.kernel("conv_pack_weights", real)
-      .args(weight, packed, i32(g.taps()), i32(g.c_group()), i32(g.k_group()), g.a.groups, i32(bundle),
-            transposed ? 1 : 0)
-      .over_tiles(g.taps(), panels, bundles, 256, 1);
-  return packed;
+// The forward pass, or transposed the input gradient, of src and weight into the node's result.
+void launch_tiles(Launch& run, const ConvGeometry& whole, Operand src, Operand weight, Operand bias, bool transposed) {
+  const Dtype real = run.dst_dtype();
+  const std::int64_t bundle = bundle_of(run, whole, transposed ? whole.c_group() : whole.k_group(), real);
+  const ConvGeometry g = whole.bundled(bundle).flattened();
+  const Epilogue& epilogue = run.epilogue();
+  int flags = 0;
+  if (bias.kind != Operand::Kind::none) flags |= kConvBias;
+  if (epilogue.residual.kind != Operand::Kind::none) flags |= kConvResidual;
+  if (epilogue.relu) flags |= kConvRelu;
+  KernelCall call = run.kernel("conv_tiles", real);
+  call.args(src, weight, bias, epilogue.residual, run.dst());
+  g.add_to(call, flags);
+  call.args(transposed ? 1 : 0, i32(bundle));
+  if (run.is_cpu()) {
+    const LinePlan t = plan_lines(run, g, transposed, real);
+    call.args(i32(t.units), i32(t.block), i32(t.column_tile), i32(t.rows), i32(t.columns), i32(t.depth))
+        .over_tiles(t.groups, 1, g.groups());
+  } else {
+    const std::int64_t m = run.constant("conv", "CONV_TILE_M", real), n = run.constant("conv", "CONV_TILE_N", real);
+    const std::int64_t pixels = transposed ? g.in_pixels() : g.out_pixels();
+    call.args(0, 0, 0, 0, 0, 0)
+        .over_tiles(ceil_div(pixels, m) * ceil_div(transposed ? g.c_group() : g.k_group(), n), 1, g.groups());
+  }
 }
 
 Cost conv_cost(const Shape& weight, const Shape& dst, std::span<const Shape> src, std::span<const Shape> results) {
@@ -101,23 +147,12 @@ class ConvInput final : public ConvOp {
     return conv_cost(src[1], src[0], src, dst);
   }
 
+  bool takes_epilogue() const override { return a_.groups == 1; }
   void launch(Launch& run) const override {
-    const Dtype real = run.dst_dtype();
     const ConvGeometry g(run.dst_shape(), run.src_shape(1), run.src_shape(0), a_);
-    const bool has_bias = run.src_count() > 2;
-    const Operand bias = has_bias ? run.src(2) : Launch::none();
+    const Operand bias = run.src_count() > 2 ? run.src(2) : Launch::none();
     if (is_grouped(run, g)) return launch_grouped_bwd_input(run, g, bias);
-    const std::int64_t bundle = bundle_of(run, g, g.c_group(), real);
-    const ConvGeometry b = g.bundled(bundle);
-    const Operand packed = launch_pack(run, run.src(1), g, bundle, true, real);
-    // The cpu kernel takes the input pixels phase by phase, so that a stride wastes no work.
-    const std::int64_t phases = run.is_cpu() ? b.phases() : 1;
-    const std::int64_t rows = run.is_cpu() ? b.phase_pixels() : b.in_pixels();
-    const Tiles t = plan_tiles(run, rows, b.c_group(), phases * b.groups(), real);
-    KernelCall call = run.kernel("conv_bwd_input", real);
-    call.args(run.src(0), packed, bias, run.dst());
-    b.add_to(call, has_bias ? kConvBias : 0);
-    call.args(i32(t.m), i32(t.n)).over_tiles(ceil_div(rows, t.m) * ceil_div(b.c_group(), t.n), phases, b.groups());
+    launch_tiles(run, g, run.src(0), run.src(1), bias, true);
   }
 
   std::vector<Array> gradient(const GradientRequest& g) const override;
@@ -139,7 +174,9 @@ class ConvFilter final : public ConvOp {
     const ConvGeometry g = whole.bundled(bundle);
     const std::int64_t ow = g.out[2], strip = ceil_div(ow, ceil_div(ow, kLongestStrip));
     const std::int64_t strips = g.n * g.out[0] * g.out[1] * ceil_div(ow, strip);
-    Tiles t{};
+    struct {
+      std::int64_t m, n;
+    } t{};
     std::int64_t step, wanted, others;
     if (run.is_cpu()) {
       const std::int64_t mr = run.constant("conv_filter", "CONV_FILTER_MR", real),
@@ -184,20 +221,12 @@ class Conv final : public ConvOp {
     return conv_cost(src[1], dst[0], src, dst);
   }
 
+  bool takes_epilogue() const override { return a_.groups == 1; }
   void launch(Launch& run) const override {
-    const Dtype real = run.dst_dtype();
     const ConvGeometry g(run.src_shape(0), run.src_shape(1), run.dst_shape(), a_);
-    const bool has_bias = run.src_count() > 2;
-    const Operand bias = has_bias ? run.src(2) : Launch::none();
+    const Operand bias = run.src_count() > 2 ? run.src(2) : Launch::none();
     if (is_grouped(run, g)) return launch_grouped_fwd(run, g, bias);
-    const std::int64_t bundle = bundle_of(run, g, g.k_group(), real), rows = g.out_pixels();
-    const ConvGeometry b = g.bundled(bundle);
-    const Operand packed = launch_pack(run, run.src(1), g, bundle, false, real);
-    const Tiles t = plan_tiles(run, rows, b.k_group(), b.groups(), real);
-    KernelCall call = run.kernel("conv_fwd", real);
-    call.args(run.src(0), packed, bias, run.dst());
-    b.add_to(call, has_bias ? kConvBias : 0);
-    call.args(i32(t.m), i32(t.n)).over_tiles(ceil_div(rows, t.m) * ceil_div(b.k_group(), t.n), 1, b.groups());
+    launch_tiles(run, g, run.src(0), run.src(1), bias, false);
   }
 
   std::vector<Array> gradient(const GradientRequest& g) const override;

@@ -41,6 +41,16 @@ struct ConvGeometry {
     return g;
   }
 
+  // As one long line where every pixel stands for itself.
+  ConvGeometry flattened() const {
+    ConvGeometry g = *this;
+    if (taps() > 1 || phases() > 1 || in_pixels() != out_pixels() || a.pad[0] + a.pad[1] + a.pad[2] > 0) return g;
+    g.n = g.in[0] = g.in[1] = g.out[0] = g.out[1] = 1;
+    g.in[2] = in_pixels();
+    g.out[2] = out_pixels();
+    return g;
+  }
+
   void add_to(KernelCall& call, int flags) const {
     call.args(i32_of(n));
     for (const std::int64_t size : in) call.args(i32_of(size));
@@ -57,7 +67,8 @@ struct ConvGeometry {
   static int i32_of(std::int64_t v) { return static_cast<int>(v); }
 };
 
-constexpr int kConvBias = 2;  // CONV_BIAS of conv.cl, GROUPED_BIAS of grouped.cl
+constexpr int kConvBias = 2;                     // CONV_BIAS of conv.cl, GROUPED_BIAS of grouped.cl
+constexpr int kConvRelu = 4, kConvResidual = 8;  // of conv.cl
 
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
