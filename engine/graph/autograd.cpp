@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "graph/op.h"
+#include "samebytes/engine.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -60,6 +61,21 @@ void accumulate(std::unordered_map<const Node*, Array>& gradients, const Node* n
   slot = sum ? sum : slot + gradient;
 }
 
+// The derivative of the loss by itself. It is made once for an engine, so that no step has a launch for it.
+Array one_like(const Array& loss) {
+  const detail::ContextPtr& context = loss.node()->context;
+  context->check_alive("gradients");
+  const std::lock_guard lock(context->mutex);
+  detail::StoragePtr& storage = context->ones[loss.dtype()];
+  if (!storage) {
+    const EngineScope use(*context->engine);
+    const Array one = ones({}, loss.dtype());
+    one.eval();
+    storage = one.node()->storage;
+  }
+  return detail::make_leaf_on(context, loss.shape(), loss.dtype(), detail::Category::value, storage);
+}
+
 }  // namespace
 
 std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
@@ -89,7 +105,8 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
     bool value;
     ~Restore() { detail::grad_enabled = value; }
   } restore{previous};
-  dy[root.get()] = ones(loss.shape(), loss.dtype());
+  dy[root.get()] = is_asked ? ones(loss.shape(), loss.dtype()) : one_like(loss);
+  const detail::StoragePtr constant = dy[root.get()].node()->storage;
 
   for (const detail::NodePtr& node : tape.nodes)  // every result is handed to its producer's gradient
     if (node->output >= 0) {
@@ -145,7 +162,12 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
   result.reserve(wrt.size());
   for (const Array& w : wrt) {
     const auto it = dy.find(w.node().get());
-    result.push_back(it != dy.end() ? it->second : zeros(w.shape(), w.dtype()));
+    if (it == dy.end())
+      result.push_back(zeros(w.shape(), w.dtype()));
+    else if (constant && it->second.node()->base().storage == constant)  // the caller may write to what he gets
+      result.push_back(ones(w.shape(), w.dtype()));
+    else
+      result.push_back(it->second);
   }
   return result;
 }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -38,6 +39,8 @@ struct Context {
   std::uint64_t evaluations = 0;  // under mutex
   // Nodes not yet run that read a cell, so that wanted ones can run before the cell is overwritten. Under mutex.
   std::vector<std::weak_ptr<Node>> cell_readers;
+  // One element of value 1, by dtype: where every reverse pass begins. Under mutex.
+  std::map<Dtype, StoragePtr> ones;
 
   void check_alive(const char* what) const;  // throws ArgumentError
   ~Context();

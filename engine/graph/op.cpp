@@ -112,12 +112,17 @@ Array make_view(OpPtr op, const Array& a, const Shape& shape, std::int64_t offse
 }
 
 Array make_leaf(const ContextPtr& context, const Shape& shape, Dtype dtype, Category category) {
+  return make_leaf_on(
+      context, shape, dtype, category,
+      context->runtime->allocate(static_cast<std::size_t>(shape.size()) * bytes_of(dtype), category, "array"));
+}
+
+Array make_leaf_on(const ContextPtr& context, const Shape& shape, Dtype dtype, Category category, StoragePtr storage) {
   NodePtr node = new_node(context, shape, dtype);
   node->device = current_device();
-  node->storage =
-      context->runtime->allocate(static_cast<std::size_t>(shape.size()) * bytes_of(dtype), category, "array");
-  node->has_value = true;
   node->category = category;
+  node->storage = std::move(storage);
+  node->has_value = true;
   return Array(std::move(node));
 }
 

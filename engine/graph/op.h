@@ -91,6 +91,8 @@ Array result_of(const NodePtr& producer, int k);
 Array make_view(OpPtr op, const Array& a, const Shape& shape, std::int64_t offset, const Strides& strides);
 // A leaf on storage of its own; not initialised.
 Array make_leaf(const ContextPtr& context, const Shape& shape, Dtype dtype, Category category);
+// A leaf that shows the beginning of `storage`.
+Array make_leaf_on(const ContextPtr& context, const Shape& shape, Dtype dtype, Category category, StoragePtr storage);
 
 template <class T, class... Args>
 OpPtr make_op(Args&&... args) {

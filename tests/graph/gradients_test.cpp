@@ -66,6 +66,21 @@ TEST_P(GradientsTest, second_derivatives_are_gradients_of_gradients) {
   EXPECT_FLOAT_EQ(static_cast<float>(gradients(sum(first), std::vector<Array>{x})[0].value()), 3.0f);
 }
 
+TEST_P(GradientsTest, the_derivative_of_a_loss_by_itself_is_made_once_and_belongs_to_nobody) {
+  const auto gradient = [] {
+    const Array x = array({3.0f});
+    return gradients(sum(x + 1.0), std::vector<Array>{x})[0];
+  };
+  const Array first = gradient();
+  first.eval();
+  first.mutable_host<float>()[0] = 5;  // no later gradient begins with it
+  EXPECT_EQ(gradient().value(), 1.0);
+  const Array x = array({1, 2}, {2});
+  const auto before = engine().plans().launches;
+  gradients(sum(square(x)), std::vector<Array>{x})[0].eval();
+  EXPECT_EQ(engine().plans().launches - before, 1u);
+}
+
 TEST_P(GradientsTest, an_intermediate_array_can_be_asked_for) {
   const Array x = array({2.0f});
   const Array y = x * x;
