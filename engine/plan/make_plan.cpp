@@ -6,6 +6,7 @@
 #include "ops/pointwise.h"
 #include "plan/epilogue.h"
 #include "plan/fuse.h"
+#include "plan/in_place.h"
 #include "plan/plan.h"
 #include "plan/planner.h"
 #include "plan/pointwise_kernel.h"
@@ -39,6 +40,11 @@ class Maker {
     collect_uses();
     order_devices();
     plan_->nodes_fused = fusion_.nodes_fused + epilogues_.nodes_fused;
+      for (auto& l : plan_->launches)
+        fprintf(stderr, "PLAN %s g=%zu ops=%zu\n", l.what.c_str(),
+                l.geometry.groups[0] * l.geometry.groups[1] * l.geometry.groups[2], l.arguments.size());
+      fprintf(stderr, "PLAN --- %zu launches arena %zu\n", plan_->launches.size(),
+              plan_->arena_segments.empty() ? 0 : plan_->arena_segments[0]);
     return std::move(plan_);
   }
 
@@ -237,11 +243,21 @@ class Maker {
     PlanLaunch& launch = add_launch(n, std::move(what));
     launch.real = kernel.real;
     launch.geometry = kernel.geometry;
+    std::vector<int> inputs, results;
+    std::vector<std::int64_t> offsets;
     for (const PointwiseInput& input : kernel.inputs) {
       const auto [buffer, offset] = source(*input.node);
       add_array(launch, buffer, offset, false);
+      inputs.push_back(buffer);
+      offsets.push_back(offset);
     }
-    for (const Node* output : kernel.outputs) add_array(launch, plan_->buffer_of[output->place], 0, true);
+    for (const Node* output : kernel.outputs) {
+      results.push_back(plan_->buffer_of[output->place]);
+      add_array(launch, results.back(), 0, true);
+    }
+    const auto pairs =
+        in_place_pairs(kernel, static_cast<int>(plan_->launches.size()) - 1, inputs, offsets, results, plan_->buffers);
+    pairs_.insert(pairs_.end(), pairs.begin(), pairs.end());
     if (kernel.outputs.empty()) add_array(launch, dst_buffer, dst_offset, true);
     for (const std::int64_t number : kernel.numbers) add_value(launch, KernelArgument::Kind::i64, number, 0);
     for (const auto& [owner, scalar] : kernel.scalars)
@@ -431,17 +447,27 @@ class Maker {
   }
 
   void lay_out_arena() {
+    const std::vector<int> root = share_in_place(plan_->buffers, pairs_);
     std::vector<ArenaRequest> requests;
-    std::vector<int> owners;
+    std::vector<int> request(plan_->buffers.size(), -1);
     for (std::size_t b = 0; b < plan_->buffers.size(); ++b) {
-      PlanBuffer& buffer = plan_->buffers[b];
+      const PlanBuffer& buffer = plan_->buffers[b];
       if (buffer.kind != PlanBuffer::Kind::arena || buffer.first < 0) continue;
-      requests.push_back({buffer.bytes, buffer.first, buffer.last});
-      owners.push_back(static_cast<int>(b));
+      int& mine = request[static_cast<std::size_t>(root[b])];
+      if (mine < 0) {
+        mine = static_cast<int>(requests.size());
+        requests.push_back({buffer.bytes, buffer.first, buffer.last});
+      } else {
+        ArenaRequest& shared = requests[static_cast<std::size_t>(mine)];
+        shared = {std::max(shared.bytes, buffer.bytes), std::min(shared.first, buffer.first),
+                  std::max(shared.last, buffer.last)};
+      }
+      request[b] = mine;
     }
     const ArenaLayout layout =
         lay_out(requests, context_.runtime->device(0).info().max_allocation_bytes, !plan_->several_devices);
-    for (std::size_t r = 0; r < owners.size(); ++r) plan_->buffers[owners[r]].place = layout.places[r];
+    for (std::size_t b = 0; b < request.size(); ++b)
+      if (request[b] >= 0) plan_->buffers[b].place = layout.places[static_cast<std::size_t>(request[b])];
     plan_->arena_segments = layout.segments;
   }
 
@@ -503,6 +529,7 @@ class Maker {
   FuseResult fusion_;
   std::vector<std::vector<int>> results_;  // by place: buffers of a node of several results
   std::vector<int> relayouts_;             // by place of a view: the buffer of its dense copy
+  std::vector<InPlacePair> pairs_;         // in the order of launches
   std::vector<Generated> generated_;
   std::vector<Value> values_;
 };
