@@ -1,5 +1,5 @@
 # Shared by examples/quickstart.sh, tests/run.sh and .ci/run: source it, then
-#   samebytes_packages GROUP...            installs what is missing of run, test, ci, peers; silent and quick when nothing is
+#   samebytes_packages GROUP...            installs what is missing of run, test, ci, peers (quick when nothing is)
 #   samebytes_build [-D...]... -- TARGET   configures build/ (Release, Ninja) and builds TARGET with all cores
 # It sets SAMEBYTES_TOP, SAMEBYTES_BUILD, SAMEBYTES_DATA and POCL_CACHE_DIR (one kernel cache for all steps).
 # shellcheck shell=bash
