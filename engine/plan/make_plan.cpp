@@ -40,11 +40,6 @@ class Maker {
     collect_uses();
     order_devices();
     plan_->nodes_fused = fusion_.nodes_fused + epilogues_.nodes_fused;
-      for (auto& l : plan_->launches)
-        fprintf(stderr, "PLAN %s g=%zu ops=%zu\n", l.what.c_str(),
-                l.geometry.groups[0] * l.geometry.groups[1] * l.geometry.groups[2], l.arguments.size());
-      fprintf(stderr, "PLAN --- %zu launches arena %zu\n", plan_->launches.size(),
-              plan_->arena_segments.empty() ? 0 : plan_->arena_segments[0]);
     return std::move(plan_);
   }
 
