@@ -11,6 +11,7 @@ namespace {
 constexpr std::int64_t kBlock = 4096;         // inner elements of one unit of work on a CPU
 constexpr std::int64_t kUnitElements = 8192;  // short rows are taken together until a unit has about this many
 constexpr std::int64_t kGroupsPerCore = 8;
+constexpr std::int64_t kRepeatedMost = 1024;  // columns of an operand that a group copies, to read it at any column
 constexpr std::int64_t kGpuGroup = 128;
 
 bool is_real(Dtype dtype) { return is_floating(dtype); }
@@ -60,6 +61,7 @@ class Writer {
     }
     kernel_.outputs.assign(outputs_.begin(), outputs_.end());
     merge_axes(members_[0]->shape);
+    repeats_ = repeats_rows();
     geometry();
     text();
     return std::move(kernel_);
@@ -71,6 +73,7 @@ class Writer {
     if (dtype == Dtype::f64) kernel_.real = Dtype::f64;
     if (src) add_input(*src);
     merge_axes(shape);
+    repeats_ = repeats_rows();
     geometry();
     text();
     return std::move(kernel_);
@@ -127,6 +130,28 @@ class Writer {
   bool on_cpu() const { return device_.personality() == Personality::cpu; }
   int axes() const { return static_cast<int>(kernel_.sizes.size()); }
 
+  // Whether all operands are dense [rows, inner], one row [inner] that is repeated, or one value. A cpu kernel then
+  // walks over the elements as if they were one row, whatever their columns are, and over the repeated rows in a
+  // circle.
+  bool repeats_rows() const {
+    if (!on_cpu() || axes() != 2) return false;
+    const std::int64_t inner = kernel_.sizes[1];
+    std::int64_t repeated = 0;
+    for (const PointwiseInput& input : kernel_.inputs) {
+      if (is_repeated(input))
+        ++repeated;
+      else if (!(input.strides[0] == inner && input.strides[1] == 1) &&
+               !(input.strides[0] == 0 && input.strides[1] == 0))
+        return false;
+    }
+    return repeated > 0 && (is_whole() || inner * repeated <= kRepeatedMost);
+  }
+  static bool is_repeated(const PointwiseInput& input) { return input.strides[0] == 0 && input.strides[1] == 1; }
+  // Whether rows of `inner` elements are whole vectors.
+  bool is_whole() const { return kernel_.sizes[1] % device_.vector_width(kernel_.real) == 0; }
+
+  bool is_copied(std::size_t input) const { return is_repeated(kernel_.inputs[input]) && !is_whole(); }
+
   // long arguments: inner, rows, blocks, [size of outer axes 1..], [strides of each input that is not plain]
   void geometry() {
     const std::int64_t inner = kernel_.sizes.back();
@@ -143,7 +168,8 @@ class Writer {
     if (on_cpu()) {
       const std::int64_t elements = inner * rows;
       const std::int64_t most = static_cast<std::int64_t>(device_.info().cores) * kGroupsPerCore;
-      const std::int64_t groups = std::min(rows * blocks, std::clamp<std::int64_t>(elements / kUnitElements, 1, most));
+      const std::int64_t units = repeats_ ? (elements + kBlock - 1) / kBlock : rows * blocks;
+      const std::int64_t groups = std::min(units, std::clamp<std::int64_t>(elements / kUnitElements, 1, most));
       kernel_.geometry.groups[0] = static_cast<std::size_t>(groups);
     } else {
       kernel_.geometry.local[0] = kGpuGroup;
@@ -174,11 +200,13 @@ class Writer {
     t += ") {\n";
     for (std::size_t i = 0; i < kernel_.inputs.size(); ++i) t += "  START(x" + std::to_string(i) + ");\n";
     for (std::size_t k = 0; k < results; ++k) t += "  START(y" + std::to_string(k) + ");\n";
-    if (on_cpu()) {
+    if (repeats_) {
+      t += repeating_loop();
+    } else if (on_cpu()) {
       t += "  const long units = rows * blocks, share = (units + get_num_groups(0) - 1) / get_num_groups(0);\n"
            "  const long first = get_group_id(0) * share, last = min(units, first + share);\n"
            "  for (long unit = first; unit < last; ++unit) {\n"
-           "    const long row = unit / blocks, begin = (unit - row * blocks) * " +
+           "    const long row = blocks == 1 ? unit : unit / blocks, begin = (unit - row * blocks) * " +
            std::to_string(kBlock) +
            ";\n"
            "    const long end = min(inner, begin + " +
@@ -192,6 +220,34 @@ class Writer {
       t += bases() + body(true) + "  }\n}\n";
     }
     kernel_.body = std::move(t);
+  }
+
+  // Repeated rows that are not whole vectors are copied, as often as fill a vector and one vector more.
+  std::string repeating_loop() const {
+    const std::string block = std::to_string(kBlock);
+    std::string t = "  const long n = rows * inner, units = (n + " + block + " - 1) / " + block +
+                    ", share = (units + get_num_groups(0) - 1) / get_num_groups(0);\n"
+                    "  const long begin = get_group_id(0) * share * " +
+                    block + ", end = min(n, begin + share * " + block + ");\n  if (begin >= end) return;\n";
+    t += is_whole() ? "  const long span = inner;\n" : "  const long span = (VW + inner - 1) / inner * inner;\n";
+    for (std::size_t i = 0; i < kernel_.inputs.size(); ++i) {
+      const std::string name = std::to_string(i);
+      const Dtype dtype = kernel_.inputs[i].node->dtype;
+      if (is_copied(i)) {
+        t += std::string("  ") + (is_real(dtype) ? "real" : "int") + " p" + name + "[" + std::to_string(kRepeatedMost) +
+             " + 2 * VW];\n  for (long k = 0, c = 0; k < span + VW; ++k) {\n    p" + name + "[k] = sb_get_" +
+             suffix(dtype) + "(x" + name + ", c);\n    c = c + 1 == inner ? 0 : c + 1;\n  }\n";
+      } else {
+        t += "  __global const " + storage_type(dtype) + " *p" + name + " = x" + name + ";\n";
+      }
+    }
+    for (std::size_t k = 0; k < std::max<std::size_t>(1, kernel_.outputs.size()); ++k)
+      t += "  __global " + storage_type(output_dtype(k)) + " *q" + std::to_string(k) + " = y" + std::to_string(k) +
+           ";\n";
+    t += "  long i = begin, j = begin % span;\n  for (; i + VW <= end; i += VW) {\n" + body(true) +
+         "      j += VW;\n      j = j >= span ? j - span : j;\n  }\n";
+    if (!is_whole()) t += "  if (i < end) {\n      const int lanes = (int)(end - i);\n" + body(false) + "  }\n";
+    return t + "}\n";
   }
 
   // Where each array's current row begins.
@@ -226,6 +282,8 @@ class Writer {
   std::string load(std::size_t i, bool full) const {
     const PointwiseInput& input = kernel_.inputs[i];
     const std::string name = std::to_string(i), type = suffix(input.node->dtype);
+    if (repeats_ && is_copied(i)) return "SB_VLOAD(p" + name + " + j)";
+    if (repeats_ && is_repeated(input)) return "sb_load_" + type + "(p" + name + " + j)";
     if (input.strides.back() == 0) return "sb_one_" + type + "(p" + name + ")";
     if (is_gathered(input))
       return "sb_part_" + type + "(p" + name + " + i * u" + name + ", u" + name + ", " + (full ? "VW" : "lanes") + ")";
@@ -297,6 +355,7 @@ class Writer {
   const Device& device_;
   PointwiseKernel kernel_;
   Dtype plain_dtype_ = Dtype::f32;
+  bool repeats_ = false;
   std::unordered_map<const Node*, int> inside_;             // members, by running number
   std::unordered_map<const Node*, int> input_of_;           // operands from outside
   std::unordered_map<const Node*, std::size_t> scalar_of_;  // the first scalar of a member
