@@ -3,15 +3,15 @@
 // probabilities from the log-sum-exp of each row. Letters: N batch, T queries, S keys, H heads of q, G heads of k and v
 // (H a multiple of G: head h reads k and v of head h / (H / G)), D values of a head.
 // q, y [N, T, H, D], k, v [N, S, G, D], lse, delta [N, H, T]; y, lse and delta are dense, the others have strides and
-// D neighbours. Query i sees the keys j < lengths[n] (flag 2, else S) and, where causal (flag 1), j <= first + i. A query
-// that sees no key gives 0, its lse is +infinity and its gradients are 0.
+// D neighbours. Query i sees the keys j < lengths[n] (flag 2, else S) and, where causal (flag 1), j <= first + i. A
+// query that sees no key gives 0, its lse is +infinity and its gradients are 0.
 //
 // A group takes ATTENTION_ROWS rows (queries, or keys in attention_bwd_kv) of one head and walks over the columns in
 // ascending order, ATTENTION_COLS at a time. All products are C += A * B of private tiles with rows of
-// ATTENTION_DEPTH values: A is read row by row as broadcasts, B as vectors, in register tiles of ATTENTION_MR rows x two
-// vectors. A longer head is walked in parts of ATTENTION_DEPTH; its result then lies in its array between the blocks of
-// columns. Each result is written by one group, sums do not depend on the number of threads.
-// Over 400 lines because forward and backward share their tiles.
+// ATTENTION_DEPTH values: A is read row by row as broadcasts, B as vectors, in register tiles of ATTENTION_MR rows x
+// two vectors. A longer head is walked in parts of ATTENTION_DEPTH; its result then lies in its array between the
+// blocks of columns. Each result is written by one group, sums do not depend on the number of threads. Over 400 lines
+// because forward and backward share their tiles.
 
 #define ATTENTION_MR_VW16 8
 #define ATTENTION_MR_VW8 4
@@ -25,7 +25,7 @@
 #define ATTENTION_TILE 4096         // values of a tile: rows of 64
 #define ATTENTION_SLICE 1073741824  // columns of the result of a group: all
 
-#define ATTENTION_ANY 1048576       // a diagonal that leaves nothing out
+#define ATTENTION_ANY 1048576  // a diagonal that leaves nothing out
 
 #define ATTENTION_CAUSAL 1
 #define ATTENTION_LENGTHS 2
@@ -36,25 +36,25 @@ static void gemm_transpose(vreal* r);  // of gemm.cl: VW x VW values in place
 static inline int attention_up(const int n, const int unit) { return (n + unit - 1) / unit * unit; }
 
 // c (+)= a * b for a register tile of ROWS x 2 vectors, over k values.
-#define ATTENTION_MICRO(name, ROWS)                                                                              \
-  static void name(const real* a, const real* b, real* c, const int k, const int accumulate) {                   \
-    vreal acc[ROWS][2];                                                                                          \
-    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                           \
-      acc[i][0] = accumulate ? VLOAD(c + i * ATTENTION_DEPTH) : (vreal)(0);                                      \
-      acc[i][1] = accumulate ? VLOAD(c + i * ATTENTION_DEPTH + VW) : (vreal)(0);                                 \
-    }                                                                                                            \
-    for (int p = 0; p < k; ++p) {                                                                                \
-      const vreal b0 = VLOAD(b + p * ATTENTION_DEPTH), b1 = VLOAD(b + p * ATTENTION_DEPTH + VW);                 \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                         \
-        const vreal value = (vreal)(a[i * ATTENTION_DEPTH + p]);                                                 \
-        acc[i][0] = FMA(value, b0, acc[i][0]);                                                                   \
-        acc[i][1] = FMA(value, b1, acc[i][1]);                                                                   \
-      }                                                                                                          \
-    }                                                                                                            \
-    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                           \
-      VSTORE(acc[i][0], c + i * ATTENTION_DEPTH);                                                                \
-      VSTORE(acc[i][1], c + i * ATTENTION_DEPTH + VW);                                                           \
-    }                                                                                                            \
+#define ATTENTION_MICRO(name, ROWS)                                                              \
+  static void name(const real* a, const real* b, real* c, const int k, const int accumulate) {   \
+    vreal acc[ROWS][2];                                                                          \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                           \
+      acc[i][0] = accumulate ? VLOAD(c + i * ATTENTION_DEPTH) : (vreal)(0);                      \
+      acc[i][1] = accumulate ? VLOAD(c + i * ATTENTION_DEPTH + VW) : (vreal)(0);                 \
+    }                                                                                            \
+    for (int p = 0; p < k; ++p) {                                                                \
+      const vreal b0 = VLOAD(b + p * ATTENTION_DEPTH), b1 = VLOAD(b + p * ATTENTION_DEPTH + VW); \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                         \
+        const vreal value = (vreal)(a[i * ATTENTION_DEPTH + p]);                                 \
+        acc[i][0] = FMA(value, b0, acc[i][0]);                                                   \
+        acc[i][1] = FMA(value, b1, acc[i][1]);                                                   \
+      }                                                                                          \
+    }                                                                                            \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                           \
+      VSTORE(acc[i][0], c + i * ATTENTION_DEPTH);                                                \
+      VSTORE(acc[i][1], c + i * ATTENTION_DEPTH + VW);                                           \
+    }                                                                                            \
   }
 ATTENTION_MICRO(attention_micro, ATTENTION_MR)
 ATTENTION_MICRO(attention_micro_row, 1)
@@ -112,8 +112,8 @@ static void attention_rows(__global const real* src, const long stride, const in
   }
 }
 
-// out[p][j] = src[j * stride + p] * scale for p < depth and j < cols; columns up to whole register tiles repeat the last
-// one.
+// out[p][j] = src[j * stride + p] * scale for p < depth and j < cols; columns up to whole register tiles repeat the
+// last one.
 static void attention_columns(__global const real* src, const long stride, const int cols, const int depth,
                               const real scale, real* out) {
   const int end = attention_up(cols, ATTENTION_NR);
@@ -149,8 +149,11 @@ static void attention_store(const real* src, const int rows, const int depth, co
     for (int p = whole; p < depth; ++p) to[p] = from[p] * scale;
   }
 }
-static void attention_clear(real* tile) {
-  for (int i = 0; i < ATTENTION_TILE; i += VW) VSTORE((vreal)(0), tile + i);
+// Zeros in `width` columns of the rows from `first` to whole register tiles of `rows`.
+static void attention_clear(real* tile, const int first, const int rows, const int width) {
+  for (int i = first; i < attention_up(rows, ATTENTION_MR); ++i) {
+    for (int p = 0; p < attention_up(width, ATTENTION_NR); p += VW) VSTORE((vreal)(0), tile + i * ATTENTION_DEPTH + p);
+  }
 }
 
 // Lanes of the columns j .. j + VW - 1 that lie in [begin, end).
@@ -159,28 +162,76 @@ static inline vmask attention_lanes(const int j, const int begin, const int end)
   return (lane >= (vmask)((real_int)begin)) & (lane < (vmask)((real_int)end));
 }
 
-// Scores of one row become exp(score - largest so far), 0 from `end` on; returns the factor for what was summed before.
-static real attention_softmax(real* s, const int cols, const int end, real* largest, real* sum) {
-  vreal top = -INFINITY;
-  for (int j = 0; j < cols; j += VW) {
-    const vreal v = select((vreal)(-INFINITY), VLOAD(s + j), attention_lanes(j, 0, end));
-    VSTORE(v, s + j);
-    top = sb_max2(top, v);
+// One vector of what VW rows of VW values have together: their largest values, their sums.
+static vreal attention_largest(const real* rows) {
+  vreal r[VW];
+#pragma unroll
+  for (int i = 0; i < VW; ++i) r[i] = VLOAD(rows + i * VW);
+  gemm_transpose(r);
+#pragma unroll
+  for (int step = VW / 2; step > 0; step /= 2) {
+#pragma unroll
+    for (int i = 0; i < step; ++i) r[i] = sb_max2(r[i], r[i + step]);
   }
-  const real before = *largest;
-  real now = sb_max(top);
-  if (before > now || before != before) now = before;
-  const int is_empty = now == -INFINITY;
-  vreal total = 0;
-  for (int j = 0; j < cols; j += VW) {
-    const vreal e = is_empty ? (vreal)(0) : exp(VLOAD(s + j) - now);
-    VSTORE(e, s + j);
-    total += e;
+  return r[0];
+}
+static vreal attention_sums(const real* rows) {
+  vreal r[VW];
+#pragma unroll
+  for (int i = 0; i < VW; ++i) r[i] = VLOAD(rows + i * VW);
+  gemm_transpose(r);
+#pragma unroll
+  for (int step = VW / 2; step > 0; step /= 2) {
+#pragma unroll
+    for (int i = 0; i < step; ++i) r[i] += r[i + step];
   }
-  const real factor = is_empty ? (real)1 : exp(before - now);
-  *largest = now;
-  *sum = FMA(*sum, factor, sb_sum(total));
-  return factor;
+  return r[0];
+}
+
+// Scores become exp(score - largest so far of the row), 0 beyond column high + i of row i; factor is what was summed
+// before is multiplied with. Rows are looked at VW at a time, so that what is done once for a row is done for a vector
+// of them. largest, sum and factor have whole vectors.
+static void attention_softmax(real* s, const int rows, const int cols, const int high, real* largest, real* sum,
+                              real* factor) {
+  real partial[VW * VW];
+  for (int i0 = 0; i0 < rows; i0 += VW) {
+    const int count = min(VW, rows - i0);
+    for (int i = 0; i < count; ++i) {
+      real* row = s + (i0 + i) * ATTENTION_COLS;
+      const int end = clamp(high + i0 + i + 1, 0, cols);
+      vreal top = -INFINITY;
+      int j = 0;
+      for (; j + VW <= end; j += VW) top = sb_max2(top, VLOAD(row + j));
+      if (j < end) {
+        const vreal v = select((vreal)(-INFINITY), VLOAD(row + j), attention_lanes(j, 0, end));
+        VSTORE(v, row + j);
+        top = sb_max2(top, v);
+      }
+      VSTORE(top, partial + i * VW);
+    }
+    for (int i = count; i < VW; ++i) VSTORE((vreal)(0), partial + i * VW);
+    const vreal before = VLOAD(largest + i0), now = sb_max2(before, attention_largest(partial));
+    const vmask is_empty = now == (vreal)(-INFINITY);
+    const vreal rescale = select(exp(before - now), (vreal)(1), is_empty);
+    real shift[VW];
+    VSTORE(select(now, (vreal)(0), is_empty), shift);
+    VSTORE(now, largest + i0);
+    VSTORE(rescale, factor + i0);
+    for (int i = 0; i < count; ++i) {
+      real* row = s + (i0 + i) * ATTENTION_COLS;
+      const int end = clamp(high + i0 + i + 1, 0, cols);
+      vreal total = 0;
+      int j = 0;
+      for (; j < end; j += VW) {
+        const vreal e = exp(VLOAD(row + j) - shift[i]);
+        VSTORE(e, row + j);
+        total += e;
+      }
+      for (; j < cols; j += VW) VSTORE((vreal)(0), row + j);
+      VSTORE(total, partial + i * VW);
+    }
+    VSTORE(FMA(VLOAD(sum + i0), rescale, attention_sums(partial)), sum + i0);
+  }
 }
 
 // y and lse. Groups: x = ceil(T / ATTENTION_ROWS), y = H, z = N.
@@ -210,8 +261,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_fwd(
 
   real a[ATTENTION_TILE], b[ATTENTION_TILE], s[ATTENTION_TILE], acc[ATTENTION_TILE];
   real largest[ATTENTION_ROWS], sum[ATTENTION_ROWS], factor[ATTENTION_ROWS];
-  attention_clear(acc);
-  attention_clear(s);
+  attention_clear(acc, 0, rows, min(depth, ATTENTION_DEPTH));
+  attention_clear(s, rows, rows, ATTENTION_COLS);
   for (int i = 0; i < ATTENTION_ROWS; ++i) {
     largest[i] = -INFINITY;
     sum[i] = 0;
@@ -226,18 +277,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_fwd(
       attention_columns(k + col0 * k_t + p0, k_t, cols, width, 1, b);
       attention_scores(a, b, s, rows, cols, width, part > 0, -ATTENTION_ANY, high);
     }
-    for (int i = 0; i < rows; ++i) {
-      const int end = (flags & ATTENTION_CAUSAL) ? clamp(high + i + 1, 0, cols) : cols;
-      factor[i] = attention_softmax(s + i * ATTENTION_COLS, cols, end, largest + i, sum + i);
-    }
+    attention_softmax(s, rows, cols, high, largest, sum, factor);
     for (int part = 0; part < parts; ++part) {
       const int p0 = part * ATTENTION_DEPTH, width = min(ATTENTION_DEPTH, depth - p0);
       attention_rows(v + col0 * v_t + p0, v_t, cols, width, 1, b);
       if (parts > 1 && col0 > 0)
         attention_fetch(y + p0, y_t, rows, width, acc);
       else if (parts > 1)
-        attention_clear(acc);
-      for (int i = 0; i < rows; ++i) {
+        attention_clear(acc, 0, rows, width);
+      for (int i = 0; i < rows && col0 > 0; ++i) {
         if (factor[i] == 1) continue;
         for (int p = 0; p < width; p += VW)
           VSTORE(VLOAD(acc + i * ATTENTION_DEPTH + p) * factor[i], acc + i * ATTENTION_DEPTH + p);
@@ -246,13 +294,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_fwd(
       if (parts > 1) attention_store(acc, rows, width, 1, y + p0, y_t);
     }
   }
+  for (int i = 0; i < rows; i += VW) {
+    const vreal total = VLOAD(sum + i);
+    const vmask is_empty = total == (vreal)(0);
+    sb_store(select(VLOAD(largest + i) + log(total), (vreal)(INFINITY), is_empty), lse + i, rows - i);
+    VSTORE(select(1 / total, (vreal)(0), is_empty), factor + i);
+  }
   for (int part = 0; part < parts; ++part) {
     const int p0 = part * ATTENTION_DEPTH, width = min(ATTENTION_DEPTH, depth - p0);
     if (parts > 1 && reach > 0) attention_fetch(y + p0, y_t, rows, width, acc);
     for (int i = 0; i < rows; ++i)
-      attention_store(acc + i * ATTENTION_DEPTH, 1, width, sum[i] == 0 ? (real)0 : 1 / sum[i], y + i * y_t + p0, y_t);
+      attention_store(acc + i * ATTENTION_DEPTH, 1, width, factor[i], y + i * y_t + p0, y_t);
   }
-  for (int i = 0; i < rows; ++i) lse[i] = sum[i] == 0 ? (real)INFINITY : largest[i] + log(sum[i]);
 }
 
 // dq from dy, and delta = sum over D of dy * y, which attention_bwd_kv reads. With p = exp(score - lse) and
@@ -300,9 +353,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_q(
     shift[i] = rest;
     delta[i] = rest;
   }
-  attention_clear(acc);
-  attention_clear(s);
-  attention_clear(ds);
+  attention_clear(acc, 0, rows, min(depth, ATTENTION_DEPTH));
+  attention_clear(s, rows, rows, ATTENTION_COLS);
+  attention_clear(ds, rows, rows, ATTENTION_COLS);
   if (parts == 1) {
     attention_rows(q, q_t, rows, depth, scale, a);
     attention_rows(dy, dy_t, rows, depth, 1, g);
@@ -322,12 +375,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_q(
       attention_scores(g, b, ds, rows, cols, width, part > 0, -ATTENTION_ANY, high);
     }
     for (int i = 0; i < rows; ++i) {
-      const int end = (flags & ATTENTION_CAUSAL) ? clamp(high + i + 1, 0, cols) : cols;
-      for (int j = 0; j < cols; j += VW) {
-        const int at = i * ATTENTION_COLS + j;
-        const vreal d = exp(VLOAD(s + at) - lse[i]) * (VLOAD(ds + at) - shift[i]);
-        VSTORE(select((vreal)(0), d, attention_lanes(j, 0, end)), ds + at);
+      const int end = clamp(high + i + 1, 0, cols);
+      const real *si = s + i * ATTENTION_COLS, lse_i = lse[i], shift_i = shift[i];
+      real* di = ds + i * ATTENTION_COLS;
+      int j = 0;
+      for (; j + VW <= end; j += VW) VSTORE(exp(VLOAD(si + j) - lse_i) * (VLOAD(di + j) - shift_i), di + j);
+      if (j < end) {
+        const vreal d = exp(VLOAD(si + j) - lse_i) * (VLOAD(di + j) - shift_i);
+        VSTORE(select((vreal)(0), d, attention_lanes(j, 0, end)), di + j);
+        j += VW;
       }
+      for (; j < cols; j += VW) VSTORE((vreal)(0), di + j);
     }
     for (int part = 0; part < parts; ++part) {
       const int p0 = part * ATTENTION_DEPTH, width = min(ATTENTION_DEPTH, depth - p0);
@@ -335,7 +393,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_q(
       if (parts > 1 && col0 > 0)
         attention_fetch(dq + p0, dq_t, rows, width, acc);
       else if (parts > 1)
-        attention_clear(acc);
+        attention_clear(acc, 0, rows, width);
       attention_product(ds, b, acc, rows, width, cols, -ATTENTION_ANY, high);
       if (parts > 1) attention_store(acc, rows, width, 1, dq + p0, dq_t);
     }
@@ -382,10 +440,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_kv(
   real a[ATTENTION_TILE], g[ATTENTION_TILE], b[ATTENTION_TILE], s[ATTENTION_TILE], ds[ATTENTION_TILE],
       acc_k[ATTENTION_TILE], acc_v[ATTENTION_TILE];
   real shift[ATTENTION_COLS], mean[ATTENTION_COLS];
-  attention_clear(acc_k);
-  attention_clear(acc_v);
-  attention_clear(s);
-  attention_clear(ds);
+  attention_clear(acc_k, 0, rows, min(depth, ATTENTION_DEPTH));
+  attention_clear(acc_v, 0, rows, min(depth, ATTENTION_DEPTH));
+  attention_clear(s, rows, rows, ATTENTION_COLS);
+  attention_clear(ds, rows, rows, ATTENTION_COLS);
   if (parts == 1) {
     attention_rows(k, k_t, rows, depth, 1, a);
     attention_rows(v, v_t, rows, depth, 1, g);
@@ -395,8 +453,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_kv(
     __global const real *lse_h = lse + (n * heads + head) * queries, *delta_h = delta + (n * heads + head) * queries;
     for (int col0 = begin; col0 < queries; col0 += ATTENTION_COLS) {
       const int cols = min(ATTENTION_COLS, queries - col0);
-      const int low =
-          (flags & ATTENTION_CAUSAL) ? (int)max(row0 - first - col0, (long)-ATTENTION_ANY) : -ATTENTION_ANY;
+      const int low = (flags & ATTENTION_CAUSAL) ? (int)max(row0 - first - col0, (long)-ATTENTION_ANY) : -ATTENTION_ANY;
       __global const real *q_at = q + col0 * q_t + head * q_h, *dy_at = dy + col0 * dy_t + head * dy_h;
       for (int j = 0; j < ATTENTION_COLS; ++j) {
         shift[j] = j < cols ? lse_h[col0 + j] : (real)INFINITY;
@@ -416,7 +473,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_kv(
       for (int i = 0; i < rows; ++i) {
         const int from = max(low + i, 0);
         const int end = row0 + i < visible ? cols : 0;
-        for (int j = 0; j < cols; j += VW) {
+        int j = 0;
+        for (; j + VW <= min(from, cols) || (j < cols && end == 0); j += VW) {
+          VSTORE((vreal)(0), s + i * ATTENTION_COLS + j);
+          VSTORE((vreal)(0), ds + i * ATTENTION_COLS + j);
+        }
+        for (; j < cols; j += VW) {
           const int at = i * ATTENTION_COLS + j;
           const vmask sees = attention_lanes(j, from, end);
           const vreal p = select((vreal)(0), exp(VLOAD(s + at) - VLOAD(shift + j)), sees);
@@ -427,8 +489,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_kv(
       for (int part = 0; part < parts; ++part) {
         const int p0 = part * ATTENTION_DEPTH, width = min(ATTENTION_DEPTH, depth - p0);
         if (parts > 1 && is_fresh) {
-          attention_clear(acc_k);
-          attention_clear(acc_v);
+          attention_clear(acc_k, 0, rows, width);
+          attention_clear(acc_v, 0, rows, width);
         } else if (parts > 1) {
           attention_fetch(dk + p0, dk_t, rows, width, acc_k);
           attention_fetch(dv + p0, dv_t, rows, width, acc_v);
