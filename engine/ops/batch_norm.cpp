@@ -2,12 +2,14 @@
 // In training two launches for the statistics: by parts, then their merge (with the running statistics, in place). What
 // is done to each element is pointwise, in both directions, so it fuses with what stands beside it: an activation, a
 // residual, a mask of dropout. The gradient has two launches for its sums; where a ReLU follows, they find out for
-// themselves where it was open, and nothing is written for them. In evaluation it is a chain of pointwise ops.
+// themselves where it was open, and nothing is written for them. In evaluation it is a chain of pointwise ops, or,
+// without gradients, part of the convolution before it.
 #include "ops/batch_norm.h"
 
 #include <string>
 
 #include "graph/op.h"
+#include "ops/conv.h"
 #include "ops/pointwise.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
@@ -175,6 +177,16 @@ Array batch_norm_eval(const Array& src, const Array& scale, const Array& shift, 
                       const Array& running_var, const BatchNormOptions& options) {
   check_arguments("batch_norm_eval", src, scale, shift, running_mean, running_var);
   const Dtype real = compute_dtype(src.dtype());
+  // The norm of a convolution is a convolution: weights times a factor per channel, and another bias. Where nobody
+  // differentiates it, two launches over the weights save a pass over the images.
+  if (const auto conv = is_grad_enabled() ? std::nullopt : detail::replaceable_conv(src)) {
+    const auto factor = [&](const Shape& shape) {  // of each shape anew, so that each product is one launch
+      return rsqrt(broadcast_to(running_var, shape) + double{options.eps}) * broadcast_to(scale, shape);
+    };
+    const Array centre = conv->bias ? conv->bias - running_mean : -running_mean;
+    return conv_forward(conv->src, conv->weight * factor(conv->weight.shape()), centre * factor(scale.shape()) + shift,
+                        src.shape(), conv->attributes);
+  }
   const Array wide = src.dtype() == real ? src : astype(src, real);
   const Array y = (wide - running_mean) * (rsqrt(running_var + double{options.eps}) * scale) + shift;
   return src.dtype() == real ? y : astype(y, src.dtype());

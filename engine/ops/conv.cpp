@@ -217,6 +217,7 @@ class ConvFilter final : public ConvOp {
 class Conv final : public ConvOp {
  public:
   explicit Conv(const ConvAttributes& attributes) : ConvOp(attributes, "") {}
+  const ConvAttributes& attributes() const { return a_; }
   Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
     return conv_cost(src[1], dst[0], src, dst);
   }
@@ -284,6 +285,16 @@ std::int64_t conv_size(std::int64_t in, std::int64_t kernel, int stride, int pad
 Array conv_forward(const Array& src, const Array& weight, const Array& bias, const Shape& dst,
                    const ConvAttributes& a) {
   return make_array(make_op<Conv>(a), dst, src.dtype(), with_bias(src, weight, bias));
+}
+
+std::optional<ConvCall> replaceable_conv(const Array& a) {
+  const Node& node = *a.node();
+  const auto* conv = node.op && !node.has_value ? dynamic_cast<const Conv*>(node.op.get()) : nullptr;
+  if (!conv || a.node().use_count() != 1) return std::nullopt;
+  for (const Edge& edge : node.inputs)  // cells must still hold what this convolution was to read
+    if (const Node& base = edge.node->base(); base.cell && base.cell->version != edge.version) return std::nullopt;
+  const auto input = [&](std::size_t i) { return i < node.inputs.size() ? Array(node.inputs[i].node) : Array(); };
+  return ConvCall{input(0), input(1), input(2), conv->attributes()};
 }
 
 Array conv_bwd_input(const Array& dy, const Array& weight, const Array& bias, const Shape& src,

@@ -3,6 +3,7 @@
 // checked by the caller (conv_nd.cpp, conv_transpose.cpp); arrays are f32 or f64, of one dtype, none of them empty.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "graph/op.h"
@@ -29,6 +30,14 @@ Array conv_bwd_input(const Array& dy, const Array& weight, const Array& bias, co
                      const ConvAttributes& attributes);
 // src, dy -> an array of the shape of weight
 Array conv_bwd_filter(const Array& src, const Array& dy, const Shape& weight, const ConvAttributes& attributes);
+
+// What conv_forward was called with to make `a`, where `a` has not run and this handle is the only one to know it, so
+// that another convolution may take its place; none for every other array.
+struct ConvCall {
+  Array src, weight, bias;
+  ConvAttributes attributes;
+};
+std::optional<ConvCall> replaceable_conv(const Array& a);
 
 // The sizes of the axes of dst, 0 or less where the kernel does not fit.
 std::int64_t conv_size(std::int64_t in, std::int64_t kernel, int stride, int pad, int dilation);

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 
 #include "reference/norms.h"
 #include "samebytes/samebytes.h"
@@ -202,6 +203,34 @@ TEST_P(BatchNorm, evaluation_uses_the_running_statistics) {
                         real_array(mean, {7}, dtype), real_array(var, {7}, dtype), {.eps = 0x1p-10f});
     EXPECT_TRUE(
         all_close(y, reference::batch_norm(x, 15, 7, {mean, var}, scale, shift, 0x1p-10), sum_tolerance(dtype, 1)));
+  }
+}
+
+TEST_P(BatchNorm, without_gradients_the_norm_of_a_convolution_is_a_convolution) {
+  for (const bool has_bias : {false, true}) {
+    const Array x = real_array(random_values(2 * 7 * 5 * 4, 1), {2, 7, 5, 4}, f32);
+    const Array weight = real_array(random_values(3 * 3 * 4 * 6, 2), {3, 3, 4, 6}, f32);
+    const auto six = [](std::uint64_t seed, double low, double high) {
+      return real_array(random_values(6, seed, low, high), {6}, f32);
+    };
+    const Array bias = has_bias ? six(3, -2, 2) : Array();
+    const Array scale = six(4, -2, 2), shift = six(5, -1, 1), mean = six(6, -9, 9), var = six(7, 0.01, 4);
+    const auto convolved = [&] {
+      return conv2d(x, weight, bias, {.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1});
+    };
+    const auto norm = [&](const Array& y) { return batch_norm_eval(y, scale, shift, mean, var); };
+    const auto plain = norm(convolved()).to_vector<double>();  // gradients are on
+    const NoGrad no_grad;
+    const Array held = convolved(), second = held;
+    EXPECT_EQ(norm(held).to_vector<double>(), plain) << "somebody else reads the convolution itself";
+    const auto folded = norm(convolved()).to_vector<double>();
+    double different = 0;
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      // Sums of up to 36 in size and a mean of up to 9, times up to 20; a few roundings of that.
+      EXPECT_NEAR(folded[i], plain[i], 400 * std::numeric_limits<float>::epsilon());
+      different += folded[i] != plain[i];
+    }
+    EXPECT_GT(different, 0) << "not folded";
   }
 }
 
