@@ -98,12 +98,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_total
   denominator[0] = divisor;
 }
 
-// dlogits [rows, C] = dy / denominator * (p * sum(q) - q). dy is [1] (dy_stride 0) or [rows] (dy_stride 1); denominator
-// [1] or null.
+// dlogits [rows, C] = dy / denominator * (p * sum(q) - q); it may lie over logits. dy is [1] (dy_stride 0) or [rows]
+// (dy_stride 1); denominator [1] or null.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_bwd(
-    ARRAY(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
+    ARRAY_INPLACE(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
     ARRAY(const real, probabilities), ARRAY(const real, class_weight), ARRAY(const real, statistics),
-    ARRAY(const real, dy), ARRAY(const real, denominator), ARRAY(real, dlogits), const long rows, const long classes,
+    ARRAY(const real, dy), ARRAY(const real, denominator), ARRAY_INPLACE(real, dlogits), const long rows, const long classes,
     const int rows_per_group, const int dy_stride, const int has_ignored, const int ignored, const real smoothing) {
   START(logits);
   START(labels_i32);
@@ -125,7 +125,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_bwd(
   for (long row = first; row < end; ++row) {
     const __global real *x = logits + row * classes, *t = probabilities + row * classes;
     __global real* d = dlogits + row * classes;
-    const long readable = (rows - row) * classes;
+    const long readable = (end - row) * classes;  // other work-items may already write behind it
     const real largest = statistics[2 * row], inverse = 1 / statistics[2 * row + 1];
     const real g = denominator ? dy[row * dy_stride] / denominator[0] : dy[row * dy_stride];
     int label = 0;
@@ -157,8 +157,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_bwd(
         const vreal p = exp(sb_load(x + i, left, readable - i, largest) - largest) * inverse;
         result = g * FMA(p, (vreal)(q_sum), -q);
       }
-      // What a short row's vector writes too much, this work-item's next row overwrites.
-      sb_store(result, d + i, (end - row) * classes - i >= VW ? VW : left);
+      sb_store(result, d + i, left);
     }
     if (!probabilities && !is_ignored) d[label] -= g * at_label;
   }

@@ -85,13 +85,14 @@ __kernel void cross_entropy_total(ARRAY(const real, losses), ARRAY(const real, r
   }
 }
 
-// dlogits [rows, C] = dy / denominator * (p * sum(q) - q). dy is [1] (dy_stride 0) or [rows] (dy_stride 1); denominator
-// [1] or null.
-__kernel void cross_entropy_bwd(ARRAY(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
-                                ARRAY(const real, probabilities), ARRAY(const real, class_weight),
-                                ARRAY(const real, statistics), ARRAY(const real, dy), ARRAY(const real, denominator),
-                                ARRAY(real, dlogits), const long rows, const long classes, const int rows_per_group,
-                                const int dy_stride, const int has_ignored, const int ignored, const real smoothing) {
+// dlogits [rows, C] = dy / denominator * (p * sum(q) - q); it may lie over logits. dy is [1] (dy_stride 0) or [rows]
+// (dy_stride 1); denominator [1] or null.
+__kernel void cross_entropy_bwd(ARRAY_INPLACE(const real, logits), ARRAY(const int, labels_i32),
+                                ARRAY(const uchar, labels_u8), ARRAY(const real, probabilities),
+                                ARRAY(const real, class_weight), ARRAY(const real, statistics), ARRAY(const real, dy),
+                                ARRAY(const real, denominator), ARRAY_INPLACE(real, dlogits), const long rows,
+                                const long classes, const int rows_per_group, const int dy_stride,
+                                const int has_ignored, const int ignored, const real smoothing) {
   START(logits);
   START(labels_i32);
   START(labels_u8);

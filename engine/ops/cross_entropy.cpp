@@ -44,6 +44,7 @@ class CrossEntropyBackward final : public Op {
  public:
   explicit CrossEntropyBackward(const Target& target) : target_(target) {}
   std::string_view name() const override { return "cross_entropy_backward"; }
+  int may_overwrite(int) const override { return 1; }  // the logits, which may be the largest array of a model
   void hash(Hasher& hasher) const override { target_.hash(hasher); }
 
   void launch(Launch& run) const override {

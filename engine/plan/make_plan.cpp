@@ -344,6 +344,10 @@ class Maker {
       }
       return {-1, 0};
     };
+    for (std::size_t k = 0; k < dst.size(); ++k)
+      if (const int over = n.op->may_overwrite(static_cast<int>(k)); over >= 0 && run.records().size() == 1)
+        if (const auto [input, offset] = src[static_cast<std::size_t>(over)]; input >= 0 && dst[k] >= 0 && offset == 0)
+          pairs_.push_back({static_cast<int>(plan_->launches.size()), input, dst[k]});
     for (LaunchRecord& record : run.records()) {
       PlanLaunch& launch = add_launch(n, record.what);
       launch.real = record.real;
