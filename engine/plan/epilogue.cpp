@@ -19,6 +19,7 @@ class Appender {
     result_.of.resize(list.nodes.size());
     result_.producer.assign(list.nodes.size(), -1);
     result_.absorbed.assign(list.nodes.size(), 0);
+    result_.moved_to.assign(list.nodes.size(), -1);
   }
 
   // The last producer of a sum appends it, so the walk is backwards.
@@ -94,7 +95,11 @@ class Appender {
     }
     if (taken.empty()) return;
     appended.result = taken.back();
-    for (const int absorbed : taken) result_.absorbed[static_cast<std::size_t>(absorbed)] = 1;
+    result_.moved_to[static_cast<std::size_t>(place)] = appended.result;
+    for (const int absorbed : taken) {
+      result_.absorbed[static_cast<std::size_t>(absorbed)] = 1;
+      result_.moved_to[static_cast<std::size_t>(absorbed)] = appended.result;
+    }
     result_.nodes_fused += taken.size();
     result_.producer[static_cast<std::size_t>(appended.result)] = place;
     result_.of[static_cast<std::size_t>(place)] = appended;
@@ -114,6 +119,7 @@ EpilogueResult append_epilogues(const GraphList& list, bool enabled) {
   none.of.resize(list.nodes.size());
   none.producer.assign(list.nodes.size(), -1);
   none.absorbed.assign(list.nodes.size(), 0);
+  none.moved_to.assign(list.nodes.size(), -1);
   return none;
 }
 

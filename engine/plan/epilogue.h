@@ -19,6 +19,7 @@ struct EpilogueResult {
   std::vector<AppendedEpilogue> of;  // by place of the op whose launch appends
   std::vector<int> producer;         // by place of a result: that op; -1 for every other node
   std::vector<char> absorbed;        // by place: a pointwise node that needs no launch
+  std::vector<int> moved_to;         // by place: where the launch that computes it runs, -1 where nothing was appended
   std::uint64_t nodes_fused = 0;
 };
 

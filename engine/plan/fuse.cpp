@@ -21,9 +21,17 @@ bool computes_in_f64(const Node& node) {
 
 }  // namespace
 
-FuseResult fuse(const GraphList& list, const std::vector<char>& absorbed, bool enabled) {
+int FuseResult::runs_at(const GraphList& list, int place) const {
+  if (moved_to[place] >= 0) return moved_to[place];
+  if (const int g = group[place]; g >= 0) return members[g].back();
+  const Node& node = *list.nodes[place];
+  return node.output >= 0 ? node.inputs[0].node->place : place;
+}
+
+FuseResult fuse(const GraphList& list, const EpilogueResult& epilogues, bool enabled) {
   const int n = static_cast<int>(list.nodes.size());
   FuseResult result;
+  result.moved_to = epilogues.moved_to;
   result.group.assign(static_cast<std::size_t>(n), -1);
   result.is_output.assign(static_cast<std::size_t>(n), 0);
   std::vector<std::vector<int>> consumers(static_cast<std::size_t>(n));
@@ -40,7 +48,7 @@ FuseResult fuse(const GraphList& list, const std::vector<char>& absorbed, bool e
   std::vector<Group> groups;
   for (int i = n - 1; i >= 0; --i) {
     const Node& node = *list.nodes[i];
-    if (!is_pointwise(node) || absorbed[static_cast<std::size_t>(i)]) continue;
+    if (!is_pointwise(node) || epilogues.absorbed[static_cast<std::size_t>(i)]) continue;
     const bool f64 = computes_in_f64(node);
     const bool is_update = dynamic_cast<const Update*>(node.op.get()) != nullptr;
     const auto fits = [&](const Group& group) {

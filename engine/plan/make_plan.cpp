@@ -10,6 +10,7 @@
 #include "plan/plan.h"
 #include "plan/planner.h"
 #include "plan/pointwise_kernel.h"
+#include "plan/rematerialise.h"
 
 namespace samebytes::detail {
 namespace {
@@ -22,7 +23,9 @@ class Maker {
         persistent_(persistent),
         plan_(std::make_unique<Plan>()),
         epilogues_(append_epilogues(list, fused)),
-        fusion_(fuse(list, epilogues_.absorbed, fused)) {}
+        fusion_(fuse(list, epilogues_, fused)) {
+    if (fused) rematerialise(list, fusion_, {.most_cost = context.options.recompute});
+  }
 
   std::unique_ptr<Plan> make() {
     const int n = count();
@@ -32,7 +35,11 @@ class Maker {
     for (int i = 0; i < n; ++i) assign_buffers(i);
     for (int i = 0; i < n; ++i)
       if (const auto* pack = pack_of(i)) place_parts(i, *pack);
-    for (int i = 0; i < n; ++i) lower(i);
+    auto again = fusion_.again.begin();
+    for (int i = 0; i < n; ++i) {
+      for (; again != fusion_.again.end() && again->before == i; ++again) lower_again(*again);
+      lower(i);
+    }
     for (std::size_t i = 1; i < plan_->launches.size(); ++i)
       plan_->several_devices = plan_->several_devices || plan_->launches[i].device != plan_->launches[0].device;
     build_generated();
@@ -265,10 +272,25 @@ class Maker {
     std::string what;
     for (const int place : places) {
       members.push_back(&node(place));
-      if (fusion_.is_output[place]) outputs.push_back(&node(place));
+      if (fusion_.is_output[place] && fusion_.group[place] == fusion_.group[places.back()])
+        outputs.push_back(&node(place));
       if (what.size() < 60) what += (what.empty() ? "" : "+") + std::string(node(place).op->name());
     }
+    if (outputs.empty()) return;  // all its readers compute it themselves
     add_pointwise(write_pointwise_kernel(members, outputs, device_of(*members[0])), *members[0], std::move(what));
+  }
+
+  // Writes a value once more; whoever reads it or a view of it from here on reads the new buffer.
+  void lower_again(const FuseResult::Again& again) {
+    const Node& value = node(again.value);
+    const int buffer = add_buffer(PlanBuffer::Kind::arena, value.shape, value.dtype, again.value, value.device);
+    std::vector<const Node*> members;
+    for (const int place : again.members) members.push_back(&node(place));
+    const Node* const outputs[] = {&value};
+    const PointwiseKernel kernel = write_pointwise_kernel(members, outputs, device_of(value));
+    for (int i = again.value; i < count(); ++i)
+      if (&node(i).base() == &value) plan_->buffer_of[i] = buffer;
+    add_pointwise(kernel, value, std::string(value.op->name()) + " again");
   }
 
   void lower_pack(int place) {

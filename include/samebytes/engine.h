@@ -31,6 +31,9 @@ struct EngineOptions {
   int steps_in_flight = 3;                // evaluations queued before the next one waits
   std::uint64_t seed = 0;                 // of everything random
   GemmProvider gemm = GemmProvider::automatic;  // else SAMEBYTES_GEMM
+  // Values that the forward pass and the gradient both read may be computed twice instead of being kept, where that
+  // lowers the peak of memory: at most this share of what a run costs. 0: only where it costs nothing.
+  double recompute = 0.05;
   bool check_nan = false;  // evaluate op by op and throw at the first NaN or infinity, naming the op; slow
 };
 
