@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/bench_run.h"
+#include "cli/bench_serve.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/session.h"
@@ -24,81 +25,17 @@ namespace {
 constexpr std::int64_t kDefaultSteps = 100;
 constexpr double kDefaultSeconds = 30;    // where --steps was not given, a slow device ends earlier
 constexpr std::int64_t kWarmUpSteps = 5;  // kernels are built, caches and the loader's slots are full
-constexpr std::int64_t kBatchesOfData = 32;
 
-class Bench {
- public:
-  Bench(const Options& options, Engine& engine, const DevicePeak& peak)
-      : options_(options), engine_(engine), peak_(peak) {}
-
-  Summary train(const Workload& workload) {
-    Summary summary = start(workload, "train");
-    const std::unique_ptr<nn::Module> net = workload.make_model();
-    optim::AdamW optimizer(net->parameters(), optimizer_options(workload));
-    Array last;
-    measure(workload, summary, workload.augment, [&](const data::Batch& batch) {
-      last = workload.loss(workload.forward(*net, batch), batch);
-      optimizer.step(last);
-    });
-    if (last) summary.train_loss = last.value();
-    finish(summary, workload.flops.training());
-    return summary;
-  }
-
-  Summary infer(const Workload& workload) {
-    Summary summary = start(workload, "infer");
-    const NoGrad no_grad;
-    const std::unique_ptr<nn::Module> net = workload.make_model();
-    net->eval();
-    measure(workload, summary, {}, [&](const data::Batch& batch) { workload.forward(*net, batch).eval(); });
-    finish(summary, workload.flops.forward());
-    return summary;
-  }
-
- private:
-  Summary start(const Workload& workload, const char* mode) {
-    Summary summary;
-    describe(engine_, workload, options_.batch.value_or(workload.defaults.batch), summary);
-    summary.mode = mode;
-    return summary;
-  }
-
-  template <class Step>
-  void measure(const Workload& workload, Summary& summary, const std::vector<data::TransformPtr>& transforms,
-               const Step& step) {
-    data::LoaderOptions loading = loader_options(options_, summary.batch);
-    loading.transforms = transforms;
-    loading.transforms.insert(loading.transforms.end(), workload.prepare.begin(), workload.prepare.end());
-    data::Loader batches(engine_, workload.make_samples(summary.batch * kBatchesOfData), loading);
-    RunMeter meter(engine_);
-    const auto loop = [&](std::int64_t steps, double seconds) {
-      const std::int64_t until = meter.steps() + steps;
-      while (meter.steps() < until && meter.seconds() < seconds && !is_interrupted()) {
-        batches.reset_stats();
-        meter.begin();
-        for (const data::Batch& batch : batches) {
-          step(batch);
-          meter.step(batch.samples());
-          if (meter.steps() >= until || meter.seconds() >= seconds || is_interrupted()) break;
-        }
-        meter.end(batches.stats().loop_wait_seconds);
-      }
-    };
-    loop(kWarmUpSteps, kDefaultSeconds);
-    meter.restart();
-    loop(options_.steps.value_or(kDefaultSteps), options_.steps ? 1e9 : kDefaultSeconds);
-    meter.fill(summary);
-  }
-
-  void finish(Summary& summary, double flops_per_sample) const {
-    summary.gflops = flops_per_sample * summary.samples_per_second() * 1e-9;
-    summary.fraction_of_peak = peak_.gflops > 0 ? summary.gflops / peak_.gflops : 0;
-  }
-
-  const Options& options_;
-  Engine& engine_;
-  DevicePeak peak_;
-};
+Summary measure(const Options& options, Engine& engine, const DevicePeak& peak, const Workload& workload,
+                bool is_training) {
+  BenchRun run(options, engine, workload, is_training);
+  run.run(kWarmUpSteps, kDefaultSeconds);
+  run.restart();
+  run.run(options.steps.value_or(kDefaultSteps), options.steps ? BenchRun::kForever : kDefaultSeconds);
+  Summary summary = run.summary();
+  summary.fraction_of_peak = peak.gflops > 0 ? summary.gflops / peak.gflops : 0;
+  return summary;
+}
 
 std::vector<std::string> device_wishes(const Options& options) {
   if (options.device != "all") return {options.device};
@@ -110,17 +47,19 @@ std::vector<std::string> device_wishes(const Options& options) {
 }
 
 std::string heading() {
-  return fmt::format("{:<9} {:<6} {:>6} {:>12} {:>9} {:>9} {:>9} {:>8} {:>9} {:>11} {:>10} {:>7}", "workload", "mode",
-                     "batch", "samples/s", "ms p50", "ms p95", "GFLOP/s", "of peak", "launches", "copied/step",
-                     "memory", "stalled");
+  return fmt::format("{:<9} {:<6} {:>6} {:>12} {:>9} {:>9} {:>9} {:>8} {:>9} {:>11} {:>10} {:>10} {:>8} {:>9}",
+                     "workload", "mode", "batch", "samples/s", "ms p50", "ms p95", "GFLOP/s", "of peak", "launches",
+                     "copied/step", "memory", "resident", "stalled", "1st step");
 }
 
 std::string row(const Summary& summary) {
-  return fmt::format("{:<9} {:<6} {:>6} {:>12} {:>9.2f} {:>9.2f} {:>9.1f} {:>6.1f} % {:>9} {:>11} {:>10} {:>5.1f} %",
-                     summary.workload, summary.mode, summary.batch, count_text(summary.samples_per_second()),
-                     summary.step_ms_p50, summary.step_ms_p95, summary.gflops, 100 * summary.fraction_of_peak,
-                     count_text(summary.launches_per_step), count_text(summary.bytes_copied_per_step),
-                     bytes_text(summary.peak_bytes), 100 * summary.stall_fraction);
+  return fmt::format(
+      "{:<9} {:<6} {:>6} {:>12} {:>9.2f} {:>9.2f} {:>9.1f} {:>6.1f} % {:>9} {:>11} {:>10} {:>10} {:>6.1f} % {:>9}",
+      summary.workload, summary.mode, summary.batch, count_text(summary.samples_per_second()), summary.step_ms_p50,
+      summary.step_ms_p95, summary.gflops, 100 * summary.fraction_of_peak, count_text(summary.launches_per_step),
+      count_text(summary.bytes_copied_per_step), bytes_text(summary.peak_bytes),
+      summary.resident_peak_bytes ? bytes_text(*summary.resident_peak_bytes) : "", 100 * summary.stall_fraction,
+      duration_text(summary.first_step_seconds));
 }
 
 DevicePeak peak_of(const Options& options, const std::string& wish, Progress& progress) {
@@ -142,6 +81,13 @@ int run_bench(const Options& options) {
   if (chosen.empty())
     for (const WorkloadEntry& entry : workloads()) chosen.push_back(make_workload(entry.name, options.form));
 
+  if (options.serve) {
+    if (chosen.size() != 1 || options.workloads.empty())
+      throw UsageError(fmt::format("--serve needs one workload, {} came", options.workloads.size()));
+    if (options.device == "all") throw UsageError("--serve needs one device, not all");
+    return serve_bench(options, chosen.front());
+  }
+
   StepLog log(options.log);
   Progress progress(stream_for_people(options), options.quiet && options.json);
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -156,10 +102,10 @@ int run_bench(const Options& options) {
     for (const Workload& workload : chosen) {
       for (const bool training : {true, false}) {
         if (is_interrupted()) break;
+        if (options.mode == (training ? "infer" : "train")) continue;
         // An engine for each, so that the memory peak is this run's own.
         const std::unique_ptr<Engine> engine = open_engine(options, wish);
-        Bench bench(options, *engine, peak);
-        report(training ? bench.train(workload) : bench.infer(workload));
+        report(measure(options, *engine, peak, workload, training));
       }
     }
   }

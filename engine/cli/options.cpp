@@ -11,7 +11,6 @@
 namespace samebytes::cli {
 namespace {
 
-constexpr const char* kVersion = "samebytes 0.1.0";
 constexpr int kHelpColumn = 26;
 
 std::string workload_table() {
@@ -155,11 +154,19 @@ CLI::App* add_bench(CLI::App& app, Options& options) {
       app.add_subcommand("bench", "measure training and inference on made-up data, against the device's own peak");
   add_workload(*verb, options, true);
   add_form(*verb, options);
+  verb->add_option("--mode", options.mode, "train, infer or both; default: both")
+      ->option_text("MODE")
+      ->check(CLI::IsMember({"train", "infer", "both"}));
   add_steps(*verb, options, "steps to measure, after a warm-up; default: 100");
   add_batch(*verb, options, "samples per step; default: the workload's");
+  verb->add_flag("--fixed-batch", options.fixed_batch,
+                 "loop over one batch that is made once, to see what the loader costs");
   add_device_options(*verb, options, true);
   add_loader_options(*verb, options);
   add_output_options(*verb, options);
+  verb->add_flag("--serve", options.serve,
+                 "obey lines of the standard input (train, infer, run SECONDS, memory, quit), a line of JSON for\n"
+                 "each, as benchmarks/compare.py wants it");
   verb->footer(workload_table() +
                "\nExamples:\n  samebytes bench cnn --batch 128\n  samebytes bench --device all --json");
   return verb;
@@ -208,7 +215,7 @@ Parsed parse_options(int argc, char** argv) {
   Options options;
   CLI::App app("Trains and runs neural networks on any OpenCL device, on the same bytes as the host.", "samebytes");
   app.get_formatter()->column_width(kHelpColumn);
-  app.set_version_flag("--version", kVersion, "print the version");
+  app.set_version_flag("--version", fmt::format("samebytes {}", kVersionNumber), "print the version");
   app.require_subcommand(1);
   const CLI::App* devices = add_devices(app, options);
   const CLI::App* train = add_train(app, options);
@@ -231,7 +238,7 @@ Parsed parse_options(int argc, char** argv) {
   } catch (const CLI::CallForHelp&) {
     return {{}, help_of(app), kDone};
   } catch (const CLI::CallForVersion&) {
-    return {{}, std::string(kVersion) + "\n", kDone};
+    return {{}, fmt::format("samebytes {}\n", kVersionNumber), kDone};
   } catch (const CLI::ParseError& error) {
     if (argc == 1) return {{}, "samebytes: what to do is missing\n\n" + app.help(), kWrongUsage};
     return wrong(app, error.what());

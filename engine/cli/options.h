@@ -9,6 +9,8 @@
 
 namespace samebytes::cli {
 
+inline constexpr const char* kVersionNumber = "0.1.0";
+
 enum class Verb : std::uint8_t { devices, train, eval, bench, generate };
 
 // What a workload may be told about its data and its form. Each takes some of these (WorkloadEntry::takes).
@@ -34,6 +36,9 @@ struct Options {
   std::optional<int> slots;
   std::uint64_t seed = 1;
   int threads = 0;
+  std::string mode = "both";  // of bench: train, infer or both
+  bool fixed_batch = false;
+  bool serve = false;
   std::string prompt = "\n";
   std::int64_t tokens = 500;
   double temperature = 0.8;

@@ -81,6 +81,9 @@ Json to_json(const Summary& summary) {
   json["stall_fraction"] = number(summary.stall_fraction);
   json["first_step_seconds"] = number(summary.first_step_seconds);
   if (!summary.mode.empty()) {
+    json["parameters"] = summary.parameters;
+    json["fixed_batch"] = summary.fixed_batch;
+    json["resident_peak_bytes"] = summary.resident_peak_bytes ? Json(*summary.resident_peak_bytes) : Json();
     json["gflops"] = number(summary.gflops);
     json["fraction_of_peak"] = number(summary.fraction_of_peak);
   }

@@ -43,6 +43,9 @@ struct Summary {
   double first_step_seconds = 0;  // with the building of kernels
   // bench only
   std::string mode;  // "train" or "infer"
+  std::int64_t parameters = 0;
+  bool fixed_batch = false;                        // one batch, made once, instead of the loader's
+  std::optional<std::size_t> resident_peak_bytes;  // what the process grew by since before the model, at its largest
   double gflops = 0;
   double fraction_of_peak = 0;
 

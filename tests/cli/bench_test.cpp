@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
 
@@ -32,8 +35,70 @@ TEST(Bench, json_has_one_object_per_workload_and_mode) {
                             "step_ms_p50", "step_ms_p95", "train_loss", "test_loss", "bytes_copied_per_step",
                             "launches_per_step", "peak_bytes", "stall_fraction", "first_step_seconds"})
       EXPECT_TRUE(row.contains(key)) << key;
+    EXPECT_FALSE(row["fixed_batch"]);
+    EXPECT_GT(row["parameters"], 30000);
+    EXPECT_GT(row["first_step_seconds"], 0.0);
+    ASSERT_TRUE(row.contains("resident_peak_bytes"));
+    if (!row["resident_peak_bytes"].is_null()) {
+      EXPECT_GT(row["resident_peak_bytes"], 0);
+    }
   }
   EXPECT_EQ(kinds, (std::set<std::string>{"digits train", "digits infer", "mlp train", "mlp infer"}));
+}
+
+TEST(Bench, one_mode_is_measured_over_one_batch_that_is_made_once) {
+  const auto result =
+      run_command({"bench", "mlp", "--mode", "train", "--fixed-batch", "--steps", "4", "--batch", "16", "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto json = result.json();
+  ASSERT_EQ(json.size(), 1u) << result.out;
+  EXPECT_EQ(json[0]["mode"], "train");
+  EXPECT_EQ(json[0]["fixed_batch"], true);
+  EXPECT_EQ(json[0]["steps"], 4);
+  EXPECT_EQ(json[0]["parameters"], 784 * 512 + 512 + 512 * 256 + 256 + 256 * 10 + 10);
+  EXPECT_EQ(json[0]["stall_fraction"], 0.0);
+  EXPECT_EQ(run_command({"bench", "mlp", "--mode", "both ways"}).status, 2);
+}
+
+std::vector<nlohmann::ordered_json> serve(const std::string& input, int status) {
+  CommandRun run;
+  run.arguments = {"bench", "digits", "--serve", "--batch", "16"};
+  run.input = input;
+  const auto result = run_command(run);
+  EXPECT_EQ(result.status, status) << result.out << result.err;
+  std::vector<nlohmann::ordered_json> lines;
+  std::istringstream text(result.out);
+  for (std::string line; std::getline(text, line);)
+    lines.push_back(nlohmann::ordered_json::parse(line, nullptr, false));
+  return lines;
+}
+
+TEST(Bench, a_worker_answers_every_line_with_one) {
+  const auto lines = serve("train\n\nrun 0.05\nmemory\nquit\ntrain\n", 0);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[0]["peer"], "samebytes");
+  EXPECT_EQ(lines[0]["workload"], "digits");
+  EXPECT_GT(lines[0]["threads"], 0);
+  EXPECT_EQ(lines[1]["mode"], "train");
+  EXPECT_EQ(lines[1]["batch"], 16);
+  EXPECT_GT(lines[1]["parameters"], 0);
+  EXPECT_GT(lines[1]["first_step_seconds"], 0.0);
+  EXPECT_TRUE(lines[1]["loss"].is_number());
+  EXPECT_GT(lines[2]["steps"], 0);
+  EXPECT_GE(lines[2]["seconds"], 0.05);
+  EXPECT_GT(lines[2]["samples_per_second"], 0.0);
+  EXPECT_GT(lines[2]["step_ms_p50"], 0.0);
+  EXPECT_TRUE(lines[3].contains("peak_bytes"));
+}
+
+TEST(Bench, a_worker_says_what_it_does_not_understand_and_ends) {
+  EXPECT_EQ(serve("", 0).size(), 1u);
+  EXPECT_EQ(serve("sing\n", 1).back()["error"], "there is no command sing; there are train, infer, run, memory, quit");
+  EXPECT_EQ(serve("run 1\n", 1).back()["error"], "run: say train or infer first");
+  const auto without = run_command({"bench", "--serve"});
+  EXPECT_EQ(without.status, 2);
+  EXPECT_THAT(without.err, HasSubstr("--serve needs one workload, 0 came"));
+  EXPECT_EQ(run_command({"bench", "mlp", "--serve", "--device", "all"}).status, 2);
 }
 
 TEST(Bench, the_table_names_the_peak_it_compares_with) {

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ struct CommandRun {
   std::vector<std::string> arguments;
   std::map<std::string, std::string> environment = {};
   std::string signal_after = {};  // SIGINT is sent when standard output holds this text
+  std::string input = {};         // standard input; none is at its end at once
   bool terminal = false;          // standard output and error are one terminal of 100 columns
 };
 
@@ -63,8 +65,10 @@ inline CommandResult run_command(const CommandRun& run) {
   if (child < 0) return result;
   if (child == 0) {
     if (!run.terminal) {
-      const int empty = open("/dev/null", O_RDONLY);
-      dup2(empty, STDIN_FILENO);
+      const int in = memfd_create("input", 0);
+      if (write(in, run.input.data(), run.input.size()) < 0) _exit(127);
+      lseek(in, 0, SEEK_SET);
+      dup2(in, STDIN_FILENO);
       dup2(out[1], STDOUT_FILENO);
       dup2(err[1], STDERR_FILENO);
     }

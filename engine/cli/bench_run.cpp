@@ -1,0 +1,91 @@
+#include "cli/bench_run.h"
+
+#include <chrono>
+
+#include "cli/interrupt.h"
+
+namespace samebytes::cli {
+namespace {
+
+constexpr std::int64_t kBatchesOfData = 32;
+
+data::LoaderOptions loading_of(const Options& options, const Workload& workload, std::int64_t batch, bool is_training) {
+  data::LoaderOptions loading = loader_options(options, batch);
+  if (is_training) loading.transforms = workload.augment;
+  loading.transforms.insert(loading.transforms.end(), workload.prepare.begin(), workload.prepare.end());
+  return loading;
+}
+
+}  // namespace
+
+BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workload, bool is_training)
+    : workload_(workload), is_training_(is_training), has_fixed_batch_(options.fixed_batch), meter_(engine) {
+  using Clock = std::chrono::steady_clock;
+  describe(engine, workload, options.batch.value_or(workload.defaults.batch), described_);
+  described_.mode = is_training ? "train" : "infer";
+  described_.fixed_batch = has_fixed_batch_;
+  const std::int64_t batch = described_.batch;
+  batches_.emplace(engine, workload.make_samples(batch * kBatchesOfData),
+                   loading_of(options, workload, batch, is_training));
+  resident_.emplace();
+  if (!is_training) no_grad_.emplace();
+  const auto begin = Clock::now();
+  net_ = workload.make_model();
+  if (is_training)
+    optimizer_.emplace(net_->parameters(), optimizer_options(workload));
+  else
+    net_->eval();
+  making_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
+  described_.parameters = net_->parameter_count();
+}
+
+void BenchRun::step(const data::Batch& batch) {
+  const Array output = workload_.forward(*net_, batch);
+  if (is_training_) {
+    last_loss_ = workload_.loss(output, batch);
+    optimizer_->step(last_loss_);
+  } else {
+    output.eval();
+  }
+  meter_.step(batch.samples());
+}
+
+bool BenchRun::is_over(std::int64_t until, double end) const {
+  return meter_.steps() >= until || meter_.seconds() >= end || is_interrupted();
+}
+
+void BenchRun::run_loader(std::int64_t until, double end) {
+  do {
+    batches_->reset_stats();
+    meter_.begin();
+    for (const data::Batch& batch : *batches_) {
+      step(batch);
+      if (is_over(until, end)) break;
+    }
+    meter_.end(batches_->stats().loop_wait_seconds);
+  } while (!is_over(until, end));
+}
+
+void BenchRun::run(std::int64_t steps, double seconds) {
+  const std::int64_t until = meter_.steps() + steps;
+  const double end = meter_.seconds() + seconds;
+  if (!has_fixed_batch_) return run_loader(until, end);
+  if (fixed_.samples() == 0) fixed_ = *batches_->begin();
+  meter_.begin();
+  do step(fixed_);
+  while (!is_over(until, end));
+  meter_.end(0);
+}
+
+Summary BenchRun::summary() const {
+  Summary summary = described_;
+  meter_.fill(summary);
+  summary.first_step_seconds += making_seconds_;
+  summary.resident_peak_bytes = resident_peak();
+  if (last_loss_) summary.train_loss = last_loss_.value();
+  const FlopCount& flops = workload_.flops;
+  summary.gflops = (is_training_ ? flops.training() : flops.forward()) * summary.samples_per_second() * 1e-9;
+  return summary;
+}
+
+}  // namespace samebytes::cli

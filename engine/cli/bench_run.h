@@ -1,0 +1,60 @@
+// BenchRun: one workload in one mode, made once and then run as long as somebody wants to measure it. The table of
+// `bench` and the worker of `bench --serve` are two ways to drive it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "cli/options.h"
+#include "cli/resident.h"
+#include "cli/session.h"
+#include "cli/summary.h"
+#include "cli/workload.h"
+#include "samebytes/autograd.h"
+#include "samebytes/data.h"
+#include "samebytes/optim.h"
+
+namespace samebytes::cli {
+
+class BenchRun {
+ public:
+  static constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
+  static constexpr double kForever = 1e9;
+
+  // Makes the samples, then the model and, to train it, its optimizer. While one for inference lives, nothing that this
+  // thread builds has a gradient.
+  BenchRun(const Options& options, Engine& engine, const Workload& workload, bool is_training);
+
+  // So many steps more, fewer where the seconds are over first (then one at least) or Ctrl-C came; all have run when it
+  // returns.
+  void run(std::int64_t steps, double seconds = kForever);
+  // What was counted so far was warm-up.
+  void restart() { meter_.restart(); }
+  std::optional<std::size_t> resident_peak() const { return resident_->grown(); }
+  // Of the steps since the last restart. first_step_seconds is from the model's making to the end of the first step.
+  Summary summary() const;
+
+ private:
+  void step(const data::Batch& batch);
+  void run_loader(std::int64_t until, double end);
+  bool is_over(std::int64_t until, double end) const;
+
+  const Workload& workload_;
+  bool is_training_;
+  bool has_fixed_batch_;
+  Summary described_;
+  RunMeter meter_;
+  std::optional<data::Loader> batches_;
+  std::optional<ResidentPeak> resident_;  // set back after the samples are there, before the first graph
+  std::optional<NoGrad> no_grad_;
+  std::unique_ptr<nn::Module> net_;
+  std::optional<optim::AdamW> optimizer_;
+  double making_seconds_ = 0;
+  data::Batch fixed_;
+  Array last_loss_;
+};
+
+}  // namespace samebytes::cli

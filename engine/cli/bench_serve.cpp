@@ -1,0 +1,130 @@
+// samebytes bench --serve: one workload as a worker that is told what to run, in the protocol of benchmarks/peers/
+// worker.py, so that benchmarks/compare.py can alternate between it and other frameworks. A line of JSON when it is
+// ready, and one for each line that it reads:
+//   train | infer   makes what the mode needs, runs the first step and warms up
+//   run SECONDS     runs steps of that mode for so long, one at least
+//   memory          what the process has grown by since `train` or `infer`, at its largest
+//   quit            (or the end of the input) ends it
+#include "cli/bench_serve.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "cli/bench_run.h"
+#include "cli/interrupt.h"
+#include "cli/session.h"
+#include "cli/usage_error.h"
+#include "samebytes/engine.h"
+
+namespace samebytes::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The same as the peers'.
+constexpr std::int64_t kWarmSteps = 4;
+constexpr double kWarmSeconds = 0.5, kLongestWarmSeconds = 6;
+
+void say(const Json& line) {
+  fmt::print("{}\n", line.dump());
+  std::fflush(stdout);
+}
+
+class Worker {
+ public:
+  Worker(const Options& options, const Workload& workload) : options_(options), workload_(workload) {
+    open();
+    const DeviceInfo& info = engine_->device();
+    say({{"ready", true},
+         {"peer", "samebytes"},
+         {"version", kVersionNumber},
+         {"variant", ""},
+         {"workload", workload.name},
+         {"threads", info.cores},
+         {"device", info.name},
+         {"platform", info.platform},
+         {"driver", info.driver},
+         {"memory_mode", name_of(info.memory_mode)},
+         {"personality", name_of(info.personality)}});
+  }
+
+  Json obey(const std::string& command, std::istream& rest) {
+    if (command == "train" || command == "infer") return prepare(command == "train");
+    if (command != "run" && command != "memory")
+      throw UsageError(fmt::format("there is no command {}; there are train, infer, run, memory, quit", command));
+    if (!run_) throw UsageError(command + ": say train or infer first");
+    if (command == "run") return run(rest);
+    const auto peak = run_->resident_peak();
+    return {{"peak_bytes", peak ? Json(*peak) : Json()}};
+  }
+
+ private:
+  void open() { engine_ = open_engine(options_, options_.device); }
+
+  Json prepare(bool is_training) {
+    // An engine of its own, so that nothing of the other mode is left.
+    run_.reset();
+    engine_.reset();
+    open();
+    run_ = std::make_unique<BenchRun>(options_, *engine_, workload_, is_training);
+    run_->run(1);
+    const Summary first = run_->summary();
+    run_->restart();
+    run_->run(kWarmSteps, kLongestWarmSeconds);
+    if (const double spent = run_->summary().seconds; spent < kWarmSeconds)
+      run_->run(BenchRun::kEndless, kWarmSeconds - spent);
+    return {{"mode", first.mode},
+            {"first_step_seconds", first.first_step_seconds},
+            {"parameters", first.parameters},
+            {"loss", first.train_loss ? Json(*first.train_loss) : Json()},
+            {"batch", first.batch}};
+  }
+
+  Json run(std::istream& rest) {
+    double seconds = 0;
+    if (!(rest >> seconds) || !(seconds > 0)) throw UsageError("run: needs seconds, more than 0");
+    run_->restart();
+    run_->run(BenchRun::kEndless, seconds);
+    const Summary summary = run_->summary();
+    return {{"samples_per_second", summary.samples_per_second()},
+            {"steps", summary.steps},
+            {"seconds", summary.seconds},
+            {"step_ms_p50", summary.step_ms_p50},
+            {"launches_per_step", summary.launches_per_step},
+            {"bytes_copied_per_step", summary.bytes_copied_per_step},
+            {"stall_fraction", summary.stall_fraction}};
+  }
+
+  const Options& options_;
+  const Workload& workload_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<BenchRun> run_;
+};
+
+}  // namespace
+
+int serve_bench(const Options& options, const Workload& workload) {
+  try {
+    Worker worker(options, workload);
+    for (std::string line; !is_interrupted() && std::getline(std::cin, line);) {
+      std::istringstream words(line);
+      std::string command;
+      if (!(words >> command)) continue;
+      if (command == "quit") break;
+      say(worker.obey(command, words));
+    }
+  } catch (const std::exception& error) {
+    say({{"error", error.what()}});
+    return kFailed;
+  }
+  return is_interrupted() ? kInterrupted : kDone;
+}
+
+}  // namespace samebytes::cli

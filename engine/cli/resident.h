@@ -1,0 +1,22 @@
+// How much of this process lies in memory, as the kernel counts it: what a model, its plans and its batches cost beyond
+// the libraries that are loaded anyway.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+namespace samebytes::cli {
+
+// Grows from here on: the largest resident size since construction, less the size at construction. One at a time, since
+// the kernel's high-water mark (VmHWM, set back through /proc/self/clear_refs) is one of the process.
+class ResidentPeak {
+ public:
+  ResidentPeak();
+  // Empty where /proc does not say, or the mark could not be set back.
+  std::optional<std::size_t> grown() const;
+
+ private:
+  std::optional<std::size_t> before_;
+};
+
+}  // namespace samebytes::cli
