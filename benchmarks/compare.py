@@ -48,8 +48,9 @@ PAUSE_SECONDS = 0.1  # after a turn: threads that still spin go to sleep
 ANSWER_SECONDS = 60  # for what should come soon
 # For the announcement: measured on two cores of an AMD EPYC with nothing cached. Of a workload's trials, and of
 # starting those that take turns.
-TRIAL_COST = {"torch": 62, "jax": 14, "mlx": 45, "tinygrad": 60}
-START_COST = 15
+TRIAL_COST = {"torch": 48, "jax": 14, "mlx": 30, "tinygrad": 48}
+START_COST = 12
+OUTSIDERS = ("mlx", "tinygrad")  # their patience ends first: what compiles so long there is slow afterwards, too
 
 
 class Failed(Exception):
@@ -155,6 +156,9 @@ class Comparison:
         for key in list(self.living):
             self.stop(*key)
 
+    def patience(self, side):
+        return self.options.patience * (1 if side in OUTSIDERS else 4)
+
     def try_out(self, side, variant, workload):
         """A moment of each mode in a process of its own: {mode: answer or {"reason": ...}}."""
         found, worker, trouble = {}, None, None
@@ -165,7 +169,7 @@ class Comparison:
                 if not worker:
                     worker = self.start(side, variant, workload)
                     self.await_ready(side, variant)
-                made = worker.tell(mode, self.options.patience)
+                made = worker.tell(mode, self.patience(side))
                 if made["parameters"] != workload.parameters:
                     raise Failed(f"{made['parameters']} parameters, {workload.parameters} expected")
                 found[mode] = {**worker.tell(f"run {TRIAL_SECONDS}"), "first_step_seconds": made["first_step_seconds"]}
@@ -199,7 +203,7 @@ class Comparison:
             try:
                 self.await_ready(side, variant)
                 workers[side] = self.living[side, variant]
-                made = workers[side].tell(mode, self.options.patience)
+                made = workers[side].tell(mode, self.patience(side))
                 row["sides"][side] = {
                     "variant": variant,
                     "first_step_seconds": made["first_step_seconds"],
@@ -309,8 +313,8 @@ def parse_options():
     add("--seconds", type=float, default=1.5, metavar="S", help="of a turn, one step at least; default: 1.5")
     add("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
         help="of each side; default: all cores")  # fmt: skip
-    add("--patience", type=float, default=60, metavar="S",
-        help="for a peer's first step and warm-up, compilation included; default: 60")  # fmt: skip
+    add("--patience", type=float, default=45, metavar="S",
+        help="for the first step and warm-up of MLX and tinygrad, four times that for the others; default: 45")  # fmt: skip
     add("--fixed-batch", action="store_true", help="ours loops over one batch, too, instead of using its loader")
     add("--json", metavar="FILE", help="write everything that was measured")
     add("--baseline", metavar="NAME", help="the same to benchmarks/baseline/NAME.json")

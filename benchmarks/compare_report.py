@@ -134,7 +134,7 @@ def any_rows(result, mode):
 # ---- the plot
 
 BAR, GAP, GROUP_GAP = 16, 3, 14  # heights in pixels
-LEFT, WIDTH, RIGHT, TOP, BOTTOM = 96, 480, 200, 58, 34
+LEFT, WIDTH, RIGHT, TOP, BOTTOM = 96, 440, 260, 58, 34
 COLOURS = {"train": "#2b6cb0", "infer": "#90b4d8"}
 INK, GREY = "#222222", "#888888"
 
