@@ -314,7 +314,7 @@ def parse_options():
     add("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
         help="of each side; default: all cores")  # fmt: skip
     add("--patience", type=float, default=45, metavar="S",
-        help="for the first step and warm-up of MLX and tinygrad, four times that for the others; default: 45")  # fmt: skip
+        help="for MLX's and tinygrad's first step and warm-up, four times that for the others; default: 45")  # fmt: skip
     add("--fixed-batch", action="store_true", help="ours loops over one batch, too, instead of using its loader")
     add("--json", metavar="FILE", help="write everything that was measured")
     add("--baseline", metavar="NAME", help="the same to benchmarks/baseline/NAME.json")

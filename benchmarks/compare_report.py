@@ -119,7 +119,8 @@ def heading(result):
     return (
         f"{machine['cpu']}, {result['threads']} threads; {device['platform']} {device['driver']}, memory mode "
         f"{device['memory_mode']}, {device['personality']} kernels; {versions}\n"
-        f"{result['date']}, `{result['command']}`, {result['rounds']} rounds of {result['seconds']} s, our loader: {result['loader']}; ~: tried only"
+        f"{result['date']}, `{result['command']}`, {result['rounds']} rounds of {result['seconds']} s, "
+        f"our loader: {result['loader']}; ~: tried only"
     )
 
 
