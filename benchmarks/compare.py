@@ -43,7 +43,7 @@ VARIANTS = {  # of each peer, and for which workloads
     "tinygrad": {"": WORKLOADS},
 }
 TRIAL_SECONDS = 0.7
-FAR_BEHIND = 0.6  # of the best peer in its trial: such a peer is listed with its trial and takes no turns
+FAR_BEHIND = 0.4  # of the best peer in its trial: such a peer is listed with its trial and takes no turns
 PAUSE_SECONDS = 0.1  # after a turn: threads that still spin go to sleep
 ANSWER_SECONDS = 60  # for what should come soon
 # For the announcement: measured on two cores of an AMD EPYC with nothing cached. Of a workload's trials, and of
