@@ -135,70 +135,72 @@ static real gemm_finish(real v, __global const real* c, __global const real* bia
   return (flags & GEMM_RELU) && v < 0 ? 0 : v;
 }
 
-// Stores rows x cols of a tile [GEMM_MR][GEMM_NR] to c (row stride ldc) with the epilogue; bias points at the tile's
-// first column, residual at its first value.
+// Stores rows x cols of a tile [rows][GEMM_NR] to c (row stride ldc), or adds it.
 static void gemm_store(const real* tile, __global real* c, const int ldc, const int rows, const int cols,
-                       __global const real* bias, __global const real* residual, const int flags) {
-  for (int i = 0; i < rows; ++i, tile += GEMM_NR, c += ldc, residual += ldc) {
+                       const int accumulate) {
+  for (int i = 0; i < rows; ++i, tile += GEMM_NR, c += ldc) {
+    int j = 0;
+    for (; j + VW <= cols; j += VW) VSTORE(accumulate ? VLOAD(tile + j) + VLOAD(c + j) : VLOAD(tile + j), c + j);
+    for (; j < cols; ++j) c[j] = accumulate ? tile[j] + c[j] : tile[j];
+  }
+}
+
+// The rest of the epilogue, on rows x cols of c that have just been stored; bias points at the first column.
+static void gemm_epilogue(__global real* c, const int ldc, const int rows, const int cols, __global const real* bias,
+                          __global const real* residual, const int flags) {
+  for (int i = 0; i < rows; ++i, c += ldc, residual += ldc) {
     int j = 0;
     for (; j + VW <= cols; j += VW) {
-      vreal v = VLOAD(tile + j);
-      if (flags & GEMM_ACCUMULATE) v += VLOAD(c + j);
+      vreal v = VLOAD(c + j);
       if (flags & GEMM_BIAS) v += VLOAD(bias + j);
       if (flags & GEMM_RESIDUAL) v += VLOAD(residual + j);
       if (flags & GEMM_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
       VSTORE(v, c + j);
     }
-    for (; j < cols; ++j) c[j] = gemm_finish(tile[j], c + j, bias + j, residual + j, flags);
+    for (; j < cols; ++j) c[j] = gemm_finish(c[j], c + j, bias + j, residual + j, flags & ~GEMM_ACCUMULATE);
   }
 }
 
-// One register tile, ROWS x (COLS*VW), over kc values of A (A(i,p) = a[i*LINE + p*STEP]) and a packed panel of B, then
-// its first rows x cols with the epilogue into c: from the registers where the tile is whole.
+// One register tile, ROWS x (COLS*VW), over kc values of A (A(i,p) = a[i*LINE + p*STEP]) and a packed panel of B.
 #define GEMM_TILE(i, j, statement)                                   \
   _Pragma("unroll") for (int i = 0; i < rows_; ++i) {                \
     _Pragma("unroll") for (int j = 0; j < cols_; ++j) { statement; } \
   }
-#define GEMM_MICRO(name, ROWS, COLS, SPACE, LINE, STEP)                                                         \
-  static void name(SPACE const real* a, const long a_line, const long a_step, const real* b, const int kc,      \
-                   __global real* c, const int ldc, const int rows, const int cols, __global const real* bias,  \
-                   __global const real* residual, const int flags) {                                            \
-    enum { rows_ = ROWS, cols_ = COLS };                                                                        \
-    vreal acc[ROWS][COLS];                                                                                      \
-    GEMM_TILE(i, j, acc[i][j] = (vreal)(0))                                                                     \
-    for (int p = 0; p < kc; ++p) {                                                                              \
-      vreal line[COLS];                                                                                         \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) line[j] = VLOAD(b + p * GEMM_NR + j * VW);               \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                        \
-        const vreal value = (vreal)(a[i * LINE + p * STEP]);                                                    \
-        _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(value, line[j], acc[i][j]);            \
-      }                                                                                                         \
-    }                                                                                                           \
-    if (rows >= ROWS && cols == COLS * VW) {                                                                    \
-      if (flags & GEMM_ACCUMULATE) GEMM_TILE(i, j, acc[i][j] += VLOAD(c + (long)i * ldc + j * VW))              \
-      if (flags & GEMM_BIAS) GEMM_TILE(i, j, acc[i][j] += VLOAD(bias + j * VW))                                 \
-      if (flags & GEMM_RESIDUAL) GEMM_TILE(i, j, acc[i][j] += VLOAD(residual + (long)i * ldc + j * VW))         \
-      if (flags & GEMM_RELU) GEMM_TILE(i, j, acc[i][j] = select(acc[i][j], (vreal)(0), acc[i][j] < (vreal)(0))) \
-      GEMM_TILE(i, j, VSTORE(acc[i][j], c + (long)i * ldc + j * VW))                                            \
-    } else {                                                                                                    \
-      vreal tile[ROWS * (GEMM_NR / VW)];                                                                        \
-      GEMM_TILE(i, j, tile[i * (GEMM_NR / VW) + j] = acc[i][j])                                                 \
-      gemm_store((const real*)tile, c, ldc, min(rows, ROWS), cols, bias, residual, flags);                      \
-    }                                                                                                           \
+#define GEMM_PRODUCT(ROWS, COLS, LINE, STEP)                                                       \
+  enum { rows_ = ROWS, cols_ = COLS };                                                             \
+  vreal acc[ROWS][COLS];                                                                           \
+  GEMM_TILE(i, j, acc[i][j] = (vreal)(0))                                                          \
+  for (int p = 0; p < kc; ++p) {                                                                   \
+    vreal line[COLS];                                                                              \
+    _Pragma("unroll") for (int j = 0; j < COLS; ++j) line[j] = VLOAD(b + p * GEMM_NR + j * VW);    \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                             \
+      const vreal value = (vreal)(a[i * LINE + p * STEP]);                                         \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(value, line[j], acc[i][j]); \
+    }                                                                                              \
+  }
+// A whole tile, stored from the registers.
+#define GEMM_MICRO_WHOLE(name, SPACE, LINE, STEP)                                                          \
+  static void name(SPACE const real* a, const long a_line, const long a_step, const real* b, const int kc, \
+                   __global real* c, const int ldc, const int accumulate) {                                \
+    GEMM_PRODUCT(GEMM_MR, 2, LINE, STEP)                                                                   \
+    if (accumulate) GEMM_TILE(i, j, acc[i][j] += VLOAD(c + (long)i * ldc + j * VW))                        \
+    GEMM_TILE(i, j, VSTORE(acc[i][j], c + (long)i * ldc + j * VW))                                         \
+  }
+// A part of a tile, left in tile [ROWS][GEMM_NR].
+#define GEMM_MICRO(name, ROWS, COLS, SPACE, LINE, STEP)                                                    \
+  static void name(SPACE const real* a, const long a_line, const long a_step, const real* b, const int kc, \
+                   real* tile) {                                                                           \
+    GEMM_PRODUCT(ROWS, COLS, LINE, STEP)                                                                   \
+    GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))                                        \
   }
 #define GEMM_NOTHING
-GEMM_MICRO(gemm_micro_direct, GEMM_MR, 2, __global, a_line, a_step)
+GEMM_MICRO_WHOLE(gemm_micro_direct_whole, __global, a_line, a_step)
+GEMM_MICRO_WHOLE(gemm_micro_whole, GEMM_NOTHING, 1, GEMM_PITCH)
 GEMM_MICRO(gemm_micro_direct_narrow, GEMM_MR, 1, __global, a_line, a_step)
-GEMM_MICRO(gemm_micro_high, GEMM_MR, 2, GEMM_NOTHING, 1, GEMM_PITCH)
-GEMM_MICRO(gemm_micro_high_narrow, GEMM_MR, 1, GEMM_NOTHING, 1, GEMM_PITCH)
 GEMM_MICRO(gemm_micro_mid, GEMM_MID, 2, GEMM_NOTHING, 1, GEMM_PITCH)
 GEMM_MICRO(gemm_micro_mid_narrow, GEMM_MID, 1, GEMM_NOTHING, 1, GEMM_PITCH)
 GEMM_MICRO(gemm_micro_low, GEMM_LOW, 2, GEMM_NOTHING, 1, GEMM_PITCH)
 GEMM_MICRO(gemm_micro_low_narrow, GEMM_LOW, 1, GEMM_NOTHING, 1, GEMM_PITCH)
-#define GEMM_RUN(name, a, line, step, r)                                                                            \
-  (cols > VW ? name(a, line, step, bp, kc, to + (long)(r)*n, n, rows - (r), cols, bias + j, add + (long)(r)*n, now) \
-             : SB_JOIN(name, _narrow)(a, line, step, bp, kc, to + (long)(r)*n, n, rows - (r), cols, bias + j,       \
-                                      add + (long)(r)*n, now))
 
 // C[split][z] (m x n, dense) = A[z] * B[z] over the split's part of k, with the epilogue of `flags` (accumulate 1, bias
 // 2, ReLU 4, residual [z] (m x n, dense) 8; in the order accumulate, bias, residual, ReLU). 16: rows of A are read in
@@ -234,15 +236,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
 
   vreal a_block[GEMM_ROW_PANELS * GEMM_PITCH * GEMM_KC / VW];  // vectors, so that they are aligned
   vreal b_block[GEMM_COLUMN_PANELS * GEMM_NR * GEMM_KC / VW];
+  real tile[GEMM_PITCH * GEMM_NR];
   for (int kb = k0; kb < k1; kb += GEMM_KC) {
     const int kc = min(GEMM_KC, k1 - kb);
     gemm_pack(b + kb * b_row + col0 * b_col, b_col, b_row, col1 - col0, n - col0, kc, GEMM_NR, GEMM_NR, (real*)b_block);
     if (packed < row1)
       gemm_pack(a + packed * a_row + kb * a_col, a_row, a_col, row1 - packed, m - packed, kc, GEMM_MR, GEMM_PITCH,
                 (real*)a_block);
-    int now = flags;
-    if (kb > k0) now |= GEMM_ACCUMULATE;
-    if (kb + kc < k1) now &= ~(GEMM_BIAS | GEMM_RELU | GEMM_RESIDUAL);
+    const int accumulate = kb > k0 || (flags & GEMM_ACCUMULATE);
+    const int finishes = kb + kc == k1 && (flags & (GEMM_BIAS | GEMM_RELU | GEMM_RESIDUAL));
     for (int i = row0; i < row1; i += GEMM_MR) {
       const int rows = min(GEMM_MR, row1 - i);
       __global const real* in_place = a + i * a_row + kb * a_col;
@@ -251,16 +253,30 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
         const int cols = min(GEMM_NR, col1 - j);
         const real* bp = (const real*)b_block + (j - col0) * GEMM_KC;
         __global real* to = c + (long)i * n + j;
-        __global const real* add = residual + (long)i * n + j;
-        if (i < packed) {
-          GEMM_RUN(gemm_micro_direct, in_place, a_row, a_col, 0);
-        } else if (rows > GEMM_MID + GEMM_LOW) {
-          GEMM_RUN(gemm_micro_high, ap, 1, 1, 0);
+        if (rows == GEMM_MR && cols == GEMM_NR) {
+          if (i < packed)
+            gemm_micro_direct_whole(in_place, a_row, a_col, bp, kc, to, n, accumulate);
+          else
+            gemm_micro_whole(ap, 1, 1, bp, kc, to, n, accumulate);
+        } else if (i < packed) {  // lacks some columns
+          gemm_micro_direct_narrow(in_place, a_row, a_col, bp, kc, tile);
+          if (cols > VW) gemm_micro_direct_narrow(in_place, a_row, a_col, bp + VW, kc, tile + VW);
         } else {
-          const int mid = rows > GEMM_LOW ? GEMM_MID : 0;
-          if (mid > 0) GEMM_RUN(gemm_micro_mid, ap, 1, 1, 0);
-          if (mid < rows) GEMM_RUN(gemm_micro_low, ap + mid, 1, 1, mid);
+          for (int r = 0; r < rows;) {
+            const int mid = rows - r > GEMM_LOW;
+            if (mid && cols > VW)
+              gemm_micro_mid(ap + r, 1, 1, bp, kc, tile + r * GEMM_NR);
+            else if (mid)
+              gemm_micro_mid_narrow(ap + r, 1, 1, bp, kc, tile + r * GEMM_NR);
+            else if (cols > VW)
+              gemm_micro_low(ap + r, 1, 1, bp, kc, tile + r * GEMM_NR);
+            else
+              gemm_micro_low_narrow(ap + r, 1, 1, bp, kc, tile + r * GEMM_NR);
+            r += mid ? GEMM_MID : GEMM_LOW;
+          }
         }
+        if (rows < GEMM_MR || cols < GEMM_NR) gemm_store(tile, to, n, rows, cols, accumulate);
+        if (finishes) gemm_epilogue(to, n, rows, cols, bias + j, residual + (long)i * n + j, flags);
       }
     }
   }

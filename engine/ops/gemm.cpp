@@ -28,7 +28,7 @@ constexpr double kPackRows = 1.7;       // per value of A packed
 constexpr double kPackColumns = 1.5;    // per value of B packed
 constexpr double kStore = 0.75;         // per vector of C read or written
 constexpr double kStart = 1000;         // of a group
-constexpr double kReduce = 2.7;         // per value of a split's partial sum
+constexpr double kReduce = 4;           // per value of a split's partial sum
 constexpr double kStartReduce = 20000;  // of the launch that adds them up
 constexpr double kWorstCaseGroups = 3;  // the last groups run alone: total time is that of all and of so many more
 
