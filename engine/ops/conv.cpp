@@ -23,6 +23,8 @@ constexpr std::int64_t kBlocks[] = {240, 112, 56, 28, 14};  // pixels of a line 
 constexpr std::int64_t kLeastDepth = 32;                    // channels of a chunk, where there are so many
 constexpr std::int64_t kMostFilterRows = 64;                // input channels per group of the weight gradient
 constexpr std::int64_t kMostFilterColumns = 128;
+constexpr std::int64_t kLeastFilterTile = 32;
+constexpr std::int64_t kMostShared = 5 << 18;  // values of both images that every group of the weight gradient may read
 constexpr std::int64_t kEnoughGpuGroups = 256;
 constexpr std::int64_t kGpuFilterPixels = 512;  // output pixels of a part of the weight gradient, at least
 constexpr std::int64_t kLongestStrip = 384;     // pixels of a line that the weight gradient takes in one piece
@@ -158,6 +160,69 @@ class ConvInput final : public ConvOp {
   std::vector<Array> gradient(const GradientRequest& g) const override;
 };
 
+// How conv_filter_bwd is shared (see there).
+struct FilterPlan {
+  std::int64_t strip = 0, strips = 0, strips_per_split = 0, lines = 0;
+  int copied = 0;
+  std::int64_t taps = 0, m = 0, n = 0;  // of a group
+  std::int64_t others = 0;              // groups of a split
+};
+FilterPlan plan_filter(const Launch& run, const ConvGeometry& g, std::int64_t bundle, Dtype real) {
+  const auto constant = [&](const char* name) { return run.constant("conv_filter", name, real); };
+  const std::int64_t mr = constant("CONV_FILTER_MR_NARROW"), nr = constant("CONV_FILTER_NR");
+  const std::int64_t most_source = constant("CONV_FILTER_SOURCE"), width = g.out[2];
+  FilterPlan t;
+  const auto cut = [&](std::int64_t longest) { t.strip = ceil_div(width, ceil_div(width, longest)); };
+  cut(kLongestStrip);
+  // Values of a strip's copy, where its line is copied.
+  const auto source = [&] {
+    return t.copied == 2 ? ((t.strip - 1) * g.a.stride[2] + g.kernel[2]) * g.c : t.strip * g.c_group();
+  };
+  if (g.c_group() < constant("CONV_FILTER_MR")) {
+    t.copied = g.groups() == 1 && g.a.dilation[2] == 1 ? 2 : 1;
+    if (source() > most_source) t.copied = 1;
+  }
+  t.strips = g.n * g.out[0] * g.out[1] * ceil_div(width, t.strip);
+  t.lines = std::clamp<std::int64_t>(constant("CONV_FILTER_PIXELS") / t.strip, 1, constant("CONV_FILTER_LINES"));
+  if (t.copied != 0) t.lines = std::min(t.lines, most_source / source());
+  const std::int64_t all_taps = t.copied == 2 ? g.kernel[0] * g.kernel[1] : g.taps(),
+                     all_rows = t.copied == 2 ? g.kernel[2] * g.c : g.c_group();
+  const auto share = [&] { return ceil_div(all_taps, t.taps) * ceil_div(all_rows, t.m) * ceil_div(g.k_group(), t.n); };
+  t.taps = 1;
+  t.m = std::min(ceil_div(all_rows, mr) * mr, kMostFilterRows);
+  t.n = std::min(ceil_div(g.k_group(), nr) * nr, kMostFilterColumns);
+  t.strips_per_split = t.strips;
+  // Every group reads all pixels: only while both images lie in a cache, and for tiles that do enough with a pixel.
+  if (bundle == 1 && g.in_pixels() * g.c + g.out_pixels() * g.k <= kMostShared) {
+    while (share() * g.groups() < kEnoughGroups && t.n > kLeastFilterTile && t.n > nr) t.n = ceil_div(t.n / nr, 2) * nr;
+    while (share() * g.groups() < kEnoughGroups && t.m > kLeastFilterTile && t.m > mr) t.m = ceil_div(t.m / mr, 2) * mr;
+    if (share() * g.groups() >= kEnoughGroups) {
+      t.others = share();
+      return t;
+    }
+  }
+  t.taps = all_taps;
+  t.m = std::min(ceil_div(all_rows, mr) * mr, kMostFilterRows);
+  t.n = std::min(ceil_div(g.k_group(), nr) * nr, kMostFilterColumns);
+  t.others = share();
+  const std::int64_t wanted = ceil_div(kEnoughGroups, std::min(kEnoughGroups, t.others * g.groups()));
+  const std::int64_t blocks = ceil_div(t.strips, t.lines);
+  t.strips_per_split = ceil_div(blocks, std::clamp<std::int64_t>(wanted, 1, blocks)) * t.lines;
+  return t;
+}
+FilterPlan plan_gpu_filter(const Launch& run, const ConvGeometry& g, Dtype real) {
+  FilterPlan t;
+  t.strip = ceil_div(g.out[2], ceil_div(g.out[2], kLongestStrip));
+  t.strips = g.n * g.out[0] * g.out[1] * ceil_div(g.out[2], t.strip);
+  t.m = run.constant("conv_filter", "CONV_FILTER_TILE_M", real);
+  t.n = run.constant("conv_filter", "CONV_FILTER_TILE_N", real);
+  t.others = ceil_div(g.taps() * g.c_group(), t.m) * ceil_div(g.k_group(), t.n);
+  const std::int64_t step = std::max<std::int64_t>(1, kGpuFilterPixels / t.strip), blocks = ceil_div(t.strips, step);
+  const std::int64_t wanted = ceil_div(kEnoughGpuGroups, t.others * g.groups());
+  t.strips_per_split = ceil_div(blocks, std::clamp<std::int64_t>(wanted, 1, blocks)) * step;
+  return t;
+}
+
 // src, dy -> gradient of the weight
 class ConvFilter final : public ConvOp {
  public:
@@ -171,36 +236,16 @@ class ConvFilter final : public ConvOp {
     const ConvGeometry whole(run.src_shape(0), run.dst_shape(), run.src_shape(1), a_);
     if (is_grouped(run, whole)) return launch_grouped_bwd_filter(run, whole);
     const std::int64_t bundle = bundle_of(run, whole, whole.k_group(), real);
-    const ConvGeometry g = whole.bundled(bundle);
-    const std::int64_t ow = g.out[2], strip = ceil_div(ow, ceil_div(ow, kLongestStrip));
-    const std::int64_t strips = g.n * g.out[0] * g.out[1] * ceil_div(ow, strip);
-    struct {
-      std::int64_t m, n;
-    } t{};
-    std::int64_t step, wanted, others;
-    if (run.is_cpu()) {
-      const std::int64_t mr = run.constant("conv_filter", "CONV_FILTER_MR", real),
-                         nr = run.constant("conv_filter", "CONV_FILTER_NR", real);
-      t = {std::min(ceil_div(g.c_group(), mr) * mr, kMostFilterRows),
-           std::min(ceil_div(g.k_group(), nr) * nr, kMostFilterColumns)};
-      others = ceil_div(g.c_group(), t.m) * ceil_div(g.k_group(), t.n);
-      step = std::max<std::int64_t>(1, run.constant("conv_filter", "CONV_FILTER_PIXELS", real) / strip);
-      wanted = ceil_div(kEnoughGroups, std::min(kEnoughGroups, others * g.groups()));
-    } else {
-      t = {run.constant("conv_filter", "CONV_FILTER_TILE_M", real),
-           run.constant("conv_filter", "CONV_FILTER_TILE_N", real)};
-      others = ceil_div(g.taps() * g.c_group(), t.m) * ceil_div(g.k_group(), t.n);
-      step = std::max<std::int64_t>(1, kGpuFilterPixels / strip);
-      wanted = ceil_div(kEnoughGpuGroups, others * g.groups());
-    }
-    const std::int64_t blocks = ceil_div(strips, step);
-    const std::int64_t strips_per_split = ceil_div(blocks, std::clamp<std::int64_t>(wanted, 1, blocks)) * step;
-    const std::int64_t splits = ceil_div(strips, strips_per_split), total = run.dst_shape().size() * bundle;
+    const ConvGeometry g = whole.bundled(bundle).flattened();
+    const FilterPlan t = run.is_cpu() ? plan_filter(run, g, bundle, real) : plan_gpu_filter(run, g, real);
+    const std::int64_t total = run.dst_shape().size() * bundle;
+    const std::int64_t splits = ceil_div(t.strips, t.strips_per_split);
     const Operand part = splits > 1 || bundle > 1 ? run.temp(splits * total, real) : run.dst();
     KernelCall call = run.kernel("conv_filter_bwd", real);
     call.args(run.src(0), run.src(1), part);
     g.add_to(call, 0);
-    call.args(i32(strip), i32(strips_per_split), i32(t.m), i32(t.n)).over_tiles(splits, others, g.groups());
+    call.args(i32(t.strip), i32(t.strips_per_split), i32(t.lines), t.copied, i32(t.taps), i32(t.m), i32(t.n))
+        .over_tiles(splits, t.others, g.groups());
     if (bundle > 1)
       run.kernel("conv_filter_unbundle", real)
           .args(part, run.dst(), i32(g.taps()), i32(whole.c_group()), i32(g.k), i32(whole.k_group()), i32(bundle),

@@ -29,6 +29,8 @@ std::vector<Case> cases() {
       {"one of everything", {1, 1, 1}, {1, 1, 1}, {}},
       {"all options at once", {3, 29, 6}, {4, 3, 10}, {.stride = 3, .pad = 4, .dilation = 2, .groups = 2}},
       {"one long sequence", {1, 1031, 5}, {7, 5, 19}, {.stride = 2, .pad = 3}},
+      {"more taps than a chunk of the sum", {2, 90, 3}, {70, 3, 5}, {}},
+      {"taps far apart", {1, 1250, 20}, {3, 20, 5}, {.dilation = 600}},
       {"a kernel longer than the sequence", {2, 5, 2}, {9, 2, 3}, {.pad = 4}},
   };
 }

@@ -2,9 +2,12 @@
 // arguments.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "graph/launch.h"
 #include "reference/matmul.h"
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
@@ -56,6 +59,9 @@ std::vector<Case> cases() {
       {"padding beyond the image", {1, 3, 3, 2}, {3, 3, 2, 3}, {.stride_h = 3, .stride_w = 3, .pad_h = 2, .pad_w = 2}},
       {"pixels that no tap meets", {2, 4, 4, 3}, {2, 2, 3, 3}, {.stride_h = 3, .stride_w = 3}},
       {"a kernel larger than the image", {1, 5, 5, 2}, {7, 7, 2, 2}, {.pad_h = 4, .pad_w = 4}},
+      {"more channels than a chunk of the sum", {1, 3, 4, 250}, {3, 3, 250, 270}, {.pad_h = 1, .pad_w = 1}},
+      {"more lines of taps than a chunk", {1, 37, 2, 3}, {35, 1, 3, 18}, {}},
+      {"lines of every phase", {1, 3, 37, 9}, {2, 4, 9, 20}, {.stride_h = 2, .stride_w = 5, .pad_w = 3}},
       {"many images of one pixel", {37, 1, 1, 3}, {3, 3, 3, 2}, {.pad_h = 1, .pad_w = 1}},
   };
 }
@@ -87,6 +93,42 @@ TEST_P(Conv2dTest, equals_the_definition_with_its_gradients) {
       EXPECT_TRUE(
           all_close(conv2d(inputs[0], inputs[1], {}, c.options), want.y, sum_tolerance(dtype, taps * c.weight[2])));
     }
+  }
+}
+
+// A convolution with an epilogue: the last input is added, then ReLU.
+class WithEpilogue final : public detail::Op {
+ public:
+  WithEpilogue(detail::OpPtr op, bool has_residual) : op_(std::move(op)), has_residual_(has_residual) {}
+  std::string_view name() const override { return "with_epilogue"; }
+  void hash(detail::Hasher& hasher) const override { hasher.add(op_->fingerprint() + (has_residual_ ? 1 : 0)); }
+  void launch(detail::Launch& run) const override {
+    run.set_epilogue({.residual = has_residual_ ? run.src(run.src_count() - 1) : detail::Launch::none(), .relu = true});
+    op_->launch(run);
+  }
+
+ private:
+  detail::OpPtr op_;
+  bool has_residual_;
+};
+
+TEST_P(Conv2dTest, adds_a_residual_and_cuts_at_zero_as_it_stores) {
+  const Shape src{2, 5, 17, 3}, weight{3, 3, 3, 37};
+  const auto x = random_values(src.size(), 1), w = random_values(weight.size(), 2), b = random_values(37, 3);
+  const auto want = reference_conv2d(x, src, w, weight, {.pad_h = 1, .pad_w = 1});
+  const auto residual = random_values(want.shape.size(), 4);
+  const std::vector<Array> inputs = {real_array(x, src, f32), real_array(w, weight, f32), real_array(b, {37}, f32),
+                                     real_array(residual, want.shape, f32)};
+  const Array plain = conv2d(inputs[0], inputs[1], inputs[2], {.pad_h = 1, .pad_w = 1});
+  const detail::OpPtr op = plain.node()->op;
+  ASSERT_TRUE(op->takes_epilogue());
+  for (const bool has_residual : {true, false}) {
+    std::vector<double> y = want.y;
+    for (std::size_t i = 0; i < y.size(); ++i)
+      y[i] = std::max(0.0, y[i] + b[i % 37] + (has_residual ? residual[i] : 0.0));
+    const Array got = detail::make_array(detail::make_op<WithEpilogue>(op, has_residual), want.shape, f32,
+                                         std::span(inputs).first(has_residual ? 4 : 3));
+    EXPECT_TRUE(all_close(got, y, sum_tolerance(f32, 27)));
   }
 }
 
