@@ -150,6 +150,13 @@ static void conv_load_line(__global const real* source, const long readable, con
   }
 }
 
+// Asks for values that the next unit will read, so that they come from memory while this one is summed.
+static void conv_fetch_ahead(__global const real* p, const long values) {
+#if defined(__OPTIMIZE__) && __has_builtin(__builtin_prefetch)
+  for (long i = 0; i < values; i += 64 / (long)sizeof(real)) __builtin_prefetch((const void*)(size_t)(p + i));
+#endif
+}
+
 // The taps that a line meets: where their values lie from a pixel's place in the source on, and their panels' first
 // steps. A tap's sum has `depth` steps, `pitch` apart in the source.
 typedef struct {
@@ -357,6 +364,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
             block_before = block_index;
           }
           t.rows = 0;
+          int newest = -1;
           int z = r0 / kh, y = r0 - z * kh;
           for (int r = r0; r < r1; ++r) {
             const int up = a * mul_d + sign * (z * dd - pd), over = b * mul_h + sign * (y * dh - ph);
@@ -373,6 +381,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
             real* slot_source = source + slot * depth * pitch;
             if (tag[slot] != from) {
               tag[slot] = from;
+              newest = from;
               const long at = (long)from * in_w * in_c + k0;
               for (int i = 0; i < phases; ++i)
                 conv_load_line(src + at, src_end - at, in_w, in_c, depth, e0 * mul_w + lo + phase[i], mul_w, count,
@@ -381,6 +390,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
             t.row_at[t.rows] = slot * depth * pitch;
             t.row_step[t.rows++] = (r - r0) * (x1 - x0) * depth;
           }
+          const long ahead = newest < 0 || depth < in_c ? src_end : ((long)(newest + mul_h) * in_w + e0 * mul_w) * in_c;
           for (int f = 0; f < divide_w; ++f) {
             const int pixels = min(e1, (out_w - f + divide_w - 1) / divide_w) - e0;
             if (pixels <= 0) continue;
@@ -406,10 +416,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
               o.step = divide_w * out_c;
               o.floor = is_last && (flags & CONV_RELU) ? 0 : -INFINITY;
               const int is_wide = o.columns > VW, high = is_wide ? tall : tall_narrow;
+              const long ahead_step = (long)mul_w * in_c;
               int height;
               for (int e = 0; e < pixels; e += height) {
                 const int left = pixels - e;
                 const real* from = source + e;
+                if (col == col0 && f == 0 && ahead + e * ahead_step < src_end)
+                  conv_fetch_ahead(src + ahead + e * ahead_step, ahead_step * CONV_TALL);
                 o.to = dst + place + col + (long)e * o.step;
                 o.more = is_first ? residual + place + col + (long)e * o.step : o.to;
                 if (e < high) {
