@@ -8,6 +8,7 @@
 // reads pixels with constant distances from one pointer and weights from one stream: no index, no test for padding.
 // Strides do no idle work: in the forward pass the positions of a line are stored by their phase (position mod stride),
 // in the input gradient the target's pixels are taken by phase, since those of one phase meet the same taps.
+// Over 400 lines because packing, loading and the tile are of no use to another kernel and all kernels are one program.
 
 #define CONV_NR_VW16 32
 #define CONV_NR_VW8 16
