@@ -33,7 +33,7 @@ constexpr double kStartReduce = 20000;  // of the launch that adds them up
 constexpr double kWorstCaseGroups = 3;  // the last groups run alone: total time is that of all and of so many more
 
 // gemm_dot: lines of the smaller operand up to which nothing is packed, and vectors of products that are worth a group.
-constexpr std::int64_t kDotLines = 16;
+constexpr std::int64_t kDotLines = 32;
 constexpr std::int64_t kDotWork = 8192;
 constexpr std::int64_t kMostDotGroups = 64;
 

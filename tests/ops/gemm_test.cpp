@@ -43,7 +43,8 @@ void check_epilogues(const std::vector<Dtype>& dtypes) {
     std::int64_t m, n, k;
   };
   for (const Dtype dtype : dtypes) {
-    for (const Size s : {Size{47, 75, 300}, Size{30, 70, 1024}, Size{21, 19, 2100}, Size{6, 37, 65}, Size{39, 5, 10}}) {
+    for (const Size s : {Size{47, 75, 300}, Size{40, 20, 70}, Size{46, 70, 1024}, Size{45, 37, 2100}, Size{6, 37, 65},
+                         Size{39, 5, 10}}) {
       const auto a = random_values(s.m * s.k, 1), b = random_values(s.n * s.k, 2), bias = random_values(s.n, 3),
                  residual = random_values(s.m * s.n, 4);
       const std::vector<Array> inputs{real_array(a, {s.m, s.k}, dtype), real_array(b, {s.n, s.k}, dtype),
