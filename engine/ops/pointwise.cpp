@@ -93,7 +93,7 @@ const PointwiseRow kSin{"sin", 1, 0, "sin($0)", R::same, [](G g) -> Arrays { ret
 const PointwiseRow kCos{"cos", 1, 0, "cos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * sin(g.src[0]))}; }};
 const PointwiseRow kSign{"sign", 1, 0, "SB_TRUTH($0 > SB_ZERO) - SB_TRUTH($0 < SB_ZERO)", R::same, nullptr};
 const PointwiseRow kFloor{"floor", 1, 0, "floor($0)", R::same, nullptr};
-const PointwiseRow kTanh{"tanh", 1, 0, "tanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * (1.0 - square(g.dst[0]))}; }};
+const PointwiseRow kTanh{"tanh", 1, 0, "sb_tanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * (1.0 - square(g.dst[0]))}; }};
 const PointwiseRow kSigmoid{"sigmoid", 1, 0, "REAL_C(1.0) / (REAL_C(1.0) + exp(-$0))", R::same, [](G g) -> Arrays {
   return {g.dy[0] * (g.dst[0] * (1.0 - g.dst[0]))}; }};
 const PointwiseRow kReluGrad{"relu_grad", 2, 0, "SB_WHERE(SB_TRUTH($1 > SB_ZERO), $0, SB_ZERO)", R::same, [](G g) -> Arrays {
@@ -107,7 +107,7 @@ const PointwiseRow kGeluGrad{"gelu_grad", 2, 0,
   "$0 * (REAL_C(0.5) * (REAL_C(1.0) + erf($1 * REAL_C(0.70710678118654752))) + $1 * exp(REAL_C(-0.5) * $1 * $1) * REAL_C(0.39894228040143268))",
   R::same, nullptr};
 const PointwiseRow kGeluTanh{"gelu_tanh", 1, 0,
-  "REAL_C(0.5) * $0 * (REAL_C(1.0) + tanh(REAL_C(0.79788456080286536) * ($0 + REAL_C(0.044715) * $0 * $0 * $0)))", R::same,
+  "REAL_C(0.5) * $0 * (REAL_C(1.0) + sb_tanh(REAL_C(0.79788456080286536) * ($0 + REAL_C(0.044715) * $0 * $0 * $0)))", R::same,
   [](G g) -> Arrays {
     const Array& x = g.src[0];
     const Array t = tanh((x + x * x * x * 0.044715) * 0.79788456080286536);
