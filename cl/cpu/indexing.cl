@@ -25,7 +25,7 @@
       long k = 0;                                                                                     \
       if (d >= 0 && d < depth) {                                                                      \
         const __global T* from = src + (o * depth + d) * inner + i;                                   \
-        for (; k + 16 <= count; k += 16) vstore16(vload16(0, from + k), 0, to + k);                   \
+        for (; k + 16 <= count; k += 16) sb_store16(sb_load16(from + k), to + k);                     \
         for (; k < count; ++k) to[k] = from[k];                                                       \
       } else {                                                                                        \
         for (; k < count; ++k) to[k] = (T)missing;                                                    \

@@ -18,29 +18,29 @@ long pad_source(long i, const long n, const int mode) {
 
 // One run after another: all of src's axis at once, or one position beyond its ends. Geometry: over_elements(outer * d
 // * inner).
-#define PAD_BODY(T)                                                            \
-  START(src);                                                                  \
-  START(fill);                                                                 \
-  START(dst);                                                                  \
-  const T value = has_fill ? fill[0] : (T)0;                                   \
-  const long end = SB_END(outer * d * inner);                                  \
-  for (long i = SB_BEGIN(outer * d * inner); i < end;) {                       \
-    const long row = i / inner, column = i - row * inner;                      \
-    const long o = row / d, at = row - o * d;                                  \
-    const long from = pad_source(at - before, n, mode);                        \
-    const long inside = at >= before && at < before + n;                       \
-    const long positions = inside ? min(before + n, d) - at : 1;               \
-    const long count = min(positions * inner - column, end - i);               \
-    __global T* to = dst + i;                                                  \
-    long k = 0;                                                                \
-    if (from < 0) {                                                            \
-      for (; k < count; ++k) to[k] = value;                                    \
-    } else {                                                                   \
-      const __global T* p = src + (o * n + from) * inner + column;             \
-      for (; k + 16 <= count; k += 16) vstore16(vload16(0, p + k), 0, to + k); \
-      for (; k < count; ++k) to[k] = p[k];                                     \
-    }                                                                          \
-    i += count;                                                                \
+#define PAD_BODY(T)                                                          \
+  START(src);                                                                \
+  START(fill);                                                               \
+  START(dst);                                                                \
+  const T value = has_fill ? fill[0] : (T)0;                                 \
+  const long end = SB_END(outer * d * inner);                                \
+  for (long i = SB_BEGIN(outer * d * inner); i < end;) {                     \
+    const long row = i / inner, column = i - row * inner;                    \
+    const long o = row / d, at = row - o * d;                                \
+    const long from = pad_source(at - before, n, mode);                      \
+    const long inside = at >= before && at < before + n;                     \
+    const long positions = inside ? min(before + n, d) - at : 1;             \
+    const long count = min(positions * inner - column, end - i);             \
+    __global T* to = dst + i;                                                \
+    long k = 0;                                                              \
+    if (from < 0) {                                                          \
+      for (; k < count; ++k) to[k] = value;                                  \
+    } else {                                                                 \
+      const __global T* p = src + (o * n + from) * inner + column;           \
+      for (; k + 16 <= count; k += 16) sb_store16(sb_load16(p + k), to + k); \
+      for (; k < count; ++k) to[k] = p[k];                                   \
+    }                                                                        \
+    i += count;                                                              \
   }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pad_fwd_8(

@@ -64,7 +64,7 @@ static inline void random_blocks16(uint16* words, const ulong b, const ulong see
 
 static inline void random_store16(const random_real16 v, __global real* p, const long left) {
   if (left >= 16) {
-    vstore16(v, 0, p);
+    sb_store16(v, p);
   } else {
     real padded[16];
     vstore16(v, 0, padded);
@@ -136,8 +136,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void random_dropout(ARRA
     for (int k = 0; k < 4; ++k) {
       const long i = 4 * b + 16 * k, left = n - i;
       if (left >= 16) {
-        const random_real16 kept = vload16(0, src + i) * scale;
-        vstore16(select((random_real16)(0), kept, RANDOM_MASK16(ordered[k] >= (uint)threshold)), 0, dst + i);
+        const random_real16 kept = sb_load16(src + i) * scale;
+        sb_store16(select((random_real16)(0), kept, RANDOM_MASK16(ordered[k] >= (uint)threshold)), dst + i);
       } else if (left > 0) {
         uint padded[16];
         vstore16(ordered[k], 0, padded);
