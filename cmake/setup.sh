@@ -1,5 +1,5 @@
 # Shared by examples/quickstart.sh, tests/run.sh and .ci/run: source it, then
-#   samebytes_packages GROUP...            installs what is missing of run, test, ci, peers (quick when nothing is)
+#   samebytes_packages GROUP...            installs what is missing of run, test, ci, bench, peers (quick when nothing is)
 #   samebytes_build [-D...]... -- TARGET   configures build/ (Release, Ninja) and builds TARGET with all cores
 # It sets SAMEBYTES_TOP, SAMEBYTES_BUILD, SAMEBYTES_DATA and POCL_CACHE_DIR (one kernel cache for all steps).
 # shellcheck shell=bash
@@ -15,6 +15,7 @@ samebytes_run_packages=(g++ cmake ninja-build pkg-config ocl-icd-opencl-dev open
   libutf8proc-dev libkissfft-dev libpng-dev libjpeg62-turbo-dev)
 samebytes_test_packages=(libgtest-dev libgmock-dev libbenchmark-dev mesa-opencl-icd)
 samebytes_ci_packages=(git ccache clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 llvm-14 libomp-14-dev oclgrind)
+samebytes_bench_packages=(libopenblas-dev libdnnl-dev)
 samebytes_peers_packages=(g++ python3 python3-venv python3-dev)
 
 samebytes_packages() {
@@ -24,6 +25,7 @@ samebytes_packages() {
       run) wanted+=("${samebytes_run_packages[@]}") ;;
       test) wanted+=("${samebytes_test_packages[@]}") ;;
       ci) wanted+=("${samebytes_ci_packages[@]}") ;;
+      bench) wanted+=("${samebytes_bench_packages[@]}") ;;
       peers) wanted+=("${samebytes_peers_packages[@]}") ;;
       *) echo "samebytes_packages: no group '$group'" >&2; return 1 ;;
     esac

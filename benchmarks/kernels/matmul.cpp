@@ -1,0 +1,74 @@
+// Matrix products: squares, and those of the workloads' layers in their three layouts: forward x w', the gradient of
+// the input dy w, the gradient of the weight dy' x. A product with one row reads its weight once: its bound is
+// bandwidth.
+#include <fmt/format.h>
+
+#include "kernels/row.h"
+#include "samebytes/ops.h"
+
+namespace samebytes::benchmarks {
+namespace {
+
+Row product(const Product& p) {
+  const Array a = values(p.transposed_a ? Shape{p.k, p.m} : Shape{p.m, p.k}),
+              b = values(p.transposed_b ? Shape{p.n, p.k} : Shape{p.k, p.n});
+  const Array left = p.transposed_a ? transpose(a) : a, right = p.transposed_b ? transpose(b) : b;
+  const std::vector<float> x = host(a), y = host(b);
+  const double flops = 2.0 * p.m * p.n * p.k;
+  const double least_bytes = 4.0 * (1.0 * p.m * p.k + 1.0 * p.k * p.n + 1.0 * p.m * p.n);
+  return {.work = p.m == 1 ? least_bytes : flops,
+          .bound = p.m == 1 ? Bound::bandwidth : Bound::multiply_adds,
+          .make = [=] { return matmul(left, right); },
+          .peers = {eigen_matmul(p, x, y), openblas_matmul(p, x, y), onednn_matmul(p, x, y)},
+          .length = p.k,
+          .expected =
+              [=](std::int64_t i) {
+                const std::int64_t row = i / p.n, column = i % p.n;
+                double sum = 0;
+                for (std::int64_t k = 0; k < p.k; ++k)
+                  sum += 1.0 * x[static_cast<std::size_t>(p.transposed_a ? k * p.m + row : row * p.k + k)] *
+                         y[static_cast<std::size_t>(p.transposed_b ? column * p.k + k : k * p.n + column)];
+                return sum;
+              }};
+}
+
+void add(std::vector<Entry>& entries, const std::string& what, const Product& p) {
+  entries.push_back(
+      {p.m == 1 ? "matvec" : "matmul",
+       fmt::format("{}/{}x{}x{}{}{}", what, p.m, p.n, p.k, p.transposed_a ? "_T." : "", p.transposed_b ? "_.T" : ""),
+       [p] { return product(p); }});
+}
+
+// A layer of `rows` samples from `in` to `out`, its weight stored [out, in].
+void add_layer(std::vector<Entry>& entries, const std::string& model, int rows, int in, int out) {
+  add(entries, model, {rows, out, in, false, true});
+  add(entries, model, {rows, in, out});
+  add(entries, model, {out, in, rows, true, false});
+}
+
+}  // namespace
+
+void add_matmul(std::vector<Entry>& entries) {
+  for (const int n : {128, 256, 512, 1024, 2048}) add(entries, "square", {n, n, n});
+  add(entries, "square", {1024, 1024, 1024, false, true});
+  add(entries, "square", {1024, 1024, 1024, true, false});
+  add_layer(entries, "mlp", 64, 784, 512);
+  add_layer(entries, "mlp", 64, 512, 256);
+  add_layer(entries, "mlp", 64, 256, 10);
+  add_layer(entries, "nano", 4096, 128, 384);
+  add_layer(entries, "nano", 4096, 128, 512);
+  add_layer(entries, "nano", 4096, 512, 128);
+  add_layer(entries, "nano", 4096, 128, 128);
+  add_layer(entries, "nano", 4096, 128, 65);
+  add_layer(entries, "small", 512, 768, 2304);
+  add_layer(entries, "small", 512, 768, 3072);
+  add_layer(entries, "small", 512, 3072, 768);
+  add_layer(entries, "small", 512, 768, 768);
+  add_layer(entries, "small", 512, 768, 50257);
+  add(entries, "generation", {1, 2304, 768, false, true});
+  add(entries, "generation", {1, 3072, 768, false, true});
+  add(entries, "generation", {1, 768, 3072, false, true});
+  add(entries, "generation", {1, 50257, 768, false, true});
+}
+
+}  // namespace samebytes::benchmarks
