@@ -31,6 +31,7 @@ Engine::Engine(const EngineOptions& options) : context_(std::make_shared<detail:
   runtime.forbid_copies = options.forbid_copies;
   runtime.memory_limit = options.memory_limit;
   runtime.steps_in_flight = options.steps_in_flight;
+  runtime.tuning = options.tuning;
   context_->runtime = std::make_unique<detail::Runtime>(runtime);
   context_->evaluator = std::make_unique<detail::Planner>(*context_);
   const std::lock_guard lock(engines_mutex);
@@ -61,6 +62,9 @@ const DeviceInfo& Engine::device(int index) const {
   return context_->runtime->device(index).info();
 }
 int Engine::device_count() const { return context_->runtime->device_count(); }
+TuningReport Engine::tuning() const {
+  return {.hash = context_->runtime->tuning().hash(), .file = context_->runtime->tuning_file()};
+}
 void Engine::wait() { context_->runtime->wait(); }
 MemoryReport Engine::memory() const { return context_->runtime->memory(); }
 TransferReport Engine::transfers() const { return context_->runtime->transfers(); }

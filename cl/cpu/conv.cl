@@ -37,8 +37,12 @@
 #define CONV_TALL_NARROW SB_JOIN(CONV_TALL_NARROW_VW, VW)
 #define CONV_MIDDLE SB_JOIN(CONV_MIDDLE_VW, VW)
 #define CONV_LOW SB_JOIN(CONV_LOW_VW, VW)
-#define CONV_SOURCE 12288   // values of source lines in private memory: half of it in the first-level cache
+#ifndef CONV_SOURCE
+#define CONV_SOURCE 12288  // values of source lines in private memory: half of it in the first-level cache
+#endif
+#ifndef CONV_WEIGHTS
 #define CONV_WEIGHTS 65536  // values of packed weights in private memory: a quarter of a second-level cache of 1 MB
+#endif
 #define CONV_TAP_ROWS 32    // taps along depth and height, and along width, that are taken at a time
 #define CONV_TAP_COLUMNS 64
 

@@ -27,7 +27,9 @@
 #define CONV_FILTER_MR_NARROW SB_JOIN(CONV_FILTER_MR_NARROW_VW, VW)
 #define CONV_FILTER_MR_LOW SB_JOIN(CONV_FILTER_MR_LOW_VW, VW)
 #define CONV_FILTER_NR SB_JOIN(CONV_FILTER_NR_VW, VW)
-#define CONV_FILTER_PIXELS 512         // output pixels of a block
+#ifndef CONV_FILTER_PIXELS
+#define CONV_FILTER_PIXELS 512  // output pixels of a block
+#endif
 #define CONV_FILTER_LINES 64           // of a block, at most
 #define CONV_FILTER_SOURCE 12288       // values of copied lines
 #define CONV_FILTER_REDUCE_BLOCK 4096  // values per group of conv_filter_reduce

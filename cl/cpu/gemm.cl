@@ -32,14 +32,22 @@
 #define GEMM_NR_VW8 16
 #define GEMM_NR_VW4 8
 #define GEMM_NR_VW2 4
+#ifndef GEMM_MR
 #define GEMM_MR SB_JOIN(GEMM_MR_VW, VW)
+#endif
 #define GEMM_MID SB_JOIN(GEMM_MID_VW, VW)
 #define GEMM_LOW SB_JOIN(GEMM_LOW_VW, VW)
 #define GEMM_PITCH SB_JOIN(GEMM_PITCH_VW, VW)
 #define GEMM_NR SB_JOIN(GEMM_NR_VW, VW)
-#define GEMM_KC 256             // k values packed at a time
-#define GEMM_ROW_PANELS 20      // most of a group
-#define GEMM_COLUMN_PANELS 8    // most of a group
+#ifndef GEMM_KC
+#define GEMM_KC 256  // k values packed at a time
+#endif
+#ifndef GEMM_ROW_PANELS
+#define GEMM_ROW_PANELS 20  // most of a group
+#endif
+#ifndef GEMM_COLUMN_PANELS
+#define GEMM_COLUMN_PANELS 8  // most of a group
+#endif
 #define GEMM_REDUCE_BLOCK 4096  // values per group of gemm_reduce
 
 #define GEMM_ACCUMULATE 1

@@ -131,6 +131,11 @@ class Launch {
   // A #define of a .cl file, after the width of `real` (KernelLibrary::constant).
   std::int64_t constant(std::string_view stem, std::string_view name, Dtype real = Dtype::f32) const;
 
+  // A number that cuts shapes of a class into work, chosen by the tuner or built in; tunables.cpp has the table.
+  std::int64_t choice(std::string_view family, std::string_view shape_class, std::string_view name) const {
+    return device_.tuning().choice(family, shape_class, name);
+  }
+
   // A kernel of the .cl files, of the program for `real` (f32 or f64).
   KernelCall kernel(std::string entry, Dtype real = Dtype::f32);
   KernelCall generated(std::string source, std::string entry, Dtype real, std::string what);

@@ -15,17 +15,11 @@
 namespace samebytes::detail {
 namespace {
 
-// Functions of the shape only, so results do not change with the number of threads.
-constexpr std::int64_t kEnoughGroups = 16;                  // of the weight gradient
-constexpr std::int64_t kWantedGroups = 32;                  // lines per group are chosen for as many
-constexpr std::int64_t kLeastPixels = 256;                  // per group, so that packing the weights costs little
+// Functions of the shape and the tuner's choices only, so results do not change with the number of threads.
 constexpr std::int64_t kBlocks[] = {240, 112, 56, 28, 14};  // pixels of a line that are taken in one piece
 constexpr std::int64_t kLeastDepth = 32;                    // channels of a chunk, where there are so many
-constexpr std::int64_t kMostFilterRows = 64;                // input channels per group of the weight gradient
-constexpr std::int64_t kMostFilterColumns = 128;
 constexpr std::int64_t kLeastFilterTile = 32;
 constexpr std::int64_t kMostShared = 5 << 18;  // values of both images that every group of the weight gradient may read
-constexpr std::int64_t kEnoughGpuGroups = 256;
 constexpr std::int64_t kGpuFilterPixels = 512;  // output pixels of a part of the weight gradient, at least
 constexpr std::int64_t kLongestStrip = 384;     // pixels of a line that the weight gradient takes in one piece
 
@@ -72,8 +66,12 @@ LinePlan plan_lines(const Launch& run, const ConvGeometry& g, bool transposed, D
   t.column_tile = ceil_div(panels, ceil_div(panels, most_panels)) * nr;
   const std::int64_t lines = g.n * (transposed ? g.in[0] * g.in[1] : g.out[0] * g.out[1]);
   const std::int64_t all_units = lines * ceil_div(grid, t.block), column_tiles = ceil_div(all_columns, t.column_tile);
-  t.units = std::max(ceil_div(all_units, ceil_div(kWantedGroups, column_tiles * g.groups())),
-                     ceil_div(kLeastPixels, t.block * (transposed ? stride : 1)));
+  // Lines per group are chosen for so many groups, and for so many pixels that packing the weights costs little.
+  const char* pass = transposed ? "input" : "forward";
+  const std::int64_t wanted = run.choice("conv", pass, "wanted_groups"),
+                     least_pixels = run.choice("conv", pass, "least_pixels");
+  t.units = std::max(ceil_div(all_units, ceil_div(wanted, column_tiles * g.groups())),
+                     ceil_div(least_pixels, t.block * (transposed ? stride : 1)));
   t.groups = ceil_div(all_units, t.units) * column_tiles;
   return t;
 }
@@ -171,6 +169,9 @@ FilterPlan plan_filter(const Launch& run, const ConvGeometry& g, std::int64_t bu
   const auto constant = [&](const char* name) { return run.constant("conv_filter", name, real); };
   const std::int64_t mr = constant("CONV_FILTER_MR_NARROW"), nr = constant("CONV_FILTER_NR");
   const std::int64_t most_source = constant("CONV_FILTER_SOURCE"), width = g.out[2];
+  const std::int64_t enough = run.choice("conv", "filter", "enough_groups"),
+                     most_rows = run.choice("conv", "filter", "most_rows"),  // input channels per group
+      most_columns = run.choice("conv", "filter", "most_columns");
   FilterPlan t;
   const auto cut = [&](std::int64_t longest) { t.strip = ceil_div(width, ceil_div(width, longest)); };
   cut(kLongestStrip);
@@ -189,23 +190,23 @@ FilterPlan plan_filter(const Launch& run, const ConvGeometry& g, std::int64_t bu
                      all_rows = t.copied == 2 ? g.kernel[2] * g.c : g.c_group();
   const auto share = [&] { return ceil_div(all_taps, t.taps) * ceil_div(all_rows, t.m) * ceil_div(g.k_group(), t.n); };
   t.taps = 1;
-  t.m = std::min(ceil_div(all_rows, mr) * mr, kMostFilterRows);
-  t.n = std::min(ceil_div(g.k_group(), nr) * nr, kMostFilterColumns);
+  t.m = std::min(ceil_div(all_rows, mr) * mr, most_rows);
+  t.n = std::min(ceil_div(g.k_group(), nr) * nr, most_columns);
   t.strips_per_split = t.strips;
   // Every group reads all pixels: only while both images lie in a cache, and for tiles that do enough with a pixel.
   if (bundle == 1 && g.in_pixels() * g.c + g.out_pixels() * g.k <= kMostShared) {
-    while (share() * g.groups() < kEnoughGroups && t.n > kLeastFilterTile && t.n > nr) t.n = ceil_div(t.n / nr, 2) * nr;
-    while (share() * g.groups() < kEnoughGroups && t.m > kLeastFilterTile && t.m > mr) t.m = ceil_div(t.m / mr, 2) * mr;
-    if (share() * g.groups() >= kEnoughGroups) {
+    while (share() * g.groups() < enough && t.n > kLeastFilterTile && t.n > nr) t.n = ceil_div(t.n / nr, 2) * nr;
+    while (share() * g.groups() < enough && t.m > kLeastFilterTile && t.m > mr) t.m = ceil_div(t.m / mr, 2) * mr;
+    if (share() * g.groups() >= enough) {
       t.others = share();
       return t;
     }
   }
   t.taps = all_taps;
-  t.m = std::min(ceil_div(all_rows, mr) * mr, kMostFilterRows);
-  t.n = std::min(ceil_div(g.k_group(), nr) * nr, kMostFilterColumns);
+  t.m = std::min(ceil_div(all_rows, mr) * mr, most_rows);
+  t.n = std::min(ceil_div(g.k_group(), nr) * nr, most_columns);
   t.others = share();
-  const std::int64_t wanted = ceil_div(kEnoughGroups, std::min(kEnoughGroups, t.others * g.groups()));
+  const std::int64_t wanted = ceil_div(enough, std::min(enough, t.others * g.groups()));
   const std::int64_t blocks = ceil_div(t.strips, t.lines);
   t.strips_per_split = ceil_div(blocks, std::clamp<std::int64_t>(wanted, 1, blocks)) * t.lines;
   return t;
@@ -218,7 +219,7 @@ FilterPlan plan_gpu_filter(const Launch& run, const ConvGeometry& g, Dtype real)
   t.n = run.constant("conv_filter", "CONV_FILTER_TILE_N", real);
   t.others = ceil_div(g.taps() * g.c_group(), t.m) * ceil_div(g.k_group(), t.n);
   const std::int64_t step = std::max<std::int64_t>(1, kGpuFilterPixels / t.strip), blocks = ceil_div(t.strips, step);
-  const std::int64_t wanted = ceil_div(kEnoughGpuGroups, t.others * g.groups());
+  const std::int64_t wanted = ceil_div(run.choice("conv", "filter", "enough_groups"), t.others * g.groups());
   t.strips_per_split = ceil_div(blocks, std::clamp<std::int64_t>(wanted, 1, blocks)) * step;
   return t;
 }

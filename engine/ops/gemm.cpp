@@ -13,12 +13,11 @@ namespace {
 
 constexpr int kBias = 2, kRelu = 4, kResidual = 8, kDirect = 16;  // GEMM_* of gemm.cl
 
-// All of it depends on the shape only, so results do not change with the number of threads.
-constexpr std::int64_t kEnoughGpuGroups = 128;
+// All of it depends on the shape and the tuner's choices only, so results do not change with the number of threads.
 constexpr std::int64_t kSplitFrom = 1024;  // a k below this is not split
-constexpr std::int64_t kLeastSplit = 512;
+constexpr std::int64_t kLeastSplit = 512;  // where the tuner has no choice
 constexpr std::int64_t kMostSplits = 64;
-constexpr std::int64_t kSplitStep = 256;  // GEMM_KC: a split keeps the blocks of the whole sum
+constexpr std::int64_t kGpuSplitStep = 256;
 
 // What a group costs, in cycles of one vector FMA each; fitted to 600 timings of 15 shapes on two cores of an AMD EPYC
 // 9004 (2026-11-21), where the tiles chosen with them reach 98 % of the best ones on average.
@@ -30,7 +29,6 @@ constexpr double kStore = 0.75;         // per vector of C read or written
 constexpr double kStart = 1000;         // of a group
 constexpr double kReduce = 4;           // per value of a split's partial sum
 constexpr double kStartReduce = 20000;  // of the launch that adds them up
-constexpr double kWorstCaseGroups = 3;  // the last groups run alone: total time is that of all and of so many more
 
 // gemm_dot: lines of the smaller operand up to which nothing is packed, and vectors of products that are worth a group.
 constexpr std::int64_t kDotLines = 32;
@@ -51,11 +49,20 @@ bool reads_a_in_place(const GemmProblem& p, Dtype real) {
   return apart >= near && apart <= page - near;
 }
 
+std::int64_t least_split(const Launch& run, std::string_view shapes) {
+  return shapes == "deep" || shapes == "thin" ? run.choice("gemm", shapes, "least_split") : kLeastSplit;
+}
+
 // Tries all tiles that fit the packed blocks of a group, and splits of a long k, for the least time of all groups plus
 // that of the last ones.
 GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
   const std::int64_t mr = run.constant("gemm", "GEMM_MR", real), nr = run.constant("gemm", "GEMM_NR", real);
   const std::int64_t vector = nr / 2;
+  const std::int64_t step = run.constant("gemm", "GEMM_KC", real);  // a split keeps the blocks of the whole sum
+  const std::string_view shapes = gemm_shape_class(p);
+  const std::int64_t least_k = least_split(run, shapes);
+  // The last groups run alone: total time is that of all and of so many more.
+  const auto last_groups = static_cast<double>(run.choice("gemm", shapes, "last_groups"));
   const std::int64_t row_panels = ceil_div(p.m, mr), column_panels = ceil_div(p.n, nr);
   const std::int64_t most_rows = std::min(row_panels, run.constant("gemm", "GEMM_ROW_PANELS", real));
   const std::int64_t most_columns = std::min(column_panels, run.constant("gemm", "GEMM_COLUMN_PANELS", real));
@@ -64,10 +71,10 @@ GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
   GemmTiles best;
   double least = std::numeric_limits<double>::max();
   for (std::int64_t wanted = 1; wanted <= kMostSplits; wanted *= 2) {
-    const std::int64_t split_k = wanted == 1 ? p.k : ceil_div(ceil_div(p.k, wanted), kSplitStep) * kSplitStep;
-    if (wanted > 1 && (p.k < kSplitFrom || split_k < kLeastSplit)) break;
+    const std::int64_t split_k = wanted == 1 ? p.k : ceil_div(ceil_div(p.k, wanted), step) * step;
+    if (wanted > 1 && (p.k < kSplitFrom || split_k < least_k)) break;
     const std::int64_t splits = ceil_div(p.k, split_k);
-    const auto k = static_cast<double>(split_k), blocks = static_cast<double>(ceil_div(split_k, kSplitStep));
+    const auto k = static_cast<double>(split_k), blocks = static_cast<double>(ceil_div(split_k, step));
     for (std::int64_t rows = most_rows; rows >= 1; --rows) {
       for (std::int64_t columns = most_columns; columns >= 1; --columns) {
         const GemmTiles tiles{ceil_div(row_panels, rows), ceil_div(column_panels, columns), split_k, splits};
@@ -77,7 +84,7 @@ GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
                              kPackColumns * n * k + kStart;
         double time = group * static_cast<double>(tiles.rows * tiles.columns * splits) * batch;
         if (splits > 1) time += kReduce * static_cast<double>(p.m * p.n * splits) * batch + kStartReduce;
-        time += kWorstCaseGroups * group;
+        time += last_groups * group;
         if (time < least) {
           least = time;
           best = tiles;
@@ -92,8 +99,11 @@ GemmTiles plan_gpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
   GemmTiles t{ceil_div(p.m, run.constant("gemm", "GEMM_TILE_M", real)),
               ceil_div(p.n, run.constant("gemm", "GEMM_TILE_N", real)), p.k, 1};
   const std::int64_t groups = t.rows * t.columns * p.outer * p.inner;
-  if (groups < kEnoughGpuGroups && p.k >= kSplitFrom)
-    t.split_k = std::max(kLeastSplit, ceil_div(ceil_div(p.k, kEnoughGpuGroups / groups + 1), kSplitStep) * kSplitStep);
+  const std::string_view shapes = gemm_shape_class(p);
+  const std::int64_t enough = run.choice("gemm", shapes, "enough_groups");
+  if (groups < enough && p.k >= kSplitFrom)
+    t.split_k =
+        std::max(least_split(run, shapes), ceil_div(ceil_div(p.k, enough / groups + 1), kGpuSplitStep) * kGpuSplitStep);
   t.splits = ceil_div(p.k, t.split_k);
   return t;
 }
@@ -172,6 +182,14 @@ GemmProvider gemm_provider(const EngineOptions& options) {
   throw ArgumentError("SAMEBYTES_GEMM: needs automatic, packed, clblast or eigen, \"" + std::string(text) + "\" came");
 }
 
+std::string_view gemm_shape_class(const GemmProblem& p) {
+  constexpr std::int64_t kThin = 32, kSmall = std::int64_t{1} << 24;
+  if (p.outer * p.inner > 1) return "batched";
+  if (std::min(p.m, p.n) <= kThin) return "thin";
+  if (p.k >= 2 * std::max(p.m, p.n)) return "deep";
+  return p.m * p.n <= kSmall / p.k ? "small" : "large";
+}
+
 bool gemm_is_blas(const GemmProblem& p) {
   const auto holds = [](std::int64_t row, std::int64_t col, std::int64_t rows, std::int64_t cols) {
     return (col == 1 && row >= cols) || (row == 1 && col >= rows);
@@ -188,7 +206,9 @@ void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, con
   Epilogues e{bias, asked.residual, asked.relu ? kRelu : 0};
   if (bias.kind != Operand::Kind::none) e.flags |= kBias;
   if (asked.residual.kind != Operand::Kind::none) e.flags |= kResidual;
-  const GemmProvider provider = gemm_provider(run.node().context->options);
+  GemmProvider provider = gemm_provider(run.node().context->options);
+  if (provider == GemmProvider::automatic && real == f32 && run.choice("gemm", gemm_shape_class(p), "provider") == 1)
+    provider = GemmProvider::clblast;
   const bool elsewhere = (provider == GemmProvider::clblast || provider == GemmProvider::eigen) && gemm_is_blas(p);
   if (!elsewhere) {
     if (wants_dot(p))

@@ -2,8 +2,9 @@
 //   packed   cl/*/gemm.cl, any strides: the default
 //   clblast  CLBlast through a cl_mem over the same bytes (gemm_clblast.cpp), with our own parameters on CPU devices
 //   eigen    Eigen on the host over the same bytes (gemm_native.cpp); exempt from the promise of equal bytes
-// EngineOptions::gemm or SAMEBYTES_GEMM=packed|clblast|eigen forces one. Where CLBlast or Eigen cannot take the
-// strides, the launch is the packed kernel and the profile says so.
+// The tuner's store may choose CLBlast for a class of shapes; EngineOptions::gemm or
+// SAMEBYTES_GEMM=packed|clblast|eigen forces one. Where CLBlast or Eigen cannot take the strides, the launch is the
+// packed kernel and the profile says so.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,9 @@ void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, con
 // The provider that an engine asked for, by its option or else by SAMEBYTES_GEMM; throws ArgumentError for an unknown
 // word.
 GemmProvider gemm_provider(const EngineOptions& options);
+
+// large, small, thin (few rows or columns), deep (a long sum) or batched: what the tuner chooses for.
+std::string_view gemm_shape_class(const GemmProblem& problem);
 
 // Whether one of the strides of each operand is 1 and the other holds a row, as BLAS wants.
 bool gemm_is_blas(const GemmProblem& problem);

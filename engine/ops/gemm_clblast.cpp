@@ -4,9 +4,10 @@
 // them before the first call on a device.
 #include <clblast.h>
 
+#include <map>
 #include <mutex>
-#include <set>
 #include <string>
+#include <unordered_map>
 
 #include "ops/gemm.h"
 #include "samebytes/error.h"
@@ -22,30 +23,33 @@ void check(clblast::StatusCode status, const char* call, const std::string& devi
   throw DeviceError(std::string(call) + ": CLBlast gave status " + number + " on " + device, call, number, device);
 }
 
-// No local memory, 8 x 8 groups, wide tiles per work-item: the best of a search on PoCL. The direct kernel is never
-// taken there.
-void use_cpu_parameters(cl_device_id device, const std::string& name) {
-  static std::set<cl_device_id> done;
-  if (!done.insert(device).second) return;
+// A CPU device in the gpu personality has no row of them in its table and takes the built-in ones, too.
+using Parameters = std::unordered_map<std::string, std::size_t>;
+Parameters parameters_of(const Tuning& tuning) {
+  Parameters parameters;
+  for (const Tunable& row : tunables(Personality::cpu))
+    if (row.kind == Tunable::Kind::clblast)
+      parameters[row.name] =
+          static_cast<std::size_t>(tuning.personality() == Personality::cpu ? tuning.clblast(row.name) : row.built_in);
+  return parameters;
+}
+
+// CLBlast keeps them for the whole process: engines with other choices take turns, under the mutex. The direct kernel
+// is never taken on a CPU. f64 keeps the built-in ones.
+void use_cpu_parameters(cl_device_id device, const std::string& name, const Parameters& chosen) {
+  static std::map<cl_device_id, Parameters> used;
+  Parameters& now = used[device];
+  if (now == chosen) return;
+  const bool is_first = now.empty();
+  now = {};  // where a call below fails, the next product tries again
+  check(clblast::OverrideParameters(device, "Xgemm", clblast::Precision::kSingle, chosen),
+        "clblast::OverrideParameters", name);
+  now = chosen;
+  if (!is_first) return;
   for (const auto precision : {clblast::Precision::kSingle, clblast::Precision::kDouble}) {
-    check(clblast::OverrideParameters(device, "Xgemm", precision,
-                                      {{"GEMMK", 0},
-                                       {"KREG", 1},
-                                       {"KWG", 32},
-                                       {"KWI", 2},
-                                       {"MDIMA", 8},
-                                       {"MDIMC", 8},
-                                       {"MWG", 128},
-                                       {"NDIMB", 8},
-                                       {"NDIMC", 8},
-                                       {"NWG", 64},
-                                       {"SA", 0},
-                                       {"SB", 0},
-                                       {"STRM", 0},
-                                       {"STRN", 0},
-                                       {"VWM", 8},
-                                       {"VWN", 8}}),
-          "clblast::OverrideParameters", name);
+    if (precision == clblast::Precision::kDouble)
+      check(clblast::OverrideParameters(device, "Xgemm", precision, parameters_of(Tuning(Personality::cpu))),
+            "clblast::OverrideParameters", name);
     check(clblast::OverrideParameters(device, "GemmRoutine", precision, {{"XGEMM_MIN_INDIRECT_SIZE", 1}}),
           "clblast::OverrideParameters", name);
   }
@@ -101,9 +105,10 @@ void record(Launch& run, Operand a, Operand b, Operand c, const GemmProblem& p) 
   const bool cpu_device = run.device().info().type == "cpu";
   const std::string name = run.device().info().name;
   const cl_device_id device = run.device().id();
+  const Parameters parameters = parameters_of(run.device().tuning());
   run.queue_call("gemm_clblast", {a, b}, {c}, [=](cl_command_queue queue, CallAccess& access) {
     const std::lock_guard lock(clblast_mutex);
-    if (cpu_device) use_cpu_parameters(device, name);
+    if (cpu_device) use_cpu_parameters(device, name, parameters);
     const cl_mem from_a = buffer_of(access.storage(a)), from_b = buffer_of(access.storage(b)),
                  to = buffer_of(access.storage(c));
     const auto rows = clblast::Transpose::kNo, columns = clblast::Transpose::kYes;

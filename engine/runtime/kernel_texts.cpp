@@ -82,8 +82,8 @@ std::optional<std::string> definition_in(const std::string& text, std::string_vi
 // Reads `value` as an expression of integers and defines.
 class Expression {
  public:
-  Expression(const std::string& text, const std::string& file, int vector_width, int depth = 0)
-      : text_(text), file_(file), vector_width_(vector_width), depth_(depth) {}
+  Expression(const std::string& text, const std::string& file, const Texts& chosen, int vector_width, int depth = 0)
+      : text_(text), file_(file), chosen_(chosen), vector_width_(vector_width), depth_(depth) {}
 
   std::optional<std::int64_t> read() {
     auto value = sum();
@@ -135,9 +135,10 @@ class Expression {
     if (std::isdigit(static_cast<unsigned char>(word[0]))) return std::stoll(word, nullptr, 0);
     if (word == "VW") return vector_width_;
     constexpr int kDeepest = 16;  // defines that name each other in a circle
-    const auto text = definition_in(file_, word);
+    const auto given = chosen_.find(word);
+    const auto text = given != chosen_.end() ? given->second : definition_in(file_, word);
     if (!text || depth_ == kDeepest) return bad();
-    const auto value = Expression(*text, file_, vector_width_, depth_ + 1).read();
+    const auto value = Expression(*text, file_, chosen_, vector_width_, depth_ + 1).read();
     return value ? value : bad();
   }
   std::nullopt_t bad() {
@@ -147,6 +148,7 @@ class Expression {
 
   const std::string text_;
   const std::string& file_;
+  const Texts& chosen_;
   int vector_width_;
   int depth_;
   std::size_t place_ = 0;
@@ -157,26 +159,43 @@ class Expression {
 
 std::string common_text() { return common_of(all_texts()); }
 
-std::string library_text(Personality personality) {
+std::string library_text(Personality personality, const std::string& only) {
   const Texts texts = all_texts();
   std::string text = common_of(texts);
   const std::string folder = std::string(name_of(personality)) + "/";
   for (const auto& [name, part] : texts)
-    if (name.rfind(folder, 0) == 0 && name.size() > 3 && name.substr(name.size() - 3) == ".cl")
+    if (name.rfind(folder, 0) == 0 && name.size() > 3 && name.substr(name.size() - 3) == ".cl" &&
+        (only.empty() || name == folder + only + ".cl"))
       append(&text, name, part);
   return text;
 }
 
-std::int64_t kernel_constant(Personality personality, int vector_width, std::string_view stem, std::string_view name) {
+std::string file_of_entry(Personality personality, const std::string& entry) {
+  const std::string folder = std::string(name_of(personality)) + "/";
+  std::string stem;
+  for (const auto& [name, part] : all_texts()) {
+    if (name.rfind(folder, 0) != 0 || name.size() < folder.size() + 4 || name.substr(name.size() - 3) != ".cl")
+      continue;
+    const std::string candidate = name.substr(folder.size(), name.size() - folder.size() - 3);
+    const bool starts = entry == candidate || entry.rfind(candidate + "_", 0) == 0;
+    if (starts && candidate.size() > stem.size()) stem = candidate;
+  }
+  return stem;
+}
+
+std::int64_t kernel_constant(Personality personality, int vector_width, std::string_view stem, std::string_view name,
+                             const Texts& chosen) {
   const Texts texts = all_texts();
   const std::string file = std::string(name_of(personality)) + "/" + std::string(stem) + ".cl";
   auto found = texts.find(file);
   if (found == texts.end()) throw ArgumentError("kernel constant: there is no kernel file " + file);
   const std::string text = found->second + "\n" + common_of(texts);
-  for (const std::string& wanted : {std::string(name) + "_VW" + std::to_string(vector_width), std::string(name)}) {
+  for (const std::string& wanted :
+       {chosen.count(std::string(name)) ? std::string(name) : std::string(name) + "_VW" + std::to_string(vector_width),
+        std::string(name)}) {
     const auto value = definition_in(text, wanted);
     if (!value) continue;
-    if (const auto number = Expression(*value, text, vector_width).read()) return *number;
+    if (const auto number = Expression(wanted, text, chosen, vector_width).read()) return *number;
     throw ArgumentError("kernel constant: " + wanted + " in " + file + " is no integer: '" + *value + "'");
   }
   throw ArgumentError("kernel constant: " + file + " does not define " + std::string(name));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -13,11 +14,17 @@ namespace samebytes::detail {
 // cl/common, common.clh first, each part preceded by a #line that names its file.
 std::string common_text();
 // common_text() and then every file of cl/<personality> in the order of names. Throws IoError for an unreadable folder.
-std::string library_text(Personality personality);
+// `only`: of one of these files ("gemm") instead of all.
+std::string library_text(Personality personality, const std::string& only = {});
+// The stem of the file that holds an entry, by name: the longest one that the entry starts with. Empty where there is
+// none.
+std::string file_of_entry(Personality personality, const std::string& entry);
 
 // The integer of `#define <name>_VW<width>` or else `#define <name>` in cl/<personality>/<stem>.cl (or common.clh). The
-// value may be an expression of integers, + - * / ( ) and other defines. Throws ArgumentError where there is none.
-std::int64_t kernel_constant(Personality personality, int vector_width, std::string_view stem, std::string_view name);
+// value may be an expression of integers, + - * / ( ) and other defines. `chosen` are defines given to the build, which
+// the file leaves alone (#ifndef). Throws ArgumentError where there is none.
+std::int64_t kernel_constant(Personality personality, int vector_width, std::string_view stem, std::string_view name,
+                             const std::map<std::string, std::string>& chosen = {});
 
 // The first file that a compiler's log names ("cpu/softmax.cl"); `otherwise` where it names none.
 std::string first_file_in_log(const std::string& log, const std::string& otherwise);

@@ -52,8 +52,8 @@ std::string KernelLibrary::defines(Dtype real) const {
   return text;
 }
 
-cl_program KernelLibrary::program(Dtype real, const std::string& key, const std::string& what,
-                                  const std::string& text) {
+cl_program KernelLibrary::program(Dtype real, const std::string& key, const std::string& what, const std::string& text,
+                                  const std::string& tiles) {
   auto found = programs_.find(key);
   if (found != programs_.end()) return found->second.get();
   const char* source = text.c_str();
@@ -61,7 +61,7 @@ cl_program KernelLibrary::program(Dtype real, const std::string& key, const std:
   cl_int status = CL_SUCCESS;
   Handle<cl_program> program(clCreateProgramWithSource(device_.context(), 1, &source, &length, &status));
   check_cl(status, "clCreateProgramWithSource", device_.info().name);
-  const std::string chosen = defines(real);
+  const std::string chosen = defines(real) + tiles;
   const std::string options = "-cl-std=CL1.2 " + chosen;
   cl_device_id id = device_.id();
   status = clBuildProgram(program.get(), 1, &id, options.c_str(), nullptr, nullptr);
@@ -100,10 +100,19 @@ std::unique_ptr<Kernel> KernelLibrary::make(Dtype real, const std::string& key, 
 
 std::unique_ptr<Kernel> KernelLibrary::make_kernel(Dtype real, const std::string& entry) {
   check_real(real, device_.info());
-  const std::string key(name_of(real));
+  std::string key(name_of(real));
+  const std::string tiles = device_.tuning().defines(real);
   {
     MutexLock lock(mutex_);
-    if (!programs_.count(key)) program(real, key, "kernels", library_text(device_.personality()));
+    const std::string alone = is_alone_ ? file_of_entry(device_.personality(), entry) : "";
+    if (!alone.empty()) {
+      try {
+        program(real, key + "/" + alone, alone, library_text(device_.personality(), alone), tiles);
+        key += "/" + alone;
+      } catch (const BuildError&) {  // it uses another file, or is wrong: then the whole says so
+      }
+    }
+    if (!programs_.count(key)) program(real, key, "kernels", library_text(device_.personality()), tiles);
   }
   return make(real, key, "kernels of personality " + std::string(samebytes::name_of(device_.personality())), "", entry);
 }
@@ -117,12 +126,12 @@ std::unique_ptr<Kernel> KernelLibrary::make_generated(Dtype real, const std::str
 
 std::int64_t KernelLibrary::constant(Dtype real, std::string_view stem, std::string_view name) const {
   const int width = device_.vector_width(real);
-  std::string key = std::to_string(width) + "/" + std::string(stem) + "/" + std::string(name);
+  std::string key = std::string(name_of(real)) + "/" + std::string(stem) + "/" + std::string(name);
   {
     MutexLock lock(mutex_);
     if (auto found = constants_.find(key); found != constants_.end()) return found->second;
   }
-  const std::int64_t value = kernel_constant(device_.personality(), width, stem, name);
+  const std::int64_t value = kernel_constant(device_.personality(), width, stem, name, device_.tuning().tiles(real));
   MutexLock lock(mutex_);
   constants_.emplace(std::move(key), value);
   return value;

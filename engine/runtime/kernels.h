@@ -58,14 +58,18 @@ class KernelLibrary {
 
   std::uint64_t programs_built() const { return programs_built_; }
   std::string defines(Dtype real) const;  // "-DSAMEBYTES_CPU -DVW=16 ..."
+  // From here on each .cl file is a program of its own, where it builds alone: for the tuner, which builds one file
+  // over and over. Requires: nothing was built yet.
+  void build_files_alone() { is_alone_ = true; }
 
  private:
-  cl_program program(Dtype real, const std::string& key, const std::string& what, const std::string& text)
-      SAMEBYTES_REQUIRES(mutex_);
+  cl_program program(Dtype real, const std::string& key, const std::string& what, const std::string& text,
+                     const std::string& tiles = {}) SAMEBYTES_REQUIRES(mutex_);
   std::unique_ptr<Kernel> make(Dtype real, const std::string& key, const std::string& what, const std::string& text,
                                const std::string& entry);
 
   Device& device_;
+  bool is_alone_ = false;
   mutable Mutex mutex_;
   std::map<std::string, Handle<cl_program>> programs_ SAMEBYTES_GUARDED_BY(mutex_);
   mutable std::map<std::string, std::int64_t> constants_ SAMEBYTES_GUARDED_BY(mutex_);

@@ -32,11 +32,13 @@ Device::Device(Runtime& runtime, int index, DeviceInfo info, cl_context context,
       queue_(make_queue(context, id, info_.name)),
       kernels_(*this) {}
 
-int Device::vector_width(Dtype real) const {
-  if (info_.personality == Personality::gpu) return 1;
-  const int width = info_.vector_width >= 16 ? 16 : info_.vector_width >= 8 ? 8 : 4;
+int vector_width_of(const DeviceInfo& info, Dtype real) {
+  if (info.personality == Personality::gpu) return 1;
+  const int width = info.vector_width >= 16 ? 16 : info.vector_width >= 8 ? 8 : 4;
   return real == f64 ? width / 2 : width;
 }
+
+const Tuning& Device::tuning() const { return runtime_.tuning(); }
 
 Runtime::Runtime(const RuntimeOptions& options) : options_(options), ledger_(std::make_unique<Ledger>()) {
   if (options.steps_in_flight < 1)
@@ -44,6 +46,7 @@ Runtime::Runtime(const RuntimeOptions& options) : options_(options), ledger_(std
   FoundDevice found = find_device(options.device);
   choose_mode(&found.info);
   read_personality(&found.info.personality);
+  tuning_ = load_tuning(options.tuning, found.info, &tuning_file_);
   make_devices(found.info, found.id);
   host_queue_ = make_queue(context(), device(0).id(), device_name());
 

@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "runtime/opencl.h"
 #include "runtime/storage.h"
 #include "runtime/ticket.h"
+#include "runtime/tuning.h"
 #include "samebytes/device.h"
 #include "samebytes/memory.h"
 
@@ -32,7 +34,11 @@ struct RuntimeOptions {
   bool forbid_copies = false;
   std::size_t memory_limit = 0;  // 0: 85 % of the smaller of the cgroup's limit and what is available
   int steps_in_flight = 3;
+  std::optional<std::string> tuning;  // a store file, "" for the built-in choices; nothing: the device's own store
 };
+
+// Lanes of the vectors that kernels of `real` (f32 or f64) use; 1 in the gpu personality.
+int vector_width_of(const DeviceInfo& info, Dtype real);
 
 // One device, or sub-device, of the engine.
 class Device {
@@ -41,7 +47,8 @@ class Device {
   int index() const { return index_; }
   const DeviceInfo& info() const { return info_; }
   Personality personality() const { return info_.personality; }
-  int vector_width(Dtype real) const;  // of f32 or f64; 1 in the gpu personality
+  int vector_width(Dtype real) const { return vector_width_of(info_, real); }
+  const Tuning& tuning() const;
   cl_context context() const { return context_; }
   cl_device_id id() const { return id_; }
   cl_command_queue queue() const { return queue_.get(); }
@@ -133,6 +140,10 @@ class Runtime {
   // the same kernel through the alias at an offset, host reads.
   bool alias_works();
   void set_memory_limit(std::size_t bytes);
+  const Tuning& tuning() const { return *tuning_; }
+  const std::string& tuning_file() const { return tuning_file_; }  // empty: built-in choices
+  // For the tuner and tests. Requires: nothing was planned or built yet.
+  void set_tuning(TuningPtr tuning) { tuning_ = std::move(tuning); }
 
   void wait();  // everything enqueued so far; throws DeviceError
   MemoryReport memory() const;
@@ -156,6 +167,8 @@ class Runtime {
 
   RuntimeOptions options_;
   MemoryMode mode_ = MemoryMode::fine;
+  TuningPtr tuning_;
+  std::string tuning_file_;
   bool coarse_shadow_ = false;
   std::vector<Handle<cl_device_id>> sub_devices_;
   Handle<cl_context> context_;

@@ -35,6 +35,16 @@ struct EngineOptions {
   // lowers the peak of memory: at most this share of what a run costs. 0: only where it costs nothing.
   double recompute = 0.05;
   bool check_nan = false;  // evaluate op by op and throw at the first NaN or infinity, naming the op; slow
+  // Tiles, splits and providers: not set, those of the device's store where `samebytes tune` made one (tune.h says
+  // where; SAMEBYTES_TUNING is its folder, or off); "": the built-in ones; else a store file, which must be of this
+  // device and driver.
+  std::optional<std::string> tuning = {};
+};
+
+// Which choices hold. The same hash, seed, device and build give the same bytes.
+struct TuningReport {
+  std::string hash;  // of the chosen values, 16 digits; "built-in" where there are none
+  std::string file;  // the store that was read, or empty
 };
 
 // What the planner did since the start.
@@ -52,7 +62,7 @@ class Engine {
   using Options = EngineOptions;
 
   // Throws DeviceError where there is no device (with what to install), ArgumentError for an unknown device (with what
-  // there is).
+  // there is), IoError for a damaged store of choices (with file, key, what was expected and what came).
   explicit Engine(const EngineOptions& options = {});
   ~Engine();
   Engine(const Engine&) = delete;
@@ -63,6 +73,7 @@ class Engine {
   int device_count() const;  // more than one with `split`
 
   void wait();  // for everything enqueued; throws DeviceError of what failed
+  TuningReport tuning() const;
   MemoryReport memory() const;
   TransferReport transfers() const;
   PlanReport plans() const;
