@@ -23,6 +23,7 @@ int run(const Options& options) {
     case Verb::eval: return run_eval(options);
     case Verb::bench: return run_bench(options);
     case Verb::generate: return run_generate(options);
+    case Verb::tune: return run_tune(options);
   }
   return kFailed;
 }

@@ -198,6 +198,36 @@ CLI::App* add_generate(CLI::App& app, Options& options) {
   return verb;
 }
 
+CLI::App* add_tune(CLI::App& app, Options& options) {
+  auto* verb = app.add_subcommand("tune", "search for faster tiles and splits on a device and keep them in its store");
+  verb->add_flag("--rapid", options.tune_rapid,
+                 "the shapes and candidates that matter most, in about 20 s; without CLBlast on a CPU");
+  verb->add_option("--seconds", options.tune_seconds,
+                   "time box: no candidate is begun after it; default: 180, with --rapid 20")
+      ->option_text("N")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--only", options.tune_only,
+                   "of gemm, conv and clblast, in a comma list; the others stay as they are")
+      ->option_text("LIST")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"gemm", "conv", "clblast"}));
+  verb->add_flag("--dry-run", options.tune_dry_run, "measure, but leave the store as it is");
+  verb->add_flag("--show", options.tune_show,
+                 "print where the store lies and every choice: what holds, what is built in, what is legal");
+  verb->add_flag("--reset", options.tune_reset, "remove the store; the built-in choices hold again");
+  add_device_options(*verb, options, false);
+  verb->add_flag("--json", options.json, "the result as one line of JSON, the last one of the standard output");
+  verb->add_flag("--quiet", options.quiet, "no progress, only the result");
+  verb->footer(
+      "The store is a JSON file for each device, driver and kernel personality, in $SAMEBYTES_TUNING, else in\n"
+      "$XDG_CACHE_HOME/samebytes, else in ~/.cache/samebytes. Its values may be edited. SAMEBYTES_TUNING=off\n"
+      "means the built-in choices. Other choices may change the last bits of results; the log and the summary\n"
+      "of a run say which ones held (\"tuning\").\n"
+      "\nExamples:\n  samebytes tune --rapid\n  samebytes tune --only gemm,conv --seconds 600\n  samebytes tune "
+      "--show");
+  return verb;
+}
+
 std::string help_of(const CLI::App& app) {
   for (const CLI::App* verb : app.get_subcommands()) return verb->help(app.get_name());
   return app.help();
@@ -222,12 +252,13 @@ Parsed parse_options(int argc, char** argv) {
   const CLI::App* eval = add_eval(app, options);
   const CLI::App* bench = add_bench(app, options);
   const CLI::App* generate = add_generate(app, options);
+  const CLI::App* tune = add_tune(app, options);
   app.footer(
       "Start with `samebytes train digits`: it needs no files and takes a few seconds.\n"
       "`samebytes VERB --help` explains a verb's options.");
 
   // A mistyped verb gets the nearest one instead of a list of rules.
-  const std::vector<std::string> verbs = {"devices", "train", "eval", "bench", "generate"};
+  const std::vector<std::string> verbs = {"devices", "train", "eval", "bench", "generate", "tune"};
   if (argc > 1 && argv[1][0] != '-' && std::find(verbs.begin(), verbs.end(), argv[1]) == verbs.end()) {
     const std::string near = nearest_word(argv[1], verbs);
     return wrong(app, fmt::format("there is no verb {}{}; there are {}", argv[1],
@@ -248,6 +279,7 @@ Parsed parse_options(int argc, char** argv) {
   if (eval->parsed()) options.verb = Verb::eval;
   if (bench->parsed()) options.verb = Verb::bench;
   if (generate->parsed()) options.verb = Verb::generate;
+  if (tune->parsed()) options.verb = Verb::tune;
   return {options, {}, kDone};
 }
 

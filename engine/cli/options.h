@@ -11,7 +11,7 @@ namespace samebytes::cli {
 
 inline constexpr const char* kVersionNumber = "0.1.0";
 
-enum class Verb : std::uint8_t { devices, train, eval, bench, generate };
+enum class Verb : std::uint8_t { devices, train, eval, bench, generate, tune };
 
 // What a workload may be told about its data and its form. Each takes some of these (WorkloadEntry::takes).
 struct WorkloadOptions {
@@ -46,6 +46,12 @@ struct Options {
   std::string load;
   std::string save;
   std::string log;
+  bool tune_rapid = false;
+  std::optional<double> tune_seconds;
+  std::vector<std::string> tune_only;  // gemm, conv, clblast
+  bool tune_dry_run = false;
+  bool tune_show = false;
+  bool tune_reset = false;
   bool check_nan = false;
   bool json = false;
   bool quiet = false;

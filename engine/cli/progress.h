@@ -36,11 +36,10 @@ class Progress {
   void draw(const ProgressState& state);
   // A line that stays, above the bar.
   void say(const std::string& line);
+  void erase();  // takes the bar away; the next draw() brings it back
   bool is_terminal() const { return terminal_; }
 
  private:
-  void erase();
-
   std::FILE* stream_;
   bool quiet_;
   bool terminal_;

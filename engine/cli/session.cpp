@@ -153,6 +153,7 @@ void describe(const Engine& engine, const Workload& workload, std::int64_t batch
   summary.device = device_text(info);
   summary.memory_mode = name_of(info.memory_mode);
   summary.personality = name_of(info.personality);
+  summary.tuning = engine.tuning().hash;
   summary.batch = batch;
 }
 

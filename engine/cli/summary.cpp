@@ -54,6 +54,7 @@ Json to_json(const Summary& summary) {
   json["memory_mode"] = summary.memory_mode;
   json["personality"] = summary.personality;
   json["precision"] = summary.precision;
+  json["tuning"] = summary.tuning;
   json["batch"] = summary.batch;
   json["steps"] = summary.steps;
   json["samples"] = summary.samples;
@@ -114,6 +115,7 @@ std::string to_text(const Summary& summary, bool interrupted) {
                                duration_text(summary.first_step_seconds)));
   text += row("device", fmt::format("{}, {} kernels", summary.device, summary.personality));
   text += row("memory mode", summary.memory_mode);
+  text += row("tuning", summary.tuning);
   text += row("bytes copied", fmt::format("{} per step", count_text(summary.bytes_copied_per_step)));
   text += row("launches", fmt::format("{} per step", count_text(std::round(summary.launches_per_step * 10) / 10)));
   text += row("memory peak", bytes_text(summary.peak_bytes));

@@ -23,6 +23,7 @@ struct Summary {
   std::string memory_mode;
   std::string personality;
   std::string precision = "f32";
+  std::string tuning = "built-in";  // hash of the tuner's choices
   std::int64_t batch = 0;
   std::int64_t steps = 0;
   std::int64_t samples = 0;

@@ -115,6 +115,14 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   meter_ = std::make_unique<RunMeter>(*engine_);
   progress_ = std::make_unique<Progress>(stream_for_people(options), options.quiet);
   describe(*engine_, workload, batch_, summary_);
+  log_.write({{"event", "start"},
+              {"workload", workload.name},
+              {"device", summary_.device},
+              {"personality", summary_.personality},
+              {"tuning", summary_.tuning},
+              {"seed", options.seed},
+              {"batch", batch_},
+              {"steps", steps_}});
 }
 
 std::string Trainer::fold_text() const {
@@ -129,7 +137,11 @@ Summary Trainer::run() {
   for (int epoch = 1; epoch <= epochs_ && !is_interrupted(); ++epoch) train_epoch(epoch);
   meter_->fill(summary_);
   progress_.reset();
-  if (!options_.save.empty()) io::save(options_.save, *net_, workload_.metadata);
+  if (!options_.save.empty()) {
+    io::Metadata metadata = workload_.metadata;
+    metadata.emplace_back("tuning", summary_.tuning);  // which choices gave these bytes
+    io::save(options_.save, *net_, metadata);
+  }
   if (workload_.baselines && !is_interrupted()) summary_.baselines = workload_.baselines(split_);
   return summary_;
 }

@@ -11,5 +11,6 @@ int run_train(const Options& options);
 int run_eval(const Options& options);
 int run_bench(const Options& options);
 int run_generate(const Options& options);
+int run_tune(const Options& options);
 
 }  // namespace samebytes::cli

@@ -19,3 +19,4 @@
 #include "samebytes/shape.h"
 #include "samebytes/slot.h"
 #include "samebytes/train.h"
+#include "samebytes/tune.h"

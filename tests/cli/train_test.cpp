@@ -35,8 +35,8 @@ TEST(Train, json_is_the_last_line_with_exactly_the_promised_keys) {
   const auto json = result.json();
   ASSERT_TRUE(json.is_object()) << result.out;
   EXPECT_THAT(keys_of(json),
-              ::testing::ElementsAre("workload", "device", "memory_mode", "personality", "precision", "batch", "steps",
-                                     "samples", "seconds", "samples_per_second", "step_ms_p50", "step_ms_p95",
+              ::testing::ElementsAre("workload", "device", "memory_mode", "personality", "precision", "tuning", "batch",
+                                     "steps", "samples", "seconds", "samples_per_second", "step_ms_p50", "step_ms_p95",
                                      "train_loss", "test_loss", "test_accuracy", "bytes_copied_per_step",
                                      "launches_per_step", "peak_bytes", "stall_fraction", "first_step_seconds"));
   EXPECT_EQ(json["workload"], "digits");
@@ -121,6 +121,8 @@ TEST(Train, the_log_has_a_line_for_each_step_and_epoch) {
   EXPECT_EQ(steps, 46);
   EXPECT_EQ(epochs, 2);
   EXPECT_EQ(lines.back()["event"], "summary");
+  EXPECT_EQ(lines.front()["event"], "start");
+  EXPECT_EQ(lines.front()["tuning"], "built-in");
 }
 
 TEST(Train, ctrl_c_ends_with_a_summary_and_130) {

@@ -21,6 +21,7 @@ const std::map<std::string, std::set<std::string>> kSees = {
     {"ops", {"core", "profile", "runtime", "graph"}},
     {"plan", {"core", "profile", "runtime", "graph", "ops"}},
     {"schedule", {"core", "profile", "runtime", "graph", "ops", "plan"}},
+    {"tune", {"core", "profile", "runtime", "graph", "ops", "plan"}},
     // Written on the public headers; the two that read files in threads also use core, which knows no device.
     {"data", {"core"}},
     {"io", {"core"}},
