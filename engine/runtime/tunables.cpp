@@ -25,6 +25,7 @@ void tile(Table& table, const char* group, const char* stem, const char* name, L
                    .key = std::string("tiles.f32.") + stem + "." + name,
                    .group = group,
                    .family = stem,
+                   .shape_class = {},
                    .name = name,
                    .least = legal.least,
                    .most = legal.most,
@@ -66,11 +67,13 @@ void clblast(Table& table, const char* name, std::int64_t built_in, Legal legal)
                    .key = std::string("clblast.f32.") + name,
                    .group = "clblast",
                    .family = "clblast",
+                   .shape_class = {},
                    .name = name,
                    .built_in = built_in,
                    .least = legal.least,
                    .most = legal.most,
-                   .step = legal.step});
+                   .step = legal.step,
+                   .candidates = {}});
 }
 
 Table cpu_table() {
