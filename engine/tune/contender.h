@@ -28,6 +28,7 @@ class Contender {
   const std::vector<Array>& inputs(const Problem& problem);
 
   Values values_;
+  GemmProvider provider_;
   Engine engine_;
   std::map<const Problem*, std::vector<Array>> inputs_;
 };
