@@ -54,13 +54,13 @@ TEST(Tune, rapid_writes_a_store_that_runs_read_and_reset_removes) {
   if (text.find("\"launch\"") == std::string::npos) {
     const std::size_t at = text.find("\"date\"");
     ASSERT_NE(at, std::string::npos);
-    text.insert(at, "\"launch\": {\"gemm\": {\"thin\": {\"enough_groups\": 4}}},\n  ");
+    text.insert(at, "\"launch\": {\"gemm\": {\"thin\": {\"last_groups\": 4}}},\n  ");
     put(file, text);
   }
   const auto shown = run_command({"tune", "--show"}, place);
   EXPECT_EQ(shown.status, 0) << shown.err;
   EXPECT_THAT(shown.out, HasSubstr(file));
-  EXPECT_THAT(shown.out, HasSubstr("launch.gemm.thin.enough_groups"));
+  EXPECT_THAT(shown.out, HasSubstr("launch.gemm.thin.last_groups"));
   const std::string log = folder / "log.jsonl";
   const auto trained = run_command({"train", "digits", "--steps", "2", "--log", log, "--json", "--quiet"}, place);
   ASSERT_EQ(trained.status, 0) << trained.err;

@@ -222,7 +222,7 @@ TEST_F(TunedDevice, a_tile_reaches_constants_and_kernels_of_f32_alone) {
 }
 
 TEST_F(TunedDevice, the_engine_says_which_choices_hold) {
-  store({{"launch.gemm.deep.enough_groups", 4}});
+  store({{"launch.gemm.thin.least_split", 1 << 20}});
   const Engine tuned;
   EXPECT_EQ(tuned.tuning().file, path_);
   EXPECT_EQ(tuned.tuning().hash.size(), 16u);
@@ -235,7 +235,7 @@ TEST_F(TunedDevice, the_engine_says_which_choices_hold) {
 }
 
 TEST_F(TunedDevice, the_same_store_gives_the_same_bytes) {
-  store({{"launch.gemm.deep.enough_groups", 4}});
+  store({{"launch.gemm.thin.least_split", 1 << 20}});
   const auto product = [](const EngineOptions& options) {
     Engine engine(options);
     const EngineScope scope(engine);
