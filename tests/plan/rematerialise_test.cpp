@@ -80,11 +80,14 @@ TEST_P(RematerialiseTest, a_value_of_a_cell_that_is_overwritten_in_between_is_ke
     const EngineScope scope(*made);
     const Array x = uniform({rows(), kWidth}), w = uniform({kWidth, kWidth});
     const Array mean = cell(ones({kWidth}), "mean"), var = cell(ones({kWidth}), "var");
-    const Array early = x * mean + 0.5;
-    const Array product = matmul(early, w);
-    const Array z = batch_norm_train(product, ones({kWidth}), zeros({kWidth}), mean, var);
-    const Array far = matmul(relu(matmul(relu(z), w)), w);
-    return matmul(transpose(early), far * early).to_vector<float>();
+    const auto build = [&] {  // without a handle left on a value in between
+      const Array early = x * mean + 0.5;
+      const Array product = matmul(early, w);
+      const Array z = batch_norm_train(product, ones({kWidth}), zeros({kWidth}), mean, var);
+      const Array far = matmul(relu(matmul(relu(z), w)), w);
+      return matmul(transpose(early), far * early);
+    };
+    return build().to_vector<float>();
   };
   EXPECT_EQ(run(0), run(1));
 }
