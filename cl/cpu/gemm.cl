@@ -56,8 +56,8 @@
 #define GEMM_RESIDUAL 8
 #define GEMM_DIRECT_A 16
 
-// A hint; where the compiler has none, nothing.
-#ifdef __has_builtin
+// A hint; where the compiler has none, nothing. Only under PoCL, since Oclgrind does not know it.
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__has_builtin)
 #if __has_builtin(__builtin_prefetch)
 #define GEMM_PREFETCH(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
 #endif
