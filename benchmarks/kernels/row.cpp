@@ -24,6 +24,7 @@ constexpr double kResultBytes = 8 << 20;  // results of one evaluation, so that 
 constexpr int kMostInFlight = 16;         // launches of one evaluation
 constexpr int kFewestRounds = 3, kMostRounds = 9;
 constexpr double kSecondsPerRound = 0.03;
+constexpr double kSmokeSeconds = 0.02;  // below it a row is checked and run once, nothing more
 constexpr double kEpsilon = std::numeric_limits<float>::epsilon();
 
 struct Side {
@@ -59,7 +60,7 @@ void wait_until_quiet() {
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return (values[values.size() / 2] + values[(values.size() - 1) / 2]) / 2;
 }
 
 double tolerance(const Row& row, double want) {
@@ -143,14 +144,16 @@ Result run_row(const Entry& entry, const Machine& machine, double seconds) {
   const int most = std::clamp(static_cast<int>(seconds / kSecondsPerRound), 1, kMostRounds);
   double longest = 0;
   for (Side& side : sides) {
+    if (seconds < kSmokeSeconds) break;
     wait_until_quiet();
     choose_count(side, seconds / most);
     longest = std::max(longest, seconds_of(side, side.count));
   }
-  const int rounds = std::clamp(static_cast<int>(seconds / longest) | 1, std::min(kFewestRounds, most), most);
+  const int rounds =
+      longest > 0 ? std::clamp(static_cast<int>(seconds / longest) | 1, std::min(kFewestRounds, most), most) : 1;
   for (int round = 0; round < rounds; ++round)
     for (Side& side : sides) {
-      wait_until_quiet();
+      if (longest > 0) wait_until_quiet();
       side.seconds.push_back(seconds_of(side, side.count) / side.count);
     }
 
