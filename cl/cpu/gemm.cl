@@ -9,6 +9,8 @@
 // the tiles are: results do not depend on the number of threads.
 //
 // gemm_dot: both operands are contiguous along k and one of them has few lines; nothing is packed.
+//
+// Over 400 lines because packing, tiles and stores are of no use to another kernel and all kernels are one program.
 
 // Rows of the register tile: GEMM_MR * 2 accumulators, two vectors of B and one broadcast fit the register file of that
 // width. The rows that are left over are done in tiles of GEMM_MID and GEMM_LOW.
