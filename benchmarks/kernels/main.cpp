@@ -7,14 +7,18 @@
 //   build/bench_kernels --benchmark_min_time=0.05             seconds a side and row, 0.25 unless given
 // A row first compares results (with the peers', or a sample with a double reference), then times.
 //
+// "others" is the number of cores that other processes took while a row was timed. Beyond about 0.1 its figures say
+// little: whoever happens to run then loses, so the ratio is hit too. A kernel that overwrites what it read (AdamW) can
+// pass 100 %, since c = a + b also fetches the lines of c and only its 12 bytes an element are counted.
+//
 // How fairness is reached. All sides have the same number of threads, that of the device's cores. The sides of a row
-// take turns: each round runs ours, then each peer, for equal times, and the ratio is the median of the rounds' ratios,
-// so other load and clock changes hit all alike. Ours is enqueued several launches deep, as in training; peers are
-// called in a loop. Threads of OpenBLAS and OpenMP spin after a call, which helps their own next call and would take a
-// core from whoever comes next: so they may (no policy is forced on them), but before each turn the process waits until
-// its CPU time stands still. Peers keep their results in one buffer; ours rotate through few enough to stay in cache.
-// oneDNN's convolutions use the layouts it likes best, reordered outside of the timing; products take plain matrices on
-// all sides and pack within their time.
+// take turns, in reversed order every other round: each runs for equal times, and the ratio is the median of the
+// rounds' ratios, so other load and clock changes hit all alike. Ours is enqueued several launches deep, as in
+// training; peers are called in a loop. Threads of OpenBLAS and OpenMP spin after a call, which helps their own next
+// call and would take a core from whoever comes next: so they may (no policy is forced on them), but before each turn
+// the process waits until its CPU time stands still. Peers keep their results in one buffer; ours rotate through few
+// enough to stay in cache. oneDNN's convolutions use the layouts it likes best, reordered outside of the timing;
+// products take plain matrices on all sides and pack within their time.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -43,14 +47,15 @@ std::string cell(double value, const char* suffix = "", int decimals = 1) {
 }
 
 std::string heading() {
-  return fmt::format("{:<56} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6}", "", "us", "ours", "Eigen",
-                     "OpenBLAS", "oneDNN", "", "of bound", "ratio", "+-");
+  return fmt::format("{:<56} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>7}", "", "us", "ours", "Eigen",
+                     "OpenBLAS", "oneDNN", "", "of bound", "ratio", "+-", "others");
 }
 
 std::string line(const Result& r) {
-  return fmt::format("{:<56} {:>10.1f} {:>8.1f} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6}", r.family + "/" + r.name,
-                     r.seconds * 1e6, r.ours, cell(r.eigen), cell(r.openblas), cell(r.onednn), r.unit,
-                     cell(100 * r.share, " %", 0), cell(r.ratio, "", 2), fmt::format("{:.0f} %", 50 * r.spread));
+  return fmt::format("{:<56} {:>10.1f} {:>8.1f} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>7}",
+                     r.family + "/" + r.name, r.seconds * 1e6, r.ours, cell(r.eigen), cell(r.openblas), cell(r.onednn),
+                     r.unit, cell(100 * r.share, " %", 0), cell(r.ratio, "", 2), fmt::format("{:.0f} %", 50 * r.spread),
+                     fmt::format("{:.2f}", r.others));
 }
 
 // Means and the worst of each family, in the order of the rows.
@@ -155,6 +160,7 @@ int main(int argc, char** argv) {
                                        state.counters[r.unit] = r.ours;
                                        state.counters["share_of_bound"] = r.share;
                                        state.counters["spread"] = r.spread;
+                                       state.counters["other_processes"] = r.others;
                                        if (r.ratio > 0) state.counters["ratio_to_best_peer"] = r.ratio;
                                        if (r.eigen > 0) state.counters["eigen"] = r.eigen;
                                        if (r.openblas > 0) state.counters["openblas"] = r.openblas;

@@ -7,9 +7,12 @@
 #include <chrono>
 #include <cmath>
 #include <ctime>
+#include <fstream>
 #include <limits>
 #include <span>
 #include <thread>
+
+#include <unistd.h>
 
 #include "samebytes/autograd.h"
 #include "samebytes/engine.h"
@@ -44,6 +47,15 @@ double cpu_seconds() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// What all processes of the machine have used, in seconds; 0 where the system does not say.
+double machine_cpu_seconds() {
+  std::ifstream file("/proc/stat");
+  std::string name;
+  double user = 0, nice = 0, system = 0;
+  if (!(file >> name >> user >> nice >> system)) return 0;
+  return (user + nice + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 // Waits until no thread of this process takes a core any more: OpenBLAS's and OpenMP's threads go on spinning for a
@@ -151,15 +163,21 @@ Result run_row(const Entry& entry, const Machine& machine, double seconds) {
   }
   const int rounds =
       longest > 0 ? std::clamp(static_cast<int>(seconds / longest) | 1, std::min(kFewestRounds, most), most) : 1;
+  const double all_before = machine_cpu_seconds(), own_before = cpu_seconds();
+  const auto start = std::chrono::steady_clock::now();
   for (int round = 0; round < rounds; ++round)
-    for (Side& side : sides) {
+    for (std::size_t i = 0; i < sides.size(); ++i) {
+      Side& side = sides[round % 2 == 0 ? i : sides.size() - 1 - i];  // so that nobody always follows the same one
       if (longest > 0) wait_until_quiet();
       side.seconds.push_back(seconds_of(side, side.count) / side.count);
     }
+  const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double others = machine_cpu_seconds() - all_before - (cpu_seconds() - own_before);
 
   Result result;
   result.family = entry.family;
   result.name = entry.name;
+  result.others = std::max(0.0, others / wall);
   const Side& ours = sides.front();
   result.unit = row.bound == Bound::bandwidth ? "GB/s" : "GFLOP/s";
   result.seconds = median(ours.seconds);

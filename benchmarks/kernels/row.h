@@ -56,6 +56,7 @@ struct Result {
   double ours = 0, eigen = 0, openblas = 0, onednn = 0;
   double share = 0;   // of the bound
   double ratio = 0;   // to the best peer: the median of the ratios of the rounds
+  double others = 0;  // cores that other processes took meanwhile
   double spread = 0;  // (slowest - fastest) / median of our rounds
 };
 
