@@ -95,8 +95,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_sort(ARRAY
 // indexing_sort. Where `spoils` is set and there are places without a value, all of dst is NaN. Each row of I
 // elements is written once. Geometry: over_rows, rows_per_group of the O * D rows each.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_sum(
-    ARRAY(const int, order), ARRAY(const int, starts), ARRAY(const real, src), ARRAY(const real, base),
-    ARRAY(real, dst), const long outer, const int depth, const long items, const long inner, const int rows_per_group,
+    ARRAY(const int, order), ARRAY(const int, starts), ARRAY(const real, src), ARRAY_INPLACE(const real, base),
+    ARRAY_INPLACE(real, dst), const long outer, const int depth, const long items, const long inner, const int rows_per_group,
     const int spoils) {
   START(order);
   START(starts);

@@ -1,7 +1,7 @@
 // Reductions. Letters: O outer, R reduced, I inner sizes of a dense src [O, R, I]; dst is [O, parts, I], where part p
 // covers the rows [p * rows_per_part, ...) of R. One launch per pass: the host splits R by shape and reduces the parts
-// again, so results do not depend on the number of threads. `what`: 0 sum, 1 max, 2 min (NaN wins); every result is
-// divided by `divisor`.
+// again, so results do not depend on the number of threads. `what`: 0 sum, 1 max, 2 min (NaN wins), 3 sum of squares
+// (reduce_rows only); every result is divided by `divisor`.
 
 #define REDUCE_ACC 2048       // columns that one work-item of reduce_columns can hold
 #define REDUCE_BLOCK_ROWS 64  // additions to one accumulator before it is added to the total
@@ -55,6 +55,29 @@ REDUCE_DEFINE(sum, REDUCE_ADD2, 0)
 REDUCE_DEFINE(max, sb_max2, -INFINITY)
 REDUCE_DEFINE(min, sb_min2, INFINITY)
 
+// As reduce_row_sum, of the squares.
+static inline vreal reduce_row_squares(const __global real* p, const long n, const long readable) {
+  vreal total = 0;
+  long i = 0;
+  while (n - i >= 4 * VW) {
+    const long end = i + min((n - i) / (4 * VW), (long)REDUCE_BLOCK_ROWS) * (4 * VW);
+    vreal a = 0, b = 0, c = 0, d = 0;
+    for (; i < end; i += 4 * VW) {
+      const vreal w = VLOAD(p + i), x = VLOAD(p + i + VW), y = VLOAD(p + i + 2 * VW), z = VLOAD(p + i + 3 * VW);
+      a = FMA(w, w, a);
+      b = FMA(x, x, b);
+      c = FMA(y, y, c);
+      d = FMA(z, z, d);
+    }
+    total += (a + b) + (c + d);
+  }
+  for (; i < n; i += VW) {
+    const vreal v = sb_load(p + i, n - i, readable - i, 0);
+    total = FMA(v, v, total);
+  }
+  return total;
+}
+
 static inline real reduce_min_lanes(const vreal v) { return -sb_max(-v); }
 
 // I = 1: src [rows, columns] -> dst [rows, parts]; part p of a row covers columns [p * chunk, ...).
@@ -73,6 +96,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce_rows(ARRAY(c
     real value;
     if (what == 0) {
       value = sb_sum(reduce_row_sum(src + at, n, readable));
+    } else if (what == 3) {
+      value = sb_sum(reduce_row_squares(src + at, n, readable));
     } else if (what == 1) {
       value = sb_max(reduce_row_max(src + at, n, readable));
     } else {

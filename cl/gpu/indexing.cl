@@ -104,7 +104,7 @@ __kernel __attribute__((reqd_work_group_size(INDEXING_ITEMS, 1, 1))) void indexi
 // elements is written once. Geometry: over_rows, rows_per_group (a power of two) of the O * D rows each, its items
 // shared equally among them.
 __kernel void indexing_sum(ARRAY(const int, order), ARRAY(const int, starts), ARRAY(const real, src),
-                           ARRAY(const real, base), ARRAY(real, dst), const long outer, const int depth,
+                           ARRAY_INPLACE(const real, base), ARRAY_INPLACE(real, dst), const long outer, const int depth,
                            const long items, const long inner, const int rows_per_group, const int spoils) {
   START(order);
   START(starts);

@@ -1,6 +1,7 @@
 // Reductions. Letters: O outer, R reduced, I inner sizes of a dense src [O, R, I]; dst is [O, parts, I], where part p
 // covers the rows [p * rows_per_part, ...) of R. One launch per pass: the host splits R by shape and reduces the parts
-// again. `what`: 0 sum, 1 max, 2 min (NaN wins); every result is divided by `divisor`.
+// again. `what`: 0 sum, 1 max, 2 min (NaN wins), 3 sum of squares (reduce_rows only); every result is divided by
+// `divisor`.
 
 #define REDUCE_ACC 256  // columns that one work-group of reduce_columns can hold; its largest size
 
@@ -21,13 +22,13 @@ __kernel void reduce_rows(ARRAY(const real, src), ARRAY(real, dst), const int wh
   __local real scratch[REDUCE_ACC];
   const int lanes = (int)get_local_size(0) / rows_per_group, lane = (int)get_local_id(0) & (lanes - 1);
   const long result = (long)get_group_id(0) * rows_per_group + get_local_id(0) / lanes;
-  real value = reduce_first(what);
+  real value = what == 3 ? (real)0 : reduce_first(what);
   if (result < rows * parts) {
     const long row = result / parts, begin = (result - row * parts) * chunk, n = min(chunk, columns - begin);
     const __global real* p = src + row * columns + begin;
-    for (long i = lane; i < n; i += lanes) value = reduce_two(what, value, p[i]);
+    for (long i = lane; i < n; i += lanes) value = what == 3 ? FMA(p[i], p[i], value) : reduce_two(what, value, p[i]);
   }
-  if (what == 0) {
+  if (what == 0 || what == 3) {
     value = sb_lanes_sum(value, scratch, lanes);
   } else if (what == 1) {
     value = sb_lanes_max(value, scratch, lanes);

@@ -32,7 +32,7 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
   const auto begin = Clock::now();
   net_ = workload.make_model();
   if (is_training)
-    optimizer_.emplace(net_->parameters(), optimizer_options(workload));
+    optimizer_.emplace(net_->parameters(), optimizer_options(workload, options));
   else
     net_->eval();
   making_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -40,12 +40,11 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
 }
 
 void BenchRun::step(const data::Batch& batch) {
-  const Array output = workload_.forward(*net_, batch);
-  if (is_training_) {
-    last_loss_ = workload_.loss(output, batch);
+  if (is_training_) {  // no handle keeps the output, which would then need memory of its own
+    last_loss_ = workload_.loss(workload_.forward(*net_, batch), batch);
     optimizer_->step(last_loss_);
   } else {
-    output.eval();
+    workload_.forward(*net_, batch).eval();
   }
   meter_.step(batch.samples());
 }

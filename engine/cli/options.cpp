@@ -76,6 +76,16 @@ void add_tokenizer(CLI::App& app, Options& options) {
       ->option_text("DIR");
 }
 
+void add_gradient_options(CLI::App& app, Options& options) {
+  app.add_option("--clip-norm", options.clip_norm,
+                 "largest norm of all gradients together, 0: not clipped; default: the workload's")
+      ->option_text("X")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--release-gradients", options.release_gradients,
+               "update parameters as soon as their gradients are there, which then need less memory; not with\n"
+               "clipping by norm, so gpt needs --clip-norm 0 beside it");
+}
+
 void add_form(CLI::App& app, Options& options) {
   app.add_option("--size", options.form.size, "of gpt: nano, small or medium; default: nano")
       ->option_text("SIZE")
@@ -117,6 +127,7 @@ CLI::App* add_train(CLI::App& app, Options& options) {
                    "constant has no warm-up; default: cosine")
       ->option_text("NAME")
       ->check(CLI::IsMember({"constant", "linear", "cosine"}));
+  add_gradient_options(*verb, options);
   add_device_options(*verb, options, false);
   add_loader_options(*verb, options);
   verb->add_option("--load", options.load, "start from these parameters (safetensors)")->option_text("FILE");
@@ -161,6 +172,7 @@ CLI::App* add_bench(CLI::App& app, Options& options) {
   add_batch(*verb, options, "samples per step; default: the workload's");
   verb->add_flag("--fixed-batch", options.fixed_batch,
                  "loop over one batch that is made once, to see what the loader costs");
+  add_gradient_options(*verb, options);
   add_device_options(*verb, options, true);
   add_loader_options(*verb, options);
   add_output_options(*verb, options);

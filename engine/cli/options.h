@@ -31,6 +31,8 @@ struct Options {
   std::optional<std::int64_t> batch;
   std::optional<double> rate;
   std::optional<std::string> schedule;
+  std::optional<double> clip_norm;  // 0: off
+  bool release_gradients = false;
   std::string device;
   std::optional<int> workers;
   std::optional<int> slots;

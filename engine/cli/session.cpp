@@ -90,12 +90,13 @@ void RunMeter::fill(Summary& summary) const {
   summary.first_step_seconds = first_step_seconds_;
 }
 
-optim::AdamWOptions optimizer_options(const Workload& workload) {
+optim::AdamWOptions optimizer_options(const Workload& workload, const Options& options) {
   const Defaults& defaults = workload.defaults;
   return {.rate = defaults.rate,
           .beta2 = defaults.beta2,
           .weight_decay = defaults.weight_decay,
-          .clip_norm = defaults.clip_norm};
+          .clip_norm = options.clip_norm.value_or(defaults.clip_norm),
+          .release_gradients = options.release_gradients};
 }
 
 void Evaluation::fill(Summary& summary) const {

@@ -53,7 +53,7 @@ class RunMeter {
 };
 
 // What a workload says of AdamW, but for the schedule.
-optim::AdamWOptions optimizer_options(const Workload& workload);
+optim::AdamWOptions optimizer_options(const Workload& workload, const Options& options);
 
 // Loss and accuracy over a data set, in evaluation mode and without gradients.
 struct Evaluation {

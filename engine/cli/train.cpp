@@ -110,7 +110,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   data::LoaderOptions testing = loader_options(options, std::min(batch_, split_.test->size()));
   testing.transforms = workload.prepare;
   test_ = std::make_unique<data::Loader>(*engine_, split_.test, testing);
-  optimizer_ = std::make_unique<optim::AdamW>(net_->parameters(), optimizer_options(workload));
+  optimizer_ = std::make_unique<optim::AdamW>(net_->parameters(), optimizer_options(workload, options));
   optimizer_->set_schedule(schedule_of(options, workload, steps_));
   meter_ = std::make_unique<RunMeter>(*engine_);
   progress_ = std::make_unique<Progress>(stream_for_people(options), options.quiet);

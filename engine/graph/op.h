@@ -65,8 +65,8 @@ class Op {
   virtual bool takes_strides(int /*input*/) const { return false; }
   // The input whose storage result k is written into (a cell, or a value that dies here); -1: storage of its own.
   virtual int in_place(int /*result*/) const { return -1; }
-  // The input in whose place result k may lie where nothing reads that input later: the op's one launch reads each of
-  // its elements before it writes the same element, and none of it afterwards. -1: none.
+  // The input in whose place result k may lie where nothing reads that input later: the op's last launch reads each of
+  // its elements before it writes the same element, and none of it afterwards; it alone writes the result. -1: none.
   virtual int may_overwrite(int /*result*/) const { return -1; }
   // Inputs that only carry state: their version is not checked and no gradient flows to them.
   virtual bool is_state(int /*input*/) const { return false; }

@@ -5,6 +5,7 @@
 #include "graph/launch.h"
 #include "ops/pointwise.h"
 #include "samebytes/ops.h"
+#include "samebytes/ops/release.h"
 
 namespace samebytes {
 
@@ -48,7 +49,9 @@ Array update(const Array& cell, const Array& value) {
 
 void assign(const Array& cell, const Array& value) { update(cell, value).eval(); }
 
-Array pack(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n) {
+namespace {
+
+Array packed(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n, bool releases) {
   if (arrays.empty() || arrays.size() != offsets.size())
     throw ArgumentError("pack: needs one offset per array, " + std::to_string(arrays.size()) + " arrays and " +
                         std::to_string(offsets.size()) + " offsets came");
@@ -62,8 +65,18 @@ Array pack(std::span<const Array> arrays, std::span<const std::int64_t> offsets,
                           std::to_string(offsets[i]) + " came");
     end = offsets[i] + arrays[i].size();
   }
-  auto op = detail::make_op<detail::Pack>(std::vector<std::int64_t>(offsets.begin(), offsets.end()), n);
+  auto op = detail::make_op<detail::Pack>(std::vector<std::int64_t>(offsets.begin(), offsets.end()), n, releases);
   return detail::make_array(std::move(op), Shape{n}, arrays[0].dtype(), arrays);
+}
+
+}  // namespace
+
+Array pack(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n) {
+  return packed(arrays, offsets, n, false);
+}
+
+Array pack_to_release(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n) {
+  return packed(arrays, offsets, n, true);
 }
 
 FlatCells flatten_cells(std::span<const Array> cells, std::string name) {

@@ -62,6 +62,7 @@ class IndexedSum final : public Op {
               items, at.inner, share.rows_per_group, int{spoils_})
         .over_rows(share.groups, share.group);
   }
+  int may_overwrite(int) const override { return 2; }  // the base, which is as large as a vocabulary's weight
   Array added_to(const Node& node, const Array& other) const override {
     const Node& base = *other.node();
     if (node.inputs.size() > 2 || (base.is_view && !base.is_dense())) return {};

@@ -159,6 +159,7 @@ std::vector<Array> Pointwise::gradient(const GradientRequest& g) const {
 void Pack::hash(Hasher& hasher) const {
   for (const std::int64_t offset : offsets_) hasher.add(static_cast<std::uint64_t>(offset));
   hasher.add(static_cast<std::uint64_t>(n_));
+  hasher.add(std::uint64_t{releases_});
 }
 
 std::vector<Array> Pack::gradient(const GradientRequest& g) const {
@@ -291,6 +292,7 @@ Array astype(const Array& a, Dtype dtype) {
 Array stop_gradient(const Array& a) { return detail::unary(detail::kStop, SAMEBYTES_ROW(kStop), a); }
 
 namespace detail {
+bool is_copy(const Op& op) { return is_row(op, kCopy); }
 Array copy_of(const Array& a) { return unary(kCopy, SAMEBYTES_ROW(kCopy), a); }
 Array apply_row(const PointwiseRow& row, const OpPtr& op, std::initializer_list<Array> operands,
                 std::vector<Scalar> scalars) {

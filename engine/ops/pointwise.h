@@ -59,6 +59,7 @@ bool is_relu(const Op& op);
 // Where `gradient` is that of relu(x), the gradient behind the ReLU; else an empty handle.
 Array relu_gradient_source(const Array& gradient, const Array& x);
 
+bool is_copy(const Op& op);  // of copy_of()
 // Copies: the dense form of a view, or a value that must have storage of its own.
 Array copy_of(const Array& a);
 
@@ -75,9 +76,11 @@ class Update final : public Op {
 // pack: several arrays side by side; the planner lets their producers write there directly.
 class Pack final : public Op {
  public:
-  Pack(std::vector<std::int64_t> offsets, std::int64_t n) : offsets_(std::move(offsets)), n_(n) {}
+  Pack(std::vector<std::int64_t> offsets, std::int64_t n, bool releases = false)
+      : offsets_(std::move(offsets)), n_(n), releases_(releases) {}
   const std::vector<std::int64_t>& offsets() const { return offsets_; }
   std::int64_t n() const { return n_; }
+  bool releases() const { return releases_; }  // plan/release.h, also where it is small
   std::string_view name() const override { return "pack"; }
   void hash(Hasher& hasher) const override;
   void launch(Launch& run) const override;
@@ -88,6 +91,7 @@ class Pack final : public Op {
  private:
   std::vector<std::int64_t> offsets_;
   std::int64_t n_;
+  bool releases_;
 };
 
 }  // namespace samebytes::detail

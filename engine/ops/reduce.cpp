@@ -8,13 +8,14 @@
 #include "ops/conv_geometry.h"
 #include "ops/rows.h"
 #include "samebytes/ops.h"
+#include "samebytes/ops/vector_norm.h"
 
 namespace samebytes {
 
 namespace detail {
 namespace {
 
-enum class What : int { sum = 0, max = 1, min = 2 };  // as in cl/*/reduce.cl
+enum class What : int { sum = 0, max = 1, min = 2, squares = 3 };  // as in cl/*/reduce.cl
 using AxisMask = std::uint32_t;
 
 constexpr std::int64_t kElementsPerPart = 32768;  // of a long reduction; parts are reduced again
@@ -110,7 +111,8 @@ void launch_pattern(Launch& run, What what, Operand src, Operand dst, Pattern p,
         .args(src, to, code, p.outer, p.reduced, p.inner, parts, rows_per_part, fold, tile, outer_per_group, divide)
         .over_rows(groups, fold * tile <= 64 ? 64 : 256);
   }
-  if (parts > 1) launch_pattern(run, what, to, dst, {p.outer, parts, p.inner}, divisor, dtype);
+  const What rest = what == What::squares ? What::sum : what;
+  if (parts > 1) launch_pattern(run, rest, to, dst, {p.outer, parts, p.inner}, divisor, dtype);
 }
 
 Array reduce(const Array& a, What what, bool is_mean, AxisMask axes, bool keep);
@@ -163,6 +165,18 @@ class Reduce final : public Op {
   What what_;
   bool is_mean_;
   AxisMask axes_;
+};
+
+// All of src, f32 or f64, to one element. The squares are never written.
+class SumOfSquares final : public Op {
+ public:
+  std::string_view name() const override { return "sum_of_squares"; }
+  void launch(Launch& run) const override {
+    launch_pattern(run, What::squares, run.src(0), run.dst(), {1, run.src_shape(0).size(), 1}, 1.0, run.dst_dtype());
+  }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    return {request.src[0] * (request.dy[0] * 2.0)};
+  }
 };
 
 Array reduce(const Array& a, What what, bool is_mean, AxisMask axes, bool keep) {
@@ -248,6 +262,14 @@ Array sum(const Array& a, std::span<const int> axes, bool keep) {
 
 Array sum(const Array& a, std::initializer_list<int> axes, bool keep) {
   return sum(a, std::span<const int>(axes.begin(), axes.size()), keep);
+}
+
+Array sum_of_squares(const Array& a) {
+  detail::require(static_cast<bool>(a) && is_floating(a.dtype()), "sum_of_squares", "needs a floating array", a, "src");
+  if (a.dtype() == f16 || a.dtype() == bf16) return astype(sum_of_squares(astype(a, f32)), a.dtype());
+  if (a.size() < 2) return sum(square(a));
+  static const detail::OpPtr op = detail::make_op<detail::SumOfSquares>();
+  return detail::make_array(op, {}, a.dtype(), std::span<const Array>(&a, 1));
 }
 
 Array mean(const Array& a, std::initializer_list<int> axes, bool keep) {

@@ -6,6 +6,10 @@
 namespace samebytes::optim {
 
 Accumulator::Accumulator(Optimizer& optimizer) : optimizer_(&optimizer) {
+  if (optimizer.releases_gradients())
+    throw ArgumentError(
+        "Accumulator: the optimizer has release_gradients, which updates parameters before their gradients "
+        "can be added up; use one of the two");
   for (const ParameterArena& arena : optimizer.arenas()) sums_.push_back(arena.zeros_like("accumulated gradients"));
 }
 

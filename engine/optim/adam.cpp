@@ -7,7 +7,7 @@
 namespace samebytes::optim {
 
 Adam::Adam(const char* name, std::span<const Array> parameters, const AdamOptions& options, WeightDecay weight_decay)
-    : Optimizer(name, parameters, {options.rate, options.clip_norm, options.clip_value}),
+    : Optimizer(name, parameters, {options.rate, options.clip_norm, options.clip_value, options.release_gradients}),
       options_(options),
       weight_decay_(weight_decay) {
   require_range(name, "beta1", options.beta1, 0.0, 1.0);
@@ -29,7 +29,8 @@ AdamW::AdamW(std::span<const Array> parameters, const AdamWOptions& options)
             .eps = options.eps,
             .weight_decay = options.weight_decay,
             .clip_norm = options.clip_norm,
-            .clip_value = options.clip_value},
+            .clip_value = options.clip_value,
+            .release_gradients = options.release_gradients},
            WeightDecay::decoupled) {}
 
 std::vector<StateArray> Adam::state() const {

@@ -2,6 +2,7 @@
 
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
+#include "samebytes/ops/vector_norm.h"
 
 namespace samebytes::optim {
 namespace {
@@ -19,7 +20,7 @@ Array global_norm(std::span<const Array> gradients) {
   if (gradients.empty()) throw ArgumentError("global_norm: needs at least one gradient");
   Array squares;
   for (const Array& gradient : gradients) {
-    const Array own = sum(square(gradient));
+    const Array own = sum_of_squares(gradient);
     squares = squares ? squares + own : own;
   }
   return sqrt(squares);

@@ -46,10 +46,19 @@ std::vector<std::vector<std::size_t>> group(const std::vector<Array>& parameters
 }  // namespace
 
 Optimizer::Optimizer(const char* name, std::span<const Array> parameters, const Common& common)
-    : name_(name), rate_(common.rate), clip_norm_(common.clip_norm), clip_value_(common.clip_value) {
+    : name_(name),
+      rate_(common.rate),
+      clip_norm_(common.clip_norm),
+      clip_value_(common.clip_value),
+      releases_gradients_(common.release_gradients) {
   require_range(name, "rate", common.rate, 0.0, HUGE_VAL);
   require_range(name, "clip_norm", common.clip_norm, 0.0, HUGE_VAL);
   require_range(name, "clip_value", common.clip_value, 0.0, HUGE_VAL);
+  if (releases_gradients_ && clip_norm_ > 0.0)
+    throw ArgumentError(name_ +
+                        ": release_gradients updates parameters before all gradients are there, so clip_norm must "
+                        "be 0, " +
+                        std::to_string(clip_norm_) + " came; clip_value can be used");
   std::unordered_set<const void*> seen;
   for (const Array& parameter : parameters) {
     if (!is_cell(parameter)) throw ArgumentError(name_ + ": a parameter must be a cell, such as those of layers");
@@ -104,7 +113,7 @@ std::vector<Array> Optimizer::flat_gradients(std::span<const Array> gradients) c
     std::vector<Array> members;
     members.reserve(places_[i].size());
     for (const std::size_t place : places_[i]) members.push_back(gradients[place]);
-    flat.push_back(arenas_[i].pack(members));
+    flat.push_back(arenas_[i].pack(members, releases_gradients_));
   }
   return flat;
 }
@@ -118,6 +127,9 @@ void Optimizer::step(std::span<const Array> gradients) {
 }
 
 void Optimizer::step_flat(std::span<const Array> gradients) {
+  if (releases_gradients_)
+    throw ArgumentError(name_ +
+                        ": release_gradients never has a flat gradient; use step(loss), or step_flat without it");
   if (gradients.size() != arenas_.size())
     throw ArgumentError(name_ + ": needs one flat gradient for each of " + std::to_string(arenas_.size()) +
                         " arenas, " + std::to_string(gradients.size()) + " came");

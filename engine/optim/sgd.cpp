@@ -8,7 +8,8 @@
 namespace samebytes::optim {
 
 Sgd::Sgd(std::span<const Array> parameters, const SgdOptions& options)
-    : Optimizer("Sgd", parameters, {options.rate, options.clip_norm, options.clip_value}), options_(options) {
+    : Optimizer("Sgd", parameters, {options.rate, options.clip_norm, options.clip_value, options.release_gradients}),
+      options_(options) {
   require_range("Sgd", "momentum", options.momentum, 0.0, HUGE_VAL);
   require_range("Sgd", "weight_decay", options.weight_decay, 0.0, HUGE_VAL);
   if (options.nesterov && (options.momentum <= 0.0 || options.dampening != 0.0))

@@ -10,6 +10,9 @@ struct ArenaRequest {
   std::size_t bytes = 0;
   int first = 0;  // launch that writes it first
   int last = 0;   // launch that reads it last
+  // Requests of one group lie at these distances from each other, whatever their lives: the parts of a flat gradient.
+  int group = -1;
+  std::size_t group_offset = 0;  // a multiple of 128
 };
 
 struct ArenaPlace {
@@ -23,8 +26,12 @@ struct ArenaLayout {
       segments;  // bytes of each; more than one only where the device's largest allocation is smaller
 };
 
-// Largest first, each at the lowest offset that is free during its life (best-fit by size, as in Pisarchyk and Lee
-// 2020). Throws OutOfMemory where one buffer alone exceeds `most`.
+// Each at the lowest offset that is free during its life, the largest first (best-fit by size, as in Pisarchyk and Lee
+// 2020); where that is far from least_bytes(), other orders are tried too. Throws OutOfMemory where one buffer or group
+// alone exceeds `most`.
 ArenaLayout lay_out(const std::vector<ArenaRequest>& requests, std::size_t most, bool share);
+
+// The largest sum of bytes that live at once: no layout is smaller.
+std::size_t least_bytes(const std::vector<ArenaRequest>& requests);
 
 }  // namespace samebytes::detail

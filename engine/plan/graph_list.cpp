@@ -92,6 +92,14 @@ void hash(GraphList& list) {
                static_cast<std::uint64_t>(node.state_written) << 36 |
                static_cast<std::uint64_t>(node.output + 1) << 40);
     for (const std::int64_t size : node.shape) hasher.add(static_cast<std::uint64_t>(size));
+    if (node.cell) {  // which part of a flat cell it is decides when that one may be overwritten
+      const NodePtr whole = node.cell->whole.lock();
+      if (whole && static_cast<std::size_t>(whole->place) < list.nodes.size() &&
+          list.nodes[static_cast<std::size_t>(whole->place)] == whole) {
+        hasher.add(static_cast<std::uint64_t>(whole->place));
+        hasher.add(static_cast<std::uint64_t>(node.offset));
+      }
+    }
     if (leaf) continue;
     if (node.op) hasher.add(node.op->fingerprint());
     for (const Edge& edge : node.inputs) hasher.add(static_cast<std::uint64_t>(edge.node->place));

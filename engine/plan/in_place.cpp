@@ -19,14 +19,23 @@ std::vector<int> share_in_place(const std::vector<PlanBuffer>& buffers, std::spa
   std::vector<int> root(buffers.size());
   std::iota(root.begin(), root.end(), 0);
   std::vector<char> given(buffers.size());  // its bytes went to a later result
+  std::vector<char> taken(buffers.size());  // of a pack's part: it has an input's
   for (const InPlacePair& pair : pairs) {
     const auto input = static_cast<std::size_t>(pair.input), result = static_cast<std::size_t>(pair.result);
     const PlanBuffer &from = buffers[input], &to = buffers[result];
-    const bool fits = from.kind == PlanBuffer::Kind::arena && to.kind == PlanBuffer::Kind::arena &&
-                      from.device == to.device && from.first >= 0 && from.first < pair.launch &&
-                      from.last == pair.launch && to.first == pair.launch &&
-                      buffers[static_cast<std::size_t>(root[input])].bytes >= to.bytes;
-    if (!fits || given[input] || root[result] != pair.result) continue;
+    const bool dies = from.kind == PlanBuffer::Kind::arena && !from.by_parts && from.device == to.device &&
+                      from.first >= 0 && from.first < pair.launch && from.last == pair.launch &&
+                      to.first == pair.launch && !given[input];
+    if (!dies) continue;
+    if (to.kind == PlanBuffer::Kind::part) {  // its place is fixed, so the input moves there
+      if (root[input] != pair.input || from.bytes > to.bytes || taken[result]) continue;
+      given[input] = taken[result] = 1;
+      root[input] = pair.result;
+      continue;
+    }
+    const bool fits =
+        to.kind == PlanBuffer::Kind::arena && buffers[static_cast<std::size_t>(root[input])].bytes >= to.bytes;
+    if (!fits || root[result] != pair.result) continue;
     given[input] = 1;
     root[result] = root[input];
   }

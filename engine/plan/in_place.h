@@ -17,7 +17,8 @@ struct InPlacePair {
 };
 
 // By buffer: the one whose bytes it shares, itself where it shares none. `pairs` in the order of their launches,
-// several for one result in order of preference. Only temporaries of the arena share.
+// several for one result in order of preference. Temporaries of the arena share: a result lies where its input lay, or,
+// where the result is a part of a pack, the input where the part lies.
 std::vector<int> share_in_place(const std::vector<PlanBuffer>& buffers, std::span<const InPlacePair> pairs);
 
 // The pairs of a generated kernel: inputs of the layout and the width of a result, each read by one argument alone.

@@ -7,13 +7,22 @@
 #include "plan/epilogue.h"
 #include "plan/fuse.h"
 #include "plan/in_place.h"
+#include "plan/pack_parts.h"
 #include "plan/plan.h"
 #include "plan/planner.h"
 #include "plan/pointwise_kernel.h"
+#include "plan/release.h"
 #include "plan/rematerialise.h"
 
 namespace samebytes::detail {
 namespace {
+
+// The part of a group that runs on a segment of a flat gradient.
+struct Window {
+  const Node* pack = nullptr;
+  int buffer = -1;         // of the segment
+  std::int64_t begin = 0;  // elements
+};
 
 class Maker {
  public:
@@ -24,7 +33,9 @@ class Maker {
         plan_(std::make_unique<Plan>()),
         epilogues_(append_epilogues(list, fused)),
         fusion_(fuse(list, epilogues_, fused)) {
-    if (fused) rematerialise(list, fusion_, {.most_cost = context.options.recompute});
+    if (!fused) return;
+    rematerialise(list, fusion_, {.most_cost = context.options.recompute});
+    for (GradientRelease& release : release_gradients(list, fusion_)) releases_.push_back({std::move(release), {}});
   }
 
   std::unique_ptr<Plan> make() {
@@ -39,6 +50,9 @@ class Maker {
     for (int i = 0; i < n; ++i) {
       for (; again != fusion_.again.end() && again->before == i; ++again) lower_again(*again);
       lower(i);
+      for (const Released& released : releases_)
+        for (std::size_t s = 0; s < released.buffers.size(); ++s)
+          if (released.of.segments[s].after == i) lower_segment(released, s);
     }
     for (std::size_t i = 1; i < plan_->launches.size(); ++i)
       plan_->several_devices = plan_->several_devices || plan_->launches[i].device != plan_->launches[0].device;
@@ -56,6 +70,19 @@ class Maker {
   Device& device_of(const Node& n) { return context_.runtime->device(n.device); }
   const Pack* pack_of(int place) const {
     return node(place).has_value ? nullptr : dynamic_cast<const Pack*>(node(place).op.get());
+  }
+
+  struct Released {
+    GradientRelease of;
+    std::vector<int> buffers;  // by segment
+  };
+  Released* released_pack(int place) {
+    for (Released& released : releases_)
+      if (released.of.pack == place) return &released;
+    return nullptr;
+  }
+  bool is_released(int group) const {
+    return std::any_of(releases_.begin(), releases_.end(), [&](const Released& r) { return r.of.group == group; });
   }
 
   int add_buffer(PlanBuffer::Kind kind, const Shape& shape, Dtype dtype, int place, int device) {
@@ -124,13 +151,29 @@ class Maker {
   // The producers of a pack write straight into it where nobody else needs them elsewhere.
   void place_parts(int place, const Pack& pack) {
     const Node& n = node(place);
+    if (Released* const released = released_pack(place)) {
+      plan_->buffers[plan_->buffer_of[place]].kind = PlanBuffer::Kind::empty;  // there are only its segments
+      for (const GradientSegment& segment : released->of.segments) {
+        const int buffer =
+            add_buffer(PlanBuffer::Kind::arena, Shape{segment.end - segment.begin}, n.dtype, place, n.device);
+        plan_->buffers[buffer].by_parts = true;
+        released->buffers.push_back(buffer);
+        place_parts_in(buffer, n, pack, segment);
+      }
+      return;
+    }
     PlanBuffer& whole = plan_->buffers[plan_->buffer_of[place]];
-    if (whole.kind == PlanBuffer::Kind::arena) {
+    if (whole.kind == PlanBuffer::Kind::arena) whole.by_parts = lies_in_arena(n);
+    if (whole.kind == PlanBuffer::Kind::arena && !whole.by_parts) {
       whole.kind = PlanBuffer::Kind::persistent;
       whole.storage = persistent_.get(context_, pack.fingerprint(), whole.bytes, whole.dtype, n.device);
     }
-    if (whole.kind != PlanBuffer::Kind::persistent) return;
-    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+    if (whole.kind == PlanBuffer::Kind::persistent || whole.by_parts)
+      place_parts_in(plan_->buffer_of[place], n, pack, {0, pack.n(), 0, n.inputs.size()});
+  }
+
+  void place_parts_in(int whole, const Node& n, const Pack& pack, const GradientSegment& range) {
+    for (std::size_t i = range.first_part; i < range.end_part; ++i) {
       const Node& part = *n.inputs[i].node;
       const Node& base = part.base();
       if (!part.is_dense() || (part.is_view && part.offset != 0) || base.has_value ||
@@ -139,8 +182,8 @@ class Maker {
       const int buffer = plan_->buffer_of[base.place];
       if (buffer < 0 || plan_->buffers[buffer].kind != PlanBuffer::Kind::arena) continue;
       plan_->buffers[buffer].kind = PlanBuffer::Kind::part;
-      plan_->buffers[buffer].parent = plan_->buffer_of[place];
-      plan_->buffers[buffer].offset = pack.offsets()[i];
+      plan_->buffers[buffer].parent = whole;
+      plan_->buffers[buffer].offset = pack.offsets()[i] - range.begin;
     }
   }
 
@@ -157,11 +200,11 @@ class Maker {
     if (n.has_value || n.is_view || n.output >= 0) return;
     const int group = fusion_.group[place];
     if (group >= 0) {
-      if (fusion_.members[group].back() == place) lower_group(fusion_.members[group]);
+      if (fusion_.members[group].back() == place && !is_released(group)) lower_group(fusion_.members[group]);
       return;
     }
-    if (pack_of(place)) {
-      lower_pack(place);
+    if (const Pack* const pack = pack_of(place)) {
+      if (!released_pack(place)) lower_parts(n, plan_->buffer_of[place], {0, pack->n(), 0, n.inputs.size()});
       return;
     }
     if (n.results.empty() ? n.shape.size() == 0 : all_empty(n)) return;
@@ -241,21 +284,25 @@ class Maker {
   }
 
   void add_pointwise(const PointwiseKernel& kernel, const Node& n, std::string what, int dst_buffer = -1,
-                     std::int64_t dst_offset = 0) {
+                     std::int64_t dst_offset = 0, const Window& window = {}) {
     PlanLaunch& launch = add_launch(n, std::move(what));
     launch.real = kernel.real;
     launch.geometry = kernel.geometry;
     std::vector<int> inputs, results;
     std::vector<std::int64_t> offsets;
     for (const PointwiseInput& input : kernel.inputs) {
-      const auto [buffer, offset] = source(*input.node);
+      auto [buffer, offset] = source(*input.node);
+      if (window.pack == input.node)
+        buffer = window.buffer;
+      else if (input.node->shape.size() != 1)
+        offset += window.begin;
       add_array(launch, buffer, offset, false);
       inputs.push_back(buffer);
       offsets.push_back(offset);
     }
     for (const Node* output : kernel.outputs) {
       results.push_back(plan_->buffer_of[output->place]);
-      add_array(launch, results.back(), 0, true);
+      add_array(launch, results.back(), window.begin, true);
     }
     const auto pairs =
         in_place_pairs(kernel, static_cast<int>(plan_->launches.size()) - 1, inputs, offsets, results, plan_->buffers);
@@ -267,7 +314,7 @@ class Maker {
     generated_.push_back({plan_->launches.size() - 1, kernel.real, kernel.body});
   }
 
-  void lower_group(const std::vector<int>& places) {
+  void lower_group(const std::vector<int>& places, const Window& window = {}, std::int64_t elements = 0) {
     std::vector<const Node*> members, outputs;
     std::string what;
     for (const int place : places) {
@@ -277,7 +324,8 @@ class Maker {
       if (what.size() < 60) what += (what.empty() ? "" : "+") + std::string(node(place).op->name());
     }
     if (outputs.empty()) return;  // all its readers compute it themselves
-    add_pointwise(write_pointwise_kernel(members, outputs, device_of(*members[0])), *members[0], std::move(what));
+    add_pointwise(write_pointwise_kernel(members, outputs, device_of(*members[0]), elements), *members[0],
+                  std::move(what), -1, 0, window);
   }
 
   // Writes a value once more; whoever reads it or a view of it from here on reads the new buffer.
@@ -293,19 +341,38 @@ class Maker {
     add_pointwise(kernel, value, std::string(value.op->name()) + " again");
   }
 
-  void lower_pack(int place) {
-    const Node& n = node(place);
-    const auto& offsets = pack_of(place)->offsets();
-    const int whole = plan_->buffer_of[place];
-    if (plan_->buffers[whole].kind == PlanBuffer::Kind::own)
-      add_pointwise(write_zero_kernel(n.shape.size(), n.dtype, device_of(n)), n, "pack", whole);
-    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+  void lower_segment(const Released& released, std::size_t s) {
+    const Node& pack = node(released.of.pack);
+    const GradientSegment& segment = released.of.segments[s];
+    lower_parts(pack, released.buffers[s], segment);
+    lower_group(fusion_.members[released.of.group], {&pack, released.buffers[s], segment.begin},
+                segment.end - segment.begin);
+  }
+
+  // What the producers of a pack do not write there themselves.
+  void lower_parts(const Node& n, int whole, const GradientSegment& range) {
+    const auto& offsets = pack_of(n.place)->offsets();
+    const auto add_piece = [&](std::int64_t offset, std::int64_t size) {
+      if (plan_->buffers[whole].by_parts)
+        pieces_.push_back({whole, static_cast<std::size_t>(offset - range.begin) * bytes_of(n.dtype),
+                           static_cast<std::size_t>(size) * bytes_of(n.dtype),
+                           static_cast<int>(plan_->launches.size()) - 1});
+    };
+    if (plan_->buffers[whole].kind == PlanBuffer::Kind::own || plan_->buffers[whole].by_parts)
+      for (const auto& [offset, size] : gaps_of(n)) {
+        if (offset < range.begin || offset >= range.end) continue;
+        add_pointwise(write_zero_kernel(size, n.dtype, device_of(n)), n, "pack", whole, offset - range.begin);
+        add_piece(offset, size);
+      }
+    for (std::size_t i = range.first_part; i < range.end_part; ++i) {
       const Node& part = *n.inputs[i].node;
       const int buffer = plan_->buffer_of[part.place];
       const bool in_place = buffer >= 0 && plan_->buffers[buffer].kind == PlanBuffer::Kind::part &&
-                            plan_->buffers[buffer].parent == whole && plan_->buffers[buffer].offset == offsets[i];
+                            plan_->buffers[buffer].parent == whole &&
+                            plan_->buffers[buffer].offset == offsets[i] - range.begin;
       if (in_place || part.shape.size() == 0) continue;
-      add_pointwise(write_copy_kernel(part, device_of(n)), n, "pack", whole, offsets[i]);
+      add_pointwise(write_copy_kernel(part, device_of(n)), n, "pack", whole, offsets[i] - range.begin);
+      add_piece(offsets[i], part.shape.size());
     }
   }
 
@@ -367,9 +434,10 @@ class Maker {
       return {-1, 0};
     };
     for (std::size_t k = 0; k < dst.size(); ++k)
-      if (const int over = n.op->may_overwrite(static_cast<int>(k)); over >= 0 && run.records().size() == 1)
+      if (const int over = n.op->may_overwrite(static_cast<int>(k));
+          over >= 0 && over < static_cast<int>(n.inputs.size()))
         if (const auto [input, offset] = src[static_cast<std::size_t>(over)]; input >= 0 && dst[k] >= 0 && offset == 0)
-          pairs_.push_back({static_cast<int>(plan_->launches.size()), input, dst[k]});
+          pairs_.push_back({static_cast<int>(plan_->launches.size() + run.records().size()) - 1, input, dst[k]});
     for (LaunchRecord& record : run.records()) {
       PlanLaunch& launch = add_launch(n, record.what);
       launch.real = record.real;
@@ -469,11 +537,20 @@ class Maker {
 
   void lay_out_arena() {
     const std::vector<int> root = share_in_place(plan_->buffers, pairs_);
-    std::vector<ArenaRequest> requests;
+    for (std::size_t b = 0; b < root.size(); ++b)  // what a part takes over is made in its place
+      if (const PlanBuffer& part = plan_->buffers[static_cast<std::size_t>(root[b])];
+          part.kind == PlanBuffer::Kind::part && root[b] != static_cast<int>(b)) {
+        PlanBuffer& buffer = plan_->buffers[b];
+        buffer.kind = PlanBuffer::Kind::part;
+        buffer.parent = part.parent;
+        buffer.offset = part.offset;
+      }
+    std::vector<ArenaRequest> requests = requests_of_packs(plan_->buffers, pieces_);
+    const std::size_t packed = requests.size();
     std::vector<int> request(plan_->buffers.size(), -1);
     for (std::size_t b = 0; b < plan_->buffers.size(); ++b) {
       const PlanBuffer& buffer = plan_->buffers[b];
-      if (buffer.kind != PlanBuffer::Kind::arena || buffer.first < 0) continue;
+      if (buffer.kind != PlanBuffer::Kind::arena || buffer.first < 0 || buffer.by_parts) continue;
       int& mine = request[static_cast<std::size_t>(root[b])];
       if (mine < 0) {
         mine = static_cast<int>(requests.size());
@@ -489,6 +566,9 @@ class Maker {
         lay_out(requests, context_.runtime->device(0).info().max_allocation_bytes, !plan_->several_devices);
     for (std::size_t b = 0; b < request.size(); ++b)
       if (request[b] >= 0) plan_->buffers[b].place = layout.places[static_cast<std::size_t>(request[b])];
+    for (std::size_t r = 0; r < packed; ++r)
+      plan_->buffers[static_cast<std::size_t>(requests[r].group)].place = {
+          layout.places[r].segment, layout.places[r].offset - requests[r].group_offset};
     plan_->arena_segments = layout.segments;
   }
 
@@ -551,6 +631,8 @@ class Maker {
   std::vector<std::vector<int>> results_;  // by place: buffers of a node of several results
   std::vector<int> relayouts_;             // by place of a view: the buffer of its dense copy
   std::vector<InPlacePair> pairs_;         // in the order of launches
+  std::vector<PackPiece> pieces_;
+  std::vector<Released> releases_;
   std::vector<Generated> generated_;
   std::vector<Value> values_;
 };

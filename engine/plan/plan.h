@@ -31,6 +31,7 @@ struct PlanBuffer {
   std::int64_t offset = 0;  // elements within the parent
   int device = 0;
   int first = -1, last = -1;  // launches, for the arena
+  bool by_parts = false;      // in the arena, each part for its own life (pack_parts.h)
   ArenaPlace place;
   StoragePtr storage;  // persistent
 };

@@ -47,6 +47,20 @@ NodePtr overwritten_cell(const Node& node) {
   return target->cell ? target : nullptr;
 }
 
+// What fills a new cell. cell() copies its initial value, which the user may hold; where nobody does, the value itself
+// becomes the cell, so that no second copy is ever there.
+NodePtr initial_of(const Node& cell) {
+  NodePtr& initial = cell.cell->initial;
+  if (initial->has_value || !initial->op || !is_copy(*initial->op)) return initial;
+  const NodePtr& source = initial->inputs[0].node;
+  const bool is_plain = !source->has_value && !source->is_view && source->op && source->output < 0 &&
+                        source->results.empty() && source->op->in_place(0) < 0;
+  const bool is_held = source->handles.load(std::memory_order_relaxed) > 0 || source.use_count() > 1;
+  if (!is_plain || is_held || source->dtype != initial->dtype || source->device != initial->device) return initial;
+  source->category = initial->category;
+  return initial = NodePtr(source);
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -135,7 +149,7 @@ void Planner::evaluate(std::span<const NodePtr> roots) {
     GraphList list = collect(roots, ++stamp_, fresh);
     if (!fresh.empty()) {  // cells at their first use
       std::vector<NodePtr> initials;
-      for (const NodePtr& cell : fresh) initials.push_back(cell->cell->initial);
+      for (const NodePtr& cell : fresh) initials.push_back(initial_of(*cell));
       evaluate(initials);
       for (const NodePtr& cell : fresh) {
         cell->storage = cell->cell->initial->storage;

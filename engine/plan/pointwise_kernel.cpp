@@ -42,8 +42,9 @@ std::string converted(const std::string& value, bool from_real, bool to_real) {
 
 class Writer {
  public:
-  Writer(std::span<const Node* const> members, std::span<const Node* const> outputs, const Device& device)
-      : members_(members), outputs_(outputs), device_(device) {}
+  Writer(std::span<const Node* const> members, std::span<const Node* const> outputs, const Device& device,
+         std::int64_t elements = 0)
+      : members_(members), outputs_(outputs), device_(device), elements_(elements) {}
 
   PointwiseKernel write() {
     for (const Node* member : members_) inside_.emplace(member, static_cast<int>(inside_.size()));
@@ -60,7 +61,7 @@ class Writer {
         kernel_.scalars.emplace_back(member, static_cast<int>(s));
     }
     kernel_.outputs.assign(outputs_.begin(), outputs_.end());
-    merge_axes(members_[0]->shape);
+    merge_axes(elements_ > 0 ? Shape{elements_} : members_[0]->shape);
     repeats_ = repeats_rows();
     geometry();
     text();
@@ -353,6 +354,7 @@ class Writer {
   std::span<const Node* const> members_;
   std::span<const Node* const> outputs_;
   const Device& device_;
+  const std::int64_t elements_;  // 0: those of the members' shape
   PointwiseKernel kernel_;
   Dtype plain_dtype_ = Dtype::f32;
   bool repeats_ = false;
@@ -364,8 +366,8 @@ class Writer {
 }  // namespace
 
 PointwiseKernel write_pointwise_kernel(std::span<const Node* const> members, std::span<const Node* const> outputs,
-                                       const Device& device) {
-  return Writer(members, outputs, device).write();
+                                       const Device& device, std::int64_t elements) {
+  return Writer(members, outputs, device, elements).write();
 }
 
 PointwiseKernel write_copy_kernel(const Node& src, const Device& device) {

@@ -29,9 +29,10 @@ struct PointwiseKernel {
   std::vector<std::int64_t> numbers;  // long arguments between the arrays and the scalars
 };
 
-// members: pointwise nodes in running order; outputs: those whose value leaves the group.
+// members: pointwise nodes in running order; outputs: those whose value leaves the group. With `elements`, so many
+// neighbouring elements of a group of rank 1 instead of all.
 PointwiseKernel write_pointwise_kernel(std::span<const Node* const> members, std::span<const Node* const> outputs,
-                                       const Device& device);
+                                       const Device& device, std::int64_t elements = 0);
 
 // dst = src for a node of any layout: the planner's relayout, the parts of a pack.
 PointwiseKernel write_copy_kernel(const Node& src, const Device& device);

@@ -6,6 +6,7 @@
 
 #include "graph/op.h"
 #include "ops/pointwise.h"
+#include "plan/pack_parts.h"
 
 namespace samebytes::detail {
 namespace {
@@ -62,6 +63,7 @@ class Rematerialiser {
     int overwritten = kForever;  // its bytes hold something else from here on
     bool is_temporary = false;   // lies in the arena
     bool is_candidate = false;
+    bool is_packed = false;  // a part of a flat gradient in the arena, to the end
     std::vector<Reader> readers;
     int last() const {
       int last = made;
@@ -105,8 +107,10 @@ class Rematerialiser {
       }
       if (dynamic_cast<const Update*>(n.op.get())) first_update = std::min(first_update, v.made);
       const int group = fusion_.group[i];
+      const bool packs_in_arena = n.op->packs_inputs() && !list_.wanted[i] && lies_in_arena(n);
       for (const Edge& edge : n.inputs) {
         Value& source = values_[base(*edge.node)];
+        source.is_packed = source.is_packed || (packs_in_arena && source.is_temporary);
         if (n.op->packs_inputs()) source.is_temporary = source.is_candidate = false;  // lies in the pack
         const bool inside = group >= 0 && !edge.node->is_view && fusion_.group[edge.node->place] == group;
         if (!inside) source.readers.push_back({v.made, group, !edge.node->is_view});
@@ -225,6 +229,8 @@ class Rematerialiser {
       if (v.is_temporary) {
         change[v.made] += static_cast<std::ptrdiff_t>(v.bytes);
         change[v.last() + 1] -= static_cast<std::ptrdiff_t>(v.bytes);
+      } else if (v.is_packed) {
+        change[v.made] += static_cast<std::ptrdiff_t>(v.bytes);
       }
     living_.assign(static_cast<std::size_t>(count()), 0);
     std::ptrdiff_t now = 0;

@@ -21,8 +21,9 @@ struct RematerialiseLimits {
 };
 
 struct RematerialiseReport {
-  std::size_t peak_before = 0, peak_after = 0;  // bytes of temporaries that live at once, packed gradients not counted
-  double cost = 0;                              // share of the list's cost, of the launches that came on top
+  std::size_t peak_before = 0,
+              peak_after = 0;  // bytes of temporaries that live at once, small flat gradients not counted
+  double cost = 0;             // share of the list's cost, of the launches that came on top
 };
 
 // Adds to `fusion` what is computed again. Results and order of all other launches stay as they are.

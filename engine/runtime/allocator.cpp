@@ -10,8 +10,10 @@ namespace {
 
 constexpr std::size_t kSmallest = 64 * 1024;  // below: whole pages
 constexpr std::size_t kStepsPerDoubling = 8;  // above: at most 1/8 is wasted
-constexpr std::size_t kCacheShare = 4;        // the cache keeps at most 1/4 of the limit ...
-constexpr std::size_t kTrimShare = 2;  // ... and is then trimmed to half of that, so that it is not trimmed each time
+// From here on: whole pages again; the cache gives what is at most one step larger.
+constexpr std::size_t kLarge = std::size_t{16} << 20;
+constexpr std::size_t kCacheShare = 4;  // the cache keeps at most 1/4 of the limit ...
+constexpr std::size_t kTrimShare = 2;   // ... and is then trimmed to half of that, so that it is not trimmed each time
 
 std::string megabytes(std::size_t bytes) {
   if (bytes < (1u << 20)) return std::to_string((bytes + 1023) >> 10) + " KiB";
@@ -35,7 +37,7 @@ const char* name_of(Category category) {
 }  // namespace
 
 std::size_t size_class(std::size_t bytes) {
-  if (bytes <= kSmallest) return (bytes + kPage - 1) / kPage * kPage;
+  if (bytes <= kSmallest || bytes >= kLarge) return (bytes + kPage - 1) / kPage * kPage;
   std::size_t power = kSmallest;
   while (power * 2 < bytes) power *= 2;
   const std::size_t step = power / kStepsPerDoubling;
@@ -75,13 +77,16 @@ void Allocator::count_live(std::size_t bytes, Category category, const std::stri
 }
 
 Allocator::BlockPtr Allocator::take_cached(std::size_t capacity) {
-  auto found = cache_.find(capacity);
-  if (found == cache_.end() || found->second.empty()) return nullptr;
+  auto found = cache_.lower_bound(capacity);
+  const std::size_t most = capacity >= kLarge ? capacity + capacity / kStepsPerDoubling : capacity;
+  while (found != cache_.end() && found->first <= most && found->second.empty()) ++found;
+  if (found == cache_.end() || found->first > most) return nullptr;
   std::vector<BlockPtr>& blocks = found->second;
   // The last one is warm in the caches; where it is still in use the oldest is the most likely to be free.
   auto chosen = !blocks.back()->ticket || blocks.back()->ticket->is_done() ? blocks.end() - 1 : blocks.begin();
   BlockPtr block = std::move(*chosen);
   blocks.erase(chosen);
+  if (blocks.empty() && capacity >= kLarge) cache_.erase(found);  // there are too many such sizes to keep them all
   cached_ -= block->bytes;
   block->host_newer.clear();
   block->device_newer.clear();
@@ -153,8 +158,10 @@ void Allocator::give_back(BlockPtr block, Category category, TicketPtr ticket) n
     block->ticket = is_busy ? std::move(ticket) : nullptr;
     block->stamp = next_stamp_++;
     // Exact blocks are not used again. Oclgrind takes what it knows about a freed buffer for the next one with its
-    // number, so there they wait for the end.
-    if (!is_closed_ && (!setup_.is_exact || setup_.info.platform == "Oclgrind")) {
+    // number, so there they wait for the end. An arena is let go of for a larger one and would lie in the cache for
+    // good.
+    const bool is_kept = setup_.is_exact ? setup_.info.platform == "Oclgrind" : category != Category::arena;
+    if (!is_closed_ && is_kept) {
       cached_ += block->bytes;
       const std::size_t capacity = block->bytes;
       cache_[capacity].push_back(std::move(block));
@@ -178,6 +185,7 @@ std::vector<Allocator::BlockPtr> Allocator::trim(std::size_t target) {
     cached_ -= oldest->second.front()->bytes;
     evicted.push_back(std::move(oldest->second.front()));
     oldest->second.erase(oldest->second.begin());
+    if (oldest->second.empty()) cache_.erase(oldest);
   }
   return evicted;
 }

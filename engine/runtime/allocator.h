@@ -17,7 +17,8 @@
 
 namespace samebytes::detail {
 
-// The bytes that a block of `bytes` really takes: whole pages, then eight steps per power of two.
+// The bytes that a block of `bytes` really takes: whole pages up to 64 KiB and from 16 MiB on, in between eight steps
+// per power of two.
 std::size_t size_class(std::size_t bytes);
 
 // 85 % of the smaller of the cgroup's limit and what is available now, and of the memory of a device that has its own.

@@ -9,6 +9,7 @@
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
+#include "samebytes/ops/vector_norm.h"
 #include "support/devices.h"
 #include "support/errors.h"
 #include "support/gradcheck.h"
@@ -178,12 +179,29 @@ TEST_P(Reduce, sum_to_undoes_broadcasting) {
   EXPECT_ERROR((sum_to(a, {4, 3})), ArgumentError, "sum_to: shape [4, 3] does not broadcast to src f32 [3, 4, 5]");
 }
 
+TEST_P(Reduce, sums_of_squares_agree_with_the_reference) {
+  for (const std::int64_t n : {0, 1, 2, 17, 1031, 40009, 100003}) {
+    const auto values = random_values(n, 5);
+    double want = 0;
+    for (const double v : values) want += v * v;
+    for (const Dtype dtype : real_dtypes())
+      EXPECT_TRUE(all_close(sum_of_squares(real_array(values, {n}, dtype)), std::vector<double>{want},
+                            sum_tolerance(dtype, n + 1)))
+          << n;
+  }
+  EXPECT_TRUE(all_close(sum_of_squares(astype(array({3.0f, -4.0f}), f16)), std::vector<double>{25}, 1e-6));
+  EXPECT_EQ(sum_of_squares(ones({3, 4})).shape(), (Shape{}));
+  EXPECT_ERROR((sum_of_squares(array(std::vector<std::int32_t>{1}, {1}))), ArgumentError,
+               "sum_of_squares: needs a floating array, src is i32 [1]");
+}
+
 TEST_P(Reduce, gradients_agree_with_differences) {
   SAMEBYTES_NEEDS_F64();
   const GradientInput src = random_input("src", {3, 4, 5});
   EXPECT_TRUE(check_gradients([](auto x) { return sum(x[0], {0, 2}); }, {src}));
   EXPECT_TRUE(check_gradients([](auto x) { return mean(x[0], {1}, true); }, {src}));
   EXPECT_TRUE(check_gradients([](auto x) { return mean(square(x[0])); }, {src}));
+  EXPECT_TRUE(check_gradients([](auto x) { return sum_of_squares(x[0]); }, {src}));
   EXPECT_TRUE(check_gradients([](auto x) { return max(x[0], {0, 2}); }, {src}));
   EXPECT_TRUE(check_gradients([](auto x) { return min(x[0], {1}); }, {src}));
   EXPECT_TRUE(check_gradients([](auto x) { return sum_to(x[0], {4, 1}); }, {src}));

@@ -10,7 +10,8 @@ namespace samebytes::optim {
 
 class Accumulator {
  public:
-  // Uses the optimizer's arenas; the optimizer must outlive it and stay where it is.
+  // Uses the optimizer's arenas; the optimizer must outlive it and stay where it is. Throws ArgumentError for one with
+  // release_gradients, which has no gradients to add up.
   explicit Accumulator(Optimizer& optimizer);
 
   // Adds the gradient of loss, the mean over `samples`; enqueues it and returns. Throws ArgumentError unless samples >

@@ -16,6 +16,8 @@ struct AdamOptions {
   double weight_decay = 0.0;
   double clip_norm = 0.0;   // over all parameters; 0: off
   double clip_value = 0.0;  // before clip_norm; 0: off
+  // Updates parameters as soon as their gradients are final (optimizer.h); not with clip_norm.
+  bool release_gradients = false;
 };
 
 struct AdamWOptions {
@@ -26,6 +28,8 @@ struct AdamWOptions {
   double weight_decay = 1e-2;
   double clip_norm = 0.0;   // over all parameters; 0: off
   double clip_value = 0.0;  // before clip_norm; 0: off
+  // Updates parameters as soon as their gradients are final (optimizer.h); not with clip_norm.
+  bool release_gradients = false;
 };
 
 class Adam : public Optimizer {

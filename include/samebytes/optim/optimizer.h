@@ -1,7 +1,15 @@
 // Optimizer: what Sgd, Adam and AdamW share. The constructor lays the parameters into arenas (arena.h), one for each
 // dtype and as many more as the device's largest allocation asks for; a parameter that comes twice counts once. step()
 // adds gradients and update to the graph, enqueues them in one evaluation and returns at once; without clipping the
-// update is one launch for each arena. An optimizer moves, is not copied, and is used by one thread at a time. While it
+// update is one launch for each arena.
+//
+// Gradient release (update inside backward): parameters are updated in groups of neighbours, each as soon as its
+// gradients are final, so that the gradients are never all there at once; the parameters become the same, bit for bit.
+// Without clip_norm it happens by itself where an arena has 64 MiB or more. With release_gradients it is asked for: it
+// also happens where there is less, and what needs all gradients together is an ArgumentError: clip_norm, Accumulator,
+// step_flat. A launch that cannot be enqueued may then leave some parameters updated and others not; they are lost.
+//
+// An optimizer moves, is not copied, and is used by one thread at a time. While it
 // lives its parameters belong to it: another optimizer on one of them throws ArgumentError.
 #pragma once
 
@@ -33,7 +41,7 @@ class Optimizer {
   void step(const Array& loss);
   // One step with gradients that the caller has, one for each of parameters().
   void step(std::span<const Array> gradients);
-  // One step with flat gradients, one for each of arenas().
+  // One step with flat gradients, one for each of arenas(). Throws ArgumentError with release_gradients.
   void step_flat(std::span<const Array> gradients);
 
   const std::vector<Array>& parameters() const { return parameters_; }
@@ -41,6 +49,8 @@ class Optimizer {
   // The flat gradient of each arena; nothing runs.
   std::vector<Array> flat_gradients(const Array& loss) const;
   std::vector<Array> flat_gradients(std::span<const Array> gradients) const;
+
+  bool releases_gradients() const { return releases_gradients_; }
 
   double rate() const { return rate_; }  // of the next step
   void set_rate(double rate);            // ends a schedule
@@ -56,6 +66,7 @@ class Optimizer {
     double rate;
     double clip_norm;   // 0: off
     double clip_value;  // 0: off
+    bool release_gradients = false;
   };
   Optimizer(const char* name, std::span<const Array> parameters, const Common& common);
   Optimizer(Optimizer&&) = default;
@@ -75,6 +86,7 @@ class Optimizer {
   std::string name_;
   double rate_;
   double clip_norm_, clip_value_;
+  bool releases_gradients_;
   std::function<double(std::int64_t)> schedule_;
   std::int64_t step_count_ = 0;
   std::vector<Array> parameters_;

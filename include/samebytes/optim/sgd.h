@@ -15,6 +15,8 @@ struct SgdOptions {
   bool nesterov = false;    // needs momentum and no dampening
   double clip_norm = 0.0;   // over all parameters; 0: off
   double clip_value = 0.0;  // before clip_norm; 0: off
+  // Updates parameters as soon as their gradients are final (optimizer.h); not with clip_norm.
+  bool release_gradients = false;
 };
 
 class Sgd final : public Optimizer {

@@ -1,0 +1,33 @@
+// Flat gradients that lie in the arena. A small one is a storage of the plan, zeroed once. A large one is laid out with
+// the temporaries: its parts keep their distances, but each has its bytes only from its own first write on, so that
+// activations lie where gradients are not yet. Gaps between parts are then zeroed at every run.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "graph/node.h"
+#include "plan/plan.h"
+
+namespace samebytes::detail {
+
+// Offset and number of the elements of a pack that no part covers.
+using Gap = std::pair<std::int64_t, std::int64_t>;
+std::vector<Gap> gaps_of(const Node& pack);
+
+// Requires: a node of the op Pack.
+bool lies_in_arena(const Node& pack);
+
+// A piece of a pack in the arena that a launch of the plan writes: a part that is copied there, or a gap.
+struct PackPiece {
+  int whole;  // buffer of the pack
+  std::size_t offset, bytes;
+  int first;  // launch
+};
+
+// The requests of all packs in the arena, each a group with the number of its buffer; `pieces` beside their parts.
+std::vector<ArenaRequest> requests_of_packs(const std::vector<PlanBuffer>& buffers,
+                                            const std::vector<PackPiece>& pieces);
+
+}  // namespace samebytes::detail
