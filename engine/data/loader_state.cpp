@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "samebytes/error.h"
+#include "samebytes/profile.h"
 
 namespace samebytes::data {
 namespace {
@@ -183,6 +184,8 @@ void Loader::State::stop() {
 }
 
 void Loader::State::fill(BatchSlot& slot) {
+  static const Label kLabel("fill batch");
+  const ProfileScope scope(kLabel);
   const auto start = Clock::now();
   Filled filled;
   std::exception_ptr error;
@@ -342,6 +345,8 @@ Batch Loader::State::lend(BatchSlot& slot) {
 }
 
 bool Loader::State::next(Batch& batch) {
+  static const Label kLabel("wait for batch");
+  const ProfileScope scope(kLabel);
   const auto start = Clock::now();
   {
     const MutexLock lock(mutex_);
