@@ -240,7 +240,11 @@ Loader::State::Filled Loader::State::decode(BatchSlot& slot) {
     if (slot.fields[i].bytes() < need)
       slot.fields[i] = Slot(engine_, need, "loader: '" + slot.specs[i].name + "' of a batch");
     const auto start = Clock::now();
-    const std::span<std::byte> bytes = slot.fields[i].begin_fill();
+    const std::span<std::byte> bytes = [&slot, i] {
+      static const Label kLabel("wait for device");
+      const ProfileScope scope(kLabel);
+      return slot.fields[i].begin_fill();
+    }();
     filled.wait_seconds += seconds_since(start);
     batch.push_back({bytes.first(need), slot.specs[i].shape, slot.specs[i].dtype, slot.specs[i].background});
   }

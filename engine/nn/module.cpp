@@ -78,7 +78,7 @@ class Walker final : public Visitor {
 void Module::name_layers() {
   named_as_root_ = this;
   Walker([](const std::string& path, Module& module) {
-    if (!path.empty()) module.layer_ = Label(path);
+    if (!path.empty()) module.layer_ = Label(path + " " + module.kind());
   }).walk("", *this);
 }
 

@@ -17,6 +17,7 @@ using detail::Svg;
 constexpr const char* kForward = "#3b76b0";
 constexpr const char* kGradient = "#d98032";
 constexpr const char* kHost = "#6a9f58";
+constexpr const char* kWaiting = "#dddddd";
 constexpr const char* kAxis = "#999999";
 constexpr double kWidth = 960, kLeft = 170, kRight = 20;
 constexpr double kPlot = kWidth - kLeft - kRight;
@@ -131,7 +132,8 @@ std::string timeline_plot(const Profile& profile) {
   for (const auto& [lane, spans] : lanes) {
     svg.text(kLeft - 6, y + 13, lane, "end");
     for (const ProfiledSpan* span : spans)
-      bar(span->start, span->seconds, y, kHost, fmt::format("{} {:.3f} ms", span->name, 1e3 * span->seconds));
+      bar(span->start, span->seconds, y, span->name.starts_with("wait") ? kWaiting : kHost,
+          fmt::format("{} {:.3f} ms", span->name, 1e3 * span->seconds));
     y += kLane;
   }
   for (std::size_t d = 0; d < profile.devices.size(); ++d) {
@@ -201,8 +203,8 @@ std::string profile_html(const Profile& profile, std::string_view title) {
                       profile.steps > 0 ? 1e3 * profile.seconds / profile.steps : 0,
                       profile.steps > 0 ? profile.launches.size() / static_cast<std::size_t>(profile.steps) : 0);
   html += section("Layers", "Time of a step: forward blue, gradient orange.", layers_plot(profile));
-  html +=
-      section("One step", "Threads of the host green; launches of the devices; memory alive.", timeline_plot(profile));
+  html += section("One step", "Threads of the host green, waiting grey; launches of the devices; memory alive.",
+                  timeline_plot(profile));
   html += section("Roofline", "Each kind of launch under the measured bounds of the device.", roofline_plot(profile));
   html += section("By op", "", table_html(profile, ProfileBy::op, "op"));
   html += section("By kernel", "", table_html(profile, ProfileBy::kernel, "kernel"));

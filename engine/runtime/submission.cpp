@@ -186,6 +186,7 @@ TicketPtr Submission::finish() {
       if (queued.size() <= static_cast<std::size_t>(runtime_.options_.steps_in_flight)) break;
       oldest = queued.front();
     }
+    const RecordedSpan span(runtime_.recorder_, "wait for device");
     oldest->wait_quietly();
   }
   return ticket_;

@@ -55,7 +55,7 @@ void name_profile_lane(std::string_view name);
 struct ProfiledLaunch {
   std::string op;      // "conv2d", "add+relu"
   std::string kernel;  // entry, or "fused" for a generated one
-  std::string layer;   // path of the module ("block1.conv"), a ProfileScope's name, or empty
+  std::string layer;   // path and kind of the module ("block1.conv Conv2d"), a ProfileScope's name, or empty
   std::string shape;   // of its first result
   bool is_gradient = false;
   int device = 0;

@@ -58,7 +58,7 @@ TEST(ProfilerTest, every_launch_of_the_active_steps_is_there_once) {
     EXPECT_LE(launch.start + launch.seconds, profile.seconds + 1e-3) << launch.op;
     EXPECT_GT(launch.bytes, 0) << launch.op;
     EXPECT_GT(launch.live_bytes, 0u);
-    if (launch.layer == "0" && !launch.is_gradient && launch.op.find("matmul") != std::string::npos)
+    if (launch.layer == "0 Linear" && !launch.is_gradient && launch.op.find("matmul") != std::string::npos)
       products += launch.flops;
   }
   EXPECT_EQ(products, 3 * 2.0 * 5 * 12 * 8);
@@ -69,7 +69,7 @@ TEST(ProfilerTest, launches_belong_to_the_layer_whose_forward_or_gradient_they_a
   const Profile profile = run_steps(true).profile;
   std::set<std::pair<std::string, bool>> seen;
   for (const ProfiledLaunch& launch : profile.launches) seen.insert({launch.layer, launch.is_gradient});
-  for (const char* layer : {"0", "2"}) {
+  for (const char* layer : {"0 Linear", "2 Linear"}) {
     EXPECT_TRUE(seen.count({layer, false})) << layer;
     EXPECT_TRUE(seen.count({layer, true})) << layer;
   }

@@ -103,7 +103,7 @@ class Module {
   Module& operator=(Module&&) = default;
 
  private:
-  // Gives this module and all below it their paths as names of layers in a profile.
+  // Gives all modules below this one path and kind ("2.block ResidualBlock") as names of layers in a profile.
   void name_layers();
 
   bool training_ = true;
