@@ -47,6 +47,7 @@ void BenchRun::step(const data::Batch& batch) {
     workload_.forward(*net_, batch).eval();
   }
   meter_.step(batch.samples());
+  if (listener_) listener_();
 }
 
 bool BenchRun::is_over(std::int64_t until, double end) const {

@@ -31,6 +31,8 @@ class BenchRun {
   // So many steps more, fewer where the seconds are over first (then one at least) or Ctrl-C came; all have run when it
   // returns.
   void run(std::int64_t steps, double seconds = kForever);
+  // Called after each step that was enqueued.
+  void set_step_listener(std::function<void()> listener) { listener_ = std::move(listener); }
   // What was counted so far was warm-up.
   void restart() { meter_.restart(); }
   std::optional<std::size_t> resident_peak() const { return resident_->grown(); }
@@ -55,6 +57,7 @@ class BenchRun {
   double making_seconds_ = 0;
   data::Batch fixed_;
   Array last_loss_;
+  std::function<void()> listener_;
 };
 
 }  // namespace samebytes::cli

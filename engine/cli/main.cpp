@@ -24,6 +24,7 @@ int run(const Options& options) {
     case Verb::bench: return run_bench(options);
     case Verb::generate: return run_generate(options);
     case Verb::tune: return run_tune(options);
+    case Verb::profile: return run_profile(options);
   }
   return kFailed;
 }

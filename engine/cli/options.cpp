@@ -135,6 +135,9 @@ CLI::App* add_train(CLI::App& app, Options& options) {
                    "write the parameters at the end, also after Ctrl-C (safetensors); an older file stays\n"
                    "whole until the new one is complete")
       ->option_text("FILE");
+  verb->add_option("--tensorboard", options.tensorboard,
+                   "write loss, rate and test results as event files for `tensorboard --logdir DIR`")
+      ->option_text("DIR");
   add_output_options(*verb, options);
   verb->footer(workload_table() +
                "\nExamples:\n"
@@ -240,6 +243,44 @@ CLI::App* add_tune(CLI::App& app, Options& options) {
   return verb;
 }
 
+CLI::App* add_profile(CLI::App& app, Options& options) {
+  auto* verb = app.add_subcommand("profile", "show where the time and the memory of a workload's steps go");
+  add_workload(*verb, options, false);
+  add_form(*verb, options);
+  verb->add_option("--mode", options.mode, "train or infer; default: train")
+      ->option_text("MODE")
+      ->check(CLI::IsMember({"train", "infer"}));
+  verb->add_option("--wait", options.profile_wait, "steps before anything is recorded; default: 0")
+      ->option_text("N")
+      ->check(CLI::Range(0, 1 << 30));
+  verb->add_option("--warmup", options.profile_warmup, "steps that are recorded and thrown away; default: 5")
+      ->option_text("N")
+      ->check(CLI::Range(0, 1 << 30));
+  add_steps(*verb, options, "steps that are kept; default: 20");
+  add_batch(*verb, options, "samples per step; default: the workload's");
+  verb->add_option("--by", options.profile_by, "kernel, op or layer; default: a table by kernel and one by layer")
+      ->option_text("WHAT")
+      ->check(CLI::IsMember({"kernel", "op", "layer"}));
+  verb->add_option("--sort", options.profile_sort, "time, count, flops or bytes; default: time")
+      ->option_text("WHAT")
+      ->check(CLI::IsMember({"time", "count", "flops", "bytes"}));
+  verb->add_option("--top", options.profile_top, "lines of a table, the rest is one more; 0: all; default: 15")
+      ->option_text("N")
+      ->check(CLI::Range(0, 1 << 30));
+  verb->add_option("--trace", options.trace, "the timeline as Chrome's trace events, for https://ui.perfetto.dev")
+      ->option_text("FILE.json");
+  verb->add_option("--html", options.html, "one page with layers, timeline, roofline, memory and all tables")
+      ->option_text("FILE.html");
+  add_device_options(*verb, options, false);
+  add_loader_options(*verb, options);
+  verb->add_flag("--json", options.json, "the tables as one line of JSON, the last one of the standard output");
+  verb->add_flag("--quiet", options.quiet, "no progress, only the tables");
+  verb->footer(
+      workload_table() +
+      "\nExamples:\n  samebytes profile cnn\n  samebytes profile gpt --by layer --html gpt.html --trace gpt.json");
+  return verb;
+}
+
 std::string help_of(const CLI::App& app) {
   for (const CLI::App* verb : app.get_subcommands()) return verb->help(app.get_name());
   return app.help();
@@ -265,12 +306,13 @@ Parsed parse_options(int argc, char** argv) {
   const CLI::App* bench = add_bench(app, options);
   const CLI::App* generate = add_generate(app, options);
   const CLI::App* tune = add_tune(app, options);
+  const CLI::App* profile = add_profile(app, options);
   app.footer(
       "Start with `samebytes train digits`: it needs no files and takes a few seconds.\n"
       "`samebytes VERB --help` explains a verb's options.");
 
   // A mistyped verb gets the nearest one instead of a list of rules.
-  const std::vector<std::string> verbs = {"devices", "train", "eval", "bench", "generate", "tune"};
+  const std::vector<std::string> verbs = {"devices", "train", "eval", "bench", "generate", "tune", "profile"};
   if (argc > 1 && argv[1][0] != '-' && std::find(verbs.begin(), verbs.end(), argv[1]) == verbs.end()) {
     const std::string near = nearest_word(argv[1], verbs);
     return wrong(app, fmt::format("there is no verb {}{}; there are {}", argv[1],
@@ -292,6 +334,7 @@ Parsed parse_options(int argc, char** argv) {
   if (bench->parsed()) options.verb = Verb::bench;
   if (generate->parsed()) options.verb = Verb::generate;
   if (tune->parsed()) options.verb = Verb::tune;
+  if (profile->parsed()) options.verb = Verb::profile;
   return {options, {}, kDone};
 }
 

@@ -11,7 +11,7 @@ namespace samebytes::cli {
 
 inline constexpr const char* kVersionNumber = "0.1.0";
 
-enum class Verb : std::uint8_t { devices, train, eval, bench, generate, tune };
+enum class Verb : std::uint8_t { devices, train, eval, bench, generate, tune, profile };
 
 // What a workload may be told about its data and its form. Each takes some of these (WorkloadEntry::takes).
 struct WorkloadOptions {
@@ -40,6 +40,13 @@ struct Options {
   int threads = 0;
   std::string mode = "both";  // of bench: train, infer or both
   bool fixed_batch = false;
+  int profile_wait = 0;    // of profile: steps before anything is recorded
+  int profile_warmup = 5;  // recorded and thrown away
+  std::string profile_by;  // kernel, op or layer; empty: kernel and layer
+  std::string profile_sort = "time";
+  int profile_top = 15;
+  std::string trace;
+  std::string html;
   bool serve = false;
   std::string prompt = "\n";
   std::int64_t tokens = 500;
@@ -48,6 +55,7 @@ struct Options {
   std::string load;
   std::string save;
   std::string log;
+  std::string tensorboard;
   bool tune_rapid = false;
   std::optional<double> tune_seconds;
   std::vector<std::string> tune_only;  // gemm, conv, clblast

@@ -19,11 +19,11 @@ constexpr int kDefaultSlots = 2;
 
 }  // namespace
 
-std::unique_ptr<Engine> open_engine(const Options& options, const std::string& device) {
+std::unique_ptr<Engine> open_engine(const Options& options, const std::string& device, bool profile) {
   if (const std::string trouble = explain_no_device(); !trouble.empty()) throw DeviceError(trouble, "", "", "");
   try {
     return std::make_unique<Engine>(
-        EngineOptions{.device = device, .seed = options.seed, .check_nan = options.check_nan});
+        EngineOptions{.device = device, .seed = options.seed, .profile = profile, .check_nan = options.check_nan});
   } catch (const ArgumentError& error) {
     throw UsageError(error.what());
   }

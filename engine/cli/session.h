@@ -19,7 +19,7 @@
 namespace samebytes::cli {
 
 // Throws UsageError for a device that there is not, DeviceError where there is none at all.
-std::unique_ptr<Engine> open_engine(const Options& options, const std::string& device);
+std::unique_ptr<Engine> open_engine(const Options& options, const std::string& device, bool profile = false);
 std::string device_text(const DeviceInfo& info);  // "cpu:0 pthread-..."
 // What a loader of these options looks like: in order, every sample, nothing changed.
 data::LoaderOptions loader_options(const Options& options, std::int64_t batch);

@@ -240,7 +240,7 @@ int run_train(const Options& options) {
   if (options.device == "all") throw UsageError("train uses one device; --device all is for bench");
   if (workload.folds > 1 && !options.save.empty())
     throw UsageError("--save keeps one network, and this data is trained in several folds");
-  StepLog log(options.log);
+  StepLog log(options.log, options.tensorboard);
   Summary summary;
   std::vector<double> areas;  // under the curve, of each fold
   for (int fold = 0; fold < workload.folds && !is_interrupted(); ++fold) {

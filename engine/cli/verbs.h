@@ -12,5 +12,6 @@ int run_eval(const Options& options);
 int run_bench(const Options& options);
 int run_generate(const Options& options);
 int run_tune(const Options& options);
+int run_profile(const Options& options);
 
 }  // namespace samebytes::cli

@@ -5,6 +5,7 @@
 #include "data/loader_state.h"
 #include "samebytes/engine.h"
 #include "samebytes/error.h"
+#include "samebytes/profile.h"
 
 namespace samebytes::data {
 namespace {
@@ -42,7 +43,11 @@ class Loader::Workers {
  public:
   Workers(std::shared_ptr<State> state, int count) : state_(std::move(state)) {
     try {
-      for (int i = 0; i < count; ++i) threads_.emplace_back([this] { state_->work(); });
+      for (int i = 0; i < count; ++i)
+        threads_.emplace_back([this, i] {
+          name_profile_lane("loader " + std::to_string(i));
+          state_->work();
+        });
     } catch (...) {
       join();
       throw;

@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "samebytes/error.h"
+#include "samebytes/profile.h"
 
 namespace samebytes::data {
 namespace {
@@ -183,6 +184,8 @@ void Loader::State::stop() {
 }
 
 void Loader::State::fill(BatchSlot& slot) {
+  static const Label kLabel("fill batch");
+  const ProfileScope scope(kLabel);
   const auto start = Clock::now();
   Filled filled;
   std::exception_ptr error;
@@ -237,7 +240,11 @@ Loader::State::Filled Loader::State::decode(BatchSlot& slot) {
     if (slot.fields[i].bytes() < need)
       slot.fields[i] = Slot(engine_, need, "loader: '" + slot.specs[i].name + "' of a batch");
     const auto start = Clock::now();
-    const std::span<std::byte> bytes = slot.fields[i].begin_fill();
+    const std::span<std::byte> bytes = [&slot, i] {
+      static const Label kLabel("wait for device");
+      const ProfileScope scope(kLabel);
+      return slot.fields[i].begin_fill();
+    }();
     filled.wait_seconds += seconds_since(start);
     batch.push_back({bytes.first(need), slot.specs[i].shape, slot.specs[i].dtype, slot.specs[i].background});
   }
@@ -342,6 +349,8 @@ Batch Loader::State::lend(BatchSlot& slot) {
 }
 
 bool Loader::State::next(Batch& batch) {
+  static const Label kLabel("wait for batch");
+  const ProfileScope scope(kLabel);
   const auto start = Clock::now();
   {
     const MutexLock lock(mutex_);

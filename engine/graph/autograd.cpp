@@ -99,12 +99,17 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
   // Gradients of the results of nodes of several results wait until all of them have come.
   std::unordered_map<const Node*, std::vector<Array>> several;
   std::unordered_map<const Node*, std::vector<Array>> results;
-  const bool previous = detail::grad_enabled;
-  detail::grad_enabled = true;
   struct Restore {
-    bool value;
-    ~Restore() { detail::grad_enabled = value; }
-  } restore{previous};
+    bool value = detail::grad_enabled, reverse = detail::is_in_reverse_pass;
+    Label layer = detail::current_layer;
+    ~Restore() {
+      detail::grad_enabled = value;
+      detail::is_in_reverse_pass = reverse;
+      detail::current_layer = layer;
+    }
+  } const restore;
+  detail::grad_enabled = true;
+  detail::is_in_reverse_pass = true;
   dy[root.get()] = is_asked ? ones(loss.shape(), loss.dtype()) : one_like(loss);
   const detail::StoragePtr constant = dy[root.get()].node()->storage;
 
@@ -152,6 +157,7 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
       any = any || wanted[i];
     }
     if (!any) continue;
+    detail::current_layer = node->layer;  // backward work belongs to the layer whose gradient it is
     const std::vector<Array> dx = node->op->gradient(
         {upstream, src, outputs, std::span<const bool>(wanted.get(), node->inputs.size()), node->scalars});
     for (std::size_t i = 0; i < dx.size() && i < src.size(); ++i)

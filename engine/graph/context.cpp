@@ -10,6 +10,8 @@ namespace samebytes {
 namespace detail {
 
 thread_local bool grad_enabled = true;
+thread_local Label current_layer;
+thread_local bool is_in_reverse_pass = false;
 thread_local int scope_device = 0;
 
 void Context::check_alive(const char* what) const {

@@ -12,6 +12,7 @@
 
 #include "runtime/runtime.h"
 #include "samebytes/engine.h"
+#include "samebytes/profile.h"
 
 namespace samebytes::detail {
 
@@ -50,5 +51,7 @@ using ContextPtr = std::shared_ptr<Context>;
 ContextPtr current_context();  // throws ArgumentError where no engine lives
 int current_device();          // DeviceScope of this thread
 extern thread_local bool grad_enabled;
+extern thread_local Label current_layer;      // of the nodes that this thread builds
+extern thread_local bool is_in_reverse_pass;  // the same
 
 }  // namespace samebytes::detail

@@ -12,6 +12,7 @@
 #include "runtime/storage.h"
 #include "samebytes/array.h"
 #include "samebytes/dtype.h"
+#include "samebytes/profile.h"
 #include "samebytes/shape.h"
 
 namespace samebytes::detail {
@@ -59,6 +60,8 @@ struct Node {
   bool state_written = false;                    // its state cells were overwritten by an earlier run
   bool is_view = false;                          // offset and strides below are relative to the storage of base()
   bool tracks_gradient = true;                   // false for nodes built under NoGrad
+  bool is_gradient = false;                      // added by the reverse pass
+  Label layer;                                   // the ProfileScope it was built in
   std::uint64_t id = 0;
   std::atomic<int> handles{0};  // user's handles; edges do not count
 

@@ -12,6 +12,8 @@ NodePtr new_node(const ContextPtr& context, const Shape& shape, Dtype dtype) {
   node->context = context;
   node->shape = shape;
   node->dtype = dtype;
+  node->layer = current_layer;
+  node->is_gradient = is_in_reverse_pass;
   node->id = next_id.fetch_add(1, std::memory_order_relaxed);
   return node;
 }

@@ -75,7 +75,21 @@ class Walker final : public Visitor {
 
 }  // namespace
 
+void Module::name_layers() {
+  named_as_root_ = this;
+  Walker([](const std::string& path, Module& module) {
+    if (!path.empty()) module.layer_ = Label(path + " " + module.kind());
+  }).walk("", *this);
+}
+
 Array Module::operator()(const Array& x) {
+  static thread_local int depth = 0;  // of modules that call each other
+  if (depth == 0 && named_as_root_ != this) name_layers();
+  struct Level {
+    Level() { ++depth; }
+    ~Level() { --depth; }
+  } const level;
+  const ProfileScope scope(layer_);
   Array y = forward(x);
   if (Trace* trace = Trace::current()) trace->record(*this, y.shape());
   return y;

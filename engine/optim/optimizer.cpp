@@ -10,6 +10,7 @@
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 #include "samebytes/optim/clip.h"
+#include "samebytes/profile.h"
 
 namespace samebytes::optim {
 namespace {
@@ -146,6 +147,8 @@ std::vector<Array> Optimizer::all_updates(std::vector<Array> gradients) const {
 }
 
 void Optimizer::run(const std::function<std::vector<Array>()>& gradients) {
+  static const Label kLabel("optimizer");
+  const ProfileScope scope(kLabel);
   // Two statements, so that only the updates have handles when they are evaluated: what else had one would get memory
   // of its own.
   const std::vector<Array> all = all_updates(gradients());

@@ -7,6 +7,7 @@
 #include "plan/epilogue.h"
 #include "plan/fuse.h"
 #include "plan/in_place.h"
+#include "plan/launch_info.h"
 #include "plan/pack_parts.h"
 #include "plan/plan.h"
 #include "plan/planner.h"
@@ -58,6 +59,7 @@ class Maker {
       plan_->several_devices = plan_->several_devices || plan_->launches[i].device != plan_->launches[0].device;
     build_generated();
     lay_out_arena();
+    count_bytes(*plan_);
     collect_uses();
     order_devices();
     plan_->nodes_fused = fusion_.nodes_fused + epilogues_.nodes_fused;
@@ -223,8 +225,9 @@ class Maker {
     return {plan_->buffer_of[n.place], n.is_view ? n.offset : 0};
   }
 
-  PlanLaunch& add_launch(const Node& n, std::string what) {
+  PlanLaunch& add_launch(const Node& n, std::string what, const std::string& kernel) {
     PlanLaunch& launch = plan_->launches.emplace_back();
+    launch.info = info_of_launch(n, what, kernel);
     launch.what = std::move(what);
     launch.device = n.device;
     return launch;
@@ -285,7 +288,7 @@ class Maker {
 
   void add_pointwise(const PointwiseKernel& kernel, const Node& n, std::string what, int dst_buffer = -1,
                      std::int64_t dst_offset = 0, const Window& window = {}) {
-    PlanLaunch& launch = add_launch(n, std::move(what));
+    PlanLaunch& launch = add_launch(n, std::move(what), "fused");
     launch.real = kernel.real;
     launch.geometry = kernel.geometry;
     std::vector<int> inputs, results;
@@ -326,6 +329,10 @@ class Maker {
     if (outputs.empty()) return;  // all its readers compute it themselves
     add_pointwise(write_pointwise_kernel(members, outputs, device_of(*members[0]), elements), *members[0],
                   std::move(what), -1, 0, window);
+    for (const Node* member : members) {
+      const double part = elements > 0 ? static_cast<double>(elements) / static_cast<double>(member->shape.size()) : 1;
+      plan_->launches.back().info->flops += part * cost_of(*member).flops;
+    }
   }
 
   // Writes a value once more; whoever reads it or a view of it from here on reads the new buffer.
@@ -438,8 +445,14 @@ class Maker {
           over >= 0 && over < static_cast<int>(n.inputs.size()))
         if (const auto [input, offset] = src[static_cast<std::size_t>(over)]; input >= 0 && dst[k] >= 0 && offset == 0)
           pairs_.push_back({static_cast<int>(plan_->launches.size() + run.records().size()) - 1, input, dst[k]});
+    const Cost cost = cost_of(n);
     for (LaunchRecord& record : run.records()) {
-      PlanLaunch& launch = add_launch(n, record.what);
+      const std::string kernel = record.queue_call ? "library" : record.host_call ? "host" : record.entry;
+      PlanLaunch& launch = add_launch(n, record.what, kernel);
+      if (&record == &run.records().front()) {  // an op's second launch sums up what the first one left
+        launch.info->flops = cost.flops;
+        launch.info->bytes = cost.bytes;
+      }
       launch.real = record.real;
       launch.geometry = record.geometry;
       if (record.queue_call || record.host_call) {

@@ -10,6 +10,7 @@
 #include "graph/launch.h"
 #include "plan/arena.h"
 #include "plan/graph_list.h"
+#include "profile/recorder.h"
 
 namespace samebytes::detail {
 
@@ -61,6 +62,7 @@ struct PlanLaunch {
   std::vector<std::pair<Operand, int>> operands;  // of a call: operand -> buffer
   std::vector<std::int64_t> operand_offsets;      // elements, same order
   std::vector<char> operand_writes;               // same order
+  std::shared_ptr<LaunchInfo> info;               // for the profile
   std::vector<int> after;                         // devices whose work so far must be done first
 };
 

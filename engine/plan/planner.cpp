@@ -128,6 +128,7 @@ Plan& Planner::find_or_make(const GraphList& list, bool* replayed) {
     log_message("warning",
                 "32 evaluations in a row needed a new plan; does a shape or an attribute change at every step?");
   }
+  const RecordedSpan span(context_.runtime->recorder(), "plan");
   std::unique_ptr<Plan> plan = make_plan(list, context_, persistent_, !context_.options.check_nan);
   ++report_.plans_made;
   report_.nodes_fused += plan->nodes_fused;
@@ -219,7 +220,13 @@ void Planner::run(Plan& plan, const GraphList& list) {
       bound[b] = {whole.storage, whole.offset + buffer.offset};
     }
 
+  const RecordedSpan span(runtime.recorder(), "enqueue");
   Submission submission(runtime);
+  if (runtime.recorder().is_active()) {
+    std::size_t arena = 0;
+    for (const StoragePtr& segment : arena_) arena += segment ? segment->bytes() : 0;
+    submission.set_other_bytes(runtime.memory().live_bytes - arena);
+  }
   for (std::size_t s = 0; s < plan.arena_segments.size() && !is_exact; ++s)
     submission.acquire(*arena_[s], true, "arena", 0, arena_[s]->bytes(), true);
   for (const StoragePtr& storage : apart)
@@ -244,8 +251,9 @@ void Planner::run(Plan& plan, const GraphList& list) {
       RunAccess access(launch, bound, [&](std::size_t bytes) -> Storage& {
         return workspace(submission, launch.device, bytes, launch.what);
       });
-      submission.enqueue_call(device, launch.what.c_str(),
-                              [&](cl_command_queue queue) { return launch.queue_call(queue, access); });
+      submission.enqueue_call(
+          device, launch.what.c_str(), [&](cl_command_queue queue) { return launch.queue_call(queue, access); },
+          launch.info);
       continue;
     }
     if (launch.host_call) {
@@ -304,7 +312,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
         default: break;
       }
     }
-    submission.enqueue(device, *launch.kernel, launch.geometry, launch.what.c_str());
+    submission.enqueue(device, *launch.kernel, launch.geometry, launch.what.c_str(), launch.info);
   }
   submission.finish();
   report_.launches += submission.launches();

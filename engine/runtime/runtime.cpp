@@ -14,23 +14,26 @@ namespace {
 
 constexpr int kMostDevices = 64;  // a submission keeps a bit for each
 
-Handle<cl_command_queue> make_queue(cl_context context, cl_device_id id, const std::string& name) {
+Handle<cl_command_queue> make_queue(cl_context context, cl_device_id id, const std::string& name,
+                                    cl_command_queue_properties properties = 0) {
   cl_int status = CL_SUCCESS;
-  Handle<cl_command_queue> queue(clCreateCommandQueue(context, id, 0, &status));
+  Handle<cl_command_queue> queue(clCreateCommandQueue(context, id, properties, &status));
   check_cl(status, "clCreateCommandQueue", name);
   return queue;
 }
 
 }  // namespace
 
-Device::Device(Runtime& runtime, int index, DeviceInfo info, cl_context context, cl_device_id id)
+Device::Device(Runtime& runtime, int index, DeviceInfo info, cl_context context, cl_device_id id, bool profile)
     : runtime_(runtime),
       index_(index),
       info_(std::move(info)),
       context_(context),
       id_(id),
-      queue_(make_queue(context, id, info_.name)),
+      queue_(make_queue(context, id, info_.name, profile ? CL_QUEUE_PROFILING_ENABLE : 0)),
       kernels_(*this) {}
+
+void Device::calibrate_clock() { clock_.calibrate(queue(), info_.name); }
 
 int vector_width_of(const DeviceInfo& info, Dtype real) {
   if (info.personality == Personality::gpu) return 1;
@@ -114,7 +117,8 @@ void Runtime::make_devices(const DeviceInfo& info, cl_device_id parent) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     DeviceInfo part = info;
     if (!split.empty()) part.cores = split[i];
-    devices_.push_back(std::make_unique<Device>(*this, static_cast<int>(i), std::move(part), context(), ids[i]));
+    devices_.push_back(
+        std::make_unique<Device>(*this, static_cast<int>(i), std::move(part), context(), ids[i], options_.profile));
   }
   tails_.resize(devices_.size());
 }

@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "core/mutex.h"
+#include "profile/recorder.h"
 #include "runtime/kernels.h"
 #include "runtime/opencl.h"
+#include "runtime/queue_clock.h"
 #include "runtime/storage.h"
 #include "runtime/ticket.h"
 #include "runtime/tuning.h"
@@ -34,6 +36,7 @@ struct RuntimeOptions {
   bool forbid_copies = false;
   std::size_t memory_limit = 0;  // 0: 85 % of the smaller of the cgroup's limit and what is available
   int steps_in_flight = 3;
+  bool profile = false;               // queues note the times of their commands
   std::optional<std::string> tuning;  // a store file, "" for the built-in choices; nothing: the device's own store
 };
 
@@ -43,7 +46,7 @@ int vector_width_of(const DeviceInfo& info, Dtype real);
 // One device, or sub-device, of the engine.
 class Device {
  public:
-  Device(Runtime& runtime, int index, DeviceInfo info, cl_context context, cl_device_id id);
+  Device(Runtime& runtime, int index, DeviceInfo info, cl_context context, cl_device_id id, bool profile);
   int index() const { return index_; }
   const DeviceInfo& info() const { return info_; }
   Personality personality() const { return info_.personality; }
@@ -53,6 +56,9 @@ class Device {
   cl_device_id id() const { return id_; }
   cl_command_queue queue() const { return queue_.get(); }
   KernelLibrary& kernels() { return kernels_; }
+  // Reads the times of this device's events as the host's; calibrate() when nothing is enqueued.
+  const EventClock& clock() const { return clock_; }
+  void calibrate_clock();
   Runtime& runtime() { return runtime_; }
 
  private:
@@ -63,6 +69,7 @@ class Device {
   cl_device_id id_;  // the runtime owns sub-devices
   Handle<cl_command_queue> queue_;
   KernelLibrary kernels_;
+  QueueClock clock_;
 };
 
 // Everything that one evaluation enqueues. Use: acquire every storage, enqueue in order, finish.
@@ -79,11 +86,15 @@ class Submission {
                bool whole = false);
 
   // Enqueues one kernel on a device. `op` names it in errors. Returns its index in this submission. Throws DeviceError.
-  std::uint64_t enqueue(Device& device, Kernel& kernel, const Geometry& geometry, const char* op);
+  std::uint64_t enqueue(Device& device, Kernel& kernel, const Geometry& geometry, const char* op,
+                        const std::shared_ptr<const LaunchInfo>& info = nullptr);
   // Makes later work of `device` wait for everything enqueued so far on `other`.
   void order_after(Device& device, Device& other);
   // A library call on the queue (CLBlast): fn enqueues itself on the given queue and gives the number of its launches.
-  void enqueue_call(Device& device, const char* op, const std::function<int(cl_command_queue)>& fn);
+  void enqueue_call(Device& device, const char* op, const std::function<int(cl_command_queue)>& fn,
+                    const std::shared_ptr<const LaunchInfo>& info = nullptr);
+  // For the profile: what the engine holds besides the arena.
+  void set_other_bytes(std::size_t bytes) { other_bytes_ = bytes; }
   // A host function over the same bytes: waits for what was enqueued, runs fn on the calling thread.
   // The storages it touches must have been acquired; the runtime acquires them for the host and hands them back to the
   // device after it.
@@ -101,7 +112,7 @@ class Submission {
 
  private:
   void begin_device(Device& device);  // at the first command on it
-  void add_event(Device& device, cl_event event, const char* op);
+  void add_event(Device& device, cl_event event, const char* op, const std::shared_ptr<const LaunchInfo>& info);
   void close() noexcept;
 
   Runtime& runtime_;
@@ -109,6 +120,7 @@ class Submission {
   std::uint64_t begun_ = 0;      // a bit for each device that got a command
   std::uint64_t unflushed_ = 0;  // a bit for each device with commands that were not flushed
   std::uint64_t launches_ = 0;
+  std::size_t other_bytes_ = 0;
   bool is_finished_ = false;
 };
 
@@ -145,6 +157,8 @@ class Runtime {
   // For the tuner and tests. Requires: nothing was planned or built yet.
   void set_tuning(TuningPtr tuning) { tuning_ = std::move(tuning); }
 
+  Recorder& recorder() { return recorder_; }
+
   void wait();  // everything enqueued so far; throws DeviceError
   MemoryReport memory() const;
   TransferReport transfers() const;
@@ -176,6 +190,7 @@ class Runtime {
   std::vector<std::unique_ptr<Device>> devices_;
   std::shared_ptr<Allocator> allocator_;
   std::unique_ptr<Ledger> ledger_;
+  Recorder recorder_;
   std::atomic<bool> has_housekeeping_{false};
   std::atomic<std::uint64_t> launches_{0};
 

@@ -48,7 +48,12 @@ void Submission::begin_device(Device& device) {
   if (device.index() != 0 && runtime_.has_housekeeping_.load()) order_after(device, runtime_.device(0));
 }
 
-void Submission::add_event(Device& device, cl_event event, const char* op) {
+void Submission::add_event(Device& device, cl_event event, const char* op,
+                           const std::shared_ptr<const LaunchInfo>& info) {
+  if (info && runtime_.recorder_.is_active()) {
+    clRetainEvent(event);
+    runtime_.recorder_.add_launch(info, event, device.clock(), device.index(), other_bytes_);
+  }
   if (runtime_.device_count() > 1) {
     clRetainEvent(event);
     runtime_.tails_[device.index()] = Handle<cl_event>(event);
@@ -57,7 +62,8 @@ void Submission::add_event(Device& device, cl_event event, const char* op) {
   unflushed_ |= bit_of(device);
 }
 
-std::uint64_t Submission::enqueue(Device& device, Kernel& kernel, const Geometry& geometry, const char* op) {
+std::uint64_t Submission::enqueue(Device& device, Kernel& kernel, const Geometry& geometry, const char* op,
+                                  const std::shared_ptr<const LaunchInfo>& info) {
   if (!(begun_ & bit_of(device))) begin_device(device);
   std::size_t global[3];
   for (int i = 0; i < geometry.dimensions; ++i) global[i] = geometry.groups[i] * geometry.local[i];
@@ -78,7 +84,7 @@ std::uint64_t Submission::enqueue(Device& device, Kernel& kernel, const Geometry
                       "clEnqueueNDRangeKernel", name, device.info().name);
   }
   if (doom) clSetUserEventStatus(doom.get(), CL_OUT_OF_RESOURCES);
-  add_event(device, event, op);
+  add_event(device, event, op, info);
   runtime_.launches_.fetch_add(1, std::memory_order_relaxed);
   return launches_++;
 }
@@ -97,13 +103,14 @@ void Submission::order_after(Device& device, Device& other) {
   unflushed_ |= bit_of(device);
 }
 
-void Submission::enqueue_call(Device& device, const char* op, const std::function<int(cl_command_queue)>& fn) {
+void Submission::enqueue_call(Device& device, const char* op, const std::function<int(cl_command_queue)>& fn,
+                              const std::shared_ptr<const LaunchInfo>& info) {
   if (!(begun_ & bit_of(device))) begin_device(device);
   const int launches = fn(device.queue());
   cl_event event = nullptr;
   check_cl(clEnqueueMarkerWithWaitList(device.queue(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList",
            device.info().name);
-  add_event(device, event, op);
+  add_event(device, event, op, info);
   launches_ += static_cast<std::uint64_t>(launches);
   runtime_.launches_.fetch_add(static_cast<std::uint64_t>(launches), std::memory_order_relaxed);
 }
@@ -179,6 +186,7 @@ TicketPtr Submission::finish() {
       if (queued.size() <= static_cast<std::size_t>(runtime_.options_.steps_in_flight)) break;
       oldest = queued.front();
     }
+    const RecordedSpan span(runtime_.recorder_, "wait for device");
     oldest->wait_quietly();
   }
   return ticket_;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "samebytes/array.h"
+#include "samebytes/profile.h"
 
 namespace samebytes::nn {
 
@@ -102,8 +103,13 @@ class Module {
   Module& operator=(Module&&) = default;
 
  private:
+  // Gives all modules below this one path and kind ("2.block ResidualBlock") as names of layers in a profile.
+  void name_layers();
+
   bool training_ = true;
   bool frozen_ = false;
+  Label layer_;
+  const Module* named_as_root_ = nullptr;  // this one, once it was; a copy or a moved one is named again
 };
 
 }  // namespace samebytes::nn

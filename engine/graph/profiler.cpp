@@ -1,0 +1,86 @@
+// Profiler and ProfileScope: what a user holds of the recorder that the runtime fills.
+#include "graph/context.h"
+#include "samebytes/error.h"
+#include "samebytes/profile.h"
+
+namespace samebytes {
+ProfileScope::ProfileScope(Label label) : previous_(detail::current_layer), label_(label) {
+  if (label.is_empty()) return;
+  detail::current_layer = label;
+  if (detail::is_something_recorded()) start_ = detail::steady_seconds();
+}
+
+ProfileScope::~ProfileScope() {
+  detail::current_layer = previous_;
+  if (start_ >= 0 && detail::is_something_recorded())
+    detail::add_host_span(label_.text(), start_, detail::steady_seconds());
+}
+
+Profiler::Profiler(Engine& engine, const ProfilerOptions& options) : engine_(&engine), options_(options) {
+  if (!engine.options().profile)
+    throw ArgumentError("Profiler: the engine was opened without EngineOptions::profile, its queues note no times");
+  if (options.wait < 0 || options.warmup < 0 || options.active < 0)
+    throw ArgumentError("Profiler: wait, warmup and active are 0 or more, " + std::to_string(options.wait) + ", " +
+                        std::to_string(options.warmup) + " and " + std::to_string(options.active) + " came");
+  if (engine.context()->runtime->recorder().claim()) throw ArgumentError("Profiler: the engine has one already");
+  if (options.wait == 0) begin();
+}
+
+Profiler::~Profiler() {
+  detail::Recorder& recorder = engine_->context()->runtime->recorder();
+  recorder.stop();
+  recorder.release();
+}
+
+void Profiler::begin() {
+  engine_->wait();
+  detail::Runtime& runtime = *engine_->context()->runtime;
+  {
+    const std::lock_guard lock(engine_->context()->mutex);
+    for (int i = 0; i < runtime.device_count(); ++i) runtime.device(i).calibrate_clock();
+  }
+  runtime.recorder().set_step(step_ - options_.wait - options_.warmup);
+  runtime.recorder().start();
+  is_recording_ = true;
+  begin_ = detail::steady_seconds();
+}
+
+void Profiler::step() {
+  if (is_stopped_ || is_done()) return;
+  ++step_;
+  detail::Recorder& recorder = engine_->context()->runtime->recorder();
+  if (!is_recording_) {
+    if (step_ >= options_.wait) begin();
+  } else if (step_ == options_.wait + options_.warmup) {
+    begin();  // forgets the warm-up
+  }
+  if (is_done()) {
+    engine_->wait();
+    end_ = detail::steady_seconds();
+    recorder.stop();
+  }
+  recorder.set_step(step_ - options_.wait - options_.warmup);
+}
+
+bool Profiler::is_done() const {
+  return options_.active > 0 && step_ >= options_.wait + options_.warmup + options_.active;
+}
+
+Profile Profiler::stop() {
+  Profile profile;
+  if (is_stopped_) throw ArgumentError("Profiler: it was stopped before; make another one");
+  is_stopped_ = true;
+  engine_->wait();
+  if (!is_done()) end_ = detail::steady_seconds();
+  detail::Runtime& runtime = *engine_->context()->runtime;
+  runtime.recorder().stop();
+  is_recording_ = false;
+  for (int i = 0; i < runtime.device_count(); ++i) profile.devices.push_back(runtime.device(i).info().name);
+  runtime.recorder().take(begin_, profile);
+  std::erase_if(profile.launches, [](const ProfiledLaunch& launch) { return launch.step < 0; });
+  profile.steps = std::max(0, step_ - options_.wait - options_.warmup);
+  profile.seconds = begin_ > 0 ? end_ - begin_ : 0;
+  return profile;
+}
+
+}  // namespace samebytes

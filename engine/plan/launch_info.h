@@ -1,0 +1,22 @@
+// What the profile says of each launch of a plan: its op, kernel, layer and counts.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "graph/node.h"
+#include "plan/plan.h"
+#include "profile/recorder.h"
+
+namespace samebytes::detail {
+
+// Of a launch for node n. `kernel` is its entry, or says what else it is.
+std::shared_ptr<LaunchInfo> info_of_launch(const Node& n, const std::string& what, const std::string& kernel);
+
+// Arithmetic and bytes that the op of n counts for itself.
+Cost cost_of(const Node& n);
+
+// Fills in bytes and the arena's use, once the arena is laid out.
+void count_bytes(Plan& plan);
+
+}  // namespace samebytes::detail

@@ -1,0 +1,125 @@
+#include "profile/recorder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <unordered_set>
+
+namespace samebytes {
+namespace {
+
+thread_local const char* lane_of_thread = "host";
+std::atomic<int> active_count{0};
+
+struct ActiveList {
+  detail::Mutex mutex;
+  std::vector<detail::Recorder*> recorders SAMEBYTES_GUARDED_BY(mutex);
+};
+
+ActiveList& active_list() {
+  static auto* list = new ActiveList;  // never destroyed: threads may end after main
+  return *list;
+}
+
+}  // namespace
+
+Label::Label(std::string_view text) {
+  static detail::Mutex* mutex = new detail::Mutex;  // never destroyed: names are read while the process ends
+  static auto* names = new std::unordered_set<std::string>;
+  const detail::MutexLock lock(*mutex);
+  text_ = names->emplace(text).first->c_str();
+}
+
+void name_profile_lane(std::string_view name) { lane_of_thread = Label(name).text(); }
+
+namespace detail {
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+const char* profile_lane() { return lane_of_thread; }
+
+bool is_something_recorded() { return active_count.load(std::memory_order_relaxed) > 0; }
+
+void add_host_span(const char* name, double start, double end) {
+  ActiveList& list = active_list();
+  const MutexLock lock(list.mutex);
+  for (Recorder* recorder : list.recorders) recorder->add_span(name, start, end);
+}
+
+void Recorder::enlist(bool on) {
+  ActiveList& list = active_list();
+  const MutexLock lock(list.mutex);
+  std::erase(list.recorders, this);
+  if (on) list.recorders.push_back(this);
+  active_count.store(static_cast<int>(list.recorders.size()), std::memory_order_relaxed);
+}
+
+Recorder::~Recorder() {
+  enlist(false);
+  const MutexLock lock(mutex_);
+  forget();
+}
+
+void Recorder::forget() {
+  for (const Launch& launch : launches_) launch.clock->release(launch.event);
+  launches_.clear();
+  spans_.clear();
+}
+
+void Recorder::start() {
+  {
+    const MutexLock lock(mutex_);
+    forget();
+  }
+  is_active_.store(true, std::memory_order_relaxed);
+  enlist(true);
+}
+
+void Recorder::stop() {
+  enlist(false);
+  is_active_.store(false, std::memory_order_relaxed);
+}
+
+void Recorder::add_launch(std::shared_ptr<const LaunchInfo> info, void* event, const EventClock& clock, int device,
+                          std::size_t other_bytes) {
+  const MutexLock lock(mutex_);
+  launches_.push_back({std::move(info), event, &clock, device, step_.load(std::memory_order_relaxed), other_bytes});
+}
+
+void Recorder::add_span(const char* name, double start, double end) {
+  const MutexLock lock(mutex_);
+  spans_.push_back({profile_lane(), name, start, end});
+}
+
+void Recorder::take(double origin, Profile& profile) {
+  const MutexLock lock(mutex_);
+  for (const Launch& launch : launches_) {
+    double start = 0, end = 0;
+    if (!launch.clock->read(launch.event, &start, &end)) continue;
+    const LaunchInfo& info = *launch.info;
+    profile.launches.push_back({.op = info.op,
+                                .kernel = info.kernel,
+                                .layer = info.layer,
+                                .shape = info.shape,
+                                .is_gradient = info.is_gradient,
+                                .device = launch.device,
+                                .step = launch.step,
+                                .start = start - origin,
+                                .seconds = end - start,
+                                .flops = info.flops,
+                                .bytes = info.bytes,
+                                .live_bytes = launch.other_bytes + info.arena_bytes});
+  }
+  for (const Span& span : spans_)
+    profile.spans.push_back(
+        {.lane = span.lane, .name = span.name, .start = span.start - origin, .seconds = span.end - span.start});
+  forget();
+  std::sort(profile.launches.begin(), profile.launches.end(),
+            [](const ProfiledLaunch& a, const ProfiledLaunch& b) { return a.start < b.start; });
+  std::sort(profile.spans.begin(), profile.spans.end(),
+            [](const ProfiledSpan& a, const ProfiledSpan& b) { return a.start < b.start; });
+}
+
+}  // namespace detail
+}  // namespace samebytes

@@ -1,0 +1,22 @@
+// The clock of one command queue: event times as seconds of the host's steady clock.
+#pragma once
+
+#include <string>
+
+#include "profile/recorder.h"
+#include "runtime/opencl.h"
+
+namespace samebytes::detail {
+
+class QueueClock final : public EventClock {
+ public:
+  // Finds the distance between the two clocks with a few markers. The queue notes times and is empty.
+  void calibrate(cl_command_queue queue, const std::string& device);
+  bool read(void* event, double* start, double* end) const override;
+  void release(void* event) const override;
+
+ private:
+  double offset_ = 0;
+};
+
+}  // namespace samebytes::detail
