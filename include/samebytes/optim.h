@@ -3,11 +3,16 @@
 #pragma once
 
 #include "samebytes/optim/accumulator.h"
+#include "samebytes/optim/adagrad.h"
 #include "samebytes/optim/adam.h"
 #include "samebytes/optim/arena.h"
 #include "samebytes/optim/clip.h"
 #include "samebytes/optim/group.h"
+#include "samebytes/optim/lamb.h"
+#include "samebytes/optim/lars.h"
+#include "samebytes/optim/lion.h"
 #include "samebytes/optim/optimizer.h"
+#include "samebytes/optim/rmsprop.h"
 #include "samebytes/optim/schedule.h"
 #include "samebytes/optim/sgd.h"
 #include "samebytes/optim/state.h"
