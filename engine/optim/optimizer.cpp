@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_set>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "samebytes/autograd.h"
@@ -22,35 +23,63 @@ std::int64_t padded_bytes(const Array& parameter) {
   return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
 }
 
-// Which parameters lie together: those of one dtype, in order, as many as fit into the largest allocation.
-std::vector<std::vector<std::size_t>> group(const std::vector<Array>& parameters) {
+// Every option that a group may have of its own.
+struct NamedMember {
+  const char* name;
+  std::optional<double> GroupOptions::*member;
+};
+constexpr NamedMember kMembers[] = {
+    {"weight_decay", &GroupOptions::weight_decay},
+    {"momentum", &GroupOptions::momentum},
+    {"dampening", &GroupOptions::dampening},
+    {"beta1", &GroupOptions::beta1},
+    {"beta2", &GroupOptions::beta2},
+    {"alpha", &GroupOptions::alpha},
+    {"rate_decay", &GroupOptions::rate_decay},
+    {"eps", &GroupOptions::eps},
+    {"trust", &GroupOptions::trust},
+};
+
+// Which parameters lie together: those of one group and dtype, in order, as many as fit into the largest allocation.
+std::vector<std::vector<std::size_t>> arena_places(const std::vector<Array>& parameters,
+                                                   const std::vector<std::size_t>& groups) {
   const auto largest = static_cast<std::int64_t>(
       std::min<std::size_t>(Engine::current().device().max_allocation_bytes, std::size_t{1} << 62));
-  std::vector<std::vector<std::size_t>> groups;
-  for (const Dtype dtype : {f32, f64}) {
-    std::int64_t bytes = 0;
-    bool open = false;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      if (parameters[i].dtype() != dtype) continue;
-      if (!open || bytes + padded_bytes(parameters[i]) > largest) {
-        groups.emplace_back();
-        bytes = 0;
-        open = true;
+  std::vector<std::vector<std::size_t>> arenas;
+  for (std::size_t begin = 0, end = 0; begin < parameters.size(); begin = end) {
+    while (end < parameters.size() && groups[end] == groups[begin]) ++end;
+    for (const Dtype dtype : {f32, f64}) {
+      std::int64_t bytes = 0;
+      bool open = false;
+      for (std::size_t i = begin; i < end; ++i) {
+        if (parameters[i].dtype() != dtype) continue;
+        if (!open || bytes + padded_bytes(parameters[i]) > largest) {
+          arenas.emplace_back();
+          bytes = 0;
+          open = true;
+        }
+        arenas.back().push_back(i);
+        bytes += padded_bytes(parameters[i]);
       }
-      groups.back().push_back(i);
-      bytes += padded_bytes(parameters[i]);
     }
   }
-  return groups;
+  return arenas;
+}
+
+std::string group_number(std::string_view name, std::size_t group) {
+  return "group " + std::to_string(group) + " " + std::string(name);
 }
 
 }  // namespace
 
-Optimizer::Optimizer(const char* name, std::span<const Array> parameters, const Common& common)
+Optimizer::Optimizer(const char* name, std::span<const ParameterGroup> groups, const Common& common,
+                     std::initializer_list<Option> options)
     : name_(name),
       rate_(common.rate),
+      first_rate_(common.rate),
       clip_norm_(common.clip_norm),
       clip_value_(common.clip_value),
+      maximize_(common.maximize),
       releases_gradients_(common.release_gradients) {
   require_range(name, "rate", common.rate, 0.0, HUGE_VAL);
   require_range(name, "clip_norm", common.clip_norm, 0.0, HUGE_VAL);
@@ -60,28 +89,86 @@ Optimizer::Optimizer(const char* name, std::span<const Array> parameters, const 
                         ": release_gradients updates parameters before all gradients are there, so clip_norm must "
                         "be 0, " +
                         std::to_string(clip_norm_) + " came; clip_value can be used");
-  std::unordered_set<const void*> seen;
-  for (const Array& parameter : parameters) {
-    if (!is_cell(parameter)) throw ArgumentError(name_ + ": a parameter must be a cell, such as those of layers");
-    if (parameter.dtype() != f32 && parameter.dtype() != f64)
-      throw ArgumentError(name_ + ": parameters are f32 or f64, " + cell_name(parameter) + " is " +
-                          std::string(name_of(parameter.dtype())));
-    if (seen.insert(parameter.node().get()).second) parameters_.push_back(parameter);
+  for (const ParameterGroup& group : groups) {
+    if (group.options.adapts && !common.adapts)
+      throw ArgumentError(name_ + ": it has no option adapts, a group came with one");
+    take_options(group.options, options);
   }
-  if (parameters_.empty()) throw ArgumentError(name_ + ": needs at least one parameter");
-  places_ = group(parameters_);
+  take_parameters(groups);
+  places_ = arena_places(parameters_, parameter_groups_);
   for (const auto& places : places_) {
     std::vector<Array> members;
     members.reserve(places.size());
     for (const std::size_t place : places) members.push_back(parameters_[place]);
+    arena_groups_.push_back(parameter_groups_[places.front()]);
     arenas_.emplace_back(members, name_ + " parameters " + std::to_string(arenas_.size()));
   }
+}
+
+void Optimizer::take_options(const GroupOptions& own, std::span<const Option> options) {
+  GroupOptions all;
+  all.rate = own.rate.value_or(rate_);
+  require_range(name_.c_str(), "rate", *all.rate, 0.0, HUGE_VAL);
+  if (own.rate && *own.rate != rate_ && rate_ == 0.0)
+    throw ArgumentError(name_ + ": a group's own rate is kept in proportion to the optimizer's, which is 0");
+  all.adapts = own.adapts.value_or(true);
+  for (const Option& option : options) {
+    const double value = (own.*option.member).value_or(option.value);
+    require_range(name_.c_str(), option.name, value, option.low, option.high);
+    all.*option.member = value;
+  }
+  for (const NamedMember& named : kMembers)
+    if (own.*named.member && !(all.*named.member))
+      throw ArgumentError(name_ + ": it has no option " + named.name + ", a group came with one");
+  keeps_momentum_.push_back(all.momentum && *all.momentum > 0.0);
+  groups_.push_back(all);
+}
+
+void Optimizer::take_parameters(std::span<const ParameterGroup> groups) {
+  std::unordered_map<const void*, std::size_t> seen;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const Array& parameter : groups[g].parameters) {
+      if (!is_cell(parameter)) throw ArgumentError(name_ + ": a parameter must be a cell, such as those of layers");
+      if (parameter.dtype() != f32 && parameter.dtype() != f64)
+        throw ArgumentError(name_ + ": parameters are f32 or f64, " + cell_name(parameter) + " is " +
+                            std::string(name_of(parameter.dtype())));
+      const auto [place, is_new] = seen.try_emplace(parameter.node().get(), g);
+      if (place->second != g) throw ArgumentError(name_ + ": " + cell_name(parameter) + " came in two groups");
+      if (!is_new) continue;
+      parameters_.push_back(parameter);
+      parameter_groups_.push_back(g);
+    }
+  }
+  if (parameters_.empty()) throw ArgumentError(name_ + ": needs at least one parameter");
+}
+
+std::vector<ParameterGroup> Optimizer::one_group(std::span<const Array> parameters) {
+  return {{.parameters = std::vector<Array>(parameters.begin(), parameters.end())}};
+}
+
+std::vector<ParameterGroup> Optimizer::without_vectors(const std::vector<ParameterGroup>& groups) {
+  std::vector<ParameterGroup> result;
+  for (const ParameterGroup& group : groups) {
+    GroupOptions plain = group.options;
+    plain.adapts = false;
+    plain.weight_decay = 0.0;
+    for (ParameterGroup& part : split_vectors(group.parameters, plain)) {
+      if (part.options.adapts != std::optional(false)) part.options = group.options;
+      result.push_back(std::move(part));
+    }
+  }
+  return result;
 }
 
 void Optimizer::require_range(const char* name, const char* option, double value, double low, double high) {
   if (!(value >= low && value < high))
     throw ArgumentError(std::string(name) + ": " + option + " must be in [" + std::to_string(low) + ", " +
                         std::to_string(high) + "), " + std::to_string(value) + " came");
+}
+
+double Optimizer::rate(std::size_t group) const {
+  const double own = *groups_.at(group).rate;
+  return own == first_rate_ ? rate_ : rate_ * (own / first_rate_);
 }
 
 void Optimizer::set_rate(double rate) {
@@ -92,13 +179,67 @@ void Optimizer::set_rate(double rate) {
 
 void Optimizer::set_schedule(std::function<double(std::int64_t)> schedule) {
   schedule_ = std::move(schedule);
+  follow_schedules();
+}
+
+std::optional<double> GroupOptions::*Optimizer::momentum_member() const {
+  return groups_.front().momentum ? &GroupOptions::momentum : &GroupOptions::beta1;
+}
+
+std::optional<double> Optimizer::momentum() const { return groups_.front().*momentum_member(); }
+
+bool Optimizer::has_momentum() const {
+  return momentum() && (!groups_.front().momentum ||
+                        std::find(keeps_momentum_.begin(), keeps_momentum_.end(), false) == keeps_momentum_.end());
+}
+
+void Optimizer::set_momentum(double momentum) {
+  require_range(name_.c_str(), "momentum", momentum, 0.0, 1.0);
+  set_momentum_schedule([momentum](std::int64_t) { return momentum; });
+  momentum_schedule_ = nullptr;
+}
+
+void Optimizer::set_momentum_schedule(std::function<double(std::int64_t)> schedule) {
+  if (schedule && !this->momentum()) throw ArgumentError(name_ + ": it has neither momentum nor beta1");
+  if (schedule && !has_momentum())
+    throw ArgumentError(name_ + ": was made with momentum 0, which keeps no buffers and cannot change then");
+  momentum_schedule_ = std::move(schedule);
+  follow_schedules();
+}
+
+void Optimizer::follow_schedules() {
   if (schedule_) rate_ = schedule_(step_count_);
+  if (!momentum_schedule_) return;
+  const double momentum = momentum_schedule_(step_count_);
+  require_range(name_.c_str(), "momentum", momentum, 0.0, 1.0);
+  for (GroupOptions& group : groups_) group.*momentum_member() = momentum;
 }
 
 void Optimizer::set_step_count(std::int64_t count) {
   if (count < 0) throw ArgumentError(name_ + ": the step count is at least 0, " + std::to_string(count) + " came");
   step_count_ = count;
-  if (schedule_) rate_ = schedule_(step_count_);
+  follow_schedules();
+}
+
+StateDict Optimizer::state_dict() const {
+  StateDict result{state(), {{"step_count", static_cast<double>(step_count_)}, {"rate", rate_}}};
+  for (std::size_t g = 0; g < groups_.size(); ++g)
+    if (const auto& value = groups_[g].*momentum_member())
+      result.numbers.push_back({group_number("momentum", g), *value});
+  return result;
+}
+
+void Optimizer::load_state_dict(const StateDict& state) {
+  const double count = number_of(name_.c_str(), state, "step_count"), rate = number_of(name_.c_str(), state, "rate");
+  require_range(name_.c_str(), "step_count", count, 0.0, 0x1p53);
+  require_range(name_.c_str(), "rate", rate, 0.0, HUGE_VAL);
+  std::vector<double> momenta;
+  for (std::size_t g = 0; g < groups_.size(); ++g)
+    if (groups_[g].*momentum_member()) momenta.push_back(number_of(name_.c_str(), state, group_number("momentum", g)));
+  load_arrays(name_.c_str(), this->state(), state.arrays);
+  for (std::size_t g = 0; g < momenta.size(); ++g) groups_[g].*momentum_member() = momenta[g];
+  rate_ = rate;
+  set_step_count(static_cast<std::int64_t>(count));
 }
 
 std::vector<Array> Optimizer::flat_gradients(const Array& loss) const {
@@ -138,11 +279,14 @@ void Optimizer::step_flat(std::span<const Array> gradients) {
 }
 
 std::vector<Array> Optimizer::all_updates(std::vector<Array> gradients) const {
+  if (maximize_)
+    for (Array& gradient : gradients) gradient = -gradient;
   if (clip_value_ > 0.0) gradients = clip_by_value(gradients, clip_value_);
   if (clip_norm_ > 0.0) gradients = clip_by_global_norm(gradients, clip_norm_);
   std::vector<Array> all;
   for (std::size_t i = 0; i < arenas_.size(); ++i)
-    for (Array& one : updates(i, gradients[i])) all.push_back(std::move(one));
+    for (const CellUpdate& one : updates(i, gradients[i]))
+      all.push_back(one.cell ? update(one.cell, one.value) : one.value);
   return all;
 }
 
@@ -154,19 +298,40 @@ void Optimizer::run(const std::function<std::vector<Array>()>& gradients) {
   const std::vector<Array> all = all_updates(gradients());
   eval(all);
   ++step_count_;
-  if (schedule_) rate_ = schedule_(step_count_);
+  follow_schedules();
 }
 
 std::vector<Array> Optimizer::zeros_for_arenas(const char* name) const {
   std::vector<Array> cells;
+  for (std::size_t i = 0; i < arenas_.size(); ++i) cells.push_back(zeros_for_arena(i, name));
+  return cells;
+}
+
+Array Optimizer::zeros_for_arena(std::size_t arena, const char* name) const {
+  return arenas_[arena].zeros_like(name_ + " " + name + " " + std::to_string(arena));
+}
+
+std::vector<TrustSegments> Optimizer::segments_of_arenas() const {
+  std::vector<TrustSegments> segments;
+  for (const ParameterArena& arena : arenas_) {
+    std::vector<std::int64_t> sizes;
+    for (const Array& parameter : arena.parameters()) sizes.push_back(parameter.size());
+    segments.emplace_back(arena.offsets(), sizes, arena.size());
+  }
+  return segments;
+}
+
+std::vector<Array> Optimizer::momentum_buffers() const {
+  std::vector<Array> cells(arenas_.size());
   for (std::size_t i = 0; i < arenas_.size(); ++i)
-    cells.push_back(arenas_[i].zeros_like(name_ + " " + name + " " + std::to_string(i)));
+    if (keeps_momentum(arena_groups_[i])) cells[i] = zeros_for_arena(i, "momentum");
   return cells;
 }
 
 std::vector<StateArray> Optimizer::named(const char* name, const std::vector<Array>& cells) const {
   std::vector<StateArray> result;
-  for (std::size_t i = 0; i < cells.size(); ++i) result.push_back({std::to_string(i) + "." + name, cells[i]});
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    if (cells[i]) result.push_back({std::to_string(i) + "." + name, cells[i]});
   return result;
 }
 

@@ -17,4 +17,5 @@
 #include "samebytes/ops/resize.h"
 #include "samebytes/ops/sampling.h"
 #include "samebytes/ops/sorting.h"
+#include "samebytes/ops/trust.h"
 #include "samebytes/ops/update_slice.h"

@@ -6,9 +6,8 @@
 #include <functional>
 #include <memory>
 
+#include "optim/follows_formula.h"
 #include "samebytes/samebytes.h"
-#include "support/devices.h"
-#include "support/gradcheck.h"
 
 namespace samebytes::testing {
 namespace {
@@ -17,60 +16,7 @@ using optim::Adam;
 using optim::AdamW;
 using optim::Optimizer;
 using optim::Sgd;
-using Vector = std::vector<double>;
-
-class OptimizerTest : public OnDevice {
- protected:
-  // Parameters of odd sizes, so that the arena has gaps.
-  static std::vector<Shape> shapes() { return {{3}, {5, 7}, {1}, {2, 2, 9}}; }
-
-  static std::vector<Array> parameters(Dtype dtype) {
-    std::vector<Array> result;
-    std::uint64_t seed = 1;
-    for (const Shape& shape : shapes()) {
-      result.push_back(cell(real_array(random_values(shape.size(), seed), shape, dtype), "p" + std::to_string(seed)));
-      ++seed;
-    }
-    return result;
-  }
-  static std::vector<Array> gradients_of_step(int step, Dtype dtype) {
-    std::vector<Array> result;
-    std::uint64_t seed = 100 + static_cast<std::uint64_t>(step) * 10;
-    for (const Shape& shape : shapes()) result.push_back(real_array(random_values(shape.size(), seed++), shape, dtype));
-    return result;
-  }
-  static double tolerance(Dtype dtype) { return dtype == f64 ? 1e-13 : 4e-7; }
-
-  // One number followed by its formula: p and g to the new p, with whatever the formula keeps in between.
-  using Reference = std::function<double(double p, double g, int step, Vector& state)>;
-
-  void follows(const std::function<std::unique_ptr<Optimizer>(std::span<const Array>)>& make,
-               const Reference& reference) {
-    constexpr int kSteps = 5;
-    for (const Dtype dtype : real_dtypes()) {
-      const std::vector<Array> cells = parameters(dtype);
-      std::vector<Vector> want;
-      std::vector<std::vector<Vector>> states;
-      for (const Array& p : cells) {
-        want.push_back(p.to_vector<double>());
-        states.emplace_back(want.back().size());
-      }
-      const auto optimizer = make(cells);
-      for (int step = 0; step < kSteps; ++step) {
-        const std::vector<Array> g = gradients_of_step(step, dtype);
-        optimizer->step(g);
-        for (std::size_t i = 0; i < cells.size(); ++i) {
-          const Vector slope = g[i].to_vector<double>();
-          for (std::size_t j = 0; j < slope.size(); ++j)
-            want[i][j] = reference(want[i][j], slope[j], step, states[i][j]);
-        }
-      }
-      EXPECT_EQ(optimizer->step_count(), kSteps);
-      for (std::size_t i = 0; i < cells.size(); ++i)
-        EXPECT_TRUE(all_close(cells[i], want[i], kSteps * tolerance(dtype))) << name_of(dtype) << " parameter " << i;
-    }
-  }
-};
+class OptimizerTest : public FollowsFormula {};
 SAMEBYTES_ON_EVERY_DEVICE(OptimizerTest);
 
 TEST_P(OptimizerTest, sgd_follows_the_slope) {

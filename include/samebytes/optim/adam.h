@@ -14,6 +14,8 @@ struct AdamOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0.0;
+  bool amsgrad = false;     // divides by the largest v so far (S. Reddi et al., 2018)
+  bool maximize = false;    // steps up the gradient
   double clip_norm = 0.0;   // over all parameters; 0: off
   double clip_value = 0.0;  // before clip_norm; 0: off
   // Updates parameters as soon as their gradients are final (optimizer.h); not with clip_norm.
@@ -26,6 +28,8 @@ struct AdamWOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 1e-2;
+  bool amsgrad = false;     // divides by the largest v so far (S. Reddi et al., 2018)
+  bool maximize = false;    // steps up the gradient
   double clip_norm = 0.0;   // over all parameters; 0: off
   double clip_value = 0.0;  // before clip_norm; 0: off
   // Updates parameters as soon as their gradients are final (optimizer.h); not with clip_norm.
@@ -34,28 +38,32 @@ struct AdamWOptions {
 
 class Adam : public Optimizer {
  public:
-  // Throws ArgumentError for options out of range and as ParameterArena does.
+  // Groups may have their own rate, beta1, beta2, eps and weight_decay. Throws ArgumentError for options out of range
+  // and as ParameterArena does.
   explicit Adam(std::span<const Array> parameters, const AdamOptions& options = {});
+  explicit Adam(const std::vector<ParameterGroup>& groups, const AdamOptions& options = {});
   Adam(Adam&&) = default;
   Adam& operator=(Adam&&) = default;
-  std::vector<StateArray> state() const override;  // "0.moment1", ..., "0.moment2", ...
+  std::vector<StateArray> state() const override;  // "0.moment1", "0.moment2", with amsgrad "0.largest2"
   const AdamOptions& options() const { return options_; }
 
  protected:
   enum class WeightDecay : std::uint8_t { in_gradient, decoupled };
-  Adam(const char* name, std::span<const Array> parameters, const AdamOptions& options, WeightDecay weight_decay);
+  Adam(const char* name, const std::vector<ParameterGroup>& groups, const AdamOptions& options,
+       WeightDecay weight_decay);
 
  private:
-  std::vector<Array> updates(std::size_t arena, const Array& gradient) const override;
+  std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const override;
 
   AdamOptions options_;
   WeightDecay weight_decay_;
-  std::vector<Array> moment1_, moment2_;
+  std::vector<Array> moment1_, moment2_, largest2_;
 };
 
 class AdamW final : public Adam {
  public:
   explicit AdamW(std::span<const Array> parameters, const AdamWOptions& options = {});
+  explicit AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& options = {});
 };
 
 }  // namespace samebytes::optim

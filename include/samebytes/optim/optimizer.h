@@ -1,7 +1,7 @@
-// Optimizer: what Sgd, Adam and AdamW share. The constructor lays the parameters into arenas (arena.h), one for each
-// dtype and as many more as the device's largest allocation asks for; a parameter that comes twice counts once. step()
-// adds gradients and update to the graph, enqueues them in one evaluation and returns at once; without clipping the
-// update is one launch for each arena.
+// Optimizer: what all optimizers share. The constructor lays the parameters into arenas (arena.h), one for each group
+// and dtype and as many more as the device's largest allocation asks for; a parameter that comes twice in a group
+// counts once. step() adds gradients and update to the graph, enqueues them in one evaluation and returns at once; the
+// update takes one or two launches for each arena, whatever its number of parameters.
 //
 // Gradient release (update inside backward): parameters are updated in groups of neighbours, each as soon as its
 // gradients are final, so that the gradients are never all there at once; the parameters become the same, bit for bit.
@@ -15,20 +15,22 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "samebytes/array.h"
 #include "samebytes/optim/arena.h"
+#include "samebytes/optim/group.h"
+#include "samebytes/optim/state.h"
+
+namespace samebytes {
+class TrustSegments;
+}
 
 namespace samebytes::optim {
-
-// A part of an optimizer's state: a flat cell, to be read with host() and restored with assign().
-struct StateArray {
-  std::string name;  // "0.moment1": number of the arena and what it is
-  Array array;
-};
 
 class Optimizer {
  public:
@@ -41,56 +43,112 @@ class Optimizer {
   void step(const Array& loss);
   // One step with gradients that the caller has, one for each of parameters().
   void step(std::span<const Array> gradients);
-  // One step with flat gradients, one for each of arenas(). Throws ArgumentError with release_gradients.
+  // One step with flat gradients, one for each of arenas(), with zeros between the parameters as flat_gradients() has.
+  // Throws ArgumentError with release_gradients.
   void step_flat(std::span<const Array> gradients);
 
-  const std::vector<Array>& parameters() const { return parameters_; }
+  const std::vector<Array>& parameters() const { return parameters_; }  // by group, then order
   const std::vector<ParameterArena>& arenas() const { return arenas_; }
   // The flat gradient of each arena; nothing runs.
   std::vector<Array> flat_gradients(const Array& loss) const;
   std::vector<Array> flat_gradients(std::span<const Array> gradients) const;
 
   bool releases_gradients() const { return releases_gradients_; }
+  std::size_t group_count() const { return groups_.size(); }
+  // What holds for a group, its own or the optimizer's; options that the optimizer does not have are empty. Its rate is
+  // the one it was made with.
+  const GroupOptions& group(std::size_t index) const { return groups_.at(index); }
+  std::size_t group_of_arena(std::size_t arena) const { return arena_groups_.at(arena); }
 
   double rate() const { return rate_; }  // of the next step
+  double rate(std::size_t group) const;  // ... in a group: in proportion, where it has a rate of its own
   void set_rate(double rate);            // ends a schedule
   // From now on step k (the first is 0) uses schedule(k).
   void set_schedule(std::function<double(std::int64_t step)> schedule);
 
+  // The momentum, or beta1 where the optimizer has that; empty where it has neither.
+  std::optional<double> momentum() const;
+  bool has_momentum() const;  // that can be changed: all groups were made with one
+  // For all groups; ends a schedule of it. Throws ArgumentError out of range, and for an optimizer that has none or was
+  // made without.
+  void set_momentum(double momentum);
+  // From now on step k uses schedule(k) as momentum. Throws as set_momentum() does.
+  void set_momentum_schedule(std::function<double(std::int64_t step)> schedule);
+
   std::int64_t step_count() const { return step_count_; }  // steps taken
   void set_step_count(std::int64_t count);                 // when a saved state is restored
   virtual std::vector<StateArray> state() const = 0;
+  // All that the next steps depend on but the parameters: state(), the number of steps, rate and momentum. A schedule
+  // is a function of the step and is set again by whoever restores.
+  StateDict state_dict() const;
+  // Throws ArgumentError where the state is of another optimizer or of other parameters; nothing is changed then.
+  void load_state_dict(const StateDict& state);
 
  protected:
   struct Common {
     double rate;
-    double clip_norm;   // 0: off
-    double clip_value;  // 0: off
+    double clip_norm;       // 0: off
+    double clip_value;      // 0: off
+    bool maximize = false;  // steps up the gradient
+    bool adapts = false;    // has GroupOptions::adapts
     bool release_gradients = false;
   };
-  Optimizer(const char* name, std::span<const Array> parameters, const Common& common);
+  // An option that groups may have of their own: its default and its range [low, high).
+  struct Option {
+    const char* name;
+    std::optional<double> GroupOptions::*member;
+    double value;
+    double low, high;
+  };
+  // A cell and what a step makes of it. With an empty cell the value is a node that writes its cells itself.
+  struct CellUpdate {
+    Array cell, value;
+  };
+  Optimizer(const char* name, std::span<const ParameterGroup> groups, const Common& common,
+            std::initializer_list<Option> options);
   Optimizer(Optimizer&&) = default;
   Optimizer& operator=(Optimizer&&) = default;
+  static std::vector<ParameterGroup> one_group(std::span<const Array> parameters);
+  // Each group in two: what has two or more axes, and the rest, which neither adapts nor decays.
+  static std::vector<ParameterGroup> without_vectors(const std::vector<ParameterGroup>& groups);
 
   // The updates of one arena for the step after step_count(), with a gradient that has been clipped.
-  virtual std::vector<Array> updates(std::size_t arena, const Array& gradient) const = 0;
-  // A cell of zeros for each arena.
+  virtual std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const = 0;
+  const GroupOptions& options_of(std::size_t arena) const { return groups_[arena_groups_[arena]]; }
+  double rate_of(std::size_t arena) const { return rate(arena_groups_[arena]); }
+  // A cell of zeros for each arena, and for one.
   std::vector<Array> zeros_for_arenas(const char* name) const;
+  Array zeros_for_arena(std::size_t arena, const char* name) const;
+  // The same for momentum: an empty handle for an arena whose group was made without.
+  std::vector<Array> momentum_buffers() const;
+  // Where the parameters lie in each arena.
+  std::vector<TrustSegments> segments_of_arenas() const;
+  // The cells that there are, as "0.momentum".
   std::vector<StateArray> named(const char* name, const std::vector<Array>& cells) const;
   static void require_range(const char* name, const char* option, double value, double low, double high);
+  const std::string& name() const { return name_; }
 
  private:
+  void take_parameters(std::span<const ParameterGroup> groups);
+  void take_options(const GroupOptions& own, std::span<const Option> options);
   void run(const std::function<std::vector<Array>()>& gradients);
   std::vector<Array> all_updates(std::vector<Array> gradients) const;
+  void follow_schedules();
+  std::optional<double> GroupOptions::*momentum_member() const;
+  bool keeps_momentum(std::size_t group) const { return keeps_momentum_[group]; }
 
   std::string name_;
-  double rate_;
+  double rate_, first_rate_;  // of the next step; of the options
   double clip_norm_, clip_value_;
-  bool releases_gradients_;
-  std::function<double(std::int64_t)> schedule_;
+  bool maximize_, releases_gradients_;
+  std::function<double(std::int64_t)> schedule_, momentum_schedule_;
   std::int64_t step_count_ = 0;
+  std::vector<GroupOptions> groups_;
+  std::vector<bool> keeps_momentum_;  // of each group: made with a momentum above 0
   std::vector<Array> parameters_;
+  std::vector<std::size_t> parameter_groups_;  // of each parameter
   std::vector<ParameterArena> arenas_;
+  std::vector<std::size_t> arena_groups_;         // of each arena
   std::vector<std::vector<std::size_t>> places_;  // of each arena's parameters in parameters_
 };
 

@@ -13,6 +13,7 @@ struct SgdOptions {
   double dampening = 0.0;
   double weight_decay = 0.0;
   bool nesterov = false;    // needs momentum and no dampening
+  bool maximize = false;    // steps up the gradient
   double clip_norm = 0.0;   // over all parameters; 0: off
   double clip_value = 0.0;  // before clip_norm; 0: off
   // Updates parameters as soon as their gradients are final (optimizer.h); not with clip_norm.
@@ -21,15 +22,17 @@ struct SgdOptions {
 
 class Sgd final : public Optimizer {
  public:
-  // Throws ArgumentError for options out of range and as ParameterArena does.
+  // Groups may have their own rate, momentum, dampening and weight_decay. Throws ArgumentError for options out of range
+  // and as ParameterArena does.
   explicit Sgd(std::span<const Array> parameters, const SgdOptions& options = {});
+  explicit Sgd(const std::vector<ParameterGroup>& groups, const SgdOptions& options = {});
   Sgd(Sgd&&) = default;
   Sgd& operator=(Sgd&&) = default;
-  std::vector<StateArray> state() const override;  // "0.momentum", with momentum
+  std::vector<StateArray> state() const override;  // "0.momentum", where the group has momentum
   const SgdOptions& options() const { return options_; }
 
  private:
-  std::vector<Array> updates(std::size_t arena, const Array& gradient) const override;
+  std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const override;
 
   SgdOptions options_;
   std::vector<Array> momentum_;

@@ -1,0 +1,167 @@
+// Updates with layer-wise trust ratios over a flat arena. Kernels: cl/*/trust.cl.
+#include "samebytes/ops/trust.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "graph/launch.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+namespace detail {
+namespace {
+
+constexpr std::int64_t kUnit = 16;               // TRUST_UNIT of cl/*/trust.cl
+constexpr std::int64_t kChunkElements = 8192;    // a few microseconds of work
+constexpr std::int64_t kChunksOfSegment = 1024;  // at most: each chunk adds up the sums of all
+constexpr std::int64_t kColumns = 4;             // of the table
+constexpr int kGroup = 256;                      // TRUST_GROUP
+
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t chunks_of(const Shape& table) { return table[0]; }
+
+std::vector<Array> no_gradient(const char* op) { throw ArgumentError(std::string(op) + " has no gradient"); }
+
+// Sums of squares of a and b: inputs a, b, table; result [2, chunks].
+class TrustNorms final : public Op {
+ public:
+  std::string_view name() const override { return "trust_norms"; }
+  void launch(Launch& run) const override {
+    const std::int64_t chunks = chunks_of(run.src_shape(2));
+    run.kernel("trust_norms", run.dst_dtype())
+        .args(run.src(0), run.src(1), run.src(2), run.dst(), chunks)
+        .over_rows(chunks, kGroup);
+  }
+};
+
+// Inputs gradient, parts, table and the cells p and b; results p and b. Scalars as in LarsStep.
+class TrustLars final : public Op {
+ public:
+  explicit TrustLars(bool nesterov) : nesterov_(nesterov) {}
+  std::string_view name() const override { return "lars_update"; }
+  void hash(Hasher& hasher) const override { hasher.add(std::uint64_t{nesterov_}); }
+  int in_place(int result) const override { return 3 + result; }
+  bool is_state(int input) const override { return input >= 3; }
+  void launch(Launch& run) const override {
+    const std::int64_t chunks = chunks_of(run.src_shape(2));
+    run.kernel("trust_lars", run.dst_dtype())
+        .args(run.src(0), run.src(1), run.src(2), run.dst(0), run.dst(1), chunks, DynamicReal{0}, DynamicReal{1},
+              DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, int{nesterov_})
+        .over_rows(chunks, kGroup);
+  }
+  std::vector<Array> gradient(const GradientRequest&) const override { return no_gradient("lars_update"); }
+
+ private:
+  bool nesterov_;
+};
+
+// Inputs p, gradient, table and the cells m and v; results parts, m and v.
+class TrustLambMoments final : public Op {
+ public:
+  std::string_view name() const override { return "lamb_moments"; }
+  int in_place(int result) const override { return result == 0 ? -1 : 2 + result; }
+  bool is_state(int input) const override { return input >= 3; }
+  void launch(Launch& run) const override {
+    const std::int64_t chunks = chunks_of(run.src_shape(2));
+    run.kernel("trust_lamb_moments", run.dst_dtype())
+        .args(run.src(0), run.src(1), run.src(2), run.dst(0), run.dst(1), run.dst(2), chunks, DynamicReal{0},
+              DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, DynamicReal{5}, DynamicReal{6},
+              DynamicReal{7})
+        .over_rows(chunks, kGroup);
+  }
+  std::vector<Array> gradient(const GradientRequest&) const override { return no_gradient("lamb_update"); }
+};
+
+// Inputs m, v, parts, table and the cell p; result p.
+class TrustLamb final : public Op {
+ public:
+  std::string_view name() const override { return "lamb_update"; }
+  int in_place(int) const override { return 4; }
+  bool is_state(int input) const override { return input == 4; }
+  void launch(Launch& run) const override {
+    const std::int64_t chunks = chunks_of(run.src_shape(3));
+    run.kernel("trust_lamb", run.dst_dtype())
+        .args(run.src(0), run.src(1), run.src(2), run.src(3), run.dst(), chunks, DynamicReal{0}, DynamicReal{1},
+              DynamicReal{2}, DynamicReal{3}, DynamicReal{4})
+        .over_rows(chunks, kGroup);
+  }
+  std::vector<Array> gradient(const GradientRequest&) const override { return no_gradient("lamb_update"); }
+};
+
+void require_flat(const char* op, const TrustSegments& segments, std::initializer_list<Array> cells,
+                  const Array& gradient) {
+  const Array& p = *cells.begin();
+  for (const Array& cell : cells)
+    require(is_cell(cell) && (cell.dtype() == f32 || cell.dtype() == f64) && cell.shape() == Shape{segments.n()} &&
+                cell.dtype() == p.dtype(),
+            op, "needs flat cells of one type, f32 or f64, as long as the segments", cell, "cell");
+  require(gradient && gradient.shape() == p.shape() && gradient.dtype() == p.dtype(), op,
+          "needs a gradient of the shape and type of the cells", gradient, "gradient");
+}
+
+}  // namespace
+}  // namespace detail
+
+using detail::make_arrays;
+using detail::make_op;
+
+TrustSegments::TrustSegments(std::span<const std::int64_t> offsets, std::span<const std::int64_t> sizes, std::int64_t n)
+    : n_(n) {
+  if (offsets.empty() || offsets.size() != sizes.size() || n % detail::kUnit != 0)
+    throw ArgumentError("trust_segments: needs one size per offset and a length that is a multiple of 16, " +
+                        std::to_string(offsets.size()) + " offsets, " + std::to_string(sizes.size()) +
+                        " sizes and length " + std::to_string(n) + " came");
+  std::vector<std::int32_t> table;
+  std::int64_t end = 0;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    const std::int64_t units = detail::divided_up(sizes[i], detail::kUnit);
+    if (offsets[i] < end || offsets[i] % detail::kUnit != 0 || sizes[i] < 0 || offsets[i] + sizes[i] > n)
+      throw ArgumentError("trust_segments: segments must rise without overlap in steps of 16 within " +
+                          std::to_string(n) + " elements, " + std::to_string(offsets[i]) + " came");
+    end = offsets[i] + units * detail::kUnit;
+    const std::int64_t length =
+        std::max(detail::kChunkElements / detail::kUnit, detail::divided_up(units, detail::kChunksOfSegment));
+    const auto first = static_cast<std::int32_t>(table.size() / detail::kColumns);
+    const auto count = static_cast<std::int32_t>(detail::divided_up(units, length));
+    for (std::int64_t at = 0; at < units; at += length)
+      table.insert(table.end(), {static_cast<std::int32_t>(offsets[i] / detail::kUnit + at),
+                                 static_cast<std::int32_t>(std::min(length, units - at)), first, count});
+  }
+  const auto chunks = static_cast<std::int64_t>(table.size()) / detail::kColumns;
+  table_ = array(std::span<const std::int32_t>(table), Shape{chunks, detail::kColumns});
+}
+
+Array lars_update(const Array& p, const Array& momentum_buffer, const Array& gradient, const TrustSegments& segments,
+                  const LarsStep& step) {
+  detail::require_flat("lars_update", segments, {p, momentum_buffer}, gradient);
+  const Array& table = segments.table();
+  if (table.size() == 0) return p;
+  const Array read[] = {p, gradient, table};
+  const Array parts = detail::make_array(make_op<detail::TrustNorms>(), Shape{2, table.shape()[0]}, p.dtype(), read);
+  const Array inputs[] = {gradient, parts, table, p, momentum_buffer};
+  const detail::Result result{p.shape(), p.dtype()};
+  const detail::Result results[] = {result, result};
+  return make_arrays(make_op<detail::TrustLars>(step.nesterov), results, inputs,
+                     {step.rate, step.momentum, step.weight_decay, step.trust, step.eps})[0];
+}
+
+Array lamb_update(const Array& p, const Array& moment1, const Array& moment2, const Array& gradient,
+                  const TrustSegments& segments, const LambStep& step) {
+  detail::require_flat("lamb_update", segments, {p, moment1, moment2}, gradient);
+  const Array& table = segments.table();
+  if (table.size() == 0) return p;
+  const double scale1 = 1.0 / step.correction1, scale2 = 1.0 / std::sqrt(step.correction2);
+  const detail::Result flat{p.shape(), p.dtype()};
+  const detail::Result results[] = {{Shape{2, table.shape()[0]}, p.dtype()}, flat, flat};
+  const Array inputs[] = {p, gradient, table, moment1, moment2};
+  const std::vector<Array> moments = make_arrays(
+      make_op<detail::TrustLambMoments>(), results, inputs,
+      {step.beta1, 1.0 - step.beta1, step.beta2, 1.0 - step.beta2, scale1, scale2, step.eps, step.weight_decay});
+  const Array read[] = {moments[1], moments[2], moments[0], table, p};
+  return detail::make_array(make_op<detail::TrustLamb>(), p.shape(), p.dtype(), read,
+                            {step.rate, scale1, scale2, step.eps, step.weight_decay});
+}
+
+}  // namespace samebytes
