@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "graph/autocast.h"
 #include "graph/launch.h"
 #include "ops/rows.h"
 #include "samebytes/ops.h"
@@ -237,6 +238,7 @@ class Argmax final : public Op {
 using detail::What;
 
 Array sum(const Array& a, std::span<const int> axes, bool keep) {
+  if (const detail::Casts cast("sum"); cast) return sum(cast(a), axes, keep);
   return detail::reduce(a, What::sum, false, detail::mask_of("sum", a, axes), keep);
 }
 
@@ -245,6 +247,7 @@ Array sum(const Array& a, std::initializer_list<int> axes, bool keep) {
 }
 
 Array mean(const Array& a, std::initializer_list<int> axes, bool keep) {
+  if (const detail::Casts cast("mean"); cast) return mean(cast(a), axes, keep);
   return detail::reduce(a, What::sum, true, detail::mask_of("mean", a, {axes.begin(), axes.size()}), keep);
 }
 
