@@ -6,6 +6,7 @@
 #include "samebytes/optim/adam.h"
 #include "samebytes/optim/arena.h"
 #include "samebytes/optim/clip.h"
+#include "samebytes/optim/grad_scaler.h"
 #include "samebytes/optim/group.h"
 #include "samebytes/optim/optimizer.h"
 #include "samebytes/optim/schedule.h"
