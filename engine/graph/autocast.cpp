@@ -91,10 +91,6 @@ std::vector<Array> Casts::operator()(std::span<const Array> arrays) const {
   return result;
 }
 
-Array Casts::result(const Array& y) const {
-  return rule_ == CastRule::lower && y.dtype() == f32 ? state_->cast(y, state_->dtype) : y;
-}
-
 }  // namespace detail
 
 Array Autocast::State::cast(const Array& a, Dtype to) {

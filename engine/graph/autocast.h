@@ -1,5 +1,5 @@
 // What an op function asks first: whether an Autocast scope of this thread has a rule for it.
-//   if (const Casts cast("linear"); cast) return cast.result(linear(cast(x), cast(weight), bias));
+//   if (const Casts cast("linear"); cast) return linear(cast(x), cast(weight), cast(bias));
 // While it is true the scope is closed, so that the call inside casts nothing more.
 #pragma once
 
@@ -24,8 +24,6 @@ class Casts {
   Array operator()(const Array& a) const;
   // Several inputs that need one dtype.
   std::vector<Array> operator()(std::span<const Array> arrays) const;
-  // The result in the scope's dtype where the rule is `lower`: an f32 bias does not widen it.
-  Array result(const Array& y) const;
 
  private:
   Autocast::State* state_ = nullptr;

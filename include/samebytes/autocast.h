@@ -22,7 +22,7 @@ namespace samebytes {
 
 // What an op does with its floating f32 and 16-bit inputs inside a scope. f64 and integers are never cast.
 enum class CastRule : std::uint8_t {
-  lower,     // they are cast to the scope's dtype, and so is the result; biases are read as they are
+  lower,     // they are cast to the scope's dtype, which the result has, too
   keep_f32,  // they are cast to f32
   widest,    // to the widest of them, for ops that need one dtype
   as_given,  // they stay what they are: 16 bits in, 16 bits out, sums inside in f32
