@@ -19,7 +19,11 @@ data::LoaderOptions loading_of(const Options& options, const Workload& workload,
 }  // namespace
 
 BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workload, bool is_training)
-    : workload_(workload), is_training_(is_training), has_fixed_batch_(options.fixed_batch), meter_(engine) {
+    : workload_(workload),
+      is_training_(is_training),
+      precision_(options, is_training),
+      has_fixed_batch_(options.fixed_batch),
+      meter_(engine) {
   using Clock = std::chrono::steady_clock;
   describe(engine, workload, options.batch.value_or(workload.defaults.batch), described_);
   described_.mode = is_training ? "train" : "infer";
@@ -31,6 +35,7 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
   if (!is_training) no_grad_.emplace();
   const auto begin = Clock::now();
   net_ = workload.make_model();
+  precision_.prepare(*net_);
   if (is_training)
     optimizer_.emplace(net_->parameters(), optimizer_options(workload, options));
   else
@@ -39,11 +44,17 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
   described_.parameters = net_->parameter_count();
 }
 
+Array BenchRun::loss_of(const data::Batch& batch) {
+  const std::unique_ptr<Autocast> scope = precision_.scope();
+  return workload_.loss(workload_.forward(*net_, batch), batch);
+}
+
 void BenchRun::step(const data::Batch& batch) {
   if (is_training_) {  // no handle keeps the output, which would then need memory of its own
-    last_loss_ = workload_.loss(workload_.forward(*net_, batch), batch);
-    optimizer_->step(last_loss_);
+    last_loss_ = loss_of(batch);
+    precision_.step(*optimizer_, last_loss_);
   } else {
+    const std::unique_ptr<Autocast> scope = precision_.scope();
     workload_.forward(*net_, batch).eval();
   }
   meter_.step(batch.samples());
@@ -80,6 +91,7 @@ void BenchRun::run(std::int64_t steps, double seconds) {
 Summary BenchRun::summary() const {
   Summary summary = described_;
   meter_.fill(summary);
+  precision_.fill(optimizer_ ? &*optimizer_ : nullptr, summary);
   summary.first_step_seconds += making_seconds_;
   summary.resident_peak_bytes = resident_peak();
   if (last_loss_) summary.train_loss = last_loss_.value();

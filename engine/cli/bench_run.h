@@ -41,11 +41,13 @@ class BenchRun {
 
  private:
   void step(const data::Batch& batch);
+  Array loss_of(const data::Batch& batch);
   void run_loader(std::int64_t until, double end);
   bool is_over(std::int64_t until, double end) const;
 
   const Workload& workload_;
   bool is_training_;
+  Precision precision_;
   bool has_fixed_batch_;
   Summary described_;
   RunMeter meter_;

@@ -15,6 +15,7 @@ namespace samebytes::cli {
 
 int run_eval(const Options& options) {
   const Workload workload = make_workload(options.workloads.front(), options.form);
+  const Precision precision(options, false);
   if (options.device == "all") throw UsageError("eval uses one device; --device all is for bench");
   const data::Split split = workload.open(0);
   const std::int64_t batch = options.batch.value_or(workload.defaults.batch);
@@ -25,16 +26,19 @@ int run_eval(const Options& options) {
   const std::unique_ptr<Engine> engine = open_engine(options, options.device);
   const std::unique_ptr<nn::Module> net = workload.make_model();
   io::load(options.load, *net);
+  precision.prepare(*net);
 
   data::LoaderOptions loading = loader_options(options, batch);
   loading.transforms = workload.prepare;
   data::Loader batches(*engine, split.test, loading);
   RunMeter meter(*engine);
+  const std::unique_ptr<Autocast> scope = precision.scope();
   const std::optional<Evaluation> result =
       evaluate(workload, *net, batches, options.steps.value_or(batches.size()), &meter);
   Summary summary;
   describe(*engine, workload, batch, summary);
   meter.fill(summary);
+  precision.fill(nullptr, summary);
   if (result) result->fill(summary);
   auto line = to_json(summary);
   line["event"] = "summary";

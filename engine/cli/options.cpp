@@ -102,6 +102,12 @@ void add_data(CLI::App& app, Options& options) {
       ->option_text("PATH");
 }
 
+void add_precision(CLI::App& app, Options& options, const char* text) {
+  app.add_option("--precision", options.precision, text)
+      ->option_text("TYPE")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+}
+
 CLI::App* add_devices(CLI::App& app, Options& options) {
   auto* verb = app.add_subcommand("devices", "list the OpenCL devices, and how Samebytes uses each one");
   verb->add_flag("--json", options.json, "the list as JSON");
@@ -128,6 +134,9 @@ CLI::App* add_train(CLI::App& app, Options& options) {
       ->option_text("NAME")
       ->check(CLI::IsMember({"constant", "linear", "cosine"}));
   add_gradient_options(*verb, options);
+  add_precision(*verb, options,
+                "f16 or bf16: activations, gradients and working copies of the weights in 16 bits, arithmetic and the\n"
+                "weights themselves in f32; f16 scales the loss and skips steps that overflow; default: f32");
   add_device_options(*verb, options, false);
   add_loader_options(*verb, options);
   verb->add_option("--load", options.load, "start from these parameters (safetensors)")->option_text("FILE");
@@ -156,6 +165,7 @@ CLI::App* add_eval(CLI::App& app, Options& options) {
   add_tokenizer(*verb, options);
   add_steps(*verb, options, "end after so many batches");
   add_batch(*verb, options, "samples per batch; default: the workload's");
+  add_precision(*verb, options, "f16 or bf16: activations and weights in 16 bits, arithmetic in f32; default: f32");
   add_device_options(*verb, options, false);
   add_loader_options(*verb, options);
   add_output_options(*verb, options);
@@ -176,6 +186,7 @@ CLI::App* add_bench(CLI::App& app, Options& options) {
   verb->add_flag("--fixed-batch", options.fixed_batch,
                  "loop over one batch that is made once, to see what the loader costs");
   add_gradient_options(*verb, options);
+  add_precision(*verb, options, "f32, f16 or bf16, as train and eval have it; default: f32");
   add_device_options(*verb, options, true);
   add_loader_options(*verb, options);
   add_output_options(*verb, options);

@@ -62,6 +62,7 @@ struct Options {
   bool tune_dry_run = false;
   bool tune_show = false;
   bool tune_reset = false;
+  std::string precision = "f32";  // f16, bf16
   bool check_nan = false;
   bool json = false;
   bool quiet = false;

@@ -90,6 +90,39 @@ void RunMeter::fill(Summary& summary) const {
   summary.first_step_seconds = first_step_seconds_;
 }
 
+Precision::Precision(const Options& options, bool is_training)
+    : dtype_(options.precision == "f16"    ? f16
+             : options.precision == "bf16" ? bf16
+                                           : f32) {
+  if (dtype_ != f16 || !is_training) return;
+  if (options.check_nan)
+    throw UsageError(
+        "--check-nan stops at the overflows that the loss scaler of --precision f16 looks for; take f32 or bf16");
+  scaler_.emplace();
+}
+
+void Precision::prepare(nn::Module& net) const {
+  if (dtype_ != f32) keep_working_copies(net.parameters(), dtype_);
+}
+
+std::unique_ptr<Autocast> Precision::scope() const {
+  return dtype_ == f32 ? nullptr : std::make_unique<Autocast>(AutocastOptions{.dtype = dtype_});
+}
+
+void Precision::step(optim::Optimizer& optimizer, const Array& loss) {
+  if (scaler_)
+    scaler_->step(optimizer, loss);
+  else
+    optimizer.step(loss);
+}
+
+void Precision::fill(const optim::Optimizer* optimizer, Summary& summary) const {
+  summary.precision = name_of(dtype_);
+  if (!scaler_ || optimizer == nullptr) return;
+  summary.loss_scale = scaler_->scale();
+  summary.skipped_steps = optimizer->skipped_steps();
+}
+
 optim::AdamWOptions optimizer_options(const Workload& workload, const Options& options) {
   const Defaults& defaults = workload.defaults;
   return {.rate = defaults.rate,

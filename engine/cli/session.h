@@ -13,6 +13,7 @@
 #include "cli/step_clock.h"
 #include "cli/summary.h"
 #include "cli/workload.h"
+#include "samebytes/autocast.h"
 #include "samebytes/engine.h"
 #include "samebytes/optim.h"
 
@@ -50,6 +51,26 @@ class RunMeter {
   std::uint64_t copied_ = 0, copied_before_ = 0;
   std::uint64_t launches_ = 0, launches_before_ = 0;
   std::int64_t launch_steps_ = 0;
+};
+
+// How a run computes, as --precision says: in f32 alone, or with 16-bit activations, gradients and working copies of
+// the parameters. f16 has a loss scaler, bf16 needs none.
+class Precision {
+ public:
+  // Throws UsageError for f16 with --check-nan where gradients are taken: overflows are a part of it.
+  Precision(const Options& options, bool is_training);
+  // The working copies of the parameters; before the optimizer is made.
+  void prepare(nn::Module& net) const;
+  // Open while the forward pass and the loss are built; null for f32.
+  std::unique_ptr<Autocast> scope() const;
+  void step(optim::Optimizer& optimizer, const Array& loss);
+  // The name, and of a scaler its scale and the steps that were skipped; waits for the queue.
+  void fill(const optim::Optimizer* optimizer, Summary& summary) const;
+  const optim::GradScaler* scaler() const { return scaler_ ? &*scaler_ : nullptr; }
+
+ private:
+  Dtype dtype_;
+  std::optional<optim::GradScaler> scaler_;
 };
 
 // What a workload says of AdamW, but for the schedule.

@@ -54,6 +54,8 @@ Json to_json(const Summary& summary) {
   json["memory_mode"] = summary.memory_mode;
   json["personality"] = summary.personality;
   json["precision"] = summary.precision;
+  if (summary.loss_scale) json["loss_scale"] = number(summary.loss_scale);
+  if (summary.skipped_steps) json["skipped_steps"] = *summary.skipped_steps;
   json["tuning"] = summary.tuning;
   json["batch"] = summary.batch;
   json["steps"] = summary.steps;
@@ -115,6 +117,10 @@ std::string to_text(const Summary& summary, bool interrupted) {
                                duration_text(summary.first_step_seconds)));
   text += row("device", fmt::format("{}, {} kernels", summary.device, summary.personality));
   text += row("memory mode", summary.memory_mode);
+  text += row("precision", summary.loss_scale
+                               ? fmt::format("{}, loss scale {}, {} skipped", summary.precision,
+                                             count_text(*summary.loss_scale), summary.skipped_steps.value_or(0))
+                               : summary.precision);
   text += row("tuning", summary.tuning);
   text += row("bytes copied", fmt::format("{} per step", count_text(summary.bytes_copied_per_step)));
   text += row("launches", fmt::format("{} per step", count_text(std::round(summary.launches_per_step * 10) / 10)));

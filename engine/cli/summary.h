@@ -22,8 +22,10 @@ struct Summary {
   std::string device;  // "cpu:0 pthread-..."
   std::string memory_mode;
   std::string personality;
-  std::string precision = "f32";
-  std::string tuning = "built-in";  // hash of the tuner's choices
+  std::string precision = "f32";              // of activations, gradients and working copies: f32, f16 or bf16
+  std::optional<double> loss_scale;           // at the end of a training in f16
+  std::optional<std::int64_t> skipped_steps;  // ... whose gradients overflowed
+  std::string tuning = "built-in";            // hash of the tuner's choices
   std::int64_t batch = 0;
   std::int64_t steps = 0;
   std::int64_t samples = 0;

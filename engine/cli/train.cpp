@@ -55,6 +55,7 @@ class Trainer {
  private:
   void train_epoch(int epoch);
   void train_step(int epoch, const data::Batch& batch);
+  Array loss_of(const data::Batch& batch);
   void test_epoch(int epoch, double seconds);
   void read_oldest_loss();
   void draw(int epoch, double loss);
@@ -62,6 +63,7 @@ class Trainer {
 
   const Options& options_;
   const Workload& workload_;
+  Precision precision_;
   const int fold_;
   data::Split split_;
   std::int64_t batch_;
@@ -83,6 +85,7 @@ class Trainer {
 Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log, int fold)
     : options_(options),
       workload_(workload),
+      precision_(options, true),
       fold_(fold),
       split_(workload.open(fold)),
       batch_(options.batch.value_or(workload.defaults.batch)),
@@ -94,6 +97,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   engine_ = open_engine(options, options.device);
   net_ = workload.make_model();
   if (!options.load.empty()) io::load(options.load, *net_);
+  precision_.prepare(*net_);
 
   const std::int64_t per_epoch = (samples + batch_ - 1) / batch_;
   epochs_ = options.epochs.value_or(workload.defaults.epochs);
@@ -119,6 +123,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
               {"workload", workload.name},
               {"device", summary_.device},
               {"personality", summary_.personality},
+              {"precision", options.precision},
               {"tuning", summary_.tuning},
               {"seed", options.seed},
               {"batch", batch_},
@@ -136,10 +141,12 @@ Summary Trainer::run() {
       count_text(static_cast<double>(split_.test->size())), summary_.device, summary_.memory_mode));
   for (int epoch = 1; epoch <= epochs_ && !is_interrupted(); ++epoch) train_epoch(epoch);
   meter_->fill(summary_);
+  precision_.fill(optimizer_.get(), summary_);
   progress_.reset();
   if (!options_.save.empty()) {
     io::Metadata metadata = workload_.metadata;
     metadata.emplace_back("tuning", summary_.tuning);  // which choices gave these bytes
+    metadata.emplace_back("precision", options_.precision);
     io::save(options_.save, *net_, metadata);
   }
   if (workload_.baselines && !is_interrupted()) summary_.baselines = workload_.baselines(split_);
@@ -168,12 +175,17 @@ void Trainer::train_epoch(int epoch) {
   test_epoch(epoch, meter_->seconds() - before);
 }
 
+Array Trainer::loss_of(const data::Batch& batch) {
+  const std::unique_ptr<Autocast> scope = precision_.scope();
+  return workload_.loss(workload_.forward(*net_, batch), batch);
+}
+
 void Trainer::train_step(int epoch, const data::Batch& batch) {
   const std::int64_t step = meter_->steps() + 1;
   try {
     const double rate = optimizer_->rate();
-    const Array loss = workload_.loss(workload_.forward(*net_, batch), batch);
-    optimizer_->step(loss);
+    const Array loss = loss_of(batch);
+    precision_.step(*optimizer_, loss);
     mean_.add(loss, static_cast<double>(batch.samples()));
     meter_->step(batch.samples());
     recent_.push_back({step, epoch, rate, meter_->last_step_seconds() * 1e3, loss});
@@ -205,6 +217,7 @@ void Trainer::read_oldest_loss() {
 }
 
 void Trainer::test_epoch(int epoch, double seconds) {
+  const std::unique_ptr<Autocast> scope = precision_.scope();
   const std::optional<Evaluation> result = evaluate(workload_, *net_, *test_);
   Json line = {{"event", "epoch"},
                {"epoch", epoch},

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "graph/op.h"
+#include "graph/working_copy.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -42,7 +43,18 @@ void evaluate(std::span<const NodePtr> roots, const char* what) {
     if (root->context != context) throw ArgumentError(std::string(what) + ": the arrays belong to two engines");
   context->check_alive(what);
   const std::lock_guard lock(context->mutex);
-  context->evaluator->evaluate(roots);
+  std::vector<Array> companions;
+  for (const NodePtr& root : roots)
+    if (root->op && !root->has_value)
+      if (Array companion = root->op->companion(*root)) companions.push_back(std::move(companion));
+  if (companions.empty()) {
+    context->evaluator->evaluate(roots);
+    return;
+  }
+  std::vector<NodePtr> all(roots.begin(), roots.end());
+  for (const Array& companion : companions) all.push_back(companion.node());
+  context->evaluator->evaluate(all);
+  for (const NodePtr& root : roots) detail::note_overwritten(*root);
 }
 
 float half_to_float(std::uint16_t h) {
@@ -182,6 +194,7 @@ Borrow::Borrow(const Array& array, bool writes, const char* file, int line) {
   evaluate(std::span<const NodePtr>(&node, 1), "host");
   if (node->shape.size() == 0) return;
   const Node& base = node->base();
+  if (writes) note_host_writes(base);
   state_ = std::make_unique<State>();
   state_->storage = base.storage;
   state_->context = node->context;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/autocast.h"
 #include "graph/op.h"
 #include "samebytes/engine.h"
 #include "samebytes/ops.h"
@@ -61,6 +62,11 @@ void accumulate(std::unordered_map<const Node*, Array>& gradients, const Node* n
   slot = sum ? sum : slot + gradient;
 }
 
+// A gradient in the dtype of what it belongs to: an op of 16-bit values may read an f32 bias.
+Array like(const Array& gradient, const Node& node) {
+  return gradient.dtype() == node.dtype ? gradient : astype(gradient, node.dtype);
+}
+
 // The derivative of the loss by itself. It is made once for an engine, so that no step has a launch for it.
 Array one_like(const Array& loss) {
   const detail::ContextPtr& context = loss.node()->context;
@@ -74,6 +80,26 @@ Array one_like(const Array& loss) {
     storage = one.node()->storage;
   }
   return detail::make_leaf_on(context, loss.shape(), loss.dtype(), detail::Category::value, storage);
+}
+
+// The working copy of each, or an empty handle.
+std::vector<Array> working_copies(std::span<const Array> wrt) {
+  std::vector<Array> copies;
+  copies.reserve(wrt.size());
+  for (const Array& w : wrt) copies.push_back(working_copy(w));
+  return copies;
+}
+
+// The gradient of a parameter with a working copy, in the copy's dtype: of what read the one and of what read the
+// other.
+Array gradient_of_both(const std::unordered_map<const Node*, Array>& dy, const Array& parameter, const Array& copy) {
+  Array whole;
+  for (const Array& source : {copy, parameter})
+    if (const auto it = dy.find(source.node().get()); it != dy.end()) {
+      const Array own = like(it->second, *copy.node());
+      whole = whole ? whole + own : own;
+    }
+  return whole ? whole : zeros(copy.shape(), copy.dtype());
 }
 
 }  // namespace
@@ -94,7 +120,13 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
     throw ArgumentError(
         "gradients: loss has already been evaluated and dropped its graph; take gradients before value() or host()");
 
-  const Tape tape = record(root, wrt);
+  const detail::NoCasts plainly;
+  // What reads a parameter's working copy depends on the parameter.
+  const std::vector<Array> copies = working_copies(wrt);
+  std::vector<Array> sources(wrt.begin(), wrt.end());
+  for (const Array& copy : copies)
+    if (copy) sources.push_back(copy);
+  const Tape tape = record(root, sources);
   std::unordered_map<const Node*, Array> dy;
   // Gradients of the results of nodes of several results wait until all of them have come.
   std::unordered_map<const Node*, std::vector<Array>> several;
@@ -161,12 +193,17 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
     const std::vector<Array> dx = node->op->gradient(
         {upstream, src, outputs, std::span<const bool>(wanted.get(), node->inputs.size()), node->scalars});
     for (std::size_t i = 0; i < dx.size() && i < src.size(); ++i)
-      if (wanted[i] && dx[i]) accumulate(dy, node->inputs[i].node.get(), dx[i]);
+      if (wanted[i] && dx[i]) accumulate(dy, node->inputs[i].node.get(), like(dx[i], *node->inputs[i].node));
   }
 
   std::vector<Array> result;
   result.reserve(wrt.size());
-  for (const Array& w : wrt) {
+  for (std::size_t i = 0; i < wrt.size(); ++i) {
+    const Array& w = wrt[i];
+    if (copies[i]) {
+      result.push_back(gradient_of_both(dy, w, copies[i]));
+      continue;
+    }
     const auto it = dy.find(w.node().get());
     if (it == dy.end())
       result.push_back(zeros(w.shape(), w.dtype()));

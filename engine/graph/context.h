@@ -14,6 +14,10 @@
 #include "samebytes/engine.h"
 #include "samebytes/profile.h"
 
+namespace samebytes {
+class AutocastPolicy;
+}
+
 namespace samebytes::detail {
 
 struct Node;
@@ -42,6 +46,7 @@ struct Context {
   std::vector<std::weak_ptr<Node>> cell_readers;
   // One element of value 1, by dtype: where every reverse pass begins. Under mutex.
   std::map<Dtype, StoragePtr> ones;
+  std::shared_ptr<const AutocastPolicy> autocast;  // null: the built-in policy. Under mutex.
 
   void check_alive(const char* what) const;  // throws ArgumentError
   ~Context();

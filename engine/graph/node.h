@@ -46,6 +46,11 @@ struct CellState {
   std::shared_ptr<Node> initial;             // evaluated into the storage at first use
   std::weak_ptr<Node> whole;                 // the flat cell that this one is a part of, while that lives
   std::vector<std::weak_ptr<Node>> members;  // cells that are parts of this flat one: overwriting it overwrites them
+  // A 16-bit cell with the same values, rounded, and how many versions this cell was ahead of it when they last agreed
+  // (graph/working_copy.h).
+  std::shared_ptr<Node> working;
+  std::uint32_t working_lead = 0;
+  bool host_wrote = false;  // since then
 };
 
 struct Node {

@@ -63,6 +63,8 @@ std::vector<Array> Op::gradient(const GradientRequest&) const {
 
 Array Op::added_to(const Node&, const Array&) const { return {}; }
 
+Array Op::companion(const Node&) const { return {}; }
+
 std::uint64_t Op::fingerprint() const {
   if (fingerprint_ == 0) {
     Hasher hasher;

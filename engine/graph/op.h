@@ -61,6 +61,10 @@ class Op {
   // gradients of a shared parameter meet); an empty handle where it does not.
   virtual Array added_to(const Node& node, const Array& other) const;
 
+  // What must be evaluated wherever `node`, which is of this op and not run yet, is asked for; an empty handle where
+  // there is nothing.
+  virtual Array companion(const Node& node) const;
+
   // An input taken with strides (Launch::strides) instead of as dense rows. Default: dense; the planner copies views.
   virtual bool takes_strides(int /*input*/) const { return false; }
   // The input whose storage result k is written into (a cell, or a value that dies here); -1: storage of its own.

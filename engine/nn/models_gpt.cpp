@@ -60,7 +60,9 @@ Array Gpt::embed(const Array& ids, std::int64_t offset, bool by_number) const {
       by_number
           ? embedding(arange(static_cast<double>(offset), static_cast<double>(offset + shape[1]), 1, i32), positions_)
           : slice(positions_, 0, 0, shape[1]);
-  const Array x = embedding(ids, tokens_) + where;
+  const Array known = embedding(ids, tokens_);
+  const Array x =
+      known + astype(where, known.dtype());  // 16 bits under Autocast, where the positions are a view of f32
   return is_training() && options_.dropout > 0 ? dropout(x, options_.dropout) : x;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "graph/autocast.h"
 #include "graph/launch.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/attention.h"
@@ -197,6 +198,8 @@ Array attend(const char* op, AttentionKind kind, std::vector<Array> arrays, cons
 }  // namespace detail
 
 Array scaled_dot_product_attention(const Array& q, const Array& k, const Array& v, const AttentionOptions& options) {
+  if (const detail::Casts cast("scaled_dot_product_attention"); cast)
+    return scaled_dot_product_attention(cast(q), cast(k), cast(v), options);
   constexpr const char* kOp = "scaled_dot_product_attention";
   using detail::describe;
   detail::require_rank_4(kOp, q, "q", "q must be floating [N, T, H, D]");
@@ -218,6 +221,7 @@ Array scaled_dot_product_attention(const Array& q, const Array& k, const Array& 
 }
 
 Array packed_attention(const Array& qkv, std::int64_t heads, const AttentionOptions& options) {
+  if (const detail::Casts cast("packed_attention"); cast) return packed_attention(cast(qkv), heads, options);
   constexpr const char* kOp = "packed_attention";
   detail::require_rank_4(kOp, qkv, "qkv", "qkv must be floating [N, T, H + 2 G, D]");
   const std::int64_t kv_heads = (qkv.shape()[2] - heads) / 2;

@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "graph/autocast.h"
 #include "graph/op.h"
 #include "ops/conv.h"
 #include "ops/pointwise.h"
@@ -152,6 +153,8 @@ void check_arguments(const char* op, const Array& src, const Array& scale, const
 
 Array batch_norm_train(const Array& src, const Array& scale, const Array& shift, const Array& running_mean,
                        const Array& running_var, const BatchNormOptions& options) {
+  if (const detail::Casts cast("batch_norm_train"); cast)
+    return batch_norm_train(cast(src), scale, shift, running_mean, running_var, options);
   constexpr const char* kOp = "batch_norm_train";
   check_arguments(kOp, src, scale, shift, running_mean, running_var);
   require(src.shape().rows() >= 2 || src.shape().back() == 0, kOp, "the variance needs at least two values per channel",
@@ -175,6 +178,8 @@ Array batch_norm_train(const Array& src, const Array& scale, const Array& shift,
 
 Array batch_norm_eval(const Array& src, const Array& scale, const Array& shift, const Array& running_mean,
                       const Array& running_var, const BatchNormOptions& options) {
+  if (const detail::Casts cast("batch_norm_eval"); cast)
+    return batch_norm_eval(cast(src), scale, shift, running_mean, running_var, options);
   check_arguments("batch_norm_eval", src, scale, shift, running_mean, running_var);
   const Dtype real = compute_dtype(src.dtype());
   // The norm of a convolution is a convolution: weights times a factor per channel, and another bias. Where nobody

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "graph/autocast.h"
 #include "graph/launch.h"
+#include "graph/working_copy.h"
 #include "ops/pointwise.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/release.h"
@@ -47,6 +49,15 @@ Array update(const Array& cell, const Array& value) {
   return detail::make_array(op, cell.shape(), cell.dtype(), inputs);
 }
 
+namespace detail {
+Array Update::companion(const Node& node) const {
+  const NodePtr& working = node.inputs[0].node->cell->working;
+  if (!working) return {};
+  const NoCasts plainly;
+  return update(Array(working), astype(Array(node.inputs[1].node), working->dtype));
+}
+}  // namespace detail
+
 void assign(const Array& cell, const Array& value) { update(cell, value).eval(); }
 
 namespace {
@@ -79,12 +90,40 @@ Array pack_to_release(std::span<const Array> arrays, std::span<const std::int64_
   return packed(arrays, offsets, n, true);
 }
 
+namespace {
+
+// The flat cell with the values of `cells` at these offsets of its n elements.
+Array lay_into_one(std::span<const Array> cells, std::span<const std::int64_t> offsets, std::int64_t n,
+                   std::string name) {
+  Array values = cell(pack(cells, offsets, n), std::move(name));
+  values.eval();
+  detail::Node& whole = *values.node();
+  const std::lock_guard lock(whole.context->mutex);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    detail::Node& part = *cells[i].node();
+    part.cell->whole = values.node();
+    part.storage = whole.storage;
+    part.offset = offsets[i];
+    whole.cell->members.push_back(cells[i].node());
+  }
+  return values;
+}
+
+}  // namespace
+
 FlatCells flatten_cells(std::span<const Array> cells, std::string name) {
   if (cells.empty()) throw ArgumentError("flatten_cells: " + name + " needs at least one cell");
   std::unordered_set<const detail::Node*> seen;
   FlatCells flat;
   std::int64_t n = 0;
-  const std::int64_t alignment = kAlignmentBytes / static_cast<std::int64_t>(bytes_of(cells[0].dtype()));
+  // Working copies lie at the same offsets, which are multiples for their narrower elements then.
+  std::vector<Array> copies;
+  for (const Array& part : cells)
+    if (Array copy = working_copy(part)) copies.push_back(std::move(copy));
+  if (!copies.empty() && copies.size() != cells.size())
+    throw ArgumentError("flatten_cells: " + name + " has cells with and without working copies");
+  const Dtype narrowest = copies.empty() ? cells[0].dtype() : copies[0].dtype();
+  const std::int64_t alignment = kAlignmentBytes / static_cast<std::int64_t>(bytes_of(narrowest));
   for (const Array& part : cells) {
     const auto& state = state_of("flatten_cells", part);
     if (!seen.insert(part.node().get()).second)
@@ -98,16 +137,12 @@ FlatCells flatten_cells(std::span<const Array> cells, std::string name) {
     flat.offsets.push_back(n);
     n += (part.size() + alignment - 1) / alignment * alignment;
   }
-  flat.values = cell(pack(cells, flat.offsets, n), std::move(name));
-  flat.values.eval();
+  const std::string copy_name = copies.empty() ? "" : name + " in " + std::string(name_of(narrowest));
+  flat.values = lay_into_one(cells, flat.offsets, n, std::move(name));
   detail::Node& whole = *flat.values.node();
-  const std::lock_guard lock(whole.context->mutex);
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    detail::Node& part = *cells[i].node();
-    part.cell->whole = flat.values.node();
-    part.storage = whole.storage;
-    part.offset = flat.offsets[i];
-    whole.cell->members.push_back(cells[i].node());
+  if (!copies.empty()) {
+    whole.cell->working = lay_into_one(copies, flat.offsets, n, copy_name).node();
+    detail::note_agreement(whole);
   }
   // The places that the values left would stay in the cache, a second copy of all parameters.
   whole.context->runtime->clear_cache();

@@ -1,4 +1,5 @@
 // concat: arrays one after the other along an axis; one launch per array that has elements.
+#include "graph/autocast.h"
 #include "graph/launch.h"
 #include "samebytes/ops.h"
 
@@ -47,6 +48,7 @@ class Concat final : public Op {
 }  // namespace detail
 
 Array concat(std::span<const Array> arrays, int axis) {
+  if (const detail::Casts cast("concat"); cast) return concat(cast(arrays), axis);
   using detail::describe;
   if (arrays.empty()) throw ArgumentError("concat: needs at least one array, none came");
   for (const Array& a : arrays) detail::require(static_cast<bool>(a), "concat", "needs arrays", a, "src");

@@ -2,6 +2,7 @@
 #include <limits>
 #include <string>
 
+#include "graph/autocast.h"
 #include "ops/conv.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
@@ -16,6 +17,7 @@ constexpr const char* kWeight[] = {"[kw, C / groups, K]", "[kh, kw, C / groups, 
 constexpr const char* kThing[] = {"sequence", "image", "volume"};
 
 Array conv(const char* op, const Array& src, const Array& weight, const Array& bias, const ConvAttributes& a) {
+  if (const Casts cast(op); cast) return conv(op, cast(src), cast(weight), cast(bias), a);
   require(src && is_floating(src.dtype()) && src.shape().rank() == a.axes + 2, op,
           (std::string("src must be floating ") + kLetters[a.axes - 1]).c_str(), src, "src");
   require(weight && is_floating(weight.dtype()) && weight.shape().rank() == a.axes + 2, op,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "graph/autocast.h"
 #include "ops/conv.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
@@ -16,6 +17,7 @@ constexpr const char* kWeight[] = {"weight must be floating [kw, K / groups, C]"
 
 Array conv_transpose(const char* op, const Array& src, const Array& weight, const Array& bias, const ConvAttributes& a,
                      const int (&output_pad)[3]) {
+  if (const Casts cast(op); cast) return conv_transpose(op, cast(src), cast(weight), cast(bias), a, output_pad);
   require(src && is_floating(src.dtype()) && src.shape().rank() == a.axes + 2, op, kSrc[a.axes - 1], src, "src");
   require(weight && is_floating(weight.dtype()) && weight.shape().rank() == a.axes + 2, op, kWeight[a.axes - 1], weight,
           "weight");

@@ -3,6 +3,7 @@
 // logits once.
 #include <limits>
 
+#include "graph/autocast.h"
 #include "graph/launch.h"
 #include "ops/rows.h"
 #include "samebytes/autograd.h"
@@ -120,6 +121,7 @@ class CrossEntropy final : public Op {
 }  // namespace detail
 
 Array cross_entropy(const Array& logits, const Array& target, const CrossEntropyOptions& options) {
+  if (const detail::Casts cast("cross_entropy"); cast) return cross_entropy(cast(logits), target, options);
   using detail::describe;
   detail::require(logits && is_floating(logits.dtype()) && logits.shape().rank() >= 1 && logits.shape().back() > 0,
                   "cross_entropy", "needs floating logits of at least one class", logits, "logits");

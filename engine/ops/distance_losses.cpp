@@ -2,6 +2,7 @@
 // so that the gradient of a zero vector is zero.
 #include <string>
 
+#include "graph/autocast.h"
 #include "graph/op.h"
 #include "ops/losses.h"
 #include "samebytes/ops.h"
@@ -23,6 +24,7 @@ Array distance(const Array& a, const Array& b, double eps) {
 }  // namespace
 
 Array cosine_similarity(const Array& a, const Array& b, int axis, double eps) {
+  if (const detail::Casts cast("cosine_similarity"); cast) return cosine_similarity(cast(a), cast(b), axis, eps);
   constexpr const char* kOp = "cosine_similarity";
   require(a && is_floating(a.dtype()), kOp, "needs floating arrays", a, "a");
   require(b && is_floating(b.dtype()), kOp, "needs floating arrays", b, "b");
@@ -37,6 +39,8 @@ Array cosine_similarity(const Array& a, const Array& b, int axis, double eps) {
 }
 
 Array cosine_embedding_loss(const Array& a, const Array& b, const Array& target, const MarginOptions& options) {
+  if (const detail::Casts cast("cosine_embedding_loss"); cast)
+    return cosine_embedding_loss(cast(a), cast(b), target, options);
   constexpr const char* kOp = "cosine_embedding_loss";
   constexpr double kEps = 1e-12;  // added to the squared norms, as in PyTorch
   const Dtype dtype = detail::check_pair(kOp, a, "a", b, "b");
@@ -54,6 +58,8 @@ Array cosine_embedding_loss(const Array& a, const Array& b, const Array& target,
 
 Array triplet_margin_loss(const Array& anchor, const Array& positive, const Array& negative,
                           const TripletMarginOptions& options) {
+  if (const detail::Casts cast("triplet_margin_loss"); cast)
+    return triplet_margin_loss(cast(anchor), cast(positive), cast(negative), options);
   constexpr const char* kOp = "triplet_margin_loss";
   const Dtype first = detail::check_pair(kOp, anchor, "anchor", positive, "positive");
   const Dtype second = detail::check_pair(kOp, anchor, "anchor", negative, "negative");
@@ -66,6 +72,7 @@ Array triplet_margin_loss(const Array& anchor, const Array& positive, const Arra
 }
 
 Array nt_xent_loss(const Array& z, const NtXentOptions& options) {
+  if (const detail::Casts cast("nt_xent_loss"); cast) return nt_xent_loss(cast(z), options);
   constexpr const char* kOp = "nt_xent_loss";
   constexpr double kSmallestNorm = 1e-12;
   constexpr double kNever = -1e30;  // of a row with itself; its soft-max is 0

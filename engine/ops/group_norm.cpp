@@ -4,6 +4,7 @@
 // the same kinds, and two sums over the images for those of scale and shift.
 #include <string>
 
+#include "graph/autocast.h"
 #include "graph/op.h"
 #include "ops/batch_norm.h"
 #include "samebytes/autograd.h"
@@ -188,6 +189,7 @@ Array normalise(const char* op, const Array& src, std::int64_t groups, const Arr
 }  // namespace
 
 Array group_norm(const Array& src, std::int64_t groups, const Array& scale, const Array& shift, float eps) {
+  if (const detail::Casts cast("group_norm"); cast) return group_norm(cast(src), groups, scale, shift, eps);
   constexpr const char* kOp = "group_norm";
   require(src && src.shape().rank() >= 2 && is_floating(src.dtype()), kOp,
           "src must be floating [N, ..., C] with channels in its last axis", src, "src");
@@ -199,6 +201,8 @@ Array group_norm(const Array& src, std::int64_t groups, const Array& scale, cons
 
 Array instance_norm(const Array& src, const Array& scale, const Array& shift, const Array& running_mean,
                     const Array& running_var, const InstanceNormOptions& options) {
+  if (const detail::Casts cast("instance_norm"); cast)
+    return instance_norm(cast(src), scale, shift, running_mean, running_var, options);
   constexpr const char* kOp = "instance_norm";
   require(src && src.shape().rank() >= 2 && is_floating(src.dtype()), kOp,
           "src must be floating [N, ..., C] with channels in its last axis", src, "src");

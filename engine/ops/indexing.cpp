@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/autocast.h"
 #include "graph/launch.h"
 #include "ops/indexing.h"
 #include "ops/rows.h"
@@ -261,6 +262,7 @@ Array gather_at(const Array& a, int axis, const Array& index, bool is_distinct) 
 }  // namespace detail
 
 Array embedding(const Array& ids, const Array& table, std::optional<std::int32_t> padding_index) {
+  if (const detail::Casts cast("embedding"); cast) return embedding(ids, cast(table), padding_index);
   constexpr const char* kOp = "embedding";
   detail::require(table && is_floating(table.dtype()) && table.shape().rank() == 2, kOp,
                   "needs a floating table of two axes", table, "table");

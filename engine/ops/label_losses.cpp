@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "graph/autocast.h"
 #include "graph/op.h"
 #include "ops/losses.h"
 #include "samebytes/autograd.h"
@@ -101,6 +102,7 @@ using detail::Labels;
 using detail::reduce_loss;
 
 Array nll_loss(const Array& log_probability, const Array& target, const NllOptions& options) {
+  if (const detail::Casts cast("nll_loss"); cast) return nll_loss(cast(log_probability), target, options);
   const Labels labels("nll_loss", log_probability, "log_probability", target, options.class_weight,
                       options.ignore_index);
   Array losses = -labels.pick(as_dtype(log_probability, labels.dtype()));
@@ -110,6 +112,7 @@ Array nll_loss(const Array& log_probability, const Array& target, const NllOptio
 }
 
 Array focal_loss(const Array& logits, const Array& target, const FocalOptions& options) {
+  if (const detail::Casts cast("focal_loss"); cast) return focal_loss(cast(logits), target, options);
   const Labels labels("focal_loss", logits, "logits", target, options.class_weight);
   detail::check_gamma("focal_loss", options.gamma);
   const Array losses = -labels.pick(log_softmax(as_dtype(logits, labels.dtype())));
@@ -119,6 +122,8 @@ Array focal_loss(const Array& logits, const Array& target, const FocalOptions& o
 }
 
 Array sigmoid_focal_loss(const Array& logits, const Array& target, const SigmoidFocalOptions& options) {
+  if (const detail::Casts cast("sigmoid_focal_loss"); cast)
+    return sigmoid_focal_loss(cast(logits), cast(target), options);
   const Dtype dtype = detail::check_pair("sigmoid_focal_loss", logits, "logits", target, "target");
   detail::check_gamma("sigmoid_focal_loss", options.gamma);
   const Array x = as_dtype(logits, dtype), t = as_dtype(target, dtype);
@@ -129,6 +134,7 @@ Array sigmoid_focal_loss(const Array& logits, const Array& target, const Sigmoid
 }
 
 Array multi_margin_loss(const Array& score, const Array& target, const MultiMarginOptions& options) {
+  if (const detail::Casts cast("multi_margin_loss"); cast) return multi_margin_loss(cast(score), target, options);
   const Labels labels("multi_margin_loss", score, "score", target, options.class_weight);
   if (options.p != 1 && options.p != 2)
     throw ArgumentError("multi_margin_loss: p must be 1 or 2, " + std::to_string(options.p) + " came");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "graph/autocast.h"
 #include "graph/launch.h"
 #include "graph/op.h"
 #include "samebytes/ops.h"
@@ -106,6 +107,7 @@ class LayerNorm final : public detail::Op {
 }  // namespace
 
 Array layer_norm(const Array& src, const Array& scale, const Array& shift, float eps) {
+  if (const detail::Casts cast("layer_norm"); cast) return layer_norm(cast(src), scale, shift, eps);
   constexpr const char* kOp = "layer_norm";
   require(src.shape().rank() >= 1 && is_floating(src.dtype()), kOp, "src must be floating with at least one axis", src,
           "src");

@@ -1,6 +1,7 @@
 // What moves or repeats elements, made of views, concat and the kernels of pad.cpp.
 #include <string>
 
+#include "graph/autocast.h"
 #include "graph/op.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
@@ -70,6 +71,7 @@ std::vector<Array> split(const Array& a, std::int64_t size, int axis) {
 }
 
 Array stack(std::span<const Array> arrays, int axis) {
+  if (const detail::Casts cast("stack"); cast) return stack(cast(arrays), axis);
   if (arrays.empty()) throw ArgumentError("stack: needs at least one array, none came");
   std::vector<Array> rows;
   axis = checked_axis("stack", arrays[0], axis, 1);

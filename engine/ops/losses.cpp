@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "graph/autocast.h"
 #include "graph/launch.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
@@ -91,6 +92,7 @@ using detail::reduce_loss;
 using detail::require;
 
 Array bce_with_logits(const Array& logits, const Array& target, Reduction reduction) {
+  if (const detail::Casts cast("bce_with_logits"); cast) return bce_with_logits(cast(logits), cast(target), reduction);
   const Dtype dtype = check_pair("bce_with_logits", logits, "logits", target, "target");
   const Array inputs[] = {as_dtype(logits, dtype), as_dtype(target, dtype)};
   static const auto op = detail::make_op<detail::BceWithLogits>();
@@ -98,12 +100,14 @@ Array bce_with_logits(const Array& logits, const Array& target, Reduction reduct
 }
 
 Array bce_loss(const Array& probability, const Array& target, Reduction reduction) {
+  if (const detail::Casts cast("bce_loss"); cast) return bce_loss(cast(probability), cast(target), reduction);
   const Dtype dtype = check_pair("bce_loss", probability, "probability", target, "target");
   return reduce_loss(detail::apply_row<detail::kBce>({as_dtype(probability, dtype), as_dtype(target, dtype)}),
                      reduction);
 }
 
 Array kl_div(const Array& log_probability, const Array& target, const KlDivOptions& options) {
+  if (const detail::Casts cast("kl_div"); cast) return kl_div(cast(log_probability), cast(target), options);
   const Dtype dtype = check_pair("kl_div", log_probability, "log_probability", target, "target");
   Array x = as_dtype(log_probability, dtype), t = as_dtype(target, dtype), losses;
   if (options.log_target) {
@@ -120,6 +124,8 @@ Array kl_div(const Array& log_probability, const Array& target, const KlDivOptio
 }
 
 Array gaussian_nll_loss(const Array& mean, const Array& target, const Array& var, const GaussianNllOptions& options) {
+  if (const detail::Casts cast("gaussian_nll_loss"); cast)
+    return gaussian_nll_loss(cast(mean), cast(target), cast(var), options);
   constexpr const char* kOp = "gaussian_nll_loss";
   Dtype dtype = check_pair(kOp, mean, "mean", target, "target");
   Shape narrow = mean.shape();
@@ -140,16 +146,19 @@ Array gaussian_nll_loss(const Array& mean, const Array& target, const Array& var
 }
 
 Array mse_loss(const Array& a, const Array& b, Reduction reduction) {
+  if (const detail::Casts cast("mse_loss"); cast) return mse_loss(cast(a), cast(b), reduction);
   const Dtype dtype = check_pair("mse_loss", a, "a", b, "b");
   return reduce_loss(square(as_dtype(a, dtype) - as_dtype(b, dtype)), reduction);
 }
 
 Array l1_loss(const Array& a, const Array& b, Reduction reduction) {
+  if (const detail::Casts cast("l1_loss"); cast) return l1_loss(cast(a), cast(b), reduction);
   const Dtype dtype = check_pair("l1_loss", a, "a", b, "b");
   return reduce_loss(abs(as_dtype(a, dtype) - as_dtype(b, dtype)), reduction);
 }
 
 Array smooth_l1_loss(const Array& a, const Array& b, const SmoothL1Options& options) {
+  if (const detail::Casts cast("smooth_l1_loss"); cast) return smooth_l1_loss(cast(a), cast(b), options);
   const Dtype dtype = check_pair("smooth_l1_loss", a, "a", b, "b");
   if (!(options.beta >= 0.0))
     throw ArgumentError("smooth_l1_loss: beta must be 0 or more, " + std::to_string(options.beta) + " came");
@@ -159,6 +168,7 @@ Array smooth_l1_loss(const Array& a, const Array& b, const SmoothL1Options& opti
 }
 
 Array huber_loss(const Array& a, const Array& b, const HuberOptions& options) {
+  if (const detail::Casts cast("huber_loss"); cast) return huber_loss(cast(a), cast(b), options);
   const Dtype dtype = check_pair("huber_loss", a, "a", b, "b");
   if (!(options.delta > 0.0))
     throw ArgumentError("huber_loss: delta must be above 0, " + std::to_string(options.delta) + " came");
@@ -166,6 +176,7 @@ Array huber_loss(const Array& a, const Array& b, const HuberOptions& options) {
 }
 
 Array hinge_loss(const Array& score, const Array& target, const MarginOptions& options) {
+  if (const detail::Casts cast("hinge_loss"); cast) return hinge_loss(cast(score), target, options);
   require(score && is_floating(score.dtype()), "hinge_loss", "needs floating arrays", score, "score");
   const Dtype dtype = score.dtype() == f64 ? f64 : f32;
   const Array t = detail::check_signs("hinge_loss", target, score, "score", dtype);
@@ -173,6 +184,8 @@ Array hinge_loss(const Array& score, const Array& target, const MarginOptions& o
 }
 
 Array hinge_embedding_loss(const Array& distance, const Array& target, const MarginOptions& options) {
+  if (const detail::Casts cast("hinge_embedding_loss"); cast)
+    return hinge_embedding_loss(cast(distance), target, options);
   require(distance && is_floating(distance.dtype()), "hinge_embedding_loss", "needs floating arrays", distance,
           "distance");
   const Dtype dtype = distance.dtype() == f64 ? f64 : f32;
@@ -182,6 +195,8 @@ Array hinge_embedding_loss(const Array& distance, const Array& target, const Mar
 }
 
 Array margin_ranking_loss(const Array& first, const Array& second, const Array& target, const MarginOptions& options) {
+  if (const detail::Casts cast("margin_ranking_loss"); cast)
+    return margin_ranking_loss(cast(first), cast(second), target, options);
   const Dtype dtype = check_pair("margin_ranking_loss", first, "first", second, "second");
   const Array t = detail::check_signs("margin_ranking_loss", target, first, "first", dtype);
   const Array d = as_dtype(first, dtype) - as_dtype(second, dtype);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "graph/autocast.h"
 #include "graph/launch.h"
 #include "ops/gemm.h"
 #include "samebytes/ops.h"
@@ -136,6 +137,7 @@ Array as_real(const Array& a, Dtype real) { return a.dtype() == real ? a : astyp
 }  // namespace detail
 
 Array matmul(const Array& a, const Array& b) {
+  if (const detail::Casts cast("matmul"); cast) return matmul(cast(a), cast(b));
   using detail::require;
   require(a && is_floating(a.dtype()) && a.shape().rank() >= 2, "matmul", "a must be floating with two axes or more", a,
           "a");
@@ -189,6 +191,7 @@ Array matmul(const Array& a, const Array& b) {
 }
 
 Array linear(const Array& x, const Array& weight, const Array& bias) {
+  if (const detail::Casts cast("linear"); cast) return linear(cast(x), cast(weight), cast(bias));
   using detail::require;
   require(x && is_floating(x.dtype()) && x.shape().rank() >= 1, "linear", "x must be floating with one axis or more", x,
           "x");

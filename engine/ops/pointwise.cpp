@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/autocast.h"
 #include "graph/launch.h"
 #include "samebytes/ops.h"
 
@@ -84,6 +85,7 @@ const PointwiseRow kPow{"pow", 1, 1, "sb_pow($0, #0)", R::same, [](G g) -> Array
   return {g.dy[0] * (pow(g.src[0], e - 1.0) * e)}; }};
 const PointwiseRow kExp{"exp", 1, 0, "exp($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.dst[0]}; }};
 const PointwiseRow kLog{"log", 1, 0, "log($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / g.src[0]}; }};
+const PointwiseRow kExpm1{"expm1", 1, 0, "expm1($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * (g.dst[0] + 1.0)}; }};
 const PointwiseRow kSqrt{"sqrt", 1, 0, "sqrt($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * 0.5 / g.dst[0]}; }};
 const PointwiseRow kRsqrt{"rsqrt", 1, 0, "REAL_C(1.0) / sqrt($0)", R::same, [](G g) -> Arrays {
   return {g.dy[0] * (g.dst[0] * g.dst[0] * g.dst[0]) * -0.5}; }};
@@ -204,9 +206,19 @@ Array operator*(double a, const Array& b) { return b * a; }
 Array operator/(double a, const Array& b) { return SAMEBYTES_WITH_SCALAR(kRdivS, b, a); }
 SAMEBYTES_BINARY(maximum, kMax)
 SAMEBYTES_BINARY(minimum, kMin)
-Array pow(const Array& a, double exponent) { return SAMEBYTES_WITH_SCALAR(kPow, a, exponent); }
-SAMEBYTES_UNARY(exp, kExp)
-SAMEBYTES_UNARY(log, kLog)
+Array pow(const Array& a, double exponent) {
+  if (const detail::Casts cast("pow"); cast) return pow(cast(a), exponent);
+  return SAMEBYTES_WITH_SCALAR(kPow, a, exponent);
+}
+Array exp(const Array& a) {
+  if (const detail::Casts cast("exp"); cast) return exp(cast(a));
+  return detail::unary(detail::kExp, SAMEBYTES_ROW(kExp), detail::floating(a));
+}
+Array log(const Array& a) {
+  if (const detail::Casts cast("log"); cast) return log(cast(a));
+  return detail::unary(detail::kLog, SAMEBYTES_ROW(kLog), detail::floating(a));
+}
+SAMEBYTES_UNARY(expm1, kExpm1)
 SAMEBYTES_UNARY(sqrt, kSqrt)
 SAMEBYTES_UNARY(rsqrt, kRsqrt)
 Array square(const Array& a) { return detail::unary(detail::kSquare, SAMEBYTES_ROW(kSquare), a); }

@@ -71,6 +71,7 @@ class Update final : public Op {
   bool takes_strides(int) const override { return true; }
   int in_place(int) const override { return 0; }
   bool is_state(int input) const override { return input == 0; }
+  Array companion(const Node& node) const override;  // the update of the cell's working copy
 };
 
 // pack: several arrays side by side; the planner lets their producers write there directly.

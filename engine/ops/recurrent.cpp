@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/autocast.h"
 #include "graph/launch.h"
 #include "samebytes/ops.h"
 
@@ -223,6 +224,8 @@ Array as(const Array& a, Dtype dtype) { return a.dtype() == dtype ? a : astype(a
 }  // namespace detail
 
 LstmResult lstm(const Array& x, const RecurrentWeights& weights, const RecurrentOptions& options) {
+  if (const detail::Casts cast("lstm"); cast)
+    return lstm(cast(x), {cast(weights.weight_ih), cast(weights.weight_hh), weights.bias_ih, weights.bias_hh}, options);
   constexpr int kGates = 4;
   const detail::Checked in = detail::check_arguments("lstm", kGates, x, weights, options);
   const Dtype real = in.x.dtype();
@@ -242,6 +245,8 @@ LstmResult lstm(const Array& x, const RecurrentWeights& weights, const Recurrent
 }
 
 GruResult gru(const Array& x, const RecurrentWeights& weights, const RecurrentOptions& options) {
+  if (const detail::Casts cast("gru"); cast)
+    return gru(cast(x), {cast(weights.weight_ih), cast(weights.weight_hh), weights.bias_ih, weights.bias_hh}, options);
   constexpr int kGates = 3;
   if (options.c0) throw ArgumentError("gru: has no cell state, c0 is " + detail::describe(options.c0));
   const detail::Checked in = detail::check_arguments("gru", kGates, x, weights, options);

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "graph/autocast.h"
 #include "graph/launch.h"
 #include "ops/conv_geometry.h"
 #include "ops/rows.h"
@@ -257,6 +258,7 @@ void launch_column_sums(Launch& run, Operand src, Operand dst, std::int64_t rows
 using detail::What;
 
 Array sum(const Array& a, std::span<const int> axes, bool keep) {
+  if (const detail::Casts cast("sum"); cast) return sum(cast(a), axes, keep);
   return detail::reduce(a, What::sum, false, detail::mask_of("sum", a, axes), keep);
 }
 
@@ -273,6 +275,7 @@ Array sum_of_squares(const Array& a) {
 }
 
 Array mean(const Array& a, std::initializer_list<int> axes, bool keep) {
+  if (const detail::Casts cast("mean"); cast) return mean(cast(a), axes, keep);
   return detail::reduce(a, What::sum, true, detail::mask_of("mean", a, {axes.begin(), axes.size()}), keep);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "graph/autocast.h"
 #include "graph/launch.h"
 #include "graph/op.h"
 #include "samebytes/ops.h"
@@ -109,6 +110,7 @@ double epsilon_of(Dtype dtype) {
 }  // namespace
 
 Array rms_norm(const Array& src, const Array& scale, std::optional<float> eps) {
+  if (const detail::Casts cast("rms_norm"); cast) return rms_norm(cast(src), scale, eps);
   constexpr const char* kOp = "rms_norm";
   require(src && src.shape().rank() >= 1 && is_floating(src.dtype()), kOp,
           "src must be floating with at least one axis", src, "src");

@@ -1,6 +1,7 @@
 // Rotary positions: one pass over the array; the gradient turns back by the same angles. Kernel: cl/*/rotary.cl.
 #include <cmath>
 
+#include "graph/autocast.h"
 #include "graph/launch.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/attention.h"
@@ -56,6 +57,7 @@ Array turn(const Array& x, const RotaryOptions& options, double sign) {
 }  // namespace detail
 
 Array rotary(const Array& x, const RotaryOptions& options) {
+  if (const detail::Casts cast("rotary"); cast) return rotary(cast(x), options);
   using detail::require;
   require(x && is_floating(x.dtype()) && x.shape().rank() == 4 && x.shape()[3] % 2 == 0, "rotary",
           "x must be floating [N, T, H, D] with D even", x, "x");

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "graph/autocast.h"
 #include "graph/launch.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/sorting.h"
@@ -112,6 +113,7 @@ int scan_axis(const char* op, const Array& a, int axis) {
 }  // namespace detail
 
 Array cumsum(const Array& a, int axis) {
+  if (const detail::Casts cast("cumsum"); cast) return cumsum(cast(a), axis);
   axis = detail::scan_axis("cumsum", a, axis);
   if (a.dtype() == f16 || a.dtype() == bf16) return astype(cumsum(astype(a, f32), axis), a.dtype());
   if (a.dtype() == u8 || a.dtype() == bool_) return cumsum(astype(a, i32), axis);
@@ -120,6 +122,7 @@ Array cumsum(const Array& a, int axis) {
 }
 
 Array cumprod(const Array& a, int axis) {
+  if (const detail::Casts cast("cumprod"); cast) return cumprod(cast(a), axis);
   axis = detail::scan_axis("cumprod", a, axis);
   detail::require(is_floating(a.dtype()), "cumprod", "needs a floating array", a, "src");
   if (a.dtype() == f16 || a.dtype() == bf16) return astype(cumprod(astype(a, f32), axis), a.dtype());

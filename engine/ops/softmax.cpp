@@ -1,4 +1,5 @@
 // Soft-max and log-soft-max over the last axis, each with a fused backward kernel.
+#include "graph/autocast.h"
 #include "graph/launch.h"
 #include "ops/rows.h"
 #include "samebytes/ops.h"
@@ -45,6 +46,7 @@ class Softmax final : public Op {
 };
 
 Array apply_softmax(const char* name, bool is_log, const Array& a) {
+  if (const Casts cast(name); cast) return apply_softmax(name, is_log, cast(a));
   require(a && is_floating(a.dtype()), name, "needs a floating array", a, "src");
   require(a.shape().rank() >= 1, name, "needs at least one axis", a, "src");
   if (a.dtype() == f16 || a.dtype() == bf16) return astype(apply_softmax(name, is_log, astype(a, f32)), a.dtype());

@@ -21,7 +21,7 @@ void Accumulator::add(const Array& loss, double samples) {
     const std::vector<Array> gradients = optimizer_->flat_gradients(loss);
     std::vector<Array> result;
     for (std::size_t i = 0; i < sums_.size(); ++i) {
-      const Array weighted = gradients[i] * samples;
+      const Array weighted = astype(gradients[i], sums_[i].dtype()) * samples;
       result.push_back(update(sums_[i], samples_ == 0.0 ? weighted : sums_[i] + weighted));
     }
     return result;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "optim/bias_correction.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::optim {
@@ -62,15 +63,14 @@ std::vector<Optimizer::CellUpdate> Adam::updates(std::size_t arena, const Array&
   const bool in_gradient = decays && weight_decay_ == WeightDecay::in_gradient;
   const bool decoupled = decays && weight_decay_ == WeightDecay::decoupled;
   const double rate = rate_of(arena), beta1 = *own.beta1, beta2 = *own.beta2;
-  const double t = static_cast<double>(step_count() + 1);
-  const double correction1 = 1.0 - std::pow(beta1, t);
-  const double correction2 = std::sqrt(1.0 - std::pow(beta2, t));
+  const BiasCorrection correction1(beta1, step_count() + 1, steps_taken());
+  const BiasCorrection correction2(beta2, step_count() + 1, steps_taken());
 
   const Array g = in_gradient ? gradient + values * *own.weight_decay : gradient;
   const Array next1 = moment1 * beta1 + g * (1.0 - beta1);
   const Array next2 = moment2 * beta2 + square(g) * (1.0 - beta2);
   const Array divisor2 = options_.amsgrad ? maximum(largest2_[arena], next2) : next2;
-  const Array change = next1 * (rate / correction1) / (sqrt(divisor2) * (1.0 / correction2) + *own.eps);
+  const Array change = correction1.divide(next1, rate) / (correction2.divide_by_root(sqrt(divisor2)) + *own.eps);
   const Array kept = decoupled ? values * (1.0 - rate * *own.weight_decay) : values;
   std::vector<CellUpdate> result{{moment1, next1}, {moment2, next2}, {values, kept - change}};
   if (options_.amsgrad) result.push_back({largest2_[arena], divisor2});

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "samebytes/autocast.h"
 #include "samebytes/autograd.h"
 #include "samebytes/engine.h"
 #include "samebytes/error.h"
@@ -40,7 +41,15 @@ constexpr NamedMember kMembers[] = {
     {"trust", &GroupOptions::trust},
 };
 
-// Which parameters lie together: those of one group and dtype, in order, as many as fit into the largest allocation.
+// The dtype of a parameter and of its gradient: parameters with a working copy (autocast.h) lie apart from the others.
+using Kind = std::pair<Dtype, Dtype>;
+constexpr Kind kKinds[] = {{f32, f32}, {f32, f16}, {f32, bf16}, {f64, f64}};
+Kind kind_of(const Array& parameter) {
+  const Array copy = working_copy(parameter);
+  return {parameter.dtype(), copy ? copy.dtype() : parameter.dtype()};
+}
+
+// Which parameters lie together: those of one group and kind, in order, as many as fit into the largest allocation.
 std::vector<std::vector<std::size_t>> arena_places(const std::vector<Array>& parameters,
                                                    const std::vector<std::size_t>& groups) {
   const auto largest = static_cast<std::int64_t>(
@@ -48,11 +57,11 @@ std::vector<std::vector<std::size_t>> arena_places(const std::vector<Array>& par
   std::vector<std::vector<std::size_t>> arenas;
   for (std::size_t begin = 0, end = 0; begin < parameters.size(); begin = end) {
     while (end < parameters.size() && groups[end] == groups[begin]) ++end;
-    for (const Dtype dtype : {f32, f64}) {
+    for (const Kind& kind : kKinds) {
       std::int64_t bytes = 0;
       bool open = false;
       for (std::size_t i = begin; i < end; ++i) {
-        if (parameters[i].dtype() != dtype) continue;
+        if (kind_of(parameters[i]) != kind) continue;
         if (!open || bytes + padded_bytes(parameters[i]) > largest) {
           arenas.emplace_back();
           bytes = 0;
@@ -223,6 +232,7 @@ void Optimizer::set_step_count(std::int64_t count) {
 
 StateDict Optimizer::state_dict() const {
   StateDict result{state(), {{"step_count", static_cast<double>(step_count_)}, {"rate", rate_}}};
+  if (skipped_) result.numbers.push_back({"skipped_steps", skipped_.value()});
   for (std::size_t g = 0; g < groups_.size(); ++g)
     if (const auto& value = groups_[g].*momentum_member())
       result.numbers.push_back({group_number("momentum", g), *value});
@@ -240,6 +250,12 @@ void Optimizer::load_state_dict(const StateDict& state) {
   for (std::size_t g = 0; g < momenta.size(); ++g) groups_[g].*momentum_member() = momenta[g];
   rate_ = rate;
   set_step_count(static_cast<std::int64_t>(count));
+  const auto skipped = std::find_if(state.numbers.begin(), state.numbers.end(),
+                                    [](const StateNumber& number) { return number.name == "skipped_steps"; });
+  if (skipped != state.numbers.end())
+    set_skipped_steps(static_cast<std::int64_t>(skipped->value));
+  else
+    skipped_ = {};
 }
 
 std::vector<Array> Optimizer::flat_gradients(const Array& loss) const {
@@ -261,11 +277,11 @@ std::vector<Array> Optimizer::flat_gradients(std::span<const Array> gradients) c
 }
 
 void Optimizer::step(const Array& loss) {
-  run([&] { return flat_gradients(loss); });
+  run([&] { return StepParts{flat_gradients(loss)}; });
 }
 
 void Optimizer::step(std::span<const Array> gradients) {
-  run([&] { return flat_gradients(gradients); });
+  run([&] { return StepParts{flat_gradients(gradients)}; });
 }
 
 void Optimizer::step_flat(std::span<const Array> gradients) {
@@ -275,30 +291,53 @@ void Optimizer::step_flat(std::span<const Array> gradients) {
   if (gradients.size() != arenas_.size())
     throw ArgumentError(name_ + ": needs one flat gradient for each of " + std::to_string(arenas_.size()) +
                         " arenas, " + std::to_string(gradients.size()) + " came");
-  run([&] { return std::vector<Array>(gradients.begin(), gradients.end()); });
+  run([&] { return StepParts{{gradients.begin(), gradients.end()}}; });
 }
 
-std::vector<Array> Optimizer::all_updates(std::vector<Array> gradients) const {
+std::vector<Array> Optimizer::all_updates(StepParts parts) {
+  std::vector<Array>& gradients = parts.gradients;
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (gradients[i].dtype() != arenas_[i].dtype()) gradients[i] = astype(gradients[i], arenas_[i].dtype());
+  const Array& is_taken = parts.is_taken;
+  if (is_taken && !skipped_) set_skipped_steps(0);
   if (maximize_)
     for (Array& gradient : gradients) gradient = -gradient;
   if (clip_value_ > 0.0) gradients = clip_by_value(gradients, clip_value_);
   if (clip_norm_ > 0.0) gradients = clip_by_global_norm(gradients, clip_norm_);
-  std::vector<Array> all;
+  std::vector<Array> all = std::move(parts.more);
   for (std::size_t i = 0; i < arenas_.size(); ++i)
-    for (const CellUpdate& one : updates(i, gradients[i]))
-      all.push_back(one.cell ? update(one.cell, one.value) : one.value);
+    for (const CellUpdate& one : updates(i, gradients[i])) {
+      if (is_taken && !one.cell)
+        throw ArgumentError(name_ + ": updates in a kernel of its own, which cannot skip a step for a scaler");
+      const Array value = is_taken ? where(is_taken, one.value, one.cell) : one.value;
+      all.push_back(one.cell ? update(one.cell, value) : value);
+    }
+  if (is_taken) all.push_back(update(skipped_, where(is_taken, skipped_, skipped_ + 1.0)));
   return all;
 }
 
-void Optimizer::run(const std::function<std::vector<Array>()>& gradients) {
+void Optimizer::run(const std::function<StepParts()>& parts) {
   static const Label kLabel("optimizer");
   const ProfileScope scope(kLabel);
   // Two statements, so that only the updates have handles when they are evaluated: what else had one would get memory
   // of its own.
-  const std::vector<Array> all = all_updates(gradients());
+  const std::vector<Array> all = all_updates(parts());
   eval(all);
   ++step_count_;
   follow_schedules();
+}
+
+Array Optimizer::steps_taken() const { return skipped_ ? static_cast<double>(step_count_ + 1) - skipped_ : Array(); }
+
+std::int64_t Optimizer::skipped_steps() const { return skipped_ ? static_cast<std::int64_t>(skipped_.value()) : 0; }
+
+void Optimizer::set_skipped_steps(std::int64_t count) {
+  if (count < 0) throw ArgumentError(name_ + ": at least 0 steps were skipped, " + std::to_string(count) + " came");
+  const Array number = full({1}, static_cast<double>(count));
+  if (skipped_)
+    assign(skipped_, number);
+  else
+    skipped_ = cell(number, name_ + " skipped steps");
 }
 
 std::vector<Array> Optimizer::zeros_for_arenas(const char* name) const {

@@ -34,10 +34,15 @@ std::vector<Optimizer::CellUpdate> Sgd::updates(std::size_t arena, const Array& 
   const Array& momentum = momentum_[arena];
   if (!momentum) return {{values, values - g * rate_of(arena)}};
   // The buffer starts as 0, so that the first step differs from the others in a scalar only.
-  const double fresh = step_count() == 0 ? 1.0 : 1.0 - *own.dampening;
-  const Array next = momentum * *own.momentum + g * fresh;
+  const Array next = momentum * *own.momentum + dampened(g, *own.dampening);
   const Array direction = options_.nesterov ? g + next * *own.momentum : next;
   return {{momentum, next}, {values, values - direction * rate_of(arena)}};
+}
+
+Array Sgd::dampened(const Array& g, double dampening) const {
+  const Array taken = steps_taken();
+  if (!taken || dampening == 0.0) return g * (step_count() == 0 ? 1.0 : 1.0 - dampening);
+  return g * (1.0 - clip(taken - 1.0, 0.0, 1.0) * dampening);
 }
 
 }  // namespace samebytes::optim

@@ -5,6 +5,7 @@
 #include "samebytes/ops/attention.h"
 #include "samebytes/ops/conv.h"
 #include "samebytes/ops/dropout.h"
+#include "samebytes/ops/finite.h"
 #include "samebytes/ops/indexing.h"
 #include "samebytes/ops/layout.h"
 #include "samebytes/ops/losses.h"

@@ -8,6 +8,7 @@
 #include "samebytes/optim/arena.h"
 #include "samebytes/optim/clip.h"
 #include "samebytes/optim/ema.h"
+#include "samebytes/optim/grad_scaler.h"
 #include "samebytes/optim/group.h"
 #include "samebytes/optim/lamb.h"
 #include "samebytes/optim/lars.h"

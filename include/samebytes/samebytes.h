@@ -2,6 +2,7 @@
 #pragma once
 
 #include "samebytes/array.h"
+#include "samebytes/autocast.h"
 #include "samebytes/autograd.h"
 #include "samebytes/data.h"
 #include "samebytes/device.h"

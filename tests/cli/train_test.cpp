@@ -54,6 +54,30 @@ TEST(Train, json_is_the_last_line_with_exactly_the_promised_keys) {
   EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1) << "standard output has the JSON line only";
 }
 
+TEST(Train, precision_is_said_in_the_summary_the_log_and_the_file) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "digits.safetensors", log = folder / "log.jsonl";
+  const auto result = run_command(
+      {"train", "digits", "--precision", "f16", "--steps", "30", "--save", file, "--log", log, "--json", "--quiet"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto json = result.json();
+  EXPECT_EQ(json["precision"], "f16");
+  EXPECT_GT(json["loss_scale"], 0.0);
+  EXPECT_GE(json["skipped_steps"], 0);
+  EXPECT_GT(json["test_accuracy"], 0.2);
+  EXPECT_EQ(lines_of_log(log).front()["precision"], "f16");
+  EXPECT_THAT(get(file), HasSubstr("\"precision\":\"f16\""));
+  const auto tested = run_command({"eval", "digits", "--load", file, "--precision", "f16", "--json", "--quiet"});
+  ASSERT_EQ(tested.status, 0) << tested.err;
+  EXPECT_EQ(tested.json()["precision"], "f16");
+  EXPECT_EQ(tested.json()["test_loss"], json["test_loss"]);
+
+  const auto wrong = run_command({"train", "digits", "--precision", "f16", "--check-nan"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err,
+              HasSubstr("--check-nan stops at the overflows that the loss scaler of --precision f16 looks for"));
+}
+
 TEST(Train, the_summary_names_what_a_newcomer_looks_for) {
   const auto result = run_command({"train", "digits", "--steps", "5"});
   ASSERT_EQ(result.status, 0) << result.err;

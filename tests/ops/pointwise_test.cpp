@@ -28,6 +28,7 @@ double gelu_tanh_reference(double x) {
 const UnaryRow kUnary[] = {
     {"negative", [](const Array& a) { return -a; }, [](double x) { return -x; }, -3, 3, 0},
     {"exp", exp, std::exp, -4, 4, 4},
+    {"expm1", expm1, std::expm1, -4, 4, 6},
     {"log", log, std::log, 0.1, 9, 4},
     {"sqrt", sqrt, std::sqrt, 0.1, 9, 3},
     {"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, 0.1, 9, 6},

@@ -41,6 +41,17 @@ TEST(Accuracy, digits_reach_97_percent_within_20_seconds) {
   }
 }
 
+TEST(Accuracy, digits_are_as_good_in_16_bits) {
+  const auto accuracy = [](const char* precision) {
+    const auto result = run_command({"train", "digits", "--precision", precision, "--json", "--quiet"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.json()["test_accuracy"].get<double>();
+  };
+  const double f32 = accuracy("f32");
+  EXPECT_GE(accuracy("f16"), f32 - 0.003);
+  EXPECT_GE(accuracy("bf16"), f32 - 0.003);
+}
+
 TEST(Accuracy, cnn_reaches_99_percent_on_mnist_in_3_epochs) {
   const std::string folder = data_folder("mnist");
   SAMEBYTES_NEED_DATA(folder);

@@ -27,6 +27,7 @@ Array maximum(const Array& a, const Array& b);
 Array minimum(const Array& a, const Array& b);
 Array pow(const Array& a, double exponent);
 Array exp(const Array& a);
+Array expm1(const Array& a);  // exp(a) - 1, exact for small a too
 Array log(const Array& a);
 Array sqrt(const Array& a);
 Array rsqrt(const Array& a);

@@ -77,8 +77,12 @@ class Optimizer {
 
   std::int64_t step_count() const { return step_count_; }  // steps taken
   void set_step_count(std::int64_t count);                 // when a saved state is restored
+  // Of step_count(), those that a GradScaler skipped because a gradient overflowed: they changed nothing and do not
+  // count in bias corrections. Waits for the queue where there is a scaler.
+  std::int64_t skipped_steps() const;
+  void set_skipped_steps(std::int64_t count);  // when a saved state is restored
   virtual std::vector<StateArray> state() const = 0;
-  // All that the next steps depend on but the parameters: state(), the number of steps, rate and momentum. A schedule
+  // All that the next steps depend on but the parameters: state(), the numbers of steps, rate and momentum. A schedule
   // is a function of the step and is set again by whoever restores.
   StateDict state_dict() const;
   // Throws ArgumentError where the state is of another optimizer or of other parameters; nothing is changed then.
@@ -114,6 +118,9 @@ class Optimizer {
 
   // The updates of one arena for the step after step_count(), with a gradient that has been clipped.
   virtual std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const = 0;
+  // The number of this step, from 1, among those that were not skipped: one element on the device where a scaler may
+  // have skipped some, else an empty handle, and the number is step_count() + 1.
+  Array steps_taken() const;
   const GroupOptions& options_of(std::size_t arena) const { return groups_[arena_groups_[arena]]; }
   double rate_of(std::size_t arena) const { return rate(arena_groups_[arena]); }
   // A cell of zeros for each arena, and for one.
@@ -131,8 +138,16 @@ class Optimizer {
  private:
   void take_parameters(std::span<const ParameterGroup> groups);
   void take_options(const GroupOptions& own, std::span<const Option> options);
-  void run(const std::function<std::vector<Array>()>& gradients);
-  std::vector<Array> all_updates(std::vector<Array> gradients) const;
+  friend class GradScaler;
+  // What a step is made of: flat gradients, whether to take it (bool [1]; an empty handle: always), and nodes that are
+  // evaluated with it.
+  struct StepParts {
+    std::vector<Array> gradients;
+    Array is_taken = {};
+    std::vector<Array> more = {};
+  };
+  void run(const std::function<StepParts()>& parts);
+  std::vector<Array> all_updates(StepParts parts);
   void follow_schedules();
   std::optional<double> GroupOptions::*momentum_member() const;
   bool keeps_momentum(std::size_t group) const { return keeps_momentum_[group]; }
@@ -143,6 +158,7 @@ class Optimizer {
   bool maximize_, releases_gradients_;
   std::function<double(std::int64_t)> schedule_, momentum_schedule_;
   std::int64_t step_count_ = 0;
+  Array skipped_;  // cell [1] of the number of skipped steps, once there is a scaler
   std::vector<GroupOptions> groups_;
   std::vector<bool> keeps_momentum_;  // of each group: made with a momentum above 0
   std::vector<Array> parameters_;

@@ -33,6 +33,7 @@ class Sgd final : public Optimizer {
 
  private:
   std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const override;
+  Array dampened(const Array& g, double dampening) const;  // but for the first step that is taken
 
   SgdOptions options_;
   std::vector<Array> momentum_;

@@ -1,0 +1,209 @@
+#include "graph/autocast.h"
+
+#include <tuple>
+
+#include "graph/context.h"
+#include "graph/op.h"
+#include "graph/working_copy.h"
+#include "samebytes/autograd.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+
+namespace {
+
+std::shared_ptr<const AutocastPolicy> policy_of_engine() {
+  static const auto built_in = std::make_shared<const AutocastPolicy>();
+  const detail::ContextPtr context = detail::current_context();
+  const std::lock_guard lock(context->mutex);
+  return context->autocast ? context->autocast : built_in;
+}
+
+constexpr std::size_t kMostKept = 1024;  // cast nodes remembered before those that are gone are forgotten
+
+bool is_16_bit(Dtype dtype) { return dtype == f16 || dtype == bf16; }
+
+}  // namespace
+
+struct Autocast::State {
+  // Node, dtype, and whether gradients were wanted when the cast was made.
+  using Key = std::tuple<std::uint64_t, Dtype, bool>;
+  struct Kept {
+    std::weak_ptr<detail::Node> cast;
+    Array held;                 // of a cell where no gradient is wanted
+    std::uint32_t version = 0;  // of the cell
+  };
+
+  bool enabled = true;
+  Dtype dtype = bf16;
+  std::shared_ptr<const AutocastPolicy> policy;
+  std::map<Key, Kept> kept;
+  std::int64_t casts = 0;
+
+  Array cast(const Array& a, Dtype to);
+};
+
+namespace detail {
+namespace {
+
+thread_local Autocast::State* open_scope = nullptr;
+
+}  // namespace
+
+NoCasts::NoCasts() : outer_(open_scope) { open_scope = nullptr; }
+NoCasts::~NoCasts() { open_scope = outer_; }
+
+Casts::Casts(std::string_view op) {
+  Autocast::State* scope = open_scope;
+  if (scope == nullptr || !scope->enabled) return;
+  rule_ = scope->policy->rule(op);
+  if (rule_ == CastRule::as_given) return;
+  state_ = scope;
+  open_scope = nullptr;
+}
+
+Casts::~Casts() {
+  if (state_ != nullptr) open_scope = state_;
+}
+
+Array Casts::operator()(const Array& a) const {
+  if (!a || (a.dtype() != f32 && !is_16_bit(a.dtype()))) return a;
+  if (rule_ == CastRule::lower) return state_->cast(a, state_->dtype);
+  return rule_ == CastRule::keep_f32 ? state_->cast(a, f32) : a;
+}
+
+std::vector<Array> Casts::operator()(std::span<const Array> arrays) const {
+  std::vector<Array> result(arrays.begin(), arrays.end());
+  if (rule_ != CastRule::widest) {
+    for (Array& a : result) a = (*this)(a);
+    return result;
+  }
+  std::optional<Dtype> widest;
+  for (const Array& a : result) {
+    if (!a || !is_floating(a.dtype())) return result;
+    if (!widest || *widest == a.dtype())
+      widest = a.dtype();
+    else
+      widest = *widest == f64 || a.dtype() == f64 ? f64 : f32;
+  }
+  for (Array& a : result)
+    if (a.dtype() != *widest) a = state_->cast(a, *widest);
+  return result;
+}
+
+}  // namespace detail
+
+Array Autocast::State::cast(const Array& a, Dtype to) {
+  if (a.dtype() == to) return a;
+  const detail::Node& node = *a.node();
+  if (Array copy = detail::current_working_copy(a, to)) return copy;
+  const std::uint32_t version = node.cell ? node.cell->version : 0;
+  Kept& place = kept[{node.id, to, is_grad_enabled()}];
+  if (detail::NodePtr made = place.cast.lock(); made && place.version == version) return Array(std::move(made));
+  const Array made = astype(a, to);
+  ++casts;
+  place = {made.node(), node.cell && !is_grad_enabled() ? made : Array(), version};
+  if (kept.size() > kMostKept) std::erase_if(kept, [](const auto& entry) { return entry.second.cast.expired(); });
+  return made;
+}
+
+Autocast::Autocast(const AutocastOptions& options) : state_(std::make_unique<State>()), outer_(detail::open_scope) {
+  if (!is_16_bit(options.dtype))
+    throw ArgumentError("Autocast: the dtype must be f16 or bf16, " + std::string(name_of(options.dtype)) + " came");
+  state_->enabled = options.enabled;
+  state_->dtype = options.dtype;
+  state_->policy = options.policy ? std::make_shared<const AutocastPolicy>(*options.policy) : policy_of_engine();
+  detail::open_scope = state_.get();
+}
+
+Autocast::~Autocast() { detail::open_scope = outer_; }
+
+std::int64_t Autocast::casts() const { return state_->casts; }
+
+std::optional<Dtype> autocast_dtype() {
+  const Autocast::State* scope = detail::open_scope;
+  return scope != nullptr && scope->enabled ? std::optional(scope->dtype) : std::nullopt;
+}
+
+std::string_view name_of(CastRule rule) {
+  switch (rule) {
+    case CastRule::lower: return "lower";
+    case CastRule::keep_f32: return "keep_f32";
+    case CastRule::widest: return "widest";
+    case CastRule::as_given: return "as_given";
+  }
+  return "";
+}
+
+AutocastPolicy::AutocastPolicy() {
+  const auto add = [this](CastRule rule, std::initializer_list<const char*> ops) {
+    for (const char* op : ops) rules_.emplace(op, rule);
+  };
+  add(CastRule::lower, {"matmul", "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+                        "scaled_dot_product_attention", "packed_attention", "embedding", "lstm", "gru"});
+  add(CastRule::keep_f32, {"nll_loss",
+                           "focal_loss",
+                           "sigmoid_focal_loss",
+                           "multi_margin_loss",
+                           "bce_with_logits",
+                           "bce_loss",
+                           "kl_div",
+                           "gaussian_nll_loss",
+                           "mse_loss",
+                           "l1_loss",
+                           "smooth_l1_loss",
+                           "huber_loss",
+                           "hinge_loss",
+                           "hinge_embedding_loss",
+                           "margin_ranking_loss",
+                           "cosine_similarity",
+                           "cosine_embedding_loss",
+                           "triplet_margin_loss",
+                           "nt_xent_loss",
+                           "softmax",
+                           "log_softmax",
+                           "exp",
+                           "log",
+                           "pow",
+                           "sum",
+                           "mean",
+                           "cumsum",
+                           "cumprod"});
+  add(CastRule::widest, {"concat", "stack"});
+  // cross_entropy computes in f32 and gives an f32 loss whatever comes; a cast would be a second copy of the logits.
+  add(CastRule::as_given, {"cross_entropy", "batch_norm_train", "batch_norm_eval", "layer_norm", "rms_norm",
+                           "group_norm", "instance_norm", "rotary"});
+}
+
+namespace {
+
+[[noreturn]] void throw_unknown(std::string_view op, const std::map<std::string, CastRule, std::less<>>& rules) {
+  std::string names;
+  for (const auto& [name, rule] : rules) names += (names.empty() ? "" : ", ") + name;
+  throw ArgumentError("AutocastPolicy: there is no rule for " + std::string(op) + "; there are rules for " + names);
+}
+
+}  // namespace
+
+CastRule AutocastPolicy::rule(std::string_view op) const {
+  const auto found = rules_.find(op);
+  if (found == rules_.end()) throw_unknown(op, rules_);
+  return found->second;
+}
+
+AutocastPolicy& AutocastPolicy::set(std::string_view op, CastRule rule) {
+  const auto found = rules_.find(op);
+  if (found == rules_.end()) throw_unknown(op, rules_);
+  found->second = rule;
+  return *this;
+}
+
+AutocastPolicy autocast_policy() { return *policy_of_engine(); }
+
+void set_autocast_policy(const AutocastPolicy& policy) {
+  const detail::ContextPtr context = detail::current_context();
+  const std::lock_guard lock(context->mutex);
+  context->autocast = std::make_shared<const AutocastPolicy>(policy);
+}
+
+}  // namespace samebytes

@@ -1,0 +1,29 @@
+// 1 - beta^t of the moments of Adam and its relatives: a number, or an array of one element where a scaler may have
+// skipped steps, so that only the device knows t.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "samebytes/ops/pointwise.h"
+
+namespace samebytes::optim {
+
+class BiasCorrection {
+ public:
+  // `taken`: Optimizer::steps_taken(); where it is empty, t is `step`.
+  BiasCorrection(double beta, std::int64_t step, const Array& taken)
+      : number_(1.0 - std::pow(beta, static_cast<double>(step))) {
+    if (taken && beta > 0.0) array_ = -expm1(taken * std::log(beta));
+  }
+  // x * factor / (1 - beta^t)
+  Array divide(const Array& x, double factor) const { return array_ ? x * (factor / array_) : x * (factor / number_); }
+  // x / sqrt(1 - beta^t)
+  Array divide_by_root(const Array& x) const { return array_ ? x * rsqrt(array_) : x * (1.0 / std::sqrt(number_)); }
+
+ private:
+  double number_;
+  Array array_;
+};
+
+}  // namespace samebytes::optim
