@@ -4,84 +4,206 @@
 // - s) * t[c] + s / C), its loss sum(q[c] * (log(sum) - (x[c] - max))) and its gradient p[c] * sum(q) - q[c], p the
 // soft-max. A row whose label is `ignored` (where has_ignored) counts nothing; a label outside [0, C) gives NaN. A
 // work-group takes rows_per_group rows.
+#define CROSS_ENTROPY_SHORT 1024  // rows up to here are taken VW at a time, so that one log does for all of them
 
 static inline int cross_entropy_label(const __global int* labels_i32, const __global uchar* labels_u8,
                                        const long row) {
   return labels_i32 ? labels_i32[row] : labels_u8[row];
 }
 
-// losses [rows]; row_weights [rows] are what a row counts in the weighted mean: w[label], 0 where ignored, 1 for
-// probabilities; statistics [rows, 2] are max and sum(exp(x - max)) for the backward kernel.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_fwd(
-    ARRAY(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
-    ARRAY(const real, probabilities), ARRAY(const real, class_weight), ARRAY(real, losses), ARRAY(real, row_weights),
-    ARRAY(real, statistics), const long rows, const long classes, const int rows_per_group, const int has_ignored,
-    const int ignored, const real smoothing) {
-  START(logits);
-  START(labels_i32);
-  START(labels_u8);
-  START(probabilities);
-  START(class_weight);
-  START(losses);
-  START(row_weights);
-  START(statistics);
-  const long first = (long)get_group_id(0) * rows_per_group, end = min(rows, first + rows_per_group);
+// The part of a row's loss that every class has: where there are probabilities or smoothing.
+static inline real cross_entropy_spread_loss(const __global real* x, const __global real* t,
+                                             const __global real* class_weight, const long classes, const long readable,
+                                             const real largest, const real log_sum, const real smoothing) {
   const real smooth = smoothing / classes;
-  for (long row = first; row < end; ++row) {
-    const __global real* x = logits + row * classes;
-    const long readable = (rows - row) * classes;
-    const real largest = sb_row_max(x, classes, readable);
-    const real sum = sb_row_sum_exp(x, classes, readable, largest), log_sum = log(sum);
-    statistics[2 * row] = largest;
-    statistics[2 * row + 1] = sum;
-    real loss = 0, weight = 1;
-    bool spread = smoothing > 0;
-    if (!probabilities) {
-      const int label = cross_entropy_label(labels_i32, labels_u8, row);
-      if (has_ignored && label == ignored) {
-        weight = 0;
-        spread = false;
-      } else if (label < 0 || label >= (int)classes) {
-        loss = NAN;
-        spread = false;
-      } else {
-        if (class_weight) weight = class_weight[label];
-        loss = (1 - smoothing) * weight * (log_sum - (x[label] - largest));
-      }
+  vreal total = 0;
+  for (long i = 0; i < classes;) {
+    const long block_end = min(classes, i + SB_SUM_BLOCK * VW);
+    vreal part = 0;
+    for (; i < block_end; i += VW) {
+      const long left = classes - i;
+      vreal q = smooth;
+      if (t) q = FMA((vreal)(1 - smoothing), sb_load(t + i, left, readable - i, 0), q);
+      if (class_weight) q *= sb_load(class_weight + i, left, left, 0);
+      const vreal term = q * (log_sum - (sb_load(x + i, left, readable - i, largest) - largest));
+      part += left >= VW ? term : select((vreal)(0), term, SB_LANES < (vmask)((real_int)left));
     }
-    if (probabilities || spread) {
-      const __global real* t = probabilities + row * classes;
-      vreal total = 0;
-      for (long i = 0; i < classes;) {
-        const long block_end = min(classes, i + SB_SUM_BLOCK * VW);
-        vreal part = 0;
-        for (; i < block_end; i += VW) {
-          const long left = classes - i;
-          vreal q = smooth;
-          if (probabilities) q = FMA((vreal)(1 - smoothing), sb_load(t + i, left, readable - i, 0), q);
-          if (class_weight) q *= sb_load(class_weight + i, left, left, 0);
-          const vreal term = q * (log_sum - (sb_load(x + i, left, readable - i, largest) - largest));
-          part += left >= VW ? term : select((vreal)(0), term, SB_LANES < (vmask)((real_int)left));
+    total += part;
+  }
+  return sb_sum(total);
+}
+
+// d [C] = g * (p * sum(q) - q) of a row, which may lie over x; largest and sum are the row's statistics.
+static inline void cross_entropy_row_gradient(const __global real* x, const __global real* t,
+                                              const __global real* class_weight, __global real* d, const long classes,
+                                              const long readable, const real largest, const real sum, const real g,
+                                              const int label, const bool is_ignored, const real spread,
+                                              const real smoothing) {
+  const real smooth = smoothing / classes, inverse = 1 / sum;
+  real at_label = 0, q_sum = spread;
+  const bool inside = label >= 0 && label < (int)classes;
+  if (t) {
+    vreal total = 0;
+    for (long i = 0; i < classes; i += VW) {
+      vreal v = sb_load(t + i, classes - i, readable - i, 0);
+      if (class_weight) v *= sb_load(class_weight + i, classes - i, classes - i, 0);
+      total += v;
+    }
+    q_sum = FMA(1 - smoothing, sb_sum(total), spread);
+  } else {
+    at_label = inside ? (1 - smoothing) * (class_weight ? class_weight[label] : 1) : NAN;
+    q_sum += at_label;
+  }
+  for (long i = 0; i < classes; i += VW) {
+    const long left = classes - i;
+    vreal result = 0;
+    if (!is_ignored) {
+      vreal q = smooth;
+      if (t) q = FMA((vreal)(1 - smoothing), sb_load(t + i, left, readable - i, 0), q);
+      if (class_weight) q *= sb_load(class_weight + i, left, left, 0);
+      const vreal p = exp(sb_load(x + i, left, readable - i, largest) - largest) * inverse;
+      result = g * FMA(p, (vreal)(q_sum), -q);
+    }
+    sb_store(result, d + i, left);
+  }
+  if (!t && !is_ignored) d[inside ? label : 0] -= g * at_label;
+}
+
+// The sum of exp(x - largest), whose terms stay in d [C], which may lie over x; in the order of sb_row_sum_exp.
+static inline real cross_entropy_keep_exp(const __global real* x, __global real* d, const long classes,
+                                          const long readable, const real largest) {
+  const long whole = classes / VW * VW;
+  vreal total = 0;
+  for (long i = 0; i < whole;) {
+    const long end = min(whole, i + SB_SUM_BLOCK * VW);
+    vreal sum = 0;
+    for (; i < end; i += VW) {
+      const vreal e = exp(VLOAD(x + i) - largest);
+      VSTORE(e, d + i);
+      sum += e;
+    }
+    total += sum;
+  }
+  if (whole < classes) {
+    const vreal e = exp(sb_load_tail(x + whole, (int)(classes - whole), readable - whole, -INFINITY) - largest);
+    sb_store(e, d + whole, classes - whole);
+    total += e;
+  }
+  return sb_sum(total);
+}
+
+static inline void cross_entropy_scale(__global real* d, const long classes, const real inverse, const real q_sum,
+                                       const real g) {
+  const long whole = classes / VW * VW;
+  for (long i = 0; i < whole; i += VW) VSTORE(g * (VLOAD(d + i) * inverse * q_sum), d + i);
+  for (long i = whole; i < classes; ++i) d[i] = g * (d[i] * inverse * q_sum);
+}
+
+// The sum of w[c] * s / C over the classes.
+static inline real cross_entropy_spread(const __global real* class_weight, const long classes, const real smoothing) {
+  if (!class_weight || !(smoothing > 0)) return smoothing;
+  vreal total = 0;
+  for (long i = 0; i < classes; i += VW) total += sb_load(class_weight + i, classes - i, classes - i, 0);
+  return smoothing / classes * sb_sum(total);
+}
+
+// Rows `first` to `end`, whose elements nobody else writes: losses, row_weights and statistics, and where dlogits is not
+// null the gradient, which may lie over the logits; g is dy / denominator, or dy / divisor where that is null.
+static inline void cross_entropy_rows(const __global real* logits, const __global int* labels_i32,
+                                      const __global uchar* labels_u8, const __global real* probabilities,
+                                      const __global real* class_weight, __global real* losses,
+                                      __global real* row_weights, __global real* statistics, const __global real* dy,
+                                      const __global real* denominator, __global real* dlogits, const long first,
+                                      const long end, const long classes, const int dy_stride, const real divisor,
+                                      const int has_ignored, const int ignored, const real smoothing) {
+  const real spread = dlogits ? cross_entropy_spread(class_weight, classes, smoothing) : 0;
+  const real share = denominator ? denominator[0] : divisor;
+  const bool is_plain = !probabilities && !(smoothing > 0);
+  const int step = classes <= CROSS_ENTROPY_SHORT ? VW : 1;
+  vreal next = 0;  // a row of at most VW classes is read before the gradient of the row in front of it is stored
+  if (classes <= VW && first < end) next = sb_load(logits + first * classes, (end - first) * classes, (end - first) * classes, 0);
+  for (long begin = first; begin < end; begin += step) {
+    const int count = (int)min((long)step, end - begin);
+    real largest[VW], sums[VW], distances[VW], scales[VW];
+    VSTORE((vreal)(1), sums);
+    VSTORE((vreal)(0), distances);
+    VSTORE((vreal)(0), scales);
+    for (int r = 0; r < count; ++r) {
+      const long row = begin + r, readable = (end - row) * classes;
+      const __global real* x = logits + row * classes;
+      const int label = probabilities ? 0 : cross_entropy_label(labels_i32, labels_u8, row);
+      const bool is_ignored = !probabilities && has_ignored && label == ignored;
+      const bool inside = label >= 0 && label < (int)classes;
+      const real weight = is_ignored ? 0 : !probabilities && class_weight && inside ? class_weight[label] : 1;
+      const real at_label = inside ? (1 - smoothing) * weight : NAN;
+      const real g = dlogits ? dy[row * dy_stride] / share : 0;
+      const real x_label = inside ? x[label] : 0;
+      real row_largest, row_sum;
+      if (classes <= VW) {
+        const vreal v = next;
+        const vmask is_class = SB_LANES < (vmask)((real_int)classes);
+        row_largest = sb_max(select((vreal)(-INFINITY), v, is_class));
+        const vreal e = select((vreal)(0), exp(v - row_largest), is_class);
+        row_sum = sb_sum(e);
+        if (row + 1 < end) next = sb_load(x + classes, readable - classes, readable - classes, 0);
+        if (dlogits && is_plain) {
+          const vreal p = g * (e * (1 / row_sum) * (spread + at_label)) -
+                          select((vreal)(0), (vreal)(g * at_label), SB_LANES == (vmask)((real_int)(inside ? label : 0)));
+          const vreal result = is_ignored ? (vreal)(0) : p;
+          // What lies behind the row is written as it was: the row after it, which may not have been read.
+          sb_store(select(v, result, is_class), dlogits + row * classes, readable >= VW ? VW : classes);
         }
-        total += part;
+      } else {
+        row_largest = sb_row_max(x, classes, readable);
+        if (dlogits && is_plain) {
+          __global real* d = dlogits + row * classes;
+          row_sum = cross_entropy_keep_exp(x, d, classes, readable, row_largest);
+          if (is_ignored)
+            for (long i = 0; i < classes; i += VW) sb_store((vreal)(0), d + i, classes - i);
+          else
+            cross_entropy_scale(d, classes, 1 / row_sum, spread + at_label, g);
+          if (!is_ignored) d[inside ? label : 0] -= g * at_label;
+        } else {
+          row_sum = sb_row_sum_exp(x, classes, readable, row_largest);
+        }
       }
-      loss += sb_sum(total);
+      largest[r] = row_largest;
+      row_weights[row] = weight;
+      statistics[2 * row] = row_largest;
+      statistics[2 * row + 1] = row_sum;
+      sums[r] = is_ignored ? 1 : row_sum;
+      if (probabilities || is_ignored) continue;
+      distances[r] = x_label - row_largest;
+      scales[r] = at_label;
     }
-    losses[row] = loss;
-    row_weights[row] = weight;
+    real logs[VW], row_losses[VW];
+    const vreal log_sum = log(VLOAD(sums));
+    VSTORE(log_sum, logs);
+    VSTORE(VLOAD(scales) * (log_sum - VLOAD(distances)), row_losses);
+    for (int r = 0; r < count; ++r) {
+      const long row = begin + r, readable = (end - row) * classes;
+      const __global real *x = logits + row * classes, *t = probabilities ? probabilities + row * classes : 0;
+      real loss = row_losses[r];
+      if (!is_plain) {
+        const int label = probabilities ? 0 : cross_entropy_label(labels_i32, labels_u8, row);
+        const bool is_ignored = !probabilities && has_ignored && label == ignored;
+        if (probabilities)
+          loss = cross_entropy_spread_loss(x, t, class_weight, classes, readable, largest[r], logs[r], smoothing);
+        else if (!is_ignored && label >= 0 && label < (int)classes)
+          loss += cross_entropy_spread_loss(x, t, class_weight, classes, readable, largest[r], logs[r], smoothing);
+        if (dlogits)
+          cross_entropy_row_gradient(x, t, class_weight, dlogits + row * classes, classes, readable, largest[r],
+                                     sums[r], dy[row * dy_stride] / share, label, is_ignored, spread, smoothing);
+      }
+      losses[row] = loss;
+    }
   }
 }
 
-// One work-group: loss [1] = sum(losses) / denominator [1], which is sum(row_weights) where is_mean and 1 else.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_total(ARRAY(const real, losses),
-                                                                                 ARRAY(const real, row_weights),
-                                                                                 ARRAY(real, loss),
-                                                                                 ARRAY(real, denominator),
-                                                                                 const long rows, const int is_mean) {
-  START(losses);
-  START(row_weights);
-  START(loss);
-  START(denominator);
+// loss [1] = sum(losses) / denominator [1], which is sum(row_weights) where is_mean and 1 else; denominator may be null.
+static inline void cross_entropy_add_up(const __global real* losses, const __global real* row_weights,
+                                        __global real* loss, __global real* denominator, const long rows,
+                                        const int is_mean) {
   vreal loss_total = 0, weight_total = 0;
   for (long i = 0; i < rows;) {
     const long block_end = min(rows, i + SB_SUM_BLOCK * VW);
@@ -95,7 +217,103 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_total
   }
   const real divisor = is_mean ? sb_sum(weight_total) : 1;
   loss[0] = sb_sum(loss_total) / divisor;
-  denominator[0] = divisor;
+  if (denominator) denominator[0] = divisor;
+}
+
+// losses [rows]; row_weights [rows] are what a row counts in the weighted mean: w[label], 0 where ignored, 1 for
+// probabilities; statistics [rows, 2] are max and sum(exp(x - max)) for the backward kernel. loss [1] and total_weight [1]
+// are what cross_entropy_total gives, where one work-group has all rows; null else.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_fwd(
+    ARRAY(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
+    ARRAY(const real, probabilities), ARRAY(const real, class_weight), ARRAY(real, losses), ARRAY(real, row_weights),
+    ARRAY(real, statistics), ARRAY(real, loss), ARRAY(real, total_weight), const long rows, const long classes,
+    const int rows_per_group, const int is_mean, const int has_ignored, const int ignored, const real smoothing) {
+  START(logits);
+  START(labels_i32);
+  START(labels_u8);
+  START(probabilities);
+  START(class_weight);
+  START(losses);
+  START(row_weights);
+  START(statistics);
+  START(loss);
+  START(total_weight);
+  const long first = (long)get_group_id(0) * rows_per_group;
+  cross_entropy_rows(logits, labels_i32, labels_u8, probabilities, class_weight, losses, row_weights, statistics, 0, 0,
+                     0, first, min(rows, first + rows_per_group), classes, 0, 1, has_ignored, ignored, smoothing);
+  if (loss) cross_entropy_add_up(losses, row_weights, loss, total_weight, rows, is_mean);
+}
+
+// The same, and dlogits [rows, C] as cross_entropy_bwd has it, with a row read once. dlogits may lie over logits. dy is
+// divided by denominator [1] or, where that is null, by divisor.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_fwd_bwd(
+    ARRAY_INPLACE(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
+    ARRAY(const real, probabilities), ARRAY(const real, class_weight), ARRAY(real, losses), ARRAY(real, row_weights),
+    ARRAY(real, statistics), ARRAY(real, loss), ARRAY(real, total_weight), ARRAY(const real, dy),
+    ARRAY(const real, denominator), ARRAY_INPLACE(real, dlogits), const long rows, const long classes,
+    const int rows_per_group, const int is_mean, const int dy_stride, const real divisor, const int has_ignored,
+    const int ignored, const real smoothing) {
+  START(logits);
+  START(labels_i32);
+  START(labels_u8);
+  START(probabilities);
+  START(class_weight);
+  START(losses);
+  START(row_weights);
+  START(statistics);
+  START(loss);
+  START(total_weight);
+  START(dy);
+  START(denominator);
+  START(dlogits);
+  const long first = (long)get_group_id(0) * rows_per_group;
+  cross_entropy_rows(logits, labels_i32, labels_u8, probabilities, class_weight, losses, row_weights, statistics, dy,
+                     denominator, dlogits, first, min(rows, first + rows_per_group), classes, dy_stride, divisor,
+                     has_ignored, ignored, smoothing);
+  if (loss) cross_entropy_add_up(losses, row_weights, loss, total_weight, rows, is_mean);
+}
+
+// One work-group: denominator [1] = the sum of what the rows count (row_weights of cross_entropy_fwd), before they are
+// looked at.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_denominator(
+    ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8), ARRAY(const real, class_weight),
+    ARRAY(real, denominator), const long rows, const long classes, const int has_ignored, const int ignored) {
+  START(labels_i32);
+  START(labels_u8);
+  START(class_weight);
+  START(denominator);
+  const bool has_labels = labels_i32 || labels_u8;
+  vreal total = 0;
+  for (long i = 0; i < rows;) {  // in the order of cross_entropy_total
+    const long block_end = min(rows, i + SB_SUM_BLOCK * VW);
+    vreal part = 0;
+    for (; i < block_end; i += VW) {
+      real weights[VW];
+      for (int lane = 0; lane < VW; ++lane) {
+        const int label = has_labels && i + lane < rows ? cross_entropy_label(labels_i32, labels_u8, i + lane) : -1;
+        const bool inside = label >= 0 && label < (int)classes;
+        weights[lane] = i + lane >= rows || (has_labels && has_ignored && label == ignored) ? 0
+                        : class_weight && inside                                              ? class_weight[label]
+                                                                                              : 1;
+      }
+      part += VLOAD(weights);
+    }
+    total += part;
+  }
+  denominator[0] = sb_sum(total);
+}
+
+// The loss of all rows. One work-group.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_total(ARRAY(const real, losses),
+                                                                                 ARRAY(const real, row_weights),
+                                                                                 ARRAY(real, loss),
+                                                                                 ARRAY(real, denominator),
+                                                                                 const long rows, const int is_mean) {
+  START(losses);
+  START(row_weights);
+  START(loss);
+  START(denominator);
+  cross_entropy_add_up(losses, row_weights, loss, denominator, rows, is_mean);
 }
 
 // dlogits [rows, C] = dy / denominator * (p * sum(q) - q); it may lie over logits. dy is [1] (dy_stride 0) or [rows]
@@ -115,50 +333,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_bwd(
   START(denominator);
   START(dlogits);
   const long first = (long)get_group_id(0) * rows_per_group, end = min(rows, first + rows_per_group);
-  const real smooth = smoothing / classes;
-  real spread = smoothing;  // the sum of w[c] * s / C
-  if (class_weight && smoothing > 0) {
-    vreal total = 0;
-    for (long i = 0; i < classes; i += VW) total += sb_load(class_weight + i, classes - i, classes - i, 0);
-    spread = smooth * sb_sum(total);
-  }
+  const real spread = cross_entropy_spread(class_weight, classes, smoothing);
   for (long row = first; row < end; ++row) {
-    const __global real *x = logits + row * classes, *t = probabilities + row * classes;
-    __global real* d = dlogits + row * classes;
-    const long readable = (end - row) * classes;  // other work-items may already write behind it
-    const real largest = statistics[2 * row], inverse = 1 / statistics[2 * row + 1];
+    const __global real* t = probabilities ? probabilities + row * classes : 0;
+    const int label = probabilities ? 0 : cross_entropy_label(labels_i32, labels_u8, row);
     const real g = denominator ? dy[row * dy_stride] / denominator[0] : dy[row * dy_stride];
-    int label = 0;
-    real at_label = 0, q_sum = spread;
-    bool is_ignored = false;
-    if (probabilities) {
-      vreal total = 0;
-      for (long i = 0; i < classes; i += VW) {
-        vreal v = sb_load(t + i, classes - i, readable - i, 0);
-        if (class_weight) v *= sb_load(class_weight + i, classes - i, classes - i, 0);
-        total += v;
-      }
-      q_sum = FMA(1 - smoothing, sb_sum(total), spread);
-    } else {
-      label = cross_entropy_label(labels_i32, labels_u8, row);
-      is_ignored = has_ignored && label == ignored;
-      const bool inside = label >= 0 && label < (int)classes;
-      at_label = inside ? (1 - smoothing) * (class_weight ? class_weight[label] : 1) : NAN;
-      q_sum += at_label;
-      if (!inside) label = 0;
-    }
-    for (long i = 0; i < classes; i += VW) {
-      const long left = classes - i;
-      vreal result = 0;
-      if (!is_ignored) {
-        vreal q = smooth;
-        if (probabilities) q = FMA((vreal)(1 - smoothing), sb_load(t + i, left, readable - i, 0), q);
-        if (class_weight) q *= sb_load(class_weight + i, left, left, 0);
-        const vreal p = exp(sb_load(x + i, left, readable - i, largest) - largest) * inverse;
-        result = g * FMA(p, (vreal)(q_sum), -q);
-      }
-      sb_store(result, d + i, left);
-    }
-    if (!probabilities && !is_ignored) d[label] -= g * at_label;
+    // Other work-items may already write behind `end`.
+    cross_entropy_row_gradient(logits + row * classes, t, class_weight, dlogits + row * classes, classes,
+                               (end - row) * classes, statistics[2 * row], statistics[2 * row + 1], g, label,
+                               !probabilities && has_ignored && label == ignored, spread, smoothing);
   }
 }

@@ -100,7 +100,7 @@ void Loader::State::begin_pass() {
   {
     const MutexLock lock(mutex_);
     active_ = false;
-    while (filling_ > 0) changed_.wait(mutex_);
+    while (filling_ > 0) for_loop_.wait(mutex_);
     for (const auto& [step, slot] : ready_) free_.push_back(slot);
     ready_.clear();
     error_ = nullptr;
@@ -133,7 +133,7 @@ void Loader::State::begin_pass() {
   sought_ = false;
   active_ = true;
   last_ = Clock::now();
-  changed_.notify_all();
+  for_workers_.notify_all();
 }
 
 // Of the pass's own epoch: a sampler may settle an epoch's order when it is first asked for it.
@@ -162,10 +162,10 @@ void Loader::State::work() {
       while (slot == nullptr) {
         if (stopped_) return;
         if (!has_work()) {
-          changed_.wait(mutex_);
+          for_workers_.wait(mutex_);
         } else if (free_.empty()) {
           const auto start = Clock::now();
-          changed_.wait(mutex_);
+          for_workers_.wait(mutex_);
           stats_.worker_wait_seconds += seconds_since(start);
         } else {
           slot = take_free();
@@ -180,7 +180,8 @@ void Loader::State::stop() {
   const MutexLock lock(mutex_);
   stopped_ = true;
   active_ = false;
-  changed_.notify_all();
+  for_workers_.notify_all();
+  for_loop_.notify_all();
 }
 
 void Loader::State::fill(BatchSlot& slot) {
@@ -215,7 +216,8 @@ void Loader::State::fill(BatchSlot& slot) {
     ready_[slot.step] = &slot;
   else
     free_.push_back(&slot);
-  changed_.notify_all();
+  for_loop_.notify_all();
+  if (dataset_->is_sequential() || !is_ready) for_workers_.notify_all();
 }
 
 Loader::State::Filled Loader::State::decode(BatchSlot& slot) {
@@ -223,7 +225,7 @@ Loader::State::Filled Loader::State::decode(BatchSlot& slot) {
   {
     const MutexLock lock(mutex_);
     epoch = epoch_;  // does not change while a batch is being filled
-    while (dataset_->is_sequential() && turn_ != slot.step) changed_.wait(mutex_);
+    while (dataset_->is_sequential() && turn_ != slot.step) for_workers_.wait(mutex_);
     if (dataset_->is_sequential() && (error_ || (end_step_ != kEndless && slot.step >= end_step_)))
       return {.skipped = true};
   }
@@ -287,7 +289,7 @@ Loader::State::Action Loader::State::decide(BatchSlot*& slot) {
       slot = take_free();
       return Action::fill;
     }
-    changed_.wait(mutex_);
+    for_loop_.wait(mutex_);
   }
 }
 
@@ -317,7 +319,7 @@ void Loader::State::add_slot() {
     slots_.push_back(std::move(slot));
     ++stats_.extra_slots;
     is_first = !std::exchange(told_, true);
-    changed_.notify_all();
+    for_workers_.notify_all();
   }
   if (is_first)
     detail::log_message("info", "loader: the loop holds all " + std::to_string(options_.slots) +
@@ -330,7 +332,7 @@ Batch Loader::State::lend(BatchSlot& slot) {
     const MutexLock lock(state->mutex_);
     if (--back->lent > 0) return;
     state->free_.push_back(back);
-    state->changed_.notify_all();
+    state->for_workers_.notify_all();
   };
   std::vector<Array> arrays;
   std::int64_t epoch = 0;

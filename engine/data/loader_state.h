@@ -79,7 +79,8 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   std::shared_ptr<const std::vector<std::string>> names_;
 
   mutable detail::Mutex mutex_;
-  detail::CondVar changed_;  // anything below
+  detail::CondVar for_loop_;     // a batch is ready, or will never be
+  detail::CondVar for_workers_;  // a slot is free, a turn has come, or a pass begins or ends
   std::vector<std::unique_ptr<BatchSlot>> slots_ SAMEBYTES_GUARDED_BY(mutex_);
   std::deque<BatchSlot*> free_ SAMEBYTES_GUARDED_BY(mutex_);  // the one free for longest first
   std::map<std::int64_t, BatchSlot*> ready_ SAMEBYTES_GUARDED_BY(mutex_);

@@ -28,6 +28,12 @@ struct Epilogue {
   Operand residual;  // none: nothing is added
   bool relu = false;
 };
+// The gradient that the planner asks for beside the node's own results: both none where it is made by a node of its
+// own. Only ops with makes_gradient() ever see one.
+struct GradientBeside {
+  Operand dy;      // the upstream gradient
+  Operand result;  // may lie over the input that may_overwrite() of the gradient's op names
+};
 // The k-th changing scalar of the node, as `real`, int or 64 bits.
 struct DynamicReal {
   int index;
@@ -123,6 +129,8 @@ class Launch {
 
   const Epilogue& epilogue() const { return epilogue_; }
   void set_epilogue(const Epilogue& epilogue) { epilogue_ = epilogue; }
+  const GradientBeside& gradient() const { return gradient_; }
+  void set_gradient(const GradientBeside& gradient) { gradient_ = gradient; }
 
   Device& device() const { return device_; }
   Personality personality() const { return device_.personality(); }
@@ -153,6 +161,7 @@ class Launch {
   const Node& node_;
   Device& device_;
   Epilogue epilogue_;
+  GradientBeside gradient_;
   std::span<const Shape> dst_shapes_;
   std::span<const Dtype> dst_dtypes_;
   std::vector<Temp> temps_;

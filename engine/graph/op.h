@@ -74,6 +74,9 @@ class Op {
   virtual int may_overwrite(int /*result*/) const { return -1; }
   // Inputs that only carry state: their version is not checked and no gradient flows to them.
   virtual bool is_state(int /*input*/) const { return false; }
+  // True where the launch of `self`, a node of this op, can make the one result of `later` as well (Launch::gradient):
+  // a gradient of `self` that reads nothing but its upstream gradient (input 0) and what `self` reads and makes.
+  virtual bool makes_gradient(const Node& /*self*/, const Node& /*later*/) const { return false; }
   // True where the launch adds Launch::epilogue() to its one result as it stores it.
   virtual bool takes_epilogue() const { return false; }
   // True where the inputs should be produced side by side in one buffer (see pack.cpp).

@@ -1,6 +1,7 @@
-// Cross-entropy of soft-max as PyTorch defines it: one kernel for the losses of the rows, one for their mean or sum,
-// one for the gradient of the logits. The forward kernel keeps max and sum of each row, so the gradient reads the
-// logits once.
+// Cross-entropy of soft-max as PyTorch defines it: one kernel for the losses of the rows, one for their mean or sum
+// (the first does both where one work-group has all rows), one for the gradient of the logits. The forward kernel keeps
+// max and sum of each row, so the gradient reads the logits once. Where the gradient's own upstream gradient is there
+// before the loss, one kernel makes losses and gradient.
 #include <limits>
 
 #include "graph/autocast.h"
@@ -27,6 +28,8 @@ struct Target {
     hasher.add(static_cast<std::uint64_t>(ignored));
     hasher.add(static_cast<double>(smoothing));
   }
+  // The divisor of the mean is known only when all labels have been looked at.
+  bool counts_rows() const { return reduction == Reduction::mean && (has_weight || has_ignored); }
 };
 
 // The target as the kernels take it: labels_i32, labels_u8, probabilities; two of them absent.
@@ -74,24 +77,47 @@ class CrossEntropy final : public Op {
   std::string_view name() const override { return "cross_entropy"; }
   void hash(Hasher& hasher) const override { target_.hash(hasher); }
 
+  bool makes_gradient(const Node& self, const Node& later) const override {
+    return dynamic_cast<const CrossEntropyBackward*>(later.op.get()) != nullptr &&
+           later.inputs[1].node == self.inputs[0].node && later.inputs[2].node == self.inputs[1].node;
+  }
+
   void launch(Launch& run) const override {
     const Shape& shape = run.src_shape(0);
     const Dtype dtype = run.src_dtype(0);
     const std::int64_t rows = shape.rows();
     const RowShare share = share_rows(run, rows, shape.back());
     const TargetOperands target = target_operands(run, 1);
-    const bool is_none = target_.reduction == Reduction::none;
+    const bool is_none = target_.reduction == Reduction::none, is_mean = target_.reduction == Reduction::mean;
     const Operand weight = target_.has_weight ? run.src(2) : Launch::none();
     const Operand losses = is_none ? run.dst(0) : run.temp(rows, dtype);
     const Operand row_weights = run.temp(rows, dtype);
-    run.kernel("cross_entropy_fwd", dtype)
-        .args(run.src(0), target.labels_i32, target.labels_u8, target.probabilities, weight, losses, row_weights,
-              run.dst(1), rows, shape.back(), share.rows_per_group, int{target_.has_ignored}, int{target_.ignored},
-              static_cast<double>(target_.smoothing))
-        .over_rows(share.groups, share.group);
-    if (is_none) return;
+    const bool is_whole = share.groups == 1 && !is_none;  // one work-group adds up the losses as well
+    const Operand total = is_whole ? run.dst(0) : Launch::none();
+    const Operand total_weight = is_whole ? run.dst(2) : Launch::none();
+    if (const GradientBeside& gradient = run.gradient(); gradient.result.kind != Operand::Kind::none) {
+      if (target_.counts_rows())
+        run.kernel("cross_entropy_denominator", dtype)
+            .args(target.labels_i32, target.labels_u8, weight, run.dst(2), rows, shape.back(), int{target_.has_ignored},
+                  int{target_.ignored})
+            .over_rows(1, 256);
+      run.kernel("cross_entropy_fwd_bwd", dtype)
+          .args(run.src(0), target.labels_i32, target.labels_u8, target.probabilities, weight, losses, row_weights,
+                run.dst(1), total, target_.counts_rows() ? Launch::none() : total_weight, gradient.dy,
+                target_.counts_rows() ? run.dst(2) : Launch::none(), gradient.result, rows, shape.back(),
+                share.rows_per_group, int{is_mean}, int{is_none}, is_mean ? static_cast<double>(rows) : 1.0,
+                int{target_.has_ignored}, int{target_.ignored}, static_cast<double>(target_.smoothing))
+          .over_rows(share.groups, share.group);
+    } else {
+      run.kernel("cross_entropy_fwd", dtype)
+          .args(run.src(0), target.labels_i32, target.labels_u8, target.probabilities, weight, losses, row_weights,
+                run.dst(1), total, total_weight, rows, shape.back(), share.rows_per_group, int{is_mean},
+                int{target_.has_ignored}, int{target_.ignored}, static_cast<double>(target_.smoothing))
+          .over_rows(share.groups, share.group);
+    }
+    if (is_none || is_whole) return;
     run.kernel("cross_entropy_total", dtype)
-        .args(losses, row_weights, run.dst(0), run.dst(2), rows, int{target_.reduction == Reduction::mean})
+        .args(losses, row_weights, run.dst(0), run.dst(2), rows, int{is_mean})
         .over_rows(1, 256);
   }
 

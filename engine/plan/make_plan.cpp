@@ -8,6 +8,7 @@
 #include "plan/fuse.h"
 #include "plan/in_place.h"
 #include "plan/launch_info.h"
+#include "plan/loss_gradient.h"
 #include "plan/pack_parts.h"
 #include "plan/plan.h"
 #include "plan/planner.h"
@@ -33,7 +34,8 @@ class Maker {
         persistent_(persistent),
         plan_(std::make_unique<Plan>()),
         epilogues_(append_epilogues(list, fused)),
-        fusion_(fuse(list, epilogues_, fused)) {
+        fusion_(fuse(list, epilogues_, fused)),
+        loss_gradients_(pair_loss_gradients(list, fusion_, fused)) {
     if (!fused) return;
     rematerialise(list, fusion_, {.most_cost = context.options.recompute});
     for (GradientRelease& release : release_gradients(list, fusion_)) releases_.push_back({std::move(release), {}});
@@ -210,6 +212,7 @@ class Maker {
       return;
     }
     if (n.results.empty() ? n.shape.size() == 0 : all_empty(n)) return;
+    if (loss_gradients_.made_by[place] >= 0) return;
     if (epilogues_.producer[place] >= 0)
       lower_op(epilogues_.producer[place]);
     else if (epilogues_.of[place].result < 0 && !epilogues_.absorbed[place])
@@ -421,10 +424,16 @@ class Maker {
       }
       dst = results_[place];
     }
+    const int gradient = loss_gradients_.gradient[place];
+    if (gradient >= 0) {
+      src.push_back(source(*node(gradient).inputs[0].node));
+      dst.push_back(plan_->buffer_of[gradient]);
+    }
     Device& device = device_of(n);
     Launch run(n, device, shapes, dtypes);
     if (epilogue.result >= 0)
       run.set_epilogue({epilogue.residual >= 0 ? run.src(run.src_count()) : Launch::none(), epilogue.relu});
+    if (gradient >= 0) run.set_gradient({run.src(run.src_count()), run.dst(static_cast<int>(dst.size()) - 1)});
     n.op->launch(run);
     std::vector<int> temps;
     for (const Launch::Temp& temp : run.temps())
@@ -440,7 +449,8 @@ class Maker {
       }
       return {-1, 0};
     };
-    for (std::size_t k = 0; k < dst.size(); ++k)
+    if (gradient >= 0) place_gradient(gradient, n, src, static_cast<int>(run.records().size()));
+    for (std::size_t k = 0; k < shapes.size(); ++k)
       if (const int over = n.op->may_overwrite(static_cast<int>(k));
           over >= 0 && over < static_cast<int>(n.inputs.size()))
         if (const auto [input, offset] = src[static_cast<std::size_t>(over)]; input >= 0 && dst[k] >= 0 && offset == 0)
@@ -491,6 +501,21 @@ class Maker {
         launch.kernel = device.kernels().make_kernel(record.real, record.entry);
       else
         launch.kernel = device.kernels().make_generated(record.real, record.source, record.entry, record.what);
+    }
+  }
+
+  // The gradient that a loss makes may lie over the input that its own op names, if nothing else is read from there.
+  void place_gradient(int gradient, const Node& loss, const std::vector<std::pair<int, std::int64_t>>& src,
+                      int launches) {
+    const int over = node(gradient).op->may_overwrite(0);
+    if (over < 0) return;
+    const Node* const input = node(gradient).inputs[static_cast<std::size_t>(over)].node.get();
+    for (std::size_t i = 0; i < loss.inputs.size(); ++i) {
+      const auto [buffer, offset] = src[i];
+      if (loss.inputs[i].node.get() != input || buffer < 0 || offset != 0) continue;
+      if (std::count_if(src.begin(), src.end(), [b = buffer](const auto& s) { return s.first == b; }) > 1) return;
+      for (int k = 0; k < launches; ++k)  // whichever of them reads it last
+        pairs_.push_back({static_cast<int>(plan_->launches.size()) + k, buffer, plan_->buffer_of[gradient]});
     }
   }
 
@@ -641,6 +666,7 @@ class Maker {
   std::unique_ptr<Plan> plan_;
   EpilogueResult epilogues_;
   FuseResult fusion_;
+  LossGradients loss_gradients_;
   std::vector<std::vector<int>> results_;  // by place: buffers of a node of several results
   std::vector<int> relayouts_;             // by place of a view: the buffer of its dense copy
   std::vector<InPlacePair> pairs_;         // in the order of launches

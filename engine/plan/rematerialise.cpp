@@ -96,7 +96,7 @@ class Rematerialiser {
       v.made = fusion_.runs_at(list_, i);
       const bool in_place = n.output < 0 && n.results.empty() && n.op->in_place(0) >= 0;
       const bool is_pointwise = fusion_.group[i] >= 0;
-      const bool is_stored = fusion_.moved_to[i] < 0 || fusion_.moved_to[i] == i;
+      const bool is_stored = fusion_.moved_to[i] <= i;  // a later place: only a launch that appends it knows it
       v.is_temporary =
           n.results.empty() && !list_.wanted[i] && !in_place && is_stored && (!is_pointwise || fusion_.is_output[i]);
       v.is_candidate = v.is_temporary && is_pointwise && (!limits_.may_be || limits_.may_be(n));

@@ -59,6 +59,17 @@ TEST_P(SmallShapesTest, soft_max_and_losses) {
   run([](In x) { return softmax(x[0]) + log_softmax(x[0]); }, {{5, 19}});
   const Array labels = array(std::vector<std::int32_t>{0, 3, 10, 2, 2}, {5});
   run([&](In x) { return cross_entropy(x[0], labels, {.label_smoothing = 0.1f, .ignore_index = 3}); }, {{5, 11}});
+  for (const std::int64_t classes : {11, 37}) {  // loss and gradient in one launch, over the logits
+    const Array weight = full({classes}, 0.5), x = full({5, classes}, 0.25);
+    for (const CrossEntropyOptions& options :
+         {CrossEntropyOptions{}, CrossEntropyOptions{.ignore_index = 3, .class_weight = weight}}) {
+      const auto sum_of_gradient = [&] {
+        const Array logits = cumsum(x, 1);
+        return sum(gradients(cross_entropy(logits, labels, options), std::vector<Array>{logits})[0]);
+      };
+      ASSERT_NEAR(sum_of_gradient().value(), 0, 1e-5);
+    }
+  }
   run([](In x) { return bce_with_logits(x[0], astype(greater(x[0], x[0] * 0.5), f32)) + mse_loss(x[0], x[0] * 2.0); },
       {{3, 7}});
 }
