@@ -5,10 +5,8 @@
 // and the sums go back by G^T s G. A block of tiles is transformed into private memory, then each position's sums,
 // which lie in global memory, take its products with register tiles of channels.
 
-#define WINOGRAD_FILTER_BLOCK 32  // tiles of a block at most
-#ifndef WINOGRAD_FILTER_VALUES
-#define WINOGRAD_FILTER_VALUES 49152  // transformed values of a block in private memory, of x and of dy
-#endif
+#define WINOGRAD_FILTER_BLOCK 32      // tiles of a block at most
+#define WINOGRAD_FILTER_VALUES 24576  // transformed values of a block in private memory, of x and of dy
 #define WINOGRAD_FILTER_ROOT REAL_C(1.41421356237309504880)
 
 static void winograd_line(const vreal* a, const int step, real* to);  // of winograd.cl
@@ -135,37 +133,40 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd
   }
 }
 
-// Sums the splits of part [split][4][6][c][co] and gives dw [3,3,c,co] = G^T s G. Groups: x = c, y = co in vectors.
+// Sums the splits of part [split][4][6][c][co] and gives dw [3,3,c,co] = G^T s G. Groups: x = c.
+// Overwrites dw.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_weights(ARRAY(const real, part),
                                                                                      ARRAY(real, dw), const int c,
                                                                                      const int co, const int splits) {
   START(part);
   START(dw);
-  const long all = (long)c * co, at = (long)get_group_id(0) * co + get_group_id(1) * VW;
+  const long all = (long)c * co, at = (long)get_group_id(0) * co;
   part += at;
   dw += at;
-  vreal g[4][3];
+  for (int k = 0; k < co; k += VW, part += VW, dw += VW) {
+    vreal g[4][3];
 #pragma unroll
-  for (int r = 0; r < 4; ++r) {
-    vreal s[6];
+    for (int r = 0; r < 4; ++r) {
+      vreal s[6];
 #pragma unroll
-    for (int p = 0; p < 6; ++p) s[p] = VLOAD(part + (r * 6 + p) * all);
-    for (int split = 1; split < splits; ++split) {
+      for (int p = 0; p < 6; ++p) s[p] = VLOAD(part + (r * 6 + p) * all);
+      for (int split = 1; split < splits; ++split) {
 #pragma unroll
-      for (int p = 0; p < 6; ++p) s[p] += VLOAD(part + ((long)split * 24 + r * 6 + p) * all);
+        for (int p = 0; p < 6; ++p) s[p] += VLOAD(part + ((long)split * 24 + r * 6 + p) * all);
+      }
+      const vreal even_far = s[1] + s[2], even_near = s[3] + s[4];
+      const vreal odd_far = s[1] - s[2], odd_near = s[3] - s[4];
+      g[r][0] = s[0] + FMA((vreal)(-4), even_near, even_far) / (vreal)(6);
+      g[r][1] = FMA((vreal)(-2), odd_near, odd_far) * (vreal)(WINOGRAD_FILTER_ROOT / 6);
+      g[r][2] = s[5] + (even_far - even_near) / (vreal)(3);
     }
-    const vreal even_far = s[1] + s[2], even_near = s[3] + s[4];
-    const vreal odd_far = s[1] - s[2], odd_near = s[3] - s[4];
-    g[r][0] = s[0] + FMA((vreal)(-4), even_near, even_far) / (vreal)(6);
-    g[r][1] = FMA((vreal)(-2), odd_near, odd_far) * (vreal)(WINOGRAD_FILTER_ROOT / 6);
-    g[r][2] = s[5] + (even_far - even_near) / (vreal)(3);
-  }
 #pragma unroll
-  for (int i = 0; i < 3; ++i) {
-    const vreal half_even = (vreal)(REAL_C(0.5)) * (g[1][i] + g[2][i]),
-                half_odd = (vreal)(REAL_C(0.5)) * (g[1][i] - g[2][i]);
-    VSTORE(g[0][i] + half_even, dw + i * all);
-    VSTORE(half_odd, dw + (3 + i) * all);
-    VSTORE(g[3][i] + half_even, dw + (6 + i) * all);
+    for (int i = 0; i < 3; ++i) {
+      const vreal half_even = (vreal)(REAL_C(0.5)) * (g[1][i] + g[2][i]),
+                  half_odd = (vreal)(REAL_C(0.5)) * (g[1][i] - g[2][i]);
+      VSTORE(g[0][i] + half_even, dw + i * all);
+      VSTORE(half_odd, dw + (3 + i) * all);
+      VSTORE(g[3][i] + half_even, dw + (6 + i) * all);
+    }
   }
 }

@@ -15,11 +15,10 @@ constexpr std::int64_t kTileHeight = 2, kTileWidth = 4;  // outputs of a tile
 constexpr std::int64_t kPositions = 24;                  // of a transformed tile
 constexpr std::int64_t kBlockValues = 12288;  // transformed source values of a block of tiles: 48 KB beside the weights
 constexpr std::int64_t kWantedGroups = 32;
-// Of the weight gradient: sums of all positions that stay in a second-level cache beside what they are made of; groups
-// in all, on a GPU for each row of positions; tiles of a group, so that adding the parts up costs little.
-constexpr std::int64_t kMostSums = 1 << 16, kFilterGroups = 16, kGpuFilterGroups = 64, kLeastFilterTiles = 64,
-                       kLeastFilterBlock = 8;
-
+// Of the weight gradient: values of all its parts, whose sum costs little from a second-level cache; parts, and groups
+// that all are to make; parts on a GPU; tiles of a part and of a block at least.
+constexpr std::int64_t kMostSums = 204800, kLeastParts = 2, kMostParts = 16, kLeastGroups = 8, kGpuParts = 64,
+                       kLeastFilterTiles = 64, kLeastFilterBlock = 8;
 // Fewer tiles do not pay for the transformed weights; more weights would not stay in a second-level cache.
 constexpr std::int64_t kLeastTiles = 32, kMostWeights = 128 * 128;
 
@@ -109,14 +108,16 @@ void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand we
 void launch_winograd_filter(Launch& run, const ConvGeometry& g) {
   const Dtype real = run.dst_dtype();
   const std::int64_t tiles = tiles_of(g.n, g.out);
-  // Rows of positions are groups of their own where the sums of all four would not stay in a cache.
-  const std::int64_t rows = !run.is_cpu() || kPositions * g.c * g.k > kMostSums ? 1 : 4;
-  std::int64_t block = 0;
-  if (run.is_cpu())
+  const std::int64_t most = kMostSums / (kPositions * g.c * g.k);
+  const std::int64_t wanted = run.is_cpu() ? std::clamp(most, kLeastParts, kMostParts) : kGpuParts;
+  const std::int64_t each = std::max(kLeastFilterTiles, ceil_div(tiles, wanted)), splits = ceil_div(tiles, each);
+  // Where parts are few, rows of positions are groups of their own.
+  std::int64_t rows = 1, block = 0;
+  if (run.is_cpu()) {
+    rows = wanted >= kLeastGroups ? 4 : 2 * wanted >= kLeastGroups ? 2 : 1;
     block = std::min(run.constant("winograd_filter", "WINOGRAD_FILTER_BLOCK", real),
                      run.constant("winograd_filter", "WINOGRAD_FILTER_VALUES", real) / (6 * rows * (g.c + g.k)));
-  const std::int64_t wanted = run.is_cpu() ? kFilterGroups * rows / 4 : kGpuFilterGroups;
-  const std::int64_t each = std::max(kLeastFilterTiles, ceil_div(tiles, wanted)), splits = ceil_div(tiles, each);
+  }
   const Operand part = run.temp(splits * kPositions * g.c * g.k, real);
   KernelCall call = run.kernel("winograd_filter_bwd", real);
   call.args(run.src(0), run.src(1), part, i32(g.n), i32(g.in[1]), i32(g.in[2]), i32(g.c), i32(g.out[1]), i32(g.out[2]),
@@ -125,7 +126,7 @@ void launch_winograd_filter(Launch& run, const ConvGeometry& g) {
   sum.args(part, run.dst(), i32(g.c), i32(g.k), i32(splits));
   if (run.is_cpu()) {
     call.over_tiles(splits, 4 / rows);
-    sum.over_tiles(g.c, ceil_div(g.k, lanes_of(run, real)));
+    sum.over_tiles(g.c);
   } else {
     const std::int64_t tile = run.constant("winograd_filter", "WINOGRAD_FILTER_TILE", real);
     call.over_tiles(splits, 4, ceil_div(g.c, tile) * ceil_div(g.k, tile));
