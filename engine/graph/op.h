@@ -72,6 +72,8 @@ class Op {
   virtual bool is_state(int /*input*/) const { return false; }
   // True where the launch adds Launch::epilogue() to its one result as it stores it.
   virtual bool takes_epilogue() const { return false; }
+  // True where that may have a gate.
+  virtual bool takes_gate() const { return false; }
   // True where the inputs should be produced side by side in one buffer (see pack.cpp).
   virtual bool packs_inputs() const { return false; }
 
