@@ -1,6 +1,7 @@
 // Convolution of one to three axes, channels last, and its gradients (kernels: cl/*/conv.cl, cl/*/conv_filter.cl;
 // groups of few channels: grouped.cpp; the bias gradient is a sum over pixels). Forward pass and input gradient are one
 // kernel; the weight gradient sums a number of parts that the shape gives.
+// Over 400 lines because the three passes are each other's gradients and share how they are cut into work.
 #include "ops/conv.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "ops/conv_geometry.h"
+#include "ops/winograd.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::detail {
@@ -138,6 +140,7 @@ class ConvOp : public Op {
     for (const auto& values : {a_.stride, a_.pad, a_.dilation})
       for (int axis = 0; axis < 3; ++axis) hasher.add(static_cast<std::uint64_t>(values[axis]));
     hasher.add(static_cast<std::uint64_t>(a_.groups));
+    hasher.add(static_cast<std::uint64_t>(a_.algorithm));
   }
 
  protected:
@@ -161,6 +164,8 @@ class ConvInput final : public ConvOp {
     const ConvGeometry g(run.dst_shape(), run.src_shape(1), run.src_shape(0), a_);
     const Operand bias = run.src_count() > 2 ? run.src(2) : Launch::none();
     if (is_grouped(run, g)) return launch_grouped_bwd_input(run, g, bias);
+    if (is_winograd(run, g, ConvPass::input, run.dst_dtype()))
+      return launch_winograd(run, g, run.src(0), run.src(1), bias, true);
     launch_tiles(run, g, run.src(0), run.src(1), bias, true);
   }
 
@@ -250,8 +255,12 @@ class ConvFilter final : public ConvOp {
   void launch(Launch& run) const override {
     const Dtype real = run.dst_dtype();
     const ConvGeometry whole(run.src_shape(0), run.dst_shape(), run.src_shape(1), a_);
-    if (is_grouped(run, whole)) {
-      launch_grouped_bwd_filter(run, whole);
+    const bool is_winograd_filter = is_winograd(run, whole, ConvPass::filter, real);
+    if (is_winograd_filter || is_grouped(run, whole)) {
+      if (is_winograd_filter)
+        launch_winograd_filter(run, whole);
+      else
+        launch_grouped_bwd_filter(run, whole);
       if (with_bias_) launch_column_sums(run, run.src(1), run.dst(1), whole.out_pixels(), whole.k);
       return;
     }
@@ -300,6 +309,8 @@ class Conv final : public ConvOp {
     const ConvGeometry g(run.src_shape(0), run.src_shape(1), run.dst_shape(), a_);
     const Operand bias = run.src_count() > 2 ? run.src(2) : Launch::none();
     if (is_grouped(run, g)) return launch_grouped_fwd(run, g, bias);
+    if (is_winograd(run, g, ConvPass::forward, run.dst_dtype()))
+      return launch_winograd(run, g, run.src(0), run.src(1), bias, false);
     launch_tiles(run, g, run.src(0), run.src(1), bias, false);
   }
 

@@ -3,6 +3,7 @@
 // checked by the caller (conv_nd.cpp, conv_transpose.cpp); arrays are f32 or f64, of one dtype, none of them empty.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -11,6 +12,10 @@
 
 namespace samebytes::detail {
 
+// How a convolution is computed: automatic leaves it to SAMEBYTES_CONV, shape and tuner; winograd falls back to direct
+// where its kernels cannot (winograd.h).
+enum class ConvAlgorithm : std::uint8_t { automatic, direct, winograd };
+
 // Per axis in the order depth, height, width; an image leaves the first unused, a sequence the first two.
 struct ConvAttributes {
   int axes = 2;
@@ -18,6 +23,7 @@ struct ConvAttributes {
   int pad[3] = {0, 0, 0};
   int dilation[3] = {1, 1, 1};
   int groups = 1;
+  ConvAlgorithm algorithm = ConvAlgorithm::automatic;
   bool operator==(const ConvAttributes&) const = default;
 };
 

@@ -18,6 +18,8 @@ struct Legal {
 
 const std::vector<std::string> kGemmClasses = {"large", "small", "thin", "deep", "batched"};
 const std::vector<std::string> kGemmProviders = {"packed", "clblast"};
+// Where shape and type allow both; minimal filtering was measured on CPU devices only.
+const std::vector<std::string> kConvAlgorithms = {"winograd", "direct"}, kGpuConvAlgorithms = {"direct", "winograd"};
 
 // A #define of cl/cpu/<stem>.cl.
 void tile(Table& table, const char* group, const char* stem, const char* name, Legal legal, Candidates candidates) {
@@ -90,6 +92,7 @@ Table cpu_table() {
   tile(t, "conv", "conv_filter", "CONV_FILTER_PIXELS", {16, 4096, 16}, {256, 384, 768, 1024});
   choice(t, "conv", {"forward", "input"}, "wanted_groups", 32, {1, 4096}, {48, 16, 24, 64, 96});
   choice(t, "conv", {"forward", "input"}, "least_pixels", 256, {1, 1 << 20}, {128, 512, 64});
+  word(t, "conv", {"forward", "input", "filter"}, "algorithm", "conv", kConvAlgorithms);
   choice(t, "conv", {"filter"}, "enough_groups", 16, {1, 4096}, {24, 8, 32, 48});
   choice(t, "conv", {"filter"}, "most_rows", 64, {16, 1024, 16}, {32, 128});
   choice(t, "conv", {"filter"}, "most_columns", 128, {32, 1024, 32}, {64, 256});
@@ -119,6 +122,7 @@ Table gpu_table() {
   Table t;
   choice(t, "gemm", kGemmClasses, "enough_groups", 128, {1, 65536}, {64, 256, 512, 32});
   choice(t, "gemm", {"deep", "thin"}, "least_split", 512, {32, 1 << 20, 32}, {256, 128, 1024});
+  word(t, "conv", {"forward", "input", "filter"}, "algorithm", "conv", kGpuConvAlgorithms);
   choice(t, "conv", {"filter"}, "enough_groups", 256, {1, 65536}, {128, 512, 1024});
   word(t, "gemm", kGemmClasses, "provider", "clblast", kGemmProviders);
   return t;

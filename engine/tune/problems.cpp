@@ -58,6 +58,7 @@ void add_convolution(std::vector<Problem>& problems, const Image& p) {
   const int pad = static_cast<int>(p.kernel / 2);
   ConvAttributes attributes;
   attributes.axes = is_line ? 1 : 2;
+  attributes.algorithm = ConvAlgorithm::direct;  // whose tiles and splits these are
   for (int axis = 3 - attributes.axes; axis < 3; ++axis) {
     attributes.stride[axis] = p.stride;
     attributes.pad[axis] = pad;

@@ -1,0 +1,172 @@
+// Weight gradient of the convolutions of winograd.cl on a CPU device: x [n,h,wd,c], dy [n,oh,ow,co] to dw [3,3,c,co].
+//
+// The gradient is linear in the transformed weights: for each of the 24 positions of a tile the products of the
+// transformed x and the transformed dy (A dy A^T of the same paper) are summed over all tiles, [c x tiles][tiles x co],
+// and the sums go back by G^T s G. A block of tiles is transformed into private memory, then each position's sums,
+// which lie in global memory, take its products with register tiles of channels.
+
+#define WINOGRAD_FILTER_BLOCK 32      // tiles of a block at most
+#define WINOGRAD_FILTER_VALUES 24576  // transformed values of a block in private memory, of x and of dy
+#define WINOGRAD_FILTER_ROOT REAL_C(1.41421356237309504880)
+
+static void winograd_line(const vreal* a, const int step, real* to);  // of winograd.cl
+
+// The products of `tiles` tiles, a [tile][c] and b [tile][co] from the tile's rows and columns on, into to [c][co].
+#define WINOGRAD_FILTER_MICRO(name, ROWS, COLS)                                                                  \
+  static void name(const real* a, const int c, const real* b, const int co, const int tiles, const int is_first, \
+                   __global real* to) {                                                                          \
+    vreal acc[ROWS][COLS];                                                                                       \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                           \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                                   \
+    }                                                                                                            \
+    for (int t = 0; t < tiles; ++t, a += c, b += co) {                                                           \
+      vreal v[COLS];                                                                                             \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) v[j] = VLOAD(b + j * VW);                                 \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                         \
+        _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA((vreal)(a[i]), v[j], acc[i][j]);        \
+      }                                                                                                          \
+    }                                                                                                            \
+    if (!is_first) {                                                                                             \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                         \
+        _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] += VLOAD(to + i * co + j * VW);               \
+      }                                                                                                          \
+    }                                                                                                            \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                           \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], to + i * co + j * VW);                  \
+    }                                                                                                            \
+  }
+WINOGRAD_FILTER_MICRO(winograd_filter_wide, WINOGRAD_LANES / 2, 2)
+WINOGRAD_FILTER_MICRO(winograd_filter_narrow, WINOGRAD_LANES, 1)
+
+// part [split][4][6][c][co]: the sums of a group's tiles at `rows` of the four rows of positions. Groups: x = splits of
+// tiles_per_split tiles, y = 4 / rows. block tiles, c and co fit WINOGRAD_FILTER_VALUES. Overwrites its part of `part`.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd(
+    ARRAY(const real, x), ARRAY(const real, dy), ARRAY(real, part), const int n, const int h, const int wd, const int c,
+    const int oh, const int ow, const int co, const int pad_h, const int pad_w, const int tiles_per_split,
+    const int block, const int rows) {
+  START(x);
+  START(dy);
+  START(part);
+  const int across = (ow + 3) / 4, down = (oh + 1) / 2;
+  const int first = (int)get_group_id(0) * tiles_per_split, last = min(n * down * across, first + tiles_per_split);
+  const int r0 = (int)get_group_id(1) * rows;
+  part += ((long)get_group_id(0) * 4 + r0) * 6 * c * co;
+  real source[WINOGRAD_FILTER_VALUES] __attribute__((aligned(64)));
+  real* other = source + 6 * rows * block * c;
+  const vreal zero = (vreal)(0), far = (vreal)(WINOGRAD_FILTER_ROOT), near = (vreal)(WINOGRAD_FILTER_ROOT / 2);
+  for (int t0 = first; t0 < last; t0 += block) {
+    const int there = min(block, last - t0);
+    for (int t = 0; t < there; ++t) {
+      const int line = (t0 + t) / across, tx = t0 + t - line * across, image = line / down, ty = line - image * down;
+      const int column = 4 * tx - pad_w;
+      const int is_inside = column >= 0 && column + 6 <= wd, has_all = 4 * tx + 4 <= ow;
+      for (int r = 0; r < rows; ++r) {
+        // A row of positions is the sum or difference of two source lines.
+        const int row = r0 + r,
+                  one = 2 * ty - pad_h +
+                        (row == 0   ? 0
+                         : row == 2 ? 2
+                                    : 1),
+                  two = 2 * ty - pad_h +
+                        (row == 2   ? 1
+                         : row == 3 ? 3
+                                    : 2);
+        const int has_one = one >= 0 && one < h, has_two = two >= 0 && two < h;
+        const vreal sign = (vreal)(row == 1 ? 1 : -1);
+        __global const real* at_one = x + (((long)image * h + one) * wd + column) * c;
+        __global const real* at_two = x + (((long)image * h + two) * wd + column) * c;
+        for (int k = 0; k < c; k += VW, at_one += VW, at_two += VW) {
+          vreal a[6];
+          if (is_inside && has_one && has_two) {
+#pragma unroll
+            for (int i = 0; i < 6; ++i) a[i] = FMA(sign, VLOAD(at_two + i * c), VLOAD(at_one + i * c));
+          } else {
+#pragma unroll
+            for (int i = 0; i < 6; ++i) {
+              const int is_there = column + i >= 0 && column + i < wd;
+              const vreal p = is_there && has_one ? VLOAD(at_one + i * c) : zero,
+                          q = is_there && has_two ? VLOAD(at_two + i * c) : zero;
+              a[i] = FMA(sign, q, p);
+            }
+          }
+          winograd_line(a, block * c, source + (r * 6 * block + t) * c + k);
+        }
+        const int has_lower = row > 0 && 2 * ty + 1 < oh;
+        const vreal upper = (vreal)(row < 3 ? 1 : 0), lower = (vreal)(row == 1 ? 1 : -1);
+        __global const real* at = dy + (((long)image * oh + 2 * ty) * ow + 4 * tx) * co;
+        for (int k = 0; k < co; k += VW, at += VW) {
+          vreal a[4];
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            const int is_there = has_all || 4 * tx + i < ow;
+            const vreal p = is_there && row < 3 ? VLOAD(at + i * co) : zero,
+                        q = is_there && has_lower ? VLOAD(at + (ow + i) * co) : zero;
+            a[i] = FMA(lower, q, p);
+          }
+          real* to = other + (r * 6 * block + t) * co + k;
+          const int step = block * co;
+          const vreal even_far = FMA((vreal)(2), a[2], a[0]), odd_far = FMA((vreal)(2), a[3], a[1]);
+          const vreal even_near = FMA((vreal)(REAL_C(0.5)), a[2], a[0]),
+                      odd_near = FMA((vreal)(REAL_C(0.5)), a[3], a[1]);
+          VSTORE(a[0], to);
+          VSTORE(FMA(far, odd_far, even_far), to + step);
+          VSTORE(FMA(-far, odd_far, even_far), to + 2 * step);
+          VSTORE(FMA(near, odd_near, even_near), to + 3 * step);
+          VSTORE(FMA(-near, odd_near, even_near), to + 4 * step);
+          VSTORE(a[3], to + 5 * step);
+        }
+      }
+    }
+    for (int p = 0; p < 6 * rows; ++p) {
+      const real *a = source + p * block * c, *b = other + p * block * co;
+      __global real* to = part + (long)p * c * co;
+      int k = 0;
+      for (; k + 2 * VW <= co; k += 2 * VW) {
+        for (int i = 0; i < c; i += VW / 2)
+          winograd_filter_wide(a + i, c, b + k, co, there, t0 == first, to + i * co + k);
+      }
+      if (k < co) {
+        for (int i = 0; i < c; i += VW)
+          winograd_filter_narrow(a + i, c, b + k, co, there, t0 == first, to + i * co + k);
+      }
+    }
+  }
+}
+
+// Sums the splits of part [split][4][6][c][co] and gives dw [3,3,c,co] = G^T s G. Groups: x = c.
+// Overwrites dw.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_weights(ARRAY(const real, part),
+                                                                                     ARRAY(real, dw), const int c,
+                                                                                     const int co, const int splits) {
+  START(part);
+  START(dw);
+  const long all = (long)c * co, at = (long)get_group_id(0) * co;
+  part += at;
+  dw += at;
+  for (int k = 0; k < co; k += VW, part += VW, dw += VW) {
+    vreal g[4][3];
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+      vreal s[6];
+#pragma unroll
+      for (int p = 0; p < 6; ++p) s[p] = VLOAD(part + (r * 6 + p) * all);
+      for (int split = 1; split < splits; ++split) {
+#pragma unroll
+        for (int p = 0; p < 6; ++p) s[p] += VLOAD(part + ((long)split * 24 + r * 6 + p) * all);
+      }
+      const vreal even_far = s[1] + s[2], even_near = s[3] + s[4];
+      const vreal odd_far = s[1] - s[2], odd_near = s[3] - s[4];
+      g[r][0] = s[0] + FMA((vreal)(-4), even_near, even_far) / (vreal)(6);
+      g[r][1] = FMA((vreal)(-2), odd_near, odd_far) * (vreal)(WINOGRAD_FILTER_ROOT / 6);
+      g[r][2] = s[5] + (even_far - even_near) / (vreal)(3);
+    }
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+      const vreal half_even = (vreal)(REAL_C(0.5)) * (g[1][i] + g[2][i]),
+                  half_odd = (vreal)(REAL_C(0.5)) * (g[1][i] - g[2][i]);
+      VSTORE(g[0][i] + half_even, dw + i * all);
+      VSTORE(half_odd, dw + (3 + i) * all);
+      VSTORE(g[3][i] + half_even, dw + (6 + i) * all);
+    }
+  }
+}

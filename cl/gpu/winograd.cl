@@ -1,0 +1,140 @@
+// 3x3 convolution of stride 1 by minimal filtering on a GPU, channels last: x [n,h,wd,c], w [3,3,c,co], y [n,oh,ow,co];
+// cl/cpu/winograd.cl has the transforms. A group of 16 x 4 work-items makes four tiles of 2 x 4 outputs for 16 columns:
+// the tiles' transformed source goes through local memory, each work-item holds the 24 positions of one tile and
+// column.
+#define WINOGRAD_TILES 4
+#define WINOGRAD_MOST_TILES 4
+#define WINOGRAD_COLUMNS 16
+#define WINOGRAD_MOST_CHANNELS 65536
+#define WINOGRAD_STEP 16   // channels in local memory at a time, as many as a row of work-items
+#define WINOGRAD_PITCH 17  // odd, so that neighbouring tiles lie in different banks
+
+#define WINOGRAD_BIAS 2
+#define WINOGRAD_RELU 4
+#define WINOGRAD_RESIDUAL 8
+#define WINOGRAD_GATE 16
+
+#define WINOGRAD_ROOT REAL_C(1.41421356237309504880)
+
+// u [24][depth][columns] = G w G^T, the taps turned by half a turn and the channels exchanged where transposed is set.
+// Groups of 8 x 8: x = columns, y = depth. Overwrites u.
+__kernel __attribute__((reqd_work_group_size(8, 8, 1))) void winograd_weights(ARRAY(const real, w), ARRAY(real, u),
+                                                                              const int c, const int co,
+                                                                              const int transposed) {
+  START(w);
+  START(u);
+  const int depth = transposed ? co : c, columns = transposed ? c : co;
+  const int column = get_global_id(0), k = get_global_id(1);
+  if (column >= columns || k >= depth) return;
+  const long all = (long)c * co, at = transposed ? (long)column * co + k : (long)k * co + column;
+  real g[4][3];
+  for (int x = 0; x < 3; ++x) {
+    const real a = w[at + (transposed ? 8 - x : x) * all], b = w[at + (transposed ? 5 - x : 3 + x) * all],
+               e = w[at + (transposed ? 2 - x : 6 + x) * all];
+    const real even = REAL_C(0.5) * (a + e);
+    g[0][x] = a;
+    g[1][x] = FMA(REAL_C(0.5), b, even);
+    g[2][x] = FMA(REAL_C(-0.5), b, even);
+    g[3][x] = e;
+  }
+  u += (long)k * columns + column;
+  for (int r = 0; r < 4; ++r, u += 6 * all) {
+    const real a = g[r][0], b = g[r][1], e = g[r][2];
+    const real far = FMA(REAL_C(2.0), e, a) / 6, near = FMA(REAL_C(2.0), a, e) / -3;
+    const real odd_far = b * (WINOGRAD_ROOT / 6), odd_near = b * (WINOGRAD_ROOT / -3);
+    u[0] = a;
+    u[all] = far + odd_far;
+    u[2 * all] = far - odd_far;
+    u[3 * all] = near + odd_near;
+    u[4 * all] = near - odd_near;
+    u[5 * all] = e;
+  }
+}
+
+// B^T along a line: the six values of a to the six positions, `step` apart.
+void winograd_line(const real* a, const int step, __local real* to) {
+  const real even_far = FMA(REAL_C(-0.5), a[2], a[4]), odd_far = FMA(REAL_C(-0.5), a[1], a[3]);
+  const real even_near = FMA(REAL_C(-2.0), a[2], a[4]), odd_near = FMA(REAL_C(-2.0), a[1], a[3]);
+  to[0] = FMA(REAL_C(-2.5), a[2], a[0] + a[4]);
+  to[step] = FMA(WINOGRAD_ROOT, odd_far, even_far);
+  to[2 * step] = FMA(-WINOGRAD_ROOT, odd_far, even_far);
+  to[3 * step] = FMA(WINOGRAD_ROOT / 2, odd_near, even_near);
+  to[4 * step] = FMA(-WINOGRAD_ROOT / 2, odd_near, even_near);
+  to[5 * step] = FMA(REAL_C(-2.5), a[3], a[1] + a[5]);
+}
+
+// dst [n,out_h,out_w,columns] of src [n,in_h,in_w,depth] and u of winograd_weights. Epilogue by `flags`: + bias
+// [columns] 2, + residual (as dst) 8, then ReLU 4, which NaN passes, then 0 where gate (as dst) is not above 0, 16.
+// Tiles are counted [n][down][across]. Groups of 16 x 4: x = ceil(tiles/4), y = ceil(columns/16). Accumulates in
+// `real`, over channels in order.
+__kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
+    ARRAY(const real, src), ARRAY(const real, u), ARRAY(const real, bias), ARRAY(const real, residual),
+    ARRAY(const real, gate), ARRAY(real, dst), const int n, const int in_h, const int in_w, const int depth,
+    const int out_h, const int out_w, const int columns, const int pad_h, const int pad_w, const int flags,
+    const int tiles_per_group, const int block) {
+  START(src);
+  START(u);
+  START(bias);
+  START(residual);
+  START(gate);
+  START(dst);
+  __local real source[24 * WINOGRAD_TILES * WINOGRAD_PITCH];
+  const int lx = get_local_id(0), ly = get_local_id(1);
+  const int across = (out_w + 3) / 4, down = (out_h + 1) / 2;
+  const int tile = (int)get_group_id(0) * WINOGRAD_TILES + ly, is_tile = tile < n * down * across;
+  const int line = tile / across, tx = tile - line * across, image = line / down, ty = line - image * down;
+  const int column = (int)get_group_id(1) * WINOGRAD_COLUMNS + lx;
+  const int row0 = 2 * ty - pad_h, column0 = 4 * tx - pad_w;
+  const long all = (long)depth * columns;
+  real acc[24];
+  for (int p = 0; p < 24; ++p) acc[p] = 0;
+  for (int k0 = 0; k0 < depth; k0 += WINOGRAD_STEP) {
+    // This work-item transforms one channel of its tile.
+    real a[4][6];
+    for (int x = 0; x < 6; ++x) {
+      real d[4];
+      for (int y = 0; y < 4; ++y) {
+        const int h = row0 + y, w = column0 + x;
+        const int inside = is_tile && k0 + lx < depth && h >= 0 && h < in_h && w >= 0 && w < in_w;
+        d[y] = inside ? src[(((long)image * in_h + h) * in_w + w) * depth + k0 + lx] : 0;
+      }
+      a[0][x] = d[0] - d[2];
+      a[1][x] = d[1] + d[2];
+      a[2][x] = d[2] - d[1];
+      a[3][x] = d[1] - d[3];
+    }
+    for (int r = 0; r < 4; ++r)
+      winograd_line(a[r], WINOGRAD_TILES * WINOGRAD_PITCH,
+                    source + (6 * r * WINOGRAD_TILES + ly) * WINOGRAD_PITCH + lx);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const int steps = min(WINOGRAD_STEP, depth - k0);
+    for (int k = 0; k < steps; ++k) {
+      for (int p = 0; p < 24; ++p) {
+        const real weight = column < columns ? u[p * all + (long)(k0 + k) * columns + column] : 0;
+        acc[p] = FMA(source[(p * WINOGRAD_TILES + ly) * WINOGRAD_PITCH + k], weight, acc[p]);
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  if (!is_tile || column >= columns) return;  // after the last barrier
+  real z[4][4];
+  for (int r = 0; r < 4; ++r) {
+    const real* m = acc + 6 * r;
+    const real even_far = m[1] + m[2], odd_far = m[1] - m[2], even_near = m[3] + m[4], odd_near = m[3] - m[4];
+    z[r][0] = m[0] + (even_far + even_near);
+    z[r][1] = FMA(WINOGRAD_ROOT, odd_far, WINOGRAD_ROOT / 2 * odd_near);
+    z[r][2] = FMA(REAL_C(2.0), even_far, REAL_C(0.5) * even_near);
+    z[r][3] = FMA(WINOGRAD_ROOT * 2, odd_far, FMA(WINOGRAD_ROOT / 4, odd_near, m[5]));
+  }
+  for (int y = 0; y < min(2, out_h - 2 * ty); ++y) {
+    for (int x = 0; x < min(4, out_w - 4 * tx); ++x) {
+      const long at = (((long)image * out_h + 2 * ty + y) * out_w + 4 * tx + x) * columns + column;
+      real v = y == 0 ? (z[1][x] + z[2][x]) + z[0][x] : (z[1][x] - z[2][x]) - z[3][x];
+      if (flags & WINOGRAD_BIAS) v += bias[column];
+      if (flags & WINOGRAD_RESIDUAL) v += residual[at];
+      if ((flags & WINOGRAD_RELU) && v < 0) v = 0;
+      if ((flags & WINOGRAD_GATE) && !(gate[at] > 0)) v = 0;
+      dst[at] = v;
+    }
+  }
+}

@@ -1,0 +1,138 @@
+#include "ops/winograd.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "samebytes/error.h"
+
+namespace samebytes::detail {
+namespace {
+
+// Functions of the shape only, so results do not change with the number of threads.
+constexpr std::int64_t kTileHeight = 2, kTileWidth = 4;  // outputs of a tile
+constexpr std::int64_t kPositions = 24;                  // of a transformed tile
+constexpr std::int64_t kBlockValues = 12288;  // transformed source values of a block of tiles: 48 KB beside the weights
+constexpr std::int64_t kWantedGroups = 32;
+// Of the weight gradient: values of all its parts, whose sum costs little from a second-level cache; parts, and groups
+// that all are to make; parts on a GPU; tiles of a part and of a block at least.
+constexpr std::int64_t kMostSums = 204800, kLeastParts = 2, kMostParts = 16, kLeastGroups = 8, kGpuParts = 64,
+                       kLeastFilterTiles = 64, kLeastFilterBlock = 8;
+// Fewer tiles do not pay for the transformed weights; more weights would not stay in a second-level cache.
+constexpr std::int64_t kLeastTiles = 32, kMostWeights = 128 * 128;
+
+int i32(std::int64_t v) { return static_cast<int>(v); }
+
+// Channels that the cpu kernels take at a time.
+std::int64_t lanes_of(const Launch& run, Dtype real) {
+  return run.is_cpu() ? run.constant("winograd", "WINOGRAD_LANES", real) : 1;
+}
+
+bool is_possible(const Launch& run, const ConvGeometry& g, Dtype real) {
+  if (g.a.axes != 2 || g.groups() != 1 || g.kernel[1] != 3 || g.kernel[2] != 3) return false;
+  for (int axis = 1; axis < 3; ++axis)
+    if (g.a.stride[axis] != 1 || g.a.dilation[axis] != 1 || g.a.pad[axis] > 2) return false;
+  const std::int64_t lanes = lanes_of(run, real), most = run.constant("winograd", "WINOGRAD_MOST_CHANNELS", real);
+  return g.c % lanes == 0 && g.k % lanes == 0 && std::max(g.c, g.k) <= most;
+}
+
+// How many positions' values of all channels of x and dy fit the private memory of winograd_filter_bwd.
+bool fits_filter(const Launch& run, const ConvGeometry& g, Dtype real) {
+  return !run.is_cpu() ||
+         6 * (g.c + g.k) * kLeastFilterBlock <= run.constant("winograd_filter", "WINOGRAD_FILTER_VALUES", real);
+}
+
+std::int64_t tiles_of(std::int64_t n, const std::int64_t* size) {
+  return n * ceil_div(size[1], kTileHeight) * ceil_div(size[2], kTileWidth);
+}
+
+// Where the saved multiplications outweigh the transforms. Numerical gradients use the direct kernels (f64).
+bool is_worthwhile(const ConvGeometry& g, ConvPass pass) {
+  const std::int64_t* size = pass == ConvPass::input ? g.in : g.out;
+  const std::int64_t tiles = tiles_of(g.n, size), pixels = g.n * size[1] * size[2];
+  return tiles >= kLeastTiles && g.c * g.k <= kMostWeights && 2 * 9 * pixels >= 3 * kPositions * tiles;
+}
+
+}  // namespace
+
+ConvAlgorithm conv_algorithm_asked_for() {
+  const char* word = std::getenv("SAMEBYTES_CONV");
+  const std::string_view text = word ? word : "";
+  if (text.empty() || text == "automatic") return ConvAlgorithm::automatic;
+  if (text == "direct") return ConvAlgorithm::direct;
+  if (text == "winograd") return ConvAlgorithm::winograd;
+  throw ArgumentError("SAMEBYTES_CONV: needs automatic, direct or winograd, \"" + std::string(text) + "\" came");
+}
+
+bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype real) {
+  if (!is_possible(run, g, real) || (pass == ConvPass::filter && !fits_filter(run, g, real))) return false;
+  const ConvAlgorithm asked = g.a.algorithm != ConvAlgorithm::automatic ? g.a.algorithm : conv_algorithm_asked_for();
+  if (asked != ConvAlgorithm::automatic) return asked == ConvAlgorithm::winograd;
+  if (real != Dtype::f32 || !is_worthwhile(g, pass)) return false;
+  constexpr std::string_view names[] = {"forward", "input", "filter"};
+  const std::int64_t word = run.choice("conv", names[static_cast<int>(pass)], "algorithm");
+  return word == (run.is_cpu() ? 0 : 1);  // the built-in one comes first (tunables.cpp)
+}
+
+void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed) {
+  const Dtype real = run.dst_dtype();
+  const std::int64_t depth = transposed ? g.k : g.c, columns = transposed ? g.c : g.k;
+  const std::int64_t *in = transposed ? g.out : g.in, *out = transposed ? g.in : g.out;
+  const int pad_h = transposed ? 2 - g.a.pad[1] : g.a.pad[1], pad_w = transposed ? 2 - g.a.pad[2] : g.a.pad[2];
+  const std::int64_t lanes = lanes_of(run, real);
+  const Operand transformed = run.temp(kPositions * depth * columns, real);
+  run.kernel("winograd_weights", real)
+      .args(weight, transformed, i32(g.c), i32(g.k), transposed ? 1 : 0)
+      .over_tiles(ceil_div(columns, lanes), ceil_div(depth, lanes), 1, 8, 8);
+  const Epilogue& epilogue = run.epilogue();
+  int flags = 0;
+  if (bias.kind != Operand::Kind::none) flags |= kConvBias;
+  if (epilogue.residual.kind != Operand::Kind::none) flags |= kConvResidual;
+  if (epilogue.relu) flags |= kConvRelu;
+  if (epilogue.gate.kind != Operand::Kind::none) flags |= kConvGate;
+  const std::int64_t least = run.constant("winograd", "WINOGRAD_TILES", real),
+                     most = run.constant("winograd", "WINOGRAD_MOST_TILES", real);
+  const std::int64_t block = std::clamp(kBlockValues / (kPositions * depth) / least * least, least, most);
+  const std::int64_t tiles = tiles_of(g.n, out), blocks = ceil_div(tiles, block);
+  const std::int64_t each = run.is_cpu() ? ceil_div(blocks, kWantedGroups) * block : least;
+  KernelCall call = run.kernel("winograd_tiles", real);
+  call.args(src, transformed, bias, epilogue.residual, epilogue.gate, run.dst(), i32(g.n), i32(in[1]), i32(in[2]),
+            i32(depth), i32(out[1]), i32(out[2]), i32(columns), pad_h, pad_w, flags, i32(each), i32(block));
+  if (run.is_cpu())
+    call.over_tiles(ceil_div(tiles, each));
+  else
+    call.over_tiles(ceil_div(tiles, each), ceil_div(columns, run.constant("winograd", "WINOGRAD_COLUMNS", real)), 1,
+                    run.constant("winograd", "WINOGRAD_COLUMNS", real), i32(least));
+}
+
+void launch_winograd_filter(Launch& run, const ConvGeometry& g) {
+  const Dtype real = run.dst_dtype();
+  const std::int64_t tiles = tiles_of(g.n, g.out);
+  const std::int64_t most = kMostSums / (kPositions * g.c * g.k);
+  const std::int64_t wanted = run.is_cpu() ? std::clamp(most, kLeastParts, kMostParts) : kGpuParts;
+  const std::int64_t each = std::max(kLeastFilterTiles, ceil_div(tiles, wanted)), splits = ceil_div(tiles, each);
+  // Where parts are few, rows of positions are groups of their own.
+  std::int64_t rows = 1, block = 0;
+  if (run.is_cpu()) {
+    rows = wanted >= kLeastGroups ? 4 : 2 * wanted >= kLeastGroups ? 2 : 1;
+    block = std::min(run.constant("winograd_filter", "WINOGRAD_FILTER_BLOCK", real),
+                     run.constant("winograd_filter", "WINOGRAD_FILTER_VALUES", real) / (6 * rows * (g.c + g.k)));
+  }
+  const Operand part = run.temp(splits * kPositions * g.c * g.k, real);
+  KernelCall call = run.kernel("winograd_filter_bwd", real);
+  call.args(run.src(0), run.src(1), part, i32(g.n), i32(g.in[1]), i32(g.in[2]), i32(g.c), i32(g.out[1]), i32(g.out[2]),
+            i32(g.k), g.a.pad[1], g.a.pad[2], i32(each), i32(block), i32(rows));
+  KernelCall sum = run.kernel("winograd_filter_weights", real);
+  sum.args(part, run.dst(), i32(g.c), i32(g.k), i32(splits));
+  if (run.is_cpu()) {
+    call.over_tiles(splits, 4 / rows);
+    sum.over_tiles(g.c);
+  } else {
+    const std::int64_t tile = run.constant("winograd_filter", "WINOGRAD_FILTER_TILE", real);
+    call.over_tiles(splits, 4, ceil_div(g.c, tile) * ceil_div(g.k, tile));
+    sum.over_tiles(ceil_div(g.k, std::int64_t{8}), ceil_div(g.c, std::int64_t{8}), 1, 8, 8);
+  }
+}
+
+}  // namespace samebytes::detail

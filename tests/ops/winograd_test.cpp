@@ -1,0 +1,210 @@
+// 3x3 convolutions by minimal filtering and their gradients against double with the tolerances of the direct kernels,
+// in both personalities: overhanging tiles, padding, epilogues, which algorithm is taken.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/launch.h"
+#include "ops/conv.h"
+#include "ops/winograd.h"
+#include "reference/matmul.h"
+#include "samebytes/autograd.h"
+#include "samebytes/error.h"
+#include "samebytes/ops.h"
+#include "support/devices.h"
+#include "support/gradcheck.h"
+#include "support/small_shapes.h"
+
+namespace samebytes::testing {
+namespace {
+
+using detail::ConvAlgorithm;
+using detail::ConvAttributes;
+
+class WinogradTest : public OnDevice {};
+SAMEBYTES_ON_EVERY_DEVICE(WinogradTest);
+
+ConvAttributes attributes(int pad_h, int pad_w, ConvAlgorithm algorithm = ConvAlgorithm::winograd) {
+  return {.axes = 2, .pad = {0, pad_h, pad_w}, .algorithm = algorithm};
+}
+
+// The three passes of one convolution with a bias; the gradients are those of sum(dy * y).
+struct Passes {
+  Array y, d_src, d_weight;
+};
+Passes passes(const Array& src, const Array& weight, const Array& bias, const Array& dy, const ConvAttributes& a) {
+  Passes p{detail::conv_forward(src, weight, bias, dy.shape(), a),
+           detail::conv_bwd_input(dy, weight, {}, src.shape(), a), detail::conv_bwd_filter(src, dy, weight.shape(), a)};
+  eval({p.y, p.d_src, p.d_weight});
+  return p;
+}
+
+struct Case {
+  const char* what;
+  Shape src;
+  std::int64_t columns;
+  int pad_h = 1, pad_w = 1;
+  bool is_long = false;  // many long sums: the reference in double rounds as much as a kernel in double does
+};
+
+std::vector<Case> cases() {
+  return {{"whole tiles", {3, 8, 8, 32}, 32},
+          {"prime sizes", {2, 7, 5, 16}, 48},
+          {"14 x 14", {2, 14, 14, 32}, 64, 1, 1, true},
+          {"no padding", {2, 9, 7, 16}, 32, 0, 0},
+          {"padding on one axis only", {1, 5, 11, 32}, 16, 0, 1},
+          {"padding of two", {1, 4, 6, 16}, 16, 2, 2},
+          {"one pixel", {5, 1, 1, 16}, 16},
+          {"64 channels", {2, 8, 9, 64}, 64, 1, 1, true},
+          {"14 x 14, shorter sums", {1, 14, 14, 16}, 32},
+          {"more tiles than a group takes", {9, 16, 13, 16}, 16}};
+}
+
+TEST_P(WinogradTest, equals_the_definition_with_its_gradients) {
+  for (const Dtype dtype : real_dtypes()) {
+    for (const Case& c : cases()) {
+      if (dtype == f64 && c.is_long) continue;
+      SCOPED_TRACE(c.what);
+      const Shape w{3, 3, c.src[3], c.columns};
+      Conv2dOptions options;
+      options.pad_h = c.pad_h;
+      options.pad_w = c.pad_w;
+      const auto src = random_values(c.src.size(), 1), weight = random_values(w.size(), 2),
+                 bias = random_values(c.columns, 3);
+      const Shape shape{c.src[0], c.src[1] + 2 * c.pad_h - 2, c.src[2] + 2 * c.pad_w - 2, c.columns};
+      const auto dy = random_values(shape.size(), 4);
+      const auto want = reference_conv2d(src, c.src, weight, w, options, dy);
+      std::vector<double> y = want.y;
+      for (std::size_t i = 0; i < y.size(); ++i) y[i] += bias[i % bias.size()];
+      const Passes p =
+          passes(real_array(src, c.src, dtype), real_array(weight, w, dtype), real_array(bias, {c.columns}, dtype),
+                 real_array(dy, shape, dtype), attributes(c.pad_h, c.pad_w));
+      EXPECT_TRUE(all_close(p.y, y, sum_tolerance(dtype, 9 * c.src[3])));
+      EXPECT_TRUE(all_close(p.d_src, want.d_src, sum_tolerance(dtype, 9 * c.columns)));
+      EXPECT_TRUE(all_close(p.d_weight, want.d_weight, sum_tolerance(dtype, shape[0] * shape[1] * shape[2])));
+    }
+  }
+}
+
+// The forward pass with an epilogue: the last input is added where there is one, then ReLU; or, with has_gate, it is a
+// gate.
+class WithEpilogue final : public detail::Op {
+ public:
+  WithEpilogue(detail::OpPtr op, bool has_residual, bool has_gate = false)
+      : op_(std::move(op)), has_residual_(has_residual), has_gate_(has_gate) {}
+  std::string_view name() const override { return "with_epilogue"; }
+  void hash(detail::Hasher& hasher) const override {
+    hasher.add(op_->fingerprint() + (has_residual_ ? 1 : 0) + (has_gate_ ? 2 : 0));
+  }
+  void launch(detail::Launch& run) const override {
+    const detail::Operand last = run.src(run.src_count() - 1);
+    run.set_epilogue({.residual = has_residual_ ? last : detail::Launch::none(),
+                      .relu = !has_gate_,
+                      .gate = has_gate_ ? last : detail::Launch::none()});
+    op_->launch(run);
+  }
+
+ private:
+  detail::OpPtr op_;
+  bool has_residual_, has_gate_;
+};
+
+TEST_P(WinogradTest, adds_a_residual_and_cuts_at_zero_or_by_a_gate_as_it_stores) {
+  const Shape src{2, 5, 7, 16}, weight{3, 3, 16, 32};
+  const auto x = random_values(src.size(), 1), w = random_values(weight.size(), 2), b = random_values(32, 3);
+  const auto want = reference_conv2d(x, src, w, weight, {.pad_h = 1, .pad_w = 1});
+  const auto residual = random_values(want.shape.size(), 4);
+  const std::vector<Array> inputs = {real_array(x, src, f32), real_array(w, weight, f32), real_array(b, {32}, f32),
+                                     real_array(residual, want.shape, f32)};
+  const Array plain = detail::conv_forward(inputs[0], inputs[1], inputs[2], want.shape, attributes(1, 1));
+  const detail::OpPtr op = plain.node()->op;
+  ASSERT_TRUE(op->takes_epilogue());
+  for (const bool has_residual : {true, false}) {
+    std::vector<double> y = want.y;
+    for (std::size_t i = 0; i < y.size(); ++i)
+      y[i] = std::max(0.0, y[i] + b[i % 32] + (has_residual ? residual[i] : 0.0));
+    const Array got = detail::make_array(detail::make_op<WithEpilogue>(op, has_residual), want.shape, f32,
+                                         std::span(inputs).first(has_residual ? 4 : 3));
+    EXPECT_TRUE(all_close(got, y, sum_tolerance(f32, 144)));
+  }
+  std::vector<double> kept = want.y;
+  for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = residual[i] > 0 ? kept[i] + b[i % 32] : 0;
+  const auto gated = detail::make_op<WithEpilogue>(op, false, true);
+  EXPECT_TRUE(all_close(detail::make_array(gated, want.shape, f32, inputs), kept, sum_tolerance(f32, 144)));
+}
+
+TEST_P(WinogradTest, gradients_are_the_numerical_ones) {
+  SAMEBYTES_NEEDS_F64();
+  EXPECT_TRUE(check_gradients(
+      [](auto x) {
+        return detail::conv_forward(x[0], x[1], x[2], {1, 3, 5, 8}, attributes(1, 1));
+      },
+      {random_input("src", {1, 3, 5, 8}), random_input("weight", {3, 3, 8, 8}, 2), random_input("bias", {8}, 3)}));
+}
+
+TEST_P(WinogradTest, the_same_bytes_come_twice) {
+  const Shape src{5, 9, 9, 32}, weight{3, 3, 32, 48}, dst{5, 9, 9, 48};
+  const Array x = real_array(random_values(src.size(), 1), src, f32),
+              w = real_array(random_values(weight.size(), 2), weight, f32),
+              dy = real_array(random_values(dst.size(), 3), dst, f32);
+  const Passes first = passes(x, w, {}, dy, attributes(1, 1)), second = passes(x, w, {}, dy, attributes(1, 1));
+  EXPECT_TRUE(same_bytes(first.y, second.y));
+  EXPECT_TRUE(same_bytes(first.d_src, second.d_src));
+  EXPECT_TRUE(same_bytes(first.d_weight, second.d_weight));
+}
+
+TEST_P(WinogradTest, is_taken_by_itself_on_cpu_devices_in_single_precision) {
+  const Shape src{8, 8, 8, 16}, weight{3, 3, 16, 16};
+  const auto values = random_values(src.size(), 1), weights = random_values(weight.size(), 2);
+  for (const Dtype dtype : real_dtypes()) {
+    const Array x = real_array(values, src, dtype), w = real_array(weights, weight, dtype);
+    const auto by = [&](ConvAlgorithm algorithm) { return passes(x, w, {}, x, attributes(1, 1, algorithm)); };
+    const Passes automatic = by(ConvAlgorithm::automatic), direct = by(ConvAlgorithm::direct),
+                 winograd = by(ConvAlgorithm::winograd);
+    EXPECT_FALSE(same_bytes(direct.y, winograd.y));
+    const Passes& same = dtype == f32 && GetParam().personality == Personality::cpu ? winograd : direct;
+    EXPECT_TRUE(same_bytes(automatic.y, same.y));
+    EXPECT_TRUE(same_bytes(automatic.d_src, same.d_src));
+    EXPECT_TRUE(same_bytes(automatic.d_weight, same.d_weight));
+  }
+}
+
+TEST_P(WinogradTest, what_its_kernels_cannot_goes_the_direct_way) {
+  const Shape src{2, 5, 5, 6}, weight{5, 5, 6, 7}, dst{2, 5, 5, 7};
+  const auto x = random_values(src.size(), 1), w = random_values(weight.size(), 2);
+  const auto want = reference_conv2d(x, src, w, weight, {.pad_h = 2, .pad_w = 2});
+  EXPECT_TRUE(
+      all_close(detail::conv_forward(real_array(x, src, f32), real_array(w, weight, f32), {}, dst, attributes(2, 2)),
+                want.y, sum_tolerance(f32, 150)));
+}
+
+TEST(Winograd, an_unknown_word_is_refused) {
+  const char* before = std::getenv("SAMEBYTES_CONV");
+  const std::string kept = before ? before : "";
+  ::setenv("SAMEBYTES_CONV", "fft", 1);
+  try {
+    detail::conv_algorithm_asked_for();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const ArgumentError& error) {
+    EXPECT_STREQ(error.what(), "SAMEBYTES_CONV: needs automatic, direct or winograd, \"fft\" came");
+  }
+  ::setenv("SAMEBYTES_CONV", kept.c_str(), 1);
+}
+
+class SmallShapesWinogradTest : public SmallShapes {};
+SAMEBYTES_ON_EVERY_DEVICE(SmallShapesWinogradTest);
+
+TEST_P(SmallShapesWinogradTest, overhanging_tiles) {
+  run(
+      [](auto x) {
+        return detail::conv_forward(x[0], x[1], x[2], {1, 3, 5, 16}, attributes(1, 1));
+      },
+      {{1, 3, 5, 16}, {3, 3, 16, 16}, {16}});
+}
+
+}  // namespace
+}  // namespace samebytes::testing
