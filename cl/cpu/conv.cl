@@ -53,6 +53,7 @@
 #define CONV_BIAS 2
 #define CONV_RELU 4
 #define CONV_RESIDUAL 8
+#define CONV_GATE 16
 
 // s* stride, p* padding, d* dilation of an axis; flags: CONV_BIAS and so on.
 #define CONV_GEOMETRY                                                                                                 \
@@ -152,13 +153,16 @@ typedef struct {
 } conv_taps;
 
 // Where a tile goes: pixels `step` apart, `columns` of them stored, after adding bias [CONV_NR] and, where has_more is
-// set, `more`, which lies as the target does; where is_cut is set, what is below zero becomes zero.
+// set, `more`, which lies as the target does, and so does `gate`; where is_cut is set, what is below zero becomes zero,
+// and where has_gate is set, what has a gate that is not above zero.
 typedef struct {
   __global real* to;
-  __global const real* more;
+  __global const real *more, *gate;
   const real* bias;
-  int has_more, is_cut, step, columns;
+  int has_more, has_gate, is_cut, step, columns;
 } conv_target;
+
+static vreal conv_kept(const vreal v, __global const real* gate) { return VLOAD(gate) > (vreal)(0) ? v : (vreal)(0); }
 
 #define CONV_EACH(i, j, statement)                                  \
   _Pragma("unroll") for (int i = 0; i < rows_; ++i) {               \
@@ -198,6 +202,10 @@ typedef struct {
       if (o->is_cut) {                                                                                    \
         CONV_EACH(i, j, acc[i][j] = acc[i][j] < (vreal)(0) ? (vreal)(0) : acc[i][j];)                     \
       }                                                                                                   \
+      if (o->has_gate) {                                                                                  \
+        __global const real* gate = o->gate;                                                              \
+        CONV_EACH(i, j, if (i < rows) acc[i][j] = conv_kept(acc[i][j], gate + (long)i * step + j * VW);)  \
+      }                                                                                                   \
       CONV_EACH(i, j, if (i < rows) VSTORE(acc[i][j], to + (long)i * step + j * VW);)                     \
     } else {                                                                                              \
       real tile[ROWS * COLS * VW];                                                                        \
@@ -211,7 +219,9 @@ static void conv_store_part(const real* tile, const int width, const conv_target
     for (int j = 0; j < o->columns; ++j) {
       real v = tile[i * width + j];
       if (o->has_more) v += o->more[(long)i * o->step + j];
-      o->to[(long)i * o->step + j] = o->is_cut && v < 0 ? 0 : v;
+      if (o->is_cut && v < 0) v = 0;
+      if (o->has_gate && !(o->gate[(long)i * o->step + j] > 0)) v = 0;
+      o->to[(long)i * o->step + j] = v;
     }
   }
 }
@@ -291,7 +301,8 @@ static int conv_columns(conv_taps* t, const conv_order* s, const int begin, cons
 }
 
 // transposed 0: dst = y = conv(src = x, w). transposed 1: dst = dx, the sum over the taps that reach an input pixel, of
-// src = dy. Epilogue by `flags`: + bias [channels of dst] 2, + residual (as dst) 8, then ReLU 4, which NaN passes.
+// src = dy. Epilogue by `flags`: + bias [channels of dst] 2, + residual (as dst) 8, then ReLU 4, which NaN passes,
+// then 0 where gate (as dst) is not above 0, 16.
 // `groups` of the geometry are bundles of `bundle` groups each. A unit is `block` places of a line of dst (of each
 // phase, transposed); units are counted [block][line]. Groups: x = ceil(lines*blocks/units)*ceil(columns/tile_n),
 // column tile fastest; y = 1; z = groups. Taps and depth are summed in chunks, each added to dst by itself: chunk_rows
@@ -300,12 +311,13 @@ static int conv_columns(conv_taps* t, const conv_order* s, const int begin, cons
 // in `real`, over taps in order, then channels.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
     ARRAY(const real, src), ARRAY(const real, w), ARRAY(const real, bias), ARRAY(const real, residual),
-    ARRAY(real, dst), CONV_GEOMETRY, const int transposed, const int bundle, const int units, const int block,
-    const int tile_n, const int chunk_rows, const int chunk_columns, const int chunk_depth) {
+    ARRAY(const real, gate), ARRAY(real, dst), CONV_GEOMETRY, const int transposed, const int bundle, const int units,
+    const int block, const int tile_n, const int chunk_rows, const int chunk_columns, const int chunk_depth) {
   START(src);
   START(w);
   START(bias);
   START(residual);
+  START(gate);
   START(dst);
   const int in_d = transposed ? od : d, in_h = transposed ? oh : h, in_w = transposed ? ow : wd;
   const int out_d = transposed ? d : od, out_h = transposed ? h : oh, out_w = transposed ? wd : ow;
@@ -393,6 +405,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
               continue;
             const int from = (volume * in_d + at_d) * in_h + at_h;
             if (direct) {
+              newest = from;
               t.row_at[t.rows] = ((long)from * in_w + begin) * in_c + k0;
             } else {
               const int slot = ring ? tap_z * kh + at_h % kh : r - r0;
@@ -412,8 +425,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
             }
             t.row_step[t.rows++] = (r - r0) * (x1 - x0) * depth;
           }
-          const long ahead =
-              newest < 0 || depth < in_c || line_first ? src_end : ((long)(newest + mul_h) * in_w + e0 * mul_w) * in_c;
+          // The lines that the next unit reads for the first time: a tile asks for its share of them.
+          const int fresh = block < grid_w ? 1 : min(mul_h, kh), ahead_step = mul_w * in_c * fresh;
+          const long ahead = newest < 0 || depth < in_c || line_first
+                                 ? src_end
+                                 : ((long)(newest + mul_h + 1 - fresh) * in_w + e0 * mul_w) * in_c;
           int taps_done = 0;
           for (int f = 0; f < divide_w; ++f) {
             taps_done = conv_columns(&t, &order, taps_done, x1 - x0, f, depth, pitch);
@@ -439,14 +455,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
               o.has_more = !is_first || (flags & CONV_RESIDUAL);
               o.step = divide_w * out_c;
               o.is_cut = is_last && (flags & CONV_RELU);
+              o.has_gate = is_last && (flags & CONV_GATE);
               const int is_wide = o.columns > VW, high = is_wide ? tall : tall_narrow;
-              const long ahead_step = (long)mul_w * in_c;
               int height;
               for (int e = 0; e < pixels; e += height) {
                 const int left = pixels - e;
-                if (col == col0 && f == 0 && ahead + e * ahead_step < src_end)
-                  conv_fetch_ahead(src + ahead + e * ahead_step, ahead_step * CONV_TALL);
                 o.to = dst + place + col + (long)e * o.step;
+                o.gate = gate + place + col + (long)e * o.step;
                 o.more = is_first ? residual + place + col + (long)e * o.step : o.to;
 #define CONV_CALL(size)                                                           \
   if (direct)                                                                     \
@@ -476,6 +491,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
                   }
                 }
 #undef CONV_CALL
+                if (col == col0 && f == 0 && ahead + (long)(e + height) * ahead_step < src_end)
+                  conv_fetch_ahead(src + ahead + (long)e * ahead_step, (long)height * ahead_step);
               }
             }
           }

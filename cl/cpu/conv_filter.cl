@@ -7,6 +7,7 @@
 // zeros for the padding: then all taps are rows of one tile, which reads each output channel once. The groups' work is
 // taps and channels where these are enough, else partial sums, as many as the shape says. The sums of dy over all
 // pixels, which are the gradient of a bias, are taken on the way, while a block is in the cache.
+// Over 400 lines because copying and tiles are of no use to another kernel and all kernels are one program.
 
 #define CONV_FILTER_MR_VW16 8
 #define CONV_FILTER_MR_VW8 4

@@ -31,6 +31,7 @@
 #define WINOGRAD_BIAS 2
 #define WINOGRAD_RELU 4
 #define WINOGRAD_RESIDUAL 8
+#define WINOGRAD_GATE 16
 
 #define WINOGRAD_ROOT REAL_C(1.41421356237309504880)
 
@@ -150,7 +151,7 @@ static void winograd_input(__global const real* src, const winograd_tile* t, con
 
 typedef struct {
   __global real* dst;
-  __global const real* residual;
+  __global const real *residual, *gate;
   vreal bias;
   int out_w, columns, flags;
 } winograd_target;
@@ -159,6 +160,7 @@ static void winograd_store(vreal v, const winograd_target* o, const long at) {
   v += o->bias;
   if (o->flags & WINOGRAD_RESIDUAL) v += VLOAD(o->residual + at);
   if (o->flags & WINOGRAD_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
+  if (o->flags & WINOGRAD_GATE) v = select((vreal)(0), v, VLOAD(o->gate + at) > (vreal)(0));
   VSTORE(v, o->dst + at);
 }
 
@@ -232,17 +234,19 @@ static void winograd_micro(const real* v, __global const real* u, const int dept
 }
 
 // dst [n,out_h,out_w,columns] of src [n,in_h,in_w,depth] and u of winograd_weights; depth and columns are multiples of
-// VW. Epilogue by `flags`: + bias [columns] 2, + residual (as dst) 8, then ReLU 4, which NaN passes. Tiles are counted
-// [n][down][across]. Groups: x = tiles / tiles_per_group, in blocks of `block` tiles, a multiple of WINOGRAD_TILES.
-// Accumulates in `real`, WINOGRAD_CHAIN channels at a time.
+// VW. Epilogue by `flags`: + bias [columns] 2, + residual (as dst) 8, then ReLU 4, which NaN passes, then 0 where gate
+// (as dst) is not above 0, 16. Tiles are counted [n][down][across]. Groups: x = tiles / tiles_per_group, in blocks of
+// `block` tiles, a multiple of WINOGRAD_TILES. Accumulates in `real`, WINOGRAD_CHAIN channels at a time.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
     ARRAY(const real, src), ARRAY(const real, u), ARRAY(const real, bias), ARRAY(const real, residual),
-    ARRAY(real, dst), const int n, const int in_h, const int in_w, const int depth, const int out_h, const int out_w,
-    const int columns, const int pad_h, const int pad_w, const int flags, const int tiles_per_group, const int block) {
+    ARRAY(const real, gate), ARRAY(real, dst), const int n, const int in_h, const int in_w, const int depth,
+    const int out_h, const int out_w, const int columns, const int pad_h, const int pad_w, const int flags,
+    const int tiles_per_group, const int block) {
   START(src);
   START(u);
   START(bias);
   START(residual);
+  START(gate);
   START(dst);
   const int across = (out_w + 3) / 4, down = (out_h + 1) / 2;
   const int first = (int)get_group_id(0) * tiles_per_group, last = min(n * down * across, first + tiles_per_group);
@@ -270,6 +274,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
       winograd_target o;
       o.dst = dst + column;
       o.residual = residual + column;
+      o.gate = gate + column;
       o.bias = flags & WINOGRAD_BIAS ? VLOAD(bias + column) : (vreal)(0);
       o.out_w = out_w;
       o.columns = columns;

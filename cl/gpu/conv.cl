@@ -12,6 +12,7 @@
 #define CONV_BIAS 2
 #define CONV_RELU 4
 #define CONV_RESIDUAL 8
+#define CONV_GATE 16
 
 // s* stride, p* padding, d* dilation of an axis; flags: CONV_BIAS and so on.
 #define CONV_GEOMETRY                                                                                                 \
@@ -54,9 +55,9 @@ typedef struct {
 // One tile: rows are target places of the n volumes, the summed axis is (tap, channel). source starts at the group's
 // first channel, w and what is named after the target at the tile's first column.
 void conv_tile(__global const real* source, __global const real* w, const conv_weights s, __global const real* bias,
-               __global const real* residual, __global real* target, __local real* a_tile, __local real* b_tile,
-               const int row0, const int n, const conv_space g, const int depth, const int kd, const int kh,
-               const int kw, const int columns, const int flags) {
+               __global const real* residual, __global const real* gate, __global real* target, __local real* a_tile,
+               __local real* b_tile, const int row0, const int n, const conv_space g, const int depth, const int kd,
+               const int kh, const int kw, const int columns, const int flags) {
   const int lx = get_local_id(0), ly = get_local_id(1), item = ly * 16 + lx;
   const int slice = g.grid_h * g.grid_w, rows = n * g.grid_d * slice, sum = kd * kh * kw * depth;
   // This work-item loads summed index item % 16 of four rows.
@@ -116,6 +117,7 @@ void conv_tile(__global const real* source, __global const real* w, const conv_w
         if (flags & CONV_BIAS) v += bias[j];
         if (flags & CONV_RESIDUAL) v += residual[(long)row * g.out_c + j];
         if (flags & CONV_RELU) v = v < 0 ? 0 : v;
+        if (flags & CONV_GATE) v = gate[(long)row * g.out_c + j] > 0 ? v : 0;
         *to = v;
       }
     }
@@ -123,17 +125,19 @@ void conv_tile(__global const real* source, __global const real* w, const conv_w
 }
 
 // transposed 0: dst = y = conv(src = x, w). transposed 1: dst = dx, the sum over the taps that reach an input pixel, of
-// src = dy. Epilogue by `flags`: + bias [channels of dst] 2, + residual (as dst) 8, then ReLU 4, which NaN passes.
+// src = dy. Epilogue by `flags`: + bias [channels of dst] 2, + residual (as dst) 8, then ReLU 4, which NaN passes,
+// then 0 where gate (as dst) is not above 0, 16.
 // Groups: x = ceil(pixels of dst/64)*ceil(columns/64), column tile fastest, z = groups. bundle is 1; the arguments
 // after it are for the other personality.
 __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_tiles(
     ARRAY(const real, src), ARRAY(const real, w), ARRAY(const real, bias), ARRAY(const real, residual),
-    ARRAY(real, dst), CONV_GEOMETRY, const int transposed, const int bundle, const int units, const int block,
-    const int tile_n, const int chunk_rows, const int chunk_columns, const int chunk_depth) {
+    ARRAY(const real, gate), ARRAY(real, dst), CONV_GEOMETRY, const int transposed, const int bundle, const int units,
+    const int block, const int tile_n, const int chunk_rows, const int chunk_columns, const int chunk_depth) {
   START(src);
   START(w);
   START(bias);
   START(residual);
+  START(gate);
   START(dst);
   __local real a_tile[CONV_STEP * CONV_PITCH];
   __local real b_tile[CONV_STEP * CONV_PITCH];
@@ -145,8 +149,8 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_tiles(
   const conv_space forward = {od, oh, ow, sd, sh, sw, -pd, -ph, -pw, dd, dh, dw, 1, 1, 1, d, h, wd, c, co};
   const conv_space back = {d, h, wd, 1, 1, 1, pd, ph, pw, -dd, -dh, -dw, sd, sh, sw, od, oh, ow, co, c};
   const conv_weights s = {(long)ci * co, transposed ? 1 : co, transposed ? co : 1};
-  conv_tile(src + g * depth, w + g * co_group + column * s.column, s, bias + first, residual + first, dst + first,
-            a_tile, b_tile, row_tile * CONV_TILE_M, n, transposed ? back : forward, depth, kd, kh, kw, columns - column,
-            flags);
+  conv_tile(src + g * depth, w + g * co_group + column * s.column, s, bias + first, residual + first, gate + first,
+            dst + first, a_tile, b_tile, row_tile * CONV_TILE_M, n, transposed ? back : forward, depth, kd, kh, kw,
+            columns - column, flags);
 }
 #undef CONV_GEOMETRY

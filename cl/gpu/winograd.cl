@@ -12,6 +12,7 @@
 #define WINOGRAD_BIAS 2
 #define WINOGRAD_RELU 4
 #define WINOGRAD_RESIDUAL 8
+#define WINOGRAD_GATE 16
 
 #define WINOGRAD_ROOT REAL_C(1.41421356237309504880)
 
@@ -63,16 +64,19 @@ void winograd_line(const real* a, const int step, __local real* to) {
 }
 
 // dst [n,out_h,out_w,columns] of src [n,in_h,in_w,depth] and u of winograd_weights. Epilogue by `flags`: + bias
-// [columns] 2, + residual (as dst) 8, then ReLU 4, which NaN passes. Tiles are counted [n][down][across]. Groups of 16
-// x 4: x = ceil(tiles/4), y = ceil(columns/16). Accumulates in `real`, over channels in order.
+// [columns] 2, + residual (as dst) 8, then ReLU 4, which NaN passes, then 0 where gate (as dst) is not above 0, 16.
+// Tiles are counted [n][down][across]. Groups of 16 x 4: x = ceil(tiles/4), y = ceil(columns/16). Accumulates in
+// `real`, over channels in order.
 __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
     ARRAY(const real, src), ARRAY(const real, u), ARRAY(const real, bias), ARRAY(const real, residual),
-    ARRAY(real, dst), const int n, const int in_h, const int in_w, const int depth, const int out_h, const int out_w,
-    const int columns, const int pad_h, const int pad_w, const int flags, const int tiles_per_group, const int block) {
+    ARRAY(const real, gate), ARRAY(real, dst), const int n, const int in_h, const int in_w, const int depth,
+    const int out_h, const int out_w, const int columns, const int pad_h, const int pad_w, const int flags,
+    const int tiles_per_group, const int block) {
   START(src);
   START(u);
   START(bias);
   START(residual);
+  START(gate);
   START(dst);
   __local real source[24 * WINOGRAD_TILES * WINOGRAD_PITCH];
   const int lx = get_local_id(0), ly = get_local_id(1);
@@ -128,7 +132,9 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
       real v = y == 0 ? (z[1][x] + z[2][x]) + z[0][x] : (z[1][x] - z[2][x]) - z[3][x];
       if (flags & WINOGRAD_BIAS) v += bias[column];
       if (flags & WINOGRAD_RESIDUAL) v += residual[at];
-      dst[at] = (flags & WINOGRAD_RELU) && v < 0 ? 0 : v;
+      if ((flags & WINOGRAD_RELU) && v < 0) v = 0;
+      if ((flags & WINOGRAD_GATE) && !(gate[at] > 0)) v = 0;
+      dst[at] = v;
     }
   }
 }

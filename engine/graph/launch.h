@@ -23,10 +23,12 @@ struct Operand {
   int index = 0;
 };
 // What the planner asks a kernel to do to each value before it is stored: + residual (dense, shape and dtype of the
-// result), then ReLU (NaN passes). Only ops with takes_epilogue() ever see one that is not empty.
+// result), then ReLU (NaN passes), then 0 where gate (as residual) is not above 0, which is the gradient of a ReLU.
+// Only ops with takes_epilogue() ever see one that is not empty, and with takes_gate() one with a gate.
 struct Epilogue {
   Operand residual;  // none: nothing is added
   bool relu = false;
+  Operand gate = {};  // none: every value is kept
 };
 // The gradient that the planner asks for beside the node's own results: both none where it is made by a node of its
 // own. Only ops with makes_gradient() ever see one.

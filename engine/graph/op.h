@@ -79,6 +79,8 @@ class Op {
   virtual bool makes_gradient(const Node& /*self*/, const Node& /*later*/) const { return false; }
   // True where the launch adds Launch::epilogue() to its one result as it stores it.
   virtual bool takes_epilogue() const { return false; }
+  // True where that may have a gate.
+  virtual bool takes_gate() const { return false; }
   // True where the inputs should be produced side by side in one buffer (see pack.cpp).
   virtual bool packs_inputs() const { return false; }
 

@@ -1,6 +1,7 @@
 // Convolution of one to three axes, channels last, and its gradients (kernels: cl/*/conv.cl, cl/*/conv_filter.cl;
 // groups of few channels: grouped.cpp; the bias gradient is a sum over pixels). Forward pass and input gradient are one
 // kernel; the weight gradient sums a number of parts that the shape gives.
+// Over 400 lines because the three passes are each other's gradients and share how they are cut into work.
 #include "ops/conv.h"
 
 #include <algorithm>
@@ -103,8 +104,9 @@ void launch_tiles(Launch& run, const ConvGeometry& whole, Operand src, Operand w
   if (bias.kind != Operand::Kind::none) flags |= kConvBias;
   if (epilogue.residual.kind != Operand::Kind::none) flags |= kConvResidual;
   if (epilogue.relu) flags |= kConvRelu;
+  if (epilogue.gate.kind != Operand::Kind::none) flags |= kConvGate;
   KernelCall call = run.kernel("conv_tiles", real);
-  call.args(src, weight, bias, epilogue.residual, run.dst());
+  call.args(src, weight, bias, epilogue.residual, epilogue.gate, run.dst());
   g.add_to(call, flags);
   call.args(transposed ? 1 : 0, i32(bundle));
   if (run.is_cpu()) {
@@ -157,6 +159,7 @@ class ConvInput final : public ConvOp {
   }
 
   bool takes_epilogue() const override { return a_.groups == 1; }
+  bool takes_gate() const override { return a_.groups == 1; }
   void launch(Launch& run) const override {
     const ConvGeometry g(run.dst_shape(), run.src_shape(1), run.src_shape(0), a_);
     const Operand bias = run.src_count() > 2 ? run.src(2) : Launch::none();
@@ -301,6 +304,7 @@ class Conv final : public ConvOp {
   }
 
   bool takes_epilogue() const override { return a_.groups == 1; }
+  bool takes_gate() const override { return a_.groups == 1; }
   void launch(Launch& run) const override {
     const ConvGeometry g(run.src_shape(0), run.src_shape(1), run.dst_shape(), a_);
     const Operand bias = run.src_count() > 2 ? run.src(2) : Launch::none();

@@ -67,9 +67,9 @@ struct ConvGeometry {
   static int i32_of(std::int64_t v) { return static_cast<int>(v); }
 };
 
-constexpr int kConvBias = 2;                     // CONV_BIAS of conv.cl, GROUPED_BIAS of grouped.cl
-constexpr int kConvRelu = 4, kConvResidual = 8;  // of conv.cl
-constexpr int kConvFilterSums = 2;               // of conv_filter.cl
+constexpr int kConvBias = 2;                                     // CONV_BIAS of conv.cl, GROUPED_BIAS of grouped.cl
+constexpr int kConvRelu = 4, kConvResidual = 8, kConvGate = 16;  // of conv.cl
+constexpr int kConvFilterSums = 2;                               // of conv_filter.cl
 
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 

@@ -258,6 +258,7 @@ bool is_row(const Op& op, const PointwiseRow& row) {
 
 bool is_sum(const Op& op) { return is_row(op, kAdd); }
 bool is_relu(const Op& op) { return is_row(op, kReluRow); }
+bool is_relu_gradient(const Op& op) { return is_row(op, kReluGrad); }
 
 }  // namespace detail
 

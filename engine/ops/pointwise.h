@@ -52,9 +52,11 @@ Array apply_row(std::initializer_list<Array> operands, std::vector<Scalar> scala
 // The array, as f32 where it is not floating.
 Array as_floating(const Array& a);
 
-// a + b of one shape, and relu(a): what a kernel may append to the values that it stores (plan/epilogue.h).
+// a + b of one shape, relu(a), and a where b > 0, else 0: what a kernel may append to the values that it stores
+// (plan/epilogue.h).
 bool is_sum(const Op& op);
 bool is_relu(const Op& op);
+bool is_relu_gradient(const Op& op);
 
 // Where `gradient` is that of relu(x), the gradient behind the ReLU; else an empty handle.
 Array relu_gradient_source(const Array& gradient, const Array& x);

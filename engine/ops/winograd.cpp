@@ -90,14 +90,15 @@ void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand we
   if (bias.kind != Operand::Kind::none) flags |= kConvBias;
   if (epilogue.residual.kind != Operand::Kind::none) flags |= kConvResidual;
   if (epilogue.relu) flags |= kConvRelu;
+  if (epilogue.gate.kind != Operand::Kind::none) flags |= kConvGate;
   const std::int64_t least = run.constant("winograd", "WINOGRAD_TILES", real),
                      most = run.constant("winograd", "WINOGRAD_MOST_TILES", real);
   const std::int64_t block = std::clamp(kBlockValues / (kPositions * depth) / least * least, least, most);
   const std::int64_t tiles = tiles_of(g.n, out), blocks = ceil_div(tiles, block);
   const std::int64_t each = run.is_cpu() ? ceil_div(blocks, kWantedGroups) * block : least;
   KernelCall call = run.kernel("winograd_tiles", real);
-  call.args(src, transformed, bias, epilogue.residual, run.dst(), i32(g.n), i32(in[1]), i32(in[2]), i32(depth),
-            i32(out[1]), i32(out[2]), i32(columns), pad_h, pad_w, flags, i32(each), i32(block));
+  call.args(src, transformed, bias, epilogue.residual, epilogue.gate, run.dst(), i32(g.n), i32(in[1]), i32(in[2]),
+            i32(depth), i32(out[1]), i32(out[2]), i32(columns), pad_h, pad_w, flags, i32(each), i32(block));
   if (run.is_cpu())
     call.over_tiles(ceil_div(tiles, each));
   else

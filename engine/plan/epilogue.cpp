@@ -57,17 +57,21 @@ class Appender {
     return overwrites_[static_cast<std::size_t>(to)] == overwrites_[static_cast<std::size_t>(from)];
   }
 
-  // What `sum` adds to the value at `place`, -1 where a kernel cannot take it as dense rows. An array that is there for
-  // this sum alone and is pointwise itself costs less in the sum's own chain.
-  int residual_of(const Node& sum, int place) const {
-    const int other = node(sum.inputs[0].node->place).base().place == place ? 1 : 0;
-    const Node& residual = *sum.inputs[static_cast<std::size_t>(other)].node;
-    if (residual.shape != sum.shape || residual.dtype != sum.dtype || !residual.is_dense()) return -1;
+  // What `reader` needs beside the value at `place`, -1 where a kernel cannot take it as dense rows. An array that is
+  // there for this node alone and is pointwise itself costs less in the node's own chain.
+  int other_of(const Node& reader, int other) const {
+    const Node& residual = *reader.inputs[static_cast<std::size_t>(other)].node;
+    if (residual.shape != reader.shape || residual.dtype != reader.dtype || !residual.is_dense()) return -1;
     const Node& base = residual.base();
     const bool is_leaf = base.has_value || !base.op || list_.wanted[static_cast<std::size_t>(base.place)];
     const bool is_chain = !is_leaf && dynamic_cast<const Pointwise*>(base.op.get()) != nullptr &&
                           result_.producer[static_cast<std::size_t>(base.place)] < 0;
-    return is_chain && sole_reader(base.place) == sum.place ? -1 : residual.place;
+    return is_chain && sole_reader(base.place) == reader.place ? -1 : residual.place;
+  }
+
+  // The input of `reader`, which reads the value at `place` by one input alone, that is another value.
+  int other_input(const Node& reader, int place) const {
+    return node(reader.inputs[0].node->place).base().place == place ? 1 : 0;
   }
 
   void append_to(int place) {
@@ -77,7 +81,7 @@ class Appender {
       return;
     AppendedEpilogue appended;
     std::vector<int> taken;
-    for (int at = place; !appended.relu;) {
+    for (int at = place; !appended.relu && appended.gate < 0;) {
       const int next = sole_reader(at);
       if (next < 0 || result_.absorbed[static_cast<std::size_t>(next)] || !may_move(place, next)) break;
       const Node& reader = node(next);
@@ -85,8 +89,12 @@ class Appender {
       if (is_relu(*reader.op)) {
         appended.relu = true;
       } else if (is_sum(*reader.op) && appended.residual < 0 && reader.shape.size() == n.shape.size()) {
-        appended.residual = residual_of(reader, at);
+        appended.residual = other_of(reader, other_input(reader, at));
         if (appended.residual < 0) break;
+      } else if (is_relu_gradient(*reader.op) && n.op->takes_gate() && other_input(reader, at) == 1 &&
+                 reader.shape.size() == n.shape.size()) {
+        appended.gate = other_of(reader, 1);
+        if (appended.gate < 0) break;
       } else {
         break;
       }

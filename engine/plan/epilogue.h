@@ -1,5 +1,6 @@
-// Epilogues: a sum with an array that is there anyway, and a ReLU, are taken over by the launch that makes their
-// operand, where its op offers that (Op::takes_epilogue). What lies between is never written to memory.
+// Epilogues: a sum with an array that is there anyway, and a ReLU or the gradient of one, are taken over by the launch
+// that makes their operand, where its op offers that (Op::takes_epilogue). What lies between is never written to
+// memory.
 #pragma once
 
 #include <vector>
@@ -12,6 +13,7 @@ namespace samebytes::detail {
 struct AppendedEpilogue {
   int residual = -1;  // place of the array that is added, -1 for none
   bool relu = false;
+  int gate = -1;    // place of the array that says which values are kept, -1 for none
   int result = -1;  // -1: nothing is appended
 };
 

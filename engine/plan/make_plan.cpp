@@ -410,6 +410,7 @@ class Maker {
     }
     const AppendedEpilogue& epilogue = epilogues_.of[place];
     if (epilogue.residual >= 0) src.push_back(source(node(epilogue.residual)));
+    if (epilogue.gate >= 0) src.push_back(source(node(epilogue.gate)));
     std::vector<Shape> shapes;
     std::vector<Dtype> dtypes;
     std::vector<int> dst;
@@ -431,8 +432,11 @@ class Maker {
     }
     Device& device = device_of(n);
     Launch run(n, device, shapes, dtypes);
-    if (epilogue.result >= 0)
-      run.set_epilogue({epilogue.residual >= 0 ? run.src(run.src_count()) : Launch::none(), epilogue.relu});
+    if (epilogue.result >= 0) {  // its operands follow the node's own
+      const int gate = run.src_count() + (epilogue.residual >= 0 ? 1 : 0);
+      run.set_epilogue({epilogue.residual >= 0 ? run.src(run.src_count()) : Launch::none(), epilogue.relu,
+                        epilogue.gate >= 0 ? run.src(gate) : Launch::none()});
+    }
     if (gradient >= 0) run.set_gradient({run.src(run.src_count()), run.dst(static_cast<int>(dst.size()) - 1)});
     n.op->launch(run);
     std::vector<int> temps;

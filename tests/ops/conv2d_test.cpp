@@ -101,23 +101,29 @@ TEST_P(Conv2dTest, equals_the_definition_with_its_gradients) {
   }
 }
 
-// A convolution with an epilogue: the last input is added, then ReLU.
+// A convolution with an epilogue: the last input but one is added, then ReLU, then the last input is a gate.
 class WithEpilogue final : public detail::Op {
  public:
-  WithEpilogue(detail::OpPtr op, bool has_residual) : op_(std::move(op)), has_residual_(has_residual) {}
+  WithEpilogue(detail::OpPtr op, bool has_residual, bool has_gate)
+      : op_(std::move(op)), has_residual_(has_residual), has_gate_(has_gate) {}
   std::string_view name() const override { return "with_epilogue"; }
-  void hash(detail::Hasher& hasher) const override { hasher.add(op_->fingerprint() + (has_residual_ ? 1 : 0)); }
+  void hash(detail::Hasher& hasher) const override {
+    hasher.add(op_->fingerprint() + (has_residual_ ? 1 : 0) + (has_gate_ ? 2 : 0));
+  }
   void launch(detail::Launch& run) const override {
-    run.set_epilogue({.residual = has_residual_ ? run.src(run.src_count() - 1) : detail::Launch::none(), .relu = true});
+    const int last = run.src_count() - 1;
+    run.set_epilogue({.residual = has_residual_ ? run.src(last - (has_gate_ ? 1 : 0)) : detail::Launch::none(),
+                      .relu = !has_gate_,
+                      .gate = has_gate_ ? run.src(last) : detail::Launch::none()});
     op_->launch(run);
   }
 
  private:
   detail::OpPtr op_;
-  bool has_residual_;
+  bool has_residual_, has_gate_;
 };
 
-TEST_P(Conv2dTest, adds_a_residual_and_cuts_at_zero_as_it_stores) {
+TEST_P(Conv2dTest, adds_a_residual_and_cuts_at_zero_or_by_a_gate_as_it_stores) {
   const Shape src{2, 5, 17, 3}, weight{3, 3, 3, 37};
   const auto x = random_values(src.size(), 1), w = random_values(weight.size(), 2), b = random_values(37, 3);
   const auto want = reference_conv2d(x, src, w, weight, {.pad_h = 1, .pad_w = 1});
@@ -127,11 +133,21 @@ TEST_P(Conv2dTest, adds_a_residual_and_cuts_at_zero_as_it_stores) {
   const Array plain = conv2d(inputs[0], inputs[1], inputs[2], {.pad_h = 1, .pad_w = 1});
   const detail::OpPtr op = plain.node()->op;
   ASSERT_TRUE(op->takes_epilogue());
+  ASSERT_TRUE(op->takes_gate());
+  const auto gate = random_values(want.shape.size(), 5);
   for (const bool has_residual : {true, false}) {
+    std::vector<Array> with_gate(inputs.begin(), inputs.begin() + (has_residual ? 4 : 3));
+    with_gate.push_back(real_array(gate, want.shape, f32));
+    std::vector<double> kept = want.y;
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      kept[i] = gate[i] > 0 ? kept[i] + b[i % 37] + (has_residual ? residual[i] : 0.0) : 0;
+    EXPECT_TRUE(
+        all_close(detail::make_array(detail::make_op<WithEpilogue>(op, has_residual, true), want.shape, f32, with_gate),
+                  kept, sum_tolerance(f32, 27)));
     std::vector<double> y = want.y;
     for (std::size_t i = 0; i < y.size(); ++i)
       y[i] = std::max(0.0, y[i] + b[i % 37] + (has_residual ? residual[i] : 0.0));
-    const Array got = detail::make_array(detail::make_op<WithEpilogue>(op, has_residual), want.shape, f32,
+    const Array got = detail::make_array(detail::make_op<WithEpilogue>(op, has_residual, false), want.shape, f32,
                                          std::span(inputs).first(has_residual ? 4 : 3));
     EXPECT_TRUE(all_close(got, y, sum_tolerance(f32, 27)));
   }

@@ -90,23 +90,30 @@ TEST_P(WinogradTest, equals_the_definition_with_its_gradients) {
   }
 }
 
-// The forward pass with an epilogue: the last input is added where there is one, then ReLU.
+// The forward pass with an epilogue: the last input is added where there is one, then ReLU; or, with has_gate, it is a
+// gate.
 class WithEpilogue final : public detail::Op {
  public:
-  WithEpilogue(detail::OpPtr op, bool has_residual) : op_(std::move(op)), has_residual_(has_residual) {}
+  WithEpilogue(detail::OpPtr op, bool has_residual, bool has_gate = false)
+      : op_(std::move(op)), has_residual_(has_residual), has_gate_(has_gate) {}
   std::string_view name() const override { return "with_epilogue"; }
-  void hash(detail::Hasher& hasher) const override { hasher.add(op_->fingerprint() + (has_residual_ ? 1 : 0)); }
+  void hash(detail::Hasher& hasher) const override {
+    hasher.add(op_->fingerprint() + (has_residual_ ? 1 : 0) + (has_gate_ ? 2 : 0));
+  }
   void launch(detail::Launch& run) const override {
-    run.set_epilogue({.residual = has_residual_ ? run.src(run.src_count() - 1) : detail::Launch::none(), .relu = true});
+    const detail::Operand last = run.src(run.src_count() - 1);
+    run.set_epilogue({.residual = has_residual_ ? last : detail::Launch::none(),
+                      .relu = !has_gate_,
+                      .gate = has_gate_ ? last : detail::Launch::none()});
     op_->launch(run);
   }
 
  private:
   detail::OpPtr op_;
-  bool has_residual_;
+  bool has_residual_, has_gate_;
 };
 
-TEST_P(WinogradTest, adds_a_residual_and_cuts_at_zero_as_it_stores) {
+TEST_P(WinogradTest, adds_a_residual_and_cuts_at_zero_or_by_a_gate_as_it_stores) {
   const Shape src{2, 5, 7, 16}, weight{3, 3, 16, 32};
   const auto x = random_values(src.size(), 1), w = random_values(weight.size(), 2), b = random_values(32, 3);
   const auto want = reference_conv2d(x, src, w, weight, {.pad_h = 1, .pad_w = 1});
@@ -124,6 +131,10 @@ TEST_P(WinogradTest, adds_a_residual_and_cuts_at_zero_as_it_stores) {
                                          std::span(inputs).first(has_residual ? 4 : 3));
     EXPECT_TRUE(all_close(got, y, sum_tolerance(f32, 144)));
   }
+  std::vector<double> kept = want.y;
+  for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = residual[i] > 0 ? kept[i] + b[i % 32] : 0;
+  const auto gated = detail::make_op<WithEpilogue>(op, false, true);
+  EXPECT_TRUE(all_close(detail::make_array(gated, want.shape, f32, inputs), kept, sum_tolerance(f32, 144)));
 }
 
 TEST_P(WinogradTest, gradients_are_the_numerical_ones) {

@@ -16,33 +16,42 @@ using detail::Operand;
 // y = 2 x, and what the planner asks for on top.
 class Twice final : public detail::Op {
  public:
-  explicit Twice(bool offers) : offers_(offers) {}
+  // The gradient is an op of this class, too, where it is `whole`.
+  explicit Twice(bool offers, bool whole = false) : offers_(offers), whole_(whole) {}
   std::string_view name() const override { return "twice"; }
   void hash(detail::Hasher& hasher) const override { hasher.add(std::uint64_t{offers_}); }
   bool takes_epilogue() const override { return offers_; }
+  bool takes_gate() const override { return offers_; }
   void launch(Launch& run) const override {
     const auto& epilogue = run.epilogue();
     const std::int64_t n = run.dst_shape().size();
     run.generated(
-           "__kernel void twice(ARRAY(const real, x), ARRAY(const real, residual), ARRAY(real, y), const int relu) {\n"
-           "  START(x); START(residual); START(y);\n"
+           "__kernel void twice(ARRAY(const real, x), ARRAY(const real, residual), ARRAY(const real, gate), "
+           "ARRAY(real, y), "
+           "const int relu) {\n"
+           "  START(x); START(residual); START(gate); START(y);\n"
            "  const long i = get_global_id(0);\n"
            "  real v = 2 * x[i];\n"
            "  if (residual) v += residual[i];\n"
+           "  if (gate && !(gate[i] > 0)) v = 0;\n"
            "  y[i] = relu && v < 0 ? 0 : v;\n"
            "}\n",
            "twice", run.dst_dtype(), "twice")
-        .args(run.src(0), epilogue.residual, run.dst(), int{epilogue.relu})
+        .args(run.src(0), epilogue.residual, epilogue.gate, run.dst(), int{epilogue.relu})
         .over_items(n);
   }
-  std::vector<Array> gradient(const detail::GradientRequest& request) const override { return {request.dy[0] * 2.0}; }
+  std::vector<Array> gradient(const detail::GradientRequest& request) const override;
 
  private:
-  bool offers_;
+  bool offers_, whole_;
 };
 
-Array twice(const Array& x, bool offers = true) {
-  return detail::make_array(detail::make_op<Twice>(offers), x.shape(), x.dtype(), std::span<const Array>(&x, 1));
+Array twice(const Array& x, bool offers = true, bool whole = false) {
+  return detail::make_array(detail::make_op<Twice>(offers, whole), x.shape(), x.dtype(), std::span<const Array>(&x, 1));
+}
+
+std::vector<Array> Twice::gradient(const detail::GradientRequest& request) const {
+  return {whole_ ? twice(request.dy[0], offers_) : request.dy[0] * 2.0};
 }
 
 class EpilogueTest : public OnDevice {
@@ -139,6 +148,25 @@ TEST_P(EpilogueTest, the_gradient_of_relu_reads_its_result_so_its_operand_is_nev
   };
   EXPECT_EQ(gradient(true).to_vector<float>(), (std::vector<float>{0, 0, 200, 0}));
   EXPECT_EQ(launches_of(gradient), 2u);  // y, and all the rest as one
+}
+
+TEST_P(EpilogueTest, the_gradient_of_a_relu_is_appended_to_the_launch_that_makes_its_operand) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  const Array x = array({-1, 0, 2, kNaN}, {4}), r = mixed({4});
+  const auto gradient = [&](bool offers) {
+    const Array z = twice(relu(twice(x, offers)), offers, true);
+    return gradients(sum(z * array({1, 10, 100, 1000}, {4})), std::vector<Array>{x})[0];
+  };
+  EXPECT_EQ(gradient(true).to_vector<float>(), (std::vector<float>{0, 0, 400, 0}));
+  EXPECT_EQ(launches_of(gradient), 4u);  // y, the derivative of z, that of y with the gate, that of x
+  // Behind a sum.
+  const auto of_two = [&](bool offers) {
+    const Array y = relu(twice(x, offers));
+    return gradients(sum(twice(y, offers, true) * array({1, 10, 100, 1000}, {4}) + y * r), std::vector<Array>{x})[0];
+  };
+  const std::vector<float> more = r.to_vector<float>(), d = of_two(true).to_vector<float>();
+  EXPECT_EQ(d, (std::vector<float>{0, 0, 2 * (200 + more[2]), 0}));
+  EXPECT_EQ(of_two(false).to_vector<float>(), d);
 }
 
 TEST_P(EpilogueTest, nothing_is_appended_where_every_op_is_checked) {
