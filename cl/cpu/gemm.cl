@@ -231,11 +231,16 @@ static void gemm_epilogue(__global real* c, const int ldc, const int rows, const
   GEMM_PRODUCT(GEMM_MR, 2, READ_A, LINE, STEP, READ_B, PITCH, EACH)                                 \
   if (accumulate) GEMM_TILE(i, j, acc[i][j] += GEMM_READ_RESULT_VECTOR(c + (long)i * ldc + j * VW)) \
   GEMM_TILE(i, j, GEMM_WRITE_VECTOR(acc[i][j], c + (long)i * ldc + j * VW))
-// A part of a tile, left in tile [ROWS][GEMM_NR].
+// A part of a tile, left in tile [ROWS][GEMM_NR]; in place, B is not packed.
 #define GEMM_MICRO(name, ROWS, COLS, A, READ_A, LINE, STEP)                         \
   static void name(A, const real* b, const int kc, real* tile) {                    \
     GEMM_PRODUCT(ROWS, COLS, READ_A, LINE, STEP, VLOAD, GEMM_NR, GEMM_EACH_NOTHING) \
     GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))                 \
+  }
+#define GEMM_MICRO_IN_PLACE(name, ROWS)                                                                \
+  static void name(GEMM_PANEL_A, __global const real* b, const long b_row, const int kc, real* tile) { \
+    GEMM_PRODUCT(ROWS, 2, GEMM_PANEL, 1, GEMM_PITCH, GEMM_READ_VECTOR, b_row, GEMM_EACH_NOTHING)       \
+    GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))                                    \
   }
 GEMM_MICRO_WHOLE(gemm_micro_direct, GEMM_GLOBAL_A, GEMM_READ, a_line, a_step)
 GEMM_MICRO_WHOLE(gemm_micro, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
@@ -244,6 +249,10 @@ GEMM_MICRO(gemm_micro_mid, GEMM_MID, 2, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
 GEMM_MICRO(gemm_micro_mid_narrow, GEMM_MID, 1, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
 GEMM_MICRO(gemm_micro_low, GEMM_LOW, 2, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
 GEMM_MICRO(gemm_micro_low_narrow, GEMM_LOW, 1, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
+GEMM_MICRO(gemm_micro_direct_mid, GEMM_MID, 2, GEMM_GLOBAL_A, GEMM_READ, a_line, a_step)
+GEMM_MICRO(gemm_micro_direct_low, GEMM_LOW, 2, GEMM_GLOBAL_A, GEMM_READ, a_line, a_step)
+GEMM_MICRO_IN_PLACE(gemm_micro_mid_in_place, GEMM_MID)
+GEMM_MICRO_IN_PLACE(gemm_micro_low_in_place, GEMM_LOW)
 
 // C[split][z] (m x n, dense) = A[z] * B[z] over the split's part of k, with the epilogue of `flags` (accumulate 1, bias
 // 2, ReLU 4, residual [z] (m x n, dense) 8; in the order accumulate, bias, residual, ReLU). 16: rows of A are read in
@@ -288,8 +297,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
     for (int i = row0; i < row1; i += GEMM_MR) {
       const int rows = min(GEMM_MR, row1 - i);
       __global const real* from_a = a + i * a_row + kb * a_col;
-      // Rows that do not fill a register tile are packed, too.
-      const int direct = (flags & GEMM_DIRECT_A) && rows == GEMM_MR;
+      // Rows that do not fill a register tile are packed, too, unless there are enough rows before them.
+      const int direct = (flags & GEMM_DIRECT_A) && (rows == GEMM_MR || i >= row0 + GEMM_MID);
       if (!direct) gemm_pack(from_a, a_row, a_col, m - i, kc, GEMM_PITCH, ap);
       for (int j = col0; j < col1; j += GEMM_NR) {
         const int cols = min(GEMM_NR, col1 - j), is_last = j + GEMM_NR >= col1;
@@ -297,16 +306,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
         __global const real* from_b = b + kb * b_row + j * b_col;
         real* bp = (real*)b_block + (j - col0) * GEMM_KC;
         __global real* to = c + (long)i * n + j;
-        const int keeps = i == row0 && is_whole && b_col == 1;
-        if (i == row0 && !keeps) gemm_pack(from_b, b_col, b_row, n - j, kc, GEMM_NR, bp);
+        // B in place: packed by the first whole tile, or used by the only part of one.
+        const int in_place = i == row0 && cols == GEMM_NR && b_col == 1;
+        if (i == row0 && !in_place) gemm_pack(from_b, b_col, b_row, n - j, kc, GEMM_NR, bp);
         if (is_whole) {
           // Lines to ask for: the next panel of B, or after the last panel the next rows of A.
           const int asks = is_last ? i + 2 * GEMM_MR <= row1 && a_col == 1 : i == row0;
           __global const real* next = is_last ? from_a + GEMM_MR * a_row : from_b + GEMM_NR * b_col;
           const long next_line = is_last ? a_row : b_col;
-          if (keeps && direct)
+          if (in_place && direct)
             gemm_micro_direct_first(from_a, a_row, a_col, from_b, b_row, kc, to, n, accumulate, bp);
-          else if (keeps)
+          else if (in_place)
             gemm_micro_first(ap, from_b, b_row, kc, to, n, accumulate, bp);
           else if (asks && direct)
             gemm_micro_direct_asking(from_a, a_row, a_col, bp, kc, to, n, accumulate, next, next_line);
@@ -316,13 +326,27 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
             gemm_micro_direct(from_a, a_row, a_col, bp, kc, to, n, accumulate);
           else
             gemm_micro(ap, bp, kc, to, n, accumulate);
-        } else if (direct) {  // lacks some columns
-          gemm_micro_direct_narrow(from_a, a_row, a_col, bp, kc, tile);
-          if (cols > VW) gemm_micro_direct_narrow(from_a, a_row, a_col, bp + VW, kc, tile + VW);
+        } else if (direct && cols <= VW) {  // as many rows as a whole tile has, some of them once more
+          gemm_micro_direct_narrow(from_a - (GEMM_MR - rows) * a_row, a_row, a_col, bp, kc, tile);
+          gemm_store(tile + (GEMM_MR - rows) * GEMM_NR, to, n, rows, cols, accumulate);
+        } else if (direct) {  // the last part goes back, too, where it lacks rows
+          for (int r = 0; r < rows;) {
+            const int mid = rows - r > GEMM_LOW, part = mid ? GEMM_MID : GEMM_LOW, back = max(0, r + part - rows);
+            if (mid)
+              gemm_micro_direct_mid(from_a + (r - back) * a_row, a_row, a_col, bp, kc, tile);
+            else
+              gemm_micro_direct_low(from_a + (r - back) * a_row, a_row, a_col, bp, kc, tile);
+            gemm_store(tile + back * GEMM_NR, to + (long)r * n, n, part - back, cols, accumulate);
+            r += part;
+          }
         } else {
           for (int r = 0; r < rows;) {
             const int mid = rows - r > GEMM_LOW;
-            if (mid && cols > VW)
+            if (mid && in_place)
+              gemm_micro_mid_in_place(ap + r, from_b, b_row, kc, tile + r * GEMM_NR);
+            else if (in_place)
+              gemm_micro_low_in_place(ap + r, from_b, b_row, kc, tile + r * GEMM_NR);
+            else if (mid && cols > VW)
               gemm_micro_mid(ap + r, bp, kc, tile + r * GEMM_NR);
             else if (mid)
               gemm_micro_mid_narrow(ap + r, bp, kc, tile + r * GEMM_NR);
@@ -332,8 +356,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
               gemm_micro_low_narrow(ap + r, bp, kc, tile + r * GEMM_NR);
             r += mid ? GEMM_MID : GEMM_LOW;
           }
+          gemm_store(tile, to, n, rows, cols, accumulate);
         }
-        if (!is_whole) gemm_store(tile, to, n, rows, cols, accumulate);
         if (finishes) gemm_epilogue(to, n, rows, cols, bias + j, residual + (long)i * n + j, flags);
       }
     }

@@ -22,9 +22,10 @@ constexpr std::int64_t kGpuSplitStep = 256;
 // What a group costs, in cycles of one vector FMA each; measured on one core of an AMD EPYC (Zen 4).
 constexpr double kReadRows = 0.1;       // per value of A read in place, contiguous along k
 constexpr double kReadColumns = 0.2;    // ... along m
-constexpr double kPackRows = 1;         // per value of A packed
-constexpr double kKeepColumns = 0.1;    // per value of B that the first tile packs while it computes
-constexpr double kPackColumns = 0.7;    // per value of B transposed before
+constexpr double kPackRows = 1;         // per value of A packed, contiguous along k
+constexpr double kCopyColumns = 0.5;    // ... along m
+constexpr double kKeepColumns = 0.4;    // per value of B that the first tile packs while it computes
+constexpr double kPackColumns = 1;      // per value of B transposed before
 constexpr double kStore = 0.75;         // per vector of C read or written
 constexpr double kStart = 500;          // of a group
 constexpr double kReduce = 4;           // per value of a split's partial sum
@@ -41,12 +42,20 @@ struct GemmTiles {
   std::int64_t rows = 1, columns = 1, split_k = 0, splits = 1;
 };
 
-// Rows of A a multiple of 4 KiB apart (or nearly) fall into the same sets of a first-level cache; those are packed.
+// A is packed where too many of its lines would fall into the same sets of a cache. Contiguous along k, 14 rows are
+// used again and again from the first level: there a multiple of 4 KiB (or nearly) is too much. Contiguous along m,
+// every step of k takes two lines, and only a long sum of lines a large power of two apart suffers from the sets of the
+// second level: measured, those that want more than four times the room.
 bool reads_a_in_place(const GemmProblem& p, Dtype real) {
-  if (p.a_col != 1) return p.a_row == 1;
-  constexpr std::int64_t page = 4096, near = 128;
-  const std::int64_t stride = p.a_row * static_cast<std::int64_t>(bytes_of(real));
-  return stride < page / 4 || (stride % page >= near && stride % page <= page - near);
+  const auto bytes = static_cast<std::int64_t>(bytes_of(real));
+  if (p.a_col == 1) {
+    constexpr std::int64_t page = 4096, near = 128;
+    const std::int64_t stride = p.a_row * bytes;
+    return stride < page / 4 || (stride % page >= near && stride % page <= page - near);
+  }
+  constexpr std::int64_t room = std::int64_t{1} << 20;
+  const std::int64_t stride = p.a_col * bytes, power = stride & -stride;
+  return p.a_row == 1 && power <= 2 * room / p.k;
 }
 
 // How much longer than evenly dealt equal groups take, for want of a better guess as a mean of 2, 4 and 8 cores.
@@ -67,12 +76,13 @@ GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
   const std::int64_t step = run.constant("gemm", "GEMM_KC", real);
   const std::string_view shapes = gemm_shape_class(p);
   const std::int64_t least_k = least_split(run, shapes);
-  // One core waits for another at the end.
+  // At the end one core waits for another, half a group in the mean.
   const auto last_groups = static_cast<double>(run.choice("gemm", shapes, "last_groups"));
   const std::int64_t row_panels = ceil_div(p.m, mr), column_panels = ceil_div(p.n, nr);
   const std::int64_t most_rows = std::min(row_panels, run.constant("gemm", "GEMM_ROW_PANELS", real));
   const std::int64_t most_columns = std::min(column_panels, run.constant("gemm", "GEMM_COLUMN_PANELS", real));
-  const double read_a = !reads_a_in_place(p, real) ? kPackRows : p.a_col == 1 ? kReadRows : kReadColumns;
+  const bool direct = reads_a_in_place(p, real), rows_of_a = p.a_row != 1;
+  const double read_a = direct ? (rows_of_a ? kReadRows : kReadColumns) : rows_of_a ? kPackRows : kCopyColumns;
   const double read_b = p.b_col == 1 ? kKeepColumns : kPackColumns;
   const std::int64_t batch = p.outer * p.inner;
   const auto whole_m = static_cast<double>(p.m), whole_n = static_cast<double>(ceil_div(p.n, vector) * vector);
@@ -97,7 +107,7 @@ GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
              read_b * whole_n * k * static_cast<double>(tiles.rows) + kStart * static_cast<double>(per_product)) *
             static_cast<double>(splits * batch);
         // Tiles are not equal to the last panel, so the truth lies between.
-        double time = (all + std::max(all, group * rounded(groups))) / 2 + last_groups * group;
+        double time = (all + std::max(all, group * rounded(groups)) + last_groups * group) / 2;
         if (splits > 1) time += kReduce * static_cast<double>(p.m * p.n * splits * batch) + kStartReduce;
         if (time < least) {
           least = time;
@@ -161,7 +171,7 @@ void launch_packed(Launch& run, Operand a, Operand b, const Epilogues& e, Operan
   const std::int64_t batch = p.outer * p.inner;
   const bool split = t.splits > 1;
   const Operand to = split ? run.temp(t.splits * batch * p.m * p.n, real) : c;
-  const int flags = (split ? 0 : e.flags) | (reads_a_in_place(p, real) ? kDirect : 0);
+  const int flags = (split ? 0 : e.flags) | (run.is_cpu() && reads_a_in_place(p, real) ? kDirect : 0);
   run.kernel("gemm", real)
       .args(a, b, e.bias, e.residual, to, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), p.a_row,
             p.a_col, p.b_row, p.b_col, static_cast<int>(p.inner), p.a_outer, p.a_inner, p.b_outer, p.b_inner,

@@ -69,6 +69,29 @@ void check_epilogues(const std::vector<Dtype>& dtypes) {
 
 TEST_P(GemmTest, adds_bias_and_residual_and_keeps_what_is_positive) { check_epilogues(real_dtypes()); }
 
+// Operands as they lie and transposed: few rows over columns in place, whole tiles that pack while they compute, parts
+// of tiles on both sides, sums of one and of several blocks.
+TEST_P(GemmTest, every_layout_gives_the_same_product) {
+  struct Size {
+    std::int64_t m, n, k;
+  };
+  for (const Size s : {Size{10, 70, 64}, Size{13, 33, 40}, Size{43, 65, 385}}) {
+    const auto a = random_values(s.m * s.k, 1), b = random_values(s.k * s.n, 2);
+    const auto want = reference_matmul(a, {s.m, s.k}, b, {s.k, s.n});
+    const auto a_turned = reference_transpose(a, s.m, s.k), b_turned = reference_transpose(b, s.k, s.n);
+    for (const Dtype dtype : real_dtypes()) {
+      for (int layout = 0; layout < 4; ++layout) {
+        const Array left =
+            layout & 1 ? transpose(real_array(a_turned, {s.k, s.m}, dtype)) : real_array(a, {s.m, s.k}, dtype);
+        const Array right =
+            layout & 2 ? transpose(real_array(b_turned, {s.n, s.k}, dtype)) : real_array(b, {s.k, s.n}, dtype);
+        EXPECT_TRUE(all_close(matmul(left, right), want, sum_tolerance(dtype, s.k)))
+            << s.m << " x " << s.n << " x " << s.k << ", layout " << layout;
+      }
+    }
+  }
+}
+
 TEST_P(GemmTest, other_providers_do_the_same) {
   EngineOptions options;
   options.gemm = GemmProvider::eigen;
