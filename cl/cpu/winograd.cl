@@ -266,9 +266,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
       tile->to = (((long)image * out_h + 2 * y) * out_w + 4 * x) * columns;
       tile->rows = min(2, out_h - 2 * y);
       tile->columns = min(4, out_w - 4 * x);
+      const int part = t / WINOGRAD_TILES;
       for (int k = 0; k < depth; k += VW)
         winograd_input(src + k, tile, in_h, in_w, depth, row_step, WINOGRAD_TILES * VW,
-                       source + t / WINOGRAD_TILES * 4 * row_step + k * (6 * WINOGRAD_TILES) + t % WINOGRAD_TILES * VW);
+                       source + part * 4 * row_step + k * (6 * WINOGRAD_TILES) + (t - part * WINOGRAD_TILES) * VW);
     }
     for (int column = 0; column < columns; column += VW) {
       winograd_target o;

@@ -9,7 +9,19 @@
 #define WINOGRAD_FILTER_VALUES 24576  // transformed values of a block in private memory, of x and of dy
 #define WINOGRAD_FILTER_ROOT REAL_C(1.41421356237309504880)
 
-static void winograd_line(const vreal* a, const int step, real* to);  // of winograd.cl
+// A along a line of dy: the four values of a to the six positions, `step` apart. The transforms of x are in
+// winograd.cl.
+static void winograd_filter_line(const vreal* a, const int step, real* to) {
+  const vreal far = (vreal)(WINOGRAD_FILTER_ROOT), near = (vreal)(WINOGRAD_FILTER_ROOT / 2);
+  const vreal even_far = FMA((vreal)(2), a[2], a[0]), odd_far = FMA((vreal)(2), a[3], a[1]);
+  const vreal even_near = FMA((vreal)(REAL_C(0.5)), a[2], a[0]), odd_near = FMA((vreal)(REAL_C(0.5)), a[3], a[1]);
+  VSTORE(a[0], to);
+  VSTORE(FMA(far, odd_far, even_far), to + step);
+  VSTORE(FMA(-far, odd_far, even_far), to + 2 * step);
+  VSTORE(FMA(near, odd_near, even_near), to + 3 * step);
+  VSTORE(FMA(-near, odd_near, even_near), to + 4 * step);
+  VSTORE(a[3], to + 5 * step);
+}
 
 // The products of `tiles` tiles, a [tile][c] and b [tile][co] from the tile's rows and columns on, into to [c][co].
 #define WINOGRAD_FILTER_MICRO(name, ROWS, COLS)                                                                  \
@@ -53,24 +65,21 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd
   part += ((long)get_group_id(0) * 4 + r0) * 6 * c * co;
   real source[WINOGRAD_FILTER_VALUES] __attribute__((aligned(64)));
   real* other = source + 6 * rows * block * c;
-  const vreal zero = (vreal)(0), far = (vreal)(WINOGRAD_FILTER_ROOT), near = (vreal)(WINOGRAD_FILTER_ROOT / 2);
+  const vreal zero = (vreal)(0);
   for (int t0 = first; t0 < last; t0 += block) {
     const int there = min(block, last - t0);
     for (int t = 0; t < there; ++t) {
       const int line = (t0 + t) / across, tx = t0 + t - line * across, image = line / down, ty = line - image * down;
-      const int column = 4 * tx - pad_w;
+      const int top = 2 * ty - pad_h, column = 4 * tx - pad_w;
       const int is_inside = column >= 0 && column + 6 <= wd, has_all = 4 * tx + 4 <= ow;
-      for (int r = 0; r < rows; ++r) {
+      if (rows == 4) {
+        const winograd_tile tile = {(((long)image * h + top) * wd + column) * c, 0, top, column, 0, 0};
+        for (int k = 0; k < c; k += VW)
+          winograd_input(x + k, &tile, h, wd, c, 6 * block * c, block * c, source + t * c + k);
+      }
+      for (int r = 0; r < rows && rows < 4; ++r) {
         // A row of positions is the sum or difference of two source lines.
-        const int row = r0 + r,
-                  one = 2 * ty - pad_h +
-                        (row == 0   ? 0
-                         : row == 2 ? 2
-                                    : 1),
-                  two = 2 * ty - pad_h +
-                        (row == 2   ? 1
-                         : row == 3 ? 3
-                                    : 2);
+        const int row = r0 + r, one = top + (row > 0) + (row == 2), two = top + 2 - (row == 2) + (row == 3);
         const int has_one = one >= 0 && one < h, has_two = two >= 0 && two < h;
         const vreal sign = (vreal)(row == 1 ? 1 : -1);
         __global const real* at_one = x + (((long)image * h + one) * wd + column) * c;
@@ -91,29 +100,24 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd
           }
           winograd_line(a, block * c, source + (r * 6 * block + t) * c + k);
         }
-        const int has_lower = row > 0 && 2 * ty + 1 < oh;
-        const vreal upper = (vreal)(row < 3 ? 1 : 0), lower = (vreal)(row == 1 ? 1 : -1);
-        __global const real* at = dy + (((long)image * oh + 2 * ty) * ow + 4 * tx) * co;
-        for (int k = 0; k < co; k += VW, at += VW) {
+      }
+      const int has_lower = 2 * ty + 1 < oh;
+      __global const real* at = dy + (((long)image * oh + 2 * ty) * ow + 4 * tx) * co;
+      for (int k = 0; k < co; k += VW, at += VW) {
+        vreal upper[4], lower[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int is_there = has_all || 4 * tx + i < ow;
+          upper[i] = is_there ? VLOAD(at + i * co) : zero;
+          lower[i] = is_there && has_lower ? VLOAD(at + (ow + i) * co) : zero;
+        }
+        for (int r = 0; r < rows; ++r) {
+          const int row = r0 + r;
           vreal a[4];
 #pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int is_there = has_all || 4 * tx + i < ow;
-            const vreal p = is_there && row < 3 ? VLOAD(at + i * co) : zero,
-                        q = is_there && has_lower ? VLOAD(at + (ow + i) * co) : zero;
-            a[i] = FMA(lower, q, p);
-          }
-          real* to = other + (r * 6 * block + t) * co + k;
-          const int step = block * co;
-          const vreal even_far = FMA((vreal)(2), a[2], a[0]), odd_far = FMA((vreal)(2), a[3], a[1]);
-          const vreal even_near = FMA((vreal)(REAL_C(0.5)), a[2], a[0]),
-                      odd_near = FMA((vreal)(REAL_C(0.5)), a[3], a[1]);
-          VSTORE(a[0], to);
-          VSTORE(FMA(far, odd_far, even_far), to + step);
-          VSTORE(FMA(-far, odd_far, even_far), to + 2 * step);
-          VSTORE(FMA(near, odd_near, even_near), to + 3 * step);
-          VSTORE(FMA(-near, odd_near, even_near), to + 4 * step);
-          VSTORE(a[3], to + 5 * step);
+          for (int i = 0; i < 4; ++i)
+            a[i] = row == 0 ? upper[i] : row == 1 ? upper[i] + lower[i] : row == 2 ? upper[i] - lower[i] : -lower[i];
+          winograd_filter_line(a, block * co, other + (r * 6 * block + t) * co + k);
         }
       }
     }

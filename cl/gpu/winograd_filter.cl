@@ -23,8 +23,8 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void winograd_filter_b
   const int across = (ow + 3) / 4, down = (oh + 1) / 2;
   const int first = (int)get_group_id(0) * tiles_per_split, last = min(n * down * across, first + tiles_per_split);
   const int column_tiles = (co + WINOGRAD_FILTER_TILE - 1) / WINOGRAD_FILTER_TILE;
-  const int c0 = (int)get_group_id(2) / column_tiles * WINOGRAD_FILTER_TILE,
-            k0 = ((int)get_group_id(2) % column_tiles) * WINOGRAD_FILTER_TILE;
+  const int row_tile = (int)get_group_id(2) / column_tiles, c0 = row_tile * WINOGRAD_FILTER_TILE,
+            k0 = ((int)get_group_id(2) - row_tile * column_tiles) * WINOGRAD_FILTER_TILE;
   const int step = WINOGRAD_FILTER_STEP * WINOGRAD_FILTER_PITCH, is_source = ly < WINOGRAD_FILTER_STEP;
   const int slot = is_source ? ly : ly - WINOGRAD_FILTER_STEP;
   real acc[6];
@@ -33,14 +33,7 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void winograd_filter_b
     const int tile = t0 + slot, line = tile / across, tx = tile - line * across, image = line / down,
               ty = line - image * down;
     if (is_source) {
-      const int one = 2 * ty - pad_h +
-                      (row == 0   ? 0
-                       : row == 2 ? 2
-                                  : 1),
-                two = 2 * ty - pad_h +
-                      (row == 2   ? 1
-                       : row == 3 ? 3
-                                  : 2);
+      const int top = 2 * ty - pad_h, one = top + (row > 0) + (row == 2), two = top + 2 - (row == 2) + (row == 3);
       const int is_there = tile < last && c0 + lx < c;
       const int has_one = is_there && one >= 0 && one < h, has_two = is_there && two >= 0 && two < h;
       real a[6];
