@@ -5,7 +5,6 @@
 #include "graph/launch.h"
 #include "ops/pointwise.h"
 #include "samebytes/ops.h"
-#include "samebytes/ops/release.h"
 
 namespace samebytes {
 

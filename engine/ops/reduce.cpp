@@ -7,7 +7,6 @@
 #include "graph/launch.h"
 #include "ops/rows.h"
 #include "samebytes/ops.h"
-#include "samebytes/ops/vector_norm.h"
 
 namespace samebytes {
 
