@@ -34,7 +34,8 @@ class Maker {
         epilogues_(append_epilogues(list, fused)),
         fusion_(fuse(list, epilogues_, fused)) {
     if (!fused) return;
-    rematerialise(list, fusion_, {.most_cost = context.options.recompute});
+    rematerialise(list, fusion_,
+                  {.most_cost = context.options.recompute, .releases = release_gradients(list, fusion_)});
     for (GradientRelease& release : release_gradients(list, fusion_)) releases_.push_back({std::move(release), {}});
   }
 
