@@ -62,6 +62,7 @@ int main(int count, char** arguments) {
   const sb::Array flat = values({std::int64_t{1} << 23});
   rows.push_back({"exp [8M]", 2 * bytes(flat), [=] { return sb::exp(flat); }});
   rows.push_back({"sum of all [8M]", bytes(flat), [=] { return sb::sum(flat); }});
+  rows.push_back({"sum of squares [8M]", bytes(flat), [=] { return sb::sum_of_squares(flat); }});
   rows.push_back({"dropout [8M]", 2 * bytes(flat), [=] { return sb::dropout(flat, 0.5); }});
   rows.push_back({"uniform [8M]", bytes(flat), [=] { return sb::uniform(flat.shape()); }});
   rows.push_back({"normal [8M]", bytes(flat), [=] { return sb::normal(flat.shape()); }});

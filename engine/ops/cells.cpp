@@ -7,7 +7,6 @@
 #include "graph/working_copy.h"
 #include "ops/pointwise.h"
 #include "samebytes/ops.h"
-#include "samebytes/ops/release.h"
 
 namespace samebytes {
 

@@ -9,7 +9,6 @@
 #include "ops/conv_geometry.h"
 #include "ops/rows.h"
 #include "samebytes/ops.h"
-#include "samebytes/ops/vector_norm.h"
 
 namespace samebytes {
 

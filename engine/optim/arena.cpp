@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "samebytes/error.h"
-#include "samebytes/ops/release.h"
 
 namespace samebytes::optim {
 

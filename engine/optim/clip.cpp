@@ -2,7 +2,6 @@
 
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
-#include "samebytes/ops/vector_norm.h"
 
 namespace samebytes::optim {
 namespace {

@@ -37,7 +37,8 @@ class Maker {
         fusion_(fuse(list, epilogues_, fused)),
         loss_gradients_(pair_loss_gradients(list, fusion_, fused)) {
     if (!fused) return;
-    rematerialise(list, fusion_, {.most_cost = context.options.recompute});
+    rematerialise(list, fusion_,
+                  {.most_cost = context.options.recompute, .releases = release_gradients(list, fusion_)});
     for (GradientRelease& release : release_gradients(list, fusion_)) releases_.push_back({std::move(release), {}});
   }
 

@@ -63,7 +63,7 @@ class Rematerialiser {
     int overwritten = kForever;  // its bytes hold something else from here on
     bool is_temporary = false;   // lies in the arena
     bool is_candidate = false;
-    bool is_packed = false;  // a part of a flat gradient in the arena, to the end
+    int packed_until = -1;  // of a part of a flat gradient in the arena: the last place at which it is there
     std::vector<Reader> readers;
     int last() const {
       int last = made;
@@ -108,9 +108,10 @@ class Rematerialiser {
       if (dynamic_cast<const Update*>(n.op.get())) first_update = std::min(first_update, v.made);
       const int group = fusion_.group[i];
       const bool packs_in_arena = n.op->packs_inputs() && !list_.wanted[i] && lies_in_arena(n);
-      for (const Edge& edge : n.inputs) {
+      for (std::size_t k = 0; k < n.inputs.size(); ++k) {
+        const Edge& edge = n.inputs[k];
         Value& source = values_[base(*edge.node)];
-        source.is_packed = source.is_packed || (packs_in_arena && source.is_temporary);
+        if (packs_in_arena && source.is_temporary) source.packed_until = packed_until(i, k);
         if (n.op->packs_inputs()) source.is_temporary = source.is_candidate = false;  // lies in the pack
         const bool inside = group >= 0 && !edge.node->is_view && fusion_.group[edge.node->place] == group;
         if (!inside) source.readers.push_back({v.made, group, !edge.node->is_view});
@@ -124,6 +125,14 @@ class Rematerialiser {
     }
     for (int i = 0; i < count(); ++i)  // an update of a flat cell overwrites its parts
       if (node(i).cell) values_[i].overwritten = std::min(values_[i].overwritten, first_update);
+  }
+
+  int packed_until(int pack, std::size_t part) const {
+    for (const GradientRelease& release : limits_.releases)
+      if (release.pack == pack)
+        for (const GradientSegment& segment : release.segments)
+          if (part >= segment.first_part && part < segment.end_part) return segment.after;
+    return count() - 1;
   }
 
   Recipe recipe_of(int value) const {
@@ -229,8 +238,9 @@ class Rematerialiser {
       if (v.is_temporary) {
         change[v.made] += static_cast<std::ptrdiff_t>(v.bytes);
         change[v.last() + 1] -= static_cast<std::ptrdiff_t>(v.bytes);
-      } else if (v.is_packed) {
+      } else if (v.packed_until >= 0) {
         change[v.made] += static_cast<std::ptrdiff_t>(v.bytes);
+        change[std::max(v.made, v.packed_until) + 1] -= static_cast<std::ptrdiff_t>(v.bytes);
       }
     living_.assign(static_cast<std::size_t>(count()), 0);
     std::ptrdiff_t now = 0;

@@ -9,7 +9,7 @@
 #include <functional>
 #include <limits>
 
-#include "plan/fuse.h"
+#include "plan/release.h"
 
 namespace samebytes::detail {
 
@@ -18,6 +18,7 @@ struct RematerialiseLimits {
   std::size_t target = 0;                         // bytes of living temporaries at which it stops; 0: as few as it can
   std::function<bool(const Node&)> may_be = {};   // what may be recomputed; empty: everything that can
   std::size_t smallest = std::size_t{256} << 10;  // bytes of a value that is worth a launch of its own
+  std::vector<GradientRelease> releases = {};     // how long the parts of flat gradients live; others live to the end
 };
 
 struct RematerialiseReport {

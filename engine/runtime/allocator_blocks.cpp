@@ -1,4 +1,6 @@
 // How the allocator gets blocks from the driver and gives them back: one way per memory mode, guards in exact mode.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +20,16 @@ constexpr std::size_t kGuardedBase = 128;  // room for the guard, keeps the alig
 std::byte* round_up(void* pointer, std::size_t alignment) {
   const auto value = reinterpret_cast<std::uintptr_t>(pointer);
   return reinterpret_cast<std::byte*>((value + alignment - 1) / alignment * alignment);
+}
+
+// Gives the pages of a block that is about to be freed back to the system. The host's allocator keeps what it takes
+// back where a smaller allocation lies above, and has been asked for as much before.
+void drop_pages(void* pointer, std::size_t bytes) {
+  constexpr std::size_t kWorthACall = std::size_t{1} << 20;
+  std::byte* const begin = round_up(pointer, kPage);
+  const std::size_t padding = static_cast<std::size_t>(begin - static_cast<std::byte*>(pointer));
+  if (bytes < kWorthACall + padding) return;
+  madvise(begin, (bytes - padding) / kPage * kPage, MADV_DONTNEED);
 }
 
 std::size_t number_in(const std::string& path, std::size_t fallback) {
@@ -173,7 +185,11 @@ void Allocator::free_block(BlockPtr block) noexcept {
   block->alias = {};
   block->buffer = {};
   if (block->protection != Protection::off && !block->is_open) open_pages(block->host, block->page_bytes());
+  // PoCL's shared memory on a CPU is the host's own; what other drivers allocate is theirs.
+  const bool is_host = setup_.info.type == "cpu" && setup_.info.platform == "Portable Computing Language";
+  if (block->svm && is_host) drop_pages(block->device, block->bytes);
   if (block->svm) clSVMFree(setup_.context, block->svm);
+  if (block->heap) drop_pages(block->heap, block->bytes);
   std::free(block->heap);
   if (!block->deleter) return;
   try {

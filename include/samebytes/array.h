@@ -145,6 +145,10 @@ FlatCells flatten_cells(std::span<const Array> cells, std::string name);
 // Arrays side by side in one flat array [n] at the given offsets, zero between them; their producers write there
 // directly.
 Array pack(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n);
+// As pack(), but where nothing except the updates of cells reads the result, element by element, each run of
+// neighbouring arrays is updated as soon as they are there, and their bytes are free again. The values are the same. An
+// engine of one device does that for flat arrays of 64 MiB and more without being asked.
+Array pack_to_release(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n);
 
 template <class T>
 Array adopt(std::vector<T>&& values, const Shape& shape, Adoption* verdict) {

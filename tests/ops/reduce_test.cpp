@@ -9,7 +9,6 @@
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
-#include "samebytes/ops/vector_norm.h"
 #include "support/devices.h"
 #include "support/errors.h"
 #include "support/gradcheck.h"

@@ -25,6 +25,7 @@ TEST_P(SmallShapesTest, reductions) {
   run([](In x) { return sum(x[0], {0}) + mean(x[0], {0}); }, {{19, 5}});
   run([](In x) { return max(x[0], {1}) + min(x[0], {1}); }, {{5, 19}});
   run([](In x) { return sum(x[0], {0, 2}); }, {{3, 4, 5}});
+  run([](In x) { return sum_of_squares(x[0]); }, {{7, 53}});
   EXPECT_GE(argmax(real_array(random_values(21), {3, 7}, f32)).to_vector<std::int32_t>()[0], 0);
 }
 

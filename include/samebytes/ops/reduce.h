@@ -15,6 +15,8 @@ namespace samebytes {
 Array sum(const Array& a, std::initializer_list<int> axes = {}, bool keep = false);
 Array sum(const Array& a, std::span<const int> axes, bool keep = false);
 Array mean(const Array& a, std::initializer_list<int> axes = {}, bool keep = false);
+// sum(square(a)) over everything, one element, in one pass that writes nothing between. Throws unless a is floating.
+Array sum_of_squares(const Array& a);
 Array max(const Array& a, std::initializer_list<int> axes = {}, bool keep = false);
 Array min(const Array& a, std::initializer_list<int> axes = {}, bool keep = false);
 Array argmax(const Array& a, int axis = -1);  // i32, the first of equal values

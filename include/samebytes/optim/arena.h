@@ -27,7 +27,7 @@ class ParameterArena {
 
   // One gradient for each parameter as one flat array [size()] with zero gaps. Their producers write there directly
   // where no other handle holds them. Throws ArgumentError where number or shapes differ from the parameters'. With
-  // `releases` it is never there as a whole (ops/release.h).
+  // `releases` it is never there as a whole (pack_to_release).
   Array pack(std::span<const Array> gradients, bool releases = false) const;
   // A flat cell [size()] of zeros, for moments.
   Array zeros_like(std::string name) const;

@@ -1,0 +1,67 @@
+// The ledger of memory against what the system says: at the peak of a training step both agree, so nothing large lives
+// beside the ledger. Slow: the arrays are large enough for what drivers need not to matter.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "samebytes/samebytes.h"
+
+namespace samebytes::testing {
+namespace {
+
+std::optional<std::size_t> status_bytes(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    std::istringstream words(line);
+    std::string word;
+    std::size_t kilobytes = 0;
+    if (words >> word >> kilobytes && word == name + ":") return kilobytes * 1024;
+  }
+  return {};
+}
+
+// The largest resident size is counted from now on.
+bool reset_resident_peak() {
+  std::ofstream file("/proc/self/clear_refs");
+  return static_cast<bool>(file << "5" << std::flush);
+}
+
+std::size_t train(const optim::AdamWOptions& options) {
+  constexpr std::int64_t kWidth = 2048, kLayers = 8;
+  Engine engine;
+  std::vector<Array> cells;
+  for (int i = 0; i < kLayers; ++i) cells.push_back(cell(uniform({kWidth, kWidth}, -0.03, 0.03), "w"));
+  optim::AdamW adam(cells, options);
+  const Array x = uniform({8, kWidth}, -1.0, 1.0);
+  for (int i = 0; i < 2; ++i) {
+    const auto loss = [&] {
+      Array y = x;
+      for (const Array& w : cells) y = tanh(matmul(y, w));
+      return mean(square(y));
+    };
+    adam.step(loss());
+  }
+  engine.wait();
+  return engine.memory().peak_bytes;
+}
+
+TEST(Resident, the_peak_of_a_training_step_is_that_of_the_ledger) {
+  std::size_t peaks[2];
+  for (const bool releases : {false, true}) {
+    const optim::AdamWOptions options{.clip_norm = releases ? 0.0 : 1e9};
+    train(options);  // kernels are built and cached now
+    if (!reset_resident_peak()) GTEST_SKIP() << "no_resident_peak: the system does not set it back";
+    const std::size_t before = status_bytes("VmHWM").value_or(0);
+    const std::size_t ledger = peaks[releases] = train(options);
+    const std::size_t grown = status_bytes("VmHWM").value_or(0) - before;
+    EXPECT_NEAR(static_cast<double>(grown), static_cast<double>(ledger), 0.05 * static_cast<double>(ledger))
+        << (releases ? "released" : "together");
+  }
+  EXPECT_LT(peaks[1], 0.85 * static_cast<double>(peaks[0]));  // 128 MiB of 512: all gradients but a segment
+}
+
+}  // namespace
+}  // namespace samebytes::testing
