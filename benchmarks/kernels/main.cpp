@@ -1,6 +1,7 @@
 // Every kernel against its bound and beside the libraries of the host: GFLOP/s over the measured peak of multiply-adds,
 // or the bytes that it must read and write once over the measured bandwidth of c = a + b (our kernel or a loop of the
-// host, whichever is faster), and the ratio to the fastest of Eigen, OpenBLAS and oneDNN.
+// host, whichever is faster; of a = a + b for kernels that write over what they read), and the ratio to the fastest of
+// Eigen, OpenBLAS and oneDNN.
 //   build/bench_kernels                                       everything
 //   build/bench_kernels --benchmark_filter=conv2d             rows whose family/name matches
 //   build/bench_kernels --benchmark_format=json               with all counters; the table then goes to stderr
@@ -8,8 +9,7 @@
 // A row first compares results (with the peers', or a sample with a double reference), then times.
 //
 // "others" is the number of cores that other processes took while a row was timed. Beyond about 0.1 its figures say
-// little: whoever happens to run then loses, so the ratio is hit too. A kernel that overwrites what it read (AdamW) can
-// pass 100 %, since c = a + b also fetches the lines of c and only its 12 bytes an element are counted.
+// little: whoever happens to run then loses, so the ratio is hit too.
 //
 // How fairness is reached. All sides have the same number of threads, that of the device's cores. The sides of a row
 // take turns, in reversed order every other round: each runs for equal times, and the ratio is the median of the
@@ -127,10 +127,11 @@ int main(int argc, char** argv) {
   sb::benchmarks::set_peer_threads(engine.device().cores);
   const sb::DevicePeak peak = sb::measure_peak();
   const double native = sb::benchmarks::native_stream_bandwidth();
-  const sb::benchmarks::Machine machine{peak.gflops, std::max(peak.gigabytes_per_second, native)};
+  const double in_place = sb::benchmarks::native_in_place_bandwidth();
+  const sb::benchmarks::Machine machine{peak.gflops, std::max(peak.gigabytes_per_second, native), in_place};
   const std::string context =
-      fmt::format("{:.0f} GFLOP/s of multiply-adds; c = a + b at {:.1f} GB/s, on the host {:.1f}", peak.gflops,
-                  peak.gigabytes_per_second, native);
+      fmt::format("{:.0f} GFLOP/s of multiply-adds; c = a + b at {:.1f} GB/s, on the host {:.1f}; a = a + b {:.1f}",
+                  peak.gflops, peak.gigabytes_per_second, native, in_place);
   benchmark::AddCustomContext("device", engine.device().name);
   benchmark::AddCustomContext("bounds", context);
   benchmark::AddCustomContext("peers", sb::benchmarks::peer_versions());

@@ -1,12 +1,15 @@
 // Pointwise chains, copies, random numbers and optimizers over 64 MiB and more: one pass over what they read and write.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "kernels/row.h"
 #include "samebytes/engine.h"
 #include "samebytes/ops.h"
 #include "samebytes/optim/adam.h"
+#include "samebytes/optim/sgd.h"
 
 namespace samebytes::benchmarks {
 namespace {
@@ -97,24 +100,26 @@ Row embed(bool is_gradient) {
           }};
 }
 
-// Reads parameter, gradient and two moments, writes all but the gradient: seven passes in one launch.
-Row adamw() {
+// Two steps with one gradient, in one launch each. `want` gives the parameter after them from p and g.
+template <class Optimizer, class Options>
+Row optimizer(int passes, const Options& options, const std::function<double(double, double)>& want) {
   struct State {
+    explicit State(const Options& o) : optimizer(std::span<const Array>(&parameter, 1), o) {}
     Array parameter = cell(uniform({kParameters}, -1, 1), "parameter");
     Array gradient = values({kParameters});
-    optim::AdamW optimizer{std::span<const Array>(&parameter, 1), {.rate = kRate}};
+    Optimizer optimizer;
     void step() { optimizer.step_flat(std::span<const Array>(&gradient, 1)); }
   };
-  const auto state = std::make_shared<State>();
-  return {.work = 7 * bytes(state->gradient),
-          .bound = Bound::bandwidth,
+  const auto state = std::make_shared<State>(options);
+  return {.work = passes * bytes(state->gradient),
+          .bound = Bound::bandwidth_in_place,
           .step = [state] { state->step(); },
-          .check = [state]() -> std::string {
+          .check = [state, want]() -> std::string {
             constexpr std::size_t kStride = 999'983, kSome = 100;
-            constexpr double kDecay = 1e-2, kTolerance = 1e-6;
+            constexpr double kTolerance = 1e-6;
             std::vector<double> before;
             {
-              const auto view = state->parameter.host<float>();
+              const auto view = state->parameter.template host<float>();
               for (std::size_t i = 0; i < kSome; ++i) before.push_back(view[i * kStride]);
             }
             state->step();
@@ -123,18 +128,31 @@ Row adamw() {
             state->step();
             if (const std::uint64_t used = Engine::current().plans().launches - launches; used != 1)
               return "a step takes " + std::to_string(used) + " launches, not one";
-            const auto after = state->parameter.host<float>();
-            const auto gradient = state->gradient.host<float>();
-            for (std::size_t i = 0; i < kSome; ++i) {
-              // Two steps with one gradient: both corrected moments are g and g^2 exactly.
-              const double g = gradient[i * kStride], move = kRate * g / (std::abs(g) + 1e-8);
-              const double keep = 1 - kRate * kDecay, want = (before[i] * keep - move) * keep - move;
-              if (!(std::abs(after[i * kStride] - want) < kTolerance))
+            const auto after = state->parameter.template host<float>();
+            const auto gradient = state->gradient.template host<float>();
+            for (std::size_t i = 0; i < kSome; ++i)
+              if (const double wanted = want(before[i], gradient[i * kStride]);
+                  !(std::abs(after[i * kStride] - wanted) < kTolerance))
                 return "parameter " + std::to_string(i * kStride) + " is " + std::to_string(after[i * kStride]) +
-                       ", wanted " + std::to_string(want);
-            }
+                       ", wanted " + std::to_string(wanted);
             return "";
           }};
+}
+
+// Reads parameter, gradient and two moments, writes all but the gradient. Both corrected moments are g and g^2 exactly.
+Row adamw() {
+  return optimizer<optim::AdamW>(7, optim::AdamWOptions{.rate = kRate}, [](double p, double g) {
+    constexpr double kDecay = 1e-2, kKeep = 1 - kRate * kDecay;
+    const double move = kRate * g / (std::abs(g) + 1e-8);
+    return (p * kKeep - move) * kKeep - move;
+  });
+}
+
+// Reads parameter, gradient and momentum, writes parameter and momentum.
+Row sgd() {
+  constexpr double kMomentum = 0.9;
+  return optimizer<optim::Sgd>(5, optim::SgdOptions{.rate = kRate, .momentum = kMomentum},
+                               [](double p, double g) { return p - kRate * g - kRate * (kMomentum * g + g); });
 }
 
 }  // namespace
@@ -148,6 +166,7 @@ void add_pointwise(std::vector<Entry>& entries) {
   entries.push_back({"copy", "embedding/32768_of_50257x768", [] { return embed(false); }});
   entries.push_back({"copy", "embedding_gradient/32768_of_50257x768", [] { return embed(true); }});
   entries.push_back({"optimizer", "AdamW/100M", adamw});
+  entries.push_back({"optimizer", "Sgd_with_momentum/100M", sgd});
 }
 
 }  // namespace samebytes::benchmarks

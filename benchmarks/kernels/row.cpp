@@ -121,7 +121,7 @@ Side our_side(const Row& row) {
   // Pointwise nodes of one evaluation would be fused into one launch, so what is bound by bandwidth comes one by one.
   const double result_bytes = bytes(row.make());
   const int batch =
-      row.bound == Bound::bandwidth ? 1 : std::clamp(static_cast<int>(kResultBytes / result_bytes), 1, kMostInFlight);
+      is_bandwidth(row.bound) ? 1 : std::clamp(static_cast<int>(kResultBytes / result_bytes), 1, kMostInFlight);
   return {"ours",
           [make = row.make, batch](int count) {
             for (int done = 0; done < count; done += batch) {
@@ -179,10 +179,10 @@ Result run_row(const Entry& entry, const Machine& machine, double seconds) {
   result.name = entry.name;
   result.others = std::max(0.0, others / wall);
   const Side& ours = sides.front();
-  result.unit = row.bound == Bound::bandwidth ? "GB/s" : "GFLOP/s";
+  result.unit = is_bandwidth(row.bound) ? "GB/s" : "GFLOP/s";
   result.seconds = median(ours.seconds);
   result.ours = row.work / result.seconds * 1e-9;
-  result.share = result.ours / (row.bound == Bound::bandwidth ? machine.gigabytes : machine.gflops);
+  result.share = result.ours / machine.of(row.bound);
   const auto [fastest, slowest] = std::minmax_element(ours.seconds.begin(), ours.seconds.end());
   result.spread = (*slowest - *fastest) / result.seconds;
   const Side* best = nullptr;

@@ -12,7 +12,8 @@
 
 namespace samebytes::benchmarks {
 
-enum class Bound { multiply_adds, bandwidth };
+enum class Bound { multiply_adds, bandwidth, bandwidth_in_place };  // the last where results lie over what was read
+inline bool is_bandwidth(Bound bound) { return bound != Bound::multiply_adds; }
 
 struct Row {
   double work = 0;  // flop of one launch, or the bytes that it must read and write once
@@ -44,8 +45,12 @@ void add_rows(std::vector<Entry>& entries);  // soft-max, losses, reductions, sc
 void add_pooling(std::vector<Entry>& entries);
 
 struct Machine {
-  double gflops = 0;     // of multiply-adds in registers
-  double gigabytes = 0;  // per second of c = a + b, ours or the host's, whichever is more
+  double gflops = 0;              // of multiply-adds in registers
+  double gigabytes = 0;           // per second of c = a + b, ours or the host's, whichever is more
+  double gigabytes_in_place = 0;  // of a = a + b on the host
+  double of(Bound bound) const {
+    return bound == Bound::multiply_adds ? gflops : bound == Bound::bandwidth ? gigabytes : gigabytes_in_place;
+  }
 };
 
 // Medians over the rounds, in 1e9 flop or bytes a second; 0 where there is none.

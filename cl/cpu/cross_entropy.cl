@@ -6,8 +6,7 @@
 // work-group takes rows_per_group rows.
 #define CROSS_ENTROPY_SHORT 1024  // rows up to here are taken VW at a time, so that one log does for all of them
 
-static inline int cross_entropy_label(const __global int* labels_i32, const __global uchar* labels_u8,
-                                       const long row) {
+static inline int cross_entropy_label(const __global int* labels_i32, const __global uchar* labels_u8, const long row) {
   return labels_i32 ? labels_i32[row] : labels_u8[row];
 }
 
@@ -107,8 +106,8 @@ static inline real cross_entropy_spread(const __global real* class_weight, const
   return smoothing / classes * sb_sum(total);
 }
 
-// Rows `first` to `end`, whose elements nobody else writes: losses, row_weights and statistics, and where dlogits is not
-// null the gradient, which may lie over the logits; g is dy / denominator, or dy / divisor where that is null.
+// Rows `first` to `end`, whose elements nobody else writes: losses, row_weights and statistics, and where dlogits is
+// not null the gradient, which may lie over the logits; g is dy / denominator, or dy / divisor where that is null.
 static inline void cross_entropy_rows(const __global real* logits, const __global int* labels_i32,
                                       const __global uchar* labels_u8, const __global real* probabilities,
                                       const __global real* class_weight, __global real* losses,
@@ -121,7 +120,8 @@ static inline void cross_entropy_rows(const __global real* logits, const __globa
   const bool is_plain = !probabilities && !(smoothing > 0);
   const int step = classes <= CROSS_ENTROPY_SHORT ? VW : 1;
   vreal next = 0;  // a row of at most VW classes is read before the gradient of the row in front of it is stored
-  if (classes <= VW && first < end) next = sb_load(logits + first * classes, (end - first) * classes, (end - first) * classes, 0);
+  if (classes <= VW && first < end)
+    next = sb_load(logits + first * classes, (end - first) * classes, (end - first) * classes, 0);
   for (long begin = first; begin < end; begin += step) {
     const int count = (int)min((long)step, end - begin);
     real largest[VW], sums[VW], distances[VW], scales[VW];
@@ -147,8 +147,9 @@ static inline void cross_entropy_rows(const __global real* logits, const __globa
         row_sum = sb_sum(e);
         if (row + 1 < end) next = sb_load(x + classes, readable - classes, readable - classes, 0);
         if (dlogits && is_plain) {
-          const vreal p = g * (e * (1 / row_sum) * (spread + at_label)) -
-                          select((vreal)(0), (vreal)(g * at_label), SB_LANES == (vmask)((real_int)(inside ? label : 0)));
+          const vreal p =
+              g * (e * (1 / row_sum) * (spread + at_label)) -
+              select((vreal)(0), (vreal)(g * at_label), SB_LANES == (vmask)((real_int)(inside ? label : 0)));
           const vreal result = is_ignored ? (vreal)(0) : p;
           // What lies behind the row is written as it was: the row after it, which may not have been read.
           sb_store(select(v, result, is_class), dlogits + row * classes, readable >= VW ? VW : classes);
@@ -200,7 +201,8 @@ static inline void cross_entropy_rows(const __global real* logits, const __globa
   }
 }
 
-// loss [1] = sum(losses) / denominator [1], which is sum(row_weights) where is_mean and 1 else; denominator may be null.
+// loss [1] = sum(losses) / denominator [1], which is sum(row_weights) where is_mean and 1 else; denominator may be
+// null.
 static inline void cross_entropy_add_up(const __global real* losses, const __global real* row_weights,
                                         __global real* loss, __global real* denominator, const long rows,
                                         const int is_mean) {
@@ -221,8 +223,8 @@ static inline void cross_entropy_add_up(const __global real* losses, const __glo
 }
 
 // losses [rows]; row_weights [rows] are what a row counts in the weighted mean: w[label], 0 where ignored, 1 for
-// probabilities; statistics [rows, 2] are max and sum(exp(x - max)) for the backward kernel. loss [1] and total_weight [1]
-// are what cross_entropy_total gives, where one work-group has all rows; null else.
+// probabilities; statistics [rows, 2] are max and sum(exp(x - max)) for the backward kernel. loss [1] and total_weight
+// [1] are what cross_entropy_total gives, where one work-group has all rows; null else.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_fwd(
     ARRAY(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
     ARRAY(const real, probabilities), ARRAY(const real, class_weight), ARRAY(real, losses), ARRAY(real, row_weights),
@@ -293,8 +295,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_denom
         const int label = has_labels && i + lane < rows ? cross_entropy_label(labels_i32, labels_u8, i + lane) : -1;
         const bool inside = label >= 0 && label < (int)classes;
         weights[lane] = i + lane >= rows || (has_labels && has_ignored && label == ignored) ? 0
-                        : class_weight && inside                                              ? class_weight[label]
-                                                                                              : 1;
+                        : class_weight && inside                                            ? class_weight[label]
+                                                                                            : 1;
       }
       part += VLOAD(weights);
     }
@@ -321,8 +323,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_total
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_bwd(
     ARRAY_INPLACE(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
     ARRAY(const real, probabilities), ARRAY(const real, class_weight), ARRAY(const real, statistics),
-    ARRAY(const real, dy), ARRAY(const real, denominator), ARRAY_INPLACE(real, dlogits), const long rows, const long classes,
-    const int rows_per_group, const int dy_stride, const int has_ignored, const int ignored, const real smoothing) {
+    ARRAY(const real, dy), ARRAY(const real, denominator), ARRAY_INPLACE(real, dlogits), const long rows,
+    const long classes, const int rows_per_group, const int dy_stride, const int has_ignored, const int ignored,
+    const real smoothing) {
   START(logits);
   START(labels_i32);
   START(labels_u8);

@@ -14,7 +14,8 @@ static inline real cross_entropy_q(const __global real* t, const __global real* 
   return class_weight ? q * class_weight[c] : q;
 }
 
-// loss [1] = sum(losses) / denominator [1], which is sum(row_weights) where is_mean and 1 else; denominator may be null.
+// loss [1] = sum(losses) / denominator [1], which is sum(row_weights) where is_mean and 1 else; denominator may be
+// null.
 static inline void cross_entropy_add_up(const __global real* losses, const __global real* row_weights,
                                         __global real* loss, __global real* denominator, const long rows,
                                         const int is_mean, __local real* scratch) {
@@ -34,8 +35,8 @@ static inline void cross_entropy_add_up(const __global real* losses, const __glo
 }
 
 // losses [rows]; row_weights [rows] are what a row counts in the weighted mean: w[label], 0 where ignored, 1 for
-// probabilities; statistics [rows, 2] are max and sum(exp(x - max)) for the backward kernel. loss [1] and total_weight [1]
-// are what cross_entropy_total gives, where one work-group has all rows; null else.
+// probabilities; statistics [rows, 2] are max and sum(exp(x - max)) for the backward kernel. loss [1] and total_weight
+// [1] are what cross_entropy_total gives, where one work-group has all rows; null else.
 __kernel void cross_entropy_fwd(ARRAY(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
                                 ARRAY(const real, probabilities), ARRAY(const real, class_weight), ARRAY(real, losses),
                                 ARRAY(real, row_weights), ARRAY(real, statistics), ARRAY(real, loss),
@@ -95,10 +96,9 @@ __kernel void cross_entropy_fwd_bwd(ARRAY_INPLACE(const real, logits), ARRAY(con
                                     ARRAY(const uchar, labels_u8), ARRAY(const real, probabilities),
                                     ARRAY(const real, class_weight), ARRAY(real, losses), ARRAY(real, row_weights),
                                     ARRAY(real, statistics), ARRAY(real, loss), ARRAY(real, total_weight),
-                                    ARRAY(const real, dy), ARRAY(const real, denominator),
-                                    ARRAY_INPLACE(real, dlogits), const long rows, const long classes,
-                                    const int rows_per_group, const int is_mean, const int dy_stride,
-                                    const real divisor, const int has_ignored, const int ignored,
+                                    ARRAY(const real, dy), ARRAY(const real, denominator), ARRAY_INPLACE(real, dlogits),
+                                    const long rows, const long classes, const int rows_per_group, const int is_mean,
+                                    const int dy_stride, const real divisor, const int has_ignored, const int ignored,
                                     const real smoothing) {
   START(logits);
   START(labels_i32);

@@ -181,7 +181,6 @@ void Loader::State::stop() {
   stopped_ = true;
   active_ = false;
   for_workers_.notify_all();
-  for_loop_.notify_all();
 }
 
 void Loader::State::fill(BatchSlot& slot) {
