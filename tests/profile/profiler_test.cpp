@@ -17,22 +17,22 @@ nn::Sequential small_net() {
 }
 
 // Three recorded steps of a small network after one of warm-up.
-struct Run {
+struct Recording {
   Profile profile;
   std::vector<float> losses;
   std::uint64_t launches = 0;
 };
 
-Run run_steps(bool is_profiled) {
+Recording run_steps(bool is_profiled) {
   Engine engine({.profile = is_profiled});
   nn::Sequential net = small_net();
   optim::AdamW adam(net.parameters());
   std::optional<Profiler> profiler;
   if (is_profiled) profiler.emplace(engine, ProfilerOptions{.wait = 1, .warmup = 1, .active = 3});
-  Run run;
+  Recording run;
   for (int step = 0; step < 6; ++step) {
     const std::uint64_t before = engine.plans().launches;
-    const Array x = random_normal({5, 12}), label = full({5}, step % 3, i32);
+    const Array x = normal({5, 12}), label = full({5}, static_cast<double>(step % 3), i32);
     const Array loss = cross_entropy(net(x), label);
     adam.step(loss);
     run.launches = engine.plans().launches - before;
@@ -44,7 +44,7 @@ Run run_steps(bool is_profiled) {
 }
 
 TEST(ProfilerTest, every_launch_of_the_active_steps_is_there_once) {
-  const Run run = run_steps(true);
+  const Recording run = run_steps(true);
   const Profile& profile = run.profile;
   EXPECT_EQ(profile.steps, 3);
   ASSERT_EQ(profile.devices.size(), 1u);
