@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/recipe.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/workload.h"
@@ -98,6 +99,59 @@ CLI::App* add_devices(CLI::App& app, Options& options) {
   return verb;
 }
 
+// How parameters change (recipe.h).
+void add_recipe(CLI::App& app, Options& options) {
+  app.add_option("--optimizer", options.optimizer, list_text(optimizer_names()) + "; default: adamw")
+      ->option_text("NAME")
+      ->check(CLI::IsMember(optimizer_names()));
+  app.add_option("--rate", options.rate,
+                 "highest learning rate; default: the workload's for adam, adamw and lamb, PyTorch's for the others")
+      ->option_text("R")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--schedule", options.schedule,
+                 list_text(schedule_names()) +
+                     ":\nhow the rate falls after its warm-up; plateau: when the test loss does not; default: cosine")
+      ->option_text("NAME")
+      ->check(CLI::IsMember(schedule_names()));
+  app.add_option("--warmup", options.warmup,
+                 "steps in which the rate rises; default: 5 % of all, none for constant and plateau")
+      ->option_text("STEPS")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+  app.add_option("--gamma", options.gamma,
+                 "what step, exponential and plateau multiply the rate by; default: 0.1; of\n"
+                 "exponential, for each step, what leaves a hundredth at the end")
+      ->option_text("X")
+      ->check(CLI::Range(1e-9, 1.0));
+  app.add_option("--every", options.every,
+                 "steps between two falls of step or restarts of cosine, default: a third of all; tests that\n"
+                 "a plateau waits for, default: 2")
+      ->option_text("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  app.add_option("--weight-decay", options.weight_decay,
+                 "default: the workload's for adamw and lamb, PyTorch's for the others")
+      ->option_text("X")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--momentum", options.momentum, "of sgd, rmsprop and lars, beta1 of the others; default: PyTorch's")
+      ->option_text("X")
+      ->check(CLI::Range(0.0, 0.999999));
+  app.add_option("--clip-norm", options.clip_norm,
+                 "largest norm of all gradients together, 0: not clipped; default: the workload's")
+      ->option_text("X")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--ema", options.ema,
+                 "average the weights with this decay, such as 0.999; tests and --save take the averages")
+      ->option_text("DECAY")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--scale-rate", options.scale_rate,
+                 "linear or sqrt: the rate grows with --batch, at most 32 times, from the one for --base-batch;\n"
+                 "a larger one has a warm-up from the old one, of five epochs or a quarter of the run")
+      ->option_text("RULE")
+      ->check(CLI::IsMember({"linear", "sqrt"}));
+  app.add_option("--base-batch", options.base_batch, "of --scale-rate; default: the workload's batch")
+      ->option_text("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
+}
+
 CLI::App* add_train(CLI::App& app, Options& options) {
   auto* verb = app.add_subcommand("train", "train a workload, then test it");
   add_workload(*verb, options, false);
@@ -109,14 +163,7 @@ CLI::App* add_train(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 1 << 30));
   add_steps(*verb, options, "end after so many steps, whatever --epochs says");
   add_batch(*verb, options, "samples per step; default: the workload's");
-  verb->add_option("--rate", options.rate, "highest learning rate of AdamW; default: the workload's")
-      ->option_text("R")
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--schedule", options.schedule,
-                   "constant, linear or cosine: how the rate falls to 0 after a short warm-up;\n"
-                   "constant has no warm-up; default: cosine")
-      ->option_text("NAME")
-      ->check(CLI::IsMember({"constant", "linear", "cosine"}));
+  add_recipe(*verb, options);
   add_device_options(*verb, options, false);
   add_loader_options(*verb, options);
   verb->add_option("--load", options.load, "start from these parameters (safetensors)")->option_text("FILE");

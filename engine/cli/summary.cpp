@@ -55,6 +55,13 @@ Json to_json(const Summary& summary) {
   json["personality"] = summary.personality;
   json["precision"] = summary.precision;
   json["tuning"] = summary.tuning;
+  if (!summary.optimizer.empty()) {
+    json["optimizer"] = summary.optimizer;
+    json["schedule"] = summary.schedule;
+    json["rate"] = number(summary.rate);
+    json["warmup"] = summary.warmup;
+    if (summary.ema) json["ema"] = number(summary.ema);
+  }
   json["batch"] = summary.batch;
   json["steps"] = summary.steps;
   json["samples"] = summary.samples;
@@ -115,6 +122,10 @@ std::string to_text(const Summary& summary, bool interrupted) {
                                duration_text(summary.first_step_seconds)));
   text += row("device", fmt::format("{}, {} kernels", summary.device, summary.personality));
   text += row("memory mode", summary.memory_mode);
+  if (!summary.optimizer.empty())
+    text += row("optimizer", fmt::format("{}, {} schedule, rate {:.4g}, warm-up of {} steps{}", summary.optimizer,
+                                         summary.schedule, summary.rate, summary.warmup,
+                                         summary.ema ? fmt::format(", averaged weights {:g}", *summary.ema) : ""));
   text += row("tuning", summary.tuning);
   text += row("bytes copied", fmt::format("{} per step", count_text(summary.bytes_copied_per_step)));
   text += row("launches", fmt::format("{} per step", count_text(std::round(summary.launches_per_step * 10) / 10)));
