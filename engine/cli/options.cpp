@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/recipe.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/workload.h"
@@ -76,11 +77,14 @@ void add_tokenizer(CLI::App& app, Options& options) {
       ->option_text("DIR");
 }
 
-void add_gradient_options(CLI::App& app, Options& options) {
+void add_clip_norm(CLI::App& app, Options& options) {
   app.add_option("--clip-norm", options.clip_norm,
                  "largest norm of all gradients together, 0: not clipped; default: the workload's")
       ->option_text("X")
       ->check(CLI::NonNegativeNumber);
+}
+
+void add_release(CLI::App& app, Options& options) {
   app.add_flag("--release-gradients", options.release_gradients,
                "update parameters as soon as their gradients are there, which then need less memory; not with\n"
                "clipping by norm, so gpt needs --clip-norm 0 beside it");
@@ -114,6 +118,56 @@ CLI::App* add_devices(CLI::App& app, Options& options) {
   return verb;
 }
 
+// How parameters change (recipe.h).
+void add_recipe(CLI::App& app, Options& options) {
+  app.add_option("--optimizer", options.optimizer, list_text(optimizer_names()) + "; default: adamw")
+      ->option_text("NAME")
+      ->check(CLI::IsMember(optimizer_names()));
+  app.add_option("--rate", options.rate,
+                 "highest learning rate; default: the workload's for adam, adamw and lamb, PyTorch's for the others")
+      ->option_text("R")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--schedule", options.schedule,
+                 list_text(schedule_names()) +
+                     ":\nhow the rate falls after its warm-up; plateau: when the test loss does not; default: cosine")
+      ->option_text("NAME")
+      ->check(CLI::IsMember(schedule_names()));
+  app.add_option("--warmup", options.warmup,
+                 "steps in which the rate rises; default: 5 % of all, none for constant and plateau")
+      ->option_text("STEPS")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+  app.add_option("--gamma", options.gamma,
+                 "what step, exponential and plateau multiply the rate by; default: 0.1; of\n"
+                 "exponential, for each step, what leaves a hundredth at the end")
+      ->option_text("X")
+      ->check(CLI::Range(1e-9, 1.0));
+  app.add_option("--every", options.every,
+                 "steps between two falls of step or restarts of cosine, default: a third of all; tests that\n"
+                 "a plateau waits for, default: 2")
+      ->option_text("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  app.add_option("--weight-decay", options.weight_decay,
+                 "default: the workload's for adamw and lamb, PyTorch's for the others")
+      ->option_text("X")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--momentum", options.momentum, "of sgd, rmsprop and lars, beta1 of the others; default: PyTorch's")
+      ->option_text("X")
+      ->check(CLI::Range(0.0, 0.999999));
+  add_clip_norm(app, options);
+  app.add_option("--ema", options.ema,
+                 "average the weights with this decay, such as 0.999; tests and --save take the averages")
+      ->option_text("DECAY")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--scale-rate", options.scale_rate,
+                 "linear or sqrt: the rate grows with --batch, at most 32 times, from the one for --base-batch;\n"
+                 "a larger one has a warm-up from the old one, of five epochs or a quarter of the run")
+      ->option_text("RULE")
+      ->check(CLI::IsMember({"linear", "sqrt"}));
+  app.add_option("--base-batch", options.base_batch, "of --scale-rate; default: the workload's batch")
+      ->option_text("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
+}
+
 CLI::App* add_train(CLI::App& app, Options& options) {
   auto* verb = app.add_subcommand("train", "train a workload, then test it");
   add_workload(*verb, options, false);
@@ -125,15 +179,8 @@ CLI::App* add_train(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 1 << 30));
   add_steps(*verb, options, "end after so many steps, whatever --epochs says");
   add_batch(*verb, options, "samples per step; default: the workload's");
-  verb->add_option("--rate", options.rate, "highest learning rate of AdamW; default: the workload's")
-      ->option_text("R")
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--schedule", options.schedule,
-                   "constant, linear or cosine: how the rate falls to 0 after a short warm-up;\n"
-                   "constant has no warm-up; default: cosine")
-      ->option_text("NAME")
-      ->check(CLI::IsMember({"constant", "linear", "cosine"}));
-  add_gradient_options(*verb, options);
+  add_recipe(*verb, options);
+  add_release(*verb, options);
   add_precision(*verb, options,
                 "f16 or bf16: activations, gradients and working copies of the weights in 16 bits, arithmetic and the\n"
                 "weights themselves in f32; f16 scales the loss and skips steps that overflow; default: f32");
@@ -185,7 +232,8 @@ CLI::App* add_bench(CLI::App& app, Options& options) {
   add_batch(*verb, options, "samples per step; default: the workload's");
   verb->add_flag("--fixed-batch", options.fixed_batch,
                  "loop over one batch that is made once, to see what the loader costs");
-  add_gradient_options(*verb, options);
+  add_clip_norm(*verb, options);
+  add_release(*verb, options);
   add_precision(*verb, options, "f32, f16 or bf16, as train and eval have it; default: f32");
   add_device_options(*verb, options, true);
   add_loader_options(*verb, options);

@@ -30,8 +30,17 @@ struct Options {
   std::optional<std::int64_t> steps;
   std::optional<std::int64_t> batch;
   std::optional<double> rate;
+  std::string optimizer = "adamw";
   std::optional<std::string> schedule;
-  std::optional<double> clip_norm;  // 0: off
+  std::optional<std::int64_t> warmup;  // steps
+  std::optional<double> gamma;         // of some schedules: what the rate is multiplied by
+  std::optional<std::int64_t> every;   // ... and after how many steps, or tests of a plateau
+  std::optional<double> weight_decay;
+  std::optional<double> momentum;         // or beta1
+  std::optional<double> clip_norm;        // 0: off
+  std::optional<double> ema;              // decay of averaged weights
+  std::optional<std::string> scale_rate;  // linear, sqrt
+  std::optional<std::int64_t> base_batch;
   bool release_gradients = false;
   std::string device;
   std::optional<int> workers;

@@ -57,6 +57,13 @@ Json to_json(const Summary& summary) {
   if (summary.loss_scale) json["loss_scale"] = number(summary.loss_scale);
   if (summary.skipped_steps) json["skipped_steps"] = *summary.skipped_steps;
   json["tuning"] = summary.tuning;
+  if (!summary.optimizer.empty()) {
+    json["optimizer"] = summary.optimizer;
+    json["schedule"] = summary.schedule;
+    json["rate"] = number(summary.rate);
+    json["warmup"] = summary.warmup;
+    if (summary.ema) json["ema"] = number(summary.ema);
+  }
   json["batch"] = summary.batch;
   json["steps"] = summary.steps;
   json["samples"] = summary.samples;
@@ -121,6 +128,10 @@ std::string to_text(const Summary& summary, bool interrupted) {
                                ? fmt::format("{}, loss scale {}, {} skipped", summary.precision,
                                              count_text(*summary.loss_scale), summary.skipped_steps.value_or(0))
                                : summary.precision);
+  if (!summary.optimizer.empty())
+    text += row("optimizer", fmt::format("{}, {} schedule, rate {:.4g}, warm-up of {} steps{}", summary.optimizer,
+                                         summary.schedule, summary.rate, summary.warmup,
+                                         summary.ema ? fmt::format(", averaged weights {:g}", *summary.ema) : ""));
   text += row("tuning", summary.tuning);
   text += row("bytes copied", fmt::format("{} per step", count_text(summary.bytes_copied_per_step)));
   text += row("launches", fmt::format("{} per step", count_text(std::round(summary.launches_per_step * 10) / 10)));

@@ -44,6 +44,12 @@ struct Summary {
   std::size_t peak_bytes = 0;
   double stall_fraction = 0;      // share of `seconds` in which the loop waited for a batch
   double first_step_seconds = 0;  // with the building of kernels
+  // train only
+  std::string optimizer;      // "adamw"
+  std::string schedule;       // "cosine"
+  double rate = 0;            // the highest
+  std::int64_t warmup = 0;    // steps
+  std::optional<double> ema;  // decay of the averaged weights that were tested
   // bench only
   std::string mode;  // "train" or "infer"
   std::int64_t parameters = 0;

@@ -1,4 +1,4 @@
-// samebytes train: trains a workload with AdamW, tests it after every epoch, and says what it came to.
+// samebytes train: trains a workload, tests it after every epoch, and says what it came to.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "cli/recipe.h"
 #include "cli/session.h"
 #include "cli/step_log.h"
 #include "cli/text.h"
@@ -23,7 +24,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kWarmUpShare = 0.05;   // of the steps: the rate rises from nothing
 constexpr std::size_t kLossesKept = 4;  // one more than the engine queues, so that reading the oldest waits for nothing
 constexpr double kNewLossShare = 0.2;   // of the smoothed loss that the bar shows
 
@@ -34,18 +34,6 @@ struct StepFacts {
   double milliseconds = 0;
   Array loss;
 };
-
-optim::Schedule schedule_of(const Options& options, const Workload& workload, std::int64_t steps) {
-  const std::string name = options.schedule.value_or("cosine");
-  optim::Schedule schedule;
-  schedule.rate = options.rate.value_or(workload.defaults.rate);
-  if (name == "constant") return schedule;
-  schedule.decay = name == "linear" ? optim::Decay::linear : optim::Decay::cosine;
-  schedule.steps = steps;
-  schedule.warmup =
-      std::min(steps - 1, static_cast<std::int64_t>(std::llround(kWarmUpShare * static_cast<double>(steps))));
-  return schedule;
-}
 
 class Trainer {
  public:
@@ -71,7 +59,9 @@ class Trainer {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<nn::Module> net_;
   std::unique_ptr<data::Loader> training_, test_;
-  std::unique_ptr<optim::AdamW> optimizer_;
+  std::optional<Recipe> recipe_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<optim::Ema> ema_;  // where averages are asked for
   std::unique_ptr<RunMeter> meter_;
   std::unique_ptr<Progress> progress_;
   int epochs_ = 0;
@@ -114,11 +104,17 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   data::LoaderOptions testing = loader_options(options, std::min(batch_, split_.test->size()));
   testing.transforms = workload.prepare;
   test_ = std::make_unique<data::Loader>(*engine_, split_.test, testing);
-  optimizer_ = std::make_unique<optim::AdamW>(net_->parameters(), optimizer_options(workload, options));
-  optimizer_->set_schedule(schedule_of(options, workload, steps_));
+  recipe_.emplace(options, workload, batch_, steps_, per_epoch);
+  optimizer_ = recipe_->make_optimizer(net_->parameters());
+  ema_ = recipe_->make_ema(*optimizer_);
   meter_ = std::make_unique<RunMeter>(*engine_);
   progress_ = std::make_unique<Progress>(stream_for_people(options), options.quiet);
   describe(*engine_, workload, batch_, summary_);
+  summary_.optimizer = recipe_->optimizer();
+  summary_.schedule = recipe_->schedule();
+  summary_.rate = recipe_->rate();
+  summary_.warmup = recipe_->warmup();
+  summary_.ema = options.ema;
   log_.write({{"event", "start"},
               {"workload", workload.name},
               {"device", summary_.device},
@@ -126,6 +122,10 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
               {"precision", options.precision},
               {"tuning", summary_.tuning},
               {"seed", options.seed},
+              {"optimizer", summary_.optimizer},
+              {"schedule", summary_.schedule},
+              {"rate", summary_.rate},
+              {"warmup", summary_.warmup},
               {"batch", batch_},
               {"steps", steps_}});
 }
@@ -139,6 +139,7 @@ Summary Trainer::run() {
       "{}{}: {} parameters, {} training and {} test samples, on {}, memory mode {}", fold_text(), workload_.name,
       count_text(static_cast<double>(net_->parameter_count())), count_text(static_cast<double>(split_.train->size())),
       count_text(static_cast<double>(split_.test->size())), summary_.device, summary_.memory_mode));
+  progress_->say(fold_text() + recipe_->to_text());
   for (int epoch = 1; epoch <= epochs_ && !is_interrupted(); ++epoch) train_epoch(epoch);
   meter_->fill(summary_);
   precision_.fill(optimizer_.get(), summary_);
@@ -147,6 +148,8 @@ Summary Trainer::run() {
     io::Metadata metadata = workload_.metadata;
     metadata.emplace_back("tuning", summary_.tuning);  // which choices gave these bytes
     metadata.emplace_back("precision", options_.precision);
+    std::optional<optim::EmaScope> averages;
+    if (ema_ && ema_->update_count() > 0) averages.emplace(*ema_);
     io::save(options_.save, *net_, metadata);
   }
   if (workload_.baselines && !is_interrupted()) summary_.baselines = workload_.baselines(split_);
@@ -186,6 +189,7 @@ void Trainer::train_step(int epoch, const data::Batch& batch) {
     const double rate = optimizer_->rate();
     const Array loss = loss_of(batch);
     precision_.step(*optimizer_, loss);
+    if (ema_) ema_->update();
     mean_.add(loss, static_cast<double>(batch.samples()));
     meter_->step(batch.samples());
     recent_.push_back({step, epoch, rate, meter_->last_step_seconds() * 1e3, loss});
@@ -218,7 +222,11 @@ void Trainer::read_oldest_loss() {
 
 void Trainer::test_epoch(int epoch, double seconds) {
   const std::unique_ptr<Autocast> scope = precision_.scope();
+  std::optional<optim::EmaScope> averages;
+  if (ema_) averages.emplace(*ema_);
   const std::optional<Evaluation> result = evaluate(workload_, *net_, *test_);
+  averages.reset();
+  if (result) recipe_->tested(*optimizer_, result->loss);
   Json line = {{"event", "epoch"},
                {"epoch", epoch},
                {"step", meter_->steps()},

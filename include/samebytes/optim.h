@@ -3,6 +3,7 @@
 #pragma once
 
 #include "samebytes/optim/accumulator.h"
+#include "samebytes/optim/adafactor.h"
 #include "samebytes/optim/adagrad.h"
 #include "samebytes/optim/adam.h"
 #include "samebytes/optim/arena.h"

@@ -35,10 +35,11 @@ TEST(Train, json_is_the_last_line_with_exactly_the_promised_keys) {
   const auto json = result.json();
   ASSERT_TRUE(json.is_object()) << result.out;
   EXPECT_THAT(keys_of(json),
-              ::testing::ElementsAre("workload", "device", "memory_mode", "personality", "precision", "tuning", "batch",
-                                     "steps", "samples", "seconds", "samples_per_second", "step_ms_p50", "step_ms_p95",
-                                     "train_loss", "test_loss", "test_accuracy", "bytes_copied_per_step",
-                                     "launches_per_step", "peak_bytes", "stall_fraction", "first_step_seconds"));
+              ::testing::ElementsAre("workload", "device", "memory_mode", "personality", "precision", "tuning",
+                                     "optimizer", "schedule", "rate", "warmup", "batch", "steps", "samples", "seconds",
+                                     "samples_per_second", "step_ms_p50", "step_ms_p95", "train_loss", "test_loss",
+                                     "test_accuracy", "bytes_copied_per_step", "launches_per_step", "peak_bytes",
+                                     "stall_fraction", "first_step_seconds"));
   EXPECT_EQ(json["workload"], "digits");
   EXPECT_EQ(json["precision"], "f32");
   EXPECT_EQ(json["steps"], 30);
@@ -147,6 +148,62 @@ TEST(Train, the_log_has_a_line_for_each_step_and_epoch) {
   EXPECT_EQ(lines.back()["event"], "summary");
   EXPECT_EQ(lines.front()["event"], "start");
   EXPECT_EQ(lines.front()["tuning"], "built-in");
+}
+
+TEST(Train, optimizer_schedule_and_averages_are_chosen_and_stand_in_the_summary) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "log.jsonl";
+  const auto result =
+      run_command({"train", "digits", "--steps", "30", "--optimizer", "lamb", "--rate", "0.02", "--schedule",
+                   "onecycle", "--weight-decay", "0.1", "--clip-norm", "1", "--ema", "0.9", "--log", file, "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto json = result.json();
+  EXPECT_EQ(json["optimizer"], "lamb");
+  EXPECT_EQ(json["schedule"], "onecycle");
+  EXPECT_EQ(json["rate"], 0.02);
+  EXPECT_EQ(json["ema"], 0.9);
+  EXPECT_GT(json["test_accuracy"], 0.3);
+  const auto lines = lines_of_log(file);
+  EXPECT_EQ(lines.front()["optimizer"], "lamb");
+  std::vector<double> rates;
+  for (const auto& line : lines)
+    if (line["event"] == "step") rates.push_back(line["rate"]);
+  ASSERT_EQ(rates.size(), 30u);
+  EXPECT_NEAR(rates[0], 0.02 / 25, 1e-12);
+  EXPECT_NEAR(rates[8], 0.02, 1e-12);  // 30 % of 30 steps
+  EXPECT_NEAR(rates[29], 0.02 / 25 / 1e4, 1e-12);
+}
+
+TEST(Train, a_rate_grows_with_the_batch_and_warms_up_from_the_old_one) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "log.jsonl";
+  const auto result =
+      run_command({"train",        "digits", "--steps",      "12",         "--optimizer", "sgd",     "--momentum",
+                   "0.9",          "--rate", "0.01",         "--schedule", "constant",    "--batch", "256",
+                   "--scale-rate", "linear", "--base-batch", "64",         "--log",       file,      "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_NEAR(result.json()["rate"], 0.04, 1e-12);
+  EXPECT_EQ(result.json()["warmup"], 3);  // a quarter of the run
+  std::vector<double> rates;
+  for (const auto& line : lines_of_log(file))
+    if (line["event"] == "step") rates.push_back(line["rate"]);
+  ASSERT_EQ(rates.size(), 12u);
+  EXPECT_NEAR(rates[0], 0.01, 1e-12);
+  EXPECT_NEAR(rates[1], 0.02, 1e-12);
+  EXPECT_NEAR(rates[3], 0.04, 1e-12);
+}
+
+TEST(Train, a_plateau_lowers_the_rate_after_tests_that_were_not_better) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "log.jsonl";
+  // At this rate nothing gets better by the threshold.
+  const auto result = run_command({"train", "digits", "--epochs", "4", "--optimizer", "sgd", "--rate", "1e-7",
+                                   "--schedule", "plateau", "--every", "1", "--gamma", "0.5", "--log", file, "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  double last = 0;
+  for (const auto& line : lines_of_log(file))
+    if (line["event"] == "step") last = line["rate"];
+  EXPECT_NEAR(last, 0.5e-7, 1e-15);
 }
 
 TEST(Train, ctrl_c_ends_with_a_summary_and_130) {

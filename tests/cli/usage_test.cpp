@@ -23,9 +23,13 @@ TEST(Usage, help_names_every_verb_and_where_to_start) {
 TEST(Usage, help_of_train_explains_every_option) {
   const auto result = run_command({"train", "--help"});
   EXPECT_EQ(result.status, 0);
-  for (const char* option : {"--data",      "--epochs", "--steps", "--batch",   "--rate", "--schedule", "--device",
-                             "--workers",   "--slots",  "--seed",  "--threads", "--load", "--save",     "--log",
-                             "--check-nan", "--json",   "--quiet", "digits",    "mlp",    "cnn",        "slower"})
+  for (const char* option : {"--data",         "--epochs",    "--steps",     "--batch", "--rate",
+                             "--schedule",     "--device",    "--workers",   "--slots", "--seed",
+                             "--threads",      "--load",      "--save",      "--log",   "--check-nan",
+                             "--json",         "--quiet",     "digits",      "mlp",     "cnn",
+                             "slower",         "--optimizer", "--warmup",    "--gamma", "--every",
+                             "--weight-decay", "--momentum",  "--clip-norm", "--ema",   "--scale-rate",
+                             "--base-batch",   "lamb",        "onecycle",    "plateau"})
     EXPECT_THAT(result.out, HasSubstr(option));
 }
 
@@ -55,6 +59,10 @@ TEST(Usage, wrong_command_lines_end_with_2_and_one_clear_line) {
       {"train", "digits", "--epochs", "-1"},
       {"train", "digits", "--rate", "-0.1"},
       {"train", "digits", "--schedule", "zigzag"},
+      {"train", "digits", "--optimizer", "zigzag"},
+      {"train", "digits", "--optimizer", "adagrad", "--momentum", "0.5"},
+      {"train", "digits", "--schedule", "onecycle", "--warmup", "5"},
+      {"train", "digits", "--base-batch", "5"},
       {"train", "digits", "--colour", "red"},
       {"train", "digits", "mlp"},
       {"train", "cnn"},

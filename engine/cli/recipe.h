@@ -1,0 +1,53 @@
+// Recipe: how train changes the parameters - the optimizer, the schedule of its rate and the average of the weights
+// that the options and the workload ask for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+#include "cli/workload.h"
+#include "samebytes/optim.h"
+
+namespace samebytes::cli {
+
+const std::vector<std::string>& optimizer_names();
+const std::vector<std::string>& schedule_names();
+
+class Recipe {
+ public:
+  // For a run of `steps` steps, `epoch_steps` of them an epoch. Throws UsageError for options that do not go together
+  // or that the optimizer does not have.
+  Recipe(const Options& options, const Workload& workload, std::int64_t batch, std::int64_t steps,
+         std::int64_t epoch_steps);
+
+  const std::string& optimizer() const { return optimizer_; }
+  const std::string& schedule() const { return schedule_; }
+  double rate() const { return scaled_.rate; }  // the highest
+  std::int64_t warmup() const { return scaled_.warmup; }
+
+  std::unique_ptr<optim::Optimizer> make_optimizer(std::span<const Array> parameters) const;
+  // Nothing without --ema.
+  std::unique_ptr<optim::Ema> make_ema(const optim::Optimizer& optimizer) const;
+  // After each test: lowers the rate of a plateau.
+  void tested(optim::Optimizer& optimizer, double test_loss);
+  // "rate 0.004 (4 x 0.001 for a batch of 256), warm-up of 115 steps"
+  std::string to_text() const;
+
+ private:
+  optim::RateSchedule decay(std::int64_t steps) const;
+  optim::OneCycle one_cycle() const;
+
+  const Options& options_;
+  Defaults defaults_;
+  std::string optimizer_, schedule_;
+  std::int64_t steps_;
+  optim::ScaledRate scaled_;
+  std::optional<optim::Plateau> plateau_;
+};
+
+}  // namespace samebytes::cli
