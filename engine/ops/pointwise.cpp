@@ -161,6 +161,7 @@ std::vector<Array> Pointwise::gradient(const GradientRequest& g) const {
 void Pack::hash(Hasher& hasher) const {
   for (const std::int64_t offset : offsets_) hasher.add(static_cast<std::uint64_t>(offset));
   hasher.add(static_cast<std::uint64_t>(n_));
+  for (const std::int64_t size : sizes_) hasher.add(static_cast<std::uint64_t>(size));
 }
 
 std::vector<Array> Pack::gradient(const GradientRequest& g) const {
