@@ -2,6 +2,7 @@
 // header of samebytes/ops. Images are channels last. All throw ArgumentError: op, need, what came.
 #pragma once
 
+#include "samebytes/ops/adafactor.h"
 #include "samebytes/ops/attention.h"
 #include "samebytes/ops/conv.h"
 #include "samebytes/ops/dropout.h"

@@ -1,0 +1,173 @@
+// Adafactor over a flat arena of parameters. A parameter of two or more axes is B matrices [R, C], one behind the
+// other; its second moment is kept as one mean for each row and one for each column. One of fewer axes is a vector of R
+// elements whose second moments are all kept, as rows; it has C = 1. Rows of a matrix, or elements of a vector, are cut
+// into tiles. table [tiles][ADAFACTOR_FIELDS] says of each tile (longs would be needed for whole offsets only):
+//   0 begin of the parameter in units of 16 elements   1 first row, counted over the parameter   2 rows   3 C
+//   4 place of the parameter's first row in `rows`     5 place of the matrix in `columns`; -1: a vector
+//   6 first tile of the matrix   7 its tiles   8 first tile of the parameter   9 its tiles   10 R   11 rows of the
+//   parameter   12 place of the tile's sums of columns
+// Geometry: a work-group of ADAFACTOR_GROUP items takes one tile, adafactor_columns one block of columns. Arithmetic is
+// in `real`.
+
+#define ADAFACTOR_FIELDS 16
+#define ADAFACTOR_UNIT 16
+#define ADAFACTOR_GROUP 64
+
+// Every item of the group calls it.
+static inline real adafactor_fold(const __global real* p, const int n, __local real* scratch) {
+  real sum = 0;
+  for (int i = (int)get_local_id(0); i < n; i += ADAFACTOR_GROUP) sum += p[i];
+  return sb_lanes_sum(sum, scratch, ADAFACTOR_GROUP);
+}
+
+// rows = rows + rest (mean of g^2 over the row - rows), overwritten; parts [2][tiles]: sums of the new rows and of p^2;
+// sums [..., C]: of g^2 over the tile's rows, by column.
+__kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafactor_rows(
+    ARRAY(const real, g), ARRAY(const real, p), ARRAY(const int, table), ARRAY(real, parts), ARRAY(real, sums),
+    ARRAY(real, rows), const long tiles, const long n, const real rest) {
+  START(g);
+  START(p);
+  START(table);
+  START(parts);
+  START(sums);
+  START(rows);
+  __local real scratch[ADAFACTOR_GROUP];
+  const long at = get_group_id(0);
+  const __global int* tile = table + ADAFACTOR_FIELDS * at;
+  const int item = (int)get_local_id(0), count = tile[2], width = tile[3];
+  const long begin = (long)tile[0] * ADAFACTOR_UNIT + (long)tile[1] * width;
+  rows += tile[4] + tile[1];
+  real sum_rows = 0, sum_p = 0;
+  if (tile[5] < 0) {
+    for (int i = item; i < count; i += ADAFACTOR_GROUP) {
+      const real slope = g[begin + i], x = p[begin + i];
+      sum_p = FMA(x, x, sum_p);
+      rows[i] = FMA(rest, slope * slope - rows[i], rows[i]);
+    }
+  } else {
+    sums += tile[12];
+    for (int r = 0; r < count; ++r) {
+      const long row = begin + (long)r * width;
+      real sum = 0;
+      for (int i = item; i < width; i += ADAFACTOR_GROUP) {
+        const real slope = g[row + i], x = p[row + i], square = slope * slope;
+        sum += square;
+        sum_p = FMA(x, x, sum_p);
+        sums[i] = r > 0 ? sums[i] + square : square;
+      }
+      sum = sb_lanes_sum(sum, scratch, ADAFACTOR_GROUP);
+      if (item == 0) {
+        const real before = rows[r], after = FMA(rest, sum / width - before, before);
+        rows[r] = after;
+        sum_rows += after;
+      }
+    }
+  }
+  sum_p = sb_lanes_sum(sum_p, scratch, ADAFACTOR_GROUP);
+  if (item == 0) {
+    parts[at] = sum_rows;
+    parts[tiles + at] = sum_p;
+  }
+}
+
+// columns = columns + rest (mean of g^2 over the column - columns), overwritten. blocks [groups][8]: place in
+// `columns`, columns of the block, first sum of the matrix at the block's first column, tiles, C, R.
+__kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafactor_columns(ARRAY(const real, sums),
+                                                                                             ARRAY(const int, blocks),
+                                                                                             ARRAY(real, columns),
+                                                                                             const real rest) {
+  START(sums);
+  START(blocks);
+  START(columns);
+  const __global int* block = blocks + 8 * (long)get_group_id(0);
+  const int count = block[1], tiles = block[3], width = block[4];
+  columns += block[0];
+  sums += block[2];
+  for (int c = (int)get_local_id(0); c < count; c += ADAFACTOR_GROUP) {
+    real sum = 0;
+    for (int t = 0; t < tiles; ++t) sum += sums[(long)t * width + c];
+    columns[c] = FMA(rest, sum / block[5] - columns[c], columns[c]);
+  }
+}
+
+// What a row's second moments are multiplied by the columns' with: rows / max(mean of rows, eps).
+static inline real adafactor_row(const real row, const real mean, const real eps) { return row / fmax(mean, eps); }
+
+static inline real adafactor_direction(const real slope, const real variance, const real eps) {
+  return slope / sqrt(fmax(variance, eps * eps));
+}
+
+// norms [tiles]: sums of u^2 with u = g / sqrt(max(variance, eps^2)) and variance = rows columns / mean of rows, or the
+// vector's own.
+__kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafactor_norms(
+    ARRAY(const real, g), ARRAY(const real, rows), ARRAY(const real, columns), ARRAY(const real, parts),
+    ARRAY(const int, table), ARRAY(real, norms), const long n, const real eps) {
+  START(g);
+  START(rows);
+  START(columns);
+  START(parts);
+  START(table);
+  START(norms);
+  __local real scratch[ADAFACTOR_GROUP];
+  const long at = get_group_id(0);
+  const __global int* tile = table + ADAFACTOR_FIELDS * at;
+  const int item = (int)get_local_id(0), count = tile[2], width = tile[3];
+  const long begin = (long)tile[0] * ADAFACTOR_UNIT + (long)tile[1] * width;
+  const real mean = adafactor_fold(parts + tile[6], tile[7], scratch) / tile[10];
+  rows += tile[4] + tile[1];
+  real sum = 0;
+  if (tile[5] < 0) {
+    for (int i = item; i < count; i += ADAFACTOR_GROUP) {
+      const real u = adafactor_direction(g[begin + i], rows[i], eps);
+      sum = FMA(u, u, sum);
+    }
+  } else {
+    columns += tile[5];
+    for (int r = 0; r < count; ++r) {
+      const real factor = adafactor_row(rows[r], mean, eps);
+      for (int i = item; i < width; i += ADAFACTOR_GROUP) {
+        const real u = adafactor_direction(g[begin + (long)r * width + i], factor * columns[i], eps);
+        sum = FMA(u, u, sum);
+      }
+    }
+  }
+  sum = sb_lanes_sum(sum, scratch, ADAFACTOR_GROUP);
+  if (item == 0) norms[at] = sum;
+}
+
+// p = keep p - step u, overwritten; step = rate max(least, root mean square of p) / max(1, that of u / clip).
+__kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafactor_update(
+    ARRAY(const real, g), ARRAY(const real, rows), ARRAY(const real, columns), ARRAY(const real, parts),
+    ARRAY(const real, norms), ARRAY(const int, table), ARRAY(real, p), const long tiles, const long n, const real eps,
+    const real rate, const real least, const real clip, const real keep) {
+  START(g);
+  START(rows);
+  START(columns);
+  START(parts);
+  START(norms);
+  START(table);
+  START(p);
+  __local real scratch[ADAFACTOR_GROUP];
+  const __global int* tile = table + ADAFACTOR_FIELDS * (long)get_group_id(0);
+  const int item = (int)get_local_id(0), count = tile[2], width = tile[3];
+  const long begin = (long)tile[0] * ADAFACTOR_UNIT + (long)tile[1] * width;
+  const real size = (real)tile[11] * (real)width;
+  const real rms_p = sqrt(adafactor_fold(parts + tiles + tile[8], tile[9], scratch) / size);
+  const real rms_u = sqrt(adafactor_fold(norms + tile[8], tile[9], scratch) / size);
+  const real mean = adafactor_fold(parts + tile[6], tile[7], scratch) / tile[10];
+  const real step = rate * fmax(least, rms_p) / fmax((real)1, rms_u / clip);
+  rows += tile[4] + tile[1];
+  if (tile[5] < 0) {
+    for (int i = item; i < count; i += ADAFACTOR_GROUP)
+      p[begin + i] = FMA(-step, adafactor_direction(g[begin + i], rows[i], eps), keep * p[begin + i]);
+  } else {
+    columns += tile[5];
+    for (int r = 0; r < count; ++r) {
+      const real factor = adafactor_row(rows[r], mean, eps);
+      for (int i = item; i < width; i += ADAFACTOR_GROUP) {
+        const long e = begin + (long)r * width + i;
+        p[e] = FMA(-step, adafactor_direction(g[e], factor * columns[i], eps), keep * p[e]);
+      }
+    }
+  }
+}

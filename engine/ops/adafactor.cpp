@@ -1,0 +1,199 @@
+// The update of Adafactor over a flat arena. Kernels: cl/*/adafactor.cl.
+#include "samebytes/ops/adafactor.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "graph/launch.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+namespace detail {
+namespace {
+
+constexpr std::int64_t kUnit = 16, kTileFields = 16, kBlockFields = 8;  // as in cl/*/adafactor.cl
+constexpr int kGroup = 64;                                              // ADAFACTOR_GROUP
+constexpr std::int64_t kTileElements = 8192;                            // a few microseconds of work
+constexpr std::int64_t kLeastRows = 16;        // of a tile: its sums of columns are at most one in so many elements
+constexpr std::int64_t kTilesOfMatrix = 1024;  // at most: each tile adds up the sums of all
+constexpr std::int64_t kBlockColumns = 256;
+
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+class WithoutGradient : public Op {
+ public:
+  std::vector<Array> gradient(const GradientRequest&) const override {
+    throw ArgumentError("adafactor_update has no gradient");
+  }
+};
+
+// Inputs gradient, p, tiles and the cell of rows; results parts [2, tiles], sums of columns, rows. Scalar: rest.
+class AdafactorRows final : public WithoutGradient {
+ public:
+  std::string_view name() const override { return "adafactor_rows"; }
+  int in_place(int result) const override { return result == 2 ? 3 : -1; }
+  bool is_state(int input) const override { return input == 3; }
+  void launch(Launch& run) const override {
+    const std::int64_t tiles = run.src_shape(2)[0];
+    run.kernel("adafactor_rows", run.dst_dtype())
+        .args(run.src(0), run.src(1), run.src(2), run.dst(0), run.dst(1), run.dst(2), tiles, run.src_shape(0).size(),
+              DynamicReal{0})
+        .over_rows(tiles, kGroup);
+  }
+};
+
+// Inputs sums of columns, blocks and the cell of columns; result columns. Scalar: rest.
+class AdafactorColumns final : public WithoutGradient {
+ public:
+  std::string_view name() const override { return "adafactor_columns"; }
+  int in_place(int) const override { return 2; }
+  bool is_state(int input) const override { return input == 2; }
+  void launch(Launch& run) const override {
+    run.kernel("adafactor_columns", run.dst_dtype())
+        .args(run.src(0), run.src(1), run.dst(), DynamicReal{0})
+        .over_rows(run.src_shape(1)[0], kGroup);
+  }
+};
+
+// Inputs gradient, rows, columns, parts, tiles; result norms [tiles]. Scalar: eps.
+class AdafactorNorms final : public WithoutGradient {
+ public:
+  std::string_view name() const override { return "adafactor_norms"; }
+  void launch(Launch& run) const override {
+    run.kernel("adafactor_norms", run.dst_dtype())
+        .args(run.src(0), run.src(1), run.src(2), run.src(3), run.src(4), run.dst(), run.src_shape(0).size(),
+              DynamicReal{0})
+        .over_rows(run.dst_shape().size(), kGroup);
+  }
+};
+
+// Inputs gradient, rows, columns, parts, norms, tiles and the cell p; result p. Scalars eps, rate, least_scale, clip,
+// keep.
+class AdafactorUpdate final : public WithoutGradient {
+ public:
+  std::string_view name() const override { return "adafactor_update"; }
+  int in_place(int) const override { return 6; }
+  bool is_state(int input) const override { return input == 6; }
+  void launch(Launch& run) const override {
+    const std::int64_t tiles = run.src_shape(4).size();
+    run.kernel("adafactor_update", run.dst_dtype())
+        .args(run.src(0), run.src(1), run.src(2), run.src(3), run.src(4), run.src(5), run.dst(), tiles,
+              run.dst_shape().size(), DynamicReal{0}, DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4})
+        .over_rows(tiles, kGroup);
+  }
+};
+
+void require_cell(const Array& a, std::int64_t size, Dtype dtype, const char* name) {
+  require(is_cell(a) && a.shape() == Shape{size} && a.dtype() == dtype && (dtype == f32 || dtype == f64),
+          "adafactor_update", "needs flat cells of one type, f32 or f64, as long as the layout says", a, name);
+}
+
+// One parameter as matrices [R, C], or as one vector.
+struct Matrices {
+  std::int64_t count = 1, rows = 1, width = 1;
+  bool is_vector = true;
+};
+Matrices matrices_of(const Shape& shape) {
+  Matrices m;
+  const int rank = shape.rank();
+  m.is_vector = rank < 2;
+  if (m.is_vector) {
+    m.rows = shape.size();
+    return m;
+  }
+  m.rows = shape[rank - 2];
+  m.width = shape[rank - 1];
+  for (int axis = 0; axis < rank - 2; ++axis) m.count *= shape[axis];
+  return m;
+}
+
+}  // namespace
+}  // namespace detail
+
+using detail::make_op;
+
+AdafactorLayout::AdafactorLayout(std::span<const std::int64_t> offsets, std::span<const Shape> shapes, std::int64_t n)
+    : n_(n) {
+  if (offsets.empty() || offsets.size() != shapes.size())
+    throw ArgumentError("adafactor_layout: needs one shape per offset, " + std::to_string(offsets.size()) +
+                        " offsets and " + std::to_string(shapes.size()) + " shapes came");
+  std::vector<std::int32_t> tiles, blocks;
+  const auto narrow = [](std::int64_t value) {
+    if (value > std::numeric_limits<std::int32_t>::max())
+      throw ArgumentError("adafactor_layout: a part of the statistics lies at " + std::to_string(value) +
+                          ", which is too far");
+    return static_cast<std::int32_t>(value);
+  };
+  std::int64_t end = 0;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    if (offsets[i] < end || offsets[i] % detail::kUnit != 0 || offsets[i] + shapes[i].size() > n)
+      throw ArgumentError("adafactor_layout: parameters must rise without overlap in steps of 16 within " +
+                          std::to_string(n) + " elements, " + std::to_string(offsets[i]) + " came");
+    end = offsets[i] + shapes[i].size();
+    if (shapes[i].size() == 0) continue;
+    const detail::Matrices m = detail::matrices_of(shapes[i]);
+    std::int64_t length = detail::divided_up(detail::kTileElements, m.width);
+    length =
+        std::max({length, std::min(detail::kLeastRows, m.rows), detail::divided_up(m.rows, detail::kTilesOfMatrix)});
+    if (m.is_vector) length = detail::divided_up(length, detail::kUnit) * detail::kUnit;
+    length = std::min(length, m.rows);
+    const std::int64_t per_matrix = detail::divided_up(m.rows, length), first = std::ssize(tiles) / detail::kTileFields;
+    for (std::int64_t matrix = 0; matrix < m.count; ++matrix) {
+      const std::int64_t column = m.is_vector ? -1 : columns_ + matrix * m.width, sums = sums_;
+      const std::int64_t of_matrix = first + matrix * per_matrix;
+      for (std::int64_t row = 0; row < m.rows; row += length) {
+        for (const std::int64_t field :
+             {offsets[i] / detail::kUnit, matrix * m.rows + row, std::min(length, m.rows - row), m.width, rows_, column,
+              of_matrix, per_matrix, first, per_matrix * m.count, m.rows, m.rows * m.count, sums_, std::int64_t{0},
+              std::int64_t{0}, std::int64_t{0}})
+          tiles.push_back(narrow(field));
+        if (!m.is_vector) sums_ += m.width;
+      }
+      for (std::int64_t c = 0; c < m.width && !m.is_vector; c += detail::kBlockColumns)
+        for (const std::int64_t field : {column + c, std::min(detail::kBlockColumns, m.width - c), sums + c, per_matrix,
+                                         m.width, m.rows, std::int64_t{0}, std::int64_t{0}})
+          blocks.push_back(narrow(field));
+    }
+    rows_ += m.rows * m.count;
+    if (!m.is_vector) columns_ += m.width * m.count;
+  }
+  rows_ = std::max<std::int64_t>(rows_, 1);
+  columns_ = std::max<std::int64_t>(columns_, 1);
+  sums_ = std::max<std::int64_t>(sums_, 1);
+  tiles_ =
+      array(std::span<const std::int32_t>(tiles), Shape{std::ssize(tiles) / detail::kTileFields, detail::kTileFields});
+  blocks_ = array(std::span<const std::int32_t>(blocks),
+                  Shape{std::ssize(blocks) / detail::kBlockFields, detail::kBlockFields});
+}
+
+Array adafactor_update(const Array& p, const Array& rows, const Array& columns, const Array& gradient,
+                       const AdafactorLayout& layout, const AdafactorStep& step) {
+  detail::require(is_cell(p), "adafactor_update", "needs cells", p, "p");
+  const Dtype dtype = p.dtype();
+  detail::require_cell(p, layout.n(), dtype, "p");
+  detail::require_cell(rows, layout.rows(), dtype, "rows");
+  detail::require_cell(columns, layout.columns(), dtype, "columns");
+  detail::require(gradient && gradient.shape() == p.shape() && gradient.dtype() == dtype, "adafactor_update",
+                  "needs a gradient of the shape and type of p", gradient, "gradient");
+  const std::int64_t count = layout.tiles().shape()[0];
+  if (count == 0) return p;
+  const Array for_rows[] = {gradient, p, layout.tiles(), rows};
+  const detail::Result results[] = {{Shape{2, count}, dtype}, {Shape{layout.sums()}, dtype}, {rows.shape(), dtype}};
+  const std::vector<Array> by_row =
+      detail::make_arrays(make_op<detail::AdafactorRows>(), results, for_rows, {step.rest});
+  Array by_column = columns;
+  if (layout.blocks().size() > 0) {
+    const Array for_columns[] = {by_row[1], layout.blocks(), columns};
+    by_column =
+        detail::make_array(make_op<detail::AdafactorColumns>(), columns.shape(), dtype, for_columns, {step.rest});
+  }
+  const Array for_norms[] = {gradient, by_row[2], by_column, by_row[0], layout.tiles()};
+  const Array norms = detail::make_array(make_op<detail::AdafactorNorms>(), Shape{count}, dtype, for_norms, {step.eps});
+  const Array for_update[] = {gradient, by_row[2], by_column, by_row[0], norms, layout.tiles(), p};
+  return detail::make_array(make_op<detail::AdafactorUpdate>(), p.shape(), dtype, for_update,
+                            {step.eps, step.rate, step.least_scale, step.clip, step.keep});
+}
+
+}  // namespace samebytes

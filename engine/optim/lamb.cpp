@@ -1,0 +1,54 @@
+#include "samebytes/optim/lamb.h"
+
+#include <cmath>
+
+#include "optim/bias_correction.h"
+#include "samebytes/ops.h"
+
+namespace samebytes::optim {
+namespace {
+
+constexpr double kLeastEps = 1e-30;  // the zeros between parameters must not become NaN, which is in no norm then
+
+}  // namespace
+
+Lamb::Lamb(std::span<const Array> parameters, const LambOptions& options) : Lamb(one_group(parameters), options) {}
+
+Lamb::Lamb(const std::vector<ParameterGroup>& groups, const LambOptions& options)
+    : Optimizer("Lamb", options.exclude_vectors ? without_vectors(groups) : groups,
+                {options.rate, options.clip_norm, options.clip_value, options.maximize, true},
+                {{"beta1", &GroupOptions::beta1, options.beta1, 0.0, 1.0},
+                 {"beta2", &GroupOptions::beta2, options.beta2, 0.0, 1.0},
+                 {"eps", &GroupOptions::eps, options.eps, kLeastEps, HUGE_VAL},
+                 {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL}}),
+      options_(options),
+      moment1_(zeros_for_arenas("moment1")),
+      moment2_(zeros_for_arenas("moment2")),
+      segments_(segments_of_arenas()) {}
+
+std::vector<StateArray> Lamb::state() const {
+  std::vector<StateArray> result = named("moment1", moment1_);
+  for (StateArray& entry : named("moment2", moment2_)) result.push_back(std::move(entry));
+  return result;
+}
+
+std::vector<Optimizer::CellUpdate> Lamb::updates(std::size_t arena, const Array& gradient) const {
+  const GroupOptions& own = options_of(arena);
+  const Array& values = arenas()[arena].values();
+  const Array &moment1 = moment1_[arena], &moment2 = moment2_[arena];
+  const double rate = rate_of(arena), beta1 = *own.beta1, beta2 = *own.beta2;
+  if (*own.adapts) {
+    const double t = static_cast<double>(step_count() + 1);
+    const double correction1 = 1.0 - std::pow(beta1, t), correction2 = 1.0 - std::pow(beta2, t);
+    const LambStep step{rate, beta1, beta2, correction1, correction2, *own.eps, *own.weight_decay};
+    return {{{}, lamb_update(values, moment1, moment2, gradient, segments_[arena], step)}};
+  }
+  const Array next1 = moment1 * beta1 + gradient * (1.0 - beta1);
+  const Array next2 = moment2 * beta2 + square(gradient) * (1.0 - beta2);
+  const BiasCorrection correction1(beta1, step_count() + 1, steps_taken());
+  const BiasCorrection correction2(beta2, step_count() + 1, steps_taken());
+  const Array change = correction1.divide(next1, rate) / (correction2.divide_by_root(sqrt(next2)) + *own.eps);
+  return {{moment1, next1}, {moment2, next2}, {values, values * (1.0 - rate * *own.weight_decay) - change}};
+}
+
+}  // namespace samebytes::optim

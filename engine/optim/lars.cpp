@@ -1,0 +1,37 @@
+#include "samebytes/optim/lars.h"
+
+#include <cmath>
+
+#include "samebytes/ops.h"
+
+namespace samebytes::optim {
+
+Lars::Lars(std::span<const Array> parameters, const LarsOptions& options) : Lars(one_group(parameters), options) {}
+
+Lars::Lars(const std::vector<ParameterGroup>& groups, const LarsOptions& options)
+    : Optimizer("Lars", options.exclude_vectors ? without_vectors(groups) : groups,
+                {options.rate, options.clip_norm, options.clip_value, options.maximize, true},
+                {{"momentum", &GroupOptions::momentum, options.momentum, 0.0, HUGE_VAL},
+                 {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL},
+                 {"trust", &GroupOptions::trust, options.trust, 0.0, HUGE_VAL},
+                 {"eps", &GroupOptions::eps, options.eps, 0.0, HUGE_VAL}}),
+      options_(options),
+      momentum_(zeros_for_arenas("momentum")),
+      segments_(segments_of_arenas()) {}
+
+std::vector<StateArray> Lars::state() const { return named("momentum", momentum_); }
+
+std::vector<Optimizer::CellUpdate> Lars::updates(std::size_t arena, const Array& gradient) const {
+  const GroupOptions& own = options_of(arena);
+  const Array &values = arenas()[arena].values(), &momentum = momentum_[arena];
+  const double rate = rate_of(arena);
+  if (*own.adapts) {
+    const LarsStep step{rate, *own.momentum, *own.weight_decay, *own.trust, *own.eps, options_.nesterov};
+    return {{{}, lars_update(values, momentum, gradient, segments_[arena], step)}};
+  }
+  const Array g = *own.weight_decay > 0.0 ? gradient + values * *own.weight_decay : gradient;
+  const Array next = momentum * *own.momentum + g;
+  return {{momentum, next}, {values, values - (options_.nesterov ? g + next * *own.momentum : next) * rate}};
+}
+
+}  // namespace samebytes::optim

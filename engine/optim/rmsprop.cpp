@@ -1,0 +1,55 @@
+#include "samebytes/optim/rmsprop.h"
+
+#include <cmath>
+
+#include "samebytes/ops.h"
+
+namespace samebytes::optim {
+
+RmsProp::RmsProp(std::span<const Array> parameters, const RmsPropOptions& options)
+    : RmsProp(one_group(parameters), options) {}
+
+RmsProp::RmsProp(const std::vector<ParameterGroup>& groups, const RmsPropOptions& options)
+    : Optimizer("RmsProp", groups, {options.rate, options.clip_norm, options.clip_value, options.maximize},
+                {{"alpha", &GroupOptions::alpha, options.alpha, 0.0, HUGE_VAL},
+                 {"eps", &GroupOptions::eps, options.eps, 0.0, HUGE_VAL},
+                 {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL},
+                 {"momentum", &GroupOptions::momentum, options.momentum, 0.0, HUGE_VAL}}),
+      options_(options) {
+  square_ = zeros_for_arenas("square");
+  momentum_ = momentum_buffers();
+  if (options.centered) mean_ = zeros_for_arenas("mean");
+}
+
+std::vector<StateArray> RmsProp::state() const {
+  std::vector<StateArray> result = named("square", square_);
+  for (const auto& [what, cells] : {std::pair{"momentum", &momentum_}, std::pair{"mean", &mean_}})
+    for (StateArray& entry : named(what, *cells)) result.push_back(std::move(entry));
+  return result;
+}
+
+std::vector<Optimizer::CellUpdate> RmsProp::updates(std::size_t arena, const Array& gradient) const {
+  const GroupOptions& own = options_of(arena);
+  const double alpha = *own.alpha;
+  const Array& values = arenas()[arena].values();
+  const Array g = *own.weight_decay > 0.0 ? gradient + values * *own.weight_decay : gradient;
+  const Array next = square_[arena] * alpha + square(g) * (1.0 - alpha);
+  std::vector<CellUpdate> result{{square_[arena], next}};
+  Array variance = next;
+  if (options_.centered) {
+    const Array mean = mean_[arena] * alpha + g * (1.0 - alpha);
+    result.push_back({mean_[arena], mean});
+    variance = relu(next - square(mean));  // rounding may leave it a little below 0
+  }
+  const Array direction = g / (sqrt(variance) + *own.eps);
+  if (!momentum_[arena]) {
+    result.push_back({values, values - direction * rate_of(arena)});
+  } else {
+    const Array buffer = momentum_[arena] * *own.momentum + direction;
+    result.push_back({momentum_[arena], buffer});
+    result.push_back({values, values - buffer * rate_of(arena)});
+  }
+  return result;
+}
+
+}  // namespace samebytes::optim

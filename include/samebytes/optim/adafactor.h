@@ -1,0 +1,47 @@
+// Adafactor (N. Shazeer and M. Stern, "Adafactor: adaptive learning rates with sublinear memory cost", 2018), in the
+// form of PyTorch's torch.optim.Adafactor: of a matrix's second moments only the means of rows and columns are kept.
+// For the gradient g of a parameter p at step t, with b = t^beta2_decay and rho = min(rate, 1 / sqrt(t)): scale =
+// max(eps2, rms(p)) rho;  p *= 1 - rate weight_decay;
+// [..., R, C]: r += b (mean over C of g^2 - r), c += b (mean over R of g^2 - c), v = r c / max(mean over R of r, eps1);
+// fewer axes: v += b (g^2 - v);  u = g / sqrt(max(v, eps1^2));  p -= scale / max(1, rms(u) / d) u.
+// Matrices are the last two axes as they lie here, which for convolutions are [in, out] of each tap. Four launches for
+// each arena, whatever its number of parameters.
+#pragma once
+
+#include "samebytes/ops/adafactor.h"
+#include "samebytes/optim/optimizer.h"
+
+namespace samebytes::optim {
+
+struct AdafactorOptions {
+  double rate = 1e-2;
+  double beta2_decay = -0.8;
+  double eps1 = 0.0;  // 0: the smallest step from 1 of the parameters' type, 2^-23 for f32
+  double eps2 = 1e-3;
+  double d = 1.0;
+  double weight_decay = 0.0;
+  bool maximize = false;    // steps up the gradient
+  double clip_norm = 0.0;   // over all parameters; 0: off
+  double clip_value = 0.0;  // before clip_norm; 0: off
+};
+
+class Adafactor final : public Optimizer {
+ public:
+  // Groups may have their own rate and weight_decay. Throws ArgumentError for options out of range and as
+  // ParameterArena does.
+  explicit Adafactor(std::span<const Array> parameters, const AdafactorOptions& options = {});
+  explicit Adafactor(const std::vector<ParameterGroup>& groups, const AdafactorOptions& options = {});
+  Adafactor(Adafactor&&) = default;
+  Adafactor& operator=(Adafactor&&) = default;
+  std::vector<StateArray> state() const override;  // "0.rows" (of vectors: v), "0.columns"
+  const AdafactorOptions& options() const { return options_; }
+
+ private:
+  std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const override;
+
+  AdafactorOptions options_;
+  std::vector<AdafactorLayout> layouts_;
+  std::vector<Array> rows_, columns_;
+};
+
+}  // namespace samebytes::optim

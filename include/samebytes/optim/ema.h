@@ -1,0 +1,66 @@
+// Ema: the exponential moving average of weights (B. Polyak and A. Juditsky, 1992; as torch.optim.swa_utils and timm
+// have it), often better in tests than the weights themselves. Call update() after each step of the optimizer; between
+// two swap() the model itself holds the averages:
+//   { optim::EmaScope averaged(ema); accuracy = evaluate(net); }
+// One launch for each arena of the optimizer. Running statistics of norms are not averaged.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "samebytes/optim/optimizer.h"
+
+namespace samebytes::optim {
+
+struct EmaOptions {
+  double decay = 0.999;
+  // timm's: the decay of update k is min(decay, 1 - (1 + k / gamma)^-power), so that early weights are forgotten
+  // sooner.
+  bool warmup = false;
+  double gamma = 1.0;
+  double power = 2.0 / 3.0;
+  double least_decay = 0.0;  // of the warm-up
+  std::int64_t start = 0;    // updates that copy the weights before averaging begins; the first one always does
+};
+
+class Ema {
+ public:
+  // Of the optimizer's parameters; the optimizer must outlive it, and may move. Throws ArgumentError for options out of
+  // range.
+  explicit Ema(const Optimizer& optimizer, const EmaOptions& options = {});
+
+  // average = d average + (1 - d) weights with d = decay_of(update_count()). Throws ArgumentError while swapped.
+  void update();
+  // Exchanges weights and averages. Twice is as before, bit for bit.
+  void swap();
+  bool is_swapped() const { return is_swapped_; }
+
+  double decay_of(std::int64_t update) const;  // the first update is 0 and has decay 0
+  std::int64_t update_count() const { return update_count_; }
+  const EmaOptions& options() const { return options_; }
+  // The averages, a flat cell for each arena ("0.average"), and the number of updates.
+  StateDict state_dict() const;
+  // Throws ArgumentError where the state is of other parameters, and while swapped; nothing is changed then.
+  void load_state_dict(const StateDict& state);
+
+ private:
+  EmaOptions options_;
+  std::vector<ParameterArena> arenas_;
+  std::vector<Array> averages_;
+  std::int64_t update_count_ = 0;
+  bool is_swapped_ = false;
+};
+
+// The averages are the model's weights while it lives. The destructor enqueues the way back and does not throw.
+class EmaScope {
+ public:
+  explicit EmaScope(Ema& ema);
+  ~EmaScope();
+  EmaScope(const EmaScope&) = delete;
+  EmaScope& operator=(const EmaScope&) = delete;
+
+ private:
+  Ema* ema_;
+};
+
+}  // namespace samebytes::optim
