@@ -24,8 +24,8 @@ static inline int finite_of_group(const int mine, __local int* scratch) {
   const int item = (int)get_local_id(0);
   scratch[item] = mine;
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int half = FINITE_GROUP / 2; half > 0; half /= 2) {
-    if (item < half) scratch[item] &= scratch[item + half];
+  for (int step = FINITE_GROUP / 2; step > 0; step /= 2) {
+    if (item < step) scratch[item] &= scratch[item + step];
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   return scratch[0];

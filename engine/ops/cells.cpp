@@ -75,7 +75,10 @@ Array packed(std::span<const Array> arrays, std::span<const std::int64_t> offset
                           std::to_string(offsets[i]) + " came");
     end = offsets[i] + arrays[i].size();
   }
-  auto op = detail::make_op<detail::Pack>(std::vector<std::int64_t>(offsets.begin(), offsets.end()), n, releases);
+  std::vector<std::int64_t> sizes;
+  for (const Array& a : arrays) sizes.push_back(a.size());
+  auto op =
+      detail::make_op<detail::Pack>(std::vector<std::int64_t>(offsets.begin(), offsets.end()), n, sizes, releases);
   return detail::make_array(std::move(op), Shape{n}, arrays[0].dtype(), arrays);
 }
 

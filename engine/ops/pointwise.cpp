@@ -162,6 +162,7 @@ void Pack::hash(Hasher& hasher) const {
   for (const std::int64_t offset : offsets_) hasher.add(static_cast<std::uint64_t>(offset));
   hasher.add(static_cast<std::uint64_t>(n_));
   hasher.add(std::uint64_t{releases_});
+  for (const std::int64_t size : sizes_) hasher.add(static_cast<std::uint64_t>(size));
 }
 
 std::vector<Array> Pack::gradient(const GradientRequest& g) const {

@@ -79,8 +79,9 @@ class Update final : public Op {
 // pack: several arrays side by side; the planner lets their producers write there directly.
 class Pack final : public Op {
  public:
-  Pack(std::vector<std::int64_t> offsets, std::int64_t n, bool releases = false)
-      : offsets_(std::move(offsets)), n_(n), releases_(releases) {}
+  // `sizes` of the arrays: packs that share their places must have the same gaps, which are zeroed once.
+  Pack(std::vector<std::int64_t> offsets, std::int64_t n, std::vector<std::int64_t> sizes, bool releases = false)
+      : offsets_(std::move(offsets)), n_(n), sizes_(std::move(sizes)), releases_(releases) {}
   const std::vector<std::int64_t>& offsets() const { return offsets_; }
   std::int64_t n() const { return n_; }
   bool releases() const { return releases_; }  // plan/release.h, also where it is small
@@ -94,6 +95,7 @@ class Pack final : public Op {
  private:
   std::vector<std::int64_t> offsets_;
   std::int64_t n_;
+  std::vector<std::int64_t> sizes_;
   bool releases_;
 };
 

@@ -30,11 +30,21 @@ void Accumulator::add(const Array& loss, double samples) {
   samples_ += samples;
 }
 
-void Accumulator::step() {
-  if (samples_ == 0.0) return;
+std::vector<Array> Accumulator::means() const {
   std::vector<Array> means;
   for (const Array& sum : sums_) means.push_back(sum * (1.0 / samples_));
-  optimizer_->step_flat(means);
+  return means;
+}
+
+void Accumulator::step() {
+  if (samples_ == 0.0) return;
+  optimizer_->step_flat(means());
+  samples_ = 0.0;
+}
+
+void Accumulator::step(GradScaler& scaler) {
+  if (samples_ == 0.0) return;
+  scaler.step_flat(*optimizer_, means());
   samples_ = 0.0;
 }
 

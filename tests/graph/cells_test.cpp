@@ -24,6 +24,16 @@ TEST_P(CellsTest, an_update_overwrites_in_place) {
   EXPECT_EQ(w.to_vector<float>(), (std::vector<float>{3, 5, 7}));
 }
 
+TEST_P(CellsTest, gaps_of_a_pack_are_zero_where_another_of_these_places_has_values) {
+  const std::int64_t offsets[] = {0};
+  const auto sum_of_pack = [&](const Array& x) {
+    const Array twice = x * 2.0;
+    return sum(pack(std::span(&twice, 1), offsets, 32));
+  };
+  EXPECT_EQ(sum_of_pack(ones({5})).value(), 10.0);
+  EXPECT_EQ(sum_of_pack(ones({3})).value(), 6.0);
+}
+
 TEST_P(CellsTest, the_initial_value_stays_the_users_own) {
   const Array initial = array({1, 2});
   const Array w = cell(initial, "w");

@@ -171,6 +171,22 @@ TEST_P(GradScalerTest, clipping_comes_after_unscaling) {
   EXPECT_EQ(sgd.skipped_steps(), 1);
 }
 
+TEST_P(GradScalerTest, scaled_micro_batches_add_up) {
+  const Model parts(f16), whole(f16);
+  Sgd sgd(parts.parameters, {.rate = 0.5}), other(whole.parameters, {.rate = 0.5});
+  GradScaler scaler({.init_scale = 256.0}), all({.init_scale = 256.0});
+  optim::Accumulator accumulator(sgd);
+  for (const bool overflows : {false, true}) {
+    accumulator.add(scaler.scale(parts.loss(f16, slope(0))), 3);
+    accumulator.add(scaler.scale(parts.loss(f16, slope(0, overflows))), 1);
+    accumulator.step(scaler);
+    scaler.update();
+    all.step(other, whole.loss(f16, slope(0, overflows)));
+    EXPECT_EQ(everything(parts, sgd), everything(whole, other));
+    EXPECT_EQ(scaler.scale(), overflows ? 128.0 : 256.0);
+  }
+}
+
 TEST_P(GradScalerTest, a_restored_scaler_goes_on_as_if_never_interrupted) {
   const Array w = cell(array({1, 2, 3}), "w");
   Sgd sgd(std::span(&w, 1), {.rate = 0.0});

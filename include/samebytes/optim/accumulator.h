@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "samebytes/optim/grad_scaler.h"
 #include "samebytes/optim/optimizer.h"
 
 namespace samebytes::optim {
@@ -20,9 +21,13 @@ class Accumulator {
   // One step of the optimizer with the mean over everything added; does nothing where nothing was. Call it after each
   // group of micro-batches, the incomplete last one too.
   void step();
+  // The same for gradients of losses that the scaler scaled, which is then to be updated: scaler.update().
+  void step(GradScaler& scaler);
   double samples() const { return samples_; }  // added since the last step
 
  private:
+  std::vector<Array> means() const;
+
   Optimizer* optimizer_;
   std::vector<Array> sums_;  // a flat cell for each arena
   double samples_ = 0.0;
