@@ -124,7 +124,7 @@ void add_recipe(CLI::App& app, Options& options) {
       ->option_text("NAME")
       ->check(CLI::IsMember(optimizer_names()));
   app.add_option("--rate", options.rate,
-                 "highest learning rate; default: the workload's for adam, adamw and lamb, PyTorch's for the others")
+                 "highest learning rate; default: the workload's for adam, adamw and lamb, else PyTorch's")
       ->option_text("R")
       ->check(CLI::PositiveNumber);
   app.add_option("--schedule", options.schedule,
@@ -182,8 +182,8 @@ CLI::App* add_train(CLI::App& app, Options& options) {
   add_recipe(*verb, options);
   add_release(*verb, options);
   add_precision(*verb, options,
-                "f16 or bf16: activations, gradients and working copies of the weights in 16 bits, arithmetic and the\n"
-                "weights themselves in f32; f16 scales the loss and skips steps that overflow; default: f32");
+                "f16 or bf16: activations, gradients and working copies of the weights in 16 bits, arithmetic and\n"
+                "the weights themselves in f32; f16 scales the loss and skips steps that overflow; default: f32");
   add_device_options(*verb, options, false);
   add_loader_options(*verb, options);
   verb->add_option("--load", options.load, "start from these parameters (safetensors)")->option_text("FILE");
