@@ -15,7 +15,7 @@ static inline real cross_entropy_q(const __global real* t, const __global real* 
 }
 
 // loss [1] = sum(losses) / denominator [1], which is sum(row_weights) where is_mean and 1 else; denominator may be
-// null.
+// null. Without loss nothing is written.
 static inline void cross_entropy_add_up(const __global real* losses, const __global real* row_weights,
                                         __global real* loss, __global real* denominator, const long rows,
                                         const int is_mean, __local real* scratch) {
@@ -27,7 +27,7 @@ static inline void cross_entropy_add_up(const __global real* losses, const __glo
   }
   loss_part = sb_lanes_sum(loss_part, scratch, items);
   weight_part = sb_lanes_sum(weight_part, scratch, items);
-  if (get_local_id(0) == 0) {
+  if (loss && get_local_id(0) == 0) {
     const real divisor = is_mean ? weight_part : 1;
     loss[0] = loss_part / divisor;
     if (denominator) denominator[0] = divisor;
@@ -84,10 +84,8 @@ __kernel void cross_entropy_fwd(ARRAY(const real, logits), ARRAY(const int, labe
     statistics[2 * row] = largest;
     statistics[2 * row + 1] = sum;
   }
-  if (loss) {
-    barrier(CLK_GLOBAL_MEM_FENCE);
-    cross_entropy_add_up(losses, row_weights, loss, total_weight, rows, is_mean, scratch);
-  }
+  barrier(CLK_GLOBAL_MEM_FENCE);  // for all: PoCL 3.1 does not get on with a barrier that a condition decides
+  cross_entropy_add_up(losses, row_weights, loss, total_weight, loss ? rows : 0, is_mean, scratch);
 }
 
 // losses, row_weights and statistics as cross_entropy_fwd has them, dlogits [rows, C] as cross_entropy_bwd; dlogits may
@@ -154,10 +152,8 @@ __kernel void cross_entropy_fwd_bwd(ARRAY_INPLACE(const real, logits), ARRAY(con
     statistics[2 * row] = largest;
     statistics[2 * row + 1] = sum;
   }
-  if (loss) {
-    barrier(CLK_GLOBAL_MEM_FENCE);
-    cross_entropy_add_up(losses, row_weights, loss, total_weight, rows, is_mean, scratch);
-  }
+  barrier(CLK_GLOBAL_MEM_FENCE);  // for all: PoCL 3.1 does not get on with a barrier that a condition decides
+  cross_entropy_add_up(losses, row_weights, loss, total_weight, loss ? rows : 0, is_mean, scratch);
 }
 
 // One work-group: denominator [1] = the sum of what the rows count (row_weights of cross_entropy_fwd), before they are
