@@ -182,8 +182,9 @@ CLI::App* add_train(CLI::App& app, Options& options) {
   add_recipe(*verb, options);
   add_release(*verb, options);
   add_precision(*verb, options,
-                "f16 or bf16: activations, gradients and working copies of the weights in 16 bits, arithmetic and\n"
-                "the weights themselves in f32; f16 scales the loss and skips steps that overflow; default: f32");
+                "f16 or bf16: activations, gradients and working copies of the weights in 16 bits, the weights\n"
+                "themselves and all arithmetic in f32; f16 scales the loss and skips steps that overflow;\n"
+                "default: f32");
   add_device_options(*verb, options, false);
   add_loader_options(*verb, options);
   verb->add_option("--load", options.load, "start from these parameters (safetensors)")->option_text("FILE");
