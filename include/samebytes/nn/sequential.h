@@ -54,8 +54,11 @@ class Sequential final : public Module {
 // and "shortcut".
 class Residual final : public Module {
  public:
+  // The constraint leaves copies and moves to their own constructors, which the check does not see.
   template <ModuleLike Block>
-  requires(!std::same_as<std::remove_cvref_t<Block>, Residual>) explicit Residual(Block&& block)
+  requires(!std::same_as<std::remove_cvref_t<Block>, Residual>)
+      // NOLINTNEXTLINE(bugprone-forwarding-reference-overload)
+      explicit Residual(Block&& block)
       : block_(std::make_unique<std::remove_cvref_t<Block>>(std::forward<Block>(block))) {}
   template <ModuleLike Block, ModuleLike Shortcut>
   Residual(Block&& block, Shortcut&& shortcut)
