@@ -20,7 +20,8 @@ StepLog::StepLog(const std::string& path, const std::string& tensorboard) : path
 void StepLog::write(const nlohmann::ordered_json& line) {
   if (curves_) draw(line);
   if (!file_) return;
-  const std::string text = line.dump() + "\n";
+  std::string text = line.dump();
+  text += '\n';
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0)
     throw IoError(fmt::format("log: writing {} failed: {}", path_, std::strerror(errno)), path_);
 }
@@ -36,7 +37,7 @@ void StepLog::draw(const nlohmann::ordered_json& line) {
   }
   for (const auto& [key, value] : line.items())
     if (value.is_number() && key != "step" && key != "epoch")
-      curves_->scalar(event + "/" + key, value.get<double>(), step);
+      curves_->scalar(fmt::format("{}/{}", event, key), value.get<double>(), step);
   if (event == "epoch") curves_->flush();
 }
 

@@ -100,7 +100,7 @@ Array Autocast::State::cast(const Array& a, Dtype to) {
   const std::uint32_t version = node.cell ? node.cell->version : 0;
   Kept& place = kept[{node.id, to, is_grad_enabled()}];
   if (detail::NodePtr made = place.cast.lock(); made && place.version == version) return Array(std::move(made));
-  const Array made = astype(a, to);
+  Array made = astype(a, to);
   ++casts;
   place = {made.node(), node.cell && !is_grad_enabled() ? made : Array(), version};
   if (kept.size() > kMostKept) std::erase_if(kept, [](const auto& entry) { return entry.second.cast.expired(); });
