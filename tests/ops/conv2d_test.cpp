@@ -13,6 +13,7 @@
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 #include "support/devices.h"
+#include "support/epilogue.h"
 #include "support/gradcheck.h"
 #include "support/small_shapes.h"
 
@@ -100,28 +101,6 @@ TEST_P(Conv2dTest, equals_the_definition_with_its_gradients) {
     }
   }
 }
-
-// A convolution with an epilogue: the last input but one is added, then ReLU, then the last input is a gate.
-class WithEpilogue final : public detail::Op {
- public:
-  WithEpilogue(detail::OpPtr op, bool has_residual, bool has_gate)
-      : op_(std::move(op)), has_residual_(has_residual), has_gate_(has_gate) {}
-  std::string_view name() const override { return "with_epilogue"; }
-  void hash(detail::Hasher& hasher) const override {
-    hasher.add(op_->fingerprint() + (has_residual_ ? 1 : 0) + (has_gate_ ? 2 : 0));
-  }
-  void launch(detail::Launch& run) const override {
-    const int last = run.src_count() - 1;
-    run.set_epilogue({.residual = has_residual_ ? run.src(last - (has_gate_ ? 1 : 0)) : detail::Launch::none(),
-                      .relu = !has_gate_,
-                      .gate = has_gate_ ? run.src(last) : detail::Launch::none()});
-    op_->launch(run);
-  }
-
- private:
-  detail::OpPtr op_;
-  bool has_residual_, has_gate_;
-};
 
 TEST_P(Conv2dTest, adds_a_residual_and_cuts_at_zero_or_by_a_gate_as_it_stores) {
   const Shape src{2, 5, 17, 3}, weight{3, 3, 3, 37};

@@ -51,11 +51,9 @@ ReferenceConv2d reference_conv2d(std::span<const double> src, const Shape& src_s
   const std::int64_t ow = (w + 2 * o.pad_w - o.dilation_w * (kw - 1) - 1) / o.stride_w + 1;
   ReferenceConv2d r;
   r.shape = Shape{n, oh, ow, k};
-  r.y.assign(static_cast<std::size_t>(r.shape.size()), 0.0);
-  if (!dy.empty()) {
-    r.d_src.assign(src.size(), 0.0);
-    r.d_weight.assign(weight.size(), 0.0);
-  }
+  // Sums are longer than double, so that kernels in double have something to be compared with.
+  std::vector<long double> y_sum(static_cast<std::size_t>(r.shape.size())), d_src(dy.empty() ? 0 : src.size()),
+      d_weight(dy.empty() ? 0 : weight.size());
   for (std::int64_t image = 0; image < n; ++image)
     for (std::int64_t a = 0; a < oh; ++a)
       for (std::int64_t b = 0; b < ow; ++b)
@@ -69,12 +67,16 @@ ReferenceConv2d reference_conv2d(std::span<const double> src, const Shape& src_s
                 const auto x = static_cast<std::size_t>(((image * h + at_h) * w + at_w) * c + out / co * ci + in);
                 const auto f = static_cast<std::size_t>(((i * kw + j) * ci + in) * k + out);
                 const auto y = static_cast<std::size_t>(((image * oh + a) * ow + b) * k + out);
-                r.y[y] += src[x] * weight[f];
+                const long double s = src[x], v = weight[f];
+                y_sum[y] += s * v;
                 if (dy.empty()) continue;
-                r.d_src[x] += dy[y] * weight[f];
-                r.d_weight[f] += dy[y] * src[x];
+                d_src[x] += dy[y] * v;
+                d_weight[f] += dy[y] * s;
               }
           }
+  r.y.assign(y_sum.begin(), y_sum.end());
+  r.d_src.assign(d_src.begin(), d_src.end());
+  r.d_weight.assign(d_weight.begin(), d_weight.end());
   return r;
 }
 
