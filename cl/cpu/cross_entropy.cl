@@ -223,32 +223,11 @@ static inline void cross_entropy_add_up(const __global real* losses, const __glo
 }
 
 // losses [rows]; row_weights [rows] are what a row counts in the weighted mean: w[label], 0 where ignored, 1 for
-// probabilities; statistics [rows, 2] are max and sum(exp(x - max)) for the backward kernel. loss [1] and total_weight
-// [1] are what cross_entropy_total gives, where one work-group has all rows; null else.
+// probabilities; statistics [rows, 2] are max and sum(exp(x - max)) for cross_entropy_bwd. loss [1] and total_weight
+// [1] are what cross_entropy_total gives, where one work-group has all rows; null else. dlogits [rows, C], where it is
+// not null, as cross_entropy_bwd has it, with a row read once; it may lie over logits, and dy is divided by denominator
+// [1] or, where that is null, by divisor.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_fwd(
-    ARRAY(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
-    ARRAY(const real, probabilities), ARRAY(const real, class_weight), ARRAY(real, losses), ARRAY(real, row_weights),
-    ARRAY(real, statistics), ARRAY(real, loss), ARRAY(real, total_weight), const long rows, const long classes,
-    const int rows_per_group, const int is_mean, const int has_ignored, const int ignored, const real smoothing) {
-  START(logits);
-  START(labels_i32);
-  START(labels_u8);
-  START(probabilities);
-  START(class_weight);
-  START(losses);
-  START(row_weights);
-  START(statistics);
-  START(loss);
-  START(total_weight);
-  const long first = (long)get_group_id(0) * rows_per_group;
-  cross_entropy_rows(logits, labels_i32, labels_u8, probabilities, class_weight, losses, row_weights, statistics, 0, 0,
-                     0, first, min(rows, first + rows_per_group), classes, 0, 1, has_ignored, ignored, smoothing);
-  if (loss) cross_entropy_add_up(losses, row_weights, loss, total_weight, rows, is_mean);
-}
-
-// The same, and dlogits [rows, C] as cross_entropy_bwd has it, with a row read once. dlogits may lie over logits. dy is
-// divided by denominator [1] or, where that is null, by divisor.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_fwd_bwd(
     ARRAY_INPLACE(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
     ARRAY(const real, probabilities), ARRAY(const real, class_weight), ARRAY(real, losses), ARRAY(real, row_weights),
     ARRAY(real, statistics), ARRAY(real, loss), ARRAY(real, total_weight), ARRAY(const real, dy),

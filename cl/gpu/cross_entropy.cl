@@ -35,69 +35,18 @@ static inline void cross_entropy_add_up(const __global real* losses, const __glo
 }
 
 // losses [rows]; row_weights [rows] are what a row counts in the weighted mean: w[label], 0 where ignored, 1 for
-// probabilities; statistics [rows, 2] are max and sum(exp(x - max)) for the backward kernel. loss [1] and total_weight
-// [1] are what cross_entropy_total gives, where one work-group has all rows; null else.
-__kernel void cross_entropy_fwd(ARRAY(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
-                                ARRAY(const real, probabilities), ARRAY(const real, class_weight), ARRAY(real, losses),
-                                ARRAY(real, row_weights), ARRAY(real, statistics), ARRAY(real, loss),
-                                ARRAY(real, total_weight), const long rows, const long classes,
-                                const int rows_per_group, const int is_mean, const int has_ignored, const int ignored,
+// probabilities; statistics [rows, 2] are max and sum(exp(x - max)) for cross_entropy_bwd. loss [1] and total_weight
+// [1] are what cross_entropy_total gives, where one work-group has all rows; null else. dlogits [rows, C], where it is
+// not null, as cross_entropy_bwd has it, with a row read once; it may lie over logits, and dy is divided by denominator
+// [1] or, where that is null, by divisor.
+__kernel void cross_entropy_fwd(ARRAY_INPLACE(const real, logits), ARRAY(const int, labels_i32),
+                                ARRAY(const uchar, labels_u8), ARRAY(const real, probabilities),
+                                ARRAY(const real, class_weight), ARRAY(real, losses), ARRAY(real, row_weights),
+                                ARRAY(real, statistics), ARRAY(real, loss), ARRAY(real, total_weight),
+                                ARRAY(const real, dy), ARRAY(const real, denominator), ARRAY_INPLACE(real, dlogits),
+                                const long rows, const long classes, const int rows_per_group, const int is_mean,
+                                const int dy_stride, const real divisor, const int has_ignored, const int ignored,
                                 const real smoothing) {
-  START(logits);
-  START(labels_i32);
-  START(labels_u8);
-  START(probabilities);
-  START(class_weight);
-  START(losses);
-  START(row_weights);
-  START(statistics);
-  START(loss);
-  START(total_weight);
-  __local real scratch[CROSS_ENTROPY_MOST_ITEMS];
-  const int lanes = (int)get_local_size(0) / rows_per_group, lane = (int)get_local_id(0) & (lanes - 1);
-  const long group_row = (long)get_group_id(0) * rows_per_group + get_local_id(0) / lanes;
-  const bool is_row = group_row < rows;
-  const long row = is_row ? group_row : 0, n = is_row ? classes : 0;
-  const __global real *x = logits + row * classes, *t = probabilities ? probabilities + row * classes : 0;
-  const real smooth = smoothing / classes;
-  real largest = -INFINITY;
-  for (long i = lane; i < n; i += lanes) largest = sb_max2(largest, x[i]);
-  largest = sb_lanes_max(largest, scratch, lanes);
-  real sum = 0;
-  for (long i = lane; i < n; i += lanes) sum += exp(x[i] - largest);
-  sum = sb_lanes_sum(sum, scratch, lanes);
-  const real log_sum = log(sum);
-  const int label = probabilities ? 0 : labels_i32 ? labels_i32[row] : labels_u8[row];
-  const bool is_ignored = !probabilities && has_ignored && label == ignored;
-  const bool is_inside = label >= 0 && label < (int)classes;
-  real own = 0;
-  if (probabilities || (smoothing > 0 && !is_ignored)) {
-    for (long i = lane; i < n; i += lanes)
-      own += cross_entropy_q(t, class_weight, i, label, smoothing, smooth) * (log_sum - (x[i] - largest));
-  } else if (lane == 0 && !is_ignored && is_inside) {
-    own = (class_weight ? class_weight[label] : 1) * (log_sum - (x[label] - largest));
-  }
-  own = sb_lanes_sum(own, scratch, lanes);
-  if (is_row && lane == 0) {
-    losses[row] = is_ignored || is_inside ? own : NAN;
-    row_weights[row] = is_ignored ? 0 : !probabilities && class_weight && is_inside ? class_weight[label] : 1;
-    statistics[2 * row] = largest;
-    statistics[2 * row + 1] = sum;
-  }
-  barrier(CLK_GLOBAL_MEM_FENCE);  // for all: PoCL 3.1 does not get on with a barrier that a condition decides
-  cross_entropy_add_up(losses, row_weights, loss, total_weight, loss ? rows : 0, is_mean, scratch);
-}
-
-// losses, row_weights and statistics as cross_entropy_fwd has them, dlogits [rows, C] as cross_entropy_bwd; dlogits may
-// lie over logits. dy is divided by denominator [1] or, where that is null, by divisor.
-__kernel void cross_entropy_fwd_bwd(ARRAY_INPLACE(const real, logits), ARRAY(const int, labels_i32),
-                                    ARRAY(const uchar, labels_u8), ARRAY(const real, probabilities),
-                                    ARRAY(const real, class_weight), ARRAY(real, losses), ARRAY(real, row_weights),
-                                    ARRAY(real, statistics), ARRAY(real, loss), ARRAY(real, total_weight),
-                                    ARRAY(const real, dy), ARRAY(const real, denominator), ARRAY_INPLACE(real, dlogits),
-                                    const long rows, const long classes, const int rows_per_group, const int is_mean,
-                                    const int dy_stride, const real divisor, const int has_ignored, const int ignored,
-                                    const real smoothing) {
   START(logits);
   START(labels_i32);
   START(labels_u8);
@@ -130,7 +79,7 @@ __kernel void cross_entropy_fwd_bwd(ARRAY_INPLACE(const real, logits), ARRAY(con
   const bool is_inside = label >= 0 && label < (int)classes;
   real own = 0, q_sum = 0;
   const bool is_spread = probabilities || (smoothing > 0 && !is_ignored);
-  for (long i = lane; i < n; i += lanes) {
+  for (long i = lane; i < n && (is_spread || dlogits); i += lanes) {
     const real q = cross_entropy_q(t, class_weight, i, label, smoothing, smooth);
     q_sum += q;
     if (is_spread) own += q * (log_sum - (x[i] - largest));
@@ -140,8 +89,8 @@ __kernel void cross_entropy_fwd_bwd(ARRAY_INPLACE(const real, logits), ARRAY(con
   q_sum = sb_lanes_sum(q_sum, scratch, lanes);
   own = sb_lanes_sum(own, scratch, lanes);  // behind it no work-item reads another one's elements of the row
   if (!is_inside) q_sum = NAN;
-  const real g = dy[row * dy_stride] / (denominator ? denominator[0] : divisor);
-  for (long i = lane; i < n; i += lanes) {
+  const real g = dlogits ? dy[row * dy_stride] / (denominator ? denominator[0] : divisor) : 0;
+  for (long i = lane; i < n && dlogits; i += lanes) {
     const real q = cross_entropy_q(t, class_weight, i, label, smoothing, smooth);
     const real p = exp(x[i] - largest) * inverse;
     dlogits[row * classes + i] = is_ignored ? 0 : g * FMA(p, q_sum, -q);

@@ -1,7 +1,7 @@
 // Cross-entropy of soft-max as PyTorch defines it: one kernel for the losses of the rows, one for their mean or sum
 // (the first does both where one work-group has all rows), one for the gradient of the logits. The forward kernel keeps
 // max and sum of each row, so the gradient reads the logits once. Where the gradient's own upstream gradient is there
-// before the loss, one kernel makes losses and gradient.
+// before the loss, the first kernel makes losses and gradient.
 #include <limits>
 
 #include "graph/autocast.h"
@@ -95,26 +95,20 @@ class CrossEntropy final : public Op {
     const bool is_whole = share.groups == 1 && !is_none;  // one work-group adds up the losses as well
     const Operand total = is_whole ? run.dst(0) : Launch::none();
     const Operand total_weight = is_whole ? run.dst(2) : Launch::none();
-    if (const GradientBeside& gradient = run.gradient(); gradient.result.kind != Operand::Kind::none) {
-      if (target_.counts_rows())
-        run.kernel("cross_entropy_denominator", dtype)
-            .args(target.labels_i32, target.labels_u8, weight, run.dst(2), rows, shape.back(), int{target_.has_ignored},
-                  int{target_.ignored})
-            .over_rows(1, 256);
-      run.kernel("cross_entropy_fwd_bwd", dtype)
-          .args(run.src(0), target.labels_i32, target.labels_u8, target.probabilities, weight, losses, row_weights,
-                run.dst(1), total, target_.counts_rows() ? Launch::none() : total_weight, gradient.dy,
-                target_.counts_rows() ? run.dst(2) : Launch::none(), gradient.result, rows, shape.back(),
-                share.rows_per_group, int{is_mean}, int{is_none}, is_mean ? static_cast<double>(rows) : 1.0,
-                int{target_.has_ignored}, int{target_.ignored}, static_cast<double>(target_.smoothing))
-          .over_rows(share.groups, share.group);
-    } else {
-      run.kernel("cross_entropy_fwd", dtype)
-          .args(run.src(0), target.labels_i32, target.labels_u8, target.probabilities, weight, losses, row_weights,
-                run.dst(1), total, total_weight, rows, shape.back(), share.rows_per_group, int{is_mean},
-                int{target_.has_ignored}, int{target_.ignored}, static_cast<double>(target_.smoothing))
-          .over_rows(share.groups, share.group);
-    }
+    const GradientBeside& gradient = run.gradient();
+    const bool counts_first = gradient.result.kind != Operand::Kind::none && target_.counts_rows();
+    if (counts_first)
+      run.kernel("cross_entropy_denominator", dtype)
+          .args(target.labels_i32, target.labels_u8, weight, run.dst(2), rows, shape.back(), int{target_.has_ignored},
+                int{target_.ignored})
+          .over_rows(1, 256);
+    run.kernel("cross_entropy_fwd", dtype)
+        .args(run.src(0), target.labels_i32, target.labels_u8, target.probabilities, weight, losses, row_weights,
+              run.dst(1), total, counts_first ? Launch::none() : total_weight, gradient.dy,
+              counts_first ? run.dst(2) : Launch::none(), gradient.result, rows, shape.back(), share.rows_per_group,
+              int{is_mean}, int{is_none}, is_mean ? static_cast<double>(rows) : 1.0, int{target_.has_ignored},
+              int{target_.ignored}, static_cast<double>(target_.smoothing))
+        .over_rows(share.groups, share.group);
     if (is_none || is_whole) return;
     run.kernel("cross_entropy_total", dtype)
         .args(losses, row_weights, run.dst(0), run.dst(2), rows, int{is_mean})
