@@ -180,7 +180,7 @@ void Loader::State::stop() {
 }
 
 void Loader::State::fill(BatchSlot& slot) {
-  const ProfileScope scope("fill batch");
+  const ProfileSpan span("fill batch");
   const auto start = Clock::now();
   Filled filled;
   std::exception_ptr error;
@@ -341,7 +341,7 @@ Batch Loader::State::lend(BatchSlot& slot) {
 }
 
 bool Loader::State::next(Batch& batch) {
-  const ProfileScope scope("wait for batch");
+  const ProfileSpan span("wait for batch");
   const auto start = Clock::now();
   {
     const MutexLock lock(mutex_);

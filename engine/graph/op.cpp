@@ -76,12 +76,12 @@ std::uint64_t Op::fingerprint() const {
   return fingerprint_;
 }
 
-Array make_array(OpPtr op, const Shape& shape, Dtype dtype, std::span<const Array> inputs,
+Array make_array(const OpPtr& op, const Shape& shape, Dtype dtype, std::span<const Array> inputs,
                  std::vector<Scalar> scalars) {
   return Array(new_op_node(op, shape, dtype, inputs, std::move(scalars)));
 }
 
-std::vector<Array> make_arrays(OpPtr op, std::span<const Result> results, std::span<const Array> inputs,
+std::vector<Array> make_arrays(const OpPtr& op, std::span<const Result> results, std::span<const Array> inputs,
                                std::vector<Scalar> scalars) {
   const NodePtr producer = new_op_node(op, results[0].shape, results[0].dtype, inputs, std::move(scalars));
   for (const Result& result : results) producer->results.emplace_back(result.shape, result.dtype);
@@ -106,7 +106,7 @@ Array result_of(const NodePtr& producer, int k) {
   return Array(std::move(node));
 }
 
-Array make_view(OpPtr op, const Array& a, const Shape& shape, std::int64_t offset, const Strides& strides) {
+Array make_view(const OpPtr& op, const Array& a, const Shape& shape, std::int64_t offset, const Strides& strides) {
   NodePtr node = new_op_node(op, shape, a.dtype(), std::span<const Array>(&a, 1), {});
   node->is_view = true;
   node->device = a.node()->device;

@@ -92,15 +92,15 @@ class Op {
 using OpPtr = std::shared_ptr<const Op>;
 
 // Makes a node with one result. Inputs of several engines, or empty handles, are an ArgumentError naming the op.
-Array make_array(OpPtr op, const Shape& shape, Dtype dtype, std::span<const Array> inputs,
+Array make_array(const OpPtr& op, const Shape& shape, Dtype dtype, std::span<const Array> inputs,
                  std::vector<Scalar> scalars = {});
 // A node of several results.
-std::vector<Array> make_arrays(OpPtr op, std::span<const Result> results, std::span<const Array> inputs,
+std::vector<Array> make_arrays(const OpPtr& op, std::span<const Result> results, std::span<const Array> inputs,
                                std::vector<Scalar> scalars = {});
 // The k-th result of such a node; nodes of the same result share its place.
 Array result_of(const NodePtr& producer, int k);
 // A view: offset in elements and strides relative to the base of `a`, composed by the caller (engine/ops/view.cpp).
-Array make_view(OpPtr op, const Array& a, const Shape& shape, std::int64_t offset, const Strides& strides);
+Array make_view(const OpPtr& op, const Array& a, const Shape& shape, std::int64_t offset, const Strides& strides);
 // A leaf on storage of its own; not initialised.
 Array make_leaf(const ContextPtr& context, const Shape& shape, Dtype dtype, Category category);
 // A leaf that shows the beginning of `storage`.

@@ -4,17 +4,11 @@
 #include "samebytes/profile.h"
 
 namespace samebytes {
-ProfileScope::ProfileScope(Label label) : previous_(detail::current_layer), label_(label) {
-  if (label.is_empty()) return;
-  detail::current_layer = label;
-  if (detail::is_something_recorded()) start_ = detail::steady_seconds();
+ProfileScope::ProfileScope(Label label) : previous_(detail::current_layer), span_(label.text()) {
+  if (!label.is_empty()) detail::current_layer = label;
 }
 
-ProfileScope::~ProfileScope() {
-  detail::current_layer = previous_;
-  if (start_ >= 0 && detail::is_something_recorded())
-    detail::add_host_span(label_.text(), start_, detail::steady_seconds());
-}
+ProfileScope::~ProfileScope() { detail::current_layer = previous_; }
 
 Profiler::Profiler(Engine& engine, const ProfilerOptions& options) : engine_(&engine), options_(options) {
   if (!engine.options().profile)

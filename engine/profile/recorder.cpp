@@ -10,6 +10,11 @@ namespace {
 thread_local const char* lane_of_thread = "host";
 std::atomic<int> active_count{0};
 
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+
 struct ActiveList {
   detail::Mutex mutex;
   std::vector<detail::Recorder*> recorders SAMEBYTES_GUARDED_BY(mutex);
@@ -24,9 +29,19 @@ ActiveList& active_list() {
 
 Label::Label(std::string_view text) {
   static detail::Mutex* mutex = new detail::Mutex;  // never destroyed: names are read while the process ends
-  static auto* names = new std::unordered_set<std::string>;
+  static auto* names = new std::unordered_set<std::string, TextHash, std::equal_to<>>;
   const detail::MutexLock lock(*mutex);
-  text_ = names->emplace(text).first->c_str();
+  auto found = names->find(text);
+  if (found == names->end()) found = names->emplace(text).first;
+  text_ = found->c_str();
+}
+
+ProfileSpan::ProfileSpan(const char* name) : name_(name) {
+  if (*name_ != '\0' && detail::is_something_recorded()) start_ = detail::steady_seconds();
+}
+
+ProfileSpan::~ProfileSpan() {
+  if (start_ >= 0 && detail::is_something_recorded()) detail::add_host_span(name_, start_, detail::steady_seconds());
 }
 
 void name_profile_lane(std::string_view name) { lane_of_thread = Label(name).text(); }

@@ -1,17 +1,11 @@
 #include "runtime/ticket.h"
 
-#include <unordered_set>
-
 #include "samebytes/error.h"
+#include "samebytes/profile.h"
 
 namespace samebytes::detail {
 
 namespace {
-
-struct TextHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-};
 
 cl_int status_of(cl_event event) {
   cl_int status = CL_COMPLETE;
@@ -26,14 +20,7 @@ std::string launch_status_name(cl_int status) {
 
 }  // namespace
 
-const char* keep_op_name(std::string_view op) {
-  static Mutex* mutex = new Mutex;  // never destroyed: events may be looked at while the process ends
-  static auto* names = new std::unordered_set<std::string, TextHash, std::equal_to<>>;
-  MutexLock lock(*mutex);
-  auto found = names->find(op);
-  if (found == names->end()) found = names->emplace(op).first;
-  return found->c_str();
-}
+const char* keep_op_name(std::string_view op) { return Label(op).text(); }
 
 void Ticket::reserve(std::size_t events) {
   MutexLock lock(mutex_);
