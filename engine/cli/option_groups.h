@@ -1,0 +1,25 @@
+// Options that several verbs share, a group each, and the text that lists the workloads.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "cli/options.h"
+
+namespace samebytes::cli {
+
+std::string workload_table();
+void add_workload(CLI::App& app, Options& options, bool many);
+void add_device_options(CLI::App& app, Options& options, bool several);
+void add_loader_options(CLI::App& app, Options& options);
+void add_output_options(CLI::App& app, Options& options);
+CLI::Option* add_batch(CLI::App& app, Options& options, const char* text);
+CLI::Option* add_steps(CLI::App& app, Options& options, const char* text);
+void add_tokenizer(CLI::App& app, Options& options);
+void add_clip_norm(CLI::App& app, Options& options);
+void add_release(CLI::App& app, Options& options);
+void add_form(CLI::App& app, Options& options);
+void add_data(CLI::App& app, Options& options);
+void add_precision(CLI::App& app, Options& options, const char* text);
+
+}  // namespace samebytes::cli

@@ -1,0 +1,18 @@
+// The verbs with their options; each function adds one to the program.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "cli/options.h"
+
+namespace samebytes::cli {
+
+CLI::App* add_devices(CLI::App& app, Options& options);
+CLI::App* add_train(CLI::App& app, Options& options);
+CLI::App* add_eval(CLI::App& app, Options& options);
+CLI::App* add_bench(CLI::App& app, Options& options);
+CLI::App* add_generate(CLI::App& app, Options& options);
+CLI::App* add_tune(CLI::App& app, Options& options);
+CLI::App* add_profile(CLI::App& app, Options& options);
+
+}  // namespace samebytes::cli
