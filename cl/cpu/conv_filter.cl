@@ -69,7 +69,7 @@ static void conv_filter_store_part(const real* tile, const int width, const conv
 // channels. Near dy_end, the end of the array that dy lies in, a narrow tile's channels are copied, not read as a
 // vector; a wide tile's are all there.
 #define CONV_FILTER_MICRO(name, SPACE, ROWS, COLS)                                                      \
-  static void name(SPACE const real* x, __global const real* dy, __global const real* dy_end,           \
+  static void name(SPACE const real* x, __global const stored* dy, __global const stored* dy_end,       \
                    const conv_filter_lines* l, const conv_filter_target* o) {                           \
     vreal acc[ROWS][COLS];                                                                              \
     _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                  \
@@ -78,7 +78,7 @@ static void conv_filter_store_part(const real* tile, const int width, const conv
     const int lines = l->lines, x_step = l->x_step, dy_step = l->dy_step;                               \
     for (int line = 0; line < lines; ++line) {                                                          \
       SPACE const real* from = x + l->x_at[line];                                                       \
-      __global const real* with = dy + l->dy_at[line];                                                  \
+      __global const stored* with = dy + l->dy_at[line];                                                \
       const int count = l->count[line];                                                                 \
       for (int p = 0; p < count; ++p, from += x_step, with += dy_step) {                                \
         vreal b[COLS];                                                                                  \
@@ -86,7 +86,7 @@ static void conv_filter_store_part(const real* tile, const int width, const conv
           _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(with + j * VW);                 \
         } else {                                                                                        \
           real last[VW];                                                                                \
-          for (int j = 0; j < VW; ++j) last[j] = j < o->column1 ? with[j] : 0;                          \
+          for (int j = 0; j < VW; ++j) last[j] = j < o->column1 ? LOAD(with + j) : 0;                   \
           b[0] = VLOAD(last);                                                                           \
         }                                                                                               \
         _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                              \
@@ -114,34 +114,36 @@ static void conv_filter_store_part(const real* tile, const int width, const conv
       conv_filter_store_part(tile, COLS* VW, o);                                                        \
     }                                                                                                   \
   }
+#ifndef SAMEBYTES_STORE_16  // then lines are always copied, and widened
 CONV_FILTER_MICRO(conv_filter_wide, __global, CONV_FILTER_MR, 2)
 CONV_FILTER_MICRO(conv_filter_narrow, __global, CONV_FILTER_MR, 1)
 CONV_FILTER_MICRO(conv_filter_tall_narrow, __global, CONV_FILTER_MR_NARROW, 1)
+#endif
 CONV_FILTER_MICRO(conv_filter_copied, __private, CONV_FILTER_MR, 2)
 CONV_FILTER_MICRO(conv_filter_copied_low, __private, CONV_FILTER_MR_LOW, 2)
 CONV_FILTER_MICRO(conv_filter_copied_narrow, __private, CONV_FILTER_MR, 1)
 CONV_FILTER_MICRO(conv_filter_copied_low_narrow, __private, CONV_FILTER_MR_LOW, 1)
 
 // Copies `size` values of a line that begin at value `first` of its `there` ones; zeros before and behind them.
-static void conv_filter_copy(__global const real* line, const long there, const long first, const int size, real* to) {
+static void conv_filter_copy(__global const stored* line, const long there, const long first, const int size, real* to) {
   const int begin = (int)clamp(-first, 0L, (long)size), end = (int)clamp(there - first, (long)begin, (long)size);
   int i = 0;
   for (; i < begin; ++i) to[i] = 0;
   for (; i + VW <= end; i += VW) VSTORE(VLOAD(line + first + i), to + i);
-  for (; i < end; ++i) to[i] = line[first + i];
+  for (; i < end; ++i) to[i] = LOAD(line + first + i);
   for (; i < size; ++i) to[i] = 0;
 }
 
 // part [splits][kd][kh][kw][c/groups][co]: split s is the weight gradient over strips s*strips_per_split and the next
 // strips_per_split - 1 of n*od*oh*ceil(ow/strip); strips are pieces of output lines, so that a long line is cached and
 // shared like short ones, and are summed in blocks of `lines`. copied: 0 the source is read where it is (needs
-// CONV_FILTER_MR channels), 1 the channels of a tap are copied, 2 a line is copied and serves all taps along the width
+// CONV_FILTER_MR channels, not of 16 bits), 1 the channels of a tap are copied, 2 a line is copied and serves all taps along the width
 // (one group, dilation 1). Rows of a tap are its input channels, or with copied 2 those of the kw taps together.
 // Groups: x = splits, y = ceil(taps/taps_per_group)*ceil(rows/tile_m)*ceil((co/groups)/tile_n), column tile fastest, z
 // = groups. tile_m: a multiple of CONV_FILTER_MR_NARROW, tile_n: of CONV_FILTER_NR. Sums run over pixels in order,
 // block by block.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
-    ARRAY(const real, x), ARRAY(const real, dy), ARRAY(real, part), CONV_FILTER_GEOMETRY, const int strip,
+    ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), CONV_FILTER_GEOMETRY, const int strip,
     const int strips_per_split, const int lines, const int copied, const int taps_per_group, const int tile_m,
     const int tile_n) {
   START(x);
@@ -156,7 +158,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
   const int tap0 = tap_tile * taps_per_group, tap1 = min(taps_all, tap0 + taps_per_group);
   const int strips = (ow + strip - 1) / strip;
   const int begin = split * strips_per_split, end = min(n * od * oh * strips, begin + strips_per_split);
-  __global const real* dy_end = dy + (long)n * od * oh * ow * co;
+  __global const stored* dy_end = dy + (long)n * od * oh * ow * co;
   part += (long)split * kd * kh * kw * ci_group * co + g * co_group;
 
   real source[CONV_FILTER_SOURCE + CONV_FILTER_MR];
@@ -186,10 +188,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
         if (copied == 0) {
           l.x_at[l.lines] = (from + p0 * sw + left) * c;
         } else if (copied == 1) {
-          __global const real* at = x + (from + p0 * sw + left) * c + g * ci_group;
-          for (int p = p0; p < p1; ++p, at += sw * c) {
-            for (int i = 0; i < ci_group; ++i) source[used++] = at[i];
-          }
+          __global const stored* at = x + (from + p0 * sw + left) * c + g * ci_group;
+          for (int p = p0; p < p1; ++p, at += sw * c, used += ci_group)
+            conv_filter_copy(at, ci_group, 0, ci_group, source + used);
         } else {
           const int size = ((p1 - p0 - 1) * sw + kw) * c;
           conv_filter_copy(x + from * c, (long)wd * c, ((long)p0 * sw + left) * c, size, source + used);
@@ -211,7 +212,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
         columns = min(is_wide ? CONV_FILTER_NR : VW, co1 - j);
         o.column0 = j - j0;
         o.column1 = j - j0 + columns;
-        __global const real* with = dy + g * co_group + j0;
+        __global const stored* with = dy + g * co_group + j0;
         int rows;
         for (int i = row0; i < row1; i += rows) {
           const int left_rows = row1 - i;
@@ -225,6 +226,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
           o.row1 = i - i0 + rows;
           o.to = part + ((long)tap * rows_all + i0) * co + j0;
 #define CONV_FILTER_ARGUMENTS with, dy_end, &l, &o
+#ifndef SAMEBYTES_STORE_16
           if (copied == 0) {
             __global const real* from = x + g * ci_group + i0;
             if (is_wide)
@@ -233,7 +235,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
               conv_filter_narrow(from, CONV_FILTER_ARGUMENTS);
             else
               conv_filter_tall_narrow(from, CONV_FILTER_ARGUMENTS);
-          } else {
+          } else
+#endif
+          {
             const real* from = source + i0;
             if (is_wide && high == CONV_FILTER_MR)
               conv_filter_copied(from, CONV_FILTER_ARGUMENTS);
@@ -253,7 +257,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
 // dw[i] = sum over s, ascending, of part[s*total + i] (flags 1: added to dw). Groups: x =
 // ceil(total/CONV_FILTER_REDUCE_BLOCK).
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_reduce(ARRAY(const real, part),
-                                                                                ARRAY(real, dw), const long total,
+                                                                                ARRAY(stored, dw), const long total,
                                                                                 const int splits, const int flags) {
   START(part);
   START(dw);
@@ -269,8 +273,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_reduce(
   for (; i < end; ++i) {
     real v = part[i];
     for (int s = 1; s < splits; ++s) v += part[s * total + i];
-    if (flags & CONV_FILTER_ACCUMULATE) v += dw[i];
-    dw[i] = v;
+    if (flags & CONV_FILTER_ACCUMULATE) v += LOAD(dw + i);
+    STORE(v, dw + i);
   }
 }
 
@@ -278,7 +282,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_reduce(
 // where column k of group k/co_group lies in rows (k/co_group mod bundle)*ci and the next ci - 1. Group r: row r of
 // taps*ci.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_unbundle(ARRAY(const real, part),
-                                                                                  ARRAY(real, dw), const int taps,
+                                                                                  ARRAY(stored, dw), const int taps,
                                                                                   const int ci, const int co,
                                                                                   const int co_group, const int bundle,
                                                                                   const int splits) {
@@ -291,7 +295,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_unbundl
     for (int k = 0; k < co_group; ++k) {
       real v = from[k];
       for (int s = 1; s < splits; ++s) v += from[s * total + k];
-      dw[(long)row * co + first + k] = v;
+      STORE(v, dw + (long)row * co + first + k);
     }
   }
 }

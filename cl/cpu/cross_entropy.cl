@@ -13,7 +13,7 @@ static inline int cross_entropy_label(const __global int* labels_i32, const __gl
 // losses [rows]; row_weights [rows] are what a row counts in the weighted mean: w[label], 0 where ignored, 1 for
 // probabilities; statistics [rows, 2] are max and sum(exp(x - max)) for the backward kernel.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_fwd(
-    ARRAY(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
+    ARRAY(const stored, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
     ARRAY(const real, probabilities), ARRAY(const real, class_weight), ARRAY(real, losses), ARRAY(real, row_weights),
     ARRAY(real, statistics), const long rows, const long classes, const int rows_per_group, const int has_ignored,
     const int ignored, const real smoothing) {
@@ -28,7 +28,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_fwd(
   const long first = (long)get_group_id(0) * rows_per_group, end = min(rows, first + rows_per_group);
   const real smooth = smoothing / classes;
   for (long row = first; row < end; ++row) {
-    const __global real* x = logits + row * classes;
+    const __global stored* x = logits + row * classes;
     const long readable = (rows - row) * classes;
     const real largest = sb_row_max(x, classes, readable);
     const real sum = sb_row_sum_exp(x, classes, readable, largest), log_sum = log(sum);
@@ -46,7 +46,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_fwd(
         spread = false;
       } else {
         if (class_weight) weight = class_weight[label];
-        loss = (1 - smoothing) * weight * (log_sum - (x[label] - largest));
+        loss = (1 - smoothing) * weight * (log_sum - (LOAD(x + label) - largest));
       }
     }
     if (probabilities || spread) {
@@ -101,9 +101,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_total
 // dlogits [rows, C] = dy / denominator * (p * sum(q) - q); it may lie over logits. dy is [1] (dy_stride 0) or [rows]
 // (dy_stride 1); denominator [1] or null.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_bwd(
-    ARRAY_INPLACE(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
+    ARRAY_INPLACE(const stored, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
     ARRAY(const real, probabilities), ARRAY(const real, class_weight), ARRAY(const real, statistics),
-    ARRAY(const real, dy), ARRAY(const real, denominator), ARRAY_INPLACE(real, dlogits), const long rows, const long classes,
+    ARRAY(const real, dy), ARRAY(const real, denominator), ARRAY_INPLACE(stored, dlogits), const long rows, const long classes,
     const int rows_per_group, const int dy_stride, const int has_ignored, const int ignored, const real smoothing) {
   START(logits);
   START(labels_i32);
@@ -123,8 +123,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_bwd(
     spread = smooth * sb_sum(total);
   }
   for (long row = first; row < end; ++row) {
-    const __global real *x = logits + row * classes, *t = probabilities + row * classes;
-    __global real* d = dlogits + row * classes;
+    const __global stored* x = logits + row * classes;
+    const __global real* t = probabilities + row * classes;
+    __global stored* d = dlogits + row * classes;
     const long readable = (end - row) * classes;  // other work-items may already write behind it
     const real largest = statistics[2 * row], inverse = 1 / statistics[2 * row + 1];
     const real g = denominator ? dy[row * dy_stride] / denominator[0] : dy[row * dy_stride];
@@ -156,9 +157,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_bwd(
         if (class_weight) q *= sb_load(class_weight + i, left, left, 0);
         const vreal p = exp(sb_load(x + i, left, readable - i, largest) - largest) * inverse;
         result = g * FMA(p, (vreal)(q_sum), -q);
+        if (!probabilities && label >= i && label < i + VW)
+          result -= select((vreal)(0), (vreal)(g * at_label), SB_LANES == (vmask)((real_int)(label - i)));
       }
       sb_store(result, d + i, left);
     }
-    if (!probabilities && !is_ignored) d[label] -= g * at_label;
   }
 }

@@ -4,7 +4,8 @@
 // private memory (panels [k][GEMM_NR]) and runs register tiles of GEMM_MR x GEMM_NR: a row panel of A stays in the
 // first-level cache while the panels of B come from the second. A is read in place (GEMM_DIRECT_A), which is free
 // because a row panel's lines are reused from the first-level cache; only where its rows are a multiple of 4 KiB apart,
-// and would fall into the same cache sets, it is packed too, into panels [k][GEMM_PITCH]. Packing inside the group
+// and would fall into the same cache sets, it is packed too, into panels [k][GEMM_PITCH]. 16-bit operands are widened as
+// they are packed, A always, and a sum of several blocks stands in private memory until it is rounded. Packing inside the group
 // needs no temporary array and no launch of its own. Sums run over k in blocks of GEMM_KC in ascending order, whatever
 // the tiles are: results do not depend on the number of threads.
 //
@@ -90,11 +91,11 @@ static void gemm_transpose(vreal* r) {
 // least 1) lines exist from src on; missing ones are zeros or repeat the last (their results are never stored). Where
 // line is 1 a step of all panels is copied at once, so that memory is read in its order; where step is 1 blocks of VW x
 // VW are transposed in registers.
-static void gemm_pack(__global const real* src, const long line, const long step, const int lines, const int there,
+static void gemm_pack(__global const stored* src, const long line, const long step, const int lines, const int there,
                       const int kc, const int lanes, const int pitch, real* out) {
   if (line == 1) {
     for (int p = 0; p < kc; ++p) {
-      __global const real* from = src + p * step;
+      __global const stored* from = src + p * step;
       real* to = out + p * pitch;
       int i = 0;
       for (; i + pitch <= there && i < lines; i += lanes, to += pitch * GEMM_KC) {
@@ -102,7 +103,7 @@ static void gemm_pack(__global const real* src, const long line, const long step
         if (pitch > VW) VSTORE(VLOAD(from + i + VW), to + VW);
       }
       for (; i < lines; i += lanes, to += pitch * GEMM_KC) {
-        for (int l = 0; l < pitch; ++l) to[l] = i + l < there ? from[i + l] : 0;
+        for (int l = 0; l < pitch; ++l) to[l] = i + l < there ? LOAD(from + i + l) : 0;
       }
     }
     return;
@@ -112,7 +113,7 @@ static void gemm_pack(__global const real* src, const long line, const long step
     if (step == 1) {
       for (; p + VW <= kc; p += VW) {
         for (int block = 0; block < pitch; block += VW) {
-          __global const real* from = src + (i + block) * line + p;
+          __global const stored* from = src + (i + block) * line + p;
           vreal r[VW];
           if (i + block + VW <= there) {
 #pragma unroll
@@ -131,22 +132,29 @@ static void gemm_pack(__global const real* src, const long line, const long step
       }
     }
     for (; p < kc; ++p) {
-      for (int l = 0; l < pitch; ++l) out[p * pitch + l] = src[min(i + l, there - 1) * line + p * step];
+      for (int l = 0; l < pitch; ++l) out[p * pitch + l] = LOAD(src + min(i + l, there - 1) * line + p * step);
     }
   }
 }
 
-// One value with the epilogue. NaN passes the ReLU.
-static real gemm_finish(real v, __global const real* c, __global const real* bias, __global const real* residual,
+// One value with the epilogue; what a 16-bit product is before more is added to it was rounded. NaN passes the ReLU.
+static real gemm_finish(real v, __global const stored* c, __global const stored* bias, __global const stored* residual,
                         const int flags) {
-  if (flags & GEMM_ACCUMULATE) v += *c;
-  if (flags & GEMM_BIAS) v += *bias;
-  if (flags & GEMM_RESIDUAL) v += *residual;
+  if (flags & GEMM_ACCUMULATE) v += LOAD(c);
+  if (flags & GEMM_BIAS) v += LOAD(bias);
+  if (flags & GEMM_RESIDUAL) v = ROUND(v) + LOAD(residual);
   return (flags & GEMM_RELU) && v < 0 ? 0 : v;
 }
 
+// Where the sums over k stand.
+#ifdef SAMEBYTES_STORE_16
+#define GEMM_SUMS real
+#else
+#define GEMM_SUMS __global real
+#endif
+
 // Stores rows x cols of a tile [rows][GEMM_NR] to c (row stride ldc), or adds it.
-static void gemm_store(const real* tile, __global real* c, const int ldc, const int rows, const int cols,
+static void gemm_store(const real* tile, GEMM_SUMS* c, const int ldc, const int rows, const int cols,
                        const int accumulate) {
   for (int i = 0; i < rows; ++i, tile += GEMM_NR, c += ldc) {
     int j = 0;
@@ -155,19 +163,21 @@ static void gemm_store(const real* tile, __global real* c, const int ldc, const 
   }
 }
 
-// The rest of the epilogue, on rows x cols of c that have just been stored; bias points at the first column.
-static void gemm_epilogue(__global real* c, const int ldc, const int rows, const int cols, __global const real* bias,
-                          __global const real* residual, const int flags) {
-  for (int i = 0; i < rows; ++i, c += ldc, residual += ldc) {
+// The epilogue but for GEMM_ACCUMULATE, from rows x cols of sums (rows ldv apart) to c (ldc apart); bias points at the
+// first column. In an f32 program the two may be the same.
+static void gemm_epilogue(const GEMM_SUMS* sums, const int ldv, __global stored* c, const int ldc, const int rows,
+                          const int cols, __global const stored* bias, __global const stored* residual,
+                          const int flags) {
+  for (int i = 0; i < rows; ++i, sums += ldv, c += ldc, residual += ldc) {
     int j = 0;
     for (; j + VW <= cols; j += VW) {
-      vreal v = VLOAD(c + j);
+      vreal v = VLOAD(sums + j);
       if (flags & GEMM_BIAS) v += VLOAD(bias + j);
-      if (flags & GEMM_RESIDUAL) v += VLOAD(residual + j);
+      if (flags & GEMM_RESIDUAL) v = VROUND(v) + VLOAD(residual + j);
       if (flags & GEMM_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
       VSTORE(v, c + j);
     }
-    for (; j < cols; ++j) c[j] = gemm_finish(c[j], c + j, bias + j, residual + j, flags & ~GEMM_ACCUMULATE);
+    for (; j < cols; ++j) STORE(gemm_finish(sums[j], c, bias + j, residual + j, flags & ~GEMM_ACCUMULATE), c + j);
   }
 }
 
@@ -191,7 +201,7 @@ static void gemm_epilogue(__global real* c, const int ldc, const int rows, const
 // A whole tile, stored from the registers.
 #define GEMM_MICRO_WHOLE(name, SPACE, LINE, STEP)                                                          \
   static void name(SPACE const real* a, const long a_line, const long a_step, const real* b, const int kc, \
-                   __global real* c, const int ldc, const int accumulate) {                                \
+                   GEMM_SUMS* c, const int ldc, const int accumulate) {                                    \
     GEMM_PRODUCT(GEMM_MR, 2, LINE, STEP)                                                                   \
     if (accumulate) GEMM_TILE(i, j, acc[i][j] += VLOAD(c + (long)i * ldc + j * VW))                        \
     GEMM_TILE(i, j, VSTORE(acc[i][j], c + (long)i * ldc + j * VW))                                         \
@@ -204,23 +214,26 @@ static void gemm_epilogue(__global real* c, const int ldc, const int rows, const
     GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))                                        \
   }
 #define GEMM_NOTHING
-GEMM_MICRO_WHOLE(gemm_micro_direct_whole, __global, a_line, a_step)
 GEMM_MICRO_WHOLE(gemm_micro_whole, GEMM_NOTHING, 1, GEMM_PITCH)
+#ifndef SAMEBYTES_STORE_16
+GEMM_MICRO_WHOLE(gemm_micro_direct_whole, __global, a_line, a_step)
 GEMM_MICRO(gemm_micro_direct_narrow, GEMM_MR, 1, __global, a_line, a_step)
+#endif
 GEMM_MICRO(gemm_micro_mid, GEMM_MID, 2, GEMM_NOTHING, 1, GEMM_PITCH)
 GEMM_MICRO(gemm_micro_mid_narrow, GEMM_MID, 1, GEMM_NOTHING, 1, GEMM_PITCH)
 GEMM_MICRO(gemm_micro_low, GEMM_LOW, 2, GEMM_NOTHING, 1, GEMM_PITCH)
 GEMM_MICRO(gemm_micro_low_narrow, GEMM_LOW, 1, GEMM_NOTHING, 1, GEMM_PITCH)
 
-// C[split][z] (m x n, dense) = A[z] * B[z] over the split's part of k, with the epilogue of `flags` (accumulate 1, bias
-// 2, ReLU 4, residual [z] (m x n, dense) 8; in the order accumulate, bias, residual, ReLU). 16: rows of A are read in
+// C[z] (m x n, dense) = A[z] * B[z] with the epilogue of `flags` (accumulate 1, bias 2, ReLU 4, residual [z] (m x n,
+// dense) 8; in the order accumulate, bias, residual, ReLU), or where part is there, part[split][z] (as C) = the product
+// over the split's part of k, without one. 16: rows of A are read in
 // place. A(i,p) = a[i*a_row + p*a_col], B(p,j) = b[p*b_row + j*b_col]; z = outer*batch_inner + inner picks the matrices
 // by the four batch strides. Groups: x = row_tiles*column_tiles, column tile fastest; y = splits; z = batch. The
 // panels of GEMM_MR rows and of GEMM_NR columns are dealt evenly to the tiles; a tile has at most GEMM_ROW_PANELS and
 // GEMM_COLUMN_PANELS. Accumulates in `real`.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
-    ARRAY(const real, a), ARRAY(const real, b), ARRAY(const real, bias), ARRAY(const real, residual), ARRAY(real, c),
-    const int m, const int n, const int k, const long a_row, const long a_col, const long b_row, const long b_col,
+    ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const stored, bias), ARRAY(const stored, residual), ARRAY(stored, c),
+    ARRAY(real, part), const int m, const int n, const int k, const long a_row, const long a_col, const long b_row, const long b_col,
     const int batch_inner, const long a_outer, const long a_inner, const long b_outer, const long b_inner,
     const int row_tiles, const int column_tiles, const int split_k, const int flags) {
   START(a);
@@ -228,6 +241,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
   START(bias);
   START(residual);
   START(c);
+  START(part);
+  const int is_part = part != 0;
   const int z = get_group_id(2), split = get_group_id(1);
   const long row_tile = (int)get_group_id(0) / column_tiles, column_tile = get_group_id(0) - row_tile * column_tiles;
   const long row_panels = (m + GEMM_MR - 1) / GEMM_MR, column_panels = (n + GEMM_NR - 1) / GEMM_NR;
@@ -239,10 +254,20 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
   const int outer = z / batch_inner, inner = z - outer * batch_inner;
   a += outer * a_outer + inner * a_inner;
   b += outer * b_outer + inner * b_inner;
-  c += ((long)split * get_num_groups(2) + z) * m * n;
+  c += (long)z * m * n;
+  part += ((long)split * get_num_groups(2) + z) * m * n;
   residual += (long)z * m * n;
+#ifdef SAMEBYTES_STORE_16
+  const int packed = row0;
+  const int is_short = k1 - k0 <= GEMM_KC;  // then a tile is whole at once
+  const int ldc = is_short ? GEMM_NR : GEMM_COLUMN_PANELS * GEMM_NR;
+  vreal sums[GEMM_ROW_PANELS * GEMM_MR * GEMM_COLUMN_PANELS * GEMM_NR / VW];
+#else
   // Rows from here on are packed: those that do not fill a register tile always are.
   const int packed = flags & GEMM_DIRECT_A ? row0 + (row1 - row0) / GEMM_MR * GEMM_MR : row0;
+  const int ldc = n;
+  __global real* sums = is_part ? part : c;
+#endif
 
   vreal a_block[GEMM_ROW_PANELS * GEMM_PITCH * GEMM_KC / VW];  // vectors, so that they are aligned
   vreal b_block[GEMM_COLUMN_PANELS * GEMM_NR * GEMM_KC / VW];
@@ -253,24 +278,36 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
     if (packed < row1)
       gemm_pack(a + packed * a_row + kb * a_col, a_row, a_col, row1 - packed, m - packed, kc, GEMM_MR, GEMM_PITCH,
                 (real*)a_block);
+    #ifdef SAMEBYTES_STORE_16
+    const int accumulate = kb > k0;
+#else
     const int accumulate = kb > k0 || (flags & GEMM_ACCUMULATE);
-    const int finishes = kb + kc == k1 && (flags & (GEMM_BIAS | GEMM_RELU | GEMM_RESIDUAL));
+#endif
+    const int is_last = kb + kc == k1;
     for (int i = row0; i < row1; i += GEMM_MR) {
       const int rows = min(GEMM_MR, row1 - i);
+#ifndef SAMEBYTES_STORE_16
       __global const real* in_place = a + i * a_row + kb * a_col;
+#endif
       const real* ap = (const real*)a_block + max(0, i - packed) / GEMM_MR * (GEMM_PITCH * GEMM_KC);
       for (int j = col0; j < col1; j += GEMM_NR) {
         const int cols = min(GEMM_NR, col1 - j);
         const real* bp = (const real*)b_block + (j - col0) * GEMM_KC;
-        __global real* to = c + (long)i * n + j;
-        if (rows == GEMM_MR && cols == GEMM_NR) {
-          if (i < packed)
-            gemm_micro_direct_whole(in_place, a_row, a_col, bp, kc, to, n, accumulate);
-          else
-            gemm_micro_whole(ap, 1, 1, bp, kc, to, n, accumulate);
+        const long at = (long)i * n + j;
+#ifdef SAMEBYTES_STORE_16
+        real* to = (real*)sums + (is_short ? 0 : (i - row0) * ldc + j - col0);
+#else
+        __global real* to = sums + at;
+#endif
+        if (rows == GEMM_MR && cols == GEMM_NR && i >= packed) {
+          gemm_micro_whole(ap, 1, 1, bp, kc, to, ldc, accumulate);
+#ifndef SAMEBYTES_STORE_16
+        } else if (rows == GEMM_MR && cols == GEMM_NR) {
+          gemm_micro_direct_whole(in_place, a_row, a_col, bp, kc, to, ldc, accumulate);
         } else if (i < packed) {  // lacks some columns
           gemm_micro_direct_narrow(in_place, a_row, a_col, bp, kc, tile);
           if (cols > VW) gemm_micro_direct_narrow(in_place, a_row, a_col, bp + VW, kc, tile + VW);
+#endif
         } else {
           for (int r = 0; r < rows;) {
             const int mid = rows - r > GEMM_LOW;
@@ -285,25 +322,36 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
             r += mid ? GEMM_MID : GEMM_LOW;
           }
         }
-        if (rows < GEMM_MR || cols < GEMM_NR) gemm_store(tile, to, n, rows, cols, accumulate);
-        if (finishes) gemm_epilogue(to, n, rows, cols, bias + j, residual + (long)i * n + j, flags);
+        if (rows < GEMM_MR || cols < GEMM_NR) gemm_store(tile, to, ldc, rows, cols, accumulate);
+#ifdef SAMEBYTES_STORE_16
+        if (is_last && is_part) {
+          for (int r = 0; r < rows; ++r) {
+            for (int q = 0; q < cols; q += VW) sb_store(VLOAD(to + r * ldc + q), part + at + (long)r * n + q, cols - q);
+          }
+        } else if (is_last) {
+          gemm_epilogue(to, ldc, c + at, n, rows, cols, bias + j, residual + at, flags);
+        }
+#else
+        if (is_last && (flags & (GEMM_BIAS | GEMM_RELU | GEMM_RESIDUAL)))
+          gemm_epilogue(to, n, c + at, n, rows, cols, bias + j, residual + at, flags);
+#endif
       }
     }
   }
 }
 
 // The last `left` (1 to VW - 1) values of a line of k, zeros in the other lanes; p points at the first of them.
-static vreal gemm_dot_tail(__global const real* p, const int left, const int k) {
+static vreal gemm_dot_tail(__global const stored* p, const int left, const int k) {
   if (k >= VW) return select((vreal)(0), VLOAD(p + left - VW), SB_LANES >= (vmask)(VW - left));
   real padded[VW];
-  for (int i = 0; i < VW; ++i) padded[i] = i < left ? p[i] : 0;
+  for (int i = 0; i < VW; ++i) padded[i] = i < left ? LOAD(p + i) : 0;
   return VLOAD(padded);
 }
 
 // sums[i][j] = the product of line i of a and line j of b, ROWS x COLS of them, vector by vector.
 #define GEMM_DOT(name, ROWS, COLS)                                                                                  \
-  static void name(__global const real* a, const long a_row, __global const real* b, const long b_col, const int k, \
-                   real* sums) {                                                                                    \
+  static void name(__global const stored* a, const long a_row, __global const stored* b, const long b_col,          \
+                   const int k, real* sums) {                                                                       \
     enum { rows_ = ROWS, cols_ = COLS };                                                                            \
     vreal acc[ROWS][COLS], u[ROWS], v[COLS];                                                                        \
     GEMM_TILE(i, j, acc[i][j] = (vreal)(0))                                                                         \
@@ -330,7 +378,7 @@ GEMM_DOT(gemm_dot_1x1, 1, 1)
 // and nothing is packed. Groups: x = row_tiles*column_tiles, column tile fastest, rows and columns are dealt evenly in
 // fours; z = batch. A sum has VW partial sums, added up in pairs at the end.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_dot(
-    ARRAY(const real, a), ARRAY(const real, b), ARRAY(const real, bias), ARRAY(const real, residual), ARRAY(real, c),
+    ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const stored, bias), ARRAY(const stored, residual), ARRAY(stored, c),
     const int m, const int n, const int k, const long a_row, const long b_col, const int batch_inner,
     const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int row_tiles,
     const int column_tiles, const int flags) {
@@ -355,7 +403,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_dot(
     const int cols = col1 - j >= 4 ? 4 : 1;
     for (int i = row0; i < row1;) {
       const int rows = row1 - i >= 4 ? 4 : 1;
-      __global const real *from_a = a + i * a_row, *from_b = b + j * b_col;
+      __global const stored *from_a = a + i * a_row, *from_b = b + j * b_col;
       real sums[16];
       if (rows == 4 && cols == 4)
         gemm_dot_4x4(from_a, a_row, from_b, b_col, k, sums);
@@ -368,7 +416,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_dot(
       for (int r = 0; r < rows; ++r) {
         for (int s = 0; s < cols; ++s) {
           const long at = (long)(i + r) * n + j + s;
-          c[at] = gemm_finish(sums[r * cols + s], c + at, bias + j + s, residual + at, flags);
+          STORE(gemm_finish(sums[r * cols + s], c + at, bias + j + s, residual + at, flags), c + at);
         }
       }
       i += rows;
@@ -380,8 +428,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_dot(
 // c[i] = epilogue(sum over s, ascending, of part[s*total + i]); total = batch*m*n, bias [n] by i mod n, residual
 // [total]. Groups: x = ceil(total/GEMM_REDUCE_BLOCK).
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_reduce(ARRAY(const real, part),
-                                                                         ARRAY(const real, bias),
-                                                                         ARRAY(const real, residual), ARRAY(real, c),
+                                                                         ARRAY(const stored, bias),
+                                                                         ARRAY(const stored, residual), ARRAY(stored, c),
                                                                          const int n, const long total,
                                                                          const int splits, const int flags) {
   START(part);
@@ -394,20 +442,20 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_reduce(ARRAY(c
   int column = flags & GEMM_BIAS ? (int)(begin % n) : 0;
   for (long i = begin; i < end; column = 0) {
     const long stop = min(end, i + width - column);
-    __global const real* add = bias + column - i;
+    __global const stored* add = bias + column - i;
     for (; i + VW <= stop; i += VW) {
       vreal v = VLOAD(part + i);
       for (int s = 1; s < splits; ++s) v += VLOAD(part + s * total + i);
       if (flags & GEMM_ACCUMULATE) v += VLOAD(c + i);
       if (flags & GEMM_BIAS) v += VLOAD(add + i);
-      if (flags & GEMM_RESIDUAL) v += VLOAD(residual + i);
+      if (flags & GEMM_RESIDUAL) v = VROUND(v) + VLOAD(residual + i);
       if (flags & GEMM_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
       VSTORE(v, c + i);
     }
     for (; i < stop; ++i) {
       real v = part[i];
       for (int s = 1; s < splits; ++s) v += part[s * total + i];
-      c[i] = gemm_finish(v, c + i, add + i, residual + i, flags);
+      STORE(gemm_finish(v, c + i, add + i, residual + i, flags), c + i);
     }
   }
 }

@@ -16,7 +16,7 @@ static inline real cross_entropy_q(const __global real* t, const __global real* 
 
 // losses [rows]; row_weights [rows] are what a row counts in the weighted mean: w[label], 0 where ignored, 1 for
 // probabilities; statistics [rows, 2] are max and sum(exp(x - max)) for the backward kernel.
-__kernel void cross_entropy_fwd(ARRAY(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
+__kernel void cross_entropy_fwd(ARRAY(const stored, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
                                 ARRAY(const real, probabilities), ARRAY(const real, class_weight), ARRAY(real, losses),
                                 ARRAY(real, row_weights), ARRAY(real, statistics), const long rows, const long classes,
                                 const int rows_per_group, const int has_ignored, const int ignored,
@@ -34,13 +34,14 @@ __kernel void cross_entropy_fwd(ARRAY(const real, logits), ARRAY(const int, labe
   const long group_row = (long)get_group_id(0) * rows_per_group + get_local_id(0) / lanes;
   const bool is_row = group_row < rows;
   const long row = is_row ? group_row : 0, n = is_row ? classes : 0;
-  const __global real *x = logits + row * classes, *t = probabilities ? probabilities + row * classes : 0;
+  const __global stored* x = logits + row * classes;
+  const __global real* t = probabilities ? probabilities + row * classes : 0;
   const real smooth = smoothing / classes;
   real largest = -INFINITY;
-  for (long i = lane; i < n; i += lanes) largest = sb_max2(largest, x[i]);
+  for (long i = lane; i < n; i += lanes) largest = sb_max2(largest, LOAD(x + i));
   largest = sb_lanes_max(largest, scratch, lanes);
   real sum = 0;
-  for (long i = lane; i < n; i += lanes) sum += exp(x[i] - largest);
+  for (long i = lane; i < n; i += lanes) sum += exp(LOAD(x + i) - largest);
   sum = sb_lanes_sum(sum, scratch, lanes);
   const real log_sum = log(sum);
   const int label = probabilities ? 0 : labels_i32 ? labels_i32[row] : labels_u8[row];
@@ -49,9 +50,9 @@ __kernel void cross_entropy_fwd(ARRAY(const real, logits), ARRAY(const int, labe
   real loss = 0;
   if (probabilities || (smoothing > 0 && !is_ignored)) {
     for (long i = lane; i < n; i += lanes)
-      loss += cross_entropy_q(t, class_weight, i, label, smoothing, smooth) * (log_sum - (x[i] - largest));
+      loss += cross_entropy_q(t, class_weight, i, label, smoothing, smooth) * (log_sum - (LOAD(x + i) - largest));
   } else if (lane == 0 && !is_ignored && is_inside) {
-    loss = (class_weight ? class_weight[label] : 1) * (log_sum - (x[label] - largest));
+    loss = (class_weight ? class_weight[label] : 1) * (log_sum - (LOAD(x + label) - largest));
   }
   loss = sb_lanes_sum(loss, scratch, lanes);
   if (is_row && lane == 0) {
@@ -87,10 +88,10 @@ __kernel void cross_entropy_total(ARRAY(const real, losses), ARRAY(const real, r
 
 // dlogits [rows, C] = dy / denominator * (p * sum(q) - q); it may lie over logits. dy is [1] (dy_stride 0) or [rows]
 // (dy_stride 1); denominator [1] or null.
-__kernel void cross_entropy_bwd(ARRAY_INPLACE(const real, logits), ARRAY(const int, labels_i32),
+__kernel void cross_entropy_bwd(ARRAY_INPLACE(const stored, logits), ARRAY(const int, labels_i32),
                                 ARRAY(const uchar, labels_u8), ARRAY(const real, probabilities),
                                 ARRAY(const real, class_weight), ARRAY(const real, statistics), ARRAY(const real, dy),
-                                ARRAY(const real, denominator), ARRAY_INPLACE(real, dlogits), const long rows,
+                                ARRAY(const real, denominator), ARRAY_INPLACE(stored, dlogits), const long rows,
                                 const long classes, const int rows_per_group, const int dy_stride,
                                 const int has_ignored, const int ignored, const real smoothing) {
   START(logits);
@@ -107,7 +108,8 @@ __kernel void cross_entropy_bwd(ARRAY_INPLACE(const real, logits), ARRAY(const i
   const long group_row = (long)get_group_id(0) * rows_per_group + get_local_id(0) / lanes;
   const bool is_row = group_row < rows;
   const long row = is_row ? group_row : 0, n = is_row ? classes : 0;
-  const __global real *x = logits + row * classes, *t = probabilities ? probabilities + row * classes : 0;
+  const __global stored* x = logits + row * classes;
+  const __global real* t = probabilities ? probabilities + row * classes : 0;
   const real smooth = smoothing / classes;
   const int label = probabilities ? 0 : labels_i32 ? labels_i32[row] : labels_u8[row];
   const bool is_ignored = !probabilities && has_ignored && label == ignored;
@@ -120,7 +122,7 @@ __kernel void cross_entropy_bwd(ARRAY_INPLACE(const real, logits), ARRAY(const i
   const real g = denominator ? dy[row * dy_stride] / denominator[0] : dy[row * dy_stride];
   for (long i = lane; i < n; i += lanes) {
     const real q = cross_entropy_q(t, class_weight, i, label, smoothing, smooth);
-    const real p = exp(x[i] - largest) * inverse;
-    dlogits[row * classes + i] = is_ignored ? 0 : g * FMA(p, q_sum, -q);
+    const real p = exp(LOAD(x + i) - largest) * inverse;
+    STORE(is_ignored ? (real)0 : g * FMA(p, q_sum, -q), dlogits + row * classes + i);
   }
 }

@@ -1,6 +1,7 @@
 // Convolution of one, two or three axes as ops: the forward pass and the gradients for source and weight, which are the
 // three partial derivatives of one trilinear form, so each one's gradient is made of the other two. Arguments were
-// checked by the caller (conv_nd.cpp, conv_transpose.cpp); arrays are f32 or f64, of one dtype, none of them empty.
+// checked by the caller (conv_nd.cpp, conv_transpose.cpp); arrays are floating, of one dtype (16-bit
+// ones in one group of at most kMostNarrowChannels channels), none of them empty.
 #pragma once
 
 #include <optional>
@@ -10,6 +11,9 @@
 #include "samebytes/array.h"
 
 namespace samebytes::detail {
+
+// Channels of a source of 16 bits whose lines still fit where they are widened.
+inline constexpr std::int64_t kMostNarrowChannels = 4096;
 
 // Per axis in the order depth, height, width; an image leaves the first unused, a sequence the first two.
 struct ConvAttributes {

@@ -75,21 +75,21 @@ class CrossEntropy final : public Op {
 
   void launch(Launch& run) const override {
     const Shape& shape = run.src_shape(0);
-    const Dtype dtype = run.src_dtype(0);
+    const Dtype dtype = run.src_dtype(0), real = real_of(dtype);
     const std::int64_t rows = shape.rows();
     const RowShare share = share_rows(run, rows, shape.back());
     const TargetOperands target = target_operands(run, 1);
     const bool is_none = target_.reduction == Reduction::none;
     const Operand weight = target_.has_weight ? run.src(2) : Launch::none();
-    const Operand losses = is_none ? run.dst(0) : run.temp(rows, dtype);
-    const Operand row_weights = run.temp(rows, dtype);
+    const Operand losses = is_none ? run.dst(0) : run.temp(rows, real);
+    const Operand row_weights = run.temp(rows, real);
     run.kernel("cross_entropy_fwd", dtype)
         .args(run.src(0), target.labels_i32, target.labels_u8, target.probabilities, weight, losses, row_weights,
               run.dst(1), rows, shape.back(), share.rows_per_group, int{target_.has_ignored}, int{target_.ignored},
               static_cast<double>(target_.smoothing))
         .over_rows(share.groups, share.group);
     if (is_none) return;
-    run.kernel("cross_entropy_total", dtype)
+    run.kernel("cross_entropy_total", real)
         .args(losses, row_weights, run.dst(0), run.dst(2), rows, int{target_.reduction == Reduction::mean})
         .over_rows(1, 256);
   }
@@ -105,7 +105,9 @@ class CrossEntropy final : public Op {
     if (request.wanted[0])
       result[0] = make_array(make_op<CrossEntropyBackward>(target_), logits.shape(), logits.dtype(), inputs);
     if (is_floating(target.dtype()) && request.wanted[1]) {
-      Array g = log_softmax(logits) * (static_cast<double>(target_.smoothing) - 1.0);
+      const Dtype real = real_of(logits.dtype());
+      Array g = log_softmax(logits.dtype() == real ? logits : astype(logits, real)) *
+                (static_cast<double>(target_.smoothing) - 1.0);
       if (target_.has_weight) g = g * request.src[2];
       result[1] = g * (is_none ? unsqueeze(dy, -1) : dy / reshape(request.dst[2], dy.shape()));
     }
@@ -152,7 +154,7 @@ Array cross_entropy(const Array& logits, const Array& target, const CrossEntropy
   }
   const detail::Target kind{static_cast<bool>(weight), options.ignore_index.has_value(),
                             options.ignore_index.value_or(0), options.label_smoothing, options.reduction};
-  std::vector<Array> inputs{as(logits), is_labels ? target : as(target)};
+  std::vector<Array> inputs{logits, is_labels ? target : as(target)};
   if (weight) inputs.push_back(as(stop_gradient(weight)));
   std::vector<detail::Result> results{{options.reduction == Reduction::none ? rows : Shape{}, dtype},
                                       {Shape{logits.shape().rows(), 2}, dtype}};
