@@ -1,14 +1,15 @@
 // Convolution over volumes of a CPU device, channels last: x [n,d,h,wd,c], w [kd,kh,kw,c/groups,co], y [n,od,oh,ow,co].
 // Images have depth 1 and sequences height 1, too.
 //
-// Forward and input gradient are one kernel. A group works on lines (or on blocks of long lines) of the target. The
-// source lines that its taps need are transposed once into private memory, [channel][position], with zeros for the
-// padding, and kept in a ring while the group goes down an image; the weights of its columns are packed once into
-// panels [tap][channel][CONV_NR]. In the register tile of neighbouring pixels x CONV_NR columns a step of the sum then
-// reads pixels with constant distances from one pointer and weights from one stream: no index, no test for padding.
-// Strides do no idle work: in the forward pass the positions of a line are stored by their phase (position mod stride),
-// in the input gradient the target's pixels are taken by phase, since those of one phase meet the same taps.
-// Over 400 lines because packing, loading and the tile are of no use to another kernel and all kernels are one program.
+// Forward and input gradient are one kernel. A group works on lines (or on blocks of long lines) of the target. A pixel
+// of the target meets, per line of taps, a run of source values that is contiguous: the taps' positions are neighbours
+// and channels are last. So a register tile of neighbouring pixels x CONV_NR columns is a product whose rows begin
+// stride*channels apart, and a step of it reads one value per pixel and one vector of weights per vector of columns.
+// Runs are read where they lie, if none of the block's leaves the line; else the lines are copied to private memory
+// with zeros for the padding, and kept in a ring while the group goes down an image. The weights of a group's columns
+// are packed once into panels [tap][channel][CONV_NR]. In the input gradient the target's pixels are taken by phase
+// (position mod stride), since those of one phase meet the same taps: strides do no idle work.
+// Over 400 lines because packing, copying and the tile are of no use to another kernel and all kernels are one program.
 
 #define CONV_NR_VW16 32
 #define CONV_NR_VW8 16
@@ -43,7 +44,10 @@
 #ifndef CONV_WEIGHTS
 #define CONV_WEIGHTS 65536  // values of packed weights in private memory: a quarter of a second-level cache of 1 MB
 #endif
-#define CONV_TAP_ROWS 32    // taps along depth and height, and along width, that are taken at a time
+#define CONV_FEW_STEPS 24  // of a sum, for which lower tiles are better: the next one begins while this one is stored
+// Whether lines of so many values fall into different sets of a cache of 4 KiB per way.
+#define CONV_SPREAD(values) ((values) * (int)sizeof(real) % 4096 != 0)
+#define CONV_TAP_ROWS 32  // taps along depth and height, and along width, that are taken at a time
 #define CONV_TAP_COLUMNS 64
 
 #define CONV_BIAS 2
@@ -114,44 +118,20 @@ static void conv_pack(__global const real* w, const conv_weights s, const int k0
   }
 }
 
-// One source line's positions lo + i*mul for 0 <= i < count, as to [depth][step] with count neighbours, where they are
-// inside of the line; the others are not written, or with zeros. source: position 0; pixels are in_c apart; `readable`
-// values may be read from it on. count is a multiple of VW.
-static void conv_load_line(__global const real* source, const long readable, const int in_w, const int in_c,
-                           const int depth, const int lo, const int mul, const int count, const int step, real* to) {
-  for (int i = lo < 0 ? (mul - 1 - lo) / mul : 0; i < count && lo + i * mul < in_w; i += VW) {
-    const int i0 = min(i, count - VW), first = lo + i0 * mul, last = first + (VW - 1) * mul;
-    const int low = max(first, 0), high = min(last, in_w - 1);
-    if (in_c == 1 && mul == 1 && first >= 0 && last < in_w) {
-      VSTORE(VLOAD(source + first), to + i0);
-    } else if (depth >= VW || (long)high * in_c + VW <= readable) {
-      const vmask position = (vmask)((real_int)first) + SB_LANES * (vmask)((real_int)mul);
-      const vmask inside = (position >= (vmask)(0)) & (position < (vmask)((real_int)in_w));
-      for (int k = 0; k < depth; k += VW) {
-        const int from = max(0, min(k, depth - VW)), there = min(VW, depth);
-        vreal r[VW];
-        if (first >= 0 && last < in_w) {
-          __global const real* at = source + (long)first * in_c + from;
-#pragma unroll
-          for (int q = 0; q < VW; ++q, at += mul * in_c) r[q] = VLOAD(at);
-        } else {
-#pragma unroll
-          for (int q = 0; q < VW; ++q) r[q] = VLOAD(source + (long)clamp(first + q * mul, low, high) * in_c + from);
-        }
-        conv_transpose(r);
-#pragma unroll
-        for (int q = 0; q < VW; ++q) {
-          if (q < there) VSTORE(select((vreal)(0), r[q], inside), to + (from + q) * step + i0);
-        }
-      }
-    } else {
-      for (int k = 0; k < depth; ++k) {
-        for (int q = 0; q < VW; ++q) {
-          const int position = first + q * mul;
-          to[k * step + i0 + q] = position >= 0 && position < in_w ? source[(long)position * in_c + k] : 0;
-        }
-      }
-    }
+// Copies `depth` values of the positions lo to lo + count - 1 of a line, as to [count][pitch], where they are inside of
+// the line; the others are not written. source: position 0; pixels are in_c apart.
+static void conv_copy_line(__global const real* source, const int in_w, const int in_c, const int depth, const int lo,
+                           const int count, const int pitch, real* to) {
+  const int first = max(0, -lo), there = min(count, in_w - lo) - first;
+  if (there <= 0) return;
+  source += (long)(lo + first) * in_c;
+  to += first * pitch;
+  const int whole = depth == in_c && pitch == depth;  // one run
+  const int runs = whole ? 1 : there, run = whole ? there * depth : depth;
+  for (int p = 0; p < runs; ++p, source += in_c, to += pitch) {
+    int i = 0;
+    for (; i + VW <= run; i += VW) VSTORE(VLOAD(source + i), to + i);
+    for (; i < run; ++i) to[i] = source[i];
   }
 }
 
@@ -162,85 +142,91 @@ static void conv_fetch_ahead(__global const real* p, const long values) {
 #endif
 }
 
-// The taps that a line meets: where their values lie from a pixel's place in the source on, and their panels' first
-// steps. A tap's sum has `depth` steps, `pitch` apart in the source.
+// The taps that a line meets: where their values lie from a pixel's first one on, and their panels' first steps. A
+// run has `depth` steps; neighbouring pixels begin `line` apart.
 typedef struct {
-  int rows, columns, depth, pitch;
-  int row_at[CONV_TAP_ROWS], row_step[CONV_TAP_ROWS];
+  int rows, columns, depth, line;
+  long row_at[CONV_TAP_ROWS];
+  int row_step[CONV_TAP_ROWS];
   int column_at[CONV_TAP_COLUMNS], column_step[CONV_TAP_COLUMNS];
 } conv_taps;
 
 // Where a tile goes: pixels `step` apart, `columns` of them stored, after adding bias [CONV_NR] and, where has_more is
-// set, `more`, which lies as the target does; what is below `floor` becomes `floor`.
+// set, `more`, which lies as the target does; where is_cut is set, what is below zero becomes zero.
 typedef struct {
   __global real* to;
   __global const real* more;
   const real* bias;
-  int has_more, step, columns;
-  real floor;
+  int has_more, is_cut, step, columns;
 } conv_target;
 
+#define CONV_EACH(i, j, statement)                                  \
+  _Pragma("unroll") for (int i = 0; i < rows_; ++i) {               \
+    _Pragma("unroll") for (int j = 0; j < cols_; ++j) { statement } \
+  }
+
 // One tile of ROWS pixels, `rows` of them stored. source: the first pixel's place; panel: [step][COLS*VW].
-#define CONV_MICRO(name, ROWS, COLS)                                                                                  \
-  static void name(const real* source, const real* panel, const conv_taps* t, const conv_target* o, const int rows) { \
-    vreal acc[ROWS][COLS];                                                                                            \
-    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                                \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                                        \
-    }                                                                                                                 \
-    const int depth = t->depth, pitch = t->pitch;                                                                     \
-    for (int y = 0; y < t->rows; ++y) {                                                                               \
-      for (int x = 0; x < t->columns; ++x) {                                                                          \
-        const real* a = source + t->row_at[y] + t->column_at[x];                                                      \
-        const real* w = panel + (t->row_step[y] + t->column_step[x]) * (COLS * VW);                                   \
-        for (int k = 0; k < depth; ++k, a += pitch, w += COLS * VW) {                                                 \
-          vreal b[COLS];                                                                                              \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(w + j * VW);                                  \
-          _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                          \
-            const vreal v = (vreal)(a[i]);                                                                            \
-            _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(v, b[j], acc[i][j]);                     \
-          }                                                                                                           \
-        }                                                                                                             \
-      }                                                                                                               \
-    }                                                                                                                 \
-    if (o->columns >= COLS * VW) {                                                                                    \
-      __global real* to = o->to;                                                                                      \
-      __global const real* more = o->more;                                                                            \
-      const vreal lowest = (vreal)(o->floor);                                                                         \
-      vreal bias[COLS];                                                                                               \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) bias[j] = VLOAD(o->bias + j * VW);                             \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                              \
-        if (i < rows) {                                                                                               \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) {                                                          \
-            vreal v = acc[i][j] + bias[j];                                                                            \
-            if (o->has_more) v += VLOAD(more + (long)i * o->step + j * VW);                                           \
-            VSTORE(select(v, lowest, v < lowest), to + (long)i * o->step + j * VW);                                   \
-          }                                                                                                           \
-        }                                                                                                             \
-      }                                                                                                               \
-    } else {                                                                                                          \
-      real tile[ROWS * COLS * VW];                                                                                    \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                              \
-        _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], tile + (i * COLS + j) * VW);               \
-      }                                                                                                               \
-      conv_store_part(tile, COLS* VW, o, rows);                                                                       \
-    }                                                                                                                 \
+#define CONV_MICRO(name, SPACE, ROWS, COLS)                                                               \
+  static void name(SPACE const real* source, const real* panel, const conv_taps* t, const conv_target* o, \
+                   const int rows) {                                                                      \
+    enum { rows_ = ROWS, cols_ = COLS };                                                                  \
+    vreal acc[ROWS][COLS];                                                                                \
+    CONV_EACH(i, j, acc[i][j] = VLOAD(o->bias + j * VW);)                                                 \
+    const int depth = t->depth;                                                                           \
+    const long line = t->line;                                                                            \
+    for (int y = 0; y < t->rows; ++y) {                                                                   \
+      for (int x = 0; x < t->columns; ++x) {                                                              \
+        SPACE const real* a = source + t->row_at[y] + t->column_at[x];                                    \
+        const real* w = panel + (t->row_step[y] + t->column_step[x]) * (COLS * VW);                       \
+        for (int k = 0; k < depth; ++k, ++a, w += COLS * VW) {                                            \
+          vreal b[COLS];                                                                                  \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(w + j * VW);                      \
+          _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                              \
+            const vreal v = (vreal)(a[i * line]);                                                         \
+            _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(v, b[j], acc[i][j]);         \
+          }                                                                                               \
+        }                                                                                                 \
+      }                                                                                                   \
+    }                                                                                                     \
+    const int step = o->step;                                                                             \
+    if (o->columns >= COLS * VW) {                                                                        \
+      __global real* to = o->to;                                                                          \
+      if (o->has_more) {                                                                                  \
+        __global const real* more = o->more;                                                              \
+        CONV_EACH(i, j, if (i < rows) acc[i][j] += VLOAD(more + (long)i * step + j * VW);)                \
+      }                                                                                                   \
+      if (o->is_cut) {                                                                                    \
+        CONV_EACH(i, j, acc[i][j] = acc[i][j] < (vreal)(0) ? (vreal)(0) : acc[i][j];)                     \
+      }                                                                                                   \
+      CONV_EACH(i, j, if (i < rows) VSTORE(acc[i][j], to + (long)i * step + j * VW);)                     \
+    } else {                                                                                              \
+      real tile[ROWS * COLS * VW];                                                                        \
+      CONV_EACH(i, j, VSTORE(acc[i][j], tile + (i * COLS + j) * VW);)                                     \
+      conv_store_part(tile, COLS* VW, o, rows);                                                           \
+    }                                                                                                     \
   }
 
 static void conv_store_part(const real* tile, const int width, const conv_target* o, const int rows) {
   for (int i = 0; i < rows; ++i) {
     for (int j = 0; j < o->columns; ++j) {
-      real v = tile[i * width + j] + o->bias[j];
+      real v = tile[i * width + j];
       if (o->has_more) v += o->more[(long)i * o->step + j];
-      o->to[(long)i * o->step + j] = v < o->floor ? o->floor : v;
+      o->to[(long)i * o->step + j] = o->is_cut && v < 0 ? 0 : v;
     }
   }
 }
-CONV_MICRO(conv_micro_tall, CONV_TALL, 2)
-CONV_MICRO(conv_micro_middle, CONV_MIDDLE, 2)
-CONV_MICRO(conv_micro_low, CONV_LOW, 2)
-CONV_MICRO(conv_micro_tall_narrow, CONV_TALL_NARROW, 1)
-CONV_MICRO(conv_micro_middle_narrow, CONV_MIDDLE, 1)
-CONV_MICRO(conv_micro_low_narrow, CONV_LOW, 1)
+CONV_MICRO(conv_micro_tall, __private, CONV_TALL, 2)
+CONV_MICRO(conv_micro_middle, __private, CONV_MIDDLE, 2)
+CONV_MICRO(conv_micro_low, __private, CONV_LOW, 2)
+CONV_MICRO(conv_micro_tall_narrow, __private, CONV_TALL_NARROW, 1)
+CONV_MICRO(conv_micro_middle_narrow, __private, CONV_MIDDLE, 1)
+CONV_MICRO(conv_micro_low_narrow, __private, CONV_LOW, 1)
+CONV_MICRO(conv_direct_tall, __global, CONV_TALL, 2)
+CONV_MICRO(conv_direct_middle, __global, CONV_MIDDLE, 2)
+CONV_MICRO(conv_direct_low, __global, CONV_LOW, 2)
+CONV_MICRO(conv_direct_tall_narrow, __global, CONV_TALL_NARROW, 1)
+CONV_MICRO(conv_direct_middle_narrow, __global, CONV_MIDDLE, 1)
+CONV_MICRO(conv_direct_low_narrow, __global, CONV_LOW, 1)
 
 // How many of `pixels` the highest tiles should take, so that the fewest rows overhang.
 static int conv_tall_pixels(const int pixels, const int tall) {
@@ -258,16 +244,50 @@ static int conv_tall_pixels(const int pixels, const int tall) {
 
 static int conv_floor_div(const int a, const int b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
-// The taps x0 <= x < x1 of an input gradient that meet the pixels of one phase; over = phase + padding.
-static void conv_columns(conv_taps* t, const int x0, const int x1, const int over, const int dilation, const int stride,
-                         const int lo, const int depth) {
-  t->columns = 0;
-  for (int x = x0; x < x1; ++x) {
-    const int at = over - x * dilation, shift = conv_floor_div(at, stride);
-    if (shift * stride != at) continue;
-    t->column_at[t->columns] = shift - lo;
-    t->column_step[t->columns++] = (x - x0) * depth;
+// The taps x0 <= x < x1 in the order of their panels: by the phase whose pixels they meet, then by the position that
+// they meet from the least position `lo` on. In the forward pass there is one phase.
+typedef struct {
+  int slot[CONV_TAP_COLUMNS];  // by x - x0: the place in that order
+  int phase[CONV_TAP_COLUMNS], at[CONV_TAP_COLUMNS];
+} conv_order;
+
+static void conv_sort(conv_order* s, const int x0, const int x1, const int transposed, const int padding,
+                      const int dilation, const int stride, const int lo) {
+  if (!transposed) {
+    for (int x = x0; x < x1; ++x) {
+      s->slot[x - x0] = x - x0;
+      s->phase[x - x0] = 0;
+      s->at[x - x0] = (x - x0) * dilation;
+    }
+    return;
   }
+  int slots = 0;
+  for (int f = 0; f < stride && slots < x1 - x0; ++f) {
+    for (int x = x1 - 1; x >= x0; --x) {
+      const int over = f + padding - x * dilation, shift = conv_floor_div(over, stride);
+      if (shift * stride != over) continue;
+      s->slot[x - x0] = slots;
+      s->phase[slots] = f;
+      s->at[slots++] = shift - lo;
+    }
+  }
+}
+
+// The taps of phase f, which begin at place `begin` of the order, as columns of t; the place behind them. Runs of
+// neighbours are one. Positions are `pitch` values apart.
+static int conv_columns(conv_taps* t, const conv_order* s, const int begin, const int taps, const int f,
+                        const int depth, const int pitch) {
+  int end = begin, is_run = pitch == depth;
+  for (; end < taps && s->phase[end] == f; ++end) {
+    if (end > begin && s->at[end] != s->at[end - 1] + 1) is_run = 0;
+  }
+  t->columns = end == begin ? 0 : is_run ? 1 : end - begin;
+  t->depth = is_run ? (end - begin) * depth : depth;
+  for (int i = 0; i < t->columns; ++i) {
+    t->column_at[i] = s->at[begin + i] * pitch;
+    t->column_step[i] = (begin + i) * depth;
+  }
+  return end;
 }
 
 // transposed 0: dst = y = conv(src = x, w). transposed 1: dst = dx, the sum over the taps that reach an input pixel, of
@@ -304,32 +324,25 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
   src += (long)g * depth_all;
   const long src_end = (long)n * in_d * in_h * in_w * in_c - (long)g * depth_all;
 
-  real source[CONV_SOURCE + 4 * VW] __attribute__((aligned(64)));
+  real source[CONV_SOURCE] __attribute__((aligned(64)));
   real packed[CONV_WEIGHTS] __attribute__((aligned(64)));
   real bias_panel[CONV_NR] __attribute__((aligned(64)));
   conv_taps t;
-  int phase[CONV_TAP_COLUMNS];
+  conv_order order;
   int tag[CONV_TAP_ROWS];  // which line of src lies in a slot of `source`
+  const int blocks = (grid_w + block - 1) / block, line_first = out_d * out_h == 1;
   int is_first = 1;
   for (int r0 = 0; r0 < kd * kh; r0 += chunk_rows) {
     const int r1 = min(kd * kh, r0 + chunk_rows);
     const int ring = dh == 1 && chunk_rows >= kd * kh;
     for (int x0 = 0; x0 < kw; x0 += chunk_columns) {
       const int x1 = min(kw, x0 + chunk_columns);
-      // A pixel at place e meets tap x at position e*mul_w + its shift; the line in `source` begins at the least shift.
+      // A pixel at place e meets tap x at position e*mul_w + its shift, lo <= shift <= hi.
       const int lo = transposed ? conv_floor_div(pw - (x1 - 1) * dw, divide_w) : x0 * dw - pw;
       const int hi = transposed ? conv_floor_div(divide_w - 1 + pw - x0 * dw, divide_w) : (x1 - 1) * dw - pw;
-      // Long lines are an odd number of vectors, so that the channels lie in different sets of a cache.
-      const int vectors = (min(block, grid_w) + (hi - lo) / mul_w + VW - 1) / VW;
-      const int count = (vectors < 4 ? vectors : vectors | 1) * VW;
-      int phases = 0;
-      for (int x = x0; x < x1; ++x) {
-        const int of = transposed ? 0 : (x - x0) * dw % mul_w;
-        int i = 0;
-        while (i < phases && phase[i] != of) ++i;
-        if (i == phases) phase[phases++] = of;
-      }
-      const int pitch = phases * count;
+      // Copied pixels are `gap` positions apart: what lies between their runs is left out.
+      const int span = hi - lo + 1, gap = min(mul_w, span);
+      conv_sort(&order, x0, x1, transposed, pw, dw, divide_w, lo);
       for (int k0 = 0; k0 < depth_all; k0 += chunk_depth) {
         const int depth = min(chunk_depth, depth_all - k0),
                   is_last = r1 == kd * kh && x1 == kw && k0 + depth == depth_all;
@@ -338,70 +351,76 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
           const int there = min(CONV_NR, col1 - col), width = there > VW ? CONV_NR : VW;
           real* to = packed + (col - col0) / CONV_NR * panel_size;
           for (int r = r0; r < r1; ++r) {
-            for (int x = x0; x < x1; ++x, to += depth * width)
-              conv_pack(w + (long)(r * kw + x) * s.ci * co, s, k0, depth, col, there, width, to);
+            for (int x = x0; x < x1; ++x)
+              conv_pack(w + (long)(r * kw + x) * s.ci * co, s, k0, depth, col, there, width,
+                        to + ((r - r0) * (x1 - x0) + order.slot[x - x0]) * depth * width);
           }
         }
-        // Taps of one channel are summed like channels: their values are neighbours.
-        const int fused = depth == 1 && mul_w == 1 && divide_w == 1;
-        t.depth = fused ? x1 - x0 : depth;
-        t.pitch = fused ? sign * dw : pitch;
-        if (transposed) {
-          conv_columns(&t, x0, x1, pw, dw, divide_w, lo, depth);
-        } else {
-          for (int x = x0; x < x1; ++x) {
-            int i = 0;
-            while (phase[i] != (x - x0) * dw % mul_w) ++i;
-            t.column_at[x - x0] = i * count + (x - x0) * dw / mul_w;
-            t.column_step[x - x0] = (x - x0) * depth;
-          }
-          t.columns = x1 - x0;
-        }
-        if (fused) t.columns = 1;
+        const int few_steps = (r1 - r0) * (x1 - x0) * depth < CONV_FEW_STEPS;
         int block_before = -1, pixels_before = -1, tall = 0, tall_narrow = 0, bias_column = -1;
         for (int unit = unit0; unit < unit1; ++unit) {
-          const int block_index = unit / lines, line = unit - block_index * lines;
+          const int block_index = line_first ? unit % blocks : unit / lines;
+          const int line = line_first ? unit / blocks : unit - block_index * lines;
           const int e0 = block_index * block, e1 = min(grid_w, e0 + block);
           const int slice = line / out_h, b = line - slice * out_h, volume = slice / out_d, a = slice - volume * out_d;
-          if (block_index != block_before) {
+          // Positions of this block, with those of the last tile's rows that are not stored.
+          const int begin = e0 * mul_w + lo, last = (e1 - 1) * mul_w + hi, behind = last + (CONV_LOW - 1) * mul_w + 1;
+          const int direct = begin >= 0 && last < in_w && CONV_SPREAD(mul_w * in_c) &&
+                             behind - in_w <= (long)(n - 1 - volume) * in_d * in_h * in_w;
+          const int pitch = direct ? in_c : CONV_SPREAD(gap * depth) ? depth : depth + VW;
+          const int line_size = ((e1 - e0 + CONV_LOW - 2) * gap + span) * pitch;  // of a copy
+          t.line = (direct ? mul_w : gap) * pitch;
+          if (!direct && block_index != block_before) {
             for (int i = 0; i < CONV_TAP_ROWS; ++i) tag[i] = -1;
-            for (int i = 0; i < (r1 - r0) * depth * pitch; i += VW) VSTORE((vreal)(0), source + i);
+            for (int i = 0; i < (r1 - r0) * line_size; ++i) source[i] = 0;
             block_before = block_index;
           }
           t.rows = 0;
           int newest = -1;
-          int z = r0 / kh, y = r0 - z * kh;
-          for (int r = r0; r < r1; ++r) {
+          // Lines of the source in ascending order.
+          const int step = transposed ? -1 : 1, from_tap = transposed ? r1 - 1 : r0;
+          int z = from_tap / kh, y = from_tap - z * kh;
+          for (int i = r0, r = from_tap; i < r1; ++i, r += step) {
             const int up = a * mul_d + sign * (z * dd - pd), over = b * mul_h + sign * (y * dh - ph);
             const int at_d = divide_d == 1 ? up : up / divide_d, at_h = divide_h == 1 ? over : over / divide_h;
             const int tap_z = z;
-            if (++y == kh) {
-              y = 0;
-              ++z;
+            y += step;
+            if (y == kh || y < 0) {
+              y = y < 0 ? kh - 1 : 0;
+              z += step;
             }
             if (up < 0 || over < 0 || at_d * divide_d != up || at_h * divide_h != over || at_d >= in_d || at_h >= in_h)
               continue;
-            const int slot = ring ? tap_z * kh + at_h % kh : r - r0;
             const int from = (volume * in_d + at_d) * in_h + at_h;
-            real* slot_source = source + slot * depth * pitch;
-            if (tag[slot] != from) {
-              tag[slot] = from;
-              newest = from;
-              const long at = (long)from * in_w * in_c + k0;
-              for (int i = 0; i < phases; ++i)
-                conv_load_line(src + at, src_end - at, in_w, in_c, depth, e0 * mul_w + lo + phase[i], mul_w, count,
-                               pitch, slot_source + i * count);
+            if (direct) {
+              t.row_at[t.rows] = ((long)from * in_w + begin) * in_c + k0;
+            } else {
+              const int slot = ring ? tap_z * kh + at_h % kh : r - r0;
+              if (tag[slot] != from) {
+                tag[slot] = from;
+                newest = from;
+                __global const real* at = src + (long)from * in_w * in_c + k0;
+                real* to = source + slot * line_size;
+                if (gap == mul_w) {
+                  conv_copy_line(at, in_w, in_c, depth, begin, last + 1 - begin, pitch, to);
+                } else {
+                  for (int p = begin; p <= last; p += mul_w, to += gap * pitch)
+                    conv_copy_line(at, in_w, in_c, depth, p, span, pitch, to);
+                }
+              }
+              t.row_at[t.rows] = slot * line_size;
             }
-            t.row_at[t.rows] = slot * depth * pitch;
             t.row_step[t.rows++] = (r - r0) * (x1 - x0) * depth;
           }
-          const long ahead = newest < 0 || depth < in_c ? src_end : ((long)(newest + mul_h) * in_w + e0 * mul_w) * in_c;
+          const long ahead =
+              newest < 0 || depth < in_c || line_first ? src_end : ((long)(newest + mul_h) * in_w + e0 * mul_w) * in_c;
+          int taps_done = 0;
           for (int f = 0; f < divide_w; ++f) {
+            taps_done = conv_columns(&t, &order, taps_done, x1 - x0, f, depth, pitch);
             const int pixels = min(e1, (out_w - f + divide_w - 1) / divide_w) - e0;
             if (pixels <= 0) continue;
-            if (divide_w > 1) conv_columns(&t, x0, x1, f + pw, dw, divide_w, lo, depth);
             if (pixels != pixels_before) {
-              tall = conv_tall_pixels(pixels, CONV_TALL);
+              tall = few_steps ? 0 : conv_tall_pixels(pixels, CONV_TALL);
               tall_narrow = conv_tall_pixels(pixels, CONV_TALL_NARROW);
               pixels_before = pixels;
             }
@@ -419,36 +438,44 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
               }
               o.has_more = !is_first || (flags & CONV_RESIDUAL);
               o.step = divide_w * out_c;
-              o.floor = is_last && (flags & CONV_RELU) ? 0 : -INFINITY;
+              o.is_cut = is_last && (flags & CONV_RELU);
               const int is_wide = o.columns > VW, high = is_wide ? tall : tall_narrow;
               const long ahead_step = (long)mul_w * in_c;
               int height;
               for (int e = 0; e < pixels; e += height) {
                 const int left = pixels - e;
-                const real* from = source + e;
                 if (col == col0 && f == 0 && ahead + e * ahead_step < src_end)
                   conv_fetch_ahead(src + ahead + e * ahead_step, ahead_step * CONV_TALL);
                 o.to = dst + place + col + (long)e * o.step;
                 o.more = is_first ? residual + place + col + (long)e * o.step : o.to;
+#define CONV_CALL(size)                                                           \
+  if (direct)                                                                     \
+    conv_direct_##size(src + (long)e * t.line, panel, &t, &o, min(height, left)); \
+  else                                                                            \
+    conv_micro_##size(source + e * t.line, panel, &t, &o, min(height, left));
                 if (e < high) {
                   height = is_wide ? CONV_TALL : CONV_TALL_NARROW;
-                  if (is_wide)
-                    conv_micro_tall(from, panel, &t, &o, min(CONV_TALL, left));
-                  else
-                    conv_micro_tall_narrow(from, panel, &t, &o, min(CONV_TALL_NARROW, left));
+                  if (is_wide) {
+                    CONV_CALL(tall)
+                  } else {
+                    CONV_CALL(tall_narrow)
+                  }
                 } else if (left > CONV_LOW) {
                   height = CONV_MIDDLE;
-                  if (is_wide)
-                    conv_micro_middle(from, panel, &t, &o, min(CONV_MIDDLE, left));
-                  else
-                    conv_micro_middle_narrow(from, panel, &t, &o, min(CONV_MIDDLE, left));
+                  if (is_wide) {
+                    CONV_CALL(middle)
+                  } else {
+                    CONV_CALL(middle_narrow)
+                  }
                 } else {
                   height = CONV_LOW;
-                  if (is_wide)
-                    conv_micro_low(from, panel, &t, &o, left);
-                  else
-                    conv_micro_low_narrow(from, panel, &t, &o, left);
+                  if (is_wide) {
+                    CONV_CALL(low)
+                  } else {
+                    CONV_CALL(low_narrow)
+                  }
                 }
+#undef CONV_CALL
               }
             }
           }

@@ -42,12 +42,15 @@ LinePlan plan_lines(const Launch& run, const ConvGeometry& g, bool transposed, D
   LinePlan t{};
   t.rows = std::min(taps_up, run.constant("conv", "CONV_TAP_ROWS", real));
   t.columns = std::min(g.kernel[2], run.constant("conv", "CONV_TAP_COLUMNS", real));
-  // Values of one channel of the source lines of a chunk.
+  // Positions of the source lines of a chunk, with those of pixels that a tile has too many.
+  const std::int64_t overhang = run.constant("conv", "CONV_LOW", real) - 1;
+  const auto span = [&] {
+    const std::int64_t all = (t.columns - 1) * dilation;
+    return transposed ? ceil_div(all + stride - 1, stride) + 2 : all + 1;
+  };
+  const auto gap = [&] { return transposed ? 1 : std::min(stride, span()); };
   const auto source = [&](std::int64_t block) {
-    const std::int64_t span = (t.columns - 1) * dilation;
-    const std::int64_t more = transposed ? ceil_div(span + stride - 1, stride) + 1 : span / stride;
-    return t.rows * (transposed ? 1 : std::min(stride, t.columns)) * ceil_div(std::min(block, grid) + more, width) *
-           width;
+    return t.rows * ((std::min(block, grid) + overhang - 1) * gap() + span());
   };
   while (source(kBlocks[4]) > most_source)
     (t.rows > 1 ? t.rows : t.columns) = ceil_div(t.rows > 1 ? t.rows : t.columns, 2);
@@ -61,6 +64,10 @@ LinePlan plan_lines(const Launch& run, const ConvGeometry& g, bool transposed, D
   if (t.depth > width)
     t.depth =
         std::min(all_depth, ceil_div(ceil_div(all_depth, ceil_div(all_depth, t.depth / width * width)), width) * width);
+  // Rows that would fall into the same sets of a cache are a vector longer.
+  if (gap() * t.depth * static_cast<std::int64_t>(bytes_of(real)) % 4096 == 0 &&
+      source(t.block) * (t.depth + width) > most_source)
+    t.depth -= width;
   const std::int64_t panels = ceil_div(all_columns, nr),
                      most_panels = std::max<std::int64_t>(1, most_weights / (t.rows * t.columns * t.depth * nr));
   t.column_tile = ceil_div(panels, ceil_div(panels, most_panels)) * nr;

@@ -31,6 +31,8 @@ std::vector<Case> cases() {
       {"one long sequence", {1, 1031, 5}, {7, 5, 19}, {.stride = 2, .pad = 3}},
       {"more taps than a chunk of the sum", {2, 90, 3}, {70, 3, 5}, {}},
       {"taps far apart", {1, 1250, 20}, {3, 20, 5}, {.dilation = 600}},
+      {"pixels whose channels fall into one set of a cache", {1, 9, 1024}, {3, 1024, 5}, {.pad = 1}},
+      {"runs far apart", {1, 4001, 5}, {3, 5, 7}, {.stride = 1000, .pad = 1}},
       {"a kernel longer than the sequence", {2, 5, 2}, {9, 2, 3}, {.pad = 4}},
   };
 }
