@@ -12,6 +12,7 @@
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
 #include "support/gradcheck.h"
+#include "support/small_shapes.h"
 
 namespace samebytes::testing {
 namespace {
@@ -116,6 +117,26 @@ const std::vector<Row>& rows() {
        [](A x) {
          return pad(x[0], {{0, 0}, {2, 3}, {0, 0}}, PadMode::replicate);
        }},
+      {"matmul", {{37, 29}, {29, 43}}, 2, [](A x) { return matmul(x[0], x[1]); }},
+      {"matmul of transposes", {{29, 37}, {43, 29}}, 2, [](A x) { return matmul(transpose(x[0]), transpose(x[1])); }},
+      {"matmul of several blocks", {{50, 600}, {600, 70}}, 2, [](A x) { return matmul(x[0], x[1]); }},
+      {"matmul in parts", {{20, 4100}, {4100, 40}}, 2, [](A x) { return matmul(x[0], x[1]); }},
+      {"dot products", {{3, 131}, {5, 131}}, 2, [](A x) { return matmul(x[0], transpose(x[1])); }},
+      {"batched matmul", {{2, 3, 17, 9}, {2, 3, 9, 21}}, 2, [](A x) { return matmul(x[0], x[1]); }},
+      {"linear", {{19, 33}, {45, 33}, {45}}, 3, [](A x) { return linear(x[0], x[1], x[2]); }},
+      {"conv1d", {{2, 19, 5}, {3, 5, 7}, {7}}, 3, [](A x) { return conv1d(x[0], x[1], x[2], {.pad = 1}); }},
+      {"conv1d in chunks", {{1, 15, 1300}, {1, 1300, 5}}, 2, [](A x) { return conv1d(x[0], x[1]); }},
+      {"conv2d",
+       {{2, 7, 6, 19}, {3, 3, 19, 35}, {35}},
+       3,
+       [](A x) { return conv2d(x[0], x[1], x[2], {.pad_h = 1, .pad_w = 1}); }},
+      {"conv2d with strides",
+       {{2, 9, 8, 16}, {3, 3, 16, 16}},
+       2,
+       [](A x) { return conv2d(x[0], x[1], {}, {.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1}); }},
+      {"conv2d of single pixels", {{2, 5, 5, 24}, {1, 1, 24, 40}}, 2, [](A x) { return conv2d(x[0], x[1]); }},
+      {"conv2d in groups", {{1, 5, 5, 6}, {3, 3, 3, 4}}, 2, [](A x) { return conv2d(x[0], x[1], {}, {.groups = 2}); }},
+      {"conv3d", {{1, 4, 4, 5, 3}, {2, 3, 3, 3, 5}}, 2, [](A x) { return conv3d(x[0], x[1]); }},
       {"concat",
        {{3, 5}, {3, 4}},
        2,
@@ -126,6 +147,10 @@ const std::vector<Row>& rows() {
   };
   return all;
 }
+
+// Launches that 16 bits may add: the gradient of a convolution's weight is rounded when it is whole, and groups are
+// convolved in f32.
+constexpr std::uint64_t kConvolutions = 7, kOfGroups = 8;
 
 // Inputs, results and gradients of every row.
 struct Everything {
@@ -209,8 +234,8 @@ TEST_P(SixteenBitTest, takes_no_more_launches_than_f32) {
     return engine().plans().launches - before;
   };
   const std::uint64_t wide = launches_of(f32);
-  EXPECT_EQ(launches_of(f16), wide);
-  EXPECT_EQ(launches_of(bf16), wide);
+  EXPECT_LE(launches_of(f16), wide + kConvolutions + kOfGroups);
+  EXPECT_LE(launches_of(bf16), wide + kConvolutions + kOfGroups);
 }
 
 TEST_P(SixteenBitTest, overflow_is_infinite_and_nan_stays) {
@@ -231,18 +256,74 @@ TEST_P(SixteenBitTest, overflow_is_infinite_and_nan_stays) {
   }
 }
 
-TEST_P(SixteenBitTest, a_norm_is_one_launch) {
+TEST_P(SixteenBitTest, an_op_is_one_launch) {
   for (const Dtype dtype : {f16, bf16}) {
     const Array x = astype(real_array(random_values(37 * 5), {5, 37}, f32), dtype);
-    eval(Arrays{x});
+    const Array image = astype(real_array(random_values(50), {1, 5, 5, 2}, f32), dtype);
+    const Array weight = astype(real_array(random_values(54), {3, 3, 2, 3}, f32), dtype);
+    eval(Arrays{x, image, weight});
     for (const auto& f : std::vector<std::function<Array(const Array&)>>{
              [](const Array& a) { return layer_norm(a); }, [](const Array& a) { return rms_norm(a); },
-             [](const Array& a) { return softmax(a); }, [](const Array& a) { return sum(a, {1}); }}) {
+             [](const Array& a) { return softmax(a); }, [](const Array& a) { return sum(a, {1}); },
+             [](const Array& a) { return matmul(transpose(a), a); },
+             [&](const Array&) { return conv2d(image, weight, {}, {.pad_h = 1}); }}) {
       const Array y = f(x);
       const std::uint64_t before = engine().plans().launches;
       eval(Arrays{y});
       EXPECT_EQ(engine().plans().launches - before, 1u);
     }
+  }
+}
+
+TEST_P(SixteenBitTest, what_a_product_appends_is_rounded_as_if_it_ran_alone) {
+  for (const Dtype dtype : {f16, bf16}) {
+    const auto input = [&](const Shape& shape, std::uint64_t seed) {
+      const Array a = astype(real_array(random_values(shape.size(), seed, -2, 2), shape, f32), dtype);
+      eval(Arrays{a});
+      return a;
+    };
+    const Array x = input({19, 300}, 1), w = input({45, 300}, 2), b = input({45}, 3), more = input({19, 45}, 4);
+    const Array image = input({2, 7, 6, 19}, 5), taps = input({3, 3, 19, 35}, 6), added = input({2, 7, 6, 35}, 7);
+    const auto product = [&] { return linear(x, w, b); };
+    const auto convolved = [&] { return conv2d(image, taps, {}, {.pad_h = 1, .pad_w = 1}); };
+    const Array fused = relu(product() + more), fused_image = relu(convolved() + added);
+    eval(Arrays{fused, fused_image});
+    const Array y = product(), z = convolved();
+    eval(Arrays{y, z});
+    const Array sum_y = y + more, sum_z = z + added;
+    eval(Arrays{sum_y, sum_z});
+    EXPECT_TRUE(same_bytes(fused, relu(sum_y)));
+    EXPECT_TRUE(same_bytes(fused_image, relu(sum_z)));
+  }
+}
+
+class SmallShapesSixteenBitTest : public SmallShapes {};
+SAMEBYTES_ON_EVERY_DEVICE(SmallShapesSixteenBitTest);
+
+TEST_P(SmallShapesSixteenBitTest, every_family_of_kernels) {
+  using In = std::span<const Array>;
+  for (const Dtype dtype : {f16, bf16}) {
+    const auto narrow = [dtype](const Array& a) { return astype(a, dtype); };
+    const auto total = [](const Array& a) { return sum(astype(a, f32)); };
+    const Array labels = array(std::vector<std::int32_t>{0, 3, 10, 2, 2}, {5});
+    const Array running_mean = cell(zeros({7}), "mean"), running_var = cell(ones({7}), "var");
+    run(
+        [&](In x) {
+          return total(matmul(narrow(x[0]), narrow(x[1]))) +
+                 total(conv2d(narrow(x[2]), narrow(x[3]), {}, {.pad_h = 1})) + total(max_pool2d(narrow(x[2]))) +
+                 total(avg_pool2d(narrow(x[2])));
+        },
+        {{5, 19}, {19, 35}, {1, 4, 6, 3}, {3, 3, 3, 5}});
+    run(
+        [&](In x) {
+          const Array rows = narrow(x[0]);
+          return total(softmax(rows)) + total(layer_norm(rows)) + total(rms_norm(rows, {}, 1e-5f)) +
+                 total(group_norm(narrow(x[1]), 1)) + cross_entropy(rows, labels) + total(sum(rows, {0})) +
+                 total(dropout(rows, 0.5, {1, 2})) + total(embedding(labels, narrow(x[2]))) +
+                 total(batch_norm_train(narrow(x[1]), x[3], x[3], running_mean, running_var)) +
+                 total(packed_attention(narrow(x[4]), 1)) + total(rotary(narrow(x[4])));
+        },
+        {{5, 19}, {3, 5, 7}, {11, 5}, {7}, {1, 5, 3, 6}});
   }
 }
 
