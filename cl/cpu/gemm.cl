@@ -1,13 +1,16 @@
 // Matrix product of a CPU device: C[z] (m x n) = A[z] (m x k) * B[z] (k x n), any strides, two batch axes.
 //
-// gemm: one group computes a tile of C. It walks k in blocks of GEMM_KC; per block it packs its columns of B into
-// private memory (panels [k][GEMM_NR]) and runs register tiles of GEMM_MR x GEMM_NR: a row panel of A stays in the
-// first-level cache while the panels of B come from the second. A is read in place (GEMM_DIRECT_A), which is free
-// because a row panel's lines are reused from the first-level cache; only where its rows are a multiple of 4 KiB apart,
-// and would fall into the same cache sets, it is packed too, into panels [k][GEMM_PITCH]. 16-bit operands are widened as
-// they are packed, A always, and a sum of several blocks stands in private memory until it is rounded. Packing inside the group
-// needs no temporary array and no launch of its own. Sums run over k in blocks of GEMM_KC in ascending order, whatever
-// the tiles are: results do not depend on the number of threads.
+// gemm: one group computes a tile of C, k block after k block of at most GEMM_KC. Its first row panel packs B into
+// private memory (panels [k][GEMM_NR]), a panel just before or while it is used: where the columns of B lie side by
+// side the register tile reads them in place and stores what it has read, which costs next to nothing; where they do
+// not, a panel is transposed while it waits in the second-level cache, since the tile before has asked for its lines.
+// The other row panels take the packed panels: a row panel of A stays in the first-level cache while the panels of B
+// come from the second. A is read in place (GEMM_DIRECT_A), which is free because a row panel's lines are reused; only
+// where its rows are a multiple of 4 KiB apart, and would fall into the same cache sets, a row panel is packed, too,
+// just before its use ([k][GEMM_PITCH]). Every tile first asks for its lines of C, the last one of a row panel for the
+// next rows of A. Sums run over k in ascending order, in equal blocks that follow from k alone: results depend neither
+// on the tiles nor on the number of threads. 16-bit operands are widened as they are packed, A always, and a sum of
+// several blocks stands in private memory until it is rounded.
 //
 // gemm_dot: both operands are contiguous along k and one of them has few lines; nothing is packed.
 //
@@ -43,10 +46,10 @@
 #define GEMM_PITCH SB_JOIN(GEMM_PITCH_VW, VW)
 #define GEMM_NR SB_JOIN(GEMM_NR_VW, VW)
 #ifndef GEMM_KC
-#define GEMM_KC 256  // k values packed at a time
+#define GEMM_KC 384  // most k values of a block; the blocks of a sum are equal
 #endif
 #ifndef GEMM_ROW_PANELS
-#define GEMM_ROW_PANELS 20  // most of a group
+#define GEMM_ROW_PANELS 40  // most of a group: a block of A then stays in the second-level cache
 #endif
 #ifndef GEMM_COLUMN_PANELS
 #define GEMM_COLUMN_PANELS 8  // most of a group
@@ -59,15 +62,34 @@
 #define GEMM_RESIDUAL 8
 #define GEMM_DIRECT_A 16
 
-// A hint; where the compiler has none, nothing. Only under PoCL, since Oclgrind does not know it.
+// Every element of an operand is read, and every element of a result read and written, by these.
+#define GEMM_READ(p) LOAD(p)
+#define GEMM_READ_VECTOR(p) VLOAD(p)
+#define GEMM_READ_RESULT(p) LOAD(p)
+#define GEMM_READ_RESULT_VECTOR(p) VLOAD(p)
+#define GEMM_WRITE(v, p) STORE((v), (p))
+#define GEMM_WRITE_VECTOR(v, p) VSTORE((v), (p))
+
+// Where the sums over k stand.
+#ifdef SAMEBYTES_STORE_16
+#define GEMM_SUMS real
+#else
+#define GEMM_SUMS __global real
+#endif
+
+// Hints to bring a line into the second-level cache, or into the first to be written; where the compiler has none,
+// nothing. Only under PoCL, since Oclgrind does not know them.
 #if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__has_builtin)
 #if __has_builtin(__builtin_prefetch)
-#define GEMM_PREFETCH(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
+#define GEMM_ASK(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
+#define GEMM_ASK_TO_WRITE(p) __builtin_prefetch((const void*)(size_t)(p), 1, 3)
 #endif
 #endif
-#ifndef GEMM_PREFETCH
-#define GEMM_PREFETCH(p)
+#ifndef GEMM_ASK
+#define GEMM_ASK(p)
+#define GEMM_ASK_TO_WRITE(p)
 #endif
+#define GEMM_AHEAD 12  // lines of B in place that are asked for before they are used
 
 // Transposes the VW vectors of r in place: log2(VW) perfect shuffles.
 static void gemm_transpose(vreal* r) {
@@ -86,143 +108,154 @@ static void gemm_transpose(vreal* r) {
   }
 }
 
-// Packs kc values of the first `lines` lines in panels of `lanes` lines: out[panel][p][i] = src[(panel*lanes + i)*line
-// + p*step], where a panel takes pitch*GEMM_KC values and pitch is lanes in whole vectors, one or two. `there` (at
-// least 1) lines exist from src on; missing ones are zeros or repeat the last (their results are never stored). Where
-// line is 1 a step of all panels is copied at once, so that memory is read in its order; where step is 1 blocks of VW x
-// VW are transposed in registers.
-static void gemm_pack(__global const stored* src, const long line, const long step, const int lines, const int there,
-                      const int kc, const int lanes, const int pitch, real* out) {
+// Packs a panel of kc values of `pitch` lines, one or two vectors: out[p][i] = src[i*line + p*step]. `there` (at least
+// 1) lines exist from src on; in place of missing ones is anything (their results are never stored). Where line is 1
+// vectors are copied, where step is 1 blocks of VW x VW are transposed in registers.
+static void gemm_pack(__global const stored* src, const long line, const long step, const int there, const int kc,
+                      const int pitch, real* out) {
+  int p = 0;
   if (line == 1) {
-    for (int p = 0; p < kc; ++p) {
-      __global const stored* from = src + p * step;
-      real* to = out + p * pitch;
-      int i = 0;
-      for (; i + pitch <= there && i < lines; i += lanes, to += pitch * GEMM_KC) {
-        VSTORE(VLOAD(from + i), to);
-        if (pitch > VW) VSTORE(VLOAD(from + i + VW), to + VW);
-      }
-      for (; i < lines; i += lanes, to += pitch * GEMM_KC) {
-        for (int l = 0; l < pitch; ++l) to[l] = i + l < there ? LOAD(from + i + l) : 0;
-      }
+    // A vector may reach into the next steps, not beyond the last one.
+    for (; p < kc && (there >= pitch || (kc - 1 - p) * step + there >= pitch); ++p) {
+      VSTORE(GEMM_READ_VECTOR(src + p * step), out + p * pitch);
+      if (pitch > VW) VSTORE(GEMM_READ_VECTOR(src + p * step + VW), out + p * pitch + VW);
     }
-    return;
-  }
-  for (int i = 0; i < lines; i += lanes, out += pitch * GEMM_KC) {
-    int p = 0;
-    if (step == 1) {
-      for (; p + VW <= kc; p += VW) {
-        for (int block = 0; block < pitch; block += VW) {
-          __global const stored* from = src + (i + block) * line + p;
-          vreal r[VW];
-          if (i + block + VW <= there) {
+  } else if (step == 1) {
+    for (; p + VW <= kc; p += VW) {
+      for (int block = 0; block < pitch; block += VW) {
+        __global const stored* from = src + block * line + p;
+        vreal r[VW];
+        if (block + VW <= there) {
 #pragma unroll
-            for (int l = 0; l < VW; ++l) {
-              r[l] = VLOAD(from + l * line);
-              GEMM_PREFETCH(from + l * line + 2 * VW);
-            }
-          } else {
-#pragma unroll
-            for (int l = 0; l < VW; ++l) r[l] = VLOAD(src + min(i + block + l, there - 1) * line + p);
+          for (int l = 0; l < VW; ++l) {
+            r[l] = GEMM_READ_VECTOR(from + l * line);
+            GEMM_ASK(from + l * line + 2 * VW);
           }
-          gemm_transpose(r);
+        } else {
 #pragma unroll
-          for (int q = 0; q < VW; ++q) VSTORE(r[q], out + (p + q) * pitch + block);
+          for (int l = 0; l < VW; ++l) r[l] = GEMM_READ_VECTOR(src + min(block + l, there - 1) * line + p);
         }
+        gemm_transpose(r);
+#pragma unroll
+        for (int q = 0; q < VW; ++q) VSTORE(r[q], out + (p + q) * pitch + block);
       }
     }
-    for (; p < kc; ++p) {
-      for (int l = 0; l < pitch; ++l) out[p * pitch + l] = LOAD(src + min(i + l, there - 1) * line + p * step);
-    }
+  }
+  for (; p < kc; ++p) {
+    for (int l = 0; l < pitch; ++l) out[p * pitch + l] = GEMM_READ(src + min(l, there - 1) * line + p * step);
   }
 }
 
 // One value with the epilogue; what a 16-bit product is before more is added to it was rounded. NaN passes the ReLU.
 static real gemm_finish(real v, __global const stored* c, __global const stored* bias, __global const stored* residual,
                         const int flags) {
-  if (flags & GEMM_ACCUMULATE) v += LOAD(c);
-  if (flags & GEMM_BIAS) v += LOAD(bias);
-  if (flags & GEMM_RESIDUAL) v = ROUND(v) + LOAD(residual);
+  if (flags & GEMM_ACCUMULATE) v += GEMM_READ_RESULT(c);
+  if (flags & GEMM_BIAS) v += GEMM_READ_RESULT(bias);
+  if (flags & GEMM_RESIDUAL) v = ROUND(v) + GEMM_READ_RESULT(residual);
   return (flags & GEMM_RELU) && v < 0 ? 0 : v;
 }
 
-// Where the sums over k stand.
-#ifdef SAMEBYTES_STORE_16
-#define GEMM_SUMS real
-#else
-#define GEMM_SUMS __global real
-#endif
-
-// Stores rows x cols of a tile [rows][GEMM_NR] to c (row stride ldc), or adds it.
-static void gemm_store(const real* tile, GEMM_SUMS* c, const int ldc, const int rows, const int cols,
+// Stores rows x cols of a tile [rows][GEMM_NR] to the sums (row stride lds), or adds it.
+static void gemm_store(const real* tile, GEMM_SUMS* sums, const int lds, const int rows, const int cols,
                        const int accumulate) {
-  for (int i = 0; i < rows; ++i, tile += GEMM_NR, c += ldc) {
+  for (int i = 0; i < rows; ++i, tile += GEMM_NR, sums += lds) {
     int j = 0;
-    for (; j + VW <= cols; j += VW) VSTORE(accumulate ? VLOAD(tile + j) + VLOAD(c + j) : VLOAD(tile + j), c + j);
-    for (; j < cols; ++j) c[j] = accumulate ? tile[j] + c[j] : tile[j];
+    for (; j + VW <= cols; j += VW) {
+      const vreal v = VLOAD(tile + j);
+      VSTORE(accumulate ? v + VLOAD(sums + j) : v, sums + j);
+    }
+    for (; j < cols; ++j) sums[j] = accumulate ? tile[j] + sums[j] : tile[j];
   }
 }
 
-// The epilogue but for GEMM_ACCUMULATE, from rows x cols of sums (rows ldv apart) to c (ldc apart); bias points at the
-// first column. In an f32 program the two may be the same.
-static void gemm_epilogue(const GEMM_SUMS* sums, const int ldv, __global stored* c, const int ldc, const int rows,
+// The epilogue but for GEMM_ACCUMULATE, from rows x cols of sums (rows lds apart) to c (ldc apart), which in an f32
+// program may be the same; bias points at the first column.
+static void gemm_epilogue(const GEMM_SUMS* sums, const int lds, __global stored* c, const int ldc, const int rows,
                           const int cols, __global const stored* bias, __global const stored* residual,
                           const int flags) {
-  for (int i = 0; i < rows; ++i, sums += ldv, c += ldc, residual += ldc) {
+  for (int i = 0; i < rows; ++i, sums += lds, c += ldc, residual += ldc) {
     int j = 0;
     for (; j + VW <= cols; j += VW) {
       vreal v = VLOAD(sums + j);
-      if (flags & GEMM_BIAS) v += VLOAD(bias + j);
-      if (flags & GEMM_RESIDUAL) v = VROUND(v) + VLOAD(residual + j);
+      if (flags & GEMM_BIAS) v += GEMM_READ_RESULT_VECTOR(bias + j);
+      if (flags & GEMM_RESIDUAL) v = VROUND(v) + GEMM_READ_RESULT_VECTOR(residual + j);
       if (flags & GEMM_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
-      VSTORE(v, c + j);
+      GEMM_WRITE_VECTOR(v, c + j);
     }
-    for (; j < cols; ++j) STORE(gemm_finish(sums[j], c, bias + j, residual + j, flags & ~GEMM_ACCUMULATE), c + j);
+    for (; j < cols; ++j)
+      GEMM_WRITE(gemm_finish(sums[j], c + j, bias + j, residual + j, flags & ~GEMM_ACCUMULATE), c + j);
   }
 }
 
-// One register tile, ROWS x (COLS*VW), over kc values of A (A(i,p) = a[i*LINE + p*STEP]) and a packed panel of B.
+// One register tile, ROWS x (COLS*VW), over kc values of A (A(i,p) = READ_A(a + i*LINE + p*STEP)) and kc lines of B at
+// b + p*PITCH; EACH is done with every line.
 #define GEMM_TILE(i, j, statement)                                   \
   _Pragma("unroll") for (int i = 0; i < rows_; ++i) {                \
     _Pragma("unroll") for (int j = 0; j < cols_; ++j) { statement; } \
   }
-#define GEMM_PRODUCT(ROWS, COLS, LINE, STEP)                                                       \
+#define GEMM_PRODUCT(ROWS, COLS, READ_A, LINE, STEP, READ_B, PITCH, EACH)                          \
   enum { rows_ = ROWS, cols_ = COLS };                                                             \
   vreal acc[ROWS][COLS];                                                                           \
   GEMM_TILE(i, j, acc[i][j] = (vreal)(0))                                                          \
   for (int p = 0; p < kc; ++p) {                                                                   \
     vreal line[COLS];                                                                              \
-    _Pragma("unroll") for (int j = 0; j < COLS; ++j) line[j] = VLOAD(b + p * GEMM_NR + j * VW);    \
-    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                             \
-      const vreal value = (vreal)(a[i * LINE + p * STEP]);                                         \
+    _Pragma("unroll") for (int j = 0; j < COLS; ++j) line[j] = READ_B(b + p * PITCH + j * VW);     \
+    EACH _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                        \
+      const vreal value = (vreal)(READ_A(a + i * LINE + p * STEP));                                \
       _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(value, line[j], acc[i][j]); \
     }                                                                                              \
   }
-// A whole tile, stored from the registers.
-#define GEMM_MICRO_WHOLE(name, SPACE, LINE, STEP)                                                          \
-  static void name(SPACE const real* a, const long a_line, const long a_step, const real* b, const int kc, \
-                   GEMM_SUMS* c, const int ldc, const int accumulate) {                                    \
-    GEMM_PRODUCT(GEMM_MR, 2, LINE, STEP)                                                                   \
-    if (accumulate) GEMM_TILE(i, j, acc[i][j] += VLOAD(c + (long)i * ldc + j * VW))                        \
-    GEMM_TILE(i, j, VSTORE(acc[i][j], c + (long)i * ldc + j * VW))                                         \
+#define GEMM_PANEL(p) (*(p))
+// Packs the line that has just been read and asks for a later one.
+#define GEMM_EACH_KEEP                       \
+  VSTORE(line[0], panel + p * GEMM_NR);      \
+  VSTORE(line[1], panel + p * GEMM_NR + VW); \
+  GEMM_ASK(b + (p + GEMM_AHEAD) * b_row);    \
+  GEMM_ASK(b + (p + GEMM_AHEAD) * b_row + VW);
+// Asks for two vectors of the lines at next: 8 steps for a line of 16 vectors.
+#define GEMM_EACH_ASK                                         \
+  GEMM_ASK(next + (p >> 3) * next_line + (p & 7) * (2 * VW)); \
+  GEMM_ASK(next + (p >> 3) * next_line + (p & 7) * (2 * VW) + VW);
+#define GEMM_EACH_NOTHING
+#define GEMM_GLOBAL_A __global const real *a, const long a_line, const long a_step
+#define GEMM_PANEL_A const real* a
+// A whole tile, stored from the registers. B is a packed panel; asking, the next lines of an operand are asked for;
+// first, B is in place and is packed for the tiles to come.
+#define GEMM_MICRO_WHOLE(name, A, READ_A, LINE, STEP)                                                                  \
+  static void name(A, const real* b, const int kc, GEMM_SUMS* c, const int ldc, const int accumulate) {                \
+    GEMM_WHOLE(READ_A, LINE, STEP, VLOAD, GEMM_NR, GEMM_EACH_NOTHING)                                                  \
+  }                                                                                                                    \
+  static void name##_asking(A, const real* b, const int kc, GEMM_SUMS* c, const int ldc, const int accumulate,         \
+                            __global const stored* next, const long next_line) {                                       \
+    GEMM_WHOLE(READ_A, LINE, STEP, VLOAD, GEMM_NR, GEMM_EACH_ASK)                                                      \
+  }                                                                                                                    \
+  static void name##_first(A, __global const stored* b, const long b_row, const int kc, GEMM_SUMS* c, const int ldc, \
+                           const int accumulate, real* panel) {                                                        \
+    GEMM_WHOLE(READ_A, LINE, STEP, GEMM_READ_VECTOR, b_row, GEMM_EACH_KEEP)                                            \
   }
+#define GEMM_WHOLE(READ_A, LINE, STEP, READ_B, PITCH, EACH)                                         \
+  _Pragma("unroll") for (int i = 0; i < GEMM_MR; ++i) {                                             \
+    GEMM_ASK_TO_WRITE(c + (long)i * ldc);                                                           \
+    GEMM_ASK_TO_WRITE(c + (long)i * ldc + VW);                                                      \
+  }                                                                                                 \
+  GEMM_PRODUCT(GEMM_MR, 2, READ_A, LINE, STEP, READ_B, PITCH, EACH)                                 \
+  if (accumulate) GEMM_TILE(i, j, acc[i][j] += VLOAD(c + (long)i * ldc + j * VW))                   \
+  GEMM_TILE(i, j, VSTORE(acc[i][j], c + (long)i * ldc + j * VW))
 // A part of a tile, left in tile [ROWS][GEMM_NR].
-#define GEMM_MICRO(name, ROWS, COLS, SPACE, LINE, STEP)                                                    \
-  static void name(SPACE const real* a, const long a_line, const long a_step, const real* b, const int kc, \
-                   real* tile) {                                                                           \
-    GEMM_PRODUCT(ROWS, COLS, LINE, STEP)                                                                   \
-    GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))                                        \
+#define GEMM_MICRO(name, ROWS, COLS, A, READ_A, LINE, STEP)                         \
+  static void name(A, const real* b, const int kc, real* tile) {                    \
+    GEMM_PRODUCT(ROWS, COLS, READ_A, LINE, STEP, VLOAD, GEMM_NR, GEMM_EACH_NOTHING) \
+    GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))                 \
   }
-#define GEMM_NOTHING
-GEMM_MICRO_WHOLE(gemm_micro_whole, GEMM_NOTHING, 1, GEMM_PITCH)
 #ifndef SAMEBYTES_STORE_16
-GEMM_MICRO_WHOLE(gemm_micro_direct_whole, __global, a_line, a_step)
-GEMM_MICRO(gemm_micro_direct_narrow, GEMM_MR, 1, __global, a_line, a_step)
+GEMM_MICRO_WHOLE(gemm_micro_direct, GEMM_GLOBAL_A, GEMM_READ, a_line, a_step)
+GEMM_MICRO(gemm_micro_direct_narrow, GEMM_MR, 1, GEMM_GLOBAL_A, GEMM_READ, a_line, a_step)
 #endif
-GEMM_MICRO(gemm_micro_mid, GEMM_MID, 2, GEMM_NOTHING, 1, GEMM_PITCH)
-GEMM_MICRO(gemm_micro_mid_narrow, GEMM_MID, 1, GEMM_NOTHING, 1, GEMM_PITCH)
-GEMM_MICRO(gemm_micro_low, GEMM_LOW, 2, GEMM_NOTHING, 1, GEMM_PITCH)
-GEMM_MICRO(gemm_micro_low_narrow, GEMM_LOW, 1, GEMM_NOTHING, 1, GEMM_PITCH)
+GEMM_MICRO_WHOLE(gemm_micro, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
+GEMM_MICRO(gemm_micro_mid, GEMM_MID, 2, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
+GEMM_MICRO(gemm_micro_mid_narrow, GEMM_MID, 1, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
+GEMM_MICRO(gemm_micro_low, GEMM_LOW, 2, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
+GEMM_MICRO(gemm_micro_low_narrow, GEMM_LOW, 1, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
 
 // C[z] (m x n, dense) = A[z] * B[z] with the epilogue of `flags` (accumulate 1, bias 2, ReLU 4, residual [z] (m x n,
 // dense) 8; in the order accumulate, bias, residual, ReLU), or where part is there, part[split][z] (as C) = the product
@@ -257,84 +290,100 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
   c += (long)z * m * n;
   part += ((long)split * get_num_groups(2) + z) * m * n;
   residual += (long)z * m * n;
-#ifdef SAMEBYTES_STORE_16
-  const int packed = row0;
-  const int is_short = k1 - k0 <= GEMM_KC;  // then a tile is whole at once
-  const int ldc = is_short ? GEMM_NR : GEMM_COLUMN_PANELS * GEMM_NR;
-  vreal sums[GEMM_ROW_PANELS * GEMM_MR * GEMM_COLUMN_PANELS * GEMM_NR / VW];
-#else
-  // Rows from here on are packed: those that do not fill a register tile always are.
-  const int packed = flags & GEMM_DIRECT_A ? row0 + (row1 - row0) / GEMM_MR * GEMM_MR : row0;
-  const int ldc = n;
-  __global real* sums = is_part ? part : c;
-#endif
+  const int blocks = (k1 - k0 + GEMM_KC - 1) / GEMM_KC;
+  const int block_k = ((k1 - k0 + blocks - 1) / blocks + VW - 1) / VW * VW;
 
-  vreal a_block[GEMM_ROW_PANELS * GEMM_PITCH * GEMM_KC / VW];  // vectors, so that they are aligned
+  vreal a_block[GEMM_PITCH * GEMM_KC / VW];  // vectors, so that they are aligned
   vreal b_block[GEMM_COLUMN_PANELS * GEMM_NR * GEMM_KC / VW];
   real tile[GEMM_PITCH * GEMM_NR];
-  for (int kb = k0; kb < k1; kb += GEMM_KC) {
-    const int kc = min(GEMM_KC, k1 - kb);
-    gemm_pack(b + kb * b_row + col0 * b_col, b_col, b_row, col1 - col0, n - col0, kc, GEMM_NR, GEMM_NR, (real*)b_block);
-    if (packed < row1)
-      gemm_pack(a + packed * a_row + kb * a_col, a_row, a_col, row1 - packed, m - packed, kc, GEMM_MR, GEMM_PITCH,
-                (real*)a_block);
-    #ifdef SAMEBYTES_STORE_16
-    const int accumulate = kb > k0;
+  real* const ap = (real*)a_block;
+#ifdef SAMEBYTES_STORE_16
+  const int lds = blocks == 1 ? GEMM_NR : GEMM_COLUMN_PANELS * GEMM_NR;  // one block: a tile is whole at once
+  vreal sums[GEMM_ROW_PANELS * GEMM_MR * GEMM_COLUMN_PANELS * GEMM_NR / VW];
+#else
+  const int lds = n;
+  __global real* sums = is_part ? part : c;
+#endif
+  for (int kb = k0; kb < k1; kb += block_k) {
+    const int kc = min(block_k, k1 - kb);
+#ifdef SAMEBYTES_STORE_16
+    const int accumulate = kb > k0, finishes = kb + kc == k1;
 #else
     const int accumulate = kb > k0 || (flags & GEMM_ACCUMULATE);
+    const int finishes = kb + kc == k1 && (flags & (GEMM_BIAS | GEMM_RELU | GEMM_RESIDUAL));
 #endif
-    const int is_last = kb + kc == k1;
     for (int i = row0; i < row1; i += GEMM_MR) {
       const int rows = min(GEMM_MR, row1 - i);
-#ifndef SAMEBYTES_STORE_16
-      __global const real* in_place = a + i * a_row + kb * a_col;
+      __global const stored* from_a = a + i * a_row + kb * a_col;
+#ifdef SAMEBYTES_STORE_16
+      const int direct = 0;
+#else
+      // Rows that do not fill a register tile are packed, too.
+      const int direct = (flags & GEMM_DIRECT_A) && rows == GEMM_MR;
 #endif
-      const real* ap = (const real*)a_block + max(0, i - packed) / GEMM_MR * (GEMM_PITCH * GEMM_KC);
+      if (!direct) gemm_pack(from_a, a_row, a_col, m - i, kc, GEMM_PITCH, ap);
       for (int j = col0; j < col1; j += GEMM_NR) {
-        const int cols = min(GEMM_NR, col1 - j);
-        const real* bp = (const real*)b_block + (j - col0) * GEMM_KC;
+        const int cols = min(GEMM_NR, col1 - j), is_last = j + GEMM_NR >= col1;
+        const int is_whole = rows == GEMM_MR && cols == GEMM_NR;
+        __global const stored* from_b = b + kb * b_row + j * b_col;
+        real* bp = (real*)b_block + (j - col0) * GEMM_KC;
         const long at = (long)i * n + j;
 #ifdef SAMEBYTES_STORE_16
-        real* to = (real*)sums + (is_short ? 0 : (i - row0) * ldc + j - col0);
+        real* to = (real*)sums + (blocks == 1 ? 0 : (i - row0) * lds + j - col0);
 #else
         __global real* to = sums + at;
 #endif
-        if (rows == GEMM_MR && cols == GEMM_NR && i >= packed) {
-          gemm_micro_whole(ap, 1, 1, bp, kc, to, ldc, accumulate);
+        const int keeps = i == row0 && is_whole && b_col == 1;
+        if (i == row0 && !keeps) gemm_pack(from_b, b_col, b_row, n - j, kc, GEMM_NR, bp);
+        if (is_whole) {
+          // Lines to ask for: the next panel of B, or after the last panel the next rows of A.
+          const int asks = is_last ? i + 2 * GEMM_MR <= row1 && a_col == 1 : i == row0;
+          __global const stored* next = is_last ? from_a + GEMM_MR * a_row : from_b + GEMM_NR * b_col;
+          const long next_line = is_last ? a_row : b_col;
 #ifndef SAMEBYTES_STORE_16
-        } else if (rows == GEMM_MR && cols == GEMM_NR) {
-          gemm_micro_direct_whole(in_place, a_row, a_col, bp, kc, to, ldc, accumulate);
-        } else if (i < packed) {  // lacks some columns
-          gemm_micro_direct_narrow(in_place, a_row, a_col, bp, kc, tile);
-          if (cols > VW) gemm_micro_direct_narrow(in_place, a_row, a_col, bp + VW, kc, tile + VW);
+          if (keeps && direct)
+            gemm_micro_direct_first(from_a, a_row, a_col, from_b, b_row, kc, to, lds, accumulate, bp);
+          else if (asks && direct)
+            gemm_micro_direct_asking(from_a, a_row, a_col, bp, kc, to, lds, accumulate, next, next_line);
+          else if (direct)
+            gemm_micro_direct(from_a, a_row, a_col, bp, kc, to, lds, accumulate);
+          else
+#endif
+              if (keeps)
+            gemm_micro_first(ap, from_b, b_row, kc, to, lds, accumulate, bp);
+          else if (asks)
+            gemm_micro_asking(ap, bp, kc, to, lds, accumulate, next, next_line);
+          else
+            gemm_micro(ap, bp, kc, to, lds, accumulate);
+#ifndef SAMEBYTES_STORE_16
+        } else if (direct) {  // lacks some columns
+          gemm_micro_direct_narrow(from_a, a_row, a_col, bp, kc, tile);
+          if (cols > VW) gemm_micro_direct_narrow(from_a, a_row, a_col, bp + VW, kc, tile + VW);
 #endif
         } else {
           for (int r = 0; r < rows;) {
             const int mid = rows - r > GEMM_LOW;
             if (mid && cols > VW)
-              gemm_micro_mid(ap + r, 1, 1, bp, kc, tile + r * GEMM_NR);
+              gemm_micro_mid(ap + r, bp, kc, tile + r * GEMM_NR);
             else if (mid)
-              gemm_micro_mid_narrow(ap + r, 1, 1, bp, kc, tile + r * GEMM_NR);
+              gemm_micro_mid_narrow(ap + r, bp, kc, tile + r * GEMM_NR);
             else if (cols > VW)
-              gemm_micro_low(ap + r, 1, 1, bp, kc, tile + r * GEMM_NR);
+              gemm_micro_low(ap + r, bp, kc, tile + r * GEMM_NR);
             else
-              gemm_micro_low_narrow(ap + r, 1, 1, bp, kc, tile + r * GEMM_NR);
+              gemm_micro_low_narrow(ap + r, bp, kc, tile + r * GEMM_NR);
             r += mid ? GEMM_MID : GEMM_LOW;
           }
         }
-        if (rows < GEMM_MR || cols < GEMM_NR) gemm_store(tile, to, ldc, rows, cols, accumulate);
+        if (!is_whole) gemm_store(tile, to, lds, rows, cols, accumulate);
 #ifdef SAMEBYTES_STORE_16
-        if (is_last && is_part) {
+        if (finishes && is_part) {
           for (int r = 0; r < rows; ++r) {
-            for (int q = 0; q < cols; q += VW) sb_store(VLOAD(to + r * ldc + q), part + at + (long)r * n + q, cols - q);
+            for (int q = 0; q < cols; q += VW) sb_store(VLOAD(to + r * lds + q), part + at + (long)r * n + q, cols - q);
           }
-        } else if (is_last) {
-          gemm_epilogue(to, ldc, c + at, n, rows, cols, bias + j, residual + at, flags);
+          continue;
         }
-#else
-        if (is_last && (flags & (GEMM_BIAS | GEMM_RELU | GEMM_RESIDUAL)))
-          gemm_epilogue(to, n, c + at, n, rows, cols, bias + j, residual + at, flags);
 #endif
+        if (finishes) gemm_epilogue(to, lds, c + at, n, rows, cols, bias + j, residual + at, flags);
       }
     }
   }
@@ -342,9 +391,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
 
 // The last `left` (1 to VW - 1) values of a line of k, zeros in the other lanes; p points at the first of them.
 static vreal gemm_dot_tail(__global const stored* p, const int left, const int k) {
-  if (k >= VW) return select((vreal)(0), VLOAD(p + left - VW), SB_LANES >= (vmask)(VW - left));
+  if (k >= VW) return select((vreal)(0), GEMM_READ_VECTOR(p + left - VW), SB_LANES >= (vmask)(VW - left));
   real padded[VW];
-  for (int i = 0; i < VW; ++i) padded[i] = i < left ? LOAD(p + i) : 0;
+  for (int i = 0; i < VW; ++i) padded[i] = i < left ? GEMM_READ(p + i) : 0;
   return VLOAD(padded);
 }
 
@@ -357,8 +406,8 @@ static vreal gemm_dot_tail(__global const stored* p, const int left, const int k
     GEMM_TILE(i, j, acc[i][j] = (vreal)(0))                                                                         \
     int p = 0;                                                                                                      \
     for (; p + VW <= k; p += VW) {                                                                                  \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) u[i] = VLOAD(a + i * a_row + p);                             \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) v[j] = VLOAD(b + j * b_col + p);                             \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) u[i] = GEMM_READ_VECTOR(a + i * a_row + p);                  \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) v[j] = GEMM_READ_VECTOR(b + j * b_col + p);                  \
       GEMM_TILE(i, j, acc[i][j] = FMA(u[i], v[j], acc[i][j]))                                                       \
     }                                                                                                               \
     if (p < k) {                                                                                                    \
@@ -416,7 +465,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_dot(
       for (int r = 0; r < rows; ++r) {
         for (int s = 0; s < cols; ++s) {
           const long at = (long)(i + r) * n + j + s;
-          STORE(gemm_finish(sums[r * cols + s], c + at, bias + j + s, residual + at, flags), c + at);
+          GEMM_WRITE(gemm_finish(sums[r * cols + s], c + at, bias + j + s, residual + at, flags), c + at);
         }
       }
       i += rows;
@@ -446,16 +495,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_reduce(ARRAY(c
     for (; i + VW <= stop; i += VW) {
       vreal v = VLOAD(part + i);
       for (int s = 1; s < splits; ++s) v += VLOAD(part + s * total + i);
-      if (flags & GEMM_ACCUMULATE) v += VLOAD(c + i);
-      if (flags & GEMM_BIAS) v += VLOAD(add + i);
-      if (flags & GEMM_RESIDUAL) v = VROUND(v) + VLOAD(residual + i);
+      if (flags & GEMM_ACCUMULATE) v += GEMM_READ_RESULT_VECTOR(c + i);
+      if (flags & GEMM_BIAS) v += GEMM_READ_RESULT_VECTOR(add + i);
+      if (flags & GEMM_RESIDUAL) v = VROUND(v) + GEMM_READ_RESULT_VECTOR(residual + i);
       if (flags & GEMM_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
-      VSTORE(v, c + i);
+      GEMM_WRITE_VECTOR(v, c + i);
     }
     for (; i < stop; ++i) {
       real v = part[i];
       for (int s = 1; s < splits; ++s) v += part[s * total + i];
-      STORE(gemm_finish(v, c + i, add + i, residual + i, flags), c + i);
+      GEMM_WRITE(gemm_finish(v, c + i, add + i, residual + i, flags), c + i);
     }
   }
 }

@@ -19,14 +19,14 @@ constexpr std::int64_t kLeastSplit = 512;  // where the tuner has no choice
 constexpr std::int64_t kMostSplits = 64;
 constexpr std::int64_t kGpuSplitStep = 256;
 
-// What a group costs, in cycles of one vector FMA each; fitted to 604 timings of 13 f32 shapes on two cores of an AMD
-// EPYC (Zen 4, 2026-11-21); on those same timings they pick tiles within 2 % of the best in the mean.
-constexpr double kReadRows = 0.25;      // per value of A read in place, contiguous along k
-constexpr double kReadColumns = 0.6;    // ... along m
-constexpr double kPackRows = 1.7;       // per value of A packed
-constexpr double kPackColumns = 1.5;    // per value of B packed
+// What a group costs, in cycles of one vector FMA each; measured on one core of an AMD EPYC (Zen 4).
+constexpr double kReadRows = 0.1;       // per value of A read in place, contiguous along k
+constexpr double kReadColumns = 0.2;    // ... along m
+constexpr double kPackRows = 1;         // per value of A packed
+constexpr double kKeepColumns = 0.1;    // per value of B that the first tile packs while it computes
+constexpr double kPackColumns = 0.7;    // per value of B transposed before
 constexpr double kStore = 0.75;         // per vector of C read or written
-constexpr double kStart = 1000;         // of a group
+constexpr double kStart = 500;          // of a group
 constexpr double kReduce = 4;           // per value of a split's partial sum
 constexpr double kStartReduce = 20000;  // of the launch that adds them up
 
@@ -46,8 +46,14 @@ bool reads_a_in_place(const GemmProblem& p, Dtype real) {
   if (real != real_of(real)) return false;  // 16-bit values are widened as they are packed
   if (p.a_col != 1) return p.a_row == 1;
   constexpr std::int64_t page = 4096, near = 128;
-  const std::int64_t apart = p.a_row * static_cast<std::int64_t>(bytes_of(real)) % page;
-  return apart >= near && apart <= page - near;
+  const std::int64_t stride = p.a_row * static_cast<std::int64_t>(bytes_of(real));
+  return stride < page / 4 || (stride % page >= near && stride % page <= page - near);
+}
+
+// How much longer than evenly dealt equal groups take, for want of a better guess as a mean of 2, 4 and 8 cores.
+double rounded(std::int64_t groups) {
+  const auto on = [&](std::int64_t cores) { return static_cast<double>(ceil_div(groups, cores) * cores); };
+  return (4 * on(2) + 2 * on(4) + on(8)) / 7;
 }
 
 std::int64_t least_split(const Launch& run, std::string_view shapes) {
@@ -55,20 +61,22 @@ std::int64_t least_split(const Launch& run, std::string_view shapes) {
 }
 
 // Tries all tiles that fit the packed blocks of a group, and splits of a long k, for the least time of all groups plus
-// that of the last ones.
+// what is lost where they are dealt unevenly.
 GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
   const std::int64_t mr = run.constant("gemm", "GEMM_MR", real), nr = run.constant("gemm", "GEMM_NR", real);
   const std::int64_t vector = nr / 2;
-  const std::int64_t step = run.constant("gemm", "GEMM_KC", real);  // a split keeps the blocks of the whole sum
+  const std::int64_t step = run.constant("gemm", "GEMM_KC", real);
   const std::string_view shapes = gemm_shape_class(p);
   const std::int64_t least_k = least_split(run, shapes);
-  // The last groups run alone: total time is that of all and of so many more.
+  // One core waits for another at the end.
   const auto last_groups = static_cast<double>(run.choice("gemm", shapes, "last_groups"));
   const std::int64_t row_panels = ceil_div(p.m, mr), column_panels = ceil_div(p.n, nr);
   const std::int64_t most_rows = std::min(row_panels, run.constant("gemm", "GEMM_ROW_PANELS", real));
   const std::int64_t most_columns = std::min(column_panels, run.constant("gemm", "GEMM_COLUMN_PANELS", real));
   const double read_a = !reads_a_in_place(p, real) ? kPackRows : p.a_col == 1 ? kReadRows : kReadColumns;
-  const double batch = static_cast<double>(p.outer * p.inner);
+  const double read_b = p.b_col == 1 ? kKeepColumns : kPackColumns;
+  const std::int64_t batch = p.outer * p.inner;
+  const auto whole_m = static_cast<double>(p.m), whole_n = static_cast<double>(ceil_div(p.n, vector) * vector);
   GemmTiles best;
   double least = std::numeric_limits<double>::max();
   for (std::int64_t wanted = 1; wanted <= kMostSplits; wanted *= 2) {
@@ -79,13 +87,19 @@ GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
     for (std::int64_t rows = most_rows; rows >= 1; --rows) {
       for (std::int64_t columns = most_columns; columns >= 1; --columns) {
         const GemmTiles tiles{ceil_div(row_panels, rows), ceil_div(column_panels, columns), split_k, splits};
-        const auto m = static_cast<double>(tiles.rows == 1 ? p.m : rows * mr);
-        const auto n = static_cast<double>(tiles.columns == 1 ? ceil_div(p.n, vector) * vector : columns * nr);
-        const double group = m * n / static_cast<double>(vector) * (k + 2 * kStore * (blocks + 1)) + read_a * m * k +
-                             kPackColumns * n * k + kStart;
-        double time = group * static_cast<double>(tiles.rows * tiles.columns * splits) * batch;
-        if (splits > 1) time += kReduce * static_cast<double>(p.m * p.n * splits) * batch + kStartReduce;
-        time += last_groups * group;
+        const auto m = static_cast<double>(tiles.rows == 1 ? p.m : ceil_div(row_panels, tiles.rows) * mr);
+        const auto n = tiles.columns == 1 ? whole_n : static_cast<double>(ceil_div(column_panels, tiles.columns) * nr);
+        const double vectors = k + 2 * kStore * blocks;  // for one vector of C
+        const double group = m * n / static_cast<double>(vector) * vectors + read_a * m * k + read_b * n * k + kStart;
+        const std::int64_t per_product = tiles.rows * tiles.columns, groups = per_product * splits * batch;
+        const double all =
+            (whole_m * whole_n / static_cast<double>(vector) * vectors +
+             read_a * whole_m * k * static_cast<double>(tiles.columns) +
+             read_b * whole_n * k * static_cast<double>(tiles.rows) + kStart * static_cast<double>(per_product)) *
+            static_cast<double>(splits * batch);
+        // Tiles are not equal to the last panel, so the truth lies between.
+        double time = (all + std::max(all, group * rounded(groups))) / 2 + last_groups * group;
+        if (splits > 1) time += kReduce * static_cast<double>(p.m * p.n * splits * batch) + kStartReduce;
         if (time < least) {
           least = time;
           best = tiles;

@@ -79,10 +79,10 @@ void clblast(Table& table, const char* name, std::int64_t built_in, Legal legal)
 Table cpu_table() {
   Table t;
   tile(t, "gemm", "gemm", "GEMM_MR", {2, 16, 2}, {12, 10, 16, 8, 14});
-  tile(t, "gemm", "gemm", "GEMM_KC", {32, 1024, 32}, {384, 192, 128, 512});
+  tile(t, "gemm", "gemm", "GEMM_KC", {32, 1024, 32}, {256, 192, 128, 512});
   tile(t, "gemm", "gemm", "GEMM_COLUMN_PANELS", {1, 32}, {12, 4, 16});
-  tile(t, "gemm", "gemm", "GEMM_ROW_PANELS", {1, 64}, {12, 32});
-  choice(t, "gemm", kGemmClasses, "last_groups", 3, {0, 64}, {2, 5, 1, 8});
+  tile(t, "gemm", "gemm", "GEMM_ROW_PANELS", {1, 64}, {12, 20, 64});
+  choice(t, "gemm", kGemmClasses, "last_groups", 1, {0, 64}, {2, 3, 5, 8});
   choice(t, "gemm", {"deep", "thin"}, "least_split", 512, {32, 1 << 20, 32}, {256, 1024});
 
   tile(t, "conv", "conv", "CONV_SOURCE", {4096, 65536, 1024}, {8192, 16384, 24576});
@@ -143,20 +143,17 @@ class Chosen {
 
 std::optional<Clash> clash_of_tiles(const Chosen& chosen, int vector_width) {
   const std::string mr = "tiles.f32.gemm.GEMM_MR", kc = "tiles.f32.gemm.GEMM_KC",
-                    rows = "tiles.f32.gemm.GEMM_ROW_PANELS", columns = "tiles.f32.gemm.GEMM_COLUMN_PANELS";
+                    columns = "tiles.f32.gemm.GEMM_COLUMN_PANELS";
   const auto constant = [&](const char* name) { return kernel_constant(Personality::cpu, vector_width, "gemm", name); };
   if (chosen.has(mr) && chosen(mr) > constant("GEMM_PITCH"))
     return Clash{mr, "at most " + std::to_string(constant("GEMM_PITCH")) + " on this device",
                  std::to_string(chosen(mr))};
-  if (!chosen.has(kc) && !chosen.has(rows) && !chosen.has(columns)) return {};
-  constexpr std::int64_t kMostPacked = 1 << 19;  // a group's packed blocks lie on its thread's stack
-  const std::int64_t packed =
-      (chosen(rows) * constant("GEMM_PITCH") + chosen(columns) * constant("GEMM_NR")) * chosen(kc);
+  if (!chosen.has(kc) && !chosen.has(columns)) return {};
+  constexpr std::int64_t kMostPacked = 1 << 18;  // a group's packed blocks lie on its thread's stack
+  const std::int64_t packed = (constant("GEMM_PITCH") + chosen(columns) * constant("GEMM_NR")) * chosen(kc);
   if (packed > kMostPacked)
-    return Clash{chosen.has(kc)     ? kc
-                 : chosen.has(rows) ? rows
-                                    : columns,
-                 "at most " + std::to_string(kMostPacked) + " packed values of a group", std::to_string(packed)};
+    return Clash{chosen.has(kc) ? kc : columns, "at most " + std::to_string(kMostPacked) + " packed values of a group",
+                 std::to_string(packed)};
   return {};
 }
 
