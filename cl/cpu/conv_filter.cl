@@ -3,9 +3,10 @@
 //
 // A tile of CONV_FILTER_MR input channels x CONV_FILTER_NR output channels of one tap stays in registers and sums over
 // pixels. It walks the images in blocks of a few lines that serve all taps and channels of a group before the next
-// lines are read. Where input channels are fewer than a tile is high, the lines are copied with zeros for the padding:
-// then the taps along the width are rows of the tile as well, since their values are neighbours. The groups' work is
-// taps and channels where these are enough, else partial sums, as many as the shape says.
+// lines are read. Where input channels are fewer than a tile is high, the lines that the taps meet are copied with
+// zeros for the padding: then all taps are rows of one tile, which reads each output channel once. The groups' work is
+// taps and channels where these are enough, else partial sums, as many as the shape says. The sums of dy over all
+// pixels, which are the gradient of a bias, are taken on the way, while a block is in the cache.
 
 #define CONV_FILTER_MR_VW16 8
 #define CONV_FILTER_MR_VW8 4
@@ -15,17 +16,54 @@
 #define CONV_FILTER_MR_NARROW_VW8 8
 #define CONV_FILTER_MR_NARROW_VW4 8
 #define CONV_FILTER_MR_NARROW_VW2 8
-#define CONV_FILTER_MR_LOW_VW16 4
-#define CONV_FILTER_MR_LOW_VW8 2
-#define CONV_FILTER_MR_LOW_VW4 2
-#define CONV_FILTER_MR_LOW_VW2 2
+// Heights of the tiles of copied lines, for two vectors of columns and for one.
+#define CONV_FILTER_HIGH_0_VW16 14
+#define CONV_FILTER_HIGH_1_VW16 9
+#define CONV_FILTER_HIGH_2_VW16 7
+#define CONV_FILTER_HIGH_3_VW16 5
+#define CONV_FILTER_HIGH_0_VW8 6
+#define CONV_FILTER_HIGH_1_VW8 5
+#define CONV_FILTER_HIGH_2_VW8 3
+#define CONV_FILTER_HIGH_3_VW8 2
+#define CONV_FILTER_HIGH_0_VW4 6
+#define CONV_FILTER_HIGH_1_VW4 5
+#define CONV_FILTER_HIGH_2_VW4 3
+#define CONV_FILTER_HIGH_3_VW4 2
+#define CONV_FILTER_HIGH_0_VW2 6
+#define CONV_FILTER_HIGH_1_VW2 5
+#define CONV_FILTER_HIGH_2_VW2 3
+#define CONV_FILTER_HIGH_3_VW2 2
+#define CONV_FILTER_HIGH_NARROW_0_VW16 28
+#define CONV_FILTER_HIGH_NARROW_1_VW16 14
+#define CONV_FILTER_HIGH_NARROW_2_VW16 9
+#define CONV_FILTER_HIGH_NARROW_3_VW16 5
+#define CONV_FILTER_HIGH_NARROW_0_VW8 12
+#define CONV_FILTER_HIGH_NARROW_1_VW8 9
+#define CONV_FILTER_HIGH_NARROW_2_VW8 5
+#define CONV_FILTER_HIGH_NARROW_3_VW8 3
+#define CONV_FILTER_HIGH_NARROW_0_VW4 12
+#define CONV_FILTER_HIGH_NARROW_1_VW4 9
+#define CONV_FILTER_HIGH_NARROW_2_VW4 5
+#define CONV_FILTER_HIGH_NARROW_3_VW4 3
+#define CONV_FILTER_HIGH_NARROW_0_VW2 12
+#define CONV_FILTER_HIGH_NARROW_1_VW2 9
+#define CONV_FILTER_HIGH_NARROW_2_VW2 5
+#define CONV_FILTER_HIGH_NARROW_3_VW2 3
+#define CONV_FILTER_HIGH_0 SB_JOIN(CONV_FILTER_HIGH_0_VW, VW)
+#define CONV_FILTER_HIGH_1 SB_JOIN(CONV_FILTER_HIGH_1_VW, VW)
+#define CONV_FILTER_HIGH_2 SB_JOIN(CONV_FILTER_HIGH_2_VW, VW)
+#define CONV_FILTER_HIGH_3 SB_JOIN(CONV_FILTER_HIGH_3_VW, VW)
+#define CONV_FILTER_HIGH_NARROW_0 SB_JOIN(CONV_FILTER_HIGH_NARROW_0_VW, VW)
+#define CONV_FILTER_HIGH_NARROW_1 SB_JOIN(CONV_FILTER_HIGH_NARROW_1_VW, VW)
+#define CONV_FILTER_HIGH_NARROW_2 SB_JOIN(CONV_FILTER_HIGH_NARROW_2_VW, VW)
+#define CONV_FILTER_HIGH_NARROW_3 SB_JOIN(CONV_FILTER_HIGH_NARROW_3_VW, VW)
+#define CONV_FILTER_HIGHEST 28
 #define CONV_FILTER_NR_VW16 32
 #define CONV_FILTER_NR_VW8 16
 #define CONV_FILTER_NR_VW4 8
 #define CONV_FILTER_NR_VW2 4
 #define CONV_FILTER_MR SB_JOIN(CONV_FILTER_MR_VW, VW)
 #define CONV_FILTER_MR_NARROW SB_JOIN(CONV_FILTER_MR_NARROW_VW, VW)
-#define CONV_FILTER_MR_LOW SB_JOIN(CONV_FILTER_MR_LOW_VW, VW)
 #define CONV_FILTER_NR SB_JOIN(CONV_FILTER_NR_VW, VW)
 #ifndef CONV_FILTER_PIXELS
 #define CONV_FILTER_PIXELS 512  // output pixels of a block
@@ -35,6 +73,7 @@
 #define CONV_FILTER_REDUCE_BLOCK 4096  // values per group of conv_filter_reduce
 
 #define CONV_FILTER_ACCUMULATE 1
+#define CONV_FILTER_SUMS 2
 
 // s* stride, p* padding, d* dilation of an axis.
 #define CONV_FILTER_GEOMETRY                                                                                          \
@@ -65,92 +104,144 @@ static void conv_filter_store_part(const real* tile, const int width, const conv
   }
 }
 
-// One tile of ROWS input channels x (COLS*VW) output channels, summed over the lines. x and dy point at the first
-// channels. Near dy_end, the end of the array that dy lies in, a narrow tile's channels are copied, not read as a
-// vector; a wide tile's are all there.
-#define CONV_FILTER_MICRO(name, SPACE, ROWS, COLS)                                                      \
-  static void name(SPACE const real* x, __global const stored* dy, __global const stored* dy_end,       \
-                   const conv_filter_lines* l, const conv_filter_target* o) {                           \
-    vreal acc[ROWS][COLS];                                                                              \
-    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                  \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                          \
-    }                                                                                                   \
-    const int lines = l->lines, x_step = l->x_step, dy_step = l->dy_step;                               \
-    for (int line = 0; line < lines; ++line) {                                                          \
-      SPACE const real* from = x + l->x_at[line];                                                       \
-      __global const stored* with = dy + l->dy_at[line];                                                \
-      const int count = l->count[line];                                                                 \
-      for (int p = 0; p < count; ++p, from += x_step, with += dy_step) {                                \
-        vreal b[COLS];                                                                                  \
-        if (COLS > 1 || dy_end - with >= VW) {                                                          \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(with + j * VW);                 \
-        } else {                                                                                        \
-          real last[VW];                                                                                \
-          for (int j = 0; j < VW; ++j) last[j] = j < o->column1 ? LOAD(with + j) : 0;                   \
-          b[0] = VLOAD(last);                                                                           \
-        }                                                                                               \
-        _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                              \
-          const vreal a = (vreal)(from[i]);                                                             \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]);         \
-        }                                                                                               \
-      }                                                                                                 \
-    }                                                                                                   \
-    if (o->column1 - o->column0 == COLS * VW) {                                                         \
-      __global real* to = o->to;                                                                        \
-      const int row0 = o->row0, row1 = o->row1, step = o->step, add = o->add;                           \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                \
-        if (i >= row0 && i < row1) {                                                                    \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) {                                            \
-            __global real* at = to + (long)i * step + j * VW;                                           \
-            VSTORE(add ? VLOAD(at) + acc[i][j] : acc[i][j], at);                                        \
-          }                                                                                             \
-        }                                                                                               \
-      }                                                                                                 \
-    } else {                                                                                            \
-      real tile[ROWS * COLS * VW];                                                                      \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                \
-        _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], tile + (i * COLS + j) * VW); \
-      }                                                                                                 \
-      conv_filter_store_part(tile, COLS* VW, o);                                                        \
-    }                                                                                                   \
+// One tile of ROWS rows x (COLS*VW) output channels, summed over the lines. Row i's values lie at AT(i) from x on, `at`
+// being an argument; dy points at the first channel. Near dy_end, the end of the array that dy lies in, a narrow tile's
+// channels are copied, not read as a vector; a wide tile's are all there.
+#define CONV_FILTER_MICRO(name, SPACE, AT, ROWS, COLS)                                                        \
+  static void name(SPACE const real* x, const long* at, __global const stored* dy, __global const stored* dy_end, \
+                   const conv_filter_lines* l, const conv_filter_target* o) {                                 \
+    vreal acc[ROWS][COLS];                                                                                    \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                        \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                                \
+    }                                                                                                         \
+    const int lines = l->lines, x_step = l->x_step, dy_step = l->dy_step;                                     \
+    for (int line = 0; line < lines; ++line) {                                                                \
+      SPACE const real* from = x + l->x_at[line];                                                             \
+      __global const stored* with = dy + l->dy_at[line];                                                      \
+      const int count = l->count[line];                                                                       \
+      for (int p = 0; p < count; ++p, from += x_step, with += dy_step) {                                      \
+        vreal b[COLS];                                                                                        \
+        if (COLS > 1 || dy_end - with >= VW) {                                                                \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(with + j * VW);                       \
+        } else {                                                                                              \
+          real last[VW];                                                                                      \
+          for (int j = 0; j < VW; ++j) last[j] = j < o->column1 ? LOAD(with + j) : 0;                          \
+          b[0] = VLOAD(last);                                                                                 \
+        }                                                                                                     \
+        _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                    \
+          const vreal a = (vreal)(from[AT(i)]);                                                               \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]);               \
+        }                                                                                                     \
+      }                                                                                                       \
+    }                                                                                                         \
+    if (o->column1 - o->column0 == COLS * VW) {                                                               \
+      __global real* to = o->to;                                                                              \
+      const int row0 = o->row0, row1 = o->row1, step = o->step, add = o->add;                                 \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                      \
+        if (i >= row0 && i < row1) {                                                                          \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) {                                                  \
+            __global real* place = to + (long)i * step + j * VW;                                              \
+            VSTORE(add ? VLOAD(place) + acc[i][j] : acc[i][j], place);                                        \
+          }                                                                                                   \
+        }                                                                                                     \
+      }                                                                                                       \
+    } else {                                                                                                  \
+      real tile[ROWS * COLS * VW];                                                                            \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                      \
+        _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], tile + (i * COLS + j) * VW);       \
+      }                                                                                                       \
+      conv_filter_store_part(tile, COLS* VW, o);                                                              \
+    }                                                                                                         \
   }
+#define CONV_FILTER_NEXT(i) (i)
+#define CONV_FILTER_GATHERED(i) at[i]
 #ifndef SAMEBYTES_STORE_16  // then lines are always copied, and widened
-CONV_FILTER_MICRO(conv_filter_wide, __global, CONV_FILTER_MR, 2)
-CONV_FILTER_MICRO(conv_filter_narrow, __global, CONV_FILTER_MR, 1)
-CONV_FILTER_MICRO(conv_filter_tall_narrow, __global, CONV_FILTER_MR_NARROW, 1)
+CONV_FILTER_MICRO(conv_filter_wide, __global, CONV_FILTER_NEXT, CONV_FILTER_MR, 2)
+CONV_FILTER_MICRO(conv_filter_narrow, __global, CONV_FILTER_NEXT, CONV_FILTER_MR, 1)
+CONV_FILTER_MICRO(conv_filter_tall_narrow, __global, CONV_FILTER_NEXT, CONV_FILTER_MR_NARROW, 1)
 #endif
-CONV_FILTER_MICRO(conv_filter_copied, __private, CONV_FILTER_MR, 2)
-CONV_FILTER_MICRO(conv_filter_copied_low, __private, CONV_FILTER_MR_LOW, 2)
-CONV_FILTER_MICRO(conv_filter_copied_narrow, __private, CONV_FILTER_MR, 1)
-CONV_FILTER_MICRO(conv_filter_copied_low_narrow, __private, CONV_FILTER_MR_LOW, 1)
+CONV_FILTER_MICRO(conv_filter_copied_0, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_0, 2)
+CONV_FILTER_MICRO(conv_filter_copied_1, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_1, 2)
+CONV_FILTER_MICRO(conv_filter_copied_2, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_2, 2)
+CONV_FILTER_MICRO(conv_filter_copied_3, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_3, 2)
+CONV_FILTER_MICRO(conv_filter_copied_narrow_0, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_NARROW_0, 1)
+CONV_FILTER_MICRO(conv_filter_copied_narrow_1, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_NARROW_1, 1)
+CONV_FILTER_MICRO(conv_filter_copied_narrow_2, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_NARROW_2, 1)
+CONV_FILTER_MICRO(conv_filter_copied_narrow_3, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_NARROW_3, 1)
+
+// Of the heights of tiles of copied lines, the least that has `rows`, else the highest: its number, and itself.
+static int conv_filter_height(const int rows, const int is_wide, int* height) {
+  const int high[4] = {is_wide ? CONV_FILTER_HIGH_0 : CONV_FILTER_HIGH_NARROW_0,
+                       is_wide ? CONV_FILTER_HIGH_1 : CONV_FILTER_HIGH_NARROW_1,
+                       is_wide ? CONV_FILTER_HIGH_2 : CONV_FILTER_HIGH_NARROW_2,
+                       is_wide ? CONV_FILTER_HIGH_3 : CONV_FILTER_HIGH_NARROW_3};
+  int i = 3;
+  while (i > 0 && high[i] < rows) --i;
+  *height = high[i];
+  return i;
+}
 
 // Copies `size` values of a line that begin at value `first` of its `there` ones; zeros before and behind them.
-static void conv_filter_copy(__global const stored* line, const long there, const long first, const int size, real* to) {
+static void conv_filter_copy(__global const stored* line, const long there, const long first, const int size,
+                             real* to) {
   const int begin = (int)clamp(-first, 0L, (long)size), end = (int)clamp(there - first, (long)begin, (long)size);
   int i = 0;
   for (; i < begin; ++i) to[i] = 0;
   for (; i + VW <= end; i += VW) VSTORE(VLOAD(line + first + i), to + i);
+  if (i < end && end - begin >= VW) {
+    VSTORE(VLOAD(line + first + end - VW), to + end - VW);
+    i = end;
+  }
   for (; i < end; ++i) to[i] = LOAD(line + first + i);
   for (; i < size; ++i) to[i] = 0;
+}
+
+// sums [co] (added where add is set) = the sums of dy over `pixels` pixels, columns first to last - 1. Four pixels are
+// summed side by side.
+static void conv_filter_add_columns(__global const stored* dy, const long pixels, const int co, const int first,
+                                    const int last, const int add, __global real* sums) {
+  int j = first;
+  for (; j + VW <= last; j += VW) {
+    __global const stored* from = dy + j;
+    vreal acc[4];
+#pragma unroll
+    for (int q = 0; q < 4; ++q) acc[q] = (vreal)(0);
+    long p = 0;
+    for (; p + 4 <= pixels; p += 4, from += 4 * co) {
+#pragma unroll
+      for (int q = 0; q < 4; ++q) acc[q] += VLOAD(from + q * co);
+    }
+    for (; p < pixels; ++p, from += co) acc[0] += VLOAD(from);
+    const vreal sum = (acc[0] + acc[1]) + (acc[2] + acc[3]);
+    VSTORE(add ? VLOAD(sums + j) + sum : sum, sums + j);
+  }
+  for (; j < last; ++j) {
+    real sum = 0;
+    for (long p = 0; p < pixels; ++p) sum += LOAD(dy + p * co + j);
+    sums[j] = add ? sums[j] + sum : sum;
+  }
 }
 
 // part [splits][kd][kh][kw][c/groups][co]: split s is the weight gradient over strips s*strips_per_split and the next
 // strips_per_split - 1 of n*od*oh*ceil(ow/strip); strips are pieces of output lines, so that a long line is cached and
 // shared like short ones, and are summed in blocks of `lines`. copied: 0 the source is read where it is (needs
-// CONV_FILTER_MR channels, not of 16 bits), 1 the channels of a tap are copied, 2 a line is copied and serves all taps along the width
-// (one group, dilation 1). Rows of a tap are its input channels, or with copied 2 those of the kw taps together.
+// CONV_FILTER_MR channels, not of 16 bits), 1 the channels of a tap are copied, 2 the lines of all taps are copied (one group). Rows of
+// a tap are its input channels, or with copied 2 those of all taps together, which count as one. flags: with 2 sums
+// [splits][co] are the sums of dy over the split's pixels.
 // Groups: x = splits, y = ceil(taps/taps_per_group)*ceil(rows/tile_m)*ceil((co/groups)/tile_n), column tile fastest, z
 // = groups. tile_m: a multiple of CONV_FILTER_MR_NARROW, tile_n: of CONV_FILTER_NR. Sums run over pixels in order,
 // block by block.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
-    ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), CONV_FILTER_GEOMETRY, const int strip,
-    const int strips_per_split, const int lines, const int copied, const int taps_per_group, const int tile_m,
-    const int tile_n) {
+    ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), ARRAY(real, sums), CONV_FILTER_GEOMETRY,
+    const int strip, const int strips_per_split, const int lines, const int copied, const int taps_per_group,
+    const int tile_m, const int tile_n) {
   START(x);
   START(dy);
   START(part);
+  START(sums);
   const int ci_group = c / groups, co_group = co / groups, g = get_group_id(2), split = get_group_id(0);
-  const int taps_w = copied == 2 ? 1 : kw, rows_all = copied == 2 ? kw * c : ci_group, taps_all = kd * kh * taps_w;
+  const int is_one = copied == 2, row_taps = kd * kh * kw;
+  const int rows_all = is_one ? row_taps * c : ci_group, taps_all = is_one ? 1 : row_taps;
   const int column_tiles = (co_group + tile_n - 1) / tile_n, row_tiles = (rows_all + tile_m - 1) / tile_m;
   const int tap_row_tile = (int)get_group_id(1) / column_tiles, tap_tile = tap_row_tile / row_tiles;
   const int co0 = ((int)get_group_id(1) - tap_row_tile * column_tiles) * tile_n, co1 = min(co_group, co0 + tile_n);
@@ -161,18 +252,20 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
   __global const stored* dy_end = dy + (long)n * od * oh * ow * co;
   part += (long)split * kd * kh * kw * ci_group * co + g * co_group;
 
-  real source[CONV_FILTER_SOURCE + CONV_FILTER_MR];
+  real source[CONV_FILTER_SOURCE];
   conv_filter_lines l;
   l.x_step = copied == 1 ? ci_group : sw * c;
   l.dy_step = co;
+  const int line_size = ((strip - 1) * sw + (kw - 1) * dw + 1) * c;  // of a copy, with is_one
+  const int has_sums = (flags & CONV_FILTER_SUMS) && tap0 == 0 && row0 == 0;
   for (int block = begin; block < end; block += lines) {
     const int block_end = min(end, block + lines);
     for (int tap = tap0; tap < tap1; ++tap) {
-      const int tap_line = tap / taps_w, tz = tap_line / kh;
-      const int front = tz * dd - pd, top = (tap_line - tz * kh) * dh - ph, left = (tap - tap_line * taps_w) * dw - pw;
-      const int whole_line = copied == 2;  // else only the pixels whose source is inside
-      const int inside0 = whole_line ? 0 : max(0, (sw - 1 - left) / sw);
-      const int inside1 = whole_line ? ow : min(ow, wd - 1 - left < 0 ? 0 : (wd - 1 - left) / sw + 1);
+      const int tap_line = tap / kw, tz = tap_line / kh;
+      const int front = tz * dd - pd, top = (tap_line - tz * kh) * dh - ph, left = (tap - tap_line * kw) * dw - pw;
+      // Only the pixels whose source is inside; with is_one those outside are zeros.
+      const int inside0 = is_one ? 0 : max(0, (sw - 1 - left) / sw);
+      const int inside1 = is_one ? ow : min(ow, wd - 1 - left < 0 ? 0 : (wd - 1 - left) / sw + 1);
       l.lines = 0;
       int used = 0;
       for (int r = block; r < block_end; ++r) {
@@ -180,26 +273,31 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
         const int slice = line / oh, at_h = (line - slice * oh) * sh + top;
         const int volume = slice / od, at_d = (slice - volume * od) * sd + front;
         const int p0 = max(inside0, first), p1 = min(inside1, min(ow, first + strip));
-        if (at_h < 0 || at_h >= h || at_d < 0 || at_d >= d || p0 >= p1) continue;
-        const long from = (((long)volume * d + at_d) * h + at_h) * wd;
+        if (p0 >= p1) continue;
         l.count[l.lines] = p1 - p0;
         l.dy_at[l.lines] = ((long)line * ow + p0) * co;
         l.x_at[l.lines] = used;
-        if (copied == 0) {
-          l.x_at[l.lines] = (from + p0 * sw + left) * c;
-        } else if (copied == 1) {
-          __global const stored* at = x + (from + p0 * sw + left) * c + g * ci_group;
-          for (int p = p0; p < p1; ++p, at += sw * c, used += ci_group)
-            conv_filter_copy(at, ci_group, 0, ci_group, source + used);
+        if (is_one) {
+          for (int z = 0; z < kd; ++z) {
+            for (int y = 0; y < kh; ++y, used += line_size) {
+              const int in_d = at_d + z * dd, in_h = at_h + y * dh;
+              const int is_inside = in_d >= 0 && in_d < d && in_h >= 0 && in_h < h;
+              conv_filter_copy(x + (((long)volume * d + in_d) * h + in_h) * wd * c, is_inside ? (long)wd * c : 0,
+                               ((long)p0 * sw + left) * c, line_size, source + used);
+            }
+          }
         } else {
-          const int size = ((p1 - p0 - 1) * sw + kw) * c;
-          conv_filter_copy(x + from * c, (long)wd * c, ((long)p0 * sw + left) * c, size, source + used);
-          used += size;
+          if (at_h < 0 || at_h >= h || at_d < 0 || at_d >= d) continue;
+          const long from = (((long)volume * d + at_d) * h + at_h) * wd;
+          if (copied == 0) {
+            l.x_at[l.lines] = (from + p0 * sw + left) * c;
+          } else {
+            __global const stored* at = x + (from + p0 * sw + left) * c + g * ci_group;
+            for (int p = p0; p < p1; ++p, at += sw * c, used += ci_group)
+              conv_filter_copy(at, ci_group, 0, ci_group, source + used);
+          }
         }
         ++l.lines;
-      }
-      if (copied != 0) {  // what a tile reads behind its last row
-        for (int i = 0; i < CONV_FILTER_MR; ++i) source[used + i] = 0;
       }
       conv_filter_target o;
       o.step = co;
@@ -216,40 +314,68 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
         int rows;
         for (int i = row0; i < row1; i += rows) {
           const int left_rows = row1 - i;
-          int high = CONV_FILTER_MR;
-          if (copied != 0 && left_rows <= CONV_FILTER_MR_LOW) high = CONV_FILTER_MR_LOW;
-          if (copied == 0 && !is_wide && left_rows > CONV_FILTER_MR && ci_group >= CONV_FILTER_MR_NARROW)
+          int high = CONV_FILTER_MR, which = 0;
+          if (copied != 0) {
+            const int highest = is_wide ? CONV_FILTER_HIGH_0 : CONV_FILTER_HIGH_NARROW_0;
+            const int tiles = (left_rows + highest - 1) / highest;
+            which = conv_filter_height((left_rows + tiles - 1) / tiles, is_wide, &high);
+          } else if (!is_wide && left_rows > CONV_FILTER_MR && ci_group >= CONV_FILTER_MR_NARROW) {
             high = CONV_FILTER_MR_NARROW;
+          }
           rows = min(high, left_rows);
           const int i0 = copied == 0 ? min(i, ci_group - high) : i;
           o.row0 = i - i0;
           o.row1 = i - i0 + rows;
           o.to = part + ((long)tap * rows_all + i0) * co + j0;
-#define CONV_FILTER_ARGUMENTS with, dy_end, &l, &o
+#define CONV_FILTER_CALL(name) name(from, at, with, dy_end, &l, &o);
+          long at[CONV_FILTER_HIGHEST];
 #ifndef SAMEBYTES_STORE_16
           if (copied == 0) {
             __global const real* from = x + g * ci_group + i0;
             if (is_wide)
-              conv_filter_wide(from, CONV_FILTER_ARGUMENTS);
+              CONV_FILTER_CALL(conv_filter_wide)
             else if (high == CONV_FILTER_MR)
-              conv_filter_narrow(from, CONV_FILTER_ARGUMENTS);
+              CONV_FILTER_CALL(conv_filter_narrow)
             else
-              conv_filter_tall_narrow(from, CONV_FILTER_ARGUMENTS);
+              CONV_FILTER_CALL(conv_filter_tall_narrow)
           } else
 #endif
           {
-            const real* from = source + i0;
-            if (is_wide && high == CONV_FILTER_MR)
-              conv_filter_copied(from, CONV_FILTER_ARGUMENTS);
-            else if (is_wide)
-              conv_filter_copied_low(from, CONV_FILTER_ARGUMENTS);
-            else if (high == CONV_FILTER_MR)
-              conv_filter_copied_narrow(from, CONV_FILTER_ARGUMENTS);
-            else
-              conv_filter_copied_low_narrow(from, CONV_FILTER_ARGUMENTS);
+            const real* from = source;
+            for (int k = 0; k < high; ++k) {
+              const int row = min(i0 + k, row1 - 1), of = row / c, of_line = of / kw;
+              at[k] = is_one ? of_line * line_size + (of - of_line * kw) * dw * c + row - of * c : row;
+            }
+            if (is_wide) {
+              if (which == 0)
+                CONV_FILTER_CALL(conv_filter_copied_0)
+              else if (which == 1)
+                CONV_FILTER_CALL(conv_filter_copied_1)
+              else if (which == 2)
+                CONV_FILTER_CALL(conv_filter_copied_2)
+              else
+                CONV_FILTER_CALL(conv_filter_copied_3)
+            } else {
+              if (which == 0)
+                CONV_FILTER_CALL(conv_filter_copied_narrow_0)
+              else if (which == 1)
+                CONV_FILTER_CALL(conv_filter_copied_narrow_1)
+              else if (which == 2)
+                CONV_FILTER_CALL(conv_filter_copied_narrow_2)
+              else
+                CONV_FILTER_CALL(conv_filter_copied_narrow_3)
+            }
           }
+#undef CONV_FILTER_CALL
         }
       }
+    }
+    if (has_sums) {
+      const int line0 = block / strips, line1 = block_end / strips;
+      const long pixel0 = (long)line0 * ow + (block - line0 * strips) * strip,
+                 pixel1 = (long)line1 * ow + (block_end - line1 * strips) * strip;
+      conv_filter_add_columns(dy + pixel0 * co + g * co_group, pixel1 - pixel0, co, co0, co1, block > begin,
+                              sums + (long)split * co + g * co_group);
     }
   }
 }

@@ -40,11 +40,11 @@ void conv_filter_multiply(__local const real* a_tile, __local const real* b_tile
 // strips_per_split - 1 of n*od*oh*ceil(ow/strip), the pieces of output lines. Rows of a tile are (tap, input channel),
 // columns output channels, the summed axis output pixels in order. Groups: x = splits, y =
 // ceil(kd*kh*kw*(c/groups)/64)*ceil((co/groups)/64), column tile fastest, z = groups. tile_m and tile_n are 64;
-// lines, copied and taps_per_group are for the other personality.
+// sums, lines, copied and taps_per_group are for the other personality.
 __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_filter_bwd(
-    ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), CONV_FILTER_GEOMETRY, const int strip,
-    const int strips_per_split, const int lines, const int copied, const int taps_per_group, const int tile_m,
-    const int tile_n) {
+    ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), ARRAY(real, sums), CONV_FILTER_GEOMETRY,
+    const int strip, const int strips_per_split, const int lines, const int copied, const int taps_per_group,
+    const int tile_m, const int tile_n) {
   START(x);
   START(dy);
   START(part);

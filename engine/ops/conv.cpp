@@ -191,19 +191,19 @@ FilterPlan plan_filter(const Launch& run, const ConvGeometry& g, std::int64_t bu
   cut(kLongestStrip);
   // Values of a strip's copy, where its line is copied.
   const auto source = [&] {
-    return t.copied == 2 ? ((t.strip - 1) * g.a.stride[2] + g.kernel[2]) * g.c : t.strip * g.c_group();
+    if (t.copied == 1) return t.strip * g.c_group();
+    return g.kernel[0] * g.kernel[1] * ((t.strip - 1) * g.a.stride[2] + (g.kernel[2] - 1) * g.a.dilation[2] + 1) * g.c;
   };
   const bool is_16_bit = real != real_of(real);  // then lines are copied in any case, to be widened once
   if (g.c_group() < constant("CONV_FILTER_MR") || is_16_bit) {
-    t.copied = g.groups() == 1 && g.a.dilation[2] == 1 ? 2 : 1;
+    t.copied = g.groups() == 1 ? 2 : 1;
     if (source() > most_source) t.copied = 1;
     for (std::int64_t longest = t.strip / 2; source() > most_source && longest > 0; longest /= 2) cut(longest);
   }
   t.strips = g.n * g.out[0] * g.out[1] * ceil_div(width, t.strip);
   t.lines = std::clamp<std::int64_t>(constant("CONV_FILTER_PIXELS") / t.strip, 1, constant("CONV_FILTER_LINES"));
   if (t.copied != 0) t.lines = std::min(t.lines, most_source / source());
-  const std::int64_t all_taps = t.copied == 2 ? g.kernel[0] * g.kernel[1] : g.taps(),
-                     all_rows = t.copied == 2 ? g.kernel[2] * g.c : g.c_group();
+  const std::int64_t all_taps = t.copied == 2 ? 1 : g.taps(), all_rows = t.copied == 2 ? g.taps() * g.c : g.c_group();
   const auto share = [&] { return ceil_div(all_taps, t.taps) * ceil_div(all_rows, t.m) * ceil_div(g.k_group(), t.n); };
   t.taps = 1;
   t.m = std::min(ceil_div(all_rows, mr) * mr, most_rows);
@@ -219,7 +219,8 @@ FilterPlan plan_filter(const Launch& run, const ConvGeometry& g, std::int64_t bu
     }
   }
   t.taps = all_taps;
-  t.m = std::min(ceil_div(all_rows, mr) * mr, most_rows);
+  t.m = ceil_div(all_rows, mr) * mr;
+  if (t.copied != 2) t.m = std::min(t.m, most_rows);
   t.n = std::min(ceil_div(g.k_group(), nr) * nr, most_columns);
   t.others = share();
   const std::int64_t wanted = ceil_div(enough, std::min(enough, t.others * g.groups()));
@@ -240,10 +241,15 @@ FilterPlan plan_gpu_filter(const Launch& run, const ConvGeometry& g, Dtype real)
   return t;
 }
 
-// src, dy -> gradient of the weight
+// src, dy -> gradient of the weight, and where it is asked for that of the bias, the sum of dy over pixels
 class ConvFilter final : public ConvOp {
  public:
-  explicit ConvFilter(const ConvAttributes& attributes) : ConvOp(attributes, "_bwd_filter") {}
+  ConvFilter(const ConvAttributes& attributes, bool with_bias)
+      : ConvOp(attributes, "_bwd_filter"), with_bias_(with_bias) {}
+  void hash(Hasher& hasher) const override {
+    ConvOp::hash(hasher);
+    hasher.add(std::uint64_t{with_bias_});
+  }
   Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
     return conv_cost(dst[0], src[1], src, dst);
   }
@@ -251,18 +257,23 @@ class ConvFilter final : public ConvOp {
   void launch(Launch& run) const override {
     const Dtype real = run.dst_dtype();
     const ConvGeometry whole(run.src_shape(0), run.dst_shape(), run.src_shape(1), a_);
-    if (is_grouped(run, whole)) return launch_grouped_bwd_filter(run, whole);
+    if (is_grouped(run, whole)) {
+      launch_grouped_bwd_filter(run, whole);
+      if (with_bias_) launch_column_sums(run, run.src(1), run.dst(1), whole.out_pixels(), whole.k);
+      return;
+    }
     const std::int64_t bundle = bundle_of(run, whole, whole.k_group(), real);
     const ConvGeometry g = whole.bundled(bundle).flattened();
     const FilterPlan t = run.is_cpu() ? plan_filter(run, g, bundle, real) : plan_gpu_filter(run, g, real);
     const std::int64_t total = run.dst_shape().size() * bundle;
     const std::int64_t splits = ceil_div(t.strips, t.strips_per_split);
     // 16-bit gradients are rounded once, when all is summed.
-    const bool is_16_bit = real != real_of(real);
-    const Operand part = splits > 1 || bundle > 1 || is_16_bit ? run.temp(splits * total, real_of(real)) : run.dst();
+    const bool in_parts = splits > 1 || real != real_of(real), has_sums = with_bias_ && run.is_cpu();
+    const Operand part = in_parts || bundle > 1 ? run.temp(splits * total, real_of(real)) : run.dst();
+    const Operand sums = !has_sums ? Launch::none() : in_parts ? run.temp(splits * g.k, real_of(real)) : run.dst(1);
     KernelCall call = run.kernel("conv_filter_bwd", real);
-    call.args(run.src(0), run.src(1), part);
-    g.add_to(call, 0);
+    call.args(run.src(0), run.src(1), part, sums);
+    g.add_to(call, has_sums ? kConvFilterSums : 0);
     call.args(i32(t.strip), i32(t.strips_per_split), i32(t.lines), t.copied, i32(t.taps), i32(t.m), i32(t.n))
         .over_tiles(splits, t.others, g.groups());
     if (bundle > 1)
@@ -270,11 +281,16 @@ class ConvFilter final : public ConvOp {
           .args(part, run.dst(), i32(g.taps()), i32(whole.c_group()), i32(g.k), i32(whole.k_group()), i32(bundle),
                 i32(splits))
           .over_tiles(g.taps() * whole.c_group(), 1, 1, 64, 1);
-    else if (splits > 1 || is_16_bit)
+    else if (in_parts)
       launch_filter_reduce(run, part, splits);
+    if (has_sums && in_parts) launch_filter_reduce(run, sums, splits, 1);
+    if (with_bias_ && !has_sums) launch_column_sums(run, run.src(1), run.dst(1), g.out_pixels(), g.k);
   }
 
   std::vector<Array> gradient(const GradientRequest& g) const override;
+
+ private:
+  bool with_bias_;
 };
 
 // src, weight and perhaps bias -> dst
@@ -305,8 +321,18 @@ Array sum_of_pixels(const Array& dy) {
 std::vector<Array> Conv::gradient(const GradientRequest& g) const {
   std::vector<Array> result(g.src.size());
   if (g.wanted[0]) result[0] = conv_bwd_input(g.dy[0], g.src[1], {}, g.src[0].shape(), a_);
-  if (g.wanted[1]) result[1] = conv_bwd_filter(g.src[0], g.dy[0], g.src[1].shape(), a_);
-  if (g.src.size() > 2 && g.wanted[2]) result[2] = sum_of_pixels(g.dy[0]);
+  if (g.src.size() > 2 && g.wanted[1] && g.wanted[2]) {
+    const Shape& weight = g.src[1].shape();
+    const std::vector<Array> inputs{g.src[0], g.dy[0]};
+    const Result results[] = {{weight, g.dy[0].dtype()}, {Shape{weight.back()}, g.dy[0].dtype()}};
+    const std::vector<Array> d = make_arrays(make_op<ConvFilter>(a_, true), results, inputs);
+    result[1] = d[0];
+    result[2] = d[1];
+  } else if (g.wanted[1]) {
+    result[1] = conv_bwd_filter(g.src[0], g.dy[0], g.src[1].shape(), a_);
+  } else if (g.src.size() > 2 && g.wanted[2]) {
+    result[2] = sum_of_pixels(g.dy[0]);
+  }
   return result;
 }
 
@@ -318,10 +344,15 @@ std::vector<Array> ConvInput::gradient(const GradientRequest& g) const {  // of 
   return result;
 }
 
-std::vector<Array> ConvFilter::gradient(const GradientRequest& g) const {  // of (src, dy) -> dw
+std::vector<Array> ConvFilter::gradient(const GradientRequest& g) const {  // of (src, dy) -> dw, perhaps db
   std::vector<Array> result(2);
-  if (g.wanted[0]) result[0] = conv_bwd_input(g.src[1], g.dy[0], {}, g.src[0].shape(), a_);
-  if (g.wanted[1]) result[1] = conv_forward(g.src[0], g.dy[0], {}, g.src[1].shape(), a_);
+  if (g.dy[0] && g.wanted[0]) result[0] = conv_bwd_input(g.src[1], g.dy[0], {}, g.src[0].shape(), a_);
+  if (!g.wanted[1]) return result;
+  if (g.dy[0]) result[1] = conv_forward(g.src[0], g.dy[0], {}, g.src[1].shape(), a_);
+  if (with_bias_ && g.dy[1]) {
+    const Array each = broadcast_to(g.dy[1], g.src[1].shape());
+    result[1] = result[1] ? result[1] + each : each;
+  }
   return result;
 }
 
@@ -333,11 +364,11 @@ std::vector<Array> with_bias(const Array& a, const Array& b, const Array& bias) 
 
 }  // namespace
 
-void launch_filter_reduce(Launch& run, Operand part, std::int64_t splits) {
+void launch_filter_reduce(Launch& run, Operand part, std::int64_t splits, int result) {
   const Dtype real = run.dst_dtype();
-  const std::int64_t total = run.dst_shape().size();
+  const std::int64_t total = run.dst_shape(result).size();
   run.kernel("conv_filter_reduce", real)
-      .args(part, run.dst(), total, i32(splits), 0)
+      .args(part, run.dst(result), total, i32(splits), 0)
       .over_tiles(ceil_div(total, run.constant("conv_filter", "CONV_FILTER_REDUCE_BLOCK", real)), 1, 1, 256, 1);
 }
 
@@ -367,7 +398,7 @@ Array conv_bwd_input(const Array& dy, const Array& weight, const Array& bias, co
 }
 
 Array conv_bwd_filter(const Array& src, const Array& dy, const Shape& weight, const ConvAttributes& a) {
-  return make_array(make_op<ConvFilter>(a), weight, dy.dtype(), with_bias(src, dy, {}));
+  return make_array(make_op<ConvFilter>(a, false), weight, dy.dtype(), with_bias(src, dy, {}));
 }
 
 }  // namespace samebytes::detail

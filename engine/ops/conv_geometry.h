@@ -69,6 +69,7 @@ struct ConvGeometry {
 
 constexpr int kConvBias = 2;                     // CONV_BIAS of conv.cl, GROUPED_BIAS of grouped.cl
 constexpr int kConvRelu = 4, kConvResidual = 8;  // of conv.cl
+constexpr int kConvFilterSums = 2;               // of conv_filter.cl
 
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -77,7 +78,9 @@ bool is_grouped(const Launch& run, const ConvGeometry& g);
 void launch_grouped_fwd(Launch& run, const ConvGeometry& g, Operand bias);
 void launch_grouped_bwd_input(Launch& run, const ConvGeometry& g, Operand bias);
 void launch_grouped_bwd_filter(Launch& run, const ConvGeometry& g);
-// Sums the parts of a weight gradient into the result.
-void launch_filter_reduce(Launch& run, Operand part, std::int64_t splits);
+// Sums the parts of a weight gradient, or of that of a bias, into the result.
+void launch_filter_reduce(Launch& run, Operand part, std::int64_t splits, int result = 0);
+// dst [columns] = the sums over the rows of src (reduce.cpp).
+void launch_column_sums(Launch& run, Operand src, Operand dst, std::int64_t rows, std::int64_t columns);
 
 }  // namespace samebytes::detail

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/launch.h"
+#include "ops/conv_geometry.h"
 #include "ops/rows.h"
 #include "samebytes/ops.h"
 
@@ -248,6 +249,11 @@ class Argmax final : public Op {
 };
 
 }  // namespace
+
+void launch_column_sums(Launch& run, Operand src, Operand dst, std::int64_t rows, std::int64_t columns) {
+  launch_pattern(run, What::sum, src, dst, {1, rows, columns}, 1.0, run.dst_dtype(), run.dst_dtype());
+}
+
 }  // namespace detail
 
 using detail::What;

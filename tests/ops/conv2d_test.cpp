@@ -62,6 +62,11 @@ std::vector<Case> cases() {
       {"more channels than a chunk of the sum", {1, 3, 4, 250}, {3, 3, 250, 270}, {.pad_h = 1, .pad_w = 1}},
       {"more lines of taps than a chunk", {1, 37, 2, 3}, {35, 1, 3, 18}, {}},
       {"lines of every phase", {1, 3, 37, 9}, {2, 4, 9, 20}, {.stride_h = 2, .stride_w = 5, .pad_w = 3}},
+      {"few channels, far taps",
+       {2, 9, 40, 2},
+       {3, 5, 2, 34},
+       {.stride_w = 2, .pad_h = 2, .pad_w = 3, .dilation_w = 3}},
+      {"many taps of few channels", {1, 11, 12, 3}, {7, 7, 3, 20}, {.pad_h = 3, .pad_w = 3}},
       {"many images of one pixel", {37, 1, 1, 3}, {3, 3, 3, 2}, {.pad_h = 1, .pad_w = 1}},
   };
 }
@@ -148,10 +153,11 @@ TEST_P(Conv2dTest, second_gradients_are_the_numerical_ones) {
   // The gradient of a gradient goes through the input and weight passes as ops of their own.
   EXPECT_TRUE(check_gradients(
       [](auto x) {
-        const auto d = gradients(sum(square(conv2d(x[0], x[1], {}, {.stride_h = 2, .pad_h = 1, .pad_w = 1}))), x);
-        return sum(square(d[0])) + sum(square(d[1]));
+        const auto d = gradients(sum(square(conv2d(x[0], x[1], x[2], {.stride_h = 2, .pad_h = 1, .pad_w = 1}))), x);
+        return sum(square(d[0])) + sum(square(d[1])) + sum(square(d[2]));
       },
-      {random_input("src", {1, 4, 3, 2}), random_input("weight", {3, 3, 2, 2}, 2)}, {.tolerance = 1e-5}));
+      {random_input("src", {1, 4, 3, 2}), random_input("weight", {3, 3, 2, 2}, 2), random_input("bias", {2}, 3)},
+      {.tolerance = 1e-5}));
 }
 
 TEST_P(Conv2dTest, reads_views_and_widens_sixteen_bits) {
