@@ -148,9 +148,9 @@ const std::vector<Row>& rows() {
   return all;
 }
 
-// Launches that 16 bits may add: the gradient of a convolution's weight is rounded when it is whole, and groups are
-// convolved in f32.
-constexpr std::uint64_t kConvolutions = 7, kOfGroups = 8;
+// Launches that 16 bits add at most: gradients of the weights (6) and biases (2) of convolutions are rounded when they
+// are whole; convolutions in groups (6), the gradient of gather (2) and probabilities as targets (3) are widened.
+constexpr std::uint64_t kMoreLaunches = 6 + 2 + 6 + 2 + 3;
 
 // Inputs, results and gradients of every row.
 struct Everything {
@@ -225,7 +225,7 @@ TEST_P(SixteenBitTest, results_and_gradients_are_those_of_double_rounded) {
   }
 }
 
-TEST_P(SixteenBitTest, takes_no_more_launches_than_f32) {
+TEST_P(SixteenBitTest, takes_hardly_more_launches_than_f32) {
   const std::vector<Arrays> values = inputs_of(bf16);
   const auto launches_of = [&](Dtype dtype) {
     const Everything e = build(values, dtype, f32);
@@ -234,8 +234,8 @@ TEST_P(SixteenBitTest, takes_no_more_launches_than_f32) {
     return engine().plans().launches - before;
   };
   const std::uint64_t wide = launches_of(f32);
-  EXPECT_LE(launches_of(f16), wide + kConvolutions + kOfGroups);
-  EXPECT_LE(launches_of(bf16), wide + kConvolutions + kOfGroups);
+  EXPECT_LE(launches_of(f16), wide + kMoreLaunches);
+  EXPECT_LE(launches_of(bf16), wide + kMoreLaunches);
 }
 
 TEST_P(SixteenBitTest, overflow_is_infinite_and_nan_stays) {
