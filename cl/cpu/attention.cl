@@ -10,7 +10,8 @@
 // ascending order, ATTENTION_COLS at a time. All products are C += A * B of private tiles with rows of
 // ATTENTION_DEPTH values: A is read row by row as broadcasts, B as vectors, in register tiles of ATTENTION_MR rows x
 // two vectors. A longer head is walked in parts of ATTENTION_DEPTH; its result then lies in its array between the
-// blocks of columns, which therefore is no 16-bit array. Each result is written by one group, sums do not depend on the number of threads.
+// blocks of columns, which therefore is no 16-bit array. Each result is written by one group, sums do not depend on the
+// number of threads.
 // Over 400 lines because forward and backward share their tiles.
 
 #define ATTENTION_MR_VW16 8

@@ -225,8 +225,8 @@ static void conv_filter_add_columns(__global const stored* dy, const long pixels
 // part [splits][kd][kh][kw][c/groups][co]: split s is the weight gradient over strips s*strips_per_split and the next
 // strips_per_split - 1 of n*od*oh*ceil(ow/strip); strips are pieces of output lines, so that a long line is cached and
 // shared like short ones, and are summed in blocks of `lines`. copied: 0 the source is read where it is (needs
-// CONV_FILTER_MR channels, not of 16 bits), 1 the channels of a tap are copied, 2 the lines of all taps are copied (one group). Rows of
-// a tap are its input channels, or with copied 2 those of all taps together, which count as one. flags: with 2 sums
+// CONV_FILTER_MR channels, not of 16 bits), 1 the channels of a tap are copied, 2 the lines of all taps are copied (one
+// group). Rows of a tap are its input channels, or with copied 2 those of all taps together, which count as one. flags: with 2 sums
 // [splits][co] are the sums of dy over the split's pixels.
 // Groups: x = splits, y = ceil(taps/taps_per_group)*ceil(rows/tile_m)*ceil((co/groups)/tile_n), column tile fastest, z
 // = groups. tile_m: a multiple of CONV_FILTER_MR_NARROW, tile_n: of CONV_FILTER_NR. Sums run over pixels in order,
