@@ -19,7 +19,11 @@ namespace {
 
 using Arrays = std::vector<Array>;
 
-// An op on inputs of which the first `narrow` have a 16-bit dtype and the others f32.
+// An op on inputs of which the first `narrow` have a 16-bit dtype and the others f32. more_launches is counted row by
+// row: a convolution's gradients of weight and bias are rounded when they are whole, 1 each; losses give f32, so what
+// comes back is rounded, 1 per input (bce_with_logits: only one launch in all); the gradient of gather is summed in f32
+// and rounded; cross_entropy widens its logits and probabilities and rounds their gradients, 2 for the logits and 1 for
+// both probabilities; a convolution in groups widens 2 inputs and rounds 1 result and 2 gradients.
 struct Row {
   const char* name;
   std::vector<Shape> shapes;
@@ -79,15 +83,15 @@ const std::vector<Row>& rows() {
        }},
       {"max", {{5, 37}}, 1, [](A x) { return max(x[0], {1}); }},
       {"min", {{37, 5}}, 1, [](A x) { return min(x[0], {0}); }},
-      {"cross_entropy", {{13, 21}}, 1, [](A x) { return cross_entropy(x[0], labels_of(13, 21)); }, 0, true},
+      {"cross_entropy", {{13, 21}}, 1, [](A x) { return cross_entropy(x[0], labels_of(13, 21)); }, 2, true},
       {"cross_entropy of probabilities",
        {{6, 19}, {6, 19}},
        2,
        [](A x) { return cross_entropy(x[0], x[1], {.label_smoothing = 0.1f}); },
-       0,
+       3,
        true},
-      {"bce_with_logits", {{37}, {37}}, 2, [](A x) { return bce_with_logits(x[0], x[1]); }, 0, true},
-      {"mse_loss", {{37}, {37}}, 2, [](A x) { return mse_loss(x[0], x[1]); }, 0, true},
+      {"bce_with_logits", {{37}, {37}}, 2, [](A x) { return bce_with_logits(x[0], x[1]); }, 1, true},
+      {"mse_loss", {{37}, {37}}, 2, [](A x) { return mse_loss(x[0], x[1]); }, 2, true},
       {"attention",
        {{2, 9, 4, 8}, {2, 9, 2, 8}, {2, 9, 2, 8}},
        3,
@@ -101,7 +105,8 @@ const std::vector<Row>& rows() {
        1,
        [](A x) {
          return gather(x[0], 1, reshape(labels_of(4, 5), {4, 1}));
-       }},
+       },
+       1},
       {"dropout",
        {{131}},
        1,
@@ -127,19 +132,25 @@ const std::vector<Row>& rows() {
       {"dot products", {{3, 131}, {5, 131}}, 2, [](A x) { return matmul(x[0], transpose(x[1])); }},
       {"batched matmul", {{2, 3, 17, 9}, {2, 3, 9, 21}}, 2, [](A x) { return matmul(x[0], x[1]); }},
       {"linear", {{19, 33}, {45, 33}, {45}}, 3, [](A x) { return linear(x[0], x[1], x[2]); }},
-      {"conv1d", {{2, 19, 5}, {3, 5, 7}, {7}}, 3, [](A x) { return conv1d(x[0], x[1], x[2], {.pad = 1}); }},
-      {"conv1d in chunks", {{1, 15, 1300}, {1, 1300, 5}}, 2, [](A x) { return conv1d(x[0], x[1]); }},
+      {"conv1d", {{2, 19, 5}, {3, 5, 7}, {7}}, 3, [](A x) { return conv1d(x[0], x[1], x[2], {.pad = 1}); }, 2},
+      {"conv1d in chunks", {{1, 15, 1300}, {1, 1300, 5}}, 2, [](A x) { return conv1d(x[0], x[1]); }, 1},
       {"conv2d",
        {{2, 7, 6, 19}, {3, 3, 19, 35}, {35}},
        3,
-       [](A x) { return conv2d(x[0], x[1], x[2], {.pad_h = 1, .pad_w = 1}); }},
+       [](A x) { return conv2d(x[0], x[1], x[2], {.pad_h = 1, .pad_w = 1}); },
+       2},
       {"conv2d with strides",
        {{2, 9, 8, 16}, {3, 3, 16, 16}},
        2,
-       [](A x) { return conv2d(x[0], x[1], {}, {.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1}); }},
-      {"conv2d of single pixels", {{2, 5, 5, 24}, {1, 1, 24, 40}}, 2, [](A x) { return conv2d(x[0], x[1]); }},
-      {"conv2d in groups", {{1, 5, 5, 6}, {3, 3, 3, 4}}, 2, [](A x) { return conv2d(x[0], x[1], {}, {.groups = 2}); }},
-      {"conv3d", {{1, 4, 4, 5, 3}, {2, 3, 3, 3, 5}}, 2, [](A x) { return conv3d(x[0], x[1]); }},
+       [](A x) { return conv2d(x[0], x[1], {}, {.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1}); },
+       1},
+      {"conv2d of single pixels", {{2, 5, 5, 24}, {1, 1, 24, 40}}, 2, [](A x) { return conv2d(x[0], x[1]); }, 1},
+      {"conv2d in groups",
+       {{1, 5, 5, 6}, {3, 3, 3, 4}},
+       2,
+       [](A x) { return conv2d(x[0], x[1], {}, {.groups = 2}); },
+       5},
+      {"conv3d", {{1, 4, 4, 5, 3}, {2, 3, 3, 3, 5}}, 2, [](A x) { return conv3d(x[0], x[1]); }, 1},
       {"concat",
        {{3, 5}, {3, 4}},
        2,
@@ -205,7 +216,7 @@ class SixteenBitTest : public OnDevice {
     eval(every);
     return all;
   }
-  static std::uint64_t launches_of(const Arrays& arrays) {
+  std::uint64_t launches_of(const Arrays& arrays) {
     const std::uint64_t before = engine().plans().launches;
     eval(arrays);
     return engine().plans().launches - before;
@@ -231,17 +242,6 @@ TEST_P(SixteenBitTest, results_and_gradients_are_those_of_f32_rounded_with_hardl
       // A gradient may read the rounded result.
       EXPECT_TRUE(all_close(came.gradients[r][i], want.gradients[r][i].to_vector<double>(), 8 * tolerance))
           << "gradient " << i << " of " << row.name;
-    }
-    if (getenv("COUNT_ROWS")) {
-      const auto of = [&](bool narrow) {
-        std::vector<Arrays> v = values;
-        const Everything e = build(v, narrow);
-        Arrays a{e.results[r]};
-        a.insert(a.end(), e.gradients[r].begin(), e.gradients[r].end());
-        return launches_of(a);
-      };
-      const auto a = of(true), b = of(false);
-      if (a != b) printf("ROW %s %d\n", row.name, (int)a - (int)b);
     }
   }
 }
