@@ -44,9 +44,9 @@ BATCH_NORM_GATHER(stored)
 // rows, and 1 more in a last row that ends early. Mean and sum of squared distances of each column, counted from the
 // first value of its channel, so that a large mean costs no accuracy. `lanes` < VW only for the end of a row with W not
 // a multiple of VW.
-static inline void batch_norm_moments(const __global stored* src, __global real* mean_out, __global real* m2_out,
-                                      const long total, const int wide, const int channels, const int column,
-                                      const long first, const long last, const int vectors, const int lanes) {
+static inline __attribute__((always_inline)) void batch_norm_moments(
+    const __global stored* src, __global real* mean_out, __global real* m2_out, const long total, const int wide,
+    const int channels, const int column, const long first, const long last, const int vectors, const int lanes) {
   vreal origin[4], mean[4], m2[4], sum[4], center[4], offset[4], square[4];
 #pragma unroll
   for (int v = 0; v < vectors; ++v) {
@@ -190,12 +190,11 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_merge(
 
 // Sums of g and of g * (src - mean) over the rows [first, last), for `vectors` vectors of columns, where g is dy or,
 // `masked`, dy where (src - mean) * (scale * rstd) + shift > 0 and else 0: the gradient before a ReLU.
-static inline void batch_norm_bwd_sums(const __global stored* src, const __global stored* dy, const __global real* mean,
-                                       const __global real* rstd, const __global real* scale,
-                                       const __global real* shift, __global real* sum_out, __global real* dot_out,
-                                       const long total, const int wide, const int channels, const int column,
-                                       const long first, const long last, const int vectors, const int lanes,
-                                       const int masked) {
+static inline __attribute__((always_inline)) void batch_norm_bwd_sums(
+    const __global stored* src, const __global stored* dy, const __global real* mean, const __global real* rstd,
+    const __global real* scale, const __global real* shift, __global real* sum_out, __global real* dot_out,
+    const long total, const int wide, const int channels, const int column, const long first, const long last,
+    const int vectors, const int lanes, const int masked) {
   vreal center[4], factor[4], constant_part[4], sum[4], dot_product[4];
 #pragma unroll
   for (int v = 0; v < vectors; ++v) {

@@ -45,21 +45,22 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void trust_norms(ARRAY(c
 }
 
 // parts are those of p and g. ratio = |p| and |g| above 0 ? trust |p| / (|g| + decay |p| + eps) : 1;
-// d = ratio (g + decay p); b = momentum b + d; p -= rate (nesterov ? d + momentum b : b). Overwrites p and b.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void trust_lars(ARRAY(const real, g), ARRAY(const real, parts),
-                                                                        ARRAY(const int, table), ARRAY(real, p),
-                                                                        ARRAY(real, b), const long chunks,
-                                                                        const real rate, const real momentum,
-                                                                        const real decay, const real trust,
-                                                                        const real eps, const int nesterov) {
+// d = ratio (g + decay p); b = momentum b + d; p -= rate (nesterov ? d + momentum b : b). Overwrites p and b, writes
+// ratios [chunks].
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void trust_lars(
+    ARRAY(const real, g), ARRAY(const real, parts), ARRAY(const int, table), ARRAY(real, ratios), ARRAY(real, p),
+    ARRAY(real, b), const long chunks, const real rate, const real momentum, const real decay, const real trust,
+    const real eps, const int nesterov) {
   START(g);
   START(parts);
   START(table);
+  START(ratios);
   START(p);
   START(b);
   const __global int* chunk = table + 4 * (long)get_group_id(0);
   const real norm_p = trust_norm(parts, chunk), norm_g = trust_norm(parts + chunks, chunk);
   const real ratio = norm_p > 0 && norm_g > 0 ? trust * norm_p / (norm_g + decay * norm_p + eps) : (real)1;
+  ratios[get_group_id(0)] = ratio;
   const int n = chunk[1] * TRUST_UNIT;
   g += (long)chunk[0] * TRUST_UNIT;
   p += (long)chunk[0] * TRUST_UNIT;

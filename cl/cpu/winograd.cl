@@ -32,20 +32,18 @@
 #define WINOGRAD_RELU 4
 #define WINOGRAD_RESIDUAL 8
 #define WINOGRAD_GATE 16
+#define WINOGRAD_OWN 32
+#define WINOGRAD_TRANSPOSED 64
 
 #define WINOGRAD_ROOT REAL_C(1.41421356237309504880)
 
 static void gemm_transpose(vreal* r);  // of gemm.cl: VW x VW values in place
 
-// u [columns/VW][4 rows of positions][depth][6][VW] = G w G^T, the taps turned by half a turn and the channels
-// exchanged where transposed is set. Groups: x = columns, y = depth, both in vectors. Overwrites u.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_weights(ARRAY(const real, w), ARRAY(real, u),
-                                                                              const int c, const int co,
-                                                                              const int transposed) {
-  START(w);
-  START(u);
-  const int depth = transposed ? co : c, columns = transposed ? c : co;
-  const int column = (int)get_group_id(0) * VW, k0 = (int)get_group_id(1) * VW;
+// G w G^T of the VW channels from k0 on and the VW columns from `column` on, to their places of u [columns/VW][4 rows
+// of positions][depth][6][VW]; the taps turned by half a turn and the channels exchanged where transposed is set.
+static void winograd_transform(__global const real* w, __global real* u, const int depth, const int columns,
+                               const int column, const int k0, const int transposed) {
+  const int c = transposed ? columns : depth, co = transposed ? depth : columns;
   real taps[9 * VW * VW] __attribute__((aligned(64)));
   for (int tap = 0; tap < 9; ++tap) {
     __global const real* from = w + (long)(transposed ? 8 - tap : tap) * c * co;
@@ -75,7 +73,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_weights(AR
     }
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
-      __global real* to = u + (((long)get_group_id(0) * 4 + r) * depth + k0 + k) * (6 * VW);
+      __global real* to = u + (((long)column / VW * 4 + r) * depth + k0 + k) * (6 * VW);
       const vreal a = g[r][0], b = g[r][1], e = g[r][2];
       const vreal far = FMA((vreal)(2), e, a) * (vreal)(REAL_C(1.0) / 6),
                   near = FMA((vreal)(2), a, e) * (vreal)(REAL_C(-1.0) / 3);
@@ -88,6 +86,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_weights(AR
       VSTORE(e, to + 5 * VW);
     }
   }
+}
+
+// All of u, for all groups of winograd_tiles. Groups: x = columns, y = depth, both in vectors. Overwrites u.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_weights(ARRAY(const real, w), ARRAY(real, u),
+                                                                              const int c, const int co,
+                                                                              const int transposed) {
+  START(w);
+  START(u);
+  winograd_transform(w, u, transposed ? co : c, transposed ? c : co, (int)get_group_id(0) * VW,
+                     (int)get_group_id(1) * VW, transposed);
 }
 
 // A tile of 2 x 4 outputs, which reads 4 x 6 pixels.
@@ -235,14 +243,17 @@ static void winograd_micro(const real* v, __global const real* u, const int dept
 
 // dst [n,out_h,out_w,columns] of src [n,in_h,in_w,depth] and u of winograd_weights; depth and columns are multiples of
 // VW. Epilogue by `flags`: + bias [columns] 2, + residual (as dst) 8, then ReLU 4, which NaN passes, then 0 where gate
-// (as dst) is not above 0, 16. Tiles are counted [n][down][across]. Groups: x = tiles / tiles_per_group, in blocks of
-// `block` tiles, a multiple of WINOGRAD_TILES. Accumulates in `real`, WINOGRAD_CHAIN channels at a time.
+// (as dst) is not above 0, 16. With 32 each group has a u of its own (u [groups][...]), which it makes of w first,
+// turned and exchanged with 64: few weights cost less that way than a launch of their own. Tiles are counted
+// [n][down][across]. Groups: x = tiles / tiles_per_group, in blocks of `block` tiles, a multiple of WINOGRAD_TILES.
+// Accumulates in `real`, WINOGRAD_CHAIN channels at a time.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
-    ARRAY(const real, src), ARRAY(const real, u), ARRAY(const real, bias), ARRAY(const real, residual),
+    ARRAY(const real, src), ARRAY(const real, w), ARRAY(real, u), ARRAY(const real, bias), ARRAY(const real, residual),
     ARRAY(const real, gate), ARRAY(real, dst), const int n, const int in_h, const int in_w, const int depth,
     const int out_h, const int out_w, const int columns, const int pad_h, const int pad_w, const int flags,
     const int tiles_per_group, const int block) {
   START(src);
+  START(w);
   START(u);
   START(bias);
   START(residual);
@@ -254,6 +265,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
   real sums[WINOGRAD_MOST_TILES * 8 * VW] __attribute__((aligned(64)));
   winograd_tile tiles[WINOGRAD_MOST_TILES];
   const int row_step = depth * 6 * WINOGRAD_TILES;
+  if (flags & WINOGRAD_OWN) {
+    u += (long)get_group_id(0) * WINOGRAD_POSITIONS * depth * columns;
+    for (int column = 0; column < columns; column += VW) {
+      for (int k = 0; k < depth; k += VW)
+        winograd_transform(w, u, depth, columns, column, k, (flags & WINOGRAD_TRANSPOSED) != 0);
+    }
+  }
   for (int i = 0; i < block * WINOGRAD_POSITIONS * depth; i += VW) VSTORE((vreal)(0), source + i);
   for (int t0 = first; t0 < last; t0 += block) {
     const int there = min(block, last - t0);

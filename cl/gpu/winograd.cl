@@ -65,10 +65,10 @@ void winograd_line(const real* a, const int step, __local real* to) {
 
 // dst [n,out_h,out_w,columns] of src [n,in_h,in_w,depth] and u of winograd_weights. Epilogue by `flags`: + bias
 // [columns] 2, + residual (as dst) 8, then ReLU 4, which NaN passes, then 0 where gate (as dst) is not above 0, 16.
-// Tiles are counted [n][down][across]. Groups of 16 x 4: x = ceil(tiles/4), y = ceil(columns/16). Accumulates in
-// `real`, over channels in order.
+// w is not read: groups share u here. Tiles are counted [n][down][across]. Groups of 16 x 4: x = ceil(tiles/4), y =
+// ceil(columns/16). Accumulates in `real`, over channels in order.
 __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
-    ARRAY(const real, src), ARRAY(const real, u), ARRAY(const real, bias), ARRAY(const real, residual),
+    ARRAY(const real, src), ARRAY(const real, w), ARRAY(real, u), ARRAY(const real, bias), ARRAY(const real, residual),
     ARRAY(const real, gate), ARRAY(real, dst), const int n, const int in_h, const int in_w, const int depth,
     const int out_h, const int out_w, const int columns, const int pad_h, const int pad_w, const int flags,
     const int tiles_per_group, const int block) {

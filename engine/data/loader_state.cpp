@@ -44,10 +44,6 @@ TransformPtr make_transform(const DatasetPtr& dataset, const LoaderOptions& opti
   return transform;
 }
 
-std::size_t bytes_of_field(const FieldSpec& spec) {
-  return static_cast<std::size_t>(spec.shape.size()) * bytes_of(spec.dtype);
-}
-
 // Ends the filling of a batch's fields however it is left.
 struct Filling {
   std::vector<Slot>& fields;
@@ -184,8 +180,7 @@ void Loader::State::stop() {
 }
 
 void Loader::State::fill(BatchSlot& slot) {
-  static const Label kLabel("fill batch");
-  const ProfileScope scope(kLabel);
+  const ProfileScope scope("fill batch");
   const auto start = Clock::now();
   Filled filled;
   std::exception_ptr error;
@@ -241,11 +236,7 @@ Loader::State::Filled Loader::State::decode(BatchSlot& slot) {
     if (slot.fields[i].bytes() < need)
       slot.fields[i] = Slot(engine_, need, "loader: '" + slot.specs[i].name + "' of a batch");
     const auto start = Clock::now();
-    const std::span<std::byte> bytes = [&slot, i] {
-      static const Label kLabel("wait for device");
-      const ProfileScope scope(kLabel);
-      return slot.fields[i].begin_fill();
-    }();
+    const std::span<std::byte> bytes = slot.fields[i].begin_fill();
     filled.wait_seconds += seconds_since(start);
     batch.push_back({bytes.first(need), slot.specs[i].shape, slot.specs[i].dtype, slot.specs[i].background});
   }
@@ -350,8 +341,7 @@ Batch Loader::State::lend(BatchSlot& slot) {
 }
 
 bool Loader::State::next(Batch& batch) {
-  static const Label kLabel("wait for batch");
-  const ProfileScope scope(kLabel);
+  const ProfileScope scope("wait for batch");
   const auto start = Clock::now();
   {
     const MutexLock lock(mutex_);

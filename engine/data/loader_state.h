@@ -19,6 +19,10 @@
 
 namespace samebytes::data {
 
+inline std::size_t bytes_of_field(const FieldSpec& spec) {
+  return static_cast<std::size_t>(spec.shape.size()) * bytes_of(spec.dtype);
+}
+
 using Clock = std::chrono::steady_clock;
 
 class Loader::State : public std::enable_shared_from_this<Loader::State> {

@@ -5,6 +5,7 @@
 #include "graph/context.h"
 #include "graph/op.h"
 #include "samebytes/error.h"
+#include "samebytes/profile.h"
 
 namespace samebytes {
 
@@ -35,6 +36,7 @@ std::size_t Slot::bytes() const { return state_->storage ? state_->storage->byte
 std::span<std::byte> Slot::begin_fill(const char* file, int line) {
   state_->context->check_alive("slot");
   if (!state_->storage) return {};
+  const ProfileScope scope("wait for device");
   const std::size_t size = state_->storage->bytes();
   return {static_cast<std::byte*>(state_->storage->acquire_host(true, 0, size, file, line, &state_->borrow)), size};
 }

@@ -57,9 +57,11 @@ class AdafactorColumns final : public WithoutGradient {
   }
 };
 
-// Inputs gradient, rows, columns, parts, tiles; result norms [tiles]. Scalar: eps.
+// Inputs gradient, the cell of rows as the launch that made the parts left it, columns, parts, tiles; result norms
+// [tiles]. Scalar: eps.
 class AdafactorNorms final : public WithoutGradient {
  public:
+  bool is_state(int input) const override { return input == 1; }
   std::string_view name() const override { return "adafactor_norms"; }
   void launch(Launch& run) const override {
     run.kernel("adafactor_norms", run.dst_dtype())
@@ -69,13 +71,13 @@ class AdafactorNorms final : public WithoutGradient {
   }
 };
 
-// Inputs gradient, rows, columns, parts, norms, tiles and the cell p; result p. Scalars eps, rate, least_scale, clip,
-// keep.
+// Inputs gradient, the cell of rows, columns, parts, norms, tiles and the cell p; result p. Scalars eps, rate,
+// least_scale, clip, keep.
 class AdafactorUpdate final : public WithoutGradient {
  public:
   std::string_view name() const override { return "adafactor_update"; }
   int in_place(int) const override { return 6; }
-  bool is_state(int input) const override { return input == 6; }
+  bool is_state(int input) const override { return input == 1 || input == 6; }
   void launch(Launch& run) const override {
     const std::int64_t tiles = run.src_shape(4).size();
     run.kernel("adafactor_update", run.dst_dtype())
@@ -189,9 +191,9 @@ Array adafactor_update(const Array& p, const Array& rows, const Array& columns, 
     by_column =
         detail::make_array(make_op<detail::AdafactorColumns>(), columns.shape(), dtype, for_columns, {step.rest});
   }
-  const Array for_norms[] = {gradient, by_row[2], by_column, by_row[0], layout.tiles()};
+  const Array for_norms[] = {gradient, rows, by_column, by_row[0], layout.tiles()};
   const Array norms = detail::make_array(make_op<detail::AdafactorNorms>(), Shape{count}, dtype, for_norms, {step.eps});
-  const Array for_update[] = {gradient, by_row[2], by_column, by_row[0], norms, layout.tiles(), p};
+  const Array for_update[] = {gradient, rows, by_column, by_row[0], norms, layout.tiles(), p};
   return detail::make_array(make_op<detail::AdafactorUpdate>(), p.shape(), dtype, for_update,
                             {step.eps, step.rate, step.least_scale, step.clip, step.keep});
 }

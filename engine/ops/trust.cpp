@@ -36,19 +36,19 @@ class TrustNorms final : public Op {
   }
 };
 
-// Inputs gradient, parts, table and the cells p and b; results p and b. Scalars as in LarsStep.
+// Inputs gradient, parts, table and the cells p and b; results ratios [chunks], p and b. Scalars as in LarsStep.
 class TrustLars final : public Op {
  public:
   explicit TrustLars(bool nesterov) : nesterov_(nesterov) {}
   std::string_view name() const override { return "lars_update"; }
   void hash(Hasher& hasher) const override { hasher.add(std::uint64_t{nesterov_}); }
-  int in_place(int result) const override { return 3 + result; }
+  int in_place(int result) const override { return result == 0 ? -1 : 2 + result; }
   bool is_state(int input) const override { return input >= 3; }
   void launch(Launch& run) const override {
     const std::int64_t chunks = chunks_of(run.src_shape(2));
     run.kernel("trust_lars", run.dst_dtype())
-        .args(run.src(0), run.src(1), run.src(2), run.dst(0), run.dst(1), chunks, DynamicReal{0}, DynamicReal{1},
-              DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, int{nesterov_})
+        .args(run.src(0), run.src(1), run.src(2), run.dst(0), run.dst(1), run.dst(2), chunks, DynamicReal{0},
+              DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, int{nesterov_})
         .over_rows(chunks, kGroup);
   }
   std::vector<Array> gradient(const GradientRequest&) const override { return no_gradient("lars_update"); }
@@ -74,12 +74,13 @@ class TrustLambMoments final : public Op {
   std::vector<Array> gradient(const GradientRequest&) const override { return no_gradient("lamb_update"); }
 };
 
-// Inputs m, v, parts, table and the cell p; result p.
+// Inputs the cells m and v, parts, table and the cell p; result p. m and v are read as the launch that made the parts
+// left them.
 class TrustLamb final : public Op {
  public:
   std::string_view name() const override { return "lamb_update"; }
   int in_place(int) const override { return 4; }
-  bool is_state(int input) const override { return input == 4; }
+  bool is_state(int input) const override { return input < 2 || input == 4; }
   void launch(Launch& run) const override {
     const std::int64_t chunks = chunks_of(run.src_shape(3));
     run.kernel("trust_lamb", run.dst_dtype())
@@ -137,12 +138,12 @@ Array lars_update(const Array& p, const Array& momentum_buffer, const Array& gra
                   const LarsStep& step) {
   detail::require_flat("lars_update", segments, {p, momentum_buffer}, gradient);
   const Array& table = segments.table();
-  if (table.size() == 0) return p;
+  if (table.size() == 0) return zeros({0}, p.dtype());
   const Array read[] = {p, gradient, table};
   const Array parts = detail::make_array(make_op<detail::TrustNorms>(), Shape{2, table.shape()[0]}, p.dtype(), read);
   const Array inputs[] = {gradient, parts, table, p, momentum_buffer};
-  const detail::Result result{p.shape(), p.dtype()};
-  const detail::Result results[] = {result, result};
+  const detail::Result flat{p.shape(), p.dtype()};
+  const detail::Result results[] = {{Shape{table.shape()[0]}, p.dtype()}, flat, flat};
   return make_arrays(make_op<detail::TrustLars>(step.nesterov), results, inputs,
                      {step.rate, step.momentum, step.weight_decay, step.trust, step.eps})[0];
 }
@@ -156,10 +157,10 @@ Array lamb_update(const Array& p, const Array& moment1, const Array& moment2, co
   const detail::Result flat{p.shape(), p.dtype()};
   const detail::Result results[] = {{Shape{2, table.shape()[0]}, p.dtype()}, flat, flat};
   const Array inputs[] = {p, gradient, table, moment1, moment2};
-  const std::vector<Array> moments = make_arrays(
+  const Array parts = make_arrays(
       make_op<detail::TrustLambMoments>(), results, inputs,
-      {step.beta1, 1.0 - step.beta1, step.beta2, 1.0 - step.beta2, scale1, scale2, step.eps, step.weight_decay});
-  const Array read[] = {moments[1], moments[2], moments[0], table, p};
+      {step.beta1, 1.0 - step.beta1, step.beta2, 1.0 - step.beta2, scale1, scale2, step.eps, step.weight_decay})[0];
+  const Array read[] = {moment1, moment2, parts, table, p};
   return detail::make_array(make_op<detail::TrustLamb>(), p.shape(), p.dtype(), read,
                             {step.rate, scale1, scale2, step.eps, step.weight_decay});
 }

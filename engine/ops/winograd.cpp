@@ -15,12 +15,15 @@ constexpr std::int64_t kTileHeight = 2, kTileWidth = 4;  // outputs of a tile
 constexpr std::int64_t kPositions = 24;                  // of a transformed tile
 constexpr std::int64_t kBlockValues = 12288;  // transformed source values of a block of tiles: 48 KB beside the weights
 constexpr std::int64_t kWantedGroups = 32;
+constexpr std::int64_t kOwnWeights = 16 * 32;  // so few are transformed by every group, without a launch of their own
 // Of the weight gradient: values of all its parts, whose sum costs little from a second-level cache; parts, and groups
 // that all are to make; parts on a GPU; tiles of a part and of a block at least.
 constexpr std::int64_t kMostSums = 204800, kLeastParts = 2, kMostParts = 16, kLeastGroups = 8, kGpuParts = 64,
                        kLeastFilterTiles = 64, kLeastFilterBlock = 8;
 // Fewer tiles do not pay for the transformed weights; more weights would not stay in a second-level cache.
 constexpr std::int64_t kLeastTiles = 32, kMostWeights = 128 * 128;
+
+constexpr int kWinogradOwn = 32, kWinogradTransposed = 64;  // of winograd.cl, beside the flags of convolutions
 
 int i32(std::int64_t v) { return static_cast<int>(v); }
 
@@ -82,10 +85,6 @@ void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand we
   const std::int64_t *in = transposed ? g.out : g.in, *out = transposed ? g.in : g.out;
   const int pad_h = transposed ? 2 - g.a.pad[1] : g.a.pad[1], pad_w = transposed ? 2 - g.a.pad[2] : g.a.pad[2];
   const std::int64_t lanes = lanes_of(run, real);
-  const Operand transformed = run.temp(kPositions * depth * columns, real);
-  run.kernel("winograd_weights", real)
-      .args(weight, transformed, i32(g.c), i32(g.k), transposed ? 1 : 0)
-      .over_tiles(ceil_div(columns, lanes), ceil_div(depth, lanes), 1, 8, 8);
   const Epilogue& epilogue = run.epilogue();
   int flags = 0;
   if (bias.kind != Operand::Kind::none) flags |= kConvBias;
@@ -97,13 +96,23 @@ void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand we
   const std::int64_t block = std::clamp(kBlockValues / (kPositions * depth) / least * least, least, most);
   const std::int64_t tiles = tiles_of(g.n, out), blocks = ceil_div(tiles, block);
   const std::int64_t each = run.is_cpu() ? ceil_div(blocks, kWantedGroups) * block : least;
-  KernelCall call = run.kernel("winograd_tiles", real);
-  call.args(src, transformed, bias, epilogue.residual, epilogue.gate, run.dst(), i32(g.n), i32(in[1]), i32(in[2]),
-            i32(depth), i32(out[1]), i32(out[2]), i32(columns), pad_h, pad_w, flags, i32(each), i32(block));
-  if (run.is_cpu())
-    call.over_tiles(ceil_div(tiles, each));
+  const std::int64_t groups = ceil_div(tiles, each), values = kPositions * depth * columns;
+  const bool has_own = run.is_cpu() && depth * columns <= kOwnWeights;
+  const Operand transformed = run.temp((has_own ? groups : 1) * values, real);
+  if (has_own)
+    flags |= kWinogradOwn | (transposed ? kWinogradTransposed : 0);
   else
-    call.over_tiles(ceil_div(tiles, each), ceil_div(columns, run.constant("winograd", "WINOGRAD_COLUMNS", real)), 1,
+    run.kernel("winograd_weights", real)
+        .args(weight, transformed, i32(g.c), i32(g.k), transposed ? 1 : 0)
+        .over_tiles(ceil_div(columns, lanes), ceil_div(depth, lanes), 1, 8, 8);
+  KernelCall call = run.kernel("winograd_tiles", real);
+  call.args(src, has_own ? weight : Launch::none(), transformed, bias, epilogue.residual, epilogue.gate, run.dst(),
+            i32(g.n), i32(in[1]), i32(in[2]), i32(depth), i32(out[1]), i32(out[2]), i32(columns), pad_h, pad_w, flags,
+            i32(each), i32(block));
+  if (run.is_cpu())
+    call.over_tiles(groups);
+  else
+    call.over_tiles(groups, ceil_div(columns, run.constant("winograd", "WINOGRAD_COLUMNS", real)), 1,
                     run.constant("winograd", "WINOGRAD_COLUMNS", real), i32(least));
 }
 

@@ -5,6 +5,7 @@
 
 #include "ops/pointwise.h"
 #include "plan/epilogue.h"
+#include "plan/finish.h"
 #include "plan/fuse.h"
 #include "plan/in_place.h"
 #include "plan/launch_info.h"
@@ -63,8 +64,8 @@ class Maker {
     build_generated();
     lay_out_arena();
     count_bytes(*plan_);
-    collect_uses();
-    order_devices();
+    collect_uses(*plan_);
+    order_devices(*plan_, context_.runtime->device_count());
     plan_->nodes_fused = fusion_.nodes_fused + epilogues_.nodes_fused;
     return std::move(plan_);
   }
@@ -613,56 +614,6 @@ class Maker {
       plan_->buffers[static_cast<std::size_t>(requests[r].group)].place = {
           layout.places[r].segment, layout.places[r].offset - requests[r].group_offset};
     plan_->arena_segments = layout.segments;
-  }
-
-  void collect_uses() {
-    std::map<int, std::size_t> seen;
-    for (const PlanLaunch& launch : plan_->launches)
-      for (std::size_t o = 0; o < launch.operands.size(); ++o) {
-        int buffer = launch.operands[o].second;
-        if (buffer < 0) continue;
-        if (plan_->buffers[buffer].kind == PlanBuffer::Kind::part) buffer = plan_->buffers[buffer].parent;
-        const PlanBuffer::Kind kind = plan_->buffers[buffer].kind;
-        if (kind == PlanBuffer::Kind::arena || kind == PlanBuffer::Kind::empty) continue;
-        const bool writes = launch.operand_writes[o];
-        const auto [it, fresh] = seen.emplace(buffer, plan_->uses.size());
-        if (fresh)
-          plan_->uses.push_back({buffer, writes, launch.what});
-        else if (writes && !plan_->uses[it->second].writes)
-          plan_->uses[it->second] = {buffer, true, launch.what};
-      }
-    for (PlanLaunch& launch : plan_->launches)
-      if (launch.kernel) {  // only calls look operands up while they run
-        launch.operands.clear();
-        launch.operand_offsets.clear();
-        launch.operand_writes.clear();
-      }
-  }
-
-  // Where several devices work, a launch waits for the devices that wrote what it reads, and a late overwrite for
-  // everybody.
-  void order_devices() {
-    if (!plan_->several_devices) return;
-    std::vector<int> writer(plan_->buffers.size(), -1);
-    for (PlanLaunch& launch : plan_->launches) {
-      bool overwrites = false;
-      for (const PlanArgument& argument : launch.arguments) {
-        if (argument.kind != PlanArgument::Kind::array) continue;
-        const int buffer = root_buffer(argument.buffer);
-        if (writer[buffer] >= 0 && writer[buffer] != launch.device) launch.after.push_back(writer[buffer]);
-        if (!argument.writes) continue;
-        overwrites = overwrites || plan_->buffers[buffer].kind == PlanBuffer::Kind::leaf;
-        writer[buffer] = launch.device;
-      }
-      if (overwrites)
-        for (int d = 0; d < context_.runtime->device_count(); ++d)
-          if (d != launch.device) launch.after.push_back(d);
-      std::sort(launch.after.begin(), launch.after.end());
-      launch.after.erase(std::unique(launch.after.begin(), launch.after.end()), launch.after.end());
-    }
-  }
-  int root_buffer(int buffer) const {
-    return plan_->buffers[buffer].kind == PlanBuffer::Kind::part ? plan_->buffers[buffer].parent : buffer;
   }
 
   const GraphList& list_;
