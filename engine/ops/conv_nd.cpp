@@ -3,6 +3,7 @@
 #include <string>
 
 #include "graph/autocast.h"
+#include "graph/launch.h"
 #include "ops/conv.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
@@ -47,8 +48,9 @@ Array conv(const char* op, const Array& src, const Array& weight, const Array& b
   check_conv_size(op, s, both);
   check_conv_size(op, dst, both);
 
-  const Dtype dtype = widest_of(src, weight, bias), real = dtype == f64 ? f64 : f32;
-  // 16-bit operands are widened; the result is rounded once.
+  const Dtype dtype = widest_of(src, weight, bias);
+  const bool is_taken = a.groups == 1 && s.back() <= kMostNarrowChannels && w.back() <= kMostNarrowChannels;
+  const Dtype real = is_taken ? dtype : real_of(dtype);  // 16-bit values that the kernels do not take are widened
   if (src.size() == 0 || weight.size() == 0) {
     const Array nothing = zeros(dst, dtype);
     return bias ? nothing + conv_as(bias, dtype) : nothing;

@@ -69,6 +69,7 @@ ConvAlgorithm conv_algorithm_asked_for() {
 }
 
 bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype real) {
+  if (real != real_of(real)) return false;  // arrays of 16 bits are direct convolutions
   if (!is_possible(run, g, real) || (pass == ConvPass::filter && !fits_filter(run, g, real))) return false;
   const ConvAlgorithm asked = g.a.algorithm != ConvAlgorithm::automatic ? g.a.algorithm : conv_algorithm_asked_for();
   if (asked != ConvAlgorithm::automatic) return asked == ConvAlgorithm::winograd;
