@@ -72,21 +72,6 @@ static inline void random_store16(const random_real16 v, __global real* p, const
   }
 }
 
-#ifdef SAMEBYTES_STORE_F16
-#define RANDOM_LOAD16(p) vload_half16(0, (const __global half*)(p))
-#define RANDOM_STORE16(v, p) vstore_half16_rte((v), 0, (__global half*)(p))
-#elif defined(SAMEBYTES_STORE_BF16)
-#define RANDOM_LOAD16(p) as_float16(convert_uint16(sb_load16((const __global ushort*)(p))) << 16)
-static inline void random_put16(const float16 v, __global ushort* p) {
-  const uint16 b = as_uint16(v), r = (b + 0x7fff + ((b >> 16) & 1)) >> 16;
-  sb_store16(convert_ushort16(select(r, (b >> 16) | 64, as_uint16(isnan(v)))), p);
-}
-#define RANDOM_STORE16(v, p) random_put16((v), (__global ushort*)(p))
-#else
-#define RANDOM_LOAD16(p) sb_load16(p)
-#define RANDOM_STORE16(v, p) sb_store16((v), (p))
-#endif
-
 // dst = low + u * span, u a multiple of 2^-bits in [0, 1): the high bits of the element's word.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void random_uniform(ARRAY(real, dst), const long n,
                                                                             const ulong seed, const ulong counter,
@@ -151,8 +136,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void random_dropout(ARRA
     for (int k = 0; k < 4; ++k) {
       const long i = 4 * b + 16 * k, left = n - i;
       if (left >= 16) {
-        const random_real16 kept = RANDOM_LOAD16(src + i) * scale;
-        RANDOM_STORE16(select((random_real16)(0), kept, RANDOM_MASK16(ordered[k] >= (uint)threshold)), dst + i);
+        const random_real16 kept = sb_load16(src + i) * scale;
+        sb_store16(select((random_real16)(0), kept, RANDOM_MASK16(ordered[k] >= (uint)threshold)), dst + i);
       } else if (left > 0) {
         uint padded[16];
         vstore16(ordered[k], 0, padded);
@@ -163,8 +148,6 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void random_dropout(ARRA
   }
 }
 
-#undef RANDOM_LOAD16
-#undef RANDOM_STORE16
 #undef RANDOM_REAL16
 #undef RANDOM_MASK16
 #undef RANDOM_LANES

@@ -7,6 +7,7 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "ops/dtypes.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/attention.h"
 
@@ -189,12 +190,12 @@ Array attend(const char* op, AttentionKind kind, std::vector<Array> arrays, cons
   // The result of a longer head stands in its array before it is whole, so it may not be rounded there.
   constexpr std::int64_t kOnePart = 64;
   const Dtype inside = q[3] <= kOnePart ? dtype : real;
-  for (Array& a : arrays) a = dense_rows(dtype == inside ? a : astype(a, inside));
+  for (Array& a : arrays) a = dense_rows(as_dtype(a, inside));
   if (kind.has_lengths) arrays.push_back(options.lengths);
   const Result results[] = {{result, inside}, {Shape{q[0], kind.heads, q[1]}, real}};
   const Array y = make_arrays(make_op<Attention>(kind), results, arrays,
                               {static_cast<std::uint64_t>(options.causal ? offset : 0)})[0];
-  return dtype == inside ? y : astype(y, dtype);
+  return as_dtype(y, dtype);
 }
 
 }  // namespace

@@ -58,8 +58,8 @@ void check_conv_attributes(const char* op, const ConvAttributes& attributes);
 // Refuses sequences, images and volumes whose offsets do not fit the kernels' ints. `both` describes the arguments.
 void check_conv_size(const char* op, const Shape& shape, const std::string& both);
 
-// The dtype of the result, and the arrays as f32 or f64.
+// The dtype of the result, and the one in which the kernels take such arrays: 16 bits, or wider.
 Dtype widest_of(const Array& src, const Array& weight, const Array& bias);
-Array conv_as(const Array& a, Dtype dtype);
+Dtype conv_dtype(const ConvAttributes& attributes, std::int64_t src_channels, std::int64_t dst_channels, Dtype widest);
 
 }  // namespace samebytes::detail

@@ -8,6 +8,7 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "ops/dtypes.h"
 #include "ops/indexing.h"
 #include "ops/rows.h"
 #include "samebytes/ops.h"
@@ -105,8 +106,7 @@ class Take final : public Op {
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array &a = request.src[0], &dy = request.dy[0];
     if (!is_floating(a.dtype())) return {};
-    const Array same = dy.dtype() == a.dtype() ? dy : astype(dy, a.dtype());
-    return {indexed_sum(Array(), request.src[1], same, a.shape(), axis_, left_out_, false), Array()};
+    return {indexed_sum(Array(), request.src[1], as_dtype(dy, a.dtype()), a.shape(), axis_, left_out_, false), Array()};
   }
 
  private:
@@ -197,10 +197,10 @@ class Gather final : public Op {
     if (!is_floating(a.dtype())) return {};
     const bool is_put = is_distinct_ && dy.size() > 0;  // else sums stand in the result, which may not be rounded
     const Dtype real = is_put ? a.dtype() : real_of(a.dtype());
-    const Array inputs[] = {request.src[1], dy.dtype() == real ? dy : astype(dy, real)};
+    const Array inputs[] = {request.src[1], as_dtype(dy, real)};
     const Array da = is_put ? make_array(make_op<Put>(axis_), a.shape(), real, inputs)
                             : add_at(Array(), a.shape(), axis_, inputs[0], inputs[1], false);
-    return {real == a.dtype() ? da : astype(da, a.dtype()), Array()};
+    return {as_dtype(da, a.dtype()), Array()};
   }
 
  private:

@@ -7,6 +7,7 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "ops/dtypes.h"
 #include "ops/gemm.h"
 #include "samebytes/ops.h"
 
@@ -130,8 +131,6 @@ Dtype wider(Dtype a, Dtype b) {
   if (a == b) return a;
   return a == Dtype::f64 || b == Dtype::f64 ? Dtype::f64 : Dtype::f32;
 }
-
-Array as_dtype(const Array& a, Dtype dtype) { return !a || a.dtype() == dtype ? a : astype(a, dtype); }
 
 }  // namespace
 }  // namespace detail

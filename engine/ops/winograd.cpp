@@ -68,19 +68,18 @@ ConvAlgorithm conv_algorithm_asked_for() {
   throw ArgumentError("SAMEBYTES_CONV: needs automatic, direct or winograd, \"" + std::string(text) + "\" came");
 }
 
-bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype real) {
-  if (real != real_of(real)) return false;  // arrays of 16 bits are direct convolutions
-  if (!is_possible(run, g, real) || (pass == ConvPass::filter && !fits_filter(run, g, real))) return false;
+bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype dtype) {
+  if (!is_possible(run, g, dtype) || (pass == ConvPass::filter && !fits_filter(run, g, dtype))) return false;
   const ConvAlgorithm asked = g.a.algorithm != ConvAlgorithm::automatic ? g.a.algorithm : conv_algorithm_asked_for();
   if (asked != ConvAlgorithm::automatic) return asked == ConvAlgorithm::winograd;
-  if (real != Dtype::f32 || !is_worthwhile(g, pass)) return false;
+  if (real_of(dtype) != Dtype::f32 || !is_worthwhile(g, pass)) return false;
   constexpr std::string_view names[] = {"forward", "input", "filter"};
   const std::int64_t word = run.choice("conv", names[static_cast<int>(pass)], "algorithm");
   return word == (run.is_cpu() ? 0 : 1);  // the built-in one comes first (tunables.cpp)
 }
 
 void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed) {
-  const Dtype real = run.dst_dtype();
+  const Dtype dtype = run.dst_dtype(), real = real_of(dtype);
   const std::int64_t depth = transposed ? g.k : g.c, columns = transposed ? g.c : g.k;
   const std::int64_t *in = transposed ? g.out : g.in, *out = transposed ? g.in : g.out;
   const int pad_h = transposed ? 2 - g.a.pad[1] : g.a.pad[1], pad_w = transposed ? 2 - g.a.pad[2] : g.a.pad[2];
@@ -102,10 +101,10 @@ void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand we
   if (has_own)
     flags |= kWinogradOwn | (transposed ? kWinogradTransposed : 0);
   else
-    run.kernel("winograd_weights", real)
+    run.kernel("winograd_weights", dtype)
         .args(weight, transformed, i32(g.c), i32(g.k), transposed ? 1 : 0)
         .over_tiles(ceil_div(columns, lanes), ceil_div(depth, lanes), 1, 8, 8);
-  KernelCall call = run.kernel("winograd_tiles", real);
+  KernelCall call = run.kernel("winograd_tiles", dtype);
   call.args(src, has_own ? weight : Launch::none(), transformed, bias, epilogue.residual, epilogue.gate, run.dst(),
             i32(g.n), i32(in[1]), i32(in[2]), i32(depth), i32(out[1]), i32(out[2]), i32(columns), pad_h, pad_w, flags,
             i32(each), i32(block));
@@ -117,7 +116,7 @@ void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand we
 }
 
 void launch_winograd_filter(Launch& run, const ConvGeometry& g) {
-  const Dtype real = run.dst_dtype();
+  const Dtype dtype = run.dst_dtype(), real = real_of(dtype);
   const std::int64_t tiles = tiles_of(g.n, g.out);
   const std::int64_t most = kMostSums / (kPositions * g.c * g.k);
   const std::int64_t wanted = run.is_cpu() ? std::clamp(most, kLeastParts, kMostParts) : kGpuParts;
@@ -130,10 +129,10 @@ void launch_winograd_filter(Launch& run, const ConvGeometry& g) {
                      run.constant("winograd_filter", "WINOGRAD_FILTER_VALUES", real) / (6 * rows * (g.c + g.k)));
   }
   const Operand part = run.temp(splits * kPositions * g.c * g.k, real);
-  KernelCall call = run.kernel("winograd_filter_bwd", real);
+  KernelCall call = run.kernel("winograd_filter_bwd", dtype);
   call.args(run.src(0), run.src(1), part, i32(g.n), i32(g.in[1]), i32(g.in[2]), i32(g.c), i32(g.out[1]), i32(g.out[2]),
             i32(g.k), g.a.pad[1], g.a.pad[2], i32(each), i32(block), i32(rows));
-  KernelCall sum = run.kernel("winograd_filter_weights", real);
+  KernelCall sum = run.kernel("winograd_filter_weights", dtype);
   sum.args(part, run.dst(), i32(g.c), i32(g.k), i32(splits));
   if (run.is_cpu()) {
     call.over_tiles(splits, 4 / rows);

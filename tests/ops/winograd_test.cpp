@@ -112,6 +112,29 @@ TEST_P(WinogradTest, adds_a_residual_and_cuts_at_zero_or_by_a_gate_as_it_stores)
   EXPECT_TRUE(all_close(detail::make_array(gated, want.shape, f32, inputs), kept, sum_tolerance(f32, 144)));
 }
 
+TEST_P(WinogradTest, arrays_of_16_bits_are_widened_and_rounded_once) {
+  const Shape src{2, 7, 5, 16}, weight{3, 3, 16, 48}, dst{2, 7, 5, 48};
+  for (const Dtype dtype : {f16, bf16}) {
+    const auto rounded = [dtype](const Shape& shape, std::uint64_t seed) {
+      const Array a = astype(real_array(random_values(shape.size(), seed), shape, f32), dtype);
+      eval(std::vector<Array>{a});
+      return a;
+    };
+    const Array x = rounded(src, 1), w = rounded(weight, 2), b = rounded({48}, 3), dy = rounded(dst, 4);
+    const auto wide = [](const Array& a) { return astype(a, f32); };
+    const Passes came = passes(x, w, b, dy, attributes(1, 1)),
+                 want = passes(wide(x), wide(w), wide(b), wide(dy), attributes(1, 1));
+    EXPECT_TRUE(same_bytes(came.y, astype(want.y, dtype)));
+    EXPECT_TRUE(same_bytes(came.d_src, astype(want.d_src, dtype)));
+    EXPECT_TRUE(same_bytes(came.d_weight, astype(want.d_weight, dtype)));
+    // What is added meets the rounded convolution.
+    const std::vector<Array> inputs{x, w, b, dy};
+    const detail::OpPtr op = detail::conv_forward(x, w, b, dst, attributes(1, 1)).node()->op;
+    const Array fused = detail::make_array(detail::make_op<WithEpilogue>(op, true, false), dst, dtype, inputs);
+    EXPECT_TRUE(same_bytes(fused, relu(came.y + dy)));
+  }
+}
+
 TEST_P(WinogradTest, gradients_are_the_numerical_ones) {
   SAMEBYTES_NEEDS_F64();
   EXPECT_TRUE(check_gradients(
@@ -132,16 +155,18 @@ TEST_P(WinogradTest, the_same_bytes_come_twice) {
   EXPECT_TRUE(same_bytes(first.d_weight, second.d_weight));
 }
 
-TEST_P(WinogradTest, is_taken_by_itself_on_cpu_devices_in_single_precision) {
+TEST_P(WinogradTest, is_taken_by_itself_on_cpu_devices_where_sums_are_single_precision) {
   const Shape src{8, 8, 8, 16}, weight{3, 3, 16, 16};
   const auto values = random_values(src.size(), 1), weights = random_values(weight.size(), 2);
-  for (const Dtype dtype : real_dtypes()) {
-    const Array x = real_array(values, src, dtype), w = real_array(weights, weight, dtype);
+  std::vector<Dtype> dtypes = real_dtypes();
+  dtypes.push_back(bf16);
+  for (const Dtype dtype : dtypes) {
+    const Array x = astype(real_array(values, src, f32), dtype), w = astype(real_array(weights, weight, f32), dtype);
     const auto by = [&](ConvAlgorithm algorithm) { return passes(x, w, {}, x, attributes(1, 1, algorithm)); };
     const Passes automatic = by(ConvAlgorithm::automatic), direct = by(ConvAlgorithm::direct),
                  winograd = by(ConvAlgorithm::winograd);
     EXPECT_FALSE(same_bytes(direct.y, winograd.y));
-    const Passes& same = dtype == f32 && GetParam().personality == Personality::cpu ? winograd : direct;
+    const Passes& same = dtype != f64 && GetParam().personality == Personality::cpu ? winograd : direct;
     EXPECT_TRUE(same_bytes(automatic.y, same.y));
     EXPECT_TRUE(same_bytes(automatic.d_src, same.d_src));
     EXPECT_TRUE(same_bytes(automatic.d_weight, same.d_weight));
