@@ -172,12 +172,10 @@ static void winograd_store(vreal v, const winograd_target* o, const long at) {
   VSTORE(v, o->dst + at);
 }
 
-// Row r of the positions of WINOGRAD_TILES tiles, for one vector of columns. v: [depth/VW][6][WINOGRAD_TILES][VW], u:
-// [depth][6][VW]. Rows come in the order 1, 2, 0, 3: sums [tile][8] keep row 1, then row 1 + row 2 and row 1 - row 2,
-// to which the other two add up to the two lines of outputs. The first `there` tiles are stored.
-static void winograd_micro(const real* v, __global const real* u, const int depth, const int r, real* sums,
-                           const winograd_tile* tiles, const int there, const winograd_target* o) {
-  vreal acc[6][WINOGRAD_TILES];
+// The products of WINOGRAD_TILES tiles at six positions, summed over the channels, for one vector of columns. v:
+// [depth/VW][6][WINOGRAD_TILES][VW], u: [depth][6][VW].
+static __attribute__((always_inline)) void winograd_products(const real* v, __global const real* u, const int depth,
+                                                             vreal acc[6][WINOGRAD_TILES]) {
   // Channels are summed in short chains, whose sums meet here: long ones would round more than the direct sums do.
   real before[6 * WINOGRAD_TILES * VW] __attribute__((aligned(64)));
   for (int k1 = 0; k1 < depth; k1 += WINOGRAD_CHAIN) {
@@ -208,6 +206,15 @@ static void winograd_micro(const real* v, __global const real* u, const int dept
       for (int i = 0; i < 6 * WINOGRAD_TILES; ++i) VSTORE(acc[i / WINOGRAD_TILES][i % WINOGRAD_TILES], before + i * VW);
     }
   }
+}
+
+// Row r of the positions of WINOGRAD_TILES tiles, for one vector of columns. v: [depth/VW][6][WINOGRAD_TILES][VW], u:
+// [depth][6][VW]. Rows come in the order 1, 2, 0, 3: sums [tile][8] keep row 1, then row 1 + row 2 and row 1 - row 2,
+// to which the other two add up to the two lines of outputs. The first `there` tiles are stored.
+static void winograd_micro(const real* v, __global const real* u, const int depth, const int r, real* sums,
+                           const winograd_tile* tiles, const int there, const winograd_target* o) {
+  vreal acc[6][WINOGRAD_TILES];
+  winograd_products(v, u, depth, acc);
   const vreal one_half = (vreal)(REAL_C(0.5)), two = (vreal)(2), far = (vreal)(WINOGRAD_ROOT),
               near = (vreal)(WINOGRAD_ROOT / 2), far3 = (vreal)(WINOGRAD_ROOT * 2), near3 = (vreal)(WINOGRAD_ROOT / 4);
 #pragma unroll

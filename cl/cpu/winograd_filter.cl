@@ -50,6 +50,18 @@ static void winograd_filter_line(const vreal* a, const int step, real* to) {
 WINOGRAD_FILTER_MICRO(winograd_filter_wide, WINOGRAD_LANES / 2, 2)
 WINOGRAD_FILTER_MICRO(winograd_filter_narrow, WINOGRAD_LANES, 1)
 
+// The same for all channels, multiples of VW: a [tile][c], b [tile][co], to [c][co].
+static void winograd_filter_products(const real* a, const int c, const real* b, const int co, const int tiles,
+                                     const int is_first, __global real* to) {
+  int k = 0;
+  for (; k + 2 * VW <= co; k += 2 * VW) {
+    for (int i = 0; i < c; i += VW / 2) winograd_filter_wide(a + i, c, b + k, co, tiles, is_first, to + i * co + k);
+  }
+  if (k < co) {
+    for (int i = 0; i < c; i += VW) winograd_filter_narrow(a + i, c, b + k, co, tiles, is_first, to + i * co + k);
+  }
+}
+
 // part [split][4][6][c][co]: the sums of a group's tiles at `rows` of the four rows of positions. Groups: x = splits of
 // tiles_per_split tiles, y = 4 / rows. block tiles, c and co fit WINOGRAD_FILTER_VALUES. Overwrites its part of `part`.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd(
@@ -124,15 +136,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd
     for (int p = 0; p < 6 * rows; ++p) {
       const real *a = source + p * block * c, *b = other + p * block * co;
       __global real* to = part + (long)p * c * co;
-      int k = 0;
-      for (; k + 2 * VW <= co; k += 2 * VW) {
-        for (int i = 0; i < c; i += VW / 2)
-          winograd_filter_wide(a + i, c, b + k, co, there, t0 == first, to + i * co + k);
-      }
-      if (k < co) {
-        for (int i = 0; i < c; i += VW)
-          winograd_filter_narrow(a + i, c, b + k, co, there, t0 == first, to + i * co + k);
-      }
+      winograd_filter_products(a, c, b, co, there, t0 == first, to);
     }
   }
 }

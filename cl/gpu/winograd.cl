@@ -66,7 +66,7 @@ void winograd_line(const real* a, const int step, __local real* to) {
 // dst [n,out_h,out_w,columns] of src [n,in_h,in_w,depth] and u of winograd_weights. Epilogue by `flags`: + bias
 // [columns] 2, + residual (as dst) 8, then ReLU 4, which NaN passes, then 0 where gate (as dst) is not above 0, 16.
 // w is not read: groups share u here. Tiles are counted [n][down][across]. Groups of 16 x 4: x = ceil(tiles/4), y =
-// ceil(columns/16). Accumulates in `real`, over channels in order.
+// ceil(columns/16). Accumulates in `real`, WINOGRAD_STEP channels at a time.
 __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
     ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(real, u), ARRAY(const stored, bias),
     ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int in_h,
@@ -108,12 +108,15 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
                     source + (6 * r * WINOGRAD_TILES + ly) * WINOGRAD_PITCH + lx);
     barrier(CLK_LOCAL_MEM_FENCE);
     const int steps = min(WINOGRAD_STEP, depth - k0);
+    real sums[24];  // of these channels: short chains round less than the direct sums do
+    for (int p = 0; p < 24; ++p) sums[p] = 0;
     for (int k = 0; k < steps; ++k) {
       for (int p = 0; p < 24; ++p) {
         const real weight = column < columns ? u[p * all + (long)(k0 + k) * columns + column] : 0;
-        acc[p] = FMA(source[(p * WINOGRAD_TILES + ly) * WINOGRAD_PITCH + k], weight, acc[p]);
+        sums[p] = FMA(source[(p * WINOGRAD_TILES + ly) * WINOGRAD_PITCH + k], weight, sums[p]);
       }
     }
+    for (int p = 0; p < 24; ++p) acc[p] += sums[p];
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   if (!is_tile || column >= columns) return;  // after the last barrier

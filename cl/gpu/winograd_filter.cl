@@ -8,6 +8,18 @@
 
 void winograd_line(const real* a, const int step, __local real* to);  // of winograd.cl
 
+// A along a line of dy: the four values of a to the six positions, `step` apart.
+void winograd_filter_line(const real* a, const int step, __local real* to) {
+  const real even_far = FMA(REAL_C(2.0), a[2], a[0]), odd_far = FMA(REAL_C(2.0), a[3], a[1]);
+  const real even_near = FMA(REAL_C(0.5), a[2], a[0]), odd_near = FMA(REAL_C(0.5), a[3], a[1]);
+  to[0] = a[0];
+  to[step] = FMA(WINOGRAD_FILTER_ROOT, odd_far, even_far);
+  to[2 * step] = FMA(-WINOGRAD_FILTER_ROOT, odd_far, even_far);
+  to[3 * step] = FMA(WINOGRAD_FILTER_ROOT / 2, odd_near, even_near);
+  to[4 * step] = FMA(-WINOGRAD_FILTER_ROOT / 2, odd_near, even_near);
+  to[5 * step] = a[3];
+}
+
 // part [split][4][6][c][co]: the sums of a group's tiles. Groups: x = splits of tiles_per_split tiles, y = 4 rows of
 // positions, z = ceil(c/16)*ceil(co/16), co fastest. Overwrites its part of `part`.
 __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void winograd_filter_bwd(
@@ -55,15 +67,7 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void winograd_filter_b
                    q = has_lower && w < ow ? LOAD(dy + at + (long)ow * co) : 0;
         a[i] = row == 1 ? p + q : p - q;
       }
-      __local real* to = other + slot * WINOGRAD_FILTER_PITCH + lx;
-      const real even_far = FMA(REAL_C(2.0), a[2], a[0]), odd_far = FMA(REAL_C(2.0), a[3], a[1]);
-      const real even_near = FMA(REAL_C(0.5), a[2], a[0]), odd_near = FMA(REAL_C(0.5), a[3], a[1]);
-      to[0] = a[0];
-      to[step] = FMA(WINOGRAD_FILTER_ROOT, odd_far, even_far);
-      to[2 * step] = FMA(-WINOGRAD_FILTER_ROOT, odd_far, even_far);
-      to[3 * step] = FMA(WINOGRAD_FILTER_ROOT / 2, odd_near, even_near);
-      to[4 * step] = FMA(-WINOGRAD_FILTER_ROOT / 2, odd_near, even_near);
-      to[5 * step] = a[3];
+      winograd_filter_line(a, step, other + slot * WINOGRAD_FILTER_PITCH + lx);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int t = 0; t < WINOGRAD_FILTER_STEP; ++t) {

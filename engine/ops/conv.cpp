@@ -100,11 +100,7 @@ void launch_tiles(Launch& run, const ConvGeometry& whole, Operand src, Operand w
   const std::int64_t bundle = bundle_of(run, whole, transposed ? whole.c_group() : whole.k_group(), real);
   const ConvGeometry g = whole.bundled(bundle).flattened();
   const Epilogue& epilogue = run.epilogue();
-  int flags = 0;
-  if (bias.kind != Operand::Kind::none) flags |= kConvBias;
-  if (epilogue.residual.kind != Operand::Kind::none) flags |= kConvResidual;
-  if (epilogue.relu) flags |= kConvRelu;
-  if (epilogue.gate.kind != Operand::Kind::none) flags |= kConvGate;
+  const int flags = conv_flags(run, bias);
   KernelCall call = run.kernel("conv_tiles", real);
   LinePlan t{};
   Operand sums;  // a 16-bit result between the chunks of its sum
@@ -266,11 +262,9 @@ class ConvFilter final : public ConvOp {
     const ConvGeometry whole(run.src_shape(0), run.dst_shape(), run.src_shape(1), a_);
     const bool is_winograd_filter = is_winograd(run, whole, ConvPass::filter, real);
     if (is_winograd_filter || is_grouped(run, whole)) {
-      if (is_winograd_filter)
-        launch_winograd_filter(run, whole);
-      else
-        launch_grouped_bwd_filter(run, whole);
-      if (with_bias_) launch_column_sums(run, run.src(1), run.dst(1), whole.out_pixels(), whole.k);
+      const bool has_summed = is_winograd_filter && launch_winograd_filter(run, whole, with_bias_);
+      if (!is_winograd_filter) launch_grouped_bwd_filter(run, whole);
+      if (with_bias_ && !has_summed) launch_column_sums(run, run.src(1), run.dst(1), whole.out_pixels(), whole.k);
       return;
     }
     const std::int64_t bundle = bundle_of(run, whole, whole.k_group(), real);
