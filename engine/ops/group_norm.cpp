@@ -45,13 +45,13 @@ class GroupNormGradient final : public detail::Op {
   }
 
   void launch(Launch& run) const override {
-    const Dtype real = run.src_dtype(0);
+    const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
     const Images images(run, run.src_shape(0), real);
     const ColumnLayout& at = images.at;
     const bool with_dx = flags_ & kDsrc;
     const Operand part = run.temp(images.count * 2 * at.parts * at.wide, real);
     const Operand coef = with_dx ? run.temp(images.count * 4 * at.coef_row, real) : Launch::none();
-    run.kernel("batch_norm_bwd_stats", real)
+    run.kernel("batch_norm_bwd_stats", dtype)
         .args(run.src(0), run.src(1), run.src(2), Launch::none(), Launch::none(), Launch::none(), part, at.total,
               at.wide, at.channels, at.rows_per_part, 0)
         .over_tiles(at.parts, at.blocks, images.count, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
@@ -61,7 +61,7 @@ class GroupNormGradient final : public detail::Op {
         .over_tiles(images.mergers(run, groups_, real), 1, 1, kItems, 1);
     if (with_dx) {
       const std::int64_t all = run.src_shape(0).size();
-      run.kernel("group_norm_bwd_apply", real)
+      run.kernel("group_norm_bwd_apply", dtype)
           .args(run.src(0), run.src(1), coef, run.dst(2), all, at.total, at.span, at.coef_row)
           .over_elements(all);
     }
@@ -90,17 +90,17 @@ class GroupNorm final : public detail::Op {
   bool is_state(int input) const override { return input >= first_state(); }
 
   void launch(Launch& run) const override {
-    const Dtype real = run.src_dtype(0);
+    const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
     const Images images(run, run.src_shape(0), real);
     const ColumnLayout& at = images.at;
     const std::int64_t all = run.src_shape(0).size();
     const Operand part = run.temp(images.count * 2 * at.parts * at.wide, real);
     const Operand coef = run.temp(images.count * 3 * at.coef_row, real);
     const Operand m2 = run.temp(images.count * at.channels, real);
-    run.kernel("batch_norm_stats", real)
+    run.kernel("batch_norm_stats", dtype)
         .args(run.src(0), part, at.total, at.wide, at.channels, at.rows_per_part)
         .over_tiles(at.parts, at.blocks, images.count, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
-    run.kernel("group_norm_merge", real)
+    run.kernel("group_norm_merge", dtype)
         .args(run.src(0), part, flags_ & kScale ? run.src(1) : Launch::none(),
               flags_ & kShift ? run.src(flags_ & kScale ? 2 : 1) : Launch::none(), run.dst(1), run.dst(2), m2, coef,
               at.total, at.wide, at.channels, groups_, at.parts, at.rows_per_part, at.coef_row, eps_, flags_)
@@ -112,7 +112,7 @@ class GroupNorm final : public detail::Op {
                 static_cast<int>(at.total / at.channels), momentum_)
           .over_tiles((at.channels + block - 1) / block, 1, 1, kItems, 1);
     }
-    run.kernel("group_norm_apply", real)
+    run.kernel("group_norm_apply", dtype)
         .args(run.src(0), coef, run.dst(0), all, at.total, at.span, at.coef_row)
         .over_elements(all);
   }
@@ -126,7 +126,8 @@ class GroupNorm final : public detail::Op {
     std::vector<Array> inputs = {src, request.dy[0], request.dst[1], request.dst[2]};
     if (scale_at) inputs.push_back(request.src[static_cast<std::size_t>(scale_at)]);
     const Shape per_image{src.shape()[0], src.shape().back()};
-    std::vector<detail::Result> results = {{per_image, src.dtype()}, {per_image, src.dtype()}};
+    const Dtype real = detail::real_of(src.dtype());
+    std::vector<detail::Result> results = {{per_image, real}, {per_image, real}};
     if (with_dx) results.push_back({src.shape(), src.dtype()});
     const int flags = (flags_ & kScale) | (with_dx ? kDsrc : 0);
     const auto d = detail::make_arrays(detail::make_op<GroupNormGradient>(groups_, flags), results, inputs);
@@ -156,7 +157,7 @@ Array normalise(const char* op, const Array& src, std::int64_t groups, const Arr
   const Shape per_channel{src.shape().back()};
   const std::string need =
       "each channel of src " + detail::describe(src) + " needs one value, of " + std::string(name_of(real));
-  std::vector<Array> inputs = {src.dtype() == real ? src : astype(src, real)};
+  std::vector<Array> inputs = {src};
   int flags = 0;
   const auto add = [&](const Array& array, const char* name, int flag) {
     if (!array) return;
@@ -178,12 +179,11 @@ Array normalise(const char* op, const Array& src, std::int64_t groups, const Arr
   }
   if (src.size() == 0) return src;  // nothing to normalise; the gradients of scale and shift are zero
   const Shape per_image{src.shape()[0], src.shape().back()};
-  std::vector<detail::Result> results = {{src.shape(), real}, {per_image, real}, {per_image, real}};
+  std::vector<detail::Result> results = {{src.shape(), src.dtype()}, {per_image, real}, {per_image, real}};
   if (updates) results.insert(results.end(), 2, {per_channel, real});
   const auto node =
       detail::make_op<GroupNorm>(op, static_cast<int>(groups), flags, double{eps}, double{running.momentum}, updates);
-  const Array y = detail::make_arrays(node, results, inputs)[0];
-  return src.dtype() == real ? y : astype(y, src.dtype());
+  return detail::make_arrays(node, results, inputs)[0];
 }
 
 }  // namespace
