@@ -47,6 +47,11 @@ KernelCall& KernelCall::over_items(std::int64_t n) {
   return *this;
 }
 
+KernelCall& KernelCall::prepares() {
+  record_.is_preparation = true;
+  return *this;
+}
+
 KernelCall& KernelCall::over_tiles(std::int64_t x, std::int64_t y, std::int64_t z, int local_x, int local_y) {
   Geometry& g = record_.geometry;
   g = {};

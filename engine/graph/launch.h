@@ -73,6 +73,7 @@ struct LaunchRecord {
   Dtype real = Dtype::f32;  // of the program; a 16-bit type is computed in f32
   std::vector<KernelArgument> arguments;
   Geometry geometry;
+  bool is_preparation = false;                   // see KernelCall::prepares
   QueueCall queue_call;                          // instead of a kernel
   HostCall host_call;                            // instead of a kernel
   std::vector<Operand> call_reads, call_writes;  // of a call
@@ -96,6 +97,9 @@ class KernelCall {
   KernelCall& over_elements(std::int64_t n);
   // Exactly one work-item per unit, in groups of one.
   KernelCall& over_items(std::int64_t n);
+  // Says that the op's arithmetic is in a later launch, for which this one lays something out: profiles show it there.
+  // An op's other launches come after the main one and sum up what it left.
+  KernelCall& prepares();
   // A grid of work-groups. cpu: local size 1; gpu: local size given (default 16 x 16).
   KernelCall& over_tiles(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1, int local_x = 16, int local_y = 16);
 

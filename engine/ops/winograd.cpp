@@ -96,7 +96,8 @@ void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand we
   else
     run.kernel("winograd_weights", dtype)
         .args(weight, transformed, i32(g.c), i32(g.k), transposed ? 1 : 0)
-        .over_tiles(ceil_div(columns, lanes), ceil_div(depth, lanes), 1, 8, 8);
+        .over_tiles(ceil_div(columns, lanes), ceil_div(depth, lanes), 1, 8, 8)
+        .prepares();
   KernelCall call = run.kernel("winograd_tiles", dtype);
   call.args(src, has_own ? weight : Launch::none(), transformed, bias, epilogue.residual, epilogue.gate, run.dst(),
             i32(g.n), i32(in[1]), i32(in[2]), i32(depth), i32(out[1]), i32(out[2]), i32(columns), pad_h, pad_w, flags,

@@ -51,7 +51,8 @@ void launch_winograd_1d(Launch& run, const ConvGeometry& g, Operand src, Operand
   const Operand transformed = run.temp(kPositions * depth * columns, real);
   run.kernel("winograd_1d_weights", dtype)
       .args(weight, transformed, i32(taps), i32(g.c), i32(g.k), transposed ? 1 : 0)
-      .over_tiles(ceil_div(columns, lanes), ceil_div(depth, lanes), 1, 8, 8);
+      .over_tiles(ceil_div(columns, lanes), ceil_div(depth, lanes), 1, 8, 8)
+      .prepares();
   KernelCall call = run.kernel("winograd_1d_tiles", dtype);
   const Epilogue& epilogue = run.epilogue();
   call.args(src, transformed, bias, epilogue.residual, epilogue.gate, run.dst(), i32(g.n), i32(in), i32(depth),

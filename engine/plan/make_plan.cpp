@@ -462,10 +462,12 @@ class Maker {
         if (const auto [input, offset] = src[static_cast<std::size_t>(over)]; input >= 0 && dst[k] >= 0 && offset == 0)
           pairs_.push_back({static_cast<int>(plan_->launches.size() + run.records().size()) - 1, input, dst[k]});
     const Cost cost = cost_of(n);
+    bool has_main = false;  // an op's second launch sums up what the first one left
     for (LaunchRecord& record : run.records()) {
       const std::string kernel = record.queue_call ? "library" : record.host_call ? "host" : record.entry;
       PlanLaunch& launch = add_launch(n, record.what, kernel);
-      if (&record == &run.records().front()) {  // an op's second launch sums up what the first one left
+      if (!has_main && !record.is_preparation) {
+        has_main = true;
         launch.info->flops = cost.flops;
         launch.info->bytes = cost.bytes;
       }
