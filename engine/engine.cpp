@@ -71,6 +71,8 @@ MemoryReport Engine::memory() const { return context_->runtime->memory(); }
 TransferReport Engine::transfers() const { return context_->runtime->transfers(); }
 std::size_t Engine::clear_cache() { return context_->runtime->clear_cache(); }
 void Engine::set_memory_limit(std::size_t bytes) { context_->runtime->set_memory_limit(bytes); }
+std::uint64_t Engine::random_counter() const { return context_->random_counter.load(); }
+void Engine::set_random_counter(std::uint64_t counter) { context_->random_counter.store(counter); }
 PlanReport Engine::plans() const {
   const std::lock_guard lock(context_->mutex);
   return context_->evaluator->report();

@@ -20,6 +20,7 @@ void add_clip_norm(CLI::App& app, Options& options);
 void add_release(CLI::App& app, Options& options);
 void add_form(CLI::App& app, Options& options);
 void add_data(CLI::App& app, Options& options);
+void add_survival(CLI::App& app, Options& options);
 void add_precision(CLI::App& app, Options& options, const char* text);
 
 }  // namespace samebytes::cli

@@ -22,6 +22,15 @@ struct WorkloadOptions {
   std::optional<std::string> name;       // one of the sets in a folder
 };
 
+// Runs that survive (survive.h). Empty: not asked for.
+struct SurviveOptions {
+  std::string folder;                          // of checkpoints
+  std::optional<std::string> every;            // "epoch", or a number of steps
+  std::optional<int> keep;                     // files
+  std::string resume;                          // "auto", or a file
+  std::optional<std::string> on_device_error;  // stop, retry, cpu
+};
+
 struct Options {
   Verb verb = Verb::devices;
   std::vector<std::string> workloads;  // one for train and eval, any number for bench
@@ -65,6 +74,7 @@ struct Options {
   std::string save;
   std::string log;
   std::string tensorboard;
+  SurviveOptions survive;
   bool tune_rapid = false;
   std::optional<double> tune_seconds;
   std::vector<std::string> tune_only;  // gemm, conv, clblast

@@ -77,11 +77,14 @@ CLI::App* add_train(CLI::App& app, Options& options) {
                 "default: f32");
   add_device_options(*verb, options, false);
   add_loader_options(*verb, options);
-  verb->add_option("--load", options.load, "start from these parameters (safetensors)")->option_text("FILE");
+  verb->add_option("--load", options.load,
+                   "start from these parameters (safetensors), everything else anew; --resume goes on with all")
+      ->option_text("FILE");
   verb->add_option("--save", options.save,
                    "write the parameters at the end, also after Ctrl-C (safetensors); an older file stays\n"
-                   "whole until the new one is complete")
+                   "whole until the new one is complete; for eval and others, --checkpoint is for going on")
       ->option_text("FILE");
+  add_survival(*verb, options);
   verb->add_option("--tensorboard", options.tensorboard,
                    "write loss, rate and test results as event files for `tensorboard --logdir DIR`")
       ->option_text("DIR");

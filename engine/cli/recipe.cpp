@@ -234,6 +234,10 @@ void Recipe::tested(optim::Optimizer& optimizer, double test_loss) {
     optimizer.set_rate(plateau_->rate());
 }
 
+void Recipe::resumed(optim::Optimizer& optimizer) const {
+  if (plateau_ && plateau_->rate() != plateau_->options().rate) optimizer.set_rate(plateau_->rate());
+}
+
 std::string Recipe::to_text() const {
   std::string text = fmt::format("{}, {} schedule, rate {:.4g}", optimizer_, schedule_, scaled_.rate);
   if (options_.scale_rate)

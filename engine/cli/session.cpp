@@ -67,6 +67,12 @@ void RunMeter::end(double stalled_seconds) {
   launches_ += engine_->plans().launches - launches_before_;
 }
 
+void RunMeter::go_on_from(std::int64_t steps, std::int64_t samples, double seconds) {
+  steps_before_ = steps;
+  samples_ = samples;
+  seconds_before_ = seconds;
+}
+
 void RunMeter::restart() {
   const double first = first_step_seconds_;
   *this = RunMeter(*engine_);
@@ -83,10 +89,10 @@ void RunMeter::fill(Summary& summary) const {
   summary.seconds = seconds();
   summary.step_ms_p50 = clock_.milliseconds(50);
   summary.step_ms_p95 = clock_.milliseconds(95);
-  summary.bytes_copied_per_step = per_step(copied_, steps());
+  summary.bytes_copied_per_step = per_step(copied_, clock_.steps());
   summary.launches_per_step = per_step(launches_, launch_steps_);
   summary.peak_bytes = engine_->memory().peak_bytes;
-  summary.stall_fraction = seconds() > 0 ? std::min(1.0, stall_seconds_ / seconds()) : 0;
+  summary.stall_fraction = clock_.seconds() > 0 ? std::min(1.0, stall_seconds_ / clock_.seconds()) : 0;
   summary.first_step_seconds = first_step_seconds_;
 }
 

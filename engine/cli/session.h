@@ -34,15 +34,22 @@ class RunMeter {
   void end(double stalled_seconds);  // the loop is over; waits for its last step
   void restart();                    // forgets all steps but the duration of the first one
   void fill(Summary& summary) const;
+  // What an interrupted run had counted before this one goes on.
+  void go_on_from(std::int64_t steps, std::int64_t samples, double seconds);
+  // Work between two steps that belongs to neither.
+  void pause() { clock_.add_rest(); }
+  void resume() { clock_.resume(); }
 
-  std::int64_t steps() const { return clock_.steps(); }
+  std::int64_t steps() const { return steps_before_ + clock_.steps(); }
   std::int64_t samples() const { return samples_; }
-  double seconds() const { return clock_.seconds(); }
+  double seconds() const { return seconds_before_ + clock_.seconds(); }
   double last_step_seconds() const { return last_step_seconds_; }
 
  private:
   Engine* engine_;
   StepClock clock_;
+  std::int64_t steps_before_ = 0;  // of the run that goes on
+  double seconds_before_ = 0;
   std::int64_t samples_ = 0;
   bool is_first_ = true;
   double first_step_seconds_ = 0;
@@ -67,6 +74,7 @@ class Precision {
   // The name, and of a scaler its scale and the steps that were skipped; waits for the queue.
   void fill(const optim::Optimizer* optimizer, Summary& summary) const;
   const optim::GradScaler* scaler() const { return scaler_ ? &*scaler_ : nullptr; }
+  optim::GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
 
  private:
   Dtype dtype_;

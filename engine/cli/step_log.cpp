@@ -1,6 +1,8 @@
 #include "cli/step_log.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -9,10 +11,20 @@
 
 namespace samebytes::cli {
 
-StepLog::StepLog(const std::string& path, const std::string& tensorboard) : path_(path) {
+namespace {
+
+// Bytes of a regular file; 0 for anything else.
+std::int64_t size_of(std::FILE* file) {
+  struct stat info {};
+  return ::fstat(::fileno(file), &info) == 0 && S_ISREG(info.st_mode) ? static_cast<std::int64_t>(info.st_size) : 0;
+}
+
+}  // namespace
+
+StepLog::StepLog(const std::string& path, const std::string& tensorboard, bool keeps) : path_(path) {
   if (!tensorboard.empty()) curves_.emplace(tensorboard);
   if (path.empty()) return;
-  file_.reset(std::fopen(path.c_str(), "w"));
+  file_.reset(std::fopen(path.c_str(), keeps ? "a" : "w"));
   if (!file_) throw IoError(fmt::format("log: {} cannot be written: {}", path, std::strerror(errno)), path);
   std::setvbuf(file_.get(), nullptr, _IOLBF, BUFSIZ);
 }
@@ -24,6 +36,15 @@ void StepLog::write(const nlohmann::ordered_json& line) {
   text += '\n';
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0)
     throw IoError(fmt::format("log: writing {} failed: {}", path_, std::strerror(errno)), path_);
+}
+
+std::int64_t StepLog::position() const { return file_ ? size_of(file_.get()) : 0; }
+
+void StepLog::rewind(std::int64_t position) {
+  if (!file_ || size_of(file_.get()) <= position) return;
+  if (::ftruncate(::fileno(file_.get()), static_cast<off_t>(position)) != 0 ||
+      std::fseek(file_.get(), 0, SEEK_END) != 0)
+    throw IoError(fmt::format("log: {} cannot be cut to {} bytes: {}", path_, position, std::strerror(errno)), path_);
 }
 
 // Numbers of steps and epochs are curves over the step; the start and the summary are text.

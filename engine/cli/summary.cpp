@@ -90,6 +90,16 @@ Json to_json(const Summary& summary) {
   json["peak_bytes"] = summary.peak_bytes;
   json["stall_fraction"] = number(summary.stall_fraction);
   json["first_step_seconds"] = number(summary.first_step_seconds);
+  if (summary.survival) {
+    const Survival& survival = *summary.survival;
+    json["survival"] = {{"resumed_from", survival.resumed_from},
+                        {"checkpoints", survival.checkpoints},
+                        {"checkpoint_ms", number(survival.checkpoint_ms)},
+                        {"checkpoint_bytes", survival.checkpoint_bytes},
+                        {"checkpoint", survival.checkpoint},
+                        {"device_errors", survival.device_errors},
+                        {"damaged", survival.damaged}};
+  }
   if (!summary.mode.empty()) {
     json["parameters"] = summary.parameters;
     json["fixed_batch"] = summary.fixed_batch;
@@ -132,6 +142,13 @@ std::string to_text(const Summary& summary, bool interrupted) {
     text += row("optimizer", fmt::format("{}, {} schedule, rate {:.4g}, warm-up of {} steps{}", summary.optimizer,
                                          summary.schedule, summary.rate, summary.warmup,
                                          summary.ema ? fmt::format(", averaged weights {:g}", *summary.ema) : ""));
+  if (summary.survival) {
+    const Survival& survival = *summary.survival;
+    const std::string place = survival.checkpoint.empty() ? "in memory" : survival.checkpoint;
+    text += row("checkpoints", fmt::format("{} of {} in {:.1f} ms each, the last one {}", survival.checkpoints,
+                                           bytes_text(survival.checkpoint_bytes), survival.checkpoint_ms, place));
+    for (const std::string& error : survival.device_errors) text += row("device error", error);
+  }
   text += row("tuning", summary.tuning);
   text += row("bytes copied", fmt::format("{} per step", count_text(summary.bytes_copied_per_step)));
   text += row("launches", fmt::format("{} per step", count_text(std::round(summary.launches_per_step * 10) / 10)));

@@ -10,6 +10,17 @@
 
 namespace samebytes::cli {
 
+// What a run that survives had to do for it.
+struct Survival {
+  std::int64_t resumed_from = 0;           // step; 0: began anew
+  std::int64_t checkpoints = 0;            // written by this process
+  double checkpoint_ms = 0;                // of one, on average
+  std::size_t checkpoint_bytes = 0;        // the last one's
+  std::string checkpoint;                  // its path; empty where it is kept in memory
+  std::vector<std::string> device_errors;  // that the run went on after
+  std::vector<std::string> damaged;        // checkpoints that were passed over
+};
+
 // What a simpler method reaches.
 struct Baseline {
   std::string name;
@@ -45,11 +56,12 @@ struct Summary {
   double stall_fraction = 0;      // share of `seconds` in which the loop waited for a batch
   double first_step_seconds = 0;  // with the building of kernels
   // train only
-  std::string optimizer;      // "adamw"
-  std::string schedule;       // "cosine"
-  double rate = 0;            // the highest
-  std::int64_t warmup = 0;    // steps
-  std::optional<double> ema;  // decay of the averaged weights that were tested
+  std::string optimizer;             // "adamw"
+  std::string schedule;              // "cosine"
+  double rate = 0;                   // the highest
+  std::int64_t warmup = 0;           // steps
+  std::optional<double> ema;         // decay of the averaged weights that were tested
+  std::optional<Survival> survival;  // where it was asked for
   // bench only
   std::string mode;  // "train" or "infer"
   std::int64_t parameters = 0;

@@ -14,6 +14,7 @@
 #include "cli/recipe.h"
 #include "cli/session.h"
 #include "cli/step_log.h"
+#include "cli/survive.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
@@ -37,7 +38,7 @@ struct StepFacts {
 
 class Trainer {
  public:
-  Trainer(const Options& options, const Workload& workload, StepLog& log, int fold);
+  Trainer(const Options& options, const Workload& workload, StepLog& log, Keeper& keeper, int fold);
   Summary run();
 
  private:
@@ -46,6 +47,11 @@ class Trainer {
   Array loss_of(const data::Batch& batch);
   void test_epoch(int epoch, double seconds);
   void read_oldest_loss();
+  void read_losses();
+  void log_start();
+  void keep();  // the state of the run, between two steps
+  std::string counts() const;
+  void set_counts(const std::string& text);
   void draw(int epoch, double loss);
   std::string fold_text() const;  // "fold 2/5  " where there are several
 
@@ -56,6 +62,7 @@ class Trainer {
   data::Split split_;
   std::int64_t batch_;
   StepLog& log_;
+  Keeper& keeper_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<nn::Module> net_;
   std::unique_ptr<data::Loader> training_, test_;
@@ -66,20 +73,23 @@ class Trainer {
   std::unique_ptr<Progress> progress_;
   int epochs_ = 0;
   std::int64_t steps_ = 0;
-  Mean mean_;                     // of the losses of this epoch
-  std::deque<StepFacts> recent_;  // steps whose loss was not read yet
+  std::int64_t tested_steps_ = 0;  // after how many steps the network was tested last
+  std::int64_t kept_steps_ = -1;   // after how many steps the state was kept last
+  Mean mean_;                      // of the losses of this epoch
+  std::deque<StepFacts> recent_;   // steps whose loss was not read yet
   double recent_loss_ = NAN;
   Summary summary_;
 };
 
-Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log, int fold)
+Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log, Keeper& keeper, int fold)
     : options_(options),
       workload_(workload),
       precision_(options, true),
       fold_(fold),
       split_(workload.open(fold)),
       batch_(options.batch.value_or(workload.defaults.batch)),
-      log_(log) {
+      log_(log),
+      keeper_(keeper) {
   const std::int64_t samples = split_.train->size();
   if (batch_ > samples)
     throw UsageError(fmt::format("--batch {} is larger than the training set, which has {} samples", batch_, samples));
@@ -115,13 +125,36 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   summary_.rate = recipe_->rate();
   summary_.warmup = recipe_->warmup();
   summary_.ema = options.ema;
+  const auto resumed = keeper_.begin(workload, {.engine = *engine_,
+                                                .net = *net_,
+                                                .optimizer = *optimizer_,
+                                                .scaler = precision_.scaler(),
+                                                .ema = ema_.get(),
+                                                .recipe = *recipe_,
+                                                .training = *training_,
+                                                .mean = mean_,
+                                                .batch = batch_,
+                                                .steps = steps_,
+                                                .counts = [this] { return counts(); },
+                                                .set_counts = [this](const std::string& text) { set_counts(text); }});
+  for (const std::string& text : keeper_.troubles()) progress_->say(text);
+  if (resumed) {
+    progress_->say(*resumed);
+    kept_steps_ = meter_->steps();
+  } else {
+    log_start();
+  }
+  keeper_.tell_log();
+}
+
+void Trainer::log_start() {
   log_.write({{"event", "start"},
-              {"workload", workload.name},
+              {"workload", workload_.name},
               {"device", summary_.device},
               {"personality", summary_.personality},
-              {"precision", options.precision},
+              {"precision", options_.precision},
               {"tuning", summary_.tuning},
-              {"seed", options.seed},
+              {"seed", options_.seed},
               {"optimizer", summary_.optimizer},
               {"schedule", summary_.schedule},
               {"rate", summary_.rate},
@@ -140,8 +173,11 @@ Summary Trainer::run() {
       count_text(static_cast<double>(net_->parameter_count())), count_text(static_cast<double>(split_.train->size())),
       count_text(static_cast<double>(split_.test->size())), summary_.device, summary_.memory_mode));
   progress_->say(fold_text() + recipe_->to_text());
-  for (int epoch = 1; epoch <= epochs_ && !is_interrupted(); ++epoch) train_epoch(epoch);
+  // The first epoch of a run that goes on may be what is left of one, or its test alone.
+  while (tested_steps_ < steps_ && !is_interrupted()) train_epoch(static_cast<int>(training_->place().epoch) + 1);
+  if (keeper_.saves() && meter_->steps() != kept_steps_) keep();
   meter_->fill(summary_);
+  keeper_.fill(summary_);
   precision_.fill(optimizer_.get(), summary_);
   progress_.reset();
   if (!options_.save.empty()) {
@@ -158,18 +194,17 @@ Summary Trainer::run() {
 
 void Trainer::train_epoch(int epoch) {
   const double before = meter_->seconds();
-  mean_.reset();
+  if (training_->place().step == 0) mean_.reset();
   training_->reset_stats();
   meter_->begin();
-  for (const data::Batch& batch : *training_) {
-    train_step(epoch, batch);
-    if (meter_->steps() == steps_ || is_interrupted()) break;
-  }
+  if (meter_->steps() < steps_)
+    for (const data::Batch& batch : *training_) {
+      train_step(epoch, batch);
+      if (keeper_.is_due(meter_->steps())) keep();
+      if (meter_->steps() == steps_ || is_interrupted()) break;
+    }
   meter_->end(training_->stats().loop_wait_seconds);
-  while (log_.is_on() && !recent_.empty()) {
-    read_oldest_loss();
-    recent_.pop_front();
-  }
+  if (log_.is_on()) read_losses();
   recent_.clear();
   summary_.train_loss = mean_.value();
   if (!std::isfinite(*summary_.train_loss))
@@ -195,6 +230,8 @@ void Trainer::train_step(int epoch, const data::Batch& batch) {
     recent_.push_back({step, epoch, rate, meter_->last_step_seconds() * 1e3, loss});
   } catch (const BuildError&) {
     throw;
+  } catch (const DeviceError& error) {
+    throw DeviceError(fmt::format("step {}: {}", step, error.what()), error.call(), error.status(), error.device());
   } catch (const Error& error) {
     throw Error(fmt::format("step {}: {}", step, error.what()));
   }
@@ -204,6 +241,37 @@ void Trainer::train_step(int epoch, const data::Batch& batch) {
   recent_.pop_front();
   // A line every few seconds may wait for the queue and show the mean; the bar smooths what it has read.
   if (is_due) draw(epoch, progress_->is_terminal() ? recent_loss_ : mean_.value());
+}
+
+void Trainer::read_losses() {
+  for (; !recent_.empty(); recent_.pop_front()) read_oldest_loss();
+}
+
+void Trainer::keep() {
+  meter_->pause();
+  read_losses();  // the log has all that the state has; throws for a loss that no state should be kept with
+  if (!std::isfinite(mean_.value()))
+    throw Error(fmt::format("step {}: the mean loss of the epoch is {}", meter_->steps(), mean_.value()));
+  keeper_.save(meter_->steps());
+  kept_steps_ = meter_->steps();
+  meter_->resume();
+}
+
+std::string Trainer::counts() const {
+  return Json{{"steps", meter_->steps()},
+              {"samples", meter_->samples()},
+              {"seconds", meter_->seconds()},
+              {"tested_steps", tested_steps_},
+              {"results", results_of(summary_)}}
+      .dump();
+}
+
+void Trainer::set_counts(const std::string& text) {
+  const Json json = Json::parse(text);
+  meter_->go_on_from(json["steps"].get<std::int64_t>(), json["samples"].get<std::int64_t>(),
+                     json["seconds"].get<double>());
+  tested_steps_ = json["tested_steps"].get<std::int64_t>();
+  set_results(json["results"], summary_);
 }
 
 void Trainer::read_oldest_loss() {
@@ -224,9 +292,16 @@ void Trainer::test_epoch(int epoch, double seconds) {
   const std::unique_ptr<Autocast> scope = precision_.scope();
   std::optional<optim::EmaScope> averages;
   if (ema_) averages.emplace(*ema_);
+  test_->seek(epoch - 1);  // the same whether the run was interrupted or not
   const std::optional<Evaluation> result = evaluate(workload_, *net_, *test_);
   averages.reset();
-  if (result) recipe_->tested(*optimizer_, result->loss);
+  if (result) {
+    recipe_->tested(*optimizer_, result->loss);
+    tested_steps_ = meter_->steps();
+  } else if (keeper_.saves()) {
+    if (training_->place().step == 0) training_->seek(epoch - 1, training_->size());  // the test is still to be made
+    keep();
+  }
   Json line = {{"event", "epoch"},
                {"epoch", epoch},
                {"step", meter_->steps()},
@@ -243,6 +318,7 @@ void Trainer::test_epoch(int epoch, double seconds) {
   }
   log_.write(line);
   progress_->say(text + "  " + duration_text(seconds));
+  if (result && keeper_.is_due_after_epochs()) keep();
 }
 
 void Trainer::draw(int epoch, double loss) {
@@ -254,6 +330,19 @@ void Trainer::draw(int epoch, double loss) {
                    .loss = loss});
 }
 
+// Once, or again after a device error, as --on-device-error says.
+Summary train_fold(Options options, const Workload& workload, StepLog& log, int fold) {
+  Keeper keeper(options, log);
+  for (;;) {
+    try {
+      return Trainer(options, workload, log, keeper, fold).run();
+    } catch (const DeviceError& error) {
+      if (!keeper.goes_on_after(error, options.device))
+        throw DeviceError(error.what() + keeper.last_resort(), error.call(), error.status(), error.device());
+    }
+  }
+}
+
 }  // namespace
 
 int run_train(const Options& options) {
@@ -261,11 +350,14 @@ int run_train(const Options& options) {
   if (options.device == "all") throw UsageError("train uses one device; --device all is for bench");
   if (workload.folds > 1 && !options.save.empty())
     throw UsageError("--save keeps one network, and this data is trained in several folds");
-  StepLog log(options.log, options.tensorboard);
+  check_survival(options);
+  if (workload.folds > 1 && (!options.survive.folder.empty() || !options.survive.resume.empty()))
+    throw UsageError("--checkpoint keeps one run, and this data is trained in several folds");
+  StepLog log(options.log, options.tensorboard, !options.survive.resume.empty());
   Summary summary;
   std::vector<double> areas;  // under the curve, of each fold
   for (int fold = 0; fold < workload.folds && !is_interrupted(); ++fold) {
-    summary = Trainer(options, workload, log, fold).run();
+    summary = train_fold(options, workload, log, fold);
     if (summary.test_area_under_curve) areas.push_back(*summary.test_area_under_curve);
   }
   if (workload.folds > 1) summary.fold_areas = areas;

@@ -66,6 +66,12 @@ class Loader::Workers {
   std::vector<std::thread> threads_;
 };
 
+LoaderPlace Loader::State::place() const {
+  const detail::MutexLock lock(mutex_);
+  if (active_) return {epoch_, next_step_};
+  return sought_ ? LoaderPlace{epoch_, first_step_} : LoaderPlace{epoch_ + 1, 0};
+}
+
 Loader::Loader(Engine& engine, DatasetPtr dataset, const LoaderOptions& options)
     : state_(std::make_shared<State>(engine.context(), std::move(dataset), options)) {}
 
@@ -89,6 +95,7 @@ std::int64_t Loader::epoch() const { return state_->epoch(); }
 const Dataset& Loader::dataset() const { return state_->dataset(); }
 int Loader::workers() const { return state_->workers(); }
 void Loader::seek(std::int64_t epoch, std::int64_t step) { state_->seek(epoch, step); }
+LoaderPlace Loader::place() const { return state_->place(); }
 LoaderStats Loader::stats() const { return state_->stats(); }
 void Loader::reset_stats() { state_->reset_stats(); }
 

@@ -43,6 +43,7 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   const Dataset& samples() const { return presented_ ? *presented_ : *dataset_; }
   std::int64_t size() const { return batches_.size(); }
   std::int64_t epoch() const;
+  LoaderPlace place() const;
   int workers() const { return workers_; }
   LoaderStats stats() const;
   void reset_stats();

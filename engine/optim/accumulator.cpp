@@ -48,4 +48,25 @@ void Accumulator::step(GradScaler& scaler) {
   samples_ = 0.0;
 }
 
+std::vector<StateArray> Accumulator::named_sums() const {
+  std::vector<StateArray> result;
+  for (std::size_t i = 0; i < sums_.size(); ++i) result.push_back({std::to_string(i) + ".sum", sums_[i]});
+  return result;
+}
+
+// Between two groups of micro-batches the sums hold nothing that is read again.
+StateDict Accumulator::state_dict() const {
+  StateDict state{{}, {{"samples", samples_}}};
+  if (samples_ > 0.0) state.arrays = named_sums();
+  return state;
+}
+
+void Accumulator::load_state_dict(const StateDict& state) {
+  const double samples = number_of("Accumulator", state, "samples");
+  if (!(samples >= 0.0))
+    throw ArgumentError("Accumulator: samples must be at least 0, " + std::to_string(samples) + " came");
+  load_arrays("Accumulator", samples > 0.0 ? named_sums() : std::vector<StateArray>(), state.arrays);
+  samples_ = samples;
+}
+
 }  // namespace samebytes::optim

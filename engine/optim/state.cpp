@@ -24,7 +24,8 @@ void load_arrays(const char* owner, const std::vector<StateArray>& to, const std
     if (std::none_of(to.begin(), to.end(), [&](const auto& other) { return other.name == entry.name; }))
       throw ArgumentError(std::string(owner) + ": the state has an array " + entry.name +
                           " that there is no place for");
-  for (std::size_t i = 0; i < to.size(); ++i) assign(to[i].array, *values[i]);
+  for (std::size_t i = 0; i < to.size(); ++i)
+    if (to[i].array.node() != values[i]->node()) assign(to[i].array, *values[i]);
 }
 
 double number_of(const char* owner, const StateDict& state, const std::string& name) {

@@ -62,6 +62,22 @@ double Mean::value() const {
 
 void Mean::reset() { *this = Mean(); }
 
+Mean::State Mean::state() const {
+  if (!sum_) return {};
+  return {.sum = sum_.value(), .lost = lost_.value(), .weight = weight_, .is_f64 = sum_.dtype() == f64};
+}
+
+void Mean::restore(const State& state) {
+  if (!(state.weight >= 0.0))
+    throw ArgumentError("Mean: a weight is at least 0, " + std::to_string(state.weight) + " came");
+  reset();
+  if (state.weight == 0.0) return;
+  const Dtype dtype = state.is_f64 ? f64 : f32;
+  sum_ = cell(full({}, state.sum, dtype), "mean");
+  lost_ = cell(full({}, state.lost, dtype), "mean, rounding");
+  weight_ = state.weight;
+}
+
 void Accuracy::add(const Array& logits, const Array& labels) {
   if (!logits || logits.shape().rank() != 2 || !is_floating(logits.dtype()))
     throw ArgumentError("Accuracy: logits must be floating [N, C], " +

@@ -80,6 +80,9 @@ class Engine {
   PlanReport plans() const;
   std::size_t clear_cache();  // bytes given back to the system
   void set_memory_limit(std::size_t bytes);
+  // How many keys next_random_key() has given. Set where a saved run goes on; the next key is the one after it.
+  std::uint64_t random_counter() const;
+  void set_random_counter(std::uint64_t counter);
 
   static Engine& current();  // throws ArgumentError where no engine lives
 

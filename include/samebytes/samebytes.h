@@ -18,6 +18,7 @@
 #include "samebytes/optim.h"
 #include "samebytes/profile.h"
 #include "samebytes/random.h"
+#include "samebytes/run_state.h"
 #include "samebytes/shape.h"
 #include "samebytes/slot.h"
 #include "samebytes/tensorboard.h"

@@ -24,6 +24,14 @@ class Mean {
   double weight() const { return weight_; }  // all weights together
   void reset();
 
+  // All of it, for a run that is saved and goes on; waits. What is restored belongs to the current engine.
+  struct State {
+    double sum = 0.0, lost = 0.0, weight = 0.0;
+    bool is_f64 = false;  // what was added
+  };
+  State state() const;
+  void restore(const State& state);
+
  private:
   void fold(const Array& x, double factor, double count);
   Array sum_, lost_;  // cells: the sum and what rounding took from it
@@ -38,6 +46,8 @@ class Accuracy {
   double value() const { return mean_.value(); }   // in [0, 1]; waits; NaN where nothing was added
   double count() const { return mean_.weight(); }  // rows
   void reset() { mean_.reset(); }
+  Mean::State state() const { return mean_.state(); }
+  void restore(const Mean::State& state) { mean_.restore(state); }
 
  private:
   Mean mean_;

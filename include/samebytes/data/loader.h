@@ -98,6 +98,12 @@ struct LoaderStats {
   double stall_fraction() const { return seconds > 0 ? loop_wait_seconds / seconds : 0; }
 };
 
+// A batch of a run: step `step` of epoch `epoch`, both from 0.
+struct LoaderPlace {
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;  // the number of batches in an epoch: all of this epoch were given
+};
+
 class Loader {
  public:
   // Throws ArgumentError for wrong options: a batch larger than the set, no slots, transforms that do not fit the
@@ -137,6 +143,10 @@ class Loader {
   // The next pass is `epoch` and begins at `step`, at once however far that is. Throws ArgumentError for a stream, or a
   // step beyond the epoch.
   void seek(std::int64_t epoch, std::int64_t step = 0);
+  // The batch that comes next, whatever was prepared ahead: seek() to it makes another loader of the same options go on
+  // with the same batches. Inside a loop it is the one after the batch being looked at, after a pass the first one of
+  // the next.
+  LoaderPlace place() const;
 
   LoaderStats stats() const;
   void reset_stats();

@@ -25,8 +25,14 @@ class Accumulator {
   void step(GradScaler& scaler);
   double samples() const { return samples_; }  // added since the last step
 
+  // The number of samples and, where there are any, the sums of their gradients ("0.sum").
+  StateDict state_dict() const;
+  // Throws ArgumentError where the state is of other parameters; nothing is changed then.
+  void load_state_dict(const StateDict& state);
+
  private:
   std::vector<Array> means() const;
+  std::vector<StateArray> named_sums() const;
 
   Optimizer* optimizer_;
   std::vector<Array> sums_;  // a flat cell for each arena

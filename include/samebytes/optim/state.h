@@ -26,7 +26,7 @@ struct StateDict {
 };
 
 // The values of `from` into the cells of `to`, by name. Throws ArgumentError, naming `owner`, where a name is missing
-// or too many, or a size or dtype differs; nothing is changed then.
+// or too many, or a size or dtype differs; nothing is changed then. A cell whose value is itself is left as it is.
 void load_arrays(const char* owner, const std::vector<StateArray>& to, const std::vector<StateArray>& from);
 // Throws ArgumentError where there is no number of that name.
 double number_of(const char* owner, const StateDict& state, const std::string& name);

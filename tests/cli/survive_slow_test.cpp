@@ -1,0 +1,45 @@
+// Many kills at drawn moments, of runs with everything that has a state.
+#include "cli/killed_run.h"
+
+namespace samebytes::testing {
+namespace {
+
+struct Case {
+  const char* name;
+  Words options;
+};
+
+class SurviveSlow : public ::testing::TestWithParam<Case> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, SurviveSlow,
+    ::testing::Values(Case{"plain", {}}, Case{"scaler_and_averages", {"--precision", "f16", "--ema", "0.95"}},
+                      Case{"plateau_and_clipping",
+                           {"--schedule", "plateau", "--every", "1", "--optimizer", "sgd", "--momentum", "0.9",
+                            "--clip-norm", "1"}},
+                      Case{"bf16_one_cycle", {"--precision", "bf16", "--schedule", "onecycle", "--workers", "0"}},
+                      Case{"adafactor", {"--optimizer", "adafactor", "--batch", "100"}}),
+    [](const auto& instance) { return std::string(instance.param.name); });
+
+TEST_P(SurviveSlow, many_kills_change_nothing) {
+  const Files plain, killed;
+  const Words run = joined({"train", "digits", "--epochs", "4", "--quiet"}, GetParam().options);
+  const CommandResult whole = run_command(joined(run, plain.words()));
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  kill_until_done(joined(run, killed.keeping("1")), killed, 7, 12);
+  expect_same_run(plain, killed);
+}
+
+TEST(SurviveSlowSets, a_residual_network_with_augmentation_goes_on) {
+  const std::string folder = data_folder("cifar10");
+  SAMEBYTES_NEED_DATA(folder);
+  const Files plain, killed;
+  const Words run = {"train", "resnet20", "--data", folder, "--steps", "12", "--batch", "16", "--quiet"};
+  const CommandResult whole = run_command(joined(run, plain.words()));
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  kill_until_done(joined(run, killed.keeping("2")), killed, 3, 3);
+  expect_same_run(plain, killed);
+}
+
+}  // namespace
+}  // namespace samebytes::testing

@@ -1,0 +1,163 @@
+// Runs that survive: killed, interrupted, or after a device error, they go on and end with the bytes and the log of a
+// run that nothing happened to.
+#include <gmock/gmock.h>
+
+#include "cli/killed_run.h"
+#include "support/process.h"
+
+namespace samebytes::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Dropout, batch norm and shifted images; it ends in the middle of its third epoch.
+const Words kRun = {"train", "digits", "--steps", "57", "--quiet"};
+
+std::vector<nlohmann::json> events_in(const std::string& log, const std::string& event) {
+  std::vector<nlohmann::json> found;
+  for (const nlohmann::json& line : lines_of(log))
+    if (line["event"] == event) found.push_back(line);
+  return found;
+}
+
+// What nothing happened to.
+const Files& undisturbed() {
+  static const Files files;
+  static const int status = run_command(joined(kRun, files.words())).status;
+  EXPECT_EQ(status, 0);
+  return files;
+}
+
+TEST(Survive, kill_9_changes_nothing) {
+  const Files& plain = undisturbed();
+  const Files killed;
+  kill_until_done(joined(kRun, killed.keeping("2")), killed, 1, 4);
+  expect_same_run(plain, killed);
+  EXPECT_LE(names_in(killed.kept).size(), 3u);
+  for (const auto& entry : std::filesystem::directory_iterator(killed.kept))
+    EXPECT_EQ(entry.path().string().find(".tmp-"), std::string::npos) << entry.path();
+  EXPECT_GE(events_in(killed.log, "resume").size(), 1u);
+
+  // A run that is done says the same again.
+  const CommandResult again = run_command(joined(kRun, joined(killed.keeping("2"), {"--resume", "auto", "--json"})));
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(again.json()["steps"], 57);
+  EXPECT_EQ(again.json()["train_loss"], results_in(plain.log).back()["train_loss"]);
+  EXPECT_EQ(again.json()["test_loss"], results_in(plain.log).back()["test_loss"]);
+  EXPECT_EQ(again.json()["survival"]["checkpoint_bytes"].is_number(), true);
+  expect_same_run(plain, killed);
+}
+
+TEST(Survive, ctrl_c_keeps_the_state_once_more) {
+  const Files plain, interrupted;
+  const Words run = {"train", "digits", "--epochs", "30", "--schedule", "constant"};
+  CommandRun first;
+  first.arguments = joined(run, interrupted.keeping("epoch"));
+  first.signal_after = "epoch 2/";
+  const CommandResult stopped = run_command(first);
+  ASSERT_EQ(stopped.status, 130) << stopped.err;
+  const auto newest = *names_in(interrupted.kept).rbegin();
+  const int step = std::stoi(newest.substr(std::string("checkpoint-").size()));
+  EXPECT_GE(step, 2 * 23) << newest;
+  // To the same number of steps, which a constant rate allows to be another one than at first.
+  const Words rest = {"train", "digits", "--steps", std::to_string(step + 5), "--schedule", "constant", "--quiet"};
+  ASSERT_EQ(run_command(joined(rest, plain.words())).status, 0);
+  const CommandResult done =
+      run_command(joined(rest, joined(interrupted.keeping("epoch"), {"--resume", "auto", "--json"})));
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_EQ(done.json()["survival"]["resumed_from"], step);
+  expect_same_run(plain, interrupted);
+}
+
+TEST(Survive, what_does_not_fit_is_refused) {
+  const Files files;
+  const Words run = joined({"train", "digits", "--steps", "3", "--quiet"}, files.keeping("1"));
+  ASSERT_EQ(run_command(joined(run, {"--keep", "2"})).status, 0);
+  EXPECT_EQ(names_in(files.kept).size(), 2u);
+  const auto refused = [&](const Words& words, int status, const char* text) {
+    const CommandResult result = run_command(words);
+    EXPECT_EQ(result.status, status) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(text));
+  };
+  refused(run, 2, "has the checkpoints of an earlier run: --resume auto goes on from the newest");
+  EXPECT_EQ(results_in(files.log).size(), 4u) << "the log of the earlier run is as it was";
+  refused(joined(run, {"--resume", "auto", "--batch", "32"}), 2, "--batch is 64 there and 32 here");
+  refused(joined(run, {"--resume", "auto", "--precision", "f16"}), 2, "--precision is f32 there and f16 here");
+  refused({"train", "digits", "--resume", files.saved}, 1, "expected the format \"samebytes run 1\", found \"pt\"");
+  refused({"train", "digits", "--resume", "auto"}, 2, "--resume auto looks in the folder of --checkpoint DIR");
+  refused({"train", "digits", "--keep", "2"}, 2, "--keep is of --checkpoint DIR");
+  refused({"train", "digits", "--checkpoint-every", "0"}, 2, "needs epoch or a number of steps, 0 came");
+  refused({"train", "digits", "--checkpoint-every", "5"}, 2, "--checkpoint-every is of --checkpoint DIR");
+
+  // A damaged file is passed over with a word, by name it is an error.
+  const std::string last = files.kept + "/" + *names_in(files.kept).rbegin();
+  put(last, get(last).substr(0, 5000));
+  refused({"train", "digits", "--steps", "3", "--resume", last}, 1, last.c_str());
+  const CommandResult passed =
+      run_command(joined({"train", "digits", "--steps", "3"}, joined(files.keeping("1"), {"--resume", "auto"})));
+  EXPECT_EQ(passed.status, 0) << passed.err;
+  EXPECT_THAT(passed.out, HasSubstr("passed over: safetensors: " + last));
+  EXPECT_THAT(passed.out, HasSubstr("goes on after step 2"));
+}
+
+// The preload cannot be used with a sanitizer.
+struct Failing {
+  explicit Failing(const std::string& launches)
+      : environment{{"LD_PRELOAD", built_program("libfail_launches_preload.so")},
+                    {"SAMEBYTES_FAIL_LAUNCHES", launches}} {}
+  const std::map<std::string, std::string> environment;
+};
+
+TEST(Survive, a_device_error_stops_the_run_with_a_whole_checkpoint) {
+  if (is_sanitized()) GTEST_SKIP() << "LD_PRELOAD does not go with sanitizers";
+  const Files& plain = undisturbed();
+  const Files failed;
+  const Words run = joined(kRun, failed.keeping("5"));
+  const CommandResult stopped = run_command(run, Failing("1000").environment);
+  EXPECT_EQ(stopped.status, 1);
+  EXPECT_THAT(stopped.err, HasSubstr("CL_OUT_OF_RESOURCES"));
+  EXPECT_THAT(stopped.err, HasSubstr("is whole, --resume auto goes on from it"));
+  ASSERT_EQ(events_in(failed.log, "device_error").size(), 1u);
+  EXPECT_EQ(events_in(failed.log, "device_error")[0]["action"], "stop");
+  ASSERT_EQ(run_command(joined(run, {"--resume", "auto"})).status, 0);
+  expect_same_run(plain, failed);
+}
+
+TEST(Survive, a_device_error_is_tried_again_from_a_checkpoint_or_from_memory) {
+  if (is_sanitized()) GTEST_SKIP() << "LD_PRELOAD does not go with sanitizers";
+  const Files& plain = undisturbed();
+  const Files folder, memory;
+  const Words retry = {"--on-device-error", "retry", "--json"};
+  // One launch refused, one that fails in the queue.
+  const CommandResult first =
+      run_command(joined(joined(kRun, folder.keeping("5")), retry), Failing("1000,q2000").environment);
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_EQ(first.json()["survival"]["device_errors"].size(), 2u) << first.out;
+  EXPECT_EQ(events_in(folder.log, "device_error").size(), 2u);
+  expect_same_run(plain, folder);
+  const CommandResult second = run_command(
+      joined(joined(kRun, memory.words()), joined(retry, {"--checkpoint-every", "5"})), Failing("20,1500").environment);
+  ASSERT_EQ(second.status, 0) << second.err;
+  EXPECT_EQ(second.json()["survival"]["device_errors"].size(), 2u) << second.out;
+  expect_same_run(plain, memory);
+  // Not for ever.
+  const CommandResult third =
+      run_command(joined(joined(kRun, memory.words()), retry), Failing("9,18,27,36,45").environment);
+  EXPECT_EQ(third.status, 1) << third.out;
+}
+
+TEST(Survive, a_device_error_goes_on_on_the_cpu) {
+  if (is_sanitized()) GTEST_SKIP() << "LD_PRELOAD does not go with sanitizers";
+  const Files& plain = undisturbed();
+  const Files failed;
+  const CommandResult result = run_command({"train", "digits", "--steps", "57", "--save", failed.saved, "--log",
+                                            failed.log, "--checkpoint", failed.kept, "--on-device-error", "cpu"},
+                                           Failing("1000").environment);
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("going on on the CPU"));
+  EXPECT_EQ(events_in(failed.log, "device_error")[0]["action"], "cpu");
+  expect_same_run(plain, failed);  // the device is the CPU here before and after
+}
+
+}  // namespace
+}  // namespace samebytes::testing
