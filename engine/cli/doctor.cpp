@@ -122,6 +122,13 @@ double Patient::smallest_fair_rate() const {
   return own * std::min({times, std::sqrt(times), 1.0});
 }
 
+std::string Patient::with_batch(double other) const {
+  std::string options = fmt::format("--batch {}", number_text(other));
+  if (run.text("scale_rate").empty())
+    options += fmt::format(" --scale-rate linear --base-batch {}", number_text(batch()));
+  return options;
+}
+
 double Patient::stall_fraction() const {
   if (const std::optional<double> all = run.result("stall_fraction")) return *all;
   return run.epochs.empty() ? 0 : run.epochs.back().stall_fraction.value_or(0);

@@ -34,9 +34,8 @@ std::vector<Action> ways_to_less_memory(const Patient& patient) {
     const double half = std::floor(batch / 2);
     actions.push_back({fmt::format("--micro-batch {}", number_text(half)),
                        "the same batch and the same result, computed in parts: activations of one part only"});
-    actions.push_back({fmt::format("--batch {} --scale-rate linear --base-batch {}", number_text(half),
-                                   number_text(patient.workload_batch())),
-                       "half the batch needs about half the activations; the rate goes with it"});
+    actions.push_back(
+        {patient.with_batch(half), "half the batch needs about half the activations; the rate goes with it"});
   }
   actions.push_back({"--gradient-checkpointing block",
                      "keeps the borders of blocks and computes their inside again: 20 to 30 % more time"});

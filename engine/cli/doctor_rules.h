@@ -43,6 +43,8 @@ struct Patient {
   // The workload's rate for its batch, moved to the batch of this run by the linear and by the square-root rule.
   double largest_fair_rate() const;
   double smallest_fair_rate() const;
+  // Options of the same run with another batch, the rate in proportion.
+  std::string with_batch(double other) const;
   double stall_fraction() const;                                      // of the run, or of its last epoch
   Finding finding(Severity severity, double weight, int line) const;  // ... of the log
   Finding profile_finding(Severity severity, double weight) const;

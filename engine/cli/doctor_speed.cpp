@@ -93,9 +93,7 @@ std::optional<Finding> device_idles(const Patient& patient) {
                              100 * profile.busy_share, profile.launches, 1e3 * profile.step_seconds);
   finding.why = "launches are too small: getting them going costs as much as they do, and no faster device helps";
   const double batch = std::max(1.0, patient.batch());
-  finding.actions = {{fmt::format("--batch {} --scale-rate linear --base-batch {}", number_text(4 * batch),
-                                  number_text(patient.workload_batch())),
-                      "four times the work in the same number of launches"},
+  finding.actions = {{patient.with_batch(4 * batch), "four times the work in the same number of launches"},
                      {fmt::format("samebytes sweep {} --batch {},{},{}", bench_words(patient), number_text(batch),
                                   number_text(4 * batch), number_text(16 * batch)),
                       "samples a second and steps to the same loss, for each"}};

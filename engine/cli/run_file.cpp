@@ -235,6 +235,9 @@ void Reader::read(const std::set<std::string>& given) {
     if (!refusal.empty()) {
       const std::string prefix = "--" + pair.key + ": ";
       if (refusal.starts_with(prefix)) refusal.erase(0, prefix.size());
+      // CLI11 writes out the largest double.
+      if (const std::size_t at = refusal.find(" not in range 0.000000 to 1797"); at != refusal.npos)
+        refusal.replace(at, refusal.npos, " is too small");
       refuse(pair.line, fmt::format("{}: {}", pair.key, refusal));
     }
     if (own == nullptr)

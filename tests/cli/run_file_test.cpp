@@ -58,7 +58,7 @@ TEST(RunFile, what_is_printed_is_a_run_file_again) {
   const auto first = run_command({"train", "gpt", "--size", "small", "--data", "a b/text.txt", "--rate", "6e-4",
                                   "--json", "--optimizer", "lamb", "--print-config"});
   ASSERT_EQ(first.status, 0) << first.err;
-  EXPECT_THAT(first.out, HasSubstr("\n# batch: N  # samples per step"));
+  EXPECT_THAT(first.out, HasSubstr("\n# epochs: N  # passes over the training set"));
   const auto again = print_config(first.out);
   EXPECT_EQ(again.status, 0) << again.err;
   EXPECT_EQ(again.out, first.out);
@@ -72,13 +72,13 @@ TEST(RunFile, refuses_with_the_line_and_what_is_wanted) {
   const std::vector<Case> cases = {
       {"workload: digits\nbatchs: 3\n", "run.yaml:2: train has no option batchs, did you mean batch?"},
       {"workload: digits\noptimizer:\n  momentun: 0.9\n", "run.yaml:3: train has no option momentun, did you mean mom"},
-      {"workload: digits\nbatch: many\n", "run.yaml:2: batch wants a whole number, many came"},
-      {"workload: digits\nbatch: 1.5\n", "run.yaml:2: batch wants a whole number, 1.5 came"},
-      {"workload: digits\nbatch: \"64\"\n", "run.yaml:2: batch wants a whole number, the text \"64\" came"},
-      {"workload: digits\nbatch: [1, 2]\n", "run.yaml:2: batch wants a whole number, a list came"},
+      {"workload: digits\nsteps: many\n", "run.yaml:2: steps wants a whole number, many came"},
+      {"workload: digits\nsteps: 1.5\n", "run.yaml:2: steps wants a whole number, 1.5 came"},
+      {"workload: digits\nsteps: \"64\"\n", "run.yaml:2: steps wants a whole number, the text \"64\" came"},
+      {"workload: digits\nsteps: [1, 2]\n", "run.yaml:2: steps wants a whole number, a list came"},
       {"workload: digits\nseed: -x\n", "run.yaml:2: seed wants a whole number, -x came"},
       {"workload: digits\nrate: fast\n", "run.yaml:2: rate wants a number, fast came"},
-      {"workload: digits\nrate: -0.1\n", "run.yaml:2: rate: "},
+      {"workload: digits\nrate: -0.1\n", "run.yaml:2: rate: Value -0.1 is too small"},
       {"workload: digits\n\nbatch: 0\n", "run.yaml:3: batch: "},
       {"workload: digits\nquiet: 3\n", "run.yaml:2: quiet wants true or false, 3 came"},
       {"workload: digits\nlog: {a: b}\n", "run.yaml:2: log wants a text, a section came"},
@@ -105,9 +105,9 @@ TEST(RunFile, refuses_with_the_line_and_what_is_wanted) {
 }
 
 TEST(RunFile, nothing_means_the_default) {
-  const auto result = print_config("workload: digits\nbatch:\nrate: ~\n");
+  const auto result = print_config("workload: digits\nepochs:\nrate: ~\n");
   ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("\n# batch: N"));
+  EXPECT_THAT(result.out, HasSubstr("\n# epochs: N"));
 }
 
 TEST(RunFile, other_verbs_take_what_they_have_and_say_what_they_leave) {
