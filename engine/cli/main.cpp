@@ -25,6 +25,7 @@ int run(const Options& options) {
     case Verb::generate: return run_generate(options);
     case Verb::tune: return run_tune(options);
     case Verb::profile: return run_profile(options);
+    case Verb::doctor: return run_doctor(options);
   }
   return kFailed;
 }
@@ -44,6 +45,7 @@ int main(int argc, char** argv) {
       fmt::print(parsed.status == kDone ? stdout : stderr, "{}", parsed.text);
       return parsed.status;
     }
+    if (!parsed.note.empty() && !parsed.options->quiet) fmt::print(stderr, "samebytes: {}\n", parsed.note);
     // Before the first OpenCL call and the first thread.
     samebytes::pin_threads(parsed.options->threads);
     watch_interrupts();

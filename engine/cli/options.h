@@ -11,7 +11,7 @@ namespace samebytes::cli {
 
 inline constexpr const char* kVersionNumber = "0.1.0";
 
-enum class Verb : std::uint8_t { devices, train, eval, bench, generate, tune, profile };
+enum class Verb : std::uint8_t { devices, train, eval, bench, generate, tune, profile, doctor };
 
 // What a workload may be told about its data and its form. Each takes some of these (WorkloadEntry::takes).
 struct WorkloadOptions {
@@ -29,6 +29,11 @@ struct SurviveOptions {
   std::optional<int> keep;                     // files
   std::string resume;                          // "auto", or a file
   std::optional<std::string> on_device_error;  // stop, retry, cpu
+};
+
+struct DoctorOptions {
+  std::string run;      // a log of train
+  std::string profile;  // empty: none
 };
 
 struct Options {
@@ -85,6 +90,8 @@ struct Options {
   bool check_nan = false;
   bool json = false;
   bool quiet = false;
+  DoctorOptions doctor;
+  bool print_config = false;  // of verbs that take a run file (run_file.h)
 };
 
 // What parsing came to: options to run with, or a text to print (help, version) and the status to end with.
@@ -92,6 +99,7 @@ struct Parsed {
   std::optional<Options> options;
   std::string text;
   int status = 0;
+  std::string note = {};  // a line for standard error before the run
 };
 
 // Never throws for what a user typed; never prints.
