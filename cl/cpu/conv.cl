@@ -407,12 +407,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
           const int e0 = block_index * block, e1 = min(grid_w, e0 + block);
           const int slice = line / out_h, b = line - slice * out_h, volume = slice / out_d, a = slice - volume * out_d;
           // Positions of this block, with those of the last tile's rows that are not stored.
-          const int begin = e0 * mul_w + lo, last = (e1 - 1) * mul_w + hi, behind = last + (CONV_LOW - 1) * mul_w + 1;
+          const int begin = e0 * mul_w + lo, last = (e1 - 1) * mul_w + hi;
 #ifdef SAMEBYTES_STORE_16
           const int direct = 0;
 #else
           const int direct = begin >= 0 && last < in_w && CONV_SPREAD(mul_w * in_c) &&
-                             behind - in_w <= (long)(n - 1 - volume) * in_d * in_h * in_w;
+                             last + (CONV_LOW - 1) * mul_w + 1 - in_w <= (long)(n - 1 - volume) * in_d * in_h * in_w;
 #endif
           const int pitch = direct ? in_c : CONV_SPREAD(gap * depth) ? depth : depth + VW;
           const int line_size = ((e1 - e0 + CONV_LOW - 2) * gap + span) * pitch;  // of a copy
