@@ -18,6 +18,9 @@ namespace samebytes::cli {
 const std::vector<std::string>& optimizer_names();
 const std::vector<std::string>& schedule_names();
 
+// What --scale-rate says, else the rule that suits the optimizer where the batch changes by itself.
+optim::ScaleRule scale_rule_of(const Options& options);
+
 class Recipe {
  public:
   // For a run of `steps` steps, `epoch_steps` of them an epoch. Throws UsageError for options that do not go together
@@ -29,6 +32,9 @@ class Recipe {
   const std::string& schedule() const { return schedule_; }
   double rate() const { return scaled_.rate; }  // the highest
   std::int64_t warmup() const { return scaled_.warmup; }
+  // The rate as a function of the step, for whoever sets it himself. Throws UsageError for onecycle and plateau, which
+  // change more than that, or by the tests.
+  optim::RateSchedule rate_schedule(const char* for_option) const;
 
   std::unique_ptr<optim::Optimizer> make_optimizer(std::span<const Array> parameters) const;
   // Nothing without --ema.

@@ -66,7 +66,7 @@ class Precision {
   void step(optim::Optimizer& optimizer, const Array& loss);
   // The name, and of a scaler its scale and the steps that were skipped; waits for the queue.
   void fill(const optim::Optimizer* optimizer, Summary& summary) const;
-  const optim::GradScaler* scaler() const { return scaler_ ? &*scaler_ : nullptr; }
+  optim::GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
 
  private:
   Dtype dtype_;
