@@ -26,6 +26,7 @@ int run(const Options& options) {
     case Verb::tune: return run_tune(options);
     case Verb::profile: return run_profile(options);
     case Verb::doctor: return run_doctor(options);
+    case Verb::sweep: return run_sweep(options);
   }
   return kFailed;
 }

@@ -16,6 +16,8 @@ void add_output_options(CLI::App& app, Options& options);
 CLI::Option* add_batch(CLI::App& app, Options& options, const char* text);
 CLI::Option* add_steps(CLI::App& app, Options& options, const char* text);
 void add_tokenizer(CLI::App& app, Options& options);
+void add_recipe(CLI::App& app, Options& options);  // how parameters change (recipe.h)
+void add_adaptive_batch(CLI::App& app, Options& options);
 void add_clip_norm(CLI::App& app, Options& options);
 void add_release(CLI::App& app, Options& options);
 void add_form(CLI::App& app, Options& options);

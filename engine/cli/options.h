@@ -11,7 +11,7 @@ namespace samebytes::cli {
 
 inline constexpr const char* kVersionNumber = "0.1.0";
 
-enum class Verb : std::uint8_t { devices, train, eval, bench, generate, tune, profile, doctor };
+enum class Verb : std::uint8_t { devices, train, eval, bench, generate, tune, profile, sweep, doctor };
 
 // What a workload may be told about its data and its form. Each takes some of these (WorkloadEntry::takes).
 struct WorkloadOptions {
@@ -34,6 +34,18 @@ struct SurviveOptions {
 struct DoctorOptions {
   std::string run;      // a log of train
   std::string profile;  // empty: none
+};
+
+// Of train: a batch that grows with the gradient noise scale.
+struct AdaptiveOptions {
+  bool is_on = false;
+  std::optional<std::int64_t> max_batch;
+};
+
+struct SweepOptions {
+  std::vector<std::int64_t> batches = {1, 8, 32, 128};
+  std::optional<double> target_loss;
+  std::string plot;
 };
 
 struct Options {
@@ -87,6 +99,8 @@ struct Options {
   bool tune_show = false;
   bool tune_reset = false;
   std::string precision = "f32";  // f16, bf16
+  AdaptiveOptions adaptive;
+  SweepOptions sweep;
   bool check_nan = false;
   bool json = false;
   bool quiet = false;

@@ -4,9 +4,6 @@
 #include "cli/text.h"
 
 namespace samebytes::cli {
-namespace {
-
-// How parameters change (recipe.h).
 void add_recipe(CLI::App& app, Options& options) {
   app.add_option("--optimizer", options.optimizer, list_text(optimizer_names()) + "; default: adamw")
       ->option_text("NAME")
@@ -56,8 +53,6 @@ void add_recipe(CLI::App& app, Options& options) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
 }
 
-}  // namespace
-
 CLI::App* add_train(CLI::App& app, Options& options) {
   auto* verb = app.add_subcommand("train", "train a workload, then test it");
   add_workload(*verb, options, false);
@@ -70,6 +65,7 @@ CLI::App* add_train(CLI::App& app, Options& options) {
   add_steps(*verb, options, "end after so many steps, whatever --epochs says");
   add_batch(*verb, options, "samples per step; default: the workload's");
   add_recipe(*verb, options);
+  add_adaptive_batch(*verb, options);
   add_release(*verb, options);
   add_precision(*verb, options,
                 "f16 or bf16: activations, gradients and working copies of the weights in 16 bits, the weights\n"

@@ -142,6 +142,11 @@ const std::vector<std::string>& optimizer_names() {
   return names;
 }
 
+optim::ScaleRule scale_rule_of(const Options& options) {
+  const std::string rule = options.scale_rate.value_or(options.optimizer == "sgd" ? "linear" : "sqrt");
+  return rule == "linear" ? optim::ScaleRule::linear : optim::ScaleRule::square_root;
+}
+
 const std::vector<std::string>& schedule_names() {
   static const std::vector<std::string> names = {"constant", "linear",      "cosine",     "restarts", "onecycle",
                                                  "step",     "exponential", "polynomial", "plateau"};
@@ -208,6 +213,12 @@ optim::RateSchedule Recipe::decay(std::int64_t steps) const {
         .rate = rate, .gamma = options_.gamma.value_or(std::pow(kExponentialEnd, 1.0 / static_cast<double>(steps)))};
   if (schedule_ == "polynomial") return optim::Polynomial{.rate = rate, .steps = steps, .power = kPolynomialPower};
   return [rate](std::int64_t) { return rate; };
+}
+
+optim::RateSchedule Recipe::rate_schedule(const char* for_option) const {
+  if (schedule_ == "onecycle" || schedule_ == "plateau")
+    throw UsageError(fmt::format("{} sets the rate itself; --schedule {} does not go with it", for_option, schedule_));
+  return scaled_.schedule(decay(std::max<std::int64_t>(1, steps_ - scaled_.warmup)));
 }
 
 OptimizerPtr Recipe::make_optimizer(std::span<const Array> parameters) const {

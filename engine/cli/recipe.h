@@ -18,6 +18,9 @@ namespace samebytes::cli {
 const std::vector<std::string>& optimizer_names();
 const std::vector<std::string>& schedule_names();
 
+// What --scale-rate says, else the rule that suits the optimizer where the batch changes by itself.
+optim::ScaleRule scale_rule_of(const Options& options);
+
 class Recipe {
  public:
   // For a run of `steps` steps, `epoch_steps` of them an epoch. Throws UsageError for options that do not go together
@@ -31,6 +34,9 @@ class Recipe {
   // Where no option says another one, for the workload's batch.
   double default_rate() const { return default_rate_; }
   std::int64_t warmup() const { return scaled_.warmup; }
+  // The rate as a function of the step, for whoever sets it himself. Throws UsageError for onecycle and plateau, which
+  // change more than that, or by the tests.
+  optim::RateSchedule rate_schedule(const char* for_option) const;
 
   std::unique_ptr<optim::Optimizer> make_optimizer(std::span<const Array> parameters) const;
   // Nothing without --ema.

@@ -65,6 +65,11 @@ Json to_json(const Summary& summary) {
     if (summary.ema) json["ema"] = number(summary.ema);
   }
   json["batch"] = summary.batch;
+  if (summary.last_batch) {
+    json["last_batch"] = *summary.last_batch;
+    json["updates"] = summary.updates;
+    json["noise_scale"] = number(summary.noise_scale);
+  }
   json["steps"] = summary.steps;
   json["samples"] = summary.samples;
   json["seconds"] = number(summary.seconds);
@@ -149,6 +154,10 @@ std::string to_text(const Summary& summary, bool interrupted) {
                                            bytes_text(survival.checkpoint_bytes), survival.checkpoint_ms, place));
     for (const std::string& error : survival.device_errors) text += row("device error", error);
   }
+  if (summary.last_batch)
+    text +=
+        row("batch", fmt::format("{} to {} in {} updates, noise scale {}", summary.batch, *summary.last_batch,
+                                 count_text(static_cast<double>(summary.updates)), count_text(summary.noise_scale)));
   text += row("tuning", summary.tuning);
   text += row("bytes copied", fmt::format("{} per step", count_text(summary.bytes_copied_per_step)));
   text += row("launches", fmt::format("{} per step", count_text(std::round(summary.launches_per_step * 10) / 10)));

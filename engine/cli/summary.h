@@ -56,12 +56,15 @@ struct Summary {
   double stall_fraction = 0;      // share of `seconds` in which the loop waited for a batch
   double first_step_seconds = 0;  // with the building of kernels
   // train only
-  std::string optimizer;             // "adamw"
-  std::string schedule;              // "cosine"
-  double rate = 0;                   // the highest
-  std::int64_t warmup = 0;           // steps
-  std::optional<double> ema;         // decay of the averaged weights that were tested
-  std::optional<Survival> survival;  // where it was asked for
+  std::string optimizer;                   // "adamw"
+  std::string schedule;                    // "cosine"
+  double rate = 0;                         // the highest
+  std::int64_t warmup = 0;                 // steps
+  std::optional<double> ema;               // decay of the averaged weights that were tested
+  std::optional<Survival> survival;        // where it was asked for
+  std::optional<std::int64_t> last_batch;  // with --adaptive-batch, where `batch` is the first one and steps are its
+  std::int64_t updates = 0;                // halves: the size at the end, the updates that were made, and the gradient
+  double noise_scale = 0;                  // noise scale at the last look
   // bench only
   std::string mode;  // "train" or "infer"
   std::int64_t parameters = 0;

@@ -83,6 +83,9 @@ void set_results(const Json& results, Summary& summary) {
 
 void check_survival(const Options& options) {
   const SurviveOptions& survive = options.survive;
+  if (options.adaptive.is_on &&
+      (!survive.folder.empty() || !survive.resume.empty() || survive.on_device_error.value_or("stop") != "stop"))
+    throw UsageError("--adaptive-batch measures as it goes, which no checkpoint has; leave one of the two out");
   if (survive.folder.empty()) {
     if (survive.keep) throw UsageError("--keep is of --checkpoint DIR; ask for that too");
     if (survive.every && survive.on_device_error.value_or("stop") == "stop")

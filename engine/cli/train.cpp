@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/adaptive.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/recipe.h"
@@ -36,6 +37,7 @@ struct StepFacts {
   double rate = 0;
   double milliseconds = 0;
   Array loss;
+  Json more = {};  // fields of its line in the log
 };
 
 class Trainer {
@@ -46,6 +48,7 @@ class Trainer {
  private:
   void train_epoch(int epoch);
   void train_step(int epoch, const data::Batch& batch);
+  bool adaptive_step(const Array& loss, const data::Batch& batch);
   Array loss_of(const data::Batch& batch);
   void test_epoch(int epoch, double seconds);
   void read_oldest_loss();
@@ -62,7 +65,7 @@ class Trainer {
   Precision precision_;
   const int fold_;
   data::Split split_;
-  std::int64_t batch_;
+  std::int64_t batch_;  // of the loader
   StepLog& log_;
   Keeper& keeper_;
   std::unique_ptr<Engine> engine_;
@@ -70,7 +73,8 @@ class Trainer {
   std::unique_ptr<data::Loader> training_, test_;
   std::optional<Recipe> recipe_;
   std::unique_ptr<optim::Optimizer> optimizer_;
-  std::unique_ptr<optim::Ema> ema_;  // where averages are asked for
+  std::unique_ptr<optim::Ema> ema_;          // where averages are asked for
+  std::unique_ptr<AdaptiveSteps> adaptive_;  // with --adaptive-batch
   std::unique_ptr<RunMeter> meter_;
   std::unique_ptr<Progress> progress_;
   double stall_fraction_ = 0;  // of this epoch
@@ -96,23 +100,37 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   const std::int64_t samples = split_.train->size();
   if (batch_ > samples)
     throw UsageError(fmt::format("--batch {} is larger than the training set, which has {} samples", batch_, samples));
+  const std::int64_t first_batch = batch_;
+  if (options.adaptive.is_on) batch_ = AdaptiveSteps::micro_batch(options, first_batch);
   if (!options.save.empty()) io::AtomicFile probe(options.save);  // throws here rather than after the training
   engine_ = open_engine(options, options.device);
   net_ = workload.make_model();
   if (!options.load.empty()) io::load(options.load, *net_);
   precision_.prepare(*net_);
 
-  const std::int64_t per_epoch = (samples + batch_ - 1) / batch_;
+  const std::int64_t per_epoch = (samples + batch_ - 1) / batch_;  // with --adaptive-batch, of micro-batches
   epochs_ = options.epochs.value_or(workload.defaults.epochs);
   const std::int64_t default_steps =
       options.epochs || !workload.defaults.steps ? per_epoch * epochs_ : *workload.defaults.steps;
   steps_ = options.steps.value_or(default_steps);
   epochs_ = static_cast<int>((steps_ + per_epoch - 1) / per_epoch);
 
-  recipe_.emplace(options, workload, batch_, steps_, per_epoch);
+  data::LoaderOptions loading = loader_options(options, batch_);
+  loading.shuffle = true;
+  loading.transforms = workload.augment;
+  loading.transforms.insert(loading.transforms.end(), workload.prepare.begin(), workload.prepare.end());
+  training_ = std::make_unique<data::Loader>(*engine_, split_.train, loading);
+  data::LoaderOptions testing = loader_options(options, std::min(batch_, split_.test->size()));
+  testing.transforms = workload.prepare;
+  test_ = std::make_unique<data::Loader>(*engine_, split_.test, testing);
+  recipe_.emplace(options, workload, first_batch, steps_, per_epoch);
+  optimizer_ = recipe_->make_optimizer(net_->parameters());
+  ema_ = recipe_->make_ema(*optimizer_);
+  if (options.adaptive.is_on)
+    adaptive_ = std::make_unique<AdaptiveSteps>(options, *recipe_, precision_, *optimizer_, first_batch, samples);
   meter_ = std::make_unique<RunMeter>(*engine_);
   progress_ = std::make_unique<Progress>(stream_for_people(options), options.quiet);
-  describe(*engine_, workload, batch_, summary_);
+  describe(*engine_, workload, first_batch, summary_);
   summary_.optimizer = recipe_->optimizer();
   summary_.schedule = recipe_->schedule();
   summary_.rate = recipe_->rate();
@@ -141,7 +159,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
 }
 
 void Trainer::log_start() {
-  log_.write(start_line({options_, workload_, *recipe_, summary_, split_, batch_, steps_}, *engine_, *net_));
+  log_.write(start_line({options_, workload_, *recipe_, summary_, split_, summary_.batch, steps_}, *engine_, *net_));
 }
 
 std::string Trainer::fold_text() const {
@@ -160,6 +178,7 @@ Summary Trainer::run() {
   meter_->fill(summary_);
   keeper_.fill(summary_);
   precision_.fill(optimizer_.get(), summary_);
+  if (adaptive_) adaptive_->fill(summary_);
   progress_.reset();
   if (!options_.save.empty()) {
     io::Metadata metadata = workload_.metadata;
@@ -208,11 +227,16 @@ void Trainer::train_step(int epoch, const data::Batch& batch) {
   try {
     const double rate = optimizer_->rate();
     const Array loss = loss_of(batch);
-    precision_.step(*optimizer_, loss);
-    if (ema_) ema_->update();
+    bool is_updated = true;
+    if (adaptive_)
+      is_updated = adaptive_step(loss, batch);
+    else
+      precision_.step(*optimizer_, loss);
+    if (ema_ && is_updated) ema_->update();
     mean_.add(loss, static_cast<double>(batch.samples()));
     meter_->step(batch.samples());
     recent_.push_back({step, epoch, rate, meter_->last_step_seconds() * 1e3, loss});
+    if (adaptive_) recent_.back().more = adaptive_->to_json();
   } catch (const BuildError&) {
     throw;
   } catch (const DeviceError& error) {
@@ -259,18 +283,28 @@ void Trainer::set_counts(const std::string& text) {
   set_results(json["results"], summary_);
 }
 
+bool Trainer::adaptive_step(const Array& loss, const data::Batch& batch) {
+  const bool is_last = batch.step() + 1 == training_->size() || meter_->steps() + 1 == steps_;
+  const bool is_updated = adaptive_->add(loss, batch.samples(), meter_->steps(), is_last);
+  if (const auto news = adaptive_->news()) {
+    progress_->say(fold_text() + *news);
+    Json line = {{"event", "batch"}, {"step", meter_->steps() + 1}};
+    line.update(adaptive_->to_json());
+    log_.write(line);
+  }
+  return is_updated;
+}
+
 void Trainer::read_oldest_loss() {
   const StepFacts& facts = recent_.front();
   const double loss = facts.loss.value();
   if (!std::isfinite(loss))
     throw StepError(facts.step, fmt::format("the loss is {}; --check-nan finds the op that made it", loss), kNotFinite);
   recent_loss_ = std::isnan(recent_loss_) ? loss : (1 - kNewLossShare) * recent_loss_ + kNewLossShare * loss;
-  log_.write({{"event", "step"},
-              {"step", facts.step},
-              {"epoch", facts.epoch},
-              {"loss", loss},
-              {"rate", facts.rate},
-              {"ms", facts.milliseconds}});
+  Json line = {{"event", "step"}, {"step", facts.step}, {"epoch", facts.epoch},
+               {"loss", loss},    {"rate", facts.rate}, {"ms", facts.milliseconds}};
+  line.update(facts.more);
+  log_.write(line);
 }
 
 void Trainer::test_epoch(int epoch, double seconds) {
@@ -310,7 +344,8 @@ void Trainer::test_epoch(int epoch, double seconds) {
 }
 
 void Trainer::draw(int epoch, double loss) {
-  progress_->draw({.title = fmt::format("{}epoch {}/{}", fold_text(), epoch, epochs_),
+  const std::string size = adaptive_ ? fmt::format("  batch {}", adaptive_->batch()) : std::string();
+  progress_->draw({.title = fmt::format("{}epoch {}/{}{}", fold_text(), epoch, epochs_, size),
                    .done = meter_->steps(),
                    .total = steps_,
                    .samples = meter_->samples(),

@@ -14,5 +14,6 @@ int run_generate(const Options& options);
 int run_tune(const Options& options);
 int run_profile(const Options& options);
 int run_doctor(const Options& options);
+int run_sweep(const Options& options);
 
 }  // namespace samebytes::cli

@@ -19,7 +19,7 @@ void Accumulator::add(const Array& loss, double samples) {
   // Made in a function of its own, so that the gradients have no handles left when they are evaluated.
   const auto updates = [&] {
     const std::vector<Array> gradients = optimizer_->flat_gradients(loss);
-    std::vector<Array> result;
+    std::vector<Array> result = watch_ ? watch_(gradients, samples) : std::vector<Array>();
     for (std::size_t i = 0; i < sums_.size(); ++i) {
       const Array weighted = astype(gradients[i], sums_[i].dtype()) * samples;
       result.push_back(update(sums_[i], samples_ == 0.0 ? weighted : sums_[i] + weighted));

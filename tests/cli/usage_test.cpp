@@ -29,12 +29,13 @@ TEST(Usage, help_of_train_explains_every_option) {
                              "--json",         "--quiet",     "digits",      "mlp",     "cnn",
                              "slower",         "--optimizer", "--warmup",    "--gamma", "--every",
                              "--weight-decay", "--momentum",  "--clip-norm", "--ema",   "--scale-rate",
-                             "--base-batch",   "lamb",        "onecycle",    "plateau"})
+                             "--base-batch",   "lamb",        "onecycle",    "plateau", "--adaptive-batch",
+                             "--max-batch"})
     EXPECT_THAT(result.out, HasSubstr(option));
 }
 
 TEST(Usage, help_lines_fit_a_terminal) {
-  for (const char* verb : {"devices", "train", "eval", "bench"}) {
+  for (const char* verb : {"devices", "train", "eval", "bench", "sweep"}) {
     const std::string text = run_command({verb, "--help"}).out;
     std::size_t begin = 0;
     while (begin < text.size()) {

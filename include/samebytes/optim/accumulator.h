@@ -2,6 +2,9 @@
 // result is that of one batch with all of them, also where the last one is smaller.
 #pragma once
 
+#include <functional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "samebytes/optim/grad_scaler.h"
@@ -24,6 +27,15 @@ class Accumulator {
   // The same for gradients of losses that the scaler scaled, which is then to be updated: scaler.update().
   void step(GradScaler& scaler);
   double samples() const { return samples_; }  // added since the last step
+  void reset() { samples_ = 0.0; }             // forgets what was added
+
+  // For whoever measures gradients: called by add() with the flat gradients of its loss, one for each arena; the nodes
+  // that it returns are evaluated in the same run. An empty function ends it.
+  using Watch = std::function<std::vector<Array>(std::span<const Array> gradients, double samples)>;
+  void watch(Watch watch) { watch_ = std::move(watch); }
+  // Gradients times samples, added up, a flat cell for each arena. They are what was added only where samples() is
+  // above 0.
+  const std::vector<Array>& sums() const { return sums_; }
 
   // The number of samples and, where there are any, the sums of their gradients ("0.sum").
   StateDict state_dict() const;
@@ -37,6 +49,7 @@ class Accumulator {
   Optimizer* optimizer_;
   std::vector<Array> sums_;  // a flat cell for each arena
   double samples_ = 0.0;
+  Watch watch_;
 };
 
 }  // namespace samebytes::optim
