@@ -80,6 +80,23 @@ static inline vreal reduce_row_squares(const __global real* p, const long n, con
 
 static inline real reduce_min_lanes(const vreal v) { return -sb_max(-v); }
 
+static void gemm_transpose(vreal* r);  // of gemm.cl: VW x VW values in place
+
+// The sums of VW rows of up to VW columns, turned so that a lane is a row. Reads up to a vector behind the rows.
+static void reduce_short_rows(const __global real* p, __global real* dst, const long columns, const real divisor) {
+  const vmask is_column = SB_LANES < (vmask)((real_int)columns);
+  vreal r[VW];
+#pragma unroll
+  for (int i = 0; i < VW; ++i) r[i] = select((vreal)(0), VLOAD(p + i * columns), is_column);
+  gemm_transpose(r);
+#pragma unroll
+  for (int step = VW / 2; step > 0; step /= 2) {
+#pragma unroll
+    for (int c = 0; c < step; ++c) r[c] += r[c + step];
+  }
+  VSTORE(r[0] / divisor, dst);
+}
+
 // I = 1: src [rows, columns] -> dst [rows, parts]; part p of a row covers columns [p * chunk, ...).
 // Geometry: a work-group takes rows_per_group of the rows * parts results.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce_rows(ARRAY(const real, src), ARRAY(real, dst),
@@ -91,6 +108,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce_rows(ARRAY(c
   START(dst);
   const long first = (long)get_group_id(0) * rows_per_group, end = min(rows * parts, first + rows_per_group);
   for (long result = first; result < end; ++result) {
+    if (what == 0 && columns <= VW && end - result >= VW && (rows - result) * columns >= VW * columns + VW) {
+      reduce_short_rows(src + result * columns, dst + result, columns, divisor);
+      result += VW - 1;
+      continue;
+    }
     const long row = result / parts, begin = (result - row * parts) * chunk, n = min(chunk, columns - begin);
     const long at = row * columns + begin, readable = rows * columns - at;
     real value;
