@@ -10,7 +10,8 @@
 // ascending order, ATTENTION_COLS at a time. All products are C += A * B of private tiles with rows of
 // ATTENTION_DEPTH values: A is read row by row as broadcasts, B as vectors, in register tiles of ATTENTION_MR rows x
 // two vectors. A longer head is walked in parts of ATTENTION_DEPTH; its result then lies in its array between the
-// blocks of columns. Each result is written by one group, sums do not depend on the number of threads.
+// blocks of columns, which therefore is no 16-bit array. Each result is written by one group, sums do not depend on the
+// number of threads.
 // Over 400 lines because forward and backward share their tiles.
 
 #define ATTENTION_MR_VW16 8
@@ -96,15 +97,15 @@ static void attention_product(const real* p, const real* b, real* c, const int r
 }
 
 // out[i][0 .. depth) = src[i * stride + ..] * scale for i < rows, zeros up to whole register tiles.
-static void attention_rows(__global const real* src, const long stride, const int rows, const int depth,
+static void attention_rows(__global const stored* src, const long stride, const int rows, const int depth,
                            const real scale, real* out) {
   const int whole = depth / VW * VW, end = attention_up(depth, ATTENTION_NR);
   for (int i = 0; i < rows; ++i) {
-    __global const real* from = src + i * stride;
+    __global const stored* from = src + i * stride;
     real* to = out + i * ATTENTION_DEPTH;
     int p = 0;
     for (; p < whole; p += VW) VSTORE(VLOAD(from + p) * scale, to + p);
-    for (; p < depth; ++p) to[p] = from[p] * scale;
+    for (; p < depth; ++p) to[p] = LOAD(from + p) * scale;
     for (; p < end; ++p) to[p] = 0;
   }
   for (int i = rows; i < attention_up(rows, ATTENTION_MR); ++i) {
@@ -114,7 +115,7 @@ static void attention_rows(__global const real* src, const long stride, const in
 
 // out[p][j] = src[j * stride + p] * scale for p < depth and j < cols; columns up to whole register tiles repeat the
 // last one.
-static void attention_columns(__global const real* src, const long stride, const int cols, const int depth,
+static void attention_columns(__global const stored* src, const long stride, const int cols, const int depth,
                               const real scale, real* out) {
   const int end = attention_up(cols, ATTENTION_NR);
   int p = 0;
@@ -129,24 +130,24 @@ static void attention_columns(__global const real* src, const long stride, const
     }
   }
   for (; p < depth; ++p) {
-    for (int j = 0; j < end; ++j) out[p * ATTENTION_DEPTH + j] = src[min(j, cols - 1) * stride + p] * scale;
+    for (int j = 0; j < end; ++j) out[p * ATTENTION_DEPTH + j] = LOAD(src + min(j, cols - 1) * stride + p) * scale;
   }
 }
 
 // The part of a result [rows, depth] that stands in its array between blocks of columns.
-static void attention_fetch(__global const real* src, const long stride, const int rows, const int depth, real* out) {
+static void attention_fetch(__global const stored* src, const long stride, const int rows, const int depth, real* out) {
   for (int i = 0; i < rows; ++i) {
-    for (int p = 0; p < depth; ++p) out[i * ATTENTION_DEPTH + p] = src[i * stride + p];
+    for (int p = 0; p < depth; ++p) out[i * ATTENTION_DEPTH + p] = LOAD(src + i * stride + p);
   }
 }
-static void attention_store(const real* src, const int rows, const int depth, const real scale, __global real* dst,
+static void attention_store(const real* src, const int rows, const int depth, const real scale, __global stored* dst,
                             const long stride) {
   const int whole = depth / VW * VW;
   for (int i = 0; i < rows; ++i) {
     const real* from = src + i * ATTENTION_DEPTH;
-    __global real* to = dst + i * stride;
+    __global stored* to = dst + i * stride;
     for (int p = 0; p < whole; p += VW) VSTORE(VLOAD(from + p) * scale, to + p);
-    for (int p = whole; p < depth; ++p) to[p] = from[p] * scale;
+    for (int p = whole; p < depth; ++p) STORE(from[p] * scale, to + p);
   }
 }
 // Zeros in `width` columns of the rows from `first` to whole register tiles of `rows`.
@@ -236,7 +237,7 @@ static void attention_softmax(real* s, const int rows, const int cols, const int
 
 // y and lse. Groups: x = ceil(T / ATTENTION_ROWS), y = H, z = N.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_fwd(
-    ARRAY(const real, q), ARRAY(const real, k), ARRAY(const real, v), ARRAY(const int, lengths), ARRAY(real, y),
+    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const int, lengths), ARRAY(stored, y),
     ARRAY(real, lse), ATTENTION_STRIDES(q), ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), const int queries,
     const int keys, const int heads, const int kv_heads, const int depth, const real scale, const int flags,
     const long first) {
@@ -311,11 +312,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_fwd(
 // dq from dy, and delta = sum over D of dy * y, which attention_bwd_kv reads. With p = exp(score - lse) and
 // ds = p * (dy v' - delta): dq = scale * ds k. Groups: x = ceil(T / ATTENTION_ROWS), y = H, z = N.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_q(
-    ARRAY(const real, q), ARRAY(const real, k), ARRAY(const real, v), ARRAY(const int, lengths), ARRAY(const real, y),
-    ARRAY(const real, dy), ARRAY(const real, lse), ARRAY(real, delta), ARRAY(real, dq), ATTENTION_STRIDES(q),
-    ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(dy), ATTENTION_STRIDES(dq), const int queries,
-    const int keys, const int heads, const int kv_heads, const int depth, const real scale, const int flags,
-    const long first) {
+    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const int, lengths),
+    ARRAY(const stored, y), ARRAY(const stored, dy), ARRAY(const real, lse), ARRAY(real, delta), ARRAY(stored, dq),
+    ATTENTION_STRIDES(q), ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(dy), ATTENTION_STRIDES(dq),
+    const int queries, const int keys, const int heads, const int kv_heads, const int depth, const real scale,
+    const int flags, const long first) {
   START(q);
   START(k);
   START(v);
@@ -344,12 +345,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_q(
       acc[ATTENTION_TILE];
   real shift[ATTENTION_ROWS];
   for (int i = 0; i < rows; ++i) {
-    __global const real *yi = y + (long)i * heads * depth, *dyi = dy + i * dy_t;
+    __global const stored *yi = y + (long)i * heads * depth, *dyi = dy + i * dy_t;
     vreal total = 0;
     int p = 0;
     for (; p + VW <= depth; p += VW) total = FMA(VLOAD(yi + p), VLOAD(dyi + p), total);
     real rest = sb_sum(total);
-    for (; p < depth; ++p) rest = FMA(yi[p], dyi[p], rest);
+    for (; p < depth; ++p) rest = FMA(LOAD(yi + p), LOAD(dyi + p), rest);
     shift[i] = rest;
     delta[i] = rest;
   }
@@ -408,11 +409,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_q(
 // dk and dv, summed over the heads of q that share them in ascending order: rows are keys, columns queries.
 // dv = p' dy, dk = ds' (scale q). Groups: x = ceil(S / ATTENTION_ROWS), y = G, z = N.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_kv(
-    ARRAY(const real, q), ARRAY(const real, k), ARRAY(const real, v), ARRAY(const int, lengths), ARRAY(const real, dy),
-    ARRAY(const real, lse), ARRAY(const real, delta), ARRAY(real, dk), ARRAY(real, dv), ATTENTION_STRIDES(q),
-    ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(dy), ATTENTION_STRIDES(dk), ATTENTION_STRIDES(dv),
-    const int queries, const int keys, const int heads, const int kv_heads, const int depth, const real scale,
-    const int flags, const long first) {
+    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const int, lengths),
+    ARRAY(const stored, dy), ARRAY(const real, lse), ARRAY(const real, delta), ARRAY(stored, dk), ARRAY(stored, dv),
+    ATTENTION_STRIDES(q), ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(dy), ATTENTION_STRIDES(dk),
+    ATTENTION_STRIDES(dv), const int queries, const int keys, const int heads, const int kv_heads, const int depth,
+    const real scale, const int flags, const long first) {
   START(q);
   START(k);
   START(v);
@@ -454,7 +455,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_kv(
     for (int col0 = begin; col0 < queries; col0 += ATTENTION_COLS) {
       const int cols = min(ATTENTION_COLS, queries - col0);
       const int low = (flags & ATTENTION_CAUSAL) ? (int)max(row0 - first - col0, (long)-ATTENTION_ANY) : -ATTENTION_ANY;
-      __global const real *q_at = q + col0 * q_t + head * q_h, *dy_at = dy + col0 * dy_t + head * dy_h;
+      __global const stored *q_at = q + col0 * q_t + head * q_h, *dy_at = dy + col0 * dy_t + head * dy_h;
       for (int j = 0; j < ATTENTION_COLS; ++j) {
         shift[j] = j < cols ? lse_h[col0 + j] : (real)INFINITY;
         mean[j] = j < cols ? delta_h[col0 + j] : (real)0;

@@ -28,18 +28,24 @@
 #define BATCH_NORM_BLOCK 64    // rows that stay in the nearest cache between the two looks at them
 
 // p[(column + l) % channels] for each lane l.
-vreal batch_norm_gather(const __global real* p, const int column, const int channels) {
-  real lanes[VW];
-  for (int l = 0; l < VW; ++l) lanes[l] = p[(column + l) % channels];
-  return VLOAD(lanes);
-}
+#define BATCH_NORM_GATHER(T)                                                                       \
+  SB_OVERLOAD vreal batch_norm_gather(const __global T* p, const int column, const int channels) { \
+    real lanes[VW];                                                                                \
+    for (int l = 0; l < VW; ++l) lanes[l] = LOAD(p + (column + l) % channels);                     \
+    return VLOAD(lanes);                                                                           \
+  }
+BATCH_NORM_GATHER(real)
+#ifdef SAMEBYTES_STORE_16
+BATCH_NORM_GATHER(stored)
+#endif
+#undef BATCH_NORM_GATHER
 
 // Values of column block [column, column + vectors * VW) in the rows [first, last) of one part that are there: whole
 // rows, and 1 more in a last row that ends early. Mean and sum of squared distances of each column, counted from the
 // first value of its channel, so that a large mean costs no accuracy. `lanes` < VW only for the end of a row with W not
 // a multiple of VW.
 static inline __attribute__((always_inline)) void batch_norm_moments(
-    const __global real* src, __global real* mean_out, __global real* m2_out, const long total, const int wide,
+    const __global stored* src, __global real* mean_out, __global real* m2_out, const long total, const int wide,
     const int channels, const int column, const long first, const long last, const int vectors, const int lanes) {
   vreal origin[4], mean[4], m2[4], sum[4], center[4], offset[4], square[4];
 #pragma unroll
@@ -51,7 +57,7 @@ static inline __attribute__((always_inline)) void batch_norm_moments(
   real count = 0;
   for (long row = first; row < whole; row += BATCH_NORM_BLOCK) {
     const int rows = (int)min((long)BATCH_NORM_BLOCK, whole - row);
-    const __global real* block = src + row * wide + column;
+    const __global stored* block = src + row * wide + column;
 #pragma unroll
     for (int v = 0; v < vectors; ++v) sum[v] = offset[v] = square[v] = (vreal)0;
     for (int i = 0; i < rows; ++i) {
@@ -99,9 +105,9 @@ static inline __attribute__((always_inline)) void batch_norm_moments(
 // part [N, 2, parts, W]: mean, counted from src[n][0][c], and sum of squared distances of each column in each part of
 // each of the N images. Group (p, b, n): part p of `rows_per_part` rows, column block b, image n of `total` elements;
 // batch norm has one image, group norm N.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_stats(ARRAY(const real, src), ARRAY(real, part),
-                                                                              const long total, const int wide,
-                                                                              const int channels,
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_stats(ARRAY(const stored, src),
+                                                                              ARRAY(real, part), const long total,
+                                                                              const int wide, const int channels,
                                                                               const int rows_per_part) {
   START(src);
   START(part);
@@ -139,7 +145,7 @@ real batch_norm_count(const long p, const int f, const long total, const int wid
 // (1 - momentum) * running + momentum * batch, with the unbiased variance, in place. Group g: the g-th vector of
 // channels.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_merge(
-    ARRAY(const real, src), ARRAY(const real, part), ARRAY(real, running_mean), ARRAY(real, running_var),
+    ARRAY(const stored, src), ARRAY(const real, part), ARRAY(real, running_mean), ARRAY(real, running_var),
     ARRAY(real, mean), ARRAY(real, rstd), const long total, const int wide, const int channels, const int parts,
     const int rows_per_part, const real eps, const real momentum, const int update) {
   START(src);
@@ -185,7 +191,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_merge(
 // Sums of g and of g * (src - mean) over the rows [first, last), for `vectors` vectors of columns, where g is dy or,
 // `masked`, dy where (src - mean) * (scale * rstd) + shift > 0 and else 0: the gradient before a ReLU.
 static inline __attribute__((always_inline)) void batch_norm_bwd_sums(
-    const __global real* src, const __global real* dy, const __global real* mean, const __global real* rstd,
+    const __global stored* src, const __global stored* dy, const __global real* mean, const __global real* rstd,
     const __global real* scale, const __global real* shift, __global real* sum_out, __global real* dot_out,
     const long total, const int wide, const int channels, const int column, const long first, const long last,
     const int vectors, const int lanes, const int masked) {
@@ -231,7 +237,7 @@ static inline __attribute__((always_inline)) void batch_norm_bwd_sums(
 }
 
 // The columns of one group.
-void batch_norm_bwd_columns(const __global real* src, const __global real* dy, const __global real* mean,
+void batch_norm_bwd_columns(const __global stored* src, const __global stored* dy, const __global real* mean,
                             const __global real* rstd, const __global real* scale, const __global real* shift,
                             __global real* sum, __global real* dots, const long total, const int wide,
                             const int channels, int column, const long first, const long last, const int masked) {
@@ -252,7 +258,7 @@ void batch_norm_bwd_columns(const __global real* src, const __global real* dy, c
 // dy, or with `masked` (one image only) the gradient before a ReLU of the normalised values. Groups as
 // batch_norm_stats.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void batch_norm_bwd_stats(
-    ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, mean), ARRAY(const real, rstd),
+    ARRAY(const stored, src), ARRAY(const stored, dy), ARRAY(const real, mean), ARRAY(const real, rstd),
     ARRAY(const real, scale), ARRAY(const real, shift), ARRAY(real, part), const long total, const int wide,
     const int channels, const int rows_per_part, const int masked) {
   START(src);

@@ -87,7 +87,7 @@ typedef struct {
 
 // Packs `depth` values from k0 on, of one tap and of the columns from `first` on, into to [depth][width]; `there`
 // columns exist. w points at the tap and the first group of the bundle.
-static void conv_pack(__global const real* w, const conv_weights s, const int k0, const int depth, const int first,
+static void conv_pack(__global const stored* w, const conv_weights s, const int k0, const int depth, const int first,
                       const int there, const int width, real* to) {
   if (s.bundle == 1 && !s.transposed && there == width) {
     for (int k = 0; k < depth; ++k) {
@@ -110,10 +110,10 @@ static void conv_pack(__global const real* w, const conv_weights s, const int k0
     const long depth_step = s.transposed ? 1 : s.co_all, column_step = s.transposed ? s.co_all : 1;
     for (int k = 0; k < depth; ++k) {
       const int member = (k0 + k) / depth_one;  // which group of the bundle
-      __global const real* from = w + member * s.co + (k0 + k - member * depth_one) * depth_step;
+      __global const stored* from = w + member * s.co + (k0 + k - member * depth_one) * depth_step;
       for (int j = 0; j < width; ++j) {
         const int column = first + j - member * columns_one;  // of this group
-        to[k * width + j] = j < there && column >= 0 && column < columns_one ? from[column * column_step] : 0;
+        to[k * width + j] = j < there && column >= 0 && column < columns_one ? LOAD(from + column * column_step) : 0;
       }
     }
   }
@@ -121,7 +121,7 @@ static void conv_pack(__global const real* w, const conv_weights s, const int k0
 
 // Copies `depth` values of the positions lo to lo + count - 1 of a line, as to [count][pitch], where they are inside of
 // the line; the others are not written. source: position 0; pixels are in_c apart.
-static void conv_copy_line(__global const real* source, const int in_w, const int in_c, const int depth, const int lo,
+static void conv_copy_line(__global const stored* source, const int in_w, const int in_c, const int depth, const int lo,
                            const int count, const int pitch, real* to) {
   const int first = max(0, -lo), there = min(count, in_w - lo) - first;
   if (there <= 0) return;
@@ -132,14 +132,14 @@ static void conv_copy_line(__global const real* source, const int in_w, const in
   for (int p = 0; p < runs; ++p, source += in_c, to += pitch) {
     int i = 0;
     for (; i + VW <= run; i += VW) VSTORE(VLOAD(source + i), to + i);
-    for (; i < run; ++i) to[i] = source[i];
+    for (; i < run; ++i) to[i] = LOAD(source + i);
   }
 }
 
 // Asks for values that the next unit will read, so that they come from memory while this one is summed.
-static void conv_fetch_ahead(__global const real* p, const long values) {
+static void conv_fetch_ahead(__global const stored* p, const long values) {
 #if defined(__OPTIMIZE__) && __has_builtin(__builtin_prefetch)
-  for (long i = 0; i < values; i += 64 / (long)sizeof(real)) __builtin_prefetch((const void*)(size_t)(p + i));
+  for (long i = 0; i < values; i += 64 / (long)sizeof(stored)) __builtin_prefetch((const void*)(size_t)(p + i));
 #endif
 }
 
@@ -156,72 +156,99 @@ typedef struct {
 // set, `more`, which lies as the target does, and so does `gate`; where is_cut is set, what is below zero becomes zero,
 // and where has_gate is set, what has a gate that is not above zero.
 typedef struct {
-  __global real* to;
-  __global const real *more, *gate;
+  __global stored* to;
+  __global const stored *more, *gate;
+#ifdef SAMEBYTES_STORE_16
+  __global real* sums;  // what earlier chunks came to where `adds`; what all came to until it `is_whole`
+  int adds, is_whole;
+#endif
   const real* bias;
   int has_more, has_gate, is_cut, step, columns;
 } conv_target;
 
-static vreal conv_kept(const vreal v, __global const real* gate) { return VLOAD(gate) > (vreal)(0) ? v : (vreal)(0); }
+static vreal conv_kept(const vreal v, __global const stored* gate) { return VLOAD(gate) > (vreal)(0) ? v : (vreal)(0); }
 
 #define CONV_EACH(i, j, statement)                                  \
   _Pragma("unroll") for (int i = 0; i < rows_; ++i) {               \
     _Pragma("unroll") for (int j = 0; j < cols_; ++j) { statement } \
   }
 
+// What a 16-bit result comes to between the chunks of its sum.
+#ifdef SAMEBYTES_STORE_16
+#define CONV_BETWEEN(i, j, value, at)                            \
+  if (o->adds) {                                                 \
+    CONV_EACH(i, j, if (i < rows) value += VLOAD(o->sums + at);) \
+  }                                                              \
+  if (!o->is_whole) {                                            \
+    CONV_EACH(i, j, if (i < rows) VSTORE(value, o->sums + at);)  \
+    return;                                                      \
+  }
+#else
+#define CONV_BETWEEN(i, j, value, at)
+#endif
+
 // One tile of ROWS pixels, `rows` of them stored. source: the first pixel's place; panel: [step][COLS*VW].
-#define CONV_MICRO(name, SPACE, ROWS, COLS)                                                               \
-  static void name(SPACE const real* source, const real* panel, const conv_taps* t, const conv_target* o, \
-                   const int rows) {                                                                      \
-    enum { rows_ = ROWS, cols_ = COLS };                                                                  \
-    vreal acc[ROWS][COLS];                                                                                \
-    CONV_EACH(i, j, acc[i][j] = VLOAD(o->bias + j * VW);)                                                 \
-    const int depth = t->depth;                                                                           \
-    const long line = t->line;                                                                            \
-    for (int y = 0; y < t->rows; ++y) {                                                                   \
-      for (int x = 0; x < t->columns; ++x) {                                                              \
-        SPACE const real* a = source + t->row_at[y] + t->column_at[x];                                    \
-        const real* w = panel + (t->row_step[y] + t->column_step[x]) * (COLS * VW);                       \
-        for (int k = 0; k < depth; ++k, ++a, w += COLS * VW) {                                            \
-          vreal b[COLS];                                                                                  \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(w + j * VW);                      \
-          _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                              \
-            const vreal v = (vreal)(a[i * line]);                                                         \
-            _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(v, b[j], acc[i][j]);         \
-          }                                                                                               \
-        }                                                                                                 \
-      }                                                                                                   \
-    }                                                                                                     \
-    const int step = o->step;                                                                             \
-    if (o->columns >= COLS * VW) {                                                                        \
-      __global real* to = o->to;                                                                          \
-      if (o->has_more) {                                                                                  \
-        __global const real* more = o->more;                                                              \
-        CONV_EACH(i, j, if (i < rows) acc[i][j] += VLOAD(more + (long)i * step + j * VW);)                \
-      }                                                                                                   \
-      if (o->is_cut) {                                                                                    \
-        CONV_EACH(i, j, acc[i][j] = acc[i][j] < (vreal)(0) ? (vreal)(0) : acc[i][j];)                     \
-      }                                                                                                   \
-      if (o->has_gate) {                                                                                  \
-        __global const real* gate = o->gate;                                                              \
-        CONV_EACH(i, j, if (i < rows) acc[i][j] = conv_kept(acc[i][j], gate + (long)i * step + j * VW);)  \
-      }                                                                                                   \
-      CONV_EACH(i, j, if (i < rows) VSTORE(acc[i][j], to + (long)i * step + j * VW);)                     \
-    } else {                                                                                              \
-      real tile[ROWS * COLS * VW];                                                                        \
-      CONV_EACH(i, j, VSTORE(acc[i][j], tile + (i * COLS + j) * VW);)                                     \
-      conv_store_part(tile, COLS* VW, o, rows);                                                           \
-    }                                                                                                     \
+#define CONV_MICRO(name, SPACE, ROWS, COLS)                                                                   \
+  static void name(SPACE const real* source, const real* panel, const conv_taps* t, const conv_target* o,     \
+                   const int rows) {                                                                          \
+    enum { rows_ = ROWS, cols_ = COLS };                                                                      \
+    vreal acc[ROWS][COLS];                                                                                    \
+    CONV_EACH(i, j, acc[i][j] = VLOAD(o->bias + j * VW);)                                                     \
+    const int depth = t->depth;                                                                               \
+    const long line = t->line;                                                                                \
+    for (int y = 0; y < t->rows; ++y) {                                                                       \
+      for (int x = 0; x < t->columns; ++x) {                                                                  \
+        SPACE const real* a = source + t->row_at[y] + t->column_at[x];                                        \
+        const real* w = panel + (t->row_step[y] + t->column_step[x]) * (COLS * VW);                           \
+        for (int k = 0; k < depth; ++k, ++a, w += COLS * VW) {                                                \
+          vreal b[COLS];                                                                                      \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(w + j * VW);                          \
+          _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                  \
+            const vreal v = (vreal)(a[i * line]);                                                             \
+            _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(v, b[j], acc[i][j]);             \
+          }                                                                                                   \
+        }                                                                                                     \
+      }                                                                                                       \
+    }                                                                                                         \
+    const int step = o->step;                                                                                 \
+    if (o->columns >= COLS * VW) {                                                                            \
+      CONV_BETWEEN(i, j, acc[i][j], (long)i* step + j * VW)                                                   \
+      __global stored* to = o->to;                                                                            \
+      if (o->has_more) {                                                                                      \
+        __global const stored* more = o->more;                                                                \
+        CONV_EACH(i, j, if (i < rows) acc[i][j] = VROUND(acc[i][j]) + VLOAD(more + (long)i * step + j * VW);) \
+      }                                                                                                       \
+      if (o->is_cut) {                                                                                        \
+        CONV_EACH(i, j, acc[i][j] = acc[i][j] < (vreal)(0) ? (vreal)(0) : acc[i][j];)                         \
+      }                                                                                                       \
+      if (o->has_gate) {                                                                                      \
+        __global const stored* gate = o->gate;                                                                \
+        CONV_EACH(i, j, if (i < rows) acc[i][j] = conv_kept(acc[i][j], gate + (long)i * step + j * VW);)      \
+      }                                                                                                       \
+      CONV_EACH(i, j, if (i < rows) VSTORE(acc[i][j], to + (long)i * step + j * VW);)                         \
+    } else {                                                                                                  \
+      real tile[ROWS * COLS * VW];                                                                            \
+      CONV_EACH(i, j, VSTORE(acc[i][j], tile + (i * COLS + j) * VW);)                                         \
+      conv_store_part(tile, COLS* VW, o, rows);                                                               \
+    }                                                                                                         \
   }
 
 static void conv_store_part(const real* tile, const int width, const conv_target* o, const int rows) {
   for (int i = 0; i < rows; ++i) {
     for (int j = 0; j < o->columns; ++j) {
       real v = tile[i * width + j];
-      if (o->has_more) v += o->more[(long)i * o->step + j];
+      const long at = (long)i * o->step + j;
+#ifdef SAMEBYTES_STORE_16
+      if (o->adds) v += o->sums[at];
+      if (!o->is_whole) {
+        o->sums[at] = v;
+        continue;
+      }
+#endif
+      if (o->has_more) v = ROUND(v) + LOAD(o->more + at);
       if (o->is_cut && v < 0) v = 0;
-      if (o->has_gate && !(o->gate[(long)i * o->step + j] > 0)) v = 0;
-      o->to[(long)i * o->step + j] = v;
+      if (o->has_gate && !(LOAD(o->gate + at) > 0)) v = 0;
+      STORE(v, o->to + at);
     }
   }
 }
@@ -231,12 +258,14 @@ CONV_MICRO(conv_micro_low, __private, CONV_LOW, 2)
 CONV_MICRO(conv_micro_tall_narrow, __private, CONV_TALL_NARROW, 1)
 CONV_MICRO(conv_micro_middle_narrow, __private, CONV_MIDDLE, 1)
 CONV_MICRO(conv_micro_low_narrow, __private, CONV_LOW, 1)
+#ifndef SAMEBYTES_STORE_16  // then lines are always copied, and widened
 CONV_MICRO(conv_direct_tall, __global, CONV_TALL, 2)
 CONV_MICRO(conv_direct_middle, __global, CONV_MIDDLE, 2)
 CONV_MICRO(conv_direct_low, __global, CONV_LOW, 2)
 CONV_MICRO(conv_direct_tall_narrow, __global, CONV_TALL_NARROW, 1)
 CONV_MICRO(conv_direct_middle_narrow, __global, CONV_MIDDLE, 1)
 CONV_MICRO(conv_direct_low_narrow, __global, CONV_LOW, 1)
+#endif
 
 // How many of `pixels` the highest tiles should take, so that the fewest rows overhang.
 static int conv_tall_pixels(const int pixels, const int tall) {
@@ -308,17 +337,19 @@ static int conv_columns(conv_taps* t, const conv_order* s, const int begin, cons
 // column tile fastest; y = 1; z = groups. Taps and depth are summed in chunks, each added to dst by itself: chunk_rows
 // (of kd*kh) <= CONV_TAP_ROWS, chunk_columns (of kw) <= CONV_TAP_COLUMNS, chunk_depth. The packed weights of a chunk
 // and tile_n (a multiple of CONV_NR) fit CONV_WEIGHTS, the source lines CONV_SOURCE (engine/ops/conv.cpp). Accumulates
-// in `real`, over taps in order, then channels.
+// in `real`, over taps in order, then channels; between chunks a 16-bit dst stands in sums, which is as large.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
-    ARRAY(const real, src), ARRAY(const real, w), ARRAY(const real, bias), ARRAY(const real, residual),
-    ARRAY(const real, gate), ARRAY(real, dst), CONV_GEOMETRY, const int transposed, const int bundle, const int units,
-    const int block, const int tile_n, const int chunk_rows, const int chunk_columns, const int chunk_depth) {
+    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(const stored, bias), ARRAY(const stored, residual),
+    ARRAY(const stored, gate), ARRAY(stored, dst), ARRAY(real, sums), CONV_GEOMETRY, const int transposed,
+    const int bundle, const int units, const int block, const int tile_n, const int chunk_rows, const int chunk_columns,
+    const int chunk_depth) {
   START(src);
   START(w);
   START(bias);
   START(residual);
   START(gate);
   START(dst);
+  START(sums);
   const int in_d = transposed ? od : d, in_h = transposed ? oh : h, in_w = transposed ? ow : wd;
   const int out_d = transposed ? d : od, out_h = transposed ? h : oh, out_w = transposed ? wd : ow;
   const int in_c = transposed ? co : c, out_c = transposed ? c : co;
@@ -377,8 +408,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
           const int slice = line / out_h, b = line - slice * out_h, volume = slice / out_d, a = slice - volume * out_d;
           // Positions of this block, with those of the last tile's rows that are not stored.
           const int begin = e0 * mul_w + lo, last = (e1 - 1) * mul_w + hi, behind = last + (CONV_LOW - 1) * mul_w + 1;
+#ifdef SAMEBYTES_STORE_16
+          const int direct = 0;
+#else
           const int direct = begin >= 0 && last < in_w && CONV_SPREAD(mul_w * in_c) &&
                              behind - in_w <= (long)(n - 1 - volume) * in_d * in_h * in_w;
+#endif
           const int pitch = direct ? in_c : CONV_SPREAD(gap * depth) ? depth : depth + VW;
           const int line_size = ((e1 - e0 + CONV_LOW - 2) * gap + span) * pitch;  // of a copy
           t.line = (direct ? mul_w : gap) * pitch;
@@ -412,7 +447,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
               if (tag[slot] != from) {
                 tag[slot] = from;
                 newest = from;
-                __global const real* at = src + (long)from * in_w * in_c + k0;
+                __global const stored* at = src + (long)from * in_w * in_c + k0;
                 real* to = source + slot * line_size;
                 if (gap == mul_w) {
                   conv_copy_line(at, in_w, in_c, depth, begin, last + 1 - begin, pitch, to);
@@ -450,9 +485,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
                 bias_column = col;
                 for (int j = 0; j < CONV_NR; ++j)
                   bias_panel[j] =
-                      is_first && (flags & CONV_BIAS) && j < o.columns ? bias[g * columns_all + col + j] : 0;
+                      is_first && (flags & CONV_BIAS) && j < o.columns ? LOAD(bias + g * columns_all + col + j) : 0;
               }
+#ifdef SAMEBYTES_STORE_16
+              o.has_more = flags & CONV_RESIDUAL;
+              o.adds = !is_first;
+              o.is_whole = is_last;
+#else
               o.has_more = !is_first || (flags & CONV_RESIDUAL);
+#endif
               o.step = divide_w * out_c;
               o.is_cut = is_last && (flags & CONV_RELU);
               o.has_gate = is_last && (flags & CONV_GATE);
@@ -462,12 +503,21 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
                 const int left = pixels - e;
                 o.to = dst + place + col + (long)e * o.step;
                 o.gate = gate + place + col + (long)e * o.step;
+#ifdef SAMEBYTES_STORE_16
+                o.more = residual + place + col + (long)e * o.step;
+                o.sums = sums + place + col + (long)e * o.step;
+#else
                 o.more = is_first ? residual + place + col + (long)e * o.step : o.to;
+#endif
+#ifdef SAMEBYTES_STORE_16
+#define CONV_CALL(size) conv_micro_##size(source + e * t.line, panel, &t, &o, min(height, left));
+#else
 #define CONV_CALL(size)                                                           \
   if (direct)                                                                     \
     conv_direct_##size(src + (long)e * t.line, panel, &t, &o, min(height, left)); \
   else                                                                            \
     conv_micro_##size(source + e * t.line, panel, &t, &o, min(height, left));
+#endif
                 if (e < high) {
                   height = is_wide ? CONV_TALL : CONV_TALL_NARROW;
                   if (is_wide) {

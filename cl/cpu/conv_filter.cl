@@ -108,57 +108,59 @@ static void conv_filter_store_part(const real* tile, const int width, const conv
 // One tile of ROWS rows x (COLS*VW) output channels, summed over the lines. Row i's values lie at AT(i) from x on, `at`
 // being an argument; dy points at the first channel. Near dy_end, the end of the array that dy lies in, a narrow tile's
 // channels are copied, not read as a vector; a wide tile's are all there.
-#define CONV_FILTER_MICRO(name, SPACE, AT, ROWS, COLS)                                                        \
-  static void name(SPACE const real* x, const long* at, __global const real* dy, __global const real* dy_end, \
-                   const conv_filter_lines* l, const conv_filter_target* o) {                                 \
-    vreal acc[ROWS][COLS];                                                                                    \
-    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                        \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                                \
-    }                                                                                                         \
-    const int lines = l->lines, x_step = l->x_step, dy_step = l->dy_step;                                     \
-    for (int line = 0; line < lines; ++line) {                                                                \
-      SPACE const real* from = x + l->x_at[line];                                                             \
-      __global const real* with = dy + l->dy_at[line];                                                        \
-      const int count = l->count[line];                                                                       \
-      for (int p = 0; p < count; ++p, from += x_step, with += dy_step) {                                      \
-        vreal b[COLS];                                                                                        \
-        if (COLS > 1 || dy_end - with >= VW) {                                                                \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(with + j * VW);                       \
-        } else {                                                                                              \
-          real last[VW];                                                                                      \
-          for (int j = 0; j < VW; ++j) last[j] = j < o->column1 ? with[j] : 0;                                \
-          b[0] = VLOAD(last);                                                                                 \
-        }                                                                                                     \
-        _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                    \
-          const vreal a = (vreal)(from[AT(i)]);                                                               \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]);               \
-        }                                                                                                     \
-      }                                                                                                       \
-    }                                                                                                         \
-    if (o->column1 - o->column0 == COLS * VW) {                                                               \
-      __global real* to = o->to;                                                                              \
-      const int row0 = o->row0, row1 = o->row1, step = o->step, add = o->add;                                 \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                      \
-        if (i >= row0 && i < row1) {                                                                          \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) {                                                  \
-            __global real* place = to + (long)i * step + j * VW;                                              \
-            VSTORE(add ? VLOAD(place) + acc[i][j] : acc[i][j], place);                                        \
-          }                                                                                                   \
-        }                                                                                                     \
-      }                                                                                                       \
-    } else {                                                                                                  \
-      real tile[ROWS * COLS * VW];                                                                            \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                      \
-        _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], tile + (i * COLS + j) * VW);       \
-      }                                                                                                       \
-      conv_filter_store_part(tile, COLS* VW, o);                                                              \
-    }                                                                                                         \
+#define CONV_FILTER_MICRO(name, SPACE, AT, ROWS, COLS)                                                            \
+  static void name(SPACE const real* x, const long* at, __global const stored* dy, __global const stored* dy_end, \
+                   const conv_filter_lines* l, const conv_filter_target* o) {                                     \
+    vreal acc[ROWS][COLS];                                                                                        \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                            \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                                    \
+    }                                                                                                             \
+    const int lines = l->lines, x_step = l->x_step, dy_step = l->dy_step;                                         \
+    for (int line = 0; line < lines; ++line) {                                                                    \
+      SPACE const real* from = x + l->x_at[line];                                                                 \
+      __global const stored* with = dy + l->dy_at[line];                                                          \
+      const int count = l->count[line];                                                                           \
+      for (int p = 0; p < count; ++p, from += x_step, with += dy_step) {                                          \
+        vreal b[COLS];                                                                                            \
+        if (COLS > 1 || dy_end - with >= VW) {                                                                    \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(with + j * VW);                           \
+        } else {                                                                                                  \
+          real last[VW];                                                                                          \
+          for (int j = 0; j < VW; ++j) last[j] = j < o->column1 ? LOAD(with + j) : 0;                             \
+          b[0] = VLOAD(last);                                                                                     \
+        }                                                                                                         \
+        _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                        \
+          const vreal a = (vreal)(from[AT(i)]);                                                                   \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]);                   \
+        }                                                                                                         \
+      }                                                                                                           \
+    }                                                                                                             \
+    if (o->column1 - o->column0 == COLS * VW) {                                                                   \
+      __global real* to = o->to;                                                                                  \
+      const int row0 = o->row0, row1 = o->row1, step = o->step, add = o->add;                                     \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                          \
+        if (i >= row0 && i < row1) {                                                                              \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) {                                                      \
+            __global real* place = to + (long)i * step + j * VW;                                                  \
+            VSTORE(add ? VLOAD(place) + acc[i][j] : acc[i][j], place);                                            \
+          }                                                                                                       \
+        }                                                                                                         \
+      }                                                                                                           \
+    } else {                                                                                                      \
+      real tile[ROWS * COLS * VW];                                                                                \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                          \
+        _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], tile + (i * COLS + j) * VW);           \
+      }                                                                                                           \
+      conv_filter_store_part(tile, COLS* VW, o);                                                                  \
+    }                                                                                                             \
   }
 #define CONV_FILTER_NEXT(i) (i)
 #define CONV_FILTER_GATHERED(i) at[i]
+#ifndef SAMEBYTES_STORE_16  // then lines are always copied, and widened
 CONV_FILTER_MICRO(conv_filter_wide, __global, CONV_FILTER_NEXT, CONV_FILTER_MR, 2)
 CONV_FILTER_MICRO(conv_filter_narrow, __global, CONV_FILTER_NEXT, CONV_FILTER_MR, 1)
 CONV_FILTER_MICRO(conv_filter_tall_narrow, __global, CONV_FILTER_NEXT, CONV_FILTER_MR_NARROW, 1)
+#endif
 CONV_FILTER_MICRO(conv_filter_copied_0, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_0, 2)
 CONV_FILTER_MICRO(conv_filter_copied_1, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_1, 2)
 CONV_FILTER_MICRO(conv_filter_copied_2, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_2, 2)
@@ -181,7 +183,8 @@ static int conv_filter_height(const int rows, const int is_wide, int* height) {
 }
 
 // Copies `size` values of a line that begin at value `first` of its `there` ones; zeros before and behind them.
-static void conv_filter_copy(__global const real* line, const long there, const long first, const int size, real* to) {
+static void conv_filter_copy(__global const stored* line, const long there, const long first, const int size,
+                             real* to) {
   const int begin = (int)clamp(-first, 0L, (long)size), end = (int)clamp(there - first, (long)begin, (long)size);
   int i = 0;
   for (; i < begin; ++i) to[i] = 0;
@@ -190,17 +193,17 @@ static void conv_filter_copy(__global const real* line, const long there, const 
     VSTORE(VLOAD(line + first + end - VW), to + end - VW);
     i = end;
   }
-  for (; i < end; ++i) to[i] = line[first + i];
+  for (; i < end; ++i) to[i] = LOAD(line + first + i);
   for (; i < size; ++i) to[i] = 0;
 }
 
 // sums [co] (added where add is set) = the sums of dy over `pixels` pixels, columns first to last - 1. Four pixels are
 // summed side by side.
-static void conv_filter_add_columns(__global const real* dy, const long pixels, const int co, const int first,
+static void conv_filter_add_columns(__global const stored* dy, const long pixels, const int co, const int first,
                                     const int last, const int add, __global real* sums) {
   int j = first;
   for (; j + VW <= last; j += VW) {
-    __global const real* from = dy + j;
+    __global const stored* from = dy + j;
     vreal acc[4];
 #pragma unroll
     for (int q = 0; q < 4; ++q) acc[q] = (vreal)(0);
@@ -215,7 +218,7 @@ static void conv_filter_add_columns(__global const real* dy, const long pixels, 
   }
   for (; j < last; ++j) {
     real sum = 0;
-    for (long p = 0; p < pixels; ++p) sum += dy[p * co + j];
+    for (long p = 0; p < pixels; ++p) sum += LOAD(dy + p * co + j);
     sums[j] = add ? sums[j] + sum : sum;
   }
 }
@@ -223,14 +226,13 @@ static void conv_filter_add_columns(__global const real* dy, const long pixels, 
 // part [splits][kd][kh][kw][c/groups][co]: split s is the weight gradient over strips s*strips_per_split and the next
 // strips_per_split - 1 of n*od*oh*ceil(ow/strip); strips are pieces of output lines, so that a long line is cached and
 // shared like short ones, and are summed in blocks of `lines`. copied: 0 the source is read where it is (needs
-// CONV_FILTER_MR channels), 1 the channels of a tap are copied, 2 the lines of all taps are copied (one group). Rows of
-// a tap are its input channels, or with copied 2 those of all taps together, which count as one. flags: with 2 sums
-// [splits][co] are the sums of dy over the split's pixels.
-// Groups: x = splits, y = ceil(taps/taps_per_group)*ceil(rows/tile_m)*ceil((co/groups)/tile_n), column tile fastest, z
-// = groups. tile_m: a multiple of CONV_FILTER_MR_NARROW, tile_n: of CONV_FILTER_NR. Sums run over pixels in order,
-// block by block.
+// CONV_FILTER_MR channels, not of 16 bits), 1 the channels of a tap are copied, 2 the lines of all taps are copied (one
+// group). Rows of a tap are its input channels, or with copied 2 those of all taps together, which count as one. flags:
+// with 2 sums [splits][co] are the sums of dy over the split's pixels. Groups: x = splits, y =
+// ceil(taps/taps_per_group)*ceil(rows/tile_m)*ceil((co/groups)/tile_n), column tile fastest, z = groups. tile_m: a
+// multiple of CONV_FILTER_MR_NARROW, tile_n: of CONV_FILTER_NR. Sums run over pixels in order, block by block.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
-    ARRAY(const real, x), ARRAY(const real, dy), ARRAY(real, part), ARRAY(real, sums), CONV_FILTER_GEOMETRY,
+    ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), ARRAY(real, sums), CONV_FILTER_GEOMETRY,
     const int strip, const int strips_per_split, const int lines, const int copied, const int taps_per_group,
     const int tile_m, const int tile_n) {
   START(x);
@@ -247,7 +249,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
   const int tap0 = tap_tile * taps_per_group, tap1 = min(taps_all, tap0 + taps_per_group);
   const int strips = (ow + strip - 1) / strip;
   const int begin = split * strips_per_split, end = min(n * od * oh * strips, begin + strips_per_split);
-  __global const real* dy_end = dy + (long)n * od * oh * ow * co;
+  __global const stored* dy_end = dy + (long)n * od * oh * ow * co;
   part += (long)split * kd * kh * kw * ci_group * co + g * co_group;
 
   real source[CONV_FILTER_SOURCE];
@@ -290,10 +292,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
           if (copied == 0) {
             l.x_at[l.lines] = (from + p0 * sw + left) * c;
           } else {
-            __global const real* at = x + (from + p0 * sw + left) * c + g * ci_group;
-            for (int p = p0; p < p1; ++p, at += sw * c) {
-              for (int i = 0; i < ci_group; ++i) source[used++] = at[i];
-            }
+            __global const stored* at = x + (from + p0 * sw + left) * c + g * ci_group;
+            for (int p = p0; p < p1; ++p, at += sw * c, used += ci_group)
+              conv_filter_copy(at, ci_group, 0, ci_group, source + used);
           }
         }
         ++l.lines;
@@ -309,7 +310,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
         columns = min(is_wide ? CONV_FILTER_NR : VW, co1 - j);
         o.column0 = j - j0;
         o.column1 = j - j0 + columns;
-        __global const real* with = dy + g * co_group + j0;
+        __global const stored* with = dy + g * co_group + j0;
         int rows;
         for (int i = row0; i < row1; i += rows) {
           const int left_rows = row1 - i;
@@ -328,6 +329,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
           o.to = part + ((long)tap * rows_all + i0) * co + j0;
 #define CONV_FILTER_CALL(name) name(from, at, with, dy_end, &l, &o);
           long at[CONV_FILTER_HIGHEST];
+#ifndef SAMEBYTES_STORE_16
           if (copied == 0) {
             __global const real* from = x + g * ci_group + i0;
             if (is_wide)
@@ -336,7 +338,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
               CONV_FILTER_CALL(conv_filter_narrow)
             else
               CONV_FILTER_CALL(conv_filter_tall_narrow)
-          } else {
+          } else
+#endif
+          {
             const real* from = source;
             for (int k = 0; k < high; ++k) {
               const int row = min(i0 + k, row1 - 1), of = row / c, of_line = of / kw;
@@ -379,7 +383,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
 // dw[i] = sum over s, ascending, of part[s*total + i] (flags 1: added to dw). Groups: x =
 // ceil(total/CONV_FILTER_REDUCE_BLOCK).
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_reduce(ARRAY(const real, part),
-                                                                                ARRAY(real, dw), const long total,
+                                                                                ARRAY(stored, dw), const long total,
                                                                                 const int splits, const int flags) {
   START(part);
   START(dw);
@@ -395,8 +399,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_reduce(
   for (; i < end; ++i) {
     real v = part[i];
     for (int s = 1; s < splits; ++s) v += part[s * total + i];
-    if (flags & CONV_FILTER_ACCUMULATE) v += dw[i];
-    dw[i] = v;
+    if (flags & CONV_FILTER_ACCUMULATE) v += LOAD(dw + i);
+    STORE(v, dw + i);
   }
 }
 
@@ -404,7 +408,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_reduce(
 // where column k of group k/co_group lies in rows (k/co_group mod bundle)*ci and the next ci - 1. Group r: row r of
 // taps*ci.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_unbundle(ARRAY(const real, part),
-                                                                                  ARRAY(real, dw), const int taps,
+                                                                                  ARRAY(stored, dw), const int taps,
                                                                                   const int ci, const int co,
                                                                                   const int co_group, const int bundle,
                                                                                   const int splits) {
@@ -417,7 +421,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_unbundl
     for (int k = 0; k < co_group; ++k) {
       real v = from[k];
       for (int s = 1; s < splits; ++s) v += from[s * total + k];
-      dw[(long)row * co + first + k] = v;
+      STORE(v, dw + (long)row * co + first + k);
     }
   }
 }

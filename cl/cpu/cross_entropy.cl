@@ -6,12 +6,19 @@
 // work-group takes rows_per_group rows.
 #define CROSS_ENTROPY_SHORT 1024  // rows up to here are taken VW at a time, so that one log does for all of them
 
+// Whether the exponentials may wait in dlogits for their sum: not where it rounds what it holds.
+#ifdef SAMEBYTES_STORE_16
+#define CROSS_ENTROPY_KEEPS_EXP 0
+#else
+#define CROSS_ENTROPY_KEEPS_EXP 1
+#endif
+
 static inline int cross_entropy_label(const __global int* labels_i32, const __global uchar* labels_u8, const long row) {
   return labels_i32 ? labels_i32[row] : labels_u8[row];
 }
 
 // The part of a row's loss that every class has: where there are probabilities or smoothing.
-static inline real cross_entropy_spread_loss(const __global real* x, const __global real* t,
+static inline real cross_entropy_spread_loss(const __global stored* x, const __global real* t,
                                              const __global real* class_weight, const long classes, const long readable,
                                              const real largest, const real log_sum, const real smoothing) {
   const real smooth = smoothing / classes;
@@ -33,8 +40,8 @@ static inline real cross_entropy_spread_loss(const __global real* x, const __glo
 }
 
 // d [C] = g * (p * sum(q) - q) of a row, which may lie over x; largest and sum are the row's statistics.
-static inline void cross_entropy_row_gradient(const __global real* x, const __global real* t,
-                                              const __global real* class_weight, __global real* d, const long classes,
+static inline void cross_entropy_row_gradient(const __global stored* x, const __global real* t,
+                                              const __global real* class_weight, __global stored* d, const long classes,
                                               const long readable, const real largest, const real sum, const real g,
                                               const int label, const bool is_ignored, const real spread,
                                               const real smoothing) {
@@ -62,14 +69,15 @@ static inline void cross_entropy_row_gradient(const __global real* x, const __gl
       if (class_weight) q *= sb_load(class_weight + i, left, left, 0);
       const vreal p = sb_exp_down(sb_load(x + i, left, readable - i, largest) - largest) * inverse;
       result = g * FMA(p, (vreal)(q_sum), -q);
+      const int lane = inside ? (int)(label - i) : -(int)i;
+      if (!t) result -= select((vreal)(0), (vreal)(g * at_label), SB_LANES == (vmask)((real_int)lane));
     }
     sb_store(result, d + i, left);
   }
-  if (!t && !is_ignored) d[inside ? label : 0] -= g * at_label;
 }
 
 // The sum of exp(x - largest), whose terms stay in d [C], which may lie over x; in the order of sb_row_sum_exp.
-static inline real cross_entropy_keep_exp(const __global real* x, __global real* d, const long classes,
+static inline real cross_entropy_keep_exp(const __global stored* x, __global stored* d, const long classes,
                                           const long readable, const real largest) {
   const long whole = classes / VW * VW;
   vreal total = 0;
@@ -92,11 +100,11 @@ static inline real cross_entropy_keep_exp(const __global real* x, __global real*
   return sb_sum(total);
 }
 
-static inline void cross_entropy_scale(__global real* d, const long classes, const real inverse, const real q_sum,
+static inline void cross_entropy_scale(__global stored* d, const long classes, const real inverse, const real q_sum,
                                        const real g) {
   const long whole = classes / VW * VW;
   for (long i = 0; i < whole; i += VW) VSTORE(g * (VLOAD(d + i) * inverse * q_sum), d + i);
-  for (long i = whole; i < classes; ++i) d[i] = g * (d[i] * inverse * q_sum);
+  for (long i = whole; i < classes; ++i) STORE(g * (LOAD(d + i) * inverse * q_sum), d + i);
 }
 
 // The sum of w[c] * s / C over the classes.
@@ -113,7 +121,7 @@ static void gemm_transpose(vreal* r);  // of gemm.cl: VW x VW values in place
 // label, or -1 where it is outside; the weight of the label, NaN outside and 0 where it is ignored; g. Gives the losses
 // and the statistics, and where d is not null the gradient, which may lie over x. Reads and writes up to a vector
 // behind the rows.
-static void cross_entropy_short_rows(const __global real* x, __global real* d, const long classes, const int* labels,
+static void cross_entropy_short_rows(const __global stored* x, __global stored* d, const long classes, const int* labels,
                                      const real* weights, const real* g, real* losses, real* largest_out,
                                      real* sum_out) {
   vreal r[VW];
@@ -158,16 +166,17 @@ static void cross_entropy_short_rows(const __global real* x, __global real* d, c
 
 // Rows `first` to `end`, whose elements nobody else writes: losses, row_weights and statistics, and where dlogits is
 // not null the gradient, which may lie over the logits; g is dy / denominator, or dy / divisor where that is null.
-static inline void cross_entropy_rows(const __global real* logits, const __global int* labels_i32,
+static inline void cross_entropy_rows(const __global stored* logits, const __global int* labels_i32,
                                       const __global uchar* labels_u8, const __global real* probabilities,
                                       const __global real* class_weight, __global real* losses,
                                       __global real* row_weights, __global real* statistics, const __global real* dy,
-                                      const __global real* denominator, __global real* dlogits, const long first,
+                                      const __global real* denominator, __global stored* dlogits, const long first,
                                       const long end, const long classes, const int dy_stride, const real divisor,
                                       const int has_ignored, const int ignored, const real smoothing) {
   const real spread = dlogits ? cross_entropy_spread(class_weight, classes, smoothing) : 0;
   const real share = denominator ? denominator[0] : divisor;
   const bool is_plain = !probabilities && !(smoothing > 0);
+  const bool is_at_once = is_plain && (CROSS_ENTROPY_KEEPS_EXP || classes <= VW);  // its gradient
   const int step = classes <= CROSS_ENTROPY_SHORT ? VW : 1;
   vreal next = 0;  // a row of at most VW classes is read before the gradient of the row in front of it is stored
   for (long begin = first; begin < end; begin += step) {
@@ -203,14 +212,14 @@ static inline void cross_entropy_rows(const __global real* logits, const __globa
       next = sb_load(logits + begin * classes, (end - begin) * classes, (end - begin) * classes, 0);
     for (int r = 0; r < count; ++r) {
       const long row = begin + r, readable = (end - row) * classes;
-      const __global real* x = logits + row * classes;
+      const __global stored* x = logits + row * classes;
       const int label = probabilities ? 0 : cross_entropy_label(labels_i32, labels_u8, row);
       const bool is_ignored = !probabilities && has_ignored && label == ignored;
       const bool inside = label >= 0 && label < (int)classes;
       const real weight = is_ignored ? 0 : !probabilities && class_weight && inside ? class_weight[label] : 1;
       const real at_label = inside ? (1 - smoothing) * weight : NAN;
       const real g = dlogits ? dy[row * dy_stride] / share : 0;
-      const real x_label = inside ? x[label] : 0;
+      const real x_label = inside ? LOAD(x + label) : 0;
       real row_largest, row_sum;
       if (classes <= VW) {
         const vreal v = next;
@@ -219,7 +228,7 @@ static inline void cross_entropy_rows(const __global real* logits, const __globa
         const vreal e = select((vreal)(0), sb_exp_down(v - row_largest), is_class);
         row_sum = sb_sum(e);
         if (row + 1 < end) next = sb_load(x + classes, readable - classes, readable - classes, 0);
-        if (dlogits && is_plain) {
+        if (dlogits && is_at_once) {
           const vreal p =
               g * (e * (1 / row_sum) * (spread + at_label)) -
               select((vreal)(0), (vreal)(g * at_label), SB_LANES == (vmask)((real_int)(inside ? label : 0)));
@@ -229,14 +238,15 @@ static inline void cross_entropy_rows(const __global real* logits, const __globa
         }
       } else {
         row_largest = sb_row_max(x, classes, readable);
-        if (dlogits && is_plain) {
-          __global real* d = dlogits + row * classes;
+        if (dlogits && is_at_once) {
+          __global stored* d = dlogits + row * classes;
           row_sum = cross_entropy_keep_exp(x, d, classes, readable, row_largest);
           if (is_ignored)
             for (long i = 0; i < classes; i += VW) sb_store((vreal)(0), d + i, classes - i);
           else
             cross_entropy_scale(d, classes, 1 / row_sum, spread + at_label, g);
-          if (!is_ignored) d[inside ? label : 0] -= g * at_label;
+          d += inside ? label : 0;
+          if (!is_ignored) STORE(LOAD(d) - g * at_label, d);
         } else {
           row_sum = sb_row_sum_exp(x, classes, readable, row_largest);
         }
@@ -256,14 +266,15 @@ static inline void cross_entropy_rows(const __global real* logits, const __globa
     VSTORE(VLOAD(scales) * (log_sum - VLOAD(distances)), row_losses);
     for (int r = 0; r < count; ++r) {
       const long row = begin + r, readable = (end - row) * classes;
-      const __global real *x = logits + row * classes, *t = probabilities ? probabilities + row * classes : 0;
+      const __global stored* x = logits + row * classes;
+      const __global real* t = probabilities ? probabilities + row * classes : 0;
       real loss = row_losses[r];
-      if (!is_plain) {
+      if (!is_plain || (dlogits && !is_at_once)) {
         const int label = probabilities ? 0 : cross_entropy_label(labels_i32, labels_u8, row);
         const bool is_ignored = !probabilities && has_ignored && label == ignored;
         if (probabilities)
           loss = cross_entropy_spread_loss(x, t, class_weight, classes, readable, largest[r], logs[r], smoothing);
-        else if (!is_ignored && label >= 0 && label < (int)classes)
+        else if (!is_plain && !is_ignored && label >= 0 && label < (int)classes)
           loss += cross_entropy_spread_loss(x, t, class_weight, classes, readable, largest[r], logs[r], smoothing);
         if (dlogits)
           cross_entropy_row_gradient(x, t, class_weight, dlogits + row * classes, classes, readable, largest[r],
@@ -301,10 +312,10 @@ static inline void cross_entropy_add_up(const __global real* losses, const __glo
 // not null, as cross_entropy_bwd has it, with a row read once; it may lie over logits, and dy is divided by denominator
 // [1] or, where that is null, by divisor.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_fwd(
-    ARRAY_INPLACE(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
+    ARRAY_INPLACE(const stored, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
     ARRAY(const real, probabilities), ARRAY(const real, class_weight), ARRAY(real, losses), ARRAY(real, row_weights),
     ARRAY(real, statistics), ARRAY(real, loss), ARRAY(real, total_weight), ARRAY(const real, dy),
-    ARRAY(const real, denominator), ARRAY_INPLACE(real, dlogits), const long rows, const long classes,
+    ARRAY(const real, denominator), ARRAY_INPLACE(stored, dlogits), const long rows, const long classes,
     const int rows_per_group, const int is_mean, const int dy_stride, const real divisor, const int has_ignored,
     const int ignored, const real smoothing) {
   START(logits);
@@ -373,9 +384,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_total
 // dlogits [rows, C] = dy / denominator * (p * sum(q) - q); it may lie over logits. dy is [1] (dy_stride 0) or [rows]
 // (dy_stride 1); denominator [1] or null.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_bwd(
-    ARRAY_INPLACE(const real, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
+    ARRAY_INPLACE(const stored, logits), ARRAY(const int, labels_i32), ARRAY(const uchar, labels_u8),
     ARRAY(const real, probabilities), ARRAY(const real, class_weight), ARRAY(const real, statistics),
-    ARRAY(const real, dy), ARRAY(const real, denominator), ARRAY_INPLACE(real, dlogits), const long rows,
+    ARRAY(const real, dy), ARRAY(const real, denominator), ARRAY_INPLACE(stored, dlogits), const long rows,
     const long classes, const int rows_per_group, const int dy_stride, const int has_ignored, const int ignored,
     const real smoothing) {
   START(logits);

@@ -1,6 +1,6 @@
 // Arrays made of nothing but scalars. dst [n]; geometry: over_elements(n).
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fill_real(ARRAY(real, dst), const long n,
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fill_real(ARRAY(stored, dst), const long n,
                                                                        const real value) {
   START(dst);
   const long end = SB_END(n);
@@ -23,11 +23,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fill_u8(ARRAY(uchar
 }
 
 // dst[i] = start + i * step
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fill_arange(ARRAY(real, dst), const long n,
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fill_arange(ARRAY(stored, dst), const long n,
                                                                          const real start, const real step) {
   START(dst);
   const long end = SB_END(n);
-  for (long i = SB_BEGIN(n); i < end; ++i) dst[i] = FMA((real)i, step, start);
+  for (long i = SB_BEGIN(n); i < end; ++i) STORE(FMA((real)i, step, start), dst + i);
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fill_arange_i32(ARRAY(int, dst), const long n,

@@ -9,7 +9,8 @@
 // where its rows are a multiple of 4 KiB apart, and would fall into the same cache sets, a row panel is packed, too,
 // just before its use ([k][GEMM_PITCH]). Every tile first asks for its lines of C, the last one of a row panel for the
 // next rows of A. Sums run over k in ascending order, in equal blocks that follow from k alone: results depend neither
-// on the tiles nor on the number of threads.
+// on the tiles nor on the number of threads. 16-bit operands are widened as they are packed, A always, and a sum of
+// several blocks stands in private memory until it is rounded.
 //
 // gemm_dot: both operands are contiguous along k and one of them has few lines; nothing is packed.
 //
@@ -62,12 +63,19 @@
 #define GEMM_DIRECT_A 16
 
 // Every element of an operand is read, and every element of a result read and written, by these.
-#define GEMM_READ(p) (*(p))
+#define GEMM_READ(p) LOAD(p)
 #define GEMM_READ_VECTOR(p) VLOAD(p)
-#define GEMM_READ_RESULT(p) (*(p))
+#define GEMM_READ_RESULT(p) LOAD(p)
 #define GEMM_READ_RESULT_VECTOR(p) VLOAD(p)
-#define GEMM_WRITE(v, p) (*(p) = (v))
+#define GEMM_WRITE(v, p) STORE((v), (p))
 #define GEMM_WRITE_VECTOR(v, p) VSTORE((v), (p))
+
+// Where the sums over k stand.
+#ifdef SAMEBYTES_STORE_16
+#define GEMM_SUMS real
+#else
+#define GEMM_SUMS __global real
+#endif
 
 // Hints to bring a line into the second-level cache, or into the first to be written; where the compiler has none,
 // nothing. Only under PoCL, since Oclgrind does not know them.
@@ -103,7 +111,7 @@ static void gemm_transpose(vreal* r) {
 // Packs a panel of kc values of `pitch` lines, one or two vectors: out[p][i] = src[i*line + p*step]. `there` (at least
 // 1) lines exist from src on; in place of missing ones is anything (their results are never stored). Where line is 1
 // vectors are copied, where step is 1 blocks of VW x VW are transposed in registers.
-static void gemm_pack(__global const real* src, const long line, const long step, const int there, const int kc,
+static void gemm_pack(__global const stored* src, const long line, const long step, const int there, const int kc,
                       const int pitch, real* out) {
   int p = 0;
   if (line == 1) {
@@ -115,7 +123,7 @@ static void gemm_pack(__global const real* src, const long line, const long step
   } else if (step == 1) {
     for (; p + VW <= kc; p += VW) {
       for (int block = 0; block < pitch; block += VW) {
-        __global const real* from = src + block * line + p;
+        __global const stored* from = src + block * line + p;
         vreal r[VW];
         if (block + VW <= there) {
 #pragma unroll
@@ -138,42 +146,44 @@ static void gemm_pack(__global const real* src, const long line, const long step
   }
 }
 
-// One value with the epilogue. NaN passes the ReLU.
-static real gemm_finish(real v, __global const real* c, __global const real* bias, __global const real* residual,
+// One value with the epilogue; what a 16-bit product is before more is added to it was rounded. NaN passes the ReLU.
+static real gemm_finish(real v, __global const stored* c, __global const stored* bias, __global const stored* residual,
                         const int flags) {
   if (flags & GEMM_ACCUMULATE) v += GEMM_READ_RESULT(c);
   if (flags & GEMM_BIAS) v += GEMM_READ_RESULT(bias);
-  if (flags & GEMM_RESIDUAL) v += GEMM_READ_RESULT(residual);
+  if (flags & GEMM_RESIDUAL) v = ROUND(v) + GEMM_READ_RESULT(residual);
   return (flags & GEMM_RELU) && v < 0 ? 0 : v;
 }
 
-// Stores rows x cols of a tile [rows][GEMM_NR] to c (row stride ldc), or adds it.
-static void gemm_store(const real* tile, __global real* c, const int ldc, const int rows, const int cols,
+// Stores rows x cols of a tile [rows][GEMM_NR] to the sums (row stride lds), or adds it.
+static void gemm_store(const real* tile, GEMM_SUMS* sums, const int lds, const int rows, const int cols,
                        const int accumulate) {
-  for (int i = 0; i < rows; ++i, tile += GEMM_NR, c += ldc) {
+  for (int i = 0; i < rows; ++i, tile += GEMM_NR, sums += lds) {
     int j = 0;
     for (; j + VW <= cols; j += VW) {
       const vreal v = VLOAD(tile + j);
-      GEMM_WRITE_VECTOR(accumulate ? v + GEMM_READ_RESULT_VECTOR(c + j) : v, c + j);
+      VSTORE(accumulate ? v + VLOAD(sums + j) : v, sums + j);
     }
-    for (; j < cols; ++j) GEMM_WRITE(accumulate ? tile[j] + GEMM_READ_RESULT(c + j) : tile[j], c + j);
+    for (; j < cols; ++j) sums[j] = accumulate ? tile[j] + sums[j] : tile[j];
   }
 }
 
-// The rest of the epilogue, on rows x cols of c that have just been stored; bias points at the first column.
-static void gemm_epilogue(__global real* c, const int ldc, const int rows, const int cols, __global const real* bias,
-                          __global const real* residual, const int flags) {
-  for (int i = 0; i < rows; ++i, c += ldc, residual += ldc) {
+// The epilogue but for GEMM_ACCUMULATE, from rows x cols of sums (rows lds apart) to c (ldc apart), which in an f32
+// program may be the same; bias points at the first column.
+static void gemm_epilogue(const GEMM_SUMS* sums, const int lds, __global stored* c, const int ldc, const int rows,
+                          const int cols, __global const stored* bias, __global const stored* residual,
+                          const int flags) {
+  for (int i = 0; i < rows; ++i, sums += lds, c += ldc, residual += ldc) {
     int j = 0;
     for (; j + VW <= cols; j += VW) {
-      vreal v = GEMM_READ_RESULT_VECTOR(c + j);
+      vreal v = VLOAD(sums + j);
       if (flags & GEMM_BIAS) v += GEMM_READ_RESULT_VECTOR(bias + j);
-      if (flags & GEMM_RESIDUAL) v += GEMM_READ_RESULT_VECTOR(residual + j);
+      if (flags & GEMM_RESIDUAL) v = VROUND(v) + GEMM_READ_RESULT_VECTOR(residual + j);
       if (flags & GEMM_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
       GEMM_WRITE_VECTOR(v, c + j);
     }
     for (; j < cols; ++j)
-      GEMM_WRITE(gemm_finish(GEMM_READ_RESULT(c + j), c + j, bias + j, residual + j, flags & ~GEMM_ACCUMULATE), c + j);
+      GEMM_WRITE(gemm_finish(sums[j], c + j, bias + j, residual + j, flags & ~GEMM_ACCUMULATE), c + j);
   }
 }
 
@@ -211,65 +221,71 @@ static void gemm_epilogue(__global real* c, const int ldc, const int rows, const
 #define GEMM_PANEL_A const real* a
 // A whole tile, stored from the registers. B is a packed panel; asking, the next lines of an operand are asked for;
 // first, B is in place and is packed for the tiles to come.
-#define GEMM_MICRO_WHOLE(name, A, READ_A, LINE, STEP)                                                                  \
-  static void name(A, const real* b, const int kc, __global real* c, const int ldc, const int accumulate) {            \
-    GEMM_WHOLE(READ_A, LINE, STEP, VLOAD, GEMM_NR, GEMM_EACH_NOTHING)                                                  \
-  }                                                                                                                    \
-  static void name##_asking(A, const real* b, const int kc, __global real* c, const int ldc, const int accumulate,     \
-                            __global const real* next, const long next_line) {                                         \
-    GEMM_WHOLE(READ_A, LINE, STEP, VLOAD, GEMM_NR, GEMM_EACH_ASK)                                                      \
-  }                                                                                                                    \
-  static void name##_first(A, __global const real* b, const long b_row, const int kc, __global real* c, const int ldc, \
-                           const int accumulate, real* panel) {                                                        \
-    GEMM_WHOLE(READ_A, LINE, STEP, GEMM_READ_VECTOR, b_row, GEMM_EACH_KEEP)                                            \
+#define GEMM_MICRO_WHOLE(name, A, READ_A, LINE, STEP)                                                                \
+  static void name(A, const real* b, const int kc, GEMM_SUMS* c, const int ldc, const int accumulate) {              \
+    GEMM_WHOLE(READ_A, LINE, STEP, VLOAD, GEMM_NR, GEMM_EACH_NOTHING)                                                \
+  }                                                                                                                  \
+  static void name##_asking(A, const real* b, const int kc, GEMM_SUMS* c, const int ldc, const int accumulate,       \
+                            __global const stored* next, const long next_line) {                                     \
+    GEMM_WHOLE(READ_A, LINE, STEP, VLOAD, GEMM_NR, GEMM_EACH_ASK)                                                    \
+  }                                                                                                                  \
+  static void name##_first(A, __global const stored* b, const long b_row, const int kc, GEMM_SUMS* c, const int ldc, \
+                           const int accumulate, real* panel) {                                                      \
+    GEMM_WHOLE(READ_A, LINE, STEP, GEMM_READ_VECTOR, b_row, GEMM_EACH_KEEP)                                          \
   }
-#define GEMM_WHOLE(READ_A, LINE, STEP, READ_B, PITCH, EACH)                                         \
-  _Pragma("unroll") for (int i = 0; i < GEMM_MR; ++i) {                                             \
-    GEMM_ASK_TO_WRITE(c + (long)i * ldc);                                                           \
-    GEMM_ASK_TO_WRITE(c + (long)i * ldc + VW);                                                      \
-  }                                                                                                 \
-  GEMM_PRODUCT(GEMM_MR, 2, READ_A, LINE, STEP, READ_B, PITCH, EACH)                                 \
-  if (accumulate) GEMM_TILE(i, j, acc[i][j] += GEMM_READ_RESULT_VECTOR(c + (long)i * ldc + j * VW)) \
-  GEMM_TILE(i, j, GEMM_WRITE_VECTOR(acc[i][j], c + (long)i * ldc + j * VW))
+#define GEMM_WHOLE(READ_A, LINE, STEP, READ_B, PITCH, EACH)                       \
+  _Pragma("unroll") for (int i = 0; i < GEMM_MR; ++i) {                           \
+    GEMM_ASK_TO_WRITE(c + (long)i * ldc);                                         \
+    GEMM_ASK_TO_WRITE(c + (long)i * ldc + VW);                                    \
+  }                                                                               \
+  GEMM_PRODUCT(GEMM_MR, 2, READ_A, LINE, STEP, READ_B, PITCH, EACH)               \
+  if (accumulate) GEMM_TILE(i, j, acc[i][j] += VLOAD(c + (long)i * ldc + j * VW)) \
+  GEMM_TILE(i, j, VSTORE(acc[i][j], c + (long)i * ldc + j * VW))
 // A part of a tile, left in tile [ROWS][GEMM_NR]; in place, B is not packed.
 #define GEMM_MICRO(name, ROWS, COLS, A, READ_A, LINE, STEP)                         \
   static void name(A, const real* b, const int kc, real* tile) {                    \
     GEMM_PRODUCT(ROWS, COLS, READ_A, LINE, STEP, VLOAD, GEMM_NR, GEMM_EACH_NOTHING) \
     GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))                 \
   }
-#define GEMM_MICRO_IN_PLACE(name, ROWS)                                                                \
-  static void name(GEMM_PANEL_A, __global const real* b, const long b_row, const int kc, real* tile) { \
-    GEMM_PRODUCT(ROWS, 2, GEMM_PANEL, 1, GEMM_PITCH, GEMM_READ_VECTOR, b_row, GEMM_EACH_NOTHING)       \
-    GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))                                    \
+#define GEMM_MICRO_IN_PLACE(name, ROWS)                                                                  \
+  static void name(GEMM_PANEL_A, __global const stored* b, const long b_row, const int kc, real* tile) { \
+    GEMM_PRODUCT(ROWS, 2, GEMM_PANEL, 1, GEMM_PITCH, GEMM_READ_VECTOR, b_row, GEMM_EACH_NOTHING)         \
+    GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))                                      \
   }
+#ifndef SAMEBYTES_STORE_16
 GEMM_MICRO_WHOLE(gemm_micro_direct, GEMM_GLOBAL_A, GEMM_READ, a_line, a_step)
-GEMM_MICRO_WHOLE(gemm_micro, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
 GEMM_MICRO(gemm_micro_direct_narrow, GEMM_MR, 1, GEMM_GLOBAL_A, GEMM_READ, a_line, a_step)
+GEMM_MICRO(gemm_micro_direct_mid, GEMM_MID, 2, GEMM_GLOBAL_A, GEMM_READ, a_line, a_step)
+GEMM_MICRO(gemm_micro_direct_low, GEMM_LOW, 2, GEMM_GLOBAL_A, GEMM_READ, a_line, a_step)
+#endif
+GEMM_MICRO_WHOLE(gemm_micro, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
 GEMM_MICRO(gemm_micro_mid, GEMM_MID, 2, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
 GEMM_MICRO(gemm_micro_mid_narrow, GEMM_MID, 1, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
 GEMM_MICRO(gemm_micro_low, GEMM_LOW, 2, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
 GEMM_MICRO(gemm_micro_low_narrow, GEMM_LOW, 1, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
-GEMM_MICRO(gemm_micro_direct_mid, GEMM_MID, 2, GEMM_GLOBAL_A, GEMM_READ, a_line, a_step)
-GEMM_MICRO(gemm_micro_direct_low, GEMM_LOW, 2, GEMM_GLOBAL_A, GEMM_READ, a_line, a_step)
 GEMM_MICRO_IN_PLACE(gemm_micro_mid_in_place, GEMM_MID)
 GEMM_MICRO_IN_PLACE(gemm_micro_low_in_place, GEMM_LOW)
 
-// C[split][z] (m x n, dense) = A[z] * B[z] over the split's part of k, with the epilogue of `flags` (accumulate 1, bias
-// 2, ReLU 4, residual [z] (m x n, dense) 8; in the order accumulate, bias, residual, ReLU). 16: rows of A are read in
+// C[z] (m x n, dense) = A[z] * B[z] with the epilogue of `flags` (accumulate 1, bias 2, ReLU 4, residual [z] (m x n,
+// dense) 8; in the order accumulate, bias, residual, ReLU), or where part is there, part[split][z] (as C) = the product
+// over the split's part of k, without one. 16: rows of A are read in
 // place. A(i,p) = a[i*a_row + p*a_col], B(p,j) = b[p*b_row + j*b_col]; z = outer*batch_inner + inner picks the matrices
 // by the four batch strides. Groups: x = row_tiles*column_tiles, column tile fastest; y = splits; z = batch. The
 // panels of GEMM_MR rows and of GEMM_NR columns are dealt evenly to the tiles; a tile has at most GEMM_ROW_PANELS and
 // GEMM_COLUMN_PANELS. Accumulates in `real`.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
-    ARRAY(const real, a), ARRAY(const real, b), ARRAY(const real, bias), ARRAY(const real, residual), ARRAY(real, c),
-    const int m, const int n, const int k, const long a_row, const long a_col, const long b_row, const long b_col,
-    const int batch_inner, const long a_outer, const long a_inner, const long b_outer, const long b_inner,
-    const int row_tiles, const int column_tiles, const int split_k, const int flags) {
+    ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const stored, bias), ARRAY(const stored, residual),
+    ARRAY(stored, c), ARRAY(real, part), const int m, const int n, const int k, const long a_row, const long a_col,
+    const long b_row, const long b_col, const int batch_inner, const long a_outer, const long a_inner,
+    const long b_outer, const long b_inner, const int row_tiles, const int column_tiles, const int split_k,
+    const int flags) {
   START(a);
   START(b);
   START(bias);
   START(residual);
   START(c);
+  START(part);
+  const int is_part = part != 0;
   const int z = get_group_id(2), split = get_group_id(1);
   const long row_tile = (int)get_group_id(0) / column_tiles, column_tile = get_group_id(0) - row_tile * column_tiles;
   const long row_panels = (m + GEMM_MR - 1) / GEMM_MR, column_panels = (n + GEMM_NR - 1) / GEMM_NR;
@@ -281,7 +297,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
   const int outer = z / batch_inner, inner = z - outer * batch_inner;
   a += outer * a_outer + inner * a_inner;
   b += outer * b_outer + inner * b_inner;
-  c += ((long)split * get_num_groups(2) + z) * m * n;
+  c += (long)z * m * n;
+  part += ((long)split * get_num_groups(2) + z) * m * n;
   residual += (long)z * m * n;
   const int blocks = (k1 - k0 + GEMM_KC - 1) / GEMM_KC;
   const int block_k = ((k1 - k0 + blocks - 1) / blocks + VW - 1) / VW * VW;
@@ -290,55 +307,80 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
   vreal b_block[GEMM_COLUMN_PANELS * GEMM_NR * GEMM_KC / VW];
   real tile[GEMM_PITCH * GEMM_NR];
   real* const ap = (real*)a_block;
+#ifdef SAMEBYTES_STORE_16
+  const int lds = blocks == 1 ? GEMM_NR : GEMM_COLUMN_PANELS * GEMM_NR;  // one block: a tile is whole at once
+  vreal sums[GEMM_ROW_PANELS * GEMM_MR * GEMM_COLUMN_PANELS * GEMM_NR / VW];
+#else
+  const int lds = n;
+  __global real* sums = is_part ? part : c;
+#endif
   for (int kb = k0; kb < k1; kb += block_k) {
     const int kc = min(block_k, k1 - kb);
+#ifdef SAMEBYTES_STORE_16
+    const int accumulate = kb > k0, finishes = kb + kc == k1;
+#else
     const int accumulate = kb > k0 || (flags & GEMM_ACCUMULATE);
     const int finishes = kb + kc == k1 && (flags & (GEMM_BIAS | GEMM_RELU | GEMM_RESIDUAL));
+#endif
     for (int i = row0; i < row1; i += GEMM_MR) {
       const int rows = min(GEMM_MR, row1 - i);
-      __global const real* from_a = a + i * a_row + kb * a_col;
+      __global const stored* from_a = a + i * a_row + kb * a_col;
+#ifdef SAMEBYTES_STORE_16
+      const int direct = 0;
+#else
       // Rows that do not fill a register tile are packed, too, unless there are enough rows before them.
       const int direct = (flags & GEMM_DIRECT_A) && (rows == GEMM_MR || i >= row0 + GEMM_MID);
+#endif
       if (!direct) gemm_pack(from_a, a_row, a_col, m - i, kc, GEMM_PITCH, ap);
       for (int j = col0; j < col1; j += GEMM_NR) {
         const int cols = min(GEMM_NR, col1 - j), is_last = j + GEMM_NR >= col1;
         const int is_whole = rows == GEMM_MR && cols == GEMM_NR;
-        __global const real* from_b = b + kb * b_row + j * b_col;
+        __global const stored* from_b = b + kb * b_row + j * b_col;
         real* bp = (real*)b_block + (j - col0) * GEMM_KC;
-        __global real* to = c + (long)i * n + j;
+        const long at = (long)i * n + j;
+#ifdef SAMEBYTES_STORE_16
+        real* to = (real*)sums + (blocks == 1 ? 0 : (i - row0) * lds + j - col0);
+#else
+        __global real* to = sums + at;
+#endif
         // B in place: packed by the first whole tile, or used by the only part of one.
         const int in_place = i == row0 && cols == GEMM_NR && b_col == 1;
         if (i == row0 && !in_place) gemm_pack(from_b, b_col, b_row, n - j, kc, GEMM_NR, bp);
         if (is_whole) {
           // Lines to ask for: the next panel of B, or after the last panel the next rows of A.
           const int asks = is_last ? i + 2 * GEMM_MR <= row1 && a_col == 1 : i == row0;
-          __global const real* next = is_last ? from_a + GEMM_MR * a_row : from_b + GEMM_NR * b_col;
+          __global const stored* next = is_last ? from_a + GEMM_MR * a_row : from_b + GEMM_NR * b_col;
           const long next_line = is_last ? a_row : b_col;
+#ifndef SAMEBYTES_STORE_16
           if (in_place && direct)
-            gemm_micro_direct_first(from_a, a_row, a_col, from_b, b_row, kc, to, n, accumulate, bp);
-          else if (in_place)
-            gemm_micro_first(ap, from_b, b_row, kc, to, n, accumulate, bp);
+            gemm_micro_direct_first(from_a, a_row, a_col, from_b, b_row, kc, to, lds, accumulate, bp);
           else if (asks && direct)
-            gemm_micro_direct_asking(from_a, a_row, a_col, bp, kc, to, n, accumulate, next, next_line);
-          else if (asks)
-            gemm_micro_asking(ap, bp, kc, to, n, accumulate, next, next_line);
+            gemm_micro_direct_asking(from_a, a_row, a_col, bp, kc, to, lds, accumulate, next, next_line);
           else if (direct)
-            gemm_micro_direct(from_a, a_row, a_col, bp, kc, to, n, accumulate);
+            gemm_micro_direct(from_a, a_row, a_col, bp, kc, to, lds, accumulate);
           else
-            gemm_micro(ap, bp, kc, to, n, accumulate);
+#endif
+              if (in_place)
+            gemm_micro_first(ap, from_b, b_row, kc, to, lds, accumulate, bp);
+          else if (asks)
+            gemm_micro_asking(ap, bp, kc, to, lds, accumulate, next, next_line);
+          else
+            gemm_micro(ap, bp, kc, to, lds, accumulate);
+#ifndef SAMEBYTES_STORE_16
         } else if (direct && cols <= VW) {  // as many rows as a whole tile has, some of them once more
           gemm_micro_direct_narrow(from_a - (GEMM_MR - rows) * a_row, a_row, a_col, bp, kc, tile);
-          gemm_store(tile + (GEMM_MR - rows) * GEMM_NR, to, n, rows, cols, accumulate);
+          gemm_store(tile + (GEMM_MR - rows) * GEMM_NR, to, lds, rows, cols, accumulate);
         } else if (direct) {  // the last part goes back, too, where it lacks rows
           for (int r = 0; r < rows;) {
-            const int mid = rows - r > GEMM_LOW, part = mid ? GEMM_MID : GEMM_LOW, back = max(0, r + part - rows);
+            const int mid = rows - r > GEMM_LOW, taken = mid ? GEMM_MID : GEMM_LOW, back = max(0, r + taken - rows);
             if (mid)
               gemm_micro_direct_mid(from_a + (r - back) * a_row, a_row, a_col, bp, kc, tile);
             else
               gemm_micro_direct_low(from_a + (r - back) * a_row, a_row, a_col, bp, kc, tile);
-            gemm_store(tile + back * GEMM_NR, to + (long)r * n, n, part - back, cols, accumulate);
-            r += part;
+            gemm_store(tile + back * GEMM_NR, to + (long)r * lds, lds, taken - back, cols, accumulate);
+            r += taken;
           }
+#endif
         } else {
           for (int r = 0; r < rows;) {
             const int mid = rows - r > GEMM_LOW;
@@ -356,16 +398,24 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
               gemm_micro_low_narrow(ap + r, bp, kc, tile + r * GEMM_NR);
             r += mid ? GEMM_MID : GEMM_LOW;
           }
-          gemm_store(tile, to, n, rows, cols, accumulate);
+          gemm_store(tile, to, lds, rows, cols, accumulate);
         }
-        if (finishes) gemm_epilogue(to, n, rows, cols, bias + j, residual + (long)i * n + j, flags);
+#ifdef SAMEBYTES_STORE_16
+        if (finishes && is_part) {
+          for (int r = 0; r < rows; ++r) {
+            for (int q = 0; q < cols; q += VW) sb_store(VLOAD(to + r * lds + q), part + at + (long)r * n + q, cols - q);
+          }
+          continue;
+        }
+#endif
+        if (finishes) gemm_epilogue(to, lds, c + at, n, rows, cols, bias + j, residual + at, flags);
       }
     }
   }
 }
 
 // The last `left` (1 to VW - 1) values of a line of k, zeros in the other lanes; p points at the first of them.
-static vreal gemm_dot_tail(__global const real* p, const int left, const int k) {
+static vreal gemm_dot_tail(__global const stored* p, const int left, const int k) {
   if (k >= VW) return select((vreal)(0), GEMM_READ_VECTOR(p + left - VW), SB_LANES >= (vmask)(VW - left));
   real padded[VW];
   for (int i = 0; i < VW; ++i) padded[i] = i < left ? GEMM_READ(p + i) : 0;
@@ -373,24 +423,24 @@ static vreal gemm_dot_tail(__global const real* p, const int left, const int k) 
 }
 
 // sums[i][j] = the product of line i of a and line j of b, ROWS x COLS of them, vector by vector.
-#define GEMM_DOT(name, ROWS, COLS)                                                                                  \
-  static void name(__global const real* a, const long a_row, __global const real* b, const long b_col, const int k, \
-                   real* sums) {                                                                                    \
-    enum { rows_ = ROWS, cols_ = COLS };                                                                            \
-    vreal acc[ROWS][COLS], u[ROWS], v[COLS];                                                                        \
-    GEMM_TILE(i, j, acc[i][j] = (vreal)(0))                                                                         \
-    int p = 0;                                                                                                      \
-    for (; p + VW <= k; p += VW) {                                                                                  \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) u[i] = GEMM_READ_VECTOR(a + i * a_row + p);                  \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) v[j] = GEMM_READ_VECTOR(b + j * b_col + p);                  \
-      GEMM_TILE(i, j, acc[i][j] = FMA(u[i], v[j], acc[i][j]))                                                       \
-    }                                                                                                               \
-    if (p < k) {                                                                                                    \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) u[i] = gemm_dot_tail(a + i * a_row + p, k - p, k);           \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) v[j] = gemm_dot_tail(b + j * b_col + p, k - p, k);           \
-      GEMM_TILE(i, j, acc[i][j] = FMA(u[i], v[j], acc[i][j]))                                                       \
-    }                                                                                                               \
-    GEMM_TILE(i, j, sums[i * COLS + j] = sb_sum(acc[i][j]))                                                         \
+#define GEMM_DOT(name, ROWS, COLS)                                                                         \
+  static void name(__global const stored* a, const long a_row, __global const stored* b, const long b_col, \
+                   const int k, real* sums) {                                                              \
+    enum { rows_ = ROWS, cols_ = COLS };                                                                   \
+    vreal acc[ROWS][COLS], u[ROWS], v[COLS];                                                               \
+    GEMM_TILE(i, j, acc[i][j] = (vreal)(0))                                                                \
+    int p = 0;                                                                                             \
+    for (; p + VW <= k; p += VW) {                                                                         \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) u[i] = GEMM_READ_VECTOR(a + i * a_row + p);         \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) v[j] = GEMM_READ_VECTOR(b + j * b_col + p);         \
+      GEMM_TILE(i, j, acc[i][j] = FMA(u[i], v[j], acc[i][j]))                                              \
+    }                                                                                                      \
+    if (p < k) {                                                                                           \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) u[i] = gemm_dot_tail(a + i * a_row + p, k - p, k);  \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) v[j] = gemm_dot_tail(b + j * b_col + p, k - p, k);  \
+      GEMM_TILE(i, j, acc[i][j] = FMA(u[i], v[j], acc[i][j]))                                              \
+    }                                                                                                      \
+    GEMM_TILE(i, j, sums[i * COLS + j] = sb_sum(acc[i][j]))                                                \
   }
 GEMM_DOT(gemm_dot_4x4, 4, 4)
 GEMM_DOT(gemm_dot_4x1, 4, 1)
@@ -402,8 +452,8 @@ GEMM_DOT(gemm_dot_1x1, 1, 1)
 // and nothing is packed. Groups: x = row_tiles*column_tiles, column tile fastest, rows and columns are dealt evenly in
 // fours; z = batch. A sum has VW partial sums, added up in pairs at the end.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_dot(
-    ARRAY(const real, a), ARRAY(const real, b), ARRAY(const real, bias), ARRAY(const real, residual), ARRAY(real, c),
-    const int m, const int n, const int k, const long a_row, const long b_col, const int batch_inner,
+    ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const stored, bias), ARRAY(const stored, residual),
+    ARRAY(stored, c), const int m, const int n, const int k, const long a_row, const long b_col, const int batch_inner,
     const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int row_tiles,
     const int column_tiles, const int flags) {
   START(a);
@@ -427,7 +477,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_dot(
     const int cols = col1 - j >= 4 ? 4 : 1;
     for (int i = row0; i < row1;) {
       const int rows = row1 - i >= 4 ? 4 : 1;
-      __global const real *from_a = a + i * a_row, *from_b = b + j * b_col;
+      __global const stored *from_a = a + i * a_row, *from_b = b + j * b_col;
       real sums[16];
       if (rows == 4 && cols == 4)
         gemm_dot_4x4(from_a, a_row, from_b, b_col, k, sums);
@@ -451,11 +501,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_dot(
 
 // c[i] = epilogue(sum over s, ascending, of part[s*total + i]); total = batch*m*n, bias [n] by i mod n, residual
 // [total]. Groups: x = ceil(total/GEMM_REDUCE_BLOCK).
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_reduce(ARRAY(const real, part),
-                                                                         ARRAY(const real, bias),
-                                                                         ARRAY(const real, residual), ARRAY(real, c),
-                                                                         const int n, const long total,
-                                                                         const int splits, const int flags) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_reduce(
+    ARRAY(const real, part), ARRAY(const stored, bias), ARRAY(const stored, residual), ARRAY(stored, c), const int n,
+    const long total, const int splits, const int flags) {
   START(part);
   START(bias);
   START(residual);
@@ -466,13 +514,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_reduce(ARRAY(c
   int column = flags & GEMM_BIAS ? (int)(begin % n) : 0;
   for (long i = begin; i < end; column = 0) {
     const long stop = min(end, i + width - column);
-    __global const real* add = bias + column - i;
+    __global const stored* add = bias + column - i;
     for (; i + VW <= stop; i += VW) {
       vreal v = VLOAD(part + i);
       for (int s = 1; s < splits; ++s) v += VLOAD(part + s * total + i);
       if (flags & GEMM_ACCUMULATE) v += GEMM_READ_RESULT_VECTOR(c + i);
       if (flags & GEMM_BIAS) v += GEMM_READ_RESULT_VECTOR(add + i);
-      if (flags & GEMM_RESIDUAL) v += GEMM_READ_RESULT_VECTOR(residual + i);
+      if (flags & GEMM_RESIDUAL) v = VROUND(v) + GEMM_READ_RESULT_VECTOR(residual + i);
       if (flags & GEMM_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
       GEMM_WRITE_VECTOR(v, c + i);
     }

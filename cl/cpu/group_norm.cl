@@ -26,7 +26,7 @@ real group_norm_count(const long p, const int f, const long total, const int wid
 // m2 [N, C]: sum of squared distances of each channel from its own mean; coef = rows (mean, scale * rstd, shift). All
 // means are counted from a value of the group, so that a large one costs no accuracy. Group n: image n.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void group_norm_merge(
-    ARRAY(const real, src), ARRAY(const real, part), ARRAY(const real, scale), ARRAY(const real, shift),
+    ARRAY(const stored, src), ARRAY(const real, part), ARRAY(const real, scale), ARRAY(const real, shift),
     ARRAY(real, mean), ARRAY(real, rstd), ARRAY(real, m2), ARRAY(real, coef), const long total, const int wide,
     const int channels, const int groups, const int parts, const int rows_per_part, const int coef_row, const real eps,
     const int flags) {
@@ -73,13 +73,13 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void group_norm_merge(
   }
   const int width = channels / groups;
   for (int first = 0; first < channels; first += width) {
-    const real origin = src[first];
+    const real origin = LOAD(src + first);
     real sum = 0;
-    for (int c = first; c < first + width; ++c) sum += (src[c] - origin) + mean[c];
+    for (int c = first; c < first + width; ++c) sum += (LOAD(src + c) - origin) + mean[c];
     const real center = sum / width;
     real square = 0;
     for (int c = first; c < first + width; ++c) {
-      const real delta = (src[c] - origin) + mean[c] - center;
+      const real delta = (LOAD(src + c) - origin) + mean[c] - center;
       square += FMA(delta * delta, (real)values, m2[c]);
     }
     const real m = origin + center;
@@ -122,10 +122,11 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void group_norm_running(
 
 // dst = (src - mean) * (scale * rstd) + shift, streaming over `all` elements of images of `total`; coef as
 // group_norm_merge wrote it. Geometry: over_elements(all).
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void group_norm_apply(ARRAY(const real, src),
-                                                                              ARRAY(const real, coef), ARRAY(real, dst),
-                                                                              const long all, const long total,
-                                                                              const int span, const int coef_row) {
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void group_norm_apply(ARRAY(const stored, src),
+                                                                              ARRAY(const real, coef),
+                                                                              ARRAY(stored, dst), const long all,
+                                                                              const long total, const int span,
+                                                                              const int coef_row) {
   START(src);
   START(coef);
   START(dst);
@@ -212,7 +213,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void group_norm_bwd_merg
 
 // dx = a * dy + b * (src - mean) + c, streaming; coef as group_norm_bwd_merge wrote it. Geometry: over_elements(all).
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void group_norm_bwd_apply(
-    ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, coef), ARRAY(real, dx), const long all,
+    ARRAY(const stored, src), ARRAY(const stored, dy), ARRAY(const real, coef), ARRAY(stored, dx), const long all,
     const long total, const int span, const int coef_row) {
   START(src);
   START(dy);

@@ -100,9 +100,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_sort(ARRAY
 // indexing_sort. Where `spoils` is set and there are places without a value, all of dst is NaN. Each row of I
 // elements is written once. Geometry: over_rows, rows_per_group of the O * D rows each.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_sum(
-    ARRAY(const int, order), ARRAY(const int, starts), ARRAY(const real, src), ARRAY_INPLACE(const real, base),
-    ARRAY_INPLACE(real, dst), const long outer, const int depth, const long items, const long inner, const int rows_per_group,
-    const int spoils) {
+    ARRAY(const int, order), ARRAY(const int, starts), ARRAY(const stored, src), ARRAY_INPLACE(const stored, base),
+    ARRAY_INPLACE(stored, dst), const long outer, const int depth, const long items, const long inner,
+    const int rows_per_group, const int spoils) {
   START(order);
   START(starts);
   START(src);
@@ -113,9 +113,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_sum(
   const real start = spoils && starts[depth + 1] > starts[depth] ? NAN : 0;
   long o = first / depth, d = first - o * depth;
   for (long row = first; row < end; ++row) {
-    const __global real* from = src + o * items * inner;
-    const __global real* under = base + row * inner;
-    __global real* to = dst + row * inner;
+    const __global stored* from = src + o * items * inner;
+    const __global stored* under = base + row * inner;
+    __global stored* to = dst + row * inner;
     const int begin = starts[d], stop = starts[d + 1];
     long i = 0;
     for (; i + 4 * VW <= inner; i += 4 * VW) {
@@ -127,7 +127,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_sum(
         e += VLOAD(under + i + 3 * VW);
       }
       for (int k = begin; k < stop; ++k) {
-        const __global real* p = from + order[k] * inner + i;
+        const __global stored* p = from + order[k] * inner + i;
         a += VLOAD(p);
         b += VLOAD(p + VW);
         c += VLOAD(p + 2 * VW);
@@ -145,9 +145,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_sum(
       VSTORE(a, to + i);
     }
     for (; i < inner; ++i) {
-      real a = base ? start + under[i] : start;
-      for (int k = begin; k < stop; ++k) a += from[order[k] * inner + i];
-      to[i] = a;
+      real a = base ? start + LOAD(under + i) : start;
+      for (int k = begin; k < stop; ++k) a += LOAD(from + order[k] * inner + i);
+      STORE(a, to + i);
     }
     if (++d == depth) {
       d = 0;
@@ -201,7 +201,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_scatter_ad
 // dst [O, index[o, j, i], I] = src [O, J, I], where no index comes twice in a line along D: each element is written
 // once. Geometry: over_elements(O * J * I).
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_put(ARRAY(const int, index),
-                                                                          ARRAY(const real, src), ARRAY(real, dst),
+                                                                          ARRAY(const stored, src), ARRAY(stored, dst),
                                                                           const long outer, const int depth,
                                                                           const long items, const long inner) {
   START(index);

@@ -18,7 +18,7 @@
 // distances are summed around the mean, corrected by what its rounding left, so a large mean costs no accuracy. Group
 // g: rows g * 8 to g * 8 + 8.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void layer_norm_fwd(
-    ARRAY(const real, src), ARRAY(const real, scale), ARRAY(const real, shift), ARRAY(real, dst), ARRAY(real, mean),
+    ARRAY(const stored, src), ARRAY(const real, scale), ARRAY(const real, shift), ARRAY(stored, dst), ARRAY(real, mean),
     ARRAY(real, rstd), const long rows, const int columns, const real eps, const int flags) {
   START(src);
   START(scale);
@@ -29,9 +29,9 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void layer_norm_fwd(
   const long first = (long)get_group_id(0) * LAYER_NORM_ROWS;
   const long last = min(rows, first + LAYER_NORM_ROWS);
   for (long r = first; r < last; ++r) {
-    const __global real *x = src + r * columns;
+    const __global stored* x = src + r * columns;
     const long readable = (rows - r) * columns;  // a whole vector is read wherever the array has one
-    __global real *y = dst + r * columns;
+    __global stored* y = dst + r * columns;
     vreal sum = (vreal)0;
     for (int j = 0; j < columns; j += VW) sum += sb_load(x + j, columns - j, readable - j, 0);
     const real center = sb_sum(sum) / columns;
@@ -60,8 +60,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void layer_norm_fwd(
 // dx = rstd * (g - mean(g) - xhat * mean(g * xhat)); part [2, parts, C]: sums of dy * xhat and of dy over the rows of
 // each part. Group p: rows p * rows_per_part on; both images are read from memory once.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void layer_norm_bwd(
-    ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, scale), ARRAY(const real, mean),
-    ARRAY(const real, rstd), ARRAY(real, dx), ARRAY(real, part), const long rows, const int columns,
+    ARRAY(const stored, src), ARRAY(const stored, dy), ARRAY(const real, scale), ARRAY(const real, mean),
+    ARRAY(const real, rstd), ARRAY(stored, dx), ARRAY(real, part), const long rows, const int columns,
     const int rows_per_part, const int flags) {
   START(src);
   START(dy);
@@ -73,17 +73,17 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void layer_norm_bwd(
   const long p = get_group_id(0);
   const long first = p * rows_per_part;
   const long last = min(rows, first + rows_per_part);
-  __global real *dscale = part + p * columns;
-  __global real *dshift = dscale + (long)get_num_groups(0) * columns;
+  __global real* dscale = part + p * columns;
+  __global real* dshift = dscale + (long)get_num_groups(0) * columns;
   if (flags & LAYER_NORM_DSCALE)
     for (int j = 0; j < columns; j += VW) {
       sb_store((vreal)0, dscale + j, columns - j);
       sb_store((vreal)0, dshift + j, columns - j);
     }
   for (long r = first; r < last; ++r) {
-    const __global real *x = src + r * columns;
+    const __global stored* x = src + r * columns;
     const long readable = (rows - r) * columns;  // a whole vector is read wherever the array has one
-    const __global real *d = dy + r * columns;
+    const __global stored* d = dy + r * columns;
     const real m = mean[r], s = rstd[r];
     vreal sum = (vreal)0, dots = (vreal)0;
     for (int j = 0; j < columns; j += VW) {

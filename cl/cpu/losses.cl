@@ -2,8 +2,8 @@
 
 // Binary cross-entropy of a logit x with the target t in a form that never overflows: max(x, 0) - x * t + log(1 +
 // exp(-|x|)).
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void losses_bce_with_logits(ARRAY(const real, logits),
-                                                                                    ARRAY(const real, target),
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void losses_bce_with_logits(ARRAY(const stored, logits),
+                                                                                    ARRAY(const stored, target),
                                                                                     ARRAY(real, dst), const long n) {
   START(logits);
   START(target);

@@ -71,7 +71,7 @@ __kernel
 // The gradient of reflect, replicate and circular: dx [outer, n, inner] gathers from dy [outer, d, inner] the places
 // that show each position, always in ascending order, so sums do not depend on the number of threads. f32 or f64 sums.
 // Geometry: over_elements(outer * n * inner).
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pad_bwd(ARRAY(const real, dy), ARRAY(real, dx),
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pad_bwd(ARRAY(const stored, dy), ARRAY(stored, dx),
                                                                      const long outer, const long n, const long d,
                                                                      const long inner, const long before,
                                                                      const int mode) {
@@ -85,7 +85,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pad_bwd(ARRAY(const
   for (long i = SB_BEGIN(outer * n * inner); i < end;) {
     const long row = i / inner, column = i - row * inner;
     const long o = row / n, at = row - o * n;
-    const __global real* rows = dy + o * d * inner + column;
+    const __global stored* rows = dy + o * d * inner + column;
     const long positions = at >= begin && at < stop ? stop - at : 1;
     const long count = min(positions * inner - column, end - i);
     // The places that show this position: a range, and for reflect and circular one on each side of it.

@@ -33,10 +33,10 @@ int pool2d_last(const int i, const int in, const int out, const int stride, cons
 }
 
 // A vector at element i of `total`; zeros beyond the end of the array.
-vreal pool2d_load(const __global real* p, const long i, const long total) {
+vreal pool2d_load(const __global stored* p, const long i, const long total) {
   if (i + VW <= total) return VLOAD(p + i);
   real padded[VW];
-  for (int l = 0; l < VW; ++l) padded[l] = i + l < total ? p[i + l] : 0;
+  for (int l = 0; l < VW; ++l) padded[l] = i + l < total ? LOAD(p + i + l) : 0;
   return VLOAD(padded);
 }
 
@@ -61,7 +61,7 @@ vreal pool2d_load(const __global real* p, const long i, const long total) {
   }                                                                                                                    \
                                                                                                                        \
   /* One row of dx below windows that do not overlap and begin at 0: the row's places in them start at `place`. */     \
-  static void SB_JOIN(pool2d_apart, SUFFIX)(const __global real* dy, const __global T* index, __global real* dx,       \
+  static void SB_JOIN(pool2d_apart, SUFFIX)(const __global stored* dy, const __global T* index, __global stored* dx,   \
                                             const long total, const int place, const int w, const int c, const int ow, \
                                             const int kw, const int sw) {                                              \
     for (int x = 0; x < ow; ++x) {                                                                                     \
@@ -70,7 +70,7 @@ vreal pool2d_load(const __global real* p, const long i, const long total) {
         const long at = (long)x * c + k;                                                                               \
         const pool2d_lanes here = POOL2D_LANES(SB_JOIN(pool2d_load_index, SUFFIX)(index, at, total));                  \
         const vreal g = pool2d_load(dy, at, total);                                                                    \
-        __global real* to = dx + (long)x * sw * c + k;                                                                 \
+        __global stored* to = dx + (long)x * sw * c + k;                                                               \
         for (int i = 0; i < width; ++i, to += c)                                                                       \
           sb_store(select((vreal)0, g, here == (pool2d_lanes)(place + i)), to, c - k);                                 \
         for (int i = width; i < end; ++i, to += c) sb_store((vreal)0, to, c - k);                                      \
@@ -79,7 +79,7 @@ vreal pool2d_load(const __global real* p, const long i, const long total) {
   }                                                                                                                    \
                                                                                                                        \
   __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(max_pool2d_fwd, SUFFIX)(                        \
-      ARRAY(const real, src), ARRAY(real, dst), ARRAY(T, index), POOL2D_GEOMETRY, const int with_index) {              \
+      ARRAY(const stored, src), ARRAY(stored, dst), ARRAY(T, index), POOL2D_GEOMETRY, const int with_index) {          \
     START(src);                                                                                                        \
     START(dst);                                                                                                        \
     START(index);                                                                                                      \
@@ -100,7 +100,7 @@ vreal pool2d_load(const __global real* p, const long i, const long total) {
           vreal best0 = (vreal)(-INFINITY), best1 = best0;                                                             \
           pool2d_lanes place0 = (pool2d_lanes)(place), place1 = place0;                                                \
           for (int y = y0; y < y1; ++y) {                                                                              \
-            const __global real* p = src + in + (long)(y - y0) * w * c + k;                                            \
+            const __global stored* p = src + in + (long)(y - y0) * w * c + k;                                          \
             int n = place + (y - y0) * kw;                                                                             \
             for (int i = x0; i < x1; ++i, ++n, p += c) {                                                               \
               POOL2D_BETTER(VLOAD(p), best0, place0, n)                                                                \
@@ -139,7 +139,7 @@ vreal pool2d_load(const __global real* p, const long i, const long total) {
   }                                                                                                                    \
                                                                                                                        \
   __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(max_pool2d_bwd, SUFFIX)(                        \
-      ARRAY(const real, dy), ARRAY(const T, index), ARRAY(real, dx), POOL2D_GEOMETRY) {                                \
+      ARRAY(const stored, dy), ARRAY(const T, index), ARRAY(stored, dx), POOL2D_GEOMETRY) {                            \
     START(dy);                                                                                                         \
     START(index);                                                                                                      \
     START(dx);                                                                                                         \
@@ -193,8 +193,9 @@ real pool2d_divisor(const int oy, const int ox, const int h, const int w, const 
 }
 
 // dst = sum of each window over its divisor. Group g: rows_per_group rows of N * OH.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void avg_pool2d_fwd(ARRAY(const real, src), ARRAY(real, dst),
-                                                                            POOL2D_GEOMETRY, const int padded) {
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void avg_pool2d_fwd(ARRAY(const stored, src),
+                                                                            ARRAY(stored, dst), POOL2D_GEOMETRY,
+                                                                            const int padded) {
   START(src);
   START(dst);
   const long total = (long)batch * h * w * c;
@@ -219,7 +220,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void avg_pool2d_fwd(ARRA
 }
 
 // dx = sum over the windows that cover the pixel of dy / divisor. Group g: rows_per_group rows of N * H.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void avg_pool2d_bwd(ARRAY(const real, dy), ARRAY(real, dx),
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void avg_pool2d_bwd(ARRAY(const stored, dy), ARRAY(stored, dx),
                                                                             POOL2D_GEOMETRY, const int padded) {
   START(dy);
   START(dx);

@@ -121,10 +121,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void random_normal(ARRAY
 }
 
 // dst = the element's word >= threshold ? src * scale : 0. src [n]
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void random_dropout(ARRAY(const real, src), ARRAY(real, dst),
-                                                                            const long n, const ulong seed,
-                                                                            const ulong counter, const ulong threshold,
-                                                                            const real scale) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void random_dropout(ARRAY(const stored, src),
+                                                                            ARRAY(stored, dst), const long n,
+                                                                            const ulong seed, const ulong counter,
+                                                                            const ulong threshold, const real scale) {
   START(src);
   START(dst);
   const long end = SB_END((n + 3) / 4);
@@ -142,7 +142,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void random_dropout(ARRA
         uint padded[16];
         vstore16(ordered[k], 0, padded);
         for (int lane = 0; lane < (int)left; ++lane)
-          dst[i + lane] = padded[lane] >= (uint)threshold ? src[i + lane] * scale : 0;
+          STORE(padded[lane] >= (uint)threshold ? LOAD(src + i + lane) * scale : 0, dst + i + lane);
       }
     }
   }

@@ -13,8 +13,8 @@
 #define RMS_NORM_CHANNELS_VW2 2
 
 // y = x * rstd * scale with rstd [R] = 1 / sqrt(mean(x^2) + eps) of each row. Group g: rows g * 8 to g * 8 + 8.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void rms_norm_fwd(ARRAY(const real, src),
-                                                                          ARRAY(const real, scale), ARRAY(real, dst),
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void rms_norm_fwd(ARRAY(const stored, src),
+                                                                          ARRAY(const real, scale), ARRAY(stored, dst),
                                                                           ARRAY(real, rstd), const long rows,
                                                                           const int columns, const real eps,
                                                                           const int flags) {
@@ -25,9 +25,9 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void rms_norm_fwd(ARRAY(
   const long first = (long)get_group_id(0) * RMS_NORM_ROWS;
   const long last = min(rows, first + RMS_NORM_ROWS);
   for (long r = first; r < last; ++r) {
-    const __global real* x = src + r * columns;
+    const __global stored* x = src + r * columns;
     const long readable = (rows - r) * columns;  // a whole vector is read wherever the array has one
-    __global real* y = dst + r * columns;
+    __global stored* y = dst + r * columns;
     vreal a = (vreal)0, b = (vreal)0;  // two sums, so that one addition need not wait for the other
     int j = 0;
     for (; columns - j >= 2 * VW; j += 2 * VW) {
@@ -53,8 +53,9 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void rms_norm_fwd(ARRAY(
 // With g = dy * scale and xhat = src * rstd of each row: dx = rstd * (g - xhat * mean(g * xhat)); part [parts, C]: sums
 // of dy * xhat over the rows of each part. Group p: rows p * rows_per_part on; both images are read from memory once.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void rms_norm_bwd(
-    ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, scale), ARRAY(const real, rstd), ARRAY(real, dx),
-    ARRAY(real, part), const long rows, const int columns, const int rows_per_part, const int flags) {
+    ARRAY(const stored, src), ARRAY(const stored, dy), ARRAY(const real, scale), ARRAY(const real, rstd),
+    ARRAY(stored, dx), ARRAY(real, part), const long rows, const int columns, const int rows_per_part,
+    const int flags) {
   START(src);
   START(dy);
   START(scale);
@@ -68,8 +69,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void rms_norm_bwd(
   if (flags & RMS_NORM_DSCALE)
     for (int j = 0; j < columns; j += VW) sb_store((vreal)0, dscale + j, columns - j);
   for (long r = first; r < last; ++r) {
-    const __global real* x = src + r * columns;
-    const __global real* d = dy + r * columns;
+    const __global stored* x = src + r * columns;
+    const __global stored* d = dy + r * columns;
     const long readable = (rows - r) * columns;
     const real s = rstd[r];
     vreal dots = (vreal)0;

@@ -8,7 +8,7 @@ static inline void rotary_pair(const vreal a, const vreal b, const vreal c, cons
 }
 
 // Groups: x = T, y = N. step = 2 / D * log2(base).
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void rotary(ARRAY(const real, src), ARRAY(real, dst),
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void rotary(ARRAY(const stored, src), ARRAY(stored, dst),
                                                                     const long src_n, const long src_t,
                                                                     const long src_h, const int heads,
                                                                     const int turned, const int depth,
@@ -29,8 +29,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void rotary(ARRAY(const 
     const vreal c = cos(angle), s = sin(angle) * sign;
     if (i < whole) {
       for (int h = 0; h < turned; ++h) {
-        const __global real* x = src + h * src_h;
-        __global real* y = dst + (long)h * depth;
+        const __global stored* x = src + h * src_h;
+        __global stored* y = dst + (long)h * depth;
         vreal a, b;
         if (interleaved) {
           const vreal lo = VLOAD(x + 2 * i), hi = VLOAD(x + 2 * i + VW);
@@ -56,13 +56,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void rotary(ARRAY(const 
       VSTORE(c, cosine);
       VSTORE(s, sine);
       for (int h = 0; h < turned; ++h) {
-        const __global real* x = src + h * src_h;
-        __global real* y = dst + (long)h * depth;
+        const __global stored* x = src + h * src_h;
+        __global stored* y = dst + (long)h * depth;
         for (int j = i; j < half_depth; ++j) {
           const int p = interleaved ? 2 * j : j, q = interleaved ? p + 1 : j + half_depth;
-          const real a = x[p], b = x[q];
-          y[p] = FMA(a, cosine[j - i], -(b * sine[j - i]));
-          y[q] = FMA(b, cosine[j - i], a * sine[j - i]);
+          const real a = LOAD(x + p), b = LOAD(x + q);
+          STORE(FMA(a, cosine[j - i], -(b * sine[j - i])), y + p);
+          STORE(FMA(b, cosine[j - i], a * sine[j - i]), y + q);
         }
       }
     }

@@ -3,8 +3,8 @@
 // SB_SUM_BLOCK vectors.
 
 // A row of one vector; room is how many elements from y on this work-item writes, now or later.
-static inline void softmax_short_row(const __global real* x, __global real* y, const long columns, const long readable,
-                                     const long room, const int is_log) {
+static inline void softmax_short_row(const __global stored* x, __global stored* y, const long columns,
+                                     const long readable, const long room, const int is_log) {
   const vreal v = sb_load(x, columns, readable, -INFINITY);
   const vreal shifted = v - sb_max(v), e = sb_exp_down(shifted);
   const real sum = sb_sum(e);
@@ -15,7 +15,7 @@ static void gemm_transpose(vreal* r);  // of gemm.cl: VW x VW values in place
 
 // The same for VW rows at a time, turned so that a lane is a row: nothing is added up over lanes, and no lane of an
 // exponential is in vain. Reads and writes up to a vector behind the rows.
-static void softmax_short_rows(const __global real* x, __global real* y, const long columns, const int is_log) {
+static void softmax_short_rows(const __global stored* x, __global stored* y, const long columns, const int is_log) {
   vreal r[VW];
   real tile[VW * VW];
 #pragma unroll
@@ -48,7 +48,7 @@ static void softmax_short_rows(const __global real* x, __global real* y, const l
 }
 
 // softmax_bwd for VW rows at a time; their sums are taken together. Reads and writes up to a vector behind the rows.
-static void softmax_short_gradients(const __global real* y, const __global real* g, __global real* d,
+static void softmax_short_gradients(const __global stored* y, const __global stored* g, __global stored* d,
                                     const long columns, const int is_log) {
   const vmask is_column = SB_LANES < (vmask)((real_int)columns);
   vreal r[VW];
@@ -70,15 +70,15 @@ static void softmax_short_gradients(const __global real* y, const __global real*
 }
 
 // dst = exp(src - max) / sum(exp(src - max)), or where is_log: src - max - log(sum(exp(src - max))).
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_fwd(ARRAY(const real, src), ARRAY(real, dst),
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_fwd(ARRAY(const stored, src), ARRAY(stored, dst),
                                                                          const long rows, const long columns,
                                                                          const int rows_per_group, const int is_log) {
   START(src);
   START(dst);
   const long first = (long)get_group_id(0) * rows_per_group, end = min(rows, first + rows_per_group);
   for (long row = first; row < end; ++row) {
-    const __global real* x = src + row * columns;
-    __global real* y = dst + row * columns;
+    const __global stored* x = src + row * columns;
+    __global stored* y = dst + row * columns;
     const long readable = (rows - row) * columns, whole = columns / VW * VW;
     if (columns <= VW && (end - row) * columns >= VW * columns + VW) {
       softmax_short_rows(x, y, columns, is_log);
@@ -97,6 +97,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_fwd(ARRAY(c
         sb_store(sb_load(x + whole, columns - whole, readable - whole, 0) - largest - log_sum, y + whole,
                  columns - whole);
     } else {
+#ifdef SAMEBYTES_STORE_16  // what lies in dst is rounded already
+      const real scale = 1 / sb_row_sum_exp(x, columns, readable, largest);
+      for (long i = 0; i < whole; i += VW) VSTORE(exp(VLOAD(x + i) - largest) * scale, y + i);
+      if (whole < columns)
+        sb_store(exp(sb_load(x + whole, columns - whole, readable - whole, 0) - largest) * scale, y + whole,
+                 columns - whole);
+#else
       vreal total = 0;
       for (long i = 0; i < whole;) {
         const long block_end = min(whole, i + SB_SUM_BLOCK * VW);
@@ -115,23 +122,24 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_fwd(ARRAY(c
       const real scale = 1 / sb_sum(total + tail);
       for (long i = 0; i < whole; i += VW) VSTORE(VLOAD(y + i) * scale, y + i);
       if (left > 0) sb_store(tail * scale, y + whole, left);
+#endif
     }
   }
 }
 
 // The gradient of src from dst and the gradient dy of dst: dst * (dy - sum(dy * dst)), or where is_log: dy - exp(dst) *
 // sum(dy).
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_bwd(ARRAY(const real, dst), ARRAY(const real, dy),
-                                                                         ARRAY(real, dx), const long rows,
-                                                                         const long columns, const int rows_per_group,
-                                                                         const int is_log) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_bwd(ARRAY(const stored, dst),
+                                                                         ARRAY(const stored, dy), ARRAY(stored, dx),
+                                                                         const long rows, const long columns,
+                                                                         const int rows_per_group, const int is_log) {
   START(dst);
   START(dy);
   START(dx);
   const long first = (long)get_group_id(0) * rows_per_group, end = min(rows, first + rows_per_group);
   for (long row = first; row < end; ++row) {
-    const __global real *y = dst + row * columns, *g = dy + row * columns;
-    __global real* d = dx + row * columns;
+    const __global stored *y = dst + row * columns, *g = dy + row * columns;
+    __global stored* d = dx + row * columns;
     const long readable = (rows - row) * columns, whole = columns / VW * VW, left = columns - whole;
     if (columns <= VW && (end - row) * columns >= VW * columns + VW) {
       softmax_short_gradients(y, g, d, columns, is_log);

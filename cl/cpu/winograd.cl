@@ -41,12 +41,12 @@ static void gemm_transpose(vreal* r);  // of gemm.cl: VW x VW values in place
 
 // G w G^T of the VW channels from k0 on and the VW columns from `column` on, to their places of u [columns/VW][4 rows
 // of positions][depth][6][VW]; the taps turned by half a turn and the channels exchanged where transposed is set.
-static void winograd_transform(__global const real* w, __global real* u, const int depth, const int columns,
+static void winograd_transform(__global const stored* w, __global real* u, const int depth, const int columns,
                                const int column, const int k0, const int transposed) {
   const int c = transposed ? columns : depth, co = transposed ? depth : columns;
   real taps[9 * VW * VW] __attribute__((aligned(64)));
   for (int tap = 0; tap < 9; ++tap) {
-    __global const real* from = w + (long)(transposed ? 8 - tap : tap) * c * co;
+    __global const stored* from = w + (long)(transposed ? 8 - tap : tap) * c * co;
     vreal r[VW];
     if (transposed) {
 #pragma unroll
@@ -89,7 +89,7 @@ static void winograd_transform(__global const real* w, __global real* u, const i
 }
 
 // All of u, for all groups of winograd_tiles. Groups: x = columns, y = depth, both in vectors. Overwrites u.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_weights(ARRAY(const real, w), ARRAY(real, u),
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_weights(ARRAY(const stored, w), ARRAY(real, u),
                                                                               const int c, const int co,
                                                                               const int transposed) {
   START(w);
@@ -121,11 +121,11 @@ static void winograd_line(const vreal* a, const int step, real* to) {
 
 // B^T x B of one vector of channels, zeros outside of the image: rows of positions to to + row_step * row. src is image
 // 0's first pixel.
-static void winograd_input(__global const real* src, const winograd_tile* t, const int in_h, const int in_w,
+static void winograd_input(__global const stored* src, const winograd_tile* t, const int in_h, const int in_w,
                            const int depth, const int row_step, const int step, real* to) {
   vreal a[4][6];
   const int line = in_w * depth;
-  __global const real* at = src + t->from;
+  __global const stored* at = src + t->from;
   const int inside = t->row >= 0 && t->row + 4 <= in_h && t->column >= 0 && t->column + 6 <= in_w;
   if (inside) {
 #pragma unroll
@@ -158,26 +158,24 @@ static void winograd_input(__global const real* src, const winograd_tile* t, con
 }
 
 typedef struct {
-  __global real* dst;
-  __global const real *residual, *gate;
+  __global stored* dst;
+  __global const stored *residual, *gate;
   vreal bias;
   int out_w, columns, flags;
 } winograd_target;
 
 static void winograd_store(vreal v, const winograd_target* o, const long at) {
   v += o->bias;
-  if (o->flags & WINOGRAD_RESIDUAL) v += VLOAD(o->residual + at);
+  if (o->flags & WINOGRAD_RESIDUAL) v = VROUND(v) + VLOAD(o->residual + at);
   if (o->flags & WINOGRAD_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
   if (o->flags & WINOGRAD_GATE) v = select((vreal)(0), v, VLOAD(o->gate + at) > (vreal)(0));
   VSTORE(v, o->dst + at);
 }
 
-// Row r of the positions of WINOGRAD_TILES tiles, for one vector of columns. v: [depth/VW][6][WINOGRAD_TILES][VW], u:
-// [depth][6][VW]. Rows come in the order 1, 2, 0, 3: sums [tile][8] keep row 1, then row 1 + row 2 and row 1 - row 2,
-// to which the other two add up to the two lines of outputs. The first `there` tiles are stored.
-static void winograd_micro(const real* v, __global const real* u, const int depth, const int r, real* sums,
-                           const winograd_tile* tiles, const int there, const winograd_target* o) {
-  vreal acc[6][WINOGRAD_TILES];
+// The products of WINOGRAD_TILES tiles at six positions, summed over the channels, for one vector of columns. v:
+// [depth/VW][6][WINOGRAD_TILES][VW], u: [depth][6][VW].
+static __attribute__((always_inline)) void winograd_products(const real* v, __global const real* u, const int depth,
+                                                             vreal acc[6][WINOGRAD_TILES]) {
   // Channels are summed in short chains, whose sums meet here: long ones would round more than the direct sums do.
   real before[6 * WINOGRAD_TILES * VW] __attribute__((aligned(64)));
   for (int k1 = 0; k1 < depth; k1 += WINOGRAD_CHAIN) {
@@ -208,6 +206,15 @@ static void winograd_micro(const real* v, __global const real* u, const int dept
       for (int i = 0; i < 6 * WINOGRAD_TILES; ++i) VSTORE(acc[i / WINOGRAD_TILES][i % WINOGRAD_TILES], before + i * VW);
     }
   }
+}
+
+// Row r of the positions of WINOGRAD_TILES tiles, for one vector of columns. v: [depth/VW][6][WINOGRAD_TILES][VW], u:
+// [depth][6][VW]. Rows come in the order 1, 2, 0, 3: sums [tile][8] keep row 1, then row 1 + row 2 and row 1 - row 2,
+// to which the other two add up to the two lines of outputs. The first `there` tiles are stored.
+static void winograd_micro(const real* v, __global const real* u, const int depth, const int r, real* sums,
+                           const winograd_tile* tiles, const int there, const winograd_target* o) {
+  vreal acc[6][WINOGRAD_TILES];
+  winograd_products(v, u, depth, acc);
   const vreal one_half = (vreal)(REAL_C(0.5)), two = (vreal)(2), far = (vreal)(WINOGRAD_ROOT),
               near = (vreal)(WINOGRAD_ROOT / 2), far3 = (vreal)(WINOGRAD_ROOT * 2), near3 = (vreal)(WINOGRAD_ROOT / 4);
 #pragma unroll
@@ -248,10 +255,10 @@ static void winograd_micro(const real* v, __global const real* u, const int dept
 // [n][down][across]. Groups: x = tiles / tiles_per_group, in blocks of `block` tiles, a multiple of WINOGRAD_TILES.
 // Accumulates in `real`, WINOGRAD_CHAIN channels at a time.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
-    ARRAY(const real, src), ARRAY(const real, w), ARRAY(real, u), ARRAY(const real, bias), ARRAY(const real, residual),
-    ARRAY(const real, gate), ARRAY(real, dst), const int n, const int in_h, const int in_w, const int depth,
-    const int out_h, const int out_w, const int columns, const int pad_h, const int pad_w, const int flags,
-    const int tiles_per_group, const int block) {
+    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(real, u), ARRAY(const stored, bias),
+    ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int in_h,
+    const int in_w, const int depth, const int out_h, const int out_w, const int columns, const int pad_h,
+    const int pad_w, const int flags, const int tiles_per_group, const int block) {
   START(src);
   START(w);
   START(u);

@@ -50,11 +50,23 @@ static void winograd_filter_line(const vreal* a, const int step, real* to) {
 WINOGRAD_FILTER_MICRO(winograd_filter_wide, WINOGRAD_LANES / 2, 2)
 WINOGRAD_FILTER_MICRO(winograd_filter_narrow, WINOGRAD_LANES, 1)
 
+// The same for all channels, multiples of VW: a [tile][c], b [tile][co], to [c][co].
+static void winograd_filter_products(const real* a, const int c, const real* b, const int co, const int tiles,
+                                     const int is_first, __global real* to) {
+  int k = 0;
+  for (; k + 2 * VW <= co; k += 2 * VW) {
+    for (int i = 0; i < c; i += VW / 2) winograd_filter_wide(a + i, c, b + k, co, tiles, is_first, to + i * co + k);
+  }
+  if (k < co) {
+    for (int i = 0; i < c; i += VW) winograd_filter_narrow(a + i, c, b + k, co, tiles, is_first, to + i * co + k);
+  }
+}
+
 // part [split][4][6][c][co]: the sums of a group's tiles at `rows` of the four rows of positions. Groups: x = splits of
 // tiles_per_split tiles, y = 4 / rows. block tiles, c and co fit WINOGRAD_FILTER_VALUES. Overwrites its part of `part`.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd(
-    ARRAY(const real, x), ARRAY(const real, dy), ARRAY(real, part), const int n, const int h, const int wd, const int c,
-    const int oh, const int ow, const int co, const int pad_h, const int pad_w, const int tiles_per_split,
+    ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), const int n, const int h, const int wd,
+    const int c, const int oh, const int ow, const int co, const int pad_h, const int pad_w, const int tiles_per_split,
     const int block, const int rows) {
   START(x);
   START(dy);
@@ -82,8 +94,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd
         const int row = r0 + r, one = top + (row > 0) + (row == 2), two = top + 2 - (row == 2) + (row == 3);
         const int has_one = one >= 0 && one < h, has_two = two >= 0 && two < h;
         const vreal sign = (vreal)(row == 1 ? 1 : -1);
-        __global const real* at_one = x + (((long)image * h + one) * wd + column) * c;
-        __global const real* at_two = x + (((long)image * h + two) * wd + column) * c;
+        __global const stored* at_one = x + (((long)image * h + one) * wd + column) * c;
+        __global const stored* at_two = x + (((long)image * h + two) * wd + column) * c;
         for (int k = 0; k < c; k += VW, at_one += VW, at_two += VW) {
           vreal a[6];
           if (is_inside && has_one && has_two) {
@@ -102,7 +114,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd
         }
       }
       const int has_lower = 2 * ty + 1 < oh;
-      __global const real* at = dy + (((long)image * oh + 2 * ty) * ow + 4 * tx) * co;
+      __global const stored* at = dy + (((long)image * oh + 2 * ty) * ow + 4 * tx) * co;
       for (int k = 0; k < co; k += VW, at += VW) {
         vreal upper[4], lower[4];
 #pragma unroll
@@ -124,15 +136,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd
     for (int p = 0; p < 6 * rows; ++p) {
       const real *a = source + p * block * c, *b = other + p * block * co;
       __global real* to = part + (long)p * c * co;
-      int k = 0;
-      for (; k + 2 * VW <= co; k += 2 * VW) {
-        for (int i = 0; i < c; i += VW / 2)
-          winograd_filter_wide(a + i, c, b + k, co, there, t0 == first, to + i * co + k);
-      }
-      if (k < co) {
-        for (int i = 0; i < c; i += VW)
-          winograd_filter_narrow(a + i, c, b + k, co, there, t0 == first, to + i * co + k);
-      }
+      winograd_filter_products(a, c, b, co, there, t0 == first, to);
     }
   }
 }
@@ -140,7 +144,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd
 // Sums the splits of part [split][4][6][c][co] and gives dw [3,3,c,co] = G^T s G. Groups: x = c.
 // Overwrites dw.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_weights(ARRAY(const real, part),
-                                                                                     ARRAY(real, dw), const int c,
+                                                                                     ARRAY(stored, dw), const int c,
                                                                                      const int co, const int splits) {
   START(part);
   START(dw);

@@ -1,10 +1,10 @@
 // Scaled dot-product attention without a stored T x S matrix (Dao et al. 2022): the scores of a block of rows against a
 // block of columns live in registers and local memory, the soft-max runs along with them, and the backward kernels
-// recompute the probabilities from the log-sum-exp of each row. Letters: N batch, T queries, S keys, H heads of q, G heads
-// of k and v (H a multiple of G: head h reads k and v of head h / (H / G)), D values of a head.
-// q, y [N, T, H, D], k, v [N, S, G, D], lse, delta [N, H, T]; y, lse and delta are dense, the others have strides and
-// D neighbours. Query i sees the keys j < lengths[n] (flag 2, else S) and, where causal (flag 1), j <= first + i. A query
-// that sees no key gives 0, its lse is +infinity and its gradients are 0.
+// recompute the probabilities from the log-sum-exp of each row. Letters: N batch, T queries, S keys, H heads of q, G
+// heads of k and v (H a multiple of G: head h reads k and v of head h / (H / G)), D values of a head. q, y [N, T, H,
+// D], k, v [N, S, G, D], lse, delta [N, H, T]; y, lse and delta are dense, the others have strides and D neighbours.
+// Query i sees the keys j < lengths[n] (flag 2, else S) and, where causal (flag 1), j <= first + i. A query that sees
+// no key gives 0, its lse is +infinity and its gradients are 0.
 //
 // A group of 8 x 8 work-items takes ATTENTION_ROWS rows (queries, or keys in attention_bwd_kv) of one head and
 // ATTENTION_SLICE values of D of the result, and walks over the columns in ascending order, ATTENTION_COLS at a time. A
@@ -18,7 +18,8 @@
 #define ATTENTION_SLICE 64
 #define ATTENTION_SLICE_PITCH 65
 #define ATTENTION_ITEMS 64
-#define ATTENTION_TILE 1056  // ATTENTION_ROWS x ATTENTION_PITCH; two of them hold ATTENTION_COLS x ATTENTION_SLICE_PITCH
+#define ATTENTION_TILE \
+  1056  // ATTENTION_ROWS x ATTENTION_PITCH; two of them hold ATTENTION_COLS x ATTENTION_SLICE_PITCH
 
 #define ATTENTION_CAUSAL 1
 #define ATTENTION_LENGTHS 2
@@ -27,17 +28,17 @@
 static inline int attention_item(void) { return (int)get_local_id(1) * 8 + (int)get_local_id(0); }
 
 // out[i][p] = src[i * stride + p] * scale, zero outside rows and depth; 32 x width values with rows of `pitch`.
-static inline void attention_load(__global const real* src, const long stride, const int rows, const int depth,
+static inline void attention_load(__global const stored* src, const long stride, const int rows, const int depth,
                                   const real scale, __local real* out, const int width, const int pitch) {
   for (int e = attention_item(); e < ATTENTION_COLS * width; e += ATTENTION_ITEMS) {
     const int i = e / width, p = e - i * width;
-    out[i * pitch + p] = i < rows && p < depth ? src[i * stride + p] * scale : 0;
+    out[i * pitch + p] = i < rows && p < depth ? LOAD(src + i * stride + p) * scale : 0;
   }
 }
 
 // s = (scale a) b' of rows of a and rows of b over all of D. Leaves with a barrier behind it.
-static inline void attention_scores(__global const real* a, const long a_stride, const int a_rows, const real scale,
-                                    __global const real* b, const long b_stride, const int b_rows, const int depth,
+static inline void attention_scores(__global const stored* a, const long a_stride, const int a_rows, const real scale,
+                                    __global const stored* b, const long b_stride, const int b_rows, const int depth,
                                     const real b_scale, __local real* work, real s[4][4]) {
   const int lx = get_local_id(0), ly = get_local_id(1);
 #pragma unroll
@@ -93,19 +94,19 @@ static inline void attention_clear(real acc[4][8]) {
 
 // dst[row * stride + p] = acc * scale for the rows and values of D that there are.
 static inline void attention_store(real acc[4][8], const int rows, const int depth, const real scale,
-                                   __global real* dst, const long stride) {
+                                   __global stored* dst, const long stride) {
   const int lx = get_local_id(0), ly = get_local_id(1);
 #pragma unroll
   for (int r = 0; r < 4; ++r) {
 #pragma unroll
     for (int e = 0; e < 8; ++e)
-      if (ly + 8 * r < rows && lx + 8 * e < depth) dst[(ly + 8 * r) * stride + lx + 8 * e] = acc[r][e] * scale;
+      if (ly + 8 * r < rows && lx + 8 * e < depth) STORE(acc[r][e] * scale, dst + (ly + 8 * r) * stride + lx + 8 * e);
   }
 }
 
 // y and lse. Groups: x = ceil(T / ATTENTION_ROWS) * ceil(D / ATTENTION_SLICE), slice fastest; y = H, z = N.
 __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_fwd(
-    ARRAY(const real, q), ARRAY(const real, k), ARRAY(const real, v), ARRAY(const int, lengths), ARRAY(real, y),
+    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const int, lengths), ARRAY(stored, y),
     ARRAY(real, lse), ATTENTION_STRIDES(q), ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), const int queries,
     const int keys, const int heads, const int kv_heads, const int depth, const real scale, const int flags,
     const long first) {
@@ -191,11 +192,11 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_fwd(
 // dq from dy, and delta = sum over D of dy * y, which attention_bwd_kv reads. With p = exp(score - lse) and
 // ds = p * (dy v' - delta): dq = scale * ds k. Groups as attention_fwd.
 __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_q(
-    ARRAY(const real, q), ARRAY(const real, k), ARRAY(const real, v), ARRAY(const int, lengths), ARRAY(const real, y),
-    ARRAY(const real, dy), ARRAY(const real, lse), ARRAY(real, delta), ARRAY(real, dq), ATTENTION_STRIDES(q),
-    ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(dy), ATTENTION_STRIDES(dq), const int queries,
-    const int keys, const int heads, const int kv_heads, const int depth, const real scale, const int flags,
-    const long first) {
+    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const int, lengths),
+    ARRAY(const stored, y), ARRAY(const stored, dy), ARRAY(const real, lse), ARRAY(real, delta), ARRAY(stored, dq),
+    ATTENTION_STRIDES(q), ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(dy), ATTENTION_STRIDES(dq),
+    const int queries, const int keys, const int heads, const int kv_heads, const int depth, const real scale,
+    const int flags, const long first) {
   START(q);
   START(k);
   START(v);
@@ -229,7 +230,8 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_q(
   for (int r = 0; r < 4; ++r) {
     const int row = ly + 8 * r;
     real total = 0;
-    for (int d = lx; d < depth && row < rows; d += 8) total = FMA(y[row * y_t + d], dy[row * dy_t + d], total);
+    for (int d = lx; d < depth && row < rows; d += 8)
+      total = FMA(LOAD(y + row * y_t + d), LOAD(dy + row * dy_t + d), total);
     p[row * ATTENTION_PITCH + lx] = total;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -267,14 +269,14 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_q(
 }
 
 // dk and dv, summed over the heads of q that share them in ascending order: rows are keys, columns queries.
-// dv = p' dy, dk = ds' (scale q). Groups: x = ceil(S / ATTENTION_ROWS) * ceil(D / ATTENTION_SLICE), slice fastest; y = G,
-// z = N.
+// dv = p' dy, dk = ds' (scale q). Groups: x = ceil(S / ATTENTION_ROWS) * ceil(D / ATTENTION_SLICE), slice fastest; y =
+// G, z = N.
 __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_kv(
-    ARRAY(const real, q), ARRAY(const real, k), ARRAY(const real, v), ARRAY(const int, lengths), ARRAY(const real, dy),
-    ARRAY(const real, lse), ARRAY(const real, delta), ARRAY(real, dk), ARRAY(real, dv), ATTENTION_STRIDES(q),
-    ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(dy), ATTENTION_STRIDES(dk), ATTENTION_STRIDES(dv),
-    const int queries, const int keys, const int heads, const int kv_heads, const int depth, const real scale,
-    const int flags, const long first) {
+    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const int, lengths),
+    ARRAY(const stored, dy), ARRAY(const real, lse), ARRAY(const real, delta), ARRAY(stored, dk), ARRAY(stored, dv),
+    ATTENTION_STRIDES(q), ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(dy), ATTENTION_STRIDES(dk),
+    ATTENTION_STRIDES(dv), const int queries, const int keys, const int heads, const int kv_heads, const int depth,
+    const real scale, const int flags, const long first) {
   START(q);
   START(k);
   START(v);
@@ -311,7 +313,7 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_kv(
     __global const real *lse_h = lse + (n * heads + head) * queries, *delta_h = delta + (n * heads + head) * queries;
     for (int col0 = begin; col0 < queries; col0 += ATTENTION_COLS) {
       const int cols = min(ATTENTION_COLS, queries - col0);
-      __global const real *q_at = q + col0 * q_t + head * q_h, *dy_at = dy + col0 * dy_t + head * dy_h;
+      __global const stored *q_at = q + col0 * q_t + head * q_h, *dy_at = dy + col0 * dy_t + head * dy_h;
       if (item < ATTENTION_COLS) {
         shift[item] = item < cols ? lse_h[col0 + item] : (real)INFINITY;
         mean[item] = item < cols ? delta_h[col0 + item] : (real)0;

@@ -14,7 +14,7 @@
 // elements; batch norm has one image, group norm N. Each work-item runs Welford's update on the distances from
 // its channel's first value, then four merge in local memory.
 __attribute__((reqd_work_group_size(BATCH_NORM_UNIT, BATCH_NORM_LANES, 1))) __kernel void batch_norm_stats(
-    ARRAY(const real, src), ARRAY(real, part), const long total, const int wide, const int channels,
+    ARRAY(const stored, src), ARRAY(real, part), const long total, const int wide, const int channels,
     const int rows_per_part) {
   START(src);
   START(part);
@@ -29,12 +29,12 @@ __attribute__((reqd_work_group_size(BATCH_NORM_UNIT, BATCH_NORM_LANES, 1))) __ke
   const long last = min(rows, first + rows_per_part);
   const int lx = get_local_id(0), ly = get_local_id(1);
   const int column = (int)get_group_id(1) * BATCH_NORM_UNIT + lx;
-  const real origin = src[column % channels];
+  const real origin = LOAD(src + column % channels);
   // Rows in which this column has a value: the last one may end early.
   const long stop = column < wide ? min(last, (total - column + wide - 1) / wide) : first;
   real count = 0, mean = 0, m2 = 0;
   for (long row = first + ly; row < stop; row += BATCH_NORM_LANES) {
-    const real x = src[row * wide + column] - origin;
+    const real x = LOAD(src + row * wide + column) - origin;
     const real delta = x - mean;
     count += 1;
     mean += delta / count;
@@ -88,7 +88,7 @@ real batch_norm_total(__local real* a, const real mine) {
 // Merges the parts of batch_norm_stats: mean [C], rstd [C] = 1 / sqrt(variance + eps); with `update` running =
 // (1 - momentum) * running + momentum * batch, with the unbiased variance, in place. Group g of 64: channel g.
 __attribute__((reqd_work_group_size(BATCH_NORM_MERGERS, 1, 1))) __kernel void batch_norm_merge(
-    ARRAY(const real, src), ARRAY(const real, part), ARRAY(real, running_mean), ARRAY(real, running_var),
+    ARRAY(const stored, src), ARRAY(const real, part), ARRAY(real, running_mean), ARRAY(real, running_var),
     ARRAY(real, mean), ARRAY(real, rstd), const long total, const int wide, const int channels, const int parts,
     const int rows_per_part, const real eps, const real momentum, const int update) {
   START(src);
@@ -120,7 +120,7 @@ __attribute__((reqd_work_group_size(BATCH_NORM_MERGERS, 1, 1))) __kernel void ba
   }
   m2 = batch_norm_total(shared, m2);
   if (l == 0) {
-    const real m = src[c] + from_first;
+    const real m = LOAD(src + c) + from_first;
     const real r = (real)1 / sqrt(m2 / values + eps);
     mean[c] = m;
     rstd[c] = r;
@@ -135,7 +135,7 @@ __attribute__((reqd_work_group_size(BATCH_NORM_MERGERS, 1, 1))) __kernel void ba
 // dy or, with `masked` (one image only), dy where (src - mean) * (scale * rstd) + shift > 0 and else 0: the gradient
 // before a ReLU. Groups as batch_norm_stats.
 __attribute__((reqd_work_group_size(BATCH_NORM_UNIT, BATCH_NORM_LANES, 1))) __kernel void batch_norm_bwd_stats(
-    ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, mean), ARRAY(const real, rstd),
+    ARRAY(const stored, src), ARRAY(const stored, dy), ARRAY(const real, mean), ARRAY(const real, rstd),
     ARRAY(const real, scale), ARRAY(const real, shift), ARRAY(real, part), const long total, const int wide,
     const int channels, const int rows_per_part, const int masked) {
   START(src);
@@ -167,8 +167,8 @@ __attribute__((reqd_work_group_size(BATCH_NORM_UNIT, BATCH_NORM_LANES, 1))) __ke
   const long stop = column < wide ? min(last, (total - column + wide - 1) / wide) : first;
   real sum = 0, dot_product = 0;
   for (long row = first + ly; row < stop; row += BATCH_NORM_LANES) {
-    const real x = src[row * wide + column] - center;
-    const real g = !masked || FMA(x, factor, constant_part) > 0 ? dy[row * wide + column] : (real)0;
+    const real x = LOAD(src + row * wide + column) - center;
+    const real g = !masked || FMA(x, factor, constant_part) > 0 ? LOAD(dy + row * wide + column) : (real)0;
     sum += g;
     dot_product = FMA(g, x, dot_product);
   }

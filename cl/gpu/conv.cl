@@ -54,10 +54,11 @@ typedef struct {
 
 // One tile: rows are target places of the n volumes, the summed axis is (tap, channel). source starts at the group's
 // first channel, w and what is named after the target at the tile's first column.
-void conv_tile(__global const real* source, __global const real* w, const conv_weights s, __global const real* bias,
-               __global const real* residual, __global const real* gate, __global real* target, __local real* a_tile,
-               __local real* b_tile, const int row0, const int n, const conv_space g, const int depth, const int kd,
-               const int kh, const int kw, const int columns, const int flags) {
+void conv_tile(__global const stored* source, __global const stored* w, const conv_weights s,
+               __global const stored* bias, __global const stored* residual, __global const stored* gate,
+               __global stored* target, __local real* a_tile, __local real* b_tile, const int row0, const int n,
+               const conv_space g, const int depth, const int kd, const int kh, const int kw, const int columns,
+               const int flags) {
   const int lx = get_local_id(0), ly = get_local_id(1), item = ly * 16 + lx;
   const int slice = g.grid_h * g.grid_w, rows = n * g.grid_d * slice, sum = kd * kh * kw * depth;
   // This work-item loads summed index item % 16 of four rows.
@@ -91,7 +92,7 @@ void conv_tile(__global const real* source, __global const real* w, const conv_w
       const int inside = k < sum && volume[q] >= 0 && z >= 0 && y >= 0 && x >= 0 && sz < g.in_d && sy < g.in_h &&
                          sx < g.in_w && sz * g.divide_d == z && sy * g.divide_h == y && sx * g.divide_w == x;
       a_tile[item % 16 * CONV_PITCH + item / 16 + 16 * q] =
-          inside ? source[volume[q] + (((long)sz * g.in_h + sy) * g.in_w + sx) * g.in_c + channel] : 0;
+          inside ? LOAD(source + volume[q] + (((long)sz * g.in_h + sy) * g.in_w + sx) * g.in_c + channel) : 0;
     }
     // Neighbouring work-items read neighbouring weights: columns, or the summed channels of a transposed product.
 #pragma unroll
@@ -99,7 +100,7 @@ void conv_tile(__global const real* source, __global const real* w, const conv_w
       const int p = s.column == 1 ? item / 64 + 4 * q : item % 16, j = s.column == 1 ? item % 64 : item / 16 + 16 * q;
       const int step = k0 + p, of_tap = step / depth;
       b_tile[p * CONV_PITCH + j] =
-          step < sum && j < columns ? w[of_tap * s.tap + (step - of_tap * depth) * s.depth + j * s.column] : 0;
+          step < sum && j < columns ? LOAD(w + of_tap * s.tap + (step - of_tap * depth) * s.depth + j * s.column) : 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     conv_multiply(a_tile, b_tile, acc);
@@ -112,13 +113,12 @@ void conv_tile(__global const real* source, __global const real* w, const conv_w
     for (int s = 0; s < 4; ++s) {
       const int j = lx + 16 * s;
       if (row < rows && j < columns) {
-        __global real* to = target + (long)row * g.out_c + j;
         real v = acc[r][s];
-        if (flags & CONV_BIAS) v += bias[j];
-        if (flags & CONV_RESIDUAL) v += residual[(long)row * g.out_c + j];
+        if (flags & CONV_BIAS) v += LOAD(bias + j);
+        if (flags & CONV_RESIDUAL) v = ROUND(v) + LOAD(residual + (long)row * g.out_c + j);
         if (flags & CONV_RELU) v = v < 0 ? 0 : v;
-        if (flags & CONV_GATE) v = gate[(long)row * g.out_c + j] > 0 ? v : 0;
-        *to = v;
+        if (flags & CONV_GATE) v = LOAD(gate + (long)row * g.out_c + j) > 0 ? v : 0;
+        STORE(v, target + (long)row * g.out_c + j);
       }
     }
   }
@@ -128,11 +128,12 @@ void conv_tile(__global const real* source, __global const real* w, const conv_w
 // src = dy. Epilogue by `flags`: + bias [channels of dst] 2, + residual (as dst) 8, then ReLU 4, which NaN passes,
 // then 0 where gate (as dst) is not above 0, 16.
 // Groups: x = ceil(pixels of dst/64)*ceil(columns/64), column tile fastest, z = groups. bundle is 1; the arguments
-// after it are for the other personality.
+// after it, and sums, are for the other personality.
 __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_tiles(
-    ARRAY(const real, src), ARRAY(const real, w), ARRAY(const real, bias), ARRAY(const real, residual),
-    ARRAY(const real, gate), ARRAY(real, dst), CONV_GEOMETRY, const int transposed, const int bundle, const int units,
-    const int block, const int tile_n, const int chunk_rows, const int chunk_columns, const int chunk_depth) {
+    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(const stored, bias), ARRAY(const stored, residual),
+    ARRAY(const stored, gate), ARRAY(stored, dst), ARRAY(real, sums), CONV_GEOMETRY, const int transposed,
+    const int bundle, const int units, const int block, const int tile_n, const int chunk_rows, const int chunk_columns,
+    const int chunk_depth) {
   START(src);
   START(w);
   START(bias);

@@ -42,7 +42,7 @@ void conv_filter_multiply(__local const real* a_tile, __local const real* b_tile
 // ceil(kd*kh*kw*(c/groups)/64)*ceil((co/groups)/64), column tile fastest, z = groups. tile_m and tile_n are 64;
 // sums, lines, copied and taps_per_group are for the other personality.
 __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_filter_bwd(
-    ARRAY(const real, x), ARRAY(const real, dy), ARRAY(real, part), ARRAY(real, sums), CONV_FILTER_GEOMETRY,
+    ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), ARRAY(real, sums), CONV_FILTER_GEOMETRY,
     const int strip, const int strips_per_split, const int lines, const int copied, const int taps_per_group,
     const int tile_m, const int tile_n) {
   START(x);
@@ -96,8 +96,8 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_filter_bwd(
       if (p0 >= begin && p0 + p < end) {
         const int at_d = pixel_d[set][p] + tap_d, at_h = pixel_h[set][p] + tap_h, at_w = pixel_w[set][p] + tap_w;
         if (row < rows && at_d >= 0 && at_d < d && at_h >= 0 && at_h < h && at_w >= 0 && at_w < wd)
-          a = x[((((long)pixel_volume[set][p] * d + at_d) * h + at_h) * wd + at_w) * c];
-        if (column < co_group) b = dy[(long)(p0 + p) * co];
+          a = LOAD(x + ((((long)pixel_volume[set][p] * d + at_d) * h + at_h) * wd + at_w) * c);
+        if (column < co_group) b = LOAD(dy + (long)(p0 + p) * co);
       }
       a_tile[p * CONV_FILTER_PITCH + item % 64] = a;
       b_tile[p * CONV_FILTER_PITCH + item % 64] = b;
@@ -121,15 +121,15 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_filter_bwd(
 // dw[i] = sum over s, ascending, of part[s*total + i] (flags 1: added to dw). Groups: x = ceil(total/256), one value
 // per work-item.
 __kernel __attribute__((reqd_work_group_size(CONV_FILTER_REDUCE_BLOCK, 1, 1))) void conv_filter_reduce(
-    ARRAY(const real, part), ARRAY(real, dw), const long total, const int splits, const int flags) {
+    ARRAY(const real, part), ARRAY(stored, dw), const long total, const int splits, const int flags) {
   START(part);
   START(dw);
   const long i = get_global_id(0);
   if (i < total) {
     real v = part[i];
     for (int s = 1; s < splits; ++s) v += part[s * total + i];
-    if (flags & CONV_FILTER_ACCUMULATE) v += dw[i];
-    dw[i] = v;
+    if (flags & CONV_FILTER_ACCUMULATE) v += LOAD(dw + i);
+    STORE(v, dw + i);
   }
 }
 
@@ -137,7 +137,7 @@ __kernel __attribute__((reqd_work_group_size(CONV_FILTER_REDUCE_BLOCK, 1, 1))) v
 // where column k of group k/co_group lies in rows (k/co_group mod bundle)*ci and the next ci - 1. Groups of 64: x = row
 // of taps*ci.
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void conv_filter_unbundle(ARRAY(const real, part),
-                                                                                   ARRAY(real, dw), const int taps,
+                                                                                   ARRAY(stored, dw), const int taps,
                                                                                    const int ci, const int co,
                                                                                    const int co_group, const int bundle,
                                                                                    const int splits) {
@@ -150,7 +150,7 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void conv_filter_unbund
     __global const real* from = part + ((long)(tap * bundle + member) * ci + i) * co + k;
     real v = *from;
     for (int s = 1; s < splits; ++s) v += from[s * total];
-    dw[(long)row * co + k] = v;
+    STORE(v, dw + (long)row * co + k);
   }
 }
 #undef CONV_FILTER_GEOMETRY

@@ -39,11 +39,11 @@ static inline void cross_entropy_add_up(const __global real* losses, const __glo
 // [1] are what cross_entropy_total gives, where one work-group has all rows; null else. dlogits [rows, C], where it is
 // not null, as cross_entropy_bwd has it, with a row read once; it may lie over logits, and dy is divided by denominator
 // [1] or, where that is null, by divisor.
-__kernel void cross_entropy_fwd(ARRAY_INPLACE(const real, logits), ARRAY(const int, labels_i32),
+__kernel void cross_entropy_fwd(ARRAY_INPLACE(const stored, logits), ARRAY(const int, labels_i32),
                                 ARRAY(const uchar, labels_u8), ARRAY(const real, probabilities),
                                 ARRAY(const real, class_weight), ARRAY(real, losses), ARRAY(real, row_weights),
                                 ARRAY(real, statistics), ARRAY(real, loss), ARRAY(real, total_weight),
-                                ARRAY(const real, dy), ARRAY(const real, denominator), ARRAY_INPLACE(real, dlogits),
+                                ARRAY(const real, dy), ARRAY(const real, denominator), ARRAY_INPLACE(stored, dlogits),
                                 const long rows, const long classes, const int rows_per_group, const int is_mean,
                                 const int dy_stride, const real divisor, const int has_ignored, const int ignored,
                                 const real smoothing) {
@@ -65,13 +65,14 @@ __kernel void cross_entropy_fwd(ARRAY_INPLACE(const real, logits), ARRAY(const i
   const long group_row = (long)get_group_id(0) * rows_per_group + get_local_id(0) / lanes;
   const bool is_row = group_row < rows;
   const long row = is_row ? group_row : 0, n = is_row ? classes : 0;
-  const __global real *x = logits + row * classes, *t = probabilities ? probabilities + row * classes : 0;
+  const __global stored* x = logits + row * classes;
+  const __global real* t = probabilities ? probabilities + row * classes : 0;
   const real smooth = smoothing / classes;
   real largest = -INFINITY;
-  for (long i = lane; i < n; i += lanes) largest = sb_max2(largest, x[i]);
+  for (long i = lane; i < n; i += lanes) largest = sb_max2(largest, LOAD(x + i));
   largest = sb_lanes_max(largest, scratch, lanes);
   real sum = 0;
-  for (long i = lane; i < n; i += lanes) sum += exp(x[i] - largest);
+  for (long i = lane; i < n; i += lanes) sum += exp(LOAD(x + i) - largest);
   sum = sb_lanes_sum(sum, scratch, lanes);
   const real log_sum = log(sum), inverse = 1 / sum;
   const int label = probabilities ? 0 : labels_i32 ? labels_i32[row] : labels_u8[row];
@@ -82,18 +83,18 @@ __kernel void cross_entropy_fwd(ARRAY_INPLACE(const real, logits), ARRAY(const i
   for (long i = lane; i < n && (is_spread || dlogits); i += lanes) {
     const real q = cross_entropy_q(t, class_weight, i, label, smoothing, smooth);
     q_sum += q;
-    if (is_spread) own += q * (log_sum - (x[i] - largest));
+    if (is_spread) own += q * (log_sum - (LOAD(x + i) - largest));
   }
   if (is_row && !is_spread && lane == 0 && !is_ignored && is_inside)
-    own = (class_weight ? class_weight[label] : 1) * (log_sum - (x[label] - largest));
+    own = (class_weight ? class_weight[label] : 1) * (log_sum - (LOAD(x + label) - largest));
   q_sum = sb_lanes_sum(q_sum, scratch, lanes);
   own = sb_lanes_sum(own, scratch, lanes);  // behind it no work-item reads another one's elements of the row
   if (!is_inside) q_sum = NAN;
   const real g = dlogits ? dy[row * dy_stride] / (denominator ? denominator[0] : divisor) : 0;
   for (long i = lane; i < n && dlogits; i += lanes) {
     const real q = cross_entropy_q(t, class_weight, i, label, smoothing, smooth);
-    const real p = exp(x[i] - largest) * inverse;
-    dlogits[row * classes + i] = is_ignored ? 0 : g * FMA(p, q_sum, -q);
+    const real p = exp(LOAD(x + i) - largest) * inverse;
+    STORE(is_ignored ? 0 : g * FMA(p, q_sum, -q), dlogits + row * classes + i);
   }
   if (is_row && lane == 0) {
     losses[row] = is_ignored || is_inside ? own : NAN;
@@ -141,10 +142,10 @@ __kernel void cross_entropy_total(ARRAY(const real, losses), ARRAY(const real, r
 
 // dlogits [rows, C] = dy / denominator * (p * sum(q) - q); it may lie over logits. dy is [1] (dy_stride 0) or [rows]
 // (dy_stride 1); denominator [1] or null.
-__kernel void cross_entropy_bwd(ARRAY_INPLACE(const real, logits), ARRAY(const int, labels_i32),
+__kernel void cross_entropy_bwd(ARRAY_INPLACE(const stored, logits), ARRAY(const int, labels_i32),
                                 ARRAY(const uchar, labels_u8), ARRAY(const real, probabilities),
                                 ARRAY(const real, class_weight), ARRAY(const real, statistics), ARRAY(const real, dy),
-                                ARRAY(const real, denominator), ARRAY_INPLACE(real, dlogits), const long rows,
+                                ARRAY(const real, denominator), ARRAY_INPLACE(stored, dlogits), const long rows,
                                 const long classes, const int rows_per_group, const int dy_stride,
                                 const int has_ignored, const int ignored, const real smoothing) {
   START(logits);
@@ -161,7 +162,8 @@ __kernel void cross_entropy_bwd(ARRAY_INPLACE(const real, logits), ARRAY(const i
   const long group_row = (long)get_group_id(0) * rows_per_group + get_local_id(0) / lanes;
   const bool is_row = group_row < rows;
   const long row = is_row ? group_row : 0, n = is_row ? classes : 0;
-  const __global real *x = logits + row * classes, *t = probabilities ? probabilities + row * classes : 0;
+  const __global stored* x = logits + row * classes;
+  const __global real* t = probabilities ? probabilities + row * classes : 0;
   const real smooth = smoothing / classes;
   const int label = probabilities ? 0 : labels_i32 ? labels_i32[row] : labels_u8[row];
   const bool is_ignored = !probabilities && has_ignored && label == ignored;
@@ -174,7 +176,7 @@ __kernel void cross_entropy_bwd(ARRAY_INPLACE(const real, logits), ARRAY(const i
   const real g = denominator ? dy[row * dy_stride] / denominator[0] : dy[row * dy_stride];
   for (long i = lane; i < n; i += lanes) {
     const real q = cross_entropy_q(t, class_weight, i, label, smoothing, smooth);
-    const real p = exp(x[i] - largest) * inverse;
-    dlogits[row * classes + i] = is_ignored ? 0 : g * FMA(p, q_sum, -q);
+    const real p = exp(LOAD(x + i) - largest) * inverse;
+    STORE(is_ignored ? 0 : g * FMA(p, q_sum, -q), dlogits + row * classes + i);
   }
 }

@@ -13,22 +13,35 @@
 #define GEMM_RELU 4
 #define GEMM_RESIDUAL 8
 
-// C[split][z] (m x n, dense) = A[z] * B[z] over the split's part of k, with the epilogue of `flags` (accumulate 1, bias
-// 2, ReLU 4, residual [z] (m x n, dense) 8; in the order accumulate, bias, residual, ReLU). A(i,p) = a[i*a_row +
+// One value with the epilogue; what a 16-bit product is before more is added to it was rounded. NaN passes the ReLU.
+static real gemm_finish(real v, __global const stored* c, __global const stored* bias, __global const stored* residual,
+                        const int flags) {
+  if (flags & GEMM_ACCUMULATE) v += LOAD(c);
+  if (flags & GEMM_BIAS) v += LOAD(bias);
+  if (flags & GEMM_RESIDUAL) v = ROUND(v) + LOAD(residual);
+  return (flags & GEMM_RELU) && v < 0 ? 0 : v;
+}
+
+// C[z] (m x n, dense) = A[z] * B[z] with the epilogue of `flags` (accumulate 1, bias 2, ReLU 4, residual [z] (m x n,
+// dense) 8; in the order accumulate, bias, residual, ReLU), or where part is there, part[split][z] (as C) = the product
+// over the split's part of k, without one. A(i,p) = a[i*a_row +
 // p*a_col], B(p,j) = b[p*b_row + j*b_col]; z = outer*batch_inner + inner picks the matrices by the four batch strides.
 // Groups: x = row_tiles*column_tiles, column tile fastest; y = splits; z = batch. A tile is 64 x 64: row_tiles is
 // ceil(m/64), column_tiles ceil(n/64). Accumulates in `real`. A work-item holds rows ly + 16 r and columns lx + 16 s,
 // so neighbours write neighbours.
 __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm(
-    ARRAY(const real, a), ARRAY(const real, b), ARRAY(const real, bias), ARRAY(const real, residual), ARRAY(real, c),
-    const int m, const int n, const int k, const long a_row, const long a_col, const long b_row, const long b_col,
-    const int batch_inner, const long a_outer, const long a_inner, const long b_outer, const long b_inner,
-    const int row_tiles, const int column_tiles, const int split_k, const int flags) {
+    ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const stored, bias), ARRAY(const stored, residual),
+    ARRAY(stored, c), ARRAY(real, part), const int m, const int n, const int k, const long a_row, const long a_col,
+    const long b_row, const long b_col, const int batch_inner, const long a_outer, const long a_inner,
+    const long b_outer, const long b_inner, const int row_tiles, const int column_tiles, const int split_k,
+    const int flags) {
   START(a);
   START(b);
   START(bias);
   START(residual);
   START(c);
+  START(part);
+  const int is_part = part != 0;
   __local real a_tile[GEMM_STEP * GEMM_PITCH];
   __local real b_tile[GEMM_STEP * GEMM_PITCH];
   const int lx = get_local_id(0), ly = get_local_id(1), item = ly * 16 + lx;
@@ -38,7 +51,8 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm(
   const long z = get_group_id(2);
   a += z / batch_inner * a_outer + z % batch_inner * a_inner;
   b += z / batch_inner * b_outer + z % batch_inner * b_inner;
-  c += ((long)get_group_id(1) * get_num_groups(2) + z) * m * n;
+  c += z * m * n;
+  part += ((long)get_group_id(1) * get_num_groups(2) + z) * m * n;
   residual += z * m * n;
   // Work-items that are neighbours load along the axis that is contiguous: 16 x 16 with k fastest, or 64 x 4 with k
   // slowest.
@@ -56,12 +70,12 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm(
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
       const int p = a_p + (a_deep ? 0 : 4 * q), i = a_i + (a_deep ? 16 * q : 0);
-      a_tile[p * GEMM_PITCH + i] = p0 + p < end && i0 + i < m ? a[(i0 + i) * a_row + (p0 + p) * a_col] : 0;
+      a_tile[p * GEMM_PITCH + i] = p0 + p < end && i0 + i < m ? LOAD(a + (i0 + i) * a_row + (p0 + p) * a_col) : 0;
     }
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
       const int p = b_p + (b_deep ? 0 : 4 * q), j = b_j + (b_deep ? 16 * q : 0);
-      b_tile[p * GEMM_PITCH + j] = p0 + p < end && j0 + j < n ? b[(p0 + p) * b_row + (j0 + j) * b_col] : 0;
+      b_tile[p * GEMM_PITCH + j] = p0 + p < end && j0 + j < n ? LOAD(b + (p0 + p) * b_row + (j0 + j) * b_col) : 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
@@ -86,12 +100,11 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm(
     for (int s = 0; s < 4; ++s) {
       const int j = j0 + lx + 16 * s;
       if (i < m && j < n) {
-        real v = acc[r][s];
-        if (flags & GEMM_ACCUMULATE) v += c[(long)i * n + j];
-        if (flags & GEMM_BIAS) v += bias[j];
-        if (flags & GEMM_RESIDUAL) v += residual[(long)i * n + j];
-        if (flags & GEMM_RELU) v = v < 0 ? 0 : v;
-        c[(long)i * n + j] = v;
+        const long at = (long)i * n + j;
+        if (is_part)
+          part[at] = acc[r][s];
+        else
+          STORE(gemm_finish(acc[r][s], c + at, bias + j, residual + at, flags), c + at);
       }
     }
   }
@@ -102,8 +115,8 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm(
 // column tile fastest, rows and columns are dealt evenly in fours; z = batch. The work-items of a group share each sum
 // over k and add theirs up in pairs.
 __kernel __attribute__((reqd_work_group_size(GEMM_DOT_ITEMS, 1, 1))) void gemm_dot(
-    ARRAY(const real, a), ARRAY(const real, b), ARRAY(const real, bias), ARRAY(const real, residual), ARRAY(real, c),
-    const int m, const int n, const int k, const long a_row, const long b_col, const int batch_inner,
+    ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const stored, bias), ARRAY(const stored, residual),
+    ARRAY(stored, c), const int m, const int n, const int k, const long a_row, const long b_col, const int batch_inner,
     const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int row_tiles,
     const int column_tiles, const int flags) {
   START(a);
@@ -125,15 +138,11 @@ __kernel __attribute__((reqd_work_group_size(GEMM_DOT_ITEMS, 1, 1))) void gemm_d
   for (int j = col0; j < col1; ++j) {
     for (int i = row0; i < row1; ++i) {
       real sum = 0;
-      for (int p = item; p < k; p += GEMM_DOT_ITEMS) sum = FMA(a[i * a_row + p], b[j * b_col + p], sum);
+      for (int p = item; p < k; p += GEMM_DOT_ITEMS) sum = FMA(LOAD(a + i * a_row + p), LOAD(b + j * b_col + p), sum);
       sum = sb_lanes_sum(sum, scratch, GEMM_DOT_ITEMS);
       if (item == 0) {
         const long at = (z * m + i) * n + j;
-        if (flags & GEMM_ACCUMULATE) sum += c[at];
-        if (flags & GEMM_BIAS) sum += bias[j];
-        if (flags & GEMM_RESIDUAL) sum += residual[at];
-        if (flags & GEMM_RELU) sum = sum < 0 ? 0 : sum;
-        c[at] = sum;
+        STORE(gemm_finish(sum, c + at, bias + j, residual + at, flags), c + at);
       }
     }
   }
@@ -142,7 +151,7 @@ __kernel __attribute__((reqd_work_group_size(GEMM_DOT_ITEMS, 1, 1))) void gemm_d
 // c[i] = epilogue of the sum over s, ascending, of part[s*total + i]; bias[i % n], residual[i]. Groups: x =
 // ceil(total/256), one value per work-item.
 __kernel __attribute__((reqd_work_group_size(GEMM_REDUCE_BLOCK, 1, 1))) void gemm_reduce(
-    ARRAY(const real, part), ARRAY(const real, bias), ARRAY(const real, residual), ARRAY(real, c), const int n,
+    ARRAY(const real, part), ARRAY(const stored, bias), ARRAY(const stored, residual), ARRAY(stored, c), const int n,
     const long total, const int splits, const int flags) {
   START(part);
   START(bias);
@@ -152,10 +161,6 @@ __kernel __attribute__((reqd_work_group_size(GEMM_REDUCE_BLOCK, 1, 1))) void gem
   if (i < total) {
     real v = part[i];
     for (int s = 1; s < splits; ++s) v += part[s * total + i];
-    if (flags & GEMM_ACCUMULATE) v += c[i];
-    if (flags & GEMM_BIAS) v += bias[i % n];
-    if (flags & GEMM_RESIDUAL) v += residual[i];
-    if (flags & GEMM_RELU) v = v < 0 ? 0 : v;
-    c[i] = v;
+    STORE(gemm_finish(v, c + i, bias + i % n, residual + i, flags), c + i);
   }
 }

@@ -25,7 +25,7 @@ real group_norm_count(const long p, const int f, const long total, const int wid
 // groups
 // + g of 64: group g of image n.
 __attribute__((reqd_work_group_size(GROUP_NORM_ITEMS, 1, 1))) __kernel void group_norm_merge(
-    ARRAY(const real, src), ARRAY(const real, part), ARRAY(const real, scale), ARRAY(const real, shift),
+    ARRAY(const stored, src), ARRAY(const real, part), ARRAY(const real, scale), ARRAY(const real, shift),
     ARRAY(real, mean), ARRAY(real, rstd), ARRAY(real, m2), ARRAY(real, coef), const long total, const int wide,
     const int channels, const int groups, const int parts, const int rows_per_part, const int coef_row, const real eps,
     const int flags) {
@@ -49,13 +49,13 @@ __attribute__((reqd_work_group_size(GROUP_NORM_ITEMS, 1, 1))) __kernel void grou
   const int folds = wide / channels;
   const long pieces = (long)parts * folds;
   const real values = (real)(total / groups);
-  const real origin = src[first];
+  const real origin = LOAD(src + first);
   real sum = 0;
   for (long q = l; q < pieces * width; q += GROUP_NORM_ITEMS) {
     const long piece = q / width, p = piece / folds, f = piece - p * folds;
     const int c = first + (int)(q - piece * width);
     const real count = group_norm_count(p, (int)f, total, wide, channels, rows_per_part);
-    if (count > 0) sum = FMA((src[c] - origin) + part[p * wide + f * channels + c], count, sum);
+    if (count > 0) sum = FMA((LOAD(src + c) - origin) + part[p * wide + f * channels + c], count, sum);
   }
   const real center = sb_lanes_sum(sum, shared, GROUP_NORM_ITEMS) / values;
   real square = 0;
@@ -64,7 +64,7 @@ __attribute__((reqd_work_group_size(GROUP_NORM_ITEMS, 1, 1))) __kernel void grou
     const int c = first + (int)(q - piece * width);
     const long at = p * wide + f * channels + c;
     const real count = group_norm_count(p, (int)f, total, wide, channels, rows_per_part);
-    const real delta = (src[c] - origin) + part[at] - center;
+    const real delta = (LOAD(src + c) - origin) + part[at] - center;
     if (count > 0) square += FMA(delta * delta, count, part[all_parts + at]);
   }
   square = sb_lanes_sum(square, shared, GROUP_NORM_ITEMS);
@@ -107,7 +107,7 @@ __attribute__((reqd_work_group_size(GROUP_NORM_ITEMS, 1, 1))) __kernel void grou
 
 // dst = (src - mean) * (scale * rstd) + shift over `all` elements of images of `total`; coef as group_norm_merge wrote
 // it. Geometry: over_elements(all).
-__kernel void group_norm_apply(ARRAY(const real, src), ARRAY(const real, coef), ARRAY(real, dst), const long all,
+__kernel void group_norm_apply(ARRAY(const stored, src), ARRAY(const real, coef), ARRAY(stored, dst), const long all,
                                const long total, const int span, const int coef_row) {
   START(src);
   START(coef);
@@ -116,7 +116,7 @@ __kernel void group_norm_apply(ARRAY(const real, src), ARRAY(const real, coef), 
     const long n = i / total;
     const __global real* mean = coef + n * 3 * coef_row;
     const int j = (int)((ulong)(i - n * total) % (uint)span);
-    dst[i] = FMA(src[i] - mean[j], mean[coef_row + j], mean[2 * (long)coef_row + j]);
+    STORE(FMA(LOAD(src + i) - mean[j], mean[coef_row + j], mean[2 * (long)coef_row + j]), dst + i);
   }
 }
 
@@ -180,8 +180,8 @@ __attribute__((reqd_work_group_size(GROUP_NORM_ITEMS, 1, 1))) __kernel void grou
 }
 
 // dx = a * dy + b * (src - mean) + c; coef as group_norm_bwd_merge wrote it. Geometry: over_elements(all).
-__kernel void group_norm_bwd_apply(ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, coef),
-                                   ARRAY(real, dx), const long all, const long total, const int span,
+__kernel void group_norm_bwd_apply(ARRAY(const stored, src), ARRAY(const stored, dy), ARRAY(const real, coef),
+                                   ARRAY(stored, dx), const long all, const long total, const int span,
                                    const int coef_row) {
   START(src);
   START(dy);
@@ -191,7 +191,7 @@ __kernel void group_norm_bwd_apply(ARRAY(const real, src), ARRAY(const real, dy)
     const long n = i / total;
     const __global real* mean = coef + n * 4 * coef_row;
     const int j = (int)((ulong)(i - n * total) % (uint)span);
-    const real rest = FMA(mean[2 * (long)coef_row + j], src[i] - mean[j], mean[3 * (long)coef_row + j]);
-    dx[i] = FMA(mean[coef_row + j], dy[i], rest);
+    const real rest = FMA(mean[2 * (long)coef_row + j], LOAD(src + i) - mean[j], mean[3 * (long)coef_row + j]);
+    STORE(FMA(mean[coef_row + j], LOAD(dy + i), rest), dx + i);
   }
 }

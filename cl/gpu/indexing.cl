@@ -103,9 +103,10 @@ __kernel __attribute__((reqd_work_group_size(INDEXING_ITEMS, 1, 1))) void indexi
 // indexing_sort. Where `spoils` is set and there are places without a value, all of dst is NaN. Each row of I
 // elements is written once. Geometry: over_rows, rows_per_group (a power of two) of the O * D rows each, its items
 // shared equally among them.
-__kernel void indexing_sum(ARRAY(const int, order), ARRAY(const int, starts), ARRAY(const real, src),
-                           ARRAY_INPLACE(const real, base), ARRAY_INPLACE(real, dst), const long outer, const int depth,
-                           const long items, const long inner, const int rows_per_group, const int spoils) {
+__kernel void indexing_sum(ARRAY(const int, order), ARRAY(const int, starts), ARRAY(const stored, src),
+                           ARRAY_INPLACE(const stored, base), ARRAY_INPLACE(stored, dst), const long outer,
+                           const int depth, const long items, const long inner, const int rows_per_group,
+                           const int spoils) {
   START(order);
   START(starts);
   START(src);
@@ -116,12 +117,12 @@ __kernel void indexing_sum(ARRAY(const int, order), ARRAY(const int, starts), AR
   if (row >= outer * depth) return;
   const real start = spoils && starts[depth + 1] > starts[depth] ? NAN : 0;
   const long o = row / depth, d = row - o * depth;
-  const __global real* from = src + o * items * inner;
+  const __global stored* from = src + o * items * inner;
   const int begin = starts[d], stop = starts[d + 1];
   for (long i = lane; i < inner; i += lanes) {
-    real a = base ? start + base[row * inner + i] : start;
-    for (int k = begin; k < stop; ++k) a += from[order[k] * inner + i];
-    dst[row * inner + i] = a;
+    real a = base ? start + LOAD(base + row * inner + i) : start;
+    for (int k = begin; k < stop; ++k) a += LOAD(from + order[k] * inner + i);
+    STORE(a, dst + row * inner + i);
   }
 }
 
@@ -157,7 +158,7 @@ __kernel void indexing_scatter_add(ARRAY(const real, base), ARRAY(const int, ind
 
 // dst [O, index[o, j, i], I] = src [O, J, I], where no index comes twice in a line along D: each element is written
 // once. Geometry: over_elements(O * J * I).
-__kernel void indexing_put(ARRAY(const int, index), ARRAY(const real, src), ARRAY(real, dst), const long outer,
+__kernel void indexing_put(ARRAY(const int, index), ARRAY(const stored, src), ARRAY(stored, dst), const long outer,
                            const int depth, const long items, const long inner) {
   START(index);
   START(src);

@@ -10,7 +10,7 @@
 #define LAYER_NORM_CHANNELS 64  // columns of one group of layer_norm_reduce
 
 // The sum of `mine` over the group, the same in every work-item. All work-items of the group call it.
-real layer_norm_total(__local real *a, const real mine) {
+real layer_norm_total(__local real* a, const real mine) {
   const int l = get_local_id(0);
   a[l] = mine;
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -27,7 +27,7 @@ real layer_norm_total(__local real *a, const real mine) {
 // distances are summed around the mean, corrected by what its rounding left, so a large mean costs no accuracy. Group r
 // of 64: row r.
 __attribute__((reqd_work_group_size(LAYER_NORM_ITEMS, 1, 1))) __kernel void layer_norm_fwd(
-    ARRAY(const real, src), ARRAY(const real, scale), ARRAY(const real, shift), ARRAY(real, dst), ARRAY(real, mean),
+    ARRAY(const stored, src), ARRAY(const real, scale), ARRAY(const real, shift), ARRAY(stored, dst), ARRAY(real, mean),
     ARRAY(real, rstd), const long rows, const int columns, const real eps, const int flags) {
   START(src);
   START(scale);
@@ -38,13 +38,13 @@ __attribute__((reqd_work_group_size(LAYER_NORM_ITEMS, 1, 1))) __kernel void laye
   __local real shared[LAYER_NORM_ITEMS];
   const int l = get_local_id(0);
   const long r = get_group_id(0);
-  const __global real *x = src + r * columns;
+  const __global stored* x = src + r * columns;
   real sum = 0;
-  for (int j = l; j < columns; j += LAYER_NORM_ITEMS) sum += x[j];
+  for (int j = l; j < columns; j += LAYER_NORM_ITEMS) sum += LOAD(x + j);
   const real center = layer_norm_total(shared, sum) / columns;
   real offset = 0, square = 0;
   for (int j = l; j < columns; j += LAYER_NORM_ITEMS) {
-    const real d = x[j] - center;
+    const real d = LOAD(x + j) - center;
     offset += d;
     square = FMA(d, d, square);
   }
@@ -56,10 +56,10 @@ __attribute__((reqd_work_group_size(LAYER_NORM_ITEMS, 1, 1))) __kernel void laye
     rstd[r] = s;
   }
   for (int j = l; j < columns; j += LAYER_NORM_ITEMS) {
-    real v = (x[j] - m) * s;
+    real v = (LOAD(x + j) - m) * s;
     if (flags & LAYER_NORM_SCALE) v *= scale[j];
     if (flags & LAYER_NORM_SHIFT) v += shift[j];
-    dst[r * columns + j] = v;
+    STORE(v, dst + r * columns + j);
   }
 }
 
@@ -67,8 +67,8 @@ __attribute__((reqd_work_group_size(LAYER_NORM_ITEMS, 1, 1))) __kernel void laye
 // dx = rstd * (g - mean(g) - xhat * mean(g * xhat)); part [2, parts, C]: sums of dy * xhat and of dy over the rows of
 // each part. Group p of 64: rows p * rows_per_part on, one after another; a work-item adds to its own columns of part.
 __attribute__((reqd_work_group_size(LAYER_NORM_ITEMS, 1, 1))) __kernel void layer_norm_bwd(
-    ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, scale), ARRAY(const real, mean),
-    ARRAY(const real, rstd), ARRAY(real, dx), ARRAY(real, part), const long rows, const int columns,
+    ARRAY(const stored, src), ARRAY(const stored, dy), ARRAY(const real, scale), ARRAY(const real, mean),
+    ARRAY(const real, rstd), ARRAY(stored, dx), ARRAY(real, part), const long rows, const int columns,
     const int rows_per_part, const int flags) {
   START(src);
   START(dy);
@@ -82,16 +82,16 @@ __attribute__((reqd_work_group_size(LAYER_NORM_ITEMS, 1, 1))) __kernel void laye
   const long p = get_group_id(0);
   const long first = p * rows_per_part;
   const long last = min(rows, first + rows_per_part);
-  __global real *dscale = part + p * columns;
-  __global real *dshift = dscale + (long)get_num_groups(0) * columns;
+  __global real* dscale = part + p * columns;
+  __global real* dshift = dscale + (long)get_num_groups(0) * columns;
   for (long r = first; r < last; ++r) {
-    const __global real *x = src + r * columns;
-    const __global real *d = dy + r * columns;
+    const __global stored* x = src + r * columns;
+    const __global stored* d = dy + r * columns;
     const real m = mean[r], s = rstd[r];
     real sum = 0, dots = 0;
     for (int j = l; j < columns; j += LAYER_NORM_ITEMS) {
-      real g = d[j];
-      const real hat = (x[j] - m) * s;
+      real g = LOAD(d + j);
+      const real hat = (LOAD(x + j) - m) * s;
       if (flags & LAYER_NORM_DSCALE) {
         dscale[j] = r == first ? g * hat : FMA(g, hat, dscale[j]);
         dshift[j] = r == first ? g : g + dshift[j];
@@ -104,8 +104,8 @@ __attribute__((reqd_work_group_size(LAYER_NORM_ITEMS, 1, 1))) __kernel void laye
     const real dot_mean = layer_norm_total(shared, dots) / columns;
     if (flags & LAYER_NORM_DSRC)
       for (int j = l; j < columns; j += LAYER_NORM_ITEMS) {
-        const real g = flags & LAYER_NORM_SCALE ? d[j] * scale[j] : d[j];
-        dx[r * columns + j] = (g - g_mean - (x[j] - m) * s * dot_mean) * s;
+        const real g = flags & LAYER_NORM_SCALE ? LOAD(d + j) * scale[j] : LOAD(d + j);
+        STORE((g - g_mean - (LOAD(x + j) - m) * s * dot_mean) * s, dx + r * columns + j);
       }
   }
 }

@@ -55,7 +55,7 @@ __kernel void pad_fwd_64(ARRAY(const ulong, src), ARRAY(const ulong, fill), ARRA
 
 // The gradient of reflect, replicate and circular: dx [outer, n, inner] gathers from dy [outer, d, inner] the places
 // that show each position, always in ascending order. f32 or f64 sums. Geometry: over_elements(outer * n * inner).
-__kernel void pad_bwd(ARRAY(const real, dy), ARRAY(real, dx), const long outer, const long n, const long d,
+__kernel void pad_bwd(ARRAY(const stored, dy), ARRAY(stored, dx), const long outer, const long n, const long d,
                       const long inner, const long before, const int mode) {
   START(dy);
   START(dx);
@@ -63,7 +63,7 @@ __kernel void pad_bwd(ARRAY(const real, dy), ARRAY(real, dx), const long outer, 
   for (long i = SB_BEGIN(all); i < end; ++i) {
     const long row = i / inner, column = i - row * inner;
     const long o = row / n, at = row - o * n;
-    const __global real* rows = dy + o * d * inner + column;
+    const __global stored* rows = dy + o * d * inner + column;
     // The places that show this position: a range, and for reflect and circular one on each side of it.
     long first = before + at, last = first, low = -1, high = -1;
     if (mode == PAD_REPLICATE) {
@@ -77,9 +77,9 @@ __kernel void pad_bwd(ARRAY(const real, dy), ARRAY(real, dx), const long outer, 
       high = first + n;
     }
     real sum = 0;
-    if (low >= 0) sum += rows[low * inner];
-    for (long q = first; q <= last; ++q) sum += rows[q * inner];
-    if (high >= 0 && high < d) sum += rows[high * inner];
-    dx[i] = sum;
+    if (low >= 0) sum += LOAD(rows + low * inner);
+    for (long q = first; q <= last; ++q) sum += LOAD(rows + q * inner);
+    if (high >= 0 && high < d) sum += LOAD(rows + high * inner);
+    STORE(sum, dx + i);
   }
 }

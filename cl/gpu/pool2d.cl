@@ -26,58 +26,58 @@ int pool2d_last(const int i, const int in, const int out, const int stride, cons
 // max_pool2d_fwd: dst = the largest value of each window, NaN if there is one; with_index: index [N, OH, OW, C] = place
 // of that value in the uncut window, dy * kw + dx, the first of equal ones. max_pool2d_bwd: dx = sum of dy over the
 // windows whose index points here. T holds an index: uchar for windows of up to 256 places, else int (entries *_wide).
-#define POOL2D_MAX(T, SUFFIX)                                                                                  \
-  __kernel void SB_JOIN(max_pool2d_fwd, SUFFIX)(ARRAY(const real, src), ARRAY(real, dst), ARRAY(T, index),     \
-                                                POOL2D_GEOMETRY, const int with_index) {                       \
-    START(src);                                                                                                \
-    START(dst);                                                                                                \
-    START(index);                                                                                              \
-    const long n = (long)batch * oh * ow * c;                                                                  \
-    for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {                                                           \
-      const int k = (int)(e % c);                                                                              \
-      const long pixel = e / c, row = pixel / ow;                                                              \
-      const int oy = (int)(row % oh), ox = (int)(pixel % ow);                                                  \
-      const int top = pool2d_begin(oy, h, oh, sh, ph), left = pool2d_begin(ox, w, ow, sw, pw);                 \
-      const int y0 = max(top, 0), y1 = min(pool2d_end(oy, h, oh, kh, sh, ph), h);                              \
-      const int x0 = max(left, 0), x1 = min(pool2d_end(ox, w, ow, kw, sw, pw), w);                             \
-      const __global real* image = src + row / oh * h * w * c + k;                                             \
-      real best = -INFINITY;                                                                                   \
-      int place = (y0 - top) * kw + x0 - left;                                                                 \
-      for (int y = y0; y < y1; ++y)                                                                            \
-        for (int x = x0; x < x1; ++x) {                                                                        \
-          const real v = image[((long)y * w + x) * c];                                                         \
-          if (v > best || (isnan(v) && !isnan(best))) {                                                        \
-            best = v;                                                                                          \
-            place = (y - top) * kw + x - left;                                                                 \
-          }                                                                                                    \
-        }                                                                                                      \
-      dst[e] = best;                                                                                           \
-      if (with_index) index[e] = (T)place;                                                                     \
-    }                                                                                                          \
-  }                                                                                                            \
-                                                                                                               \
-  __kernel void SB_JOIN(max_pool2d_bwd, SUFFIX)(ARRAY(const real, dy), ARRAY(const T, index), ARRAY(real, dx), \
-                                                POOL2D_GEOMETRY) {                                             \
-    START(dy);                                                                                                 \
-    START(index);                                                                                              \
-    START(dx);                                                                                                 \
-    const long n = (long)batch * h * w * c;                                                                    \
-    for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {                                                           \
-      const int k = (int)(e % c);                                                                              \
-      const long pixel = e / c, row = pixel / w;                                                               \
-      const int y = (int)(row % h), x = (int)(pixel % w);                                                      \
-      const int y0 = pool2d_first(y, h, oh, kh, sh, ph), y1 = pool2d_last(y, h, oh, sh, ph);                   \
-      const int x0 = pool2d_first(x, w, ow, kw, sw, pw), x1 = pool2d_last(x, w, ow, sw, pw);                   \
-      const long image = row / h * oh;                                                                         \
-      real sum = 0;                                                                                            \
-      for (int oy = y0; oy <= y1; ++oy)                                                                        \
-        for (int ox = x0; ox <= x1; ++ox) {                                                                    \
-          const long at = ((image + oy) * ow + ox) * c + k;                                                    \
-          const int here = (y - pool2d_begin(oy, h, oh, sh, ph)) * kw + x - pool2d_begin(ox, w, ow, sw, pw);   \
-          if (index[at] == here) sum += dy[at];                                                                \
-        }                                                                                                      \
-      dx[e] = sum;                                                                                             \
-    }                                                                                                          \
+#define POOL2D_MAX(T, SUFFIX)                                                                                      \
+  __kernel void SB_JOIN(max_pool2d_fwd, SUFFIX)(ARRAY(const stored, src), ARRAY(stored, dst), ARRAY(T, index),     \
+                                                POOL2D_GEOMETRY, const int with_index) {                           \
+    START(src);                                                                                                    \
+    START(dst);                                                                                                    \
+    START(index);                                                                                                  \
+    const long n = (long)batch * oh * ow * c;                                                                      \
+    for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {                                                               \
+      const int k = (int)(e % c);                                                                                  \
+      const long pixel = e / c, row = pixel / ow;                                                                  \
+      const int oy = (int)(row % oh), ox = (int)(pixel % ow);                                                      \
+      const int top = pool2d_begin(oy, h, oh, sh, ph), left = pool2d_begin(ox, w, ow, sw, pw);                     \
+      const int y0 = max(top, 0), y1 = min(pool2d_end(oy, h, oh, kh, sh, ph), h);                                  \
+      const int x0 = max(left, 0), x1 = min(pool2d_end(ox, w, ow, kw, sw, pw), w);                                 \
+      const __global stored* image = src + row / oh * h * w * c + k;                                               \
+      real best = -INFINITY;                                                                                       \
+      int place = (y0 - top) * kw + x0 - left;                                                                     \
+      for (int y = y0; y < y1; ++y)                                                                                \
+        for (int x = x0; x < x1; ++x) {                                                                            \
+          const real v = LOAD(image + ((long)y * w + x) * c);                                                      \
+          if (v > best || (isnan(v) && !isnan(best))) {                                                            \
+            best = v;                                                                                              \
+            place = (y - top) * kw + x - left;                                                                     \
+          }                                                                                                        \
+        }                                                                                                          \
+      STORE(best, dst + e);                                                                                        \
+      if (with_index) index[e] = (T)place;                                                                         \
+    }                                                                                                              \
+  }                                                                                                                \
+                                                                                                                   \
+  __kernel void SB_JOIN(max_pool2d_bwd, SUFFIX)(ARRAY(const stored, dy), ARRAY(const T, index), ARRAY(stored, dx), \
+                                                POOL2D_GEOMETRY) {                                                 \
+    START(dy);                                                                                                     \
+    START(index);                                                                                                  \
+    START(dx);                                                                                                     \
+    const long n = (long)batch * h * w * c;                                                                        \
+    for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {                                                               \
+      const int k = (int)(e % c);                                                                                  \
+      const long pixel = e / c, row = pixel / w;                                                                   \
+      const int y = (int)(row % h), x = (int)(pixel % w);                                                          \
+      const int y0 = pool2d_first(y, h, oh, kh, sh, ph), y1 = pool2d_last(y, h, oh, sh, ph);                       \
+      const int x0 = pool2d_first(x, w, ow, kw, sw, pw), x1 = pool2d_last(x, w, ow, sw, pw);                       \
+      const long image = row / h * oh;                                                                             \
+      real sum = 0;                                                                                                \
+      for (int oy = y0; oy <= y1; ++oy)                                                                            \
+        for (int ox = x0; ox <= x1; ++ox) {                                                                        \
+          const long at = ((image + oy) * ow + ox) * c + k;                                                        \
+          const int here = (y - pool2d_begin(oy, h, oh, sh, ph)) * kw + x - pool2d_begin(ox, w, ow, sw, pw);       \
+          if (index[at] == here) sum += LOAD(dy + at);                                                             \
+        }                                                                                                          \
+      STORE(sum, dx + e);                                                                                          \
+    }                                                                                                              \
   }
 POOL2D_MAX(uchar, )
 POOL2D_MAX(int, _wide)
@@ -94,7 +94,7 @@ real pool2d_divisor(const int oy, const int ox, const int h, const int w, const 
 }
 
 // dst = sum of each window over its divisor.
-__kernel void avg_pool2d_fwd(ARRAY(const real, src), ARRAY(real, dst), POOL2D_GEOMETRY, const int padded) {
+__kernel void avg_pool2d_fwd(ARRAY(const stored, src), ARRAY(stored, dst), POOL2D_GEOMETRY, const int padded) {
   START(src);
   START(dst);
   const long n = (long)batch * oh * ow * c;
@@ -105,16 +105,16 @@ __kernel void avg_pool2d_fwd(ARRAY(const real, src), ARRAY(real, dst), POOL2D_GE
     const int top = pool2d_begin(oy, h, oh, sh, ph), left = pool2d_begin(ox, w, ow, sw, pw);
     const int y0 = max(top, 0), y1 = min(pool2d_end(oy, h, oh, kh, sh, ph), h);
     const int x0 = max(left, 0), x1 = min(pool2d_end(ox, w, ow, kw, sw, pw), w);
-    const __global real* image = src + row / oh * h * w * c + k;
+    const __global stored* image = src + row / oh * h * w * c + k;
     real sum = 0;
     for (int y = y0; y < y1; ++y)
-      for (int x = x0; x < x1; ++x) sum += image[((long)y * w + x) * c];
-    dst[e] = sum / pool2d_divisor(oy, ox, h, w, oh, ow, kh, kw, sh, sw, ph, pw, padded);
+      for (int x = x0; x < x1; ++x) sum += LOAD(image + ((long)y * w + x) * c);
+    STORE(sum / pool2d_divisor(oy, ox, h, w, oh, ow, kh, kw, sh, sw, ph, pw, padded), dst + e);
   }
 }
 
 // dx = sum over the windows that cover the pixel of dy / divisor.
-__kernel void avg_pool2d_bwd(ARRAY(const real, dy), ARRAY(real, dx), POOL2D_GEOMETRY, const int padded) {
+__kernel void avg_pool2d_bwd(ARRAY(const stored, dy), ARRAY(stored, dx), POOL2D_GEOMETRY, const int padded) {
   START(dy);
   START(dx);
   const long n = (long)batch * h * w * c;
@@ -128,9 +128,9 @@ __kernel void avg_pool2d_bwd(ARRAY(const real, dy), ARRAY(real, dx), POOL2D_GEOM
     real sum = 0;
     for (int oy = y0; oy <= y1; ++oy)
       for (int ox = x0; ox <= x1; ++ox)
-        sum +=
-            dy[((image + oy) * ow + ox) * c + k] / pool2d_divisor(oy, ox, h, w, oh, ow, kh, kw, sh, sw, ph, pw, padded);
-    dx[e] = sum;
+        sum += LOAD(dy + ((image + oy) * ow + ox) * c + k) /
+               pool2d_divisor(oy, ox, h, w, oh, ow, kh, kw, sh, sw, ph, pw, padded);
+    STORE(sum, dx + e);
   }
 }
 #undef POOL2D_GEOMETRY

@@ -55,7 +55,7 @@ __kernel void random_normal(ARRAY(real, dst), const long n, const ulong seed, co
 }
 
 // dst = the element's word >= threshold ? src * scale : 0. src [n]
-__kernel void random_dropout(ARRAY(const real, src), ARRAY(real, dst), const long n, const ulong seed,
+__kernel void random_dropout(ARRAY(const stored, src), ARRAY(stored, dst), const long n, const ulong seed,
                              const ulong counter, const ulong threshold, const real scale) {
   START(src);
   START(dst);
@@ -64,6 +64,6 @@ __kernel void random_dropout(ARRAY(const real, src), ARRAY(real, dst), const lon
     uint words[4];
     random_block(words, (ulong)b, seed, counter);
     for (int k = 0; k < 4 && 4 * b + k < n; ++k)
-      dst[4 * b + k] = words[k] >= (uint)threshold ? src[4 * b + k] * scale : 0;
+      STORE(words[k] >= (uint)threshold ? LOAD(src + 4 * b + k) * scale : 0, dst + 4 * b + k);
   }
 }

@@ -15,63 +15,78 @@ static inline real reduce_two(const int what, const real a, const real b) {
 // I = 1: src [rows, columns] -> dst [rows, parts]; part p of a row covers columns [p * chunk, ...).
 // Geometry: a work-group takes rows_per_group (a power of two) of the rows * parts results, its items shared equally
 // among them.
-__kernel void reduce_rows(ARRAY(const real, src), ARRAY(real, dst), const int what, const long rows, const long columns,
-                          const long parts, const long chunk, const int rows_per_group, const real divisor) {
-  START(src);
-  START(dst);
-  __local real scratch[REDUCE_ACC];
-  const int lanes = (int)get_local_size(0) / rows_per_group, lane = (int)get_local_id(0) & (lanes - 1);
-  const long result = (long)get_group_id(0) * rows_per_group + get_local_id(0) / lanes;
-  real value = what == 3 ? (real)0 : reduce_first(what);
-  if (result < rows * parts) {
-    const long row = result / parts, begin = (result - row * parts) * chunk, n = min(chunk, columns - begin);
-    const __global real* p = src + row * columns + begin;
-    for (long i = lane; i < n; i += lanes) value = what == 3 ? FMA(p[i], p[i], value) : reduce_two(what, value, p[i]);
-  }
-  if (what == 0 || what == 3) {
-    value = sb_lanes_sum(value, scratch, lanes);
-  } else if (what == 1) {
-    value = sb_lanes_max(value, scratch, lanes);
-  } else {
-    value = -sb_lanes_max(-value, scratch, lanes);
-  }
-  if (result < rows * parts && lane == 0) dst[result] = value / divisor;
-}
-
+//
 // I > 1. A work-group (in the order tile, part, outer_per_group outer indices) accumulates one part of `tile` columns,
 // one per item. Narrow rows are folded: `fold` rows of I elements are taken as one of fold * I (fold > 1 needs tile =
 // I), added up at the end. fold * I, or tile, is at most the group's size.
-__kernel void reduce_columns(ARRAY(const real, src), ARRAY(real, dst), const int what, const long outer,
-                             const long reduced, const long inner, const long parts, const long rows_per_part,
-                             const int fold, const long tile, const long outer_per_group, const real divisor) {
-  START(src);
-  START(dst);
-  __local real scratch[REDUCE_ACC];
-  const long tiles = (inner + tile - 1) / tile;
-  const long first_column = (long)get_group_id(0) % tiles * tile, columns = min(tile, inner - first_column);
-  const long part = (long)get_group_id(0) / tiles % parts, group = (long)get_group_id(0) / (tiles * parts);
-  const long first_row = part * rows_per_part, rows = min(rows_per_part, reduced - first_row);
-  const long width = fold > 1 ? fold * inner : columns, stride = fold * inner;
-  const long item = (long)get_local_id(0);
-  const long end = min(outer, (group + 1) * outer_per_group);
-  for (long o = group * outer_per_group; o < end; ++o) {
-    const __global real* p = src + (o * reduced + first_row) * inner + first_column;
-    real value = reduce_first(what);
-    if (item < width) {
-      long s = 0;
-      for (; s < rows / fold; ++s) value = reduce_two(what, value, p[s * stride + item]);
-      if (item < rows % fold * inner) value = reduce_two(what, value, p[s * stride + item]);
-    }
-    if (fold > 1) {
-      scratch[item] = value;
-      barrier(CLK_LOCAL_MEM_FENCE);
-      if (item < inner)
-        for (int f = 1; f < fold; ++f) value = reduce_two(what, value, scratch[f * inner + item]);
-      barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    if (item < columns) dst[(o * parts + part) * inner + first_column + item] = value / divisor;
+//
+// Besides stored to stored, for parts of a long 16-bit reduction: from stored to real (_part), from real to stored
+// (_total).
+#define REDUCE_KERNELS(SUFFIX, S, D)                                                                                  \
+  __kernel void SB_JOIN(reduce_rows, SUFFIX)(ARRAY(const S, src), ARRAY(D, dst), const int what, const long rows,     \
+                                             const long columns, const long parts, const long chunk,                  \
+                                             const int rows_per_group, const real divisor) {                          \
+    START(src);                                                                                                       \
+    START(dst);                                                                                                       \
+    __local real scratch[REDUCE_ACC];                                                                                 \
+    const int lanes = (int)get_local_size(0) / rows_per_group, lane = (int)get_local_id(0) & (lanes - 1);             \
+    const long result = (long)get_group_id(0) * rows_per_group + get_local_id(0) / lanes;                             \
+    real value = what == 3 ? (real)0 : reduce_first(what);                                                            \
+    if (result < rows * parts) {                                                                                      \
+      const long row = result / parts, begin = (result - row * parts) * chunk, n = min(chunk, columns - begin);       \
+      const __global S* p = src + row * columns + begin;                                                              \
+      for (long i = lane; i < n; i += lanes) {                                                                        \
+        const real x = LOAD(p + i);                                                                                   \
+        value = what == 3 ? FMA(x, x, value) : reduce_two(what, value, x);                                            \
+      }                                                                                                               \
+    }                                                                                                                 \
+    if (what == 0 || what == 3) {                                                                                     \
+      value = sb_lanes_sum(value, scratch, lanes);                                                                    \
+    } else if (what == 1) {                                                                                           \
+      value = sb_lanes_max(value, scratch, lanes);                                                                    \
+    } else {                                                                                                          \
+      value = -sb_lanes_max(-value, scratch, lanes);                                                                  \
+    }                                                                                                                 \
+    if (result < rows * parts && lane == 0) STORE(value / divisor, dst + result);                                     \
+  }                                                                                                                   \
+                                                                                                                      \
+  __kernel void SB_JOIN(reduce_columns, SUFFIX)(ARRAY(const S, src), ARRAY(D, dst), const int what, const long outer, \
+                                                const long reduced, const long inner, const long parts,               \
+                                                const long rows_per_part, const int fold, const long tile,            \
+                                                const long outer_per_group, const real divisor) {                     \
+    START(src);                                                                                                       \
+    START(dst);                                                                                                       \
+    __local real scratch[REDUCE_ACC];                                                                                 \
+    const long tiles = (inner + tile - 1) / tile;                                                                     \
+    const long first_column = (long)get_group_id(0) % tiles * tile, columns = min(tile, inner - first_column);        \
+    const long part = (long)get_group_id(0) / tiles % parts, group = (long)get_group_id(0) / (tiles * parts);         \
+    const long first_row = part * rows_per_part, rows = min(rows_per_part, reduced - first_row);                      \
+    const long width = fold > 1 ? fold * inner : columns, stride = fold * inner;                                      \
+    const long item = (long)get_local_id(0);                                                                          \
+    const long end = min(outer, (group + 1) * outer_per_group);                                                       \
+    for (long o = group * outer_per_group; o < end; ++o) {                                                            \
+      const __global S* p = src + (o * reduced + first_row) * inner + first_column;                                   \
+      real value = reduce_first(what);                                                                                \
+      if (item < width) {                                                                                             \
+        long s = 0;                                                                                                   \
+        for (; s < rows / fold; ++s) value = reduce_two(what, value, LOAD(p + s * stride + item));                    \
+        if (item < rows % fold * inner) value = reduce_two(what, value, LOAD(p + s * stride + item));                 \
+      }                                                                                                               \
+      if (fold > 1) {                                                                                                 \
+        scratch[item] = value;                                                                                        \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                                 \
+        if (item < inner)                                                                                             \
+          for (int f = 1; f < fold; ++f) value = reduce_two(what, value, scratch[f * inner + item]);                  \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                                 \
+      }                                                                                                               \
+      if (item < columns) STORE(value / divisor, dst + (o * parts + part) * inner + first_column + item);             \
+    }                                                                                                                 \
   }
-}
+REDUCE_KERNELS(, stored, stored)
+#ifdef SAMEBYTES_STORE_16
+REDUCE_KERNELS(_part, stored, real)
+REDUCE_KERNELS(_total, real, stored)
+#endif
 
 // Whole numbers: src [O, R, I] -> dst [O, I], one result per work-item. Sums wrap around.
 // Geometry: over_elements(O * I).
@@ -93,7 +108,7 @@ __kernel void reduce_i32(ARRAY(const int, src), ARRAY(int, dst), const int what,
 
 // The index in R of the first largest element; the first NaN is larger than everything. src [O, R, I] -> dst [O, I].
 // Geometry: a work-group of 64 takes outer_per_group outer indices; I = 1: its items share R, else they share I.
-__kernel void reduce_argmax(ARRAY(const real, src), ARRAY(int, dst), const long outer, const long reduced,
+__kernel void reduce_argmax(ARRAY(const stored, src), ARRAY(int, dst), const long outer, const long reduced,
                             const long inner, const long outer_per_group) {
   START(src);
   START(dst);
@@ -102,14 +117,14 @@ __kernel void reduce_argmax(ARRAY(const real, src), ARRAY(int, dst), const long 
   const int item = (int)get_local_id(0), items = (int)get_local_size(0);
   const long end = min(outer, ((long)get_group_id(0) + 1) * outer_per_group);
   for (long o = (long)get_group_id(0) * outer_per_group; o < end; ++o) {
-    const __global real* p = src + o * reduced * inner;
+    const __global stored* p = src + o * reduced * inner;
     const bool shared_row = inner == 1;
     for (long c = shared_row ? 0 : item; c < inner; c += shared_row ? 1 : items) {
       long r = shared_row ? min((long)item, reduced - 1) : 0;
-      real best = p[r * inner + c];
+      real best = LOAD(p + r * inner + c);
       long index = r;
       for (r += shared_row ? items : 1; r < reduced; r += shared_row ? items : 1) {
-        const real x = p[r * inner + c];
+        const real x = LOAD(p + r * inner + c);
         if (x > best || (x != x && best == best)) {
           best = x;
           index = r;

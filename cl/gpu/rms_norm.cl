@@ -10,7 +10,7 @@
 
 // y = x * rstd * scale with rstd [R] = 1 / sqrt(mean(x^2) + eps) of each row. Group r of 64: row r.
 __attribute__((reqd_work_group_size(RMS_NORM_ITEMS, 1, 1))) __kernel void rms_norm_fwd(
-    ARRAY(const real, src), ARRAY(const real, scale), ARRAY(real, dst), ARRAY(real, rstd), const long rows,
+    ARRAY(const stored, src), ARRAY(const real, scale), ARRAY(stored, dst), ARRAY(real, rstd), const long rows,
     const int columns, const real eps, const int flags) {
   START(src);
   START(scale);
@@ -19,21 +19,22 @@ __attribute__((reqd_work_group_size(RMS_NORM_ITEMS, 1, 1))) __kernel void rms_no
   __local real shared[RMS_NORM_ITEMS];
   const int l = get_local_id(0);
   const long r = get_group_id(0);
-  const __global real* x = src + r * columns;
+  const __global stored* x = src + r * columns;
   real square = 0;
-  for (int j = l; j < columns; j += RMS_NORM_ITEMS) square = FMA(x[j], x[j], square);
+  for (int j = l; j < columns; j += RMS_NORM_ITEMS) square = FMA(LOAD(x + j), LOAD(x + j), square);
   const real s = (real)1 / sqrt(sb_lanes_sum(square, shared, RMS_NORM_ITEMS) / columns + eps);
   if (l == 0) rstd[r] = s;
   for (int j = l; j < columns; j += RMS_NORM_ITEMS)
-    dst[r * columns + j] = flags & RMS_NORM_SCALE ? x[j] * s * scale[j] : x[j] * s;
+    STORE(flags & RMS_NORM_SCALE ? LOAD(x + j) * s * scale[j] : LOAD(x + j) * s, dst + r * columns + j);
 }
 
 // With g = dy * scale and xhat = src * rstd of each row: dx = rstd * (g - xhat * mean(g * xhat)); part [parts, C]: sums
 // of dy * xhat over the rows of each part. Group p of 64: rows p * rows_per_part on, one after another; a work-item
 // adds to its own columns of part.
 __attribute__((reqd_work_group_size(RMS_NORM_ITEMS, 1, 1))) __kernel void rms_norm_bwd(
-    ARRAY(const real, src), ARRAY(const real, dy), ARRAY(const real, scale), ARRAY(const real, rstd), ARRAY(real, dx),
-    ARRAY(real, part), const long rows, const int columns, const int rows_per_part, const int flags) {
+    ARRAY(const stored, src), ARRAY(const stored, dy), ARRAY(const real, scale), ARRAY(const real, rstd),
+    ARRAY(stored, dx), ARRAY(real, part), const long rows, const int columns, const int rows_per_part,
+    const int flags) {
   START(src);
   START(dy);
   START(scale);
@@ -47,20 +48,20 @@ __attribute__((reqd_work_group_size(RMS_NORM_ITEMS, 1, 1))) __kernel void rms_no
   const long last = min(rows, first + rows_per_part);
   __global real* dscale = part + p * columns;
   for (long r = first; r < last; ++r) {
-    const __global real* x = src + r * columns;
-    const __global real* d = dy + r * columns;
+    const __global stored* x = src + r * columns;
+    const __global stored* d = dy + r * columns;
     const real s = rstd[r];
     real dots = 0;
     for (int j = l; j < columns; j += RMS_NORM_ITEMS) {
-      const real hat = x[j] * s;
-      if (flags & RMS_NORM_DSCALE) dscale[j] = r == first ? d[j] * hat : FMA(d[j], hat, dscale[j]);
-      dots = FMA(flags & RMS_NORM_SCALE ? d[j] * scale[j] : d[j], hat, dots);
+      const real hat = LOAD(x + j) * s;
+      if (flags & RMS_NORM_DSCALE) dscale[j] = r == first ? LOAD(d + j) * hat : FMA(LOAD(d + j), hat, dscale[j]);
+      dots = FMA(flags & RMS_NORM_SCALE ? LOAD(d + j) * scale[j] : LOAD(d + j), hat, dots);
     }
     const real dot_mean = sb_lanes_sum(dots, shared, RMS_NORM_ITEMS) / columns;
     if (flags & RMS_NORM_DSRC)
       for (int j = l; j < columns; j += RMS_NORM_ITEMS) {
-        const real g = flags & RMS_NORM_SCALE ? d[j] * scale[j] : d[j];
-        dx[r * columns + j] = (g - x[j] * s * dot_mean) * s;
+        const real g = flags & RMS_NORM_SCALE ? LOAD(d + j) * scale[j] : LOAD(d + j);
+        STORE((g - LOAD(x + j) * s * dot_mean) * s, dx + r * columns + j);
       }
   }
 }

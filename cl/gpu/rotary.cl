@@ -6,7 +6,7 @@
 
 // Groups: x = T, y = N. step = 2 / D * log2(base).
 __kernel __attribute__((reqd_work_group_size(ROTARY_ITEMS, 1, 1))) void rotary(
-    ARRAY(const real, src), ARRAY(real, dst), const long src_n, const long src_t, const long src_h, const int heads,
+    ARRAY(const stored, src), ARRAY(stored, dst), const long src_n, const long src_t, const long src_h, const int heads,
     const int turned, const int depth, const int interleaved, const real step, const real sign, const long first) {
   START(src);
   START(dst);
@@ -20,9 +20,9 @@ __kernel __attribute__((reqd_work_group_size(ROTARY_ITEMS, 1, 1))) void rotary(
     const real angle = position * exp2((real)i * -step);
     const real c = cos(angle), s = sin(angle) * sign;
     const int p = interleaved ? 2 * i : i, q = interleaved ? p + 1 : i + half_depth;
-    const real a = src[h * src_h + p], b = src[h * src_h + q];
-    dst[(long)h * depth + p] = FMA(a, c, -(b * s));
-    dst[(long)h * depth + q] = FMA(b, c, a * s);
+    const real a = LOAD(src + h * src_h + p), b = LOAD(src + h * src_h + q);
+    STORE(FMA(a, c, -(b * s)), dst + (long)h * depth + p);
+    STORE(FMA(b, c, a * s), dst + (long)h * depth + q);
   }
   for (int e = turned * depth + item; e < heads * depth; e += ROTARY_ITEMS) {
     const int h = e / depth;

@@ -5,7 +5,7 @@
 #define SOFTMAX_MOST_ITEMS 256
 
 // dst = exp(src - max) / sum(exp(src - max)), or where is_log: src - max - log(sum(exp(src - max))).
-__kernel void softmax_fwd(ARRAY(const real, src), ARRAY(real, dst), const long rows, const long columns,
+__kernel void softmax_fwd(ARRAY(const stored, src), ARRAY(stored, dst), const long rows, const long columns,
                           const int rows_per_group, const int is_log) {
   START(src);
   START(dst);
@@ -13,26 +13,26 @@ __kernel void softmax_fwd(ARRAY(const real, src), ARRAY(real, dst), const long r
   const int lanes = (int)get_local_size(0) / rows_per_group, lane = (int)get_local_id(0) & (lanes - 1);
   const long row = (long)get_group_id(0) * rows_per_group + get_local_id(0) / lanes;
   const long n = row < rows ? columns : 0;
-  const __global real* x = src + (row < rows ? row : 0) * columns;
-  __global real* y = dst + (row < rows ? row : 0) * columns;
+  const __global stored* x = src + (row < rows ? row : 0) * columns;
+  __global stored* y = dst + (row < rows ? row : 0) * columns;
   real largest = -INFINITY;
-  for (long i = lane; i < n; i += lanes) largest = sb_max2(largest, x[i]);
+  for (long i = lane; i < n; i += lanes) largest = sb_max2(largest, LOAD(x + i));
   largest = sb_lanes_max(largest, scratch, lanes);
   real sum = 0;
-  for (long i = lane; i < n; i += lanes) sum += exp(x[i] - largest);
+  for (long i = lane; i < n; i += lanes) sum += exp(LOAD(x + i) - largest);
   sum = sb_lanes_sum(sum, scratch, lanes);
   if (is_log) {
     const real log_sum = log(sum);
-    for (long i = lane; i < n; i += lanes) y[i] = x[i] - largest - log_sum;
+    for (long i = lane; i < n; i += lanes) STORE(LOAD(x + i) - largest - log_sum, y + i);
   } else {
     const real scale = 1 / sum;
-    for (long i = lane; i < n; i += lanes) y[i] = exp(x[i] - largest) * scale;
+    for (long i = lane; i < n; i += lanes) STORE(exp(LOAD(x + i) - largest) * scale, y + i);
   }
 }
 
 // The gradient of src from dst and the gradient dy of dst: dst * (dy - sum(dy * dst)), or where is_log: dy - exp(dst) *
 // sum(dy).
-__kernel void softmax_bwd(ARRAY(const real, dst), ARRAY(const real, dy), ARRAY(real, dx), const long rows,
+__kernel void softmax_bwd(ARRAY(const stored, dst), ARRAY(const stored, dy), ARRAY(stored, dx), const long rows,
                           const long columns, const int rows_per_group, const int is_log) {
   START(dst);
   START(dy);
@@ -42,10 +42,11 @@ __kernel void softmax_bwd(ARRAY(const real, dst), ARRAY(const real, dy), ARRAY(r
   const long row = (long)get_group_id(0) * rows_per_group + get_local_id(0) / lanes;
   const long n = row < rows ? columns : 0, at = (row < rows ? row : 0) * columns;
   real sum = 0;
-  for (long i = lane; i < n; i += lanes) sum = is_log ? sum + dy[at + i] : FMA(dy[at + i], dst[at + i], sum);
+  for (long i = lane; i < n; i += lanes)
+    sum = is_log ? sum + LOAD(dy + at + i) : FMA(LOAD(dy + at + i), LOAD(dst + at + i), sum);
   sum = sb_lanes_sum(sum, scratch, lanes);
   for (long i = lane; i < n; i += lanes) {
-    const real v = dy[at + i], p = dst[at + i];
-    dx[at + i] = is_log ? FMA(-exp(p), sum, v) : p * (v - sum);
+    const real v = LOAD(dy + at + i), p = LOAD(dst + at + i);
+    STORE(is_log ? FMA(-exp(p), sum, v) : p * (v - sum), dx + at + i);
   }
 }

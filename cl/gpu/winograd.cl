@@ -18,7 +18,7 @@
 
 // u [24][depth][columns] = G w G^T, the taps turned by half a turn and the channels exchanged where transposed is set.
 // Groups of 8 x 8: x = columns, y = depth. Overwrites u.
-__kernel __attribute__((reqd_work_group_size(8, 8, 1))) void winograd_weights(ARRAY(const real, w), ARRAY(real, u),
+__kernel __attribute__((reqd_work_group_size(8, 8, 1))) void winograd_weights(ARRAY(const stored, w), ARRAY(real, u),
                                                                               const int c, const int co,
                                                                               const int transposed) {
   START(w);
@@ -29,8 +29,8 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void winograd_weights(AR
   const long all = (long)c * co, at = transposed ? (long)column * co + k : (long)k * co + column;
   real g[4][3];
   for (int x = 0; x < 3; ++x) {
-    const real a = w[at + (transposed ? 8 - x : x) * all], b = w[at + (transposed ? 5 - x : 3 + x) * all],
-               e = w[at + (transposed ? 2 - x : 6 + x) * all];
+    const real a = LOAD(w + at + (transposed ? 8 - x : x) * all), b = LOAD(w + at + (transposed ? 5 - x : 3 + x) * all),
+               e = LOAD(w + at + (transposed ? 2 - x : 6 + x) * all);
     const real even = REAL_C(0.5) * (a + e);
     g[0][x] = a;
     g[1][x] = FMA(REAL_C(0.5), b, even);
@@ -66,12 +66,12 @@ void winograd_line(const real* a, const int step, __local real* to) {
 // dst [n,out_h,out_w,columns] of src [n,in_h,in_w,depth] and u of winograd_weights. Epilogue by `flags`: + bias
 // [columns] 2, + residual (as dst) 8, then ReLU 4, which NaN passes, then 0 where gate (as dst) is not above 0, 16.
 // w is not read: groups share u here. Tiles are counted [n][down][across]. Groups of 16 x 4: x = ceil(tiles/4), y =
-// ceil(columns/16). Accumulates in `real`, over channels in order.
+// ceil(columns/16). Accumulates in `real`, WINOGRAD_STEP channels at a time.
 __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
-    ARRAY(const real, src), ARRAY(const real, w), ARRAY(real, u), ARRAY(const real, bias), ARRAY(const real, residual),
-    ARRAY(const real, gate), ARRAY(real, dst), const int n, const int in_h, const int in_w, const int depth,
-    const int out_h, const int out_w, const int columns, const int pad_h, const int pad_w, const int flags,
-    const int tiles_per_group, const int block) {
+    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(real, u), ARRAY(const stored, bias),
+    ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int in_h,
+    const int in_w, const int depth, const int out_h, const int out_w, const int columns, const int pad_h,
+    const int pad_w, const int flags, const int tiles_per_group, const int block) {
   START(src);
   START(u);
   START(bias);
@@ -96,7 +96,7 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
       for (int y = 0; y < 4; ++y) {
         const int h = row0 + y, w = column0 + x;
         const int inside = is_tile && k0 + lx < depth && h >= 0 && h < in_h && w >= 0 && w < in_w;
-        d[y] = inside ? src[(((long)image * in_h + h) * in_w + w) * depth + k0 + lx] : 0;
+        d[y] = inside ? LOAD(src + (((long)image * in_h + h) * in_w + w) * depth + k0 + lx) : 0;
       }
       a[0][x] = d[0] - d[2];
       a[1][x] = d[1] + d[2];
@@ -108,12 +108,15 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
                     source + (6 * r * WINOGRAD_TILES + ly) * WINOGRAD_PITCH + lx);
     barrier(CLK_LOCAL_MEM_FENCE);
     const int steps = min(WINOGRAD_STEP, depth - k0);
+    real sums[24];  // of these channels: short chains round less than the direct sums do
+    for (int p = 0; p < 24; ++p) sums[p] = 0;
     for (int k = 0; k < steps; ++k) {
       for (int p = 0; p < 24; ++p) {
         const real weight = column < columns ? u[p * all + (long)(k0 + k) * columns + column] : 0;
-        acc[p] = FMA(source[(p * WINOGRAD_TILES + ly) * WINOGRAD_PITCH + k], weight, acc[p]);
+        sums[p] = FMA(source[(p * WINOGRAD_TILES + ly) * WINOGRAD_PITCH + k], weight, sums[p]);
       }
     }
+    for (int p = 0; p < 24; ++p) acc[p] += sums[p];
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   if (!is_tile || column >= columns) return;  // after the last barrier
@@ -130,11 +133,11 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
     for (int x = 0; x < min(4, out_w - 4 * tx); ++x) {
       const long at = (((long)image * out_h + 2 * ty + y) * out_w + 4 * tx + x) * columns + column;
       real v = y == 0 ? (z[1][x] + z[2][x]) + z[0][x] : (z[1][x] - z[2][x]) - z[3][x];
-      if (flags & WINOGRAD_BIAS) v += bias[column];
-      if (flags & WINOGRAD_RESIDUAL) v += residual[at];
+      if (flags & WINOGRAD_BIAS) v += LOAD(bias + column);
+      if (flags & WINOGRAD_RESIDUAL) v = ROUND(v) + LOAD(residual + at);
       if ((flags & WINOGRAD_RELU) && v < 0) v = 0;
-      if ((flags & WINOGRAD_GATE) && !(gate[at] > 0)) v = 0;
-      dst[at] = v;
+      if ((flags & WINOGRAD_GATE) && !(LOAD(gate + at) > 0)) v = 0;
+      STORE(v, dst + at);
     }
   }
 }

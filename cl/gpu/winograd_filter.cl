@@ -8,11 +8,23 @@
 
 void winograd_line(const real* a, const int step, __local real* to);  // of winograd.cl
 
+// A along a line of dy: the four values of a to the six positions, `step` apart.
+void winograd_filter_line(const real* a, const int step, __local real* to) {
+  const real even_far = FMA(REAL_C(2.0), a[2], a[0]), odd_far = FMA(REAL_C(2.0), a[3], a[1]);
+  const real even_near = FMA(REAL_C(0.5), a[2], a[0]), odd_near = FMA(REAL_C(0.5), a[3], a[1]);
+  to[0] = a[0];
+  to[step] = FMA(WINOGRAD_FILTER_ROOT, odd_far, even_far);
+  to[2 * step] = FMA(-WINOGRAD_FILTER_ROOT, odd_far, even_far);
+  to[3 * step] = FMA(WINOGRAD_FILTER_ROOT / 2, odd_near, even_near);
+  to[4 * step] = FMA(-WINOGRAD_FILTER_ROOT / 2, odd_near, even_near);
+  to[5 * step] = a[3];
+}
+
 // part [split][4][6][c][co]: the sums of a group's tiles. Groups: x = splits of tiles_per_split tiles, y = 4 rows of
 // positions, z = ceil(c/16)*ceil(co/16), co fastest. Overwrites its part of `part`.
 __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void winograd_filter_bwd(
-    ARRAY(const real, x), ARRAY(const real, dy), ARRAY(real, part), const int n, const int h, const int wd, const int c,
-    const int oh, const int ow, const int co, const int pad_h, const int pad_w, const int tiles_per_split,
+    ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), const int n, const int h, const int wd,
+    const int c, const int oh, const int ow, const int co, const int pad_h, const int pad_w, const int tiles_per_split,
     const int block, const int rows) {
   START(x);
   START(dy);
@@ -39,8 +51,8 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void winograd_filter_b
       real a[6];
       for (int i = 0; i < 6; ++i) {
         const int w = 4 * tx - pad_w + i, inside = w >= 0 && w < wd;
-        const real p = inside && has_one ? x[(((long)image * h + one) * wd + w) * c + c0 + lx] : 0,
-                   q = inside && has_two ? x[(((long)image * h + two) * wd + w) * c + c0 + lx] : 0;
+        const real p = inside && has_one ? LOAD(x + (((long)image * h + one) * wd + w) * c + c0 + lx) : 0,
+                   q = inside && has_two ? LOAD(x + (((long)image * h + two) * wd + w) * c + c0 + lx) : 0;
         a[i] = row == 1 ? p + q : p - q;
       }
       winograd_line(a, step, source + slot * WINOGRAD_FILTER_PITCH + lx);
@@ -51,18 +63,11 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void winograd_filter_b
       for (int i = 0; i < 4; ++i) {
         const int w = 4 * tx + i;
         const long at = (((long)image * oh + 2 * ty) * ow + w) * co + k0 + lx;
-        const real p = has_upper && w < ow ? dy[at] : 0, q = has_lower && w < ow ? dy[at + (long)ow * co] : 0;
+        const real p = has_upper && w < ow ? LOAD(dy + at) : 0,
+                   q = has_lower && w < ow ? LOAD(dy + at + (long)ow * co) : 0;
         a[i] = row == 1 ? p + q : p - q;
       }
-      __local real* to = other + slot * WINOGRAD_FILTER_PITCH + lx;
-      const real even_far = FMA(REAL_C(2.0), a[2], a[0]), odd_far = FMA(REAL_C(2.0), a[3], a[1]);
-      const real even_near = FMA(REAL_C(0.5), a[2], a[0]), odd_near = FMA(REAL_C(0.5), a[3], a[1]);
-      to[0] = a[0];
-      to[step] = FMA(WINOGRAD_FILTER_ROOT, odd_far, even_far);
-      to[2 * step] = FMA(-WINOGRAD_FILTER_ROOT, odd_far, even_far);
-      to[3 * step] = FMA(WINOGRAD_FILTER_ROOT / 2, odd_near, even_near);
-      to[4 * step] = FMA(-WINOGRAD_FILTER_ROOT / 2, odd_near, even_near);
-      to[5 * step] = a[3];
+      winograd_filter_line(a, step, other + slot * WINOGRAD_FILTER_PITCH + lx);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int t = 0; t < WINOGRAD_FILTER_STEP; ++t) {
@@ -79,7 +84,7 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void winograd_filter_b
 // Sums the splits of part [split][4][6][c][co] and gives dw [3,3,c,co] = G^T s G. Groups of 8 x 8: x = co, y = c.
 // Overwrites dw.
 __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void winograd_filter_weights(ARRAY(const real, part),
-                                                                                     ARRAY(real, dw), const int c,
+                                                                                     ARRAY(stored, dw), const int c,
                                                                                      const int co, const int splits) {
   START(part);
   START(dw);
@@ -102,8 +107,8 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void winograd_filter_wei
   }
   for (int i = 0; i < 3; ++i) {
     const real half_even = REAL_C(0.5) * (g[1][i] + g[2][i]), half_odd = REAL_C(0.5) * (g[1][i] - g[2][i]);
-    dw[i * all] = g[0][i] + half_even;
-    dw[(3 + i) * all] = half_odd;
-    dw[(6 + i) * all] = g[3][i] + half_even;
+    STORE(g[0][i] + half_even, dw + i * all);
+    STORE(half_odd, dw + (3 + i) * all);
+    STORE(g[3][i] + half_even, dw + (6 + i) * all);
   }
 }

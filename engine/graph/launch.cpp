@@ -81,11 +81,11 @@ std::int64_t Launch::constant(std::string_view stem, std::string_view name, Dtyp
   return device_.kernels().constant(real, stem, name);
 }
 
-KernelCall Launch::kernel(std::string entry, Dtype real) {
+KernelCall Launch::kernel(std::string entry, Dtype dtype) {
   LaunchRecord& record = records_.emplace_back();
   record.entry = std::move(entry);
   record.what = std::string(node_.op->name());
-  record.real = real;
+  record.real = dtype;
   return KernelCall(record, device_);
 }
 

@@ -69,10 +69,10 @@ using QueueCall = std::function<int(cl_command_queue queue, CallAccess& access)>
 using HostCall = std::function<void(const std::function<void*(Operand)>& pointer)>;
 
 struct LaunchRecord {
-  std::string entry;   // of a .cl file or of `source`
-  std::string source;  // generated or the user's text; empty: the embedded kernels
-  std::string what;    // for errors: the op, or the user's name of it
-  Dtype real = Dtype::f32;
+  std::string entry;        // of a .cl file or of `source`
+  std::string source;       // generated or the user's text; empty: the embedded kernels
+  std::string what;         // for errors: the op, or the user's name of it
+  Dtype real = Dtype::f32;  // of the program; a 16-bit type is computed in f32
   std::vector<KernelArgument> arguments;
   Geometry geometry;
   QueueCall queue_call;                          // instead of a kernel
@@ -140,7 +140,7 @@ class Launch {
   Personality personality() const { return device_.personality(); }
   bool is_cpu() const { return personality() == Personality::cpu; }
   int cores() const { return device_.info().cores; }
-  // A #define of a .cl file, after the width of `real` (KernelLibrary::constant).
+  // A #define of a .cl file, after the width of what `real` is computed in (KernelLibrary::constant).
   std::int64_t constant(std::string_view stem, std::string_view name, Dtype real = Dtype::f32) const;
 
   // A number that cuts shapes of a class into work, chosen by the tuner or built in; tunables.cpp has the table.
@@ -148,8 +148,8 @@ class Launch {
     return device_.tuning().choice(family, shape_class, name);
   }
 
-  // A kernel of the .cl files, of the program for `real` (f32 or f64).
-  KernelCall kernel(std::string entry, Dtype real = Dtype::f32);
+  // A kernel of the .cl files, of the program whose `stored` arrays hold dtype (KernelLibrary::make_kernel).
+  KernelCall kernel(std::string entry, Dtype dtype = Dtype::f32);
   KernelCall generated(std::string source, std::string entry, Dtype real, std::string what);
   void queue_call(std::string what, std::vector<Operand> reads, std::vector<Operand> writes, QueueCall fn);
   void host_call(std::string what, std::vector<Operand> reads, std::vector<Operand> writes, HostCall fn);

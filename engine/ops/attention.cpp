@@ -7,6 +7,7 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "ops/dtypes.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/attention.h"
 
@@ -105,7 +106,7 @@ class AttentionBackward final : public Op {
   }
 
   void launch(Launch& run) const override {
-    const Dtype real = run.src_dtype(0);
+    const Dtype real = real_of(run.src_dtype(0));
     const Sizes at(kind_, run, real);
     const auto [q, k, v] = sources(kind_, run);
     const auto [dq, dk, dv] = parts_of(
@@ -140,7 +141,7 @@ class Attention final : public Op {
   }
 
   void launch(Launch& run) const override {
-    const Sizes at(kind_, run, run.src_dtype(0));
+    const Sizes at(kind_, run, real_of(run.src_dtype(0)));
     const Parts parts = sources(kind_, run);
     detail::launch(run, "attention_fwd", kind_, at, at.queries, kind_.heads, parts, parts[0].operand, parts[1].operand,
                    parts[2].operand, kind_.has_lengths ? run.src(kind_.arrays()) : Launch::none(), run.dst(0),
@@ -186,12 +187,15 @@ Array attend(const char* op, AttentionKind kind, std::vector<Array> arrays, cons
   const Shape result{q[0], q[1], kind.heads, q[3]};
   const Dtype dtype = arrays[0].dtype(), real = real_of(dtype);
   if (result.size() == 0 || k[1] == 0) return zeros(result, dtype);
-  for (Array& a : arrays) a = dense_rows(dtype == real ? a : astype(a, real));
+  // The result of a longer head stands in its array before it is whole, so it may not be rounded there.
+  constexpr std::int64_t kOnePart = 64;
+  const Dtype inside = q[3] <= kOnePart ? dtype : real;
+  for (Array& a : arrays) a = dense_rows(as_dtype(a, inside));
   if (kind.has_lengths) arrays.push_back(options.lengths);
-  const Result results[] = {{result, real}, {Shape{q[0], kind.heads, q[1]}, real}};
+  const Result results[] = {{result, inside}, {Shape{q[0], kind.heads, q[1]}, real}};
   const Array y = make_arrays(make_op<Attention>(kind), results, arrays,
                               {static_cast<std::uint64_t>(options.causal ? offset : 0)})[0];
-  return dtype == real ? y : astype(y, dtype);
+  return as_dtype(y, dtype);
 }
 
 }  // namespace

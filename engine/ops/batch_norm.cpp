@@ -39,12 +39,12 @@ class BatchNormSums final : public detail::Op {
   }
 
   void launch(Launch& run) const override {
-    const Dtype real = run.src_dtype(0);
+    const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
     const Layout at(run, run.src_shape(0).size(), run.src_shape(0).back(), real);
     const Operand part = run.temp(std::int64_t{2} * at.parts * at.wide, real);
     const auto if_masked = [&](int input) { return masked_ ? run.src(input) : Launch::none(); };
     const auto if_dx = [&](int result) { return with_dx_ ? run.dst(result) : Launch::none(); };
-    run.kernel("batch_norm_bwd_stats", real)
+    run.kernel("batch_norm_bwd_stats", dtype)
         .args(run.src(0), run.src(1), run.src(2), if_masked(3), if_masked(4), if_masked(5), part, at.total, at.wide,
               at.channels, at.rows_per_part, int{masked_})
         .over_tiles(at.parts, at.blocks, 1, Layout::kStatsX, Layout::kStatsY);
@@ -73,13 +73,13 @@ class BatchNormStats final : public detail::Op {
   bool is_state(int input) const override { return input >= 1; }
 
   void launch(Launch& run) const override {
-    const Dtype real = run.src_dtype(0);
+    const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
     const Layout at(run, run.src_shape(0).size(), run.src_shape(0).back(), real);
     const Operand part = run.temp(std::int64_t{2} * at.parts * at.wide, real);
-    run.kernel("batch_norm_stats", real)
+    run.kernel("batch_norm_stats", dtype)
         .args(run.src(0), part, at.total, at.wide, at.channels, at.rows_per_part)
         .over_tiles(at.parts, at.blocks, 1, Layout::kStatsX, Layout::kStatsY);
-    run.kernel("batch_norm_merge", real)
+    run.kernel("batch_norm_merge", dtype)
         .args(run.src(0), part, updates_ ? run.dst(2) : Launch::none(), updates_ ? run.dst(3) : Launch::none(),
               run.dst(0), run.dst(1), at.total, at.wide, at.channels, at.parts, at.rows_per_part, double{options_.eps},
               double{options_.momentum}, int{updates_})
@@ -119,7 +119,7 @@ Arrays train_gradient(const GradientRequest& request) {
   const bool with_dx = request.wanted[0];
   const Array before_relu = detail::relu_gradient_source(dy, request.dst[0]);
   const bool masked = static_cast<bool>(before_relu);
-  std::vector<detail::Result> results(with_dx ? 5 : 2, {scale.shape(), src.dtype()});
+  std::vector<detail::Result> results(with_dx ? 5 : 2, {scale.shape(), scale.dtype()});
   Arrays inputs = {src, masked ? before_relu : dy, mean, rstd, scale};
   if (masked) inputs.push_back(request.src[4]);
   const Arrays d = detail::make_arrays(detail::make_op<BatchNormSums>(with_dx, masked), results, inputs);
@@ -167,13 +167,11 @@ Array batch_norm_train(const Array& src, const Array& scale, const Array& shift,
             "running_var");
   }
   const Dtype real = compute_dtype(src.dtype());
-  const Array wide = src.dtype() == real ? src : astype(src, real);
-  Arrays inputs = {wide};
+  Arrays inputs = {src};
   if (updates) inputs.insert(inputs.end(), {running_mean, running_var});
   const std::vector<detail::Result> results(updates ? 4 : 2, {scale.shape(), real});
   const Arrays moments = detail::make_arrays(detail::make_op<BatchNormStats>(options, updates), results, inputs);
-  const Array y = per_channel<kNormaliseRow>(src.shape(), real, {wide, moments[0], moments[1], scale, shift});
-  return src.dtype() == real ? y : astype(y, src.dtype());
+  return per_channel<kNormaliseRow>(src.shape(), src.dtype(), {src, moments[0], moments[1], scale, shift});
 }
 
 Array batch_norm_eval(const Array& src, const Array& scale, const Array& shift, const Array& running_mean,
@@ -184,7 +182,7 @@ Array batch_norm_eval(const Array& src, const Array& scale, const Array& shift, 
   const Dtype real = compute_dtype(src.dtype());
   // The norm of a convolution is a convolution: weights times a factor per channel, and another bias. Where nobody
   // differentiates it, two launches over the weights save a pass over the images.
-  if (const auto conv = is_grad_enabled() ? std::nullopt : detail::replaceable_conv(src)) {
+  if (const auto conv = is_grad_enabled() || src.dtype() != real ? std::nullopt : detail::replaceable_conv(src)) {
     const auto factor = [&](const Shape& shape) {  // of each shape anew, so that each product is one launch
       return rsqrt(broadcast_to(running_var, shape) + double{options.eps}) * broadcast_to(scale, shape);
     };

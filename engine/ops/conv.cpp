@@ -100,17 +100,20 @@ void launch_tiles(Launch& run, const ConvGeometry& whole, Operand src, Operand w
   const std::int64_t bundle = bundle_of(run, whole, transposed ? whole.c_group() : whole.k_group(), real);
   const ConvGeometry g = whole.bundled(bundle).flattened();
   const Epilogue& epilogue = run.epilogue();
-  int flags = 0;
-  if (bias.kind != Operand::Kind::none) flags |= kConvBias;
-  if (epilogue.residual.kind != Operand::Kind::none) flags |= kConvResidual;
-  if (epilogue.relu) flags |= kConvRelu;
-  if (epilogue.gate.kind != Operand::Kind::none) flags |= kConvGate;
+  const int flags = conv_flags(run, bias);
   KernelCall call = run.kernel("conv_tiles", real);
-  call.args(src, weight, bias, epilogue.residual, epilogue.gate, run.dst());
+  LinePlan t{};
+  Operand sums;  // a 16-bit result between the chunks of its sum
+  if (run.is_cpu()) {
+    t = plan_lines(run, g, transposed, real);
+    const std::int64_t depth = transposed ? g.k_group() : g.c_group();
+    const bool is_one_chunk = t.rows == g.kernel[0] * g.kernel[1] && t.columns == g.kernel[2] && t.depth == depth;
+    if (real != real_of(real) && !is_one_chunk) sums = run.temp(run.dst_shape().size(), real_of(real));
+  }
+  call.args(src, weight, bias, epilogue.residual, epilogue.gate, run.dst(), sums);
   g.add_to(call, flags);
   call.args(transposed ? 1 : 0, i32(bundle));
   if (run.is_cpu()) {
-    const LinePlan t = plan_lines(run, g, transposed, real);
     call.args(i32(t.units), i32(t.block), i32(t.column_tile), i32(t.rows), i32(t.columns), i32(t.depth))
         .over_tiles(t.groups, 1, g.groups());
   } else {
@@ -194,9 +197,11 @@ FilterPlan plan_filter(const Launch& run, const ConvGeometry& g, std::int64_t bu
     if (t.copied == 1) return t.strip * g.c_group();
     return g.kernel[0] * g.kernel[1] * ((t.strip - 1) * g.a.stride[2] + (g.kernel[2] - 1) * g.a.dilation[2] + 1) * g.c;
   };
-  if (g.c_group() < constant("CONV_FILTER_MR")) {
+  const bool is_16_bit = real != real_of(real);  // then lines are copied in any case, to be widened once
+  if (g.c_group() < constant("CONV_FILTER_MR") || is_16_bit) {
     t.copied = g.groups() == 1 ? 2 : 1;
     if (source() > most_source) t.copied = 1;
+    for (std::int64_t longest = t.strip / 2; source() > most_source && longest > 0; longest /= 2) cut(longest);
   }
   t.strips = g.n * g.out[0] * g.out[1] * ceil_div(width, t.strip);
   t.lines = std::clamp<std::int64_t>(constant("CONV_FILTER_PIXELS") / t.strip, 1, constant("CONV_FILTER_LINES"));
@@ -257,11 +262,9 @@ class ConvFilter final : public ConvOp {
     const ConvGeometry whole(run.src_shape(0), run.dst_shape(), run.src_shape(1), a_);
     const bool is_winograd_filter = is_winograd(run, whole, ConvPass::filter, real);
     if (is_winograd_filter || is_grouped(run, whole)) {
-      if (is_winograd_filter)
-        launch_winograd_filter(run, whole);
-      else
-        launch_grouped_bwd_filter(run, whole);
-      if (with_bias_) launch_column_sums(run, run.src(1), run.dst(1), whole.out_pixels(), whole.k);
+      const bool has_summed = is_winograd_filter && launch_winograd_filter(run, whole, with_bias_);
+      if (!is_winograd_filter) launch_grouped_bwd_filter(run, whole);
+      if (with_bias_ && !has_summed) launch_column_sums(run, run.src(1), run.dst(1), whole.out_pixels(), whole.k);
       return;
     }
     const std::int64_t bundle = bundle_of(run, whole, whole.k_group(), real);
@@ -269,9 +272,10 @@ class ConvFilter final : public ConvOp {
     const FilterPlan t = run.is_cpu() ? plan_filter(run, g, bundle, real) : plan_gpu_filter(run, g, real);
     const std::int64_t total = run.dst_shape().size() * bundle;
     const std::int64_t splits = ceil_div(t.strips, t.strips_per_split);
-    const Operand part = splits > 1 || bundle > 1 ? run.temp(splits * total, real) : run.dst();
-    const bool has_sums = with_bias_ && run.is_cpu();
-    const Operand sums = !has_sums ? Launch::none() : splits > 1 ? run.temp(splits * g.k, real) : run.dst(1);
+    // 16-bit gradients are rounded once, when all is summed.
+    const bool in_parts = splits > 1 || real != real_of(real), has_sums = with_bias_ && run.is_cpu();
+    const Operand part = in_parts || bundle > 1 ? run.temp(splits * total, real_of(real)) : run.dst();
+    const Operand sums = !has_sums ? Launch::none() : in_parts ? run.temp(splits * g.k, real_of(real)) : run.dst(1);
     KernelCall call = run.kernel("conv_filter_bwd", real);
     call.args(run.src(0), run.src(1), part, sums);
     g.add_to(call, has_sums ? kConvFilterSums : 0);
@@ -282,9 +286,9 @@ class ConvFilter final : public ConvOp {
           .args(part, run.dst(), i32(g.taps()), i32(whole.c_group()), i32(g.k), i32(whole.k_group()), i32(bundle),
                 i32(splits))
           .over_tiles(g.taps() * whole.c_group(), 1, 1, 64, 1);
-    else if (splits > 1)
+    else if (in_parts)
       launch_filter_reduce(run, part, splits);
-    if (has_sums && splits > 1) launch_filter_reduce(run, sums, splits, 1);
+    if (has_sums && in_parts) launch_filter_reduce(run, sums, splits, 1);
     if (with_bias_ && !has_sums) launch_column_sums(run, run.src(1), run.dst(1), g.out_pixels(), g.k);
   }
 

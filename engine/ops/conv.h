@@ -1,6 +1,7 @@
 // Convolution of one, two or three axes as ops: the forward pass and the gradients for source and weight, which are the
 // three partial derivatives of one trilinear form, so each one's gradient is made of the other two. Arguments were
-// checked by the caller (conv_nd.cpp, conv_transpose.cpp); arrays are f32 or f64, of one dtype, none of them empty.
+// checked by the caller (conv_nd.cpp, conv_transpose.cpp); arrays are floating, of one dtype (16-bit
+// ones in one group of at most kMostNarrowChannels channels), none of them empty.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,9 @@
 #include "samebytes/array.h"
 
 namespace samebytes::detail {
+
+// Channels of a source of 16 bits whose lines still fit where they are widened.
+inline constexpr std::int64_t kMostNarrowChannels = 4096;
 
 // How a convolution is computed: automatic leaves it to SAMEBYTES_CONV, shape and tuner; winograd falls back to direct
 // where its kernels cannot (winograd.h).
@@ -54,8 +58,8 @@ void check_conv_attributes(const char* op, const ConvAttributes& attributes);
 // Refuses sequences, images and volumes whose offsets do not fit the kernels' ints. `both` describes the arguments.
 void check_conv_size(const char* op, const Shape& shape, const std::string& both);
 
-// The dtype of the result, and the arrays as f32 or f64.
+// The dtype of the result, and the one in which the kernels take such arrays: 16 bits, or wider.
 Dtype widest_of(const Array& src, const Array& weight, const Array& bias);
-Array conv_as(const Array& a, Dtype dtype);
+Dtype conv_dtype(const ConvAttributes& attributes, std::int64_t src_channels, std::int64_t dst_channels, Dtype widest);
 
 }  // namespace samebytes::detail

@@ -71,6 +71,14 @@ constexpr int kConvBias = 2;                                     // CONV_BIAS of
 constexpr int kConvRelu = 4, kConvResidual = 8, kConvGate = 16;  // of conv.cl
 constexpr int kConvFilterSums = 2;                               // of conv_filter.cl
 
+// What a forward pass or input gradient adds and cuts as it stores.
+inline int conv_flags(const Launch& run, const Operand& bias) {
+  const Epilogue& epilogue = run.epilogue();
+  const auto is_given = [](const Operand& operand) { return operand.kind != Operand::Kind::none; };
+  return (is_given(bias) ? kConvBias : 0) | (is_given(epilogue.residual) ? kConvResidual : 0) |
+         (epilogue.relu ? kConvRelu : 0) | (is_given(epilogue.gate) ? kConvGate : 0);
+}
+
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Groups of few channels: launched by grouped.cpp where is_grouped says so.

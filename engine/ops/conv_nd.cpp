@@ -1,9 +1,12 @@
 // conv1d, conv2d, conv3d: their arguments, and what all convolutions check.
+#include <algorithm>
 #include <limits>
 #include <string>
 
 #include "graph/autocast.h"
+#include "graph/launch.h"
 #include "ops/conv.h"
+#include "ops/dtypes.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -47,13 +50,12 @@ Array conv(const char* op, const Array& src, const Array& weight, const Array& b
   check_conv_size(op, s, both);
   check_conv_size(op, dst, both);
 
-  const Dtype dtype = widest_of(src, weight, bias), real = dtype == f64 ? f64 : f32;
-  // 16-bit operands are widened; the result is rounded once.
+  const Dtype dtype = widest_of(src, weight, bias), inside = conv_dtype(a, s.back(), w.back(), dtype);
   if (src.size() == 0 || weight.size() == 0) {
     const Array nothing = zeros(dst, dtype);
-    return bias ? nothing + conv_as(bias, dtype) : nothing;
+    return bias ? nothing + as_dtype(bias, dtype) : nothing;
   }
-  return conv_as(conv_forward(conv_as(src, real), conv_as(weight, real), conv_as(bias, real), dst, a), dtype);
+  return as_dtype(conv_forward(as_dtype(src, inside), as_dtype(weight, inside), as_dtype(bias, inside), dst, a), dtype);
 }
 
 }  // namespace
@@ -93,7 +95,9 @@ Dtype widest_of(const Array& src, const Array& weight, const Array& bias) {
   return bias ? wider(dtype, bias.dtype()) : dtype;
 }
 
-Array conv_as(const Array& a, Dtype dtype) { return !a || a.dtype() == dtype ? a : astype(a, dtype); }
+Dtype conv_dtype(const ConvAttributes& a, std::int64_t src_channels, std::int64_t dst_channels, Dtype widest) {
+  return a.groups == 1 && std::max(src_channels, dst_channels) <= kMostNarrowChannels ? widest : real_of(widest);
+}
 
 }  // namespace detail
 

@@ -4,6 +4,7 @@
 
 #include "graph/autocast.h"
 #include "ops/conv.h"
+#include "ops/dtypes.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -52,13 +53,13 @@ Array conv_transpose(const char* op, const Array& src, const Array& weight, cons
   check_conv_size(op, s, both);
   check_conv_size(op, dst, both);
 
-  const Dtype dtype = widest_of(src, weight, bias), real = dtype == f64 ? f64 : f32;
+  const Dtype dtype = widest_of(src, weight, bias), inside = conv_dtype(a, s.back(), channels, dtype);
   if (src.size() == 0 || weight.size() == 0) {
     const Array nothing = zeros(dst, dtype);
-    return bias ? nothing + conv_as(bias, dtype) : nothing;
+    return bias ? nothing + as_dtype(bias, dtype) : nothing;
   }
-  // 16-bit operands are widened; the result is rounded once.
-  return conv_as(conv_bwd_input(conv_as(src, real), conv_as(weight, real), conv_as(bias, real), dst, a), dtype);
+  return as_dtype(conv_bwd_input(as_dtype(src, inside), as_dtype(weight, inside), as_dtype(bias, inside), dst, a),
+                  dtype);
 }
 
 }  // namespace

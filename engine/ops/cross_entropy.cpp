@@ -6,6 +6,7 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "ops/dtypes.h"
 #include "ops/rows.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
@@ -84,14 +85,14 @@ class CrossEntropy final : public Op {
 
   void launch(Launch& run) const override {
     const Shape& shape = run.src_shape(0);
-    const Dtype dtype = run.src_dtype(0);
+    const Dtype dtype = run.src_dtype(0), real = real_of(dtype);
     const std::int64_t rows = shape.rows();
     const RowShare share = share_rows(run, rows, shape.back());
     const TargetOperands target = target_operands(run, 1);
     const bool is_none = target_.reduction == Reduction::none, is_mean = target_.reduction == Reduction::mean;
     const Operand weight = target_.has_weight ? run.src(2) : Launch::none();
-    const Operand losses = is_none ? run.dst(0) : run.temp(rows, dtype);
-    const Operand row_weights = run.temp(rows, dtype);
+    const Operand losses = is_none ? run.dst(0) : run.temp(rows, real);
+    const Operand row_weights = run.temp(rows, real);
     const bool is_whole = share.groups == 1 && !is_none;  // one work-group adds up the losses as well
     const Operand total = is_whole ? run.dst(0) : Launch::none();
     const Operand total_weight = is_whole ? run.dst(2) : Launch::none();
@@ -126,7 +127,7 @@ class CrossEntropy final : public Op {
     if (request.wanted[0])
       result[0] = make_array(make_op<CrossEntropyBackward>(target_), logits.shape(), logits.dtype(), inputs);
     if (is_floating(target.dtype()) && request.wanted[1]) {
-      Array g = log_softmax(logits) * (static_cast<double>(target_.smoothing) - 1.0);
+      Array g = log_softmax(as_dtype(logits, target.dtype())) * (static_cast<double>(target_.smoothing) - 1.0);
       if (target_.has_weight) g = g * request.src[2];
       result[1] = g * (is_none ? unsqueeze(dy, -1) : dy / reshape(request.dst[2], dy.shape()));
     }
@@ -166,16 +167,15 @@ Array cross_entropy(const Array& logits, const Array& target, const CrossEntropy
     throw ArgumentError("cross_entropy: class_weight must be floating [" + std::to_string(logits.shape().back()) +
                         "], class_weight is " + describe(weight));
 
-  const Dtype dtype = detail::real_of(logits.dtype());
-  const auto as = [dtype](const Array& a) { return a.dtype() == dtype ? a : astype(a, dtype); };
+  const Dtype dtype = detail::real_of(logits.dtype());  // of all but the logits
   if (logits.size() == 0) {
     if (options.reduction == Reduction::none) return full(rows, 0.0, dtype);
     return full({}, options.reduction == Reduction::sum ? 0.0 : std::numeric_limits<double>::quiet_NaN(), dtype);
   }
   const detail::Target kind{static_cast<bool>(weight), options.ignore_index.has_value(),
                             options.ignore_index.value_or(0), options.label_smoothing, options.reduction};
-  std::vector<Array> inputs{as(logits), is_labels ? target : as(target)};
-  if (weight) inputs.push_back(as(stop_gradient(weight)));
+  std::vector<Array> inputs{logits, is_labels ? target : detail::as_dtype(target, dtype)};
+  if (weight) inputs.push_back(detail::as_dtype(stop_gradient(weight), dtype));
   std::vector<detail::Result> results{{options.reduction == Reduction::none ? rows : Shape{}, dtype},
                                       {Shape{logits.shape().rows(), 2}, dtype}};
   if (options.reduction != Reduction::none) results.push_back({Shape{1}, dtype});

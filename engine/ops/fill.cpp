@@ -67,7 +67,6 @@ Array full(const Shape& shape, double value, Dtype dtype) {
   if (!detail::fits(value, dtype))
     throw ArgumentError("full: the value must fit " + std::string(name_of(dtype)) + ", " + detail::text_of(value) +
                         " came");
-  if (dtype == f16 || dtype == bf16) return astype(full(shape, value, f32), dtype);
   static const auto op = detail::make_op<detail::Full>();
   return detail::make_array(op, shape, dtype, {}, {detail::scalar_of(value, dtype)});
 }
@@ -77,8 +76,7 @@ Array arange(double start, double stop, double step, Dtype dtype) {
     throw ArgumentError("arange: start, stop and step must be finite and step not 0, " + detail::text_of(start) + ", " +
                         detail::text_of(stop) + ", " + detail::text_of(step) + " came");
   const std::int64_t n = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil((stop - start) / step)));
-  if (dtype == u8 || dtype == bool_ || dtype == f16 || dtype == bf16)
-    return astype(arange(start, stop, step, dtype == u8 || dtype == bool_ ? i32 : f32), dtype);
+  if (dtype == u8 || dtype == bool_) return astype(arange(start, stop, step, i32), dtype);
   if (!detail::fits(start, dtype) || !detail::fits(step, dtype))
     throw ArgumentError("arange: start and step must be whole numbers for " + std::string(name_of(dtype)) + ", " +
                         detail::text_of(start) + " and " + detail::text_of(step) + " came");

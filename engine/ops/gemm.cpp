@@ -47,6 +47,7 @@ struct GemmTiles {
 // every step of k takes two lines, and only a long sum of lines a large power of two apart suffers from the sets of the
 // second level: measured, those that want more than four times the room.
 bool reads_a_in_place(const GemmProblem& p, Dtype real) {
+  if (real != real_of(real)) return false;  // 16-bit values are widened as they are packed
   const auto bytes = static_cast<std::int64_t>(bytes_of(real));
   if (p.a_col == 1) {
     constexpr std::int64_t page = 4096, near = 128;
@@ -170,14 +171,15 @@ void launch_packed(Launch& run, Operand a, Operand b, const Epilogues& e, Operan
   const GemmTiles t = run.is_cpu() ? plan_cpu_tiles(run, p, real) : plan_gpu_tiles(run, p, real);
   const std::int64_t batch = p.outer * p.inner;
   const bool split = t.splits > 1;
-  const Operand to = split ? run.temp(t.splits * batch * p.m * p.n, real) : c;
+  const Operand part = split ? run.temp(t.splits * batch * p.m * p.n, real_of(real)) : Launch::none();
   const int flags = (split ? 0 : e.flags) | (run.is_cpu() && reads_a_in_place(p, real) ? kDirect : 0);
   run.kernel("gemm", real)
-      .args(a, b, e.bias, e.residual, to, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), p.a_row,
-            p.a_col, p.b_row, p.b_col, static_cast<int>(p.inner), p.a_outer, p.a_inner, p.b_outer, p.b_inner,
-            static_cast<int>(t.rows), static_cast<int>(t.columns), static_cast<int>(t.split_k), flags)
+      .args(a, b, e.bias, e.residual, split ? Launch::none() : c, part, static_cast<int>(p.m), static_cast<int>(p.n),
+            static_cast<int>(p.k), p.a_row, p.a_col, p.b_row, p.b_col, static_cast<int>(p.inner), p.a_outer, p.a_inner,
+            p.b_outer, p.b_inner, static_cast<int>(t.rows), static_cast<int>(t.columns), static_cast<int>(t.split_k),
+            flags)
       .over_tiles(t.rows * t.columns, t.splits, batch);
-  if (split) launch_reduce(run, to, e, c, p, t.splits, real);
+  if (split) launch_reduce(run, part, e, c, p, t.splits, real);
 }
 
 template <class T>
@@ -233,7 +235,8 @@ void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, con
   GemmProvider provider = gemm_provider(run.node().context->options);
   if (provider == GemmProvider::automatic && real == f32 && run.choice("gemm", gemm_shape_class(p), "provider") == 1)
     provider = GemmProvider::clblast;
-  const bool elsewhere = (provider == GemmProvider::clblast || provider == GemmProvider::eigen) && gemm_is_blas(p);
+  const bool elsewhere = (provider == GemmProvider::clblast || provider == GemmProvider::eigen) && gemm_is_blas(p) &&
+                         real == real_of(real);
   if (!elsewhere) {
     if (wants_dot(p))
       launch_dot(run, a, b, e, c, p, real);

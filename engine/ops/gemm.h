@@ -24,7 +24,9 @@ struct GemmProblem {
   std::int64_t a_outer = 0, a_inner = 0, b_outer = 0, b_inner = 0;
 };
 
-// Records the launches of c = A * B (+ bias [n], where it is not none()) with run.epilogue(). Requires m, n, k >= 1.
+// Records the launches of c = A * B (+ bias [n], where it is not none()) with run.epilogue(). All arrays are of one
+// floating dtype, `real`; 16-bit ones are multiplied by the packed kernel, whatever the provider. Requires m, n,
+// k >= 1.
 // Throws ArgumentError where a size does not fit an int.
 void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, const GemmProblem& problem, Dtype real);
 

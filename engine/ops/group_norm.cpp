@@ -30,10 +30,10 @@ struct Images {
   static constexpr std::int64_t kCachedBytes = std::int64_t{8} << 20;
   std::int64_t count, at_once;
   ColumnLayout at;
-  Images(const Launch& run, const Shape& shape, Dtype real, int arrays)
+  Images(const Launch& run, const Shape& shape, Dtype dtype, int arrays)
       : count(shape[0]),
-        at_once(taken_together(run, shape, arrays * static_cast<std::int64_t>(bytes_of(real)))),
-        at(run, shape.size() / shape[0], shape.back(), real, at_once) {}
+        at_once(taken_together(run, shape, arrays * static_cast<std::int64_t>(bytes_of(dtype)))),
+        at(run, shape.size() / shape[0], shape.back(), detail::real_of(dtype), at_once) {}
   // Work-groups of a merge kernel for `images`.
   static std::int64_t mergers(const Launch& run, std::int64_t images, int groups, Dtype real) {
     return run.constant("group_norm", "GROUP_NORM_EACH", real) != 0 ? images * groups : images;
@@ -62,15 +62,15 @@ class GroupNormGradient final : public detail::Op {
   }
 
   void launch(Launch& run) const override {
-    const Dtype real = run.src_dtype(0);
-    const Images images(run, run.src_shape(0), real, 2);
+    const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
+    const Images images(run, run.src_shape(0), dtype, 2);
     const ColumnLayout& at = images.at;
     const bool with_dx = flags_ & kDsrc;
     const Operand part = run.temp(images.at_once * 2 * at.parts * at.wide, real);
     const Operand coef = with_dx ? run.temp(images.at_once * 4 * at.coef_row, real) : Launch::none();
     images.for_each_share([&](std::int64_t first, std::int64_t count) {
       const std::int64_t begin = first * at.total, channel = first * at.channels;
-      run.kernel("batch_norm_bwd_stats", real)
+      run.kernel("batch_norm_bwd_stats", dtype)
           .args(run.src(0).from(begin), run.src(1).from(begin), run.src(2).from(channel), Launch::none(),
                 Launch::none(), Launch::none(), part, at.total, at.wide, at.channels, at.rows_per_part, 0)
           .over_tiles(at.parts, at.blocks, count, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
@@ -80,7 +80,7 @@ class GroupNormGradient final : public detail::Op {
                 at.parts, at.coef_row, flags_)
           .over_tiles(Images::mergers(run, count, groups_, real), 1, 1, kItems, 1);
       if (with_dx)
-        run.kernel("group_norm_bwd_apply", real)
+        run.kernel("group_norm_bwd_apply", dtype)
             .args(run.src(0).from(begin), run.src(1).from(begin), coef, run.dst(2).from(begin), count * at.total,
                   at.total, at.span, at.coef_row)
             .over_elements(count * at.total);
@@ -110,24 +110,24 @@ class GroupNorm final : public detail::Op {
   bool is_state(int input) const override { return input >= first_state(); }
 
   void launch(Launch& run) const override {
-    const Dtype real = run.src_dtype(0);
-    const Images images(run, run.src_shape(0), real, 1);
+    const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
+    const Images images(run, run.src_shape(0), dtype, 1);
     const ColumnLayout& at = images.at;
     const Operand part = run.temp(images.at_once * 2 * at.parts * at.wide, real);
     const Operand coef = run.temp(images.at_once * 3 * at.coef_row, real);
     const Operand m2 = run.temp(images.count * at.channels, real);
     images.for_each_share([&](std::int64_t first, std::int64_t count) {
       const std::int64_t begin = first * at.total, channel = first * at.channels;
-      run.kernel("batch_norm_stats", real)
+      run.kernel("batch_norm_stats", dtype)
           .args(run.src(0).from(begin), part, at.total, at.wide, at.channels, at.rows_per_part)
           .over_tiles(at.parts, at.blocks, count, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
-      run.kernel("group_norm_merge", real)
+      run.kernel("group_norm_merge", dtype)
           .args(run.src(0).from(begin), part, flags_ & kScale ? run.src(1) : Launch::none(),
                 flags_ & kShift ? run.src(flags_ & kScale ? 2 : 1) : Launch::none(), run.dst(1).from(channel),
                 run.dst(2).from(channel), m2.from(channel), coef, at.total, at.wide, at.channels, groups_, at.parts,
                 at.rows_per_part, at.coef_row, eps_, flags_)
           .over_tiles(Images::mergers(run, count, groups_, real), 1, 1, kItems, 1);
-      run.kernel("group_norm_apply", real)
+      run.kernel("group_norm_apply", dtype)
           .args(run.src(0).from(begin), coef, run.dst(0).from(begin), count * at.total, at.total, at.span, at.coef_row)
           .over_elements(count * at.total);
     });
@@ -149,7 +149,8 @@ class GroupNorm final : public detail::Op {
     std::vector<Array> inputs = {src, request.dy[0], request.dst[1], request.dst[2]};
     if (scale_at) inputs.push_back(request.src[static_cast<std::size_t>(scale_at)]);
     const Shape per_image{src.shape()[0], src.shape().back()};
-    std::vector<detail::Result> results = {{per_image, src.dtype()}, {per_image, src.dtype()}};
+    const Dtype real = detail::real_of(src.dtype());
+    std::vector<detail::Result> results = {{per_image, real}, {per_image, real}};
     if (with_dx) results.push_back({src.shape(), src.dtype()});
     const int flags = (flags_ & kScale) | (with_dx ? kDsrc : 0);
     const auto d = detail::make_arrays(detail::make_op<GroupNormGradient>(groups_, flags), results, inputs);
@@ -179,7 +180,7 @@ Array normalise(const char* op, const Array& src, std::int64_t groups, const Arr
   const Shape per_channel{src.shape().back()};
   const std::string need =
       "each channel of src " + detail::describe(src) + " needs one value, of " + std::string(name_of(real));
-  std::vector<Array> inputs = {src.dtype() == real ? src : astype(src, real)};
+  std::vector<Array> inputs = {src};
   int flags = 0;
   const auto add = [&](const Array& array, const char* name, int flag) {
     if (!array) return;
@@ -201,12 +202,11 @@ Array normalise(const char* op, const Array& src, std::int64_t groups, const Arr
   }
   if (src.size() == 0) return src;  // nothing to normalise; the gradients of scale and shift are zero
   const Shape per_image{src.shape()[0], src.shape().back()};
-  std::vector<detail::Result> results = {{src.shape(), real}, {per_image, real}, {per_image, real}};
+  std::vector<detail::Result> results = {{src.shape(), src.dtype()}, {per_image, real}, {per_image, real}};
   if (updates) results.insert(results.end(), 2, {per_channel, real});
   const auto node =
       detail::make_op<GroupNorm>(op, static_cast<int>(groups), flags, double{eps}, double{running.momentum}, updates);
-  const Array y = detail::make_arrays(node, results, inputs)[0];
-  return src.dtype() == real ? y : astype(y, src.dtype());
+  return detail::make_arrays(node, results, inputs)[0];
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "ops/dtypes.h"
 #include "ops/indexing.h"
 #include "ops/rows.h"
 #include "samebytes/ops.h"
@@ -105,10 +106,7 @@ class Take final : public Op {
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array &a = request.src[0], &dy = request.dy[0];
     if (!is_floating(a.dtype())) return {};
-    const Dtype real = real_of(a.dtype());
-    const Array wide = dy.dtype() == real ? dy : astype(dy, real);
-    const Array da = indexed_sum(Array(), request.src[1], wide, a.shape(), axis_, left_out_, false);
-    return {real == a.dtype() ? da : astype(da, a.dtype()), Array()};
+    return {indexed_sum(Array(), request.src[1], as_dtype(dy, a.dtype()), a.shape(), axis_, left_out_, false), Array()};
   }
 
  private:
@@ -197,11 +195,12 @@ class Gather final : public Op {
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array &a = request.src[0], &dy = request.dy[0];
     if (!is_floating(a.dtype())) return {};
-    const Dtype real = real_of(a.dtype());
-    const Array inputs[] = {request.src[1], dy.dtype() == real ? dy : astype(dy, real)};
-    const Array da = is_distinct_ && dy.size() > 0 ? make_array(make_op<Put>(axis_), a.shape(), real, inputs)
-                                                   : add_at(Array(), a.shape(), axis_, inputs[0], inputs[1], false);
-    return {real == a.dtype() ? da : astype(da, a.dtype()), Array()};
+    const bool is_put = is_distinct_ && dy.size() > 0;  // else sums stand in the result, which may not be rounded
+    const Dtype real = is_put ? a.dtype() : real_of(a.dtype());
+    const Array inputs[] = {request.src[1], as_dtype(dy, real)};
+    const Array da = is_put ? make_array(make_op<Put>(axis_), a.shape(), real, inputs)
+                            : add_at(Array(), a.shape(), axis_, inputs[0], inputs[1], false);
+    return {as_dtype(da, a.dtype()), Array()};
   }
 
  private:

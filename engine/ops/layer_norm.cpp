@@ -27,7 +27,7 @@ class LayerNormGradient final : public detail::Op {
   void hash(detail::Hasher& hasher) const override { hasher.add(std::uint64_t(flags_)); }
 
   void launch(Launch& run) const override {
-    const Dtype real = run.src_dtype(0);
+    const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
     const std::int64_t rows = run.src_shape(0).rows();
     const int columns = static_cast<int>(run.src_shape(0).back());
     const std::int64_t most = std::min(rows, run.constant("layer_norm", "LAYER_NORM_PARTS", real));
@@ -37,7 +37,7 @@ class LayerNormGradient final : public detail::Op {
     const Operand part = with_dscale ? run.temp(std::int64_t{2} * parts * columns, real) : Launch::none();
     int result = 0;
     const Operand dx = flags_ & kDsrc ? run.dst(result++) : Launch::none();
-    run.kernel("layer_norm_bwd", real)
+    run.kernel("layer_norm_bwd", dtype)
         .args(run.src(0), run.src(1), flags_ & kScale ? run.src(4) : Launch::none(), run.src(2), run.src(3), dx, part,
               rows, columns, rows_per_part, flags_)
         .over_tiles(parts, 1, 1, kItems, 1);
@@ -64,10 +64,10 @@ class LayerNorm final : public detail::Op {
   }
 
   void launch(Launch& run) const override {
-    const Dtype real = run.src_dtype(0);
+    const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
     const std::int64_t rows = run.src_shape(0).rows();
     const std::int64_t block = run.constant("layer_norm", "LAYER_NORM_ROWS", real);
-    run.kernel("layer_norm_fwd", real)
+    run.kernel("layer_norm_fwd", dtype)
         .args(run.src(0), flags_ & kScale ? run.src(1) : Launch::none(),
               flags_ & kShift ? run.src(flags_ & kScale ? 2 : 1) : Launch::none(), run.dst(0), run.dst(1), run.dst(2),
               rows, static_cast<int>(run.src_shape(0).back()), double{eps_}, flags_)
@@ -90,7 +90,7 @@ class LayerNorm final : public detail::Op {
     if (scale_at) inputs.push_back(request.src[scale_at]);
     std::vector<detail::Result> results;
     if (with_dx) results.push_back({src.shape(), src.dtype()});
-    if (with_dscale) results.insert(results.end(), 2, {Shape{src.shape().back()}, src.dtype()});
+    if (with_dscale) results.insert(results.end(), 2, {Shape{src.shape().back()}, detail::real_of(src.dtype())});
     const int flags = (flags_ & kScale) | (with_dx ? kDsrc : 0) | (with_dscale ? kDscale : 0);
     const auto d = detail::make_arrays(detail::make_op<LayerNormGradient>(flags), results, inputs);
     if (with_dx) result[0] = d[0];
@@ -114,7 +114,7 @@ Array layer_norm(const Array& src, const Array& scale, const Array& shift, float
   const Dtype real = src.dtype() == f64 ? f64 : f32;
   const std::string need =
       "the last axis of src " + detail::describe(src) + " needs one value each, of " + std::string(name_of(real));
-  std::vector<Array> inputs = {src.dtype() == real ? src : astype(src, real)};
+  std::vector<Array> inputs = {src};
   int flags = 0;
   const auto add = [&](const Array& array, const char* name, int flag) {
     if (!array) return;
@@ -125,9 +125,8 @@ Array layer_norm(const Array& src, const Array& scale, const Array& shift, float
   add(scale, "scale", kScale);
   add(shift, "shift", kShift);
   const Shape rows(std::span<const std::int64_t>(src.shape().begin(), src.shape().end() - 1));
-  const detail::Result results[] = {{src.shape(), real}, {rows, real}, {rows, real}};
-  const Array y = detail::make_arrays(detail::make_op<LayerNorm>(flags, eps), results, inputs)[0];
-  return src.dtype() == real ? y : astype(y, src.dtype());
+  const detail::Result results[] = {{src.shape(), src.dtype()}, {rows, real}, {rows, real}};
+  return detail::make_arrays(detail::make_op<LayerNorm>(flags, eps), results, inputs)[0];
 }
 
 }  // namespace samebytes

@@ -25,11 +25,13 @@ class BceWithLogits final : public Op {
   std::string_view name() const override { return "bce_with_logits"; }
   void launch(Launch& run) const override {
     const std::int64_t n = run.dst_shape().size();
-    run.kernel("losses_bce_with_logits", run.dst_dtype()).args(run.src(0), run.src(1), run.dst(), n).over_elements(n);
+    run.kernel("losses_bce_with_logits", run.src_dtype(0)).args(run.src(0), run.src(1), run.dst(), n).over_elements(n);
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array &x = request.src[0], &t = request.src[1], &dy = request.dy[0];
-    return {request.wanted[0] ? dy * (sigmoid(x) - t) : Array(), request.wanted[1] ? -(dy * x) : Array()};
+    const Array wide = as_dtype(x, dy.dtype());
+    return {request.wanted[0] ? as_dtype(dy * (sigmoid(wide) - t), x.dtype()) : Array(),
+            request.wanted[1] ? as_dtype(-(dy * wide), t.dtype()) : Array()};
   }
 };
 
@@ -94,7 +96,8 @@ using detail::require;
 Array bce_with_logits(const Array& logits, const Array& target, Reduction reduction) {
   if (const detail::Casts cast("bce_with_logits"); cast) return bce_with_logits(cast(logits), cast(target), reduction);
   const Dtype dtype = check_pair("bce_with_logits", logits, "logits", target, "target");
-  const Array inputs[] = {as_dtype(logits, dtype), as_dtype(target, dtype)};
+  const Dtype inside = logits.dtype() == target.dtype() ? logits.dtype() : dtype;
+  const Array inputs[] = {as_dtype(logits, inside), as_dtype(target, inside)};
   static const auto op = detail::make_op<detail::BceWithLogits>();
   return reduce_loss(detail::make_array(op, logits.shape(), dtype, inputs), reduction);
 }

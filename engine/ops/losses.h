@@ -1,6 +1,7 @@
 // What the files of losses share: their argument checks, dtypes and reductions.
 #pragma once
 
+#include "ops/dtypes.h"
 #include "ops/pointwise.h"
 #include "samebytes/ops/losses.h"
 #include "samebytes/ops/pointwise.h"
@@ -12,8 +13,6 @@ Array reduce_loss(const Array& losses, Reduction reduction);
 
 // Both floating and of one shape. Gives the dtype in which the loss is computed: losses of 16-bit inputs are f32.
 Dtype check_pair(const char* op, const Array& a, const char* a_name, const Array& b, const char* b_name);
-
-inline Array as_dtype(const Array& a, Dtype dtype) { return a.dtype() == dtype ? a : astype(a, dtype); }
 
 // Values of 1 and -1, of one shape with `like`, as `dtype`.
 Array check_signs(const char* op, const Array& target, const Array& like, const char* like_name, Dtype dtype);

@@ -7,6 +7,7 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "ops/dtypes.h"
 #include "ops/gemm.h"
 #include "samebytes/ops.h"
 
@@ -131,8 +132,6 @@ Dtype wider(Dtype a, Dtype b) {
   return a == Dtype::f64 || b == Dtype::f64 ? Dtype::f64 : Dtype::f32;
 }
 
-Array as_real(const Array& a, Dtype real) { return a.dtype() == real ? a : astype(a, real); }
-
 }  // namespace
 }  // namespace detail
 
@@ -147,12 +146,8 @@ Array matmul(const Array& a, const Array& b) {
     throw ArgumentError("matmul: inner dimensions differ: a is " + detail::shape_of(a) + ", b is " +
                         detail::shape_of(b));
   const int ra = a.shape().rank(), rb = b.shape().rank();
-  const Dtype dtype = detail::wider(a.dtype(), b.dtype()), real = detail::real_of(dtype);
-  if (dtype != real || a.dtype() != real ||
-      b.dtype() != real) {  // 16-bit operands are widened; the result is rounded once
-    const Array product = matmul(detail::as_real(a, real), detail::as_real(b, real));
-    return detail::as_real(product, dtype);
-  }
+  const Dtype dtype = detail::wider(a.dtype(), b.dtype());
+  if (a.dtype() != b.dtype()) return matmul(detail::as_dtype(a, dtype), detail::as_dtype(b, dtype));
 
   const std::span<const std::int64_t> a_sizes(a.shape().begin(), a.shape().end()),
       b_sizes(b.shape().begin(), b.shape().end());
@@ -206,12 +201,8 @@ Array linear(const Array& x, const Array& weight, const Array& bias) {
             "bias");
   Dtype dtype = detail::wider(x.dtype(), weight.dtype());
   if (bias) dtype = detail::wider(dtype, bias.dtype());
-  const Dtype real = detail::real_of(dtype);
-  if (dtype != real || x.dtype() != real || weight.dtype() != real || (bias && bias.dtype() != real)) {
-    const Array y =
-        linear(detail::as_real(x, real), detail::as_real(weight, real), bias ? detail::as_real(bias, real) : bias);
-    return detail::as_real(y, dtype);
-  }
+  if (x.dtype() != dtype || weight.dtype() != dtype || (bias && bias.dtype() != dtype))
+    return linear(detail::as_dtype(x, dtype), detail::as_dtype(weight, dtype), detail::as_dtype(bias, dtype));
   Shape dst = x.shape();
   dst[-1] = out;
   if (x.size() == 0 || weight.size() == 0) {

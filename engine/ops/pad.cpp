@@ -84,10 +84,7 @@ class Pad final : public detail::Op {
     } else if (at_.d == at_.n) {
       result[0] = roll(dy, -at_.before, at_.axis);
     } else {
-      const Dtype dtype = dy.dtype(), real = detail::real_of(dtype);
-      const Array wide = dtype == real ? dy : astype(dy, real);
-      const Array dx = detail::make_array(detail::make_op<PadGradient>(at_), g.src[0].shape(), real, {&wide, 1});
-      result[0] = dtype == real ? dx : astype(dx, dtype);
+      result[0] = detail::make_array(detail::make_op<PadGradient>(at_), g.src[0].shape(), dy.dtype(), {&dy, 1});
     }
     return result;
   }
@@ -98,7 +95,7 @@ class Pad final : public detail::Op {
   AxisPad at_;
 };
 
-// Several arrays in their places along an axis, zeros between them. f32 or f64.
+// Several floating arrays in their places along an axis, zeros between them.
 class Placed final : public detail::Op {
  public:
   Placed(int axis, std::vector<std::int64_t> starts) : axis_(axis), starts_(std::move(starts)) {}

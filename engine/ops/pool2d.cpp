@@ -191,25 +191,17 @@ class AvgPool2d final : public detail::Op {
   bool padded_;
 };
 
-// 16-bit arrays are pooled in f32.
-Array widened(const Array& src) { return src.dtype() == f32 || src.dtype() == f64 ? src : astype(src, f32); }
-Array narrowed(const Array& y, Dtype dtype) { return y.dtype() == dtype ? y : astype(y, dtype); }
-
 Array max_pool(const Array& images, const Window& window) {
-  const Array wide = widened(images);
   const bool with_index = is_grad_enabled();
-  std::vector<detail::Result> results = {{window.dst_shape(), wide.dtype()}};
+  std::vector<detail::Result> results = {{window.dst_shape(), images.dtype()}};
   if (with_index) results.push_back({window.dst_shape(), window.index_dtype()});
-  const Array inputs[] = {wide};
-  return narrowed(detail::make_arrays(detail::make_op<MaxPool2d>(window, with_index), results, inputs)[0],
-                  images.dtype());
+  const Array inputs[] = {images};
+  return detail::make_arrays(detail::make_op<MaxPool2d>(window, with_index), results, inputs)[0];
 }
 
 Array avg_pool(const Array& images, const Window& window, bool padded) {
-  const Array inputs[] = {widened(images)};
-  return narrowed(
-      detail::make_array(detail::make_op<AvgPool2d>(window, padded), window.dst_shape(), inputs[0].dtype(), inputs),
-      images.dtype());
+  const Array inputs[] = {images};
+  return detail::make_array(detail::make_op<AvgPool2d>(window, padded), window.dst_shape(), images.dtype(), inputs);
 }
 
 Pool2dOptions of_row(const Pool1dOptions& o) {

@@ -113,7 +113,6 @@ Array dropout(const Array& a, double p, RandomKey key) {
   if (!(p >= 0.0 && p <= 1.0)) throw ArgumentError("dropout: p must be in [0, 1], " + std::to_string(p) + " came");
   if (p == 0.0) return a;
   if (p == 1.0) return zeros(a.shape(), a.dtype());
-  if (a.dtype() == f16 || a.dtype() == bf16) return astype(dropout(astype(a, f32), p, key), a.dtype());
   const auto threshold =
       static_cast<std::uint64_t>(std::min(p * 0x1p32, 0x1p32 - 1.0));  // drops p * 2^32 of the 2^32 words
   static const auto op = detail::make_op<detail::Dropout>();

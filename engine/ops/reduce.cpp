@@ -67,10 +67,22 @@ struct Pattern {
   std::int64_t outer, reduced, inner;
 };
 
+// The program, and what an entry's name ends with, for arrays of these types: partial results of 16-bit values are f32.
+struct Variant {
+  Dtype program;
+  const char* suffix;
+};
+Variant variant_of(Dtype src, Dtype dst) {
+  if (src == dst) return {src, ""};
+  return src == real_of(src) ? Variant{dst, "_total"} : Variant{src, "_part"};
+}
+
 // One pattern, dst [outer, inner]; results are divided by `divisor`.
-void launch_pattern(Launch& run, What what, Operand src, Operand dst, Pattern p, double divisor, Dtype dtype) {
+void launch_pattern(Launch& run, What what, Operand src, Operand dst, Pattern p, double divisor, Dtype src_dtype,
+                    Dtype dst_dtype) {
+  const Dtype dtype = real_of(src_dtype);
   const int code = static_cast<int>(what);
-  if (!is_floating(dtype)) {
+  if (!is_floating(src_dtype)) {
     run.kernel("reduce_i32").args(src, dst, code, p.outer, p.reduced, p.inner).over_elements(p.outer * p.inner);
     return;
   }
@@ -97,27 +109,29 @@ void launch_pattern(Launch& run, What what, Operand src, Operand dst, Pattern p,
       is_rows ? kElementsPerPart : std::max(least, kElementsPerPart / p.inner / least * least);
   const std::int64_t parts = divided_up(p.reduced, rows_per_part);
   const Operand to = parts == 1 ? dst : run.temp(p.outer * parts * p.inner, dtype);
+  const Dtype to_dtype = parts == 1 ? dst_dtype : dtype;
+  const Variant variant = variant_of(src_dtype, to_dtype);
   const double divide = parts == 1 ? divisor : 1.0;
   if (is_rows) {
     const RowShare share = share_rows(run, p.outer * parts, std::min(p.reduced, rows_per_part));
-    run.kernel("reduce_rows", dtype)
+    run.kernel(std::string("reduce_rows") + variant.suffix, variant.program)
         .args(src, to, code, p.outer, p.reduced, parts, rows_per_part, share.rows_per_group, divide)
         .over_rows(share.groups, share.group);
   } else {
     const std::int64_t outer_per_group =
         run.is_cpu() ? std::max<std::int64_t>(1, kElementsPerPart / (p.reduced * p.inner)) : 1;
     const std::int64_t groups = divided_up(p.inner, tile) * parts * divided_up(p.outer, outer_per_group);
-    run.kernel("reduce_columns", dtype)
+    run.kernel(std::string("reduce_columns") + variant.suffix, variant.program)
         .args(src, to, code, p.outer, p.reduced, p.inner, parts, rows_per_part, fold, tile, outer_per_group, divide)
         .over_rows(groups, fold * tile <= 64 ? 64 : 256);
   }
   const What rest = what == What::squares ? What::sum : what;
-  if (parts > 1) launch_pattern(run, rest, to, dst, {p.outer, parts, p.inner}, divisor, dtype);
+  if (parts > 1) launch_pattern(run, rest, to, dst, {p.outer, parts, p.inner}, divisor, to_dtype, dst_dtype);
 }
 
 Array reduce(const Array& a, What what, bool is_mean, AxisMask axes, bool keep);
 
-// f32, f64 or i32.
+// Floating or i32.
 class Reduce final : public Op {
  public:
   Reduce(What what, bool is_mean, AxisMask axes) : what_(what), is_mean_(is_mean), axes_(axes) {}
@@ -133,6 +147,8 @@ class Reduce final : public Op {
     int left = 0;
     for (const Block& block : blocks) left += block.reduced;
     Operand src = run.src(0);
+    Dtype src_dtype = run.src_dtype(0);
+    const Dtype part_dtype = is_floating(src_dtype) ? real_of(src_dtype) : src_dtype;
     for (; left > 0; --left) {  // the innermost reduced block first
       std::size_t at = blocks.size() - 1;
       while (!blocks[at].reduced) --at;
@@ -140,10 +156,12 @@ class Reduce final : public Op {
       for (std::size_t i = 0; i < at; ++i) pattern.outer *= blocks[i].size;
       for (std::size_t i = at + 1; i < blocks.size(); ++i) pattern.inner *= blocks[i].size;
       const bool is_last = left == 1;
-      const Operand dst = is_last ? run.dst() : run.temp(pattern.outer * pattern.inner, run.dst_dtype());
-      launch_pattern(run, what_, src, dst, pattern, is_last ? count : 1.0, run.dst_dtype());
+      const Operand dst = is_last ? run.dst() : run.temp(pattern.outer * pattern.inner, part_dtype);
+      launch_pattern(run, what_, src, dst, pattern, is_last ? count : 1.0, src_dtype,
+                     is_last ? run.dst_dtype() : part_dtype);
       blocks[at] = {false, 1};
       src = dst;
+      src_dtype = part_dtype;
     }
   }
 
@@ -167,12 +185,13 @@ class Reduce final : public Op {
   AxisMask axes_;
 };
 
-// All of src, f32 or f64, to one element. The squares are never written.
+// All of src, floating, to one element. The squares are never written.
 class SumOfSquares final : public Op {
  public:
   std::string_view name() const override { return "sum_of_squares"; }
   void launch(Launch& run) const override {
-    launch_pattern(run, What::squares, run.src(0), run.dst(), {1, run.src_shape(0).size(), 1}, 1.0, run.dst_dtype());
+    launch_pattern(run, What::squares, run.src(0), run.dst(), {1, run.src_shape(0).size(), 1}, 1.0, run.src_dtype(0),
+                   run.dst_dtype());
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
     return {request.src[0] * (request.dy[0] * 2.0)};
@@ -183,8 +202,6 @@ Array reduce(const Array& a, What what, bool is_mean, AxisMask axes, bool keep) 
   const Shape shape = reduced_shape(a.shape(), axes, keep);
   const std::int64_t count = reduced_count(a.shape(), axes);
   const bool is_small = a.dtype() == bool_ || a.dtype() == u8;
-  if (a.dtype() == f16 || a.dtype() == bf16)
-    return astype(reduce(astype(a, f32), what, is_mean, axes, keep), a.dtype());
   if (is_mean && !is_floating(a.dtype())) return reduce(astype(a, f32), what, is_mean, axes, keep);
   if (is_small) {
     const Array whole = reduce(astype(a, i32), what, is_mean, axes, keep);
@@ -249,7 +266,7 @@ class Argmax final : public Op {
 }  // namespace
 
 void launch_column_sums(Launch& run, Operand src, Operand dst, std::int64_t rows, std::int64_t columns) {
-  launch_pattern(run, What::sum, src, dst, {1, rows, columns}, 1.0, run.dst_dtype());
+  launch_pattern(run, What::sum, src, dst, {1, rows, columns}, 1.0, run.dst_dtype(), run.dst_dtype());
 }
 
 }  // namespace detail
@@ -267,7 +284,6 @@ Array sum(const Array& a, std::initializer_list<int> axes, bool keep) {
 
 Array sum_of_squares(const Array& a) {
   detail::require(static_cast<bool>(a) && is_floating(a.dtype()), "sum_of_squares", "needs a floating array", a, "src");
-  if (a.dtype() == f16 || a.dtype() == bf16) return astype(sum_of_squares(astype(a, f32)), a.dtype());
   if (a.size() < 2) return sum(square(a));
   static const detail::OpPtr op = detail::make_op<detail::SumOfSquares>();
   return detail::make_array(op, {}, a.dtype(), std::span<const Array>(&a, 1));
@@ -297,7 +313,6 @@ Array argmax(const Array& a, int axis) {
     if (i != axis) shape.push_back(a.shape()[i]);
   detail::require(a.shape()[axis] > 0 || shape.size() == 0, "argmax", "an empty axis has none", a, "src");
   Array src = a;
-  if (a.dtype() == f16 || a.dtype() == bf16) src = astype(a, f32);
   if (a.dtype() == u8 || a.dtype() == bool_) src = astype(a, i32);
   return detail::make_array(detail::make_op<detail::Argmax>(axis), shape, i32, std::span<const Array>(&src, 1));
 }

@@ -27,7 +27,7 @@ class RmsNormGradient final : public detail::Op {
   void hash(detail::Hasher& hasher) const override { hasher.add(std::uint64_t(flags_)); }
 
   void launch(Launch& run) const override {
-    const Dtype real = run.src_dtype(0);
+    const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
     const std::int64_t rows = run.src_shape(0).rows();
     const int columns = static_cast<int>(run.src_shape(0).back());
     const std::int64_t most = std::min(rows, run.constant("rms_norm", "RMS_NORM_PARTS", real));
@@ -35,7 +35,7 @@ class RmsNormGradient final : public detail::Op {
     const int parts = static_cast<int>((rows + rows_per_part - 1) / rows_per_part);
     const bool with_dscale = flags_ & kDscale;
     const Operand part = with_dscale ? run.temp(std::int64_t{1} * parts * columns, real) : Launch::none();
-    run.kernel("rms_norm_bwd", real)
+    run.kernel("rms_norm_bwd", dtype)
         .args(run.src(0), run.src(1), flags_ & kScale ? run.src(3) : Launch::none(), run.src(2),
               flags_ & kDsrc ? run.dst(0) : Launch::none(), part, rows, columns, rows_per_part, flags_)
         .over_tiles(parts, 1, 1, kItems, 1);
@@ -62,10 +62,10 @@ class RmsNorm final : public detail::Op {
   }
 
   void launch(Launch& run) const override {
-    const Dtype real = run.src_dtype(0);
+    const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
     const std::int64_t rows = run.src_shape(0).rows();
     const std::int64_t block = run.constant("rms_norm", "RMS_NORM_ROWS", real);
-    run.kernel("rms_norm_fwd", real)
+    run.kernel("rms_norm_fwd", dtype)
         .args(run.src(0), flags_ & kScale ? run.src(1) : Launch::none(), run.dst(0), run.dst(1), rows,
               static_cast<int>(run.src_shape(0).back()), eps_, flags_)
         .over_tiles((rows + block - 1) / block, 1, 1, kItems, 1);
@@ -84,7 +84,7 @@ class RmsNorm final : public detail::Op {
     if (flags_ & kScale) inputs.push_back(request.src[1]);
     std::vector<detail::Result> results;
     if (with_dx) results.push_back({src.shape(), src.dtype()});
-    if (with_dscale) results.push_back({Shape{src.shape().back()}, src.dtype()});
+    if (with_dscale) results.push_back({Shape{src.shape().back()}, detail::real_of(src.dtype())});
     const int flags = (flags_ & kScale) | (with_dx ? kDsrc : 0) | (with_dscale ? kDscale : 0);
     const auto d = detail::make_arrays(detail::make_op<RmsNormGradient>(flags), results, inputs);
     if (with_dx) result[0] = d[0];
@@ -115,7 +115,7 @@ Array rms_norm(const Array& src, const Array& scale, std::optional<float> eps) {
   require(src && src.shape().rank() >= 1 && is_floating(src.dtype()), kOp,
           "src must be floating with at least one axis", src, "src");
   const Dtype real = src.dtype() == f64 ? f64 : f32;
-  std::vector<Array> inputs = {src.dtype() == real ? src : astype(src, real)};
+  std::vector<Array> inputs = {src};
   if (scale) {
     const std::string need =
         "the last axis of src " + detail::describe(src) + " needs one value each, of " + std::string(name_of(real));
@@ -123,10 +123,9 @@ Array rms_norm(const Array& src, const Array& scale, std::optional<float> eps) {
     inputs.push_back(scale);
   }
   const Shape rows(std::span<const std::int64_t>(src.shape().begin(), src.shape().end() - 1));
-  const detail::Result results[] = {{src.shape(), real}, {rows, real}};
+  const detail::Result results[] = {{src.shape(), src.dtype()}, {rows, real}};
   const double added = eps ? double{*eps} : epsilon_of(src.dtype());
-  const Array y = detail::make_arrays(detail::make_op<RmsNorm>(scale ? kScale : 0, added), results, inputs)[0];
-  return src.dtype() == real ? y : astype(y, src.dtype());
+  return detail::make_arrays(detail::make_op<RmsNorm>(scale ? kScale : 0, added), results, inputs)[0];
 }
 
 }  // namespace samebytes

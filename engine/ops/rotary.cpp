@@ -71,8 +71,6 @@ Array rotary(const Array& x, const RotaryOptions& options) {
   if (x.size() == 0) return x;
   RotaryOptions all = options;
   if (all.heads == 0) all.heads = x.shape()[2];
-  const Dtype real = detail::real_of(x.dtype());
-  if (x.dtype() != real) return astype(detail::turn(astype(x, real), all, 1), x.dtype());
   return detail::turn(x, all, 1);
 }
 

@@ -10,40 +10,28 @@
 namespace samebytes::detail {
 namespace {
 
-// Functions of the shape only, so results do not change with the number of threads.
 constexpr std::int64_t kTileHeight = 2, kTileWidth = 4;  // outputs of a tile
 constexpr std::int64_t kPositions = 24;                  // of a transformed tile
-constexpr std::int64_t kBlockValues = 12288;  // transformed source values of a block of tiles: 48 KB beside the weights
-constexpr std::int64_t kWantedGroups = 32;
 constexpr std::int64_t kOwnWeights = 16 * 32;  // so few are transformed by every group, without a launch of their own
-// Of the weight gradient: values of all its parts, whose sum costs little from a second-level cache; parts, and groups
-// that all are to make; parts on a GPU; tiles of a part and of a block at least.
-constexpr std::int64_t kMostSums = 204800, kLeastParts = 2, kMostParts = 16, kLeastGroups = 8, kGpuParts = 64,
-                       kLeastFilterTiles = 64, kLeastFilterBlock = 8;
-// Fewer tiles do not pay for the transformed weights; more weights would not stay in a second-level cache.
-constexpr std::int64_t kLeastTiles = 32, kMostWeights = 128 * 128;
+constexpr std::int64_t kMostWeights = 128 * 128;  // more would not stay in a second-level cache
+constexpr std::int64_t kLeastGroups = 8;          // that all parts of the weight gradient are to make
 
 constexpr int kWinogradOwn = 32, kWinogradTransposed = 64;  // of winograd.cl, beside the flags of convolutions
 
 int i32(std::int64_t v) { return static_cast<int>(v); }
 
-// Channels that the cpu kernels take at a time.
-std::int64_t lanes_of(const Launch& run, Dtype real) {
-  return run.is_cpu() ? run.constant("winograd", "WINOGRAD_LANES", real) : 1;
-}
-
 bool is_possible(const Launch& run, const ConvGeometry& g, Dtype real) {
   if (g.a.axes != 2 || g.groups() != 1 || g.kernel[1] != 3 || g.kernel[2] != 3) return false;
   for (int axis = 1; axis < 3; ++axis)
     if (g.a.stride[axis] != 1 || g.a.dilation[axis] != 1 || g.a.pad[axis] > 2) return false;
-  const std::int64_t lanes = lanes_of(run, real), most = run.constant("winograd", "WINOGRAD_MOST_CHANNELS", real);
+  const std::int64_t lanes = winograd_lanes(run, real), most = run.constant("winograd", "WINOGRAD_MOST_CHANNELS", real);
   return g.c % lanes == 0 && g.k % lanes == 0 && std::max(g.c, g.k) <= most;
 }
 
 // How many positions' values of all channels of x and dy fit the private memory of winograd_filter_bwd.
 bool fits_filter(const Launch& run, const ConvGeometry& g, Dtype real) {
-  return !run.is_cpu() ||
-         6 * (g.c + g.k) * kLeastFilterBlock <= run.constant("winograd_filter", "WINOGRAD_FILTER_VALUES", real);
+  return !run.is_cpu() || 6 * (g.c + g.k) * WinogradWork::least_filter_block <=
+                              run.constant("winograd_filter", "WINOGRAD_FILTER_VALUES", real);
 }
 
 std::int64_t tiles_of(std::int64_t n, const std::int64_t* size) {
@@ -54,10 +42,14 @@ std::int64_t tiles_of(std::int64_t n, const std::int64_t* size) {
 bool is_worthwhile(const ConvGeometry& g, ConvPass pass) {
   const std::int64_t* size = pass == ConvPass::input ? g.in : g.out;
   const std::int64_t tiles = tiles_of(g.n, size), pixels = g.n * size[1] * size[2];
-  return tiles >= kLeastTiles && g.c * g.k <= kMostWeights && 2 * 9 * pixels >= 3 * kPositions * tiles;
+  return tiles >= WinogradWork::least_tiles && g.c * g.k <= kMostWeights && 2 * 9 * pixels >= 3 * kPositions * tiles;
 }
 
 }  // namespace
+
+std::int64_t winograd_lanes(const Launch& run, Dtype real) {
+  return run.is_cpu() ? run.constant("winograd", "WINOGRAD_LANES", real) : 1;
+}
 
 ConvAlgorithm conv_algorithm_asked_for() {
   const char* word = std::getenv("SAMEBYTES_CONV");
@@ -68,43 +60,44 @@ ConvAlgorithm conv_algorithm_asked_for() {
   throw ArgumentError("SAMEBYTES_CONV: needs automatic, direct or winograd, \"" + std::string(text) + "\" came");
 }
 
-bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype real) {
-  if (!is_possible(run, g, real) || (pass == ConvPass::filter && !fits_filter(run, g, real))) return false;
+bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype dtype) {
+  const bool is_line = g.a.axes == 1;
+  if (is_line ? !is_winograd_1d_possible(run, g, pass, dtype)
+              : !is_possible(run, g, dtype) || (pass == ConvPass::filter && !fits_filter(run, g, dtype)))
+    return false;
   const ConvAlgorithm asked = g.a.algorithm != ConvAlgorithm::automatic ? g.a.algorithm : conv_algorithm_asked_for();
   if (asked != ConvAlgorithm::automatic) return asked == ConvAlgorithm::winograd;
-  if (real != Dtype::f32 || !is_worthwhile(g, pass)) return false;
+  if (real_of(dtype) != Dtype::f32 || !(is_line ? is_winograd_1d_worthwhile(g, pass) : is_worthwhile(g, pass)))
+    return false;
   constexpr std::string_view names[] = {"forward", "input", "filter"};
   const std::int64_t word = run.choice("conv", names[static_cast<int>(pass)], "algorithm");
   return word == (run.is_cpu() ? 0 : 1);  // the built-in one comes first (tunables.cpp)
 }
 
 void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed) {
-  const Dtype real = run.dst_dtype();
+  if (g.a.axes == 1) return launch_winograd_1d(run, g, src, weight, bias, transposed);
+  const Dtype dtype = run.dst_dtype(), real = real_of(dtype);
   const std::int64_t depth = transposed ? g.k : g.c, columns = transposed ? g.c : g.k;
   const std::int64_t *in = transposed ? g.out : g.in, *out = transposed ? g.in : g.out;
   const int pad_h = transposed ? 2 - g.a.pad[1] : g.a.pad[1], pad_w = transposed ? 2 - g.a.pad[2] : g.a.pad[2];
-  const std::int64_t lanes = lanes_of(run, real);
+  const std::int64_t lanes = winograd_lanes(run, real);
   const Epilogue& epilogue = run.epilogue();
-  int flags = 0;
-  if (bias.kind != Operand::Kind::none) flags |= kConvBias;
-  if (epilogue.residual.kind != Operand::Kind::none) flags |= kConvResidual;
-  if (epilogue.relu) flags |= kConvRelu;
-  if (epilogue.gate.kind != Operand::Kind::none) flags |= kConvGate;
+  int flags = conv_flags(run, bias);
   const std::int64_t least = run.constant("winograd", "WINOGRAD_TILES", real),
                      most = run.constant("winograd", "WINOGRAD_MOST_TILES", real);
-  const std::int64_t block = std::clamp(kBlockValues / (kPositions * depth) / least * least, least, most);
+  const std::int64_t block = std::clamp(WinogradWork::block_values / (kPositions * depth) / least * least, least, most);
   const std::int64_t tiles = tiles_of(g.n, out), blocks = ceil_div(tiles, block);
-  const std::int64_t each = run.is_cpu() ? ceil_div(blocks, kWantedGroups) * block : least;
+  const std::int64_t each = run.is_cpu() ? ceil_div(blocks, WinogradWork::wanted_groups) * block : least;
   const std::int64_t groups = ceil_div(tiles, each), values = kPositions * depth * columns;
   const bool has_own = run.is_cpu() && depth * columns <= kOwnWeights;
   const Operand transformed = run.temp((has_own ? groups : 1) * values, real);
   if (has_own)
     flags |= kWinogradOwn | (transposed ? kWinogradTransposed : 0);
   else
-    run.kernel("winograd_weights", real)
+    run.kernel("winograd_weights", dtype)
         .args(weight, transformed, i32(g.c), i32(g.k), transposed ? 1 : 0)
         .over_tiles(ceil_div(columns, lanes), ceil_div(depth, lanes), 1, 8, 8);
-  KernelCall call = run.kernel("winograd_tiles", real);
+  KernelCall call = run.kernel("winograd_tiles", dtype);
   call.args(src, has_own ? weight : Launch::none(), transformed, bias, epilogue.residual, epilogue.gate, run.dst(),
             i32(g.n), i32(in[1]), i32(in[2]), i32(depth), i32(out[1]), i32(out[2]), i32(columns), pad_h, pad_w, flags,
             i32(each), i32(block));
@@ -115,12 +108,15 @@ void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand we
                     run.constant("winograd", "WINOGRAD_COLUMNS", real), i32(least));
 }
 
-void launch_winograd_filter(Launch& run, const ConvGeometry& g) {
-  const Dtype real = run.dst_dtype();
+bool launch_winograd_filter(Launch& run, const ConvGeometry& g, bool with_bias) {
+  if (g.a.axes == 1) return launch_winograd_1d_filter(run, g, with_bias);
+  const Dtype dtype = run.dst_dtype(), real = real_of(dtype);
   const std::int64_t tiles = tiles_of(g.n, g.out);
-  const std::int64_t most = kMostSums / (kPositions * g.c * g.k);
-  const std::int64_t wanted = run.is_cpu() ? std::clamp(most, kLeastParts, kMostParts) : kGpuParts;
-  const std::int64_t each = std::max(kLeastFilterTiles, ceil_div(tiles, wanted)), splits = ceil_div(tiles, each);
+  const std::int64_t most = WinogradWork::most_sums / (kPositions * g.c * g.k);
+  const std::int64_t wanted =
+      run.is_cpu() ? std::clamp(most, WinogradWork::least_parts, WinogradWork::most_parts) : WinogradWork::gpu_parts;
+  const std::int64_t each = std::max(WinogradWork::least_filter_tiles, ceil_div(tiles, wanted)),
+                     splits = ceil_div(tiles, each);
   // Where parts are few, rows of positions are groups of their own.
   std::int64_t rows = 1, block = 0;
   if (run.is_cpu()) {
@@ -129,10 +125,10 @@ void launch_winograd_filter(Launch& run, const ConvGeometry& g) {
                      run.constant("winograd_filter", "WINOGRAD_FILTER_VALUES", real) / (6 * rows * (g.c + g.k)));
   }
   const Operand part = run.temp(splits * kPositions * g.c * g.k, real);
-  KernelCall call = run.kernel("winograd_filter_bwd", real);
+  KernelCall call = run.kernel("winograd_filter_bwd", dtype);
   call.args(run.src(0), run.src(1), part, i32(g.n), i32(g.in[1]), i32(g.in[2]), i32(g.c), i32(g.out[1]), i32(g.out[2]),
             i32(g.k), g.a.pad[1], g.a.pad[2], i32(each), i32(block), i32(rows));
-  KernelCall sum = run.kernel("winograd_filter_weights", real);
+  KernelCall sum = run.kernel("winograd_filter_weights", dtype);
   sum.args(part, run.dst(), i32(g.c), i32(g.k), i32(splits));
   if (run.is_cpu()) {
     call.over_tiles(splits, 4 / rows);
@@ -142,6 +138,7 @@ void launch_winograd_filter(Launch& run, const ConvGeometry& g) {
     call.over_tiles(splits, 4, ceil_div(g.c, tile) * ceil_div(g.k, tile));
     sum.over_tiles(ceil_div(g.k, std::int64_t{8}), ceil_div(g.c, std::int64_t{8}), 1, 8, 8);
   }
+  return false;
 }
 
 }  // namespace samebytes::detail

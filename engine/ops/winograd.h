@@ -1,7 +1,8 @@
-// 3x3 convolutions of stride 1 by minimal filtering: a tile of 2 x 4 outputs costs 24 multiplications per pair of
-// channels instead of 72 (S. Winograd, Arithmetic Complexity of Computations, 1980; A. Lavin and S. Gray, Fast
-// algorithms for convolutional neural networks, 2016). conv.cpp asks here before it launches its direct kernels;
-// docs/decisions/winograd.md says where it pays and how exact it is.
+// Convolutions of stride 1 by minimal filtering: of 3x3 taps, whose tile of 2 x 4 outputs costs 24 multiplications per
+// pair of channels instead of 72, and along a line of 3, 4 or 5 taps, where 6 multiplications make 4, 3 or 2 outputs
+// (S. Winograd, Arithmetic Complexity of Computations, 1980; A. Lavin and S. Gray, Fast algorithms for convolutional
+// neural networks, 2016). conv.cpp asks here before it launches its direct kernels; docs/decisions/winograd.md says
+// where it pays and how exact it is.
 #pragma once
 
 #include "graph/launch.h"
@@ -16,13 +17,32 @@ enum class ConvPass : std::uint8_t { forward, input, filter };
 ConvAlgorithm conv_algorithm_asked_for();
 
 // Whether a pass goes by minimal filtering: what the attributes or else SAMEBYTES_CONV ask for, where the kernels can;
-// else in f32 what the tuner's choice says, on shapes where it wins.
-bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype real);
+// else what the tuner's choice says, on shapes where it wins, for values that are computed in f32.
+bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype dtype);
 
 // The forward pass, or transposed the input gradient, of src and weight into the node's result, with its epilogue.
 void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed);
 
-// The gradient for the weight, of the node's inputs src and dy.
-void launch_winograd_filter(Launch& run, const ConvGeometry& g);
+// The gradient for the weight, of the node's inputs src and dy. Whether it made that of the bias, the second result, on
+// its way, where there is one.
+bool launch_winograd_filter(Launch& run, const ConvGeometry& g, bool with_bias);
+
+// The same along a line (winograd_1d.cpp); called by those above.
+bool is_winograd_1d_possible(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype real);
+bool is_winograd_1d_worthwhile(const ConvGeometry& g, ConvPass pass);
+void launch_winograd_1d(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed);
+bool launch_winograd_1d_filter(Launch& run, const ConvGeometry& g, bool with_bias);
+
+// Both: fewer tiles do not pay for the transformed weights; work is shared by the shape alone, so results do not change
+// with the number of threads. Values of a block of tiles in the first-level cache; of all parts of a weight gradient,
+// whose sum costs little from the second-level one; parts, on a GPU too, and tiles of a part and of a block at least.
+struct WinogradWork {
+  static constexpr std::int64_t least_tiles = 32, block_values = 12288, wanted_groups = 32;
+  static constexpr std::int64_t most_sums = 204800, least_parts = 2, most_parts = 16, gpu_parts = 64;
+  static constexpr std::int64_t least_filter_tiles = 64, least_filter_block = 8;
+};
+
+// Channels that the cpu kernels take at a time.
+std::int64_t winograd_lanes(const Launch& run, Dtype real);
 
 }  // namespace samebytes::detail

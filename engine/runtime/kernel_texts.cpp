@@ -58,6 +58,10 @@ std::string common_of(const Texts& texts) {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
+bool has_stored_arrays(const std::string& text) {
+  return text.find("(const stored,") != std::string::npos || text.find("(stored,") != std::string::npos;
+}
+
 // Value text of `#define name value` in a text; an empty optional where there is none.
 std::optional<std::string> definition_in(const std::string& text, std::string_view name) {
   std::istringstream lines(text);
@@ -159,13 +163,13 @@ class Expression {
 
 std::string common_text() { return common_of(all_texts()); }
 
-std::string library_text(Personality personality, const std::string& only) {
+std::string library_text(Personality personality, const std::string& only, bool stored_only) {
   const Texts texts = all_texts();
   std::string text = common_of(texts);
   const std::string folder = std::string(name_of(personality)) + "/";
   for (const auto& [name, part] : texts)
     if (name.rfind(folder, 0) == 0 && name.size() > 3 && name.substr(name.size() - 3) == ".cl" &&
-        (only.empty() || name == folder + only + ".cl"))
+        (only.empty() || name == folder + only + ".cl") && (!stored_only || has_stored_arrays(part)))
       append(&text, name, part);
   return text;
 }

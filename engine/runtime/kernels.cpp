@@ -35,6 +35,9 @@ void Kernel::set_bytes(int index, const void* bytes, std::size_t size) {
 
 namespace {
 
+bool is_16_bit(Dtype dtype) { return dtype == f16 || dtype == bf16; }
+Dtype computed_in(Dtype dtype) { return is_16_bit(dtype) ? f32 : dtype; }
+
 void check_real(Dtype real, const DeviceInfo& info) {
   if (real != f32 && real != f64)
     throw ArgumentError("kernels: computed in f32 or f64, " + std::string(name_of(real)) + " came");
@@ -44,11 +47,14 @@ void check_real(Dtype real, const DeviceInfo& info) {
 
 }  // namespace
 
-std::string KernelLibrary::defines(Dtype real) const {
+std::string KernelLibrary::defines(Dtype dtype) const {
+  const Dtype real = computed_in(dtype);
   std::string text = device_.personality() == Personality::cpu ? "-DSAMEBYTES_CPU" : "-DSAMEBYTES_GPU";
   if (real == f64) text += " -DSAMEBYTES_F64";
   text += " -DVW=" + std::to_string(device_.vector_width(real));
   if (device_.info().has_fma) text += " -DSAMEBYTES_HAS_FMA";
+  if (dtype == f16) text += " -DSAMEBYTES_STORE_F16";
+  if (dtype == bf16) text += " -DSAMEBYTES_STORE_BF16";
   return text;
 }
 
@@ -98,23 +104,27 @@ std::unique_ptr<Kernel> KernelLibrary::make(Dtype real, const std::string& key, 
   return std::make_unique<Kernel>(std::move(kernel), entry);
 }
 
-std::unique_ptr<Kernel> KernelLibrary::make_kernel(Dtype real, const std::string& entry) {
-  check_real(real, device_.info());
-  std::string key(name_of(real));
-  const std::string tiles = device_.tuning().defines(real);
+std::unique_ptr<Kernel> KernelLibrary::make_kernel(Dtype dtype, const std::string& entry) {
+  check_real(computed_in(dtype), device_.info());
+  std::string key(name_of(dtype));
+  const std::string tiles = device_.tuning().defines(computed_in(dtype));
   {
     MutexLock lock(mutex_);
     const std::string alone = is_alone_ ? file_of_entry(device_.personality(), entry) : "";
     if (!alone.empty()) {
       try {
-        program(real, key + "/" + alone, alone, library_text(device_.personality(), alone), tiles);
+        program(dtype, key + "/" + alone, alone, library_text(device_.personality(), alone), tiles);
         key += "/" + alone;
       } catch (const BuildError&) {  // it uses another file, or is wrong: then the whole says so
       }
     }
-    if (!programs_.count(key)) program(real, key, "kernels", library_text(device_.personality()), tiles);
+    if (!programs_.count(key))
+      program(dtype, key, "kernels", library_text(device_.personality(), {}, is_16_bit(dtype)), tiles);
   }
-  return make(real, key, "kernels of personality " + std::string(samebytes::name_of(device_.personality())), "", entry);
+  return make(dtype, key,
+              "kernels of personality " + std::string(samebytes::name_of(device_.personality())) +
+                  (is_16_bit(dtype) ? " with arrays of " + std::string(name_of(dtype)) : ""),
+              "", entry);
 }
 
 std::unique_ptr<Kernel> KernelLibrary::make_generated(Dtype real, const std::string& text, const std::string& entry,
@@ -124,7 +134,8 @@ std::unique_ptr<Kernel> KernelLibrary::make_generated(Dtype real, const std::str
               entry);
 }
 
-std::int64_t KernelLibrary::constant(Dtype real, std::string_view stem, std::string_view name) const {
+std::int64_t KernelLibrary::constant(Dtype dtype, std::string_view stem, std::string_view name) const {
+  const Dtype real = computed_in(dtype);
   const int width = device_.vector_width(real);
   std::string key = std::string(name_of(real)) + "/" + std::string(stem) + "/" + std::string(name);
   {

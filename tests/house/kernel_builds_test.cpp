@@ -49,6 +49,13 @@ TEST(KernelBuilds, every_entry_on_every_device_found) {
           }
         }
       }
+      for (const Dtype stored : {f16, bf16}) {
+        try {
+          EXPECT_NE(kernels.make_kernel(stored, "softmax_fwd"), nullptr);
+        } catch (const Error& error) {
+          ADD_FAILURE() << info.name << ", " << name_of(personality) << ", " << name_of(stored) << ": " << error.what();
+        }
+      }
     }
   }
   if (devices == 0) GTEST_SKIP() << "no device found";

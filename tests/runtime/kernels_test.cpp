@@ -111,9 +111,24 @@ TEST(KernelLibrary, reads_constants_from_the_kernel_file) {
   EXPECT_THROW(kernel_constant(Personality::gpu, 1, "tile", "TILE_ROWS"), ArgumentError);
 }
 
-TEST(KernelLibrary, refuses_types_that_are_only_stored) {
+TEST(KernelLibrary, refuses_types_that_are_not_floating) {
   Runtime runtime(options_for(MemoryMode::fine));
-  EXPECT_THROW(runtime.device().kernels().make_kernel(bf16, "a"), ArgumentError);
+  EXPECT_THROW(runtime.device().kernels().make_kernel(i32, "a"), ArgumentError);
+}
+
+TEST(KernelLibrary, a_16_bit_program_holds_the_files_with_stored_arrays_only) {
+  KernelFolder folder;
+  folder.write("cpu/a.cl",
+               "__kernel void a(ARRAY(const stored, src), ARRAY(stored, dst)) { STORE(LOAD(src), dst); }\n");
+  folder.write("cpu/b.cl", "__kernel void b(ARRAY(const real, src), ARRAY(real, dst)) { dst[0] = src[0]; }\n");
+  Runtime runtime(options_for(MemoryMode::fine));
+  auto& kernels = runtime.device().kernels();
+  for (const Dtype dtype : {f16, bf16}) {
+    EXPECT_NE(kernels.make_kernel(dtype, "a"), nullptr);
+    EXPECT_THROW(kernels.make_kernel(dtype, "b"), ArgumentError);
+  }
+  EXPECT_NE(kernels.make_kernel(f32, "a"), nullptr);
+  EXPECT_NE(kernels.make_kernel(f32, "b"), nullptr);
 }
 
 }  // namespace
