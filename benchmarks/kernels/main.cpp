@@ -1,7 +1,7 @@
 // Every kernel against its bound and beside the libraries of the host: GFLOP/s over the measured peak of multiply-adds,
-// or the bytes that it must read and write once over the measured bandwidth of c = a + b (our kernel or a loop of the
-// host, whichever is faster; of a = a + b for kernels that write over what they read), and the ratio to the fastest of
-// Eigen, OpenBLAS and oneDNN.
+// or the bytes that it must read and write once over the bandwidth of c = a + b in a loop of the host that takes turns
+// with it (of a = a + b for kernels that write over what they read), and the ratio to the fastest of Eigen, OpenBLAS
+// and oneDNN.
 //   build/bench_kernels                                       everything
 //   build/bench_kernels --benchmark_filter=conv2d             rows whose family/name matches
 //   build/bench_kernels --benchmark_format=json               with all counters; the table then goes to stderr

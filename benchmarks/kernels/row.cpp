@@ -27,7 +27,8 @@ constexpr double kResultBytes = 8 << 20;  // results of one evaluation, so that 
 constexpr int kMostInFlight = 16;         // launches of one evaluation
 constexpr int kFewestRounds = 3, kMostRounds = 9;
 constexpr double kSecondsPerRound = 0.03;
-constexpr double kSmokeSeconds = 0.02;  // below it a row is checked and run once, nothing more
+constexpr double kSmokeSeconds = 0.02;     // below it a row is checked and run once, nothing more
+constexpr const char* kStream = "stream";  // the bound of what is bound by bandwidth, as a side of its own
 constexpr double kEpsilon = std::numeric_limits<float>::epsilon();
 
 struct Side {
@@ -153,6 +154,14 @@ Result run_row(const Entry& entry, const Machine& machine, double seconds) {
     sides.push_back({peer.name, [run = peer.run](int count) {
                        for (int i = 0; i < count; ++i) run();
                      }});
+  // How much memory gives at the moment changes by half within a minute here, so the bound is taken in turns too.
+  Stream stream{};
+  if (is_bandwidth(row.bound)) {
+    stream = native_stream(row.bound == Bound::bandwidth_in_place);
+    sides.push_back({kStream, [run = stream.run](int count) {
+                       for (int i = 0; i < count; ++i) run();
+                     }});
+  }
   const int most = std::clamp(static_cast<int>(seconds / kSecondsPerRound), 1, kMostRounds);
   double longest = 0;
   for (Side& side : sides) {
@@ -183,10 +192,17 @@ Result run_row(const Entry& entry, const Machine& machine, double seconds) {
   result.seconds = median(ours.seconds);
   result.ours = row.work / result.seconds * 1e-9;
   result.share = result.ours / machine.of(row.bound);
+  if (is_bandwidth(row.bound)) {
+    std::vector<double> shares;
+    for (std::size_t i = 0; i < ours.seconds.size(); ++i)
+      shares.push_back(row.work / ours.seconds[i] * sides.back().seconds[i] / stream.bytes);
+    result.share = median(shares);
+  }
   const auto [fastest, slowest] = std::minmax_element(ours.seconds.begin(), ours.seconds.end());
   result.spread = (*slowest - *fastest) / result.seconds;
   const Side* best = nullptr;
   for (const Side& side : std::span<const Side>(sides).subspan(1)) {
+    if (side.name == kStream) continue;
     const double speed = row.work / median(side.seconds) * 1e-9;
     (side.name == "eigen" ? result.eigen : side.name == "openblas" ? result.openblas : result.onednn) = speed;
     if (!best || median(side.seconds) < median(best->seconds)) best = &side;

@@ -45,8 +45,9 @@ void add_rows(std::vector<Entry>& entries);  // soft-max, losses, reductions, sc
 void add_pooling(std::vector<Entry>& entries);
 
 struct Machine {
-  double gflops = 0;              // of multiply-adds in registers
-  double gigabytes = 0;           // per second of c = a + b, ours or the host's, whichever is more
+  double gflops = 0;     // of multiply-adds in registers
+  double gigabytes = 0;  // per second of c = a + b, ours or the host's, whichever is more; rows take turns with
+                         // the host's and have their share of that
   double gigabytes_in_place = 0;  // of a = a + b on the host
   double of(Bound bound) const {
     return bound == Bound::multiply_adds ? gflops : bound == Bound::bandwidth ? gigabytes : gigabytes_in_place;

@@ -92,16 +92,20 @@ void set_eigen_threads(int threads) {
 namespace {
 
 // target = first + second.
-double bandwidth_of(float* target, const float* first, const float* second, std::ptrdiff_t elements) {
+void add(float* target, const float* first, const float* second, std::ptrdiff_t elements) {
   constexpr std::ptrdiff_t kPart = 1 << 16;
+#pragma omp parallel for schedule(static)
+  for (std::ptrdiff_t begin = 0; begin < elements; begin += kPart)
+    Eigen::Map<Eigen::ArrayXf>(target + begin, kPart) = Eigen::Map<const Eigen::ArrayXf>(first + begin, kPart) +
+                                                        Eigen::Map<const Eigen::ArrayXf>(second + begin, kPart);
+}
+
+double bandwidth_of(float* target, const float* first, const float* second, std::ptrdiff_t elements) {
   constexpr int kRuns = 10;
   double best = 0;
   for (int i = 0; i < kRuns; ++i) {
     const auto start = std::chrono::steady_clock::now();
-#pragma omp parallel for schedule(static)
-    for (std::ptrdiff_t begin = 0; begin < elements; begin += kPart)
-      Eigen::Map<Eigen::ArrayXf>(target + begin, kPart) = Eigen::Map<const Eigen::ArrayXf>(first + begin, kPart) +
-                                                          Eigen::Map<const Eigen::ArrayXf>(second + begin, kPart);
+    add(target, first, second, elements);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     best = std::max(best, 12.0 * static_cast<double>(elements) / seconds * 1e-9);
   }
@@ -115,6 +119,12 @@ constexpr std::ptrdiff_t kStreamElements = 1 << 24;
 double native_stream_bandwidth() {
   std::vector<float> a(kStreamElements, 1.0F), b(kStreamElements, 2.0F), c(kStreamElements);
   return bandwidth_of(c.data(), a.data(), b.data(), kStreamElements);
+}
+
+Stream native_stream(bool in_place) {
+  const auto array = [] { return std::make_shared<std::vector<float>>(kStreamElements, 1.0F); };
+  const auto a = array(), b = array(), c = in_place ? a : array();
+  return {12.0 * kStreamElements, [a, b, c] { add(c->data(), a->data(), b->data(), kStreamElements); }};
 }
 
 double native_in_place_bandwidth() {

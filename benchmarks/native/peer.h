@@ -18,6 +18,12 @@ struct Peer {
 void set_peer_threads(int threads);
 // c = a + b over arrays far larger than the caches by that many threads: 12 bytes an element, 1e9 a second.
 double native_stream_bandwidth();
+// One pass of the same, or of a = a + b, to be taken in turns with what it is compared with, and the bytes it counts.
+struct Stream {
+  double bytes;
+  std::function<void()> run;
+};
+Stream native_stream(bool in_place);
 // The same of a = a + b: the lines that are written have been read, so more of those bytes are the algorithm's.
 double native_in_place_bandwidth();
 // What each library calls itself, and which are missing; one line.

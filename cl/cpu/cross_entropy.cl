@@ -67,7 +67,7 @@ static inline void cross_entropy_row_gradient(const __global stored* x, const __
       vreal q = smooth;
       if (t) q = FMA((vreal)(1 - smoothing), sb_load(t + i, left, readable - i, 0), q);
       if (class_weight) q *= sb_load(class_weight + i, left, left, 0);
-      const vreal p = exp(sb_load(x + i, left, readable - i, largest) - largest) * inverse;
+      const vreal p = sb_exp_down(sb_load(x + i, left, readable - i, largest) - largest) * inverse;
       result = g * FMA(p, (vreal)(q_sum), -q);
       const int lane = inside ? (int)(label - i) : -(int)i;
       if (!t) result -= select((vreal)(0), (vreal)(g * at_label), SB_LANES == (vmask)((real_int)lane));
@@ -85,14 +85,15 @@ static inline real cross_entropy_keep_exp(const __global stored* x, __global sto
     const long end = min(whole, i + SB_SUM_BLOCK * VW);
     vreal sum = 0;
     for (; i < end; i += VW) {
-      const vreal e = exp(VLOAD(x + i) - largest);
+      const vreal e = sb_exp_down(VLOAD(x + i) - largest);
+      __builtin_prefetch(x + classes + i);  // the next row
       VSTORE(e, d + i);
       sum += e;
     }
     total += sum;
   }
   if (whole < classes) {
-    const vreal e = exp(sb_load_tail(x + whole, (int)(classes - whole), readable - whole, -INFINITY) - largest);
+    const vreal e = sb_exp_down(sb_load_tail(x + whole, (int)(classes - whole), readable - whole, -INFINITY) - largest);
     sb_store(e, d + whole, classes - whole);
     total += e;
   }
@@ -114,6 +115,55 @@ static inline real cross_entropy_spread(const __global real* class_weight, const
   return smoothing / classes * sb_sum(total);
 }
 
+static void gemm_transpose(vreal* r);  // of gemm.cl: VW x VW values in place
+
+// VW rows of up to VW classes, with labels and without smoothing, turned so that a lane is a row. Of each row: the
+// label, or -1 where it is outside; the weight of the label, NaN outside and 0 where it is ignored; g. Gives the losses
+// and the statistics, and where d is not null the gradient, which may lie over x. Reads and writes up to a vector
+// behind the rows.
+static void cross_entropy_short_rows(const __global stored* x, __global stored* d, const long classes, const int* labels,
+                                     const real* weights, const real* g, real* losses, real* largest_out,
+                                     real* sum_out) {
+  vreal r[VW];
+  real tile[VW * VW];
+#pragma unroll
+  for (int i = 0; i < VW; ++i) r[i] = VLOAD(x + i * classes);
+  gemm_transpose(r);
+#pragma unroll
+  for (int c = 0; c < VW; ++c) VSTORE(r[c], tile + c * VW);
+  real at_label[VW], label_values[VW];
+  for (int i = 0; i < VW; ++i) at_label[i] = tile[max(labels[i], 0) * VW + i];
+  for (int i = 0; i < VW; ++i) label_values[i] = labels[i];
+  vreal largest = VLOAD(tile), sum = 0;
+  for (long c = 1; c < classes; ++c) {
+    const vreal v = VLOAD(tile + c * VW);
+    largest = select(largest, v, v > largest);
+  }
+  for (long c = 0; c < classes; ++c) {
+    const vreal e = sb_exp_down(VLOAD(tile + c * VW) - largest);
+    VSTORE(e, tile + c * VW);
+    sum += e;
+  }
+  const vreal weight = VLOAD(weights);
+  const vmask counts = weight != (vreal)(0);  // not ignored; of a class that weighs nothing both are 0 anyway
+  VSTORE(largest, largest_out);
+  VSTORE(sum, sum_out);
+  VSTORE(select((vreal)(0), weight * (log(sum) - (VLOAD(at_label) - largest)), counts), losses);
+  if (!d) return;
+  const vreal share = VLOAD(g) * weight, factor = share / sum, label = VLOAD(label_values);
+  for (long c = 0; c < classes; ++c) {
+    const vreal v = FMA(VLOAD(tile + c * VW), factor, -select((vreal)(0), share, label == (vreal)((real)c)));
+    VSTORE(select((vreal)(0), v, counts), tile + c * VW);
+  }
+#pragma unroll
+  for (int c = 0; c < VW; ++c) r[c] = VLOAD(tile + c * VW);
+  gemm_transpose(r);
+  const vreal behind = VLOAD(x + VW * classes);  // of rows that were not looked at yet
+#pragma unroll
+  for (int i = 0; i < VW; ++i) VSTORE(r[i], d + i * classes);
+  VSTORE(behind, d + VW * classes);
+}
+
 // Rows `first` to `end`, whose elements nobody else writes: losses, row_weights and statistics, and where dlogits is
 // not null the gradient, which may lie over the logits; g is dy / denominator, or dy / divisor where that is null.
 static inline void cross_entropy_rows(const __global stored* logits, const __global int* labels_i32,
@@ -129,14 +179,37 @@ static inline void cross_entropy_rows(const __global stored* logits, const __glo
   const bool is_at_once = is_plain && (CROSS_ENTROPY_KEEPS_EXP || classes <= VW);  // its gradient
   const int step = classes <= CROSS_ENTROPY_SHORT ? VW : 1;
   vreal next = 0;  // a row of at most VW classes is read before the gradient of the row in front of it is stored
-  if (classes <= VW && first < end)
-    next = sb_load(logits + first * classes, (end - first) * classes, (end - first) * classes, 0);
   for (long begin = first; begin < end; begin += step) {
     const int count = (int)min((long)step, end - begin);
     real largest[VW], sums[VW], distances[VW], scales[VW];
     VSTORE((vreal)(1), sums);
     VSTORE((vreal)(0), distances);
     VSTORE((vreal)(0), scales);
+    if (classes <= VW && is_plain && (end - begin) * classes >= VW * classes + VW) {
+      int inside_labels[VW];
+      real g[VW];
+      for (int r = 0; r < VW; ++r) {
+        const long row = begin + r;
+        const int label = cross_entropy_label(labels_i32, labels_u8, row);
+        const bool is_ignored = has_ignored && label == ignored, inside = label >= 0 && label < (int)classes;
+        const real weight = is_ignored ? 0 : class_weight && inside ? class_weight[label] : 1;
+        inside_labels[r] = inside ? label : -1;
+        scales[r] = inside || is_ignored ? weight : NAN;
+        g[r] = dlogits ? dy[row * dy_stride] : 0;
+        row_weights[row] = weight;
+      }
+      VSTORE(VLOAD(g) / share, g);
+      cross_entropy_short_rows(logits + begin * classes, dlogits ? dlogits + begin * classes : 0, classes,
+                               inside_labels, scales, g, distances, largest, sums);
+      VSTORE(VLOAD(distances), losses + begin);
+      for (int r = 0; r < VW; ++r) {
+        statistics[2 * (begin + r)] = largest[r];
+        statistics[2 * (begin + r) + 1] = sums[r];
+      }
+      continue;
+    }
+    if (classes <= VW)
+      next = sb_load(logits + begin * classes, (end - begin) * classes, (end - begin) * classes, 0);
     for (int r = 0; r < count; ++r) {
       const long row = begin + r, readable = (end - row) * classes;
       const __global stored* x = logits + row * classes;
@@ -152,7 +225,7 @@ static inline void cross_entropy_rows(const __global stored* logits, const __glo
         const vreal v = next;
         const vmask is_class = SB_LANES < (vmask)((real_int)classes);
         row_largest = sb_max(select((vreal)(-INFINITY), v, is_class));
-        const vreal e = select((vreal)(0), exp(v - row_largest), is_class);
+        const vreal e = select((vreal)(0), sb_exp_down(v - row_largest), is_class);
         row_sum = sb_sum(e);
         if (row + 1 < end) next = sb_load(x + classes, readable - classes, readable - classes, 0);
         if (dlogits && is_at_once) {

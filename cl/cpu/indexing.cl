@@ -25,7 +25,12 @@
       long k = 0;                                                                                     \
       if (d >= 0 && d < depth) {                                                                      \
         const __global T* from = src + (o * depth + d) * inner + i;                                   \
-        for (; k + 16 <= count; k += 16) sb_store16(sb_load16(from + k), to + k);                     \
+        const int after = index[min((long)j + 1, items - 1)];                                         \
+        const __global T* next = src + (o * depth + clamp(after, 0, depth - 1)) * inner + i;          \
+        for (; k + 16 <= count; k += 16) {                                                            \
+          __builtin_prefetch(next + k);                                                               \
+          sb_store16(sb_load16(from + k), to + k);                                                    \
+        }                                                                                             \
         for (; k < count; ++k) to[k] = from[k];                                                       \
       } else {                                                                                        \
         for (; k < count; ++k) to[k] = (T)missing;                                                    \

@@ -92,6 +92,8 @@ REDUCE_DEFINE_SQUARES(stored)
 
 static inline real reduce_min_lanes(const vreal v) { return -sb_max(-v); }
 
+static void gemm_transpose(vreal* r);  // of gemm.cl: VW x VW values in place
+
 // I = 1: src [rows, columns] -> dst [rows, parts]; part p of a row covers columns [p * chunk, ...).
 // Geometry: a work-group takes rows_per_group of the rows * parts results.
 //
@@ -102,6 +104,20 @@ static inline real reduce_min_lanes(const vreal v) { return -sb_max(-v); }
 // Besides stored to stored, for parts of a long 16-bit reduction: from stored to real (_part), from real to stored
 // (_total).
 #define REDUCE_KERNELS(SUFFIX, S, D)                                                                              \
+  /* The sums of VW rows of up to VW columns, turned so that a lane is a row. Reads a vector behind them. */      \
+  static void SB_JOIN(reduce_short_rows, SUFFIX)(const __global S* p, __global D* dst, const long columns,        \
+                                                 const real divisor) {                                            \
+    const vmask is_column = SB_LANES < (vmask)((real_int)columns);                                                \
+    vreal r[VW];                                                                                                  \
+    _Pragma("unroll") for (int i = 0; i < VW; ++i)                                                                \
+        r[i] = select((vreal)(0), VLOAD(p + i * columns), is_column);                                             \
+    gemm_transpose(r);                                                                                            \
+    _Pragma("unroll") for (int step = VW / 2; step > 0; step /= 2) {                                              \
+      _Pragma("unroll") for (int c = 0; c < step; ++c) r[c] += r[c + step];                                       \
+    }                                                                                                             \
+    VSTORE(r[0] / divisor, dst);                                                                                  \
+  }                                                                                                               \
+                                                                                                                  \
   __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void SB_JOIN(reduce_rows, SUFFIX)(                      \
       ARRAY(const S, src), ARRAY(D, dst), const int what, const long rows, const long columns, const long parts,  \
       const long chunk, const int rows_per_group, const real divisor) {                                           \
@@ -109,6 +125,12 @@ static inline real reduce_min_lanes(const vreal v) { return -sb_max(-v); }
     START(dst);                                                                                                   \
     const long first = (long)get_group_id(0) * rows_per_group, end = min(rows * parts, first + rows_per_group);   \
     for (long result = first; result < end; ++result) {                                                           \
+      if (what == 0 && columns <= VW && end - result >= VW &&                                                     \
+          (rows - result) * columns >= VW * columns + VW) {                                                       \
+        SB_JOIN(reduce_short_rows, SUFFIX)(src + result * columns, dst + result, columns, divisor);               \
+        result += VW - 1;                                                                                         \
+        continue;                                                                                                 \
+      }                                                                                                           \
       const long row = result / parts, begin = (result - row * parts) * chunk, n = min(chunk, columns - begin);   \
       const long at = row * columns + begin, readable = rows * columns - at;                                      \
       real value;                                                                                                 \

@@ -105,9 +105,7 @@ const PointwiseRow kSilu{"silu", 1, 0, "$0 / (REAL_C(1.0) + exp(-$0))", R::same,
   const Array s = sigmoid(g.src[0]);
   return {g.dy[0] * (s * (1.0 + g.src[0] * (1.0 - s)))}; }};
 const PointwiseRow kGelu{"gelu", 1, 0, "REAL_C(0.5) * $0 * (REAL_C(1.0) + sb_erf($0 * REAL_C(0.70710678118654752)))", R::same, nullptr};
-const PointwiseRow kGeluGrad{"gelu_grad", 2, 0,
-  "$0 * (REAL_C(0.5) * (REAL_C(1.0) + sb_erf($1 * REAL_C(0.70710678118654752))) + $1 * exp(REAL_C(-0.5) * $1 * $1) * REAL_C(0.39894228040143268))",
-  R::same, nullptr};
+const PointwiseRow kGeluGrad{"gelu_grad", 2, 0, "$0 * sb_gelu_slope($1)", R::same, nullptr};
 const PointwiseRow kGeluTanh{"gelu_tanh", 1, 0,
   "REAL_C(0.5) * $0 * (REAL_C(1.0) + sb_tanh(REAL_C(0.79788456080286536) * ($0 + REAL_C(0.044715) * $0 * $0 * $0)))", R::same,
   [](G g) -> Arrays {

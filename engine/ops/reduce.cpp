@@ -20,7 +20,7 @@ using AxisMask = std::uint32_t;
 
 constexpr std::int64_t kElementsPerPart = 32768;  // of a long reduction; parts are reduced again
 constexpr std::int64_t kColumnTile = 1024;        // cpu: columns of one work-group
-constexpr std::int64_t kFoldedWidth = 256;        // cpu: narrow rows are folded to about this width
+constexpr std::int64_t kFoldedWidth = 1024;       // cpu: narrow rows are folded to about this width
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 bool is_reduced(AxisMask axes, int axis) { return (axes >> axis & 1u) != 0; }

@@ -136,6 +136,34 @@ TEST_P(CrossEntropy, a_label_outside_the_classes_gives_nan) {
   EXPECT_TRUE(std::isnan(cross_entropy(wrt[0], label_array({0, 255, 1, 2}, u8), {.label_smoothing = 0.1f}).value()));
 }
 
+TEST_P(CrossEntropy, gradients_of_many_short_rows_are_those_of_each) {
+  const Shape shape{37, 10};
+  const auto logits = random_values(shape.size(), 3, -5, 5), weight = random_values(10, 4, 0.5, 2);
+  std::vector<int> labels = random_labels(37, 10);
+  labels[5] = -100;  // ignored
+  labels[20] = 10;   // outside
+  std::vector<double> want = reference::softmax(logits, 37, 10);
+  for (std::size_t r = 0; r < 37; ++r) {
+    const bool inside = labels[r] >= 0 && labels[r] < 10;
+    if (inside) want[r * 10 + static_cast<std::size_t>(labels[r])] -= 1;
+    for (std::size_t c = 0; c < 10; ++c)
+      want[r * 10 + c] *= r == 5 ? 0 : inside ? weight[static_cast<std::size_t>(labels[r])] : NAN;
+  }
+  const std::vector<Array> wrt{real_array(logits, shape, f32)};
+  const Array losses = cross_entropy(
+      wrt[0], label_array(labels, i32),
+      {.ignore_index = -100, .class_weight = real_array(weight, {10}, f32), .reduction = Reduction::none});
+  const std::vector<double> g = gradients(sum(losses), wrt)[0].to_vector<double>(), y = losses.to_vector<double>();
+  EXPECT_EQ(y[5], 0);
+  EXPECT_TRUE(std::isnan(y[20]));
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    if (std::isnan(want[i]))
+      EXPECT_TRUE(std::isnan(g[i])) << i;
+    else
+      EXPECT_NEAR(g[i], want[i], 8 * sum_tolerance(f32, 10)) << i;
+  }
+}
+
 TEST_P(CrossEntropy, ignored_rows_take_no_gradient_even_when_all_are_ignored) {
   const std::vector<Array> wrt{real_array(random_values(6), {2, 3}, f32)};
   const Array loss = cross_entropy(wrt[0], label_array({-100, -100}, i32), {.ignore_index = -100});

@@ -59,6 +59,20 @@ TEST_P(Softmax, nan_and_rows_without_a_finite_value_give_nan) {
   EXPECT_EQ(y[7], 0);
 }
 
+TEST_P(Softmax, one_bad_row_of_many_short_ones_spoils_no_other) {
+  const Shape shape{37, 10};
+  std::vector<double> values = random_values(shape.size(), 5, -4, 4);
+  const std::vector<double> want = reference::softmax(values, 37, 10);
+  values[43] = NAN;
+  const std::vector<double> y = softmax(real_array(values, shape, f32)).to_vector<double>();
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    if (i / 10 == 4)
+      EXPECT_TRUE(std::isnan(y[i])) << i;
+    else
+      EXPECT_NEAR(y[i], want[i], 8 * sum_tolerance(f32, 10)) << i;
+  }
+}
+
 TEST_P(Softmax, gradients_agree_with_differences) {
   SAMEBYTES_NEEDS_F64();
   for (const Shape& shape : {Shape{3, 10}, Shape{2, 3, 5}, Shape{1, 37}, Shape{4, 1}}) {
@@ -67,19 +81,29 @@ TEST_P(Softmax, gradients_agree_with_differences) {
   }
 }
 
-TEST_P(Softmax, gradients_of_long_rows_agree_with_their_formula) {
-  const Shape shape{3, 2053};
-  const auto values = random_values(shape.size(), 6, -4, 4), weights = random_values(shape.size(), 7);
-  const std::vector<double> p = reference::softmax(values, 3, 2053);
-  std::vector<double> want(p.size());
-  for (std::size_t r = 0; r < 3; ++r) {
-    double dot = 0;
-    for (std::size_t c = 0; c < 2053; ++c) dot += p[r * 2053 + c] * weights[r * 2053 + c];
-    for (std::size_t c = 0; c < 2053; ++c) want[r * 2053 + c] = p[r * 2053 + c] * (weights[r * 2053 + c] - dot);
+TEST_P(Softmax, gradients_of_long_rows_and_of_many_short_ones_agree_with_their_formulas) {
+  for (const Shape& shape : {Shape{3, 2053}, Shape{37, 10}}) {
+    const auto n = static_cast<std::size_t>(shape[1]);
+    const auto values = random_values(shape.size(), 6, -4, 4), weights = random_values(shape.size(), 7);
+    const std::vector<double> p = reference::softmax(values, shape[0], shape[1]);
+    std::vector<double> want(p.size()), want_of_log(p.size());
+    for (std::size_t r = 0; r < p.size(); r += n) {
+      double dot = 0, total = 0;
+      for (std::size_t c = r; c < r + n; ++c) {
+        dot += p[c] * weights[c];
+        total += weights[c];
+      }
+      for (std::size_t c = r; c < r + n; ++c) {
+        want[c] = p[c] * (weights[c] - dot);
+        want_of_log[c] = weights[c] - p[c] * total;
+      }
+    }
+    const std::vector<Array> wrt{real_array(values, shape, f32)};
+    const Array dy = real_array(weights, shape, f32);
+    const double tolerance = sum_tolerance(f32, shape[1]);
+    EXPECT_TRUE(all_close(gradients(sum(softmax(wrt[0]) * dy), wrt)[0], want, tolerance));
+    EXPECT_TRUE(all_close(gradients(sum(log_softmax(wrt[0]) * dy), wrt)[0], want_of_log, 8 * tolerance));
   }
-  const std::vector<Array> wrt{real_array(values, shape, f32)};
-  const Array loss = sum(softmax(wrt[0]) * real_array(weights, shape, f32));
-  EXPECT_TRUE(all_close(gradients(loss, wrt)[0], want, sum_tolerance(f32, 2053)));
 }
 
 TEST_P(Softmax, sixteen_bit_arrays_stay_sixteen_bit) {
