@@ -23,13 +23,16 @@ TEST(Usage, help_names_every_verb_and_where_to_start) {
 TEST(Usage, help_of_train_explains_every_option) {
   const auto result = run_command({"train", "--help"});
   EXPECT_EQ(result.status, 0);
-  for (const char* option : {"--data",         "--epochs",    "--steps",     "--batch", "--rate",
-                             "--schedule",     "--device",    "--workers",   "--slots", "--seed",
-                             "--threads",      "--load",      "--save",      "--log",   "--check-nan",
-                             "--json",         "--quiet",     "digits",      "mlp",     "cnn",
-                             "slower",         "--optimizer", "--warmup",    "--gamma", "--every",
-                             "--weight-decay", "--momentum",  "--clip-norm", "--ema",   "--scale-rate",
-                             "--base-batch",   "lamb",        "onecycle",    "plateau"})
+  for (const char* option : {"--checkpoint", "--keep",         "--resume",     "--on-device-error",
+                             "--data",       "--epochs",       "--steps",      "--batch",
+                             "--rate",       "--schedule",     "--device",     "--workers",
+                             "--slots",      "--seed",         "--threads",    "--load",
+                             "--save",       "--log",          "--check-nan",  "--json",
+                             "--quiet",      "digits",         "mlp",          "cnn",
+                             "slower",       "--optimizer",    "--warmup",     "--gamma",
+                             "--every",      "--weight-decay", "--momentum",   "--clip-norm",
+                             "--ema",        "--scale-rate",   "--base-batch", "lamb",
+                             "onecycle",     "plateau"})
     EXPECT_THAT(result.out, HasSubstr(option));
 }
 
