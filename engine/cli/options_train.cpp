@@ -82,7 +82,7 @@ CLI::App* add_train(CLI::App& app, Options& options) {
       ->option_text("FILE");
   verb->add_option("--save", options.save,
                    "write the parameters at the end, also after Ctrl-C (safetensors); an older file stays\n"
-                   "whole until the new one is complete; for eval and other programs, as --checkpoint is for --resume")
+                   "whole until the new one is complete; --checkpoint keeps what --resume needs")
       ->option_text("FILE");
   add_survival(*verb, options);
   verb->add_option("--tensorboard", options.tensorboard,
