@@ -17,8 +17,8 @@ std::string explain_every(const std::string& text) {
 void add_survival(CLI::App& app, Options& options) {
   SurviveOptions& survive = options.survive;
   app.add_option("--checkpoint", survive.folder,
-                 "keep the whole state of the run in this folder, so that it can go on from there bit for bit, also\n"
-                 "after kill -9 and in the middle of an epoch; Ctrl-C writes it once more")
+                 "keep the whole state of the run in this folder: it goes on from there bit for bit, also after\n"
+                 "kill -9 and in the middle of an epoch; Ctrl-C writes it once more")
       ->option_text("DIR");
   app.add_option("--checkpoint-every", survive.every, "epoch: after each test; N: after every N steps; default: epoch")
       ->option_text("N|epoch")

@@ -74,11 +74,11 @@ CLI::App* add_train(CLI::App& app, Options& options) {
   add_device_options(*verb, options, false);
   add_loader_options(*verb, options);
   verb->add_option("--load", options.load,
-                   "start from these parameters (safetensors), everything else anew; --resume goes on with all")
+                   "begin a new run with these parameters (safetensors); --resume goes on with an old one")
       ->option_text("FILE");
   verb->add_option("--save", options.save,
                    "write the parameters at the end, also after Ctrl-C (safetensors); an older file stays\n"
-                   "whole until the new one is complete; for eval and others, --checkpoint is for going on")
+                   "whole until the new one is complete; --checkpoint keeps what --resume needs")
       ->option_text("FILE");
   add_survival(*verb, options);
   verb->add_option("--tensorboard", options.tensorboard,

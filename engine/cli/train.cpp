@@ -200,7 +200,12 @@ void Trainer::train_epoch(int epoch) {
   if (meter_->steps() < steps_)
     for (const data::Batch& batch : *training_) {
       train_step(epoch, batch);
-      if (keeper_.is_due(meter_->steps())) keep();
+      if (keeper_.is_due(meter_->steps())) {
+        engine_->wait();  // for steps, whose time it is
+        meter_->pause();
+        keep();
+        meter_->resume();
+      }
       if (meter_->steps() == steps_ || is_interrupted()) break;
     }
   const double waited = training_->stats().loop_wait_seconds;
@@ -257,13 +262,11 @@ void Trainer::read_losses() {
 }
 
 void Trainer::keep() {
-  meter_->pause();
   read_losses();  // the log has all that the state has; throws for a loss that no state should be kept with
   if (!std::isfinite(mean_.value()))
     throw Error(fmt::format("step {}: the mean loss of the epoch is {}", meter_->steps(), mean_.value()));
   keeper_.save(meter_->steps());
   kept_steps_ = meter_->steps();
-  meter_->resume();
 }
 
 std::string Trainer::counts() const {
