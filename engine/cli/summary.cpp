@@ -135,8 +135,8 @@ std::string to_text(const Summary& summary, bool interrupted) {
   text +=
       row("speed", fmt::format("{} samples/s, {} steps of {} in {}; p50 {:.2f} ms, p95 {:.2f} ms, first step {}",
                                count_text(summary.samples_per_second()), count_text(static_cast<double>(summary.steps)),
-                               summary.batch, duration_text(summary.seconds), summary.step_ms_p50, summary.step_ms_p95,
-                               duration_text(summary.first_step_seconds)));
+                               summary.last_batch ? summary.batch / 2 : summary.batch, duration_text(summary.seconds),
+                               summary.step_ms_p50, summary.step_ms_p95, duration_text(summary.first_step_seconds)));
   text += row("device", fmt::format("{}, {} kernels", summary.device, summary.personality));
   text += row("memory mode", summary.memory_mode);
   text += row("precision", summary.loss_scale
