@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
       fmt::print(parsed.status == kDone ? stdout : stderr, "{}", parsed.text);
       return parsed.status;
     }
+    if (!parsed.note.empty() && !parsed.options->quiet) fmt::print(stderr, "samebytes: {}\n", parsed.note);
     // Before the first OpenCL call and the first thread.
     samebytes::pin_threads(parsed.options->threads);
     watch_interrupts();

@@ -14,7 +14,8 @@ std::string workload_table() {
 
 void add_workload(CLI::App& app, Options& options, bool many) {
   auto* option = app.add_option("workload", options.workloads,
-                                many ? "what to measure; all of them where none is given" : "what to run, see below");
+                                many ? "what to measure, or a run file (.yaml); all of them where none is given"
+                                     : "what to run, see below, or a run file (.yaml) that says it");
   option->option_text(many ? "[WORKLOAD ...]" : "WORKLOAD");
   if (!many) option->required()->expected(1);
 }

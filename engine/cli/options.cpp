@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/option_verbs.h"
+#include "cli/run_file.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"
 
@@ -48,6 +49,8 @@ Parsed parse_options(int argc, char** argv) {
   for (const auto& [verb, add] : kVerbs) {
     added.emplace_back(verb, add(app, options));
     names.push_back(added.back().second->get_name());
+    if (CLI::App* verb_app = app.get_subcommand(names.back()); takes_run_file(*verb_app))
+      add_run_file_options(*verb_app, options);
   }
   app.footer(
       "Start with `samebytes train digits`: it needs no files and takes a few seconds.\n"
@@ -59,8 +62,20 @@ Parsed parse_options(int argc, char** argv) {
     return wrong(app, fmt::format("there is no verb {}{}; there are {}", argv[1],
                                   near.empty() ? "" : ", did you mean " + near + "?", list_text(names)));
   }
+  std::string note;
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    const auto verb = words.empty() ? names.end() : std::find(names.begin(), names.end(), words[0]);
+    if (verb != names.end()) {
+      const RunFile file = expand_run_file(kVerbs[verb - names.begin()].add, words);
+      if (!file.left_out.empty())
+        note = fmt::format("{}: {} does without {}", file.path, *verb, list_text(file.left_out));
+      words = file.words;
+    }
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    app.parse(words);
+  } catch (const UsageError& error) {
+    return wrong(app, error.what());
   } catch (const CLI::CallForHelp&) {
     return {{}, help_of(app), kDone};
   } catch (const CLI::CallForVersion&) {
@@ -70,9 +85,11 @@ Parsed parse_options(int argc, char** argv) {
     return wrong(app, error.what());
   }
   for (const auto& [verb, parser] : added) {
-    if (parser->parsed()) options.verb = verb;
+    if (!parser->parsed()) continue;
+    options.verb = verb;
+    if (options.print_config) return {{}, to_run_file(*parser), kDone};
   }
-  return {options, {}, kDone};
+  return {options, {}, kDone, note};
 }
 
 }  // namespace samebytes::cli

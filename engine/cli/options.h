@@ -75,6 +75,7 @@ struct Options {
   bool check_nan = false;
   bool json = false;
   bool quiet = false;
+  bool print_config = false;  // of verbs that take a run file (run_file.h)
 };
 
 // What parsing came to: options to run with, or a text to print (help, version) and the status to end with.
@@ -82,6 +83,7 @@ struct Parsed {
   std::optional<Options> options;
   std::string text;
   int status = 0;
+  std::string note = {};  // a line for standard error before the run
 };
 
 // Never throws for what a user typed; never prints.
