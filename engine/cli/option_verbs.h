@@ -14,5 +14,8 @@ CLI::App* add_bench(CLI::App& app, Options& options);
 CLI::App* add_generate(CLI::App& app, Options& options);
 CLI::App* add_tune(CLI::App& app, Options& options);
 CLI::App* add_profile(CLI::App& app, Options& options);
+CLI::App* add_doctor(CLI::App& app, Options& options);
+
+std::vector<std::string> verb_names();
 
 }  // namespace samebytes::cli

@@ -22,7 +22,7 @@ struct VerbEntry {
 
 constexpr VerbEntry kVerbs[] = {
     {Verb::devices, add_devices},   {Verb::train, add_train}, {Verb::eval, add_eval},       {Verb::bench, add_bench},
-    {Verb::generate, add_generate}, {Verb::tune, add_tune},   {Verb::profile, add_profile},
+    {Verb::generate, add_generate}, {Verb::tune, add_tune},   {Verb::profile, add_profile}, {Verb::doctor, add_doctor},
 };
 
 std::string help_of(const CLI::App& app) {
@@ -37,6 +37,14 @@ Parsed wrong(const CLI::App& app, const std::string& message) {
 }
 
 }  // namespace
+
+std::vector<std::string> verb_names() {
+  Options ignored;
+  CLI::App app("", "samebytes");
+  std::vector<std::string> names;
+  for (const VerbEntry& entry : kVerbs) names.push_back(entry.add(app, ignored)->get_name());
+  return names;
+}
 
 Parsed parse_options(int argc, char** argv) {
   Options options;

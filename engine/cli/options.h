@@ -11,7 +11,7 @@ namespace samebytes::cli {
 
 inline constexpr const char* kVersionNumber = "0.1.0";
 
-enum class Verb : std::uint8_t { devices, train, eval, bench, generate, tune, profile };
+enum class Verb : std::uint8_t { devices, train, eval, bench, generate, tune, profile, doctor };
 
 // What a workload may be told about its data and its form. Each takes some of these (WorkloadEntry::takes).
 struct WorkloadOptions {
@@ -20,6 +20,11 @@ struct WorkloadOptions {
   std::optional<std::int64_t> context;   // tokens in a window
   std::optional<std::string> tokenizer;  // a folder with vocab.json and merges.txt
   std::optional<std::string> name;       // one of the sets in a folder
+};
+
+struct DoctorOptions {
+  std::string run;      // a log of train
+  std::string profile;  // empty: none
 };
 
 struct Options {
@@ -75,6 +80,7 @@ struct Options {
   bool check_nan = false;
   bool json = false;
   bool quiet = false;
+  DoctorOptions doctor;
   bool print_config = false;  // of verbs that take a run file (run_file.h)
 };
 

@@ -167,7 +167,8 @@ Recipe::Recipe(const Options& options, const Workload& workload, std::int64_t ba
   std::int64_t warmup = options.warmup.value_or(
       warms_up(schedule_) ? std::llround(kWarmUpShare * static_cast<double>(steps)) : std::int64_t{0});
   warmup = std::min(warmup, std::max<std::int64_t>(steps - 1, 0));
-  const double rate = options.rate.value_or(entry.has_workloads_rate ? defaults_.rate : entry.rate);
+  default_rate_ = entry.has_workloads_rate ? defaults_.rate : entry.rate;
+  const double rate = options.rate.value_or(default_rate_);
   const std::string rule = options.scale_rate.value_or("none");
   scaled_ = optim::scale_rate(rate, {.rule = rule == "linear" ? optim::ScaleRule::linear
                                              : rule == "sqrt" ? optim::ScaleRule::square_root

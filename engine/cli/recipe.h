@@ -28,6 +28,8 @@ class Recipe {
   const std::string& optimizer() const { return optimizer_; }
   const std::string& schedule() const { return schedule_; }
   double rate() const { return scaled_.rate; }  // the highest
+  // Where no option says another one, for the workload's batch.
+  double default_rate() const { return default_rate_; }
   std::int64_t warmup() const { return scaled_.warmup; }
 
   std::unique_ptr<optim::Optimizer> make_optimizer(std::span<const Array> parameters) const;
@@ -46,6 +48,7 @@ class Recipe {
   Defaults defaults_;
   std::string optimizer_, schedule_;
   std::int64_t steps_;
+  double default_rate_ = 0;
   optim::ScaledRate scaled_;
   std::optional<optim::Plateau> plateau_;
 };

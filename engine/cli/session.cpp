@@ -123,6 +123,12 @@ void Precision::fill(const optim::Optimizer* optimizer, Summary& summary) const 
   summary.skipped_steps = optimizer->skipped_steps();
 }
 
+void Precision::add_to(nlohmann::ordered_json& line, const optim::Optimizer& optimizer) const {
+  if (!scaler_) return;
+  line["loss_scale"] = scaler_->scale();
+  line["skipped_steps"] = optimizer.skipped_steps();
+}
+
 optim::AdamWOptions optimizer_options(const Workload& workload, const Options& options) {
   const Defaults& defaults = workload.defaults;
   return {.rate = defaults.rate,

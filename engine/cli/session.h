@@ -66,6 +66,8 @@ class Precision {
   void step(optim::Optimizer& optimizer, const Array& loss);
   // The name, and of a scaler its scale and the steps that were skipped; waits for the queue.
   void fill(const optim::Optimizer* optimizer, Summary& summary) const;
+  // The same for a line of the log.
+  void add_to(nlohmann::ordered_json& line, const optim::Optimizer& optimizer) const;
   const optim::GradScaler* scaler() const { return scaler_ ? &*scaler_ : nullptr; }
 
  private:

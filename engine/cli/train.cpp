@@ -13,6 +13,8 @@
 #include "cli/progress.h"
 #include "cli/recipe.h"
 #include "cli/session.h"
+#include "cli/start_line.h"
+#include "cli/step_error.h"
 #include "cli/step_log.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"
@@ -64,6 +66,7 @@ class Trainer {
   std::unique_ptr<optim::Ema> ema_;  // where averages are asked for
   std::unique_ptr<RunMeter> meter_;
   std::unique_ptr<Progress> progress_;
+  double stall_fraction_ = 0;  // of this epoch
   int epochs_ = 0;
   std::int64_t steps_ = 0;
   Mean mean_;                     // of the losses of this epoch
@@ -96,17 +99,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   steps_ = options.steps.value_or(default_steps);
   epochs_ = static_cast<int>((steps_ + per_epoch - 1) / per_epoch);
 
-  data::LoaderOptions loading = loader_options(options, batch_);
-  loading.shuffle = true;
-  loading.transforms = workload.augment;
-  loading.transforms.insert(loading.transforms.end(), workload.prepare.begin(), workload.prepare.end());
-  training_ = std::make_unique<data::Loader>(*engine_, split_.train, loading);
-  data::LoaderOptions testing = loader_options(options, std::min(batch_, split_.test->size()));
-  testing.transforms = workload.prepare;
-  test_ = std::make_unique<data::Loader>(*engine_, split_.test, testing);
   recipe_.emplace(options, workload, batch_, steps_, per_epoch);
-  optimizer_ = recipe_->make_optimizer(net_->parameters());
-  ema_ = recipe_->make_ema(*optimizer_);
   meter_ = std::make_unique<RunMeter>(*engine_);
   progress_ = std::make_unique<Progress>(stream_for_people(options), options.quiet);
   describe(*engine_, workload, batch_, summary_);
@@ -115,19 +108,18 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   summary_.rate = recipe_->rate();
   summary_.warmup = recipe_->warmup();
   summary_.ema = options.ema;
-  log_.write({{"event", "start"},
-              {"workload", workload.name},
-              {"device", summary_.device},
-              {"personality", summary_.personality},
-              {"precision", options.precision},
-              {"tuning", summary_.tuning},
-              {"seed", options.seed},
-              {"optimizer", summary_.optimizer},
-              {"schedule", summary_.schedule},
-              {"rate", summary_.rate},
-              {"warmup", summary_.warmup},
-              {"batch", batch_},
-              {"steps", steps_}});
+  log_.write(start_line({options, workload, *recipe_, summary_, split_, batch_, steps_}, *engine_, *net_));
+
+  data::LoaderOptions loading = loader_options(options, batch_);
+  loading.shuffle = true;
+  loading.transforms = workload.augment;
+  loading.transforms.insert(loading.transforms.end(), workload.prepare.begin(), workload.prepare.end());
+  training_ = std::make_unique<data::Loader>(*engine_, split_.train, loading);
+  data::LoaderOptions testing = loader_options(options, std::min(batch_, split_.test->size()));
+  testing.transforms = workload.prepare;
+  test_ = std::make_unique<data::Loader>(*engine_, split_.test, testing);
+  optimizer_ = recipe_->make_optimizer(net_->parameters());
+  ema_ = recipe_->make_ema(*optimizer_);
 }
 
 std::string Trainer::fold_text() const {
@@ -165,7 +157,9 @@ void Trainer::train_epoch(int epoch) {
     train_step(epoch, batch);
     if (meter_->steps() == steps_ || is_interrupted()) break;
   }
-  meter_->end(training_->stats().loop_wait_seconds);
+  const double waited = training_->stats().loop_wait_seconds;
+  meter_->end(waited);
+  stall_fraction_ = std::min(1.0, waited / std::max(meter_->seconds() - before, 1e-9));
   while (log_.is_on() && !recent_.empty()) {
     read_oldest_loss();
     recent_.pop_front();
@@ -173,8 +167,10 @@ void Trainer::train_epoch(int epoch) {
   recent_.clear();
   summary_.train_loss = mean_.value();
   if (!std::isfinite(*summary_.train_loss))
-    throw Error(fmt::format("epoch {}: the loss is {}; --check-nan finds the step and the op that made it", epoch,
-                            *summary_.train_loss));
+    throw StepError(meter_->steps(),
+                    fmt::format("the mean loss of epoch {} is {}; --check-nan finds the step and the op that made it",
+                                epoch, *summary_.train_loss),
+                    kNotFinite);
   test_epoch(epoch, meter_->seconds() - before);
 }
 
@@ -196,7 +192,7 @@ void Trainer::train_step(int epoch, const data::Batch& batch) {
   } catch (const BuildError&) {
     throw;
   } catch (const Error& error) {
-    throw Error(fmt::format("step {}: {}", step, error.what()));
+    throw StepError(step, error);
   }
   if (recent_.size() <= kLossesKept) return;
   const bool is_due = progress_->is_due();
@@ -210,7 +206,7 @@ void Trainer::read_oldest_loss() {
   const StepFacts& facts = recent_.front();
   const double loss = facts.loss.value();
   if (!std::isfinite(loss))
-    throw Error(fmt::format("step {}: the loss is {}; --check-nan finds the op that made it", facts.step, loss));
+    throw StepError(facts.step, fmt::format("the loss is {}; --check-nan finds the op that made it", loss), kNotFinite);
   recent_loss_ = std::isnan(recent_loss_) ? loss : (1 - kNewLossShare) * recent_loss_ + kNewLossShare * loss;
   log_.write({{"event", "step"},
               {"step", facts.step},
@@ -231,7 +227,10 @@ void Trainer::test_epoch(int epoch, double seconds) {
                {"epoch", epoch},
                {"step", meter_->steps()},
                {"train_loss", *summary_.train_loss},
-               {"seconds", seconds}};
+               {"seconds", seconds},
+               {"stall_fraction", stall_fraction_},
+               {"peak_bytes", engine_->memory().peak_bytes}};
+  precision_.add_to(line, *optimizer_);
   std::string text = fmt::format("{}epoch {}/{}  loss {:.4f}", fold_text(), epoch, epochs_, *summary_.train_loss);
   if (result) {
     result->fill(summary_);
@@ -265,7 +264,12 @@ int run_train(const Options& options) {
   Summary summary;
   std::vector<double> areas;  // under the curve, of each fold
   for (int fold = 0; fold < workload.folds && !is_interrupted(); ++fold) {
-    summary = Trainer(options, workload, log, fold).run();
+    try {
+      summary = Trainer(options, workload, log, fold).run();
+    } catch (const std::exception& error) {
+      log.write(error_line(error));
+      throw;
+    }
     if (summary.test_area_under_curve) areas.push_back(*summary.test_area_under_curve);
   }
   if (workload.folds > 1) summary.fold_areas = areas;

@@ -1,0 +1,71 @@
+// What `samebytes doctor` knows: a table of rules. A rule looks at the log of a run, and at a profile where there is
+// one, and says what it saw, why that matters and what to do. Another rule is one function in doctor_failure.cpp,
+// doctor_learning.cpp or doctor_speed.cpp and one line in the table of that file.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/run_log.h"
+
+namespace samebytes::cli {
+
+enum class Severity : std::uint8_t { advice, serious, failure };
+const char* name_of(Severity severity);
+
+struct Action {
+  std::string options;  // "--batch 32" of train, or a whole command "samebytes tune"; empty: the text alone
+  std::string text;     // what it does here
+};
+
+struct Finding {
+  std::string rule;    // filled in by diagnose
+  std::string source;  // ... the rows of the feature list that the rule is from
+  Severity severity = Severity::advice;
+  double weight = 0;  // among findings of one severity, the larger ones first
+  std::string seen;   // figures
+  std::string file;   // ... and where they stand; line 0: the whole file
+  int line = 0;
+  std::string why;
+  std::vector<Action> actions;
+};
+
+// What the rules look at.
+struct Patient {
+  const RunLog& run;
+  const ProfileLog* profile = nullptr;
+
+  double batch() const { return run.number("batch").value_or(0); }
+  double workload_batch() const { return run.number("workload_batch").value_or(batch()); }
+  double rate() const { return run.number("rate").value_or(0); }
+  // The workload's rate for its batch, moved to the batch of this run by the linear and by the square-root rule.
+  double largest_fair_rate() const;
+  double smallest_fair_rate() const;
+  // Options of the same run with another batch, the rate in proportion.
+  std::string with_batch(double other) const;
+  double stall_fraction() const;                                      // of the run, or of its last epoch
+  Finding finding(Severity severity, double weight, int line) const;  // ... of the log
+  Finding profile_finding(Severity severity, double weight) const;
+};
+
+struct Rule {
+  const char* name;
+  const char* source;
+  std::optional<Finding> (*check)(const Patient& patient);
+};
+
+std::span<const Rule> failure_rules();   // what ended a run
+std::span<const Rule> learning_rules();  // what it learned
+std::span<const Rule> speed_rules();     // what it cost
+
+// All findings, the most severe first. Options that train does not have are left out of the actions, and actions
+// without any other content with them.
+std::vector<Finding> diagnose(const Patient& patient);
+// How many rules there are.
+std::size_t rule_count();
+
+std::string number_text(double value);  // "0.003", "1e+04"
+
+}  // namespace samebytes::cli
