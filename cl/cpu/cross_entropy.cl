@@ -4,6 +4,7 @@
 // - s) * t[c] + s / C), its loss sum(q[c] * (log(sum) - (x[c] - max))) and its gradient p[c] * sum(q) - q[c], p the
 // soft-max. A row whose label is `ignored` (where has_ignored) counts nothing; a label outside [0, C) gives NaN. A
 // work-group takes rows_per_group rows.
+// Over 400 lines because rows of a vector, rows of many and the gradient of both share what a row's target is.
 #define CROSS_ENTROPY_SHORT 1024  // rows up to here are taken VW at a time, so that one log does for all of them
 
 // Whether the exponentials may wait in dlogits for their sum: not where it rounds what it holds.
@@ -150,9 +151,11 @@ static void cross_entropy_short_rows(const __global stored* x, __global stored* 
   VSTORE(sum, sum_out);
   VSTORE(select((vreal)(0), weight * (log(sum) - (VLOAD(at_label) - largest)), counts), losses);
   if (!d) return;
-  const vreal share = VLOAD(g) * weight, factor = share / sum, label = VLOAD(label_values);
+  // In the order of cross_entropy_row_gradient, so that one launch gives the bytes of two.
+  const vreal scale = VLOAD(g), inverse = 1 / sum, at_target = scale * weight, label = VLOAD(label_values);
   for (long c = 0; c < classes; ++c) {
-    const vreal v = FMA(VLOAD(tile + c * VW), factor, -select((vreal)(0), share, label == (vreal)((real)c)));
+    const vreal p = VLOAD(tile + c * VW) * inverse;
+    const vreal v = scale * (p * weight) - select((vreal)(0), at_target, label == (vreal)((real)c));
     VSTORE(select((vreal)(0), v, counts), tile + c * VW);
   }
 #pragma unroll

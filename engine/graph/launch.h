@@ -21,8 +21,6 @@ struct Operand {
   enum class Kind : std::uint8_t { src, dst, temp, none };
   Kind kind = Kind::none;
   int index = 0;
-  std::int64_t offset = 0;  // where a kernel's argument begins, in elements of the buffer; calls ignore it
-  Operand from(std::int64_t elements) const { return {kind, index, elements}; }
 };
 // What the planner asks a kernel to do to each value before it is stored: + residual (dense, shape and dtype of the
 // result), then ReLU (NaN passes), then 0 where gate (as residual) is not above 0, which is the gradient of a ReLU.

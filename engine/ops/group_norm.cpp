@@ -1,9 +1,7 @@
 // Group normalisation (Wu and He 2018) and instance normalisation (Ulyanov et al. 2016). Kernels: cl/*/group_norm.cl,
 // and the statistics of cl/*/batch_norm.cl for each image. Forward three launches: statistics by parts, their merge to
 // groups, one pass over the elements; one more updates running statistics in place. The gradient is three launches of
-// the same kinds, and two sums over the images for those of scale and shift. Where all images are more than a cache
-// holds, these launches take some images after the others.
-#include <algorithm>
+// the same kinds, and two sums over the images for those of scale and shift.
 #include <string>
 
 #include "graph/autocast.h"
@@ -24,30 +22,15 @@ using detail::require;
 constexpr int kScale = 1, kShift = 2, kDsrc = 4;
 constexpr int kItems = 64;
 
-// src [N, ..., C] as N images, of which the launches take `at_once` together: on a CPU as many as are read for the
-// second time from the cache that the cores share. `arrays` of them are looked at twice.
+// src [N, ..., C] as N images.
 struct Images {
-  static constexpr std::int64_t kCachedBytes = std::int64_t{8} << 20;
-  std::int64_t count, at_once;
+  std::int64_t count;
   ColumnLayout at;
-  Images(const Launch& run, const Shape& shape, Dtype dtype, int arrays)
-      : count(shape[0]),
-        at_once(taken_together(run, shape, arrays * static_cast<std::int64_t>(bytes_of(dtype)))),
-        at(run, shape.size() / shape[0], shape.back(), detail::real_of(dtype), at_once) {}
-  // Work-groups of a merge kernel for `images`.
-  static std::int64_t mergers(const Launch& run, std::int64_t images, int groups, Dtype real) {
-    return run.constant("group_norm", "GROUP_NORM_EACH", real) != 0 ? images * groups : images;
-  }
-  template <class Function>
-  void for_each_share(Function function) const {  // (first image, images)
-    for (std::int64_t first = 0; first < count; first += at_once) function(first, std::min(at_once, count - first));
-  }
-
- private:
-  static std::int64_t taken_together(const Launch& run, const Shape& shape, std::int64_t bytes_per_element) {
-    const std::int64_t image = shape.size() / shape[0] * bytes_per_element;
-    if (!run.is_cpu() || shape[0] * image <= 2 * kCachedBytes || 2 * image > kCachedBytes) return shape[0];
-    return kCachedBytes / image;
+  Images(const Launch& run, const Shape& shape, Dtype real)
+      : count(shape[0]), at(run, shape.size() / shape[0], shape.back(), real, shape[0]) {}
+  // Work-groups of a merge kernel.
+  std::int64_t mergers(const Launch& run, int groups, Dtype real) const {
+    return run.constant("group_norm", "GROUP_NORM_EACH", real) != 0 ? count * groups : count;
   }
 };
 
@@ -63,28 +46,25 @@ class GroupNormGradient final : public detail::Op {
 
   void launch(Launch& run) const override {
     const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
-    const Images images(run, run.src_shape(0), dtype, 2);
+    const Images images(run, run.src_shape(0), real);
     const ColumnLayout& at = images.at;
     const bool with_dx = flags_ & kDsrc;
-    const Operand part = run.temp(images.at_once * 2 * at.parts * at.wide, real);
-    const Operand coef = with_dx ? run.temp(images.at_once * 4 * at.coef_row, real) : Launch::none();
-    images.for_each_share([&](std::int64_t first, std::int64_t count) {
-      const std::int64_t begin = first * at.total, channel = first * at.channels;
-      run.kernel("batch_norm_bwd_stats", dtype)
-          .args(run.src(0).from(begin), run.src(1).from(begin), run.src(2).from(channel), Launch::none(),
-                Launch::none(), Launch::none(), part, at.total, at.wide, at.channels, at.rows_per_part, 0)
-          .over_tiles(at.parts, at.blocks, count, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
-      run.kernel("group_norm_bwd_merge", real)
-          .args(part, flags_ & kScale ? run.src(4) : Launch::none(), run.src(2).from(channel), run.src(3).from(channel),
-                run.dst(0).from(channel), run.dst(1).from(channel), coef, at.total, at.wide, at.channels, groups_,
-                at.parts, at.coef_row, flags_)
-          .over_tiles(Images::mergers(run, count, groups_, real), 1, 1, kItems, 1);
-      if (with_dx)
-        run.kernel("group_norm_bwd_apply", dtype)
-            .args(run.src(0).from(begin), run.src(1).from(begin), coef, run.dst(2).from(begin), count * at.total,
-                  at.total, at.span, at.coef_row)
-            .over_elements(count * at.total);
-    });
+    const Operand part = run.temp(images.count * 2 * at.parts * at.wide, real);
+    const Operand coef = with_dx ? run.temp(images.count * 4 * at.coef_row, real) : Launch::none();
+    run.kernel("batch_norm_bwd_stats", dtype)
+        .args(run.src(0), run.src(1), run.src(2), Launch::none(), Launch::none(), Launch::none(), part, at.total,
+              at.wide, at.channels, at.rows_per_part, 0)
+        .over_tiles(at.parts, at.blocks, images.count, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
+    run.kernel("group_norm_bwd_merge", real)
+        .args(part, flags_ & kScale ? run.src(4) : Launch::none(), run.src(2), run.src(3), run.dst(0), run.dst(1), coef,
+              at.total, at.wide, at.channels, groups_, at.parts, at.coef_row, flags_)
+        .over_tiles(images.mergers(run, groups_, real), 1, 1, kItems, 1);
+    if (with_dx) {
+      const std::int64_t all = run.src_shape(0).size();
+      run.kernel("group_norm_bwd_apply", dtype)
+          .args(run.src(0), run.src(1), coef, run.dst(2), all, at.total, at.span, at.coef_row)
+          .over_elements(all);
+    }
   }
 
  private:
@@ -111,26 +91,20 @@ class GroupNorm final : public detail::Op {
 
   void launch(Launch& run) const override {
     const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
-    const Images images(run, run.src_shape(0), dtype, 1);
+    const Images images(run, run.src_shape(0), real);
     const ColumnLayout& at = images.at;
-    const Operand part = run.temp(images.at_once * 2 * at.parts * at.wide, real);
-    const Operand coef = run.temp(images.at_once * 3 * at.coef_row, real);
+    const std::int64_t all = run.src_shape(0).size();
+    const Operand part = run.temp(images.count * 2 * at.parts * at.wide, real);
+    const Operand coef = run.temp(images.count * 3 * at.coef_row, real);
     const Operand m2 = run.temp(images.count * at.channels, real);
-    images.for_each_share([&](std::int64_t first, std::int64_t count) {
-      const std::int64_t begin = first * at.total, channel = first * at.channels;
-      run.kernel("batch_norm_stats", dtype)
-          .args(run.src(0).from(begin), part, at.total, at.wide, at.channels, at.rows_per_part)
-          .over_tiles(at.parts, at.blocks, count, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
-      run.kernel("group_norm_merge", dtype)
-          .args(run.src(0).from(begin), part, flags_ & kScale ? run.src(1) : Launch::none(),
-                flags_ & kShift ? run.src(flags_ & kScale ? 2 : 1) : Launch::none(), run.dst(1).from(channel),
-                run.dst(2).from(channel), m2.from(channel), coef, at.total, at.wide, at.channels, groups_, at.parts,
-                at.rows_per_part, at.coef_row, eps_, flags_)
-          .over_tiles(Images::mergers(run, count, groups_, real), 1, 1, kItems, 1);
-      run.kernel("group_norm_apply", dtype)
-          .args(run.src(0).from(begin), coef, run.dst(0).from(begin), count * at.total, at.total, at.span, at.coef_row)
-          .over_elements(count * at.total);
-    });
+    run.kernel("batch_norm_stats", dtype)
+        .args(run.src(0), part, at.total, at.wide, at.channels, at.rows_per_part)
+        .over_tiles(at.parts, at.blocks, images.count, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
+    run.kernel("group_norm_merge", dtype)
+        .args(run.src(0), part, flags_ & kScale ? run.src(1) : Launch::none(),
+              flags_ & kShift ? run.src(flags_ & kScale ? 2 : 1) : Launch::none(), run.dst(1), run.dst(2), m2, coef,
+              at.total, at.wide, at.channels, groups_, at.parts, at.rows_per_part, at.coef_row, eps_, flags_)
+        .over_tiles(images.mergers(run, groups_, real), 1, 1, kItems, 1);
     if (updates_) {
       const std::int64_t block = run.is_cpu() ? run.device().vector_width(real) : kItems;
       run.kernel("group_norm_running", real)
@@ -138,6 +112,9 @@ class GroupNorm final : public detail::Op {
                 static_cast<int>(at.total / at.channels), momentum_)
           .over_tiles((at.channels + block - 1) / block, 1, 1, kItems, 1);
     }
+    run.kernel("group_norm_apply", dtype)
+        .args(run.src(0), coef, run.dst(0), all, at.total, at.span, at.coef_row)
+        .over_elements(all);
   }
 
   std::vector<Array> gradient(const detail::GradientRequest& request) const override {

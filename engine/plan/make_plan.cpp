@@ -493,7 +493,7 @@ class Maker {
         switch (argument.kind) {
           case KernelArgument::Kind::array: {
             const auto [buffer, offset] = resolve(argument.operand);
-            add_array(launch, buffer, offset + argument.operand.offset, argument.operand.kind != Operand::Kind::src);
+            add_array(launch, buffer, offset, argument.operand.kind != Operand::Kind::src);
             break;
           }
           case KernelArgument::Kind::dynamic_real:

@@ -13,6 +13,11 @@ constexpr std::int64_t kUnitElements = 8192;  // short rows are taken together u
 constexpr std::int64_t kGroupsPerCore = 8;
 constexpr std::int64_t kRepeatedMost = 1024;  // columns of an operand that a group copies, to read it at any column
 constexpr std::int64_t kGpuGroup = 128;
+// Results from here on are stored past the caches: their lines need not be read before, and the next reader would not
+// find them there anyway. Measured on 2 cores of an EPYC with 32 MiB of cache: c = a + b of 32 and 64 MiB takes 1.5
+// times less, b = c + 1 after it as long as ever; of 4 MiB that one would take 1.4 times longer
+// (docs/decisions/bandwidth.md).
+constexpr std::int64_t kStreamedElements = std::int64_t{8} << 20;
 
 bool is_real(Dtype dtype) { return is_floating(dtype); }
 std::string suffix(Dtype dtype) { return std::string(name_of(dtype)); }
@@ -149,7 +154,7 @@ class Writer {
   }
   static bool is_repeated(const PointwiseInput& input) { return input.strides[0] == 0 && input.strides[1] == 1; }
   // Whether rows of `inner` elements are whole vectors.
-  bool is_whole() const { return kernel_.sizes[1] % device_.vector_width(kernel_.real) == 0; }
+  bool is_whole() const { return kernel_.sizes.back() % device_.vector_width(kernel_.real) == 0; }
 
   bool is_copied(std::size_t input) const { return is_repeated(kernel_.inputs[input]) && !is_whole(); }
 
@@ -201,6 +206,13 @@ class Writer {
     t += ") {\n";
     for (std::size_t i = 0; i < kernel_.inputs.size(); ++i) t += "  START(x" + std::to_string(i) + ");\n";
     for (std::size_t k = 0; k < results; ++k) t += "  START(y" + std::to_string(k) + ");\n";
+    for (std::size_t k = 0; k < results; ++k) {
+      if (!is_streamed(k)) continue;
+      const std::string place = "(ulong)y" + std::to_string(k);
+      t += "  const bool fresh" + std::to_string(k) + " = (" + place + " & (sizeof(vreal) - 1)) == 0";
+      for (std::size_t i = 0; i < kernel_.inputs.size(); ++i) t += " && (ulong)x" + std::to_string(i) + " != " + place;
+      t += ";\n";
+    }
     if (repeats_) {
       t += repeating_loop();
     } else if (on_cpu()) {
@@ -251,6 +263,12 @@ class Writer {
     return t + "}\n";
   }
 
+  // Whether result k is large, and its vectors are aligned if its first element is.
+  bool is_streamed(std::size_t k) const {
+    return on_cpu() && kernel_.real == Dtype::f32 && output_dtype(k) == Dtype::f32 &&
+           kernel_.numbers[0] * kernel_.numbers[1] >= kStreamedElements && (repeats_ || axes() == 1 || is_whole());
+  }
+
   // Where each array's current row begins.
   std::string bases() const {
     std::string t;
@@ -293,6 +311,7 @@ class Writer {
 
   std::string store(std::size_t k, const std::string& value, bool full) const {
     const std::string type = suffix(output_dtype(k)), to = "(" + value + ", q" + std::to_string(k) + " + i";
+    if (full && is_streamed(k)) return "      sb_stream_f32" + to + ", fresh" + std::to_string(k) + ");\n";
     return full ? "      sb_store_" + type + to + ");\n" : "      sb_rest_" + type + to + ", lanes);\n";
   }
 
