@@ -17,6 +17,7 @@ namespace samebytes::cli {
 
 const std::vector<std::string>& optimizer_names();
 const std::vector<std::string>& schedule_names();
+Dtype moments_dtype(const Options& options);  // of --moments
 
 class Recipe {
  public:
