@@ -83,6 +83,13 @@ void add_release(CLI::App& app, Options& options) {
                "clipping by norm, so gpt needs --clip-norm 0 beside it");
 }
 
+void add_moments(CLI::App& app, Options& options) {
+  app.add_option("--moments", options.moments,
+                 "what sgd, adam, adamw, rmsprop and lion remember: f32 or bf16 with half the bytes; default: f32")
+      ->option_text("DTYPE")
+      ->check(CLI::IsMember({"f32", "bf16"}));
+}
+
 void add_form(CLI::App& app, Options& options) {
   app.add_option("--size", options.form.size, "of gpt: nano, small or medium; default: nano")
       ->option_text("SIZE")

@@ -68,6 +68,7 @@ struct Options {
   std::optional<std::string> scale_rate;  // linear, sqrt
   std::optional<std::int64_t> base_batch;
   bool release_gradients = false;
+  std::string moments = "f32";  // what optimizers remember: f32, bf16
   std::string device;
   std::optional<int> workers;
   std::optional<int> slots;

@@ -23,6 +23,7 @@ CLI::App* add_bench(CLI::App& app, Options& options) {
                  "loop over one batch that is made once, to see what the loader costs");
   add_clip_norm(*verb, options);
   add_release(*verb, options);
+  add_moments(*verb, options);
   add_precision(*verb, options, "f32, f16 or bf16, as train and eval have it; default: f32");
   add_device_options(*verb, options, true);
   add_loader_options(*verb, options);

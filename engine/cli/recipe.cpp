@@ -28,6 +28,7 @@ struct Wish {  // what holds for every optimizer
   std::optional<double> weight_decay, momentum;
   double clip_norm;
   bool release_gradients;
+  Dtype moments;
   const Defaults& defaults;
 };
 
@@ -37,6 +38,7 @@ struct Entry {
   double rate;              // else
   bool has_momentum;        // --momentum
   bool has_release;         // --release-gradients
+  bool has_moments;         // --moments
   OptimizerPtr (*make)(Parameters parameters, const Wish& wish);
 };
 
@@ -73,50 +75,57 @@ Options like_adamw(const Wish& wish) {
 }
 
 const Entry kOptimizers[] = {
-    {"sgd", false, optim::SgdOptions{}.rate, true, true,
+    {"sgd", false, optim::SgdOptions{}.rate, true, true, true,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
        optim::SgdOptions options = with_momentum<optim::SgdOptions>(w);
        options.release_gradients = w.release_gradients;
+       options.moments = w.moments;
        return std::make_unique<optim::Sgd>(p, options);
      }},
-    {"adam", true, 0.0, true, true,
+    {"adam", true, 0.0, true, true, true,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
        optim::AdamOptions options = with_betas<optim::AdamOptions>(w);
        options.beta2 = w.defaults.beta2;
        options.release_gradients = w.release_gradients;
+       options.moments = w.moments;
        return std::make_unique<optim::Adam>(p, options);
      }},
-    {"adamw", true, 0.0, true, true,
+    {"adamw", true, 0.0, true, true, true,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
        optim::AdamWOptions options = like_adamw<optim::AdamWOptions>(w);
        options.release_gradients = w.release_gradients;
+       options.moments = w.moments;
        return std::make_unique<optim::AdamW>(p, options);
      }},
-    {"rmsprop", false, optim::RmsPropOptions{}.rate, true, false,
+    {"rmsprop", false, optim::RmsPropOptions{}.rate, true, false, true,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
-       return std::make_unique<optim::RmsProp>(p, with_momentum<optim::RmsPropOptions>(w));
+       optim::RmsPropOptions options = with_momentum<optim::RmsPropOptions>(w);
+       options.moments = w.moments;
+       return std::make_unique<optim::RmsProp>(p, options);
      }},
-    {"adagrad", false, optim::AdagradOptions{}.rate, false, false,
+    {"adagrad", false, optim::AdagradOptions{}.rate, false, false, false,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
        return std::make_unique<optim::Adagrad>(p, common<optim::AdagradOptions>(w));
      }},
-    {"lars", false, optim::LarsOptions{}.rate, true, false,
+    {"lars", false, optim::LarsOptions{}.rate, true, false, false,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
        optim::LarsOptions options = with_momentum<optim::LarsOptions>(w);
        options.exclude_vectors = true;
        return std::make_unique<optim::Lars>(p, options);
      }},
-    {"lamb", true, 0.0, true, false,
+    {"lamb", true, 0.0, true, false, false,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
        optim::LambOptions options = like_adamw<optim::LambOptions>(w);
        options.exclude_vectors = true;
        return std::make_unique<optim::Lamb>(p, options);
      }},
-    {"lion", false, optim::LionOptions{}.rate, true, false,
+    {"lion", false, optim::LionOptions{}.rate, true, false, true,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
-       return std::make_unique<optim::Lion>(p, with_betas<optim::LionOptions>(w));
+       optim::LionOptions options = with_betas<optim::LionOptions>(w);
+       options.moments = w.moments;
+       return std::make_unique<optim::Lion>(p, options);
      }},
-    {"adafactor", false, optim::AdafactorOptions{}.rate, false, false,
+    {"adafactor", false, optim::AdafactorOptions{}.rate, false, false, false,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
        return std::make_unique<optim::Adafactor>(p, common<optim::AdafactorOptions>(w));
      }},
@@ -153,6 +162,8 @@ const std::vector<std::string>& schedule_names() {
   return names;
 }
 
+Dtype moments_dtype(const Options& options) { return options.moments == "bf16" ? bf16 : f32; }
+
 Recipe::Recipe(const Options& options, const Workload& workload, std::int64_t batch, std::int64_t steps,
                std::int64_t epoch_steps)
     : options_(options),
@@ -165,6 +176,9 @@ Recipe::Recipe(const Options& options, const Workload& workload, std::int64_t ba
   if (options.release_gradients && !entry.has_release)
     throw UsageError(
         fmt::format("--release-gradients: {} has no such option; it is of sgd, adam and adamw", optimizer_));
+  if (moments_dtype(options) != f32 && !entry.has_moments)
+    throw UsageError(
+        fmt::format("--moments: {} keeps them in f32; sgd, adam, adamw, rmsprop and lion have the choice", optimizer_));
   if (options.base_batch && !options.scale_rate)
     throw UsageError("--base-batch is the batch that --scale-rate starts from; ask for that too");
   if (options.warmup && schedule_ == "onecycle")
@@ -227,6 +241,7 @@ OptimizerPtr Recipe::make_optimizer(std::span<const Array> parameters) const {
                   options_.momentum,
                   options_.clip_norm.value_or(defaults_.clip_norm),
                   options_.release_gradients,
+                  moments_dtype(options_),
                   defaults_};
   OptimizerPtr optimizer = entry_of(optimizer_).make(parameters, wish);
   if (schedule_ == "onecycle")
@@ -256,6 +271,7 @@ std::string Recipe::to_text() const {
     text += fmt::format(" ({:.3g} times that for a batch of {}{})", scaled_.factor,
                         options_.base_batch.value_or(defaults_.batch), scaled_.is_clamped ? ", the most" : "");
   if (scaled_.warmup > 0) text += fmt::format(", warm-up of {} steps", scaled_.warmup);
+  if (moments_dtype(options_) != f32) text += fmt::format(", moments in {}", options_.moments);
   if (options_.ema) text += fmt::format(", averaged weights {:g}", *options_.ema);
   return text;
 }

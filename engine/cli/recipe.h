@@ -17,6 +17,7 @@ namespace samebytes::cli {
 
 const std::vector<std::string>& optimizer_names();
 const std::vector<std::string>& schedule_names();
+Dtype moments_dtype(const Options& options);  // of --moments
 
 // What --scale-rate says, else the rule that suits the optimizer where the batch changes by itself.
 optim::ScaleRule scale_rule_of(const Options& options);

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "cli/interrupt.h"
+#include "cli/recipe.h"
 #include "cli/usage_error.h"
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
@@ -141,7 +142,8 @@ optim::AdamWOptions optimizer_options(const Workload& workload, const Options& o
           .beta2 = defaults.beta2,
           .weight_decay = defaults.weight_decay,
           .clip_norm = options.clip_norm.value_or(defaults.clip_norm),
-          .release_gradients = options.release_gradients};
+          .release_gradients = options.release_gradients,
+          .moments = moments_dtype(options)};
 }
 
 void Evaluation::fill(Summary& summary) const {

@@ -19,20 +19,21 @@ AdamOptions as_adam(const AdamWOptions& options) {
           .maximize = options.maximize,
           .clip_norm = options.clip_norm,
           .clip_value = options.clip_value,
-          .release_gradients = options.release_gradients};
+          .release_gradients = options.release_gradients,
+          .moments = options.moments};
 }
 
 }  // namespace
 
 Adam::Adam(const char* name, const std::vector<ParameterGroup>& groups, const AdamOptions& options,
            WeightDecay weight_decay)
-    : Optimizer(
-          name, groups,
-          {options.rate, options.clip_norm, options.clip_value, options.maximize, false, options.release_gradients},
-          {{"beta1", &GroupOptions::beta1, options.beta1, 0.0, 1.0},
-           {"beta2", &GroupOptions::beta2, options.beta2, 0.0, 1.0},
-           {"eps", &GroupOptions::eps, options.eps, 0.0, HUGE_VAL},
-           {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL}}),
+    : Optimizer(name, groups,
+                {options.rate, options.clip_norm, options.clip_value, options.maximize, false,
+                 options.release_gradients, options.moments},
+                {{"beta1", &GroupOptions::beta1, options.beta1, 0.0, 1.0},
+                 {"beta2", &GroupOptions::beta2, options.beta2, 0.0, 1.0},
+                 {"eps", &GroupOptions::eps, options.eps, 0.0, HUGE_VAL},
+                 {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL}}),
       options_(options),
       weight_decay_(weight_decay) {
   moment1_ = zeros_for_arenas("moment1");
@@ -58,7 +59,7 @@ std::vector<StateArray> Adam::state() const {
 std::vector<Optimizer::CellUpdate> Adam::updates(std::size_t arena, const Array& gradient) const {
   const GroupOptions& own = options_of(arena);
   const Array& values = arenas()[arena].values();
-  const Array &moment1 = moment1_[arena], &moment2 = moment2_[arena];
+  const Array moment1 = widened(arena, moment1_[arena]), moment2 = widened(arena, moment2_[arena]);
   const bool decays = *own.weight_decay > 0.0;
   const bool in_gradient = decays && weight_decay_ == WeightDecay::in_gradient;
   const bool decoupled = decays && weight_decay_ == WeightDecay::decoupled;
@@ -69,11 +70,13 @@ std::vector<Optimizer::CellUpdate> Adam::updates(std::size_t arena, const Array&
   const Array g = in_gradient ? gradient + values * *own.weight_decay : gradient;
   const Array next1 = moment1 * beta1 + g * (1.0 - beta1);
   const Array next2 = moment2 * beta2 + square(g) * (1.0 - beta2);
-  const Array divisor2 = options_.amsgrad ? maximum(largest2_[arena], next2) : next2;
+  const Array divisor2 = options_.amsgrad ? maximum(widened(arena, largest2_[arena]), next2) : next2;
   const Array change = correction1.divide(next1, rate) / (correction2.divide_by_root(sqrt(divisor2)) + *own.eps);
-  const Array kept = decoupled ? values * (1.0 - rate * *own.weight_decay) : values;
-  std::vector<CellUpdate> result{{moment1, next1}, {moment2, next2}, {values, kept - change}};
-  if (options_.amsgrad) result.push_back({largest2_[arena], divisor2});
+  const Array left = decoupled ? values * (1.0 - rate * *own.weight_decay) : values;
+  std::vector<CellUpdate> result{
+      kept(arena, moment1_[arena], next1, 0), kept(arena, moment2_[arena], next2, 1), {values, left - change}};
+  // Nothing is added up in the largest one, which plain rounding keeps in order.
+  if (options_.amsgrad) result.push_back({largest2_[arena], astype(divisor2, largest2_[arena].dtype())});
   return result;
 }
 

@@ -17,7 +17,8 @@
 namespace samebytes::optim {
 namespace {
 
-constexpr std::int64_t kAlignmentBytes = 128;  // of each parameter in an arena
+constexpr std::int64_t kAlignmentBytes = 128;                // of each parameter in an arena
+constexpr std::uint64_t kRoundingSeed = 0x6d6f6d656e747300;  // any; a run needs none of its own
 
 std::int64_t padded_bytes(const Array& parameter) {
   const std::int64_t bytes = parameter.size() * static_cast<std::int64_t>(bytes_of(parameter.dtype()));
@@ -89,7 +90,8 @@ Optimizer::Optimizer(const char* name, std::span<const ParameterGroup> groups, c
       clip_norm_(common.clip_norm),
       clip_value_(common.clip_value),
       maximize_(common.maximize),
-      releases_gradients_(common.release_gradients) {
+      releases_gradients_(common.release_gradients),
+      moments_(common.moments) {
   require_range(name, "rate", common.rate, 0.0, HUGE_VAL);
   require_range(name, "clip_norm", common.clip_norm, 0.0, HUGE_VAL);
   require_range(name, "clip_value", common.clip_value, 0.0, HUGE_VAL);
@@ -98,12 +100,19 @@ Optimizer::Optimizer(const char* name, std::span<const ParameterGroup> groups, c
                         ": release_gradients updates parameters before all gradients are there, so clip_norm must "
                         "be 0, " +
                         std::to_string(clip_norm_) + " came; clip_value can be used");
+  if (moments_ != f32 && moments_ != bf16)
+    throw ArgumentError(name_ + ": moments are f32 or bf16, " + std::string(name_of(moments_)) +
+                        " came (f16 is too narrow for the squares of small gradients)");
   for (const ParameterGroup& group : groups) {
     if (group.options.adapts && !common.adapts)
       throw ArgumentError(name_ + ": it has no option adapts, a group came with one");
     take_options(group.options, options);
   }
   take_parameters(groups);
+  for (const Array& parameter : parameters_)
+    if (moments_ == bf16 && parameter.dtype() != f32)
+      throw ArgumentError(name_ + ": moments in bf16 are for f32 parameters, " + cell_name(parameter) + " is " +
+                          std::string(name_of(parameter.dtype())));
   places_ = arena_places(parameters_, parameter_groups_);
   for (const auto& places : places_) {
     std::vector<Array> members;
@@ -347,7 +356,18 @@ std::vector<Array> Optimizer::zeros_for_arenas(const char* name) const {
 }
 
 Array Optimizer::zeros_for_arena(std::size_t arena, const char* name) const {
-  return arenas_[arena].zeros_like(name_ + " " + name + " " + std::to_string(arena));
+  return arenas_[arena].zeros_like(name_ + " " + name + " " + std::to_string(arena),
+                                   moments_ == f32 ? arenas_[arena].dtype() : moments_);
+}
+
+Array Optimizer::widened(std::size_t arena, const Array& cell) const { return astype(cell, arenas_[arena].dtype()); }
+
+Optimizer::CellUpdate Optimizer::kept(std::size_t arena, const Array& cell, const Array& next, int moment) const {
+  if (cell.dtype() == next.dtype()) return {cell, next};
+  // The parameters tell elements with equal moments apart, also where their gradients are 0.
+  const RandomKey key{kRoundingSeed + arena,
+                      (static_cast<std::uint64_t>(step_count_) << 8) + static_cast<unsigned>(moment)};
+  return {cell, round_stochastic(next, arenas_[arena].values(), key)};
 }
 
 std::vector<TrustSegments> Optimizer::segments_of_arenas() const {

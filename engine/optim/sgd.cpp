@@ -10,12 +10,12 @@ namespace samebytes::optim {
 Sgd::Sgd(std::span<const Array> parameters, const SgdOptions& options) : Sgd(one_group(parameters), options) {}
 
 Sgd::Sgd(const std::vector<ParameterGroup>& groups, const SgdOptions& options)
-    : Optimizer(
-          "Sgd", groups,
-          {options.rate, options.clip_norm, options.clip_value, options.maximize, false, options.release_gradients},
-          {{"momentum", &GroupOptions::momentum, options.momentum, 0.0, HUGE_VAL},
-           {"dampening", &GroupOptions::dampening, options.dampening, -HUGE_VAL, HUGE_VAL},
-           {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL}}),
+    : Optimizer("Sgd", groups,
+                {options.rate, options.clip_norm, options.clip_value, options.maximize, false,
+                 options.release_gradients, options.moments},
+                {{"momentum", &GroupOptions::momentum, options.momentum, 0.0, HUGE_VAL},
+                 {"dampening", &GroupOptions::dampening, options.dampening, -HUGE_VAL, HUGE_VAL},
+                 {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL}}),
       options_(options) {
   for (std::size_t g = 0; g < group_count(); ++g)
     if (options.nesterov && (*group(g).momentum <= 0.0 || *group(g).dampening != 0.0))
@@ -34,9 +34,9 @@ std::vector<Optimizer::CellUpdate> Sgd::updates(std::size_t arena, const Array& 
   const Array& momentum = momentum_[arena];
   if (!momentum) return {{values, values - g * rate_of(arena)}};
   // The buffer starts as 0, so that the first step differs from the others in a scalar only.
-  const Array next = momentum * *own.momentum + dampened(g, *own.dampening);
+  const Array next = widened(arena, momentum) * *own.momentum + dampened(g, *own.dampening);
   const Array direction = options_.nesterov ? g + next * *own.momentum : next;
-  return {{momentum, next}, {values, values - direction * rate_of(arena)}};
+  return {kept(arena, momentum, next, 0), {values, values - direction * rate_of(arena)}};
 }
 
 Array Sgd::dampened(const Array& g, double dampening) const {

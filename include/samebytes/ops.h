@@ -17,6 +17,7 @@
 #include "samebytes/ops/recurrent.h"
 #include "samebytes/ops/reduce.h"
 #include "samebytes/ops/resize.h"
+#include "samebytes/ops/rounding.h"
 #include "samebytes/ops/sampling.h"
 #include "samebytes/ops/sorting.h"
 #include "samebytes/ops/trust.h"

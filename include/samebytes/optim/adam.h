@@ -20,6 +20,8 @@ struct AdamOptions {
   double clip_value = 0.0;  // before clip_norm; 0: off
   // Updates parameters as soon as their gradients are final (optimizer.h); not with clip_norm.
   bool release_gradients = false;
+  // bf16: the moments take 2 bytes instead of 4 each (optimizer.h); f32 and bf16 only.
+  Dtype moments = f32;
 };
 
 struct AdamWOptions {
@@ -34,6 +36,8 @@ struct AdamWOptions {
   double clip_value = 0.0;  // before clip_norm; 0: off
   // Updates parameters as soon as their gradients are final (optimizer.h); not with clip_norm.
   bool release_gradients = false;
+  // bf16: the moments take 2 bytes instead of 4 each (optimizer.h); f32 and bf16 only.
+  Dtype moments = f32;
 };
 
 class Adam : public Optimizer {

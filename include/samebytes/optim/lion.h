@@ -15,6 +15,8 @@ struct LionOptions {
   bool maximize = false;    // steps up the gradient
   double clip_norm = 0.0;   // over all parameters; 0: off
   double clip_value = 0.0;  // before clip_norm; 0: off
+  // bf16: the moments take 2 bytes instead of 4 each (optimizer.h); f32 and bf16 only.
+  Dtype moments = f32;
 };
 
 class Lion final : public Optimizer {

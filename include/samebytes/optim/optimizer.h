@@ -9,6 +9,13 @@
 // also happens where there is less, and what needs all gradients together is an ArgumentError: clip_norm, Accumulator,
 // step_flat. A launch that cannot be enqueued may then leave some parameters updated and others not; they are lost.
 //
+// 16-bit moments (the option `moments` of Adam, AdamW, Sgd, RmsProp and Lion): what an optimizer remembers of each
+// parameter is stored in bf16 and computed with in f32, in the same launch. A moment is rounded by chance
+// (round_stochastic), because its changes, such as a thousandth of it where beta2 is 0.999, are mostly less than half a
+// step of bf16 and would be lost: it stays right on average and strays by a few per cent. The chance is a function of
+// the step and of the values, so a run repeats bit for bit and goes on from a saved state. f16 is refused: squares of
+// gradients below 2.4e-4 are less than its smallest number, and a second moment of 0 makes a step of any size.
+//
 // An optimizer moves, is not copied, and is used by one thread at a time. While it
 // lives its parameters belong to it: another optimizer on one of them throws ArgumentError.
 #pragma once
@@ -96,6 +103,7 @@ class Optimizer {
     bool maximize = false;  // steps up the gradient
     bool adapts = false;    // has GroupOptions::adapts
     bool release_gradients = false;
+    Dtype moments = f32;  // or bf16
   };
   // An option that groups may have of their own: its default and its range [low, high).
   struct Option {
@@ -123,11 +131,15 @@ class Optimizer {
   Array steps_taken() const;
   const GroupOptions& options_of(std::size_t arena) const { return groups_[arena_groups_[arena]]; }
   double rate_of(std::size_t arena) const { return rate(arena_groups_[arena]); }
-  // A cell of zeros for each arena, and for one.
+  // Cells of zeros for each arena, and for one, of the dtype of moments.
   std::vector<Array> zeros_for_arenas(const char* name) const;
   Array zeros_for_arena(std::size_t arena, const char* name) const;
   // The same for momentum: an empty handle for an arena whose group was made without.
   std::vector<Array> momentum_buffers() const;
+  // A moment's cell as a step computes with it, and its cell with what the step makes of it, rounded where it is
+  // narrower. `moment` tells those of an optimizer apart.
+  Array widened(std::size_t arena, const Array& cell) const;
+  CellUpdate kept(std::size_t arena, const Array& cell, const Array& next, int moment) const;
   // Where the parameters lie in each arena.
   std::vector<TrustSegments> segments_of_arenas() const;
   // The cells that there are, as "0.momentum".
@@ -156,6 +168,7 @@ class Optimizer {
   double rate_, first_rate_;  // of the next step; of the options
   double clip_norm_, clip_value_;
   bool maximize_, releases_gradients_;
+  Dtype moments_;
   std::function<double(std::int64_t)> schedule_, momentum_schedule_;
   std::int64_t step_count_ = 0;
   Array skipped_;  // cell [1] of the number of skipped steps, once there is a scaler

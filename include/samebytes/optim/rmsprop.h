@@ -18,6 +18,9 @@ struct RmsPropOptions {
   bool maximize = false;    // steps up the gradient
   double clip_norm = 0.0;   // over all parameters; 0: off
   double clip_value = 0.0;  // before clip_norm; 0: off
+  // bf16: the moments take 2 bytes instead of 4 each (optimizer.h); not with centered,
+  // where the difference of two rounded moments would be mostly rounding.
+  Dtype moments = f32;
 };
 
 class RmsProp final : public Optimizer {

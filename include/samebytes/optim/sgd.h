@@ -18,6 +18,8 @@ struct SgdOptions {
   double clip_value = 0.0;  // before clip_norm; 0: off
   // Updates parameters as soon as their gradients are final (optimizer.h); not with clip_norm.
   bool release_gradients = false;
+  // bf16: the moments take 2 bytes instead of 4 each (optimizer.h); f32 and bf16 only.
+  Dtype moments = f32;
 };
 
 class Sgd final : public Optimizer {
