@@ -18,6 +18,8 @@ CLI::Option* add_steps(CLI::App& app, Options& options, const char* text);
 void add_tokenizer(CLI::App& app, Options& options);
 void add_clip_norm(CLI::App& app, Options& options);
 void add_release(CLI::App& app, Options& options);
+void add_checkpointing(CLI::App& app, Options& options);
+void add_accumulation(CLI::App& app, Options& options);
 void add_form(CLI::App& app, Options& options);
 void add_data(CLI::App& app, Options& options);
 void add_precision(CLI::App& app, Options& options, const char* text);

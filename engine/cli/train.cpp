@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/accumulate.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/recipe.h"
@@ -44,6 +45,7 @@ class Trainer {
   void train_epoch(int epoch);
   void train_step(int epoch, const data::Batch& batch);
   Array loss_of(const data::Batch& batch);
+  void finish_step(int epoch, double rate, const Accumulation::Step& step);
   void test_epoch(int epoch, double seconds);
   void read_oldest_loss();
   void draw(int epoch, double loss);
@@ -61,6 +63,7 @@ class Trainer {
   std::unique_ptr<data::Loader> training_, test_;
   std::optional<Recipe> recipe_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  std::optional<Accumulation> accumulation_;
   std::unique_ptr<optim::Ema> ema_;  // where averages are asked for
   std::unique_ptr<RunMeter> meter_;
   std::unique_ptr<Progress> progress_;
@@ -88,8 +91,10 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   net_ = workload.make_model();
   if (!options.load.empty()) io::load(options.load, *net_);
   precision_.prepare(*net_);
+  divide(*net_, options);
 
-  const std::int64_t per_epoch = (samples + batch_ - 1) / batch_;
+  const std::int64_t per_step = batch_ * options.step.accumulate;  // samples
+  const std::int64_t per_epoch = (samples + per_step - 1) / per_step;
   epochs_ = options.epochs.value_or(workload.defaults.epochs);
   const std::int64_t default_steps =
       options.epochs || !workload.defaults.steps ? per_epoch * epochs_ : *workload.defaults.steps;
@@ -104,8 +109,9 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   data::LoaderOptions testing = loader_options(options, std::min(batch_, split_.test->size()));
   testing.transforms = workload.prepare;
   test_ = std::make_unique<data::Loader>(*engine_, split_.test, testing);
-  recipe_.emplace(options, workload, batch_, steps_, per_epoch);
+  recipe_.emplace(options, workload, per_step, steps_, per_epoch);
   optimizer_ = recipe_->make_optimizer(net_->parameters());
+  accumulation_.emplace(options, precision_, *optimizer_);
   ema_ = recipe_->make_ema(*optimizer_);
   meter_ = std::make_unique<RunMeter>(*engine_);
   progress_ = std::make_unique<Progress>(stream_for_people(options), options.quiet);
@@ -127,6 +133,8 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
               {"rate", summary_.rate},
               {"warmup", summary_.warmup},
               {"batch", batch_},
+              {"accumulate", options.step.accumulate},
+              {"gradient_checkpointing", options.step.checkpointing},
               {"steps", steps_}});
 }
 
@@ -165,6 +173,11 @@ void Trainer::train_epoch(int epoch) {
     train_step(epoch, batch);
     if (meter_->steps() == steps_ || is_interrupted()) break;
   }
+  const double rate = optimizer_->rate();
+  if (const std::optional<Accumulation::Step> rest = accumulation_->flush()) {
+    if (ema_) ema_->update();
+    finish_step(epoch, rate, *rest);
+  }
   meter_->end(training_->stats().loop_wait_seconds);
   while (log_.is_on() && !recent_.empty()) {
     read_oldest_loss();
@@ -184,20 +197,23 @@ Array Trainer::loss_of(const data::Batch& batch) {
 }
 
 void Trainer::train_step(int epoch, const data::Batch& batch) {
-  const std::int64_t step = meter_->steps() + 1;
+  const double rate = optimizer_->rate();
+  std::optional<Accumulation::Step> step;
   try {
-    const double rate = optimizer_->rate();
-    const Array loss = loss_of(batch);
-    precision_.step(*optimizer_, loss);
-    if (ema_) ema_->update();
-    mean_.add(loss, static_cast<double>(batch.samples()));
-    meter_->step(batch.samples());
-    recent_.push_back({step, epoch, rate, meter_->last_step_seconds() * 1e3, loss});
+    step = accumulation_->add(batch, [this](const data::Batch& piece) { return loss_of(piece); });
+    if (step && ema_) ema_->update();
   } catch (const BuildError&) {
     throw;
   } catch (const Error& error) {
-    throw Error(fmt::format("step {}: {}", step, error.what()));
+    throw Error(fmt::format("step {}: {}", meter_->steps() + 1, error.what()));
   }
+  if (step) finish_step(epoch, rate, *step);
+}
+
+void Trainer::finish_step(int epoch, double rate, const Accumulation::Step& step) {
+  mean_.add(step.loss, static_cast<double>(step.samples));
+  meter_->step(step.samples);
+  recent_.push_back({meter_->steps(), epoch, rate, meter_->last_step_seconds() * 1e3, step.loss});
   if (recent_.size() <= kLossesKept) return;
   const bool is_due = progress_->is_due();
   if (is_due || log_.is_on()) read_oldest_loss();
