@@ -3,9 +3,9 @@
 //   Array y = checkpoint([&](const Array& x) { return block(x); }, x);
 // Values and gradients are bit for bit those without it: the same ops run once more with the same random counters, so
 // dropout draws the same mask, and what overwrites a cell (running statistics of a batch norm) is not repeated; its
-// results are kept. f is called once. Kept are what it reads from outside, arguments or not, and what others read of
-// its results. Checkpoints may be nested: of an inner one only the inputs are kept while the outer one is computed
-// anew. Where there is no backward pass a checkpoint is nothing.
+// results are kept, as are what f reads from outside, arguments or not, and what others read of its results. f is
+// called once. Checkpoints may be nested. Where there is no backward pass a checkpoint is nothing. Gradients of
+// gradients go through both computations and are equal to within rounding.
 #pragma once
 
 #include <cstdint>
