@@ -283,9 +283,10 @@ double exponent(const std::vector<std::pair<double, double>>& points) {
 }
 
 TEST_P(CheckpointTest, activations_grow_with_the_square_root_of_the_depth) {
-  if (is_simulated()) GTEST_SKIP() << "sixty-four layers are many for an interpreter";
+  if (is_simulated() || GetParam().personality == Personality::gpu)
+    GTEST_SKIP() << "sixty-four layers are many, and the layout of memory is the same";
   std::vector<std::pair<double, double>> kept, by_root;
-  for (const int layers : {4, 9, 16, 36, 64}) {  // an arena does not shrink, so each has an engine of its own
+  for (const int layers : {4, 16, 64}) {  // an arena does not shrink, so each has an engine of its own
     kept.emplace_back(layers, activation_bytes(*make_engine(GetParam()), layers, Checkpointing::off()));
     by_root.emplace_back(layers, activation_bytes(*make_engine(GetParam()), layers, Checkpointing::sqrt()));
   }
