@@ -33,6 +33,10 @@ std::int64_t AdaptiveSteps::micro_batch(const Options& options, std::int64_t fir
         "--adaptive-batch measures noise between the halves of a batch: an even --batch, {} came", first_batch));
   if (options.release_gradients)
     throw UsageError("--adaptive-batch adds gradients up, which --release-gradients has thrown away by then");
+  if (options.step.accumulate > 1 || options.step.micro_batch)
+    throw UsageError(
+        "--adaptive-batch chooses how many micro-batches make an update; leave --accumulate and "
+        "--micro-batch out");
   return first_batch / kMicroBatches;
 }
 

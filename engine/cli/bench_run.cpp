@@ -36,10 +36,13 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
   const auto begin = Clock::now();
   net_ = workload.make_model();
   precision_.prepare(*net_);
-  if (is_training)
+  if (is_training) {
+    divide(*net_, options);
     optimizer_.emplace(net_->parameters(), optimizer_options(workload, options));
-  else
+    accumulation_.emplace(options, precision_, *optimizer_);
+  } else {
     net_->eval();
+  }
   making_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
   described_.parameters = net_->parameter_count();
 }
@@ -51,13 +54,15 @@ Array BenchRun::loss_of(const data::Batch& batch) {
 
 void BenchRun::step(const data::Batch& batch) {
   if (is_training_) {  // no handle keeps the output, which would then need memory of its own
-    last_loss_ = loss_of(batch);
-    precision_.step(*optimizer_, last_loss_);
+    const auto step = accumulation_->add(batch, [this](const data::Batch& piece) { return loss_of(piece); });
+    if (!step) return;
+    last_loss_ = step->loss;
+    meter_.step(step->samples);
   } else {
     const std::unique_ptr<Autocast> scope = precision_.scope();
     workload_.forward(*net_, batch).eval();
+    meter_.step(batch.samples());
   }
-  meter_.step(batch.samples());
   if (listener_) listener_();
 }
 

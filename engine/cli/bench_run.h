@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/accumulate.h"
 #include "cli/options.h"
 #include "cli/resident.h"
 #include "cli/session.h"
@@ -56,6 +57,7 @@ class BenchRun {
   std::optional<NoGrad> no_grad_;
   std::unique_ptr<nn::Module> net_;
   std::optional<optim::AdamW> optimizer_;
+  std::optional<Accumulation> accumulation_;
   double making_seconds_ = 0;
   data::Batch fixed_;
   Array last_loss_;

@@ -48,6 +48,13 @@ struct SweepOptions {
   std::string plot;
 };
 
+// What a step keeps and how it is cut.
+struct StepOptions {
+  std::string checkpointing = "off";        // block, sqrt, or a number of blocks
+  std::int64_t accumulate = 1;              // batches of an update
+  std::optional<std::int64_t> micro_batch;  // samples of a piece of a batch
+};
+
 struct Options {
   Verb verb = Verb::devices;
   std::vector<std::string> workloads;  // one for train and eval, any number for bench
@@ -69,6 +76,7 @@ struct Options {
   std::optional<std::int64_t> base_batch;
   bool release_gradients = false;
   std::string moments = "f32";  // what optimizers remember: f32, bf16
+  StepOptions step;
   std::string device;
   std::optional<int> workers;
   std::optional<int> slots;

@@ -68,6 +68,8 @@ CLI::App* add_train(CLI::App& app, Options& options) {
   add_adaptive_batch(*verb, options);
   add_release(*verb, options);
   add_moments(*verb, options);
+  add_checkpointing(*verb, options);
+  add_accumulation(*verb, options);
   add_precision(*verb, options,
                 "f16 or bf16: activations, gradients and working copies of the weights in 16 bits, the weights\n"
                 "themselves and all arithmetic in f32; f16 scales the loss and skips steps that overflow;\n"

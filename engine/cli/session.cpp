@@ -123,6 +123,14 @@ void Precision::step(optim::Optimizer& optimizer, const Array& loss) {
     optimizer.step(loss);
 }
 
+Array Precision::scaled(const Array& loss) { return scaler_ ? scaler_->scale(loss) : loss; }
+
+void Precision::step(optim::Accumulator& accumulator) {
+  if (!scaler_) return accumulator.step();
+  accumulator.step(*scaler_);
+  scaler_->update();
+}
+
 void Precision::fill(const optim::Optimizer* optimizer, Summary& summary) const {
   summary.precision = name_of(dtype_);
   if (!scaler_ || optimizer == nullptr) return;
@@ -203,6 +211,16 @@ void describe(const Engine& engine, const Workload& workload, std::int64_t batch
   summary.personality = name_of(info.personality);
   summary.tuning = engine.tuning().hash;
   summary.batch = batch;
+}
+
+void divide(nn::Module& net, const Options& options) {
+  const Checkpointing how = Checkpointing::parse(options.step.checkpointing);
+  if (!how.is_on()) return;
+  try {
+    net.gradient_checkpointing(how);
+  } catch (const ArgumentError& error) {
+    throw UsageError(std::string("--gradient-checkpointing: ") + error.what());
+  }
 }
 
 std::FILE* stream_for_people(const Options& options) { return options.json ? stderr : stdout; }

@@ -71,6 +71,9 @@ class Precision {
   // Open while the forward pass and the loss are built; null for f32.
   std::unique_ptr<Autocast> scope() const;
   void step(optim::Optimizer& optimizer, const Array& loss);
+  // The same in parts: what the gradient of a piece is taken of, and the update after all of them.
+  Array scaled(const Array& loss);
+  void step(optim::Accumulator& accumulator);
   // The name, and of a scaler its scale and the steps that were skipped; waits for the queue.
   void fill(const optim::Optimizer* optimizer, Summary& summary) const;
   // The same for a line of the log.
@@ -104,6 +107,8 @@ std::optional<Evaluation> evaluate(const Workload& workload, nn::Module& net, da
 void describe(const Engine& engine, const Workload& workload, std::int64_t batch, Summary& summary);
 // Prints the summary as the options want it.
 void print_summary(const Options& options, const Summary& summary, bool interrupted);
+// As --gradient-checkpointing says. Throws UsageError for a model without blocks.
+void divide(nn::Module& net, const Options& options);
 // The stream for people: standard output, or standard error where JSON has the former.
 std::FILE* stream_for_people(const Options& options);
 

@@ -38,6 +38,9 @@ void expect_options(RunState& state, const Options& options, const Workload& wor
   if (options.form.name) state.expect("--name", *options.form.name);
   state.expect("the training set", fmt::format("{} samples", parts.training.dataset().size()));
   state.expect("--batch", fmt::format("{}", parts.batch));
+  state.expect("--accumulate", fmt::format("{}", options.step.accumulate));
+  state.expect("--micro-batch", word_of(options.step.micro_batch));
+  state.expect("--moments", options.moments);
   state.expect("--seed", fmt::format("{}", options.seed));
   state.expect("--precision", options.precision);
   state.expect("--optimizer", parts.recipe.optimizer());

@@ -31,6 +31,13 @@ const Array& Batch::operator[](std::string_view name) const {
                       "'; there are: " + (names_ ? list_of(*names_) : "none"));
 }
 
+Batch Batch::piece(std::int64_t begin, std::int64_t end) const {
+  std::vector<Array> arrays;
+  arrays.reserve(arrays_.size());
+  for (const Array& field : arrays_) arrays.push_back(share_rows(field, begin, end));
+  return {std::move(arrays), names_, epoch_, step_, end - begin};
+}
+
 void Batch::check_count(std::size_t wanted) const {
   if (arrays_.size() != wanted)
     throw ArgumentError("batch: taken apart into " + std::to_string(wanted) + " arrays, it has " +

@@ -6,6 +6,7 @@
 
 #include "graph/autocast.h"
 #include "graph/op.h"
+#include "graph/recompute.h"
 #include "samebytes/engine.h"
 #include "samebytes/ops.h"
 
@@ -102,6 +103,11 @@ Array gradient_of_both(const std::unordered_map<const Node*, Array>& dy, const A
   return whole ? whole : zeros(copy.shape(), copy.dtype());
 }
 
+// A result that nobody asked for yet, of the producer or of what stands for it: without its state that has fewer.
+Array unread_result(const detail::NodePtr& seen, const detail::NodePtr& producer, std::size_t k) {
+  return detail::result_of(k < seen->results.size() ? seen : producer, static_cast<int>(k));
+}
+
 }  // namespace
 
 std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
@@ -145,6 +151,7 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
   dy[root.get()] = is_asked ? ones(loss.shape(), loss.dtype()) : one_like(loss);
   const detail::StoragePtr constant = dy[root.get()].node()->storage;
 
+  detail::Recomputation recomputation(tape.nodes);
   for (const detail::NodePtr& node : tape.nodes)  // every result is handed to its producer's gradient
     if (node->output >= 0) {
       auto& list = results[node->inputs[0].node.get()];
@@ -171,10 +178,11 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
       outputs.resize(node->results.size());
       upstream.resize(outputs.size());
       for (std::size_t k = 0; k < outputs.size(); ++k)
-        if (!outputs[k]) outputs[k] = detail::result_of(node, static_cast<int>(k));
+        outputs[k] = outputs[k] ? Array(recomputation.seen_from(*node, outputs[k].node()))
+                                : unread_result(recomputation.seen_from(*node, node), node, k);
     } else if (const auto one = dy.find(node.get()); one != dy.end()) {
       upstream.push_back(one->second);
-      outputs.emplace_back(node);
+      outputs.emplace_back(recomputation.seen_from(*node, node));
       if (std::none_of(wrt.begin(), wrt.end(), [&](const Array& w) { return w.node() == node; })) dy.erase(one);
     } else {
       continue;
@@ -184,7 +192,7 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
     std::unique_ptr<bool[]> wanted(new bool[node->inputs.size()]);
     bool any = false;
     for (std::size_t i = 0; i < node->inputs.size(); ++i) {
-      src.emplace_back(node->inputs[i].node);
+      src.emplace_back(recomputation.seen_from(*node, node->inputs[i].node));
       wanted[i] = tape.depends.at(node->inputs[i].node.get()) && !node->op->is_state(static_cast<int>(i));
       any = any || wanted[i];
     }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/segment.h"
 #include "runtime/storage.h"
 #include "samebytes/array.h"
 #include "samebytes/dtype.h"
@@ -66,6 +67,8 @@ struct Node {
   bool is_view = false;                          // offset and strides below are relative to the storage of base()
   bool tracks_gradient = true;                   // false for nodes built under NoGrad
   bool is_gradient = false;                      // added by the reverse pass
+  bool is_repeated = false;                      // ... to compute a checkpointed value anew
+  SegmentPtr segment;                            // the innermost checkpoint it was built in, if any
   Label layer;                                   // the ProfileScope it was built in
   std::uint64_t id = 0;
   std::atomic<int> handles{0};  // user's handles; edges do not count

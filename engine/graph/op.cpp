@@ -14,8 +14,16 @@ NodePtr new_node(const ContextPtr& context, const Shape& shape, Dtype dtype) {
   node->dtype = dtype;
   node->layer = current_layer;
   node->is_gradient = is_in_reverse_pass;
+  node->segment = open_segment;
   node->id = next_id.fetch_add(1, std::memory_order_relaxed);
   return node;
+}
+
+// Nodes not yet run that read a cell are remembered by their engine.
+void note_reader(const NodePtr& node) {
+  if (!node->reads_cells) return;
+  const std::lock_guard lock(node->context->mutex);
+  node->context->cell_readers.push_back(node);
 }
 
 NodePtr new_op_node(const OpPtr& op, const Shape& shape, Dtype dtype, std::span<const Array> inputs,
@@ -40,10 +48,7 @@ NodePtr new_op_node(const OpPtr& op, const Shape& shape, Dtype dtype, std::span<
     node->inputs.push_back({input.node(), from.cell ? from.cell->version : 0});
     node->reads_cells = node->reads_cells || from.cell || from.reads_cells;
   }
-  if (node->reads_cells) {
-    const std::lock_guard lock(context->mutex);
-    context->cell_readers.push_back(node);
-  }
+  note_reader(node);
   return node;
 }
 
@@ -99,11 +104,31 @@ Array result_of(const NodePtr& producer, int k) {
   node->tracks_gradient = producer->tracks_gradient;
   node->reads_cells = producer->reads_cells;
   node->inputs.push_back({producer, 0});
-  if (node->reads_cells) {
-    const std::lock_guard lock(node->context->mutex);
-    node->context->cell_readers.push_back(node);
-  }
+  note_reader(node);
   return Array(std::move(node));
+}
+
+NodePtr repeat_node(const Node& node, const OpPtr& op, std::vector<Edge> inputs) {
+  NodePtr again = new_node(node.context, node.shape, node.dtype);
+  again->op = op;
+  again->layer = node.layer;
+  again->device = node.device;
+  again->scalars = node.scalars;
+  again->tracks_gradient = node.tracks_gradient;
+  again->is_repeated = true;
+  again->output = node.output;
+  again->is_view = node.is_view;
+  again->offset = node.offset;
+  again->strides = node.strides;
+  again->inputs = std::move(inputs);
+  for (std::size_t k = 0; k < node.results.size(); ++k)
+    if (op == node.op || node.op->in_place(static_cast<int>(k)) < 0) again->results.push_back(node.results[k]);
+  for (const Edge& edge : again->inputs) {
+    const Node& from = edge.node->base();
+    again->reads_cells = again->reads_cells || from.cell || from.reads_cells;
+  }
+  note_reader(again);
+  return again;
 }
 
 Array make_view(const OpPtr& op, const Array& a, const Shape& shape, std::int64_t offset, const Strides& strides) {

@@ -74,6 +74,9 @@ class Op {
   virtual int may_overwrite(int /*result*/) const { return -1; }
   // Inputs that only carry state: their version is not checked and no gradient flows to them.
   virtual bool is_state(int /*input*/) const { return false; }
+  // The op that makes the same results but overwrites nothing: it has neither the inputs that are state nor the results
+  // that lie in them, which come last. Null where there is none: the results of a checkpointed node are kept then.
+  virtual std::shared_ptr<const Op> without_state() const { return nullptr; }
   // True where the launch of `self`, a node of this op, can make the one result of `later` as well (Launch::gradient):
   // a gradient of `self` that reads nothing but its upstream gradient (input 0) and what `self` reads and makes.
   virtual bool makes_gradient(const Node& /*self*/, const Node& /*later*/) const { return false; }
@@ -99,6 +102,9 @@ std::vector<Array> make_arrays(const OpPtr& op, std::span<const Result> results,
                                std::vector<Scalar> scalars = {});
 // The k-th result of such a node; nodes of the same result share its place.
 Array result_of(const NodePtr& producer, int k);
+// The same once more, of an op that is that of `node` or what it is without its state; a view, a result and a producer
+// of several results too. Scalars, layer and device are those of `node`.
+NodePtr repeat_node(const Node& node, const OpPtr& op, std::vector<Edge> inputs);
 // A view: offset in elements and strides relative to the base of `a`, composed by the caller (engine/ops/view.cpp).
 Array make_view(const OpPtr& op, const Array& a, const Shape& shape, std::int64_t offset, const Strides& strides);
 // A leaf on storage of its own; not initialised.

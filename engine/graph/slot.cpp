@@ -69,4 +69,21 @@ Array Slot::lend(const Shape& shape, Dtype dtype, std::function<void()> returned
   return Array(std::move(node));
 }
 
+Array share_rows(const Array& a, std::int64_t begin, std::int64_t end) {
+  detail::require(a && a.shape().rank() >= 1, "share_rows", "needs an array of rank 1 or more", a, "src");
+  Shape shape = a.shape();
+  if (begin < 0 || begin > end || end > shape[0])
+    throw ArgumentError("share_rows: rows [" + std::to_string(begin) + ", " + std::to_string(end) +
+                        ") are not in src " + detail::describe(a));
+  a.eval();
+  const detail::Node &node = *a.node(), &base = node.base();
+  detail::require(node.is_dense() && !base.cell, "share_rows", "needs a contiguous array that shows no cell", a, "src");
+  const std::int64_t row = shape[0] == 0 ? 0 : shape.size() / shape[0];
+  shape[0] = end - begin;
+  const Array rows = detail::make_leaf_on(node.context, shape, a.dtype(), base.category, base.storage);
+  rows.node()->device = node.device;
+  rows.node()->offset = base.offset + (node.is_view ? node.offset : 0) + begin * row;
+  return rows;
+}
+
 }  // namespace samebytes

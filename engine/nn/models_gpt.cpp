@@ -68,7 +68,7 @@ Array Gpt::embed(const Array& ids, std::int64_t offset, bool by_number) const {
 
 Array Gpt::forward(const Array& ids) {
   Array x = embed(ids, 0, false);
-  for (nn::TransformerBlock& block : blocks_) x = block(x);
+  run_blocks(blocks_.size(), [&](std::size_t i) { x = blocks_[i](x); });
   return linear(norm_(x), tokens_);
 }
 

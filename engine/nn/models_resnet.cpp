@@ -72,7 +72,11 @@ ResNet::ResNet(int depth, const ResNetOptions& options)
 
 Array ResNet::forward(const Array& x) {
   Array y = relu(bn1_(conv1_(x)));
-  for (nn::Sequential& stage : stages_) y = stage(y);
+  const std::size_t depth = stages_[0].size();  // of each stage
+  if (is_checkpointed())
+    run_blocks(stages_.size() * depth, [&](std::size_t i) { y = stages_[i / depth][i % depth](y); });
+  else
+    for (nn::Sequential& stage : stages_) y = stage(y);
   return fc_(global_avg_pool2d(y));
 }
 

@@ -1,11 +1,13 @@
 // Walks over modules: state, parameters, modes.
 #include "samebytes/nn/module.h"
 
+#include <algorithm>
 #include <functional>
 #include <unordered_set>
 #include <utility>
 
 #include "nn/trace.h"
+#include "samebytes/error.h"
 
 namespace samebytes::nn {
 namespace {
@@ -137,6 +139,43 @@ std::vector<Module::NamedModule> Module::modules() {
 
 void Module::train(bool on) {
   Walker([on](const std::string&, Module& module) { module.training_ = on; }).walk("", *this);
+}
+
+void Module::gradient_checkpointing(const Checkpointing& how) {
+  // Stops at stacks, so that those inside their blocks are left alone.
+  class Divider final : public Visitor {
+   public:
+    explicit Divider(const Checkpointing& how) : how_(how) {}
+    void parameter(std::string_view, const Array&, Layout) override {}
+    void buffer(std::string_view, const Array&) override {}
+    void child(std::string_view, Module& module) override { enter(module); }
+    void enter(Module& module) {
+      if (!module.is_stack()) return module.visit(*this);
+      module.checkpointing_ = how_;
+      found_ = true;
+    }
+    bool found() const { return found_; }
+
+   private:
+    Checkpointing how_;
+    bool found_ = false;
+  } divider(how);
+  divider.enter(*this);
+  if (!divider.found())
+    throw ArgumentError("gradient_checkpointing: " + describe() + " has no stack of blocks that could be divided");
+}
+
+void Module::run_blocks(std::size_t count, const std::function<void(std::size_t)>& block) const {
+  const std::size_t length =
+      is_checkpointed() ? static_cast<std::size_t>(checkpointing_.length(static_cast<std::int64_t>(count))) : 0;
+  for (std::size_t i = 0; i < count;) {
+    if (length == 0) {
+      block(i++);
+      continue;
+    }
+    const CheckpointScope segment;
+    for (const std::size_t end = std::min(count, i + length); i < end; ++i) block(i);
+  }
 }
 
 bool Module::is_training() const { return training_ && !Trace::current(); }

@@ -88,6 +88,9 @@ class GroupNorm final : public detail::Op {
   // Running statistics are the last two inputs and results 3 and 4.
   int in_place(int result) const override { return result >= 3 ? first_state() + result - 3 : -1; }
   bool is_state(int input) const override { return input >= first_state(); }
+  detail::OpPtr without_state() const override {
+    return detail::make_op<GroupNorm>(name_, groups_, flags_, eps_, momentum_, false);
+  }
 
   void launch(Launch& run) const override {
     const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);

@@ -1,9 +1,34 @@
 #include "samebytes/optim/accumulator.h"
 
+#include "samebytes/autograd.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::optim {
+namespace {
+
+// From here on a flat gradient is never there at once beside the sums: each part of it is added as soon as it is made.
+// Below, that would be more launches for memory that does not matter.
+constexpr std::int64_t kReleasedBytes = std::int64_t{4} << 20;
+
+// One flat gradient for each arena.
+std::vector<Array> flat_gradients(const Optimizer& optimizer, const Array& loss) {
+  std::vector<Array> parameters;
+  for (const ParameterArena& arena : optimizer.arenas())
+    parameters.insert(parameters.end(), arena.parameters().begin(), arena.parameters().end());
+  const std::vector<Array> all = gradients(loss, parameters);
+  std::vector<Array> flat;
+  std::span<const Array> rest(all);
+  for (const ParameterArena& arena : optimizer.arenas()) {
+    const std::size_t count = arena.parameters().size();
+    const bool releases = arena.size() * static_cast<std::int64_t>(bytes_of(arena.dtype())) >= kReleasedBytes;
+    flat.push_back(arena.pack(rest.first(count), releases));
+    rest = rest.subspan(count);
+  }
+  return flat;
+}
+
+}  // namespace
 
 Accumulator::Accumulator(Optimizer& optimizer) : optimizer_(&optimizer) {
   if (optimizer.releases_gradients())
@@ -18,7 +43,7 @@ void Accumulator::add(const Array& loss, double samples) {
     throw ArgumentError("Accumulator: samples must be above 0, " + std::to_string(samples) + " came");
   // Made in a function of its own, so that the gradients have no handles left when they are evaluated.
   const auto updates = [&] {
-    const std::vector<Array> gradients = optimizer_->flat_gradients(loss);
+    const std::vector<Array> gradients = flat_gradients(*optimizer_, loss);
     std::vector<Array> result = watch_ ? watch_(gradients, samples) : std::vector<Array>();
     for (std::size_t i = 0; i < sums_.size(); ++i) {
       const Array weighted = astype(gradients[i], sums_[i].dtype()) * samples;

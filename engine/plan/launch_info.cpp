@@ -10,7 +10,7 @@ namespace samebytes::detail {
 
 std::shared_ptr<LaunchInfo> info_of_launch(const Node& n, const std::string& what, const std::string& kernel) {
   auto info = std::make_shared<LaunchInfo>();
-  info->op = what;
+  info->op = n.is_repeated ? what + " again" : what;
   info->kernel = kernel;
   info->layer = n.layer.text();
   info->shape = n.shape.to_string();

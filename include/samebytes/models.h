@@ -34,6 +34,9 @@ class ResNet final : public nn::Module {
   std::string kind() const override { return "ResNet"; }
   std::string describe() const override { return "ResNet(" + std::to_string(depth_) + ")"; }
 
+ protected:
+  bool is_stack() const override { return true; }  // of all blocks of all stages
+
  private:
   int depth_;
   nn::Conv2d conv1_;
@@ -162,6 +165,9 @@ class Gpt final : public nn::Module {
   std::string describe() const override;
 
   const GptOptions& options() const { return options_; }
+
+ protected:
+  bool is_stack() const override { return true; }
 
  private:
   Array embed(const Array& ids, std::int64_t offset, bool by_number) const;

@@ -4,6 +4,7 @@
 #include "samebytes/array.h"
 #include "samebytes/autocast.h"
 #include "samebytes/autograd.h"
+#include "samebytes/checkpoint.h"
 #include "samebytes/data.h"
 #include "samebytes/device.h"
 #include "samebytes/dtype.h"

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -43,5 +44,10 @@ class Slot {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Rows [begin, end) of the first axis as an array of its own over the same bytes. Unlike a slice it is no view: no
+// gradient flows through it, and all pieces of equal shape share one plan, wherever they begin. a is evaluated first.
+// Throws ArgumentError for a cell, for a that is not contiguous and for rows that it does not have.
+Array share_rows(const Array& a, std::int64_t begin, std::int64_t end);
 
 }  // namespace samebytes

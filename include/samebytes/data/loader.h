@@ -49,6 +49,10 @@ class Batch {
   const Array& operator[](std::size_t field) const;
   const Array& operator[](std::string_view name) const;
 
+  // Samples [begin, end) over the same bytes (share_rows, slot.h): a piece of the batch. Throws ArgumentError for
+  // samples that it has not.
+  Batch piece(std::int64_t begin, std::int64_t end) const;
+
   // All arrays: const auto [image, mask, label] = batch.as<3>(). Throws ArgumentError where the batch has not N.
   template <std::size_t N>
   std::array<Array, N> as() const {

@@ -14,11 +14,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "samebytes/array.h"
+#include "samebytes/checkpoint.h"
 #include "samebytes/profile.h"
 
 namespace samebytes::nn {
@@ -95,6 +97,11 @@ class Module {
   void freeze(bool on = true);
   bool is_frozen() const { return frozen_; }
 
+  // How the blocks of this module's stacks, and its children's, are checkpointed in training mode (checkpoint.h); off()
+  // ends it. The uppermost stacks are divided, not those inside their blocks. Throws ArgumentError where there is none.
+  void gradient_checkpointing(const Checkpointing& how = Checkpointing::every(1));
+  const Checkpointing& checkpointing() const { return checkpointing_; }
+
  protected:
   Module() = default;
   Module(const Module&) = default;
@@ -102,12 +109,19 @@ class Module {
   Module& operator=(const Module&) = default;
   Module& operator=(Module&&) = default;
 
+  // True where forward() runs a stack of blocks by run_blocks().
+  virtual bool is_stack() const { return false; }
+  bool is_checkpointed() const { return checkpointing_.is_on() && is_training(); }
+  // block(0), block(1), ..., block(count - 1), in segments where this module is checkpointed.
+  void run_blocks(std::size_t count, const std::function<void(std::size_t)>& block) const;
+
  private:
   // Gives all modules below this one path and kind ("2.block ResidualBlock") as names of layers in a profile.
   void name_layers();
 
   bool training_ = true;
   bool frozen_ = false;
+  Checkpointing checkpointing_;
   Label layer_;
   const Module* named_as_root_ = nullptr;  // this one, once it was; a copy or a moved one is named again
 };

@@ -19,6 +19,8 @@ concept ModuleLike = std::derived_from<std::remove_cvref_t<T>, Module>;
 // One after the other. Children are named "0", "1", ... An ArgumentError from a child is thrown on with the child's
 // place before its text. Where no argument has options, write braces: `Sequential net{Flatten(), Relu()};` (with
 // parentheses C++ reads a function).
+// For gradient_checkpointing() a block is a child with weights (a parameter of two or more axes) and what follows it up
+// to the next one: Linear, ReLU, dropout; or convolution, norm, ReLU, pooling.
 class Sequential final : public Module {
  public:
   Sequential() = default;
@@ -46,7 +48,12 @@ class Sequential final : public Module {
   void visit(Visitor& visitor) override;
   std::string kind() const override { return "Sequential"; }
 
+ protected:
+  bool is_stack() const override { return true; }
+
  private:
+  Array run(std::size_t i, const Array& x) const;
+  std::vector<std::size_t> block_begins() const;
   std::vector<std::unique_ptr<Module>> modules_;
 };
 
@@ -85,5 +92,9 @@ class Lambda final : public Module {
   std::function<Array(const Array&)> function_;
   std::string name_;
 };
+
+// The modules one after the other in `segments` parts of equal length, all but the last part checkpointed
+// (checkpoint.h), as PyTorch's function of this name. Throws ArgumentError unless 1 <= segments <= their number.
+Array checkpoint_sequential(Sequential& modules, int segments, const Array& x);
 
 }  // namespace samebytes::nn

@@ -1,5 +1,7 @@
 // Accumulator: gradients of several micro-batches before one update, weighted by their numbers of samples, so that the
-// result is that of one batch with all of them, also where the last one is smaller.
+// result is that of one batch with all of them, also where the last one is smaller. The sums are the only array beside
+// those of a step: gradients are added to them as they are made. A large batch that is there at once is cut into pieces
+// over the same bytes by data::Batch::piece() or share_rows() (slot.h).
 #pragma once
 
 #include <functional>

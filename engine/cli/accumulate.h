@@ -1,0 +1,52 @@
+// Accumulation: --accumulate and --micro-batch. An update from the gradients of several batches, or from those of a
+// batch that is evaluated in pieces over the same bytes; each counts by its number of samples, the incomplete last one
+// too, so that the update is the one of a single large batch.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "cli/options.h"
+#include "cli/session.h"
+#include "samebytes/data.h"
+#include "samebytes/optim.h"
+
+namespace samebytes::cli {
+
+class Accumulation {
+ public:
+  // The mean over the batch that it is given, of pieces too.
+  using LossOf = std::function<Array(const data::Batch&)>;
+  // What an update was made of.
+  struct Step {
+    Array loss;  // the mean over all its samples
+    std::int64_t samples = 0;
+  };
+
+  // Throws UsageError for what needs all gradients at once, beside --release-gradients.
+  Accumulation(const Options& options, Precision& precision, optim::Optimizer& optimizer);
+
+  // Adds a batch; nothing where the update waits for more of them.
+  std::optional<Step> add(const data::Batch& batch, const LossOf& loss_of);
+  // The update of what was added since the last one; nothing where nothing was.
+  std::optional<Step> flush();
+
+ private:
+  struct Piece {
+    Array loss;
+    std::int64_t samples;
+  };
+  void add_piece(const data::Batch& piece, const LossOf& loss_of);
+
+  Precision& precision_;
+  optim::Optimizer& optimizer_;
+  std::int64_t batches_;      // of an update
+  std::int64_t micro_batch_;  // samples of a piece; 0: a whole batch
+  std::optional<optim::Accumulator> accumulator_;
+  std::vector<Piece> pieces_;  // since the last update
+  std::int64_t added_ = 0;     // batches among them
+};
+
+}  // namespace samebytes::cli

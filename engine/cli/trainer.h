@@ -1,0 +1,85 @@
+// Trainer: one training run of `samebytes train`, from the first step or from where a checkpoint was, with a test after
+// every epoch, the log and the progress.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "cli/accumulate.h"
+#include "cli/adaptive.h"
+#include "cli/progress.h"
+#include "cli/recipe.h"
+#include "cli/session.h"
+#include "cli/step_log.h"
+#include "cli/survive.h"
+#include "samebytes/samebytes.h"
+
+namespace samebytes::cli {
+
+class Trainer {
+ public:
+  Trainer(const Options& options, const Workload& workload, StepLog& log, Keeper& keeper, int fold);
+  Summary run();
+
+ private:
+  struct StepFacts {
+    std::int64_t step = 0;
+    int epoch = 0;
+    double rate = 0;
+    double milliseconds = 0;
+    Array loss;
+    nlohmann::ordered_json more = {};  // fields of its line in the log
+  };
+
+  void train_epoch(int epoch);
+  // Return whether an update was made.
+  bool train_step(int epoch, const data::Batch& batch);
+  bool adaptive_step(const Array& loss, const data::Batch& batch);
+  void finish_step(int epoch, double rate, const Accumulation::Step& step);
+  Array loss_of(const data::Batch& batch);
+  void test_epoch(int epoch, double seconds);
+  void read_oldest_loss();
+  void read_losses();
+  void log_start();
+  void keep_if_due();
+  void keep();  // the state of the run, between two steps
+  std::string counts() const;
+  void set_counts(const std::string& text);
+  void draw(int epoch, double loss);
+  std::string fold_text() const;  // "fold 2/5  " where there are several
+
+  const Options& options_;
+  const Workload& workload_;
+  Precision precision_;
+  const int fold_;
+  data::Split split_;
+  std::int64_t batch_;  // of the loader
+  StepLog& log_;
+  Keeper& keeper_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<nn::Module> net_;
+  std::unique_ptr<data::Loader> training_, test_;
+  std::optional<Recipe> recipe_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  std::optional<Accumulation> accumulation_;
+  std::unique_ptr<optim::Ema> ema_;          // where averages are asked for
+  std::unique_ptr<AdaptiveSteps> adaptive_;  // with --adaptive-batch
+  std::unique_ptr<RunMeter> meter_;
+  std::unique_ptr<Progress> progress_;
+  double stall_fraction_ = 0;  // of this epoch
+  int epochs_ = 0;
+  std::int64_t steps_ = 0;
+  std::int64_t tested_steps_ = 0;  // after how many steps the network was tested last
+  std::int64_t kept_steps_ = -1;   // after how many steps the state was kept last
+  Mean mean_;                      // of the losses of this epoch
+  std::deque<StepFacts> recent_;   // steps whose loss was not read yet
+  double recent_loss_ = NAN;
+  Summary summary_;
+};
+
+}  // namespace samebytes::cli
