@@ -25,6 +25,7 @@ int run(const Options& options) {
     case Verb::generate: return run_generate(options);
     case Verb::tune: return run_tune(options);
     case Verb::profile: return run_profile(options);
+    case Verb::estimate: return run_estimate(options);
   }
   return kFailed;
 }

@@ -14,5 +14,6 @@ CLI::App* add_bench(CLI::App& app, Options& options);
 CLI::App* add_generate(CLI::App& app, Options& options);
 CLI::App* add_tune(CLI::App& app, Options& options);
 CLI::App* add_profile(CLI::App& app, Options& options);
+CLI::App* add_estimate(CLI::App& app, Options& options);
 
 }  // namespace samebytes::cli

@@ -11,7 +11,7 @@ namespace samebytes::cli {
 
 inline constexpr const char* kVersionNumber = "0.1.0";
 
-enum class Verb : std::uint8_t { devices, train, eval, bench, generate, tune, profile };
+enum class Verb : std::uint8_t { devices, train, eval, bench, generate, tune, profile, estimate };
 
 // What a workload may be told about its data and its form. Each takes some of these (WorkloadEntry::takes).
 struct WorkloadOptions {
@@ -20,6 +20,16 @@ struct WorkloadOptions {
   std::optional<std::int64_t> context;   // tokens in a window
   std::optional<std::string> tokenizer;  // a folder with vocab.json and merges.txt
   std::optional<std::string> name;       // one of the sets in a folder
+};
+
+// How much memory a run may take (limit.h).
+struct LimitOptions {
+  bool automatic_batch = false;       // --batch auto
+  std::optional<std::size_t> memory;  // --memory-limit
+  std::vector<std::string> allowed;   // techniques that change results: moments, precision
+  bool measures = false;              // of estimate
+  double recompute = 0.05;            // share of a step's cost, EngineOptions::recompute
+  bool rehearses = false;             // the engine of this run is a dry one
 };
 
 struct Options {
@@ -42,6 +52,7 @@ struct Options {
   std::optional<std::string> scale_rate;  // linear, sqrt
   std::optional<std::int64_t> base_batch;
   bool release_gradients = false;
+  LimitOptions limit;
   std::string device;
   std::optional<int> workers;
   std::optional<int> slots;

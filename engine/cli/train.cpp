@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cli/interrupt.h"
+#include "cli/limit.h"
 #include "cli/progress.h"
 #include "cli/recipe.h"
 #include "cli/session.h"
@@ -17,6 +18,7 @@
 #include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
+#include "samebytes/pressure.h"
 #include "samebytes/samebytes.h"
 
 namespace samebytes::cli {
@@ -39,6 +41,7 @@ class Trainer {
  public:
   Trainer(const Options& options, const Workload& workload, StepLog& log, int fold);
   Summary run();
+  Rehearsal rehearsed() const;
 
  private:
   void train_epoch(int epoch);
@@ -62,6 +65,7 @@ class Trainer {
   std::optional<Recipe> recipe_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::Ema> ema_;  // where averages are asked for
+  std::optional<PressureGuard> guard_;
   std::unique_ptr<RunMeter> meter_;
   std::unique_ptr<Progress> progress_;
   int epochs_ = 0;
@@ -107,6 +111,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   recipe_.emplace(options, workload, batch_, steps_, per_epoch);
   optimizer_ = recipe_->make_optimizer(net_->parameters());
   ema_ = recipe_->make_ema(*optimizer_);
+  if (!options.limit.rehearses) guard_.emplace(*engine_);
   meter_ = std::make_unique<RunMeter>(*engine_);
   progress_ = std::make_unique<Progress>(stream_for_people(options), options.quiet);
   describe(*engine_, workload, batch_, summary_);
@@ -156,6 +161,12 @@ Summary Trainer::run() {
   return summary_;
 }
 
+Rehearsal Trainer::rehearsed() const {
+  std::vector<Array> state;
+  for (const optim::StateArray& array : optimizer_->state()) state.push_back(array.array);
+  return {engine_->memory().peak_bytes, memory_at_peak(*engine_, state)};
+}
+
 void Trainer::train_epoch(int epoch) {
   const double before = meter_->seconds();
   mean_.reset();
@@ -192,6 +203,7 @@ void Trainer::train_step(int epoch, const data::Batch& batch) {
     if (ema_) ema_->update();
     mean_.add(loss, static_cast<double>(batch.samples()));
     meter_->step(batch.samples());
+    if (guard_) guard_->look();
     recent_.push_back({step, epoch, rate, meter_->last_step_seconds() * 1e3, loss});
   } catch (const BuildError&) {
     throw;
@@ -256,12 +268,25 @@ void Trainer::draw(int epoch, double loss) {
 
 }  // namespace
 
-int run_train(const Options& options) {
-  const Workload workload = make_workload(options.workloads.front(), options.form);
+Rehearsal rehearse_train(const Options& options, const Workload& workload) {
+  StepLog log("");
+  Trainer trainer(options, workload, log, 0);
+  trainer.run();
+  return trainer.rehearsed();
+}
+
+int run_train(const Options& asked) {
+  const Workload workload = with_data_kept(make_workload(asked.workloads.front(), asked.form));
+  const Fitted fitted = fit_train(asked, workload);
+  const Options& options = fitted.options;
   if (options.device == "all") throw UsageError("train uses one device; --device all is for bench");
   if (workload.folds > 1 && !options.save.empty())
     throw UsageError("--save keeps one network, and this data is trained in several folds");
   StepLog log(options.log, options.tensorboard);
+  if (!fitted.text.empty()) {
+    if (!options.quiet) fmt::print(stream_for_people(options), "{}\n", fitted.text);
+    log.write(fitted.to_json());
+  }
   Summary summary;
   std::vector<double> areas;  // under the curve, of each fold
   for (int fold = 0; fold < workload.folds && !is_interrupted(); ++fold) {
@@ -269,6 +294,7 @@ int run_train(const Options& options) {
     if (summary.test_area_under_curve) areas.push_back(*summary.test_area_under_curve);
   }
   if (workload.folds > 1) summary.fold_areas = areas;
+  fitted.fill(summary);
   Json line = to_json(summary);
   line["event"] = "summary";
   line["interrupted"] = is_interrupted();

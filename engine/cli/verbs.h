@@ -13,5 +13,6 @@ int run_bench(const Options& options);
 int run_generate(const Options& options);
 int run_tune(const Options& options);
 int run_profile(const Options& options);
+int run_estimate(const Options& options);
 
 }  // namespace samebytes::cli
