@@ -59,10 +59,11 @@ std::string decimal_text(std::size_t bytes) { return fmt::format("{:.3g} GB", st
 
 class Fitter {
  public:
-  Fitter(const Options& asked, std::int64_t default_batch, std::int64_t most_batch, bool is_training, Rehearse rehearse)
+  Fitter(const Options& asked, const Defaults& defaults, std::int64_t most_batch, bool is_training, Rehearse rehearse)
       : asked_(asked),
-        batch_(asked.batch.value_or(default_batch)),
+        batch_(asked.batch.value_or(defaults.batch)),
         most_batch_(most_batch),
+        clip_norm_(asked.clip_norm.value_or(defaults.clip_norm)),
         is_training_(is_training),
         rehearse_(std::move(rehearse)) {}
   // Bytes beside the engine's for each sample of the batch.
@@ -169,12 +170,13 @@ class Fitter {
         text += fmt::format("; --allow moments,precision makes that {} ({} bytes), with {}", decimal_text(more.planned),
                             more.planned, more.to_text(names_of(all)));
     }
-    const std::string hint = what_stands_in_the_way(asked_, is_training_);
+    const std::string hint = what_stands_in_the_way(asked_, clip_norm_, is_training_);
     return hint.empty() ? text : text + "; " + hint;
   }
 
   const Options& asked_;
   const std::int64_t batch_, most_batch_;
+  const double clip_norm_;
   const bool is_training_;
   const Rehearse rehearse_;
 };
@@ -223,16 +225,16 @@ Rehearsal rehearse_bench(const Options& options, const std::string& device, cons
 
 Fitted fit_train(const Options& options, const Workload& workload) {
   const LimitOptions& limit = options.limit;
-  if (!limit.automatic_batch && !limit.memory) return Fitter(options, workload.defaults.batch, 1, true, nullptr).run();
+  if (!limit.automatic_batch && !limit.memory) return Fitter(options, workload.defaults, 1, true, nullptr).run();
   const Workload empty = with_hollow_data(workload);
-  Fitter fitter(options, workload.defaults.batch, workload.open(0).train->size(), true,
+  Fitter fitter(options, workload.defaults, workload.open(0).train->size(), true,
                 [&](const Options& tried) { return rehearse_train(rehearsal(tried), empty); });
   return fitter.run();
 }
 
 Fitted fit_bench(const Options& options, const std::string& device, const Workload& workload, bool is_training) {
   const Workload empty = with_hollow_data(workload);
-  Fitter fitter(options, workload.defaults.batch, kLargestBenchBatch, is_training,
+  Fitter fitter(options, workload.defaults, kLargestBenchBatch, is_training,
                 [&](const Options& tried) { return rehearse_bench(rehearsal(tried), device, empty, is_training); });
   if (options.limit.automatic_batch)
     for (const data::FieldSpec& field : workload.make_samples(1)->fields())

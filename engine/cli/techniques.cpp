@@ -29,9 +29,9 @@ std::vector<Tool> techniques_for(const Options& options, std::int64_t batch, boo
   return tools;
 }
 
-std::string what_stands_in_the_way(const Options& options, bool is_training) {
-  if (is_training && !options.release_gradients && !options.clip_norm)
-    return "gradient release does not go with clipping by norm, which some workloads do: --clip-norm 0 turns that off";
+std::string what_stands_in_the_way(const Options& options, double clip_norm, bool is_training) {
+  if (is_training && !options.release_gradients && clip_norm > 0)
+    return "gradient release does not go with clipping by norm; --clip-norm 0 turns that off";
   return {};
 }
 

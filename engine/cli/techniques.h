@@ -20,6 +20,7 @@ struct Tool {
 std::vector<Tool> techniques_for(const Options& options, std::int64_t batch, bool is_training);
 
 // An option that keeps a technique away and that the user may drop; empty where there is none.
-std::string what_stands_in_the_way(const Options& options, bool is_training);
+// `clip_norm` is what the run clips by.
+std::string what_stands_in_the_way(const Options& options, double clip_norm, bool is_training);
 
 }  // namespace samebytes::cli

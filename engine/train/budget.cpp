@@ -93,7 +93,16 @@ BudgetChoice choose_within_budget(std::size_t budget, std::span<const Technique>
     }
     return known[levels] = bytes;
   };
-  const auto strongest = [&](std::size_t technique) { return static_cast<int>(techniques[technique].levels.size()); };
+  // The highest level of each technique that goes with the run at all.
+  Levels strongest(techniques.size(), 0);
+  const auto find_strongest = [&] {
+    for (std::size_t k = 0; k < techniques.size(); ++k) {
+      Levels alone(techniques.size(), 0);
+      alone[k] = static_cast<int>(techniques[k].levels.size());
+      while (alone[k] > 0 && look(alone) == kNone) --alone[k];
+      strongest[k] = alone[k];
+    }
+  };
   const auto settle = [&](Levels levels) {
     for (std::size_t k = 0; k < techniques.size(); ++k) {
       const int kept = levels[k];
@@ -109,14 +118,15 @@ BudgetChoice choose_within_budget(std::size_t budget, std::span<const Technique>
 
   const Levels none(techniques.size(), 0);
   if (look(none) <= budget) return settle(none);
+  find_strongest();
   for (std::size_t top = 0; top < techniques.size(); ++top) {
-    if (techniques[top].levels.empty()) continue;
+    if (strongest[top] == 0) continue;
     // With all before it first, then with fewer of them, since some do not go together.
     for (std::size_t mask = std::size_t{1} << top; mask-- > 0;) {
       Levels levels = none;
-      levels[top] = strongest(top);
+      levels[top] = strongest[top];
       for (std::size_t k = 0; k < top; ++k)
-        if (mask >> k & 1) levels[k] = strongest(k);
+        if (mask >> k & 1) levels[k] = strongest[k];
       if (look(levels) <= budget) return settle(levels);
     }
   }

@@ -99,6 +99,14 @@ TEST(Budget, techniques_are_taken_in_their_order_and_no_more_than_needed) {
   }
 }
 
+TEST(Budget, levels_that_do_not_go_with_a_run_are_left_out) {
+  const auto without_all = [](std::span<const int> levels) {
+    return levels[0] > 1 ? std::nullopt : simulated(levels);  // such as checkpointing a model without blocks
+  };
+  EXPECT_EQ(choose_within_budget(900, kTechniques, without_all).to_text(kTechniques), "a little");
+  EXPECT_EQ(choose_within_budget(600, kTechniques, without_all).to_text(kTechniques), "a little, 4");
+}
+
 TEST(Budget, where_nothing_fits_the_smallest_peak_is_told) {
   const BudgetChoice choice = choose_within_budget(300, kTechniques, simulated);
   EXPECT_FALSE(choice.fits);

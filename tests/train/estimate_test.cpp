@@ -16,7 +16,7 @@ constexpr std::int64_t kBatch = 48, kIn = 200, kHidden = 300, kOut = 10;
 // Three steps of a small network with everything that takes memory: a loader, moments, batch norm, a value of the loss.
 void train_three_steps(Engine& engine) {
   const EngineScope scope(engine);
-  nn::Sequential net(nn::Linear({.in = kIn, .out = kHidden}), nn::BatchNorm({.channels = kHidden}), nn::Relu(),
+  nn::Sequential net(nn::Linear({.in = kIn, .out = kHidden}), nn::BatchNorm({.features = kHidden}), nn::Relu(),
                      nn::Linear({.in = kHidden, .out = kOut}));
   optim::AdamW adam(net.parameters(), {.rate = 1e-3});
   const auto set =
