@@ -20,9 +20,9 @@ struct VerbEntry {
 };
 
 constexpr VerbEntry kVerbs[] = {
-    {Verb::devices, add_devices},   {Verb::train, add_train}, {Verb::eval, add_eval},       {Verb::bench, add_bench},
-    {Verb::generate, add_generate}, {Verb::tune, add_tune},   {Verb::profile, add_profile},
-    {Verb::estimate, add_estimate},
+    {Verb::devices, add_devices}, {Verb::train, add_train},       {Verb::eval, add_eval},
+    {Verb::bench, add_bench},     {Verb::generate, add_generate}, {Verb::tune, add_tune},
+    {Verb::profile, add_profile}, {Verb::estimate, add_estimate},
 };
 
 std::string help_of(const CLI::App& app) {
