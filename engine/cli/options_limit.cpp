@@ -44,7 +44,7 @@ CLI::Option* add_batch_or_auto(CLI::App& app, Options& options) {
 
 void add_limit(CLI::App& app, Options& options) {
   add_memory_limit(app, options,
-                   "such as 1.5GB (10^9) or 800MiB (2^20): the step is planned so that it fits, with, in this order,\n"
+                   "such as 1.5GB (10^9) or 800MiB (2^20): the step is planned so that it fits, in this order with\n"
                    "recomputation, micro-batches, gradient release, 16-bit moments, 16-bit precision");
   app.add_option("--allow", options.limit.allowed,
                  "of moments and precision, in a comma list: what --memory-limit may use though results change")
