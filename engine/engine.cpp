@@ -33,6 +33,7 @@ Engine::Engine(const EngineOptions& options) : context_(std::make_shared<detail:
   runtime.steps_in_flight = options.steps_in_flight;
   runtime.tuning = options.tuning;
   runtime.profile = options.profile;
+  runtime.dry_run = options.dry_run;
   context_->runtime = std::make_unique<detail::Runtime>(runtime);
   context_->evaluator = std::make_unique<detail::Planner>(*context_);
   const std::lock_guard lock(engines_mutex);

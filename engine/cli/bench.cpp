@@ -10,6 +10,7 @@
 #include "cli/bench_run.h"
 #include "cli/bench_serve.h"
 #include "cli/interrupt.h"
+#include "cli/limit.h"
 #include "cli/progress.h"
 #include "cli/session.h"
 #include "cli/step_log.h"
@@ -104,8 +105,12 @@ int run_bench(const Options& options) {
         if (is_interrupted()) break;
         if (options.mode == (training ? "infer" : "train")) continue;
         // An engine for each, so that the memory peak is this run's own.
-        const std::unique_ptr<Engine> engine = open_engine(options, wish);
-        report(measure(options, *engine, peak, workload, training));
+        const Fitted fitted = fit_bench(options, wish, workload, training);
+        if (!fitted.text.empty()) progress.say(fitted.text);
+        const std::unique_ptr<Engine> engine = open_engine(fitted.options, wish);
+        Summary summary = measure(fitted.options, *engine, peak, workload, training);
+        fitted.fill(summary);
+        report(summary);
       }
     }
   }

@@ -7,8 +7,6 @@
 namespace samebytes::cli {
 namespace {
 
-constexpr std::int64_t kBatchesOfData = 32;
-
 data::LoaderOptions loading_of(const Options& options, const Workload& workload, std::int64_t batch, bool is_training) {
   data::LoaderOptions loading = loader_options(options, batch);
   if (is_training) loading.transforms = workload.augment;
@@ -20,6 +18,7 @@ data::LoaderOptions loading_of(const Options& options, const Workload& workload,
 
 BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workload, bool is_training)
     : workload_(workload),
+      engine_(engine),
       is_training_(is_training),
       precision_(options, is_training),
       has_fixed_batch_(options.fixed_batch),
@@ -91,6 +90,18 @@ void BenchRun::run(std::int64_t steps, double seconds) {
   do step(fixed_);
   while (!is_over(until, end));
   meter_.end(0);
+}
+
+std::size_t BenchRun::kept_bytes() {
+  const data::Batch batch = *batches_->begin();
+  return kept_for_backward(loss_of(batch), net_->parameters()) / static_cast<std::size_t>(batch.samples());
+}
+
+MemoryParts BenchRun::memory() const {
+  std::vector<Array> state;
+  if (optimizer_)
+    for (const optim::StateArray& array : optimizer_->state()) state.push_back(array.array);
+  return memory_at_peak(engine_, state);
 }
 
 Summary BenchRun::summary() const {

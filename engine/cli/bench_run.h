@@ -16,6 +16,7 @@
 #include "cli/workload.h"
 #include "samebytes/autograd.h"
 #include "samebytes/data.h"
+#include "samebytes/estimate.h"
 #include "samebytes/optim.h"
 
 namespace samebytes::cli {
@@ -24,6 +25,7 @@ class BenchRun {
  public:
   static constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
   static constexpr double kForever = 1e9;
+  static constexpr std::int64_t kBatchesOfData = 32;
 
   // Makes the samples, then the model and, to train it, its optimizer. While one for inference lives, nothing that this
   // thread builds has a gradient.
@@ -37,6 +39,9 @@ class BenchRun {
   // What was counted so far was warm-up.
   void restart() { meter_.restart(); }
   std::optional<std::size_t> resident_peak() const { return resident_->grown(); }
+  // Bytes of one sample's intermediate values that the backward pass reads (estimate.h). Evaluates nothing.
+  std::size_t kept_bytes();
+  MemoryParts memory() const;  // at the peak since the engine was made
   // Of the steps since the last restart. first_step_seconds is from the model's making to the end of the first step.
   Summary summary() const;
 
@@ -47,6 +52,7 @@ class BenchRun {
   bool is_over(std::int64_t until, double end) const;
 
   const Workload& workload_;
+  Engine& engine_;
   bool is_training_;
   Precision precision_;
   bool has_fixed_batch_;

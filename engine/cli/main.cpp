@@ -27,6 +27,7 @@ int run(const Options& options) {
     case Verb::profile: return run_profile(options);
     case Verb::doctor: return run_doctor(options);
     case Verb::sweep: return run_sweep(options);
+    case Verb::estimate: return run_estimate(options);
   }
   return kFailed;
 }

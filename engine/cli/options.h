@@ -11,7 +11,7 @@ namespace samebytes::cli {
 
 inline constexpr const char* kVersionNumber = "0.1.0";
 
-enum class Verb : std::uint8_t { devices, train, eval, bench, generate, tune, profile, sweep, doctor };
+enum class Verb : std::uint8_t { devices, train, eval, bench, generate, tune, profile, estimate, sweep, doctor };
 
 // What a workload may be told about its data and its form. Each takes some of these (WorkloadEntry::takes).
 struct WorkloadOptions {
@@ -55,6 +55,16 @@ struct StepOptions {
   std::optional<std::int64_t> micro_batch;  // samples of a piece of a batch
 };
 
+// How much memory a run may take (limit.h).
+struct LimitOptions {
+  bool automatic_batch = false;       // --batch auto
+  std::optional<std::size_t> memory;  // --memory-limit
+  std::vector<std::string> allowed;   // techniques that change results: moments, precision
+  bool measures = false;              // of estimate
+  double recompute = 0.05;            // share of a step's cost, EngineOptions::recompute
+  bool rehearses = false;             // the engine of this run is a dry one
+};
+
 struct Options {
   Verb verb = Verb::devices;
   std::vector<std::string> workloads;  // one for train and eval, any number for bench
@@ -77,6 +87,7 @@ struct Options {
   bool release_gradients = false;
   std::string moments = "f32";  // what optimizers remember: f32, bf16
   StepOptions step;
+  LimitOptions limit;
   std::string device;
   std::optional<int> workers;
   std::optional<int> slots;

@@ -1,5 +1,6 @@
 #include "cli/option_groups.h"
 #include "cli/option_verbs.h"
+#include "cli/options_limit.h"
 
 namespace samebytes::cli {
 
@@ -18,7 +19,8 @@ CLI::App* add_bench(CLI::App& app, Options& options) {
       ->option_text("MODE")
       ->check(CLI::IsMember({"train", "infer", "both"}));
   add_steps(*verb, options, "steps to measure, after a warm-up; default: 100");
-  add_batch(*verb, options, "samples per step; default: the workload's");
+  add_batch_or_auto(*verb, options);
+  add_limit(*verb, options);
   verb->add_flag("--fixed-batch", options.fixed_batch,
                  "loop over one batch that is made once, to see what the loader costs");
   add_clip_norm(*verb, options);

@@ -1,5 +1,6 @@
 #include "cli/option_groups.h"
 #include "cli/option_verbs.h"
+#include "cli/options_limit.h"
 #include "cli/recipe.h"
 #include "cli/text.h"
 
@@ -63,7 +64,8 @@ CLI::App* add_train(CLI::App& app, Options& options) {
       ->option_text("N")
       ->check(CLI::Range(1, 1 << 30));
   add_steps(*verb, options, "end after so many steps, whatever --epochs says");
-  add_batch(*verb, options, "samples per step; default: the workload's");
+  add_batch_or_auto(*verb, options);
+  add_limit(*verb, options);
   add_recipe(*verb, options);
   add_adaptive_batch(*verb, options);
   add_release(*verb, options);

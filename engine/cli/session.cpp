@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "cli/interrupt.h"
+#include "cli/limit.h"
 #include "cli/recipe.h"
 #include "cli/usage_error.h"
 #include "samebytes/autograd.h"
@@ -23,8 +24,13 @@ constexpr int kDefaultSlots = 2;
 std::unique_ptr<Engine> open_engine(const Options& options, const std::string& device, bool profile) {
   if (const std::string trouble = explain_no_device(); !trouble.empty()) throw DeviceError(trouble, "", "", "");
   try {
-    return std::make_unique<Engine>(
-        EngineOptions{.device = device, .seed = options.seed, .profile = profile, .check_nan = options.check_nan});
+    return std::make_unique<Engine>(EngineOptions{.device = device,
+                                                  .memory_limit = engine_limit(options),
+                                                  .seed = options.seed,
+                                                  .recompute = options.limit.recompute,
+                                                  .profile = profile,
+                                                  .dry_run = options.limit.rehearses,
+                                                  .check_nan = options.check_nan});
   } catch (const ArgumentError& error) {
     throw UsageError(error.what());
   }

@@ -64,6 +64,11 @@ Json to_json(const Summary& summary) {
     json["warmup"] = summary.warmup;
     if (summary.ema) json["ema"] = number(summary.ema);
   }
+  if (summary.planned_peak_bytes) {
+    json["memory_limit_bytes"] = summary.memory_limit_bytes ? Json(*summary.memory_limit_bytes) : Json();
+    json["planned_peak_bytes"] = *summary.planned_peak_bytes;
+    json["memory_techniques"] = summary.memory_techniques;
+  }
   json["batch"] = summary.batch;
   if (summary.last_batch) {
     json["last_batch"] = *summary.last_batch;

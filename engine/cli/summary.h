@@ -53,6 +53,9 @@ struct Summary {
   double bytes_copied_per_step = 0;
   double launches_per_step = 0;  // without the first step, which may initialise parameters
   std::size_t peak_bytes = 0;
+  // Of a run with --memory-limit or --batch auto.
+  std::optional<std::size_t> memory_limit_bytes, planned_peak_bytes;
+  std::string memory_techniques;  // "micro-batches of 2", or "nothing"
   double stall_fraction = 0;      // share of `seconds` in which the loop waited for a batch
   double first_step_seconds = 0;  // with the building of kernels
   // train only

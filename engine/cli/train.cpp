@@ -1,5 +1,8 @@
 // samebytes train: trains a workload, tests it after every epoch, and says what it came to.
+#include <fmt/format.h>
+
 #include "cli/interrupt.h"
+#include "cli/limit.h"
 #include "cli/step_error.h"
 #include "cli/trainer.h"
 #include "cli/usage_error.h"
@@ -23,8 +26,18 @@ Summary train_fold(Options options, const Workload& workload, StepLog& log, int 
 
 }  // namespace
 
-int run_train(const Options& options) {
-  const Workload workload = make_workload(options.workloads.front(), options.form);
+Rehearsal rehearse_train(const Options& options, const Workload& workload) {
+  StepLog log("");
+  Keeper keeper(options, log);
+  Trainer trainer(options, workload, log, keeper, 0);
+  trainer.run();
+  return trainer.rehearsed();
+}
+
+int run_train(const Options& asked) {
+  const Workload workload = with_data_kept(make_workload(asked.workloads.front(), asked.form));
+  const Fitted fitted = fit_train(asked, workload);
+  const Options& options = fitted.options;
   if (options.device == "all") throw UsageError("train uses one device; --device all is for bench");
   if (workload.folds > 1 && !options.save.empty())
     throw UsageError("--save keeps one network, and this data is trained in several folds");
@@ -32,6 +45,10 @@ int run_train(const Options& options) {
   if (workload.folds > 1 && (!options.survive.folder.empty() || !options.survive.resume.empty()))
     throw UsageError("--checkpoint keeps one run, and this data is trained in several folds");
   StepLog log(options.log, options.tensorboard, !options.survive.resume.empty());
+  if (!fitted.text.empty()) {
+    if (!options.quiet) fmt::print(stream_for_people(options), "{}\n", fitted.text);
+    log.write(fitted.to_json());
+  }
   Summary summary;
   std::vector<double> areas;  // under the curve, of each fold
   for (int fold = 0; fold < workload.folds && !is_interrupted(); ++fold) {
@@ -44,6 +61,7 @@ int run_train(const Options& options) {
     if (summary.test_area_under_curve) areas.push_back(*summary.test_area_under_curve);
   }
   if (workload.folds > 1) summary.fold_areas = areas;
+  fitted.fill(summary);
   nlohmann::ordered_json line = to_json(summary);
   line["event"] = "summary";
   line["interrupted"] = is_interrupted();

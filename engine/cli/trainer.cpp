@@ -62,6 +62,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   ema_ = recipe_->make_ema(*optimizer_);
   if (options.adaptive.is_on)
     adaptive_ = std::make_unique<AdaptiveSteps>(options, *recipe_, precision_, *optimizer_, first_batch, samples);
+  if (!options.limit.rehearses) guard_.emplace(*engine_);
   meter_ = std::make_unique<RunMeter>(*engine_);
   progress_ = std::make_unique<Progress>(stream_for_people(options), options.quiet);
   describe(*engine_, workload, first_batch, summary_);
@@ -126,6 +127,12 @@ Summary Trainer::run() {
   return summary_;
 }
 
+Rehearsal Trainer::rehearsed() const {
+  std::vector<Array> state;
+  for (const optim::StateArray& array : optimizer_->state()) state.push_back(array.array);
+  return {engine_->memory().peak_bytes, memory_at_peak(*engine_, state)};
+}
+
 void Trainer::train_epoch(int epoch) {
   const double before = meter_->seconds();
   if (training_->place().step == 0) mean_.reset();
@@ -177,6 +184,7 @@ bool Trainer::train_step(int epoch, const data::Batch& batch) {
       is_updated = step.has_value();
     }
     if (ema_ && is_updated) ema_->update();
+    if (guard_) guard_->look();
   } catch (const BuildError&) {
     throw;
   } catch (const DeviceError& error) {

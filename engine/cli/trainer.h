@@ -12,11 +12,13 @@
 
 #include "cli/accumulate.h"
 #include "cli/adaptive.h"
+#include "cli/limit.h"
 #include "cli/progress.h"
 #include "cli/recipe.h"
 #include "cli/session.h"
 #include "cli/step_log.h"
 #include "cli/survive.h"
+#include "samebytes/pressure.h"
 #include "samebytes/samebytes.h"
 
 namespace samebytes::cli {
@@ -25,6 +27,7 @@ class Trainer {
  public:
   Trainer(const Options& options, const Workload& workload, StepLog& log, Keeper& keeper, int fold);
   Summary run();
+  Rehearsal rehearsed() const;  // after run(), in a dry engine
 
  private:
   struct StepFacts {
@@ -69,6 +72,7 @@ class Trainer {
   std::optional<Accumulation> accumulation_;
   std::unique_ptr<optim::Ema> ema_;          // where averages are asked for
   std::unique_ptr<AdaptiveSteps> adaptive_;  // with --adaptive-batch
+  std::optional<PressureGuard> guard_;
   std::unique_ptr<RunMeter> meter_;
   std::unique_ptr<Progress> progress_;
   double stall_fraction_ = 0;  // of this epoch

@@ -15,5 +15,6 @@ int run_tune(const Options& options);
 int run_profile(const Options& options);
 int run_doctor(const Options& options);
 int run_sweep(const Options& options);
+int run_estimate(const Options& options);
 
 }  // namespace samebytes::cli

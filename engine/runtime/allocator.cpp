@@ -70,6 +70,10 @@ std::size_t Allocator::held() const {
 
 void Allocator::count_live(std::size_t bytes, Category category, const std::string& what) {
   live_by_category_[static_cast<std::size_t>(category)] += bytes;
+  if (held() > most_held_) {
+    most_held_ = held();
+    held_peak_ = {live_by_category_, cached_};
+  }
   const std::size_t now = held() - cached_;
   if (now <= peak_) return;
   peak_ = now;
@@ -248,6 +252,11 @@ void Allocator::fill(MemoryReport* report) const {
   report->peak_cause = peak_cause_;
   report->limit_bytes = limit_;
   report->allocations = driver_allocations_;
+}
+
+HeldPeak Allocator::held_peak() const {
+  MutexLock lock(mutex_);
+  return held_peak_;
 }
 
 // The three cheapest ways out, by what holds most.

@@ -29,6 +29,7 @@ struct AllocatorSetup {
   DeviceInfo info;
   MemoryMode mode;
   bool has_shadow = false;  // coarse mode on a device whose map is empty
+  bool is_dry = false;      // blocks are address space that nobody has written
   bool is_exact = false;    // SAMEBYTES_ALLOCATOR=exact
   bool has_guards = false;
   Protection protection = Protection::off;
@@ -54,6 +55,7 @@ class Allocator {
   bool is_exact() const { return setup_.is_exact; }
   bool is_closed() const { return is_closed_.load(std::memory_order_acquire); }
   void fill(MemoryReport* report) const;
+  HeldPeak held_peak() const;
   Reaper& reaper() { return *reaper_; }
 
   // Throws ArgumentError where [pointer, pointer + bytes) meets memory that the engine already knows.
@@ -68,6 +70,7 @@ class Allocator {
   BlockPtr make_block(std::size_t bytes);  // null where the driver has no memory
   bool make_svm(Storage::Block& block, std::size_t bytes);
   bool make_host(Storage::Block& block, std::size_t bytes);
+  BlockPtr make_reserved(std::size_t bytes);
   void free_block(BlockPtr block) noexcept;
   BlockPtr take_cached(std::size_t capacity) SAMEBYTES_REQUIRES(mutex_);
   std::vector<BlockPtr> trim(std::size_t target) SAMEBYTES_REQUIRES(mutex_);
@@ -91,6 +94,8 @@ class Allocator {
   std::size_t cached_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
   std::size_t limit_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
   std::size_t peak_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
+  HeldPeak held_peak_ SAMEBYTES_GUARDED_BY(mutex_);
+  std::size_t most_held_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
   std::string peak_cause_ SAMEBYTES_GUARDED_BY(mutex_);
   std::uint64_t driver_allocations_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
   std::uint64_t next_stamp_ SAMEBYTES_GUARDED_BY(mutex_) = 0;

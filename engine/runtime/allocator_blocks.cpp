@@ -97,7 +97,23 @@ bool Allocator::make_host(Storage::Block& block, std::size_t bytes) {
   return true;
 }
 
+// Reads as zeros; a page takes memory only when the host writes it.
+std::unique_ptr<Storage::Block> Allocator::make_reserved(std::size_t bytes) {
+  auto block = std::make_unique<Storage::Block>();
+  void* const space = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (space == MAP_FAILED) return nullptr;
+  block->mode = MemoryMode::system;
+  block->bytes = bytes;
+  block->reserved = bytes;
+  block->host = block->device = static_cast<std::byte*>(space);
+  const auto begin = reinterpret_cast<std::uintptr_t>(space);
+  MutexLock lock(mutex_);
+  claimed_.emplace(begin, begin + bytes);
+  return block;
+}
+
 std::unique_ptr<Storage::Block> Allocator::make_block(std::size_t bytes) {
+  if (setup_.is_dry) return make_reserved(bytes);
   auto block = std::make_unique<Storage::Block>();
   block->mode = setup_.mode;
   block->bytes = bytes;
@@ -188,6 +204,7 @@ void Allocator::free_block(BlockPtr block) noexcept {
   // PoCL's shared memory on a CPU is the host's own; what other drivers allocate is theirs.
   const bool is_host = setup_.info.type == "cpu" && setup_.info.platform == "Portable Computing Language";
   if (block->svm && is_host) drop_pages(block->device, block->bytes);
+  if (block->reserved > 0) munmap(block->host, block->reserved);
   if (block->svm) clSVMFree(setup_.context, block->svm);
   if (block->heap) drop_pages(block->heap, block->bytes);
   std::free(block->heap);

@@ -23,6 +23,7 @@ struct Storage::Block {
   std::byte* device = nullptr;  // SVM address of byte 0; differs from host only with a shadow
   void* svm = nullptr;          // as clSVMAlloc returned it
   void* heap = nullptr;         // as the host's allocator returned it
+  std::size_t reserved = 0;     // of address space, in a dry run
   Handle<cl_mem> buffer;        // hostptr and copy
   Handle<cl_mem> alias;         // for CLBlast, made when first asked for
   Mapped mapped = Mapped::no;

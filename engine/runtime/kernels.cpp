@@ -9,6 +9,7 @@
 namespace samebytes::detail {
 
 void Kernel::set_storage(int index, const Storage& storage) {
+  if (!kernel_) return;
   const auto place = static_cast<cl_uint>(index);
   cl_int status = CL_SUCCESS;
   if (storage.binds_pointer()) {
@@ -22,12 +23,14 @@ void Kernel::set_storage(int index, const Storage& storage) {
 }
 
 void Kernel::set_null(int index) {
+  if (!kernel_) return;
   const cl_int status = clSetKernelArg(kernel_.get(), static_cast<cl_uint>(index), sizeof(cl_mem), nullptr);
   if (status != CL_SUCCESS)
     check_cl(status, ("clSetKernelArg (argument " + std::to_string(index) + " of " + entry_ + ")").c_str());
 }
 
 void Kernel::set_bytes(int index, const void* bytes, std::size_t size) {
+  if (!kernel_) return;
   const cl_int status = clSetKernelArg(kernel_.get(), static_cast<cl_uint>(index), size, bytes);
   if (status != CL_SUCCESS)
     check_cl(status, ("clSetKernelArg (argument " + std::to_string(index) + " of " + entry_ + ")").c_str());
@@ -106,6 +109,7 @@ std::unique_ptr<Kernel> KernelLibrary::make(Dtype real, const std::string& key, 
 
 std::unique_ptr<Kernel> KernelLibrary::make_kernel(Dtype dtype, const std::string& entry) {
   check_real(computed_in(dtype), device_.info());
+  if (device_.runtime().is_dry()) return std::make_unique<Kernel>(Handle<cl_kernel>(), entry);
   std::string key(name_of(dtype));
   const std::string tiles = device_.tuning().defines(computed_in(dtype));
   {
@@ -130,6 +134,7 @@ std::unique_ptr<Kernel> KernelLibrary::make_kernel(Dtype dtype, const std::strin
 std::unique_ptr<Kernel> KernelLibrary::make_generated(Dtype real, const std::string& text, const std::string& entry,
                                                       const std::string& what) {
   check_real(real, device_.info());
+  if (device_.runtime().is_dry()) return std::make_unique<Kernel>(Handle<cl_kernel>(), entry);
   return make(real, std::string(name_of(real)) + "\n" + text, what, common_text() + "#line 1 \"" + what + "\"\n" + text,
               entry);
 }

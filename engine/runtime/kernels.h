@@ -26,6 +26,7 @@ struct Geometry {
 
 class Kernel {
  public:
+  // A null handle is the kernel of a dry run, which nothing is bound to.
   Kernel(Handle<cl_kernel> kernel, std::string entry) : kernel_(std::move(kernel)), entry_(std::move(entry)) {}
   const std::string& entry() const { return entry_; }
   cl_kernel get() const { return kernel_.get(); }

@@ -57,11 +57,12 @@ Runtime::Runtime(const RuntimeOptions& options) : options_(options), ledger_(std
   if (!allocator.empty() && allocator != "exact" && allocator != "cache")
     throw ArgumentError("SAMEBYTES_ALLOCATOR: cache or exact, '" + allocator + "' came");
   AllocatorSetup setup{.context = context(), .info = found.info, .mode = mode_};
+  setup.is_dry = options.dry_run;
   setup.has_shadow = coarse_shadow_;
   setup.is_exact = allocator == "exact";
   // A simulator that sees every access (Oclgrind) wants nothing around the array.
-  setup.has_guards = setup.is_exact && found.info.platform != "Oclgrind" && mode_ != MemoryMode::copy;
-  setup.protection = wanted_protection();
+  setup.has_guards = setup.is_exact && !setup.is_dry && found.info.platform != "Oclgrind" && mode_ != MemoryMode::copy;
+  setup.protection = setup.is_dry ? Protection::off : wanted_protection();
   const bool is_pocl = found.info.platform == "Portable Computing Language" && found.info.name.rfind("pthread", 0) == 0;
   if (setup.protection == Protection::keys && !is_pocl) setup.protection = Protection::pages;
   if (setup.protection != Protection::off && setup.is_exact)
@@ -172,6 +173,8 @@ MemoryReport Runtime::memory() const {
   allocator_->fill(&report);
   return report;
 }
+
+HeldPeak Runtime::held_peak() const { return allocator_->held_peak(); }
 
 TransferReport Runtime::transfers() const {
   TransferReport report;

@@ -36,6 +36,7 @@ struct RuntimeOptions {
   bool forbid_copies = false;
   std::size_t memory_limit = 0;  // 0: 85 % of the smaller of the cgroup's limit and what is available
   int steps_in_flight = 3;
+  bool dry_run = false;               // nothing is built, allocated or enqueued, but all is counted
   bool profile = false;               // queues note the times of their commands
   std::optional<std::string> tuning;  // a store file, "" for the built-in choices; nothing: the device's own store
 };
@@ -111,7 +112,8 @@ class Submission {
   std::uint64_t launches() const { return launches_; }
 
  private:
-  void begin_device(Device& device);  // at the first command on it
+  std::uint64_t count_launches(std::uint64_t count);  // gives the index of the first
+  void begin_device(Device& device);                  // at the first command on it
   void add_event(Device& device, cl_event event, const char* op, const std::shared_ptr<const LaunchInfo>& info);
   void close() noexcept;
 
@@ -136,7 +138,8 @@ class Runtime {
   MemoryMode mode() const { return mode_; }
   cl_context context() const { return context_.get(); }
   cl_command_queue host_queue() const { return host_queue_.get(); }  // maps and reads: never behind a running step
-  bool is_exact() const;                                             // SAMEBYTES_ALLOCATOR=exact
+  bool is_dry() const { return options_.dry_run; }
+  bool is_exact() const;                                 // SAMEBYTES_ALLOCATOR=exact
   bool coarse_shadow() const { return coarse_shadow_; }  // PoCL in coarse mode keeps a shadow so that missing maps show
 
   // Throws OutOfMemory naming `what` (an op or an owner), the need, the budget and the cheapest ways out.
@@ -161,6 +164,8 @@ class Runtime {
 
   void wait();  // everything enqueued so far; throws DeviceError
   MemoryReport memory() const;
+  // By category, at the moment when most was held, cached blocks included.
+  HeldPeak held_peak() const;
   TransferReport transfers() const;
   void count_copy(std::size_t bytes, bool to_device, const std::string& what);  // throws where copies are forbidden
   void count_map(std::size_t bytes);

@@ -7,6 +7,7 @@
 // the place of the view. Thread-safe: one mutex per storage guards mapping state and borrows.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,12 @@ using StoragePtr = std::shared_ptr<Storage>;
 
 // What an allocation is for; the memory ledger keeps one account per category.
 enum class Category : std::uint8_t { value, parameter, gradient, optimizer, arena, slot, library, adopted };
+
+// Bytes by category, when their sum and the cache's was largest.
+struct HeldPeak {
+  std::array<std::size_t, 8> by_category{};
+  std::size_t cached = 0;
+};
 
 class Storage : public std::enable_shared_from_this<Storage> {
  public:

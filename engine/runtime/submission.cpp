@@ -64,6 +64,7 @@ void Submission::add_event(Device& device, cl_event event, const char* op,
 
 std::uint64_t Submission::enqueue(Device& device, Kernel& kernel, const Geometry& geometry, const char* op,
                                   const std::shared_ptr<const LaunchInfo>& info) {
+  if (runtime_.is_dry()) return count_launches(1);
   if (!(begun_ & bit_of(device))) begin_device(device);
   std::size_t global[3];
   for (int i = 0; i < geometry.dimensions; ++i) global[i] = geometry.groups[i] * geometry.local[i];
@@ -85,12 +86,17 @@ std::uint64_t Submission::enqueue(Device& device, Kernel& kernel, const Geometry
   }
   if (doom) clSetUserEventStatus(doom.get(), CL_OUT_OF_RESOURCES);
   add_event(device, event, op, info);
-  runtime_.launches_.fetch_add(1, std::memory_order_relaxed);
-  return launches_++;
+  return count_launches(1);
+}
+
+std::uint64_t Submission::count_launches(std::uint64_t count) {
+  runtime_.launches_.fetch_add(count, std::memory_order_relaxed);
+  launches_ += count;
+  return launches_ - count;
 }
 
 void Submission::order_after(Device& device, Device& other) {
-  if (device.index() == other.index()) return;
+  if (device.index() == other.index() || runtime_.is_dry()) return;
   if (!(begun_ & bit_of(device))) begin_device(device);
   if (!(begun_ & bit_of(other))) begin_device(other);
   Handle<cl_event> reached;
@@ -105,18 +111,22 @@ void Submission::order_after(Device& device, Device& other) {
 
 void Submission::enqueue_call(Device& device, const char* op, const std::function<int(cl_command_queue)>& fn,
                               const std::shared_ptr<const LaunchInfo>& info) {
+  if (runtime_.is_dry()) {
+    count_launches(1);
+    return;
+  }
   if (!(begun_ & bit_of(device))) begin_device(device);
   const int launches = fn(device.queue());
   cl_event event = nullptr;
   check_cl(clEnqueueMarkerWithWaitList(device.queue(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList",
            device.info().name);
   add_event(device, event, op, info);
-  launches_ += static_cast<std::uint64_t>(launches);
-  runtime_.launches_.fetch_add(static_cast<std::uint64_t>(launches), std::memory_order_relaxed);
+  count_launches(static_cast<std::uint64_t>(launches));
 }
 
 void Submission::run_host(const char* op, const std::vector<HostUse>& uses,
                           const std::function<void(const std::function<void*(Storage&)>&)>& fn) {
+  if (runtime_.is_dry()) return;
   for (int i = 0; i < runtime_.device_count(); ++i) {
     Device& device = runtime_.device(i);
     // Also what earlier submissions and the runtime itself put there: unmaps, uploads.

@@ -35,6 +35,9 @@ struct EngineOptions {
   // lowers the peak of memory: at most this share of what a run costs. 0: only where it costs nothing.
   double recompute = 0.05;
   bool profile = false;    // queues note the times of their launches, for a Profiler (profile.h)
+  // A rehearsal: everything is checked, planned and counted, and nothing is built, allocated or launched. Memory is
+  // address space that reads as zeros, so a training loop runs as it is and memory() says what it would need.
+  bool dry_run = false;
   bool check_nan = false;  // evaluate op by op and throw at the first NaN or infinity, naming the op; slow
   // Tiles, splits and providers: not set, those of the device's store where `samebytes tune` made one (tune.h says
   // where; SAMEBYTES_TUNING is its folder, or off); "": the built-in ones; else a store file, which must be of this

@@ -1,0 +1,121 @@
+#include "samebytes/pressure.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "core/log.h"
+#include "samebytes/engine.h"
+#include "samebytes/error.h"
+
+namespace samebytes {
+namespace {
+
+constexpr std::size_t kNone = ~std::size_t{0};
+constexpr std::size_t kUnlimited = std::size_t{1} << 60;  // version 1 writes a huge number for "none"
+
+std::size_t number_in(const std::string& path) {
+  std::ifstream file(path);
+  std::size_t number = 0;
+  return file >> number ? number : kNone;
+}
+
+std::size_t field_in(const std::string& path, const std::string& name) {
+  std::ifstream file(path);
+  std::size_t number = 0;
+  for (std::string word; file >> word;)
+    if (word == name && file >> number) return number;
+  return 0;
+}
+
+// What a group may still take, its droppable pages included.
+std::size_t available_in(const std::string& limit_file, const std::string& use_file, const std::string& stat_file,
+                         const char* droppable) {
+  const std::size_t limit = number_in(limit_file), use = number_in(use_file);
+  if (limit >= kUnlimited || use == kNone) return kNone;
+  const std::size_t held = use - std::min(use, field_in(stat_file, droppable));
+  return limit - std::min(limit, held);
+}
+
+std::string gigabytes(std::size_t bytes) {
+  std::ostringstream text;
+  text.precision(3);
+  text << static_cast<double>(bytes) * 1e-9 << " GB";
+  return text.str();
+}
+
+}  // namespace
+
+MemoryFigures process_memory() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t all = 0, resident = 0;
+  if (!(statm >> all >> resident)) return {};
+  MemoryFigures figures{.used = resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE))};
+  std::size_t available = kNone;
+  if (const std::size_t kibibytes = field_in("/proc/meminfo", "MemAvailable:"); kibibytes > 0)
+    available = kibibytes * 1024;
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const std::size_t colon = line.rfind(':');
+    if (colon == std::string::npos) continue;
+    const bool is_second = line.rfind("0::", 0) == 0;
+    if (!is_second && line.find(":memory:") == std::string::npos) continue;
+    const std::string root = is_second ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    for (std::string group = line.substr(colon + 1);;) {
+      const std::string folder = root + group + "/";
+      available = std::min(
+          available, is_second ? available_in(folder + "memory.max", folder + "memory.current", folder + "memory.stat",
+                                              "inactive_file")
+                               : available_in(folder + "memory.limit_in_bytes", folder + "memory.usage_in_bytes",
+                                              folder + "memory.stat", "total_inactive_file"));
+      if (group.empty() || group == "/") break;
+      group = group.substr(0, group.rfind('/'));
+    }
+  }
+  if (available != kNone) figures.limit = figures.used + available;
+  return figures;
+}
+
+PressureGuard::PressureGuard(Engine& engine, PressureOptions options) : engine_(engine), options_(std::move(options)) {
+  if (!(options_.trim_share > 0 && options_.trim_share <= options_.stop_share))
+    throw ArgumentError("PressureGuard: needs 0 < trim_share <= stop_share, " + std::to_string(options_.trim_share) +
+                        " and " + std::to_string(options_.stop_share) + " came");
+}
+
+MemoryFigures PressureGuard::read() const {
+  MemoryFigures figures = options_.figures();
+  if (options_.limit > 0) figures.limit = figures.limit > 0 ? std::min(figures.limit, options_.limit) : options_.limit;
+  return figures;
+}
+
+Pressure PressureGuard::look() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_) return Pressure::low;
+  next_ = now + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                    std::chrono::duration<double>(options_.seconds));
+  const auto share_of = [](const MemoryFigures& f) {
+    return f.limit > 0 ? static_cast<double>(f.used) / static_cast<double>(f.limit) : 0.0;
+  };
+  MemoryFigures figures = read();
+  if (share_of(figures) < options_.trim_share) return Pressure::low;
+  trimmed_ += engine_.clear_cache();
+  figures = read();
+  const double share = share_of(figures);
+  if (share < options_.trim_share) return Pressure::trimmed;
+  const std::string text = "the process uses " + gigabytes(figures.used) + " of the " + gigabytes(figures.limit) +
+                           " that it can have, and the engine's cache is empty";
+  if (share >= options_.stop_share)
+    throw OutOfMemory(
+        "pressure guard: " + text +
+            "; stopped before the system swaps or kills the process; ways out: (1) a smaller batch; (2) a "
+            "memory limit that the step is planned for; (3) fewer batches in memory at a time",
+        figures.used, figures.limit);
+  if (!std::exchange(has_warned_, true)) detail::log_message("warning", "pressure guard: " + text);
+  return Pressure::high;
+}
+
+}  // namespace samebytes
