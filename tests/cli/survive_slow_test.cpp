@@ -31,7 +31,7 @@ TEST_P(SurviveSlow, many_kills_change_nothing) {
 }
 
 TEST(SurviveSlowSets, a_residual_network_with_augmentation_goes_on) {
-  const std::string folder = data_folder("cifar10");
+  const std::string folder = data_folder("cifar10_small");
   SAMEBYTES_NEED_DATA(folder);
   const Files plain, killed;
   const Words run = {"train", "resnet20", "--data", folder, "--steps", "12", "--batch", "16", "--quiet"};
