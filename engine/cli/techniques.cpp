@@ -21,10 +21,10 @@ std::vector<Tool> techniques_for(const Options& options, std::int64_t batch, boo
   if (is_training) {
     const bool may_divide = options.step.checkpointing == "off";
     std::vector<std::string> levels{"recomputation of pointwise values"};
-    if (may_divide) levels.insert(levels.end(), {"gradient checkpointing block", "gradient checkpointing sqrt"});
+    if (may_divide) levels.insert(levels.end(), {"gradient checkpointing sqrt", "gradient checkpointing block"});
     tools.push_back({{"recomputation", levels}, [](Options& o, int level) {
                        o.limit.recompute = kMoreRecomputation;
-                       if (level > 1) o.step.checkpointing = level == 2 ? "block" : "sqrt";
+                       if (level > 1) o.step.checkpointing = level == 2 ? "sqrt" : "block";
                      }});
     if (!options.step.micro_batch && !options.adaptive.is_on && batch > 1) {
       Technique pieces{"micro-batches", {}};
