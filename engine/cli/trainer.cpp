@@ -7,6 +7,7 @@
 #include "cli/interrupt.h"
 #include "cli/start_line.h"
 #include "cli/step_error.h"
+#include "cli/text.h"
 #include "cli/usage_error.h"
 
 namespace samebytes::cli {
