@@ -99,7 +99,7 @@ TEST_F(AccumulateTest, scaled_gradients_in_pieces_train) {
   const auto result = run_command({"train", "digits", "--precision", "f16", "--steps", "12", "--micro-batch", "24",
                                    "--accumulate", "2", "--json", "--quiet"});
   ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_EQ(result.json()["skipped_steps"], 0);
+  EXPECT_LE(result.json()["skipped_steps"], 2) << "the first scale may be too large";
   EXPECT_EQ(result.json()["samples"], 1437) << "an epoch: 22 batches of 64 and one of 29";
 }
 
