@@ -88,7 +88,7 @@ std::optional<Finding> not_finite(const Patient& patient) {
                                 run.steps.front().step, before->loss, before->step);
   finding.why = "one NaN or infinity reaches every weight with the next update; nothing after it is worth keeping";
   const std::string precision = run.text("precision");
-  if (step <= 1) {
+  if (step == 1) {
     finding.why +=
         "; in the first step no update had happened, so it is in the data or in the weights that were loaded";
     finding.actions.push_back(
