@@ -60,7 +60,10 @@ std::optional<std::int64_t> largest_batch(const BatchSearch& search,
     next = std::min(search.most, next * 2);
     (fits(next) ? good : bad) = next;
   }
-  while (bad - good > std::max<std::int64_t>(1, search.multiple - 1)) {
+  const auto is_settled = [&] {  // no multiple lies between
+    return bad - good <= 1 || (good >= search.multiple && good / search.multiple == (bad - 1) / search.multiple);
+  };
+  while (!is_settled()) {
     const std::int64_t middle = good + (bad - good) / 2;
     (fits(middle) ? good : bad) = middle;
   }
