@@ -25,7 +25,8 @@ TEST(Estimate, the_exact_plan_is_what_the_run_takes) {
   ASSERT_EQ(run.status, 0) << run.err;
   const double taken = run.json()[0]["peak_bytes"].get<double>();
   EXPECT_NEAR(planned_total(json, "exact") / taken, 1, 0.05);
-  EXPECT_NEAR(planned_total(json, "closed_form") / taken, 1, 0.10);
+  // Whole pages, packed operands and cells outside the arena are not in the closed form.
+  EXPECT_NEAR(planned_total(json, "closed_form") / taken, 1, 0.15);
   for (const char* part : {"parameters", "gradients", "optimizer", "activations", "batches"})
     EXPECT_NEAR(json["exact"][part].get<double>(), json["closed_form"][part].get<double>(), 0.1 * taken) << part;
 }
