@@ -41,25 +41,24 @@ Accumulator::Accumulator(Optimizer& optimizer) : optimizer_(&optimizer) {
 void Accumulator::add(const Array& loss, double samples) {
   if (!(samples > 0.0))
     throw ArgumentError("Accumulator: samples must be above 0, " + std::to_string(samples) + " came");
-  // Made in a function of its own, so that the gradients have no handles left when they are evaluated.
+  // The cells hold the mean of what was added so far, so that a step reads them as they are: a mean made of sums would
+  // be one more array of that size. Made in a function of its own, so that the gradients have no handles left when they
+  // are evaluated.
+  const double all = samples_ + samples;
   const auto updates = [&] {
     const std::vector<Array> gradients = flat_gradients(*optimizer_, loss);
     std::vector<Array> result = watch_ ? watch_(gradients, samples) : std::vector<Array>();
     for (std::size_t i = 0; i < sums_.size(); ++i) {
-      const Array weighted = astype(gradients[i], sums_[i].dtype()) * samples;
-      result.push_back(update(sums_[i], samples_ == 0.0 ? weighted : sums_[i] + weighted));
+      const Array part = astype(gradients[i], sums_[i].dtype()) * (samples / all);
+      result.push_back(update(sums_[i], samples_ == 0.0 ? part : sums_[i] * (samples_ / all) + part));
     }
     return result;
   };
   eval(updates());
-  samples_ += samples;
+  samples_ = all;
 }
 
-std::vector<Array> Accumulator::means() const {
-  std::vector<Array> means;
-  for (const Array& sum : sums_) means.push_back(sum * (1.0 / samples_));
-  return means;
-}
+std::vector<Array> Accumulator::means() const { return sums_; }
 
 void Accumulator::step() {
   if (samples_ == 0.0) return;
