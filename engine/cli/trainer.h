@@ -36,7 +36,7 @@ class Trainer {
     double rate = 0;
     double milliseconds = 0;
     Array loss;
-    nlohmann::ordered_json more = {};  // fields of its line in the log
+    nlohmann::ordered_json more = nlohmann::ordered_json::object();  // fields of its line in the log
   };
 
   void train_epoch(int epoch);

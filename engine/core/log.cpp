@@ -1,8 +1,7 @@
-#include "core/log.h"
-
 #include <mutex>
 
 #include "samebytes/engine.h"
+#include "samebytes/log.h"
 
 namespace samebytes {
 
@@ -16,11 +15,9 @@ void set_log_sink(LogSink new_sink) {
   sink = std::move(new_sink);
 }
 
-namespace detail {
 void log_message(std::string_view level, std::string_view message) {
   const std::lock_guard lock(sink_mutex);
   if (sink) sink(level, message);
 }
-}  // namespace detail
 
 }  // namespace samebytes

@@ -4,8 +4,8 @@
 #include <thread>
 #include <utility>
 
-#include "core/log.h"
 #include "samebytes/error.h"
+#include "samebytes/log.h"
 #include "samebytes/profile.h"
 
 namespace samebytes::data {
@@ -312,8 +312,8 @@ void Loader::State::add_slot() {
     for_workers_.notify_all();
   }
   if (is_first)
-    detail::log_message("info", "loader: the loop holds all " + std::to_string(options_.slots) +
-                                    " batches, one more was taken; copy what you keep, or ask for more slots");
+    log_message("info", "loader: the loop holds all " + std::to_string(options_.slots) +
+                            " batches, one more was taken; copy what you keep, or ask for more slots");
 }
 
 Batch Loader::State::lend(BatchSlot& slot) {

@@ -35,7 +35,7 @@ Accumulator::Accumulator(Optimizer& optimizer) : optimizer_(&optimizer) {
     throw ArgumentError(
         "Accumulator: the optimizer has release_gradients, which updates parameters before their gradients "
         "can be added up; use one of the two");
-  for (const ParameterArena& arena : optimizer.arenas()) sums_.push_back(arena.zeros_like("accumulated gradients"));
+  for (const ParameterArena& arena : optimizer.arenas()) means_.push_back(arena.zeros_like("accumulated gradients"));
 }
 
 void Accumulator::add(const Array& loss, double samples) {
@@ -48,9 +48,9 @@ void Accumulator::add(const Array& loss, double samples) {
   const auto updates = [&] {
     const std::vector<Array> gradients = flat_gradients(*optimizer_, loss);
     std::vector<Array> result = watch_ ? watch_(gradients, samples) : std::vector<Array>();
-    for (std::size_t i = 0; i < sums_.size(); ++i) {
-      const Array part = astype(gradients[i], sums_[i].dtype()) * (samples / all);
-      result.push_back(update(sums_[i], samples_ == 0.0 ? part : sums_[i] * (samples_ / all) + part));
+    for (std::size_t i = 0; i < means_.size(); ++i) {
+      const Array part = astype(gradients[i], means_[i].dtype()) * (samples / all);
+      result.push_back(update(means_[i], samples_ == 0.0 ? part : means_[i] * (samples_ / all) + part));
     }
     return result;
   };
@@ -58,30 +58,28 @@ void Accumulator::add(const Array& loss, double samples) {
   samples_ = all;
 }
 
-std::vector<Array> Accumulator::means() const { return sums_; }
-
 void Accumulator::step() {
   if (samples_ == 0.0) return;
-  optimizer_->step_flat(means());
+  optimizer_->step_flat(means_);
   samples_ = 0.0;
 }
 
 void Accumulator::step(GradScaler& scaler) {
   if (samples_ == 0.0) return;
-  scaler.step_flat(*optimizer_, means());
+  scaler.step_flat(*optimizer_, means_);
   samples_ = 0.0;
 }
 
-std::vector<StateArray> Accumulator::named_sums() const {
+std::vector<StateArray> Accumulator::named_means() const {
   std::vector<StateArray> result;
-  for (std::size_t i = 0; i < sums_.size(); ++i) result.push_back({std::to_string(i) + ".sum", sums_[i]});
+  for (std::size_t i = 0; i < means_.size(); ++i) result.push_back({std::to_string(i) + ".mean", means_[i]});
   return result;
 }
 
-// Between two groups of micro-batches the sums hold nothing that is read again.
+// Between two groups of micro-batches the means hold nothing that is read again.
 StateDict Accumulator::state_dict() const {
   StateDict state{{}, {{"samples", samples_}}};
-  if (samples_ > 0.0) state.arrays = named_sums();
+  if (samples_ > 0.0) state.arrays = named_means();
   return state;
 }
 
@@ -89,7 +87,7 @@ void Accumulator::load_state_dict(const StateDict& state) {
   const double samples = number_of("Accumulator", state, "samples");
   if (!(samples >= 0.0))
     throw ArgumentError("Accumulator: samples must be at least 0, " + std::to_string(samples) + " came");
-  load_arrays("Accumulator", samples > 0.0 ? named_sums() : std::vector<StateArray>(), state.arrays);
+  load_arrays("Accumulator", samples > 0.0 ? named_means() : std::vector<StateArray>(), state.arrays);
   samples_ = samples;
 }
 

@@ -91,8 +91,7 @@ NoiseScaleMeter::~NoiseScaleMeter() { accumulator_->watch({}); }
 void NoiseScaleMeter::measure(GradScaler* scaler) {
   const double samples = accumulator_->samples();
   if (samples == 0.0 || batches_ < 2) return;
-  Array squares =
-      concat({small_ * (1.0 / samples), squared_norm(accumulator_->sums()) * (1.0 / (samples * samples))}, 0);
+  Array squares = concat({small_ * (1.0 / samples), squared_norm(accumulator_->means())}, 0);
   if (scaler != nullptr) {
     const Array factor = scaler->scale(ones({1}));
     squares = squares / factor / factor;

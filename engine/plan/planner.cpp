@@ -5,11 +5,11 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/log.h"
 #include "graph/op.h"
 #include "ops/pointwise.h"
 #include "plan/pointwise_kernel.h"
 #include "plan/run_access.h"
+#include "samebytes/log.h"
 
 namespace samebytes::detail {
 namespace {

@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/log.h"
 #include "runtime/devices.h"
 #include "runtime/runtime.h"
 #include "runtime/tuning.h"
 #include "samebytes/error.h"
 #include "samebytes/io/files.h"
+#include "samebytes/log.h"
 
 namespace samebytes::detail {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "core/log.h"
 #include "samebytes/engine.h"
 #include "samebytes/error.h"
+#include "samebytes/log.h"
 
 namespace samebytes {
 namespace {
@@ -114,7 +114,7 @@ Pressure PressureGuard::look() {
             "; stopped before the system swaps or kills the process; ways out: (1) a smaller batch; (2) a "
             "memory limit that the step is planned for; (3) fewer batches in memory at a time",
         figures.used, figures.limit);
-  if (!std::exchange(has_warned_, true)) detail::log_message("warning", "pressure guard: " + text);
+  if (!std::exchange(has_warned_, true)) log_message("warning", "pressure guard: " + text);
   return Pressure::high;
 }
 

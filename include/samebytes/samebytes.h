@@ -12,6 +12,7 @@
 #include "samebytes/error.h"
 #include "samebytes/host_array.h"
 #include "samebytes/io.h"
+#include "samebytes/log.h"
 #include "samebytes/memory.h"
 #include "samebytes/models.h"
 #include "samebytes/nn.h"

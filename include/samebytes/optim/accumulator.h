@@ -1,7 +1,7 @@
 // Accumulator: gradients of several micro-batches before one update, weighted by their numbers of samples, so that the
-// result is that of one batch with all of them, also where the last one is smaller. The sums are the only array beside
-// those of a step: gradients are added to them as they are made. A large batch that is there at once is cut into pieces
-// over the same bytes by data::Batch::piece() or share_rows() (slot.h).
+// result is that of one batch with all of them, also where the last one is smaller. The means so far are the only array
+// beside those of a step: gradients are added to them as they are made. A large batch that is there at once is cut into
+// pieces over the same bytes by data::Batch::piece() or share_rows() (slot.h).
 #pragma once
 
 #include <functional>
@@ -35,21 +35,19 @@ class Accumulator {
   // that it returns are evaluated in the same run. An empty function ends it.
   using Watch = std::function<std::vector<Array>(std::span<const Array> gradients, double samples)>;
   void watch(Watch watch) { watch_ = std::move(watch); }
-  // Gradients times samples, added up, a flat cell for each arena. They are what was added only where samples() is
-  // above 0.
-  const std::vector<Array>& sums() const { return sums_; }
+  // The mean gradient of what was added, a flat cell for each arena; only where samples() is above 0.
+  const std::vector<Array>& means() const { return means_; }
 
-  // The number of samples and, where there are any, the sums of their gradients ("0.sum").
+  // The number of samples and, where there are any, the mean of their gradients ("0.mean").
   StateDict state_dict() const;
   // Throws ArgumentError where the state is of other parameters; nothing is changed then.
   void load_state_dict(const StateDict& state);
 
  private:
-  std::vector<Array> means() const;
-  std::vector<StateArray> named_sums() const;
+  std::vector<StateArray> named_means() const;
 
   Optimizer* optimizer_;
-  std::vector<Array> sums_;  // a flat cell for each arena
+  std::vector<Array> means_;  // a flat cell for each arena
   double samples_ = 0.0;
   Watch watch_;
 };
