@@ -129,7 +129,7 @@ TEST(RunFile, is_not_the_value_of_an_option) {
   EXPECT_THAT(result.out, HasSubstr("\nsave: net.yaml\n"));
 }
 
-TEST(RunFile, every_example_is_whole_and_trains_a_step) {
+TEST(RunFile, every_example_is_whole_and_two_of_them_train_a_step) {
   const auto files = source_files({"examples/configs"}, {".yaml"});
   ASSERT_EQ(files.size(), 9u);
   for (const auto& file : files) {
@@ -140,7 +140,9 @@ TEST(RunFile, every_example_is_whole_and_trains_a_step) {
     EXPECT_EQ(config.status, 0) << file.path << config.err;
     std::vector<std::string> words = {"bench", path,      "--mode", "train",  "--steps",
                                       "1",     "--batch", "2",      "--json", "--quiet"};
-    if (file.path.find("medium") != std::string::npos) continue;  // as small, where both are made nano
+    // Between them these two have both workloads, both 16-bit types and gradient release.
+    if (file.path.find("gpt_small_fp16") == std::string::npos && file.path.find("transit_opt") == std::string::npos)
+      continue;
     if (file.path.find("gpt") != std::string::npos) words.insert(words.end(), {"--size", "nano", "--context", "8"});
     const auto result = run_command(words);
     ASSERT_EQ(result.status, 0) << file.path << result.err;
