@@ -43,13 +43,12 @@ inline std::vector<nlohmann::json> lines_of(const std::string& log) {
   return lines;
 }
 
-// Steps and epochs without their times: each once and in order.
+// Steps and epochs without what a process measures of itself, times and memory: each once and in order.
 inline std::vector<nlohmann::json> results_in(const std::string& log) {
   std::vector<nlohmann::json> results;
   for (nlohmann::json& line : lines_of(log)) {
     if (line["event"] != "step" && line["event"] != "epoch") continue;
-    line.erase("ms");
-    line.erase("seconds");
+    for (const char* measured : {"ms", "seconds", "stall_fraction", "peak_bytes"}) line.erase(measured);
     results.push_back(line);
   }
   return results;
