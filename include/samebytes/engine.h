@@ -34,7 +34,7 @@ struct EngineOptions {
   // Values that the forward pass and the gradient both read may be computed twice instead of being kept, where that
   // lowers the peak of memory: at most this share of what a run costs. 0: only where it costs nothing.
   double recompute = 0.05;
-  bool profile = false;    // queues note the times of their launches, for a Profiler (profile.h)
+  bool profile = false;  // queues note the times of their launches, for a Profiler (profile.h)
   // A rehearsal: everything is checked, planned and counted, and nothing is built, allocated or launched. Memory is
   // address space that reads as zeros, so a training loop runs as it is and memory() says what it would need.
   bool dry_run = false;
