@@ -85,7 +85,7 @@ void add_release(CLI::App& app, Options& options) {
 
 void add_moments(CLI::App& app, Options& options) {
   app.add_option("--moments", options.moments,
-                 "what sgd, adam, adamw, rmsprop and lion remember: f32 or bf16 with half the bytes; default: f32")
+                 "what sgd, adam, adamw, rmsprop and lion remember: f32, or bf16 in half the bytes; default: f32")
       ->option_text("DTYPE")
       ->check(CLI::IsMember({"f32", "bf16"}));
 }

@@ -45,10 +45,6 @@ template <>
 struct Release<cl_event> {
   static void call(cl_event h) { clReleaseEvent(h); }
 };
-template <>
-struct Release<cl_device_id> {
-  static void call(cl_device_id h) { clReleaseDevice(h); }
-};
 
 // Owner of one OpenCL handle; move-only.
 template <class T>

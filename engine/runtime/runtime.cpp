@@ -1,8 +1,11 @@
 #include "runtime/runtime.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <utility>
 
+#include "core/mutex.h"
 #include "runtime/allocator.h"
 #include "runtime/devices.h"
 #include "runtime/ledger.h"
@@ -20,6 +23,24 @@ Handle<cl_command_queue> make_queue(cl_context context, cl_device_id id, const s
   Handle<cl_command_queue> queue(clCreateCommandQueue(context, id, properties, &status));
   check_cl(status, "clCreateCommandQueue", name);
   return queue;
+}
+
+// Parts of a device are made once and live as long as the process: a worker of PoCL 3.1 still looks at the device of an
+// event that clFinish has waited for, and ends the process where the last engine on a part has just released it.
+std::vector<cl_device_id> sub_devices_of(cl_device_id parent, const std::vector<int>& split, const std::string& name) {
+  static Mutex mutex;
+  static std::map<std::pair<cl_device_id, std::vector<int>>, std::vector<cl_device_id>> made;
+  const MutexLock lock(mutex);
+  std::vector<cl_device_id>& ids = made[{parent, split}];
+  if (!ids.empty()) return ids;
+  std::vector<cl_device_partition_property> wanted{CL_DEVICE_PARTITION_BY_COUNTS};
+  wanted.insert(wanted.end(), split.begin(), split.end());
+  wanted.push_back(CL_DEVICE_PARTITION_BY_COUNTS_LIST_END);
+  wanted.push_back(0);
+  std::vector<cl_device_id> parts(split.size());
+  check_cl(clCreateSubDevices(parent, wanted.data(), static_cast<cl_uint>(parts.size()), parts.data(), nullptr),
+           "clCreateSubDevices", name);
+  return ids = parts;
 }
 
 }  // namespace
@@ -102,14 +123,7 @@ void Runtime::make_devices(const DeviceInfo& info, cl_device_id parent) {
     if (has_bad || cores > info.cores || split.size() > kMostDevices)
       throw ArgumentError("engine: split wants parts of 1 or more cores, " + std::to_string(info.cores) + " in all; " +
                           std::to_string(cores) + " in " + std::to_string(split.size()) + " parts came");
-    std::vector<cl_device_partition_property> wanted{CL_DEVICE_PARTITION_BY_COUNTS};
-    wanted.insert(wanted.end(), split.begin(), split.end());
-    wanted.push_back(CL_DEVICE_PARTITION_BY_COUNTS_LIST_END);
-    wanted.push_back(0);
-    ids.assign(split.size(), nullptr);
-    check_cl(clCreateSubDevices(parent, wanted.data(), static_cast<cl_uint>(ids.size()), ids.data(), nullptr),
-             "clCreateSubDevices", info.name);
-    for (cl_device_id id : ids) sub_devices_.emplace_back(id);
+    ids = sub_devices_of(parent, split, info.name);
   }
   cl_int status = CL_SUCCESS;
   context_ = Handle<cl_context>(

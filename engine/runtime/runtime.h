@@ -189,7 +189,6 @@ class Runtime {
   TuningPtr tuning_;
   std::string tuning_file_;
   bool coarse_shadow_ = false;
-  std::vector<Handle<cl_device_id>> sub_devices_;
   Handle<cl_context> context_;
   Handle<cl_command_queue> host_queue_;
   std::vector<std::unique_ptr<Device>> devices_;

@@ -1,6 +1,7 @@
 // The ledger of memory against what the system says: at the peak of a training step both agree, so nothing large lives
 // beside the ledger. Slow: the arrays are large enough for what drivers need not to matter.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <fstream>
 #include <optional>
@@ -30,7 +31,7 @@ bool reset_resident_peak() {
 }
 
 std::size_t train(const optim::AdamWOptions& options) {
-  constexpr std::int64_t kWidth = 2048, kLayers = 8;
+  constexpr std::int64_t kWidth = 2560, kLayers = 8;
   Engine engine;
   std::vector<Array> cells;
   for (int i = 0; i < kLayers; ++i) cells.push_back(cell(uniform({kWidth, kWidth}, -0.03, 0.03), "w"));
@@ -53,6 +54,7 @@ TEST(Resident, the_peak_of_a_training_step_is_that_of_the_ledger) {
   for (const bool releases : {false, true}) {
     const optim::AdamWOptions options{.clip_norm = releases ? 0.0 : 1e9};
     train(options);  // kernels are built and cached now
+    malloc_trim(0);  // what the host's allocator kept of it would be used again, and not grow
     if (!reset_resident_peak()) GTEST_SKIP() << "no_resident_peak: the system does not set it back";
     const std::size_t before = status_bytes("VmHWM").value_or(0);
     const std::size_t ledger = peaks[releases] = train(options);
@@ -60,7 +62,7 @@ TEST(Resident, the_peak_of_a_training_step_is_that_of_the_ledger) {
     EXPECT_NEAR(static_cast<double>(grown), static_cast<double>(ledger), 0.05 * static_cast<double>(ledger))
         << (releases ? "released" : "together");
   }
-  EXPECT_LT(peaks[1], 0.85 * static_cast<double>(peaks[0]));  // 128 MiB of 512: all gradients but a segment
+  EXPECT_LT(peaks[1], 0.85 * static_cast<double>(peaks[0]));  // 200 MiB of 800: all gradients but a segment
 }
 
 }  // namespace
