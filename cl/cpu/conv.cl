@@ -138,9 +138,7 @@ static void conv_copy_line(__global const stored* source, const int in_w, const 
 
 // Asks for values that the next unit will read, so that they come from memory while this one is summed.
 static void conv_fetch_ahead(__global const stored* p, const long values) {
-#if defined(__OPTIMIZE__) && __has_builtin(__builtin_prefetch)
-  for (long i = 0; i < values; i += 64 / (long)sizeof(stored)) __builtin_prefetch((const void*)(size_t)(p + i));
-#endif
+  for (long i = 0; i < values; i += 64 / (long)sizeof(stored)) SB_FETCH(p + i);
 }
 
 // The taps that a line meets: where their values lie from a pixel's first one on, and their panels' first steps. A

@@ -87,7 +87,7 @@ static inline real cross_entropy_keep_exp(const __global stored* x, __global sto
     vreal sum = 0;
     for (; i < end; i += VW) {
       const vreal e = sb_exp_down(VLOAD(x + i) - largest);
-      __builtin_prefetch(x + classes + i);  // the next row
+      SB_FETCH(x + classes + i);  // the next row
       VSTORE(e, d + i);
       sum += e;
     }
@@ -122,9 +122,9 @@ static void gemm_transpose(vreal* r);  // of gemm.cl: VW x VW values in place
 // label, or -1 where it is outside; the weight of the label, NaN outside and 0 where it is ignored; g. Gives the losses
 // and the statistics, and where d is not null the gradient, which may lie over x. Reads and writes up to a vector
 // behind the rows.
-static void cross_entropy_short_rows(const __global stored* x, __global stored* d, const long classes, const int* labels,
-                                     const real* weights, const real* g, real* losses, real* largest_out,
-                                     real* sum_out) {
+static void cross_entropy_short_rows(const __global stored* x, __global stored* d, const long classes,
+                                     const int* labels, const real* weights, const real* g, real* losses,
+                                     real* largest_out, real* sum_out) {
   vreal r[VW];
   real tile[VW * VW];
 #pragma unroll
@@ -211,8 +211,7 @@ static inline void cross_entropy_rows(const __global stored* logits, const __glo
       }
       continue;
     }
-    if (classes <= VW)
-      next = sb_load(logits + begin * classes, (end - begin) * classes, (end - begin) * classes, 0);
+    if (classes <= VW) next = sb_load(logits + begin * classes, (end - begin) * classes, (end - begin) * classes, 0);
     for (int r = 0; r < count; ++r) {
       const long row = begin + r, readable = (end - row) * classes;
       const __global stored* x = logits + row * classes;

@@ -28,7 +28,7 @@
         const int after = index[min((long)j + 1, items - 1)];                                         \
         const __global T* next = src + (o * depth + clamp(after, 0, depth - 1)) * inner + i;          \
         for (; k + 16 <= count; k += 16) {                                                            \
-          __builtin_prefetch(next + k);                                                               \
+          SB_FETCH(next + k);                                                                         \
           sb_store16(sb_load16(from + k), to + k);                                                    \
         }                                                                                             \
         for (; k < count; ++k) to[k] = from[k];                                                       \

@@ -110,7 +110,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_fwd(ARRAY(c
         vreal sum = 0;
         for (; i < block_end; i += VW) {
           const vreal e = sb_exp_down(VLOAD(x + i) - largest);
-          __builtin_prefetch(x + columns + i);  // the next row
+          SB_FETCH(x + columns + i);  // the next row
           VSTORE(e, y + i);
           sum += e;
         }

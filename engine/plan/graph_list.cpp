@@ -1,6 +1,7 @@
 #include "plan/graph_list.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "graph/op.h"
 #include "ops/pointwise.h"
@@ -134,14 +135,20 @@ GraphList collect(std::span<const NodePtr> roots, std::uint64_t stamp, std::vect
         overwritten.push_back(node->inputs[static_cast<std::size_t>(input)].node);
       }
     }
+    std::unordered_set<const Node*> targets;
+    for (const NodePtr& cell : overwritten) targets.insert(cell.get());
+    std::unordered_set<const Node*> clean;  // nothing below them is overwritten
     const auto reads = [&](const NodePtr& start) {
-      std::vector<const Node*> stack{start.get()};
+      std::vector<const Node*> stack{start.get()}, met;
       while (!stack.empty()) {
         const Node* node = stack.back();
         stack.pop_back();
-        if (node->has_value && !node->cell) continue;
-        for (const NodePtr& cell : overwritten)
-          if (cell.get() == node) return true;
+        if ((node->has_value && !node->cell) || !clean.insert(node).second) continue;
+        met.push_back(node);
+        if (targets.count(node) != 0) {
+          for (const Node* one : met) clean.erase(one);
+          return true;
+        }
         if (!node->has_value && node->reads_cells)
           for (const Edge& edge : node->inputs) stack.push_back(edge.node.get());
       }

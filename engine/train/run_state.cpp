@@ -112,10 +112,10 @@ void RunState::Impl::check(const RunSource& source) const {
     if (words[name] != value) refuse(name + " is " + words[name].get<std::string>() + " there and " + value + " here");
   }
   for (const auto& [name, value] : words.items())
-    if (std::none_of(expected.begin(), expected.end(), [&](const auto& mine) { return mine.first == name; }))
+    if (std::none_of(expected.begin(), expected.end(), [&name = name](const auto& mine) { return mine.first == name; }))
       refuse(name + " is " + value.get<std::string>() + " there, and not said here");
   for (const auto& [name, numbers] : others.items())
-    if (std::none_of(parts.begin(), parts.end(), [&](const Part& part) { return part.name == name; }))
+    if (std::none_of(parts.begin(), parts.end(), [&name = name](const Part& part) { return part.name == name; }))
       refuse("it has " + name + ", this run has none");
   for (const Part& part : parts) {
     if (!others.contains(part.name)) refuse("this run has " + part.name + ", it has none");
