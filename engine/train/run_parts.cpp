@@ -100,10 +100,11 @@ Part with_mean(const std::string& name, T& object) {
           [&object] {
             const Mean::State mean = object.state();
             PartState state;
-            state.numbers = {{"sum", json_of(mean.sum)},
-                             {"lost", json_of(mean.lost)},
-                             {"weight", json_of(mean.weight)},
-                             {"f64", mean.is_f64}};
+            // One by one: of a list, clang 14 loses what lay in `numbers` before.
+            state.numbers["sum"] = json_of(mean.sum);
+            state.numbers["lost"] = json_of(mean.lost);
+            state.numbers["weight"] = json_of(mean.weight);
+            state.numbers["f64"] = mean.is_f64;
             return state;
           },
           [&object](const PartReader& reader) {
