@@ -7,6 +7,8 @@
 //   6 first tile of the matrix   7 its tiles   8 first tile of the parameter   9 its tiles   10 R   11 rows of the
 //   parameter   12 place of the tile's sums of columns
 // Geometry: a work-group of one item takes one tile, adafactor_columns one block of columns. Arithmetic is in `real`.
+// Where has_control is set, control says what only the device knows of this step: [0] is 0 where it is skipped and no
+// cell changes, [1] stands for rest, [2] for rate.
 
 #define ADAFACTOR_FIELDS 16
 #define ADAFACTOR_UNIT 16
@@ -26,16 +28,20 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void adafactor_rows(ARRA
                                                                             ARRAY(const int, table), ARRAY(real, parts),
                                                                             ARRAY(real, sums), ARRAY(real, rows),
                                                                             const long tiles, const long n,
-                                                                            const real rest) {
+                                                                            const real rest, ARRAY(const real, control),
+                                                                            const int has_control) {
   START(g);
   START(p);
   START(table);
   START(parts);
   START(sums);
   START(rows);
+  START(control);
+  const int is_taken = !has_control || control[0] != 0;
+  const real share = has_control ? control[1] : rest;
   const long at = get_group_id(0);
   const __global int* tile = table + ADAFACTOR_FIELDS * at;
-  const int count = tile[2], width = tile[3];
+  const int count = is_taken ? tile[2] : 0, width = tile[3];
   const long begin = (long)tile[0] * ADAFACTOR_UNIT + (long)tile[1] * width;
   rows += tile[4] + tile[1];
   real sum_rows = 0;
@@ -48,7 +54,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void adafactor_rows(ARRA
       real old[VW];
       for (int k = 0; k < VW; ++k) old[k] = i + k < count ? rows[i + k] : 0;
       const vreal before = VLOAD(old);
-      sb_store(FMA((vreal)(rest), slope * slope - before, before), rows + i, count - i);
+      sb_store(FMA((vreal)(share), slope * slope - before, before), rows + i, count - i);
     }
   } else {
     sums += tile[12];
@@ -72,7 +78,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void adafactor_rows(ARRA
         }
         sb_store(column, sums + i, width - i);
       }
-      const real before = rows[r], after = FMA(rest, sb_sum(sum) / width - before, before);
+      const real before = rows[r], after = FMA(share, sb_sum(sum) / width - before, before);
       rows[r] = after;
       sum_rows += after;
     }
@@ -85,12 +91,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void adafactor_rows(ARRA
 // `columns`, columns of the block, first sum of the matrix at the block's first column, tiles, C, R.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void adafactor_columns(ARRAY(const real, sums),
                                                                                ARRAY(const int, blocks),
-                                                                               ARRAY(real, columns), const real rest) {
+                                                                               ARRAY(real, columns), const real rest,
+                                                                               ARRAY(const real, control),
+                                                                               const int has_control) {
   START(sums);
   START(blocks);
   START(columns);
+  START(control);
+  const int is_taken = !has_control || control[0] != 0;
+  const real share = has_control ? control[1] : rest;
   const __global int* block = blocks + 8 * (long)get_group_id(0);
-  const int count = block[1], tiles = block[3], width = block[4];
+  const int count = is_taken ? block[1] : 0, tiles = block[3], width = block[4];
   columns += block[0];
   sums += block[2];
   int c = 0;
@@ -98,12 +109,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void adafactor_columns(A
     vreal sum = 0;
     for (int t = 0; t < tiles; ++t) sum += VLOAD(sums + (long)t * width + c);
     const vreal before = VLOAD(columns + c);
-    VSTORE(FMA((vreal)(rest), sum / (real)block[5] - before, before), columns + c);
+    VSTORE(FMA((vreal)(share), sum / (real)block[5] - before, before), columns + c);
   }
   for (; c < count; ++c) {
     real sum = 0;
     for (int t = 0; t < tiles; ++t) sum += sums[(long)t * width + c];
-    columns[c] = FMA(rest, sum / block[5] - columns[c], columns[c]);
+    columns[c] = FMA(share, sum / block[5] - columns[c], columns[c]);
   }
 }
 
@@ -164,7 +175,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void adafactor_norms(
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void adafactor_update(
     ARRAY(const real, g), ARRAY(const real, rows), ARRAY(const real, columns), ARRAY(const real, parts),
     ARRAY(const real, norms), ARRAY(const int, table), ARRAY(real, p), const long tiles, const long n, const real eps,
-    const real rate, const real least, const real clip, const real keep) {
+    const real rate, const real least, const real clip, const real keep, ARRAY(const real, control),
+    const int has_control) {
   START(g);
   START(rows);
   START(columns);
@@ -172,13 +184,16 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void adafactor_update(
   START(norms);
   START(table);
   START(p);
+  START(control);
+  const int is_taken = !has_control || control[0] != 0;
+  const real pace = has_control ? control[2] : rate;
   const __global int* tile = table + ADAFACTOR_FIELDS * (long)get_group_id(0);
-  const int count = tile[2], width = tile[3];
+  const int count = is_taken ? tile[2] : 0, width = tile[3];
   const long begin = (long)tile[0] * ADAFACTOR_UNIT + (long)tile[1] * width;
   const real size = (real)tile[11] * (real)width;
   const real rms_p = sqrt(adafactor_fold(parts + tiles + tile[8], tile[9]) / size);
   const real rms_u = sqrt(adafactor_fold(norms + tile[8], tile[9]) / size);
-  const real step = rate * fmax(least, rms_p) / fmax((real)1, rms_u / clip);
+  const real step = pace * fmax(least, rms_p) / fmax((real)1, rms_u / clip);
   rows += tile[4] + tile[1];
   if (tile[5] < 0) {
     for (int i = 0; i < count; i += VW) {

@@ -3,7 +3,9 @@
 // both in units of TRUST_UNIT elements, the first chunk of its segment and how many the segment has. Segments begin at
 // whole units and gaps are zeros, so there are no tails. parts [2][chunks] are sums of squares of two quantities over
 // each chunk; whoever needs those of a segment adds up its chunks, in their order. Geometry of all: a work-group of one
-// item takes one chunk. Sums and arithmetic are in `real`.
+// item takes one chunk. Sums and arithmetic are in `real`. Where
+// has_control is set, control says what only the device knows of this step: [0] is 0 where it is skipped and no cell
+// changes, the others stand where they are named.
 
 #define TRUST_UNIT 16
 
@@ -50,18 +52,20 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void trust_norms(ARRAY(c
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void trust_lars(
     ARRAY(const real, g), ARRAY(const real, parts), ARRAY(const int, table), ARRAY(real, ratios), ARRAY(real, p),
     ARRAY(real, b), const long chunks, const real rate, const real momentum, const real decay, const real trust,
-    const real eps, const int nesterov) {
+    const real eps, const int nesterov, ARRAY(const real, control), const int has_control) {
   START(g);
   START(parts);
   START(table);
   START(ratios);
   START(p);
   START(b);
+  START(control);
+  const int is_taken = !has_control || control[0] != 0;
   const __global int* chunk = table + 4 * (long)get_group_id(0);
   const real norm_p = trust_norm(parts, chunk), norm_g = trust_norm(parts + chunks, chunk);
   const real ratio = norm_p > 0 && norm_g > 0 ? trust * norm_p / (norm_g + decay * norm_p + eps) : (real)1;
   ratios[get_group_id(0)] = ratio;
-  const int n = chunk[1] * TRUST_UNIT;
+  const int n = is_taken ? chunk[1] * TRUST_UNIT : 0;
   g += (long)chunk[0] * TRUST_UNIT;
   p += (long)chunk[0] * TRUST_UNIT;
   b += (long)chunk[0] * TRUST_UNIT;
@@ -79,20 +83,24 @@ static inline vreal trust_lamb_direction(const vreal p, const vreal m, const vre
 }
 
 // m = beta1 m + rest1 g, v = beta2 v + rest2 g^2, overwritten; parts are those of p and of the direction
-// r = scale1 m / (scale2 sqrt(v) + eps) + decay p.
+// r = scale1 m / (scale2 sqrt(v) + eps) + decay p; control [1] and [2] stand for the two scales.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void trust_lamb_moments(
     ARRAY(const real, p), ARRAY(const real, g), ARRAY(const int, table), ARRAY(real, parts), ARRAY(real, m),
     ARRAY(real, v), const long chunks, const real beta1, const real rest1, const real beta2, const real rest2,
-    const real scale1, const real scale2, const real eps, const real decay) {
+    const real scale1, const real scale2, const real eps, const real decay, ARRAY(const real, control),
+    const int has_control) {
   START(p);
   START(g);
   START(table);
   START(parts);
   START(m);
   START(v);
+  START(control);
+  const int is_taken = !has_control || control[0] != 0;
+  const real by1 = has_control ? control[1] : scale1, by2 = has_control ? control[2] : scale2;
   const long at = get_group_id(0);
   const __global int* chunk = table + 4 * at;
-  const int n = chunk[1] * TRUST_UNIT;
+  const int n = is_taken ? chunk[1] * TRUST_UNIT : 0;
   const long begin = (long)chunk[0] * TRUST_UNIT;
   p += begin;
   g += begin;
@@ -103,7 +111,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void trust_lamb_moments(
     const vreal x = VLOAD(p + i), slope = VLOAD(g + i);
     const vreal first = FMA((vreal)(beta1), VLOAD(m + i), rest1 * slope);
     const vreal second = FMA((vreal)(beta2), VLOAD(v + i), rest2 * slope * slope);
-    const vreal r = trust_lamb_direction(x, first, second, scale1, scale2, eps, decay);
+    const vreal r = trust_lamb_direction(x, first, second, by1, by2, eps, decay);
     VSTORE(first, m + i);
     VSTORE(second, v + i);
     sum_p = FMA(x, x, sum_p);
@@ -116,23 +124,27 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void trust_lamb_moments(
 // p -= rate ratio r with ratio = |p| and |r| above 0 ? |p| / |r| : 1; r as above, of the new m and v. Overwrites p.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void trust_lamb(
     ARRAY(const real, m), ARRAY(const real, v), ARRAY(const real, parts), ARRAY(const int, table), ARRAY(real, p),
-    const long chunks, const real rate, const real scale1, const real scale2, const real eps, const real decay) {
+    const long chunks, const real rate, const real scale1, const real scale2, const real eps, const real decay,
+    ARRAY(const real, control), const int has_control) {
   START(m);
   START(v);
   START(parts);
   START(table);
   START(p);
+  START(control);
+  const int is_taken = !has_control || control[0] != 0;
+  const real by1 = has_control ? control[1] : scale1, by2 = has_control ? control[2] : scale2;
   const __global int* chunk = table + 4 * (long)get_group_id(0);
   const real norm_p = trust_norm(parts, chunk), norm_r = trust_norm(parts + chunks, chunk);
   const real step = norm_p > 0 && norm_r > 0 ? rate * norm_p / norm_r : rate;
-  const int n = chunk[1] * TRUST_UNIT;
+  const int n = is_taken ? chunk[1] * TRUST_UNIT : 0;
   const long begin = (long)chunk[0] * TRUST_UNIT;
   m += begin;
   v += begin;
   p += begin;
   for (int i = 0; i < n; i += VW) {
     const vreal x = VLOAD(p + i);
-    const vreal r = trust_lamb_direction(x, VLOAD(m + i), VLOAD(v + i), scale1, scale2, eps, decay);
+    const vreal r = trust_lamb_direction(x, VLOAD(m + i), VLOAD(v + i), by1, by2, eps, decay);
     VSTORE(FMA((vreal)(-step), r, x), p + i);
   }
 }

@@ -7,7 +7,8 @@
 //   6 first tile of the matrix   7 its tiles   8 first tile of the parameter   9 its tiles   10 R   11 rows of the
 //   parameter   12 place of the tile's sums of columns
 // Geometry: a work-group of ADAFACTOR_GROUP items takes one tile, adafactor_columns one block of columns. Arithmetic is
-// in `real`.
+// in `real`. Where has_control is set, control says what only the device knows of this step: [0] is 0 where it
+// is skipped and no cell changes, [1] stands for rest, [2] for rate.
 
 #define ADAFACTOR_FIELDS 16
 #define ADAFACTOR_UNIT 16
@@ -24,17 +25,21 @@ static inline real adafactor_fold(const __global real* p, const int n, __local r
 // sums [..., C]: of g^2 over the tile's rows, by column.
 __kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafactor_rows(
     ARRAY(const real, g), ARRAY(const real, p), ARRAY(const int, table), ARRAY(real, parts), ARRAY(real, sums),
-    ARRAY(real, rows), const long tiles, const long n, const real rest) {
+    ARRAY(real, rows), const long tiles, const long n, const real rest, ARRAY(const real, control),
+    const int has_control) {
   START(g);
   START(p);
   START(table);
   START(parts);
   START(sums);
   START(rows);
+  START(control);
+  const int is_taken = !has_control || control[0] != 0;
+  const real share = has_control ? control[1] : rest;
   __local real scratch[ADAFACTOR_GROUP];
   const long at = get_group_id(0);
   const __global int* tile = table + ADAFACTOR_FIELDS * at;
-  const int item = (int)get_local_id(0), count = tile[2], width = tile[3];
+  const int item = (int)get_local_id(0), count = is_taken ? tile[2] : 0, width = tile[3];
   const long begin = (long)tile[0] * ADAFACTOR_UNIT + (long)tile[1] * width;
   rows += tile[4] + tile[1];
   real sum_rows = 0, sum_p = 0;
@@ -42,7 +47,7 @@ __kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafa
     for (int i = item; i < count; i += ADAFACTOR_GROUP) {
       const real slope = g[begin + i], x = p[begin + i];
       sum_p = FMA(x, x, sum_p);
-      rows[i] = FMA(rest, slope * slope - rows[i], rows[i]);
+      rows[i] = FMA(share, slope * slope - rows[i], rows[i]);
     }
   } else {
     sums += tile[12];
@@ -57,7 +62,7 @@ __kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafa
       }
       sum = sb_lanes_sum(sum, scratch, ADAFACTOR_GROUP);
       if (item == 0) {
-        const real before = rows[r], after = FMA(rest, sum / width - before, before);
+        const real before = rows[r], after = FMA(share, sum / width - before, before);
         rows[r] = after;
         sum_rows += after;
       }
@@ -72,21 +77,23 @@ __kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafa
 
 // columns = columns + rest (mean of g^2 over the column - columns), overwritten. blocks [groups][8]: place in
 // `columns`, columns of the block, first sum of the matrix at the block's first column, tiles, C, R.
-__kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafactor_columns(ARRAY(const real, sums),
-                                                                                             ARRAY(const int, blocks),
-                                                                                             ARRAY(real, columns),
-                                                                                             const real rest) {
+__kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafactor_columns(
+    ARRAY(const real, sums), ARRAY(const int, blocks), ARRAY(real, columns), const real rest,
+    ARRAY(const real, control), const int has_control) {
   START(sums);
   START(blocks);
   START(columns);
+  START(control);
+  const int is_taken = !has_control || control[0] != 0;
+  const real share = has_control ? control[1] : rest;
   const __global int* block = blocks + 8 * (long)get_group_id(0);
-  const int count = block[1], tiles = block[3], width = block[4];
+  const int count = is_taken ? block[1] : 0, tiles = block[3], width = block[4];
   columns += block[0];
   sums += block[2];
   for (int c = (int)get_local_id(0); c < count; c += ADAFACTOR_GROUP) {
     real sum = 0;
     for (int t = 0; t < tiles; ++t) sum += sums[(long)t * width + c];
-    columns[c] = FMA(rest, sum / block[5] - columns[c], columns[c]);
+    columns[c] = FMA(share, sum / block[5] - columns[c], columns[c]);
   }
 }
 
@@ -139,7 +146,8 @@ __kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafa
 __kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafactor_update(
     ARRAY(const real, g), ARRAY(const real, rows), ARRAY(const real, columns), ARRAY(const real, parts),
     ARRAY(const real, norms), ARRAY(const int, table), ARRAY(real, p), const long tiles, const long n, const real eps,
-    const real rate, const real least, const real clip, const real keep) {
+    const real rate, const real least, const real clip, const real keep, ARRAY(const real, control),
+    const int has_control) {
   START(g);
   START(rows);
   START(columns);
@@ -147,15 +155,18 @@ __kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafa
   START(norms);
   START(table);
   START(p);
+  START(control);
+  const int is_taken = !has_control || control[0] != 0;
+  const real pace = has_control ? control[2] : rate;
   __local real scratch[ADAFACTOR_GROUP];
   const __global int* tile = table + ADAFACTOR_FIELDS * (long)get_group_id(0);
-  const int item = (int)get_local_id(0), count = tile[2], width = tile[3];
+  const int item = (int)get_local_id(0), count = is_taken ? tile[2] : 0, width = tile[3];
   const long begin = (long)tile[0] * ADAFACTOR_UNIT + (long)tile[1] * width;
   const real size = (real)tile[11] * (real)width;
   const real rms_p = sqrt(adafactor_fold(parts + tiles + tile[8], tile[9], scratch) / size);
   const real rms_u = sqrt(adafactor_fold(norms + tile[8], tile[9], scratch) / size);
   const real mean = adafactor_fold(parts + tile[6], tile[7], scratch) / tile[10];
-  const real step = rate * fmax(least, rms_p) / fmax((real)1, rms_u / clip);
+  const real step = pace * fmax(least, rms_p) / fmax((real)1, rms_u / clip);
   rows += tile[4] + tile[1];
   if (tile[5] < 0) {
     for (int i = item; i < count; i += ADAFACTOR_GROUP)

@@ -22,6 +22,9 @@ constexpr std::int64_t kBlockColumns = 256;
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+// The input behind the others, where it is there.
+Operand control_of(Launch& run, int others) { return run.src_count() > others ? run.src(others) : Launch::none(); }
+
 class WithoutGradient : public Op {
  public:
   std::vector<Array> gradient(const GradientRequest&) const override {
@@ -39,7 +42,7 @@ class AdafactorRows final : public WithoutGradient {
     const std::int64_t tiles = run.src_shape(2)[0];
     run.kernel("adafactor_rows", run.dst_dtype())
         .args(run.src(0), run.src(1), run.src(2), run.dst(0), run.dst(1), run.dst(2), tiles, run.src_shape(0).size(),
-              DynamicReal{0})
+              DynamicReal{0}, control_of(run, 4), int{run.src_count() > 4})
         .over_rows(tiles, kGroup);
   }
 };
@@ -52,7 +55,7 @@ class AdafactorColumns final : public WithoutGradient {
   bool is_state(int input) const override { return input == 2; }
   void launch(Launch& run) const override {
     run.kernel("adafactor_columns", run.dst_dtype())
-        .args(run.src(0), run.src(1), run.dst(), DynamicReal{0})
+        .args(run.src(0), run.src(1), run.dst(), DynamicReal{0}, control_of(run, 3), int{run.src_count() > 3})
         .over_rows(run.src_shape(1)[0], kGroup);
   }
 };
@@ -82,7 +85,8 @@ class AdafactorUpdate final : public WithoutGradient {
     const std::int64_t tiles = run.src_shape(4).size();
     run.kernel("adafactor_update", run.dst_dtype())
         .args(run.src(0), run.src(1), run.src(2), run.src(3), run.src(4), run.src(5), run.dst(), tiles,
-              run.dst_shape().size(), DynamicReal{0}, DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4})
+              run.dst_shape().size(), DynamicReal{0}, DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4},
+              control_of(run, 7), int{run.src_count() > 7})
         .over_rows(tiles, kGroup);
   }
 };
@@ -171,7 +175,7 @@ AdafactorLayout::AdafactorLayout(std::span<const std::int64_t> offsets, std::spa
 }
 
 Array adafactor_update(const Array& p, const Array& rows, const Array& columns, const Array& gradient,
-                       const AdafactorLayout& layout, const AdafactorStep& step) {
+                       const AdafactorLayout& layout, const AdafactorStep& step, const Array& control) {
   detail::require(is_cell(p), "adafactor_update", "needs cells", p, "p");
   const Dtype dtype = p.dtype();
   detail::require_cell(p, layout.n(), dtype, "p");
@@ -179,21 +183,29 @@ Array adafactor_update(const Array& p, const Array& rows, const Array& columns, 
   detail::require_cell(columns, layout.columns(), dtype, "columns");
   detail::require(gradient && gradient.shape() == p.shape() && gradient.dtype() == dtype, "adafactor_update",
                   "needs a gradient of the shape and type of p", gradient, "gradient");
+  if (control)
+    detail::require(control.shape() == Shape{3} && control.dtype() == dtype, "adafactor_update",
+                    "needs control of the cells' type and 3 elements", control, "control");
+  const auto with_control = [&](std::initializer_list<Array> inputs) {
+    std::vector<Array> all(inputs);
+    if (control) all.push_back(control);
+    return all;
+  };
   const std::int64_t count = layout.tiles().shape()[0];
   if (count == 0) return p;
-  const Array for_rows[] = {gradient, p, layout.tiles(), rows};
+  const std::vector<Array> for_rows = with_control({gradient, p, layout.tiles(), rows});
   const detail::Result results[] = {{Shape{2, count}, dtype}, {Shape{layout.sums()}, dtype}, {rows.shape(), dtype}};
   const std::vector<Array> by_row =
       detail::make_arrays(make_op<detail::AdafactorRows>(), results, for_rows, {step.rest});
   Array by_column = columns;
   if (layout.blocks().size() > 0) {
-    const Array for_columns[] = {by_row[1], layout.blocks(), columns};
+    const std::vector<Array> for_columns = with_control({by_row[1], layout.blocks(), columns});
     by_column =
         detail::make_array(make_op<detail::AdafactorColumns>(), columns.shape(), dtype, for_columns, {step.rest});
   }
   const Array for_norms[] = {gradient, rows, by_column, by_row[0], layout.tiles()};
   const Array norms = detail::make_array(make_op<detail::AdafactorNorms>(), Shape{count}, dtype, for_norms, {step.eps});
-  const Array for_update[] = {gradient, rows, by_column, by_row[0], norms, layout.tiles(), p};
+  const std::vector<Array> for_update = with_control({gradient, rows, by_column, by_row[0], norms, layout.tiles(), p});
   return detail::make_array(make_op<detail::AdafactorUpdate>(), p.shape(), dtype, for_update,
                             {step.eps, step.rate, step.least_scale, step.clip, step.keep});
 }

@@ -21,17 +21,21 @@ detail::CellState& state_of(const char* op, const Array& a) {
 
 }  // namespace
 
-Array cell(const Array& initial, std::string name) {
+Array cell(const Array& initial, std::string name, MemoryCategory category) {
+  const detail::Category kind = category == MemoryCategory::gradients    ? detail::Category::gradient
+                                : category == MemoryCategory::optimizer  ? detail::Category::optimizer
+                                : category == MemoryCategory::parameters ? detail::Category::parameter
+                                                                         : detail::Category::value;
   if (!initial) throw ArgumentError("cell: " + name + " needs an initial value, an empty handle came");
   const Array value = detail::copy_of(initial);
-  Array result = detail::make_leaf(initial.node()->context, Shape{0}, initial.dtype(), detail::Category::parameter);
+  Array result = detail::make_leaf(initial.node()->context, Shape{0}, initial.dtype(), kind);
   detail::Node& node = *result.node();
   node.shape = initial.shape();
   node.device = initial.device();
   node.cell = std::make_unique<detail::CellState>();
   node.cell->name = std::move(name);
   node.cell->initial = value.node();
-  node.cell->initial->category = detail::Category::parameter;
+  node.cell->initial->category = kind;
   return result;
 }
 

@@ -19,8 +19,12 @@ constexpr std::int64_t kChunksOfSegment = 1024;  // at most: each chunk adds up 
 constexpr std::int64_t kColumns = 4;             // of the table
 constexpr int kGroup = 256;                      // TRUST_GROUP
 
+constexpr int kInputs = 5;  // of each op that overwrites cells; control is one more
+
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t chunks_of(const Shape& table) { return table[0]; }
+
+Operand control_of(Launch& run) { return run.src_count() > kInputs ? run.src(kInputs) : Launch::none(); }
 
 std::vector<Array> no_gradient(const char* op) { throw ArgumentError(std::string(op) + " has no gradient"); }
 
@@ -43,12 +47,13 @@ class TrustLars final : public Op {
   std::string_view name() const override { return "lars_update"; }
   void hash(Hasher& hasher) const override { hasher.add(std::uint64_t{nesterov_}); }
   int in_place(int result) const override { return result == 0 ? -1 : 2 + result; }
-  bool is_state(int input) const override { return input >= 3; }
+  bool is_state(int input) const override { return input == 3 || input == 4; }
   void launch(Launch& run) const override {
     const std::int64_t chunks = chunks_of(run.src_shape(2));
     run.kernel("trust_lars", run.dst_dtype())
         .args(run.src(0), run.src(1), run.src(2), run.dst(0), run.dst(1), run.dst(2), chunks, DynamicReal{0},
-              DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, int{nesterov_})
+              DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, int{nesterov_}, control_of(run),
+              int{run.src_count() > kInputs})
         .over_rows(chunks, kGroup);
   }
   std::vector<Array> gradient(const GradientRequest&) const override { return no_gradient("lars_update"); }
@@ -62,13 +67,13 @@ class TrustLambMoments final : public Op {
  public:
   std::string_view name() const override { return "lamb_moments"; }
   int in_place(int result) const override { return result == 0 ? -1 : 2 + result; }
-  bool is_state(int input) const override { return input >= 3; }
+  bool is_state(int input) const override { return input == 3 || input == 4; }
   void launch(Launch& run) const override {
     const std::int64_t chunks = chunks_of(run.src_shape(2));
     run.kernel("trust_lamb_moments", run.dst_dtype())
         .args(run.src(0), run.src(1), run.src(2), run.dst(0), run.dst(1), run.dst(2), chunks, DynamicReal{0},
               DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, DynamicReal{5}, DynamicReal{6},
-              DynamicReal{7})
+              DynamicReal{7}, control_of(run), int{run.src_count() > kInputs})
         .over_rows(chunks, kGroup);
   }
   std::vector<Array> gradient(const GradientRequest&) const override { return no_gradient("lamb_update"); }
@@ -85,7 +90,7 @@ class TrustLamb final : public Op {
     const std::int64_t chunks = chunks_of(run.src_shape(3));
     run.kernel("trust_lamb", run.dst_dtype())
         .args(run.src(0), run.src(1), run.src(2), run.src(3), run.dst(), chunks, DynamicReal{0}, DynamicReal{1},
-              DynamicReal{2}, DynamicReal{3}, DynamicReal{4})
+              DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, control_of(run), int{run.src_count() > kInputs})
         .over_rows(chunks, kGroup);
   }
   std::vector<Array> gradient(const GradientRequest&) const override { return no_gradient("lamb_update"); }
@@ -100,6 +105,19 @@ void require_flat(const char* op, const TrustSegments& segments, std::initialize
             op, "needs flat cells of one type, f32 or f64, as long as the segments", cell, "cell");
   require(gradient && gradient.shape() == p.shape() && gradient.dtype() == p.dtype(), op,
           "needs a gradient of the shape and type of the cells", gradient, "gradient");
+}
+
+void require_control(const char* op, const Array& control, std::int64_t size, Dtype dtype) {
+  const std::string need = "needs control of the cells' type and " + std::to_string(size) + " elements";
+  if (control)
+    require(control.shape() == Shape{size} && control.dtype() == dtype, op, need.c_str(), control, "control");
+}
+
+// The inputs of an op, with control behind them where it is there.
+std::vector<Array> with_control(std::initializer_list<Array> inputs, const Array& control) {
+  std::vector<Array> all(inputs);
+  if (control) all.push_back(control);
+  return all;
 }
 
 }  // namespace
@@ -135,13 +153,14 @@ TrustSegments::TrustSegments(std::span<const std::int64_t> offsets, std::span<co
 }
 
 Array lars_update(const Array& p, const Array& momentum_buffer, const Array& gradient, const TrustSegments& segments,
-                  const LarsStep& step) {
+                  const LarsStep& step, const Array& control) {
   detail::require_flat("lars_update", segments, {p, momentum_buffer}, gradient);
+  detail::require_control("lars_update", control, 1, p.dtype());
   const Array& table = segments.table();
   if (table.size() == 0) return zeros({0}, p.dtype());
   const Array read[] = {p, gradient, table};
   const Array parts = detail::make_array(make_op<detail::TrustNorms>(), Shape{2, table.shape()[0]}, p.dtype(), read);
-  const Array inputs[] = {gradient, parts, table, p, momentum_buffer};
+  const std::vector<Array> inputs = detail::with_control({gradient, parts, table, p, momentum_buffer}, control);
   const detail::Result flat{p.shape(), p.dtype()};
   const detail::Result results[] = {{Shape{table.shape()[0]}, p.dtype()}, flat, flat};
   return make_arrays(make_op<detail::TrustLars>(step.nesterov), results, inputs,
@@ -149,18 +168,19 @@ Array lars_update(const Array& p, const Array& momentum_buffer, const Array& gra
 }
 
 Array lamb_update(const Array& p, const Array& moment1, const Array& moment2, const Array& gradient,
-                  const TrustSegments& segments, const LambStep& step) {
+                  const TrustSegments& segments, const LambStep& step, const Array& control) {
   detail::require_flat("lamb_update", segments, {p, moment1, moment2}, gradient);
+  detail::require_control("lamb_update", control, 3, p.dtype());
   const Array& table = segments.table();
   if (table.size() == 0) return p;
   const double scale1 = 1.0 / step.correction1, scale2 = 1.0 / std::sqrt(step.correction2);
   const detail::Result flat{p.shape(), p.dtype()};
   const detail::Result results[] = {{Shape{2, table.shape()[0]}, p.dtype()}, flat, flat};
-  const Array inputs[] = {p, gradient, table, moment1, moment2};
+  const std::vector<Array> inputs = detail::with_control({p, gradient, table, moment1, moment2}, control);
   const Array parts = make_arrays(
       make_op<detail::TrustLambMoments>(), results, inputs,
       {step.beta1, 1.0 - step.beta1, step.beta2, 1.0 - step.beta2, scale1, scale2, step.eps, step.weight_decay})[0];
-  const Array read[] = {moment1, moment2, parts, table, p};
+  const std::vector<Array> read = detail::with_control({moment1, moment2, parts, table, p}, control);
   return detail::make_array(make_op<detail::TrustLamb>(), p.shape(), p.dtype(), read,
                             {step.rate, scale1, scale2, step.eps, step.weight_decay});
 }

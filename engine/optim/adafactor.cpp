@@ -27,8 +27,9 @@ Adafactor::Adafactor(const std::vector<ParameterGroup>& groups, const AdafactorO
     for (const Array& parameter : arena.parameters()) shapes.push_back(parameter.shape());
     const AdafactorLayout& layout = layouts_.emplace_back(arena.offsets(), shapes, arena.size());
     const std::string number = std::to_string(i);
-    rows_.push_back(cell(zeros({layout.rows()}, arena.dtype()), "Adafactor rows " + number));
-    columns_.push_back(cell(zeros({layout.columns()}, arena.dtype()), "Adafactor columns " + number));
+    rows_.push_back(cell(zeros({layout.rows()}, arena.dtype()), "Adafactor rows " + number, MemoryCategory::optimizer));
+    columns_.push_back(
+        cell(zeros({layout.columns()}, arena.dtype()), "Adafactor columns " + number, MemoryCategory::optimizer));
   }
 }
 
@@ -47,8 +48,12 @@ std::vector<Optimizer::CellUpdate> Adafactor::updates(std::size_t arena, const A
                            .least_scale = options_.eps2,
                            .clip = options_.d,
                            .keep = 1.0 - rate * *options_of(arena).weight_decay};
-  return {
-      {{}, adafactor_update(arenas()[arena].values(), rows_[arena], columns_[arena], gradient, layouts_[arena], step)}};
+  Array told;
+  if (const Array taken = steps_taken())
+    told = control(arena, {pow(taken, options_.beta2_decay), clip(rsqrt(taken), 0.0, rate)});
+  return {{{},
+           adafactor_update(arenas()[arena].values(), rows_[arena], columns_[arena], gradient, layouts_[arena], step,
+                            told)}};
 }
 
 }  // namespace samebytes::optim

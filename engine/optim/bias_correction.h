@@ -20,6 +20,9 @@ class BiasCorrection {
   Array divide(const Array& x, double factor) const { return array_ ? x * (factor / array_) : x * (factor / number_); }
   // x / sqrt(1 - beta^t)
   Array divide_by_root(const Array& x) const { return array_ ? x * rsqrt(array_) : x * (1.0 / std::sqrt(number_)); }
+  // 1 / (1 - beta^t) and 1 / sqrt(1 - beta^t), as an array of one element.
+  Array inverse() const { return array_ ? 1.0 / array_ : full({1}, 1.0 / number_); }
+  Array inverse_root() const { return array_ ? rsqrt(array_) : full({1}, 1.0 / std::sqrt(number_)); }
 
  private:
   double number_;

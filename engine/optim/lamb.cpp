@@ -37,17 +37,17 @@ std::vector<Optimizer::CellUpdate> Lamb::updates(std::size_t arena, const Array&
   const Array& values = arenas()[arena].values();
   const Array &moment1 = moment1_[arena], &moment2 = moment2_[arena];
   const double rate = rate_of(arena), beta1 = *own.beta1, beta2 = *own.beta2;
+  const BiasCorrection bias1(beta1, step_count() + 1, steps_taken()), bias2(beta2, step_count() + 1, steps_taken());
   if (*own.adapts) {
     const double t = static_cast<double>(step_count() + 1);
     const double correction1 = 1.0 - std::pow(beta1, t), correction2 = 1.0 - std::pow(beta2, t);
     const LambStep step{rate, beta1, beta2, correction1, correction2, *own.eps, *own.weight_decay};
-    return {{{}, lamb_update(values, moment1, moment2, gradient, segments_[arena], step)}};
+    const Array told = steps_taken() ? control(arena, {bias1.inverse(), bias2.inverse_root()}) : Array();
+    return {{{}, lamb_update(values, moment1, moment2, gradient, segments_[arena], step, told)}};
   }
   const Array next1 = moment1 * beta1 + gradient * (1.0 - beta1);
   const Array next2 = moment2 * beta2 + square(gradient) * (1.0 - beta2);
-  const BiasCorrection correction1(beta1, step_count() + 1, steps_taken());
-  const BiasCorrection correction2(beta2, step_count() + 1, steps_taken());
-  const Array change = correction1.divide(next1, rate) / (correction2.divide_by_root(sqrt(next2)) + *own.eps);
+  const Array change = bias1.divide(next1, rate) / (bias2.divide_by_root(sqrt(next2)) + *own.eps);
   return {{moment1, next1}, {moment2, next2}, {values, values * (1.0 - rate * *own.weight_decay) - change}};
 }
 

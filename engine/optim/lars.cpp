@@ -27,7 +27,7 @@ std::vector<Optimizer::CellUpdate> Lars::updates(std::size_t arena, const Array&
   const double rate = rate_of(arena);
   if (*own.adapts) {
     const LarsStep step{rate, *own.momentum, *own.weight_decay, *own.trust, *own.eps, options_.nesterov};
-    return {{{}, lars_update(values, momentum, gradient, segments_[arena], step)}};
+    return {{{}, lars_update(values, momentum, gradient, segments_[arena], step, control(arena))}};
   }
   const Array g = *own.weight_decay > 0.0 ? gradient + values * *own.weight_decay : gradient;
   const Array next = momentum * *own.momentum + g;

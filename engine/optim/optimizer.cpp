@@ -17,8 +17,7 @@
 namespace samebytes::optim {
 namespace {
 
-constexpr std::int64_t kAlignmentBytes = 128;                // of each parameter in an arena
-constexpr std::uint64_t kRoundingSeed = 0x6d6f6d656e747300;  // any; a run needs none of its own
+constexpr std::int64_t kAlignmentBytes = 128;  // of each parameter in an arena
 
 std::int64_t padded_bytes(const Array& parameter) {
   const std::int64_t bytes = parameter.size() * static_cast<std::int64_t>(bytes_of(parameter.dtype()));
@@ -314,13 +313,13 @@ std::vector<Array> Optimizer::all_updates(StepParts parts) {
   if (clip_value_ > 0.0) gradients = clip_by_value(gradients, clip_value_);
   if (clip_norm_ > 0.0) gradients = clip_by_global_norm(gradients, clip_norm_);
   std::vector<Array> all = std::move(parts.more);
+  is_taken_ = is_taken;
   for (std::size_t i = 0; i < arenas_.size(); ++i)
     for (const CellUpdate& one : updates(i, gradients[i])) {
-      if (is_taken && !one.cell)
-        throw ArgumentError(name_ + ": updates in a kernel of its own, which cannot skip a step for a scaler");
-      const Array value = is_taken ? where(is_taken, one.value, one.cell) : one.value;
+      const Array value = is_taken && one.cell ? where(is_taken, one.value, one.cell) : one.value;
       all.push_back(one.cell ? update(one.cell, value) : value);
     }
+  is_taken_ = {};
   if (is_taken) all.push_back(update(skipped_, where(is_taken, skipped_, skipped_ + 1.0)));
   return all;
 }
@@ -347,51 +346,6 @@ void Optimizer::set_skipped_steps(std::int64_t count) {
     assign(skipped_, number);
   else
     skipped_ = cell(number, name_ + " skipped steps");
-}
-
-std::vector<Array> Optimizer::zeros_for_arenas(const char* name) const {
-  std::vector<Array> cells;
-  for (std::size_t i = 0; i < arenas_.size(); ++i) cells.push_back(zeros_for_arena(i, name));
-  return cells;
-}
-
-Array Optimizer::zeros_for_arena(std::size_t arena, const char* name) const {
-  return arenas_[arena].zeros_like(name_ + " " + name + " " + std::to_string(arena),
-                                   moments_ == f32 ? arenas_[arena].dtype() : moments_);
-}
-
-Array Optimizer::widened(std::size_t arena, const Array& cell) const { return astype(cell, arenas_[arena].dtype()); }
-
-Optimizer::CellUpdate Optimizer::kept(std::size_t arena, const Array& cell, const Array& next, int moment) const {
-  if (cell.dtype() == next.dtype()) return {cell, next};
-  // The parameters tell elements with equal moments apart, also where their gradients are 0.
-  const RandomKey key{kRoundingSeed + arena,
-                      (static_cast<std::uint64_t>(step_count_) << 8) + static_cast<unsigned>(moment)};
-  return {cell, round_stochastic(next, arenas_[arena].values(), key)};
-}
-
-std::vector<TrustSegments> Optimizer::segments_of_arenas() const {
-  std::vector<TrustSegments> segments;
-  for (const ParameterArena& arena : arenas_) {
-    std::vector<std::int64_t> sizes;
-    for (const Array& parameter : arena.parameters()) sizes.push_back(parameter.size());
-    segments.emplace_back(arena.offsets(), sizes, arena.size());
-  }
-  return segments;
-}
-
-std::vector<Array> Optimizer::momentum_buffers() const {
-  std::vector<Array> cells(arenas_.size());
-  for (std::size_t i = 0; i < arenas_.size(); ++i)
-    if (keeps_momentum(arena_groups_[i])) cells[i] = zeros_for_arena(i, "momentum");
-  return cells;
-}
-
-std::vector<StateArray> Optimizer::named(const char* name, const std::vector<Array>& cells) const {
-  std::vector<StateArray> result;
-  for (std::size_t i = 0; i < cells.size(); ++i)
-    if (cells[i]) result.push_back({std::to_string(i) + "." + name, cells[i]});
-  return result;
 }
 
 }  // namespace samebytes::optim

@@ -37,9 +37,10 @@ struct AdafactorStep {
   double keep = 1.0;         // 1 - rate weight_decay
 };
 // Nodes that overwrite the cells p [n], rows [rows], columns [columns]: four launches for all parameters together. The
-// result is the new p; formulas in samebytes/optim/adafactor.h. Throws ArgumentError for arrays of other shapes or
-// types than these, f32 or f64.
+// result is the new p; formulas in samebytes/optim/adafactor.h. control [3] has what only the
+// device knows where a scaler may skip steps: [0] is 0 where this one is skipped and no cell changes, [1] and [2] stand
+// for rest and rate. Throws ArgumentError for arrays of other shapes or types than these, f32 or f64.
 Array adafactor_update(const Array& p, const Array& rows, const Array& columns, const Array& gradient,
-                       const AdafactorLayout& layout, const AdafactorStep& step);
+                       const AdafactorLayout& layout, const AdafactorStep& step, const Array& control = {});
 
 }  // namespace samebytes

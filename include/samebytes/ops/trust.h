@@ -30,9 +30,11 @@ struct LarsStep {
 // Nodes that overwrite the cells: one launch for the norms, one for the update. For each segment
 // ratio = |p| > 0 and |g| > 0 ? trust |p| / (|g| + weight_decay |p| + eps) : 1; d = ratio (g + weight_decay p);
 // b = momentum b + d; p -= rate (nesterov ? d + momentum b : b). The result is the ratio of each chunk [chunks].
+// control, of the dtype of p, has what only the device knows where a scaler may skip steps: [0] is 0 where this one
+// is skipped and no cell changes. For Lamb [1] and [2] stand for 1 / correction1 and 1 / sqrt(correction2).
 // Both throw ArgumentError unless all arrays are f32 or f64 [n].
 Array lars_update(const Array& p, const Array& momentum_buffer, const Array& gradient, const TrustSegments& segments,
-                  const LarsStep& step);
+                  const LarsStep& step, const Array& control = {});
 
 struct LambStep {
   double rate = 0.0, beta1 = 0.0, beta2 = 0.0;
@@ -42,6 +44,6 @@ struct LambStep {
 // m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; r = m / correction1 / (sqrt(v / correction2) + eps) +
 // weight_decay p; p -= rate (|p| > 0 and |r| > 0 ? |p| / |r| : 1) r. The result is the new p.
 Array lamb_update(const Array& p, const Array& moment1, const Array& moment2, const Array& gradient,
-                  const TrustSegments& segments, const LambStep& step);
+                  const TrustSegments& segments, const LambStep& step, const Array& control = {});
 
 }  // namespace samebytes

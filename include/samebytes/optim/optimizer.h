@@ -112,7 +112,8 @@ class Optimizer {
     double value;
     double low, high;
   };
-  // A cell and what a step makes of it. With an empty cell the value is a node that writes its cells itself.
+  // A cell and what a step makes of it. With an empty cell the value is a node that writes its cells itself and obeys
+  // control().
   struct CellUpdate {
     Array cell, value;
   };
@@ -129,6 +130,9 @@ class Optimizer {
   // The number of this step, from 1, among those that were not skipped: one element on the device where a scaler may
   // have skipped some, else an empty handle, and the number is step_count() + 1.
   Array steps_taken() const;
+  // For nodes that write cells themselves: [0] is 0 where a scaler skips this step, then `numbers` ([1] each), all of
+  // the arena's dtype; an empty handle where there never was a scaler.
+  Array control(std::size_t arena, std::initializer_list<Array> numbers = {}) const;
   const GroupOptions& options_of(std::size_t arena) const { return groups_[arena_groups_[arena]]; }
   double rate_of(std::size_t arena) const { return rate(arena_groups_[arena]); }
   // Cells of zeros for each arena, and for one, of the dtype of moments.
@@ -171,7 +175,8 @@ class Optimizer {
   Dtype moments_;
   std::function<double(std::int64_t)> schedule_, momentum_schedule_;
   std::int64_t step_count_ = 0;
-  Array skipped_;  // cell [1] of the number of skipped steps, once there is a scaler
+  Array is_taken_;  // bool [1] while the updates of a step with a scaler are made
+  Array skipped_;   // cell [1] of the number of skipped steps, once there is a scaler
   std::vector<GroupOptions> groups_;
   std::vector<bool> keeps_momentum_;  // of each group: made with a momentum above 0
   std::vector<Array> parameters_;

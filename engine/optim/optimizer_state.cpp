@@ -1,0 +1,66 @@
+// What optimizers keep between steps: cells beside each arena, how they are stored, and what a scaler tells kernels
+// that write them.
+#include "samebytes/ops.h"
+#include "samebytes/optim/optimizer.h"
+
+namespace samebytes::optim {
+namespace {
+
+constexpr std::uint64_t kRoundingSeed = 0x6d6f6d656e747300;  // any; a run needs none of its own
+
+}  // namespace
+
+std::vector<Array> Optimizer::zeros_for_arenas(const char* name) const {
+  std::vector<Array> cells;
+  for (std::size_t i = 0; i < arenas_.size(); ++i) cells.push_back(zeros_for_arena(i, name));
+  return cells;
+}
+
+Array Optimizer::zeros_for_arena(std::size_t arena, const char* name) const {
+  return arenas_[arena].zeros_like(name_ + " " + name + " " + std::to_string(arena),
+                                   moments_ == f32 ? arenas_[arena].dtype() : moments_);
+}
+
+Array Optimizer::widened(std::size_t arena, const Array& cell) const { return astype(cell, arenas_[arena].dtype()); }
+
+Optimizer::CellUpdate Optimizer::kept(std::size_t arena, const Array& cell, const Array& next, int moment) const {
+  if (cell.dtype() == next.dtype()) return {cell, next};
+  // The parameters tell elements with equal moments apart, also where their gradients are 0.
+  const RandomKey key{kRoundingSeed + arena,
+                      (static_cast<std::uint64_t>(step_count_) << 8) + static_cast<unsigned>(moment)};
+  return {cell, round_stochastic(next, arenas_[arena].values(), key)};
+}
+
+std::vector<TrustSegments> Optimizer::segments_of_arenas() const {
+  std::vector<TrustSegments> segments;
+  for (const ParameterArena& arena : arenas_) {
+    std::vector<std::int64_t> sizes;
+    for (const Array& parameter : arena.parameters()) sizes.push_back(parameter.size());
+    segments.emplace_back(arena.offsets(), sizes, arena.size());
+  }
+  return segments;
+}
+
+std::vector<Array> Optimizer::momentum_buffers() const {
+  std::vector<Array> cells(arenas_.size());
+  for (std::size_t i = 0; i < arenas_.size(); ++i)
+    if (keeps_momentum(arena_groups_[i])) cells[i] = zeros_for_arena(i, "momentum");
+  return cells;
+}
+
+std::vector<StateArray> Optimizer::named(const char* name, const std::vector<Array>& cells) const {
+  std::vector<StateArray> result;
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    if (cells[i]) result.push_back({std::to_string(i) + "." + name, cells[i]});
+  return result;
+}
+
+Array Optimizer::control(std::size_t arena, std::initializer_list<Array> numbers) const {
+  if (!skipped_) return {};  // there never was a scaler
+  const Dtype dtype = arenas_[arena].dtype();
+  std::vector<Array> all{is_taken_ ? astype(is_taken_, dtype) : ones({1}, dtype)};
+  for (const Array& number : numbers) all.push_back(astype(number, dtype));
+  return all.size() == 1 ? all[0] : concat(all, 0);
+}
+
+}  // namespace samebytes::optim
