@@ -11,6 +11,7 @@
 #include "cli/bench_serve.h"
 #include "cli/interrupt.h"
 #include "cli/limit.h"
+#include "cli/memory.h"
 #include "cli/progress.h"
 #include "cli/session.h"
 #include "cli/step_log.h"
@@ -29,10 +30,12 @@ constexpr std::int64_t kWarmUpSteps = 5;  // kernels are built, caches and the l
 
 Summary measure(const Options& options, Engine& engine, const DevicePeak& peak, const Workload& workload,
                 bool is_training) {
+  const MemoryWatch memory(options, engine);
   BenchRun run(options, engine, workload, is_training);
   run.run(kWarmUpSteps, kDefaultSeconds);
   run.restart();
   run.run(options.steps.value_or(kDefaultSteps), options.steps ? BenchRun::kForever : kDefaultSeconds);
+  memory.save();
   Summary summary = run.summary();
   summary.fraction_of_peak = peak.gflops > 0 ? summary.gflops / peak.gflops : 0;
   return summary;
@@ -82,6 +85,8 @@ int run_bench(const Options& options) {
   if (chosen.empty())
     for (const WorkloadEntry& entry : workloads()) chosen.push_back(make_workload(entry.name, options.form));
 
+  if (!options.memory.snapshot.empty() && (chosen.size() != 1 || options.mode == "both" || options.serve))
+    throw UsageError("--memory-snapshot is of one run: it needs one workload, --mode train or infer, and no --serve");
   if (options.serve) {
     if (chosen.size() != 1 || options.workloads.empty())
       throw UsageError(fmt::format("--serve needs one workload, {} came", options.workloads.size()));

@@ -25,6 +25,7 @@ int run(const Options& options) {
     case Verb::generate: return run_generate(options);
     case Verb::tune: return run_tune(options);
     case Verb::profile: return run_profile(options);
+    case Verb::memory: return run_memory(options);
     case Verb::doctor: return run_doctor(options);
     case Verb::sweep: return run_sweep(options);
     case Verb::estimate: return run_estimate(options);

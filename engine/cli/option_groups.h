@@ -21,6 +21,7 @@ void add_adaptive_batch(CLI::App& app, Options& options);
 void add_clip_norm(CLI::App& app, Options& options);
 void add_release(CLI::App& app, Options& options);
 void add_moments(CLI::App& app, Options& options);
+void add_memory_snapshot(CLI::App& app, Options& options);
 void add_checkpointing(CLI::App& app, Options& options);
 void add_accumulation(CLI::App& app, Options& options);
 void add_form(CLI::App& app, Options& options);

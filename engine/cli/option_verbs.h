@@ -14,6 +14,7 @@ CLI::App* add_bench(CLI::App& app, Options& options);
 CLI::App* add_generate(CLI::App& app, Options& options);
 CLI::App* add_tune(CLI::App& app, Options& options);
 CLI::App* add_profile(CLI::App& app, Options& options);
+CLI::App* add_memory(CLI::App& app, Options& options);
 CLI::App* add_estimate(CLI::App& app, Options& options);
 CLI::App* add_sweep(CLI::App& app, Options& options);
 CLI::App* add_doctor(CLI::App& app, Options& options);

@@ -24,7 +24,7 @@ constexpr VerbEntry kVerbs[] = {
     {Verb::devices, add_devices}, {Verb::train, add_train},       {Verb::eval, add_eval},
     {Verb::bench, add_bench},     {Verb::generate, add_generate}, {Verb::tune, add_tune},
     {Verb::profile, add_profile}, {Verb::estimate, add_estimate}, {Verb::sweep, add_sweep},
-    {Verb::doctor, add_doctor},
+    {Verb::doctor, add_doctor},   {Verb::memory, add_memory},
 };
 
 std::string help_of(const CLI::App& app) {

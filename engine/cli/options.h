@@ -11,7 +11,19 @@ namespace samebytes::cli {
 
 inline constexpr const char* kVersionNumber = "0.1.0";
 
-enum class Verb : std::uint8_t { devices, train, eval, bench, generate, tune, profile, estimate, sweep, doctor };
+enum class Verb : std::uint8_t {
+  devices,
+  train,
+  eval,
+  bench,
+  generate,
+  tune,
+  profile,
+  estimate,
+  sweep,
+  doctor,
+  memory
+};
 
 // What a workload may be told about its data and its form. Each takes some of these (WorkloadEntry::takes).
 struct WorkloadOptions {
@@ -20,6 +32,14 @@ struct WorkloadOptions {
   std::optional<std::int64_t> context;   // tokens in a window
   std::optional<std::string> tokenizer;  // a folder with vocab.json and merges.txt
   std::optional<std::string> name;       // one of the sets in a folder
+};
+
+// Of the verb memory, and of those that write the file it reads.
+struct MemoryOptions {
+  std::string snapshot;  // --memory-snapshot
+  std::string file;
+  std::string svg;
+  int top = 10;
 };
 
 // Runs that survive (survive.h). Empty: not asked for.
@@ -102,6 +122,7 @@ struct Options {
   int profile_top = 15;
   std::string trace;
   std::string html;
+  MemoryOptions memory;
   bool serve = false;
   std::string prompt = "\n";
   std::int64_t tokens = 500;

@@ -31,6 +31,7 @@ CLI::App* add_bench(CLI::App& app, Options& options) {
   add_precision(*verb, options, "f32, f16 or bf16, as train and eval have it; default: f32");
   add_device_options(*verb, options, true);
   add_loader_options(*verb, options);
+  add_memory_snapshot(*verb, options);
   add_output_options(*verb, options);
   verb->add_flag("--serve", options.serve,
                  "obey lines of the standard input (train, infer, run SECONDS, memory, quit), a line of JSON for\n"
@@ -100,6 +101,7 @@ CLI::App* add_profile(CLI::App& app, Options& options) {
       ->option_text("FILE.json");
   verb->add_option("--html", options.html, "one page with layers, timeline, roofline, memory and all tables")
       ->option_text("FILE.html");
+  add_memory_snapshot(*verb, options);
   add_device_options(*verb, options, false);
   add_loader_options(*verb, options);
   verb->add_flag("--json", options.json, "the tables as one line of JSON, the last one of the standard output");

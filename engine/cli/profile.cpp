@@ -11,6 +11,7 @@
 
 #include "cli/bench_run.h"
 #include "cli/interrupt.h"
+#include "cli/memory.h"
 #include "cli/progress.h"
 #include "cli/session.h"
 #include "cli/text.h"
@@ -61,11 +62,13 @@ int run_profile(const Options& options) {
   }
   const std::unique_ptr<Engine> engine = open_engine(options, options.device, true);
   const auto steps = static_cast<int>(options.steps.value_or(kDefaultSteps));
+  const MemoryWatch memory(options, *engine);
   BenchRun run(options, *engine, workload, is_training);
   Profiler profiler(*engine, {.wait = options.profile_wait, .warmup = options.profile_warmup, .active = steps});
   run.set_step_listener([&profiler] { profiler.step(); });
   run.run(std::int64_t{options.profile_wait} + options.profile_warmup + steps);
   Profile profile = profiler.stop();
+  memory.save();
   profile.peak = peak;
   const Summary summary = run.summary();
 

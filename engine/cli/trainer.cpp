@@ -36,6 +36,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   if (options.adaptive.is_on) batch_ = AdaptiveSteps::micro_batch(options, first_batch);
   if (!options.save.empty()) io::AtomicFile probe(options.save);  // throws here rather than after the training
   engine_ = open_engine(options, options.device);
+  memory_ = std::make_unique<MemoryWatch>(options, *engine_);
   net_ = workload.make_model();
   if (!options.load.empty()) io::load(options.load, *net_);
   precision_.prepare(*net_);
@@ -116,6 +117,7 @@ Summary Trainer::run() {
   precision_.fill(optimizer_.get(), summary_);
   if (adaptive_) adaptive_->fill(summary_);
   progress_.reset();
+  memory_->save();
   if (!options_.save.empty()) {
     io::Metadata metadata = workload_.metadata;
     metadata.emplace_back("tuning", summary_.tuning);  // which choices gave these bytes

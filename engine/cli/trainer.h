@@ -13,6 +13,7 @@
 #include "cli/accumulate.h"
 #include "cli/adaptive.h"
 #include "cli/limit.h"
+#include "cli/memory.h"
 #include "cli/progress.h"
 #include "cli/recipe.h"
 #include "cli/session.h"
@@ -65,6 +66,7 @@ class Trainer {
   StepLog& log_;
   Keeper& keeper_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<MemoryWatch> memory_;
   std::unique_ptr<nn::Module> net_;
   std::unique_ptr<data::Loader> training_, test_;
   std::optional<Recipe> recipe_;

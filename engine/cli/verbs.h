@@ -13,6 +13,7 @@ int run_bench(const Options& options);
 int run_generate(const Options& options);
 int run_tune(const Options& options);
 int run_profile(const Options& options);
+int run_memory(const Options& options);
 int run_doctor(const Options& options);
 int run_sweep(const Options& options);
 int run_estimate(const Options& options);

@@ -15,8 +15,9 @@
 #include "samebytes/profile.h"
 
 namespace samebytes {
+struct MemorySnapshot;
 class AutocastPolicy;
-}
+}  // namespace samebytes
 
 namespace samebytes::detail {
 
@@ -31,6 +32,7 @@ class Evaluator {
   // under the lock.
   virtual void evaluate(std::span<const NodePtr> roots) = 0;
   virtual PlanReport report() const = 0;
+  virtual void fill(MemorySnapshot& snapshot) const = 0;  // plans, layers and arrays
 };
 
 struct Context {

@@ -35,7 +35,8 @@ Accumulator::Accumulator(Optimizer& optimizer) : optimizer_(&optimizer) {
     throw ArgumentError(
         "Accumulator: the optimizer has release_gradients, which updates parameters before their gradients "
         "can be added up; use one of the two");
-  for (const ParameterArena& arena : optimizer.arenas()) means_.push_back(arena.zeros_like("accumulated gradients"));
+  for (const ParameterArena& arena : optimizer.arenas())
+    means_.push_back(arena.zeros_like("accumulated gradients", arena.dtype(), MemoryCategory::gradients));
 }
 
 void Accumulator::add(const Array& loss, double samples) {

@@ -22,8 +22,8 @@ Array ParameterArena::pack(std::span<const Array> gradients, bool releases) cons
                   : samebytes::pack(gradients, flat_.offsets, size());
 }
 
-Array ParameterArena::zeros_like(std::string name, Dtype dtype) const {
-  return cell(zeros({size()}, dtype), std::move(name));
+Array ParameterArena::zeros_like(std::string name, Dtype dtype, MemoryCategory category) const {
+  return cell(zeros({size()}, dtype), std::move(name), category);
 }
 
 }  // namespace samebytes::optim

@@ -30,17 +30,20 @@ Cost cost_of(const Node& n) {
 
 void count_bytes(Plan& plan) {
   std::vector<std::ptrdiff_t> change(plan.launches.size() + 1, 0);
-  for (const PlanBuffer& buffer : plan.buffers) {
-    if (buffer.kind != PlanBuffer::Kind::arena || buffer.first < 0) continue;
-    change[static_cast<std::size_t>(buffer.first)] += static_cast<std::ptrdiff_t>(buffer.bytes);
-    change[static_cast<std::size_t>(buffer.last) + 1] -= static_cast<std::ptrdiff_t>(buffer.bytes);
+  for (const PlanTemporary& t : plan.temporaries) {
+    change[static_cast<std::size_t>(t.request.first)] += static_cast<std::ptrdiff_t>(t.request.bytes);
+    change[static_cast<std::size_t>(t.request.last) + 1] -= static_cast<std::ptrdiff_t>(t.request.bytes);
   }
   std::size_t arena = 0;
   for (const std::size_t segment : plan.arena_segments) arena += segment;
-  std::ptrdiff_t alive = 0;
+  std::ptrdiff_t alive = 0, most = 0;
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     PlanLaunch& launch = plan.launches[i];
     alive += change[i];
+    if (alive > most) {
+      most = alive;
+      plan.peak_launch = static_cast<int>(i);
+    }
     std::set<int> buffers;
     for (const auto& operand : launch.operands)
       if (operand.second >= 0) buffers.insert(operand.second);
@@ -49,6 +52,20 @@ void count_bytes(Plan& plan) {
     // An op that looks at a part of an operand (a gather) says so in its cost.
     launch.info->bytes = launch.info->bytes > 0 ? std::min(launch.info->bytes, bytes) : bytes;
     launch.info->arena_bytes = std::min(arena, static_cast<std::size_t>(std::max<std::ptrdiff_t>(alive, 0)));
+  }
+}
+
+void note_cells(Plan& plan, const GraphList& list) {
+  std::vector<const char*> layer_of(plan.buffers.size(), nullptr);
+  for (const PlanLaunch& launch : plan.launches)
+    for (const auto& operand : launch.operands)
+      if (operand.second >= 0 && !layer_of[static_cast<std::size_t>(operand.second)])
+        layer_of[static_cast<std::size_t>(operand.second)] = launch.info->layer.c_str();
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    const PlanBuffer& buffer = plan.buffers[b];
+    if (buffer.kind != PlanBuffer::Kind::leaf || !layer_of[b]) continue;
+    const NodePtr& node = list.nodes[static_cast<std::size_t>(buffer.node)];
+    if (node->cell) plan.cells.push_back({node, Label(layer_of[b])});
   }
 }
 

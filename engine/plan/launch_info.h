@@ -19,4 +19,7 @@ Cost cost_of(const Node& n);
 // Fills in bytes and the arena's use, once the arena is laid out.
 void count_bytes(Plan& plan);
 
+// The cells of the list, with their layers.
+void note_cells(Plan& plan, const GraphList& list);
+
 }  // namespace samebytes::detail

@@ -64,6 +64,7 @@ class Maker {
     build_generated();
     lay_out_arena();
     count_bytes(*plan_);
+    note_cells(*plan_, list_);
     collect_uses(*plan_);
     order_devices(*plan_, context_.runtime->device_count());
     plan_->nodes_fused = fusion_.nodes_fused + epilogues_.nodes_fused;
@@ -616,6 +617,7 @@ class Maker {
       plan_->buffers[static_cast<std::size_t>(requests[r].group)].place = {
           layout.places[r].segment, layout.places[r].offset - requests[r].group_offset};
     plan_->arena_segments = layout.segments;
+    for (std::size_t r = 0; r < requests.size(); ++r) plan_->temporaries.push_back({requests[r], layout.places[r]});
   }
 
   const GraphList& list_;

@@ -73,11 +73,26 @@ struct PlanUse {
   std::string what;  // first op that uses it that way
 };
 
+// What lies in the arena: one temporary, those that share its bytes in place, or a part of a flat gradient.
+struct PlanTemporary {
+  ArenaRequest request;
+  ArenaPlace place;
+};
+
+// A cell that the plan reads or overwrites, and the layer of the first launch that does.
+struct PlanCell {
+  std::weak_ptr<Node> cell;
+  Label layer;
+};
+
 struct Plan {
   std::vector<PlanBuffer> buffers;
   std::vector<PlanLaunch> launches;
   std::vector<PlanUse> uses;
   std::vector<std::size_t> arena_segments;
+  std::vector<PlanTemporary> temporaries;
+  int peak_launch = -1;  // with most alive in the arena
+  std::vector<PlanCell> cells;
   std::vector<int> buffer_of;   // by place: the buffer that holds the node's value, -1 for none
   std::vector<int> late_cells;  // places of nodes whose run overwrites cells
   std::uint64_t nodes_fused = 0;

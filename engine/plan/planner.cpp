@@ -109,6 +109,17 @@ StoragePtr Planner::arena_segment(std::size_t index, std::size_t bytes) {
   return segment;
 }
 
+// The peak of a run is reached where most is alive in its arena, unless a value that is kept is larger than that.
+void Planner::name_peak(const Plan& plan) {
+  if (plan.peak_launch < 0) return;
+  std::size_t arena = 0, largest = 0;
+  for (const std::size_t segment : plan.arena_segments) arena += segment;
+  for (const PlanBuffer& buffer : plan.buffers)
+    if (buffer.kind == PlanBuffer::Kind::own) largest = std::max(largest, buffer.bytes);
+  const LaunchInfo& launch = *plan.launches[static_cast<std::size_t>(plan.peak_launch)].info;
+  if (arena >= largest) context_.runtime->name_memory_peak(launch.op, launch.layer.c_str());
+}
+
 Plan& Planner::find_or_make(const GraphList& list, bool* replayed) {
   const auto found = plans_.find(list.key);
   *replayed = found != plans_.end();
@@ -185,6 +196,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
   // SAMEBYTES_ALLOCATOR=exact: what would lie in an arena is a storage of its own, so that an overrun is seen.
   const bool is_exact = runtime.is_exact();
   std::vector<StoragePtr> apart(is_exact ? plan.buffers.size() : 0);
+  const std::uint64_t peaks = runtime.memory_peaks();
   for (std::size_t s = 0; s < plan.arena_segments.size() && !is_exact; ++s) arena_segment(s, plan.arena_segments[s]);
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     PlanBuffer& buffer = plan.buffers[b];
@@ -197,7 +209,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
       case PlanBuffer::Kind::own: {
         const Node& node = *list.nodes[static_cast<std::size_t>(buffer.node)];
         fresh[b] = runtime.allocate(buffer.bytes, node.category,
-                                    node.op ? std::string(node.op->name()) : std::string("result"));
+                                    node.op ? std::string(node.op->name()) : std::string("result"), node.layer.text());
         bound[b] = {fresh[b].get(), 0};
         break;
       }
@@ -214,6 +226,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
       case PlanBuffer::Kind::empty: break;
     }
   }
+  if (runtime.memory_peaks() != peaks) name_peak(plan);
   for (std::size_t b = 0; b < plan.buffers.size(); ++b)
     if (const PlanBuffer& buffer = plan.buffers[b]; buffer.kind == PlanBuffer::Kind::part) {
       const Bound& whole = bound[static_cast<std::size_t>(buffer.parent)];

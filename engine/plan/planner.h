@@ -26,6 +26,7 @@ class Planner final : public Evaluator {
   explicit Planner(Context& context) : context_(context) {}
   void evaluate(std::span<const NodePtr> roots) override;
   PlanReport report() const override;
+  void fill(MemorySnapshot& snapshot) const override;
 
  private:
   Plan& find_or_make(const GraphList& list, bool* replayed);
@@ -33,6 +34,7 @@ class Planner final : public Evaluator {
   void evaluate_checked(const GraphList& list);  // op by op, stops at the first NaN
   void drop_finished_readers();
   StoragePtr arena_segment(std::size_t index, std::size_t bytes);
+  void name_peak(const Plan& plan);
   Storage& workspace(Submission& submission, int device, std::size_t bytes, const std::string& what);
 
   Context& context_;

@@ -34,6 +34,20 @@ const char* name_of(Category category) {
   return "?";
 }
 
+MemoryCategory counted_as(Category category) {
+  switch (category) {
+    case Category::parameter: return MemoryCategory::parameters;
+    case Category::gradient: return MemoryCategory::gradients;
+    case Category::optimizer: return MemoryCategory::optimizer;
+    case Category::arena: return MemoryCategory::activations;
+    case Category::slot: return MemoryCategory::inputs;
+    case Category::library: return MemoryCategory::library;
+    case Category::value:
+    case Category::adopted: break;
+  }
+  return MemoryCategory::other;
+}
+
 }  // namespace
 
 std::size_t size_class(std::size_t bytes) {
@@ -68,7 +82,8 @@ std::size_t Allocator::held() const {
   return sum;
 }
 
-void Allocator::count_live(std::size_t bytes, Category category, const std::string& what) {
+void Allocator::count_live(std::size_t bytes, Category category, const std::string& what, const char* layer) {
+  if (log_) log_->add(counted_as(category), static_cast<std::int64_t>(bytes), what);
   live_by_category_[static_cast<std::size_t>(category)] += bytes;
   if (held() > most_held_) {
     most_held_ = held();
@@ -77,7 +92,10 @@ void Allocator::count_live(std::size_t bytes, Category category, const std::stri
   const std::size_t now = held() - cached_;
   if (now <= peak_) return;
   peak_ = now;
+  ++peaks_;
   if (peak_cause_ != what) peak_cause_ = what;
+  if (peak_layer_ != layer) peak_layer_ = layer;
+  peak_by_category_ = live_by_category_;
 }
 
 Allocator::BlockPtr Allocator::take_cached(std::size_t capacity) {
@@ -97,7 +115,8 @@ Allocator::BlockPtr Allocator::take_cached(std::size_t capacity) {
   return block;
 }
 
-std::unique_ptr<Storage::Block> Allocator::take(std::size_t bytes, Category category, const std::string& what) {
+std::unique_ptr<Storage::Block> Allocator::take(std::size_t bytes, Category category, const std::string& what,
+                                                const char* layer) {
   const std::size_t largest = setup_.info.max_allocation_bytes;
   if (bytes > largest)
     throw_out_of_memory(bytes, what,
@@ -111,7 +130,7 @@ std::unique_ptr<Storage::Block> Allocator::take(std::size_t bytes, Category cate
     {
       MutexLock lock(mutex_);
       if (BlockPtr block = setup_.is_exact ? nullptr : take_cached(capacity)) {
-        count_live(block->bytes, category, what);
+        count_live(block->bytes, category, what, layer);
         return block;
       }
       const std::size_t live = held() - cached_;
@@ -126,7 +145,7 @@ std::unique_ptr<Storage::Block> Allocator::take(std::size_t bytes, Category cate
       live_by_category_[static_cast<std::size_t>(category)] -= capacity;
       if (block) {
         ++driver_allocations_;
-        count_live(block->bytes, category, what);
+        count_live(block->bytes, category, what, layer);
         if (block->is_guarded) guarded_.insert(block.get());
         return block;
       }
@@ -159,6 +178,7 @@ void Allocator::give_back(BlockPtr block, Category category, TicketPtr ticket) n
   {
     MutexLock lock(mutex_);
     live_by_category_[static_cast<std::size_t>(category)] -= block->bytes;
+    if (log_) log_->add(counted_as(category), -static_cast<std::int64_t>(block->bytes), "");
     block->ticket = is_busy ? std::move(ticket) : nullptr;
     block->stamp = next_stamp_++;
     // Exact blocks are not used again. Oclgrind takes what it knows about a freed buffer for the next one with its
@@ -250,8 +270,38 @@ void Allocator::fill(MemoryReport* report) const {
   report->adopted_bytes = live_by_category_[static_cast<std::size_t>(Category::adopted)];
   report->peak_bytes = peak_;
   report->peak_cause = peak_cause_;
+  report->peak_layer = peak_layer_;
+  for (std::size_t i = 0; i < live_by_category_.size(); ++i) {
+    const auto category = static_cast<Category>(i);
+    if (category == Category::adopted) continue;
+    report->live_by_category[counted_as(category)] += live_by_category_[i];
+    report->peak_by_category[counted_as(category)] += peak_by_category_[i];
+  }
   report->limit_bytes = limit_;
   report->allocations = driver_allocations_;
+}
+
+std::uint64_t Allocator::peaks() const {
+  MutexLock lock(mutex_);
+  return peaks_;
+}
+
+void Allocator::name_peak(const std::string& what, const char* layer) {
+  MutexLock lock(mutex_);
+  peak_cause_ = what;
+  peak_layer_ = layer;
+}
+
+bool Allocator::set_log(std::shared_ptr<MemoryLog> log) {
+  MutexLock lock(mutex_);
+  if (log && log_) return false;
+  log_ = std::move(log);
+  return true;
+}
+
+std::shared_ptr<const MemoryLog> Allocator::log() const {
+  MutexLock lock(mutex_);
+  return log_;
 }
 
 HeldPeak Allocator::held_peak() const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/mutex.h"
+#include "profile/memory_log.h"
 #include "runtime/block.h"
 #include "runtime/reaper.h"
 
@@ -43,7 +44,8 @@ class Allocator {
 
   // A block of at least `bytes` (exactly, in exact mode) counted as live. The bytes may be in use by its ticket. Throws
   // OutOfMemory.
-  std::unique_ptr<Storage::Block> take(std::size_t bytes, Category category, const std::string& what);
+  std::unique_ptr<Storage::Block> take(std::size_t bytes, Category category, const std::string& what,
+                                       const char* layer = "");
   // A block over the user's memory; null where the driver refuses. Requires: can_adopt().
   std::unique_ptr<Storage::Block> wrap(void* pointer, std::size_t bytes, MemoryMode mode,
                                        std::function<void()> deleter);
@@ -55,6 +57,11 @@ class Allocator {
   bool is_exact() const { return setup_.is_exact; }
   bool is_closed() const { return is_closed_.load(std::memory_order_acquire); }
   void fill(MemoryReport* report) const;
+  // How often the peak was raised; and who caused the last raise, where a plan knows better than one allocation.
+  std::uint64_t peaks() const;
+  void name_peak(const std::string& what, const char* layer);
+  bool set_log(std::shared_ptr<MemoryLog> log);
+  std::shared_ptr<const MemoryLog> log() const;
   HeldPeak held_peak() const;
   Reaper& reaper() { return *reaper_; }
 
@@ -74,7 +81,8 @@ class Allocator {
   void free_block(BlockPtr block) noexcept;
   BlockPtr take_cached(std::size_t capacity) SAMEBYTES_REQUIRES(mutex_);
   std::vector<BlockPtr> trim(std::size_t target) SAMEBYTES_REQUIRES(mutex_);
-  void count_live(std::size_t bytes, Category category, const std::string& what) SAMEBYTES_REQUIRES(mutex_);
+  void count_live(std::size_t bytes, Category category, const std::string& what, const char* layer)
+      SAMEBYTES_REQUIRES(mutex_);
   std::size_t held() const SAMEBYTES_REQUIRES(mutex_);
   [[noreturn]] void throw_out_of_memory(std::size_t need, const std::string& what, const std::string& reason);
   std::string ways_out() const SAMEBYTES_REQUIRES(mutex_);
@@ -94,9 +102,12 @@ class Allocator {
   std::size_t cached_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
   std::size_t limit_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
   std::size_t peak_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
+  std::uint64_t peaks_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
+  std::string peak_cause_ SAMEBYTES_GUARDED_BY(mutex_), peak_layer_ SAMEBYTES_GUARDED_BY(mutex_);
+  std::array<std::size_t, 8> peak_by_category_ SAMEBYTES_GUARDED_BY(mutex_){};
+  std::shared_ptr<MemoryLog> log_ SAMEBYTES_GUARDED_BY(mutex_);
   HeldPeak held_peak_ SAMEBYTES_GUARDED_BY(mutex_);
   std::size_t most_held_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
-  std::string peak_cause_ SAMEBYTES_GUARDED_BY(mutex_);
   std::uint64_t driver_allocations_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
   std::uint64_t next_stamp_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
   std::atomic<bool> is_closed_{false};  // changed under the mutex

@@ -153,13 +153,18 @@ Runtime::~Runtime() {
 
 const std::string& Runtime::device_name() const { return devices_[0]->info().name; }
 
-StoragePtr Runtime::allocate(std::size_t bytes, Category category, const std::string& what) {
+StoragePtr Runtime::allocate(std::size_t bytes, Category category, const std::string& what, const char* layer) {
   if (bytes == 0) return nullptr;
-  std::unique_ptr<Storage::Block> block = allocator_->take(bytes, category, what);
+  std::unique_ptr<Storage::Block> block = allocator_->take(bytes, category, what, layer);
   return std::make_shared<Storage>(*this, allocator_, std::move(block), bytes, category);
 }
 
 std::size_t Runtime::clear_cache() { return allocator_->clear_cache(); }
+
+std::uint64_t Runtime::memory_peaks() const { return allocator_->peaks(); }
+void Runtime::name_memory_peak(const std::string& what, const char* layer) { allocator_->name_peak(what, layer); }
+bool Runtime::set_memory_log(std::shared_ptr<MemoryLog> log) { return allocator_->set_log(std::move(log)); }
+std::shared_ptr<const MemoryLog> Runtime::memory_log() const { return allocator_->log(); }
 
 void Runtime::set_memory_limit(std::size_t bytes) { allocator_->set_limit(bytes); }
 

@@ -26,6 +26,7 @@
 namespace samebytes::detail {
 
 class Allocator;
+class MemoryLog;
 
 struct RuntimeOptions {
   std::string device;       // "", "cpu", "gpu:0", an index, or part of a name
@@ -144,7 +145,13 @@ class Runtime {
 
   // Throws OutOfMemory naming `what` (an op or an owner), the need, the budget and the cheapest ways out.
   // The bytes are not zeroed. bytes 0 gives null.
-  StoragePtr allocate(std::size_t bytes, Category category, const std::string& what);
+  // For `what` in a layer: who caused the peak.
+  StoragePtr allocate(std::size_t bytes, Category category, const std::string& what, const char* layer = "");
+  std::uint64_t memory_peaks() const;  // how often the peak was raised
+  void name_memory_peak(const std::string& what, const char* layer);
+  // What is taken and given back from now on; null: no more. False where there is a log already.
+  bool set_memory_log(std::shared_ptr<MemoryLog> log);
+  std::shared_ptr<const MemoryLog> memory_log() const;
   // The user's memory. deleter runs on the reaper once nothing uses the bytes. verdict says adopted, or copied and why.
   StoragePtr adopt(void* pointer, std::size_t bytes, std::function<void()> deleter, Adoption* verdict);
   std::size_t clear_cache();  // bytes given back

@@ -124,7 +124,7 @@ Array adopt(std::vector<T>&& values, const Shape& shape,
 // Cells: arrays that keep their identity and are overwritten in place (parameters, running statistics, optimizer
 // state). A graph reads the value that a cell had when the graph was built; using it after the cell was overwritten
 // throws ArgumentError naming the cell. `initial` is evaluated at the cell's first use.
-Array cell(const Array& initial, std::string name);
+Array cell(const Array& initial, std::string name, MemoryCategory category = MemoryCategory::parameters);
 bool is_cell(const Array& array);
 const std::string& cell_name(const Array& array);
 // A node that, when it is evaluated, overwrites the cell (same shape and dtype) after every other reader of that run;

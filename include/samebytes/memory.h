@@ -3,6 +3,7 @@
 // Views are made by Array::host and Array::mutable_host; making one evaluates the array and waits for its last writer.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -72,6 +73,30 @@ struct TransferReport {
   std::uint64_t relayout_bytes = 0;  // device-side copies that make a strided view dense
 };
 
+// What bytes of an engine are for.
+enum class MemoryCategory : std::uint8_t {
+  parameters,   // cells, and their 16-bit working copies
+  gradients,    // flat gradients; those of 4 MiB and more lie in the arena, where only a snapshot tells them apart
+  optimizer,    // moments and whatever else an optimizer or an average of weights remembers
+  activations,  // the arena of all plans: what is alive for some launches only
+  inputs,       // slots of loaders
+  library,      // temporaries of CLBlast
+  other,        // values that somebody holds
+};
+inline constexpr std::size_t kMemoryCategories = 7;
+const char* name_of(MemoryCategory category);  // "parameters", "optimizer"
+
+struct MemoryByCategory {
+  std::array<std::size_t, kMemoryCategories> bytes{};
+  std::size_t operator[](MemoryCategory category) const { return bytes[static_cast<std::size_t>(category)]; }
+  std::size_t& operator[](MemoryCategory category) { return bytes[static_cast<std::size_t>(category)]; }
+  std::size_t total() const {
+    std::size_t sum = 0;
+    for (const std::size_t one : bytes) sum += one;
+    return sum;
+  }
+};
+
 struct MemoryReport {
   std::size_t live_bytes = 0;     // in use by arrays, arenas and slots
   std::size_t cached_bytes = 0;   // kept for reuse
@@ -79,8 +104,11 @@ struct MemoryReport {
   std::size_t library_bytes = 0;  // temporaries of CLBlast
   std::size_t peak_bytes = 0;     // largest live + library
   std::size_t limit_bytes = 0;
-  std::uint64_t allocations = 0;  // asked of the driver, not served by the cache
-  std::string peak_cause;         // op that caused the peak
+  std::uint64_t allocations = 0;      // asked of the driver, not served by the cache
+  std::string peak_cause;             // op that caused the peak; where it lies in the arena, the op at the arena's own
+  std::string peak_layer;             // "h.0.mlp Linear", or empty
+  MemoryByCategory live_by_category;  // sums to live + library
+  MemoryByCategory peak_by_category;  // sums to the peak
 };
 
 }  // namespace samebytes

@@ -14,6 +14,7 @@
 #include "samebytes/io.h"
 #include "samebytes/log.h"
 #include "samebytes/memory.h"
+#include "samebytes/memory_snapshot.h"
 #include "samebytes/models.h"
 #include "samebytes/nn.h"
 #include "samebytes/ops.h"

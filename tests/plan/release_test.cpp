@@ -86,6 +86,13 @@ TEST_P(ReleaseTest, sgd_with_momentum_ends_with_the_same_bytes) {
   });
 }
 
+TEST_P(ReleaseTest, moments_in_16_bits_end_with_the_same_bytes) {
+  is_the_same([](std::span<const Array> cells, bool release) {
+    return std::make_unique<optim::AdamW>(
+        cells, optim::AdamWOptions{.rate = 0.01, .release_gradients = release, .moments = bf16});
+  });
+}
+
 TEST_P(ReleaseTest, what_reads_the_old_parameters_reads_them_before_they_change) {
   const auto run = [&](bool release) {
     const Model model;

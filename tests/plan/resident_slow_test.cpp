@@ -30,11 +30,11 @@ bool reset_resident_peak() {
   return static_cast<bool>(file << "5" << std::flush);
 }
 
-std::size_t train(const optim::AdamWOptions& options) {
-  constexpr std::int64_t kWidth = 2560, kLayers = 8;
+MemoryReport train(const optim::AdamWOptions& options, int layers) {
+  constexpr std::int64_t kWidth = 2560;
   Engine engine;
   std::vector<Array> cells;
-  for (int i = 0; i < kLayers; ++i) cells.push_back(cell(uniform({kWidth, kWidth}, -0.03, 0.03), "w"));
+  for (int i = 0; i < layers; ++i) cells.push_back(cell(uniform({kWidth, kWidth}, -0.03, 0.03), "w"));
   optim::AdamW adam(cells, options);
   const Array x = uniform({8, kWidth}, -1.0, 1.0);
   for (int i = 0; i < 2; ++i) {
@@ -46,23 +46,30 @@ std::size_t train(const optim::AdamWOptions& options) {
     adam.step(loss());
   }
   engine.wait();
-  return engine.memory().peak_bytes;
+  return engine.memory();
 }
 
 TEST(Resident, the_peak_of_a_training_step_is_that_of_the_ledger) {
-  std::size_t peaks[2];
-  for (const bool releases : {false, true}) {
-    const optim::AdamWOptions options{.clip_norm = releases ? 0.0 : 1e9};
-    train(options);  // kernels are built and cached now
-    malloc_trim(0);  // what the host's allocator kept of it would be used again, and not grow
+  std::size_t peaks[3], moments[3];
+  // Gradients together, released, and with moments in 16 bits too: twice the layers, since what is left of a layer is
+  // about half.
+  for (const int run : {0, 1, 2}) {
+    const int layers = run > 1 ? 16 : 8;
+    const optim::AdamWOptions options{.clip_norm = run > 0 ? 0.0 : 1e9, .moments = run > 1 ? bf16 : f32};
+    train(options, layers);  // kernels are built and cached now
+    malloc_trim(0);          // what the host's allocator kept of it would be used again, and not grow
     if (!reset_resident_peak()) GTEST_SKIP() << "no_resident_peak: the system does not set it back";
     const std::size_t before = status_bytes("VmHWM").value_or(0);
-    const std::size_t ledger = peaks[releases] = train(options);
+    const MemoryReport report = train(options, layers);
+    const std::size_t ledger = peaks[run] = report.peak_bytes;
+    moments[run] = report.peak_by_category[MemoryCategory::optimizer];
+    EXPECT_EQ(report.peak_by_category.total(), ledger);
     const std::size_t grown = status_bytes("VmHWM").value_or(0) - before;
     EXPECT_NEAR(static_cast<double>(grown), static_cast<double>(ledger), 0.05 * static_cast<double>(ledger))
-        << (releases ? "released" : "together");
+        << "run " << run;
   }
   EXPECT_LT(peaks[1], 0.85 * static_cast<double>(peaks[0]));  // 200 MiB of 800: all gradients but a segment
+  EXPECT_NEAR(static_cast<double>(moments[1]), static_cast<double>(moments[2]), 1e6);
 }
 
 }  // namespace

@@ -1,0 +1,91 @@
+// samebytes memory: a snapshot as text, as a picture or as JSON; and the watch that writes one.
+#include "cli/memory.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/session.h"
+#include "cli/usage_error.h"
+#include "cli/verbs.h"
+#include "samebytes/io/files.h"
+
+namespace samebytes::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kDefaultColumns = 100, kLeastColumns = 60, kMostColumns = 160;
+
+int terminal_columns() {
+  winsize size = {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefaultColumns;
+  return std::clamp<int>(size.ws_col, kLeastColumns, kMostColumns);
+}
+
+Json to_json(const MemoryByCategory& bytes) {
+  Json json = Json::object();
+  for (std::size_t c = 0; c < kMemoryCategories; ++c) json[name_of(static_cast<MemoryCategory>(c))] = bytes.bytes[c];
+  return json;
+}
+
+Json to_json(const MemorySnapshot& snapshot) {
+  const MemoryReport& report = snapshot.report;
+  Json json{{"device", snapshot.device},
+            {"live_bytes", report.live_bytes},
+            {"cached_bytes", report.cached_bytes},
+            {"peak_bytes", report.peak_bytes},
+            {"peak_op", report.peak_cause},
+            {"peak_layer", report.peak_layer},
+            {"live", to_json(report.live_by_category)},
+            {"peak", to_json(report.peak_by_category)},
+            {"step", to_json(snapshot.step)}};
+  if (!snapshot.plans.empty() && snapshot.plans.front().peak_launch() >= 0) {
+    const int peak = snapshot.plans.front().peak_launch();
+    const MemoryLaunch& launch = snapshot.plans.front().launches[static_cast<std::size_t>(peak)];
+    json["step_peak"] = {{"launch", peak},
+                         {"launches", snapshot.plans.front().launches.size()},
+                         {"op", launch.op},
+                         {"layer", launch.layer}};
+  }
+  Json layers = Json::array();
+  for (const MemoryLayer& layer : snapshot.layers)
+    layers.push_back({{"name", layer.name},
+                      {"parameters", layer.parameters},
+                      {"gradients", layer.gradients},
+                      {"optimizer", layer.optimizer},
+                      {"activations", layer.activations}});
+  json["layers"] = std::move(layers);
+  return json;
+}
+
+}  // namespace
+
+MemoryWatch::MemoryWatch(const Options& options, Engine& engine) : options_(options), engine_(engine) {
+  if (options.memory.snapshot.empty() || options.limit.rehearses) return;
+  io::AtomicFile probe(options.memory.snapshot);  // throws here rather than after the run
+  history_ = std::make_unique<MemoryHistory>(engine);
+}
+
+void MemoryWatch::save() const {
+  if (!history_) return;
+  engine_.wait();
+  save_memory_snapshot(options_.memory.snapshot, take_memory_snapshot(engine_));
+  if (!options_.quiet)
+    fmt::print(stream_for_people(options_), "{0}: samebytes memory {0} draws it\n", options_.memory.snapshot);
+}
+
+int run_memory(const Options& options) {
+  const MemorySnapshot snapshot = load_memory_snapshot(options.memory.file);
+  if (!options.memory.svg.empty()) io::write_file(options.memory.svg, memory_svg(snapshot));
+  if (options.json)
+    fmt::print("{}\n", to_json(snapshot).dump());
+  else
+    fmt::print("{}", memory_text(snapshot, {.columns = terminal_columns(), .top = options.memory.top}));
+  return kDone;
+}
+
+}  // namespace samebytes::cli

@@ -1,0 +1,26 @@
+#include "profile/memory_log.h"
+
+#include "profile/recorder.h"
+
+namespace samebytes::detail {
+
+MemoryLog::MemoryLog(std::size_t most) : most_(most), start_(steady_seconds()) {}
+
+void MemoryLog::add(MemoryCategory category, std::int64_t bytes, const std::string& what) {
+  const double now = steady_seconds() - start_;
+  MutexLock lock(mutex_);
+  if (events_.size() >= most_) {
+    ++dropped_;
+    if (most_ == 0) return;
+    events_.pop_front();
+  }
+  events_.push_back({now, category, bytes, what});
+}
+
+void MemoryLog::fill(MemorySnapshot& snapshot) const {
+  MutexLock lock(mutex_);
+  snapshot.events.assign(events_.begin(), events_.end());
+  snapshot.events_dropped = dropped_;
+}
+
+}  // namespace samebytes::detail
