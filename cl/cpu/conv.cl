@@ -61,23 +61,6 @@
       const int co, const int kd, const int kh, const int kw, const int sd, const int sh, const int sw, const int pd, \
       const int ph, const int pw, const int dd, const int dh, const int dw, const int groups, const int flags
 
-// Transposes the VW vectors of r in place: log2(VW) perfect shuffles.
-static void conv_transpose(vreal* r) {
-#pragma unroll
-  for (int stage = 1; stage < VW; stage *= 2) {
-    vreal s[VW];
-#pragma unroll
-    for (int i = 0; i < VW / 2; ++i) {
-      s[2 * i].even = r[i].lo;
-      s[2 * i].odd = r[i + VW / 2].lo;
-      s[2 * i + 1].even = r[i].hi;
-      s[2 * i + 1].odd = r[i + VW / 2].hi;
-    }
-#pragma unroll
-    for (int i = 0; i < VW; ++i) r[i] = s[i];
-  }
-}
-
 // Which weights a group packs: those of `bundle` neighbouring groups as one, with zeros where a column and a depth
 // belong to different ones. Narrow groups then fill a vector, at no more products than the empty lanes would cost.
 typedef struct {
@@ -100,7 +83,7 @@ static void conv_pack(__global const stored* w, const conv_weights s, const int 
         vreal r[VW];
 #pragma unroll
         for (int i = 0; i < VW; ++i) r[i] = VLOAD(w + (long)(first + min(block + i, there - 1)) * s.co_all + k0 + from);
-        conv_transpose(r);
+        sb_transpose(r);
 #pragma unroll
         for (int q = 0; q < VW; ++q) VSTORE(r[q], to + (from + q) * width + block);
       }

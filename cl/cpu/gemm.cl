@@ -91,23 +91,6 @@
 #endif
 #define GEMM_AHEAD 12  // lines of B in place that are asked for before they are used
 
-// Transposes the VW vectors of r in place: log2(VW) perfect shuffles.
-static void gemm_transpose(vreal* r) {
-#pragma unroll
-  for (int stage = 1; stage < VW; stage *= 2) {
-    vreal s[VW];
-#pragma unroll
-    for (int i = 0; i < VW / 2; ++i) {
-      s[2 * i].even = r[i].lo;
-      s[2 * i].odd = r[i + VW / 2].lo;
-      s[2 * i + 1].even = r[i].hi;
-      s[2 * i + 1].odd = r[i + VW / 2].hi;
-    }
-#pragma unroll
-    for (int i = 0; i < VW; ++i) r[i] = s[i];
-  }
-}
-
 // Packs a panel of kc values of `pitch` lines, one or two vectors: out[p][i] = src[i*line + p*step]. `there` (at least
 // 1) lines exist from src on; in place of missing ones is anything (their results are never stored). Where line is 1
 // vectors are copied, where step is 1 blocks of VW x VW are transposed in registers.
@@ -135,7 +118,7 @@ static void gemm_pack(__global const stored* src, const long line, const long st
 #pragma unroll
           for (int l = 0; l < VW; ++l) r[l] = GEMM_READ_VECTOR(src + min(block + l, there - 1) * line + p);
         }
-        gemm_transpose(r);
+        sb_transpose(r);
 #pragma unroll
         for (int q = 0; q < VW; ++q) VSTORE(r[q], out + (p + q) * pitch + block);
       }

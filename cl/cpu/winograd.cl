@@ -37,8 +37,6 @@
 
 #define WINOGRAD_ROOT REAL_C(1.41421356237309504880)
 
-static void gemm_transpose(vreal* r);  // of gemm.cl: VW x VW values in place
-
 // G w G^T of the VW channels from k0 on and the VW columns from `column` on, to their places of u [columns/VW][4 rows
 // of positions][depth][6][VW]; the taps turned by half a turn and the channels exchanged where transposed is set.
 static void winograd_transform(__global const stored* w, __global real* u, const int depth, const int columns,
@@ -51,7 +49,7 @@ static void winograd_transform(__global const stored* w, __global real* u, const
     if (transposed) {
 #pragma unroll
       for (int i = 0; i < VW; ++i) r[i] = VLOAD(from + (long)(column + i) * co + k0);
-      gemm_transpose(r);
+      sb_transpose(r);
     } else {
 #pragma unroll
       for (int i = 0; i < VW; ++i) r[i] = VLOAD(from + (long)(k0 + i) * co + column);

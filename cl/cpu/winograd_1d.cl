@@ -33,7 +33,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_1d_weights
     } else if (transposed) {
 #pragma unroll
       for (int i = 0; i < VW; ++i) r[i] = VLOAD(from + (long)(column + i) * co + k0);
-      gemm_transpose(r);
+      sb_transpose(r);
     } else {
 #pragma unroll
       for (int i = 0; i < VW; ++i) r[i] = VLOAD(from + (long)(k0 + i) * co + column);
