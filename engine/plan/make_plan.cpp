@@ -65,8 +65,8 @@ class Maker {
     lay_out_arena();
     count_bytes(*plan_);
     note_cells(*plan_, list_);
+    order_devices(*plan_);
     collect_uses(*plan_);
-    order_devices(*plan_, context_.runtime->device_count());
     plan_->nodes_fused = fusion_.nodes_fused + epilogues_.nodes_fused;
     return std::move(plan_);
   }
@@ -245,6 +245,7 @@ class Maker {
     const int now = static_cast<int>(plan_->launches.size()) - 1;
     if (b.first < 0) b.first = now;
     b.last = now;
+    b.devices |= std::uint64_t{1} << plan_->launches.back().device;
     if (b.kind == PlanBuffer::Kind::part) touch(b.parent);
   }
 
@@ -601,16 +602,18 @@ class Maker {
       int& mine = request[static_cast<std::size_t>(root[b])];
       if (mine < 0) {
         mine = static_cast<int>(requests.size());
-        requests.push_back({buffer.bytes, buffer.first, buffer.last});
+        requests.push_back(
+            {.bytes = buffer.bytes, .first = buffer.first, .last = buffer.last, .devices = buffer.devices});
       } else {
         ArenaRequest& shared = requests[static_cast<std::size_t>(mine)];
-        shared = {std::max(shared.bytes, buffer.bytes), std::min(shared.first, buffer.first),
-                  std::max(shared.last, buffer.last)};
+        shared = {.bytes = std::max(shared.bytes, buffer.bytes),
+                  .first = std::min(shared.first, buffer.first),
+                  .last = std::max(shared.last, buffer.last),
+                  .devices = shared.devices | buffer.devices};
       }
       request[b] = mine;
     }
-    const ArenaLayout layout =
-        lay_out(requests, context_.runtime->device(0).info().max_allocation_bytes, !plan_->several_devices);
+    const ArenaLayout layout = lay_out(requests, context_.runtime->device(0).info().max_allocation_bytes);
     for (std::size_t b = 0; b < request.size(); ++b)
       if (request[b] >= 0) plan_->buffers[b].place = layout.places[static_cast<std::size_t>(request[b])];
     for (std::size_t r = 0; r < packed; ++r)

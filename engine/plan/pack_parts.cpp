@@ -42,6 +42,7 @@ std::vector<ArenaRequest> requests_of_packs(const std::vector<PlanBuffer>& buffe
     request.first = std::min(request.first, first);
     request.group = whole;
     request.group_offset = offset;
+    request.devices = pack.devices;
   };
   for (const PlanBuffer& part : buffers)
     if (part.kind == PlanBuffer::Kind::part && part.first >= 0 &&

@@ -257,9 +257,11 @@ void Planner::run(Plan& plan, const GraphList& list) {
         if (d != e) submission.order_after(runtime.device(d), runtime.device(e));
   report_.bind_seconds += seconds_since(start);
 
-  for (PlanLaunch& launch : plan.launches) {
+  std::vector<Submission::Mark> marks(plan.several_devices ? plan.launches.size() : 0);
+  for (std::size_t l = 0; l < plan.launches.size(); ++l) {
+    PlanLaunch& launch = plan.launches[l];
     Device& device = runtime.device(launch.device);
-    for (const int other : launch.after) submission.order_after(device, runtime.device(other));
+    for (const int other : launch.after) submission.order_after(device, marks[static_cast<std::size_t>(other)]);
     if (launch.queue_call) {
       RunAccess access(launch, bound, [&](std::size_t bytes) -> Storage& {
         return workspace(submission, launch.device, bytes, launch.what);
@@ -267,6 +269,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
       submission.enqueue_call(
           device, launch.what.c_str(), [&](cl_command_queue queue) { return launch.queue_call(queue, access); },
           launch.info);
+      if (launch.is_awaited) marks[l] = submission.mark(device);
       continue;
     }
     if (launch.host_call) {
@@ -326,6 +329,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
       }
     }
     submission.enqueue(device, *launch.kernel, launch.geometry, launch.what.c_str(), launch.info);
+    if (launch.is_awaited) marks[l] = submission.mark(device);
   }
   submission.finish();
   report_.launches += submission.launches();
