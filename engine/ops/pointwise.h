@@ -1,7 +1,7 @@
 // Pointwise ops as data: one row says the name, the expression and the gradient. The planner fuses chains of them.
 // In an expression $0 to $5 are the operands and #0 #1 the changing scalars, both already of the compute type: vectors
 // of `real` (kind real) or of int (kind integer, when every operand is i32, u8 or bool). Truth values are 0 or 1 of the
-// compute type.
+// compute type. PLACE_OF_1 are the places of the elements of operand 1, a flat cell, in its storage (uint).
 #pragma once
 
 #include <initializer_list>

@@ -36,7 +36,8 @@ Accumulator::Accumulator(Optimizer& optimizer) : optimizer_(&optimizer) {
         "Accumulator: the optimizer has release_gradients, which updates parameters before their gradients "
         "can be added up; use one of the two");
   for (const ParameterArena& arena : optimizer.arenas())
-    means_.push_back(arena.zeros_like("accumulated gradients", arena.dtype(), MemoryCategory::gradients));
+    means_.push_back(
+        arena.zeros_like("accumulated gradients", arena.dtype() == f64 ? f64 : f32, MemoryCategory::gradients));
 }
 
 void Accumulator::add(const Array& loss, double samples) {

@@ -43,7 +43,7 @@ constexpr NamedMember kMembers[] = {
 
 // The dtype of a parameter and of its gradient: parameters with a working copy (autocast.h) lie apart from the others.
 using Kind = std::pair<Dtype, Dtype>;
-constexpr Kind kKinds[] = {{f32, f32}, {f32, f16}, {f32, bf16}, {f64, f64}};
+constexpr Kind kKinds[] = {{f32, f32}, {f32, f16}, {f32, bf16}, {bf16, bf16}, {f64, f64}};
 Kind kind_of(const Array& parameter) {
   const Array copy = working_copy(parameter);
   return {parameter.dtype(), copy ? copy.dtype() : parameter.dtype()};
@@ -107,11 +107,11 @@ Optimizer::Optimizer(const char* name, std::span<const ParameterGroup> groups, c
       throw ArgumentError(name_ + ": it has no option adapts, a group came with one");
     take_options(group.options, options);
   }
-  take_parameters(groups);
+  take_parameters(groups, common.rounds_weights);
   for (const Array& parameter : parameters_)
-    if (moments_ == bf16 && parameter.dtype() != f32)
-      throw ArgumentError(name_ + ": moments in bf16 are for f32 parameters, " + cell_name(parameter) + " is " +
-                          std::string(name_of(parameter.dtype())));
+    if (moments_ == bf16 && parameter.dtype() == f64)
+      throw ArgumentError(name_ + ": moments in bf16 are for f32 parameters, " + cell_name(parameter) +
+                          " is " + std::string(name_of(parameter.dtype())));
   places_ = arena_places(parameters_, parameter_groups_);
   for (const auto& places : places_) {
     std::vector<Array> members;
@@ -141,12 +141,15 @@ void Optimizer::take_options(const GroupOptions& own, std::span<const Option> op
   groups_.push_back(all);
 }
 
-void Optimizer::take_parameters(std::span<const ParameterGroup> groups) {
+void Optimizer::take_parameters(std::span<const ParameterGroup> groups, bool rounds_weights) {
   std::unordered_map<const void*, std::size_t> seen;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     for (const Array& parameter : groups[g].parameters) {
       if (!is_cell(parameter)) throw ArgumentError(name_ + ": a parameter must be a cell, such as those of layers");
-      if (parameter.dtype() != f32 && parameter.dtype() != f64)
+      if (parameter.dtype() == bf16 && !rounds_weights)
+        throw ArgumentError(name_ + ": " + cell_name(parameter) +
+                            " is bf16; Adam, AdamW, Sgd, RmsProp, Adagrad and Lion round such weights by chance");
+      if (parameter.dtype() != f32 && parameter.dtype() != f64 && parameter.dtype() != bf16)
         throw ArgumentError(name_ + ": parameters are f32 or f64, " + cell_name(parameter) + " is " +
                             std::string(name_of(parameter.dtype())));
       const auto [place, is_new] = seen.try_emplace(parameter.node().get(), g);
@@ -305,7 +308,7 @@ void Optimizer::step_flat(std::span<const Array> gradients) {
 std::vector<Array> Optimizer::all_updates(StepParts parts) {
   std::vector<Array>& gradients = parts.gradients;
   for (std::size_t i = 0; i < gradients.size(); ++i)
-    if (gradients[i].dtype() != arenas_[i].dtype()) gradients[i] = astype(gradients[i], arenas_[i].dtype());
+    if (gradients[i].dtype() != compute_dtype(i)) gradients[i] = astype(gradients[i], compute_dtype(i));
   const Array& is_taken = parts.is_taken;
   if (is_taken && !skipped_) set_skipped_steps(0);
   if (maximize_)

@@ -27,3 +27,4 @@
 #include "samebytes/tensorboard.h"
 #include "samebytes/train.h"
 #include "samebytes/tune.h"
+#include "samebytes/weights.h"

@@ -16,6 +16,12 @@
 // the step and of the values, so a run repeats bit for bit and goes on from a saved state. f16 is refused: squares of
 // gradients below 2.4e-4 are less than its smallest number, and a second moment of 0 makes a step of any size.
 //
+// 16-bit weights (store_in_bf16 of weights.h, with Adam, AdamW, Sgd, RmsProp, Adagrad and Lion): parameters in bf16
+// without anything wider beside them. A step widens them, computes in f32 and rounds the result by chance, in the same
+// launch: rounded to the nearest, every change below half a step of bf16, 1/512 of a weight, would be lost, and
+// training would end there. What decides is a function of the step and of the element's place. Other optimizers refuse
+// such parameters.
+//
 // An optimizer moves, is not copied, and is used by one thread at a time. While it
 // lives its parameters belong to it: another optimizer on one of them throws ArgumentError.
 #pragma once
@@ -103,7 +109,8 @@ class Optimizer {
     bool maximize = false;  // steps up the gradient
     bool adapts = false;    // has GroupOptions::adapts
     bool release_gradients = false;
-    Dtype moments = f32;  // or bf16
+    Dtype moments = f32;          // or bf16
+    bool rounds_weights = false;  // takes parameters in bf16: reads weights() and writes by written()
   };
   // An option that groups may have of their own: its default and its range [low, high).
   struct Option {
@@ -144,6 +151,11 @@ class Optimizer {
   // narrower. `moment` tells those of an optimizer apart.
   Array widened(std::size_t arena, const Array& cell) const;
   CellUpdate kept(std::size_t arena, const Array& cell, const Array& next, int moment) const;
+  // An arena's parameters as a step computes with them, and what the step makes of them, rounded by chance where they
+  // are narrower.
+  Array weights(std::size_t arena) const;
+  CellUpdate written(std::size_t arena, const Array& next) const;
+  Dtype compute_dtype(std::size_t arena) const { return arenas_[arena].dtype() == f64 ? f64 : f32; }
   // Where the parameters lie in each arena.
   std::vector<TrustSegments> segments_of_arenas() const;
   // The cells that there are, as "0.momentum".
@@ -152,7 +164,7 @@ class Optimizer {
   const std::string& name() const { return name_; }
 
  private:
-  void take_parameters(std::span<const ParameterGroup> groups);
+  void take_parameters(std::span<const ParameterGroup> groups, bool rounds_weights);
   void take_options(const GroupOptions& own, std::span<const Option> options);
   friend class GradScaler;
   // What a step is made of: flat gradients, whether to take it (bool [1]; an empty handle: always), and nodes that are
