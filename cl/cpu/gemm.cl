@@ -70,11 +70,14 @@
 #define GEMM_WRITE(v, p) STORE((v), (p))
 #define GEMM_WRITE_VECTOR(v, p) VSTORE((v), (p))
 
-// Where the sums over k stand.
+// Where the sums over k stand, and which flags are left for when they are whole: sums in f32 stand in C and begin with
+// what was there.
 #ifdef SAMEBYTES_STORE_16
 #define GEMM_SUMS real
+#define GEMM_IN_EPILOGUE ~0
 #else
 #define GEMM_SUMS __global real
+#define GEMM_IN_EPILOGUE ~GEMM_ACCUMULATE
 #endif
 
 // Hints to bring a line into the second-level cache, or into the first to be written; where the compiler has none,
@@ -151,7 +154,7 @@ static void gemm_store(const real* tile, GEMM_SUMS* sums, const int lds, const i
   }
 }
 
-// The epilogue but for GEMM_ACCUMULATE, from rows x cols of sums (rows lds apart) to c (ldc apart), which in an f32
+// The epilogue, in an f32 program but for GEMM_ACCUMULATE, from rows x cols of sums (rows lds apart) to c (ldc apart), which in an f32
 // program may be the same; bias points at the first column.
 static void gemm_epilogue(const GEMM_SUMS* sums, const int lds, __global stored* c, const int ldc, const int rows,
                           const int cols, __global const stored* bias, __global const stored* residual,
@@ -160,13 +163,16 @@ static void gemm_epilogue(const GEMM_SUMS* sums, const int lds, __global stored*
     int j = 0;
     for (; j + VW <= cols; j += VW) {
       vreal v = VLOAD(sums + j);
+#ifdef SAMEBYTES_STORE_16
+      if (flags & GEMM_ACCUMULATE) v += GEMM_READ_RESULT_VECTOR(c + j);
+#endif
       if (flags & GEMM_BIAS) v += GEMM_READ_RESULT_VECTOR(bias + j);
       if (flags & GEMM_RESIDUAL) v = VROUND(v) + GEMM_READ_RESULT_VECTOR(residual + j);
       if (flags & GEMM_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
       GEMM_WRITE_VECTOR(v, c + j);
     }
     for (; j < cols; ++j)
-      GEMM_WRITE(gemm_finish(sums[j], c + j, bias + j, residual + j, flags & ~GEMM_ACCUMULATE), c + j);
+      GEMM_WRITE(gemm_finish(sums[j], c + j, bias + j, residual + j, flags & GEMM_IN_EPILOGUE), c + j);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "cli/head.h"
 #include "cli/interrupt.h"
 
 namespace samebytes::cli {
@@ -17,7 +18,7 @@ data::LoaderOptions loading_of(const Options& options, const Workload& workload,
 }  // namespace
 
 BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workload, bool is_training)
-    : workload_(workload),
+    : workload_(is_training ? with_head(workload, options) : workload),
       engine_(engine),
       is_training_(is_training),
       precision_(options, is_training),
@@ -48,7 +49,7 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
 
 Array BenchRun::loss_of(const data::Batch& batch) {
   const std::unique_ptr<Autocast> scope = precision_.scope();
-  return workload_.loss(workload_.forward(*net_, batch), batch);
+  return workload_.loss_of(*net_, batch);
 }
 
 void BenchRun::step(const data::Batch& batch) {

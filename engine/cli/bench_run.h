@@ -51,7 +51,7 @@ class BenchRun {
   void run_loader(std::int64_t until, double end);
   bool is_over(std::int64_t until, double end) const;
 
-  const Workload& workload_;
+  const Workload workload_;
   Engine& engine_;
   bool is_training_;
   Precision precision_;

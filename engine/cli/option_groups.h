@@ -23,6 +23,7 @@ void add_release(CLI::App& app, Options& options);
 void add_moments(CLI::App& app, Options& options);
 void add_memory_snapshot(CLI::App& app, Options& options);
 void add_checkpointing(CLI::App& app, Options& options);
+void add_head(CLI::App& app, Options& options);
 void add_accumulation(CLI::App& app, Options& options);
 void add_form(CLI::App& app, Options& options);
 void add_data(CLI::App& app, Options& options);

@@ -75,6 +75,17 @@ struct StepOptions {
   std::optional<std::int64_t> micro_batch;  // samples of a piece of a batch
 };
 
+// How the product with the classes at the end of a model and its loss are made (head.h).
+struct HeadOptions {
+  static constexpr std::int64_t kAutomatic = -1;
+  std::int64_t chunks = 1;
+  bool is_late = false;  // the gradient of the weight at the end of the backward pass
+  bool is_chunked() const { return chunks > 1 || chunks == kAutomatic; }
+  std::string to_text() const {  // "4", "auto", "auto, late"
+    return (chunks == kAutomatic ? "auto" : std::to_string(chunks)) + (is_late ? ", late" : "");
+  }
+};
+
 // How much memory a run may take (limit.h).
 struct LimitOptions {
   bool automatic_batch = false;       // --batch auto
@@ -107,6 +118,7 @@ struct Options {
   bool release_gradients = false;
   std::string moments = "f32";  // what optimizers remember: f32, bf16
   StepOptions step;
+  HeadOptions head;
   LimitOptions limit;
   std::string device;
   std::optional<int> workers;

@@ -71,6 +71,7 @@ CLI::App* add_train(CLI::App& app, Options& options) {
   add_release(*verb, options);
   add_moments(*verb, options);
   add_checkpointing(*verb, options);
+  add_head(*verb, options);
   add_accumulation(*verb, options);
   add_precision(*verb, options,
                 "f16 or bf16: activations, gradients and working copies of the weights in 16 bits, the weights\n"

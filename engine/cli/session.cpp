@@ -186,13 +186,17 @@ std::optional<Evaluation> evaluate(const Workload& workload, nn::Module& net, da
   if (meter != nullptr) meter->begin();
   std::int64_t done = 0;
   for (const data::Batch& batch : batches) {
-    const Array output = workload.forward(net, batch);
     const auto samples = static_cast<double>(batch.samples());
-    loss.add(workload.loss(output, batch), samples);
-    if (workload.right) right.add_sum(workload.right(output, batch), samples);
-    if (workload.is_binary) {
-      for (const float score : output.to_vector<float>()) scores.push_back(score);
-      for (const float label : batch["label"].to_vector<float>()) truth.push_back(label);
+    if (workload.whole_loss) {
+      loss.add(workload.whole_loss(net, batch), samples);
+    } else {
+      const Array output = workload.forward(net, batch);
+      loss.add(workload.loss(output, batch), samples);
+      if (workload.right) right.add_sum(workload.right(output, batch), samples);
+      if (workload.is_binary) {
+        for (const float score : output.to_vector<float>()) scores.push_back(score);
+        for (const float label : batch["label"].to_vector<float>()) truth.push_back(label);
+      }
     }
     if (meter != nullptr) meter->step(batch.samples());
     if (++done == steps || is_interrupted()) break;

@@ -49,6 +49,7 @@ nlohmann::ordered_json start_line(const StartFacts& facts, Engine& engine, nn::M
       {"test_samples", facts.split.test->size()},
       {"parameters", net.parameter_count()},
       {"batch_norms", count_batch_norms(net)}};
+  if (options.head.is_chunked()) line["head_chunks"] = options.head.to_text();
   if (options.step.micro_batch) line["micro_batch"] = *options.step.micro_batch;
   if (options.scale_rate) line["scale_rate"] = *options.scale_rate;
   if (options.ema) line["ema"] = *options.ema;

@@ -40,6 +40,7 @@ void expect_options(RunState& state, const Options& options, const Workload& wor
   state.expect("--batch", fmt::format("{}", parts.batch));
   state.expect("--accumulate", fmt::format("{}", options.step.accumulate));
   state.expect("--micro-batch", word_of(options.step.micro_batch));
+  if (options.head.is_chunked()) state.expect("--head-chunks", options.head.to_text());
   state.expect("--moments", options.moments);
   state.expect("--seed", fmt::format("{}", options.seed));
   state.expect("--precision", options.precision);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/head.h"
 #include "cli/interrupt.h"
 #include "cli/start_line.h"
 #include "cli/step_error.h"
@@ -22,7 +23,7 @@ constexpr double kNewLossShare = 0.2;   // of the smoothed loss that the bar sho
 
 Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log, Keeper& keeper, int fold)
     : options_(options),
-      workload_(workload),
+      workload_(with_head(workload, options)),
       precision_(options, true),
       fold_(fold),
       split_(workload.open(fold)),
@@ -170,7 +171,7 @@ void Trainer::train_epoch(int epoch) {
 
 Array Trainer::loss_of(const data::Batch& batch) {
   const std::unique_ptr<Autocast> scope = precision_.scope();
-  return workload_.loss(workload_.forward(*net_, batch), batch);
+  return workload_.loss_of(*net_, batch);
 }
 
 bool Trainer::train_step(int epoch, const data::Batch& batch) {

@@ -58,7 +58,7 @@ class Trainer {
   std::string fold_text() const;  // "fold 2/5  " where there are several
 
   const Options& options_;
-  const Workload& workload_;
+  const Workload workload_;
   Precision precision_;
   const int fold_;
   data::Split split_;

@@ -112,6 +112,10 @@ void Module::name_layers() {
 }
 
 Array Module::operator()(const Array& x) {
+  return call([&] { return forward(x); });
+}
+
+Array Module::call(const std::function<Array()>& body) {
   static thread_local int depth = 0;  // of modules that call each other
   if (depth == 0 && named_as_root_ != this) name_layers();
   struct Level {
@@ -119,7 +123,7 @@ Array Module::operator()(const Array& x) {
     ~Level() { --depth; }
   } const level;
   const ProfileScope scope(layer_);
-  Array y = forward(x);
+  Array y = body();
   if (Trace* trace = Trace::current()) trace->record(*this, y.shape());
   return y;
 }

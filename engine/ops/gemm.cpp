@@ -11,7 +11,7 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr int kBias = 2, kRelu = 4, kResidual = 8, kDirect = 16;  // GEMM_* of gemm.cl
+constexpr int kAccumulate = 1, kBias = 2, kRelu = 4, kResidual = 8, kDirect = 16;  // GEMM_* of gemm.cl
 
 // All of it depends on the shape and the tuner's choices only, so results do not change with the number of threads.
 constexpr std::int64_t kSplitFrom = 1024;  // a k below this is not split
@@ -223,13 +223,15 @@ bool gemm_is_blas(const GemmProblem& p) {
   return holds(p.a_row, p.a_col, p.m, p.k) && holds(p.b_row, p.b_col, p.k, p.n);
 }
 
-void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, const GemmProblem& p, Dtype real) {
+void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, const GemmProblem& p, Dtype real,
+                 bool accumulates) {
   constexpr std::int64_t most = std::numeric_limits<int>::max();
   if (p.m > most || p.n > most || p.k > most || p.outer * p.inner > most)
     throw ArgumentError("matmul: sizes must fit 31 bits, m, n, k and batch are " + std::to_string(p.m) + ", " +
                         std::to_string(p.n) + ", " + std::to_string(p.k) + ", " + std::to_string(p.outer * p.inner));
   const Epilogue& asked = run.epilogue();
   Epilogues e{bias, asked.residual, asked.relu ? kRelu : 0};
+  if (accumulates) e.flags |= kAccumulate;
   if (bias.kind != Operand::Kind::none) e.flags |= kBias;
   if (asked.residual.kind != Operand::Kind::none) e.flags |= kResidual;
   GemmProvider provider = gemm_provider(run.node().context->options);

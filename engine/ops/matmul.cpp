@@ -127,11 +127,6 @@ class Linear final : public Op {
   }
 };
 
-Dtype wider(Dtype a, Dtype b) {
-  if (a == b) return a;
-  return a == Dtype::f64 || b == Dtype::f64 ? Dtype::f64 : Dtype::f32;
-}
-
 }  // namespace
 }  // namespace detail
 

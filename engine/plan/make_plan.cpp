@@ -432,7 +432,8 @@ class Maker {
     const int gradient = loss_gradients_.gradient[place];
     if (gradient >= 0) {
       src.push_back(source(*node(gradient).inputs[0].node));
-      dst.push_back(plan_->buffer_of[gradient]);
+      if (node(gradient).results.empty()) dst.push_back(plan_->buffer_of[gradient]);
+      dst.insert(dst.end(), results_[gradient].begin(), results_[gradient].end());
     }
     Device& device = device_of(n);
     Launch run(n, device, shapes, dtypes);
@@ -441,7 +442,8 @@ class Maker {
       run.set_epilogue({epilogue.residual >= 0 ? run.src(run.src_count()) : Launch::none(), epilogue.relu,
                         epilogue.gate >= 0 ? run.src(gate) : Launch::none()});
     }
-    if (gradient >= 0) run.set_gradient({run.src(run.src_count()), run.dst(static_cast<int>(dst.size()) - 1)});
+    if (gradient >= 0)
+      run.set_gradient({run.src(run.src_count()), run.dst(static_cast<int>(shapes.size())), &node(gradient)});
     n.op->launch(run);
     std::vector<int> temps;
     for (const Launch::Temp& temp : run.temps())
@@ -450,9 +452,12 @@ class Maker {
                                  n.device));
     const auto resolve = [&](Operand operand) -> std::pair<int, std::int64_t> {
       switch (operand.kind) {
-        case Operand::Kind::src: return src[static_cast<std::size_t>(operand.index)];
-        case Operand::Kind::dst: return {dst[static_cast<std::size_t>(operand.index)], 0};
-        case Operand::Kind::temp: return {temps[static_cast<std::size_t>(operand.index)], 0};
+        case Operand::Kind::src: {
+          const auto& [buffer, offset] = src[static_cast<std::size_t>(operand.index)];
+          return {buffer, offset + operand.offset};
+        }
+        case Operand::Kind::dst: return {dst[static_cast<std::size_t>(operand.index)], operand.offset};
+        case Operand::Kind::temp: return {temps[static_cast<std::size_t>(operand.index)], operand.offset};
         case Operand::Kind::none: break;
       }
       return {-1, 0};
@@ -463,7 +468,8 @@ class Maker {
           over >= 0 && over < static_cast<int>(n.inputs.size()))
         if (const auto [input, offset] = src[static_cast<std::size_t>(over)]; input >= 0 && dst[k] >= 0 && offset == 0)
           pairs_.push_back({static_cast<int>(plan_->launches.size() + run.records().size()) - 1, input, dst[k]});
-    const Cost cost = cost_of(n);
+    Cost cost = cost_of(n);
+    if (gradient >= 0 && !node(gradient).results.empty()) cost.flops += cost_of(node(gradient)).flops;
     bool has_main = false;  // an op's second launch sums up what the first one left
     for (LaunchRecord& record : run.records()) {
       const std::string kernel = record.queue_call ? "library" : record.host_call ? "host" : record.entry;

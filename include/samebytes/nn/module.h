@@ -120,6 +120,8 @@ class Module {
   // True where forward() runs a stack of blocks by run_blocks().
   virtual bool is_stack() const { return false; }
   bool is_checkpointed() const { return checkpointing_.is_on() && is_training(); }
+  // What operator() does around forward(), for another way through this module: layers have their names.
+  Array call(const std::function<Array()>& body);
   // block(0), block(1), ..., block(count - 1), in segments where this module is checkpointed.
   void run_blocks(std::size_t count, const std::function<void(std::size_t)>& block) const;
 
