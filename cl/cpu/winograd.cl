@@ -253,7 +253,7 @@ static void winograd_micro(const real* v, __global const real* u, const int dept
 // [n][down][across]. Groups: x = tiles / tiles_per_group, in blocks of `block` tiles, a multiple of WINOGRAD_TILES.
 // Accumulates in `real`, WINOGRAD_CHAIN channels at a time.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
-    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(real, u), ARRAY(const stored, bias),
+    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(real, u), ARRAY(const real, bias),
     ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int in_h,
     const int in_w, const int depth, const int out_h, const int out_w, const int columns, const int pad_h,
     const int pad_w, const int flags, const int tiles_per_group, const int block) {

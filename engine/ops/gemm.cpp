@@ -36,6 +36,9 @@ constexpr std::int64_t kDotLines = 32;
 constexpr std::int64_t kDotWork = 8192;
 constexpr std::int64_t kMostDotGroups = 64;
 
+// Cycles of one core below which a product is one group: while a second core is woken, the first has done it.
+constexpr double kOneGroup = 20000;
+
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 struct GemmTiles {
@@ -87,6 +90,9 @@ GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
   const double read_b = p.b_col == 1 ? kKeepColumns : kPackColumns;
   const std::int64_t batch = p.outer * p.inner;
   const auto whole_m = static_cast<double>(p.m), whole_n = static_cast<double>(ceil_div(p.n, vector) * vector);
+  if (whole_m * whole_n / static_cast<double>(vector) * static_cast<double>(p.k * batch) <= kOneGroup &&
+      most_rows == row_panels && most_columns == column_panels)
+    return {1, 1, p.k, 1};
   GemmTiles best;
   double least = std::numeric_limits<double>::max();
   for (std::int64_t wanted = 1; wanted <= kMostSplits; wanted *= 2) {
