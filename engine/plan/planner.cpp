@@ -109,17 +109,6 @@ StoragePtr Planner::arena_segment(std::size_t index, std::size_t bytes) {
   return segment;
 }
 
-// The peak of a run is reached where most is alive in its arena, unless a value that is kept is larger than that.
-void Planner::name_peak(const Plan& plan) {
-  if (plan.peak_launch < 0) return;
-  std::size_t arena = 0, largest = 0;
-  for (const std::size_t segment : plan.arena_segments) arena += segment;
-  for (const PlanBuffer& buffer : plan.buffers)
-    if (buffer.kind == PlanBuffer::Kind::own) largest = std::max(largest, buffer.bytes);
-  const LaunchInfo& launch = *plan.launches[static_cast<std::size_t>(plan.peak_launch)].info;
-  if (arena >= largest) context_.runtime->name_memory_peak(launch.op, launch.layer.c_str());
-}
-
 Plan& Planner::find_or_make(const GraphList& list, bool* replayed) {
   const auto found = plans_.find(list.key);
   *replayed = found != plans_.end();
@@ -208,8 +197,10 @@ void Planner::run(Plan& plan, const GraphList& list) {
       }
       case PlanBuffer::Kind::own: {
         const Node& node = *list.nodes[static_cast<std::size_t>(buffer.node)];
-        fresh[b] = runtime.allocate(buffer.bytes, node.category,
-                                    node.op ? std::string(node.op->name()) : std::string("result"), node.layer.text());
+        const Node& maker = node.output >= 0 ? *node.inputs[0].node : node;  // of several results
+        fresh[b] =
+            runtime.allocate(buffer.bytes, node.category,
+                             maker.op ? std::string(maker.op->name()) : std::string("result"), node.layer.text());
         bound[b] = {fresh[b].get(), 0};
         break;
       }
@@ -406,12 +397,6 @@ void Planner::drop_finished_readers() {
     const NodePtr node = weak.lock();
     return !node || node->has_value;
   });
-}
-
-PlanReport Planner::report() const {
-  PlanReport report = report_;
-  report.programs_built = context_.runtime->programs_built();
-  return report;
 }
 
 }  // namespace samebytes::detail
