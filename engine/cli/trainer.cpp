@@ -78,16 +78,18 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
                                                 .optimizer = *optimizer_,
                                                 .scaler = precision_.scaler(),
                                                 .ema = ema_.get(),
+                                                .adaptive = adaptive_.get(),
                                                 .recipe = *recipe_,
                                                 .training = *training_,
                                                 .mean = mean_,
                                                 .batch = batch_,
                                                 .steps = steps_,
+                                                .done = [this] { return meter_->steps(); },
                                                 .counts = [this] { return counts(); },
                                                 .set_counts = [this](const std::string& text) { set_counts(text); }});
   for (const std::string& text : keeper_.troubles()) progress_->say(text);
   if (resumed) {
-    progress_->say(*resumed);
+    progress_->say(fold_text() + *resumed);
     kept_steps_ = meter_->steps();
   } else {
     log_start();
