@@ -56,6 +56,11 @@ struct DoctorOptions {
   std::string profile;  // empty: none
 };
 
+// Of train: what is looked at beside the loss.
+struct SeeingOptions {
+  std::optional<std::int64_t> grad_norm;  // updates from one norm in the log to the next; 0: none
+};
+
 // Of train: a batch that grows with the gradient noise scale.
 struct AdaptiveOptions {
   bool is_on = false;
@@ -132,6 +137,7 @@ struct Options {
   std::string save;
   std::string log;
   std::string tensorboard;
+  SeeingOptions seeing;
   SurviveOptions survive;
   bool tune_rapid = false;
   std::optional<double> tune_seconds;

@@ -89,6 +89,7 @@ CLI::App* add_train(CLI::App& app, Options& options) {
   verb->add_option("--tensorboard", options.tensorboard,
                    "write loss, rate and test results as event files for `tensorboard --logdir DIR`")
       ->option_text("DIR");
+  add_seeing(*verb, options);
   add_memory_snapshot(*verb, options);
   add_output_options(*verb, options);
   verb->footer(workload_table() +

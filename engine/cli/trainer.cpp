@@ -61,6 +61,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   recipe_.emplace(options, workload, first_batch * options.step.accumulate, steps_, per_epoch);
   optimizer_ = recipe_->make_optimizer(net_->parameters());
   accumulation_.emplace(options, precision_, *optimizer_);
+  norms_.emplace(options, workload.defaults, *optimizer_);
   ema_ = recipe_->make_ema(*optimizer_);
   if (options.adaptive.is_on)
     adaptive_ = std::make_unique<AdaptiveSteps>(options, *recipe_, precision_, *optimizer_, first_batch, samples);
@@ -179,6 +180,7 @@ bool Trainer::train_step(int epoch, const data::Batch& batch) {
   const std::int64_t number = meter_->steps() + 1;
   const double rate = optimizer_->rate();
   std::optional<Accumulation::Step> step;
+  norms_->before_step();
   try {
     bool is_updated = true;
     if (adaptive_) {
@@ -205,6 +207,7 @@ void Trainer::finish_step(int epoch, double rate, const Accumulation::Step& step
   mean_.add(step.loss, static_cast<double>(step.samples));
   meter_->step(step.samples);
   recent_.push_back({meter_->steps(), epoch, rate, meter_->last_step_seconds() * 1e3, step.loss});
+  recent_.back().norm = norms_->after_step();
   if (adaptive_) recent_.back().more = adaptive_->to_json();
   if (recent_.size() <= kLossesKept) return;
   const bool is_due = progress_->is_due();
@@ -271,6 +274,10 @@ void Trainer::read_oldest_loss() {
   recent_loss_ = std::isnan(recent_loss_) ? loss : (1 - kNewLossShare) * recent_loss_ + kNewLossShare * loss;
   Json line = {{"event", "step"}, {"step", facts.step}, {"epoch", facts.epoch},
                {"loss", loss},    {"rate", facts.rate}, {"ms", facts.milliseconds}};
+  if (facts.norm) {
+    recent_norm_ = facts.norm.value();
+    line["grad_norm"] = std::isfinite(recent_norm_) ? Json(recent_norm_) : Json();  // gradients that overflowed
+  }
   line.update(facts.more);
   log_.write(line);
 }
@@ -318,7 +325,8 @@ void Trainer::draw(int epoch, double loss) {
                    .total = steps_,
                    .samples = meter_->samples(),
                    .seconds = meter_->seconds(),
-                   .loss = loss});
+                   .loss = loss,
+                   .grad_norm = recent_norm_});
 }
 
 }  // namespace samebytes::cli

@@ -44,6 +44,7 @@ Json healthy() {
 struct Script {
   Json start = healthy();
   std::vector<double> losses = {};                     // of steps; falling where none are given
+  std::vector<double> norms = {};                      // of their gradients
   std::vector<std::pair<double, double>> epochs = {};  // training and test loss
   Json last = {{"event", "summary"}, {"steps", 200}, {"peak_bytes", 1e8}, {"stall_fraction", 0.01}};
   std::string write(const TemporaryFolder& folder) const {
@@ -51,10 +52,11 @@ struct Script {
     text << start.dump() << '\n';
     std::vector<double> values = losses;
     for (int i = 0; losses.empty() && i < 40; ++i) values.push_back(2.0 / (1 + 0.1 * i));
-    for (std::size_t i = 0; i < values.size(); ++i)
-      text << Json{{"event", "step"}, {"step", i + 1}, {"epoch", 1}, {"loss", values[i]}, {"rate", 1e-3}, {"ms", 1.0}}
-                  .dump()
-           << '\n';
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      Json step{{"event", "step"}, {"step", i + 1}, {"epoch", 1}, {"loss", values[i]}, {"rate", 1e-3}, {"ms", 1.0}};
+      if (i < norms.size()) step["grad_norm"] = norms[i];
+      text << step.dump() << '\n';
+    }
     for (std::size_t i = 0; i < epochs.size(); ++i)
       text << Json{{"event", "epoch"},
                    {"epoch", i + 1},
@@ -208,6 +210,27 @@ TEST(Doctor, scripted_troubles_get_the_right_advice_first) {
     Script& script = add("skipped_steps", "--precision bf16");
     script.start["precision"] = "f16";
     script.last.update({{"skipped_steps", 60}, {"loss_scale", 1.0}});
+  }
+  {
+    Script& script = add("gradients_explode", "--clip-norm 2");
+    script.norms = std::vector<double>(40, 1.0);
+    script.norms[30] = 70;
+  }
+  {
+    Script& script = add("gradients_explode", "--rate 0.000333");
+    script.norms = std::vector<double>(40, 1.0);
+    script.norms[30] = 70;
+    script.start["clip_norm"] = 5;
+  }
+  {
+    Script& script = add("gradients_vanish", "--rate 0.0001");
+    script.losses = std::vector<double>(40, 2.3);
+    for (int i = 0; i < 40; ++i) script.norms.push_back(i < 10 ? 3 : 1e-9);
+  }
+  {
+    Script& script = add("clips_nearly_always", "--clip-norm 4");
+    script.norms = std::vector<double>(40, 4.0);
+    script.start["clip_norm"] = 1;
   }
   add("overfitting", "--epochs 2").epochs = {{1.0, 1.0}, {0.7, 0.8}, {0.4, 0.9}, {0.2, 1.3}};
   add("loader_starves", "--workers 2").last["stall_fraction"] = 0.6;
