@@ -166,7 +166,7 @@ void Trainer::train_epoch(int epoch) {
   if (!std::isfinite(*summary_.train_loss))
     throw StepError(meter_->steps(),
                     fmt::format("the mean loss of epoch {} is {}; --check-nan finds the step and the op that made it",
-                                epoch, *summary_.train_loss),
+                                epoch, value_text(*summary_.train_loss)),
                     kNotFinite);
   test_epoch(epoch, meter_->seconds() - before);
 }
@@ -232,7 +232,7 @@ void Trainer::keep_if_due() {
 void Trainer::keep() {
   read_losses();  // the log has all that the state has; throws for a loss that no state should be kept with
   if (!std::isfinite(mean_.value()))
-    throw Error(fmt::format("step {}: the mean loss of the epoch is {}", meter_->steps(), mean_.value()));
+    throw Error(fmt::format("step {}: the mean loss of the epoch is {}", meter_->steps(), value_text(mean_.value())));
   keeper_.save(meter_->steps());
   kept_steps_ = meter_->steps();
 }
@@ -270,7 +270,8 @@ void Trainer::read_oldest_loss() {
   const StepFacts& facts = recent_.front();
   const double loss = facts.loss.value();
   if (!std::isfinite(loss))
-    throw StepError(facts.step, fmt::format("the loss is {}; --check-nan finds the op that made it", loss), kNotFinite);
+    throw StepError(facts.step, fmt::format("the loss is {}; --check-nan finds the op that made it", value_text(loss)),
+                    kNotFinite);
   recent_loss_ = std::isnan(recent_loss_) ? loss : (1 - kNewLossShare) * recent_loss_ + kNewLossShare * loss;
   Json line = {{"event", "step"}, {"step", facts.step}, {"epoch", facts.epoch},
                {"loss", loss},    {"rate", facts.rate}, {"ms", facts.milliseconds}};

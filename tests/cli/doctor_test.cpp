@@ -1,4 +1,5 @@
-// samebytes doctor: runs that were really broken and logs written by hand get the right advice first.
+// samebytes doctor: logs written by hand get the right advice first (doctor_runs_test.cpp has runs that were really
+// broken).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/doctor_findings.h"
 #include "support/files.h"
 
 namespace samebytes::testing {
@@ -70,80 +72,6 @@ struct Script {
     return folder / "run.jsonl";
   }
 };
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
-
-// The findings; every option that they name is one of train's, every verb one of the command's.
-Json findings_of(const std::string& log, const std::string& profile = {}) {
-  static const std::string train = run_command({"train", "--help"}).out, verbs = run_command({"--help"}).out;
-  std::vector<std::string> arguments = {"doctor", log, "--json"};
-  if (!profile.empty()) arguments.push_back(profile);
-  const auto result = run_command(arguments);
-  EXPECT_EQ(result.status, 0) << result.err;
-  const Json json = result.json();
-  if (!json.is_object()) return Json::array();
-  for (const auto& finding : json["findings"])
-    for (const auto& action : finding["actions"]) {
-      const auto words = words_of(action["options"]);
-      for (std::size_t i = 0; i < words.size(); ++i)
-        if (words[0] == "samebytes") {
-          if (i == 1) {
-            EXPECT_THAT(verbs, HasSubstr("\n  " + words[i] + " ")) << finding.dump();
-          }
-        } else if (words[i].starts_with("--")) {
-          EXPECT_THAT(train, HasSubstr(words[i])) << finding.dump();
-        }
-    }
-  return json["findings"];
-}
-
-// rule of the first finding, and the options of its first action
-std::pair<std::string, std::string> first_of(const Json& findings) {
-  if (findings.empty()) return {};
-  const auto& actions = findings[0]["actions"];
-  return {findings[0]["rule"], actions.empty() ? "" : actions[0]["options"].get<std::string>()};
-}
-
-TEST(Doctor, a_rate_that_ends_in_nan_is_named_first) {
-  const TemporaryFolder folder;
-  const std::string log = folder / "run.jsonl";
-  ASSERT_EQ(
-      run_command({"train", "digits", "--rate", "1e30", "--schedule", "constant", "--log", log, "--quiet"}).status, 1);
-  const Json findings = findings_of(log);
-  EXPECT_EQ(first_of(findings), std::make_pair(std::string("not_finite"), std::string("--rate 0.003")))
-      << findings.dump();
-  EXPECT_EQ(findings[0]["severity"], "failure");
-  EXPECT_GT(findings[0]["line"], 1);
-  EXPECT_EQ(findings[1]["rule"], "rate_too_large");
-}
-
-TEST(Doctor, check_nan_in_the_log_is_the_same_trouble) {
-  const TemporaryFolder folder;
-  const std::string log = folder / "run.jsonl";
-  ASSERT_EQ(run_command({"train", "digits", "--rate", "1e30", "--check-nan", "--log", log, "--quiet"}).status, 1);
-  EXPECT_EQ(first_of(findings_of(log)).first, "not_finite");
-}
-
-TEST(Doctor, batch_norm_on_one_sample_is_named_first) {
-  const TemporaryFolder folder;
-  const std::string log = folder / "run.jsonl";
-  ASSERT_EQ(run_command({"train", "digits", "--batch", "1", "--steps", "3", "--log", log, "--quiet"}).status, 0);
-  const Json findings = findings_of(log);
-  EXPECT_EQ(first_of(findings), std::make_pair(std::string("batch_norm_starves"), std::string("--batch 64")));
-  EXPECT_EQ(findings[0]["severity"], "serious");
-}
-
-TEST(Doctor, a_rate_that_moves_nothing_is_named_first) {
-  const TemporaryFolder folder;
-  const std::string log = folder / "run.jsonl";
-  ASSERT_EQ(run_command({"train", "digits", "--rate", "1e-9", "--steps", "40", "--log", log, "--quiet"}).status, 0);
-  EXPECT_EQ(first_of(findings_of(log)), std::make_pair(std::string("rate_too_small"), std::string("--rate 0.003")));
-}
 
 TEST(Doctor, a_run_that_is_well_gets_no_advice) {
   const TemporaryFolder folder;
