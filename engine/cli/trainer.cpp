@@ -50,11 +50,11 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   steps_ = options.steps.value_or(default_steps);
   epochs_ = static_cast<int>((steps_ + per_epoch - 1) / per_epoch);
 
-  data::LoaderOptions loading = loader_options(options, batch_);
-  loading.shuffle = true;
-  loading.transforms = workload.augment;
-  loading.transforms.insert(loading.transforms.end(), workload.prepare.begin(), workload.prepare.end());
-  training_ = std::make_unique<data::Loader>(*engine_, split_.train, loading);
+  loading_ = training_loader_options(options, batch_);
+  loading_.shuffle = true;
+  loading_.transforms = workload.augment;
+  loading_.transforms.insert(loading_.transforms.end(), workload.prepare.begin(), workload.prepare.end());
+  training_ = std::make_unique<data::Loader>(*engine_, split_.train, loading_);
   data::LoaderOptions testing = loader_options(options, std::min(batch_, split_.test->size()));
   testing.transforms = workload.prepare;
   test_ = std::make_unique<data::Loader>(*engine_, split_.test, testing);
@@ -99,7 +99,9 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
 }
 
 void Trainer::log_start() {
-  log_.write(start_line({options_, workload_, *recipe_, summary_, split_, summary_.batch, steps_}, *engine_, *net_));
+  Json line = start_line({options_, workload_, *recipe_, summary_, split_, summary_.batch, steps_}, *engine_, *net_);
+  add_loading_to(line, loading_);
+  log_.write(line);
 }
 
 std::string Trainer::fold_text() const {
@@ -112,6 +114,7 @@ Summary Trainer::run() {
       count_text(static_cast<double>(net_->parameter_count())), count_text(static_cast<double>(split_.train->size())),
       count_text(static_cast<double>(split_.test->size())), summary_.device, summary_.memory_mode));
   progress_->say(fold_text() + recipe_->to_text());
+  if (const std::string text = loading_text(options_, loading_); !text.empty()) progress_->say(text);
   // The first epoch of a run that goes on may be what is left of one, or its test alone.
   while (tested_steps_ < steps_ && !is_interrupted()) train_epoch(static_cast<int>(training_->place().epoch) + 1);
   if (keeper_.saves() && meter_->steps() != kept_steps_) keep();
@@ -303,6 +306,7 @@ void Trainer::test_epoch(int epoch, double seconds) {
                {"train_loss", *summary_.train_loss},
                {"seconds", seconds},
                {"stall_fraction", stall_fraction_},
+               {"slots", training_->stats().slots},
                {"peak_bytes", engine_->memory().peak_bytes}};
   precision_.add_to(line, *optimizer_);
   std::string text = fmt::format("{}epoch {}/{}  loss {:.4f}", fold_text(), epoch, epochs_, *summary_.train_loss);

@@ -13,6 +13,7 @@
 #include "cli/accumulate.h"
 #include "cli/adaptive.h"
 #include "cli/limit.h"
+#include "cli/loading.h"
 #include "cli/memory.h"
 #include "cli/norm_watch.h"
 #include "cli/progress.h"
@@ -70,6 +71,7 @@ class Trainer {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<MemoryWatch> memory_;
   std::unique_ptr<nn::Module> net_;
+  data::LoaderOptions loading_;
   std::unique_ptr<data::Loader> training_, test_;
   std::optional<Recipe> recipe_;
   std::unique_ptr<optim::Optimizer> optimizer_;

@@ -48,7 +48,7 @@ inline std::vector<nlohmann::json> results_in(const std::string& log) {
   std::vector<nlohmann::json> results;
   for (nlohmann::json& line : lines_of(log)) {
     if (line["event"] != "step" && line["event"] != "epoch") continue;
-    for (const char* measured : {"ms", "seconds", "stall_fraction", "peak_bytes"}) line.erase(measured);
+    for (const char* measured : {"ms", "seconds", "stall_fraction", "slots", "peak_bytes"}) line.erase(measured);
     results.push_back(line);
   }
   return results;
