@@ -56,7 +56,7 @@ std::vector<data::TransformPtr> all_transforms(const Workload& workload) {
   return all;
 }
 
-std::string decimal_text(std::size_t bytes) { return fmt::format("{:.3g} GB", static_cast<double>(bytes) * 1e-9); }
+std::string decimal_text(std::size_t bytes) { return bytes_text(bytes); }
 
 class Fitter {
  public:

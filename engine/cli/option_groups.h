@@ -27,6 +27,8 @@ void add_head(CLI::App& app, Options& options);
 void add_accumulation(CLI::App& app, Options& options);
 void add_form(CLI::App& app, Options& options);
 void add_data(CLI::App& app, Options& options);
+void add_loading(CLI::App& app, Options& options);
+void add_seeing(CLI::App& app, Options& options);
 void add_survival(CLI::App& app, Options& options);
 void add_precision(CLI::App& app, Options& options, const char* text);
 

@@ -56,6 +56,17 @@ struct DoctorOptions {
   std::string profile;  // empty: none
 };
 
+// How train's loader follows what it measures, and where its workers run.
+struct LoadingOptions {
+  std::optional<int> most_slots;
+  std::string cores = "all";  // efficiency, performance, or a list
+};
+
+// Of train: what is looked at beside the loss.
+struct SeeingOptions {
+  std::optional<std::int64_t> grad_norm;  // updates from one norm in the log to the next; 0: none
+};
+
 // Of train: a batch that grows with the gradient noise scale.
 struct AdaptiveOptions {
   bool is_on = false;
@@ -123,6 +134,7 @@ struct Options {
   std::string device;
   std::optional<int> workers;
   std::optional<int> slots;
+  LoadingOptions loading;
   std::uint64_t seed = 1;
   int threads = 0;
   std::string mode = "both";  // of bench: train, infer or both
@@ -144,6 +156,7 @@ struct Options {
   std::string save;
   std::string log;
   std::string tensorboard;
+  SeeingOptions seeing;
   SurviveOptions survive;
   bool tune_rapid = false;
   std::optional<double> tune_seconds;

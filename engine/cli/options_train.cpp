@@ -79,6 +79,7 @@ CLI::App* add_train(CLI::App& app, Options& options) {
                 "default: f32");
   add_device_options(*verb, options, false);
   add_loader_options(*verb, options);
+  add_loading(*verb, options);
   verb->add_option("--load", options.load,
                    "begin a new run with these parameters (safetensors); --resume goes on with an old one")
       ->option_text("FILE");
@@ -90,6 +91,7 @@ CLI::App* add_train(CLI::App& app, Options& options) {
   verb->add_option("--tensorboard", options.tensorboard,
                    "write loss, rate and test results as event files for `tensorboard --logdir DIR`")
       ->option_text("DIR");
+  add_seeing(*verb, options);
   add_memory_snapshot(*verb, options);
   add_output_options(*verb, options);
   verb->footer(workload_table() +

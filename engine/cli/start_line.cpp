@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "cli/norm_watch.h"
+
 namespace samebytes::cli {
 namespace {
 
@@ -50,6 +52,8 @@ nlohmann::ordered_json start_line(const StartFacts& facts, Engine& engine, nn::M
       {"parameters", net.parameter_count()},
       {"batch_norms", count_batch_norms(net)}};
   if (options.head.is_chunked()) line["head_chunks"] = options.head.to_text();
+  if (const std::int64_t every = norm_interval(options, facts.workload.defaults); every > 0)
+    line["log_grad_norm"] = every;
   if (options.step.micro_batch) line["micro_batch"] = *options.step.micro_batch;
   if (options.scale_rate) line["scale_rate"] = *options.scale_rate;
   if (options.ema) line["ema"] = *options.ema;

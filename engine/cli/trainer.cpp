@@ -51,17 +51,18 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   steps_ = options.steps.value_or(default_steps);
   epochs_ = static_cast<int>((steps_ + per_epoch - 1) / per_epoch);
 
-  data::LoaderOptions loading = loader_options(options, batch_);
-  loading.shuffle = true;
-  loading.transforms = workload.augment;
-  loading.transforms.insert(loading.transforms.end(), workload.prepare.begin(), workload.prepare.end());
-  training_ = std::make_unique<data::Loader>(*engine_, split_.train, loading);
+  loading_ = training_loader_options(options, batch_);
+  loading_.shuffle = true;
+  loading_.transforms = workload.augment;
+  loading_.transforms.insert(loading_.transforms.end(), workload.prepare.begin(), workload.prepare.end());
+  training_ = std::make_unique<data::Loader>(*engine_, split_.train, loading_);
   data::LoaderOptions testing = loader_options(options, std::min(batch_, split_.test->size()));
   testing.transforms = workload.prepare;
   test_ = std::make_unique<data::Loader>(*engine_, split_.test, testing);
   recipe_.emplace(options, workload, first_batch * options.step.accumulate, steps_, per_epoch);
   optimizer_ = recipe_->make_optimizer(net_->parameters());
   accumulation_.emplace(options, precision_, *optimizer_);
+  norms_.emplace(options, workload.defaults, *optimizer_);
   ema_ = recipe_->make_ema(*optimizer_);
   if (options.adaptive.is_on)
     adaptive_ = std::make_unique<AdaptiveSteps>(options, *recipe_, precision_, *optimizer_, first_batch, samples);
@@ -79,16 +80,18 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
                                                 .optimizer = *optimizer_,
                                                 .scaler = precision_.scaler(),
                                                 .ema = ema_.get(),
+                                                .adaptive = adaptive_.get(),
                                                 .recipe = *recipe_,
                                                 .training = *training_,
                                                 .mean = mean_,
                                                 .batch = batch_,
                                                 .steps = steps_,
+                                                .done = [this] { return meter_->steps(); },
                                                 .counts = [this] { return counts(); },
                                                 .set_counts = [this](const std::string& text) { set_counts(text); }});
   for (const std::string& text : keeper_.troubles()) progress_->say(text);
   if (resumed) {
-    progress_->say(*resumed);
+    progress_->say(fold_text() + *resumed);
     kept_steps_ = meter_->steps();
   } else {
     log_start();
@@ -97,7 +100,9 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
 }
 
 void Trainer::log_start() {
-  log_.write(start_line({options_, workload_, *recipe_, summary_, split_, summary_.batch, steps_}, *engine_, *net_));
+  Json line = start_line({options_, workload_, *recipe_, summary_, split_, summary_.batch, steps_}, *engine_, *net_);
+  add_loading_to(line, loading_);
+  log_.write(line);
 }
 
 std::string Trainer::fold_text() const {
@@ -110,6 +115,7 @@ Summary Trainer::run() {
       count_text(static_cast<double>(net_->parameter_count())), count_text(static_cast<double>(split_.train->size())),
       count_text(static_cast<double>(split_.test->size())), summary_.device, summary_.memory_mode));
   progress_->say(fold_text() + recipe_->to_text());
+  if (const std::string text = loading_text(options_, loading_); !text.empty()) progress_->say(text);
   // The first epoch of a run that goes on may be what is left of one, or its test alone.
   while (tested_steps_ < steps_ && !is_interrupted()) train_epoch(static_cast<int>(training_->place().epoch) + 1);
   if (keeper_.saves() && meter_->steps() != kept_steps_) keep();
@@ -164,7 +170,7 @@ void Trainer::train_epoch(int epoch) {
   if (!std::isfinite(*summary_.train_loss))
     throw StepError(meter_->steps(),
                     fmt::format("the mean loss of epoch {} is {}; --check-nan finds the step and the op that made it",
-                                epoch, *summary_.train_loss),
+                                epoch, value_text(*summary_.train_loss)),
                     kNotFinite);
   test_epoch(epoch, meter_->seconds() - before);
 }
@@ -178,6 +184,7 @@ bool Trainer::train_step(int epoch, const data::Batch& batch) {
   const std::int64_t number = meter_->steps() + 1;
   const double rate = optimizer_->rate();
   std::optional<Accumulation::Step> step;
+  norms_->before_step();
   try {
     bool is_updated = true;
     if (adaptive_) {
@@ -204,6 +211,7 @@ void Trainer::finish_step(int epoch, double rate, const Accumulation::Step& step
   mean_.add(step.loss, static_cast<double>(step.samples));
   meter_->step(step.samples);
   recent_.push_back({meter_->steps(), epoch, rate, meter_->last_step_seconds() * 1e3, step.loss});
+  recent_.back().norm = norms_->after_step();
   if (adaptive_) recent_.back().more = adaptive_->to_json();
   if (recent_.size() <= kLossesKept) return;
   const bool is_due = progress_->is_due();
@@ -228,7 +236,7 @@ void Trainer::keep_if_due() {
 void Trainer::keep() {
   read_losses();  // the log has all that the state has; throws for a loss that no state should be kept with
   if (!std::isfinite(mean_.value()))
-    throw Error(fmt::format("step {}: the mean loss of the epoch is {}", meter_->steps(), mean_.value()));
+    throw Error(fmt::format("step {}: the mean loss of the epoch is {}", meter_->steps(), value_text(mean_.value())));
   keeper_.save(meter_->steps());
   kept_steps_ = meter_->steps();
 }
@@ -266,10 +274,15 @@ void Trainer::read_oldest_loss() {
   const StepFacts& facts = recent_.front();
   const double loss = facts.loss.value();
   if (!std::isfinite(loss))
-    throw StepError(facts.step, fmt::format("the loss is {}; --check-nan finds the op that made it", loss), kNotFinite);
+    throw StepError(facts.step, fmt::format("the loss is {}; --check-nan finds the op that made it", value_text(loss)),
+                    kNotFinite);
   recent_loss_ = std::isnan(recent_loss_) ? loss : (1 - kNewLossShare) * recent_loss_ + kNewLossShare * loss;
   Json line = {{"event", "step"}, {"step", facts.step}, {"epoch", facts.epoch},
                {"loss", loss},    {"rate", facts.rate}, {"ms", facts.milliseconds}};
+  if (facts.norm) {
+    recent_norm_ = facts.norm.value();
+    line["grad_norm"] = std::isfinite(recent_norm_) ? Json(recent_norm_) : Json();  // gradients that overflowed
+  }
   line.update(facts.more);
   log_.write(line);
 }
@@ -294,6 +307,7 @@ void Trainer::test_epoch(int epoch, double seconds) {
                {"train_loss", *summary_.train_loss},
                {"seconds", seconds},
                {"stall_fraction", stall_fraction_},
+               {"slots", training_->stats().slots},
                {"peak_bytes", engine_->memory().peak_bytes}};
   precision_.add_to(line, *optimizer_);
   std::string text = fmt::format("{}epoch {}/{}  loss {:.4f}", fold_text(), epoch, epochs_, *summary_.train_loss);
@@ -317,7 +331,8 @@ void Trainer::draw(int epoch, double loss) {
                    .total = steps_,
                    .samples = meter_->samples(),
                    .seconds = meter_->seconds(),
-                   .loss = loss});
+                   .loss = loss,
+                   .grad_norm = recent_norm_});
 }
 
 }  // namespace samebytes::cli

@@ -13,7 +13,9 @@
 #include "cli/accumulate.h"
 #include "cli/adaptive.h"
 #include "cli/limit.h"
+#include "cli/loading.h"
 #include "cli/memory.h"
+#include "cli/norm_watch.h"
 #include "cli/progress.h"
 #include "cli/recipe.h"
 #include "cli/session.h"
@@ -37,6 +39,7 @@ class Trainer {
     double rate = 0;
     double milliseconds = 0;
     Array loss;
+    optim::GradientNorm norm = {};                                   // where it was kept
     nlohmann::ordered_json more = nlohmann::ordered_json::object();  // fields of its line in the log
   };
 
@@ -68,10 +71,12 @@ class Trainer {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<MemoryWatch> memory_;
   std::unique_ptr<nn::Module> net_;
+  data::LoaderOptions loading_;
   std::unique_ptr<data::Loader> training_, test_;
   std::optional<Recipe> recipe_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::optional<Accumulation> accumulation_;
+  std::optional<NormWatch> norms_;
   std::unique_ptr<optim::Ema> ema_;          // where averages are asked for
   std::unique_ptr<AdaptiveSteps> adaptive_;  // with --adaptive-batch
   std::optional<PressureGuard> guard_;
@@ -84,7 +89,7 @@ class Trainer {
   std::int64_t kept_steps_ = -1;   // after how many steps the state was kept last
   Mean mean_;                      // of the losses of this epoch
   std::deque<StepFacts> recent_;   // steps whose loss was not read yet
-  double recent_loss_ = NAN;
+  double recent_loss_ = NAN, recent_norm_ = NAN;
   Summary summary_;
 };
 

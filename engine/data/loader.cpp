@@ -3,8 +3,10 @@
 #include <thread>
 
 #include "data/loader_state.h"
+#include "samebytes/cores.h"
 #include "samebytes/engine.h"
 #include "samebytes/error.h"
+#include "samebytes/log.h"
 #include "samebytes/profile.h"
 
 namespace samebytes::data {
@@ -53,6 +55,11 @@ class Loader::Workers {
       for (int i = 0; i < count; ++i)
         threads_.emplace_back([this, i] {
           name_profile_lane("loader " + std::to_string(i));
+          try {
+            if (!state_->worker_cores().empty()) run_this_thread_on(state_->worker_cores());
+          } catch (const ArgumentError& error) {  // they were allowed when the loader was made
+            log_message("warning", error.what());
+          }
           state_->work();
         });
     } catch (...) {

@@ -202,6 +202,12 @@ void Optimizer::set_schedule(std::function<double(std::int64_t)> schedule) {
   follow_schedules();
 }
 
+void Optimizer::watch_gradient_norm(bool is_on) {
+  if (is_on && releases_gradients_)
+    throw ArgumentError(name_ + ": release_gradients never has all gradients at once, so their norm is not there");
+  watches_norm_ = is_on;
+}
+
 std::optional<double> GroupOptions::*Optimizer::momentum_member() const {
   return groups_.front().momentum ? &GroupOptions::momentum : &GroupOptions::beta1;
 }
@@ -314,8 +320,16 @@ std::vector<Array> Optimizer::all_updates(StepParts parts) {
   if (maximize_)
     for (Array& gradient : gradients) gradient = -gradient;
   if (clip_value_ > 0.0) gradients = clip_by_value(gradients, clip_value_);
-  if (clip_norm_ > 0.0) gradients = clip_by_global_norm(gradients, clip_norm_);
   std::vector<Array> all = std::move(parts.more);
+  gradient_norm_ = {};
+  if (clip_norm_ > 0.0 || watches_norm_) {
+    const GradientNorm norm(gradients);
+    if (clip_norm_ > 0.0) gradients = clip_by_global_norm(gradients, clip_norm_, norm);
+    if (watches_norm_) {
+      gradient_norm_ = norm;
+      all.insert(all.end(), norm.squares().begin(), norm.squares().end());
+    }
+  }
   is_taken_ = is_taken;
   for (std::size_t i = 0; i < arenas_.size(); ++i)
     for (const CellUpdate& one : updates(i, gradients[i])) {

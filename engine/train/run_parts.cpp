@@ -163,6 +163,14 @@ void RunState::add(const std::string& name, optim::Plateau& plateau) {
   impl_->add(detail::with_own_cells(name, plateau));
 }
 
+void RunState::add(const std::string& name, optim::NoiseScaleMeter& meter) {
+  impl_->add(detail::with_own_cells(name, meter));
+}
+
+void RunState::add(const std::string& name, optim::AdaptiveBatch& batch) {
+  impl_->add(detail::with_own_cells(name, batch));
+}
+
 void RunState::add(const std::string& name, optim::Accumulator& accumulator) {
   impl_->add({name, false, [&accumulator] { return detail::state_of(accumulator.state_dict()); },
               [&accumulator](const PartReader& reader) {
@@ -254,13 +262,14 @@ void RunState::add(const std::string& name, double& number) {
 void RunState::add(const std::string& name, std::function<std::string()> get,
                    std::function<void(const std::string&)> set) {
   if (!get || !set) throw ArgumentError("run state: " + name + ": needs two functions");
-  impl_->add({name, true,
-              [get = std::move(get)] {
-                PartState state;
-                state.numbers["text"] = get();
-                return state;
-              },
-              [set = std::move(set)](const PartReader& reader) { set(reader.numbers()["text"].get<std::string>()); }});
+  impl_->add(
+      {name, true,
+       [get = std::move(get)] {
+         PartState state;
+         state.numbers[detail::kText] = get();
+         return state;
+       },
+       [set = std::move(set)](const PartReader& reader) { set(reader.numbers()[detail::kText].get<std::string>()); }});
 }
 
 }  // namespace samebytes

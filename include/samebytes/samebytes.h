@@ -5,6 +5,7 @@
 #include "samebytes/autocast.h"
 #include "samebytes/autograd.h"
 #include "samebytes/checkpoint.h"
+#include "samebytes/cores.h"
 #include "samebytes/data.h"
 #include "samebytes/device.h"
 #include "samebytes/dtype.h"

@@ -36,6 +36,7 @@
 
 #include "samebytes/array.h"
 #include "samebytes/optim/arena.h"
+#include "samebytes/optim/clip.h"
 #include "samebytes/optim/group.h"
 #include "samebytes/optim/state.h"
 
@@ -72,6 +73,12 @@ class Optimizer {
   // the one it was made with.
   const GroupOptions& group(std::size_t index) const { return groups_.at(index); }
   std::size_t group_of_arena(std::size_t arena) const { return arena_groups_.at(arena); }
+
+  // From now on each step keeps the norm of its gradient, after clip_value and before clip_norm, which computes it
+  // anyway. Elsewhere it costs a pass over the gradients, which are all there at once then, whatever their size. Throws
+  // ArgumentError with release_gradients.
+  void watch_gradient_norm(bool is_on);
+  const GradientNorm& gradient_norm() const { return gradient_norm_; }  // of the last step; none where it was not kept
 
   double rate() const { return rate_; }  // of the next step
   double rate(std::size_t group) const;  // ... in a group: in proportion, where it has a rate of its own
@@ -184,6 +191,8 @@ class Optimizer {
   double rate_, first_rate_;  // of the next step; of the options
   double clip_norm_, clip_value_;
   bool maximize_, releases_gradients_;
+  bool watches_norm_ = false;
+  GradientNorm gradient_norm_;
   Dtype moments_;
   std::function<double(std::int64_t)> schedule_, momentum_schedule_;
   std::int64_t step_count_ = 0;
