@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "cli/interrupt.h"
+#include "cli/lora.h"
 
 namespace samebytes::cli {
 namespace {
@@ -34,6 +35,7 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
   if (!is_training) no_grad_.emplace();
   const auto begin = Clock::now();
   net_ = workload.make_model();
+  add_adapters(options, *net_);
   precision_.prepare(*net_);
   if (is_training) {
     divide(*net_, options);

@@ -75,6 +75,14 @@ struct StepOptions {
   std::optional<std::int64_t> micro_batch;  // samples of a piece of a batch
 };
 
+// Adapters beside a frozen network (lora.h). Empty: not asked for.
+struct AdapterOptions {
+  std::optional<std::int64_t> rank;
+  std::optional<double> alpha, dropout;
+  std::vector<std::string> targets;
+  std::string load, save;  // files with adapters alone
+};
+
 // How much memory a run may take (limit.h).
 struct LimitOptions {
   bool automatic_batch = false;       // --batch auto
@@ -106,8 +114,10 @@ struct Options {
   std::optional<std::int64_t> base_batch;
   bool release_gradients = false;
   std::string moments = "f32";  // what optimizers remember: f32, bf16
+  std::string weights = "f32";  // how weights are stored: f32, bf16
   StepOptions step;
   LimitOptions limit;
+  AdapterOptions lora;
   std::string device;
   std::optional<int> workers;
   std::optional<int> slots;

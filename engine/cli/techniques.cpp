@@ -14,6 +14,12 @@ bool is_allowed(const Options& options, const char* technique) {
   return std::find(allowed.begin(), allowed.end(), technique) != allowed.end();
 }
 
+std::vector<std::string> precision_levels(bool is_training) {
+  std::vector<std::string> levels{"precision bf16"};
+  if (is_training) levels.emplace_back("precision bf16 with weights in bf16 alone");
+  return levels;
+}
+
 }  // namespace
 
 std::vector<Tool> techniques_for(const Options& options, std::int64_t batch, bool is_training) {
@@ -40,7 +46,10 @@ std::vector<Tool> techniques_for(const Options& options, std::int64_t batch, boo
       tools.push_back({{"16-bit moments", {"moments in bf16"}}, [](Options& o, int) { o.moments = "bf16"; }});
   }
   if (options.precision == "f32" && is_allowed(options, "precision"))
-    tools.push_back({{"precision", {"precision bf16"}}, [](Options& o, int) { o.precision = "bf16"; }});
+    tools.push_back({{"precision", precision_levels(is_training)}, [](Options& o, int level) {
+                       o.precision = "bf16";
+                       if (level > 1) o.weights = "bf16";
+                     }});
   return tools;
 }
 
