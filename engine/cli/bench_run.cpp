@@ -4,6 +4,7 @@
 
 #include "cli/head.h"
 #include "cli/interrupt.h"
+#include "cli/lora.h"
 
 namespace samebytes::cli {
 namespace {
@@ -35,6 +36,7 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
   if (!is_training) no_grad_.emplace();
   const auto begin = Clock::now();
   net_ = workload.make_model();
+  add_adapters(options, *net_);
   precision_.prepare(*net_);
   if (is_training) {
     divide(*net_, options);

@@ -36,6 +36,7 @@ Options rehearsal(Options options) {
   options.workers = 0;
   options.load.clear();
   options.save.clear();
+  options.lora.save.clear();
   options.log.clear();
   options.tensorboard.clear();
   options.survive = {};

@@ -97,6 +97,14 @@ struct HeadOptions {
   }
 };
 
+// Adapters beside a frozen network (lora.h). Empty: not asked for.
+struct AdapterOptions {
+  std::optional<std::int64_t> rank;
+  std::optional<double> alpha, dropout;
+  std::vector<std::string> targets;
+  std::string load, save;  // files with adapters alone
+};
+
 // How much memory a run may take (limit.h).
 struct LimitOptions {
   bool automatic_batch = false;       // --batch auto
@@ -128,9 +136,11 @@ struct Options {
   std::optional<std::int64_t> base_batch;
   bool release_gradients = false;
   std::string moments = "f32";  // what optimizers remember: f32, bf16
+  std::string weights = "f32";  // how weights are stored: f32, bf16
   StepOptions step;
   HeadOptions head;
   LimitOptions limit;
+  AdapterOptions lora;
   std::string device;
   std::optional<int> workers;
   std::optional<int> slots;

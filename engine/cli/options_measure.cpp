@@ -26,9 +26,11 @@ CLI::App* add_bench(CLI::App& app, Options& options) {
   add_clip_norm(*verb, options);
   add_release(*verb, options);
   add_moments(*verb, options);
+  add_weights(*verb, options);
   add_checkpointing(*verb, options);
   add_head(*verb, options);
   add_accumulation(*verb, options);
+  add_lora_training(*verb, options);
   add_precision(*verb, options, "f32, f16 or bf16, as train and eval have it; default: f32");
   add_device_options(*verb, options, true);
   add_loader_options(*verb, options);

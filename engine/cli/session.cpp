@@ -13,6 +13,7 @@
 #include "samebytes/error.h"
 #include "samebytes/memory.h"
 #include "samebytes/train.h"
+#include "samebytes/weights.h"
 
 namespace samebytes::cli {
 namespace {
@@ -106,7 +107,11 @@ void RunMeter::fill(Summary& summary) const {
 Precision::Precision(const Options& options, bool is_training)
     : dtype_(options.precision == "f16"    ? f16
              : options.precision == "bf16" ? bf16
-                                           : f32) {
+                                           : f32),
+      has_bf16_weights_(options.weights == "bf16") {
+  if (has_bf16_weights_ && dtype_ != bf16)
+    throw UsageError(
+        "--weights bf16 is of --precision bf16, whose ops read such weights as they are; ask for that too");
   if (dtype_ != f16 || !is_training) return;
   if (options.check_nan)
     throw UsageError(
@@ -115,7 +120,12 @@ Precision::Precision(const Options& options, bool is_training)
 }
 
 void Precision::prepare(nn::Module& net) const {
-  if (dtype_ != f32) keep_working_copies(net.parameters(), dtype_);
+  if (dtype_ == f32) return;
+  std::vector<Array> alone, copied;  // frozen ones too, which would be cast in every step
+  for (const nn::NamedArray& entry : net.named_parameters())
+    (has_bf16_weights_ && !entry.is_adapter ? alone : copied).push_back(entry.array);
+  store_in_bf16(alone);
+  keep_working_copies(copied, dtype_);
 }
 
 std::unique_ptr<Autocast> Precision::scope() const {

@@ -44,6 +44,11 @@ void expect_options(RunState& state, const Options& options, const Workload& wor
   state.expect("--micro-batch", word_of(options.step.micro_batch));
   if (options.head.is_chunked()) state.expect("--head-chunks", options.head.to_text());
   state.expect("--moments", options.moments);
+  state.expect("--weights", options.weights);
+  state.expect("--lora-rank", word_of(options.lora.rank));
+  state.expect("--lora-alpha", word_of(options.lora.alpha));
+  state.expect("--lora-dropout", word_of(options.lora.dropout));
+  state.expect("--lora-targets", fmt::format("{}", fmt::join(options.lora.targets, ",")));
   state.expect("--seed", fmt::format("{}", options.seed));
   state.expect("--precision", options.precision);
   state.expect("--optimizer", parts.recipe.optimizer());

@@ -59,6 +59,12 @@ std::optional<Tool> release(const Options& options, const Subject& subject) {
               }};
 }
 
+std::vector<std::string> precision_levels(bool is_training) {
+  std::vector<std::string> levels{"precision bf16"};
+  if (is_training) levels.emplace_back("precision bf16 with weights in bf16 alone");
+  return levels;
+}
+
 }  // namespace
 
 std::vector<Tool> techniques_for(const Options& options, const Subject& subject) {
@@ -78,7 +84,10 @@ std::vector<Tool> techniques_for(const Options& options, const Subject& subject)
       tools.push_back({{"16-bit moments", {"moments in bf16"}}, [](Options& o, int) { o.moments = "bf16"; }});
   }
   if (options.precision == "f32" && is_allowed(options, "precision"))
-    tools.push_back({{"precision", {"precision bf16"}}, [](Options& o, int) { o.precision = "bf16"; }});
+    tools.push_back({{"precision", precision_levels(subject.is_training)}, [](Options& o, int level) {
+                       o.precision = "bf16";
+                       if (level > 1) o.weights = "bf16";
+                     }});
   return tools;
 }
 

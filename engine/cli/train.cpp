@@ -3,6 +3,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/limit.h"
+#include "cli/lora.h"
 #include "cli/step_error.h"
 #include "cli/trainer.h"
 #include "cli/usage_error.h"
@@ -38,7 +39,8 @@ int run_train(const Options& asked) {
   const Fitted fitted = fit_train(asked, workload);
   const Options& options = fitted.options;
   if (options.device == "all") throw UsageError("train uses one device; --device all is for bench");
-  if (workload.folds > 1 && !options.save.empty())
+  check_lora(options);
+  if (workload.folds > 1 && !(options.save.empty() && options.lora.save.empty()))
     throw UsageError("--save keeps one network, and this data is trained in several folds");
   check_survival(options);
   StepLog log(options.log, options.tensorboard, !options.survive.resume.empty());

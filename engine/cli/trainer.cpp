@@ -6,6 +6,7 @@
 
 #include "cli/head.h"
 #include "cli/interrupt.h"
+#include "cli/lora.h"
 #include "cli/start_line.h"
 #include "cli/step_error.h"
 #include "cli/text.h"
@@ -35,11 +36,13 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
     throw UsageError(fmt::format("--batch {} is larger than the training set, which has {} samples", batch_, samples));
   const std::int64_t first_batch = batch_;
   if (options.adaptive.is_on) batch_ = AdaptiveSteps::micro_batch(options, first_batch);
-  if (!options.save.empty()) io::AtomicFile probe(options.save);  // throws here rather than after the training
+  for (const std::string& file : {options.save, options.lora.save})
+    if (!file.empty()) io::AtomicFile probe(file);  // throws here rather than after the training
   engine_ = open_engine(options, options.device);
   memory_ = std::make_unique<MemoryWatch>(options, *engine_);
   net_ = workload.make_model();
   if (!options.load.empty()) io::load(options.load, *net_);
+  adapters_ = add_adapters(options, *net_);
   precision_.prepare(*net_);
   divide(*net_, options);
 
@@ -116,6 +119,7 @@ Summary Trainer::run() {
       count_text(static_cast<double>(split_.test->size())), summary_.device, summary_.memory_mode));
   progress_->say(fold_text() + recipe_->to_text());
   if (const std::string text = loading_text(options_, loading_); !text.empty()) progress_->say(text);
+  if (!adapters_.empty()) progress_->say(adapters_);
   // The first epoch of a run that goes on may be what is left of one, or its test alone.
   while (tested_steps_ < steps_ && !is_interrupted()) train_epoch(static_cast<int>(training_->place().epoch) + 1);
   if (keeper_.saves() && meter_->steps() != kept_steps_) keep();
@@ -125,16 +129,22 @@ Summary Trainer::run() {
   if (adaptive_) adaptive_->fill(summary_);
   progress_.reset();
   memory_->save();
-  if (!options_.save.empty()) {
-    io::Metadata metadata = workload_.metadata;
-    metadata.emplace_back("tuning", summary_.tuning);  // which choices gave these bytes
-    metadata.emplace_back("precision", options_.precision);
-    std::optional<optim::EmaScope> averages;
-    if (ema_ && ema_->update_count() > 0) averages.emplace(*ema_);
-    io::save(options_.save, *net_, metadata);
-  }
+  save_network();
   if (workload_.baselines && !is_interrupted()) summary_.baselines = workload_.baselines(split_);
   return summary_;
+}
+
+void Trainer::save_network() {
+  if (options_.save.empty() && options_.lora.save.empty()) return;
+  io::Metadata metadata = workload_.metadata;
+  metadata.emplace_back("tuning", summary_.tuning);  // which choices gave these bytes
+  metadata.emplace_back("precision", options_.precision);
+  std::optional<optim::EmaScope> averages;
+  if (ema_ && ema_->update_count() > 0) averages.emplace(*ema_);
+  save_adapters(options_, *net_, metadata);
+  if (options_.save.empty()) return;
+  merge_adapters(*net_);
+  io::save(options_.save, *net_, metadata);
 }
 
 Rehearsal Trainer::rehearsed() const {

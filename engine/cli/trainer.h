@@ -54,7 +54,8 @@ class Trainer {
   void read_losses();
   void log_start();
   void keep_if_due();
-  void keep();  // the state of the run, between two steps
+  void save_network();  // --save and --lora-save
+  void keep();          // the state of the run, between two steps
   std::string counts() const;
   void set_counts(const std::string& text);
   void draw(int epoch, double loss);
@@ -72,6 +73,7 @@ class Trainer {
   std::unique_ptr<MemoryWatch> memory_;
   std::unique_ptr<nn::Module> net_;
   data::LoaderOptions loading_;
+  std::string adapters_;  // what there is to say of them
   std::unique_ptr<data::Loader> training_, test_;
   std::optional<Recipe> recipe_;
   std::unique_ptr<optim::Optimizer> optimizer_;

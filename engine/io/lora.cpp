@@ -75,14 +75,28 @@ nn::LoraOptions options_of(const TensorFile& file) {
   return from_json(config, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
+// The layers that have adapters, for options that name none: what those mean depends on the network.
+std::vector<std::string> layers_of(std::span<const nn::NamedArray> state) {
+  constexpr std::string_view kFirst = "lora_A.weight";
+  std::vector<std::string> layers;
+  for (const nn::NamedArray& entry : state) {
+    if (!entry.is_adapter || !entry.name.ends_with(kFirst)) continue;
+    if (entry.name.size() == kFirst.size()) return {"all-linear"};  // the network is one layer
+    layers.push_back(entry.name.substr(0, entry.name.size() - kFirst.size() - 1));
+  }
+  return layers;
+}
+
 bool is_transposed(const nn::NamedArray& entry) { return entry.layout == nn::Layout::linear_transposed; }
 
 }  // namespace
 
 void save_lora(const std::string& path, nn::Module& module, const Metadata& metadata) {
   std::vector<nn::NamedArray> state = nn::lora_state(module);
+  nn::LoraOptions made = nn::lora_options(module);
+  if (made.targets.empty()) made.targets = layers_of(state);
+  Json options = to_json(made);
   for (nn::NamedArray& entry : state) entry.name = kPrefixes[0] + entry.name;
-  Json options = to_json(nn::lora_options(module));
   Metadata words = metadata;
   words.emplace_back("lora", options.dump());
   save_state(path, state, words);
@@ -96,7 +110,8 @@ nn::LoraOptions lora_options(const std::string& path) { return options_of(Tensor
 
 void load_lora(const std::string& path, nn::Module& module) {
   const TensorFile file(path);
-  if (!nn::has_lora(module)) {
+  const bool is_new = !nn::has_lora(module);
+  if (is_new) {
     const nn::LoraOptions options = options_of(file);
     try {
       nn::apply_lora(module, options);
@@ -110,7 +125,12 @@ void load_lora(const std::string& path, nn::Module& module) {
                                     [&](const char* one) { return file.find(one + first->name).has_value(); });
   for (nn::NamedArray& entry : state)
     entry.name = (prefix == std::end(kPrefixes) ? kPrefixes[0] : *prefix) + entry.name;
-  load_state(file, state, {});
+  try {
+    load_state(file, state, {});
+  } catch (...) {
+    if (is_new) nn::unload_lora(module);
+    throw;
+  }
 }
 
 }  // namespace samebytes::io
