@@ -35,6 +35,7 @@ MemoryParts by_closed_form(const Options& options, const Workload& hollow, std::
     step.gradient_bytes = 2;
   }
   if (options.release_gradients) step.gradient_bytes = 0;
+  if (options.moments == "bf16") step.state_bytes = 4;
   return closed_form(step);
 }
 

@@ -60,6 +60,9 @@ CLI::App* add_estimate(CLI::App& app, Options& options) {
   add_batch(*verb, options, "samples per step; default: the workload's");
   add_clip_norm(*verb, options);
   add_release(*verb, options);
+  add_moments(*verb, options);
+  add_checkpointing(*verb, options);
+  add_accumulation(*verb, options);
   add_precision(*verb, options, "f32, f16 or bf16, as train has it; default: f32");
   verb->add_flag("--measure", options.limit.measures,
                  "then run some steps too, and say by how much the process grew at most (VmHWM)");
