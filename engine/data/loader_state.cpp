@@ -92,7 +92,7 @@ void Loader::State::seek(std::int64_t epoch, std::int64_t step) {
 void Loader::State::begin_pass() {
   std::vector<std::unique_ptr<BatchSlot>> surplus;
   std::int64_t epoch = 0;
-  std::size_t have = 0;
+  std::size_t have = 0, wanted = 0;
   {
     const MutexLock lock(mutex_);
     active_ = false;
@@ -106,19 +106,17 @@ void Loader::State::begin_pass() {
     }
     sought_ = true;  // should this pass fail to begin, the next one takes its place
     epoch = epoch_;
-    while (slots_.size() > static_cast<std::size_t>(options_.slots) && !free_.empty()) {
-      BatchSlot* const slot = free_.back();
+    wanted = std::min(static_cast<std::size_t>(options_.slots), most_slots_);
+    while (slots_.size() > wanted && !free_.empty()) {
+      surplus.push_back(take_out(free_.back()));
       free_.pop_back();
-      const auto place = std::find_if(slots_.begin(), slots_.end(), [&](const auto& s) { return s.get() == slot; });
-      surplus.push_back(std::move(*place));
-      slots_.erase(place);
     }
     have = slots_.size();
   }
   surplus.clear();
   dataset_->begin_pass(epoch);
   std::vector<std::unique_ptr<BatchSlot>> fresh;
-  for (; size() != 0 && have < static_cast<std::size_t>(options_.slots); ++have) fresh.push_back(make_slot(epoch));
+  for (; size() != 0 && have < wanted; ++have) fresh.push_back(make_slot(epoch));
   const MutexLock lock(mutex_);
   for (std::unique_ptr<BatchSlot>& slot : fresh) {
     free_.push_back(slot.get());
@@ -319,9 +317,11 @@ void Loader::State::add_slot() {
 Batch Loader::State::lend(BatchSlot& slot) {
   // Keeps the state alive as long as the arrays live; the last field that comes back frees the slot.
   const auto returned = [state = shared_from_this(), back = &slot] {
+    std::unique_ptr<BatchSlot> surplus;
     const MutexLock lock(state->mutex_);
     if (--back->lent > 0) return;
-    state->free_.push_back(back);
+    if (state->has_too_many()) surplus = state->take_out(back);
+    if (!surplus) state->free_.push_back(back);
     state->for_workers_.notify_all();
   };
   std::vector<Array> arrays;
