@@ -30,15 +30,28 @@ Accumulation::Accumulation(const Options& options, Precision& precision, optim::
     : precision_(precision),
       optimizer_(optimizer),
       batches_(options.step.accumulate),
-      micro_batch_(options.step.micro_batch.value_or(0)) {
+      micro_batch_(options.step.micro_batch.value_or(0)),
+      rehearses_(options.limit.rehearses) {
   check_release(options);
   if (batches_ > 1 || micro_batch_ > 0) accumulator_.emplace(optimizer);
 }
 
-void Accumulation::add_piece(const data::Batch& piece, const LossOf& loss_of) {
+void Accumulation::add_piece(const data::Batch& piece, const LossOf& loss_of, bool is_last) {
   const Array loss = loss_of(piece);
-  accumulator_->add(precision_.scaled(loss), static_cast<double>(piece.samples()));
+  const auto samples = static_cast<double>(piece.samples());
+  if (is_last)
+    precision_.step(*accumulator_, loss, samples);
+  else
+    accumulator_->add(precision_.scaled(loss), samples);
   pieces_.push_back({loss, piece.samples()});
+}
+
+// The third piece and the ones after it, but for the last, have the plan of the second: of what they hold there is the
+// loss.
+void Accumulation::add_like_the_last(std::int64_t samples) {
+  const Array loss = zeros(pieces_.back().loss.shape(), pieces_.back().loss.dtype());
+  loss.eval();
+  pieces_.push_back({loss, samples});
 }
 
 std::optional<Accumulation::Step> Accumulation::add(const data::Batch& batch, const LossOf& loss_of) {
@@ -47,18 +60,33 @@ std::optional<Accumulation::Step> Accumulation::add(const data::Batch& batch, co
     precision_.step(optimizer_, loss);
     return Step{loss, batch.samples()};
   }
-  const std::int64_t samples = batch.samples();
-  if (micro_batch_ == 0 || micro_batch_ >= samples)
-    add_piece(batch, loss_of);
-  else
-    for (std::int64_t begin = 0; begin < samples; begin += micro_batch_)
-      add_piece(batch.piece(begin, std::min(samples, begin + micro_batch_)), loss_of);
-  return ++added_ == batches_ ? flush() : std::nullopt;
+  const std::int64_t samples = batch.samples(), size = micro_batch_ == 0 ? samples : std::min(micro_batch_, samples);
+  const bool is_whole = ++added_ == batches_;
+  for (std::int64_t begin = 0; begin < samples; begin += size) {
+    const std::int64_t end = std::min(samples, begin + size);
+    if (rehearses_ && begin >= 2 * size && end < samples) {
+      add_like_the_last(end - begin);
+      continue;
+    }
+    add_piece(size == samples ? batch : batch.piece(begin, end), loss_of, is_whole && end == samples);
+  }
+  return is_whole ? std::optional(taken()) : std::nullopt;
 }
 
 std::optional<Accumulation::Step> Accumulation::flush() {
   if (pieces_.empty()) return {};
   precision_.step(*accumulator_);
+  return taken();
+}
+
+std::optional<std::int64_t> Accumulation::halve(std::int64_t batch) {
+  const std::int64_t size = micro_batch_ == 0 ? batch : std::min(micro_batch_, batch);
+  if (size < 2) return {};
+  if (!accumulator_) accumulator_.emplace(optimizer_);
+  return micro_batch_ = (size + 1) / 2;
+}
+
+Accumulation::Step Accumulation::taken() {
   Step step;
   for (const Piece& piece : pieces_) step.samples += piece.samples;
   for (const Piece& piece : pieces_) {

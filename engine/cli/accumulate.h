@@ -33,17 +33,25 @@ class Accumulation {
   // The update of what was added since the last one; nothing where nothing was.
   std::optional<Step> flush();
 
+  // From the next batch on, batches of so many samples come in pieces of half the size: which is it, nothing where it
+  // is one sample already.
+  std::optional<std::int64_t> halve(std::int64_t batch);
+  bool adds_up() const { return accumulator_.has_value(); }
+
  private:
   struct Piece {
     Array loss;
     std::int64_t samples;
   };
-  void add_piece(const data::Batch& piece, const LossOf& loss_of);
+  void add_piece(const data::Batch& piece, const LossOf& loss_of, bool is_last);
+  void add_like_the_last(std::int64_t samples);
+  Step taken();  // what the update that has just been made was made of
 
   Precision& precision_;
   optim::Optimizer& optimizer_;
   std::int64_t batches_;      // of an update
   std::int64_t micro_batch_;  // samples of a piece; 0: a whole batch
+  bool rehearses_;            // nothing is computed, so equal pieces are not repeated
   std::optional<optim::Accumulator> accumulator_;
   std::vector<Piece> pieces_;  // since the last update
   std::int64_t added_ = 0;     // batches among them

@@ -24,6 +24,7 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
       is_training_(is_training),
       precision_(options, is_training),
       has_fixed_batch_(options.fixed_batch),
+      clip_norm_(options.clip_norm.value_or(workload.defaults.clip_norm)),
       meter_(engine) {
   using Clock = std::chrono::steady_clock;
   describe(engine, workload, options.batch.value_or(workload.defaults.batch), described_);
@@ -95,9 +96,20 @@ void BenchRun::run(std::int64_t steps, double seconds) {
   meter_.end(0);
 }
 
-std::size_t BenchRun::kept_bytes() {
+// An update of each arena that reads its gradient once, as optimizers do, or clipped by norm.
+LiveBytes BenchRun::live_bytes() {
   const data::Batch batch = *batches_->begin();
-  return kept_for_backward(loss_of(batch), net_->parameters()) / static_cast<std::size_t>(batch.samples());
+  const auto updates = [&] {
+    std::vector<Array> gradients = optimizer_->flat_gradients(loss_of(batch));
+    if (clip_norm_ > 0) gradients = optim::clip_by_global_norm(gradients, clip_norm_);
+    std::vector<Array> result;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const Array& values = optimizer_->arenas()[i].values();
+      result.push_back(update(values, values - astype(gradients[i], values.dtype())));
+    }
+    return result;
+  };
+  return live_at_peak(updates());
 }
 
 MemoryParts BenchRun::memory() const {

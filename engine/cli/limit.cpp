@@ -73,7 +73,8 @@ class Fitter {
   Fitted run() {
     const LimitOptions& limit = asked_.limit;
     if (!limit.automatic_batch && !limit.memory) {
-      if (!limit.allowed.empty()) throw UsageError("--allow is of --memory-limit; ask for that too");
+      if (std::any_of(limit.allowed.begin(), limit.allowed.end(), [](const auto& word) { return word != "pieces"; }))
+        throw UsageError("--allow is of --memory-limit; ask for that too");
       return {asked_};
     }
     Fitted fitted{asked_};

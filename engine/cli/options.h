@@ -107,12 +107,13 @@ struct AdapterOptions {
 
 // How much memory a run may take (limit.h).
 struct LimitOptions {
-  bool automatic_batch = false;       // --batch auto
-  std::optional<std::size_t> memory;  // --memory-limit
-  std::vector<std::string> allowed;   // techniques that change results: moments, precision
-  bool measures = false;              // of estimate
-  double recompute = 0.05;            // share of a step's cost, EngineOptions::recompute
-  bool rehearses = false;             // the engine of this run is a dry one
+  bool automatic_batch = false;         // --batch auto
+  std::optional<std::size_t> memory;    // --memory-limit
+  std::vector<std::string> allowed;     // techniques that change results: moments, precision, pieces
+  std::optional<std::size_t> pressure;  // --pressure-limit: of the process (relief.h)
+  bool measures = false;                // of estimate
+  double recompute = 0.05;              // share of a step's cost, EngineOptions::recompute
+  bool rehearses = false;               // the engine of this run is a dry one
 };
 
 struct Options {

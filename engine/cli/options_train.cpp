@@ -66,6 +66,7 @@ CLI::App* add_train(CLI::App& app, Options& options) {
   add_steps(*verb, options, "end after so many steps, whatever --epochs says");
   add_batch_or_auto(*verb, options);
   add_limit(*verb, options);
+  add_pressure_limit(*verb, options);
   add_recipe(*verb, options);
   add_adaptive_batch(*verb, options);
   add_release(*verb, options);

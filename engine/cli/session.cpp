@@ -147,6 +147,13 @@ void Precision::step(optim::Accumulator& accumulator) {
   scaler_->update();
 }
 
+void Precision::step(optim::Accumulator& accumulator, const Array& loss, double samples) {
+  if (scaler_)
+    accumulator.step(scaler_->scale(loss), samples, *scaler_);
+  else
+    accumulator.step(loss, samples);
+}
+
 void Precision::fill(const optim::Optimizer* optimizer, Summary& summary) const {
   summary.precision = name_of(dtype_);
   if (!scaler_ || optimizer == nullptr) return;

@@ -75,6 +75,8 @@ class Precision {
   // The same in parts: what the gradient of a piece is taken of, and the update after all of them.
   Array scaled(const Array& loss);
   void step(optim::Accumulator& accumulator);
+  // ... with the last piece, in one evaluation.
+  void step(optim::Accumulator& accumulator, const Array& loss, double samples);
   // The name, and of a scaler its scale and the steps that were skipped; waits for the queue.
   void fill(const optim::Optimizer* optimizer, Summary& summary) const;
   // The same for a line of the log.

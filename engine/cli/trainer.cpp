@@ -7,6 +7,7 @@
 #include "cli/head.h"
 #include "cli/interrupt.h"
 #include "cli/lora.h"
+#include "cli/relief.h"
 #include "cli/start_line.h"
 #include "cli/step_error.h"
 #include "cli/text.h"
@@ -69,7 +70,10 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   ema_ = recipe_->make_ema(*optimizer_);
   if (options.adaptive.is_on)
     adaptive_ = std::make_unique<AdaptiveSteps>(options, *recipe_, precision_, *optimizer_, first_batch, samples);
-  if (!options.limit.rehearses) guard_.emplace(*engine_);
+  if (!options.limit.rehearses)
+    guard_.emplace(*engine_,
+                   pressure_options(options, {*engine_, *net_, *optimizer_, *accumulation_, *training_, *test_, batch_},
+                                    [this](const PressureAction& action) { tell(action); }));
   meter_ = std::make_unique<RunMeter>(*engine_);
   progress_ = std::make_unique<Progress>(stream_for_people(options), options.quiet);
   describe(*engine_, workload, first_batch, summary_);
@@ -215,6 +219,15 @@ bool Trainer::train_step(int epoch, const data::Batch& batch) {
   }
   if (step) finish_step(epoch, rate, *step);
   return step.has_value();
+}
+
+void Trainer::tell(const PressureAction& action) {
+  progress_->say(fold_text() + "memory is short: " + action.text);
+  log_.write({{"event", "pressure"},
+              {"step", meter_->steps() + 1},
+              {"action", action.text},
+              {"used_bytes", action.figures.used},
+              {"limit_bytes", action.figures.limit}});
 }
 
 void Trainer::finish_step(int epoch, double rate, const Accumulation::Step& step) {

@@ -47,6 +47,7 @@ class Trainer {
   // Return whether an update was made.
   bool train_step(int epoch, const data::Batch& batch);
   bool adaptive_step(const Array& loss, const data::Batch& batch);
+  void tell(const PressureAction& action);
   void finish_step(int epoch, double rate, const Accumulation::Step& step);
   Array loss_of(const data::Batch& batch);
   void test_epoch(int epoch, double seconds);

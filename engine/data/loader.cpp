@@ -110,6 +110,7 @@ const Dataset& Loader::dataset() const { return state_->dataset(); }
 int Loader::workers() const { return state_->workers(); }
 void Loader::seek(std::int64_t epoch, std::int64_t step) { state_->seek(epoch, step); }
 LoaderPlace Loader::place() const { return state_->place(); }
+void Loader::limit_slots(int most) { state_->limit_slots(most); }
 LoaderStats Loader::stats() const { return state_->stats(); }
 void Loader::reset_stats() { state_->reset_stats(); }
 

@@ -44,15 +44,6 @@ void Loader::State::add_slot() {
                             " batches, one more was taken; copy what you keep, or ask for more slots");
 }
 
-std::unique_ptr<Loader::State::BatchSlot> Loader::State::take_surplus() {
-  BatchSlot* const slot = free_.back();
-  free_.pop_back();
-  const auto place = std::find_if(slots_.begin(), slots_.end(), [&](const auto& s) { return s.get() == slot; });
-  std::unique_ptr<BatchSlot> result = std::move(*place);
-  slots_.erase(place);
-  return result;
-}
-
 void Loader::State::follow_depth(double waited, double seconds) {
   int slots = 0;
   {
@@ -82,6 +73,7 @@ void Loader::State::widen(int slots) {
     {
       const MutexLock lock(mutex_);
       have = static_cast<int>(slots_.size());
+      slots = static_cast<int>(std::min(static_cast<std::size_t>(slots), most_slots_));
       epoch = epoch_;
     }
     std::size_t bytes = 0;

@@ -117,7 +117,7 @@ void Loader::State::begin_pass() {
     }
     sought_ = true;  // should this pass fail to begin, the next one takes its place
     epoch = epoch_;
-    wanted = static_cast<std::size_t>(depth_.slots());
+    wanted = std::min(static_cast<std::size_t>(depth_.slots()), most_slots_);
     while (slots_.size() > wanted && !free_.empty()) surplus.push_back(take_surplus());
     have = slots_.size();
     surplus_ = 0;
@@ -300,9 +300,11 @@ Loader::State::Action Loader::State::decide(BatchSlot*& slot) {
 Batch Loader::State::lend(BatchSlot& slot) {
   // Keeps the state alive as long as the arrays live; the last field that comes back frees the slot.
   const auto returned = [state = shared_from_this(), back = &slot] {
+    std::unique_ptr<BatchSlot> surplus;
     const MutexLock lock(state->mutex_);
     if (--back->lent > 0) return;
-    state->free_.push_back(back);
+    if (state->has_too_many()) surplus = state->take_out(back);
+    if (!surplus) state->free_.push_back(back);
     state->for_workers_.notify_all();
   };
   std::vector<Array> arrays;

@@ -47,6 +47,7 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   LoaderPlace place() const;
   int workers() const { return workers_; }
   const std::vector<int>& worker_cores() const { return options_.worker_cores; }
+  void limit_slots(int most);
   LoaderStats stats() const;
   void reset_stats();
 
@@ -73,7 +74,6 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   // After a batch was given: takes and gives back slots as the measured waits say.
   void follow_depth(double waited, double seconds);
   void widen(int slots);
-  std::unique_ptr<BatchSlot> take_surplus() SAMEBYTES_REQUIRES(mutex_);
   void fill(BatchSlot& slot);
   Filled decode(BatchSlot& slot);
   Batch lend(BatchSlot& slot);
@@ -95,6 +95,11 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   std::vector<std::unique_ptr<BatchSlot>> slots_ SAMEBYTES_GUARDED_BY(mutex_);
   std::deque<BatchSlot*> free_ SAMEBYTES_GUARDED_BY(mutex_);  // the one free for longest first
   std::map<std::int64_t, BatchSlot*> ready_ SAMEBYTES_GUARDED_BY(mutex_);
+  // Takes a slot that nobody uses out of the loader.
+  std::unique_ptr<BatchSlot> take_out(BatchSlot* slot) SAMEBYTES_REQUIRES(mutex_);
+  std::unique_ptr<BatchSlot> take_surplus() SAMEBYTES_REQUIRES(mutex_);  // the one freed last; requires a free one
+  bool has_too_many() const SAMEBYTES_REQUIRES(mutex_) { return slots_.size() > most_slots_; }
+  std::size_t most_slots_ SAMEBYTES_GUARDED_BY(mutex_) = ~std::size_t{0};  // limit_slots()
   int filling_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
   bool stopped_ SAMEBYTES_GUARDED_BY(mutex_) = false;
   bool active_ SAMEBYTES_GUARDED_BY(mutex_) = false;          // a pass goes on

@@ -91,7 +91,8 @@ void order(GraphList& list) {
   for (std::size_t i = 0; i < list.nodes.size(); ++i) {
     const Node& node = *list.nodes[i];
     if (node.has_value) continue;
-    late[i] = dynamic_cast<const Update*>(node.op.get()) != nullptr;
+    const auto* pack = dynamic_cast<const Pack*>(node.op.get());
+    late[i] = dynamic_cast<const Update*>(node.op.get()) != nullptr || (pack && pack->fills_cell());
     for (const Edge& edge : node.inputs) late[i] = late[i] || late[static_cast<std::size_t>(edge.node->place)];
     any = any || late[i];
   }

@@ -175,8 +175,23 @@ class Maker {
       whole.kind = PlanBuffer::Kind::persistent;
       whole.storage = persistent_.get(context_, pack.fingerprint(), whole.bytes, whole.dtype, n.device);
     }
-    if (whole.kind == PlanBuffer::Kind::persistent || whole.by_parts)
-      place_parts_in(plan_->buffer_of[place], n, pack, {0, pack.n(), 0, n.inputs.size()});
+    const bool fills_cell = pack.fills_cell() && whole.kind == PlanBuffer::Kind::leaf && is_alone_with_cell(n, place);
+    if (whole.kind == PlanBuffer::Kind::persistent || whole.by_parts || fills_cell)
+      place_parts_in(plan_->buffer_of[place], n, pack, {0, pack.n(), 0, pack.offsets().size()});
+  }
+
+  // Whether nobody but this node, which fills a cell, has to do with what the cell holds: then parts may be written
+  // there before the node's own turn.
+  bool is_alone_with_cell(const Node& fills, int place) const {
+    const Node& cell = *fills.inputs.back().node;
+    if (!cell.cell->members.empty() || cell.cell->whole.lock()) return false;
+    for (int i = 0; i < count(); ++i) {
+      const Node& n = node(i);
+      if (i == place || n.has_value) continue;
+      for (const Edge& edge : n.inputs)
+        if (&edge.node->base() == &cell) return false;
+    }
+    return true;
   }
 
   void place_parts_in(int whole, const Node& n, const Pack& pack, const GradientSegment& range) {
@@ -211,7 +226,7 @@ class Maker {
       return;
     }
     if (const Pack* const pack = pack_of(place)) {
-      if (!released_pack(place)) lower_parts(n, plan_->buffer_of[place], {0, pack->n(), 0, n.inputs.size()});
+      if (!released_pack(place)) lower_parts(n, plan_->buffer_of[place], {0, pack->n(), 0, pack->offsets().size()});
       return;
     }
     if (n.results.empty() ? n.shape.size() == 0 : all_empty(n)) return;

@@ -161,6 +161,10 @@ class Loader {
   // the next.
   LoaderPlace place() const;
 
+  // At most so many batches in memory from now on, whatever the options say: those beyond go as soon as nobody holds
+  // them. What the loop gets stays the same. Throws ArgumentError for fewer than 1.
+  void limit_slots(int most);
+
   LoaderStats stats() const;
   void reset_stats();
 

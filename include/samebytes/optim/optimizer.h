@@ -173,6 +173,7 @@ class Optimizer {
  private:
   void take_parameters(std::span<const ParameterGroup> groups, bool rounds_weights);
   void take_options(const GroupOptions& own, std::span<const Option> options);
+  friend class Accumulator;
   friend class GradScaler;
   // What a step is made of: flat gradients, whether to take it (bool [1]; an empty handle: always), and nodes that are
   // evaluated with it.
