@@ -66,7 +66,7 @@ TEST(PrefetchDepth, steps_up_with_an_uneven_source_and_down_again) {
   EXPECT_GE(widened, 6);
   EXPECT_LE(widened, 12);
   EXPECT_LT(pipeline.run(160, uneven), at_first / 4) << "what the slots were taken for";
-  EXPECT_EQ(pipeline.depth.slots(), widened) << "and no more of them";
+  EXPECT_GE(pipeline.depth.slots(), 6) << "but for one less now and then, to see whether that is enough";
   pipeline.run(16 * 8 * 12, even);
   EXPECT_EQ(pipeline.depth.slots(), 2);
 }
@@ -83,7 +83,7 @@ TEST(PrefetchDepth, workers_with_too_few_slots_between_them_get_one_each) {
   EXPECT_GT(pipeline.run(16, slow), 0.3);
   pipeline.run(200, slow);
   EXPECT_LT(pipeline.run(200, slow), 0.03);
-  EXPECT_GE(pipeline.depth.slots(), 5);
+  EXPECT_GE(pipeline.depth.slots(), 4);
   EXPECT_LE(pipeline.depth.slots(), 9);
 }
 
