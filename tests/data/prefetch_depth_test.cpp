@@ -66,7 +66,7 @@ TEST(PrefetchDepth, steps_up_with_an_uneven_source_and_down_again) {
   EXPECT_GE(widened, 6);
   EXPECT_LE(widened, 12);
   EXPECT_LT(pipeline.run(160, uneven), at_first / 4) << "what the slots were taken for";
-  EXPECT_EQ(pipeline.depth.slots(), widened) << "and no more of them";
+  EXPECT_GE(pipeline.depth.slots(), 6) << "but for one less now and then, to see whether that is enough";
   pipeline.run(16 * 8 * 12, even);
   EXPECT_EQ(pipeline.depth.slots(), 2);
 }
@@ -83,7 +83,7 @@ TEST(PrefetchDepth, workers_with_too_few_slots_between_them_get_one_each) {
   EXPECT_GT(pipeline.run(16, slow), 0.3);
   pipeline.run(200, slow);
   EXPECT_LT(pipeline.run(200, slow), 0.03);
-  EXPECT_GE(pipeline.depth.slots(), 5);
+  EXPECT_GE(pipeline.depth.slots(), 4);
   EXPECT_LE(pipeline.depth.slots(), 9);
 }
 
@@ -122,7 +122,7 @@ SAMEBYTES_ON_EVERY_DEVICE(LoaderDepthTest);
 TEST_P(LoaderDepthTest, slots_come_where_the_loop_waits_and_go_where_nobody_does) {
   const auto work = std::make_shared<Work>();
   constexpr std::int64_t kSamples = 1 << 16;
-  Loader loader(engine(), working(kSamples, work), {.batch = 8, .workers = 3, .most_slots = 6});
+  Loader loader(engine(), working(kSamples, work), {.batch = 8, .most_slots = 6, .workers = 3});
   EXPECT_EQ(loader.stats().slots, 0);
   std::int64_t next = 0;
   int most = 0;
@@ -154,7 +154,7 @@ TEST_P(LoaderDepthTest, room_for_slots_is_bounded) {
   const auto work = std::make_shared<Work>();
   const std::size_t bytes = 8 * 4 * sizeof(float);
   Loader loader(engine(), working(8 * 400, work),
-                {.batch = 8, .workers = 3, .most_slots = 6, .most_slot_bytes = 3 * bytes});
+                {.batch = 8, .most_slots = 6, .most_slot_bytes = 3 * bytes, .workers = 3});
   for (const Batch& batch : loader) EXPECT_LE(loader.stats().slots - loader.stats().extra_slots, 3) << batch.step();
   EXPECT_ERROR(Loader(engine(), working(8, work), {.slots = 4, .most_slots = 3}), ArgumentError,
                "loader: most_slots is at least slots, 4, or 0, 3 came");

@@ -142,14 +142,14 @@ TEST_P(AdaptiveBatchTest, a_training_grows_and_the_same_seed_gives_the_same_byte
 TEST_P(AdaptiveBatchTest, a_run_saved_between_two_micro_batches_goes_on_alike) {
   if (is_simulated()) GTEST_SKIP() << "many steps";
   constexpr std::int64_t kWidth = 8, kMicro = 4;
-  struct Run {
+  struct Saved {
     Array w = cell(full({kWidth, 1}, 1.0), "w");
     optim::Sgd sgd{std::span(&w, 1), {.rate = 0.05}};
     optim::Accumulator sums{sgd};
     optim::NoiseScaleMeter meter{sums, {.decay = 0.8}};
     AdaptiveBatch size{{.batch = 8, .max_batch = 32, .every = 4, .patience = 1, .warmup = 4}};
     RunState state{Engine::current()};
-    Run() {
+    Saved() {
       state.add("sgd", sgd);
       state.add("sums", sums);
       state.add("meter", meter);
@@ -169,13 +169,13 @@ TEST_P(AdaptiveBatchTest, a_run_saved_between_two_micro_batches_goes_on_alike) {
   };
   constexpr std::uint64_t kEnd = 160;
   for (const std::uint64_t middle : {1U, 46U, 47U}) {
-    Run whole;
+    Saved whole;
     for (std::uint64_t micro = 0; micro < middle; ++micro) whole.add(micro);
     const RunSnapshot kept = whole.state.snapshot();
     const std::vector<float> weights = whole.w.to_vector<float>();
     for (std::uint64_t micro = middle; micro < kEnd; ++micro) whole.add(micro);
     EXPECT_GT(whole.size.batch(), 8);
-    Run rest;
+    Saved rest;
     rest.state.restore(kept);
     assign(rest.w, array(std::span<const float>(weights), {kWidth, 1}));
     for (std::uint64_t micro = middle; micro < kEnd; ++micro) rest.add(micro);

@@ -35,7 +35,9 @@ TEST_P(GradientNormTest, is_that_of_all_gradients_before_clipping_and_costs_no_l
       sgd.step(model.loss());
       launches = engine().plans().launches - before;
       EXPECT_EQ(static_cast<bool>(sgd.gradient_norm()), is_watched);
-      if (is_watched) EXPECT_NEAR(sgd.gradient_norm().value(), kNorm, 1e-5);
+      if (is_watched) {
+        EXPECT_NEAR(sgd.gradient_norm().value(), kNorm, 1e-5);
+      }
     }
     std::vector<float> values = model.w.to_vector<float>();
     for (const float value : model.v.to_vector<float>()) values.push_back(value);
