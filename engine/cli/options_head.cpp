@@ -12,13 +12,13 @@ void add_head(CLI::App& app, Options& options) {
          [&options](const std::string& text) {
            options.head.chunks = text == "auto" ? HeadOptions::kAutomatic : std::stoll(text);
          },
-         "of gpt: make logits, loss and gradients for one N-th of the tokens at a time, so that the logits are\n"
+         "of gpt: make logits, loss and gradients for one N-th of the tokens at a time, so that they are\n"
          "never all there; auto: by their size; 0 and 1: all at once; default: 1")
       ->option_text("N|auto")
       ->check([range](const std::string& text) { return text == "auto" ? std::string() : range(text); });
   app.add_flag("--late-head-gradient", options.head.is_late,
-               "with --head-chunks: compute logits once more at the end of the backward pass, and only then the\n"
-               "gradient of the token embedding, which does not lie in memory until then");
+               "with --head-chunks: compute logits once more at the end of the backward pass, and only then\n"
+               "the gradient of the token embedding, which does not lie in memory until then");
 }
 
 }  // namespace samebytes::cli

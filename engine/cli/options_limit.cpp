@@ -56,8 +56,8 @@ void add_limit(CLI::App& app, Options& options) {
 
 void add_pressure_limit(CLI::App& app, Options& options) {
   add_bytes(app, "--pressure-limit", options.limit.pressure,
-            "what the process may use: at 85 % of it the run gives up its cache, then batches ahead, then half of\n"
-            "its pieces at a time, and goes on; default: what the machine and its cgroups give");
+            "what the process may use: at 85 % of it the run gives up its cache, then batches ahead, then\n"
+            "half of its pieces at a time, and goes on; default: what the machine and its cgroups give");
 }
 
 CLI::App* add_estimate(CLI::App& app, Options& options) {

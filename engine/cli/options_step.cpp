@@ -25,8 +25,8 @@ void add_checkpointing(CLI::App& app, Options& options) {
       ->option_text("K")
       ->check(CLI::Validator(check_checkpointing, ""));
   app.add_option("--recompute", options.limit.recompute,
-                 "of a step's cost, what the plan may spend on computing pointwise values again instead of keeping\n"
-                 "them; 0: only where it costs nothing; the bytes are the same; default: 0.05")
+                 "of a step's cost, what the plan may spend on computing pointwise values again instead of\n"
+                 "keeping them; 0: only where it costs nothing; the bytes are the same; default: 0.05")
       ->option_text("SHARE")
       ->check(CLI::Range(0.0, 10.0));
 }

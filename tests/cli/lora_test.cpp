@@ -88,7 +88,7 @@ TEST_F(LoraCommandTest, composes_with_the_other_techniques) {
   const auto bench = run_command({"bench", "gpt", "--mode", "train", "--steps", "2", "--lora-rank", "4", "--json"});
   ASSERT_EQ(bench.status, 0) << bench.err;
   const auto plain = run_command({"bench", "gpt", "--mode", "train", "--steps", "2", "--json"});
-  EXPECT_LT(bench.json()["peak_bytes"], plain.json()["peak_bytes"]);
+  EXPECT_LT(bench.json()[0]["peak_bytes"], plain.json()[0]["peak_bytes"]);
 }
 
 TEST_F(LoraCommandTest, a_run_goes_on_where_it_was) {

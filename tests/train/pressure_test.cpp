@@ -130,7 +130,12 @@ TEST_P(PressureTest, the_memory_of_temporaries_comes_back) {
   const EngineScope scope(engine());
   const Array x = uniform({1 << 20}, -1, 1, f32, {1, 2});
   x.wait();
-  const auto run = [&] { return sum(cumsum(cumsum(x, 0) * 2.0, 0)).value(); };
+  const auto run = [&] {
+    Array y = cumsum(x, 0);  // without a handle of its own when it is evaluated
+    y = cumsum(y * 2.0, 0);
+    y = sum(y);
+    return y.value();
+  };
   const double value = run();
   const std::size_t bytes = release_temporaries(engine());
   if (bytes == 0) GTEST_SKIP() << "an exact allocator has no arena";
