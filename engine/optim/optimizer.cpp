@@ -110,8 +110,8 @@ Optimizer::Optimizer(const char* name, std::span<const ParameterGroup> groups, c
   take_parameters(groups, common.rounds_weights);
   for (const Array& parameter : parameters_)
     if (moments_ == bf16 && parameter.dtype() == f64)
-      throw ArgumentError(name_ + ": moments in bf16 are for f32 parameters, " + cell_name(parameter) +
-                          " is " + std::string(name_of(parameter.dtype())));
+      throw ArgumentError(name_ + ": moments in bf16 are for f32 parameters, " + cell_name(parameter) + " is " +
+                          std::string(name_of(parameter.dtype())));
   places_ = arena_places(parameters_, parameter_groups_);
   for (const auto& places : places_) {
     std::vector<Array> members;
