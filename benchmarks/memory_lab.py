@@ -3,7 +3,7 @@
 
     benchmarks/memory_lab.py                              # GPT-2 medium, batch 2, context 1024: every row
     benchmarks/memory_lab.py --rows baseline,all --steps 4
-    benchmarks/memory_lab.py --size small --time 3        # times too, in turns with the baseline
+    benchmarks/memory_lab.py --time                       # times too: each step in turn with one of the baseline
     benchmarks/memory_lab.py --size nano --context 64     # a minute, to see that everything runs
     benchmarks/memory_lab.py --plan                       # no step: what is planned, in seconds
     benchmarks/memory_lab.py --from FILE.json             # the table of an earlier run
@@ -71,9 +71,11 @@ def status_bytes(pid, key):
 class Lab:
     def __init__(self, arguments):
         self.arguments = arguments
-        self.form = ["gpt", "--size", arguments.size, "--context", str(arguments.context), "--batch", str(arguments.batch)]
+        self.form = ["gpt", "--size", arguments.size, "--context", str(arguments.context)]
+        self.form += ["--batch", str(arguments.batch)]
         self.help = self.command(["bench", "--help"])
         self.estimate_help = self.command(["estimate", "--help"])
+        self.reference = None  # the baseline, which stays in memory to take turns with the others
 
     def command(self, words):
         return subprocess.run([self.arguments.binary, *words], capture_output=True, text=True, check=True).stdout
@@ -106,34 +108,33 @@ class Lab:
                 pass
             first = worker.tell("train", LONGEST)  # the first step, and at least one more
             last = dict(first, loss=first.get("last_loss"))
+            turns = []
             for _ in range(self.arguments.steps):
+                baseline = self.baseline_seconds()
                 last = worker.tell("run 0.001", LONGEST)
+                turns.append((baseline, last["step_ms_p50"] / 1e3))
             return {
                 "measured_bytes": status_bytes(pid, "VmHWM") - idle,
                 "ledger_bytes": last.get("ledger_peak_bytes"),
                 "parameters": first["parameters"],
                 "first_loss": first["loss"],
                 "last_loss": last["loss"],
-                "last_step_seconds": last.get("step_ms_p50", 0) / 1e3,
+                "turns": turns,
             }
         finally:
             worker.stop()
 
-    def seconds(self, options):
-        """Seconds of a step of the baseline and of this row, in turns: both are in memory at once."""
-        pair = []
-        try:
-            for side in ([], options):
-                pair.append(self.start(side))
-                pair[-1].tell("train", LONGEST)
-            turns = [[worker.tell("run 0.001", LONGEST)["step_ms_p50"] / 1e3 for worker in pair]
-                     for _ in range(self.arguments.time)]
-        finally:
-            for worker in pair:
-                worker.stop()
-        baseline, own = (statistics.median(side) for side in zip(*turns))
-        return {"baseline_step_seconds": baseline, "step_seconds": own,
-                "time_ratio": statistics.median(b / a for a, b in turns)}
+    def baseline_seconds(self):
+        if not self.arguments.time:
+            return None
+        if not self.reference:
+            self.reference = self.start(ROWS["baseline"][0])
+            self.reference.tell("train", LONGEST)
+        return self.reference.tell("run 0.001", LONGEST)["step_ms_p50"] / 1e3
+
+    def stop(self):
+        if self.reference:
+            self.reference.stop()
 
     def row(self, name):
         options, (weights, gradients, moments) = ROWS[name]
@@ -144,8 +145,6 @@ class Lab:
                "bytes_per_parameter": weights + gradients + moments, "planned_bytes": self.planned(options)}
         if not self.arguments.plan:
             row.update(self.grown(options))
-        if self.arguments.time:
-            row.update(self.seconds(options) if name != "baseline" else {"time_ratio": 1.0})
         return row
 
 
@@ -163,7 +162,12 @@ def print_table(rows, heading):
     for row in rows:
         split = f"{row['weights']} + {row['gradients']} + {row['moments']} = {row['bytes_per_parameter']}"
         loss = f"{row['first_loss']:.3f} to {row['last_loss']:.3f}" if row.get("last_loss") else ""
-        ratio = f"x {row['time_ratio']:.2f}" if "time_ratio" in row else ""
+        turns = [(baseline, own) for baseline, own in row.get("turns", []) if baseline]
+        ratio = ""
+        if turns:
+            ratio = f"{statistics.median(own for _, own in turns):.3g} s"
+            if row["row"] != "baseline":
+                ratio += f", x {statistics.median(own / baseline for baseline, own in turns):.2f}"
         print(f"| {row['row']} | {split} | {' | '.join(share(row, 'planned_bytes'))} | "
               f"{' | '.join(share(row, 'measured_bytes'))} | {loss} | {ratio} |")
 
@@ -176,7 +180,7 @@ def main():
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--rows", help="a comma list, first words will do; default: all of them")
     parser.add_argument("--steps", type=int, default=2, help="steps after the first two; default: 2")
-    parser.add_argument("--time", type=int, default=0, metavar="N", help="N steps more, in turns with the baseline")
+    parser.add_argument("--time", action="store_true", help="each of these in turn with one of a baseline beside it")
     parser.add_argument("--plan", action="store_true", help="plan alone; nothing runs")
     parser.add_argument("--json", metavar="FILE", help="the rows as JSON; rows that FILE has already are kept")
     parser.add_argument("--from", dest="earlier", metavar="FILE", help="print an earlier run")
@@ -215,6 +219,7 @@ def main():
         rows.sort(key=lambda row: list(ROWS).index(row["row"]) if row["row"] in ROWS else len(ROWS))
         if file:
             file.write_text(json.dumps({"what": heading, "rows": rows}, indent=1) + "\n")
+    lab.stop()
     print_table(rows, heading)
     return 0
 

@@ -42,6 +42,7 @@ ClosedForm by_closed_form(const Options& options, const Workload& hollow, std::i
     step.weight_bytes = 6;
     step.gradient_bytes = 2;
   }
+  if (options.weights == "bf16") step.weight_bytes = 2;
   if (options.release_gradients) step.gradient_bytes = 0;
   if (options.moments == "bf16") step.state_bytes = {2, 2};
   return {live, step, closed_form(step)};

@@ -69,8 +69,10 @@ CLI::App* add_estimate(CLI::App& app, Options& options) {
   add_release(*verb, options);
   add_moments(*verb, options);
   add_checkpointing(*verb, options);
+  add_head(*verb, options);
   add_accumulation(*verb, options);
   add_precision(*verb, options, "f32, f16 or bf16, as train has it; default: f32");
+  add_weights(*verb, options);
   verb->add_flag("--measure", options.limit.measures,
                  "then run some steps too, and say by how much the process grew at most (VmHWM)");
   add_device_options(*verb, options, false);

@@ -42,7 +42,9 @@ TEST(Head, who_has_none_is_told) {
   const auto late = run_command({"bench", "gpt", "--mode", "train", "--steps", "1", "--late-head-gradient"});
   EXPECT_EQ(late.status, 2);
   EXPECT_THAT(late.err, HasSubstr("--late-head-gradient is of a chunked head; ask for --head-chunks too"));
-  EXPECT_EQ(run_command({"bench", "gpt", "--head-chunks", "some"}).status, 2);
+  const auto wrong = run_command({"bench", "gpt", "--head-chunks", "some"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("--head-chunks: needs auto or a whole number from 0 on, 'some' came"));
 }
 
 TEST(Head, a_memory_limit_may_cut_it) {
