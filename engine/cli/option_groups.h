@@ -9,6 +9,7 @@
 namespace samebytes::cli {
 
 std::string workload_table();
+void add_ranks(CLI::App& app, Options& options);
 void add_workload(CLI::App& app, Options& options, bool many);
 void add_device_options(CLI::App& app, Options& options, bool several);
 void add_loader_options(CLI::App& app, Options& options);

@@ -85,6 +85,11 @@ struct LimitOptions {
   bool rehearses = false;             // the engine of this run is a dry one
 };
 
+// Of train in several processes (ranks.h).
+struct RankOptions {
+  double timeout = 10;  // seconds
+};
+
 struct Options {
   Verb verb = Verb::devices;
   std::vector<std::string> workloads;  // one for train and eval, any number for bench
@@ -133,6 +138,7 @@ struct Options {
   std::string log;
   std::string tensorboard;
   SurviveOptions survive;
+  RankOptions ranks;
   bool tune_rapid = false;
   std::optional<double> tune_seconds;
   std::vector<std::string> tune_only;  // gemm, conv, clblast

@@ -12,11 +12,13 @@ namespace samebytes::cli {
 namespace {
 
 // Once, or again after a device error, as --on-device-error says.
-Summary train_fold(Options options, const Workload& workload, StepLog& log, int fold) {
+Summary train_fold(Options options, const Workload& workload, StepLog& log, int fold, Ranks& ranks) {
   Keeper keeper(options, log);
   for (;;) {
     try {
-      return Trainer(options, workload, log, keeper, fold).run();
+      return Trainer(options, workload, log, keeper, fold, ranks).run();
+    } catch (const distributed::DistributedError& error) {
+      throw distributed::DistributedError(error.what() + keeper.last_resort());
     } catch (const DeviceError& error) {
       if (!keeper.goes_on_after(error, options.device))
         throw DeviceError(error.what() + keeper.last_resort(), error.call(), error.status(), error.device());
@@ -29,12 +31,15 @@ Summary train_fold(Options options, const Workload& workload, StepLog& log, int 
 Rehearsal rehearse_train(const Options& options, const Workload& workload) {
   StepLog log("");
   Keeper keeper(options, log);
-  Trainer trainer(options, workload, log, keeper, 0);
+  Ranks alone;
+  Trainer trainer(options, workload, log, keeper, 0, alone);
   trainer.run();
   return trainer.rehearsed();
 }
 
-int run_train(const Options& asked) {
+int run_train(const Options& all) {
+  Ranks ranks(all);
+  const Options asked = ranks.own(all);
   const Workload workload = with_data_kept(make_workload(asked.workloads.front(), asked.form));
   const Fitted fitted = fit_train(asked, workload);
   const Options& options = fitted.options;
@@ -53,7 +58,7 @@ int run_train(const Options& asked) {
   std::vector<double> areas;  // under the curve, of each fold
   for (int fold = 0; fold < workload.folds && !is_interrupted(); ++fold) {
     try {
-      summary = train_fold(options, workload, log, fold);
+      summary = train_fold(options, workload, log, fold, ranks);
     } catch (const std::exception& error) {
       log.write(error_line(error));
       throw;
@@ -66,7 +71,7 @@ int run_train(const Options& asked) {
   line["event"] = "summary";
   line["interrupted"] = is_interrupted();
   log.write(line);
-  print_summary(options, summary, is_interrupted());
+  if (ranks.rank() == 0) print_summary(options, summary, is_interrupted());
   return is_interrupted() ? kInterrupted : kDone;
 }
 

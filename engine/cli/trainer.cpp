@@ -20,7 +20,7 @@ constexpr double kNewLossShare = 0.2;   // of the smoothed loss that the bar sho
 
 }  // namespace
 
-Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log, Keeper& keeper, int fold)
+Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log, Keeper& keeper, int fold, Ranks& ranks)
     : options_(options),
       workload_(workload),
       precision_(options, true),
@@ -28,7 +28,8 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
       split_(workload.open(fold)),
       batch_(options.batch.value_or(workload.defaults.batch)),
       log_(log),
-      keeper_(keeper) {
+      keeper_(keeper),
+      ranks_(ranks) {
   const std::int64_t samples = split_.train->size();
   if (batch_ > samples)
     throw UsageError(fmt::format("--batch {} is larger than the training set, which has {} samples", batch_, samples));
@@ -54,13 +55,15 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   loading.shuffle = true;
   loading.transforms = workload.augment;
   loading.transforms.insert(loading.transforms.end(), workload.prepare.begin(), workload.prepare.end());
+  ranks_.divide(loading, *split_.train);
   training_ = std::make_unique<data::Loader>(*engine_, split_.train, loading);
   data::LoaderOptions testing = loader_options(options, std::min(batch_, split_.test->size()));
   testing.transforms = workload.prepare;
   test_ = std::make_unique<data::Loader>(*engine_, split_.test, testing);
   recipe_.emplace(options, workload, first_batch * options.step.accumulate, steps_, per_epoch);
   optimizer_ = recipe_->make_optimizer(net_->parameters());
-  accumulation_.emplace(options, precision_, *optimizer_);
+  accumulation_.emplace(options, precision_, *optimizer_, &ranks_);
+  joined_ = ranks_.join(*engine_, *net_, *optimizer_);
   ema_ = recipe_->make_ema(*optimizer_);
   if (options.adaptive.is_on)
     adaptive_ = std::make_unique<AdaptiveSteps>(options, *recipe_, precision_, *optimizer_, first_batch, samples);
@@ -85,6 +88,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
                                                 .steps = steps_,
                                                 .counts = [this] { return counts(); },
                                                 .set_counts = [this](const std::string& text) { set_counts(text); }});
+  ranks_.spread_random_numbers();
   for (const std::string& text : keeper_.troubles()) progress_->say(text);
   if (resumed) {
     progress_->say(*resumed);
@@ -110,12 +114,13 @@ Summary Trainer::run() {
       count_text(static_cast<double>(split_.test->size())), summary_.device, summary_.memory_mode));
   progress_->say(fold_text() + recipe_->to_text());
   // The first epoch of a run that goes on may be what is left of one, or its test alone.
-  while (tested_steps_ < steps_ && !is_interrupted()) train_epoch(static_cast<int>(training_->place().epoch) + 1);
+  while (!ranks_.agree_to_stop() && tested_steps_ < steps_) train_epoch(static_cast<int>(training_->place().epoch) + 1);
   if (keeper_.saves() && meter_->steps() != kept_steps_) keep();
   meter_->fill(summary_);
   keeper_.fill(summary_);
   precision_.fill(optimizer_.get(), summary_);
   if (adaptive_) adaptive_->fill(summary_);
+  ranks_.fill(summary_);
   progress_.reset();
   memory_->save();
   if (!options_.save.empty()) {
@@ -145,7 +150,7 @@ void Trainer::train_epoch(int epoch) {
     for (const data::Batch& batch : *training_) {
       if (!train_step(epoch, batch)) continue;
       keep_if_due();
-      if (meter_->steps() == steps_ || is_interrupted()) break;
+      if (meter_->steps() == steps_ || ranks_.stops()) break;
     }
     const double rate = optimizer_->rate();
     if (const std::optional<Accumulation::Step> rest = accumulation_->flush()) {
@@ -159,7 +164,7 @@ void Trainer::train_epoch(int epoch) {
   stall_fraction_ = std::min(1.0, waited / std::max(meter_->seconds() - before, 1e-9));
   if (log_.is_on()) read_losses();
   recent_.clear();
-  summary_.train_loss = mean_.value();
+  summary_.train_loss = ranks_.mean(mean_.value(), mean_.weight());
   if (!std::isfinite(*summary_.train_loss))
     throw StepError(meter_->steps(),
                     fmt::format("the mean loss of epoch {} is {}; --check-nan finds the step and the op that made it",
@@ -180,7 +185,7 @@ bool Trainer::train_step(int epoch, const data::Batch& batch) {
   try {
     bool is_updated = true;
     if (adaptive_) {
-      step = Accumulation::Step{loss_of(batch), batch.samples()};
+      step = Accumulation::Step{loss_of(batch), batch.samples(), batch.samples()};
       is_updated = adaptive_step(step->loss, batch);
     } else {
       step = accumulation_->add(batch, [this](const data::Batch& piece) { return loss_of(piece); });
@@ -190,6 +195,8 @@ bool Trainer::train_step(int epoch, const data::Batch& batch) {
     if (guard_) guard_->look();
   } catch (const BuildError&) {
     throw;
+  } catch (const distributed::DistributedError& error) {
+    throw distributed::DistributedError(fmt::format("step {}: {}", number, error.what()));
   } catch (const DeviceError& error) {
     throw DeviceError(fmt::format("step {}: {}", number, error.what()), error.call(), error.status(), error.device());
   } catch (const Error& error) {
@@ -201,7 +208,7 @@ bool Trainer::train_step(int epoch, const data::Batch& batch) {
 
 void Trainer::finish_step(int epoch, double rate, const Accumulation::Step& step) {
   mean_.add(step.loss, static_cast<double>(step.samples));
-  meter_->step(step.samples);
+  meter_->step(step.all_samples);
   recent_.push_back({meter_->steps(), epoch, rate, meter_->last_step_seconds() * 1e3, step.loss});
   if (adaptive_) recent_.back().more = adaptive_->to_json();
   if (recent_.size() <= kLossesKept) return;

@@ -15,6 +15,7 @@
 #include "cli/limit.h"
 #include "cli/memory.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/recipe.h"
 #include "cli/session.h"
 #include "cli/step_log.h"
@@ -26,7 +27,7 @@ namespace samebytes::cli {
 
 class Trainer {
  public:
-  Trainer(const Options& options, const Workload& workload, StepLog& log, Keeper& keeper, int fold);
+  Trainer(const Options& options, const Workload& workload, StepLog& log, Keeper& keeper, int fold, Ranks& ranks);
   Summary run();
   Rehearsal rehearsed() const;  // after run(), in a dry engine
 
@@ -65,12 +66,14 @@ class Trainer {
   std::int64_t batch_;  // of the loader
   StepLog& log_;
   Keeper& keeper_;
+  Ranks& ranks_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<MemoryWatch> memory_;
   std::unique_ptr<nn::Module> net_;
   std::unique_ptr<data::Loader> training_, test_;
   std::optional<Recipe> recipe_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  std::shared_ptr<void> joined_;  // its gradients are those of all ranks
   std::optional<Accumulation> accumulation_;
   std::unique_ptr<optim::Ema> ema_;          // where averages are asked for
   std::unique_ptr<AdaptiveSteps> adaptive_;  // with --adaptive-batch

@@ -267,7 +267,7 @@ void Optimizer::load_state_dict(const StateDict& state) {
 }
 
 std::vector<Array> Optimizer::flat_gradients(const Array& loss) const {
-  return flat_gradients(gradients(loss, parameters_));
+  return gradient_source_ ? gradient_source_(loss) : flat_gradients(gradients(loss, parameters_));
 }
 
 std::vector<Array> Optimizer::flat_gradients(std::span<const Array> gradients) const {

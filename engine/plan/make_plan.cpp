@@ -140,7 +140,12 @@ class Maker {
     if (epilogues_.of[place].result >= 0 || (epilogues_.absorbed[place] && epilogues_.producer[place] < 0)) return;
     const int over = n.op->in_place(0);
     if (over >= 0) {
-      plan_->buffer_of[place] = overwritten(place, over);
+      const int buffer = plan_->buffer_of[place] = overwritten(place, over);
+      // What was written over a temporary and has a handle keeps the bytes.
+      if (list_.wanted[place] && buffer >= 0 && plan_->buffers[buffer].kind == PlanBuffer::Kind::arena) {
+        plan_->buffers[buffer].kind = PlanBuffer::Kind::own;
+        plan_->buffers[buffer].node = place;
+      }
       return;
     }
     const bool wanted = list_.wanted[place];

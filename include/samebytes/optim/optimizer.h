@@ -26,6 +26,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "samebytes/array.h"
@@ -59,6 +60,10 @@ class Optimizer {
   // The flat gradient of each arena; nothing runs.
   std::vector<Array> flat_gradients(const Array& loss) const;
   std::vector<Array> flat_gradients(std::span<const Array> gradients) const;
+  // Who makes the flat gradients of a loss instead of the optimizer, such as the mean over several processes
+  // (distributed.h); an empty function: the optimizer itself.
+  using GradientSource = std::function<std::vector<Array>(const Array& loss)>;
+  void set_gradient_source(GradientSource source) { gradient_source_ = std::move(source); }
 
   bool releases_gradients() const { return releases_gradients_; }
   std::size_t group_count() const { return groups_.size(); }
@@ -173,6 +178,7 @@ class Optimizer {
   double clip_norm_, clip_value_;
   bool maximize_, releases_gradients_;
   Dtype moments_;
+  GradientSource gradient_source_;
   std::function<double(std::int64_t)> schedule_, momentum_schedule_;
   std::int64_t step_count_ = 0;
   Array is_taken_;  // bool [1] while the updates of a step with a scaler are made
