@@ -81,7 +81,8 @@ Options Ranks::own(Options options) {
     if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush())
       throw IoError("cannot write " + fetched_ + ", where this rank keeps the checkpoint of rank 0", fetched_);
   }
-  survive = {.resume = fetched_};
+  survive = {};
+  survive.resume = fetched_;
   options.log.clear();
   options.tensorboard.clear();
   options.save.clear();
