@@ -50,7 +50,7 @@ void Heartbeat::say(Transport& transport, Word word) {
   spoken_ = Clock::now();
   for (int rank = 0; rank < transport.size(); ++rank) {
     Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    if (rank == transport.rank() || peer.has_ended) continue;
+    if (rank == transport.rank() || (peer.has_ended && word != Word::ends)) continue;
     if (peer.saying && !peer.saying->is_done() && word == Word::alive) continue;
     peer.said = static_cast<char>(word);
     const Piece piece{reinterpret_cast<std::byte*>(&peer.said), 1};
