@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "kernels/row.h"
+#include "samebytes/autograd.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::benchmarks {
@@ -32,6 +33,16 @@ Row product(const Product& p) {
               }};
 }
 
+// What a launch takes that computes nothing: the least time of every other row. It has no work, only a time.
+Row nothing() {
+  const CustomOp op{.name = "bench_empty",
+                    .entry = "bench_empty",
+                    .source =
+                        "__kernel void bench_empty(ARRAY(const real, src), ARRAY(real, dst), const int n) {\n"
+                        "  START(src);\n  START(dst);\n  dst[0] = src[0];\n}\n"};
+  return {.make = [op, src = values({1})] { return custom_op(op, std::span<const Array>(&src, 1), {1}); }};
+}
+
 void add(std::vector<Entry>& entries, const std::string& what, const Product& p) {
   entries.push_back(
       {p.m == 1 ? "matvec" : "matmul",
@@ -49,6 +60,7 @@ void add_layer(std::vector<Entry>& entries, const std::string& model, int rows, 
 }  // namespace
 
 void add_matmul(std::vector<Entry>& entries) {
+  entries.push_back({"launch", "empty", nothing});
   for (const int n : {128, 256, 512, 1024, 2048}) add(entries, "square", {n, n, n});
   add(entries, "square", {1024, 1024, 1024, false, true});
   add(entries, "square", {1024, 1024, 1024, true, false});

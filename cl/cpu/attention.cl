@@ -32,8 +32,6 @@
 #define ATTENTION_LENGTHS 2
 #define ATTENTION_STRIDES(x) const long x##_start, const long x##_n, const long x##_t, const long x##_h
 
-static void gemm_transpose(vreal* r);  // of gemm.cl: VW x VW values in place
-
 static inline int attention_up(const int n, const int unit) { return (n + unit - 1) / unit * unit; }
 
 // c (+)= a * b for a register tile of ROWS x 2 vectors, over k values.
@@ -124,7 +122,7 @@ static void attention_columns(__global const stored* src, const long stride, con
       vreal r[VW];
 #pragma unroll
       for (int i = 0; i < VW; ++i) r[i] = VLOAD(src + min(j + i, cols - 1) * stride + p) * scale;
-      gemm_transpose(r);
+      sb_transpose(r);
 #pragma unroll
       for (int i = 0; i < VW; ++i) VSTORE(r[i], out + (p + i) * ATTENTION_DEPTH + j);
     }
@@ -168,7 +166,7 @@ static vreal attention_largest(const real* rows) {
   vreal r[VW];
 #pragma unroll
   for (int i = 0; i < VW; ++i) r[i] = VLOAD(rows + i * VW);
-  gemm_transpose(r);
+  sb_transpose(r);
 #pragma unroll
   for (int step = VW / 2; step > 0; step /= 2) {
 #pragma unroll
@@ -180,7 +178,7 @@ static vreal attention_sums(const real* rows) {
   vreal r[VW];
 #pragma unroll
   for (int i = 0; i < VW; ++i) r[i] = VLOAD(rows + i * VW);
-  gemm_transpose(r);
+  sb_transpose(r);
 #pragma unroll
   for (int step = VW / 2; step > 0; step /= 2) {
 #pragma unroll

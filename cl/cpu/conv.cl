@@ -61,23 +61,6 @@
       const int co, const int kd, const int kh, const int kw, const int sd, const int sh, const int sw, const int pd, \
       const int ph, const int pw, const int dd, const int dh, const int dw, const int groups, const int flags
 
-// Transposes the VW vectors of r in place: log2(VW) perfect shuffles.
-static void conv_transpose(vreal* r) {
-#pragma unroll
-  for (int stage = 1; stage < VW; stage *= 2) {
-    vreal s[VW];
-#pragma unroll
-    for (int i = 0; i < VW / 2; ++i) {
-      s[2 * i].even = r[i].lo;
-      s[2 * i].odd = r[i + VW / 2].lo;
-      s[2 * i + 1].even = r[i].hi;
-      s[2 * i + 1].odd = r[i + VW / 2].hi;
-    }
-#pragma unroll
-    for (int i = 0; i < VW; ++i) r[i] = s[i];
-  }
-}
-
 // Which weights a group packs: those of `bundle` neighbouring groups as one, with zeros where a column and a depth
 // belong to different ones. Narrow groups then fill a vector, at no more products than the empty lanes would cost.
 typedef struct {
@@ -100,7 +83,7 @@ static void conv_pack(__global const stored* w, const conv_weights s, const int 
         vreal r[VW];
 #pragma unroll
         for (int i = 0; i < VW; ++i) r[i] = VLOAD(w + (long)(first + min(block + i, there - 1)) * s.co_all + k0 + from);
-        conv_transpose(r);
+        sb_transpose(r);
 #pragma unroll
         for (int q = 0; q < VW; ++q) VSTORE(r[q], to + (from + q) * width + block);
       }
@@ -279,6 +262,159 @@ static int conv_tall_pixels(const int pixels, const int tall) {
   return best * tall;
 }
 
+// Tiles of `pixels` copied pixels of one chunk, for the columns of o, whose places are those of the first pixel.
+static void conv_copied(const real* source, const real* panel, const conv_taps* t, conv_target* o, const int pixels) {
+  const int is_wide = o->columns > VW, is_short = t->depth < CONV_FEW_STEPS;
+  const int high = is_wide && is_short ? 0 : conv_tall_pixels(pixels, is_wide ? CONV_TALL : CONV_TALL_NARROW);
+  int height;
+  for (int e = 0; e < pixels; e += height) {
+    const int is_high = e<high, is_middle = pixels - e> CONV_LOW;
+    height = is_high ? (is_wide ? CONV_TALL : CONV_TALL_NARROW) : is_middle ? CONV_MIDDLE : CONV_LOW;
+    const int rows = min(height, pixels - e);
+#define CONV_CALL(size)                                         \
+  if (is_wide)                                                  \
+    conv_micro_##size(source + e * t->line, panel, t, o, rows); \
+  else                                                          \
+    conv_micro_##size##_narrow(source + e * t->line, panel, t, o, rows);
+    if (is_high) {
+      CONV_CALL(tall)
+    } else if (is_middle) {
+      CONV_CALL(middle)
+    } else {
+      CONV_CALL(low)
+    }
+#undef CONV_CALL
+    const long on = (long)height * o->step;
+    o->to += on;
+    o->more += on;
+    o->gate += on;
+#ifdef SAMEBYTES_STORE_16
+    o->sums += on;
+#endif
+  }
+}
+
+// Convolutions of one tap, strided and without padding: where they read and write, for the columns col0 to col1 - 1 of
+// the target and the channels k0 to k0 + depth - 1. s* as in the geometry; src, dst and what lies as dst begin at the
+// group's first channel.
+typedef struct {
+  __global const stored *src, *residual, *gate;
+  __global const real* bias;
+  __global stored* dst;
+#ifdef SAMEBYTES_STORE_16
+  __global real* sums;
+#endif
+  const real* packed;
+  real *source, *bias_panel;
+  int in_d, in_h, in_w, in_c, out_d, out_h, out_w, out_c, sd, sh, sw;
+  int flags, is_first, is_last, col0, col1, k0, depth;
+} conv_points;
+
+// The products of `pixels` copied pixels, `pitch` apart, for all columns; the target's pixels begin at value `at` and
+// are `step` values apart.
+static void conv_points_tiles(const conv_points* q, const int pixels, const int pitch, const long at, const int step) {
+  conv_taps t;
+  t.rows = t.columns = 1;
+  t.row_at[0] = t.row_step[0] = t.column_at[0] = t.column_step[0] = 0;
+  t.depth = q->depth;
+  t.line = pitch;
+  for (int col = q->col0; col < q->col1; col += CONV_NR) {
+    conv_target o;
+    o.columns = min(CONV_NR, q->col1 - col);
+    o.bias = q->bias_panel;
+    for (int j = 0; j < CONV_NR; ++j)
+      q->bias_panel[j] = q->is_first && (q->flags & CONV_BIAS) && j < o.columns ? q->bias[col + j] : 0;
+    o.to = q->dst + at + col;
+    o.gate = q->gate + at + col;
+    o.is_cut = q->is_last && (q->flags & CONV_RELU);
+    o.has_gate = q->is_last && (q->flags & CONV_GATE);
+    o.step = step;
+#ifdef SAMEBYTES_STORE_16
+    o.more = q->residual + at + col;
+    o.sums = q->sums + at + col;
+    o.has_more = q->flags & CONV_RESIDUAL;
+    o.adds = !q->is_first;
+    o.is_whole = q->is_last;
+#else
+    o.more = q->is_first ? q->residual + at + col : q->dst + at + col;
+    o.has_more = !q->is_first || (q->flags & CONV_RESIDUAL);
+#endif
+    conv_copied(q->source, q->packed + (col - q->col0) / CONV_NR * q->depth * CONV_NR, &t, &o, pixels);
+  }
+}
+
+// What `pixels` neighbouring pixels that no source meets become, from value `at` of the target on.
+static void conv_points_rest(const conv_points* q, const int pixels, long at) {
+  for (int p = 0; p < pixels; ++p, at += q->out_c) {
+    for (int j = q->col0; j < q->col1; j += VW) {
+      const int left = q->col1 - j;
+      vreal v = q->flags & CONV_BIAS ? sb_load(q->bias + j, left, left, 0) : (vreal)(0);
+      if (q->flags & CONV_RESIDUAL) v = VROUND(v) + sb_load(q->residual + at + j, left, left, 0);
+      if (q->flags & CONV_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
+      if (q->flags & CONV_GATE) v = select((vreal)(0), v, sb_load(q->gate + at + j, left, left, 0) > (vreal)(0));
+      sb_store(v, q->dst + at + j, left);
+    }
+  }
+}
+
+// Forward, lines begin to end - 1 of the target: pixels that stand alone are copied side by side, so that tiles go on
+// from one line to the next.
+static void conv_points_forward(const conv_points* q, const int begin, const int end) {
+  const int pitch = CONV_SPREAD(q->depth) ? q->depth : q->depth + VW;
+  const int room = CONV_SOURCE / 2 / pitch, most = max(q->out_w, room - room % CONV_TALL);
+  const int pixels = (end - begin) * q->out_w;
+  int line = begin, x = 0;
+  for (int p0 = 0; p0 < pixels; p0 += most) {
+    const int count = min(most, pixels - p0);
+    real* to = q->source;
+    for (int p = 0; p < count;) {
+      const int slice = line / q->out_h, b = line - slice * q->out_h, volume = slice / q->out_d,
+                a = slice - volume * q->out_d;
+      const long from = ((long)(volume * q->in_d + a * q->sd) * q->in_h + b * q->sh) * q->in_w + x * q->sw;
+      __global const stored* at = q->src + from * q->in_c + q->k0;
+      const int run = min(count - p, q->out_w - x);
+      for (int i = 0; i < run; ++i, at += q->sw * q->in_c, to += pitch) {
+        int k = 0;
+        for (; k + VW <= q->depth; k += VW) VSTORE(VLOAD(at + k), to + k);
+        for (; k < q->depth; ++k) to[k] = LOAD(at + k);
+      }
+      p += run;
+      x += run;
+      if (x == q->out_w) {
+        x = 0;
+        ++line;
+      }
+    }
+    for (int i = 0; i < (CONV_LOW - 1) * pitch; ++i) to[i] = 0;  // of rows that are not stored
+    conv_points_tiles(q, count, pitch, ((long)begin * q->out_w + p0) * q->out_c, q->out_c);
+  }
+}
+
+// The input gradient, lines begin to end - 1 of the target, those that no source meets too.
+static void conv_points_back(const conv_points* q, const int begin, const int end) {
+  const int pitch = CONV_SPREAD(q->depth) ? q->depth : q->depth + VW;
+  const int pixels = min(q->in_w, (q->out_w - 1) / q->sw + 1);
+  for (int line = begin; line < end; ++line) {
+    const int slice = line / q->out_h, b = line - slice * q->out_h, volume = slice / q->out_d,
+              a = slice - volume * q->out_d;
+    const int at_d = a / q->sd, at_h = b / q->sh;
+    const long at = (long)line * q->out_w * q->out_c;
+    if (at_d * q->sd != a || at_h * q->sh != b || at_d >= q->in_d || at_h >= q->in_h) {
+      if (q->is_first) conv_points_rest(q, q->out_w, at);
+      continue;
+    }
+    const long from = ((long)(volume * q->in_d + at_d) * q->in_h + at_h) * q->in_w;
+    conv_copy_line(q->src + from * q->in_c + q->k0, q->in_w, q->in_c, q->depth, 0, pixels, pitch, q->source);
+    for (int i = 0; i < (CONV_LOW - 1) * pitch; ++i) q->source[pixels * pitch + i] = 0;
+    conv_points_tiles(q, pixels, pitch, at, q->sw * q->out_c);
+    if (!q->is_first) continue;
+    for (int x = 0; x < pixels; ++x) {
+      const int next = x + 1 < pixels ? (x + 1) * q->sw : q->out_w;
+      conv_points_rest(q, next - x * q->sw - 1, at + (long)(x * q->sw + 1) * q->out_c);
+    }
+  }
+}
+
 static int conv_floor_div(const int a, const int b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
 // The taps x0 <= x < x1 in the order of their panels: by the phase whose pixels they meet, then by the position that
@@ -337,7 +473,7 @@ static int conv_columns(conv_taps* t, const conv_order* s, const int begin, cons
 // and tile_n (a multiple of CONV_NR) fit CONV_WEIGHTS, the source lines CONV_SOURCE (engine/ops/conv.cpp). Accumulates
 // in `real`, over taps in order, then channels; between chunks a 16-bit dst stands in sums, which is as large.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
-    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(const stored, bias), ARRAY(const stored, residual),
+    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(const stored, gate), ARRAY(stored, dst), ARRAY(real, sums), CONV_GEOMETRY, const int transposed,
     const int bundle, const int units, const int block, const int tile_n, const int chunk_rows, const int chunk_columns,
     const int chunk_depth) {
@@ -372,6 +508,35 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
   conv_order order;
   int tag[CONV_TAP_ROWS];  // which line of src lies in a slot of `source`
   const int blocks = (grid_w + block - 1) / block, line_first = out_d * out_h == 1;
+  const int is_points = kd * kh * kw == 1 && pd + ph + pw == 0 && sd * sh * sw > 1 && blocks == 1;
+  conv_points points;
+  if (is_points) {
+    points.src = src;
+    points.bias = bias + g * columns_all;
+    points.residual = residual + g * columns_all;
+    points.gate = gate + g * columns_all;
+    points.dst = dst + g * columns_all;
+#ifdef SAMEBYTES_STORE_16
+    points.sums = sums + g * columns_all;
+#endif
+    points.packed = packed;
+    points.source = source;
+    points.bias_panel = bias_panel;
+    points.in_d = in_d;
+    points.in_h = in_h;
+    points.in_w = in_w;
+    points.in_c = in_c;
+    points.out_d = out_d;
+    points.out_h = out_h;
+    points.out_w = out_w;
+    points.out_c = out_c;
+    points.sd = sd;
+    points.sh = sh;
+    points.sw = sw;
+    points.flags = flags;
+    points.col0 = col0;
+    points.col1 = col1;
+  }
   int is_first = 1;
   for (int r0 = 0; r0 < kd * kh; r0 += chunk_rows) {
     const int r1 = min(kd * kh, r0 + chunk_rows);
@@ -396,6 +561,18 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
               conv_pack(w + (long)(r * kw + x) * s.ci * co, s, k0, depth, col, there, width,
                         to + ((r - r0) * (x1 - x0) + order.slot[x - x0]) * depth * width);
           }
+        }
+        if (is_points) {
+          points.is_first = is_first;
+          points.is_last = is_last;
+          points.k0 = k0;
+          points.depth = depth;
+          if (transposed)
+            conv_points_back(&points, unit0, unit1);
+          else
+            conv_points_forward(&points, unit0, unit1);
+          is_first = 0;
+          continue;
         }
         const int few_steps = (r1 - r0) * (x1 - x0) * depth < CONV_FEW_STEPS;
         int block_before = -1, pixels_before = -1, tall = 0, tall_narrow = 0, bias_column = -1;
@@ -483,7 +660,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
                 bias_column = col;
                 for (int j = 0; j < CONV_NR; ++j)
                   bias_panel[j] =
-                      is_first && (flags & CONV_BIAS) && j < o.columns ? LOAD(bias + g * columns_all + col + j) : 0;
+                      is_first && (flags & CONV_BIAS) && j < o.columns ? bias[g * columns_all + col + j] : 0;
               }
 #ifdef SAMEBYTES_STORE_16
               o.has_more = flags & CONV_RESIDUAL;

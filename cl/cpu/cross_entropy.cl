@@ -116,8 +116,6 @@ static inline real cross_entropy_spread(const __global real* class_weight, const
   return smoothing / classes * sb_sum(total);
 }
 
-static void gemm_transpose(vreal* r);  // of gemm.cl: VW x VW values in place
-
 // VW rows of up to VW classes, with labels and without smoothing, turned so that a lane is a row. Of each row: the
 // label, or -1 where it is outside; the weight of the label, NaN outside and 0 where it is ignored; g. Gives the losses
 // and the statistics, and where d is not null the gradient, which may lie over x. Reads and writes up to a vector
@@ -129,7 +127,7 @@ static void cross_entropy_short_rows(const __global stored* x, __global stored* 
   real tile[VW * VW];
 #pragma unroll
   for (int i = 0; i < VW; ++i) r[i] = VLOAD(x + i * classes);
-  gemm_transpose(r);
+  sb_transpose(r);
 #pragma unroll
   for (int c = 0; c < VW; ++c) VSTORE(r[c], tile + c * VW);
   real at_label[VW], label_values[VW];
@@ -160,7 +158,7 @@ static void cross_entropy_short_rows(const __global stored* x, __global stored* 
   }
 #pragma unroll
   for (int c = 0; c < VW; ++c) r[c] = VLOAD(tile + c * VW);
-  gemm_transpose(r);
+  sb_transpose(r);
   const vreal behind = VLOAD(x + VW * classes);  // of rows that were not looked at yet
 #pragma unroll
   for (int i = 0; i < VW; ++i) VSTORE(r[i], d + i * classes);

@@ -70,11 +70,14 @@
 #define GEMM_WRITE(v, p) STORE((v), (p))
 #define GEMM_WRITE_VECTOR(v, p) VSTORE((v), (p))
 
-// Where the sums over k stand.
+// Where the sums over k stand, and which flags are left for when they are whole: sums in f32 stand in C and begin with
+// what was there.
 #ifdef SAMEBYTES_STORE_16
 #define GEMM_SUMS real
+#define GEMM_IN_EPILOGUE ~0
 #else
 #define GEMM_SUMS __global real
+#define GEMM_IN_EPILOGUE ~GEMM_ACCUMULATE
 #endif
 
 // Hints to bring a line into the second-level cache, or into the first to be written; where the compiler has none,
@@ -90,23 +93,6 @@
 #define GEMM_ASK_TO_WRITE(p)
 #endif
 #define GEMM_AHEAD 12  // lines of B in place that are asked for before they are used
-
-// Transposes the VW vectors of r in place: log2(VW) perfect shuffles.
-static void gemm_transpose(vreal* r) {
-#pragma unroll
-  for (int stage = 1; stage < VW; stage *= 2) {
-    vreal s[VW];
-#pragma unroll
-    for (int i = 0; i < VW / 2; ++i) {
-      s[2 * i].even = r[i].lo;
-      s[2 * i].odd = r[i + VW / 2].lo;
-      s[2 * i + 1].even = r[i].hi;
-      s[2 * i + 1].odd = r[i + VW / 2].hi;
-    }
-#pragma unroll
-    for (int i = 0; i < VW; ++i) r[i] = s[i];
-  }
-}
 
 // Packs a panel of kc values of `pitch` lines, one or two vectors: out[p][i] = src[i*line + p*step]. `there` (at least
 // 1) lines exist from src on; in place of missing ones is anything (their results are never stored). Where line is 1
@@ -135,7 +121,7 @@ static void gemm_pack(__global const stored* src, const long line, const long st
 #pragma unroll
           for (int l = 0; l < VW; ++l) r[l] = GEMM_READ_VECTOR(src + min(block + l, there - 1) * line + p);
         }
-        gemm_transpose(r);
+        sb_transpose(r);
 #pragma unroll
         for (int q = 0; q < VW; ++q) VSTORE(r[q], out + (p + q) * pitch + block);
       }
@@ -147,10 +133,10 @@ static void gemm_pack(__global const stored* src, const long line, const long st
 }
 
 // One value with the epilogue; what a 16-bit product is before more is added to it was rounded. NaN passes the ReLU.
-static real gemm_finish(real v, __global const stored* c, __global const stored* bias, __global const stored* residual,
+static real gemm_finish(real v, __global const stored* c, __global const real* bias, __global const stored* residual,
                         const int flags) {
   if (flags & GEMM_ACCUMULATE) v += GEMM_READ_RESULT(c);
-  if (flags & GEMM_BIAS) v += GEMM_READ_RESULT(bias);
+  if (flags & GEMM_BIAS) v += *bias;
   if (flags & GEMM_RESIDUAL) v = ROUND(v) + GEMM_READ_RESULT(residual);
   return (flags & GEMM_RELU) && v < 0 ? 0 : v;
 }
@@ -168,22 +154,24 @@ static void gemm_store(const real* tile, GEMM_SUMS* sums, const int lds, const i
   }
 }
 
-// The epilogue but for GEMM_ACCUMULATE, from rows x cols of sums (rows lds apart) to c (ldc apart), which in an f32
-// program may be the same; bias points at the first column.
+// The epilogue, in an f32 program but for GEMM_ACCUMULATE, from rows x cols of sums (rows lds apart) to c (ldc apart),
+// which in an f32 program may be the same; bias points at the first column.
 static void gemm_epilogue(const GEMM_SUMS* sums, const int lds, __global stored* c, const int ldc, const int rows,
-                          const int cols, __global const stored* bias, __global const stored* residual,
-                          const int flags) {
+                          const int cols, __global const real* bias, __global const stored* residual, const int flags) {
   for (int i = 0; i < rows; ++i, sums += lds, c += ldc, residual += ldc) {
     int j = 0;
     for (; j + VW <= cols; j += VW) {
       vreal v = VLOAD(sums + j);
-      if (flags & GEMM_BIAS) v += GEMM_READ_RESULT_VECTOR(bias + j);
+#ifdef SAMEBYTES_STORE_16
+      if (flags & GEMM_ACCUMULATE) v += GEMM_READ_RESULT_VECTOR(c + j);
+#endif
+      if (flags & GEMM_BIAS) v += VLOAD(bias + j);
       if (flags & GEMM_RESIDUAL) v = VROUND(v) + GEMM_READ_RESULT_VECTOR(residual + j);
       if (flags & GEMM_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
       GEMM_WRITE_VECTOR(v, c + j);
     }
     for (; j < cols; ++j)
-      GEMM_WRITE(gemm_finish(sums[j], c + j, bias + j, residual + j, flags & ~GEMM_ACCUMULATE), c + j);
+      GEMM_WRITE(gemm_finish(sums[j], c + j, bias + j, residual + j, flags & GEMM_IN_EPILOGUE), c + j);
   }
 }
 
@@ -274,7 +262,7 @@ GEMM_MICRO_IN_PLACE(gemm_micro_low_in_place, GEMM_LOW)
 // panels of GEMM_MR rows and of GEMM_NR columns are dealt evenly to the tiles; a tile has at most GEMM_ROW_PANELS and
 // GEMM_COLUMN_PANELS. Accumulates in `real`.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
-    ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const stored, bias), ARRAY(const stored, residual),
+    ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(stored, c), ARRAY(real, part), const int m, const int n, const int k, const long a_row, const long a_col,
     const long b_row, const long b_col, const int batch_inner, const long a_outer, const long a_inner,
     const long b_outer, const long b_inner, const int row_tiles, const int column_tiles, const int split_k,
@@ -452,7 +440,7 @@ GEMM_DOT(gemm_dot_1x1, 1, 1)
 // and nothing is packed. Groups: x = row_tiles*column_tiles, column tile fastest, rows and columns are dealt evenly in
 // fours; z = batch. A sum has VW partial sums, added up in pairs at the end.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_dot(
-    ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const stored, bias), ARRAY(const stored, residual),
+    ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(stored, c), const int m, const int n, const int k, const long a_row, const long b_col, const int batch_inner,
     const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int row_tiles,
     const int column_tiles, const int flags) {
@@ -502,7 +490,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_dot(
 // c[i] = epilogue(sum over s, ascending, of part[s*total + i]); total = batch*m*n, bias [n] by i mod n, residual
 // [total]. Groups: x = ceil(total/GEMM_REDUCE_BLOCK).
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_reduce(
-    ARRAY(const real, part), ARRAY(const stored, bias), ARRAY(const stored, residual), ARRAY(stored, c), const int n,
+    ARRAY(const real, part), ARRAY(const real, bias), ARRAY(const stored, residual), ARRAY(stored, c), const int n,
     const long total, const int splits, const int flags) {
   START(part);
   START(bias);
@@ -514,12 +502,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_reduce(
   int column = flags & GEMM_BIAS ? (int)(begin % n) : 0;
   for (long i = begin; i < end; column = 0) {
     const long stop = min(end, i + width - column);
-    __global const stored* add = bias + column - i;
+    __global const real* add = bias + column - i;
     for (; i + VW <= stop; i += VW) {
       vreal v = VLOAD(part + i);
       for (int s = 1; s < splits; ++s) v += VLOAD(part + s * total + i);
       if (flags & GEMM_ACCUMULATE) v += GEMM_READ_RESULT_VECTOR(c + i);
-      if (flags & GEMM_BIAS) v += GEMM_READ_RESULT_VECTOR(add + i);
+      if (flags & GEMM_BIAS) v += VLOAD(add + i);
       if (flags & GEMM_RESIDUAL) v = VROUND(v) + GEMM_READ_RESULT_VECTOR(residual + i);
       if (flags & GEMM_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
       GEMM_WRITE_VECTOR(v, c + i);

@@ -92,8 +92,6 @@ REDUCE_DEFINE_SQUARES(stored)
 
 static inline real reduce_min_lanes(const vreal v) { return -sb_max(-v); }
 
-static void gemm_transpose(vreal* r);  // of gemm.cl: VW x VW values in place
-
 // I = 1: src [rows, columns] -> dst [rows, parts]; part p of a row covers columns [p * chunk, ...).
 // Geometry: a work-group takes rows_per_group of the rows * parts results.
 //
@@ -111,7 +109,7 @@ static void gemm_transpose(vreal* r);  // of gemm.cl: VW x VW values in place
     vreal r[VW];                                                                                                  \
     _Pragma("unroll") for (int i = 0; i < VW; ++i)                                                                \
         r[i] = select((vreal)(0), VLOAD(p + i * columns), is_column);                                             \
-    gemm_transpose(r);                                                                                            \
+    sb_transpose(r);                                                                                              \
     _Pragma("unroll") for (int step = VW / 2; step > 0; step /= 2) {                                              \
       _Pragma("unroll") for (int c = 0; c < step; ++c) r[c] += r[c + step];                                       \
     }                                                                                                             \

@@ -11,8 +11,6 @@ static inline void softmax_short_row(const __global stored* x, __global stored* 
   sb_store(is_log ? shifted - log(sum) : e * (1 / sum), y, room >= VW ? VW : columns);
 }
 
-static void gemm_transpose(vreal* r);  // of gemm.cl: VW x VW values in place
-
 // The same for VW rows at a time, turned so that a lane is a row: nothing is added up over lanes, and no lane of an
 // exponential is in vain. Reads and writes up to a vector behind the rows.
 static void softmax_short_rows(const __global stored* x, __global stored* y, const long columns, const int is_log) {
@@ -20,7 +18,7 @@ static void softmax_short_rows(const __global stored* x, __global stored* y, con
   real tile[VW * VW];
 #pragma unroll
   for (int i = 0; i < VW; ++i) r[i] = VLOAD(x + i * columns);
-  gemm_transpose(r);
+  sb_transpose(r);
 #pragma unroll
   for (int c = 0; c < VW; ++c) VSTORE(r[c], tile + c * VW);
   vreal largest = VLOAD(tile), sum = 0;
@@ -42,7 +40,7 @@ static void softmax_short_rows(const __global stored* x, __global stored* y, con
   }
 #pragma unroll
   for (int c = 0; c < VW; ++c) r[c] = VLOAD(tile + c * VW);
-  gemm_transpose(r);
+  sb_transpose(r);
 #pragma unroll
   for (int i = 0; i < VW; ++i) VSTORE(r[i], y + i * columns);
 }
@@ -58,7 +56,7 @@ static void softmax_short_gradients(const __global stored* y, const __global sto
     const vreal term = is_log ? VLOAD(g + i * columns) : VLOAD(g + i * columns) * VLOAD(y + i * columns);
     r[i] = select((vreal)(0), term, is_column);
   }
-  gemm_transpose(r);
+  sb_transpose(r);
 #pragma unroll
   for (int step = VW / 2; step > 0; step /= 2) {
 #pragma unroll

@@ -37,8 +37,6 @@
 
 #define WINOGRAD_ROOT REAL_C(1.41421356237309504880)
 
-static void gemm_transpose(vreal* r);  // of gemm.cl: VW x VW values in place
-
 // G w G^T of the VW channels from k0 on and the VW columns from `column` on, to their places of u [columns/VW][4 rows
 // of positions][depth][6][VW]; the taps turned by half a turn and the channels exchanged where transposed is set.
 static void winograd_transform(__global const stored* w, __global real* u, const int depth, const int columns,
@@ -51,7 +49,7 @@ static void winograd_transform(__global const stored* w, __global real* u, const
     if (transposed) {
 #pragma unroll
       for (int i = 0; i < VW; ++i) r[i] = VLOAD(from + (long)(column + i) * co + k0);
-      gemm_transpose(r);
+      sb_transpose(r);
     } else {
 #pragma unroll
       for (int i = 0; i < VW; ++i) r[i] = VLOAD(from + (long)(k0 + i) * co + column);
@@ -255,7 +253,7 @@ static void winograd_micro(const real* v, __global const real* u, const int dept
 // [n][down][across]. Groups: x = tiles / tiles_per_group, in blocks of `block` tiles, a multiple of WINOGRAD_TILES.
 // Accumulates in `real`, WINOGRAD_CHAIN channels at a time.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
-    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(real, u), ARRAY(const stored, bias),
+    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(real, u), ARRAY(const real, bias),
     ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int in_h,
     const int in_w, const int depth, const int out_h, const int out_w, const int columns, const int pad_h,
     const int pad_w, const int flags, const int tiles_per_group, const int block) {

@@ -33,7 +33,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_1d_weights
     } else if (transposed) {
 #pragma unroll
       for (int i = 0; i < VW; ++i) r[i] = VLOAD(from + (long)(column + i) * co + k0);
-      gemm_transpose(r);
+      sb_transpose(r);
     } else {
 #pragma unroll
       for (int i = 0; i < VW; ++i) r[i] = VLOAD(from + (long)(k0 + i) * co + column);
@@ -106,7 +106,7 @@ static void winograd_1d_micro(const real* v, __global const real* u, const int d
 // dst) is not above 0, 16. Tiles are counted [n][across]. Groups: x = tiles / tiles_per_group, in blocks of `block`
 // tiles, a multiple of WINOGRAD_TILES. Accumulates in `real`, WINOGRAD_CHAIN channels at a time.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_1d_tiles(
-    ARRAY(const stored, src), ARRAY(const real, u), ARRAY(const stored, bias), ARRAY(const stored, residual),
+    ARRAY(const stored, src), ARRAY(const real, u), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int len, const int depth, const int out,
     const int columns, const int taps, const int pad, const int flags, const int tiles_per_group, const int block) {
   START(src);

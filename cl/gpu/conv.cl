@@ -54,11 +54,10 @@ typedef struct {
 
 // One tile: rows are target places of the n volumes, the summed axis is (tap, channel). source starts at the group's
 // first channel, w and what is named after the target at the tile's first column.
-void conv_tile(__global const stored* source, __global const stored* w, const conv_weights s,
-               __global const stored* bias, __global const stored* residual, __global const stored* gate,
-               __global stored* target, __local real* a_tile, __local real* b_tile, const int row0, const int n,
-               const conv_space g, const int depth, const int kd, const int kh, const int kw, const int columns,
-               const int flags) {
+void conv_tile(__global const stored* source, __global const stored* w, const conv_weights s, __global const real* bias,
+               __global const stored* residual, __global const stored* gate, __global stored* target,
+               __local real* a_tile, __local real* b_tile, const int row0, const int n, const conv_space g,
+               const int depth, const int kd, const int kh, const int kw, const int columns, const int flags) {
   const int lx = get_local_id(0), ly = get_local_id(1), item = ly * 16 + lx;
   const int slice = g.grid_h * g.grid_w, rows = n * g.grid_d * slice, sum = kd * kh * kw * depth;
   // This work-item loads summed index item % 16 of four rows.
@@ -114,7 +113,7 @@ void conv_tile(__global const stored* source, __global const stored* w, const co
       const int j = lx + 16 * s;
       if (row < rows && j < columns) {
         real v = acc[r][s];
-        if (flags & CONV_BIAS) v += LOAD(bias + j);
+        if (flags & CONV_BIAS) v += bias[j];
         if (flags & CONV_RESIDUAL) v = ROUND(v) + LOAD(residual + (long)row * g.out_c + j);
         if (flags & CONV_RELU) v = v < 0 ? 0 : v;
         if (flags & CONV_GATE) v = LOAD(gate + (long)row * g.out_c + j) > 0 ? v : 0;
@@ -130,7 +129,7 @@ void conv_tile(__global const stored* source, __global const stored* w, const co
 // Groups: x = ceil(pixels of dst/64)*ceil(columns/64), column tile fastest, z = groups. bundle is 1; the arguments
 // after it, and sums, are for the other personality.
 __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_tiles(
-    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(const stored, bias), ARRAY(const stored, residual),
+    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(const stored, gate), ARRAY(stored, dst), ARRAY(real, sums), CONV_GEOMETRY, const int transposed,
     const int bundle, const int units, const int block, const int tile_n, const int chunk_rows, const int chunk_columns,
     const int chunk_depth) {

@@ -85,10 +85,11 @@ __kernel void cross_entropy_fwd(ARRAY_INPLACE(const stored, logits), ARRAY(const
     q_sum += q;
     if (is_spread) own += q * (log_sum - (LOAD(x + i) - largest));
   }
-  if (is_row && !is_spread && lane == 0 && !is_ignored && is_inside)
+  // Each work-item reads what it writes later, and no other's: dlogits may lie over logits.
+  if (is_row && !is_spread && !is_ignored && is_inside && lane == (label & (lanes - 1)))
     own = (class_weight ? class_weight[label] : 1) * (log_sum - (LOAD(x + label) - largest));
   q_sum = sb_lanes_sum(q_sum, scratch, lanes);
-  own = sb_lanes_sum(own, scratch, lanes);  // behind it no work-item reads another one's elements of the row
+  own = sb_lanes_sum(own, scratch, lanes);
   if (!is_inside) q_sum = NAN;
   const real g = dlogits ? dy[row * dy_stride] / (denominator ? denominator[0] : divisor) : 0;
   for (long i = lane; i < n && dlogits; i += lanes) {

@@ -14,10 +14,10 @@
 #define GEMM_RESIDUAL 8
 
 // One value with the epilogue; what a 16-bit product is before more is added to it was rounded. NaN passes the ReLU.
-static real gemm_finish(real v, __global const stored* c, __global const stored* bias, __global const stored* residual,
+static real gemm_finish(real v, __global const stored* c, __global const real* bias, __global const stored* residual,
                         const int flags) {
   if (flags & GEMM_ACCUMULATE) v += LOAD(c);
-  if (flags & GEMM_BIAS) v += LOAD(bias);
+  if (flags & GEMM_BIAS) v += *bias;
   if (flags & GEMM_RESIDUAL) v = ROUND(v) + LOAD(residual);
   return (flags & GEMM_RELU) && v < 0 ? 0 : v;
 }
@@ -30,7 +30,7 @@ static real gemm_finish(real v, __global const stored* c, __global const stored*
 // ceil(m/64), column_tiles ceil(n/64). Accumulates in `real`. A work-item holds rows ly + 16 r and columns lx + 16 s,
 // so neighbours write neighbours.
 __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm(
-    ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const stored, bias), ARRAY(const stored, residual),
+    ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(stored, c), ARRAY(real, part), const int m, const int n, const int k, const long a_row, const long a_col,
     const long b_row, const long b_col, const int batch_inner, const long a_outer, const long a_inner,
     const long b_outer, const long b_inner, const int row_tiles, const int column_tiles, const int split_k,
@@ -115,7 +115,7 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm(
 // column tile fastest, rows and columns are dealt evenly in fours; z = batch. The work-items of a group share each sum
 // over k and add theirs up in pairs.
 __kernel __attribute__((reqd_work_group_size(GEMM_DOT_ITEMS, 1, 1))) void gemm_dot(
-    ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const stored, bias), ARRAY(const stored, residual),
+    ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(stored, c), const int m, const int n, const int k, const long a_row, const long b_col, const int batch_inner,
     const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int row_tiles,
     const int column_tiles, const int flags) {
@@ -151,7 +151,7 @@ __kernel __attribute__((reqd_work_group_size(GEMM_DOT_ITEMS, 1, 1))) void gemm_d
 // c[i] = epilogue of the sum over s, ascending, of part[s*total + i]; bias[i % n], residual[i]. Groups: x =
 // ceil(total/256), one value per work-item.
 __kernel __attribute__((reqd_work_group_size(GEMM_REDUCE_BLOCK, 1, 1))) void gemm_reduce(
-    ARRAY(const real, part), ARRAY(const stored, bias), ARRAY(const stored, residual), ARRAY(stored, c), const int n,
+    ARRAY(const real, part), ARRAY(const real, bias), ARRAY(const stored, residual), ARRAY(stored, c), const int n,
     const long total, const int splits, const int flags) {
   START(part);
   START(bias);

@@ -68,7 +68,7 @@ void winograd_line(const real* a, const int step, __local real* to) {
 // w is not read: groups share u here. Tiles are counted [n][down][across]. Groups of 16 x 4: x = ceil(tiles/4), y =
 // ceil(columns/16). Accumulates in `real`, WINOGRAD_STEP channels at a time.
 __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
-    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(real, u), ARRAY(const stored, bias),
+    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(real, u), ARRAY(const real, bias),
     ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int in_h,
     const int in_w, const int depth, const int out_h, const int out_w, const int columns, const int pad_h,
     const int pad_w, const int flags, const int tiles_per_group, const int block) {
@@ -133,7 +133,7 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
     for (int x = 0; x < min(4, out_w - 4 * tx); ++x) {
       const long at = (((long)image * out_h + 2 * ty + y) * out_w + 4 * tx + x) * columns + column;
       real v = y == 0 ? (z[1][x] + z[2][x]) + z[0][x] : (z[1][x] - z[2][x]) - z[3][x];
-      if (flags & WINOGRAD_BIAS) v += LOAD(bias + column);
+      if (flags & WINOGRAD_BIAS) v += bias[column];
       if (flags & WINOGRAD_RESIDUAL) v = ROUND(v) + LOAD(residual + at);
       if ((flags & WINOGRAD_RELU) && v < 0) v = 0;
       if ((flags & WINOGRAD_GATE) && !(LOAD(gate + at) > 0)) v = 0;

@@ -40,7 +40,7 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void winograd_1d_weights
 // [n][across]. Groups of 16 x 4: x = ceil(tiles/4), y = ceil(columns/16). Accumulates in `real`, WINOGRAD_1D_STEP
 // channels at a time.
 __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_1d_tiles(
-    ARRAY(const stored, src), ARRAY(const real, u), ARRAY(const stored, bias), ARRAY(const stored, residual),
+    ARRAY(const stored, src), ARRAY(const real, u), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int len, const int depth, const int out,
     const int columns, const int taps, const int pad, const int flags, const int tiles_per_group, const int block) {
   START(src);
@@ -89,7 +89,7 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_1d_tiles(
   for (int x = 0; x < min(outputs, out - outputs * tx); ++x) {
     const long at = ((long)line * out + outputs * tx + x) * columns + column;
     real v = z[x];
-    if (flags & WINOGRAD_BIAS) v += LOAD(bias + column);
+    if (flags & WINOGRAD_BIAS) v += bias[column];
     if (flags & WINOGRAD_RESIDUAL) v = ROUND(v) + LOAD(residual + at);
     if ((flags & WINOGRAD_RELU) && v < 0) v = 0;
     if ((flags & WINOGRAD_GATE) && !(LOAD(gate + at) > 0)) v = 0;

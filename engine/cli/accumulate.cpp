@@ -33,15 +33,27 @@ Accumulation::Accumulation(const Options& options, Precision& precision, optim::
       optimizer_(optimizer),
       ranks_(ranks != nullptr ? *ranks : alone_),
       batches_(options.step.accumulate),
-      micro_batch_(options.step.micro_batch.value_or(0)) {
+      micro_batch_(options.step.micro_batch.value_or(0)),
+      rehearses_(options.limit.rehearses) {
   check_release(options);
   if (batches_ > 1 || micro_batch_ > 0) accumulator_.emplace(optimizer);
 }
 
-void Accumulation::add_piece(const data::Batch& piece, std::int64_t samples, const LossOf& loss_of) {
+void Accumulation::add_piece(const data::Batch& piece, std::int64_t samples, const LossOf& loss_of, bool is_last) {
   const Array loss = loss_of(piece);
-  // What does not count is nothing beside what does, and left out where there is nothing else (Ranks::all_reduce).
-  accumulator_->add(precision_.scaled(loss), samples > 0 ? static_cast<double>(samples) : kNextToNothing);
+  pieces_.push_back({loss, samples});
+  // What does not count is nothing beside what does, and left out where there is nothing else (Ranks::set_samples).
+  const double weight = samples > 0 ? static_cast<double>(samples) : kNextToNothing;
+  if (!is_last) return accumulator_->add(precision_.scaled(loss), weight);
+  tell_ranks();
+  precision_.step(*accumulator_, loss, weight);
+}
+
+// The third piece and the ones after it, but for the last, have the plan of the second: of what they hold there is the
+// loss.
+void Accumulation::add_like_the_last(std::int64_t samples) {
+  const Array loss = zeros(pieces_.back().loss.shape(), pieces_.back().loss.dtype());
+  loss.eval();
   pieces_.push_back({loss, samples});
 }
 
@@ -49,34 +61,66 @@ std::optional<Accumulation::Step> Accumulation::add(const data::Batch& whole, co
   const auto [batch, counted] = ranks_.share_of(whole);
   if (!accumulator_) {
     const Array loss = loss_of(batch);
-    ranks_.set_samples(counted);
+    ranks_.tell(counted, loss);
     precision_.step(optimizer_, loss);
-    return Step{loss, counted, ranks_.global_samples(counted)};
+    return Step{ranks_.mean_loss(loss), counted, ranks_.global_samples(counted)};
   }
-  const std::int64_t samples = batch.samples();
-  if (micro_batch_ == 0 || micro_batch_ >= samples)
-    add_piece(batch, counted, loss_of);
-  else
-    for (std::int64_t begin = 0; begin < samples; begin += micro_batch_) {
-      const std::int64_t end = std::min(samples, begin + micro_batch_);
-      add_piece(batch.piece(begin, end), counted > 0 ? end - begin : 0, loss_of);
+  const std::int64_t samples = batch.samples(), size = micro_batch_ == 0 ? samples : std::min(micro_batch_, samples);
+  const bool is_whole = ++added_ == batches_;
+  for (std::int64_t begin = 0; begin < samples; begin += size) {
+    const std::int64_t end = std::min(samples, begin + size);
+    if (rehearses_ && begin >= 2 * size && end < samples) {
+      add_like_the_last(end - begin);
+      continue;
     }
-  return ++added_ == batches_ ? flush() : std::nullopt;
+    add_piece(size == samples ? batch : batch.piece(begin, end), counted > 0 ? end - begin : 0, loss_of,
+              is_whole && end == samples);
+  }
+  return is_whole ? std::optional(taken()) : std::nullopt;
 }
 
 std::optional<Accumulation::Step> Accumulation::flush() {
   if (pieces_.empty()) return {};
-  Step step;
-  for (const Piece& piece : pieces_) step.samples += piece.samples;
-  ranks_.set_samples(step.samples);
+  step();
+  return taken();
+}
+
+std::optional<std::int64_t> Accumulation::halve(std::int64_t batch) {
+  const std::int64_t size = micro_batch_ == 0 ? batch : std::min(micro_batch_, batch);
+  if (size < 2) return {};
+  if (!accumulator_) accumulator_.emplace(optimizer_);
+  return micro_batch_ = (size + 1) / 2;
+}
+
+std::int64_t Accumulation::samples() const {
+  std::int64_t sum = 0;
+  for (const Piece& piece : pieces_) sum += piece.samples;
+  return sum;
+}
+
+Array Accumulation::loss() const {
+  const auto all = static_cast<double>(std::max<std::int64_t>(1, samples()));
+  Array mean;
+  for (const Piece& piece : pieces_) {
+    const Array share = piece.loss * (static_cast<double>(piece.samples) / all);
+    mean = mean ? mean + share : share;
+  }
+  return mean;
+}
+
+void Accumulation::tell_ranks() {
+  if (ranks_.are_many()) ranks_.tell(samples(), loss());
+}
+
+void Accumulation::step() {
+  tell_ranks();
   ranks_.all_reduce(*accumulator_);
   precision_.step(*accumulator_);
-  step.all_samples = ranks_.global_samples(step.samples);
-  for (const Piece& piece : pieces_) {
-    const auto all = static_cast<double>(std::max<std::int64_t>(1, step.samples));
-    const Array share = piece.loss * (static_cast<double>(piece.samples) / all);
-    step.loss = step.loss ? step.loss + share : share;
-  }
+}
+
+Accumulation::Step Accumulation::taken() {
+  const std::int64_t own = samples();
+  const Step step{ranks_.are_many() ? ranks_.mean_loss({}) : loss(), own, ranks_.global_samples(own)};
   pieces_.clear();
   added_ = 0;
   return step;

@@ -22,7 +22,7 @@ class Accumulation {
   using LossOf = std::function<Array(const data::Batch&)>;
   // What an update was made of.
   struct Step {
-    Array loss;                    // the mean over all its samples
+    Array loss;                    // the mean over all its samples, of all ranks
     std::int64_t samples = 0;      // of this process
     std::int64_t all_samples = 0;  // of all ranks
   };
@@ -35,12 +35,24 @@ class Accumulation {
   // The update of what was added since the last one; nothing where nothing was.
   std::optional<Step> flush();
 
+  // From the next batch on, batches of so many samples come in pieces of half the size: which is it, nothing where it
+  // is one sample already.
+  std::optional<std::int64_t> halve(std::int64_t batch);
+  bool adds_up() const { return accumulator_.has_value(); }
+
  private:
   struct Piece {
     Array loss;
     std::int64_t samples;  // that count
   };
-  void add_piece(const data::Batch& piece, std::int64_t samples, const LossOf& loss_of);
+  void add_piece(const data::Batch& piece, std::int64_t samples, const LossOf& loss_of, bool is_last);
+  void add_like_the_last(std::int64_t samples);
+  void step();   // with what was added
+  Step taken();  // what the update that has just been made was made of
+  // Of the pieces so far, of this rank.
+  std::int64_t samples() const;
+  Array loss() const;
+  void tell_ranks();  // before the update
 
   Precision& precision_;
   optim::Optimizer& optimizer_;
@@ -48,6 +60,7 @@ class Accumulation {
   Ranks& ranks_;
   std::int64_t batches_;      // of an update
   std::int64_t micro_batch_;  // samples of a piece; 0: a whole batch
+  bool rehearses_;            // nothing is computed, so equal pieces are not repeated
   std::optional<optim::Accumulator> accumulator_;
   std::vector<Piece> pieces_;  // since the last update
   std::int64_t added_ = 0;     // batches among them

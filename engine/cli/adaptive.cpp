@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "cli/text.h"
 #include "cli/usage_error.h"
@@ -47,8 +48,7 @@ AdaptiveSteps::AdaptiveSteps(const Options& options, const Recipe& recipe, Preci
       schedule_(recipe.rate_schedule("--adaptive-batch")),
       sums_(optimizer),
       meter_(sums_),
-      size_(sizes_of(options, first_batch, training_samples)),
-      said_(first_batch) {
+      size_(sizes_of(options, first_batch, training_samples)) {
   optimizer_.set_rate(schedule_(0));
 }
 
@@ -64,13 +64,18 @@ bool AdaptiveSteps::add(const Array& loss, std::int64_t samples, std::int64_t st
   } else {
     sums_.step();
   }
-  size_.stepped(meter_);
+  has_news_ = size_.stepped(meter_);
   return true;
 }
 
+void AdaptiveSteps::add_to(RunState& state) {
+  state.add("micro-batches", sums_);
+  state.add("noise scale", meter_);
+  state.add("adaptive batch", size_);
+}
+
 std::optional<std::string> AdaptiveSteps::news() {
-  if (said_ == size_.batch()) return {};
-  said_ = size_.batch();
+  if (!std::exchange(has_news_, false)) return {};
   const optim::AdaptiveBatchOptions& options = size_.options();
   const optim::ScaledRate scaled = optim::scale_rate(
       1.0, {.rule = options.rule, .batch = batch(), .base_batch = options.batch, .most_factor = options.most_factor});

@@ -11,6 +11,7 @@
 #include "cli/recipe.h"
 #include "cli/session.h"
 #include "samebytes/optim.h"
+#include "samebytes/run_state.h"
 
 namespace samebytes::cli {
 
@@ -29,6 +30,9 @@ class AdaptiveSteps {
   // "step 40: batch 64, noise scale 410, rate x1.41", once after each change.
   std::optional<std::string> news();
 
+  // All that the next steps depend on beside the optimizer, in the middle of an update too.
+  void add_to(RunState& state);
+
   std::int64_t batch() const { return size_.batch(); }
   // {"batch", "noise_scale"}: the latter null where it is not known or beyond measure.
   nlohmann::ordered_json to_json() const;
@@ -41,7 +45,7 @@ class AdaptiveSteps {
   optim::Accumulator sums_;
   optim::NoiseScaleMeter meter_;
   optim::AdaptiveBatch size_;
-  std::int64_t said_;
+  bool has_news_ = false;
 };
 
 }  // namespace samebytes::cli

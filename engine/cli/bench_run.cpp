@@ -2,7 +2,9 @@
 
 #include <chrono>
 
+#include "cli/head.h"
 #include "cli/interrupt.h"
+#include "cli/lora.h"
 
 namespace samebytes::cli {
 namespace {
@@ -17,11 +19,12 @@ data::LoaderOptions loading_of(const Options& options, const Workload& workload,
 }  // namespace
 
 BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workload, bool is_training)
-    : workload_(workload),
+    : workload_(is_training ? with_head(workload, options) : workload),
       engine_(engine),
       is_training_(is_training),
       precision_(options, is_training),
       has_fixed_batch_(options.fixed_batch),
+      clip_norm_(options.clip_norm.value_or(workload.defaults.clip_norm)),
       meter_(engine) {
   using Clock = std::chrono::steady_clock;
   describe(engine, workload, options.batch.value_or(workload.defaults.batch), described_);
@@ -34,6 +37,7 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
   if (!is_training) no_grad_.emplace();
   const auto begin = Clock::now();
   net_ = workload.make_model();
+  add_adapters(options, *net_);
   precision_.prepare(*net_);
   if (is_training) {
     divide(*net_, options);
@@ -48,7 +52,7 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
 
 Array BenchRun::loss_of(const data::Batch& batch) {
   const std::unique_ptr<Autocast> scope = precision_.scope();
-  return workload_.loss(workload_.forward(*net_, batch), batch);
+  return workload_.loss_of(*net_, batch);
 }
 
 void BenchRun::step(const data::Batch& batch) {
@@ -92,9 +96,20 @@ void BenchRun::run(std::int64_t steps, double seconds) {
   meter_.end(0);
 }
 
-std::size_t BenchRun::kept_bytes() {
+// An update of each arena that reads its gradient once, as optimizers do, or clipped by norm.
+LiveBytes BenchRun::live_bytes() {
   const data::Batch batch = *batches_->begin();
-  return kept_for_backward(loss_of(batch), net_->parameters()) / static_cast<std::size_t>(batch.samples());
+  const auto updates = [&] {
+    std::vector<Array> gradients = optimizer_->flat_gradients(loss_of(batch));
+    if (clip_norm_ > 0) gradients = optim::clip_by_global_norm(gradients, clip_norm_);
+    std::vector<Array> result;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const Array& values = optimizer_->arenas()[i].values();
+      result.push_back(update(values, values - astype(gradients[i], values.dtype())));
+    }
+    return result;
+  };
+  return live_at_peak(updates());
 }
 
 MemoryParts BenchRun::memory() const {

@@ -39,8 +39,8 @@ class BenchRun {
   // What was counted so far was warm-up.
   void restart() { meter_.restart(); }
   std::optional<std::size_t> resident_peak() const { return resident_->grown(); }
-  // Bytes of one sample's intermediate values that the backward pass reads (estimate.h). Evaluates nothing.
-  std::size_t kept_bytes();
+  // What a step holds at its fullest moment (estimate.h). Evaluates nothing.
+  LiveBytes live_bytes();
   MemoryParts memory() const;  // at the peak since the engine was made
   // Of the steps since the last restart. first_step_seconds is from the model's making to the end of the first step.
   Summary summary() const;
@@ -51,11 +51,12 @@ class BenchRun {
   void run_loader(std::int64_t until, double end);
   bool is_over(std::int64_t until, double end) const;
 
-  const Workload& workload_;
+  const Workload workload_;
   Engine& engine_;
   bool is_training_;
   Precision precision_;
   bool has_fixed_batch_;
+  double clip_norm_;
   Summary described_;
   RunMeter meter_;
   std::optional<data::Loader> batches_;

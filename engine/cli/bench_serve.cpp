@@ -1,10 +1,10 @@
 // samebytes bench --serve: one workload as a worker that is told what to run, in the protocol of benchmarks/peers/
 // worker.py, so that benchmarks/compare.py can alternate between it and other frameworks. A line of JSON when it is
 // ready, and one for each line that it reads:
-//   train | infer   makes what the mode needs, runs the first step and warms up
-//   run SECONDS     runs steps of that mode for so long, one at least
-//   memory          what the process has grown by since `train` or `infer`, at its largest
-//   quit            (or the end of the input) ends it
+//   train | infer   makes what the mode needs, runs the first step and warms up; the loss of the first and of the last
+//   step run SECONDS     runs steps of that mode for so long, one at least; the loss is that of the last one memory
+//   what the process has grown by since `train` or `infer`, at its largest quit            (or the end of the input)
+//   ends it
 #include "cli/bench_serve.h"
 
 #include <fmt/format.h>
@@ -80,10 +80,14 @@ class Worker {
     run_->run(kWarmSteps, kLongestWarmSeconds);
     if (const double spent = run_->summary().seconds; spent < kWarmSeconds)
       run_->run(BenchRun::kEndless, kWarmSeconds - spent);
+    const Summary warm = run_->summary();
     return {{"mode", first.mode},
             {"first_step_seconds", first.first_step_seconds},
             {"parameters", first.parameters},
             {"loss", first.train_loss ? Json(*first.train_loss) : Json()},
+            {"last_loss", warm.train_loss ? Json(*warm.train_loss) : Json()},
+            {"step_ms_p50", warm.step_ms_p50},
+            {"ledger_peak_bytes", engine_->memory().peak_bytes},
             {"batch", first.batch}};
   }
 
@@ -99,7 +103,9 @@ class Worker {
             {"step_ms_p50", summary.step_ms_p50},
             {"launches_per_step", summary.launches_per_step},
             {"bytes_copied_per_step", summary.bytes_copied_per_step},
-            {"stall_fraction", summary.stall_fraction}};
+            {"stall_fraction", summary.stall_fraction},
+            {"loss", summary.train_loss ? Json(*summary.train_loss) : Json()},
+            {"ledger_peak_bytes", engine_->memory().peak_bytes}};
   }
 
   const Options& options_;

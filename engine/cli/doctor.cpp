@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::span<const Rule> (*kFamilies[])() = {failure_rules, learning_rules, speed_rules};
+constexpr std::span<const Rule> (*kFamilies[])() = {failure_rules, learning_rules, gradient_rules, speed_rules};
 
 // The options and verbs that this program has.
 class Program {

@@ -86,6 +86,10 @@ std::optional<Finding> not_finite(const Patient& patient) {
   if (before != run.steps.rend())
     finding.seen += fmt::format("; it was {:.4g} in step {} and {:.4g} in step {}", run.steps.front().loss,
                                 run.steps.front().step, before->loss, before->step);
+  const auto normed =
+      std::find_if(run.steps.rbegin(), run.steps.rend(), [](const auto& s) { return s.grad_norm.has_value(); });
+  if (normed != run.steps.rend())
+    finding.seen += fmt::format("; the gradient norm was {:.4g} in step {}", *normed->grad_norm, normed->step);
   finding.why = "one NaN or infinity reaches every weight with the next update; nothing after it is worth keeping";
   const std::string precision = run.text("precision");
   if (step == 1) {

@@ -1,6 +1,6 @@
 // What `samebytes doctor` knows: a table of rules. A rule looks at the log of a run, and at a profile where there is
 // one, and says what it saw, why that matters and what to do. Another rule is one function in doctor_failure.cpp,
-// doctor_learning.cpp or doctor_speed.cpp and one line in the table of that file.
+// doctor_learning.cpp, doctor_gradients.cpp or doctor_speed.cpp and one line in the table of that file.
 #pragma once
 
 #include <optional>
@@ -58,6 +58,7 @@ struct Rule {
 
 std::span<const Rule> failure_rules();   // what ended a run
 std::span<const Rule> learning_rules();  // what it learned
+std::span<const Rule> gradient_rules();  // the norms of its gradients
 std::span<const Rule> speed_rules();     // what it cost
 
 // All findings, the most severe first. Options that train does not have are left out of the actions, and actions

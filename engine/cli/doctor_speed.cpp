@@ -32,9 +32,10 @@ std::optional<Finding> loader_starves(const Patient& patient) {
   if (more > workers)
     finding.actions.push_back(
         {fmt::format("--workers {}", more), fmt::format("threads that prepare batches, of {} cores", cores)});
-  finding.actions.push_back(
-      {fmt::format("--slots {}", std::max(4, static_cast<int>(run.number("slots").value_or(2)) * 2)),
-       "more batches ready: evens out slow ones, does not make them faster"});
+  if (!run.number("max_slots"))  // else it takes more by itself
+    finding.actions.push_back(
+        {fmt::format("--slots {}", std::max(4, static_cast<int>(run.number("slots").value_or(2)) * 2)),
+         "more batches ready: evens out slow ones, does not make them faster"});
   finding.actions.push_back({fmt::format("samebytes profile {} --trace run.json", bench_words(patient)),
                              "shows what the loader's threads do"});
   finding.actions.push_back(

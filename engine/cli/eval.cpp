@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cli/interrupt.h"
+#include "cli/lora.h"
 #include "cli/session.h"
 #include "cli/step_log.h"
 #include "cli/usage_error.h"
@@ -26,6 +27,8 @@ int run_eval(const Options& options) {
   const std::unique_ptr<Engine> engine = open_engine(options, options.device);
   const std::unique_ptr<nn::Module> net = workload.make_model();
   io::load(options.load, *net);
+  add_adapters(options, *net);
+  merge_adapters(*net);
   precision.prepare(*net);
 
   data::LoaderOptions loading = loader_options(options, batch);

@@ -8,6 +8,7 @@
 
 #include "cli/gpt.h"
 #include "cli/interrupt.h"
+#include "cli/lora.h"
 #include "cli/session.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
@@ -35,6 +36,8 @@ int run_generate(const Options& options) {
   const std::unique_ptr<Engine> engine = open_engine(options, options.device);
   models::Gpt net(form);
   io::load(options.load, net, {.strict = false});
+  add_adapters(options, net);
+  merge_adapters(net);
   if (!options.json) fmt::print("{}", options.prompt);
   const auto start = std::chrono::steady_clock::now();
   const std::vector<std::int32_t> ids = models::generate(net, prompt,

@@ -36,6 +36,7 @@ Options rehearsal(Options options) {
   options.workers = 0;
   options.load.clear();
   options.save.clear();
+  options.lora.save.clear();
   options.log.clear();
   options.tensorboard.clear();
   options.survive = {};
@@ -56,16 +57,15 @@ std::vector<data::TransformPtr> all_transforms(const Workload& workload) {
   return all;
 }
 
-std::string decimal_text(std::size_t bytes) { return fmt::format("{:.3g} GB", static_cast<double>(bytes) * 1e-9); }
+std::string decimal_text(std::size_t bytes) { return bytes_text(bytes); }
 
 class Fitter {
  public:
-  Fitter(const Options& asked, const Defaults& defaults, std::int64_t most_batch, bool is_training, Rehearse rehearse)
+  Fitter(const Options& asked, const Workload& workload, std::int64_t most_batch, bool is_training, Rehearse rehearse)
       : asked_(asked),
-        batch_(asked.batch.value_or(defaults.batch)),
+        subject_{asked.batch.value_or(workload.defaults.batch), is_training, workload.chunked_loss != nullptr},
         most_batch_(most_batch),
-        clip_norm_(asked.clip_norm.value_or(defaults.clip_norm)),
-        is_training_(is_training),
+        clip_norm_(asked.clip_norm.value_or(workload.defaults.clip_norm)),
         rehearse_(std::move(rehearse)) {}
   // Bytes beside the engine's for each sample of the batch.
   std::size_t bytes_beside = 0;
@@ -73,7 +73,8 @@ class Fitter {
   Fitted run() {
     const LimitOptions& limit = asked_.limit;
     if (!limit.automatic_batch && !limit.memory) {
-      if (!limit.allowed.empty()) throw UsageError("--allow is of --memory-limit; ask for that too");
+      if (std::any_of(limit.allowed.begin(), limit.allowed.end(), [](const auto& word) { return word != "pieces"; }))
+        throw UsageError("--allow is of --memory-limit; ask for that too");
       return {asked_};
     }
     Fitted fitted{asked_};
@@ -124,7 +125,7 @@ class Fitter {
 
   void choose(Fitted& fitted) {
     const std::size_t budget = *asked_.limit.memory;
-    std::vector<Tool> tools = techniques_for(asked_, batch_, is_training_);
+    std::vector<Tool> tools = techniques_for(asked_, subject_);
     const BudgetChoice choice = search(tools, budget);
     const auto names = names_of(tools);
     if (!choice.fits) throw OutOfMemory(explain(choice, tools, budget), choice.planned, budget);
@@ -164,21 +165,21 @@ class Fitter {
                                    choice.to_text(names_of(tools)));
     Options freer = asked_;
     freer.limit.allowed = {"moments", "precision"};
-    std::vector<Tool> all = techniques_for(freer, batch_, is_training_);
+    std::vector<Tool> all = techniques_for(freer, subject_);
     if (all.size() > tools.size()) {
       const BudgetChoice more = search(all, 0);
       if (more.planned < choice.planned)
         text += fmt::format("; --allow moments,precision makes that {} ({} bytes), with {}", decimal_text(more.planned),
                             more.planned, more.to_text(names_of(all)));
     }
-    const std::string hint = what_stands_in_the_way(asked_, clip_norm_, is_training_);
+    const std::string hint = what_stands_in_the_way(asked_, clip_norm_, subject_.is_training);
     return hint.empty() ? text : text + "; " + hint;
   }
 
   const Options& asked_;
-  const std::int64_t batch_, most_batch_;
+  const Subject subject_;
+  const std::int64_t most_batch_;
   const double clip_norm_;
-  const bool is_training_;
   const Rehearse rehearse_;
 };
 
@@ -226,16 +227,16 @@ Rehearsal rehearse_bench(const Options& options, const std::string& device, cons
 
 Fitted fit_train(const Options& options, const Workload& workload) {
   const LimitOptions& limit = options.limit;
-  if (!limit.automatic_batch && !limit.memory) return Fitter(options, workload.defaults, 1, true, nullptr).run();
+  if (!limit.automatic_batch && !limit.memory) return Fitter(options, workload, 1, true, nullptr).run();
   const Workload empty = with_hollow_data(workload);
-  Fitter fitter(options, workload.defaults, workload.open(0).train->size(), true,
+  Fitter fitter(options, workload, workload.open(0).train->size(), true,
                 [&](const Options& tried) { return rehearse_train(rehearsal(tried), empty); });
   return fitter.run();
 }
 
 Fitted fit_bench(const Options& options, const std::string& device, const Workload& workload, bool is_training) {
   const Workload empty = with_hollow_data(workload);
-  Fitter fitter(options, workload.defaults, kLargestBenchBatch, is_training,
+  Fitter fitter(options, workload, kLargestBenchBatch, is_training,
                 [&](const Options& tried) { return rehearse_bench(rehearsal(tried), device, empty, is_training); });
   if (options.limit.automatic_batch)
     for (const data::FieldSpec& field : workload.make_samples(1)->fields())

@@ -12,6 +12,7 @@
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
 #include "samebytes/io/files.h"
+#include "samebytes/memory_diff.h"
 
 namespace samebytes::cli {
 namespace {
@@ -62,6 +63,34 @@ Json to_json(const MemorySnapshot& snapshot) {
   return json;
 }
 
+Json to_json(const MemoryDifference& difference) {
+  const auto change = [](std::size_t before, std::size_t after) {
+    return static_cast<std::int64_t>(after) - static_cast<std::int64_t>(before);
+  };
+  const MemoryReport &before = difference.before, &after = difference.after;
+  Json live = Json::object();
+  for (std::size_t c = 0; c < kMemoryCategories; ++c)
+    live[name_of(static_cast<MemoryCategory>(c))] =
+        change(before.live_by_category.bytes[c], after.live_by_category.bytes[c]);
+  Json json{{"live_bytes", change(before.live_bytes, after.live_bytes)},
+            {"cached_bytes", change(before.cached_bytes, after.cached_bytes)},
+            {"adopted_bytes", change(before.adopted_bytes, after.adopted_bytes)},
+            {"peak_bytes", change(before.peak_bytes, after.peak_bytes)},
+            {"process_bytes", change(difference.process_before, difference.process_after)},
+            {"live", std::move(live)}};
+  Json arrays = Json::array(), layers = Json::array();
+  for (const MemoryChange& one : difference.arrays)
+    arrays.push_back({{"name", one.name},
+                      {"layer", one.layer},
+                      {"category", name_of(one.category)},
+                      {"count", one.count},
+                      {"bytes", one.bytes}});
+  for (const MemoryChange& one : difference.layers) layers.push_back({{"name", one.layer}, {"bytes", one.bytes}});
+  json["arrays"] = std::move(arrays);
+  json["layers"] = std::move(layers);
+  return json;
+}
+
 }  // namespace
 
 MemoryWatch::MemoryWatch(const Options& options, Engine& engine) : options_(options), engine_(engine) {
@@ -80,6 +109,14 @@ void MemoryWatch::save() const {
 
 int run_memory(const Options& options) {
   const MemorySnapshot snapshot = load_memory_snapshot(options.memory.file);
+  if (!options.memory.snapshot.empty()) {
+    const MemoryDifference difference = compare_memory(snapshot, load_memory_snapshot(options.memory.snapshot));
+    if (options.json)
+      fmt::print("{}\n", to_json(difference).dump());
+    else
+      fmt::print("{}", memory_text(difference, {.columns = terminal_columns(), .top = options.memory.top}));
+    return kDone;
+  }
   if (!options.memory.svg.empty()) io::write_file(options.memory.svg, memory_svg(snapshot));
   if (options.json)
     fmt::print("{}\n", to_json(snapshot).dump());

@@ -90,6 +90,14 @@ void add_moments(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"f32", "bf16"}));
 }
 
+void add_weights(CLI::App& app, Options& options) {
+  app.add_option("--weights", options.weights,
+                 "f32, or bf16 beside --precision bf16: weights in half the bytes and nothing wider beside them,\n"
+                 "rounded by chance in each update; with --lora-rank those that are frozen; default: f32")
+      ->option_text("DTYPE")
+      ->check(CLI::IsMember({"f32", "bf16"}));
+}
+
 void add_form(CLI::App& app, Options& options) {
   app.add_option("--size", options.form.size, "of gpt: nano, small or medium; default: nano")
       ->option_text("SIZE")

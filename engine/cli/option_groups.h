@@ -22,12 +22,19 @@ void add_adaptive_batch(CLI::App& app, Options& options);
 void add_clip_norm(CLI::App& app, Options& options);
 void add_release(CLI::App& app, Options& options);
 void add_moments(CLI::App& app, Options& options);
+void add_weights(CLI::App& app, Options& options);
 void add_memory_snapshot(CLI::App& app, Options& options);
 void add_checkpointing(CLI::App& app, Options& options);
+void add_head(CLI::App& app, Options& options);
 void add_accumulation(CLI::App& app, Options& options);
 void add_form(CLI::App& app, Options& options);
 void add_data(CLI::App& app, Options& options);
+void add_loading(CLI::App& app, Options& options);
+void add_seeing(CLI::App& app, Options& options);
 void add_survival(CLI::App& app, Options& options);
+void add_lora_training(CLI::App& app, Options& options);
+void add_lora_saving(CLI::App& app, Options& options);
+void add_lora_loading(CLI::App& app, Options& options, const char* text);
 void add_precision(CLI::App& app, Options& options, const char* text);
 
 }  // namespace samebytes::cli

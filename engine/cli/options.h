@@ -56,6 +56,17 @@ struct DoctorOptions {
   std::string profile;  // empty: none
 };
 
+// How train's loader follows what it measures, and where its workers run.
+struct LoadingOptions {
+  std::optional<int> most_slots;
+  std::string cores = "all";  // efficiency, performance, or a list
+};
+
+// Of train: what is looked at beside the loss.
+struct SeeingOptions {
+  std::optional<std::int64_t> grad_norm;  // updates from one norm in the log to the next; 0: none
+};
+
 // Of train: a batch that grows with the gradient noise scale.
 struct AdaptiveOptions {
   bool is_on = false;
@@ -75,19 +86,41 @@ struct StepOptions {
   std::optional<std::int64_t> micro_batch;  // samples of a piece of a batch
 };
 
+// How the product with the classes at the end of a model and its loss are made (head.h).
+struct HeadOptions {
+  static constexpr std::int64_t kAutomatic = -1;
+  std::int64_t chunks = 1;
+  bool is_late = false;  // the gradient of the weight at the end of the backward pass
+  bool is_chunked() const { return chunks > 1 || chunks == kAutomatic; }
+  std::string to_text() const {  // "4", "auto", "auto, late"
+    return (chunks == kAutomatic ? "auto" : std::to_string(chunks)) + (is_late ? ", late" : "");
+  }
+};
+
+// Adapters beside a frozen network (lora.h). Empty: not asked for.
+struct AdapterOptions {
+  std::optional<std::int64_t> rank;
+  std::optional<double> alpha, dropout;
+  std::vector<std::string> targets;
+  std::string load, save;  // files with adapters alone
+};
+
 // How much memory a run may take (limit.h).
 struct LimitOptions {
-  bool automatic_batch = false;       // --batch auto
-  std::optional<std::size_t> memory;  // --memory-limit
-  std::vector<std::string> allowed;   // techniques that change results: moments, precision
-  bool measures = false;              // of estimate
-  double recompute = 0.05;            // share of a step's cost, EngineOptions::recompute
-  bool rehearses = false;             // the engine of this run is a dry one
+  bool automatic_batch = false;         // --batch auto
+  std::optional<std::size_t> memory;    // --memory-limit
+  std::vector<std::string> allowed;     // techniques that change results: moments, precision, pieces
+  std::optional<std::size_t> pressure;  // --pressure-limit: of the process (relief.h)
+  bool measures = false;                // of estimate
+  double recompute = 0.05;              // share of a step's cost, EngineOptions::recompute
+  bool rehearses = false;               // the engine of this run is a dry one
 };
 
 // Of train in several processes (ranks.h).
 struct RankOptions {
-  double timeout = 10;  // seconds
+  double timeout = 10;       // seconds
+  bool shard_state = false;  // each rank keeps its share of the optimizer's state
+  bool gives_state = false;  // of a rank other than 0, to checkpoints that rank 0 writes
 };
 
 struct Options {
@@ -111,11 +144,15 @@ struct Options {
   std::optional<std::int64_t> base_batch;
   bool release_gradients = false;
   std::string moments = "f32";  // what optimizers remember: f32, bf16
+  std::string weights = "f32";  // how weights are stored: f32, bf16
   StepOptions step;
+  HeadOptions head;
   LimitOptions limit;
+  AdapterOptions lora;
   std::string device;
   std::optional<int> workers;
   std::optional<int> slots;
+  LoadingOptions loading;
   std::uint64_t seed = 1;
   int threads = 0;
   std::string mode = "both";  // of bench: train, infer or both
@@ -137,6 +174,7 @@ struct Options {
   std::string save;
   std::string log;
   std::string tensorboard;
+  SeeingOptions seeing;
   SurviveOptions survive;
   RankOptions ranks;
   bool tune_rapid = false;

@@ -11,14 +11,14 @@
 namespace samebytes::cli {
 namespace {
 
-void add_memory_limit(CLI::App& app, Options& options, const char* text) {
+void add_bytes(CLI::App& app, const char* name, std::optional<std::size_t>& bytes, const char* text) {
   app.add_option_function<std::string>(
-         "--memory-limit",
-         [&options](const std::string& bytes) {
+         name,
+         [name, &bytes](const std::string& word) {
            try {
-             options.limit.memory = parse_bytes(bytes);
+             bytes = parse_bytes(word);
            } catch (const ArgumentError& error) {
-             throw CLI::ValidationError("--memory-limit", error.what());
+             throw CLI::ValidationError(name, error.what());
            }
          },
          text)
@@ -43,14 +43,21 @@ CLI::Option* add_batch_or_auto(CLI::App& app, Options& options) {
 }
 
 void add_limit(CLI::App& app, Options& options) {
-  add_memory_limit(app, options,
-                   "such as 1.5GB (10^9) or 800MiB (2^20): the step is planned so that it fits, in this order with\n"
-                   "recomputation, micro-batches, gradient release, 16-bit moments, 16-bit precision");
+  add_bytes(app, "--memory-limit", options.limit.memory,
+            "such as 1.5GB (10^9) or 800MiB (2^20): the step is planned so that it fits, in this order with\n"
+            "recomputation, micro-batches, gradient release, 16-bit moments, 16-bit precision");
   app.add_option("--allow", options.limit.allowed,
-                 "of moments and precision, in a comma list: what --memory-limit may use though results change")
+                 "of moments, precision and pieces, in a comma list: what --memory-limit may use though results\n"
+                 "change; pieces: what train may cut batches into under pressure, though batch norms see them")
       ->option_text("LIST")
       ->delimiter(',')
-      ->check(CLI::IsMember({"moments", "precision"}));
+      ->check(CLI::IsMember({"moments", "precision", "pieces"}));
+}
+
+void add_pressure_limit(CLI::App& app, Options& options) {
+  add_bytes(app, "--pressure-limit", options.limit.pressure,
+            "what the process may use: at 85 % of it the run gives up its cache, then batches ahead, then\n"
+            "half of its pieces at a time, and goes on; default: what the machine and its cgroups give");
 }
 
 CLI::App* add_estimate(CLI::App& app, Options& options) {
@@ -60,7 +67,12 @@ CLI::App* add_estimate(CLI::App& app, Options& options) {
   add_batch(*verb, options, "samples per step; default: the workload's");
   add_clip_norm(*verb, options);
   add_release(*verb, options);
+  add_moments(*verb, options);
+  add_checkpointing(*verb, options);
+  add_head(*verb, options);
+  add_accumulation(*verb, options);
   add_precision(*verb, options, "f32, f16 or bf16, as train has it; default: f32");
+  add_weights(*verb, options);
   verb->add_flag("--measure", options.limit.measures,
                  "then run some steps too, and say by how much the process grew at most (VmHWM)");
   add_device_options(*verb, options, false);
@@ -71,7 +83,7 @@ CLI::App* add_estimate(CLI::App& app, Options& options) {
   verb->footer(
       workload_table() +
       "\nThe closed form is parameters x (weight + gradient + state) + batch x (slots x sample +\n"
-      "intermediate values). The exact plan is that of the training step itself.\n"
+      "intermediate values alive at once). The exact plan is that of the training step itself.\n"
       "\nExamples:\n  samebytes estimate resnet20 --batch 256\n  samebytes estimate gpt --size small --batch 4 "
       "--context 128 --measure");
   return verb;

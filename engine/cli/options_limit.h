@@ -9,5 +9,6 @@ namespace samebytes::cli {
 
 CLI::Option* add_batch_or_auto(CLI::App& app, Options& options);
 void add_limit(CLI::App& app, Options& options);
+void add_pressure_limit(CLI::App& app, Options& options);
 
 }  // namespace samebytes::cli

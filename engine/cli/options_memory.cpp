@@ -14,15 +14,20 @@ CLI::App* add_memory(CLI::App& app, Options& options) {
   verb->add_option("file", options.memory.file, "what --memory-snapshot of train, bench or profile wrote")
       ->option_text("FILE")
       ->required();
+  auto* diff =
+      verb->add_option("--diff", options.memory.snapshot, "a later snapshot: what grew and what shrank from FILE to it")
+          ->option_text("LATER");
   verb->add_option("--svg", options.memory.svg, "the timeline and the arena as a picture, for any browser")
-      ->option_text("OUT.svg");
+      ->option_text("OUT.svg")
+      ->excludes(diff);
   verb->add_option("--top", options.memory.top, "lines of a list, the rest is one more; default: 10")
       ->option_text("N")
       ->check(CLI::Range(0, 1 << 30));
-  verb->add_flag("--json", options.json, "categories, peak and layers as one line of JSON");
+  verb->add_flag("--json", options.json, "categories, peak and layers as one line of JSON; with --diff, what changed");
   verb->footer(
       "Examples:\n  samebytes bench gpt --mode train --steps 3 --memory-snapshot gpt.json\n"
-      "  samebytes memory gpt.json --svg gpt.svg");
+      "  samebytes memory gpt.json --svg gpt.svg\n"
+      "  samebytes memory after_20_steps.json --diff after_200_steps.json");
   return verb;
 }
 

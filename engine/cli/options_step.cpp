@@ -24,6 +24,11 @@ void add_checkpointing(CLI::App& app, Options& options) {
                  "square root of their number, or of K of them; the rest is computed anew; default: off")
       ->option_text("K")
       ->check(CLI::Validator(check_checkpointing, ""));
+  app.add_option("--recompute", options.limit.recompute,
+                 "of a step's cost, what the plan may spend on computing pointwise values again instead of\n"
+                 "keeping them; 0: only where it costs nothing; the bytes are the same; default: 0.05")
+      ->option_text("SHARE")
+      ->check(CLI::Range(0.0, 10.0));
 }
 
 void add_accumulation(CLI::App& app, Options& options) {

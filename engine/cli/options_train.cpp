@@ -66,11 +66,14 @@ CLI::App* add_train(CLI::App& app, Options& options) {
   add_steps(*verb, options, "end after so many steps, whatever --epochs says");
   add_batch_or_auto(*verb, options);
   add_limit(*verb, options);
+  add_pressure_limit(*verb, options);
   add_recipe(*verb, options);
   add_adaptive_batch(*verb, options);
   add_release(*verb, options);
   add_moments(*verb, options);
+  add_weights(*verb, options);
   add_checkpointing(*verb, options);
+  add_head(*verb, options);
   add_accumulation(*verb, options);
   add_precision(*verb, options,
                 "f16 or bf16: activations, gradients and working copies of the weights in 16 bits, the weights\n"
@@ -78,6 +81,7 @@ CLI::App* add_train(CLI::App& app, Options& options) {
                 "default: f32");
   add_device_options(*verb, options, false);
   add_loader_options(*verb, options);
+  add_loading(*verb, options);
   add_ranks(*verb, options);
   verb->add_option("--load", options.load,
                    "begin a new run with these parameters (safetensors); --resume goes on with an old one")
@@ -86,10 +90,14 @@ CLI::App* add_train(CLI::App& app, Options& options) {
                    "write the parameters at the end, also after Ctrl-C (safetensors); an older file stays\n"
                    "whole until the new one is complete; --checkpoint keeps what --resume needs")
       ->option_text("FILE");
+  add_lora_training(*verb, options);
+  add_lora_loading(*verb, options, "go on training these adapters instead of new ones, beside the network of --load");
+  add_lora_saving(*verb, options);
   add_survival(*verb, options);
   verb->add_option("--tensorboard", options.tensorboard,
                    "write loss, rate and test results as event files for `tensorboard --logdir DIR`")
       ->option_text("DIR");
+  add_seeing(*verb, options);
   add_memory_snapshot(*verb, options);
   add_output_options(*verb, options);
   verb->footer(workload_table() +
@@ -104,6 +112,7 @@ CLI::App* add_eval(CLI::App& app, Options& options) {
   auto* verb = app.add_subcommand("eval", "test saved parameters on the test set");
   add_workload(*verb, options, false);
   verb->add_option("--load", options.load, "the parameters (safetensors)")->option_text("FILE")->required();
+  add_lora_loading(*verb, options, "adapters that are added to them (safetensors, of train --lora-save or of PEFT)");
   add_data(*verb, options);
   add_form(*verb, options);
   add_tokenizer(*verb, options);
@@ -122,6 +131,7 @@ CLI::App* add_generate(CLI::App& app, Options& options) {
   verb->add_option("--load", options.load, "the parameters (safetensors), of `train gpt` or as published")
       ->option_text("FILE")
       ->required();
+  add_lora_loading(*verb, options, "adapters that are added to them (safetensors, of train --lora-save or of PEFT)");
   verb->add_option("--prompt", options.prompt, "text that it goes on from; default: a new line")->option_text("TEXT");
   verb->add_option("--tokens", options.tokens, "to write; default: 500")
       ->option_text("N")

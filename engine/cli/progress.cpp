@@ -70,6 +70,7 @@ std::vector<std::string> facts(const ProgressState& state) {
   if (std::isfinite(state.loss)) parts.push_back(fmt::format("loss {:.4f}", state.loss));
   if (state.samples > 0) parts.push_back(count_text(rate_of(state)) + " samples/s");
   if (state.done > 0) parts.push_back(duration_text(seconds_left(state)) + " left");
+  if (std::isfinite(state.grad_norm)) parts.push_back(fmt::format("grad norm {:.3g}", state.grad_norm));
   return parts;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -16,6 +17,7 @@ struct ProgressState {
   std::int64_t samples = 0;  // trained since the start
   double seconds = 0;        // spent on them
   double loss = 0;           // a recent one; NaN where not known yet
+  double grad_norm = NAN;    // of a recent step, where it is known
 };
 
 // One line of at most `width` columns: "epoch 2/3 ━━━━━━━━╸      53 %  loss 0.0431  2 150 samples/s  0:42 left". Parts

@@ -26,6 +26,7 @@ void check_options(const Options& options) {
     refuse("--release-gradients", "parameters would be updated before the other ranks' gradients have come");
   if (options.limit.automatic_batch || options.limit.memory)
     refuse("--batch auto and --memory-limit", "each rank would choose for itself");
+  if (options.limit.pressure) refuse("--pressure-limit", "each rank would choose for itself");
   if (options.survive.on_device_error.value_or("stop") != "stop")
     refuse("--on-device-error", "the other ranks cannot go back by themselves");
 }
@@ -81,8 +82,11 @@ Options Ranks::own(Options options) {
     if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush())
       throw IoError("cannot write " + fetched_ + ", where this rank keeps the checkpoint of rank 0", fetched_);
   }
+  options.ranks.gives_state = options.ranks.shard_state && !survive.folder.empty();
+  const std::optional<std::string> every = survive.every;
   survive = {};
   survive.resume = fetched_;
+  if (options.ranks.gives_state) survive.every = every;
   options.log.clear();
   options.tensorboard.clear();
   options.save.clear();
@@ -100,13 +104,19 @@ void Ranks::divide(data::LoaderOptions& loading, const data::Dataset& dataset) {
   loading.batch = data::distributed_batch(sharing_);
 }
 
-std::shared_ptr<void> Ranks::join(Engine& engine, nn::Module& net, optim::Optimizer& optimizer) {
+std::shared_ptr<void> Ranks::join(Engine& engine, nn::Module& net, optim::Optimizer& optimizer, bool shards_state) {
   if (!are_many()) return nullptr;
   const EngineScope scope(engine);
   // The engine's own limit is for the whole machine.
   engine.set_memory_limit(engine.memory().limit_bytes /
                           static_cast<std::size_t>(distributed::launched_local_processes()));
-  auto parallel = std::make_shared<distributed::DataParallel>(*group_, net, optimizer);
+  const distributed::DataParallelOptions parallelism{.shard_state = shards_state};
+  std::shared_ptr<distributed::DataParallel> parallel;
+  try {
+    parallel = std::make_shared<distributed::DataParallel>(*group_, net, optimizer, parallelism);
+  } catch (const ArgumentError& error) {
+    throw UsageError(error.what());
+  }
   parallel_ = parallel;
   return parallel;
 }
@@ -123,8 +133,16 @@ Ranks::Share Ranks::share_of(const data::Batch& batch) const {
   return {samples > 0 && samples < batch.samples() ? batch.piece(0, samples) : batch, samples};
 }
 
-void Ranks::set_samples(std::int64_t samples) {
-  if (const auto parallel = parallel_.lock()) parallel->set_samples(static_cast<double>(samples));
+void Ranks::tell(std::int64_t samples, const Array& loss) {
+  const auto parallel = parallel_.lock();
+  if (!parallel) return;
+  parallel->set_samples(static_cast<double>(samples));
+  parallel->watch(loss);
+}
+
+Array Ranks::mean_loss(const Array& own) const {
+  const auto parallel = parallel_.lock();
+  return parallel ? array(std::vector<float>{static_cast<float>(parallel->watched())}, {1}) : own;
 }
 
 void Ranks::all_reduce(optim::Accumulator& accumulator) {
@@ -150,24 +168,22 @@ bool Ranks::agree_to_stop() const {
   return one > 0;
 }
 
-double Ranks::mean(double value, double weight) const {
-  if (!are_many()) return value;
-  double sums[] = {weight > 0 ? value * weight : 0.0, weight};
-  group_->all_reduce(sums);
-  return sums[0] / sums[1];
-}
-
-void Ranks::fill(Summary& summary) const {
+void Ranks::fill(const optim::Optimizer& optimizer, Summary& summary) const {
   const auto parallel = parallel_.lock();
   if (!parallel) return;
   const distributed::DataParallelStats stats = parallel->stats();
+  std::size_t state_bytes = 0;
+  for (const optim::StateArray& entry : optimizer.state())
+    state_bytes += static_cast<std::size_t>(entry.array.size()) * bytes_of(entry.array.dtype());
   const double steps = static_cast<double>(std::max<std::int64_t>(1, stats.steps));
   summary.ranks = RanksReport{.size = size(),
                               .buckets = stats.buckets,
                               .bytes_sent_per_step = static_cast<double>(stats.bytes_sent) / steps,
                               .exchange_ms = stats.exchange_seconds * 1e3 / steps,
                               .wait_ms = stats.wait_seconds * 1e3 / steps,
-                              .hidden = stats.hidden()};
+                              .hidden = stats.hidden(),
+                              .spread_ms = stats.spread_seconds * 1e3 / steps,
+                              .state_bytes = state_bytes};
 }
 
 }  // namespace samebytes::cli

@@ -35,7 +35,7 @@ class Ranks {
   // This rank's share of each batch. Requires: loading.shuffle.
   void divide(data::LoaderOptions& loading, const data::Dataset& dataset);
   // The optimizer's gradients are those of all ranks as long as what comes back lives, which the optimizer outlives.
-  std::shared_ptr<void> join(Engine& engine, nn::Module& net, optim::Optimizer& optimizer);
+  std::shared_ptr<void> join(Engine& engine, nn::Module& net, optim::Optimizer& optimizer, bool shards_state);
   // After a state was restored: random numbers of its own for each rank.
   void spread_random_numbers() const;
 
@@ -45,7 +45,9 @@ class Ranks {
     std::int64_t samples;
   };
   Share share_of(const data::Batch& batch) const;
-  void set_samples(std::int64_t samples);               // of the next step's gradients
+  // Of the next step's gradients and loss.
+  void tell(std::int64_t samples, const Array& loss);
+  Array mean_loss(const Array& own) const;              // of the last step, over all ranks
   void all_reduce(optim::Accumulator& accumulator);     // before its step
   std::int64_t global_samples(std::int64_t own) const;  // of the last step
 
@@ -53,9 +55,8 @@ class Ranks {
   // and where all of them ask at the same place.
   bool stops() const;
   bool agree_to_stop() const;
-  double mean(double value, double weight) const;  // over all ranks
 
-  void fill(Summary& summary) const;
+  void fill(const optim::Optimizer& optimizer, Summary& summary) const;
 
  private:
   std::unique_ptr<distributed::Group> group_;

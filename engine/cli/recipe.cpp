@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 
+#include "cli/lora.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"
 
@@ -39,6 +40,7 @@ struct Entry {
   bool has_momentum;        // --momentum
   bool has_release;         // --release-gradients
   bool has_moments;         // --moments
+  bool has_weights;         // --weights
   OptimizerPtr (*make)(Parameters parameters, const Wish& wish);
 };
 
@@ -75,14 +77,14 @@ Options like_adamw(const Wish& wish) {
 }
 
 const Entry kOptimizers[] = {
-    {"sgd", false, optim::SgdOptions{}.rate, true, true, true,
+    {"sgd", false, optim::SgdOptions{}.rate, true, true, true, true,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
        optim::SgdOptions options = with_momentum<optim::SgdOptions>(w);
        options.release_gradients = w.release_gradients;
        options.moments = w.moments;
        return std::make_unique<optim::Sgd>(p, options);
      }},
-    {"adam", true, 0.0, true, true, true,
+    {"adam", true, 0.0, true, true, true, true,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
        optim::AdamOptions options = with_betas<optim::AdamOptions>(w);
        options.beta2 = w.defaults.beta2;
@@ -90,42 +92,42 @@ const Entry kOptimizers[] = {
        options.moments = w.moments;
        return std::make_unique<optim::Adam>(p, options);
      }},
-    {"adamw", true, 0.0, true, true, true,
+    {"adamw", true, 0.0, true, true, true, true,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
        optim::AdamWOptions options = like_adamw<optim::AdamWOptions>(w);
        options.release_gradients = w.release_gradients;
        options.moments = w.moments;
        return std::make_unique<optim::AdamW>(p, options);
      }},
-    {"rmsprop", false, optim::RmsPropOptions{}.rate, true, false, true,
+    {"rmsprop", false, optim::RmsPropOptions{}.rate, true, false, true, true,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
        optim::RmsPropOptions options = with_momentum<optim::RmsPropOptions>(w);
        options.moments = w.moments;
        return std::make_unique<optim::RmsProp>(p, options);
      }},
-    {"adagrad", false, optim::AdagradOptions{}.rate, false, false, false,
+    {"adagrad", false, optim::AdagradOptions{}.rate, false, false, false, true,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
        return std::make_unique<optim::Adagrad>(p, common<optim::AdagradOptions>(w));
      }},
-    {"lars", false, optim::LarsOptions{}.rate, true, false, false,
+    {"lars", false, optim::LarsOptions{}.rate, true, false, false, false,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
        optim::LarsOptions options = with_momentum<optim::LarsOptions>(w);
        options.exclude_vectors = true;
        return std::make_unique<optim::Lars>(p, options);
      }},
-    {"lamb", true, 0.0, true, false, false,
+    {"lamb", true, 0.0, true, false, false, false,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
        optim::LambOptions options = like_adamw<optim::LambOptions>(w);
        options.exclude_vectors = true;
        return std::make_unique<optim::Lamb>(p, options);
      }},
-    {"lion", false, optim::LionOptions{}.rate, true, false, true,
+    {"lion", false, optim::LionOptions{}.rate, true, false, true, true,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
        optim::LionOptions options = with_betas<optim::LionOptions>(w);
        options.moments = w.moments;
        return std::make_unique<optim::Lion>(p, options);
      }},
-    {"adafactor", false, optim::AdafactorOptions{}.rate, false, false, false,
+    {"adafactor", false, optim::AdafactorOptions{}.rate, false, false, false, false,
      [](Parameters p, const Wish& w) -> OptimizerPtr {
        return std::make_unique<optim::Adafactor>(p, common<optim::AdafactorOptions>(w));
      }},
@@ -179,6 +181,9 @@ Recipe::Recipe(const Options& options, const Workload& workload, std::int64_t ba
   if (moments_dtype(options) != f32 && !entry.has_moments)
     throw UsageError(
         fmt::format("--moments: {} keeps them in f32; sgd, adam, adamw, rmsprop and lion have the choice", optimizer_));
+  if (options.weights != "f32" && !entry.has_weights && !has_adapters(options))
+    throw UsageError(fmt::format(
+        "--weights: {} keeps them in f32; sgd, adam, adamw, rmsprop, adagrad and lion have the choice", optimizer_));
   if (options.base_batch && !options.scale_rate)
     throw UsageError("--base-batch is the batch that --scale-rate starts from; ask for that too");
   if (options.warmup && schedule_ == "onecycle")
@@ -272,6 +277,7 @@ std::string Recipe::to_text() const {
                         options_.base_batch.value_or(defaults_.batch), scaled_.is_clamped ? ", the most" : "");
   if (scaled_.warmup > 0) text += fmt::format(", warm-up of {} steps", scaled_.warmup);
   if (moments_dtype(options_) != f32) text += fmt::format(", moments in {}", options_.moments);
+  if (options_.weights != "f32") text += fmt::format(", weights in {}", options_.weights);
   if (options_.ema) text += fmt::format(", averaged weights {:g}", *options_.ema);
   return text;
 }

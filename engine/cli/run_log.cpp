@@ -57,7 +57,8 @@ void take(RunLog& run, const Json& json, int line) {
     run = fresh;
   } else if (event == "step") {
     run.steps.push_back({line, count_of(json, "step"), number_of(json, "loss").value_or(NAN),
-                         number_of(json, "rate").value_or(NAN), number_of(json, "ms").value_or(NAN)});
+                         number_of(json, "rate").value_or(NAN), number_of(json, "ms").value_or(NAN),
+                         number_of(json, "grad_norm")});
   } else if (event == "epoch") {
     run.epochs.push_back({line, static_cast<int>(count_of(json, "epoch")), count_of(json, "step"),
                           number_of(json, "train_loss").value_or(NAN), number_of(json, "test_loss"),

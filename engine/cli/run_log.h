@@ -15,6 +15,7 @@ struct LoggedStep {
   double loss = 0;  // not finite where the log has none
   double rate = 0;
   double milliseconds = 0;
+  std::optional<double> grad_norm = {};
 };
 
 struct LoggedEpoch {

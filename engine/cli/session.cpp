@@ -13,6 +13,7 @@
 #include "samebytes/error.h"
 #include "samebytes/memory.h"
 #include "samebytes/train.h"
+#include "samebytes/weights.h"
 
 namespace samebytes::cli {
 namespace {
@@ -106,7 +107,11 @@ void RunMeter::fill(Summary& summary) const {
 Precision::Precision(const Options& options, bool is_training)
     : dtype_(options.precision == "f16"    ? f16
              : options.precision == "bf16" ? bf16
-                                           : f32) {
+                                           : f32),
+      has_bf16_weights_(options.weights == "bf16") {
+  if (has_bf16_weights_ && dtype_ != bf16)
+    throw UsageError(
+        "--weights bf16 is of --precision bf16, whose ops read such weights as they are; ask for that too");
   if (dtype_ != f16 || !is_training) return;
   if (options.check_nan)
     throw UsageError(
@@ -115,7 +120,12 @@ Precision::Precision(const Options& options, bool is_training)
 }
 
 void Precision::prepare(nn::Module& net) const {
-  if (dtype_ != f32) keep_working_copies(net.parameters(), dtype_);
+  if (dtype_ == f32) return;
+  std::vector<Array> alone, copied;  // frozen ones too, which would be cast in every step
+  for (const nn::NamedArray& entry : net.named_parameters())
+    (has_bf16_weights_ && !entry.is_adapter ? alone : copied).push_back(entry.array);
+  store_in_bf16(alone);
+  keep_working_copies(copied, dtype_);
 }
 
 std::unique_ptr<Autocast> Precision::scope() const {
@@ -135,6 +145,13 @@ void Precision::step(optim::Accumulator& accumulator) {
   if (!scaler_) return accumulator.step();
   accumulator.step(*scaler_);
   scaler_->update();
+}
+
+void Precision::step(optim::Accumulator& accumulator, const Array& loss, double samples) {
+  if (scaler_)
+    accumulator.step(scaler_->scale(loss), samples, *scaler_);
+  else
+    accumulator.step(loss, samples);
 }
 
 void Precision::fill(const optim::Optimizer* optimizer, Summary& summary) const {
@@ -186,13 +203,17 @@ std::optional<Evaluation> evaluate(const Workload& workload, nn::Module& net, da
   if (meter != nullptr) meter->begin();
   std::int64_t done = 0;
   for (const data::Batch& batch : batches) {
-    const Array output = workload.forward(net, batch);
     const auto samples = static_cast<double>(batch.samples());
-    loss.add(workload.loss(output, batch), samples);
-    if (workload.right) right.add_sum(workload.right(output, batch), samples);
-    if (workload.is_binary) {
-      for (const float score : output.to_vector<float>()) scores.push_back(score);
-      for (const float label : batch["label"].to_vector<float>()) truth.push_back(label);
+    if (workload.whole_loss) {
+      loss.add(workload.whole_loss(net, batch), samples);
+    } else {
+      const Array output = workload.forward(net, batch);
+      loss.add(workload.loss(output, batch), samples);
+      if (workload.right) right.add_sum(workload.right(output, batch), samples);
+      if (workload.is_binary) {
+        for (const float score : output.to_vector<float>()) scores.push_back(score);
+        for (const float label : batch["label"].to_vector<float>()) truth.push_back(label);
+      }
     }
     if (meter != nullptr) meter->step(batch.samples());
     if (++done == steps || is_interrupted()) break;

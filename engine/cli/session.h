@@ -61,12 +61,13 @@ class RunMeter {
 };
 
 // How a run computes, as --precision says: in f32 alone, or with 16-bit activations, gradients and working copies of
-// the parameters. f16 has a loss scaler, bf16 needs none.
+// the parameters, or, with --weights bf16, with bf16 weights alone. f16 has a loss scaler, bf16 needs none.
 class Precision {
  public:
-  // Throws UsageError for f16 with --check-nan where gradients are taken: overflows are a part of it.
+  // Throws UsageError for f16 with --check-nan where gradients are taken: overflows are a part of it; for bf16 weights
+  // without bf16 precision.
   Precision(const Options& options, bool is_training);
-  // The working copies of the parameters; before the optimizer is made.
+  // How the parameters are stored; after adapters were added, and before the optimizer is made.
   void prepare(nn::Module& net) const;
   // Open while the forward pass and the loss are built; null for f32.
   std::unique_ptr<Autocast> scope() const;
@@ -74,6 +75,8 @@ class Precision {
   // The same in parts: what the gradient of a piece is taken of, and the update after all of them.
   Array scaled(const Array& loss);
   void step(optim::Accumulator& accumulator);
+  // ... with the last piece, in one evaluation.
+  void step(optim::Accumulator& accumulator, const Array& loss, double samples);
   // The name, and of a scaler its scale and the steps that were skipped; waits for the queue.
   void fill(const optim::Optimizer* optimizer, Summary& summary) const;
   // The same for a line of the log.
@@ -83,6 +86,7 @@ class Precision {
 
  private:
   Dtype dtype_;
+  bool has_bf16_weights_;
   std::optional<optim::GradScaler> scaler_;
 };
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <thread>
 
+#include "cli/lora.h"
+#include "cli/norm_watch.h"
+
 namespace samebytes::cli {
 namespace {
 
@@ -42,6 +45,7 @@ nlohmann::ordered_json start_line(const StartFacts& facts, Engine& engine, nn::M
       {"clip_norm", options.clip_norm.value_or(facts.workload.defaults.clip_norm)},
       {"release_gradients", options.release_gradients},
       {"moments", options.moments},
+      {"weights", options.weights},
       {"accumulate", options.step.accumulate},
       {"gradient_checkpointing", options.step.checkpointing},
       {"check_nan", options.check_nan},
@@ -49,7 +53,12 @@ nlohmann::ordered_json start_line(const StartFacts& facts, Engine& engine, nn::M
       {"test_samples", facts.split.test->size()},
       {"parameters", net.parameter_count()},
       {"batch_norms", count_batch_norms(net)}};
+  if (options.head.is_chunked()) line["head_chunks"] = options.head.to_text();
+  if (const std::int64_t every = norm_interval(options, facts.workload.defaults); every > 0)
+    line["log_grad_norm"] = every;
   if (options.step.micro_batch) line["micro_batch"] = *options.step.micro_batch;
+  if (has_adapters(options)) line["trainable_parameters"] = net.trainable_parameter_count();
+  if (options.lora.rank) line["lora_rank"] = *options.lora.rank;
   if (options.scale_rate) line["scale_rate"] = *options.scale_rate;
   if (options.ema) line["ema"] = *options.ema;
   if (options.workers) line["workers"] = *options.workers;

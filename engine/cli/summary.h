@@ -26,9 +26,11 @@ struct RanksReport {
   int size = 1;
   std::int64_t buckets = 0;
   double bytes_sent_per_step = 0;
-  double exchange_ms = 0;  // of a step, from its first bucket to its last one
-  double wait_ms = 0;      // ... of that, with nothing else to do
-  double hidden = 0;       // share of the exchange behind the backward pass
+  double exchange_ms = 0;       // of a step, from its first bucket to its last one
+  double wait_ms = 0;           // ... of that, with nothing else to do
+  double hidden = 0;            // share of the exchange behind the backward pass
+  double spread_ms = 0;         // with --shard-state: of a step, until everybody has everybody's parameters
+  std::size_t state_bytes = 0;  // of the optimizer, on rank 0
 };
 
 // What a simpler method reaches.

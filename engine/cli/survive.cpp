@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <utility>
 
 #include "cli/usage_error.h"
 
@@ -13,7 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMostDeviceErrors = 3;  // of a run, before it ends
+constexpr const char* kFolds = "folds";  // a part of the state of a run that has several
+constexpr int kMostDeviceErrors = 3;     // of a run, before it ends
 
 struct Result {
   const char* name;
@@ -40,7 +42,13 @@ void expect_options(RunState& state, const Options& options, const Workload& wor
   state.expect("--batch", fmt::format("{}", parts.batch));
   state.expect("--accumulate", fmt::format("{}", options.step.accumulate));
   state.expect("--micro-batch", word_of(options.step.micro_batch));
+  if (options.head.is_chunked()) state.expect("--head-chunks", options.head.to_text());
   state.expect("--moments", options.moments);
+  state.expect("--weights", options.weights);
+  state.expect("--lora-rank", word_of(options.lora.rank));
+  state.expect("--lora-alpha", word_of(options.lora.alpha));
+  state.expect("--lora-dropout", word_of(options.lora.dropout));
+  state.expect("--lora-targets", fmt::format("{}", fmt::join(options.lora.targets, ",")));
   state.expect("--seed", fmt::format("{}", options.seed));
   state.expect("--precision", options.precision);
   state.expect("--optimizer", parts.recipe.optimizer());
@@ -53,8 +61,14 @@ void expect_options(RunState& state, const Options& options, const Workload& wor
   state.expect("--momentum", word_of(options.momentum));
   state.expect("--clip-norm", word_of(options.clip_norm));
   state.expect("--ema", word_of(options.ema));
-  // Most schedules are laid out over all steps; a run of the others may be made longer.
-  if (parts.recipe.schedule() != "constant" && parts.recipe.schedule() != "plateau")
+  if (options.adaptive.is_on) {
+    state.expect("--adaptive-batch", "on");
+    state.expect("--max-batch", word_of(options.adaptive.max_batch));
+    state.expect("--scale-rate", scale_rule_of(options) == optim::ScaleRule::linear ? "linear" : "sqrt");
+  }
+  // Most schedules are laid out over all steps; a run of the others may be made longer,
+  // but for micro-batches, the last ones of which make an update whatever the batch is.
+  if (options.adaptive.is_on || (parts.recipe.schedule() != "constant" && parts.recipe.schedule() != "plateau"))
     state.expect("the number of steps", fmt::format("{}", parts.steps));
 }
 
@@ -64,6 +78,7 @@ void add_parts(RunState& state, const RunParts& parts) {
   if (parts.scaler != nullptr) state.add("scaler", *parts.scaler);
   if (parts.ema != nullptr) state.add("ema", *parts.ema);
   if (parts.recipe.plateau() != nullptr) state.add("plateau", *parts.recipe.plateau());
+  if (parts.adaptive != nullptr) parts.adaptive->add_to(state);
   state.add("training", parts.training);
   state.add("train loss", parts.mean);
   state.add("counts", parts.counts, parts.set_counts);
@@ -86,12 +101,9 @@ void set_results(const Json& results, Summary& summary) {
 
 void check_survival(const Options& options) {
   const SurviveOptions& survive = options.survive;
-  if (options.adaptive.is_on &&
-      (!survive.folder.empty() || !survive.resume.empty() || survive.on_device_error.value_or("stop") != "stop"))
-    throw UsageError("--adaptive-batch measures as it goes, which no checkpoint has; leave one of the two out");
   if (survive.folder.empty()) {
     if (survive.keep) throw UsageError("--keep is of --checkpoint DIR; ask for that too");
-    if (survive.every && survive.on_device_error.value_or("stop") == "stop")
+    if (survive.every && survive.on_device_error.value_or("stop") == "stop" && !options.ranks.gives_state)
       throw UsageError("--checkpoint-every is of --checkpoint DIR; ask for that too");
     if (survive.resume == "auto")
       throw UsageError("--resume auto looks in the folder of --checkpoint DIR; ask for that too, or name a file");
@@ -114,21 +126,34 @@ Keeper::Keeper(const Options& options, StepLog& log) : options_(options), log_(l
 }
 
 // The file to go on from, if there is any: the last one of this process, else what --resume says.
-std::optional<Checkpoint> Keeper::wanted() {
-  if (!last_path_.empty()) return Checkpoint{last_path_, saved_step_};
-  if (options_.survive.resume.empty()) return std::nullopt;
-  if (options_.survive.resume != "auto") return Checkpoint{options_.survive.resume, 0};
+const std::optional<Checkpoint>& Keeper::wanted() {
+  if (std::exchange(has_looked_, true) || options_.survive.resume.empty()) return wanted_;
+  if (options_.survive.resume != "auto") return wanted_ = Checkpoint{options_.survive.resume, 0};
   CheckpointFolder::Newest newest = folder_->newest();
   for (const std::string& text : newest.damaged) {
     survival_.damaged.push_back(text);
     troubles_.push_back("passed over: " + text);
   }
-  return newest.checkpoint;
+  return wanted_ = newest.checkpoint;
+}
+
+void Keeper::find_fold() {
+  if (!wanted()) return;
+  if (const std::optional<std::string> text = run_text(wanted()->path, kFolds)) folds_ = FoldRun::from_text(*text);
+}
+
+void Keeper::end_fold(const Summary& summary) {
+  folds_.end(summary);
+  last_.reset();
+  wanted_.reset();
+  has_looked_ = true;
+  log_begin_ = log_.position();
 }
 
 std::optional<std::string> Keeper::begin(const Workload& workload, const RunParts& parts) {
-  if (!is_on()) return std::nullopt;
   engine_ = &parts.engine;
+  optimizer_ = &parts.optimizer;
+  if (!is_on()) return std::nullopt;
   state_.emplace(parts.engine);
   std::string from;
   RunOrigin origin;
@@ -138,7 +163,11 @@ std::optional<std::string> Keeper::begin(const Workload& workload, const RunPart
     state_->add(
         "log", [this] { return std::to_string(log_.position()); },
         [this](const std::string& text) { log_position_ = std::stoll(text); });
-    log_position_ = 0;
+    if (workload.folds > 1)
+      state_->add(
+          kFolds, [this] { return folds_.to_text(); },
+          [this](const std::string& text) { folds_ = FoldRun::from_text(text); });
+    log_position_ = log_begin_;
     if (last_) {
       from = "memory";
       origin = state_->restore(*last_);
@@ -152,13 +181,15 @@ std::optional<std::string> Keeper::begin(const Workload& workload, const RunPart
   parts.recipe.resumed(parts.optimizer);
   log_.rewind(log_position_);
   if (from.empty()) return std::nullopt;
-  const std::int64_t step = parts.optimizer.step_count();
+  const std::int64_t step = parts.done();
   if (survival_.device_errors.empty()) survival_.resumed_from = step;
   const TuningReport tuning = parts.engine.tuning();
   std::string text = fmt::format("goes on after step {}, from {}", step, from);
   if (origin != RunOrigin{parts.engine.device().name, tuning.hash})
     text += fmt::format("; made on {} with tuning {}, so not bit for bit", origin.device, origin.tuning);
-  log_.write({{"event", "resume"}, {"step", step}, {"from", from}, {"text", text}});
+  Json line{{"event", "resume"}, {"step", step}, {"from", from}, {"text", text}};
+  if (workload.folds > 1) line["fold"] = folds_.fold + 1;
+  log_.write(line);
   return text;
 }
 
@@ -170,16 +201,20 @@ void Keeper::tell_log() const {
 
 void Keeper::save(std::int64_t step) {
   engine_->wait();  // also throws what failed: a state is whole or is not written
+  if (options_.ranks.gives_state) {
+    static_cast<void>(optimizer_->whole_state());
+    return;
+  }
   const auto start = std::chrono::steady_clock::now();
   if (folder_) {
-    last_path_ = folder_->save(*state_, step);
-    survival_.checkpoint = last_path_;
-    survival_.checkpoint_bytes = std::filesystem::file_size(last_path_);
+    survival_.checkpoint = folder_->save(*state_, folds_.steps + step);
+    survival_.checkpoint_bytes = std::filesystem::file_size(survival_.checkpoint);
+    wanted_ = Checkpoint{survival_.checkpoint, folds_.steps + step};
+    has_looked_ = true;
   } else {
     last_ = state_->snapshot();
     survival_.checkpoint_bytes = last_->bytes();
   }
-  saved_step_ = step;
   unsaid_.clear();
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   ++survival_.checkpoints;
@@ -210,7 +245,8 @@ bool Keeper::goes_on_after(const DeviceError& error, std::string& device) {
 }
 
 std::string Keeper::last_resort() const {
-  return last_path_.empty() ? "" : fmt::format("; {} is whole, --resume auto goes on from it", last_path_);
+  const std::string& path = survival_.checkpoint;
+  return path.empty() ? "" : fmt::format("; {} is whole, --resume auto goes on from it", path);
 }
 
 }  // namespace samebytes::cli

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/adaptive.h"
+#include "cli/folds.h"
 #include "cli/options.h"
 #include "cli/recipe.h"
 #include "cli/step_log.h"
@@ -26,10 +28,12 @@ struct RunParts {
   optim::Optimizer& optimizer;
   optim::GradScaler* scaler;
   optim::Ema* ema;
+  AdaptiveSteps* adaptive;
   Recipe& recipe;
   data::Loader& training;
   Mean& mean;
   std::int64_t batch, steps;
+  std::function<std::int64_t()> done;  // steps that were taken
   // The trainer's own counts and results, as text.
   std::function<std::string()> counts;
   std::function<void(const std::string&)> set_counts;
@@ -43,6 +47,12 @@ class Keeper {
  public:
   Keeper(const Options& options, StepLog& log);
 
+  // Of a workload with several folds: where the run goes on, once before the first one; and after each of them, whose
+  // state is no longer gone back to.
+  void find_fold();
+  void end_fold(const Summary& summary);
+  const FoldRun& folds() const { return folds_; }
+
   bool is_on() const { return folder_ || keeps_in_memory_ || !options_.survive.resume.empty(); }
   // What the run is made of, and where it goes on: from a checkpoint that was asked for, or from the last state after a
   // device error. Puts the log back to there. Returns what to tell people; nothing where the run begins anew. Throws
@@ -54,7 +64,7 @@ class Keeper {
 
   bool is_due(std::int64_t step) const { return saves() && every_ > 0 && step % every_ == 0; }
   bool is_due_after_epochs() const { return saves() && every_ == 0; }
-  bool saves() const { return folder_ || keeps_in_memory_; }
+  bool saves() const { return folder_ || keeps_in_memory_ || options_.ranks.gives_state; }
   void save(std::int64_t step);  // the state between two steps, or after a test
   // Damaged checkpoints and device errors since the last call, for people.
   std::vector<std::string> troubles() { return std::exchange(troubles_, {}); }
@@ -66,7 +76,7 @@ class Keeper {
   std::string last_resort() const;
 
  private:
-  std::optional<Checkpoint> wanted();
+  const std::optional<Checkpoint>& wanted();
 
   const Options& options_;
   StepLog& log_;
@@ -74,12 +84,15 @@ class Keeper {
   bool keeps_in_memory_ = false;
   std::int64_t every_ = 0;  // steps; 0: epochs
   std::optional<RunState> state_;
-  Engine* engine_ = nullptr;         // of the state
-  std::vector<std::string> unsaid_;  // device errors that are not yet in a log that a state goes back to
-  std::optional<RunSnapshot> last_;  // in memory
-  std::string last_path_;
+  Engine* engine_ = nullptr;  // of the state
+  optim::Optimizer* optimizer_ = nullptr;
+  std::vector<std::string> unsaid_;   // device errors that are not yet in a log that a state goes back to
+  std::optional<RunSnapshot> last_;   // in memory
+  std::optional<Checkpoint> wanted_;  // to go on from
+  bool has_looked_ = false;           // for it
+  FoldRun folds_;
+  std::int64_t log_begin_ = 0;  // where the log of this fold begins
   std::int64_t log_position_ = 0;
-  std::int64_t saved_step_ = 0;
   double seconds_ = 0;  // spent on writing
   Survival survival_;
   std::vector<std::string> troubles_;

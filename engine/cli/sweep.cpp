@@ -130,11 +130,12 @@ int run_sweep(const Options& options) {
                  .progress = progress};
   SweepReport report;
   report.workload = workload.name;
+  report.precision = options.precision;
   report.seed = options.seed;
   report.training_samples = split.train->size();
   report.test_samples = plan.test->size();
   report.device = device_text(open_engine(options, options.device)->device());
-  progress.say(fmt::format("{}: {} training and {} test samples, on {}", workload.name,
+  progress.say(fmt::format("{} in {}: {} training and {} test samples, on {}", workload.name, options.precision,
                            count_text(static_cast<double>(report.training_samples)),
                            count_text(static_cast<double>(report.test_samples)), report.device));
 

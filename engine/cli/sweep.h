@@ -34,7 +34,8 @@ struct SweepRow {
   std::size_t activation_bytes = 0;  // of the peak, what parameters, gradients, optimizer and batches leave
   double noise_scale = std::numeric_limits<double>::quiet_NaN();
   double gradient_square = noise_scale, covariance_trace = noise_scale;
-  double test_loss = noise_scale;  // the lowest
+  double test_loss = noise_scale;             // the lowest
+  std::optional<std::int64_t> skipped_steps;  // of f16: whose gradients overflowed
   std::optional<SweepPoint> target;
   std::vector<SweepPoint> curve;
   std::string trouble;  // why it ended before its time
@@ -59,7 +60,7 @@ std::int64_t steps_of(const SweepPlan& plan, std::int64_t batch);
 SweepRow train_size(const SweepPlan& plan, std::int64_t batch, std::optional<double> target, const std::string& title);
 
 struct SweepReport {
-  std::string workload, device;
+  std::string workload, device, precision;
   std::uint64_t seed = 0;
   double target_loss = 0;
   std::string target_text;  // where it comes from

@@ -37,11 +37,15 @@ std::string to_text(const SweepReport& report) {
         reached(fmt::format("{:.2f}", at.seconds), fmt::format("{:.2f}", row.seconds)), row.rate, row.test_loss);
   }
   for (const SweepRow& row : report.rows)
+    if (row.skipped_steps && *row.skipped_steps > 0)
+      text += fmt::format("batch {}: {} steps were skipped, their gradients overflowed f16\n", row.batch,
+                          *row.skipped_steps);
+  for (const SweepRow& row : report.rows)
     if (!row.trouble.empty()) text += fmt::format("batch {}: {}\n", row.batch, row.trouble);
   text += fmt::format(
       "steps, samples and seconds are those to a test loss of {:.4g} on {} samples: {}\n"
-      "noise is the gradient noise scale, in samples; rate is the highest one\n",
-      report.target_loss, report.test_samples, report.target_text);
+      "noise is the gradient noise scale, in samples; rate is the highest one; computed in {}\n",
+      report.target_loss, report.test_samples, report.target_text, report.precision);
   if (report.advice.batch == 0) return text;
   text += fmt::format("\nrecommended: {}, because {}\n", report.advice.batch, report.advice.reason);
   for (const optim::BatchAdvice& advice : report.advice.advice)
@@ -74,6 +78,7 @@ Json to_json(const SweepReport& report) {
                     {"steps_to_target", row.target ? Json(row.target->steps) : Json()},
                     {"samples_to_target", row.target ? Json(row.target->steps * row.batch) : Json()},
                     {"seconds_to_target", row.target ? Json(row.target->seconds) : Json()},
+                    {"skipped_steps", row.skipped_steps ? Json(*row.skipped_steps) : Json()},
                     {"trouble", row.trouble.empty() ? Json() : Json(row.trouble)},
                     {"curve", curve}});
   }
@@ -82,6 +87,7 @@ Json to_json(const SweepReport& report) {
     advice.push_back({{"rule", one.rule}, {"text", one.text}, {"holds", one.holds}});
   return {{"workload", report.workload},
           {"device", report.device},
+          {"precision", report.precision},
           {"seed", report.seed},
           {"target_loss", number(report.target_loss)},
           {"target", report.target_text},
@@ -110,7 +116,8 @@ Plot to_plot(const SweepReport& report) {
     activations.points.emplace_back(batch, kMega * static_cast<double>(row.activation_bytes));
   }
   const std::string to = fmt::format("to a test loss of {:.4g}", report.target_loss);
-  return {.title = fmt::format("samebytes sweep {}", report.workload),
+  return {.title = fmt::format("samebytes sweep {}{}", report.workload,
+                               report.precision == "f32" ? "" : " --precision " + report.precision),
           .x_label = "batch",
           .is_log = true,
           .panels = {{.y_label = "samples a second, by the median step", .series = {speed}},

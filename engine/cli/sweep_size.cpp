@@ -35,8 +35,9 @@ Options options_of(const Options& options, std::int64_t batch) {
 class NoiseProbe {
  public:
   NoiseProbe(Engine& engine, const Options& options, const Workload& workload, const data::DatasetPtr& set,
-             nn::Module& net, optim::Optimizer& optimizer, const std::vector<data::TransformPtr>& transforms)
-      : workload_(workload), net_(net), sums_(optimizer), meter_(sums_, {.decay = kNoiseDecay}) {
+             nn::Module& net, Precision& precision, optim::Optimizer& optimizer,
+             const std::vector<data::TransformPtr>& transforms)
+      : workload_(workload), net_(net), precision_(precision), sums_(optimizer), meter_(sums_, {.decay = kNoiseDecay}) {
     data::LoaderOptions loading = loader_options(
         options, std::clamp<std::int64_t>(std::min(workload.defaults.batch / 4, set->size() / kMicroBatches), 1,
                                           kLargestMicroBatch));
@@ -50,10 +51,12 @@ class NoiseProbe {
     for (std::int64_t i = 0; i < kMicroBatches; ++i) {
       if (!next_ || *next_ == batches_->end()) next_.emplace(batches_->begin());
       const data::Batch& batch = **next_;
-      sums_.add(workload_.loss(workload_.forward(net_, batch), batch), static_cast<double>(batch.samples()));
+      const std::unique_ptr<Autocast> scope = precision_.scope();
+      const Array loss = workload_.loss(workload_.forward(net_, batch), batch);
+      sums_.add(precision_.scaled(loss), static_cast<double>(batch.samples()));
       ++*next_;
     }
-    meter_.measure();
+    meter_.measure(precision_.scaler());
     sums_.reset();
   }
   void fill(SweepRow& row) {
@@ -66,6 +69,7 @@ class NoiseProbe {
  private:
   const Workload& workload_;
   nn::Module& net_;
+  Precision& precision_;
   optim::Accumulator sums_;
   optim::NoiseScaleMeter meter_;
   std::unique_ptr<data::Loader> batches_;
@@ -88,6 +92,7 @@ class SizeRun {
   const std::string title_;
   const std::int64_t steps_, every_;
   const Options options_;
+  Precision precision_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<nn::Module> net_;
   std::unique_ptr<data::Loader> training_, test_;
@@ -107,9 +112,11 @@ SizeRun::SizeRun(const SweepPlan& plan, std::int64_t batch, std::optional<double
       steps_(steps_of(plan, batch)),
       every_(std::max(kStepsOfPeak, (steps_ + kTests - 1) / kTests)),
       options_(options_of(plan.options, batch)),
+      precision_(options_, true),
       engine_(open_engine(options_, options_.device)),
       net_(workload_.make_model()),
       transforms_(workload_.augment) {
+  precision_.prepare(*net_);
   transforms_.insert(transforms_.end(), workload_.prepare.begin(), workload_.prepare.end());
   data::LoaderOptions loading = loader_options(options_, batch);
   loading.shuffle = true;
@@ -142,7 +149,9 @@ bool SizeRun::test(SweepRow& row) {
   meter_->end(0);
   std::optional<optim::EmaScope> averages;
   if (ema_) averages.emplace(*ema_);
+  std::unique_ptr<Autocast> scope = precision_.scope();
   const std::optional<Evaluation> result = evaluate(workload_, *net_, *test_);
+  scope.reset();
   averages.reset();
   if (!result) return false;
   recipe_->tested(*optimizer_, result->loss);
@@ -162,7 +171,10 @@ bool SizeRun::test(SweepRow& row) {
 }
 
 void SizeRun::step(const data::Batch& batch) {
-  optimizer_->step(workload_.loss(workload_.forward(*net_, batch), batch));
+  {
+    const std::unique_ptr<Autocast> scope = precision_.scope();
+    precision_.step(*optimizer_, workload_.loss(workload_.forward(*net_, batch), batch));
+  }
   if (ema_) ema_->update();
   meter_->step(batch.samples());
 }
@@ -178,8 +190,8 @@ void SizeRun::run(SweepRow& row) {
       const std::int64_t done = meter_->steps();
       if (done == std::min(kStepsOfPeak, steps_)) {
         note_memory(row, batch);
-        probe_ = std::make_unique<NoiseProbe>(*engine_, options_, workload_, plan_.split.train, *net_, *optimizer_,
-                                              transforms_);
+        probe_ = std::make_unique<NoiseProbe>(*engine_, options_, workload_, plan_.split.train, *net_, precision_,
+                                              *optimizer_, transforms_);
       }
       if (done % every_ == 0 || done == steps_) goes_on = test(row);
       if (done >= steps_ || is_interrupted()) goes_on = false;
@@ -197,6 +209,8 @@ void SizeRun::run(SweepRow& row) {
   if (probe_) probe_->fill(row);
   Summary summary;
   meter_->fill(summary);
+  precision_.fill(optimizer_.get(), summary);
+  row.skipped_steps = summary.skipped_steps;
   row.steps = summary.steps;
   row.samples = summary.samples;
   row.seconds = summary.seconds;

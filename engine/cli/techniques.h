@@ -16,8 +16,15 @@ struct Tool {
   std::function<void(Options& options, int level)> apply;  // level 1 and up
 };
 
+// What of a workload decides which techniques there are.
+struct Subject {
+  std::int64_t batch = 1;
+  bool is_training = true;
+  bool has_head = false;  // that can be cut (head.h)
+};
+
 // Those that the options leave open: what the user has set stays, and what changes results must be allowed.
-std::vector<Tool> techniques_for(const Options& options, std::int64_t batch, bool is_training);
+std::vector<Tool> techniques_for(const Options& options, const Subject& subject);
 
 // An option that keeps a technique away and that the user may drop; empty where there is none.
 // `clip_norm` is what the run clips by.

@@ -7,9 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "samebytes/budget.h"  // bytes_text
+
 namespace samebytes::cli {
 
-std::string bytes_text(std::size_t bytes);                     // "1.5 GiB"
+std::string value_text(double value);                          // all digits; "nan" whatever its sign
 std::string count_text(double count);                          // "12 345"; three digits for small numbers: "9.87"
 std::string duration_text(double seconds);                     // "0.42 s", "12.3 s", "3:05", "1:02:03"
 std::string list_text(const std::vector<std::string>& words);  // "a, b, c"

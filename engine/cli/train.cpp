@@ -3,6 +3,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/limit.h"
+#include "cli/lora.h"
 #include "cli/step_error.h"
 #include "cli/trainer.h"
 #include "cli/usage_error.h"
@@ -12,11 +13,10 @@ namespace samebytes::cli {
 namespace {
 
 // Once, or again after a device error, as --on-device-error says.
-Summary train_fold(Options options, const Workload& workload, StepLog& log, int fold, Ranks& ranks) {
-  Keeper keeper(options, log);
+Summary train_fold(Options options, const Workload& workload, StepLog& log, Keeper& keeper, Ranks& ranks) {
   for (;;) {
     try {
-      return Trainer(options, workload, log, keeper, fold, ranks).run();
+      return Trainer(options, workload, log, keeper, keeper.folds().fold, ranks).run();
     } catch (const distributed::DistributedError& error) {
       throw distributed::DistributedError(error.what() + keeper.last_resort());
     } catch (const DeviceError& error) {
@@ -44,28 +44,28 @@ int run_train(const Options& all) {
   const Fitted fitted = fit_train(asked, workload);
   const Options& options = fitted.options;
   if (options.device == "all") throw UsageError("train uses one device; --device all is for bench");
-  if (workload.folds > 1 && !options.save.empty())
+  check_lora(options);
+  if (workload.folds > 1 && !(options.save.empty() && options.lora.save.empty()))
     throw UsageError("--save keeps one network, and this data is trained in several folds");
   check_survival(options);
-  if (workload.folds > 1 && (!options.survive.folder.empty() || !options.survive.resume.empty()))
-    throw UsageError("--checkpoint keeps one run, and this data is trained in several folds");
   StepLog log(options.log, options.tensorboard, !options.survive.resume.empty());
   if (!fitted.text.empty()) {
     if (!options.quiet) fmt::print(stream_for_people(options), "{}\n", fitted.text);
     log.write(fitted.to_json());
   }
   Summary summary;
-  std::vector<double> areas;  // under the curve, of each fold
-  for (int fold = 0; fold < workload.folds && !is_interrupted(); ++fold) {
+  Keeper keeper(options, log);
+  if (workload.folds > 1) keeper.find_fold();
+  while (keeper.folds().fold < workload.folds && !ranks.agree_to_stop()) {
     try {
-      summary = train_fold(options, workload, log, fold, ranks);
+      summary = train_fold(options, workload, log, keeper, ranks);
     } catch (const std::exception& error) {
       log.write(error_line(error));
       throw;
     }
-    if (summary.test_area_under_curve) areas.push_back(*summary.test_area_under_curve);
+    if (!is_interrupted()) keeper.end_fold(summary);
   }
-  if (workload.folds > 1) summary.fold_areas = areas;
+  if (workload.folds > 1) summary.fold_areas = keeper.folds().areas;
   fitted.fill(summary);
   nlohmann::ordered_json line = to_json(summary);
   line["event"] = "summary";

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 
+#include "cli/head.h"
 #include "cli/interrupt.h"
+#include "cli/lora.h"
+#include "cli/relief.h"
 #include "cli/start_line.h"
 #include "cli/step_error.h"
 #include "cli/text.h"
@@ -22,7 +25,7 @@ constexpr double kNewLossShare = 0.2;   // of the smoothed loss that the bar sho
 
 Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log, Keeper& keeper, int fold, Ranks& ranks)
     : options_(options),
-      workload_(workload),
+      workload_(with_head(workload, options)),
       precision_(options, true),
       fold_(fold),
       split_(workload.open(fold)),
@@ -35,11 +38,13 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
     throw UsageError(fmt::format("--batch {} is larger than the training set, which has {} samples", batch_, samples));
   const std::int64_t first_batch = batch_;
   if (options.adaptive.is_on) batch_ = AdaptiveSteps::micro_batch(options, first_batch);
-  if (!options.save.empty()) io::AtomicFile probe(options.save);  // throws here rather than after the training
+  for (const std::string& file : {options.save, options.lora.save})
+    if (!file.empty()) io::AtomicFile probe(file);  // throws here rather than after the training
   engine_ = open_engine(options, options.device);
   memory_ = std::make_unique<MemoryWatch>(options, *engine_);
   net_ = workload.make_model();
   if (!options.load.empty()) io::load(options.load, *net_);
+  adapters_ = add_adapters(options, *net_);
   precision_.prepare(*net_);
   divide(*net_, options);
 
@@ -51,23 +56,27 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   steps_ = options.steps.value_or(default_steps);
   epochs_ = static_cast<int>((steps_ + per_epoch - 1) / per_epoch);
 
-  data::LoaderOptions loading = loader_options(options, batch_);
-  loading.shuffle = true;
-  loading.transforms = workload.augment;
-  loading.transforms.insert(loading.transforms.end(), workload.prepare.begin(), workload.prepare.end());
-  ranks_.divide(loading, *split_.train);
-  training_ = std::make_unique<data::Loader>(*engine_, split_.train, loading);
+  loading_ = training_loader_options(options, batch_);
+  loading_.shuffle = true;
+  loading_.transforms = workload.augment;
+  loading_.transforms.insert(loading_.transforms.end(), workload.prepare.begin(), workload.prepare.end());
+  ranks_.divide(loading_, *split_.train);
+  training_ = std::make_unique<data::Loader>(*engine_, split_.train, loading_);
   data::LoaderOptions testing = loader_options(options, std::min(batch_, split_.test->size()));
   testing.transforms = workload.prepare;
   test_ = std::make_unique<data::Loader>(*engine_, split_.test, testing);
   recipe_.emplace(options, workload, first_batch * options.step.accumulate, steps_, per_epoch);
   optimizer_ = recipe_->make_optimizer(net_->parameters());
   accumulation_.emplace(options, precision_, *optimizer_, &ranks_);
-  joined_ = ranks_.join(*engine_, *net_, *optimizer_);
+  joined_ = ranks_.join(*engine_, *net_, *optimizer_, options.ranks.shard_state);
+  norms_.emplace(options, workload.defaults, *optimizer_);
   ema_ = recipe_->make_ema(*optimizer_);
   if (options.adaptive.is_on)
     adaptive_ = std::make_unique<AdaptiveSteps>(options, *recipe_, precision_, *optimizer_, first_batch, samples);
-  if (!options.limit.rehearses) guard_.emplace(*engine_);
+  if (!options.limit.rehearses && !ranks_.are_many())
+    guard_.emplace(*engine_,
+                   pressure_options(options, {*engine_, *net_, *optimizer_, *accumulation_, *training_, *test_, batch_},
+                                    [this](const PressureAction& action) { tell(action); }));
   meter_ = std::make_unique<RunMeter>(*engine_);
   progress_ = std::make_unique<Progress>(stream_for_people(options), options.quiet);
   describe(*engine_, workload, first_batch, summary_);
@@ -81,17 +90,19 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
                                                 .optimizer = *optimizer_,
                                                 .scaler = precision_.scaler(),
                                                 .ema = ema_.get(),
+                                                .adaptive = adaptive_.get(),
                                                 .recipe = *recipe_,
                                                 .training = *training_,
                                                 .mean = mean_,
                                                 .batch = batch_,
                                                 .steps = steps_,
+                                                .done = [this] { return meter_->steps(); },
                                                 .counts = [this] { return counts(); },
                                                 .set_counts = [this](const std::string& text) { set_counts(text); }});
   ranks_.spread_random_numbers();
   for (const std::string& text : keeper_.troubles()) progress_->say(text);
   if (resumed) {
-    progress_->say(*resumed);
+    progress_->say(fold_text() + *resumed);
     kept_steps_ = meter_->steps();
   } else {
     log_start();
@@ -100,7 +111,9 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
 }
 
 void Trainer::log_start() {
-  log_.write(start_line({options_, workload_, *recipe_, summary_, split_, summary_.batch, steps_}, *engine_, *net_));
+  Json line = start_line({options_, workload_, *recipe_, summary_, split_, summary_.batch, steps_}, *engine_, *net_);
+  add_loading_to(line, loading_);
+  log_.write(line);
 }
 
 std::string Trainer::fold_text() const {
@@ -113,6 +126,8 @@ Summary Trainer::run() {
       count_text(static_cast<double>(net_->parameter_count())), count_text(static_cast<double>(split_.train->size())),
       count_text(static_cast<double>(split_.test->size())), summary_.device, summary_.memory_mode));
   progress_->say(fold_text() + recipe_->to_text());
+  if (const std::string text = loading_text(options_, loading_); !text.empty()) progress_->say(text);
+  if (!adapters_.empty()) progress_->say(adapters_);
   // The first epoch of a run that goes on may be what is left of one, or its test alone.
   while (!ranks_.agree_to_stop() && tested_steps_ < steps_) train_epoch(static_cast<int>(training_->place().epoch) + 1);
   if (keeper_.saves() && meter_->steps() != kept_steps_) keep();
@@ -120,19 +135,25 @@ Summary Trainer::run() {
   keeper_.fill(summary_);
   precision_.fill(optimizer_.get(), summary_);
   if (adaptive_) adaptive_->fill(summary_);
-  ranks_.fill(summary_);
+  ranks_.fill(*optimizer_, summary_);
   progress_.reset();
   memory_->save();
-  if (!options_.save.empty()) {
-    io::Metadata metadata = workload_.metadata;
-    metadata.emplace_back("tuning", summary_.tuning);  // which choices gave these bytes
-    metadata.emplace_back("precision", options_.precision);
-    std::optional<optim::EmaScope> averages;
-    if (ema_ && ema_->update_count() > 0) averages.emplace(*ema_);
-    io::save(options_.save, *net_, metadata);
-  }
+  save_network();
   if (workload_.baselines && !is_interrupted()) summary_.baselines = workload_.baselines(split_);
   return summary_;
+}
+
+void Trainer::save_network() {
+  if (options_.save.empty() && options_.lora.save.empty()) return;
+  io::Metadata metadata = workload_.metadata;
+  metadata.emplace_back("tuning", summary_.tuning);  // which choices gave these bytes
+  metadata.emplace_back("precision", options_.precision);
+  std::optional<optim::EmaScope> averages;
+  if (ema_ && ema_->update_count() > 0) averages.emplace(*ema_);
+  save_adapters(options_, *net_, metadata);
+  if (options_.save.empty()) return;
+  merge_adapters(*net_);
+  io::save(options_.save, *net_, metadata);
 }
 
 Rehearsal Trainer::rehearsed() const {
@@ -164,24 +185,25 @@ void Trainer::train_epoch(int epoch) {
   stall_fraction_ = std::min(1.0, waited / std::max(meter_->seconds() - before, 1e-9));
   if (log_.is_on()) read_losses();
   recent_.clear();
-  summary_.train_loss = ranks_.mean(mean_.value(), mean_.weight());
+  summary_.train_loss = mean_.value();
   if (!std::isfinite(*summary_.train_loss))
     throw StepError(meter_->steps(),
                     fmt::format("the mean loss of epoch {} is {}; --check-nan finds the step and the op that made it",
-                                epoch, *summary_.train_loss),
+                                epoch, value_text(*summary_.train_loss)),
                     kNotFinite);
   test_epoch(epoch, meter_->seconds() - before);
 }
 
 Array Trainer::loss_of(const data::Batch& batch) {
   const std::unique_ptr<Autocast> scope = precision_.scope();
-  return workload_.loss(workload_.forward(*net_, batch), batch);
+  return workload_.loss_of(*net_, batch);
 }
 
 bool Trainer::train_step(int epoch, const data::Batch& batch) {
   const std::int64_t number = meter_->steps() + 1;
   const double rate = optimizer_->rate();
   std::optional<Accumulation::Step> step;
+  norms_->before_step();
   try {
     bool is_updated = true;
     if (adaptive_) {
@@ -206,10 +228,20 @@ bool Trainer::train_step(int epoch, const data::Batch& batch) {
   return step.has_value();
 }
 
+void Trainer::tell(const PressureAction& action) {
+  progress_->say(fold_text() + "memory is short: " + action.text);
+  log_.write({{"event", "pressure"},
+              {"step", meter_->steps() + 1},
+              {"action", action.text},
+              {"used_bytes", action.figures.used},
+              {"limit_bytes", action.figures.limit}});
+}
+
 void Trainer::finish_step(int epoch, double rate, const Accumulation::Step& step) {
-  mean_.add(step.loss, static_cast<double>(step.samples));
+  mean_.add(step.loss, static_cast<double>(step.all_samples));
   meter_->step(step.all_samples);
   recent_.push_back({meter_->steps(), epoch, rate, meter_->last_step_seconds() * 1e3, step.loss});
+  recent_.back().norm = norms_->after_step();
   if (adaptive_) recent_.back().more = adaptive_->to_json();
   if (recent_.size() <= kLossesKept) return;
   const bool is_due = progress_->is_due();
@@ -234,7 +266,7 @@ void Trainer::keep_if_due() {
 void Trainer::keep() {
   read_losses();  // the log has all that the state has; throws for a loss that no state should be kept with
   if (!std::isfinite(mean_.value()))
-    throw Error(fmt::format("step {}: the mean loss of the epoch is {}", meter_->steps(), mean_.value()));
+    throw Error(fmt::format("step {}: the mean loss of the epoch is {}", meter_->steps(), value_text(mean_.value())));
   keeper_.save(meter_->steps());
   kept_steps_ = meter_->steps();
 }
@@ -272,10 +304,15 @@ void Trainer::read_oldest_loss() {
   const StepFacts& facts = recent_.front();
   const double loss = facts.loss.value();
   if (!std::isfinite(loss))
-    throw StepError(facts.step, fmt::format("the loss is {}; --check-nan finds the op that made it", loss), kNotFinite);
+    throw StepError(facts.step, fmt::format("the loss is {}; --check-nan finds the op that made it", value_text(loss)),
+                    kNotFinite);
   recent_loss_ = std::isnan(recent_loss_) ? loss : (1 - kNewLossShare) * recent_loss_ + kNewLossShare * loss;
   Json line = {{"event", "step"}, {"step", facts.step}, {"epoch", facts.epoch},
                {"loss", loss},    {"rate", facts.rate}, {"ms", facts.milliseconds}};
+  if (facts.norm) {
+    recent_norm_ = facts.norm.value();
+    line["grad_norm"] = std::isfinite(recent_norm_) ? Json(recent_norm_) : Json();  // gradients that overflowed
+  }
   line.update(facts.more);
   log_.write(line);
 }
@@ -285,8 +322,9 @@ void Trainer::test_epoch(int epoch, double seconds) {
   std::optional<optim::EmaScope> averages;
   if (ema_) averages.emplace(*ema_);
   test_->seek(epoch - 1);  // the same whether the run was interrupted or not
-  const std::optional<Evaluation> result = evaluate(workload_, *net_, *test_);
+  std::optional<Evaluation> result = evaluate(workload_, *net_, *test_);
   averages.reset();
+  if (ranks_.are_many() && ranks_.agree_to_stop()) result.reset();  // one of them was interrupted before its end
   if (result) {
     recipe_->tested(*optimizer_, result->loss);
     tested_steps_ = meter_->steps();
@@ -300,6 +338,7 @@ void Trainer::test_epoch(int epoch, double seconds) {
                {"train_loss", *summary_.train_loss},
                {"seconds", seconds},
                {"stall_fraction", stall_fraction_},
+               {"slots", training_->stats().slots},
                {"peak_bytes", engine_->memory().peak_bytes}};
   precision_.add_to(line, *optimizer_);
   std::string text = fmt::format("{}epoch {}/{}  loss {:.4f}", fold_text(), epoch, epochs_, *summary_.train_loss);
@@ -323,7 +362,8 @@ void Trainer::draw(int epoch, double loss) {
                    .total = steps_,
                    .samples = meter_->samples(),
                    .seconds = meter_->seconds(),
-                   .loss = loss});
+                   .loss = loss,
+                   .grad_norm = recent_norm_});
 }
 
 }  // namespace samebytes::cli

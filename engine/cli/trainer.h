@@ -13,7 +13,9 @@
 #include "cli/accumulate.h"
 #include "cli/adaptive.h"
 #include "cli/limit.h"
+#include "cli/loading.h"
 #include "cli/memory.h"
+#include "cli/norm_watch.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/recipe.h"
@@ -38,6 +40,7 @@ class Trainer {
     double rate = 0;
     double milliseconds = 0;
     Array loss;
+    optim::GradientNorm norm = {};                                   // where it was kept
     nlohmann::ordered_json more = nlohmann::ordered_json::object();  // fields of its line in the log
   };
 
@@ -45,6 +48,7 @@ class Trainer {
   // Return whether an update was made.
   bool train_step(int epoch, const data::Batch& batch);
   bool adaptive_step(const Array& loss, const data::Batch& batch);
+  void tell(const PressureAction& action);
   void finish_step(int epoch, double rate, const Accumulation::Step& step);
   Array loss_of(const data::Batch& batch);
   void test_epoch(int epoch, double seconds);
@@ -52,14 +56,15 @@ class Trainer {
   void read_losses();
   void log_start();
   void keep_if_due();
-  void keep();  // the state of the run, between two steps
+  void save_network();  // --save and --lora-save
+  void keep();          // the state of the run, between two steps
   std::string counts() const;
   void set_counts(const std::string& text);
   void draw(int epoch, double loss);
   std::string fold_text() const;  // "fold 2/5  " where there are several
 
   const Options& options_;
-  const Workload& workload_;
+  const Workload workload_;
   Precision precision_;
   const int fold_;
   data::Split split_;
@@ -70,11 +75,14 @@ class Trainer {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<MemoryWatch> memory_;
   std::unique_ptr<nn::Module> net_;
+  data::LoaderOptions loading_;
+  std::string adapters_;  // what there is to say of them
   std::unique_ptr<data::Loader> training_, test_;
   std::optional<Recipe> recipe_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::shared_ptr<void> joined_;  // its gradients are those of all ranks
   std::optional<Accumulation> accumulation_;
+  std::optional<NormWatch> norms_;
   std::unique_ptr<optim::Ema> ema_;          // where averages are asked for
   std::unique_ptr<AdaptiveSteps> adaptive_;  // with --adaptive-batch
   std::optional<PressureGuard> guard_;
@@ -87,7 +95,7 @@ class Trainer {
   std::int64_t kept_steps_ = -1;   // after how many steps the state was kept last
   Mean mean_;                      // of the losses of this epoch
   std::deque<StepFacts> recent_;   // steps whose loss was not read yet
-  double recent_loss_ = NAN;
+  double recent_loss_ = NAN, recent_norm_ = NAN;
   Summary summary_;
 };
 

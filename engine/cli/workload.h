@@ -74,10 +74,17 @@ struct Workload {
   // the model's output.
   std::function<Array(const Array& output, const data::Batch& batch)> loss;
   std::function<Array(const Array& output, const data::Batch& batch)> right = {};
+  // The same loss without the output, chunk by chunk, where the model can (head.h).
+  std::function<Array(nn::Module& net, const data::Batch& batch, const HeadOptions& head)> chunked_loss = {};
+  std::function<Array(nn::Module& net, const data::Batch& batch)> whole_loss = {};  // that, as the run asks for it
   bool is_binary =
       false;  // the output is one logit a sample, "label" is 0 or 1: balanced accuracy and area under the curve
   std::function<std::vector<Baseline>(const data::Split& split)> baselines = {};
   io::Metadata metadata = {{"format", "pt"}};  // of the file that --save writes
+
+  Array loss_of(nn::Module& net, const data::Batch& batch) const {
+    return whole_loss ? whole_loss(net, batch) : loss(forward(net, batch), batch);
+  }
 
   static Array first_field(nn::Module& net, const data::Batch& batch) { return net(batch[0]); }
 };

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/usage_error.h"
 #include "cli/workload.h"
 #include "samebytes/ops.h"
@@ -90,6 +92,12 @@ Workload gpt_workload(const WorkloadOptions& options) {
           .make_samples = [form](std::int64_t samples) { return random_tokens(samples, form); },
           .make_model = [form]() -> std::unique_ptr<nn::Module> { return std::make_unique<models::Gpt>(form); },
           .loss = [](const Array& logits, const data::Batch& batch) { return cross_entropy(logits, batch["target"]); },
+          .chunked_loss =
+              [](nn::Module& net, const data::Batch& batch, const HeadOptions& head) {
+                return dynamic_cast<models::Gpt&>(net).loss(
+                    batch[0], batch["target"],
+                    {.chunks = std::max<std::int64_t>(0, head.chunks), .late_weight_gradient = head.is_late});
+              },
           .metadata = words};
 }
 

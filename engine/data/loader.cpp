@@ -3,8 +3,10 @@
 #include <thread>
 
 #include "data/loader_state.h"
+#include "samebytes/cores.h"
 #include "samebytes/engine.h"
 #include "samebytes/error.h"
+#include "samebytes/log.h"
 #include "samebytes/profile.h"
 
 namespace samebytes::data {
@@ -53,6 +55,11 @@ class Loader::Workers {
       for (int i = 0; i < count; ++i)
         threads_.emplace_back([this, i] {
           name_profile_lane("loader " + std::to_string(i));
+          try {
+            if (!state_->worker_cores().empty()) run_this_thread_on(state_->worker_cores());
+          } catch (const ArgumentError& error) {  // they were allowed when the loader was made
+            log_message("warning", error.what());
+          }
           state_->work();
         });
     } catch (...) {
@@ -103,6 +110,7 @@ const Dataset& Loader::dataset() const { return state_->dataset(); }
 int Loader::workers() const { return state_->workers(); }
 void Loader::seek(std::int64_t epoch, std::int64_t step) { state_->seek(epoch, step); }
 LoaderPlace Loader::place() const { return state_->place(); }
+void Loader::limit_slots(int most) { state_->limit_slots(most); }
 LoaderStats Loader::stats() const { return state_->stats(); }
 void Loader::reset_stats() { state_->reset_stats(); }
 

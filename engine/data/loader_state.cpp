@@ -1,9 +1,9 @@
 #include "data/loader_state.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
+#include "samebytes/cores.h"
 #include "samebytes/error.h"
 #include "samebytes/log.h"
 #include "samebytes/profile.h"
@@ -17,15 +17,25 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 constexpr std::uint32_t kCollateLane = 0xfffe;  // transforms count theirs from 0, shuffling has the last one
 
-int worker_count(int wanted) {
+int worker_count(const LoaderOptions& options) {
   constexpr int kCoresPerWorker = 4;  // the others are the device's, which is often the same processor
-  if (wanted >= 0) return wanted;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / kCoresPerWorker);
+  constexpr int kMostOnTheirOwn = 8;
+  if (options.workers >= 0) return options.workers;
+  if (!options.worker_cores.empty()) return std::min(kMostOnTheirOwn, static_cast<int>(options.worker_cores.size()));
+  return std::max(1, static_cast<int>(allowed_cores().size()) / kCoresPerWorker);
 }
 
 BatchSampler make_batches(const DatasetPtr& dataset, const LoaderOptions& options) {
   if (!dataset) throw ArgumentError("loader: needs a data set, none came");
   if (options.slots < 1) throw ArgumentError("loader: slots is 1 or more, " + std::to_string(options.slots) + " came");
+  if (options.most_slots != 0 && options.most_slots < options.slots)
+    throw ArgumentError("loader: most_slots is at least slots, " + std::to_string(options.slots) + ", or 0, " +
+                        std::to_string(options.most_slots) + " came");
+  if (!options.worker_cores.empty())
+    if (const std::vector<int> allowed = allowed_cores();
+        !std::includes(allowed.begin(), allowed.end(), options.worker_cores.begin(), options.worker_cores.end()))
+      throw ArgumentError("loader: worker_cores are some of " + core_list_text(allowed) + ", ascending, " +
+                          core_list_text(options.worker_cores) + " came");
   if (options.workers < -1)
     throw ArgumentError("loader: workers is 0 or more, or -1, " + std::to_string(options.workers) + " came");
   if (options.sampler && options.shuffle) throw ArgumentError("loader: shuffle or a sampler, both came");
@@ -58,12 +68,13 @@ Loader::State::State(std::shared_ptr<detail::Context> engine, DatasetPtr dataset
     : engine_(std::move(engine)),
       dataset_(std::move(dataset)),
       options_(options),
-      workers_(worker_count(options.workers)),
+      workers_(worker_count(options)),
       batches_(make_batches(dataset_, options)),
       collate_(options.collate ? options.collate : default_collate()),
       transform_(make_transform(dataset_, options)),
       presented_(transform_ && transform_->moves() ? std::make_shared<Transformed>(dataset_, transform_, options.seed)
-                                                   : nullptr) {
+                                                   : nullptr),
+      depth_({.least = options.slots, .most = std::max(options.most_slots, options.slots)}) {
   std::vector<std::string> names;
   for (const FieldSpec& spec : collate_->fields(samples(), std::vector<std::int64_t>{0})) names.push_back(spec.name);
   names_ = std::make_shared<const std::vector<std::string>>(std::move(names));
@@ -92,7 +103,7 @@ void Loader::State::seek(std::int64_t epoch, std::int64_t step) {
 void Loader::State::begin_pass() {
   std::vector<std::unique_ptr<BatchSlot>> surplus;
   std::int64_t epoch = 0;
-  std::size_t have = 0;
+  std::size_t have = 0, wanted = 0;
   {
     const MutexLock lock(mutex_);
     active_ = false;
@@ -106,19 +117,15 @@ void Loader::State::begin_pass() {
     }
     sought_ = true;  // should this pass fail to begin, the next one takes its place
     epoch = epoch_;
-    while (slots_.size() > static_cast<std::size_t>(options_.slots) && !free_.empty()) {
-      BatchSlot* const slot = free_.back();
-      free_.pop_back();
-      const auto place = std::find_if(slots_.begin(), slots_.end(), [&](const auto& s) { return s.get() == slot; });
-      surplus.push_back(std::move(*place));
-      slots_.erase(place);
-    }
+    wanted = std::min(static_cast<std::size_t>(depth_.slots()), most_slots_);
+    while (slots_.size() > wanted && !free_.empty()) surplus.push_back(take_surplus());
     have = slots_.size();
+    surplus_ = 0;
   }
   surplus.clear();
   dataset_->begin_pass(epoch);
   std::vector<std::unique_ptr<BatchSlot>> fresh;
-  for (; size() != 0 && have < static_cast<std::size_t>(options_.slots); ++have) fresh.push_back(make_slot(epoch));
+  for (; size() != 0 && have < wanted; ++have) fresh.push_back(make_slot(epoch));
   const MutexLock lock(mutex_);
   for (std::unique_ptr<BatchSlot>& slot : fresh) {
     free_.push_back(slot.get());
@@ -129,6 +136,7 @@ void Loader::State::begin_pass() {
   sought_ = false;
   active_ = true;
   last_ = Clock::now();
+  given_ = {};
   for_workers_.notify_all();
 }
 
@@ -153,22 +161,27 @@ Loader::State::BatchSlot* Loader::State::take_free() {
 void Loader::State::work() {
   for (;;) {
     BatchSlot* slot = nullptr;
+    std::unique_ptr<BatchSlot> surplus;
     {
       const MutexLock lock(mutex_);
-      while (slot == nullptr) {
+      while (slot == nullptr && !surplus) {
         if (stopped_) return;
         if (!has_work()) {
           for_workers_.wait(mutex_);
         } else if (free_.empty()) {
+          slot_was_wanted_ = true;
           const auto start = Clock::now();
           for_workers_.wait(mutex_);
           stats_.worker_wait_seconds += seconds_since(start);
+        } else if (surplus_ > 0) {
+          --surplus_;
+          surplus = take_surplus();
         } else {
           slot = take_free();
         }
       }
     }
-    fill(*slot);
+    if (slot != nullptr) fill(*slot);
   }
 }
 
@@ -279,49 +292,19 @@ Loader::State::Action Loader::State::decide(BatchSlot*& slot) {
       slot = take_free();
       return Action::fill;
     }
+    loop_waits_ = true;
     for_loop_.wait(mutex_);
   }
-}
-
-void Loader::State::add_slot() {
-  std::unique_ptr<BatchSlot> slot;
-  std::int64_t epoch = 0;
-  {
-    const MutexLock lock(mutex_);
-    epoch = epoch_;
-  }
-  try {
-    slot = make_slot(epoch);
-  } catch (const OutOfMemory& error) {
-    const MutexLock lock(mutex_);
-    std::int64_t held = next_step_;
-    for (const auto& other : slots_)
-      if (other->lent > 0) held = std::min(held, other->step);
-    active_ = false;
-    throw OutOfMemory(
-        "loader: batch of step " + std::to_string(held) + " is still held; copy what you keep (" + error.what() + ")",
-        error.need(), error.budget());
-  }
-  bool is_first = false;
-  {
-    const MutexLock lock(mutex_);
-    free_.push_back(slot.get());
-    slots_.push_back(std::move(slot));
-    ++stats_.extra_slots;
-    is_first = !std::exchange(told_, true);
-    for_workers_.notify_all();
-  }
-  if (is_first)
-    log_message("info", "loader: the loop holds all " + std::to_string(options_.slots) +
-                            " batches, one more was taken; copy what you keep, or ask for more slots");
 }
 
 Batch Loader::State::lend(BatchSlot& slot) {
   // Keeps the state alive as long as the arrays live; the last field that comes back frees the slot.
   const auto returned = [state = shared_from_this(), back = &slot] {
+    std::unique_ptr<BatchSlot> surplus;
     const MutexLock lock(state->mutex_);
     if (--back->lent > 0) return;
-    state->free_.push_back(back);
+    if (state->has_too_many()) surplus = state->take_out(back);
+    if (!surplus) state->free_.push_back(back);
     state->for_workers_.notify_all();
   };
   std::vector<Array> arrays;
@@ -345,6 +328,7 @@ bool Loader::State::next(Batch& batch) {
   const auto start = Clock::now();
   {
     const MutexLock lock(mutex_);
+    loop_waits_ = false;
     if (active_) stats_.seconds += std::chrono::duration<double>(start - last_).count();
   }
   // From `usable` on it was decoding that the loop waited for.
@@ -373,10 +357,21 @@ bool Loader::State::next(Batch& batch) {
       case Action::give: {
         const auto usable = slot->usable;
         batch = lend(*slot);
-        const MutexLock lock(mutex_);
-        count_time(usable);
-        ++stats_.steps;
-        stats_.samples += batch.samples();
+        double waited = 0, seconds = 0;
+        {
+          const MutexLock lock(mutex_);
+          const double before = stats_.loop_wait_seconds;
+          count_time(usable);
+          // The first batch of a pass is waited for however many slots there are.
+          if (given_ != Clock::time_point{}) {
+            waited = loop_waits_ ? stats_.loop_wait_seconds - before : 0;
+            seconds = std::chrono::duration<double>(last_ - given_).count();
+          }
+          given_ = last_;
+          ++stats_.steps;
+          stats_.samples += batch.samples();
+        }
+        if (seconds > 0 && options_.most_slots > options_.slots) follow_depth(waited, seconds);
         return true;
       }
     }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/mutex.h"
+#include "data/prefetch_depth.h"
 #include "data/transformed.h"
 #include "samebytes/data/loader.h"
 #include "samebytes/slot.h"
@@ -45,6 +46,8 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   std::int64_t epoch() const;
   LoaderPlace place() const;
   int workers() const { return workers_; }
+  const std::vector<int>& worker_cores() const { return options_.worker_cores; }
+  void limit_slots(int most);
   LoaderStats stats() const;
   void reset_stats();
 
@@ -68,6 +71,9 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   bool has_work() const SAMEBYTES_REQUIRES(mutex_);
   std::unique_ptr<BatchSlot> make_slot(std::int64_t epoch) const;
   void add_slot();
+  // After a batch was given: takes and gives back slots as the measured waits say.
+  void follow_depth(double waited, double seconds);
+  void widen(int slots);
   void fill(BatchSlot& slot);
   Filled decode(BatchSlot& slot);
   Batch lend(BatchSlot& slot);
@@ -89,6 +95,11 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   std::vector<std::unique_ptr<BatchSlot>> slots_ SAMEBYTES_GUARDED_BY(mutex_);
   std::deque<BatchSlot*> free_ SAMEBYTES_GUARDED_BY(mutex_);  // the one free for longest first
   std::map<std::int64_t, BatchSlot*> ready_ SAMEBYTES_GUARDED_BY(mutex_);
+  // Takes a slot that nobody uses out of the loader.
+  std::unique_ptr<BatchSlot> take_out(BatchSlot* slot) SAMEBYTES_REQUIRES(mutex_);
+  std::unique_ptr<BatchSlot> take_surplus() SAMEBYTES_REQUIRES(mutex_);  // the one freed last; requires a free one
+  bool has_too_many() const SAMEBYTES_REQUIRES(mutex_) { return slots_.size() > most_slots_; }
+  std::size_t most_slots_ SAMEBYTES_GUARDED_BY(mutex_) = ~std::size_t{0};  // limit_slots()
   int filling_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
   bool stopped_ SAMEBYTES_GUARDED_BY(mutex_) = false;
   bool active_ SAMEBYTES_GUARDED_BY(mutex_) = false;          // a pass goes on
@@ -102,6 +113,11 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   std::exception_ptr error_ SAMEBYTES_GUARDED_BY(mutex_);
   std::int64_t error_step_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
   bool told_ SAMEBYTES_GUARDED_BY(mutex_) = false;  // that a slot more was taken
+  PrefetchDepth depth_ SAMEBYTES_GUARDED_BY(mutex_);
+  bool slot_was_wanted_ SAMEBYTES_GUARDED_BY(mutex_) = false;  // a worker waited for one since the last batch
+  bool loop_waits_ SAMEBYTES_GUARDED_BY(mutex_) = false;       // the batch was not ready when it was asked for
+  int surplus_ SAMEBYTES_GUARDED_BY(mutex_) = 0;               // slots to be given back
+  Clock::time_point given_ SAMEBYTES_GUARDED_BY(mutex_);       // when the last batch was
   LoaderStats stats_ SAMEBYTES_GUARDED_BY(mutex_);
   Clock::time_point last_ SAMEBYTES_GUARDED_BY(mutex_);  // when time was counted last
 };

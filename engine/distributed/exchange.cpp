@@ -26,49 +26,55 @@ std::shared_ptr<Exchange> still_there(const std::weak_ptr<Exchange>& exchange) {
   throw ArgumentError("distributed: this gradient was made for a DataParallel that is gone");
 }
 
-// Inputs and results: the gradients of a bucket. Nothing moves where each is made in its result's place.
+// Inputs and results: the gradients of a bucket. Nothing moves where each is made in its result's place. One input more
+// is what is watched.
 class SendBucket final : public Op {
  public:
-  SendBucket(std::weak_ptr<Exchange> exchange, std::uint64_t id, std::size_t bucket)
-      : exchange_(std::move(exchange)), id_(id), bucket_(bucket) {}
+  SendBucket(std::weak_ptr<Exchange> exchange, std::uint64_t id, std::size_t bucket, bool watches)
+      : exchange_(std::move(exchange)), id_(id), bucket_(bucket), watches_(watches) {}
   std::string_view name() const override { return "send_gradients"; }
   void hash(Hasher& hasher) const override {
     hasher.add(id_);
-    hasher.add(static_cast<std::uint64_t>(bucket_));
+    hasher.add(static_cast<std::uint64_t>(bucket_) << 1 | static_cast<std::uint64_t>(watches_));
   }
   int may_overwrite(int result) const override { return result; }
 
   void launch(Launch& run) const override {
     std::vector<Operand> from, to;
     std::vector<std::size_t> bytes;
-    for (int i = 0; i < run.src_count(); ++i) {
+    const int gradients = run.src_count() - (watches_ ? 1 : 0);
+    for (int i = 0; i < gradients; ++i) {
       if (run.src_shape(i).size() == 0) continue;
       from.push_back(run.src(i));
       to.push_back(run.dst(i));
       bytes.push_back(static_cast<std::size_t>(run.src_shape(i).size()) * bytes_of(run.src_dtype(i)));
     }
-    run.host_call(
-        std::string(name()), from, to,
-        [exchange = exchange_, bucket = bucket_, dtype = run.src_dtype(0), from, to, bytes](const Pointers& pointer) {
-          const auto there = still_there(exchange);
-          std::vector<Piece> regions;
-          for (std::size_t i = 0; i < to.size(); ++i) {
-            const void* const src = pointer(from[i]);
-            void* const dst = pointer(to[i]);
-            if (src != dst) {
-              std::memcpy(dst, src, bytes[i]);
-              there->count_copied(bytes[i]);
-            }
-            regions.push_back({static_cast<std::byte*>(dst), bytes[i]});
-          }
-          there->send_bucket(bucket, std::move(regions), dtype);
-        });
+    if (watches_) from.push_back(run.src(gradients));
+    run.host_call(std::string(name()), from, to,
+                  [exchange = exchange_, bucket = bucket_, watches = watches_, dtype = run.src_dtype(0), from, to,
+                   bytes](const Pointers& pointer) {
+                    const auto there = still_there(exchange);
+                    std::optional<double> watched;
+                    if (watches) watched = *static_cast<const float*>(pointer(from.back()));
+                    std::vector<Piece> regions;
+                    for (std::size_t i = 0; i < to.size(); ++i) {
+                      const void* const src = pointer(from[i]);
+                      void* const dst = pointer(to[i]);
+                      if (src != dst) {
+                        std::memcpy(dst, src, bytes[i]);
+                        there->count_copied(bytes[i]);
+                      }
+                      regions.push_back({static_cast<std::byte*>(dst), bytes[i]});
+                    }
+                    there->send_bucket(bucket, std::move(regions), dtype, watched);
+                  });
   }
 
  private:
   std::weak_ptr<Exchange> exchange_;
   std::uint64_t id_;
   std::size_t bucket_;
+  bool watches_;
 };
 
 // Inputs: the flat gradient, in whose place the result lies, and its parts, which keep their bytes until here.
@@ -160,11 +166,14 @@ void Exchange::begin_step(const StepWord& word) {
   communicator_->start(words_);
 }
 
-std::vector<Array> Exchange::sent(std::span<const Array> gradients) {
+std::vector<Array> Exchange::sent(std::span<const Array> gradients, const Array& watched) {
   std::vector<Result> results;
   for (const Array& gradient : gradients) results.push_back({gradient.shape(), gradient.dtype()});
-  return samebytes::detail::make_arrays(samebytes::detail::make_op<SendBucket>(weak_from_this(), id_, buckets_++),
-                                        results, gradients);
+  std::vector<Array> inputs(gradients.begin(), gradients.end());
+  if (watched) inputs.push_back(watched);
+  return samebytes::detail::make_arrays(
+      samebytes::detail::make_op<SendBucket>(weak_from_this(), id_, buckets_++, static_cast<bool>(watched)), results,
+      inputs);
 }
 
 Array Exchange::settled(const Array& flat, std::span<const Array> parts, std::span<const std::int64_t> offsets) {
@@ -184,7 +193,12 @@ std::shared_ptr<AllReduce> Exchange::start(std::vector<Piece> regions, Dtype dty
   return job;
 }
 
-void Exchange::send_bucket(std::size_t bucket, std::vector<Piece> regions, Dtype dtype) {
+void Exchange::start_watched(double value) {
+  watched_ = value;
+  under_way_.push_back(start({{reinterpret_cast<std::byte*>(&watched_), sizeof watched_}}, f64));
+}
+
+void Exchange::send_bucket(std::size_t bucket, std::vector<Piece> regions, Dtype dtype, std::optional<double> watched) {
   if (bucket == 0) {
     begun_ = Clock::now();
     stats_.buckets = 0;
@@ -192,6 +206,7 @@ void Exchange::send_bucket(std::size_t bucket, std::vector<Piece> regions, Dtype
   }
   ++stats_.buckets;
   under_way_.push_back(start(std::move(regions), dtype));
+  if (watched) start_watched(*watched);
   if (!overlaps_) wait_for_all();
 }
 
@@ -209,10 +224,11 @@ void Exchange::wait_for_all() {
   stats_.exchange_seconds += seconds(now - (overlaps_ ? begun_ : before));
 }
 
-void Exchange::reduce_now(std::span<const Array> arrays) {
+void Exchange::reduce_now(std::span<const Array> arrays, std::optional<double> watched) {
   begun_ = Clock::now();
   ++stats_.steps;
   stats_.buckets = static_cast<std::int64_t>(arrays.size());
+  if (watched) start_watched(*watched);
   for (const Array& array : arrays) {
     const samebytes::detail::Borrow view(array, true, __FILE__, __LINE__);
     const std::size_t bytes = static_cast<std::size_t>(array.size()) * bytes_of(array.dtype());

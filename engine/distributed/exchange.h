@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -49,27 +50,29 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // Of the step that is being built.
   void begin_step(const StepWord& word);
   // The gradients of one bucket, all of one dtype, as they will be: ready to be packed, and to be read behind
-  // settled().
-  std::vector<Array> sent(std::span<const Array> gradients);
+  // settled(). What is watched, one element of f32 where there is any, is read when the bucket is sent.
+  std::vector<Array> sent(std::span<const Array> gradients, const Array& watched = {});
   // The flat gradient after everything that was sent has come back. `parts` of it came from sent(), at these offsets.
   Array settled(const Array& flat, std::span<const Array> parts, std::span<const std::int64_t> offsets);
 
   // What the ops' host functions do.
-  void send_bucket(std::size_t bucket, std::vector<Piece> regions, Dtype dtype);
+  void send_bucket(std::size_t bucket, std::vector<Piece> regions, Dtype dtype, std::optional<double> watched);
   void wait_for_all();
   void count_copied(std::size_t bytes) { stats_.bytes_copied += bytes; }
 
   // Arrays of this rank that are there, one after the other; waits.
-  void reduce_now(std::span<const Array> arrays);
+  void reduce_now(std::span<const Array> arrays, std::optional<double> watched);
 
   bool overlaps() const { return overlaps_; }
   double samples() const { return words_ ? words_->samples() : 0; }  // after the step
   bool stops() const { return words_ && words_->stops(); }
+  double watched() const { return watched_; }  // the mean over all ranks
   const DataParallelStats& stats() const { return stats_; }
 
  private:
   using Clock = std::chrono::steady_clock;
   std::shared_ptr<AllReduce> start(std::vector<Piece> regions, Dtype dtype);
+  void start_watched(double value);
 
   std::shared_ptr<Communicator> communicator_;
   const bool overlaps_;
@@ -78,6 +81,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::shared_ptr<StepWords> words_;
   std::vector<std::shared_ptr<AllReduce>> under_way_;
   Clock::time_point begun_{};
+  double watched_ = 0;
   DataParallelStats stats_;
 };
 

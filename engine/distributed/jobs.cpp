@@ -30,6 +30,18 @@ Job::Progress Gather::advance(Transport& transport) {
   return requests_.is_empty() ? Progress::done : has_moved ? Progress::some : Progress::none;
 }
 
+Job::Progress Collect::advance(Transport& transport) {
+  if (!is_begun_) {
+    is_begun_ = true;
+    if (transport.rank() == 0 && own_.bytes > 0) std::copy_n(own_.data, own_.bytes, places_[0].data);
+    if (transport.rank() != 0 && own_.bytes > 0) requests_.add(transport.send(0, tag_, {&own_, 1}));
+    for (std::size_t rank = 1; rank < places_.size(); ++rank)
+      if (places_[rank].bytes > 0) requests_.add(transport.receive(static_cast<int>(rank), tag_, {&places_[rank], 1}));
+  }
+  const bool has_moved = requests_.advance();
+  return requests_.is_empty() ? Progress::done : has_moved ? Progress::some : Progress::none;
+}
+
 Job::Progress Broadcast::advance(Transport& transport) {
   if (!is_begun_) {
     is_begun_ = true;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "distributed/combine.h"
@@ -21,6 +22,21 @@ class Gather final : public Job {
   const int tag_;
   Piece own_;
   std::vector<Piece> received_;
+  bool is_begun_ = false;
+  Requests requests_;
+};
+
+// The bytes of every rank to rank 0, where `places` are one for each rank; elsewhere there are none.
+class Collect final : public Job {
+ public:
+  Collect(Communicator& communicator, Piece own, std::vector<Piece> places)
+      : tag_(communicator.next_tag()), own_(own), places_(std::move(places)) {}
+  Progress advance(Transport& transport) override;
+
+ private:
+  const int tag_;
+  Piece own_;
+  std::vector<Piece> places_;
   bool is_begun_ = false;
   Requests requests_;
 };

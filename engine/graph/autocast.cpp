@@ -139,8 +139,9 @@ AutocastPolicy::AutocastPolicy() {
   const auto add = [this](CastRule rule, std::initializer_list<const char*> ops) {
     for (const char* op : ops) rules_.emplace(op, rule);
   };
-  add(CastRule::lower, {"matmul", "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-                        "scaled_dot_product_attention", "packed_attention", "embedding", "lstm", "gru"});
+  add(CastRule::lower,
+      {"matmul", "linear", "linear_cross_entropy", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+       "scaled_dot_product_attention", "packed_attention", "embedding", "lstm", "gru"});
   add(CastRule::keep_f32, {"nll_loss",
                            "focal_loss",
                            "sigmoid_focal_loss",

@@ -176,10 +176,12 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, cons
   struct Restore {
     bool value = detail::grad_enabled, reverse = detail::is_in_reverse_pass;
     Label layer = detail::current_layer;
+    int device = detail::current_device();
     ~Restore() {
       detail::grad_enabled = value;
       detail::is_in_reverse_pass = reverse;
       detail::current_layer = layer;
+      detail::set_current_device(device);
     }
   } const restore;
   detail::grad_enabled = true;
@@ -232,6 +234,7 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, cons
     }
     if (!any) return;
     detail::current_layer = node->layer;  // backward work belongs to the layer whose gradient it is
+    detail::set_current_device(node->device);
     const std::vector<Array> dx = node->op->gradient(
         {upstream, src, outputs, std::span<const bool>(wanted.get(), node->inputs.size()), node->scalars});
     for (std::size_t i = 0; i < dx.size() && i < src.size(); ++i)

@@ -24,6 +24,7 @@ Context::~Context() = default;
 
 ContextPtr current_context() { return Engine::current().context(); }
 int current_device() { return scope_device; }
+void set_current_device(int device) { scope_device = device; }
 
 }  // namespace detail
 

@@ -57,6 +57,7 @@ using ContextPtr = std::shared_ptr<Context>;
 
 ContextPtr current_context();  // throws ArgumentError where no engine lives
 int current_device();          // DeviceScope of this thread
+void set_current_device(int device);
 extern thread_local bool grad_enabled;
 extern thread_local Label current_layer;      // of the nodes that this thread builds
 extern thread_local bool is_in_reverse_pass;  // the same

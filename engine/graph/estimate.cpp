@@ -7,6 +7,7 @@
 
 #include "graph/context.h"
 #include "graph/node.h"
+#include "runtime/allocator.h"
 #include "samebytes/autograd.h"
 
 namespace samebytes {
@@ -46,16 +47,21 @@ MemoryParts plan_memory(EngineOptions options, const std::function<void()>& work
   return memory_at_peak(engine);
 }
 
+std::size_t pool_bytes(std::size_t bytes) { return detail::size_class(bytes); }
+
 MemoryParts closed_form(const StepSize& step) {
+  constexpr std::size_t kOwnMemory = std::size_t{4} << 20;  // of flat gradients below it (plan/pack_parts.cpp)
   const auto of_parameters = [&](double bytes) {
     return static_cast<std::size_t>(std::llround(static_cast<double>(step.parameters) * bytes));
   };
   const auto batch = static_cast<std::size_t>(step.batch);
-  return {.parameters = of_parameters(step.weight_bytes),
-          .gradients = of_parameters(step.gradient_bytes),
-          .optimizer = of_parameters(step.state_bytes),
-          .activations = batch * step.intermediate_bytes,
-          .batches = batch * step.sample_bytes * static_cast<std::size_t>(step.slots)};
+  MemoryParts parts{.parameters = pool_bytes(of_parameters(step.weight_bytes)),
+                    .activations = pool_bytes(batch * step.intermediate_bytes + step.gradients_then)};
+  if (of_parameters(step.gradient_bytes) < kOwnMemory) parts.gradients = pool_bytes(of_parameters(step.gradient_bytes));
+  for (const double bytes : step.state_bytes) parts.optimizer += pool_bytes(of_parameters(bytes));
+  for (const std::size_t bytes : step.sample_bytes)
+    parts.batches += static_cast<std::size_t>(step.slots) * pool_bytes(batch * bytes);
+  return parts;
 }
 
 std::size_t kept_for_backward(const Array& loss, std::span<const Array> parameters) {

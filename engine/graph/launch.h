@@ -21,6 +21,9 @@ struct Operand {
   enum class Kind : std::uint8_t { src, dst, temp, none };
   Kind kind = Kind::none;
   int index = 0;
+  std::int64_t offset = 0;  // elements: a launch may work on a part of a buffer; a call names each buffer once
+
+  Operand from(std::int64_t elements) const { return {kind, index, offset + elements}; }
 };
 // What the planner asks a kernel to do to each value before it is stored: + residual (dense, shape and dtype of the
 // result), then ReLU (NaN passes), then 0 where gate (as residual) is not above 0, which is the gradient of a ReLU.
@@ -33,8 +36,10 @@ struct Epilogue {
 // The gradient that the planner asks for beside the node's own results: both none where it is made by a node of its
 // own. Only ops with makes_gradient() ever see one.
 struct GradientBeside {
-  Operand dy;      // the upstream gradient
-  Operand result;  // may lie over the input that may_overwrite() of the gradient's op names
+  Operand dy;                  // the upstream gradient
+  Operand result;              // may lie over the input that may_overwrite() of the gradient's op names
+  const Node* node = nullptr;  // the gradient; where it has several results, result_at(k) is the k-th
+  Operand result_at(int k) const { return {result.kind, result.index + k}; }
 };
 // The k-th changing scalar of the node, as `real`, int or 64 bits.
 struct DynamicReal {

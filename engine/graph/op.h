@@ -77,9 +77,12 @@ class Op {
   // The op that makes the same results but overwrites nothing: it has neither the inputs that are state nor the results
   // that lie in them, which come last. Null where there is none: the results of a checkpointed node are kept then.
   virtual std::shared_ptr<const Op> without_state() const { return nullptr; }
-  // True where the launch of `self`, a node of this op, can make the one result of `later` as well (Launch::gradient):
+  // True where the launch of `self`, a node of this op, can make all results of `later` as well (Launch::gradient):
   // a gradient of `self` that reads nothing but its upstream gradient (input 0) and what `self` reads and makes.
   virtual bool makes_gradient(const Node& /*self*/, const Node& /*later*/) const { return false; }
+  // True where a node does best just before the first one that reads it: it makes something large of what is kept
+  // anyway.
+  virtual bool runs_late() const { return false; }
   // True where the launch adds Launch::epilogue() to its one result as it stores it.
   virtual bool takes_epilogue() const { return false; }
   // True where that may have a gate.

@@ -3,9 +3,11 @@
 #include <string>
 
 #include "graph/autocast.h"
+#include "graph/context.h"
 #include "graph/op.h"
 #include "samebytes/autocast.h"
 #include "samebytes/ops.h"
+#include "samebytes/weights.h"
 
 namespace samebytes {
 
@@ -92,6 +94,36 @@ void keep_working_copies(std::span<const Array> parameters, Dtype dtype) {
 
 Array working_copy(const Array& parameter) {
   return is_cell(parameter) && parameter.node()->cell->working ? Array(parameter.node()->cell->working) : Array();
+}
+
+void store_in_bf16(std::span<const Array> parameters) {
+  const detail::NoCasts plainly;
+  const auto is_taken = [](const Array& parameter) {
+    return parameter.dtype() == f32 && parameter.shape().rank() >= 2;
+  };
+  for (const Array& parameter : parameters) {
+    if (!is_cell(parameter))
+      throw ArgumentError("store_in_bf16: a parameter must be a cell, one is " + detail::describe(parameter));
+    const detail::CellState& state = *parameter.node()->cell;
+    if (is_taken(parameter) && (state.working || !state.whole.expired()))
+      throw ArgumentError("store_in_bf16: " + state.name +
+                          (state.working ? " has a working copy already" : " already belongs to an optimizer"));
+  }
+  detail::ContextPtr context;
+  for (const Array& parameter : parameters) {
+    if (!is_taken(parameter)) continue;  // also one that came before
+    detail::Node& node = *parameter.node();
+    const Array narrow = cell(astype(parameter, bf16), node.cell->name);
+    narrow.eval();
+    context = node.context;
+    const std::lock_guard lock(context->mutex);
+    node.dtype = bf16;
+    node.storage = narrow.node()->storage;
+    node.offset = narrow.node()->offset;
+    ++node.cell->version;  // what was built before and not run cannot read it any more
+  }
+  // The places that the wide values left would stay in the cache.
+  if (context) context->runtime->clear_cache();
 }
 
 }  // namespace samebytes

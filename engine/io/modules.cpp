@@ -10,6 +10,7 @@
 
 #include "core/io_error.h"
 #include "io/convert.h"
+#include "io/state.h"
 
 namespace samebytes::io {
 namespace {
@@ -43,9 +44,13 @@ std::size_t bytes_of_array(const Array& array) {
   return static_cast<std::size_t>(array.size()) * bytes_of(array.dtype());
 }
 
-bool is_counter(const std::string& name) {
-  constexpr std::string_view kCounter = "num_batches_tracked";  // PyTorch's batch norm counts; nothing here needs it
-  return name.size() >= kCounter.size() && name.compare(name.size() - kCounter.size(), kCounter.size(), kCounter) == 0;
+// What PyTorch's modules keep beside their weights and nothing here needs: the steps of a batch norm, the causal masks
+// of GPT-2.
+bool is_left_out(const std::string& name) {
+  constexpr std::string_view kEnds[] = {"num_batches_tracked", ".attn.bias", ".attn.masked_bias"};
+  return std::any_of(std::begin(kEnds), std::end(kEnds), [&](std::string_view end) {
+    return name.size() >= end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
+  });
 }
 
 std::string describe(Dtype dtype, const Shape& shape) { return std::string(name_of(dtype)) + " " + shape.to_string(); }
@@ -75,10 +80,14 @@ std::vector<std::byte> values_for(const nn::NamedArray& entry, const TensorFile&
 }  // namespace
 
 void save(const std::string& path, const nn::Module& module, const Metadata& metadata) {
+  save_state(path, module.state(), metadata);
+}
+
+void save_state(const std::string& path, std::span<const nn::NamedArray> state, const Metadata& metadata) {
   std::vector<TensorView> tensors;
   std::vector<detail::Borrow> views;             // until the file is written
   std::deque<std::vector<std::byte>> reordered;  // what does not stand in the file as it lies in memory
-  for (const nn::NamedArray& entry : module.state()) {
+  for (const nn::NamedArray& entry : state) {
     views.emplace_back(entry.array, false, __FILE__, __LINE__);
     const Door door = door_of(entry);
     std::span<const std::byte> bytes(static_cast<const std::byte*>(views.back().data()), bytes_of_array(entry.array));
@@ -90,8 +99,11 @@ void save(const std::string& path, const nn::Module& module, const Metadata& met
 }
 
 LoadReport load(const std::string& path, nn::Module& module, const LoadOptions& options) {
-  const TensorFile file(path);
-  const std::vector<nn::NamedArray> state = module.state();
+  return load_state(TensorFile(path), module.state(), options);
+}
+
+LoadReport load_state(const TensorFile& file, std::span<const nn::NamedArray> state, const LoadOptions& options) {
+  const std::string& path = file.path();
   LoadReport report;
   std::set<std::string> names;
   for (const nn::NamedArray& entry : state) {
@@ -99,7 +111,7 @@ LoadReport load(const std::string& path, nn::Module& module, const LoadOptions& 
     if (!file.find(entry.name)) report.missing.push_back(entry.name);
   }
   for (const TensorInfo& info : file.tensors())
-    if (names.count(info.name) == 0 && !is_counter(info.name)) report.unexpected.push_back(info.name);
+    if (names.count(info.name) == 0 && !is_left_out(info.name)) report.unexpected.push_back(info.name);
   if (options.strict && !report.missing.empty())
     detail::throw_io("load", path, -1, "a tensor '" + report.missing.front() + "'",
                      report.unexpected.empty() ? "none" : "'" + report.unexpected.front() + "' among others");

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "nn/projection.h"
+#include "samebytes/nn/lora.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/update_slice.h"
 
@@ -73,7 +74,7 @@ Array MultiHeadAttention::project(const Array& x, std::int64_t offset) const {
   if (shape.rank() != 3 || shape[2] != options_.width)
     throw ArgumentError("MultiHeadAttention: x must be [N, T, " + std::to_string(options_.width) + "], it is " +
                         shape.to_string());
-  Array qkv = reshape(linear(x, in_weight_, in_bias_),
+  Array qkv = reshape(adapted_linear(x, in_weight_, in_bias_, in_adapter_),
                       {shape[0], shape[1], options_.heads + 2 * options_.kv_heads, options_.width / options_.heads});
   if (!options_.rotary) return qkv;
   RotaryOptions rotary_options = *options_.rotary;
@@ -83,7 +84,8 @@ Array MultiHeadAttention::project(const Array& x, std::int64_t offset) const {
 
 Array MultiHeadAttention::finish(const Array& y) const {
   const Shape& shape = y.shape();
-  const Array result = linear(reshape(y, {shape[0], shape[1], options_.width}), out_weight_, out_bias_);
+  const Array result =
+      adapted_linear(reshape(y, {shape[0], shape[1], options_.width}), out_weight_, out_bias_, out_adapter_);
   return is_training() && options_.dropout > 0 ? dropout(result, options_.dropout) : result;
 }
 
@@ -113,8 +115,10 @@ void MultiHeadAttention::visit(Visitor& visitor) {
   const bool gpt2 = options_.names == TransformerNames::gpt2;
   visitor.parameter(gpt2 ? "c_attn.weight" : "in_proj_weight", in_weight_, layout_of(options_.names));
   if (in_bias_) visitor.parameter(gpt2 ? "c_attn.bias" : "in_proj_bias", in_bias_);
+  visitor.projection(gpt2 ? "c_attn" : "in_proj", in_weight_, in_adapter_);
   visitor.parameter(gpt2 ? "c_proj.weight" : "out_proj.weight", out_weight_, layout_of(options_.names));
   if (out_bias_) visitor.parameter(gpt2 ? "c_proj.bias" : "out_proj.bias", out_bias_);
+  visitor.projection(gpt2 ? "c_proj" : "out_proj", out_weight_, out_adapter_);
 }
 
 std::string MultiHeadAttention::describe() const {

@@ -1,7 +1,7 @@
 #include "samebytes/nn/linear.h"
 
 #include "nn/initial.h"
-#include "samebytes/ops.h"
+#include "samebytes/nn/lora.h"
 
 namespace samebytes::nn {
 
@@ -13,11 +13,12 @@ Linear::Linear(const LinearOptions& options) : options_(options) {
   if (options.bias) bias_ = uniform_cell({options.out}, options.in, options.dtype, describe() + ".bias");
 }
 
-Array Linear::forward(const Array& x) { return linear(x, weight_, bias_); }
+Array Linear::forward(const Array& x) { return adapted_linear(x, weight_, bias_, adapter_); }
 
 void Linear::visit(Visitor& visitor) {
   visitor.parameter("weight", weight_, Layout::linear);
   if (bias_) visitor.parameter("bias", bias_);
+  visitor.projection("", weight_, adapter_);
 }
 
 std::string Linear::describe() const {

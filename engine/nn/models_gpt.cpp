@@ -66,10 +66,16 @@ Array Gpt::embed(const Array& ids, std::int64_t offset, bool by_number) const {
   return is_training() && options_.dropout > 0 ? dropout(x, options_.dropout) : x;
 }
 
-Array Gpt::forward(const Array& ids) {
+Array Gpt::hidden(const Array& ids) {
   Array x = embed(ids, 0, false);
   run_blocks(blocks_.size(), [&](std::size_t i) { x = blocks_[i](x); });
-  return linear(norm_(x), tokens_);
+  return norm_(x);
+}
+
+Array Gpt::forward(const Array& ids) { return linear(hidden(ids), tokens_); }
+
+Array Gpt::loss(const Array& ids, const Array& target, const LinearCrossEntropyOptions& options) {
+  return call([&] { return linear_cross_entropy(hidden(ids), tokens_, target, options); });
 }
 
 Array Gpt::forward(const Array& ids, GptCache& cache) {

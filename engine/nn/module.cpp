@@ -8,11 +8,13 @@
 
 #include "nn/trace.h"
 #include "samebytes/error.h"
+#include "samebytes/nn/lora.h"
 
 namespace samebytes::nn {
 namespace {
 
 std::string joined(const std::string& path, std::string_view name) {
+  if (name.empty()) return path;
   return path.empty() ? std::string(name) : path + "." + std::string(name);
 }
 
@@ -23,7 +25,8 @@ class Collector final : public Visitor {
   explicit Collector(Module& module) { enter("", module); }
 
   void parameter(std::string_view name, const Array& cell, Layout layout) override {
-    NamedArray entry{.name = joined(path_, name), .array = cell, .layout = layout, .is_frozen = frozen_};
+    NamedArray entry{
+        .name = joined(path_, name), .array = cell, .layout = layout, .is_frozen = frozen_, .is_adapter = is_adapter_};
     if (layout == Layout::linear) {
       entry.flattened_channels = std::exchange(flattened_, 0);
       channels_ = 0;
@@ -34,6 +37,16 @@ class Collector final : public Visitor {
     state_.push_back({.name = joined(path_, name), .array = cell, .is_buffer = true, .is_frozen = frozen_});
   }
   void child(std::string_view name, Module& module) override { enter(joined(path_, name), module); }
+  // The columns of an adapter's first matrix are those of the weight.
+  void projection(std::string_view name, const Array& weight, std::shared_ptr<Lora>& adapter) override {
+    if (!adapter) return;
+    const auto found = std::find_if(state_.rbegin(), state_.rend(),
+                                    [&](const NamedArray& entry) { return entry.array.node() == weight.node(); });
+    if (found != state_.rend()) flattened_ = found->flattened_channels;
+    is_adapter_ = true;
+    Visitor::projection(name, weight, adapter);
+    is_adapter_ = false;
+  }
   void channels(std::int64_t count) override { channels_ = count; }
   void flatten(std::int64_t channels) override { flattened_ = channels > 0 ? channels : channels_; }
 
@@ -42,7 +55,7 @@ class Collector final : public Visitor {
  private:
   void enter(std::string path, Module& module) {
     std::swap(path, path_);
-    const bool frozen = std::exchange(frozen_, frozen_ || module.is_frozen());
+    const bool frozen = std::exchange(frozen_, module.is_frozen());  // freeze() told the children, too
     module.visit(*this);
     frozen_ = frozen;
     std::swap(path, path_);
@@ -50,7 +63,7 @@ class Collector final : public Visitor {
 
   std::vector<NamedArray> state_;
   std::string path_;
-  bool frozen_ = false;
+  bool frozen_ = false, is_adapter_ = false;
   std::int64_t channels_ = 0;
   std::int64_t flattened_ = 0;
 };
@@ -75,7 +88,21 @@ class Walker final : public Visitor {
   std::string path_;
 };
 
+// Numbers in the parameters that `counts` says, shared ones once.
+template <class Counts>
+std::int64_t count_numbers(const Module& module, Counts counts) {
+  std::int64_t n = 0;
+  std::unordered_set<const void*> seen;
+  for (const NamedArray& entry : module.state())
+    if (!entry.is_buffer && counts(entry) && seen.insert(entry.array.node().get()).second) n += entry.array.size();
+  return n;
+}
+
 }  // namespace
+
+void Visitor::projection(std::string_view name, const Array& /*weight*/, std::shared_ptr<Lora>& adapter) {
+  if (adapter) child(name, *adapter);
+}
 
 void Module::name_layers() {
   named_as_root_ = this;
@@ -85,6 +112,10 @@ void Module::name_layers() {
 }
 
 Array Module::operator()(const Array& x) {
+  return call([&] { return forward(x); });
+}
+
+Array Module::call(const std::function<Array()>& body) {
   static thread_local int depth = 0;  // of modules that call each other
   if (depth == 0 && named_as_root_ != this) name_layers();
   struct Level {
@@ -92,7 +123,7 @@ Array Module::operator()(const Array& x) {
     ~Level() { --depth; }
   } const level;
   const ProfileScope scope(layer_);
-  Array y = forward(x);
+  Array y = body();
   if (Trace* trace = Trace::current()) trace->record(*this, y.shape());
   return y;
 }
@@ -124,11 +155,11 @@ std::vector<Array> Module::parameters() const {
 }
 
 std::int64_t Module::parameter_count() const {
-  std::int64_t n = 0;
-  std::unordered_set<const void*> seen;
-  for (const NamedArray& entry : state())
-    if (!entry.is_buffer && seen.insert(entry.array.node().get()).second) n += entry.array.size();
-  return n;
+  return count_numbers(*this, [](const NamedArray&) { return true; });
+}
+
+std::int64_t Module::trainable_parameter_count() const {
+  return count_numbers(*this, [](const NamedArray& entry) { return !entry.is_frozen; });
 }
 
 std::vector<Module::NamedModule> Module::modules() {

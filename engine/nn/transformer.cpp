@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "nn/projection.h"
+#include "samebytes/nn/lora.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::nn {
@@ -39,7 +40,8 @@ TransformerBlock::TransformerBlock(const TransformerBlockOptions& options)
 }
 
 Array TransformerBlock::network(const Array& x) {
-  const Array y = linear(gelu(linear(norm2_(x), weight1_, bias1_), GeluForm::tanh), weight2_, bias2_);
+  const Array hidden = gelu(adapted_linear(norm2_(x), weight1_, bias1_, adapter1_), GeluForm::tanh);
+  const Array y = adapted_linear(hidden, weight2_, bias2_, adapter2_);
   return x + (is_training() && options_.dropout > 0 ? dropout(y, options_.dropout) : y);
 }
 
@@ -58,8 +60,10 @@ void TransformerBlock::visit(Visitor& visitor) {
   const auto network_parameters = [&] {
     visitor.parameter(gpt2 ? "mlp.c_fc.weight" : "linear1.weight", weight1_, layout_of(options_.names));
     if (bias1_) visitor.parameter(gpt2 ? "mlp.c_fc.bias" : "linear1.bias", bias1_);
+    visitor.projection(gpt2 ? "mlp.c_fc" : "linear1", weight1_, adapter1_);
     visitor.parameter(gpt2 ? "mlp.c_proj.weight" : "linear2.weight", weight2_, layout_of(options_.names));
     if (bias2_) visitor.parameter(gpt2 ? "mlp.c_proj.bias" : "linear2.bias", bias2_);
+    visitor.projection(gpt2 ? "mlp.c_proj" : "linear2", weight2_, adapter2_);
   };
   if (gpt2) visitor.child("ln_1", norm1_);
   visitor.child(gpt2 ? "attn" : "self_attn", attention_);

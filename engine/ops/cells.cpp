@@ -7,6 +7,7 @@
 #include "graph/working_copy.h"
 #include "ops/pointwise.h"
 #include "samebytes/ops.h"
+#include "samebytes/ops/update_parts.h"
 
 namespace samebytes {
 
@@ -65,35 +66,48 @@ void assign(const Array& cell, const Array& value) { update(cell, value).eval();
 
 namespace {
 
-Array packed(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n, bool releases) {
+// Into a flat cell where there is one.
+Array packed(const char* name, std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n,
+             detail::Pack::Into into, const Array& cell = {}) {
+  const std::string op_name(name);
   if (arrays.empty() || arrays.size() != offsets.size())
-    throw ArgumentError("pack: needs one offset per array, " + std::to_string(arrays.size()) + " arrays and " +
+    throw ArgumentError(op_name + ": needs one offset per array, " + std::to_string(arrays.size()) + " arrays and " +
                         std::to_string(offsets.size()) + " offsets came");
   std::int64_t end = 0;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (!arrays[i] || arrays[i].dtype() != arrays[0].dtype())
-      throw ArgumentError("pack: all arrays must have one dtype, the first is " + detail::describe(arrays[0]) +
+      throw ArgumentError(op_name + ": all arrays must have one dtype, the first is " + detail::describe(arrays[0]) +
                           ", another is " + detail::describe(arrays[i]));
     if (offsets[i] < end || offsets[i] + arrays[i].size() > n)
-      throw ArgumentError("pack: offsets must ascend without overlap within " + std::to_string(n) + " elements, " +
-                          std::to_string(offsets[i]) + " came");
+      throw ArgumentError(op_name + ": offsets must ascend without overlap within " + std::to_string(n) +
+                          " elements, " + std::to_string(offsets[i]) + " came");
     end = offsets[i] + arrays[i].size();
   }
   std::vector<std::int64_t> sizes;
   for (const Array& a : arrays) sizes.push_back(a.size());
-  auto op =
-      detail::make_op<detail::Pack>(std::vector<std::int64_t>(offsets.begin(), offsets.end()), n, sizes, releases);
-  return detail::make_array(std::move(op), Shape{n}, arrays[0].dtype(), arrays);
+  std::vector<Array> inputs(arrays.begin(), arrays.end());
+  if (cell) inputs.push_back(cell);
+  auto op = detail::make_op<detail::Pack>(std::vector<std::int64_t>(offsets.begin(), offsets.end()), n, sizes, into);
+  return detail::make_array(std::move(op), Shape{n}, arrays[0].dtype(), inputs);
 }
 
 }  // namespace
 
 Array pack(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n) {
-  return packed(arrays, offsets, n, false);
+  return packed("pack", arrays, offsets, n, detail::Pack::Into::fresh);
 }
 
 Array pack_to_release(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n) {
-  return packed(arrays, offsets, n, true);
+  return packed("pack", arrays, offsets, n, detail::Pack::Into::released);
+}
+
+Array update_parts(const Array& cell, std::span<const Array> arrays, std::span<const std::int64_t> offsets) {
+  const auto& state = state_of("update_parts", cell);
+  if (cell.shape().rank() != 1 || arrays.empty() || !arrays[0] || arrays[0].dtype() != cell.dtype())
+    throw ArgumentError("update_parts: needs a cell of rank 1 and arrays of its dtype, " + state.name + " is " +
+                        detail::describe(cell) + ", the first array is " +
+                        (arrays.empty() || !arrays[0] ? "an empty handle" : detail::describe(arrays[0])));
+  return packed("update_parts", arrays, offsets, cell.size(), detail::Pack::Into::cell, cell);
 }
 
 namespace {

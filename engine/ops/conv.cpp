@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "ops/conv_geometry.h"
+#include "ops/dtypes.h"
+#include "ops/reduce.h"
 #include "ops/winograd.h"
 #include "samebytes/ops.h"
 
@@ -264,7 +266,7 @@ class ConvFilter final : public ConvOp {
     if (is_winograd_filter || is_grouped(run, whole)) {
       const bool has_summed = is_winograd_filter && launch_winograd_filter(run, whole, with_bias_);
       if (!is_winograd_filter) launch_grouped_bwd_filter(run, whole);
-      if (with_bias_ && !has_summed) launch_column_sums(run, run.src(1), run.dst(1), whole.out_pixels(), whole.k);
+      if (with_bias_ && !has_summed) sum_columns(run, whole);
       return;
     }
     const std::int64_t bundle = bundle_of(run, whole, whole.k_group(), real);
@@ -275,7 +277,7 @@ class ConvFilter final : public ConvOp {
     // 16-bit gradients are rounded once, when all is summed.
     const bool in_parts = splits > 1 || real != real_of(real), has_sums = with_bias_ && run.is_cpu();
     const Operand part = in_parts || bundle > 1 ? run.temp(splits * total, real_of(real)) : run.dst();
-    const Operand sums = !has_sums ? Launch::none() : in_parts ? run.temp(splits * g.k, real_of(real)) : run.dst(1);
+    const Operand sums = !has_sums ? Launch::none() : splits > 1 ? run.temp(splits * g.k, real_of(real)) : run.dst(1);
     KernelCall call = run.kernel("conv_filter_bwd", real);
     call.args(run.src(0), run.src(1), part, sums);
     g.add_to(call, has_sums ? kConvFilterSums : 0);
@@ -288,13 +290,17 @@ class ConvFilter final : public ConvOp {
           .over_tiles(g.taps() * whole.c_group(), 1, 1, 64, 1);
     else if (in_parts)
       launch_filter_reduce(run, part, splits);
-    if (has_sums && in_parts) launch_filter_reduce(run, sums, splits, 1);
-    if (with_bias_ && !has_sums) launch_column_sums(run, run.src(1), run.dst(1), g.out_pixels(), g.k);
+    if (has_sums && splits > 1) launch_filter_reduce(run, sums, splits, 1);
+    if (with_bias_ && !has_sums) sum_columns(run, whole);
   }
 
   std::vector<Array> gradient(const GradientRequest& g) const override;
 
  private:
+  static void sum_columns(Launch& run, const ConvGeometry& g) {
+    launch_column_sums(run, run.src(1), run.dst(1), g.out_pixels(), g.k, run.src_dtype(1), run.dst_dtype(1));
+  }
+
   bool with_bias_;
 };
 
@@ -313,6 +319,7 @@ class Conv final : public ConvOp {
     const ConvGeometry g(run.src_shape(0), run.src_shape(1), run.dst_shape(), a_);
     const Operand bias = run.src_count() > 2 ? run.src(2) : Launch::none();
     if (is_grouped(run, g)) return launch_grouped_fwd(run, g, bias);
+    if (is_single(run, g, run.dst_dtype())) return launch_single(run, g, bias);
     if (is_winograd(run, g, ConvPass::forward, run.dst_dtype()))
       return launch_winograd(run, g, run.src(0), run.src(1), bias, false);
     launch_tiles(run, g, run.src(0), run.src(1), bias, false);
@@ -321,25 +328,20 @@ class Conv final : public ConvOp {
   std::vector<Array> gradient(const GradientRequest& g) const override;
 };
 
-// The gradient of a bias: the sum over everything but the channels.
-Array sum_of_pixels(const Array& dy) {
-  return sum(reshape(dy, Shape{dy.size() / dy.shape().back(), dy.shape().back()}), {0});
-}
-
 std::vector<Array> Conv::gradient(const GradientRequest& g) const {
   std::vector<Array> result(g.src.size());
   if (g.wanted[0]) result[0] = conv_bwd_input(g.dy[0], g.src[1], {}, g.src[0].shape(), a_);
   if (g.src.size() > 2 && g.wanted[1] && g.wanted[2]) {
     const Shape& weight = g.src[1].shape();
     const std::vector<Array> inputs{g.src[0], g.dy[0]};
-    const Result results[] = {{weight, g.dy[0].dtype()}, {Shape{weight.back()}, g.dy[0].dtype()}};
+    const Result results[] = {{weight, g.dy[0].dtype()}, {Shape{weight.back()}, real_of(g.dy[0].dtype())}};
     const std::vector<Array> d = make_arrays(make_op<ConvFilter>(a_, true), results, inputs);
     result[1] = d[0];
     result[2] = d[1];
   } else if (g.wanted[1]) {
     result[1] = conv_bwd_filter(g.src[0], g.dy[0], g.src[1].shape(), a_);
   } else if (g.src.size() > 2 && g.wanted[2]) {
-    result[2] = sum_of_pixels(g.dy[0]);
+    result[2] = column_sums(g.dy[0]);
   }
   return result;
 }
@@ -348,7 +350,7 @@ std::vector<Array> ConvInput::gradient(const GradientRequest& g) const {  // of 
   std::vector<Array> result(g.src.size());
   if (g.wanted[0]) result[0] = conv_forward(g.dy[0], g.src[1], {}, g.src[0].shape(), a_);
   if (g.wanted[1]) result[1] = conv_bwd_filter(g.dy[0], g.src[0], g.src[1].shape(), a_);
-  if (g.src.size() > 2 && g.wanted[2]) result[2] = sum_of_pixels(g.dy[0]);
+  if (g.src.size() > 2 && g.wanted[2]) result[2] = column_sums(g.dy[0]);
   return result;
 }
 
@@ -358,7 +360,7 @@ std::vector<Array> ConvFilter::gradient(const GradientRequest& g) const {  // of
   if (!g.wanted[1]) return result;
   if (g.dy[0]) result[1] = conv_forward(g.src[0], g.dy[0], {}, g.src[1].shape(), a_);
   if (with_bias_ && g.dy[1]) {
-    const Array each = broadcast_to(g.dy[1], g.src[1].shape());
+    const Array each = broadcast_to(as_dtype(g.dy[1], g.src[1].dtype()), g.src[1].shape());
     result[1] = result[1] ? result[1] + each : each;
   }
   return result;
@@ -373,7 +375,7 @@ std::vector<Array> with_bias(const Array& a, const Array& b, const Array& bias) 
 }  // namespace
 
 void launch_filter_reduce(Launch& run, Operand part, std::int64_t splits, int result) {
-  const Dtype real = run.dst_dtype();
+  const Dtype real = run.dst_dtype(result);
   const std::int64_t total = run.dst_shape(result).size();
   run.kernel("conv_filter_reduce", real)
       .args(part, run.dst(result), total, i32(splits), 0)

@@ -31,8 +31,9 @@ struct ConvAttributes {
   bool operator==(const ConvAttributes&) const = default;
 };
 
-// src [N, axes..., C], weight [taps..., C / groups, K], bias [K] or an empty handle -> dst [N, axes..., K]; the shape
-// is given because a transposed convolution's gradient may leave places at the end out.
+// src [N, axes..., C], weight [taps..., C / groups, K], bias [K] of the dtype that sums have (f32 for 16 bits) or an
+// empty handle -> dst [N, axes..., K]; the shape is given because a transposed convolution's gradient may leave places
+// at the end out.
 Array conv_forward(const Array& src, const Array& weight, const Array& bias, const Shape& dst,
                    const ConvAttributes& attributes);
 // dy of dst's shape, weight, bias [C] or an empty handle -> an array of the shape of src

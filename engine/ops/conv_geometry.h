@@ -86,9 +86,10 @@ bool is_grouped(const Launch& run, const ConvGeometry& g);
 void launch_grouped_fwd(Launch& run, const ConvGeometry& g, Operand bias);
 void launch_grouped_bwd_input(Launch& run, const ConvGeometry& g, Operand bias);
 void launch_grouped_bwd_filter(Launch& run, const ConvGeometry& g);
+// One input channel and few taps: launched by conv_single.cpp where is_single says so.
+bool is_single(const Launch& run, const ConvGeometry& g, Dtype dtype);
+void launch_single(Launch& run, const ConvGeometry& g, Operand bias);
 // Sums the parts of a weight gradient, or of that of a bias, into the result.
 void launch_filter_reduce(Launch& run, Operand part, std::int64_t splits, int result = 0);
-// dst [columns] = the sums over the rows of src (reduce.cpp).
-void launch_column_sums(Launch& run, Operand src, Operand dst, std::int64_t rows, std::int64_t columns);
 
 }  // namespace samebytes::detail

@@ -7,6 +7,7 @@
 #include "graph/launch.h"
 #include "ops/conv.h"
 #include "ops/dtypes.h"
+#include "ops/kept_bias.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -20,7 +21,7 @@ constexpr const char* kWeight[] = {"[kw, C / groups, K]", "[kh, kw, C / groups, 
 constexpr const char* kThing[] = {"sequence", "image", "volume"};
 
 Array conv(const char* op, const Array& src, const Array& weight, const Array& bias, const ConvAttributes& a) {
-  if (const Casts cast(op); cast) return conv(op, cast(src), cast(weight), cast(bias), a);
+  if (const Casts cast(op); cast) return conv(op, cast(src), cast(weight), kept_bias(cast, bias, cast(src).dtype()), a);
   require(src && is_floating(src.dtype()) && src.shape().rank() == a.axes + 2, op,
           (std::string("src must be floating ") + kLetters[a.axes - 1]).c_str(), src, "src");
   require(weight && is_floating(weight.dtype()) && weight.shape().rank() == a.axes + 2, op,
@@ -55,7 +56,8 @@ Array conv(const char* op, const Array& src, const Array& weight, const Array& b
     const Array nothing = zeros(dst, dtype);
     return bias ? nothing + as_dtype(bias, dtype) : nothing;
   }
-  return as_dtype(conv_forward(as_dtype(src, inside), as_dtype(weight, inside), as_dtype(bias, inside), dst, a), dtype);
+  return as_dtype(
+      conv_forward(as_dtype(src, inside), as_dtype(weight, inside), as_dtype(bias, real_of(inside)), dst, a), dtype);
 }
 
 }  // namespace
@@ -92,7 +94,7 @@ void check_conv_size(const char* op, const Shape& shape, const std::string& both
 Dtype widest_of(const Array& src, const Array& weight, const Array& bias) {
   const auto wider = [](Dtype a, Dtype b) { return a == b ? a : a == f64 || b == f64 ? f64 : f32; };
   const Dtype dtype = wider(src.dtype(), weight.dtype());
-  return bias ? wider(dtype, bias.dtype()) : dtype;
+  return bias && bias.dtype() == f64 ? f64 : dtype;
 }
 
 Dtype conv_dtype(const ConvAttributes& a, std::int64_t src_channels, std::int64_t dst_channels, Dtype widest) {

@@ -3,8 +3,10 @@
 #include <string>
 
 #include "graph/autocast.h"
+#include "graph/launch.h"
 #include "ops/conv.h"
 #include "ops/dtypes.h"
+#include "ops/kept_bias.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -18,7 +20,8 @@ constexpr const char* kWeight[] = {"weight must be floating [kw, K / groups, C]"
 
 Array conv_transpose(const char* op, const Array& src, const Array& weight, const Array& bias, const ConvAttributes& a,
                      const int (&output_pad)[3]) {
-  if (const Casts cast(op); cast) return conv_transpose(op, cast(src), cast(weight), cast(bias), a, output_pad);
+  if (const Casts cast(op); cast)
+    return conv_transpose(op, cast(src), cast(weight), kept_bias(cast, bias, cast(src).dtype()), a, output_pad);
   require(src && is_floating(src.dtype()) && src.shape().rank() == a.axes + 2, op, kSrc[a.axes - 1], src, "src");
   require(weight && is_floating(weight.dtype()) && weight.shape().rank() == a.axes + 2, op, kWeight[a.axes - 1], weight,
           "weight");
@@ -58,8 +61,8 @@ Array conv_transpose(const char* op, const Array& src, const Array& weight, cons
     const Array nothing = zeros(dst, dtype);
     return bias ? nothing + as_dtype(bias, dtype) : nothing;
   }
-  return as_dtype(conv_bwd_input(as_dtype(src, inside), as_dtype(weight, inside), as_dtype(bias, inside), dst, a),
-                  dtype);
+  return as_dtype(
+      conv_bwd_input(as_dtype(src, inside), as_dtype(weight, inside), as_dtype(bias, real_of(inside)), dst, a), dtype);
 }
 
 }  // namespace

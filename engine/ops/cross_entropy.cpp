@@ -2,6 +2,8 @@
 // (the first does both where one work-group has all rows), one for the gradient of the logits. The forward kernel keeps
 // max and sum of each row, so the gradient reads the logits once. Where the gradient's own upstream gradient is there
 // before the loss, the first kernel makes losses and gradient.
+#include "ops/cross_entropy.h"
+
 #include <limits>
 
 #include "graph/autocast.h"
@@ -14,29 +16,17 @@
 namespace samebytes {
 
 namespace detail {
-namespace {
 
-struct Target {
-  bool has_weight = false;
-  bool has_ignored = false;
-  std::int32_t ignored = 0;
-  float smoothing = 0;
-  Reduction reduction = Reduction::mean;
+void CrossEntropyRule::hash(Hasher& hasher) const {
+  hasher.add(std::uint64_t{has_weight} | std::uint64_t{has_ignored} << 1 | static_cast<std::uint64_t>(reduction) << 2);
+  hasher.add(static_cast<std::uint64_t>(ignored));
+  hasher.add(static_cast<double>(smoothing));
+}
 
-  void hash(Hasher& hasher) const {
-    hasher.add(std::uint64_t{has_weight} | std::uint64_t{has_ignored} << 1 |
-               static_cast<std::uint64_t>(reduction) << 2);
-    hasher.add(static_cast<std::uint64_t>(ignored));
-    hasher.add(static_cast<double>(smoothing));
-  }
-  // The divisor of the mean is known only when all labels have been looked at.
-  bool counts_rows() const { return reduction == Reduction::mean && (has_weight || has_ignored); }
-};
+TargetOperands TargetOperands::from_row(std::int64_t row) const {
+  return {labels_i32.from(row), labels_u8.from(row), probabilities};
+}
 
-// The target as the kernels take it: labels_i32, labels_u8, probabilities; two of them absent.
-struct TargetOperands {
-  Operand labels_i32, labels_u8, probabilities;
-};
 TargetOperands target_operands(const Launch& run, int input) {
   TargetOperands operands;
   const Dtype dtype = run.src_dtype(input);
@@ -44,39 +34,88 @@ TargetOperands target_operands(const Launch& run, int input) {
   return operands;
 }
 
+void record_cross_entropy(Launch& run, const CrossEntropyRule& rule, const CrossEntropyOperands& o, std::int64_t rows,
+                          std::int64_t classes, double divisor, Dtype dtype) {
+  const RowShare share = share_rows(run, rows, classes);
+  const bool is_none = rule.reduction == Reduction::none, is_mean = rule.reduction == Reduction::mean;
+  run.kernel("cross_entropy_fwd", dtype)
+      .args(o.logits, o.target.labels_i32, o.target.labels_u8, o.target.probabilities, o.class_weight, o.losses,
+            o.row_weights, o.statistics, o.total, o.total_weight, o.dy, o.denominator, o.gradient, rows, classes,
+            share.rows_per_group, int{is_mean}, int{is_none}, is_mean ? divisor : 1.0, int{rule.has_ignored},
+            int{rule.ignored}, static_cast<double>(rule.smoothing))
+      .over_rows(share.groups, share.group);
+}
+
+void record_cross_entropy_gradient(Launch& run, const CrossEntropyRule& rule, const CrossEntropyOperands& o,
+                                   std::int64_t rows, std::int64_t classes, Dtype dtype) {
+  const RowShare share = share_rows(run, rows, classes);
+  run.kernel("cross_entropy_bwd", dtype)
+      .args(o.logits, o.target.labels_i32, o.target.labels_u8, o.target.probabilities, o.class_weight, o.statistics,
+            o.dy, o.denominator, o.gradient, rows, classes, share.rows_per_group,
+            int{rule.reduction == Reduction::none}, int{rule.has_ignored}, int{rule.ignored},
+            static_cast<double>(rule.smoothing))
+      .over_rows(share.groups, share.group);
+}
+
+void record_cross_entropy_denominator(Launch& run, const CrossEntropyRule& rule, const TargetOperands& target,
+                                      Operand class_weight, Operand denominator, std::int64_t rows,
+                                      std::int64_t classes, Dtype dtype) {
+  run.kernel("cross_entropy_denominator", dtype)
+      .args(target.labels_i32, target.labels_u8, class_weight, denominator, rows, classes, int{rule.has_ignored},
+            int{rule.ignored})
+      .over_rows(1, 256);
+}
+
+void record_cross_entropy_total(Launch& run, const CrossEntropyRule& rule, Operand losses, Operand row_weights,
+                                Operand loss, Operand denominator, std::int64_t rows, Dtype dtype) {
+  run.kernel("cross_entropy_total", dtype)
+      .args(losses, row_weights, loss, denominator, rows, int{rule.reduction == Reduction::mean})
+      .over_rows(1, 256);
+}
+
+void check_cross_entropy_options(const char* op, float label_smoothing, const Array& class_weight,
+                                 std::int64_t classes) {
+  if (!(label_smoothing >= 0.0f && label_smoothing < 1.0f))
+    throw ArgumentError(std::string(op) + ": label_smoothing must be in [0, 1), " + std::to_string(label_smoothing) +
+                        " came");
+  if (class_weight && (class_weight.shape() != Shape{classes} || !is_floating(class_weight.dtype())))
+    throw ArgumentError(std::string(op) + ": class_weight must be floating [" + std::to_string(classes) +
+                        "], class_weight is " + describe(class_weight));
+}
+
+namespace {
+
 // Inputs: dy, logits, target, statistics, the denominator unless Reduction::none, the class weights if any.
 class CrossEntropyBackward final : public Op {
  public:
-  explicit CrossEntropyBackward(const Target& target) : target_(target) {}
+  explicit CrossEntropyBackward(const CrossEntropyRule& rule) : rule_(rule) {}
   std::string_view name() const override { return "cross_entropy_backward"; }
   int may_overwrite(int) const override { return 1; }  // the logits, which may be the largest array of a model
-  void hash(Hasher& hasher) const override { target_.hash(hasher); }
+  void hash(Hasher& hasher) const override { rule_.hash(hasher); }
 
   void launch(Launch& run) const override {
     const Shape& shape = run.dst_shape();
-    const RowShare share = share_rows(run, shape.rows(), shape.back());
-    const TargetOperands target = target_operands(run, 2);
-    const bool is_none = target_.reduction == Reduction::none;
-    const Operand denominator = is_none ? Launch::none() : run.src(4);
-    const Operand weight = target_.has_weight ? run.src(is_none ? 4 : 5) : Launch::none();
-    run.kernel("cross_entropy_bwd", run.dst_dtype())
-        .args(run.src(1), target.labels_i32, target.labels_u8, target.probabilities, weight, run.src(3), run.src(0),
-              denominator, run.dst(), shape.rows(), shape.back(), share.rows_per_group, int{is_none},
-              int{target_.has_ignored}, int{target_.ignored}, static_cast<double>(target_.smoothing))
-        .over_rows(share.groups, share.group);
+    const bool is_none = rule_.reduction == Reduction::none;
+    CrossEntropyOperands operands{.target = target_operands(run, 2), .logits = run.src(1)};
+    operands.statistics = run.src(3);
+    operands.dy = run.src(0);
+    operands.gradient = run.dst();
+    if (!is_none) operands.denominator = run.src(4);
+    if (rule_.has_weight) operands.class_weight = run.src(is_none ? 4 : 5);
+    record_cross_entropy_gradient(run, rule_, operands, shape.rows(), shape.back(), run.dst_dtype());
   }
 
  private:
-  Target target_;
+  CrossEntropyRule rule_;
 };
 
 // Inputs: logits, target, the class weights if any. Results: the loss, statistics [rows, 2], the denominator [1] unless
 // none.
 class CrossEntropy final : public Op {
  public:
-  explicit CrossEntropy(const Target& target) : target_(target) {}
+  explicit CrossEntropy(const CrossEntropyRule& rule) : rule_(rule) {}
   std::string_view name() const override { return "cross_entropy"; }
-  void hash(Hasher& hasher) const override { target_.hash(hasher); }
+  void hash(Hasher& hasher) const override { rule_.hash(hasher); }
 
   bool makes_gradient(const Node& self, const Node& later) const override {
     return dynamic_cast<const CrossEntropyBackward*>(later.op.get()) != nullptr &&
@@ -87,55 +126,49 @@ class CrossEntropy final : public Op {
     const Shape& shape = run.src_shape(0);
     const Dtype dtype = run.src_dtype(0), real = real_of(dtype);
     const std::int64_t rows = shape.rows();
-    const RowShare share = share_rows(run, rows, shape.back());
-    const TargetOperands target = target_operands(run, 1);
-    const bool is_none = target_.reduction == Reduction::none, is_mean = target_.reduction == Reduction::mean;
-    const Operand weight = target_.has_weight ? run.src(2) : Launch::none();
-    const Operand losses = is_none ? run.dst(0) : run.temp(rows, real);
-    const Operand row_weights = run.temp(rows, real);
-    const bool is_whole = share.groups == 1 && !is_none;  // one work-group adds up the losses as well
-    const Operand total = is_whole ? run.dst(0) : Launch::none();
-    const Operand total_weight = is_whole ? run.dst(2) : Launch::none();
-    const GradientBeside& gradient = run.gradient();
-    const bool counts_first = gradient.result.kind != Operand::Kind::none && target_.counts_rows();
-    if (counts_first)
-      run.kernel("cross_entropy_denominator", dtype)
-          .args(target.labels_i32, target.labels_u8, weight, run.dst(2), rows, shape.back(), int{target_.has_ignored},
-                int{target_.ignored})
-          .over_rows(1, 256);
-    run.kernel("cross_entropy_fwd", dtype)
-        .args(run.src(0), target.labels_i32, target.labels_u8, target.probabilities, weight, losses, row_weights,
-              run.dst(1), total, counts_first ? Launch::none() : total_weight, gradient.dy,
-              counts_first ? run.dst(2) : Launch::none(), gradient.result, rows, shape.back(), share.rows_per_group,
-              int{is_mean}, int{is_none}, is_mean ? static_cast<double>(rows) : 1.0, int{target_.has_ignored},
-              int{target_.ignored}, static_cast<double>(target_.smoothing))
-        .over_rows(share.groups, share.group);
+    const bool is_none = rule_.reduction == Reduction::none;
+    const bool is_whole = share_rows(run, rows, shape.back()).groups == 1 && !is_none;  // it adds up the losses as well
+    const GradientBeside& beside = run.gradient();
+    const bool counts_first = beside.result.kind != Operand::Kind::none && rule_.counts_rows();
+    CrossEntropyOperands operands{.target = target_operands(run, 1), .logits = run.src(0)};
+    if (rule_.has_weight) operands.class_weight = run.src(2);
+    operands.losses = is_none ? run.dst(0) : run.temp(rows, real);
+    operands.row_weights = run.temp(rows, real);
+    operands.statistics = run.dst(1);
+    if (is_whole) operands.total = run.dst(0);
+    if (is_whole && !counts_first) operands.total_weight = run.dst(2);
+    operands.dy = beside.dy;
+    operands.gradient = beside.result;
+    if (counts_first) {
+      operands.denominator = run.dst(2);
+      record_cross_entropy_denominator(run, rule_, operands.target, operands.class_weight, run.dst(2), rows,
+                                       shape.back(), dtype);
+    }
+    record_cross_entropy(run, rule_, operands, rows, shape.back(), static_cast<double>(rows), dtype);
     if (is_none || is_whole) return;
-    run.kernel("cross_entropy_total", dtype)
-        .args(losses, row_weights, run.dst(0), run.dst(2), rows, int{is_mean})
-        .over_rows(1, 256);
+    record_cross_entropy_total(run, rule_, operands.losses, operands.row_weights, run.dst(0), run.dst(2), rows, dtype);
   }
 
   std::vector<Array> gradient(const GradientRequest& request) const override {
     std::vector<Array> result(request.src.size());
     const Array &dy = request.dy[0], &logits = request.src[0], &target = request.src[1];
     if (!dy) return result;  // only the statistics matter to the loss, and they carry no gradient
-    const bool is_none = target_.reduction == Reduction::none;
+    const bool is_none = rule_.reduction == Reduction::none;
     std::vector<Array> inputs{dy, logits, target, request.dst[1]};
     if (!is_none) inputs.push_back(request.dst[2]);
-    if (target_.has_weight) inputs.push_back(request.src[2]);
+    if (rule_.has_weight) inputs.push_back(request.src[2]);
     if (request.wanted[0])
-      result[0] = make_array(make_op<CrossEntropyBackward>(target_), logits.shape(), logits.dtype(), inputs);
+      result[0] = make_array(make_op<CrossEntropyBackward>(rule_), logits.shape(), logits.dtype(), inputs);
     if (is_floating(target.dtype()) && request.wanted[1]) {
-      Array g = log_softmax(as_dtype(logits, target.dtype())) * (static_cast<double>(target_.smoothing) - 1.0);
-      if (target_.has_weight) g = g * request.src[2];
+      Array g = log_softmax(as_dtype(logits, target.dtype())) * (static_cast<double>(rule_.smoothing) - 1.0);
+      if (rule_.has_weight) g = g * request.src[2];
       result[1] = g * (is_none ? unsqueeze(dy, -1) : dy / reshape(request.dst[2], dy.shape()));
     }
     return result;
   }
 
  private:
-  Target target_;
+  CrossEntropyRule rule_;
 };
 
 }  // namespace
@@ -157,23 +190,18 @@ Array cross_entropy(const Array& logits, const Array& target, const CrossEntropy
     throw ArgumentError("cross_entropy: target must be " + (is_labels ? rows : logits.shape()).to_string() +
                         (is_labels ? " for labels" : " for probabilities") + ", logits is " + describe(logits) +
                         ", target is " + describe(target));
-  if (!(options.label_smoothing >= 0.0f && options.label_smoothing < 1.0f))
-    throw ArgumentError("cross_entropy: label_smoothing must be in [0, 1), " + std::to_string(options.label_smoothing) +
-                        " came");
   if (options.ignore_index && !is_labels)
     throw ArgumentError("cross_entropy: ignore_index needs labels, target is " + describe(target));
   const Array& weight = options.class_weight;
-  if (weight && (weight.shape() != Shape{logits.shape().back()} || !is_floating(weight.dtype())))
-    throw ArgumentError("cross_entropy: class_weight must be floating [" + std::to_string(logits.shape().back()) +
-                        "], class_weight is " + describe(weight));
+  detail::check_cross_entropy_options("cross_entropy", options.label_smoothing, weight, logits.shape().back());
 
   const Dtype dtype = detail::real_of(logits.dtype());  // of all but the logits
   if (logits.size() == 0) {
     if (options.reduction == Reduction::none) return full(rows, 0.0, dtype);
     return full({}, options.reduction == Reduction::sum ? 0.0 : std::numeric_limits<double>::quiet_NaN(), dtype);
   }
-  const detail::Target kind{static_cast<bool>(weight), options.ignore_index.has_value(),
-                            options.ignore_index.value_or(0), options.label_smoothing, options.reduction};
+  const detail::CrossEntropyRule kind{static_cast<bool>(weight), options.ignore_index.has_value(),
+                                      options.ignore_index.value_or(0), options.label_smoothing, options.reduction};
   std::vector<Array> inputs{logits, is_labels ? target : detail::as_dtype(target, dtype)};
   if (weight) inputs.push_back(detail::as_dtype(stop_gradient(weight), dtype));
   std::vector<detail::Result> results{{options.reduction == Reduction::none ? rows : Shape{}, dtype},

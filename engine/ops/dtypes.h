@@ -9,4 +9,10 @@ namespace samebytes::detail {
 // The array itself where it has that dtype; an empty handle stays one.
 inline Array as_dtype(const Array& a, Dtype dtype) { return !a || a.dtype() == dtype ? a : astype(a, dtype); }
 
+// What a product of two floating dtypes is computed in: theirs where they agree, else at least f32.
+inline Dtype wider(Dtype a, Dtype b) {
+  if (a == b) return a;
+  return a == Dtype::f64 || b == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+}
+
 }  // namespace samebytes::detail

@@ -11,7 +11,7 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr int kBias = 2, kRelu = 4, kResidual = 8, kDirect = 16;  // GEMM_* of gemm.cl
+constexpr int kAccumulate = 1, kBias = 2, kRelu = 4, kResidual = 8, kDirect = 16;  // GEMM_* of gemm.cl
 
 // All of it depends on the shape and the tuner's choices only, so results do not change with the number of threads.
 constexpr std::int64_t kSplitFrom = 1024;  // a k below this is not split
@@ -35,6 +35,9 @@ constexpr double kStartReduce = 20000;  // of the launch that adds them up
 constexpr std::int64_t kDotLines = 32;
 constexpr std::int64_t kDotWork = 8192;
 constexpr std::int64_t kMostDotGroups = 64;
+
+// Cycles of one core below which a product is one group: while a second core is woken, the first has done it.
+constexpr double kOneGroup = 20000;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -87,6 +90,9 @@ GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
   const double read_b = p.b_col == 1 ? kKeepColumns : kPackColumns;
   const std::int64_t batch = p.outer * p.inner;
   const auto whole_m = static_cast<double>(p.m), whole_n = static_cast<double>(ceil_div(p.n, vector) * vector);
+  if (whole_m * whole_n / static_cast<double>(vector) * static_cast<double>(p.k * batch) <= kOneGroup &&
+      most_rows == row_panels && most_columns == column_panels)
+    return {1, 1, p.k, 1};
   GemmTiles best;
   double least = std::numeric_limits<double>::max();
   for (std::int64_t wanted = 1; wanted <= kMostSplits; wanted *= 2) {
@@ -223,13 +229,15 @@ bool gemm_is_blas(const GemmProblem& p) {
   return holds(p.a_row, p.a_col, p.m, p.k) && holds(p.b_row, p.b_col, p.k, p.n);
 }
 
-void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, const GemmProblem& p, Dtype real) {
+void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, const GemmProblem& p, Dtype real,
+                 bool accumulates) {
   constexpr std::int64_t most = std::numeric_limits<int>::max();
   if (p.m > most || p.n > most || p.k > most || p.outer * p.inner > most)
     throw ArgumentError("matmul: sizes must fit 31 bits, m, n, k and batch are " + std::to_string(p.m) + ", " +
                         std::to_string(p.n) + ", " + std::to_string(p.k) + ", " + std::to_string(p.outer * p.inner));
   const Epilogue& asked = run.epilogue();
   Epilogues e{bias, asked.residual, asked.relu ? kRelu : 0};
+  if (accumulates) e.flags |= kAccumulate;
   if (bias.kind != Operand::Kind::none) e.flags |= kBias;
   if (asked.residual.kind != Operand::Kind::none) e.flags |= kResidual;
   GemmProvider provider = gemm_provider(run.node().context->options);

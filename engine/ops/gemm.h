@@ -24,11 +24,13 @@ struct GemmProblem {
   std::int64_t a_outer = 0, a_inner = 0, b_outer = 0, b_inner = 0;
 };
 
-// Records the launches of c = A * B (+ bias [n], where it is not none()) with run.epilogue(). All arrays are of one
+// Records the launches of c = A * B (+ bias [n], where it is not none()) with run.epilogue(), or with `accumulates` of
+// c += A * B, in the dtype of c; 16-bit sums are rounded each time. All arrays are of one
 // floating dtype, `real`; 16-bit ones are multiplied by the packed kernel, whatever the provider. Requires m, n,
 // k >= 1.
 // Throws ArgumentError where a size does not fit an int.
-void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, const GemmProblem& problem, Dtype real);
+void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, const GemmProblem& problem, Dtype real,
+                 bool accumulates = false);
 
 // The provider that an engine asked for, by its option or else by SAMEBYTES_GEMM; throws ArgumentError for an unknown
 // word.

@@ -9,6 +9,8 @@
 #include "graph/launch.h"
 #include "ops/dtypes.h"
 #include "ops/gemm.h"
+#include "ops/kept_bias.h"
+#include "ops/reduce.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -93,7 +95,7 @@ class Matmul final : public Op {
   }
 };
 
-// x [M, K], weight [N, K], bias [N] or absent.
+// x [M, K], weight [N, K], bias [N] of the dtype that sums have, or absent.
 class Linear final : public Op {
  public:
   std::string_view name() const override { return "linear"; }
@@ -122,15 +124,10 @@ class Linear final : public Op {
     std::vector<Array> result(g.src.size());
     if (g.wanted[0]) result[0] = matmul(g.dy[0], g.src[1]);
     if (g.wanted[1]) result[1] = matmul(transpose(g.dy[0]), g.src[0]);
-    if (g.src.size() > 2 && g.wanted[2]) result[2] = sum(g.dy[0], {0});
+    if (g.src.size() > 2 && g.wanted[2]) result[2] = column_sums(g.dy[0]);
     return result;
   }
 };
-
-Dtype wider(Dtype a, Dtype b) {
-  if (a == b) return a;
-  return a == Dtype::f64 || b == Dtype::f64 ? Dtype::f64 : Dtype::f32;
-}
 
 }  // namespace
 }  // namespace detail
@@ -186,7 +183,8 @@ Array matmul(const Array& a, const Array& b) {
 }
 
 Array linear(const Array& x, const Array& weight, const Array& bias) {
-  if (const detail::Casts cast("linear"); cast) return linear(cast(x), cast(weight), cast(bias));
+  if (const detail::Casts cast("linear"); cast)
+    return linear(cast(x), cast(weight), detail::kept_bias(cast, bias, cast(x).dtype()));
   using detail::require;
   require(x && is_floating(x.dtype()) && x.shape().rank() >= 1, "linear", "x must be floating with one axis or more", x,
           "x");
@@ -200,19 +198,17 @@ Array linear(const Array& x, const Array& weight, const Array& bias) {
     require(is_floating(bias.dtype()) && bias.shape() == Shape{out}, "linear", "bias must be floating [out]", bias,
             "bias");
   Dtype dtype = detail::wider(x.dtype(), weight.dtype());
-  if (bias) dtype = detail::wider(dtype, bias.dtype());
-  if (x.dtype() != dtype || weight.dtype() != dtype || (bias && bias.dtype() != dtype))
-    return linear(detail::as_dtype(x, dtype), detail::as_dtype(weight, dtype), detail::as_dtype(bias, dtype));
+  if (bias && bias.dtype() == f64) dtype = f64;
   Shape dst = x.shape();
   dst[-1] = out;
   if (x.size() == 0 || weight.size() == 0) {
     const Array nothing = zeros(dst, dtype);
-    return bias ? nothing + bias : nothing;
+    return bias ? nothing + detail::as_dtype(bias, dtype) : nothing;
   }
   if (x.shape().rank() != 2) return reshape(linear(reshape(x, {-1, in}), weight, bias), dst);
   static const auto op = detail::make_op<detail::Linear>();
-  std::vector<Array> inputs{x, weight};
-  if (bias) inputs.push_back(bias);
+  std::vector<Array> inputs{detail::as_dtype(x, dtype), detail::as_dtype(weight, dtype)};
+  if (bias) inputs.push_back(detail::as_dtype(bias, detail::real_of(dtype)));
   return detail::make_array(op, dst, dtype, inputs);
 }
 

@@ -159,14 +159,15 @@ std::vector<Array> Pointwise::gradient(const GradientRequest& g) const {
 void Pack::hash(Hasher& hasher) const {
   for (const std::int64_t offset : offsets_) hasher.add(static_cast<std::uint64_t>(offset));
   hasher.add(static_cast<std::uint64_t>(n_));
-  hasher.add(std::uint64_t{releases_});
+  hasher.add(static_cast<std::uint64_t>(into_));
   for (const std::int64_t size : sizes_) hasher.add(static_cast<std::uint64_t>(size));
 }
 
 std::vector<Array> Pack::gradient(const GradientRequest& g) const {
   std::vector<Array> result;
-  for (std::size_t i = 0; i < g.src.size(); ++i)
+  for (std::size_t i = 0; i < offsets_.size(); ++i)
     result.push_back(reshape(slice(g.dy[0], 0, offsets_[i], offsets_[i] + g.src[i].size()), g.src[i].shape()));
+  result.resize(g.src.size());
   return result;
 }
 

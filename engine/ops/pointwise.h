@@ -1,7 +1,7 @@
 // Pointwise ops as data: one row says the name, the expression and the gradient. The planner fuses chains of them.
 // In an expression $0 to $5 are the operands and #0 #1 the changing scalars, both already of the compute type: vectors
 // of `real` (kind real) or of int (kind integer, when every operand is i32, u8 or bool). Truth values are 0 or 1 of the
-// compute type.
+// compute type. PLACE_OF_1 are the places of the elements of operand 1, a flat cell, in its storage (uint).
 #pragma once
 
 #include <initializer_list>
@@ -76,27 +76,32 @@ class Update final : public Op {
   Array companion(const Node& node) const override;  // the update of the cell's working copy
 };
 
-// pack: several arrays side by side; the planner lets their producers write there directly.
+// pack: several arrays side by side; the planner lets their producers write there directly. As update_parts it has one
+// input more, the flat cell that they are written into: what lies between them stays as it is.
 class Pack final : public Op {
  public:
+  enum class Into : std::uint8_t { fresh, released, cell };  // released: plan/release.h, also where it is small
   // `sizes` of the arrays: packs that share their places must have the same gaps, which are zeroed once.
-  Pack(std::vector<std::int64_t> offsets, std::int64_t n, std::vector<std::int64_t> sizes, bool releases = false)
-      : offsets_(std::move(offsets)), n_(n), sizes_(std::move(sizes)), releases_(releases) {}
+  Pack(std::vector<std::int64_t> offsets, std::int64_t n, std::vector<std::int64_t> sizes, Into into = Into::fresh)
+      : offsets_(std::move(offsets)), n_(n), sizes_(std::move(sizes)), into_(into) {}
   const std::vector<std::int64_t>& offsets() const { return offsets_; }
   std::int64_t n() const { return n_; }
-  bool releases() const { return releases_; }  // plan/release.h, also where it is small
-  std::string_view name() const override { return "pack"; }
+  bool releases() const { return into_ == Into::released; }
+  bool fills_cell() const { return into_ == Into::cell; }
+  std::string_view name() const override { return fills_cell() ? "update_parts" : "pack"; }
   void hash(Hasher& hasher) const override;
   void launch(Launch& run) const override;
   std::vector<Array> gradient(const GradientRequest& request) const override;
   bool takes_strides(int) const override { return true; }
   bool packs_inputs() const override { return true; }
+  int in_place(int) const override { return fills_cell() ? static_cast<int>(offsets_.size()) : -1; }
+  bool is_state(int input) const override { return input == static_cast<int>(offsets_.size()); }
 
  private:
   std::vector<std::int64_t> offsets_;
   std::int64_t n_;
   std::vector<std::int64_t> sizes_;
-  bool releases_;
+  Into into_;
 };
 
 }  // namespace samebytes::detail

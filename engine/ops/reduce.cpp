@@ -6,7 +6,8 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
-#include "ops/conv_geometry.h"
+#include "ops/dtypes.h"
+#include "ops/reduce.h"
 #include "ops/rows.h"
 #include "samebytes/ops.h"
 
@@ -169,7 +170,7 @@ class Reduce final : public Op {
     const Array& src = request.src[0];
     if (!is_floating(src.dtype())) return {Array()};
     const Shape kept = reduced_shape(src.shape(), axes_, true);
-    Array dy = reshape(request.dy[0], kept);
+    Array dy = as_dtype(reshape(request.dy[0], kept), src.dtype());
     if (what_ == What::sum) {
       if (is_mean_) dy = dy / static_cast<double>(reduced_count(src.shape(), axes_));
       return {broadcast_to(dy, src.shape())};
@@ -265,8 +266,17 @@ class Argmax final : public Op {
 
 }  // namespace
 
-void launch_column_sums(Launch& run, Operand src, Operand dst, std::int64_t rows, std::int64_t columns) {
-  launch_pattern(run, What::sum, src, dst, {1, rows, columns}, 1.0, run.dst_dtype(), run.dst_dtype());
+Array column_sums(const Array& a) {
+  const std::int64_t columns = a.shape().back(), rows = a.size() / columns;
+  const Array flat = reshape(a, {rows, columns});
+  const Dtype dtype = real_of(a.dtype());
+  if (rows == 1) return as_dtype(reshape(flat, {columns}), dtype);
+  return make_array(make_op<Reduce>(What::sum, false, AxisMask{1}), {columns}, dtype, std::span<const Array>(&flat, 1));
+}
+
+void launch_column_sums(Launch& run, Operand src, Operand dst, std::int64_t rows, std::int64_t columns, Dtype src_dtype,
+                        Dtype dst_dtype) {
+  launch_pattern(run, What::sum, src, dst, {1, rows, columns}, 1.0, src_dtype, dst_dtype);
 }
 
 }  // namespace detail

@@ -1,5 +1,9 @@
 #include "samebytes/optim/accumulator.h"
 
+#include <algorithm>
+#include <string>
+#include <utility>
+
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
@@ -11,20 +15,31 @@ namespace {
 // Below, that would be more launches for memory that does not matter.
 constexpr std::int64_t kReleasedBytes = std::int64_t{4} << 20;
 
-// One flat gradient for each arena.
-std::vector<Array> flat_gradients(const Optimizer& optimizer, const Array& loss) {
+bool is_released(const ParameterArena& arena) {
+  return arena.size() * static_cast<std::int64_t>(bytes_of(arena.dtype())) >= kReleasedBytes;
+}
+
+// The gradients of each arena's parameters.
+std::vector<std::vector<Array>> gradients_by_arena(const Optimizer& optimizer, const Array& loss) {
   std::vector<Array> parameters;
   for (const ParameterArena& arena : optimizer.arenas())
     parameters.insert(parameters.end(), arena.parameters().begin(), arena.parameters().end());
   const std::vector<Array> all = gradients(loss, parameters);
-  std::vector<Array> flat;
-  std::span<const Array> rest(all);
+  std::vector<std::vector<Array>> result;
+  auto next = all.begin();
   for (const ParameterArena& arena : optimizer.arenas()) {
-    const std::size_t count = arena.parameters().size();
-    const bool releases = arena.size() * static_cast<std::int64_t>(bytes_of(arena.dtype())) >= kReleasedBytes;
-    flat.push_back(arena.pack(rest.first(count), releases));
-    rest = rest.subspan(count);
+    const auto count = static_cast<std::ptrdiff_t>(arena.parameters().size());
+    result.emplace_back(next, next + count);
+    next += count;
   }
+  return result;
+}
+
+std::vector<Array> flat_gradients(const Optimizer& optimizer, const Array& loss) {
+  std::vector<Array> flat;
+  const auto all = gradients_by_arena(optimizer, loss);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    flat.push_back(optimizer.arenas()[i].pack(all[i], is_released(optimizer.arenas()[i])));
   return flat;
 }
 
@@ -36,27 +51,49 @@ Accumulator::Accumulator(Optimizer& optimizer) : optimizer_(&optimizer) {
         "Accumulator: the optimizer has release_gradients, which updates parameters before their gradients "
         "can be added up; use one of the two");
   for (const ParameterArena& arena : optimizer.arenas())
-    means_.push_back(arena.zeros_like("accumulated gradients", arena.dtype(), MemoryCategory::gradients));
+    means_.push_back(
+        arena.zeros_like("accumulated gradients", arena.dtype() == f64 ? f64 : f32, MemoryCategory::gradients));
+}
+
+void Accumulator::check(double samples) {
+  if (!(samples > 0.0))
+    throw ArgumentError("Accumulator: samples must be above 0, " + std::to_string(samples) + " came");
+}
+
+// The cells hold the mean of what was added so far, so that a step reads them as they are: a mean made of sums would
+// be one more array of that size.
+Array Accumulator::mean_with(std::size_t arena, const Array& gradient, double samples) const {
+  const double all = samples_ + samples;
+  const Array part = astype(gradient, means_[arena].dtype()) * (samples / all);
+  return samples_ == 0.0 ? part : means_[arena] * (samples_ / all) + part;
+}
+
+// The first gradients are made where their mean will be, the others beside it and added. The loss is asked for, too:
+// whoever looks at it later would pay for a second forward pass, and so would a step, before which it must be known.
+std::vector<Array> Accumulator::updates(const Array& loss, double samples) const {
+  std::vector<Array> result{loss};
+  if (samples_ == 0.0 && !watch_) {
+    const auto all = gradients_by_arena(*optimizer_, loss);
+    for (std::size_t i = 0; i < means_.size(); ++i) {
+      const ParameterArena& arena = optimizer_->arenas()[i];
+      const bool is_plain = all[i][0].dtype() == means_[i].dtype();
+      result.push_back(is_plain ? arena.store(means_[i], all[i])
+                                : update(means_[i], mean_with(i, arena.pack(all[i], is_released(arena)), samples)));
+    }
+    return result;
+  }
+  const std::vector<Array> gradients = flat_gradients(*optimizer_, loss);
+  if (watch_)
+    for (Array& node : watch_(gradients, samples)) result.push_back(std::move(node));
+  for (std::size_t i = 0; i < means_.size(); ++i)
+    result.push_back(update(means_[i], mean_with(i, gradients[i], samples)));
+  return result;
 }
 
 void Accumulator::add(const Array& loss, double samples) {
-  if (!(samples > 0.0))
-    throw ArgumentError("Accumulator: samples must be above 0, " + std::to_string(samples) + " came");
-  // The cells hold the mean of what was added so far, so that a step reads them as they are: a mean made of sums would
-  // be one more array of that size. Made in a function of its own, so that the gradients have no handles left when they
-  // are evaluated.
-  const double all = samples_ + samples;
-  const auto updates = [&] {
-    const std::vector<Array> gradients = flat_gradients(*optimizer_, loss);
-    std::vector<Array> result = watch_ ? watch_(gradients, samples) : std::vector<Array>();
-    for (std::size_t i = 0; i < means_.size(); ++i) {
-      const Array part = astype(gradients[i], means_[i].dtype()) * (samples / all);
-      result.push_back(update(means_[i], samples_ == 0.0 ? part : means_[i] * (samples_ / all) + part));
-    }
-    return result;
-  };
-  eval(updates());
-  samples_ = all;
+  check(samples);
+  eval(updates(loss, samples));  // made in a function of its own: the gradients have no handles when they are evaluated
+  samples_ += samples;
 }
 
 void Accumulator::step() {
@@ -68,6 +105,64 @@ void Accumulator::step() {
 void Accumulator::step(GradScaler& scaler) {
   if (samples_ == 0.0) return;
   scaler.step_flat(*optimizer_, means_);
+  samples_ = 0.0;
+}
+
+// Small gradients alone: a large one would be there as a whole, since more than one update reads it. A source other
+// than the optimizer makes it whole anyway.
+bool Accumulator::steps_at_once() const {
+  if (optimizer_->has_gradient_source()) return !watch_;
+  return !watch_ && std::none_of(optimizer_->arenas().begin(), optimizer_->arenas().end(), is_released);
+}
+
+// A mean that is read more than once, to be clipped or looked at, goes through its cell; else it stays in registers.
+std::vector<Array> Accumulator::last_means(const Array& loss, double samples, bool is_read_again) const {
+  if (optimizer_->has_gradient_source()) return source_means(loss, samples);
+  std::vector<Array> result = flat_gradients(*optimizer_, loss);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    result[i] = mean_with(i, result[i], samples);
+    if (is_read_again) result[i] = update(means_[i], result[i]);
+  }
+  return result;
+}
+
+// Each gradient becomes the mean with those before it as soon as it is there, so that its source, which sends it to
+// other processes, has nothing more to do with it afterwards.
+std::vector<Array> Accumulator::source_means(const Array& loss, double samples) const {
+  const double all = samples_ + samples;
+  std::vector<Array> before(optimizer_->parameters().size());  // of each parameter
+  for (std::size_t i = 0; i < means_.size() && samples_ > 0.0; ++i) {
+    const ParameterArena& arena = optimizer_->arenas()[i];
+    for (std::size_t k = 0; k < arena.parameters().size(); ++k) {
+      const std::int64_t begin = arena.offsets()[k], size = arena.parameters()[k].size();
+      before[optimizer_->places_[i][k]] =
+          reshape(slice(means_[i], 0, begin, begin + size), arena.parameters()[k].shape());
+    }
+  }
+  return optimizer_->flat_gradients(loss, [&](std::size_t parameter, const Array& gradient) {
+    if (!before[parameter]) return gradient;
+    return before[parameter] * (samples_ / all) + astype(gradient, before[parameter].dtype()) * (samples / all);
+  });
+}
+
+void Accumulator::step(const Array& loss, double samples) {
+  check(samples);
+  if (!steps_at_once()) {
+    add(loss, samples);
+    return step();
+  }
+  optimizer_->run([&] { return Optimizer::StepParts{last_means(loss, samples, optimizer_->clip_norm_ > 0.0)}; });
+  samples_ = 0.0;
+}
+
+void Accumulator::step(const Array& loss, double samples, GradScaler& scaler) {
+  check(samples);
+  if (!steps_at_once() || !scaler.is_enabled()) {
+    add(loss, samples);
+    step(scaler);
+    return scaler.update();
+  }
+  scaler.step_with(*optimizer_, [&] { return last_means(loss, samples, true); });
   samples_ = 0.0;
 }
 

@@ -10,7 +10,8 @@ Adagrad::Adagrad(std::span<const Array> parameters, const AdagradOptions& option
     : Adagrad(one_group(parameters), options) {}
 
 Adagrad::Adagrad(const std::vector<ParameterGroup>& groups, const AdagradOptions& options)
-    : Optimizer("Adagrad", groups, {options.rate, options.clip_norm, options.clip_value, options.maximize},
+    : Optimizer("Adagrad", groups,
+                {options.rate, options.clip_norm, options.clip_value, options.maximize, false, false, f32, true},
                 {{"rate_decay", &GroupOptions::rate_decay, options.rate_decay, 0.0, HUGE_VAL},
                  {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL},
                  {"eps", &GroupOptions::eps, options.eps, 0.0, HUGE_VAL}}),
@@ -25,14 +26,14 @@ std::vector<StateArray> Adagrad::state() const { return named("sum", sum_); }
 
 std::vector<Optimizer::CellUpdate> Adagrad::updates(std::size_t arena, const Array& gradient) const {
   const GroupOptions& own = options_of(arena);
-  const Array& values = arenas()[arena].values();
+  const Array values = weights(arena);
   const Array g = *own.weight_decay > 0.0 ? gradient + values * *own.weight_decay : gradient;
   const Array next = sum_[arena] + square(g);
   const double rate = rate_of(arena);
   const Array taken = *own.rate_decay > 0.0 ? steps_taken() : Array();
   const Array scaled = taken ? g * (rate / ((taken - 1.0) * *own.rate_decay + 1.0))
                              : g * (rate / (1.0 + static_cast<double>(step_count()) * *own.rate_decay));
-  return {{sum_[arena], next}, {values, values - scaled / (sqrt(next) + *own.eps)}};
+  return {{sum_[arena], next}, written(arena, values - scaled / (sqrt(next) + *own.eps))};
 }
 
 }  // namespace samebytes::optim

@@ -29,7 +29,7 @@ Adam::Adam(const char* name, const std::vector<ParameterGroup>& groups, const Ad
            WeightDecay weight_decay)
     : Optimizer(name, groups,
                 {options.rate, options.clip_norm, options.clip_value, options.maximize, false,
-                 options.release_gradients, options.moments},
+                 options.release_gradients, options.moments, true},
                 {{"beta1", &GroupOptions::beta1, options.beta1, 0.0, 1.0},
                  {"beta2", &GroupOptions::beta2, options.beta2, 0.0, 1.0},
                  {"eps", &GroupOptions::eps, options.eps, 0.0, HUGE_VAL},
@@ -58,7 +58,7 @@ std::vector<StateArray> Adam::state() const {
 
 std::vector<Optimizer::CellUpdate> Adam::updates(std::size_t arena, const Array& gradient) const {
   const GroupOptions& own = options_of(arena);
-  const Array& values = arenas()[arena].values();
+  const Array values = weights(arena);
   const Array moment1 = widened(arena, moment1_[arena]), moment2 = widened(arena, moment2_[arena]);
   const bool decays = *own.weight_decay > 0.0;
   const bool in_gradient = decays && weight_decay_ == WeightDecay::in_gradient;
@@ -73,8 +73,8 @@ std::vector<Optimizer::CellUpdate> Adam::updates(std::size_t arena, const Array&
   const Array divisor2 = options_.amsgrad ? maximum(widened(arena, largest2_[arena]), next2) : next2;
   const Array change = correction1.divide(next1, rate) / (correction2.divide_by_root(sqrt(divisor2)) + *own.eps);
   const Array left = decoupled ? values * (1.0 - rate * *own.weight_decay) : values;
-  std::vector<CellUpdate> result{
-      kept(arena, moment1_[arena], next1, 0), kept(arena, moment2_[arena], next2, 1), {values, left - change}};
+  std::vector<CellUpdate> result{kept(arena, moment1_[arena], next1, 0), kept(arena, moment2_[arena], next2, 1),
+                                 written(arena, left - change)};
   // Nothing is added up in the largest one, which plain rounding keeps in order.
   if (options_.amsgrad) result.push_back({largest2_[arena], astype(divisor2, largest2_[arena].dtype())});
   return result;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "samebytes/budget.h"
 #include "samebytes/error.h"
 
 namespace samebytes::optim {
@@ -44,8 +45,6 @@ bool fits_memory(const MeasuredBatch& one, const BatchFacts& facts) {
 std::string seconds_text(double seconds) {
   return seconds < 10 ? fmt::format("{:.2f} s", seconds) : fmt::format("{:.0f} s", seconds);
 }
-
-std::string gigabytes(std::size_t bytes) { return fmt::format("{:.2f} GB", 1e-9 * static_cast<double>(bytes)); }
 
 const MeasuredBatch& choose(std::span<const MeasuredBatch> all, const BatchFacts& facts, std::string& reason) {
   std::vector<const MeasuredBatch*> sound;
@@ -171,10 +170,11 @@ BatchAdvice about_set(const MeasuredBatch& best, const BatchFacts& facts) {
 
 BatchAdvice about_memory(const MeasuredBatch& best, const BatchFacts& facts) {
   const bool holds = fits_memory(best, facts);
-  return {"memory",
-          fmt::format("a step should leave {:.0f} % of the memory free; {} samples need {} of {}",
-                      100 * (1 - kMemoryShare), best.batch, gigabytes(best.peak_bytes), gigabytes(facts.memory_limit)),
-          holds};
+  return {
+      "memory",
+      fmt::format("a step should leave {:.0f} % of the memory free; {} samples need {} of {}", 100 * (1 - kMemoryShare),
+                  best.batch, bytes_text(best.peak_bytes), bytes_text(facts.memory_limit)),
+      holds};
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "samebytes/optim/clip.h"
 
+#include <cmath>
+
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -15,20 +17,37 @@ void require_positive(const char* function, double most) {
 
 }  // namespace
 
-Array global_norm(std::span<const Array> gradients) {
+GradientNorm::GradientNorm(std::span<const Array> gradients) {
   if (gradients.empty()) throw ArgumentError("global_norm: needs at least one gradient");
-  Array squares;
-  for (const Array& gradient : gradients) {
-    const Array own = sum_of_squares(gradient);
-    squares = squares ? squares + own : own;
-  }
-  return sqrt(squares);
+  squares_.reserve(gradients.size());
+  for (const Array& gradient : gradients) squares_.push_back(sum_of_squares(gradient));
 }
+
+Array GradientNorm::array() const {
+  if (squares_.empty()) throw ArgumentError("GradientNorm: there is none");
+  Array sum;
+  for (const Array& square : squares_) sum = sum ? sum + square : square;
+  return sqrt(sum);
+}
+
+double GradientNorm::value() const {
+  if (squares_.empty()) throw ArgumentError("GradientNorm: there is none");
+  double sum = 0.0;
+  for (const Array& square : squares_) sum += square.value();
+  return std::sqrt(sum);
+}
+
+Array global_norm(std::span<const Array> gradients) { return GradientNorm(gradients).array(); }
 
 std::vector<Array> clip_by_global_norm(std::span<const Array> gradients, double most) {
   require_positive("clip_by_global_norm", most);
+  return clip_by_global_norm(gradients, most, GradientNorm(gradients));
+}
+
+std::vector<Array> clip_by_global_norm(std::span<const Array> gradients, double most, const GradientNorm& norm) {
+  require_positive("clip_by_global_norm", most);
   // The inner clip is the minimum with 1; a NaN norm stays NaN and shows.
-  const Array scale = clip(most / (global_norm(gradients) + kNormEps), 0.0, 1.0);
+  const Array scale = clip(most / (norm.array() + kNormEps), 0.0, 1.0);
   std::vector<Array> result;
   result.reserve(gradients.size());
   for (const Array& gradient : gradients) result.push_back(gradient * scale);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
@@ -23,7 +24,9 @@ Ema::Ema(const Optimizer& optimizer, const EmaOptions& options) : options_(optio
           options.least_decay);
   require(options.start >= 0, "start must be at least 0", static_cast<double>(options.start));
   for (std::size_t i = 0; i < arenas_.size(); ++i)
-    averages_.push_back(arenas_[i].zeros_like("average of weights " + std::to_string(i)));
+    averages_.push_back(
+        arenas_[i].zeros_like("average of weights " + std::to_string(i), arenas_[i].dtype() == f64 ? f64 : f32));
+  narrow_.resize(arenas_.size());
 }
 
 double Ema::decay_of(std::int64_t update) const {
@@ -39,7 +42,8 @@ void Ema::update() {
   const double decay = decay_of(update_count_);
   std::vector<Array> updates;
   for (std::size_t i = 0; i < arenas_.size(); ++i)
-    updates.push_back(samebytes::update(averages_[i], averages_[i] * decay + arenas_[i].values() * (1.0 - decay)));
+    updates.push_back(samebytes::update(
+        averages_[i], averages_[i] * decay + astype(arenas_[i].values(), averages_[i].dtype()) * (1.0 - decay)));
   eval(updates);
   ++update_count_;
 }
@@ -48,9 +52,16 @@ void Ema::swap() {
   if (!is_swapped_ && update_count_ == 0) throw ArgumentError("Ema: swap() before the first update()");
   for (std::size_t i = 0; i < arenas_.size(); ++i) {
     const Array& weights = arenas_[i].values();
+    if (is_swapped_ && narrow_[i]) {
+      assign(weights, std::exchange(narrow_[i], {}));
+      continue;
+    }
     const Array kept = (weights * 1.0).eval();  // a copy: one cell is overwritten before the other
-    assign(weights, averages_[i]);
-    assign(averages_[i], kept);
+    assign(weights, astype(averages_[i], weights.dtype()));
+    if (weights.dtype() == averages_[i].dtype())
+      assign(averages_[i], kept);
+    else
+      narrow_[i] = kept;
   }
   is_swapped_ = !is_swapped_;
 }
@@ -58,7 +69,8 @@ void Ema::swap() {
 StateDict Ema::state_dict() const {
   StateDict state;
   for (std::size_t i = 0; i < averages_.size(); ++i)
-    state.arrays.push_back({std::to_string(i) + ".average", is_swapped_ ? arenas_[i].values() : averages_[i]});
+    state.arrays.push_back(
+        {std::to_string(i) + ".average", is_swapped_ && !narrow_[i] ? arenas_[i].values() : averages_[i]});
   state.numbers.push_back({"update_count", static_cast<double>(update_count_)});
   return state;
 }

@@ -81,12 +81,16 @@ std::vector<Array> GradScaler::new_scale(const Array& finite) const {
 
 void GradScaler::step(Optimizer& optimizer, const Array& loss) {
   if (!options_.enabled) return optimizer.step(loss);
+  step_with(optimizer, [&] { return optimizer.flat_gradients(scale(loss)); });
+}
+
+void GradScaler::step_with(Optimizer& optimizer, const std::function<std::vector<Array>()>& flat_gradients) {
   require_whole_gradients(optimizer);
   if (!progress_.empty())
     throw ArgumentError("GradScaler: step(optimizer, loss) is a whole step, and update() has not ended the last one");
   make_cells();
   optimizer.run([&] {
-    const std::vector<Array> gradients = optimizer.flat_gradients(scale(loss));
+    const std::vector<Array> gradients = flat_gradients();
     const Array finite = finite_of(optimizer, gradients);
     return Optimizer::StepParts{divided(gradients), finite, new_scale(finite)};
   });

@@ -11,6 +11,8 @@
 namespace samebytes::optim {
 namespace {
 
+constexpr const char* kSquares = "squares";
+
 void require(bool ok, const char* need, double came) {
   if (!ok) throw ArgumentError(std::string("GradientNoiseScale: ") + need + ", " + std::to_string(came) + " came");
 }
@@ -106,6 +108,25 @@ const GradientNoiseScale& NoiseScaleMeter::read() {
   }
   pending_.clear();
   return scale_;
+}
+
+StateDict NoiseScaleMeter::state_dict() {
+  StateDict state = read().state_dict();
+  state.numbers.push_back({"batches", static_cast<double>(batches_)});
+  state.arrays.push_back({kSquares, small_});
+  return state;
+}
+
+void NoiseScaleMeter::load_state_dict(const StateDict& state) {
+  const double batches = number_of("NoiseScaleMeter", state, "batches");
+  if (!(batches >= 0.0 && batches < 0x1p53))
+    throw ArgumentError("NoiseScaleMeter: batches must be at least 0, " + std::to_string(batches) + " came");
+  GradientNoiseScale scale = scale_;
+  scale.load_state_dict(state);
+  load_arrays("NoiseScaleMeter", std::vector<StateArray>{{kSquares, small_}}, state.arrays);
+  scale_ = scale;
+  batches_ = static_cast<std::int64_t>(batches);
+  pending_.clear();
 }
 
 }  // namespace samebytes::optim

@@ -43,7 +43,7 @@ constexpr NamedMember kMembers[] = {
 
 // The dtype of a parameter and of its gradient: parameters with a working copy (autocast.h) lie apart from the others.
 using Kind = std::pair<Dtype, Dtype>;
-constexpr Kind kKinds[] = {{f32, f32}, {f32, f16}, {f32, bf16}, {f64, f64}};
+constexpr Kind kKinds[] = {{f32, f32}, {f32, f16}, {f32, bf16}, {bf16, bf16}, {f64, f64}};
 Kind kind_of(const Array& parameter) {
   const Array copy = working_copy(parameter);
   return {parameter.dtype(), copy ? copy.dtype() : parameter.dtype()};
@@ -107,9 +107,9 @@ Optimizer::Optimizer(const char* name, std::span<const ParameterGroup> groups, c
       throw ArgumentError(name_ + ": it has no option adapts, a group came with one");
     take_options(group.options, options);
   }
-  take_parameters(groups);
+  take_parameters(groups, common.rounds_weights);
   for (const Array& parameter : parameters_)
-    if (moments_ == bf16 && parameter.dtype() != f32)
+    if (moments_ == bf16 && parameter.dtype() == f64)
       throw ArgumentError(name_ + ": moments in bf16 are for f32 parameters, " + cell_name(parameter) + " is " +
                           std::string(name_of(parameter.dtype())));
   places_ = arena_places(parameters_, parameter_groups_);
@@ -141,12 +141,15 @@ void Optimizer::take_options(const GroupOptions& own, std::span<const Option> op
   groups_.push_back(all);
 }
 
-void Optimizer::take_parameters(std::span<const ParameterGroup> groups) {
+void Optimizer::take_parameters(std::span<const ParameterGroup> groups, bool rounds_weights) {
   std::unordered_map<const void*, std::size_t> seen;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     for (const Array& parameter : groups[g].parameters) {
       if (!is_cell(parameter)) throw ArgumentError(name_ + ": a parameter must be a cell, such as those of layers");
-      if (parameter.dtype() != f32 && parameter.dtype() != f64)
+      if (parameter.dtype() == bf16 && !rounds_weights)
+        throw ArgumentError(name_ + ": " + cell_name(parameter) +
+                            " is bf16; Adam, AdamW, Sgd, RmsProp, Adagrad and Lion round such weights by chance");
+      if (parameter.dtype() != f32 && parameter.dtype() != f64 && parameter.dtype() != bf16)
         throw ArgumentError(name_ + ": parameters are f32 or f64, " + cell_name(parameter) + " is " +
                             std::string(name_of(parameter.dtype())));
       const auto [place, is_new] = seen.try_emplace(parameter.node().get(), g);
@@ -197,6 +200,12 @@ void Optimizer::set_rate(double rate) {
 void Optimizer::set_schedule(std::function<double(std::int64_t)> schedule) {
   schedule_ = std::move(schedule);
   follow_schedules();
+}
+
+void Optimizer::watch_gradient_norm(bool is_on) {
+  if (is_on && releases_gradients_)
+    throw ArgumentError(name_ + ": release_gradients never has all gradients at once, so their norm is not there");
+  watches_norm_ = is_on;
 }
 
 std::optional<double> GroupOptions::*Optimizer::momentum_member() const {
@@ -266,8 +275,11 @@ void Optimizer::load_state_dict(const StateDict& state) {
     skipped_ = {};
 }
 
-std::vector<Array> Optimizer::flat_gradients(const Array& loss) const {
-  return gradient_source_ ? gradient_source_(loss) : flat_gradients(gradients(loss, parameters_));
+std::vector<Array> Optimizer::flat_gradients(const Array& loss, const GradientMap& map) const {
+  if (gradient_source_) return gradient_source_(loss, map);
+  std::vector<Array> all = gradients(loss, parameters_);
+  for (std::size_t i = 0; map && i < all.size(); ++i) all[i] = map(i, all[i]);
+  return flat_gradients(all);
 }
 
 std::vector<Array> Optimizer::flat_gradients(std::span<const Array> gradients) const {
@@ -305,17 +317,25 @@ void Optimizer::step_flat(std::span<const Array> gradients) {
 std::vector<Array> Optimizer::all_updates(StepParts parts) {
   std::vector<Array>& gradients = parts.gradients;
   for (std::size_t i = 0; i < gradients.size(); ++i)
-    if (gradients[i].dtype() != arenas_[i].dtype()) gradients[i] = astype(gradients[i], arenas_[i].dtype());
+    if (gradients[i].dtype() != compute_dtype(i)) gradients[i] = astype(gradients[i], compute_dtype(i));
   const Array& is_taken = parts.is_taken;
   if (is_taken && !skipped_) set_skipped_steps(0);
   if (maximize_)
     for (Array& gradient : gradients) gradient = -gradient;
   if (clip_value_ > 0.0) gradients = clip_by_value(gradients, clip_value_);
-  if (clip_norm_ > 0.0) gradients = clip_by_global_norm(gradients, clip_norm_);
   std::vector<Array> all = std::move(parts.more);
+  gradient_norm_ = {};
+  if (clip_norm_ > 0.0 || watches_norm_) {
+    const GradientNorm norm(gradients);
+    if (clip_norm_ > 0.0) gradients = clip_by_global_norm(gradients, clip_norm_, norm);
+    if (watches_norm_) {
+      gradient_norm_ = norm;
+      all.insert(all.end(), norm.squares().begin(), norm.squares().end());
+    }
+  }
   is_taken_ = is_taken;
   for (std::size_t i = 0; i < arenas_.size(); ++i)
-    for (const CellUpdate& one : updates(i, gradients[i])) {
+    for (const CellUpdate& one : updates_of_share(i, gradients[i])) {
       const Array value = is_taken && one.cell ? where(is_taken, one.value, one.cell) : one.value;
       all.push_back(one.cell ? update(one.cell, value) : value);
     }
@@ -331,6 +351,7 @@ void Optimizer::run(const std::function<StepParts()>& parts) {
   // of its own.
   const std::vector<Array> all = all_updates(parts());
   eval(all);
+  if (shard_.spread) shard_.spread();
   ++step_count_;
   follow_schedules();
 }

@@ -2,11 +2,13 @@
 // that write them.
 #include "samebytes/ops.h"
 #include "samebytes/optim/optimizer.h"
+#include "samebytes/weights.h"
 
 namespace samebytes::optim {
 namespace {
 
 constexpr std::uint64_t kRoundingSeed = 0x6d6f6d656e747300;  // any; a run needs none of its own
+constexpr unsigned kWeights = 255;                           // beside the numbers of moments
 
 }  // namespace
 
@@ -18,17 +20,38 @@ std::vector<Array> Optimizer::zeros_for_arenas(const char* name) const {
 
 Array Optimizer::zeros_for_arena(std::size_t arena, const char* name) const {
   return arenas_[arena].zeros_like(name_ + " " + name + " " + std::to_string(arena),
-                                   moments_ == f32 ? arenas_[arena].dtype() : moments_);
+                                   moments_ == f32 ? compute_dtype(arena) : moments_);
 }
 
-Array Optimizer::widened(std::size_t arena, const Array& cell) const { return astype(cell, arenas_[arena].dtype()); }
+Array Optimizer::widened(std::size_t arena, const Array& cell) const { return astype(cell, compute_dtype(arena)); }
 
 Optimizer::CellUpdate Optimizer::kept(std::size_t arena, const Array& cell, const Array& next, int moment) const {
   if (cell.dtype() == next.dtype()) return {cell, next};
   // The parameters tell elements with equal moments apart, also where their gradients are 0.
   const RandomKey key{kRoundingSeed + arena,
                       (static_cast<std::uint64_t>(step_count_) << 8) + static_cast<unsigned>(moment)};
-  return {cell, round_stochastic(next, arenas_[arena].values(), key)};
+  return {cell, round_stochastic(next, weights(arena), key)};
+}
+
+Array Optimizer::weights(std::size_t arena) const {
+  const Array& values = arenas_[arena].values();
+  if (!is_sharded()) return astype(values, compute_dtype(arena));
+  const auto [begin, end] = share(arena);
+  return astype(slice(values, 0, begin, end), compute_dtype(arena));
+}
+
+Optimizer::CellUpdate Optimizer::written(std::size_t arena, const Array& next) const {
+  const Array& values = arenas_[arena].values();
+  const RandomKey key{kRoundingSeed + arena, (static_cast<std::uint64_t>(step_count_) << 8) + kWeights};
+  if (is_sharded()) {
+    const bool is_plain = values.dtype() == next.dtype();
+    Array value = is_plain ? next : round_stochastic(next, weights(arena), key);
+    const auto [begin, end] = share(arena);
+    if (is_taken_) value = where(is_taken_, value, slice(values, 0, begin, end));
+    return {Array(), update_parts(values, {&value, 1}, {&begin, 1})};
+  }
+  if (values.dtype() == next.dtype()) return {values, next};
+  return {values, round_stochastic_into(values, next, key)};
 }
 
 std::vector<TrustSegments> Optimizer::segments_of_arenas() const {
@@ -57,7 +80,7 @@ std::vector<StateArray> Optimizer::named(const char* name, const std::vector<Arr
 
 Array Optimizer::control(std::size_t arena, std::initializer_list<Array> numbers) const {
   if (!skipped_) return {};  // there never was a scaler
-  const Dtype dtype = arenas_[arena].dtype();
+  const Dtype dtype = compute_dtype(arena);
   std::vector<Array> all{is_taken_ ? astype(is_taken_, dtype) : ones({1}, dtype)};
   for (const Array& number : numbers) all.push_back(astype(number, dtype));
   return all.size() == 1 ? all[0] : concat(all, 0);

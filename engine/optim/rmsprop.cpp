@@ -11,12 +11,13 @@ RmsProp::RmsProp(std::span<const Array> parameters, const RmsPropOptions& option
     : RmsProp(one_group(parameters), options) {}
 
 RmsProp::RmsProp(const std::vector<ParameterGroup>& groups, const RmsPropOptions& options)
-    : Optimizer("RmsProp", groups,
-                {options.rate, options.clip_norm, options.clip_value, options.maximize, false, false, options.moments},
-                {{"alpha", &GroupOptions::alpha, options.alpha, 0.0, HUGE_VAL},
-                 {"eps", &GroupOptions::eps, options.eps, 0.0, HUGE_VAL},
-                 {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL},
-                 {"momentum", &GroupOptions::momentum, options.momentum, 0.0, HUGE_VAL}}),
+    : Optimizer(
+          "RmsProp", groups,
+          {options.rate, options.clip_norm, options.clip_value, options.maximize, false, false, options.moments, true},
+          {{"alpha", &GroupOptions::alpha, options.alpha, 0.0, HUGE_VAL},
+           {"eps", &GroupOptions::eps, options.eps, 0.0, HUGE_VAL},
+           {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL},
+           {"momentum", &GroupOptions::momentum, options.momentum, 0.0, HUGE_VAL}}),
       options_(options) {
   if (options.centered && options.moments != f32)
     throw ArgumentError("RmsProp: centered takes the square of one moment from another, which needs moments in f32");
@@ -35,7 +36,7 @@ std::vector<StateArray> RmsProp::state() const {
 std::vector<Optimizer::CellUpdate> RmsProp::updates(std::size_t arena, const Array& gradient) const {
   const GroupOptions& own = options_of(arena);
   const double alpha = *own.alpha;
-  const Array& values = arenas()[arena].values();
+  const Array values = weights(arena);
   const Array g = *own.weight_decay > 0.0 ? gradient + values * *own.weight_decay : gradient;
   const Array next = widened(arena, square_[arena]) * alpha + square(g) * (1.0 - alpha);
   std::vector<CellUpdate> result{kept(arena, square_[arena], next, 0)};
@@ -47,11 +48,11 @@ std::vector<Optimizer::CellUpdate> RmsProp::updates(std::size_t arena, const Arr
   }
   const Array direction = g / (sqrt(variance) + *own.eps);
   if (!momentum_[arena]) {
-    result.push_back({values, values - direction * rate_of(arena)});
+    result.push_back(written(arena, values - direction * rate_of(arena)));
   } else {
     const Array buffer = widened(arena, momentum_[arena]) * *own.momentum + direction;
     result.push_back(kept(arena, momentum_[arena], buffer, 1));
-    result.push_back({values, values - buffer * rate_of(arena)});
+    result.push_back(written(arena, values - buffer * rate_of(arena)));
   }
   return result;
 }

@@ -12,7 +12,7 @@ Sgd::Sgd(std::span<const Array> parameters, const SgdOptions& options) : Sgd(one
 Sgd::Sgd(const std::vector<ParameterGroup>& groups, const SgdOptions& options)
     : Optimizer("Sgd", groups,
                 {options.rate, options.clip_norm, options.clip_value, options.maximize, false,
-                 options.release_gradients, options.moments},
+                 options.release_gradients, options.moments, true},
                 {{"momentum", &GroupOptions::momentum, options.momentum, 0.0, HUGE_VAL},
                  {"dampening", &GroupOptions::dampening, options.dampening, -HUGE_VAL, HUGE_VAL},
                  {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL}}),
@@ -29,14 +29,14 @@ std::vector<StateArray> Sgd::state() const { return named("momentum", momentum_)
 
 std::vector<Optimizer::CellUpdate> Sgd::updates(std::size_t arena, const Array& gradient) const {
   const GroupOptions& own = options_of(arena);
-  const Array& values = arenas()[arena].values();
+  const Array values = weights(arena);
   const Array g = *own.weight_decay > 0.0 ? gradient + values * *own.weight_decay : gradient;
   const Array& momentum = momentum_[arena];
-  if (!momentum) return {{values, values - g * rate_of(arena)}};
+  if (!momentum) return {written(arena, values - g * rate_of(arena))};
   // The buffer starts as 0, so that the first step differs from the others in a scalar only.
   const Array next = widened(arena, momentum) * *own.momentum + dampened(g, *own.dampening);
   const Array direction = options_.nesterov ? g + next * *own.momentum : next;
-  return {kept(arena, momentum, next, 0), {values, values - direction * rate_of(arena)}};
+  return {kept(arena, momentum, next, 0), written(arena, values - direction * rate_of(arena))};
 }
 
 Array Sgd::dampened(const Array& g, double dampening) const {

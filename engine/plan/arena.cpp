@@ -1,6 +1,7 @@
 #include "plan/arena.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <numeric>
 #include <string>
@@ -14,6 +15,12 @@ namespace {
 constexpr std::size_t kAlignment = 128;  // the base alignment that OpenCL devices ask of sub-allocations
 constexpr std::size_t kGoodShare = 32;   // a layout within 1/32 of the least bytes is taken as it is
 
+// Whether two may not lie at the same bytes.
+bool meet(const ArenaRequest& a, const ArenaRequest& b) {
+  const bool in_order = a.devices == b.devices && std::has_single_bit(a.devices);
+  return !in_order || (a.first <= b.last && b.first <= a.last);
+}
+
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // What is placed at once: one request, or all of a group.
@@ -25,8 +32,7 @@ struct Unit {
 
 class Layouter {
  public:
-  Layouter(const std::vector<ArenaRequest>& requests, std::size_t most, bool share)
-      : requests_(requests), most_(most), share_(share) {
+  Layouter(const std::vector<ArenaRequest>& requests, std::size_t most) : requests_(requests), most_(most) {
     std::map<int, std::size_t> unit_of;
     for (std::size_t r = 0; r < requests.size(); ++r) {
       const ArenaRequest& request = requests[r];
@@ -74,9 +80,7 @@ class Layouter {
       for (const std::size_t r : unit.members) {
         const std::size_t bytes = aligned(requests_[r].bytes);
         for (const std::size_t other : placed_[segment]) {
-          const bool meets =
-              !share_ || (requests_[other].first <= requests_[r].last && requests_[r].first <= requests_[other].last);
-          if (!meets) continue;
+          if (!meet(requests_[other], requests_[r])) continue;
           const std::size_t start = layout_.places[other].offset, end = start + aligned(requests_[other].bytes);
           if (offset + distance(r) + bytes <= start) break;
           if (offset + distance(r) >= end) continue;
@@ -112,7 +116,6 @@ class Layouter {
 
   const std::vector<ArenaRequest>& requests_;
   const std::size_t most_;
-  const bool share_;
   std::vector<Unit> units_;
   ArenaLayout layout_;
   std::vector<std::vector<std::size_t>> placed_;  // by segment, ascending offsets
@@ -124,13 +127,13 @@ std::size_t sum_of(const std::vector<std::size_t>& bytes) {
 
 }  // namespace
 
-ArenaLayout lay_out(const std::vector<ArenaRequest>& requests, std::size_t most, bool share) {
-  Layouter layouter(requests, most, share);
+ArenaLayout lay_out(const std::vector<ArenaRequest>& requests, std::size_t most) {
+  Layouter layouter(requests, most);
   ArenaLayout best = layouter.place([](const Unit& a, const Unit& b) { return a.bytes > b.bytes; });
   const std::size_t least = least_bytes(requests);
   const auto is_good = [&] { return sum_of(best.segments) <= least + least / kGoodShare; };
   const auto try_order = [&](auto before) {
-    if (!share || is_good()) return;
+    if (is_good()) return;
     ArenaLayout other = layouter.place(before);
     if (sum_of(other.segments) < sum_of(best.segments)) best = std::move(other);
   };

@@ -13,6 +13,8 @@ struct ArenaRequest {
   // Requests of one group lie at these distances from each other, whatever their lives: the parts of a flat gradient.
   int group = -1;
   std::size_t group_offset = 0;  // a multiple of 128
+  // A bit for each device that uses it. Bytes are shared in time on one device only, whose launches run in order.
+  std::uint64_t devices = 1;
 };
 
 struct ArenaPlace {
@@ -29,7 +31,7 @@ struct ArenaLayout {
 // Each at the lowest offset that is free during its life, the largest first (best-fit by size, as in Pisarchyk and Lee
 // 2020); where that is far from least_bytes(), other orders are tried too. Throws OutOfMemory where one buffer or group
 // alone exceeds `most`.
-ArenaLayout lay_out(const std::vector<ArenaRequest>& requests, std::size_t most, bool share);
+ArenaLayout lay_out(const std::vector<ArenaRequest>& requests, std::size_t most);
 
 // The largest sum of bytes that live at once: no layout is smaller.
 std::size_t least_bytes(const std::vector<ArenaRequest>& requests);

@@ -11,6 +11,46 @@ int root_buffer(const Plan& plan, int buffer) {
   return plan.buffers[buffer].kind == PlanBuffer::Kind::part ? plan.buffers[buffer].parent : buffer;
 }
 
+// Who used which bytes: of the arena, or of a buffer apart.
+class Accesses {
+ public:
+  explicit Accesses(const Plan& plan) : plan_(plan) {}
+
+  // A launch uses a buffer. Raises `need` by device to the launches that it must come after.
+  void add(int buffer, bool writes, int launch, std::vector<int>& need) {
+    if (buffer < 0) return;
+    const PlanBuffer& own = plan_.buffers[static_cast<std::size_t>(buffer)];
+    const int root = root_buffer(plan_, buffer);
+    const PlanBuffer& whole = plan_.buffers[static_cast<std::size_t>(root)];
+    if (whole.kind == PlanBuffer::Kind::empty || own.kind == PlanBuffer::Kind::empty) return;
+    std::size_t begin = root == buffer ? 0 : static_cast<std::size_t>(own.offset) * bytes_of(own.dtype);
+    const bool in_arena = whole.kind == PlanBuffer::Kind::arena;
+    if (in_arena) begin += whole.place.offset;
+    std::vector<Access>& before = by_place_[in_arena ? std::pair{true, whole.place.segment} : std::pair{false, root}];
+    const Access access{begin, begin + own.bytes, launch, writes};
+    for (const Access& other : before)
+      if (other.begin < access.end && access.begin < other.end && (writes || other.writes)) {
+        const int device = plan_.launches[static_cast<std::size_t>(other.launch)].device;
+        need[static_cast<std::size_t>(device)] = std::max(need[static_cast<std::size_t>(device)], other.launch);
+      }
+    // Whoever comes after what is written here comes after what was there before.
+    if (writes)
+      std::erase_if(before,
+                    [&](const Access& other) { return access.begin <= other.begin && other.end <= access.end; });
+    before.push_back(access);
+  }
+
+ private:
+  struct Access {
+    std::size_t begin, end;  // bytes
+    int launch;
+    bool writes;
+  };
+
+  const Plan& plan_;
+  std::map<std::pair<bool, int>, std::vector<Access>> by_place_;
+};
+
 }  // namespace
 
 void collect_uses(Plan& plan) {
@@ -37,24 +77,33 @@ void collect_uses(Plan& plan) {
     }
 }
 
-void order_devices(Plan& plan, int devices) {
+void order_devices(Plan& plan) {
   if (!plan.several_devices) return;
-  std::vector<int> writer(plan.buffers.size(), -1);
-  for (PlanLaunch& launch : plan.launches) {
-    bool overwrites = false;
-    for (const PlanArgument& argument : launch.arguments) {
-      if (argument.kind != PlanArgument::Kind::array) continue;
-      const int buffer = root_buffer(plan, argument.buffer);
-      if (writer[buffer] >= 0 && writer[buffer] != launch.device) launch.after.push_back(writer[buffer]);
-      if (!argument.writes) continue;
-      overwrites = overwrites || plan.buffers[buffer].kind == PlanBuffer::Kind::leaf;
-      writer[buffer] = launch.device;
+  int devices = 0;
+  for (const PlanLaunch& launch : plan.launches) devices = std::max(devices, launch.device + 1);
+  Accesses accesses(plan);
+  std::vector<int> last(static_cast<std::size_t>(devices), -1);  // launch of each device
+  // Up to which launch of each device each device has waited.
+  std::vector<std::vector<int>> waited(static_cast<std::size_t>(devices),
+                                       std::vector<int>(static_cast<std::size_t>(devices), -1));
+  for (std::size_t l = 0; l < plan.launches.size(); ++l) {
+    PlanLaunch& launch = plan.launches[l];
+    std::vector<int> need(static_cast<std::size_t>(devices), -1);
+    for (std::size_t o = 0; o < launch.operands.size(); ++o) {
+      const bool writes = launch.operand_writes[o] != 0;
+      accesses.add(launch.operands[o].second, writes, static_cast<int>(l), need);
+      // A cell may be there as several leaves.
+      if (writes && plan.buffers[root_buffer(plan, launch.operands[o].second)].kind == PlanBuffer::Kind::leaf)
+        for (std::size_t d = 0; d < need.size(); ++d) need[d] = std::max(need[d], last[d]);
     }
-    if (overwrites)
-      for (int d = 0; d < devices; ++d)
-        if (d != launch.device) launch.after.push_back(d);
-    std::sort(launch.after.begin(), launch.after.end());
-    launch.after.erase(std::unique(launch.after.begin(), launch.after.end()), launch.after.end());
+    for (std::size_t d = 0; d < need.size(); ++d) {
+      int& reached = waited[static_cast<std::size_t>(launch.device)][d];
+      if (static_cast<int>(d) == launch.device || need[d] <= reached) continue;
+      reached = need[d];
+      launch.after.push_back(need[d]);
+      plan.launches[static_cast<std::size_t>(need[d])].is_awaited = true;
+    }
+    last[static_cast<std::size_t>(launch.device)] = static_cast<int>(l);
   }
 }
 

@@ -8,8 +8,8 @@ namespace samebytes::detail {
 // Lists how a run uses whole storages, and drops the operands that only calls look up while they run.
 void collect_uses(Plan& plan);
 
-// Where several devices work, a launch waits for the devices that wrote what it reads, and a late overwrite for
-// everybody.
-void order_devices(Plan& plan, int devices);
+// Where several devices work: which launches of other devices a launch waits for, because they wrote what it reads, or
+// use what it writes. Requires places in the arena, and operands of all launches.
+void order_devices(Plan& plan);
 
 }  // namespace samebytes::detail

@@ -25,7 +25,7 @@ int FuseResult::runs_at(const GraphList& list, int place) const {
   if (moved_to[place] >= 0) return moved_to[place];
   if (const int g = group[place]; g >= 0) return members[g].back();
   const Node& node = *list.nodes[place];
-  return node.output >= 0 ? node.inputs[0].node->place : place;
+  return node.output >= 0 ? runs_at(list, node.inputs[0].node->place) : place;
 }
 
 FuseResult fuse(const GraphList& list, const EpilogueResult& epilogues, bool enabled) {

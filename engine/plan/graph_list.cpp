@@ -62,16 +62,37 @@ class Collector {
   bool writes_cells_ = false;
 };
 
+// Moves the nodes that do so best, and their results, to just before the first node that reads one of them.
+void delay(std::vector<NodePtr>& nodes) {
+  const auto is_delayed = [](const NodePtr& node) { return !node->has_value && node->op && node->op->runs_late(); };
+  if (std::none_of(nodes.begin(), nodes.end(), is_delayed)) return;
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    if (!is_delayed(nodes[i])) continue;
+    const Node* const late = nodes[i].get();
+    const auto is_of_it = [late](const NodePtr& node) {
+      return node.get() == late || (node->output >= 0 && !node->has_value && node->inputs[0].node.get() == late);
+    };
+    const auto first = nodes.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto reader = std::find_if(first, nodes.end(), [&](const NodePtr& node) {
+      return !is_of_it(node) && !node->has_value &&
+             std::any_of(node->inputs.begin(), node->inputs.end(), [&](const Edge& e) { return is_of_it(e.node); });
+    });
+    std::stable_partition(first, reader, [&](const NodePtr& node) { return !is_of_it(node); });
+  }
+}
+
 // Updates and what reads their new values run after everything else.
 void order(GraphList& list) {
   std::sort(list.nodes.begin(), list.nodes.end(), [](const NodePtr& a, const NodePtr& b) { return a->id < b->id; });
+  delay(list.nodes);
   for (std::size_t i = 0; i < list.nodes.size(); ++i) list.nodes[i]->place = static_cast<int>(i);
   std::vector<char> late(list.nodes.size());
   bool any = false;
   for (std::size_t i = 0; i < list.nodes.size(); ++i) {
     const Node& node = *list.nodes[i];
     if (node.has_value) continue;
-    late[i] = dynamic_cast<const Update*>(node.op.get()) != nullptr;
+    const auto* pack = dynamic_cast<const Pack*>(node.op.get());
+    late[i] = dynamic_cast<const Update*>(node.op.get()) != nullptr || (pack && pack->fills_cell());
     for (const Edge& edge : node.inputs) late[i] = late[i] || late[static_cast<std::size_t>(edge.node->place)];
     any = any || late[i];
   }

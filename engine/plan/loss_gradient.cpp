@@ -18,6 +18,13 @@ const Node* loss_of(const Node& gradient) {
   return nullptr;
 }
 
+bool overwrites(const Node& node) {
+  const int results = std::max<int>(1, static_cast<int>(node.results.size()));
+  for (int k = 0; k < results; ++k)
+    if (node.op->in_place(k) >= 0) return true;
+  return false;
+}
+
 bool reads_nothing_else(const Node& gradient, const Node& loss) {
   return std::all_of(gradient.inputs.begin() + 1, gradient.inputs.end(), [&](const Edge& edge) {
     const Node* const input = edge.node.get();
@@ -32,8 +39,8 @@ LossGradients pair_loss_gradients(const GraphList& list, FuseResult& fusion, boo
   LossGradients result{std::vector<int>(list.nodes.size(), -1), std::vector<int>(list.nodes.size(), -1)};
   if (!enabled) return result;
   for (const NodePtr& node : list.nodes) {
-    if (node->has_value || !node->op || node->is_view || !node->results.empty() || node->inputs.empty() ||
-        node->shape.size() == 0 || node->op->in_place(0) >= 0)
+    if (node->has_value || !node->op || node->is_view || node->inputs.empty() || node->shape.size() == 0 ||
+        overwrites(*node))
       continue;
     const Node* const loss = loss_of(*node);
     if (!loss) continue;

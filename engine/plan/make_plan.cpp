@@ -65,8 +65,8 @@ class Maker {
     lay_out_arena();
     count_bytes(*plan_);
     note_cells(*plan_, list_);
+    order_devices(*plan_);
     collect_uses(*plan_);
-    order_devices(*plan_, context_.runtime->device_count());
     plan_->nodes_fused = fusion_.nodes_fused + epilogues_.nodes_fused;
     return std::move(plan_);
   }
@@ -180,8 +180,23 @@ class Maker {
       whole.kind = PlanBuffer::Kind::persistent;
       whole.storage = persistent_.get(context_, pack.fingerprint(), whole.bytes, whole.dtype, n.device);
     }
-    if (whole.kind == PlanBuffer::Kind::persistent || whole.by_parts)
-      place_parts_in(plan_->buffer_of[place], n, pack, {0, pack.n(), 0, n.inputs.size()});
+    const bool fills_cell = pack.fills_cell() && whole.kind == PlanBuffer::Kind::leaf && is_alone_with_cell(n, place);
+    if (whole.kind == PlanBuffer::Kind::persistent || whole.by_parts || fills_cell)
+      place_parts_in(plan_->buffer_of[place], n, pack, {0, pack.n(), 0, pack.offsets().size()});
+  }
+
+  // Whether nobody but this node, which fills a cell, has to do with what the cell holds: then parts may be written
+  // there before the node's own turn.
+  bool is_alone_with_cell(const Node& fills, int place) const {
+    const Node& cell = *fills.inputs.back().node;
+    if (!cell.cell->members.empty() || cell.cell->whole.lock()) return false;
+    for (int i = 0; i < count(); ++i) {
+      const Node& n = node(i);
+      if (i == place || n.has_value) continue;
+      for (const Edge& edge : n.inputs)
+        if (&edge.node->base() == &cell) return false;
+    }
+    return true;
   }
 
   void place_parts_in(int whole, const Node& n, const Pack& pack, const GradientSegment& range) {
@@ -216,7 +231,7 @@ class Maker {
       return;
     }
     if (const Pack* const pack = pack_of(place)) {
-      if (!released_pack(place)) lower_parts(n, plan_->buffer_of[place], {0, pack->n(), 0, n.inputs.size()});
+      if (!released_pack(place)) lower_parts(n, plan_->buffer_of[place], {0, pack->n(), 0, pack->offsets().size()});
       return;
     }
     if (n.results.empty() ? n.shape.size() == 0 : all_empty(n)) return;
@@ -250,6 +265,7 @@ class Maker {
     const int now = static_cast<int>(plan_->launches.size()) - 1;
     if (b.first < 0) b.first = now;
     b.last = now;
+    b.devices |= std::uint64_t{1} << plan_->launches.back().device;
     if (b.kind == PlanBuffer::Kind::part) touch(b.parent);
   }
 
@@ -436,7 +452,8 @@ class Maker {
     const int gradient = loss_gradients_.gradient[place];
     if (gradient >= 0) {
       src.push_back(source(*node(gradient).inputs[0].node));
-      dst.push_back(plan_->buffer_of[gradient]);
+      if (node(gradient).results.empty()) dst.push_back(plan_->buffer_of[gradient]);
+      dst.insert(dst.end(), results_[gradient].begin(), results_[gradient].end());
     }
     Device& device = device_of(n);
     Launch run(n, device, shapes, dtypes);
@@ -445,7 +462,8 @@ class Maker {
       run.set_epilogue({epilogue.residual >= 0 ? run.src(run.src_count()) : Launch::none(), epilogue.relu,
                         epilogue.gate >= 0 ? run.src(gate) : Launch::none()});
     }
-    if (gradient >= 0) run.set_gradient({run.src(run.src_count()), run.dst(static_cast<int>(dst.size()) - 1)});
+    if (gradient >= 0)
+      run.set_gradient({run.src(run.src_count()), run.dst(static_cast<int>(shapes.size())), &node(gradient)});
     n.op->launch(run);
     std::vector<int> temps;
     for (const Launch::Temp& temp : run.temps())
@@ -454,9 +472,12 @@ class Maker {
                                  n.device));
     const auto resolve = [&](Operand operand) -> std::pair<int, std::int64_t> {
       switch (operand.kind) {
-        case Operand::Kind::src: return src[static_cast<std::size_t>(operand.index)];
-        case Operand::Kind::dst: return {dst[static_cast<std::size_t>(operand.index)], 0};
-        case Operand::Kind::temp: return {temps[static_cast<std::size_t>(operand.index)], 0};
+        case Operand::Kind::src: {
+          const auto& [buffer, offset] = src[static_cast<std::size_t>(operand.index)];
+          return {buffer, offset + operand.offset};
+        }
+        case Operand::Kind::dst: return {dst[static_cast<std::size_t>(operand.index)], operand.offset};
+        case Operand::Kind::temp: return {temps[static_cast<std::size_t>(operand.index)], operand.offset};
         case Operand::Kind::none: break;
       }
       return {-1, 0};
@@ -466,8 +487,10 @@ class Maker {
       if (const int over = n.op->may_overwrite(static_cast<int>(k));
           over >= 0 && over < static_cast<int>(n.inputs.size()))
         if (const auto [input, offset] = src[static_cast<std::size_t>(over)]; input >= 0 && dst[k] >= 0 && offset == 0)
-          pairs_.push_back({static_cast<int>(plan_->launches.size() + run.records().size()) - 1, input, dst[k]});
-    const Cost cost = cost_of(n);
+          pairs_.push_back({static_cast<int>(plan_->launches.size() + run.records().size()) - 1, input, dst[k],
+                            !run.records().empty() && run.records().back().host_call != nullptr});
+    Cost cost = cost_of(n);
+    if (gradient >= 0 && !node(gradient).results.empty()) cost.flops += cost_of(node(gradient)).flops;
     bool has_main = false;  // an op's second launch sums up what the first one left
     for (LaunchRecord& record : run.records()) {
       const std::string kernel = record.queue_call ? "library" : record.host_call ? "host" : record.entry;
@@ -606,16 +629,18 @@ class Maker {
       int& mine = request[static_cast<std::size_t>(root[b])];
       if (mine < 0) {
         mine = static_cast<int>(requests.size());
-        requests.push_back({buffer.bytes, buffer.first, buffer.last});
+        requests.push_back(
+            {.bytes = buffer.bytes, .first = buffer.first, .last = buffer.last, .devices = buffer.devices});
       } else {
         ArenaRequest& shared = requests[static_cast<std::size_t>(mine)];
-        shared = {std::max(shared.bytes, buffer.bytes), std::min(shared.first, buffer.first),
-                  std::max(shared.last, buffer.last)};
+        shared = {.bytes = std::max(shared.bytes, buffer.bytes),
+                  .first = std::min(shared.first, buffer.first),
+                  .last = std::max(shared.last, buffer.last),
+                  .devices = shared.devices | buffer.devices};
       }
       request[b] = mine;
     }
-    const ArenaLayout layout =
-        lay_out(requests, context_.runtime->device(0).info().max_allocation_bytes, !plan_->several_devices);
+    const ArenaLayout layout = lay_out(requests, context_.runtime->device(0).info().max_allocation_bytes);
     for (std::size_t b = 0; b < request.size(); ++b)
       if (request[b] >= 0) plan_->buffers[b].place = layout.places[static_cast<std::size_t>(request[b])];
     for (std::size_t r = 0; r < packed; ++r)

@@ -1,4 +1,5 @@
-// What a memory snapshot says: the planner's part (plans, cells, layers) and the snapshot itself.
+// What a planner says of itself: the cause of a peak, its counts, its part of a memory snapshot (plans, cells, layers);
+// and the snapshot itself.
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -55,6 +56,23 @@ std::size_t share_of(std::size_t part, std::size_t whole, std::size_t bytes) {
 }
 
 }  // namespace
+
+PlanReport Planner::report() const {
+  PlanReport report = report_;
+  report.programs_built = context_.runtime->programs_built();
+  return report;
+}
+
+// The peak of a run is reached where most is alive in its arena, unless a value that is kept is larger than that.
+void Planner::name_peak(const Plan& plan) {
+  if (plan.peak_launch < 0) return;
+  std::size_t arena = 0, largest = 0;
+  for (const std::size_t segment : plan.arena_segments) arena += segment;
+  for (const PlanBuffer& buffer : plan.buffers)
+    if (buffer.kind == PlanBuffer::Kind::own) largest = std::max(largest, buffer.bytes);
+  const LaunchInfo& launch = *plan.launches[static_cast<std::size_t>(plan.peak_launch)].info;
+  if (arena >= largest) context_.runtime->name_memory_peak(launch.op, launch.layer.c_str());
+}
 
 void Planner::fill(MemorySnapshot& snapshot) const {
   std::vector<const Plan*> plans;

@@ -19,15 +19,17 @@ std::vector<Gap> gaps_of(const Node& pack) {
   const auto& op = static_cast<const Pack&>(*pack.op);
   std::vector<Gap> gaps;
   std::int64_t end = 0;
-  for (std::size_t i = 0; i <= pack.inputs.size(); ++i) {
-    const std::int64_t next = i < pack.inputs.size() ? op.offsets()[i] : op.n();
+  const std::size_t parts = op.offsets().size();
+  for (std::size_t i = 0; i <= parts; ++i) {
+    const std::int64_t next = i < parts ? op.offsets()[i] : op.n();
     if (next > end) gaps.emplace_back(end, next - end);
-    if (i < pack.inputs.size()) end = next + pack.inputs[i].node->shape.size();
+    if (i < parts) end = next + pack.inputs[i].node->shape.size();
   }
   return gaps;
 }
 
 bool lies_in_arena(const Node& pack) {
+  if (static_cast<const Pack&>(*pack.op).fills_cell()) return false;
   const std::size_t bytes = static_cast<std::size_t>(pack.shape.size()) * bytes_of(pack.dtype);
   return bytes >= kLargePack && gaps_of(pack).size() * kBytesPerGap <= bytes;
 }
@@ -42,6 +44,7 @@ std::vector<ArenaRequest> requests_of_packs(const std::vector<PlanBuffer>& buffe
     request.first = std::min(request.first, first);
     request.group = whole;
     request.group_offset = offset;
+    request.devices = pack.devices;
   };
   for (const PlanBuffer& part : buffers)
     if (part.kind == PlanBuffer::Kind::part && part.first >= 0 &&

@@ -32,6 +32,7 @@ struct PlanBuffer {
   std::int64_t offset = 0;  // elements within the parent
   int device = 0;
   int first = -1, last = -1;  // launches, for the arena
+  std::uint64_t devices = 0;  // a bit for each that uses it
   bool by_parts = false;      // in the arena, each part for its own life (pack_parts.h)
   ArenaPlace place;
   StoragePtr storage;  // persistent
@@ -63,7 +64,8 @@ struct PlanLaunch {
   std::vector<std::int64_t> operand_offsets;      // elements, same order
   std::vector<char> operand_writes;               // same order
   std::shared_ptr<LaunchInfo> info;               // for the profile
-  std::vector<int> after;                         // devices whose work so far must be done first
+  std::vector<int> after;                         // launches on other devices that must be done first
+  bool is_awaited = false;                        // by a launch on another device
 };
 
 // How a whole storage is used by a run, per buffer that is not a temporary.

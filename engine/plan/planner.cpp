@@ -109,17 +109,6 @@ StoragePtr Planner::arena_segment(std::size_t index, std::size_t bytes) {
   return segment;
 }
 
-// The peak of a run is reached where most is alive in its arena, unless a value that is kept is larger than that.
-void Planner::name_peak(const Plan& plan) {
-  if (plan.peak_launch < 0) return;
-  std::size_t arena = 0, largest = 0;
-  for (const std::size_t segment : plan.arena_segments) arena += segment;
-  for (const PlanBuffer& buffer : plan.buffers)
-    if (buffer.kind == PlanBuffer::Kind::own) largest = std::max(largest, buffer.bytes);
-  const LaunchInfo& launch = *plan.launches[static_cast<std::size_t>(plan.peak_launch)].info;
-  if (arena >= largest) context_.runtime->name_memory_peak(launch.op, launch.layer.c_str());
-}
-
 Plan& Planner::find_or_make(const GraphList& list, bool* replayed) {
   const auto found = plans_.find(list.key);
   *replayed = found != plans_.end();
@@ -208,8 +197,10 @@ void Planner::run(Plan& plan, const GraphList& list) {
       }
       case PlanBuffer::Kind::own: {
         const Node& node = *list.nodes[static_cast<std::size_t>(buffer.node)];
-        fresh[b] = runtime.allocate(buffer.bytes, node.category,
-                                    node.op ? std::string(node.op->name()) : std::string("result"), node.layer.text());
+        const Node& maker = node.output >= 0 ? *node.inputs[0].node : node;  // of several results
+        fresh[b] =
+            runtime.allocate(buffer.bytes, node.category,
+                             maker.op ? std::string(maker.op->name()) : std::string("result"), node.layer.text());
         bound[b] = {fresh[b].get(), 0};
         break;
       }
@@ -251,15 +242,15 @@ void Planner::run(Plan& plan, const GraphList& list) {
     submission.acquire(*at.storage, use.writes, use.what, static_cast<std::size_t>(at.offset) * bytes_of(buffer.dtype),
                        buffer.bytes, whole);
   }
-  if (plan.several_devices)
-    for (int d = 0; d < runtime.device_count(); ++d)
-      for (int e = 0; e < runtime.device_count(); ++e)
-        if (d != e) submission.order_after(runtime.device(d), runtime.device(e));
+  const int n = plan.several_devices ? runtime.device_count() : 0;  // each after what all of them have to do
+  for (int p = 0; p < n * n; ++p) submission.order_after(runtime.device(p / n), runtime.device(p % n));
   report_.bind_seconds += seconds_since(start);
 
-  for (PlanLaunch& launch : plan.launches) {
+  std::vector<Submission::Mark> marks(plan.several_devices ? plan.launches.size() : 0);
+  for (std::size_t l = 0; l < plan.launches.size(); ++l) {
+    PlanLaunch& launch = plan.launches[l];
     Device& device = runtime.device(launch.device);
-    for (const int other : launch.after) submission.order_after(device, runtime.device(other));
+    for (const int other : launch.after) submission.order_after(device, marks[static_cast<std::size_t>(other)]);
     if (launch.queue_call) {
       RunAccess access(launch, bound, [&](std::size_t bytes) -> Storage& {
         return workspace(submission, launch.device, bytes, launch.what);
@@ -267,6 +258,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
       submission.enqueue_call(
           device, launch.what.c_str(), [&](cl_command_queue queue) { return launch.queue_call(queue, access); },
           launch.info);
+      if (launch.is_awaited) marks[l] = submission.mark(device);
       continue;
     }
     if (launch.host_call) {
@@ -326,6 +318,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
       }
     }
     submission.enqueue(device, *launch.kernel, launch.geometry, launch.what.c_str(), launch.info);
+    if (launch.is_awaited) marks[l] = submission.mark(device);
   }
   submission.finish();
   report_.launches += submission.launches();
@@ -402,12 +395,6 @@ void Planner::drop_finished_readers() {
     const NodePtr node = weak.lock();
     return !node || node->has_value;
   });
-}
-
-PlanReport Planner::report() const {
-  PlanReport report = report_;
-  report.programs_built = context_.runtime->programs_built();
-  return report;
 }
 
 }  // namespace samebytes::detail

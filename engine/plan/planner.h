@@ -27,6 +27,7 @@ class Planner final : public Evaluator {
   void evaluate(std::span<const NodePtr> roots) override;
   PlanReport report() const override;
   void fill(MemorySnapshot& snapshot) const override;
+  std::size_t release_temporaries();  // bytes that the arena had
 
  private:
   Plan& find_or_make(const GraphList& list, bool* replayed);

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "ops/pointwise.h"
+#include "plan/pointwise_text.h"
 
 namespace samebytes::detail {
 namespace {
@@ -18,32 +19,6 @@ constexpr std::int64_t kGpuGroup = 128;
 // times less, b = c + 1 after it as long as ever; of 4 MiB that one would take 1.4 times longer
 // (docs/decisions/bandwidth.md).
 constexpr std::int64_t kStreamedElements = std::int64_t{8} << 20;
-
-bool is_real(Dtype dtype) { return is_floating(dtype); }
-std::string suffix(Dtype dtype) { return std::string(name_of(dtype)); }
-std::string storage_type(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f32: return "float";
-    case Dtype::f64: return "double";
-    case Dtype::f16:
-    case Dtype::bf16: return "ushort";
-    case Dtype::i32: return "int";
-    case Dtype::u8:
-    case Dtype::bool_: return "uchar";
-  }
-  return "float";
-}
-
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-}
-
-// A value of kind `from` (real or int vector) as kind `to`.
-std::string converted(const std::string& value, bool from_real, bool to_real) {
-  if (from_real == to_real) return value;
-  return (to_real ? "SB_TO_REAL(" : "SB_TO_INT(") + value + ")";
-}
 
 class Writer {
  public:
@@ -337,6 +312,12 @@ class Writer {
     return converted(value, is_real(input->dtype), as_real);
   }
 
+  // Numbers of the elements of a flat operand from outside, counted from its storage's first one: the same whether all
+  // of it is launched or a part.
+  std::string place_in(const Node& input) const {
+    return "SB_PLACE(x" + std::to_string(input_of_.at(&input)) + "_offset + i)";
+  }
+
   std::string member_text(const Node& member) const {
     const std::string name = "v" + std::to_string(inside_.at(&member));
     const bool result_real = is_real(member.dtype);
@@ -348,6 +329,9 @@ class Writer {
       for (const Edge& edge : member.inputs) compute_real = compute_real || is_real(edge.node->dtype);
       for (std::size_t i = 0; i < member.inputs.size(); ++i)
         replace_all(expression, "$" + std::to_string(i), "(" + operand(member, i, compute_real) + ")");
+      for (std::size_t i = 0; i < member.inputs.size(); ++i)
+        if (const std::string place = "PLACE_OF_" + std::to_string(i); expression.find(place) != std::string::npos)
+          replace_all(expression, place, place_in(*member.inputs[i].node));
       for (std::size_t s = 0; s < member.scalars.size(); ++s)
         replace_all(expression, "#" + std::to_string(s), "s" + std::to_string(scalar_of_.at(&member) + s));
       replace_all(expression, "SB_TRUTH(", compute_real ? "SB_TRUTH_R(" : "SB_TRUTH_I(");

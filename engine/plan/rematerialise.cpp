@@ -50,6 +50,18 @@ class Rematerialiser {
     return report;
   }
 
+  std::vector<StoredValue> stored() const {
+    std::vector<StoredValue> result;
+    for (int i = 0; i < count(); ++i) {
+      const Value& v = values_[i];
+      if (v.packed_until >= 0) result.push_back({i, v.bytes, v.made, std::max(v.made, v.packed_until), true});
+      if (!v.is_temporary || (node(i).op && node(i).op->packs_inputs())) continue;  // a pack has its parts
+      if (v.dropped_after >= 0) result.push_back({i, v.bytes, v.made, v.dropped_after});
+      result.push_back({i, v.bytes, v.dropped_after >= 0 ? v.again_at : v.made, v.last()});
+    }
+    return result;
+  }
+
  private:
   struct Reader {
     int when;     // the place at which it runs
@@ -64,6 +76,7 @@ class Rematerialiser {
     bool is_temporary = false;   // lies in the arena
     bool is_candidate = false;
     int packed_until = -1;  // of a part of a flat gradient in the arena: the last place at which it is there
+    int dropped_after = -1, again_at = -1;  // where it is not there in between
     std::vector<Reader> readers;
     int last() const {
       int last = made;
@@ -350,6 +363,8 @@ class Rematerialiser {
     // From here on it is there only near its readers: it can neither be dropped again nor be relied on in between.
     v.is_candidate = false;
     v.overwritten = std::min(v.overwritten, early + 1);
+    v.dropped_after = early;
+    v.again_at = choice.before;
     fusion_.again.push_back({choice.before, choice.value, std::move(choice.recipe.members)});
   }
 
@@ -364,6 +379,13 @@ class Rematerialiser {
 
 RematerialiseReport rematerialise(const GraphList& list, FuseResult& fusion, const RematerialiseLimits& limits) {
   return list.nodes.empty() ? RematerialiseReport{} : Rematerialiser(list, fusion, limits).run();
+}
+
+std::vector<StoredValue> stored_values(const GraphList& list, FuseResult& fusion, const RematerialiseLimits& limits) {
+  if (list.nodes.empty()) return {};
+  Rematerialiser rematerialiser(list, fusion, limits);
+  rematerialiser.run();
+  return rematerialiser.stored();
 }
 
 }  // namespace samebytes::detail

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
+#include <vector>
 
 #include "plan/release.h"
 
@@ -29,5 +30,15 @@ struct RematerialiseReport {
 
 // Adds to `fusion` what is computed again. Results and order of all other launches stay as they are.
 RematerialiseReport rematerialise(const GraphList& list, FuseResult& fusion, const RematerialiseLimits& limits);
+
+// A temporary that is there from the launches of one place to those of another.
+struct StoredValue {
+  int place = 0;
+  std::size_t bytes = 0;
+  int first = 0, last = 0;
+  bool is_parameters_gradient = false;  // lies in a flat gradient, in the arena
+};
+// The same, and what is stored then.
+std::vector<StoredValue> stored_values(const GraphList& list, FuseResult& fusion, const RematerialiseLimits& limits);
 
 }  // namespace samebytes::detail

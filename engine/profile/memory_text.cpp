@@ -3,30 +3,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
+#include "profile/memory_words.h"
 #include "samebytes/memory_snapshot.h"
 
 namespace samebytes {
 namespace {
 
+using detail::in_layer;
+using detail::megabytes;
+using detail::shortened;
+
 constexpr char kLetters[kMemoryCategories + 1] = "pgoailx";  // one for each category, in a bar
 constexpr int kLabelColumns = 16;                            // before a bar
 constexpr int kLeastBar = 20;
-
-std::string megabytes(std::size_t bytes) {
-  const double b = static_cast<double>(bytes);
-  if (b >= 1e9) return fmt::format("{:.2f} GB", b / 1e9);
-  if (b >= 1e6) return fmt::format("{:.1f} MB", b / 1e6);
-  return fmt::format("{:.1f} kB", b / 1e3);
-}
-
-std::string in_layer(const std::string& op, const std::string& layer) {
-  return layer.empty() ? op : fmt::format("{} ({})", op, layer);
-}
-
-std::string shortened(const std::string& text, int most) {
-  return std::ssize(text) <= most ? text : text.substr(0, static_cast<std::size_t>(most) - 3) + "...";
-}
 
 // `bytes` of each category as letters, of `columns` for `most`; rounding never makes the bar longer than its sum.
 std::string bar(const MemoryByCategory& bytes, std::size_t most, int columns) {
@@ -164,7 +155,11 @@ class Text {
   void history() {
     std::int64_t now = 0, most = 0;
     const MemoryEvent* at = nullptr;
+    std::map<std::string, std::pair<std::int64_t, std::int64_t>> kept;  // by who took it: count, bytes
     for (const MemoryEvent& event : s_.events) {
+      auto& [count, bytes] = kept[event.what];
+      count += event.bytes > 0 ? 1 : -1;
+      bytes += event.bytes;
       now += event.bytes;
       if (now <= most) continue;
       most = now;
@@ -176,6 +171,16 @@ class Text {
     text_ += at ? fmt::format("; {} more than at its beginning after {:.3f} s, for {}\n",
                               megabytes(static_cast<std::size_t>(most)), at->seconds, at->what)
                 : std::string("\n");
+    std::vector<std::pair<std::string, std::pair<std::int64_t, std::int64_t>>> rest;
+    for (const auto& one : kept)
+      if (one.second.second > 0) rest.push_back(one);
+    std::stable_sort(rest.begin(), rest.end(),
+                     [](const auto& a, const auto& b) { return a.second.second > b.second.second; });
+    if (rest.empty()) return;
+    list("  taken since it began and not given back\n", rest, [](const auto& one, std::size_t* bytes) {
+      *bytes = static_cast<std::size_t>(one.second.second);
+      return fmt::format("  {:>9}  {:>5} x {}\n", megabytes(*bytes), one.second.first, one.first);
+    });
   }
 
   const MemorySnapshot& s_;

@@ -82,9 +82,13 @@ std::size_t Allocator::held() const {
   return sum;
 }
 
-void Allocator::count_live(std::size_t bytes, Category category, const std::string& what, const char* layer) {
-  if (log_) log_->add(counted_as(category), static_cast<std::int64_t>(bytes), what);
-  live_by_category_[static_cast<std::size_t>(category)] += bytes;
+void Allocator::count_live(Storage::Block& block, Category category, const std::string& what, const char* layer) {
+  block.what = what;
+  block.layer = layer;
+  block.category = category;
+  live_.insert(&block);
+  if (log_) log_->add(counted_as(category), static_cast<std::int64_t>(block.bytes), what);
+  live_by_category_[static_cast<std::size_t>(category)] += block.bytes;
   if (held() > most_held_) {
     most_held_ = held();
     held_peak_ = {live_by_category_, cached_};
@@ -130,7 +134,7 @@ std::unique_ptr<Storage::Block> Allocator::take(std::size_t bytes, Category cate
     {
       MutexLock lock(mutex_);
       if (BlockPtr block = setup_.is_exact ? nullptr : take_cached(capacity)) {
-        count_live(block->bytes, category, what, layer);
+        count_live(*block, category, what, layer);
         return block;
       }
       const std::size_t live = held() - cached_;
@@ -145,7 +149,7 @@ std::unique_ptr<Storage::Block> Allocator::take(std::size_t bytes, Category cate
       live_by_category_[static_cast<std::size_t>(category)] -= capacity;
       if (block) {
         ++driver_allocations_;
-        count_live(block->bytes, category, what, layer);
+        count_live(*block, category, what, layer);
         if (block->is_guarded) guarded_.insert(block.get());
         return block;
       }
@@ -178,7 +182,8 @@ void Allocator::give_back(BlockPtr block, Category category, TicketPtr ticket) n
   {
     MutexLock lock(mutex_);
     live_by_category_[static_cast<std::size_t>(category)] -= block->bytes;
-    if (log_) log_->add(counted_as(category), -static_cast<std::int64_t>(block->bytes), "");
+    if (log_) log_->add(counted_as(category), -static_cast<std::int64_t>(block->bytes), block->what);
+    live_.erase(block.get());
     block->ticket = is_busy ? std::move(ticket) : nullptr;
     block->stamp = next_stamp_++;
     // Exact blocks are not used again. Oclgrind takes what it knows about a freed buffer for the next one with its
@@ -300,8 +305,18 @@ bool Allocator::set_log(std::shared_ptr<MemoryLog> log) {
 }
 
 std::shared_ptr<const MemoryLog> Allocator::log() const {
-  MutexLock lock(mutex_);
-  return log_;
+  std::shared_ptr<MemoryLog> log;
+  std::vector<MemoryArray> in_use;
+  {
+    MutexLock lock(mutex_);
+    log = log_;
+    for (const Storage::Block* block : live_)
+      if (block->category != Category::parameter && block->category != Category::optimizer)
+        in_use.push_back({block->what, block->layer, counted_as(block->category), block->bytes});
+  }
+  if (!log) log = std::make_shared<MemoryLog>(0);
+  log->set_in_use(std::move(in_use));
+  return log;
 }
 
 HeldPeak Allocator::held_peak() const {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "core/mutex.h"
@@ -61,6 +62,7 @@ class Allocator {
   std::uint64_t peaks() const;
   void name_peak(const std::string& what, const char* layer);
   bool set_log(std::shared_ptr<MemoryLog> log);
+  // Its log, or an empty one, with what is in use now; the storages of cells that name themselves are left out.
   std::shared_ptr<const MemoryLog> log() const;
   HeldPeak held_peak() const;
   Reaper& reaper() { return *reaper_; }
@@ -81,7 +83,7 @@ class Allocator {
   void free_block(BlockPtr block) noexcept;
   BlockPtr take_cached(std::size_t capacity) SAMEBYTES_REQUIRES(mutex_);
   std::vector<BlockPtr> trim(std::size_t target) SAMEBYTES_REQUIRES(mutex_);
-  void count_live(std::size_t bytes, Category category, const std::string& what, const char* layer)
+  void count_live(Storage::Block& block, Category category, const std::string& what, const char* layer)
       SAMEBYTES_REQUIRES(mutex_);
   std::size_t held() const SAMEBYTES_REQUIRES(mutex_);
   [[noreturn]] void throw_out_of_memory(std::size_t need, const std::string& what, const std::string& reason);
@@ -97,7 +99,8 @@ class Allocator {
   std::map<std::size_t, std::vector<BlockPtr>> cache_ SAMEBYTES_GUARDED_BY(mutex_);  // by capacity, oldest first
   std::map<std::uintptr_t, std::uintptr_t> claimed_ SAMEBYTES_GUARDED_BY(mutex_);    // begin to end of known memory
   std::set<const Storage::Block*> guarded_ SAMEBYTES_GUARDED_BY(mutex_);
-  mutable std::vector<std::string> damage_ SAMEBYTES_GUARDED_BY(mutex_);  // found when blocks were freed
+  std::unordered_set<const Storage::Block*> live_ SAMEBYTES_GUARDED_BY(mutex_);  // without adopted ones
+  mutable std::vector<std::string> damage_ SAMEBYTES_GUARDED_BY(mutex_);         // found when blocks were freed
   std::array<std::size_t, 8> live_by_category_ SAMEBYTES_GUARDED_BY(mutex_){};
   std::size_t cached_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
   std::size_t limit_ SAMEBYTES_GUARDED_BY(mutex_) = 0;

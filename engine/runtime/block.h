@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 
 #include "runtime/protect.h"
 #include "runtime/ranges.h"
@@ -32,8 +33,10 @@ struct Storage::Block {
   bool is_open = true;  // with protection: the host may touch the pages
   bool is_adopted = false;
   std::function<void()> deleter;  // of adopted memory
-  TicketPtr ticket;               // last user, while in the cache
-  std::uint64_t stamp = 0;        // when it went to the cache
+  std::string what, layer;        // who took it last
+  Category category = Category::value;
+  TicketPtr ticket;         // last user, while in the cache
+  std::uint64_t stamp = 0;  // when it went to the cache
   // Copy mode: bytes where one side is newer. Neither set: both are equal, or nobody ever wrote.
   Ranges host_newer, device_newer;
 

@@ -90,7 +90,14 @@ class Submission {
   // Enqueues one kernel on a device. `op` names it in errors. Returns its index in this submission. Throws DeviceError.
   std::uint64_t enqueue(Device& device, Kernel& kernel, const Geometry& geometry, const char* op,
                         const std::shared_ptr<const LaunchInfo>& info = nullptr);
-  // Makes later work of `device` wait for everything enqueued so far on `other`.
+  // What was enqueued last on a device, for others to wait for. An empty mark stands for what is done.
+  struct Mark {
+    Handle<cl_event> event;
+    int device = -1;
+  };
+  Mark mark(Device& device);
+  // Makes later work of `device` wait for a mark of another device, or for everything enqueued so far on `other`.
+  void order_after(Device& device, const Mark& mark);
   void order_after(Device& device, Device& other);
   // A library call on the queue (CLBlast): fn enqueues itself on the given queue and gives the number of its launches.
   void enqueue_call(Device& device, const char* op, const std::function<int(cl_command_queue)>& fn,

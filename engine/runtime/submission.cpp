@@ -95,6 +95,26 @@ std::uint64_t Submission::count_launches(std::uint64_t count) {
   return launches_ - count;
 }
 
+Submission::Mark Submission::mark(Device& device) {
+  if (runtime_.is_dry() || !runtime_.tails_[device.index()]) return {};
+  clRetainEvent(runtime_.tails_[device.index()].get());
+  return {Handle<cl_event>(runtime_.tails_[device.index()].get()), device.index()};
+}
+
+void Submission::order_after(Device& device, const Mark& mark) {
+  if (!mark.event || mark.device == device.index()) return;
+  if (!(begun_ & bit_of(device))) begin_device(device);
+  Device& other = runtime_.device(mark.device);
+  if (unflushed_ & bit_of(other)) {  // else the other queue could wait for ever
+    check_cl(clFlush(other.queue()), "clFlush", other.info().name);
+    unflushed_ &= ~bit_of(other);
+  }
+  const cl_event event = mark.event.get();
+  check_cl(clEnqueueBarrierWithWaitList(device.queue(), 1, &event, nullptr), "clEnqueueBarrierWithWaitList",
+           device.info().name);
+  unflushed_ |= bit_of(device);
+}
+
 void Submission::order_after(Device& device, Device& other) {
   if (device.index() == other.index() || runtime_.is_dry()) return;
   if (!(begun_ & bit_of(device))) begin_device(device);

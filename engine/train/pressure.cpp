@@ -92,6 +92,19 @@ MemoryFigures PressureGuard::read() const {
   return figures;
 }
 
+void PressureGuard::tell(std::string text, const MemoryFigures& figures) const {
+  if (options_.tell) options_.tell({std::move(text), figures});
+}
+
+bool PressureGuard::relieve(const MemoryFigures& figures) {
+  for (; relief_ < options_.reliefs.size(); ++relief_)
+    if (const std::optional<std::string> what = options_.reliefs[relief_].give_up()) {
+      tell(*what, figures);
+      return true;
+    }
+  return false;
+}
+
 Pressure PressureGuard::look() {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_) return Pressure::low;
@@ -101,13 +114,25 @@ Pressure PressureGuard::look() {
     return f.limit > 0 ? static_cast<double>(f.used) / static_cast<double>(f.limit) : 0.0;
   };
   MemoryFigures figures = read();
-  if (share_of(figures) < options_.trim_share) return Pressure::low;
-  trimmed_ += engine_.clear_cache();
+  if (share_of(figures) < options_.trim_share) {
+    is_under_pressure_ = false;
+    return Pressure::low;
+  }
+  if (const std::size_t bytes = engine_.clear_cache(); bytes > 0) {
+    trimmed_ += bytes;
+    if (!is_under_pressure_) tell("the engine's cache is given back", figures);
+  }
+  is_under_pressure_ = true;
   figures = read();
   const double share = share_of(figures);
   if (share < options_.trim_share) return Pressure::trimmed;
+  if (relieve(figures)) {
+    if (share >= options_.stop_share) next_ = now;  // there is no time to wait
+    return Pressure::relieved;
+  }
   const std::string text = "the process uses " + gigabytes(figures.used) + " of the " + gigabytes(figures.limit) +
-                           " that it can have, and the engine's cache is empty";
+                           " that it can have, and the engine's cache is empty" +
+                           (options_.reliefs.empty() ? "" : ", and nothing is left to give up");
   if (share >= options_.stop_share)
     throw OutOfMemory(
         "pressure guard: " + text +

@@ -109,4 +109,11 @@ void write_run_file(const std::string& path, std::span<const io::TensorView> ten
 
 void check_run_file(const std::string& path) { const detail::RunFile file(path); }
 
+std::optional<std::string> run_text(const std::string& path, const std::string& name) {
+  const detail::RunFile file(path);
+  const detail::RunJson& parts = file.description()["parts"];
+  if (!parts.contains(name) || !parts[name].contains(detail::kText)) return std::nullopt;
+  return parts[name][detail::kText].get<std::string>();
+}
+
 }  // namespace samebytes

@@ -19,6 +19,8 @@ namespace samebytes::detail {
 
 using RunJson = nlohmann::ordered_json;
 
+inline constexpr const char* kText = "text";  // among the numbers of a part that is text
+
 // JSON has no infinities and no NaN; they stand there as text.
 RunJson json_of(double number);
 double number_of(const RunJson& value);

@@ -17,6 +17,9 @@ namespace samebytes {
 // or B, or one of k, M, G, T (powers of 1000, also with B) or Ki, Mi, Gi, Ti (powers of 1024, also with B), in either
 // case. Throws ArgumentError that says so, also for 0 and for more than an address can be.
 std::size_t parse_bytes(std::string_view text);
+// The other way round, for people: three digits in the unit that suits the size, powers of 1000: "512 bytes", "9.7 kB",
+// "43.2 MB", "1.5 GB".
+std::string bytes_text(std::size_t bytes);
 
 struct BatchSearch {
   std::int64_t least = 1;

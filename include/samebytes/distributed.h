@@ -99,12 +99,17 @@ class Group {
 };
 
 struct DataParallelOptions {
-  // Gradients are sent in buckets of about so much, each as soon as its last one is there, while the backward pass goes
-  // on; the last bucket is what is left.
+  // Gradients are sent in buckets, each as soon as its last one is there, while the backward pass goes on; the last
+  // bucket is what is left. A bucket is about a sixth of all gradients, so that most of them travel behind the backward
+  // pass of the others, but no less than 0.25 MB and no more than this.
   double bucket_megabytes = 25;
   // false: each bucket is waited for before the backward pass goes on, as it also is with EngineOptions::check_nan and
   // where host and device do not share memory all the time. The bytes are the same.
   bool overlap = true;
+  // Each rank keeps and updates what the optimizer remembers of its share of the parameters alone (ZeRO, stage 1), then
+  // gives the new values of its share to the others: as many bytes again as half an exchange of gradients. See
+  // Optimizer::shard() for the optimizers that can.
+  bool shard_state = false;
 };
 
 // Of the steps so far, on this rank.
@@ -115,6 +120,7 @@ struct DataParallelStats {
   std::uint64_t bytes_copied = 0;  // by us, where a gradient did not lie in the arena
   double exchange_seconds = 0;     // from the first bucket of each step to its last one
   double wait_seconds = 0;         // of that, when nothing else was done
+  double spread_seconds = 0;       // with shard_state: of parameters to everybody, after the steps
   // Share of the exchange that was hidden behind the backward pass.
   double hidden() const { return exchange_seconds > 0 ? 1 - wait_seconds / exchange_seconds : 0; }
 };
@@ -126,7 +132,8 @@ struct DataParallelStats {
 class DataParallel {
  public:
   // Overwrites parameters, buffers and the optimizer's state with rank 0's. Group, net and optimizer must outlive it.
-  // Throws ArgumentError for an optimizer with release_gradients; DistributedError where the ranks' models differ.
+  // Throws ArgumentError for an optimizer with release_gradients, and as Optimizer::shard() does; DistributedError
+  // where the ranks' models differ.
   DataParallel(Group& group, nn::Module& net, optim::Optimizer& optimizer, const DataParallelOptions& options = {});
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;
@@ -137,6 +144,11 @@ class DataParallel {
   void set_samples(double samples);
   // The number of samples of all ranks in the last step.
   double global_samples() const;
+
+  // A number of the next step, such as its loss (one element of a floating dtype), whose mean over all ranks comes with
+  // the gradients, weighted as they are; watched() is that mean after the step, 0 before the first one.
+  void watch(const Array& value);
+  double watched() const;
 
   // A word that all ranks hear of in the same step, the next one in which gradients are exchanged: somebody wants the
   // training to end. Whether one of them had said so by the last step.
@@ -157,8 +169,10 @@ class DataParallel {
   };
   NoSync no_sync() { return NoSync(*this); }
 
-  // What was accumulated (which is never sent by itself) becomes the mean over all ranks, by set_samples(); then
-  // accumulator.step(). Throws ArgumentError where nothing was added on this rank.
+  // What was added to an accumulator is sent by its step(loss, samples), behind the backward pass of the last
+  // micro-batch; set_samples() is then the number of all that was added. Or here, without overlap: it becomes the mean
+  // over all ranks, by set_samples(), then accumulator.step(). Throws ArgumentError where nothing was added on this
+  // rank.
   void all_reduce(optim::Accumulator& accumulator);
 
   DataParallelStats stats() const;

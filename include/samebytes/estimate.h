@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "samebytes/array.h"
 #include "samebytes/engine.h"
@@ -41,22 +43,44 @@ MemoryParts plan_memory(EngineOptions options, const std::function<void()>& work
 
 // What the closed form knows of a step.
 struct StepSize {
-  std::int64_t parameters = 0;         // numbers
-  double weight_bytes = 4;             // of each: 4 in f32, 6 with a 16-bit working copy
-  double gradient_bytes = 4;           // ... 0 where they are released
-  double state_bytes = 8;              // ... of Adam: two moments
-  std::int64_t batch = 1;              // samples
-  std::size_t sample_bytes = 0;        // of one sample as the model reads it
-  int slots = 2;                       // batches in memory
-  std::size_t intermediate_bytes = 0;  // of one sample: what a step keeps, kept_for_backward()
+  std::int64_t parameters = 0;                 // numbers
+  double weight_bytes = 4;                     // of each: 4 in f32, 6 with a 16-bit working copy
+  double gradient_bytes = 4;                   // ...
+  std::vector<double> state_bytes = {4, 4};    // ... of each array of the optimizer's state: Adam has two moments
+  std::int64_t batch = 1;                      // samples
+  std::vector<std::size_t> sample_bytes = {};  // of one sample as the model reads it: of each field
+  int slots = 2;                               // batches in memory
+  std::size_t intermediate_bytes = 0;          // of one sample: alive at the fullest moment, LiveBytes::of_a_batch()
+  std::size_t gradients_then = 0;              // alive at that moment among them, LiveBytes::gradients
 };
 
-// parameters x (weight + gradient + state) + batch x (slots x sample + intermediates). No layout, no fusion, no reuse.
+// parameters x (weight + gradient + state) + batch x (slots x sample + intermediates) + gradients then; each array as
+// pool_bytes() rounds it. Gradients of less than 4 MiB have memory of their own, more of them lie among the
+// intermediate values, of which they take the place, and are counted as far as they are there at the fullest moment.
 MemoryParts closed_form(const StepSize& step);
 
+// What an array of so many bytes takes: whole pages of 4 KiB, and between 64 KiB and 16 MiB the next of eight sizes for
+// each power of two.
+std::size_t pool_bytes(std::size_t bytes);
+
+// What is alive when most is, while a step runs op by op: each value from the op that makes it to the last one that
+// reads it. Chains of pointwise ops are one op, ReLU and sums are done by the product before them, and what the plan
+// computes again instead of keeping it is not kept.
+struct LiveBytes {
+  std::size_t kept = 0;       // values of the forward pass that the backward pass reads again
+  std::size_t passing = 0;    // what the op at work reads and makes besides, and gradients of values on their way
+  std::size_t operands = 0;   // that its kernels pack, and sums in parts
+  std::size_t gradients = 0;  // of parameters, of 4 MiB and more: they do not grow with the batch
+  std::string op;             // at work
+  std::size_t of_a_batch() const { return kept + passing + operands; }
+};
+
+// Of the step that `updates` are the end of, such as update(arena.values(), arena.values() - gradient): nodes that are
+// not evaluated. Evaluates nothing but cells at their first use.
+LiveBytes live_at_peak(std::span<const Array> updates);
+
 // Bytes of what the forward pass of `loss` makes and its gradient reads again, as every framework keeps it that takes
-// the graph op by op: views, parameters and what the graph reads are not counted. Divided by the batch it is what
-// StepSize wants. Evaluates nothing.
+// the graph op by op: views, parameters and what the graph reads are not counted. Evaluates nothing.
 std::size_t kept_for_backward(const Array& loss, std::span<const Array> parameters);
 
 }  // namespace samebytes

@@ -2,5 +2,6 @@
 #pragma once
 
 #include "samebytes/io/files.h"
+#include "samebytes/io/lora.h"
 #include "samebytes/io/modules.h"
 #include "samebytes/io/safetensors.h"

@@ -151,12 +151,14 @@ using GptCache = std::vector<nn::KeyValueCache>;  // one per layer
 // Token ids [N, T] (i32 or u8, T at most `context`) -> logits [N, T, V]: token and learned position embedding, blocks,
 // a norm, and the product with the token embedding. Weights start normal with deviation 0.02, those of the projections
 // before an addition with 0.02 / sqrt(2 layers). Names and file layout are those of the published safetensors files
-// (wte.weight, h.0.attn.c_attn.weight as [in, out], ...), which io::load reads with strict = false, since they hold the
-// causal masks as well. An id outside the vocabulary gives NaN.
+// (wte.weight, h.0.attn.c_attn.weight as [in, out], ...), which io::load reads. An id outside the vocabulary gives NaN.
 class Gpt final : public nn::Module {
  public:
   explicit Gpt(const GptOptions& options);
   Array forward(const Array& ids) override;
+  // cross_entropy of what forward gives and the next tokens `target` [N, T] (i32), without ever holding all logits
+  // (linear_cross_entropy of ops/losses.h has the options).
+  Array loss(const Array& ids, const Array& target, const LinearCrossEntropyOptions& options = {});
   // The next T tokens: logits of the last one alone [N, 1, V].
   Array forward(const Array& ids, GptCache& cache);
   GptCache make_cache(std::int64_t batch = 1) const;
@@ -171,6 +173,7 @@ class Gpt final : public nn::Module {
 
  private:
   Array embed(const Array& ids, std::int64_t offset, bool by_number) const;
+  Array hidden(const Array& ids);  // [N, T, C], what the product with the token embedding reads
   GptOptions options_;
   Array tokens_, positions_;
   std::vector<nn::TransformerBlock> blocks_;

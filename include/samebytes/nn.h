@@ -12,6 +12,7 @@
 #include "samebytes/nn/embedding.h"
 #include "samebytes/nn/flatten.h"
 #include "samebytes/nn/linear.h"
+#include "samebytes/nn/lora.h"
 #include "samebytes/nn/losses.h"
 #include "samebytes/nn/module.h"
 #include "samebytes/nn/norm.h"

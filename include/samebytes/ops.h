@@ -21,4 +21,5 @@
 #include "samebytes/ops/sampling.h"
 #include "samebytes/ops/sorting.h"
 #include "samebytes/ops/trust.h"
+#include "samebytes/ops/update_parts.h"
 #include "samebytes/ops/update_slice.h"

@@ -38,8 +38,10 @@ class Module;
 }
 namespace optim {
 class Accumulator;
+class AdaptiveBatch;
 class Ema;
 class GradScaler;
+class NoiseScaleMeter;
 class Optimizer;
 class Plateau;
 }  // namespace optim
@@ -80,13 +82,17 @@ class RunState {
   // What belongs to the run, each under a name of its own without "/". Throws ArgumentError for a name that came before
   // and for a loader over a stream, which cannot be read from another place. A schedule is a function of the step and
   // needs no place here, but for a plateau. All samplers but HardExamples are functions of seed, epoch and position:
-  // the loader's place is all of their state.
+  // the loader's place is all of their state. An optimizer whose state is sharded over processes is added after it was
+  // sharded: the file has all of it, which every process then gives to rank 0 in its save(), those that write nothing
+  // by Optimizer::whole_state().
   void add(const std::string& name, nn::Module& module);  // parameters and buffers
   void add(const std::string& name, optim::Optimizer& optimizer);
   void add(const std::string& name, optim::GradScaler& scaler);
   void add(const std::string& name, optim::Ema& ema);
   void add(const std::string& name, optim::Accumulator& accumulator);
   void add(const std::string& name, optim::Plateau& plateau);
+  void add(const std::string& name, optim::NoiseScaleMeter& meter);  // beside its accumulator
+  void add(const std::string& name, optim::AdaptiveBatch& batch);
   void add(const std::string& name, data::Loader& loader);
   void add(const std::string& name, data::HardExamples& sampler);
   void add(const std::string& name, Mean& mean);
@@ -115,6 +121,11 @@ class RunState {
 
 // Reads all of a state's file and compares its checksums. Throws IoError, naming the tensor or what is missing.
 void check_run_file(const std::string& path);
+
+// The text that a state's file has under a name that was added with two functions; nothing where it has none. For what
+// must be known before there is anything to load the state into: which fold of the data it was made on. Throws IoError
+// as check_run_file() does.
+std::optional<std::string> run_text(const std::string& path, const std::string& name);
 
 struct Checkpoint {
   std::string path;

@@ -5,6 +5,7 @@
 #include "samebytes/autocast.h"
 #include "samebytes/autograd.h"
 #include "samebytes/checkpoint.h"
+#include "samebytes/cores.h"
 #include "samebytes/data.h"
 #include "samebytes/device.h"
 #include "samebytes/dtype.h"
@@ -27,3 +28,4 @@
 #include "samebytes/tensorboard.h"
 #include "samebytes/train.h"
 #include "samebytes/tune.h"
+#include "samebytes/weights.h"

@@ -1,4 +1,5 @@
-// samebytes doctor: runs that were really broken and logs written by hand get the right advice first.
+// samebytes doctor: logs written by hand get the right advice first (doctor_runs_test.cpp has runs that were really
+// broken).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/doctor_findings.h"
 #include "support/files.h"
 
 namespace samebytes::testing {
@@ -44,6 +46,7 @@ Json healthy() {
 struct Script {
   Json start = healthy();
   std::vector<double> losses = {};                     // of steps; falling where none are given
+  std::vector<double> norms = {};                      // of their gradients
   std::vector<std::pair<double, double>> epochs = {};  // training and test loss
   Json last = {{"event", "summary"}, {"steps", 200}, {"peak_bytes", 1e8}, {"stall_fraction", 0.01}};
   std::string write(const TemporaryFolder& folder) const {
@@ -51,10 +54,11 @@ struct Script {
     text << start.dump() << '\n';
     std::vector<double> values = losses;
     for (int i = 0; losses.empty() && i < 40; ++i) values.push_back(2.0 / (1 + 0.1 * i));
-    for (std::size_t i = 0; i < values.size(); ++i)
-      text << Json{{"event", "step"}, {"step", i + 1}, {"epoch", 1}, {"loss", values[i]}, {"rate", 1e-3}, {"ms", 1.0}}
-                  .dump()
-           << '\n';
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      Json step{{"event", "step"}, {"step", i + 1}, {"epoch", 1}, {"loss", values[i]}, {"rate", 1e-3}, {"ms", 1.0}};
+      if (i < norms.size()) step["grad_norm"] = norms[i];
+      text << step.dump() << '\n';
+    }
     for (std::size_t i = 0; i < epochs.size(); ++i)
       text << Json{{"event", "epoch"},
                    {"epoch", i + 1},
@@ -68,80 +72,6 @@ struct Script {
     return folder / "run.jsonl";
   }
 };
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
-
-// The findings; every option that they name is one of train's, every verb one of the command's.
-Json findings_of(const std::string& log, const std::string& profile = {}) {
-  static const std::string train = run_command({"train", "--help"}).out, verbs = run_command({"--help"}).out;
-  std::vector<std::string> arguments = {"doctor", log, "--json"};
-  if (!profile.empty()) arguments.push_back(profile);
-  const auto result = run_command(arguments);
-  EXPECT_EQ(result.status, 0) << result.err;
-  const Json json = result.json();
-  if (!json.is_object()) return Json::array();
-  for (const auto& finding : json["findings"])
-    for (const auto& action : finding["actions"]) {
-      const auto words = words_of(action["options"]);
-      for (std::size_t i = 0; i < words.size(); ++i)
-        if (words[0] == "samebytes") {
-          if (i == 1) {
-            EXPECT_THAT(verbs, HasSubstr("\n  " + words[i] + " ")) << finding.dump();
-          }
-        } else if (words[i].starts_with("--")) {
-          EXPECT_THAT(train, HasSubstr(words[i])) << finding.dump();
-        }
-    }
-  return json["findings"];
-}
-
-// rule of the first finding, and the options of its first action
-std::pair<std::string, std::string> first_of(const Json& findings) {
-  if (findings.empty()) return {};
-  const auto& actions = findings[0]["actions"];
-  return {findings[0]["rule"], actions.empty() ? "" : actions[0]["options"].get<std::string>()};
-}
-
-TEST(Doctor, a_rate_that_ends_in_nan_is_named_first) {
-  const TemporaryFolder folder;
-  const std::string log = folder / "run.jsonl";
-  ASSERT_EQ(
-      run_command({"train", "digits", "--rate", "1e30", "--schedule", "constant", "--log", log, "--quiet"}).status, 1);
-  const Json findings = findings_of(log);
-  EXPECT_EQ(first_of(findings), std::make_pair(std::string("not_finite"), std::string("--rate 0.003")))
-      << findings.dump();
-  EXPECT_EQ(findings[0]["severity"], "failure");
-  EXPECT_GT(findings[0]["line"], 1);
-  EXPECT_EQ(findings[1]["rule"], "rate_too_large");
-}
-
-TEST(Doctor, check_nan_in_the_log_is_the_same_trouble) {
-  const TemporaryFolder folder;
-  const std::string log = folder / "run.jsonl";
-  ASSERT_EQ(run_command({"train", "digits", "--rate", "1e30", "--check-nan", "--log", log, "--quiet"}).status, 1);
-  EXPECT_EQ(first_of(findings_of(log)).first, "not_finite");
-}
-
-TEST(Doctor, batch_norm_on_one_sample_is_named_first) {
-  const TemporaryFolder folder;
-  const std::string log = folder / "run.jsonl";
-  ASSERT_EQ(run_command({"train", "digits", "--batch", "1", "--steps", "3", "--log", log, "--quiet"}).status, 0);
-  const Json findings = findings_of(log);
-  EXPECT_EQ(first_of(findings), std::make_pair(std::string("batch_norm_starves"), std::string("--batch 64")));
-  EXPECT_EQ(findings[0]["severity"], "serious");
-}
-
-TEST(Doctor, a_rate_that_moves_nothing_is_named_first) {
-  const TemporaryFolder folder;
-  const std::string log = folder / "run.jsonl";
-  ASSERT_EQ(run_command({"train", "digits", "--rate", "1e-9", "--steps", "40", "--log", log, "--quiet"}).status, 0);
-  EXPECT_EQ(first_of(findings_of(log)), std::make_pair(std::string("rate_too_small"), std::string("--rate 0.003")));
-}
 
 TEST(Doctor, a_run_that_is_well_gets_no_advice) {
   const TemporaryFolder folder;
@@ -208,6 +138,27 @@ TEST(Doctor, scripted_troubles_get_the_right_advice_first) {
     Script& script = add("skipped_steps", "--precision bf16");
     script.start["precision"] = "f16";
     script.last.update({{"skipped_steps", 60}, {"loss_scale", 1.0}});
+  }
+  {
+    Script& script = add("gradients_explode", "--clip-norm 2");
+    script.norms = std::vector<double>(40, 1.0);
+    script.norms[30] = 70;
+  }
+  {
+    Script& script = add("gradients_explode", "--rate 0.000333");
+    script.norms = std::vector<double>(40, 1.0);
+    script.norms[30] = 70;
+    script.start["clip_norm"] = 5;
+  }
+  {
+    Script& script = add("gradients_vanish", "--rate 0.0001");
+    script.losses = std::vector<double>(40, 2.3);
+    for (int i = 0; i < 40; ++i) script.norms.push_back(i < 10 ? 3 : 1e-9);
+  }
+  {
+    Script& script = add("clips_nearly_always", "--clip-norm 4");
+    script.norms = std::vector<double>(40, 4.0);
+    script.start["clip_norm"] = 1;
   }
   add("overfitting", "--epochs 2").epochs = {{1.0, 1.0}, {0.7, 0.8}, {0.4, 0.9}, {0.2, 1.3}};
   add("loader_starves", "--workers 2").last["stall_fraction"] = 0.6;

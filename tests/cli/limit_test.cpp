@@ -54,7 +54,7 @@ TEST(Limit, what_cannot_fit_says_the_smallest_budget_and_that_one_fits) {
   const auto failed =
       run_command({"bench", "mlp", "--mode", "train", "--steps", "2", "--memory-limit", "1MB", "--json"});
   EXPECT_EQ(failed.status, 1);
-  const std::string begin = "--memory-limit 0.001 GB: the smallest step that there is needs ";
+  const std::string begin = "--memory-limit 1 MB: the smallest step that there is needs ";
   ASSERT_THAT(failed.err, HasSubstr(begin));
   const std::size_t open = failed.err.find('(', failed.err.find(begin));
   const std::string bytes = failed.err.substr(open + 1, failed.err.find(' ', open) - open - 1);

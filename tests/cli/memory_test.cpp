@@ -33,6 +33,28 @@ TEST(Memory, a_snapshot_of_a_training_is_drawn) {
   EXPECT_FALSE(json["step_peak"]["op"].get<std::string>().empty());
 }
 
+TEST(Memory, the_difference_of_two_snapshots_is_told) {
+  const TemporaryFolder folder;
+  const std::string small = folder / "small.json", large = folder / "large.json";
+  for (const auto& [file, batch] : {std::pair{small, "32"}, {large, "256"}}) {
+    const auto trained = run_command({"train", "digits", "--steps", "3", "--batch", batch, "--memory-snapshot", file});
+    ASSERT_EQ(trained.status, 0) << trained.err;
+  }
+  const auto text = run_command({"memory", small, "--diff", large});
+  ASSERT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("arrays in use"));
+  EXPECT_THAT(text.out, HasSubstr("arena"));
+  const auto json = run_command({"memory", small, "--diff", large, "--json"}).json();
+  ASSERT_TRUE(json.is_object());
+  EXPECT_GT(json["live"]["activations"], 0);
+  EXPECT_EQ(json["live"]["parameters"], 0);
+  EXPECT_EQ(json["live"]["optimizer"], 0);
+  const auto same = run_command({"memory", small, "--diff", small});
+  EXPECT_THAT(same.out, HasSubstr("the same arrays are in use"));
+  const auto refused = run_command({"memory", small, "--diff", large, "--svg", folder / "x.svg"});
+  EXPECT_EQ(refused.status, 2);
+}
+
 TEST(Memory, what_is_no_snapshot_is_named) {
   const TemporaryFolder folder;
   const std::string file = folder / "other.json";

@@ -13,12 +13,13 @@ class SurviveSlow : public ::testing::TestWithParam<Case> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Of, SurviveSlow,
-    ::testing::Values(Case{"plain", {}}, Case{"scaler_and_averages", {"--precision", "f16", "--ema", "0.95"}},
-                      Case{"plateau_and_clipping",
-                           {"--schedule", "plateau", "--every", "1", "--optimizer", "sgd", "--momentum", "0.9",
-                            "--clip-norm", "1"}},
-                      Case{"bf16_one_cycle", {"--precision", "bf16", "--schedule", "onecycle", "--workers", "0"}},
-                      Case{"adafactor", {"--optimizer", "adafactor", "--batch", "100"}}),
+    ::testing::Values(
+        Case{"plain", {}}, Case{"scaler_and_averages", {"--precision", "f16", "--ema", "0.95"}},
+        Case{"plateau_and_clipping",
+             {"--schedule", "plateau", "--every", "1", "--optimizer", "sgd", "--momentum", "0.9", "--clip-norm", "1"}},
+        Case{"bf16_one_cycle", {"--precision", "bf16", "--schedule", "onecycle", "--workers", "0"}},
+        Case{"adaptive_f16", {"--adaptive-batch", "--batch", "16", "--precision", "f16", "--steps", "200"}},
+        Case{"adafactor", {"--optimizer", "adafactor", "--batch", "100"}}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST_P(SurviveSlow, many_kills_change_nothing) {

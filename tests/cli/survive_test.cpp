@@ -20,6 +20,14 @@ std::vector<nlohmann::json> events_in(const std::string& log, const std::string&
   return found;
 }
 
+// The preload cannot be used with a sanitizer.
+struct Failing {
+  explicit Failing(const std::string& launches)
+      : environment{{"LD_PRELOAD", built_program("libfail_launches_preload.so")},
+                    {"SAMEBYTES_FAIL_LAUNCHES", launches}} {}
+  const std::map<std::string, std::string> environment;
+};
+
 // What nothing happened to.
 const Files& undisturbed() {
   static const Files files;
@@ -69,6 +77,63 @@ TEST(Survive, ctrl_c_keeps_the_state_once_more) {
   expect_same_run(plain, interrupted);
 }
 
+// The batch grows while it is killed, also between two micro-batches of an update.
+TEST(Survive, a_batch_that_grows_goes_on_as_large_as_it_was) {
+  const Words run = {"train",       "digits", "--steps", "140",         "--batch", "8", "--adaptive-batch",
+                     "--max-batch", "32",     "--quiet", "--clip-norm", "1"};
+  const Files plain, killed;
+  const CommandResult whole = run_command(joined(run, joined(plain.words(), {"--json"})));
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  EXPECT_GT(whole.json()["last_batch"], 8);
+  kill_until_done(joined(run, killed.keeping("3")), killed, 5, 4);
+  expect_same_run(plain, killed);
+  const CommandResult again = run_command(joined(run, joined(killed.keeping("3"), {"--resume", "auto", "--json"})));
+  ASSERT_EQ(again.status, 0) << again.err;
+  for (const char* key : {"last_batch", "updates", "noise_scale"})
+    EXPECT_EQ(again.json()[key], whole.json()[key]) << key;
+  const CommandResult refused =
+      run_command(joined(run, joined(killed.keeping("3"), {"--resume", "auto", "--max-batch", "64"})));
+  EXPECT_EQ(refused.status, 2);
+}
+
+// Folded curves in the form of the measured ones; a third of them have a dip.
+std::string made_curves(const TemporaryFolder& folder) {
+  std::string text = "label";
+  constexpr int kPoints = 201, kCurves = 60;
+  for (int i = 0; i < kPoints; ++i) text += ",f" + std::to_string(i);
+  for (int curve = 0; curve < kCurves; ++curve) {
+    text += curve % 3 == 0 ? "\n1" : "\n0";
+    for (int i = 0; i < kPoints; ++i)
+      text += "," + std::to_string(curve % 3 == 0 && i > 90 && i < 110 ? 0.1 : 1 + 0.01 * ((curve * 7 + i) % 13));
+  }
+  put(folder / "curves.csv", text + "\n");
+  return folder / "curves.csv";
+}
+
+TEST(Survive, several_folds_go_on_in_the_one_under_way) {
+  const TemporaryFolder folder;
+  const Words run = {"train", "transit", "--data", made_curves(folder), "--steps", "4", "--batch", "16", "--quiet"};
+  const Files plain, killed;
+  const CommandResult whole = run_command(joined(run, {"--log", plain.log, "--json"}));
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  ASSERT_EQ(whole.json()["folds"]["test_area_under_curve"].size(), 5u);
+  const Words keeping = joined(run, {"--log", killed.log, "--checkpoint", killed.kept, "--checkpoint-every", "3"});
+  kill_until_done(keeping, killed, 2, 4);
+  expect_same_run(plain, killed, false);
+  const CommandResult again = run_command(joined(keeping, {"--resume", "auto", "--json"}));
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(again.json()["folds"], whole.json()["folds"]);
+  EXPECT_EQ(*names_in(killed.kept).rbegin(), "checkpoint-000000020.safetensors");
+  if (is_sanitized()) return;
+  // Five launches that fail would be too many for one run; the state of an ended fold is not gone back to.
+  const CommandResult failed = run_command(joined(run, {"--log", plain.log, "--json", "--on-device-error", "retry"}),
+                                           Failing("300,900").environment);
+  ASSERT_EQ(failed.status, 0) << failed.err;
+  EXPECT_EQ(failed.json()["survival"]["device_errors"].size(), 2u);
+  EXPECT_EQ(failed.json()["folds"], whole.json()["folds"]);
+  expect_same_run(plain, killed, false);
+}
+
 TEST(Survive, what_does_not_fit_is_refused) {
   const Files files;
   const Words run = joined({"train", "digits", "--steps", "3", "--quiet"}, files.keeping("1"));
@@ -99,14 +164,6 @@ TEST(Survive, what_does_not_fit_is_refused) {
   EXPECT_THAT(passed.out, HasSubstr("passed over: safetensors: " + last));
   EXPECT_THAT(passed.out, HasSubstr("goes on after step 2"));
 }
-
-// The preload cannot be used with a sanitizer.
-struct Failing {
-  explicit Failing(const std::string& launches)
-      : environment{{"LD_PRELOAD", built_program("libfail_launches_preload.so")},
-                    {"SAMEBYTES_FAIL_LAUNCHES", launches}} {}
-  const std::map<std::string, std::string> environment;
-};
 
 TEST(Survive, a_device_error_stops_the_run_with_a_whole_checkpoint) {
   if (is_sanitized()) GTEST_SKIP() << "LD_PRELOAD does not go with sanitizers";

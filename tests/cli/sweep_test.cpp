@@ -70,6 +70,21 @@ TEST(Sweep, a_given_target_ends_a_size_and_the_same_seed_takes_the_same_steps) {
   EXPECT_EQ(row["noise_scale"], again["noise_scale"]);
 }
 
+TEST(Sweep, goes_with_16_bits) {
+  for (const char* precision : {"f16", "bf16"}) {
+    const auto result = run_command({"sweep", "digits", "--batch", "16,64", "--steps", "20", "--precision", precision,
+                                     "--ema", "0.5", "--json", "--quiet"});
+    ASSERT_EQ(result.status, 0) << result.err;
+    const auto json = result.json();
+    EXPECT_EQ(json["precision"], precision);
+    for (const auto& row : json["rows"]) {
+      EXPECT_LT(row["test_loss"], 2.5) << row.dump();
+      EXPECT_GT(row["covariance_trace"], 0.0) << row.dump();
+      EXPECT_EQ(row["skipped_steps"].is_number(), std::string(precision) == "f16");
+    }
+  }
+}
+
 TEST(Sweep, wrong_usage_is_named) {
   const auto large = run_command({"sweep", "digits", "--batch", "8,100000"});
   EXPECT_EQ(large.status, 2);

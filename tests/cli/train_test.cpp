@@ -150,6 +150,40 @@ TEST(Train, the_log_has_a_line_for_each_step_and_epoch) {
   EXPECT_EQ(lines.front()["tuning"], "built-in");
 }
 
+TEST(Train, the_norm_of_gradients_is_in_the_log_where_it_is_free_or_asked_for) {
+  const TemporaryFolder folder;
+  const std::string log = folder / "log.jsonl";
+  const auto norms_of = [&](std::vector<std::string> words) {
+    const std::vector<std::string> run = {"train", "digits", "--steps", "6", "--quiet", "--json", "--log", log};
+    words.insert(words.begin(), run.begin(), run.end());
+    const auto result = run_command(words);
+    EXPECT_EQ(result.status, 0) << result.err;
+    std::vector<int> steps;
+    for (const auto& line : lines_of_log(log))
+      if (line["event"] == "step" && line.contains("grad_norm")) {
+        EXPECT_GT(line["grad_norm"].get<double>(), 0.0);
+        steps.push_back(line["step"].get<int>());
+      }
+    return std::make_pair(steps, result.json()["launches_per_step"].get<double>());
+  };
+  using Steps = std::vector<int>;
+  EXPECT_EQ(norms_of({}).first, Steps());
+  EXPECT_EQ(norms_of({"--log-grad-norm", "2", "--tensorboard", folder / "curves"}).first, (Steps{2, 4, 6}));
+  std::string curves;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "curves")) curves += get(entry.path().string());
+  EXPECT_THAT(curves, HasSubstr("step/grad_norm"));
+  const auto with = norms_of({"--clip-norm", "1"}), without = norms_of({"--clip-norm", "1", "--log-grad-norm", "0"});
+  EXPECT_EQ(with.first, (Steps{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(without.first, Steps());
+  EXPECT_EQ(with.second, without.second) << "launches";
+  // Of an update of several batches, the rest of an epoch too.
+  EXPECT_EQ(norms_of({"--log-grad-norm", "1", "--accumulate", "2"}).first, (Steps{1, 2, 3, 4, 5, 6}));
+  const auto refused =
+      run_command({"train", "digits", "--steps", "1", "--release-gradients", "--log-grad-norm", "1", "--quiet"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--log-grad-norm reads all gradients at once"));
+}
+
 TEST(Train, optimizer_schedule_and_averages_are_chosen_and_stand_in_the_summary) {
   const TemporaryFolder folder;
   const std::string file = folder / "log.jsonl";

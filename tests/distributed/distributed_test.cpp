@@ -95,8 +95,51 @@ TEST_F(DistributedTest, accumulated_gradients_are_reduced_once) {
   EXPECT_THAT(said, HasSubstr("steps 6 "));
 }
 
+TEST_F(DistributedTest, the_exchange_of_accumulated_gradients_lies_behind_the_last_backward_pass) {
+  std::string said;
+  const std::vector<float> after = train(2, {"accumulate"}), behind = train(2, {"at_once"}, &said);
+  EXPECT_EQ(difference(after, behind), 0);
+  EXPECT_THAT(said, HasSubstr("steps 6 buckets 1 copied 0 "));
+  EXPECT_EQ(difference(behind, train(2, {"at_once", "bucket=0.01"})), 0);
+  EXPECT_LT(difference(train(1, {"at_once", "clip"}), train(2, {"at_once", "clip"})), 1e-6);
+}
+
+TEST_F(DistributedTest, in_a_block_without_sync_nothing_is_sent) {
+  std::string said;
+  EXPECT_EQ(difference(train(2, {}), train(2, {"no_sync"}, &said)), 0);
+  EXPECT_THAT(said, HasSubstr("steps 6 buckets 1 "));
+}
+
+TEST_F(DistributedTest, a_sharded_state_takes_the_same_steps_in_its_share_of_the_memory) {
+  std::string said;
+  for (const std::string optimizer : {"sgd", "adamw"}) {
+    const std::vector<float> whole = train(2, {optimizer, "clip"}, &said);
+    const auto elements = static_cast<std::int64_t>(whole.size()) * (optimizer == "sgd" ? 1 : 2);
+    EXPECT_THAT(said, HasSubstr("state " + std::to_string(elements) + " of"));
+    EXPECT_EQ(difference(whole, train(2, {optimizer, "clip", "shard"}, &said)), 0) << optimizer;
+    const std::size_t at = said.find("state ");
+    ASSERT_NE(at, std::string::npos) << said;
+    EXPECT_NEAR(std::stod(said.substr(at + 6)), static_cast<double>(elements) / 2, 400) << "shares of whole blocks";
+  }
+  EXPECT_EQ(difference(train(3, {"adamw"}), train(3, {"adamw", "shard", "bucket=0.01"})), 0);
+  EXPECT_LT(difference(train(1, {"adamw"}), train(2, {"adamw", "shard", "at_once"})), 1e-4);
+}
+
 TEST_F(DistributedTest, gradients_in_sixteen_bits_are_summed_in_f32) {
   EXPECT_LT(difference(train(1, {"bf16"}), train(2, {"bf16"})), 1e-2);
+}
+
+TEST_F(DistributedTest, sixteen_bits_and_shards_go_together) {
+  EXPECT_EQ(difference(train(2, {"bf16"}), train(2, {"bf16", "shard"})), 0);
+}
+
+TEST(WithoutMpi, several_processes_are_an_error_that_says_what_to_install) {
+  if (distributed::is_available()) GTEST_SKIP() << "this build has MPI";
+  const Outcome outcome = run_program({built_program("samebytes"), "train", "digits", "--steps", "1"},
+                                      {{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}});
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.output, HasSubstr("this build of Samebytes has no MPI"));
+  EXPECT_THAT(outcome.output, HasSubstr("install libopenmpi-dev"));
 }
 
 }  // namespace

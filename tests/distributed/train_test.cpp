@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,7 @@ class TrainInRanksTest : public ::testing::Test {
                                    "train",
                                    "digits",
                                    "--optimizer",
-                                   "sgd",
+                                   optimizer_,
                                    "--rate",
                                    "0.01",
                                    "--schedule",
@@ -59,7 +60,21 @@ class TrainInRanksTest : public ::testing::Test {
     }
     return most / largest;
   }
+  // Of the steps in a log.
+  static std::vector<double> losses(const std::string& path) {
+    std::vector<double> all;
+    std::istringstream lines(get(path));
+    for (std::string line; std::getline(lines, line);)
+      if (const auto json = nlohmann::json::parse(line); json["event"] == "step") all.push_back(json["loss"]);
+    return all;
+  }
+  static double state_bytes(const Outcome& outcome) {
+    const std::string word = "\"state_bytes\":";
+    const std::size_t at = outcome.output.find(word);
+    return at == std::string::npos ? NAN : std::stod(outcome.output.substr(at + word.size()));
+  }
   TemporaryFolder folder_;
+  std::string optimizer_ = "sgd";
 };
 
 TEST_F(TrainInRanksTest, ranks_take_the_steps_of_one_process_and_rank_0_alone_writes) {
@@ -85,10 +100,52 @@ TEST_F(TrainInRanksTest, any_number_of_ranks_goes_on_from_one_checkpoint) {
   EXPECT_LT(difference(parameters(folder_ / "whole"), parameters(folder_ / "three")), 1e-5);
 }
 
+TEST_F(TrainInRanksTest, the_loss_in_the_log_is_that_of_the_whole_batch) {
+  ASSERT_EQ(train(1, {"--steps", "4", "--log", folder_ / "one"}).status, 0);
+  ASSERT_EQ(train(2, {"--steps", "4", "--log", folder_ / "two"}).status, 0);
+  ASSERT_EQ(train(2, {"--steps", "4", "--micro-batch", "10", "--log", folder_ / "pieces"}).status, 0);
+  const std::vector<double> one = losses(folder_ / "one");
+  ASSERT_EQ(one.size(), 4U);
+  for (const char* const name : {"two", "pieces"}) {
+    const std::vector<double> several = losses(folder_ / name);
+    ASSERT_EQ(several.size(), 4U) << name;
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(several[i], one[i], 1e-5 * one[i]) << name;
+  }
+}
+
+TEST_F(TrainInRanksTest, a_sharded_state_is_saved_whole) {
+  const std::string kept = folder_ / "kept";
+  optimizer_ = "adamw";
+  const Outcome whole = train(2, {"--steps", "12", "--save", folder_ / "whole", "--json"});
+  ASSERT_EQ(whole.status, 0) << whole.output;
+  const Outcome begun =
+      train(2, {"--steps", "6", "--shard-state", "--checkpoint", kept, "--checkpoint-every", "3", "--json"});
+  ASSERT_EQ(begun.status, 0) << begun.output;
+  EXPECT_NEAR(state_bytes(begun), state_bytes(whole) / 2, 2048);
+  const std::vector<std::string> rest{"--steps", "12", "--resume", kept + "/checkpoint-000000006.safetensors"};
+  const auto go_on = [&](int ranks, const char* name, const std::string& more) {
+    std::vector<std::string> words = rest;
+    for (const std::string& word : {std::string("--save"), folder_ / name}) words.push_back(word);
+    if (!more.empty()) words.push_back(more);
+    const Outcome outcome = train(ranks, words);
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    return parameters(folder_ / name);
+  };
+  const std::vector<float> expected = parameters(folder_ / "whole");
+  EXPECT_EQ(difference(expected, go_on(2, "two", "")), 0) << "without shards";
+  EXPECT_EQ(difference(expected, go_on(2, "shards", "--shard-state")), 0);
+  EXPECT_LT(difference(expected, go_on(3, "three", "--shard-state")), 1e-4);
+  EXPECT_LT(difference(expected, go_on(1, "one", "")), 1e-4);
+}
+
 TEST_F(TrainInRanksTest, what_only_one_process_can_do_is_refused) {
   const Outcome adaptive = train(2, {"--steps", "1", "--adaptive-batch"});
   EXPECT_NE(adaptive.status, 0);
   EXPECT_THAT(adaptive.output, HasSubstr("--adaptive-batch is for one process"));
+  optimizer_ = "lamb";
+  const Outcome lamb = train(2, {"--steps", "1", "--shard-state"});
+  EXPECT_NE(lamb.status, 0);
+  EXPECT_THAT(lamb.output, HasSubstr("Lamb: its state cannot be sharded"));
   const Outcome bench = run_ranks(2, {built_program("samebytes"), "bench", "digits", "--steps", "1"});
   EXPECT_NE(bench.status, 0);
   EXPECT_THAT(bench.output, HasSubstr("only train works in several"));

@@ -153,6 +153,25 @@ TEST_P(GptTest, learns_a_sequence_by_heart) {
   EXPECT_LT(loss().value(), 0.3);
 }
 
+TEST_P(GptTest, the_loss_of_a_chunked_head_is_that_of_the_logits) {
+  models::Gpt model = tiny();
+  const Array ids = array(std::vector<std::int32_t>{1, 2, 3, 1, 4, 5, 1, 6, 7, 1, 8, 2}, {2, 6});
+  const Array target = array(std::vector<std::int32_t>{2, 3, 1, 4, 5, 1, 6, 7, 1, 8, 2, 1}, {2, 6});
+  const std::vector<Array> cells = model.parameters();
+  const Array whole = cross_entropy(model(ids), target);
+  const std::vector<Array> want = gradients(whole, cells);
+  EXPECT_NEAR(whole.value(), std::log(29.0), 0.1);
+  for (const bool is_late : {false, true}) {
+    const Array loss = model.loss(ids, target, {.chunks = 5, .late_weight_gradient = is_late});
+    const std::vector<Array> came = gradients(loss, cells);
+    EXPECT_NEAR(loss.value(), whole.value(), 1e-6);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::vector<float> values = want[i].to_vector<float>();
+      EXPECT_TRUE(all_close(came[i], std::vector<double>(values.begin(), values.end()), 1e-5)) << cell_name(cells[i]);
+    }
+  }
+}
+
 TEST_P(GptTest, wrong_arguments_are_refused) {
   models::Gpt model = tiny();
   EXPECT_ERROR((model(zeros({1, 17}, i32))), ArgumentError,

@@ -56,6 +56,11 @@ std::vector<Case> cases() {
       {"1x1", {2, 6, 6, 64}, {1, 1, 64, 40}, {}},
       {"1x1 stride 2 in groups", {2, 6, 6, 12}, {1, 1, 6, 40}, {.stride_h = 2, .stride_w = 2, .groups = 2}},
       {"first layer", {1, 28, 28, 1}, {3, 3, 1, 32}, {.pad_h = 1, .pad_w = 1}},
+      {"one channel, many columns", {2, 5, 6, 1}, {3, 3, 1, 48}, {.pad_h = 1, .pad_w = 2}},
+      {"one channel, taps along a line", {2, 3, 9, 1}, {1, 5, 1, 16}, {.pad_w = 2}},
+      {"one channel, a line of several pieces", {1, 1, 1031, 1}, {1, 7, 1, 32}, {.pad_w = 3}},
+      {"1x1 with strides, columns that fill no vector", {2, 5, 7, 20}, {1, 1, 20, 37}, {.stride_h = 3, .stride_w = 2}},
+      {"1x1 with strides over many lines", {3, 17, 16, 16}, {1, 1, 16, 32}, {.stride_h = 2, .stride_w = 2}},
       {"a wide image", {1, 5, 301, 4}, {3, 3, 4, 18}, {.pad_h = 1, .pad_w = 1}},
       {"padding beyond the image", {1, 3, 3, 2}, {3, 3, 2, 3}, {.stride_h = 3, .stride_w = 3, .pad_h = 2, .pad_w = 2}},
       {"pixels that no tap meets", {2, 4, 4, 3}, {2, 2, 3, 3}, {.stride_h = 3, .stride_w = 3}},
@@ -130,6 +135,35 @@ TEST_P(Conv2dTest, adds_a_residual_and_cuts_at_zero_or_by_a_gate_as_it_stores) {
                                          std::span(inputs).first(has_residual ? 4 : 3));
     EXPECT_TRUE(all_close(got, y, sum_tolerance(f32, 27)));
   }
+}
+
+TEST_P(Conv2dTest, kernels_for_single_pixels_and_single_channels_have_the_same_epilogue) {
+  const auto check = [](const Array& plain, std::vector<Array> inputs) {
+    const detail::OpPtr op = plain.node()->op;
+    const std::size_t values = static_cast<std::size_t>(plain.size());
+    const auto y = plain.to_vector<double>(), more = random_values(plain.size(), 4),
+               gate = random_values(plain.size(), 5);
+    inputs.push_back(real_array(more, plain.shape(), f32));
+    std::vector<double> cut(values), kept(values);
+    for (std::size_t i = 0; i < values; ++i) {
+      cut[i] = std::max(0.0, y[i] + more[i]);
+      kept[i] = gate[i] > 0 ? y[i] + more[i] : 0;
+    }
+    EXPECT_TRUE(all_close(
+        detail::make_array(detail::make_op<WithEpilogue>(op, true, false), plain.shape(), f32, inputs), cut, 1e-5));
+    inputs.push_back(real_array(gate, plain.shape(), f32));
+    EXPECT_TRUE(all_close(detail::make_array(detail::make_op<WithEpilogue>(op, true, true), plain.shape(), f32, inputs),
+                          kept, 1e-5));
+  };
+  const auto input = [](const Shape& shape, std::uint64_t seed) {
+    return real_array(random_values(shape.size(), seed), shape, f32);
+  };
+  const Array one = input({2, 5, 6, 1}, 1), taps = input({3, 3, 1, 48}, 2), bias = input({48}, 3);
+  check(conv2d(one, taps, bias, {.pad_h = 1, .pad_w = 1}), {one, taps, bias});
+  const Array x = input({2, 5, 7, 20}, 1), point = input({1, 1, 20, 37}, 2), b = input({37}, 3);
+  check(conv2d(x, point, b, {.stride_h = 3, .stride_w = 2}), {x, point, b});
+  const Array dy = input({2, 3, 4, 37}, 1), back = input({20}, 3);  // pixels that no source meets, too
+  check(conv_transpose2d(dy, point, back, {.stride_h = 2, .stride_w = 3, .output_pad_w = 2}), {dy, point, back});
 }
 
 TEST_P(Conv2dTest, gradients_are_the_numerical_ones) {
@@ -215,6 +249,13 @@ TEST_P(SmallShapesConv2dTest, narrow_groups) {
       {{2, 4, 11, 19}, {3, 3, 1, 19}, {19}});
   run([](auto x) { return conv2d(x[0], x[1], {}, {.pad_h = 1, .pad_w = 1, .groups = 4}); },
       {{1, 4, 5, 8}, {3, 3, 2, 12}});
+}
+
+TEST_P(SmallShapesConv2dTest, single_pixels_and_single_channels) {
+  run([](auto x) { return conv2d(x[0], x[1], x[2], {.stride_h = 2, .stride_w = 3}); },
+      {{2, 4, 5, 19}, {1, 1, 19, 21}, {21}});
+  run([](auto x) { return conv2d(x[0], x[1], x[2], {.pad_h = 1, .pad_w = 1}); }, {{2, 4, 5, 1}, {3, 3, 1, 48}, {48}});
+  run([](auto x) { return conv1d(x[0], x[1], {}, {.pad = 2}); }, {{2, 11, 1}, {5, 1, 16}});
 }
 
 }  // namespace

@@ -96,7 +96,32 @@ TEST_P(RoundingTest, keys_are_independent) {
   EXPECT_NEAR(repeated, 0.5 * kKeys, 4 * deviation);
 }
 
+TEST_P(RoundingTest, the_place_in_a_cell_rounds_equal_values_apart) {
+  const std::int64_t n = is_simulated() ? 37 : 16411;
+  const Array flat = cell(zeros({n}, bf16), "flat");
+  const auto rounded = [&](RandomKey key) {
+    return round_stochastic_into(flat, full({n}, 1.0 + 0x1p-9), key).to_vector<float>();
+  };
+  const std::vector<float> values = rounded({3, 5});
+  double up = 0.0, alike = 0.0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    ASSERT_TRUE(values[i] == 1.0f || values[i] == 1.0f + 0x1p-7f) << values[i];
+    up += values[i] > 1.0f ? 1.0 : 0.0;
+    alike += i > 0 && values[i] == values[i - 1] ? 1.0 : 0.0;
+  }
+  const double count = static_cast<double>(n);
+  EXPECT_NEAR(up / count, 0.25, 5.0 * std::sqrt(0.25 * 0.75 / count));
+  EXPECT_NEAR(alike / count, 0.625, 5.0 * std::sqrt(0.25 / count));  // neighbours are independent
+  EXPECT_EQ(rounded({3, 5}), values);
+  EXPECT_NE(rounded({3, 6}), values);
+}
+
 TEST_P(RoundingTest, wrong_arguments_are_named) {
+  const Array wide = cell(zeros({2}), "wide"), narrow = cell(zeros({2}, bf16), "narrow");
+  EXPECT_ERROR(round_stochastic_into(wide, zeros({2}), {}), ArgumentError,
+               "round_stochastic_into: needs a cell that is bf16 and of the array's shape, cell is f32 [2]");
+  EXPECT_ERROR(round_stochastic_into(narrow, zeros({1, 2}), {}), ArgumentError,
+               "round_stochastic_into: needs an f32 array of one axis, src is f32 [1, 2]");
   EXPECT_ERROR(round_stochastic(zeros({2}, bf16), zeros({2}), {}), ArgumentError,
                "round_stochastic: needs an f32 array, src is bf16 [2]");
   EXPECT_ERROR(round_stochastic(zeros({2}), zeros({3}), {}), ArgumentError,
@@ -108,6 +133,9 @@ SAMEBYTES_ON_EVERY_DEVICE(SmallShapesRoundingTest);
 
 TEST_P(SmallShapesRoundingTest, odd_length) {
   for (const float one : round_stochastic(full({37}, 0.7), salt_of(37), {1, 1}).to_vector<float>())
+    EXPECT_NEAR(one, 0.7f, 0.004f);
+  const Array flat = cell(zeros({37}, bf16), "flat");
+  for (const float one : round_stochastic_into(flat, full({37}, 0.7), {1, 1}).to_vector<float>())
     EXPECT_NEAR(one, 0.7f, 0.004f);
 }
 

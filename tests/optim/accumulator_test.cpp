@@ -17,13 +17,14 @@ class AccumulatorTest : public OnDevice {
  protected:
   static constexpr std::int64_t kRows = 50, kWidth = 24;
 
-  // Parameters after four steps of batches of 50 rows in pieces of so many; 0: not accumulated.
-  std::vector<float> train(std::int64_t piece) {
+  // Parameters after four steps of batches of 50 rows in pieces of so many; 0: not accumulated. The last piece is added
+  // and the step taken in one evaluation, or in two.
+  std::vector<float> train(std::int64_t piece, bool at_once = true, double clip_norm = 0.0) {
     const auto own = make_engine(GetParam(), {.seed = 3});
     const EngineScope scope(*own);
     nn::Sequential net(nn::Linear({.in = kWidth, .out = 32}), nn::LayerNorm({.features = 32}), nn::Relu(),
                        nn::Linear({.in = 32, .out = 10}));
-    optim::Sgd sgd(net.parameters(), {.rate = 0.1, .momentum = 0.9});
+    optim::Sgd sgd(net.parameters(), {.rate = 0.1, .momentum = 0.9, .clip_norm = clip_norm});
     optim::Accumulator accumulator(sgd);
     for (int step = 0; step < 4; ++step) {
       const auto seed = static_cast<std::uint64_t>(step);
@@ -37,10 +38,14 @@ class AccumulatorTest : public OnDevice {
       const auto plans = own->plans().plans_made;
       for (std::int64_t begin = 0; begin < kRows; begin += piece) {
         const std::int64_t end = std::min(kRows, begin + piece);
-        accumulator.add(cross_entropy(net(share_rows(x, begin, end)), share_rows(labels, begin, end)),
-                        static_cast<double>(end - begin));
+        const auto loss = [&] { return cross_entropy(net(share_rows(x, begin, end)), share_rows(labels, begin, end)); };
+        const auto samples = static_cast<double>(end - begin);
+        if (at_once && end == kRows)
+          accumulator.step(loss(), samples);
+        else
+          accumulator.add(loss(), samples);
       }
-      accumulator.step();
+      accumulator.step();  // does nothing where that was done
       if (step > 0) {
         EXPECT_EQ(own->plans().plans_made, plans) << "pieces share their plans";
       }
@@ -61,6 +66,70 @@ TEST_P(AccumulatorTest, pieces_of_a_batch_train_as_the_batch_does) {
     for (std::size_t i = 0; i < whole.size(); ++i) difference = std::max(difference, std::abs(came[i] - whole[i]));
     EXPECT_LE(difference, 1e-6f * largest) << piece;
   }
+}
+
+TEST_P(AccumulatorTest, the_last_piece_and_the_step_are_one_evaluation_with_the_same_bytes) {
+  EXPECT_EQ(train(25, true), train(25, false));
+  EXPECT_EQ(train(25, true, 0.01), train(25, false, 0.01));
+}
+
+// The first piece's gradients are made in the cell of the means itself, whatever it held.
+TEST_P(AccumulatorTest, the_first_piece_needs_no_pass_over_its_gradients) {
+  const auto own = make_engine(GetParam());
+  const EngineScope scope(*own);
+  const Array w = cell(uniform({24, 32}, -1, 1, f32, {1, 1}), "w");
+  optim::Sgd sgd(std::vector<Array>{w}, {.rate = 0.1});
+  optim::Accumulator accumulator(sgd);
+  const Array x = uniform({16, 32}, -1, 1, f32, {1, 9});
+  x.wait();
+  const auto loss = [&] { return mean(square(linear(x, w))); };
+  const auto launches = [&](const auto& work) {
+    work();
+    accumulator.reset();
+    const auto before = own->plans().launches;
+    work();
+    return own->plans().launches - before;
+  };
+  const auto first = launches([&] { accumulator.add(loss(), 16); });
+  const auto both = launches([&] {
+    accumulator.add(loss(), 16);
+    accumulator.add(loss(), 16);
+  });
+  EXPECT_EQ(both, 2 * first + 1) << "the second piece is added";
+  accumulator.reset();
+  accumulator.add(loss(), 16);
+  const std::vector<float> once = accumulator.means()[0].to_vector<float>();
+  accumulator.add(loss(), 16);
+  EXPECT_EQ(accumulator.means()[0].to_vector<float>(), once) << "the mean of two equal gradients";
+}
+
+// A loss that somebody holds while pieces are added up is there without a forward pass of its own.
+TEST_P(AccumulatorTest, losses_that_are_held_cost_nothing) {
+  const auto own = make_engine(GetParam());
+  const EngineScope scope(*own);
+  const Array w = cell(uniform({10, 24}, -1, 1, f32, {1, 1}), "w");
+  optim::Sgd sgd(std::vector<Array>{w}, {.rate = 0.1});
+  optim::Accumulator accumulator(sgd);
+  const Array x = uniform({16, 24}, -1, 1, f32, {1, 9});
+  const Array labels = astype(uniform({16}, 0, 10, f32, {1, 90000}), i32);
+  eval({x, labels});
+  const auto launches = [&](bool holds) {
+    std::vector<Array> held;
+    const auto before = own->plans().launches;
+    for (int i = 0; i < 4; ++i) {
+      const Array loss = cross_entropy(linear(x, w), labels);
+      if (i == 3)
+        accumulator.step(loss, 16);
+      else
+        accumulator.add(loss, 16);
+      if (holds) held.push_back(loss);
+    }
+    for (const Array& loss : held) EXPECT_EQ(loss.value(), held[0].value());
+    return own->plans().launches - before;
+  };
+  launches(false);  // cells at their first use
+  const auto first = launches(false);
+  EXPECT_EQ(launches(true), first);
 }
 
 // Five layers of 1024 x 1024: parameters and gradients of 20 MiB each.

@@ -139,5 +139,51 @@ TEST_P(AdaptiveBatchTest, a_training_grows_and_the_same_seed_gives_the_same_byte
   EXPECT_NE(first.weights, other.weights);
 }
 
+TEST_P(AdaptiveBatchTest, a_run_saved_between_two_micro_batches_goes_on_alike) {
+  if (is_simulated()) GTEST_SKIP() << "many steps";
+  constexpr std::int64_t kWidth = 8, kMicro = 4;
+  struct Saved {
+    Array w = cell(full({kWidth, 1}, 1.0), "w");
+    optim::Sgd sgd{std::span(&w, 1), {.rate = 0.05}};
+    optim::Accumulator sums{sgd};
+    optim::NoiseScaleMeter meter{sums, {.decay = 0.8}};
+    AdaptiveBatch size{{.batch = 8, .max_batch = 32, .every = 4, .patience = 1, .warmup = 4}};
+    RunState state{Engine::current()};
+    Saved() {
+      state.add("sgd", sgd);
+      state.add("sums", sums);
+      state.add("meter", meter);
+      state.add("size", size);
+    }
+    void add(std::uint64_t micro) {
+      const Array x = normal({kMicro, kWidth}, 0.0, 1.0, f32, {.seed = 3, .counter = 2 * micro});
+      const Array y = normal({kMicro, 1}, 0.0, 1.0, f32, {.seed = 3, .counter = 2 * micro + 1});
+      const Array wrong = matmul(x, w) - y;
+      sums.add(mean(wrong * wrong) * 0.5, static_cast<double>(kMicro));
+      if (sums.samples() < static_cast<double>(size.batch())) return;
+      sgd.set_rate(0.05 * size.rate_factor());
+      meter.measure();
+      sums.step();
+      size.stepped(meter);
+    }
+  };
+  constexpr std::uint64_t kEnd = 160;
+  for (const std::uint64_t middle : {1U, 46U, 47U}) {
+    Saved whole;
+    for (std::uint64_t micro = 0; micro < middle; ++micro) whole.add(micro);
+    const RunSnapshot kept = whole.state.snapshot();
+    const std::vector<float> weights = whole.w.to_vector<float>();
+    for (std::uint64_t micro = middle; micro < kEnd; ++micro) whole.add(micro);
+    EXPECT_GT(whole.size.batch(), 8);
+    Saved rest;
+    rest.state.restore(kept);
+    assign(rest.w, array(std::span<const float>(weights), {kWidth, 1}));
+    for (std::uint64_t micro = middle; micro < kEnd; ++micro) rest.add(micro);
+    EXPECT_EQ(rest.w.to_vector<float>(), whole.w.to_vector<float>()) << middle;
+    EXPECT_EQ(rest.size.batch(), whole.size.batch());
+    EXPECT_EQ(rest.state.snapshot().description, whole.state.snapshot().description);
+  }
+}
+
 }  // namespace
 }  // namespace samebytes::testing

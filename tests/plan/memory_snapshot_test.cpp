@@ -7,6 +7,7 @@
 
 #include <sstream>
 
+#include "samebytes/memory_diff.h"
 #include "samebytes/samebytes.h"
 #include "support/errors.h"
 #include "support/files.h"
@@ -132,6 +133,35 @@ TEST(MemorySnapshotTest, a_history_adds_up_to_what_is_live) {
     EXPECT_EQ(taken.events_dropped, 5u);
   }
   const MemoryHistory again(engine);
+}
+
+TEST(MemorySnapshotTest, a_leak_is_named_by_the_op_whose_values_somebody_keeps) {
+  Training training;
+  std::vector<Array> kept;
+  const auto step = [&](bool keeps) {
+    const Array x = normal({kBatch, kIn}), label = full({kBatch}, 1.0, i32);
+    const Array loss = cross_entropy(training.net(x), label);
+    training.adam.step(loss);
+    if (keeps) kept.push_back(loss);
+    training.engine.wait();
+  };
+  for (int i = 0; i < 3; ++i) step(false);
+  const MemorySnapshot first = take_memory_snapshot(training.engine);
+  for (int i = 0; i < 3; ++i) step(false);
+  const MemorySnapshot second = take_memory_snapshot(training.engine);
+  EXPECT_TRUE(compare_memory(first, second).arrays.empty()) << memory_text(compare_memory(first, second));
+  const MemoryHistory history(training.engine);
+  for (int i = 0; i < 5; ++i) step(true);
+  const MemorySnapshot third = take_memory_snapshot(training.engine);
+  const MemoryDifference difference = compare_memory(second, third);
+  ASSERT_EQ(difference.arrays.size(), 1u) << memory_text(difference);
+  EXPECT_EQ(difference.arrays[0].name, "cross_entropy");
+  EXPECT_EQ(difference.arrays[0].category, MemoryCategory::other);
+  EXPECT_EQ(difference.arrays[0].count, 5);
+  EXPECT_THAT(memory_text(difference), HasSubstr("5 more values are held"));
+  EXPECT_THAT(memory_text(third), HasSubstr("taken since it began and not given back"));
+  kept.clear();
+  EXPECT_TRUE(compare_memory(second, take_memory_snapshot(training.engine)).arrays.empty());
 }
 
 TEST(MemorySnapshotTest, a_file_comes_back_as_it_was) {

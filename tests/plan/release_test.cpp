@@ -189,7 +189,7 @@ TEST(ArenaGroups, keep_their_distances_and_only_block_what_meets_them) {
   for (int i = 0; i < kCount; ++i) requests.push_back({kSize, i, 2 * kCount - 1 - i});
   for (int i = 0; i < kCount; ++i)
     requests.push_back({kSize, 2 * kCount - i, 3 * kCount, 7, static_cast<std::size_t>(i) * kSize});
-  const auto layout = detail::lay_out(requests, 1 << 20, true);
+  const auto layout = detail::lay_out(requests, 1 << 20);
   const std::size_t least = detail::least_bytes(requests);
   EXPECT_EQ(least, kSize * kCount);
   ASSERT_EQ(layout.segments.size(), 1u);

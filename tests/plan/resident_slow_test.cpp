@@ -72,5 +72,38 @@ TEST(Resident, the_peak_of_a_training_step_is_that_of_the_ledger) {
   EXPECT_NEAR(static_cast<double>(moments[1]), static_cast<double>(moments[2]), 1e6);
 }
 
+TEST(Resident, live_cached_and_adopted_bytes_are_what_a_process_grows_by) {
+  constexpr std::int64_t kNumbers = std::int64_t{48} << 20;
+  const auto fill = [](std::int64_t count, double value) {
+    Array array = full({count}, value);
+    array.eval();
+    return array;
+  };
+  {
+    Engine warm;
+    fill(1000, 1.0);
+    warm.wait();
+  }
+  malloc_trim(0);
+  const std::size_t before = status_bytes("VmRSS").value_or(0);
+  Engine engine;
+  const Array held = fill(kNumbers, 1.0);
+  {
+    const Array dropped = fill(kNumbers / 2, 2.0);
+    engine.wait();
+  }
+  Adoption verdict;
+  const Array mine = adopt(std::vector<float>(kNumbers, 3.0f), {kNumbers}, &verdict);
+  ASSERT_TRUE(verdict.adopted) << verdict.reason;
+  engine.wait();
+  const MemorySnapshot snapshot = take_memory_snapshot(engine);
+  const MemoryReport& report = snapshot.report;
+  EXPECT_GE(report.live_bytes, kNumbers * sizeof(float));
+  EXPECT_GE(report.cached_bytes, kNumbers / 2 * sizeof(float));
+  EXPECT_EQ(report.adopted_bytes, kNumbers * sizeof(float));
+  const auto ledger = static_cast<double>(report.live_by_category.total() + report.cached_bytes + report.adopted_bytes);
+  EXPECT_NEAR(static_cast<double>(snapshot.process_bytes - before), ledger, 0.05 * ledger);
+}
+
 }  // namespace
 }  // namespace samebytes::testing

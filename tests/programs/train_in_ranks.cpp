@@ -1,6 +1,7 @@
 // What the tests of samebytes/distributed.h start under mpirun, and once without:
 //   train_in_ranks collectives
-//   train_in_ranks train FILE [adamw] [bf16] [overlap=0|1] [bucket=MB] [accumulate] [clip] [nan] [held] [steps=N]
+//   train_in_ranks train FILE [adamw] [bf16] [overlap=0|1] [bucket=MB] [accumulate] [at_once] [shard] [no_sync] [clip]
+//   [nan] [held] [steps=N]
 // Rank 0 writes the parameters after some steps on 50 samples to FILE, as bytes, and says what was sent; every rank's
 // parameters are compared with rank 0's.
 #include <algorithm>
@@ -88,10 +89,17 @@ void collectives(distributed::Group& group) {
 
 struct Way {
   std::string file;
-  bool adamw = false, bf16 = false, accumulates = false, clips = false, checks = false, holds = false;
+  bool adamw = false, bf16 = false, accumulates = false, clips = false, checks = false, holds = false, at_once = false,
+       keeps_own = false;
   distributed::DataParallelOptions options = {};
   int steps = 6;
 };
+
+std::int64_t state_size(const optim::Optimizer& optimizer) {
+  std::int64_t elements = 0;
+  for (const optim::StateArray& entry : optimizer.state()) elements += entry.array.size();
+  return elements;
+}
 
 void train(distributed::Group& group, const Way& way) {
   constexpr std::int64_t kRows = 50, kWidth = 24;
@@ -123,18 +131,31 @@ void train(distributed::Group& group, const Way& way) {
       return cross_entropy(net(share_rows(x, from, to)), share_rows(labels, from, to));
     };
     parallel.set_samples(static_cast<double>(end - begin));
-    if (way.accumulates) {
+    if (way.accumulates || way.at_once) {
       const std::int64_t middle = (begin + end) / 2;
       accumulator.add(loss(begin, middle), static_cast<double>(middle - begin));
-      accumulator.add(loss(middle, end), static_cast<double>(end - middle));
-      parallel.all_reduce(accumulator);
-      accumulator.step();
+      if (way.at_once) {
+        accumulator.step(loss(middle, end), static_cast<double>(end - middle));
+      } else {
+        accumulator.add(loss(middle, end), static_cast<double>(end - middle));
+        parallel.all_reduce(accumulator);
+        accumulator.step();
+      }
     } else if (way.holds) {
       const std::vector<Array> held = optimizer->flat_gradients(loss(begin, end));
       eval(held);
       optimizer->step_flat(held);
     } else {
-      optimizer->step(loss(begin, end));
+      if (way.keeps_own) {
+        const auto block = parallel.no_sync();
+        eval(optimizer->flat_gradients(loss(begin, end)));
+      }
+      const Array own = loss(begin, end);
+      parallel.watch(own);
+      optimizer->step(own);
+      std::vector<double> sum{own.value() * static_cast<double>(end - begin) / static_cast<double>(kRows)};
+      group.all_reduce(sum);
+      if (size > 1) expect(std::abs(parallel.watched() - sum[0]) < 1e-6, "the mean of what is watched");
     }
     expect(parallel.global_samples() == (size == 1 ? end - begin : kRows), "samples of all ranks");
   }
@@ -154,6 +175,8 @@ void train(distributed::Group& group, const Way& way) {
   std::printf("steps %lld buckets %lld copied %llu sent %llu\n", static_cast<long long>(stats.steps),
               static_cast<long long>(stats.buckets), static_cast<unsigned long long>(stats.bytes_copied),
               static_cast<unsigned long long>(stats.bytes_sent));
+  std::printf("state %lld of %lld\n", static_cast<long long>(state_size(*optimizer)),
+              static_cast<long long>(values.size()));
 }
 
 Way way_of(int argc, char** argv) {
@@ -163,6 +186,9 @@ Way way_of(int argc, char** argv) {
     way.adamw = way.adamw || word == "adamw";
     way.bf16 = way.bf16 || word == "bf16";
     way.accumulates = way.accumulates || word == "accumulate";
+    way.at_once = way.at_once || word == "at_once";
+    way.keeps_own = way.keeps_own || word == "no_sync";
+    way.options.shard_state = way.options.shard_state || word == "shard";
     way.clips = way.clips || word == "clip";
     way.checks = way.checks || word == "nan";
     way.holds = way.holds || word == "held";

@@ -1,12 +1,15 @@
 // A device that fails now and then, from outside the library: LD_PRELOAD this and say in SAMEBYTES_FAIL_LAUNCHES which
 // kernel launches of the process fail, counted from 1: "300,700". With a "q" before it ("q300") a launch is taken by
-// the queue and fails there, as a GPU's may.
+// the queue and fails there, as a GPU's may. SAMEBYTES_DEVICE_ROOM says how many bytes of shared memory the device has
+// in all; beyond that it gives none.
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <dlfcn.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -27,6 +30,18 @@ struct Wanted {
 };
 
 std::atomic<long> g_launches{0};
+
+struct Room {
+  std::size_t left = std::getenv("SAMEBYTES_DEVICE_ROOM") != nullptr
+                         ? std::strtoull(std::getenv("SAMEBYTES_DEVICE_ROOM"), nullptr, 10)
+                         : ~std::size_t{0};
+  std::map<void*, std::size_t> given;
+  std::mutex mutex;
+};
+Room& room() {
+  static Room the_room;
+  return the_room;
+}
 
 }  // namespace
 
@@ -50,4 +65,27 @@ extern "C" cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kerne
   clSetUserEventStatus(events.back(), CL_OUT_OF_RESOURCES);
   clReleaseEvent(events.back());
   return status;
+}
+
+extern "C" void* clSVMAlloc(cl_context context, cl_svm_mem_flags flags, std::size_t bytes, cl_uint alignment) {
+  static const auto real = reinterpret_cast<decltype(&clSVMAlloc)>(dlsym(RTLD_NEXT, "clSVMAlloc"));
+  const std::lock_guard lock(room().mutex);
+  if (bytes > room().left) return nullptr;
+  void* const pointer = real(context, flags, bytes, alignment);
+  if (pointer == nullptr) return nullptr;
+  room().left -= bytes;
+  room().given[pointer] = bytes;
+  return pointer;
+}
+
+extern "C" void clSVMFree(cl_context context, void* pointer) {
+  static const auto real = reinterpret_cast<decltype(&clSVMFree)>(dlsym(RTLD_NEXT, "clSVMFree"));
+  {
+    const std::lock_guard lock(room().mutex);
+    if (const auto found = room().given.find(pointer); found != room().given.end()) {
+      room().left += found->second;
+      room().given.erase(found);
+    }
+  }
+  real(context, pointer);
 }

@@ -25,6 +25,18 @@ TEST(Budget, bytes_are_read_in_powers_of_1000_and_of_1024) {
   EXPECT_EQ(parse_bytes("7B"), 7u);
 }
 
+TEST(Budget, sizes_are_said_in_the_unit_that_suits_them) {
+  EXPECT_EQ(bytes_text(0), "0 bytes");
+  EXPECT_EQ(bytes_text(999), "999 bytes");
+  EXPECT_EQ(bytes_text(1000), "1 kB");
+  EXPECT_EQ(bytes_text(1'234), "1.23 kB");
+  EXPECT_EQ(bytes_text(999'499), "999 kB");
+  EXPECT_EQ(bytes_text(999'500), "1 MB");
+  EXPECT_EQ(bytes_text(43'210'000), "43.2 MB");
+  EXPECT_EQ(bytes_text(1'500'000'000), "1.5 GB");
+  EXPECT_EQ(bytes_text(std::size_t{7} << 60), "8.07 EB");
+}
+
 TEST(Budget, another_text_is_an_error_that_says_what_is_expected) {
   for (const char* text : {"", "GB", "1.5.GB", "-1GB", "1GBB", "1 parsec", "0", "0.1", "1e3", "1Gi B", "99999999T"}) {
     try {

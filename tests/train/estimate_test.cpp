@@ -89,14 +89,36 @@ TEST_P(EstimateTest, the_closed_form_counts_what_the_backward_pass_reads) {
   EXPECT_GE(kept, kBatch * (kHidden + kOut) * 4u);
   EXPECT_LE(kept, kBatch * (2 * kHidden + 2 * kOut + kIn + 1) * 4u);
 
-  const MemoryParts parts =
-      closed_form({.parameters = 1000, .batch = 10, .sample_bytes = 7, .slots = 3, .intermediate_bytes = 11});
-  EXPECT_EQ(parts.parameters, 4000u);
-  EXPECT_EQ(parts.gradients, 4000u);
-  EXPECT_EQ(parts.optimizer, 8000u);
-  EXPECT_EQ(parts.batches, 210u);
-  EXPECT_EQ(parts.activations, 110u);
-  EXPECT_EQ(parts.total(), 16320u);
+  const MemoryParts parts = closed_form(
+      {.parameters = 100'000, .batch = 10, .sample_bytes = {700, 4}, .slots = 3, .intermediate_bytes = 9000});
+  EXPECT_EQ(parts.parameters, 425'984u) << "13/8 of 2^18";
+  EXPECT_EQ(parts.gradients, 425'984u);
+  EXPECT_EQ(parts.optimizer, 2 * 425'984u);
+  EXPECT_EQ(parts.batches, 3 * (8192u + 4096));
+  EXPECT_EQ(parts.activations, 90'112u) << "11/8 of 2^16";
+  const MemoryParts large =
+      closed_form({.parameters = 10'000'000, .intermediate_bytes = 1 << 20, .gradients_then = 1 << 20});
+  EXPECT_EQ(large.gradients, 0u) << "those of 4 MiB and more lie among the intermediate values";
+  EXPECT_EQ(large.activations, 2u << 20);
+}
+
+TEST_P(EstimateTest, live_bytes_are_those_of_the_fullest_moment) {
+  if (is_simulated()) GTEST_SKIP() << "nothing is launched but cells";
+  const auto dry = make_engine(GetParam(), {.dry_run = true});
+  const EngineScope scope(*dry);
+  const Array w1 = cell(zeros({kIn, kHidden}), "w1"), w2 = cell(zeros({kHidden, kOut}), "w2");
+  const Array x = zeros({kBatch, kIn}), label = zeros({kBatch}, i32);
+  eval({x, label});
+  const auto updates = [&] {
+    const Array loss = cross_entropy(matmul(relu(matmul(x, w1)), w2), label);
+    const std::vector<Array> parameters{w1, w2};
+    const std::vector<Array> g = gradients(loss, parameters);
+    return std::vector<Array>{update(w1, w1 - g[0]), update(w2, w2 - g[1])};
+  };
+  const LiveBytes live = live_at_peak(updates());
+  // The hidden layer for both of its gradients; its own gradient, or the logits, and w2's gradient.
+  EXPECT_GE(live.of_a_batch(), kBatch * kHidden * 4u);
+  EXPECT_LE(live.of_a_batch(), (2 * kBatch * kHidden + kBatch * kOut + kIn * kHidden + kHidden * kOut) * 4u);
 }
 
 TEST(Estimate, work_is_planned_on_an_engine_of_its_own) {

@@ -84,6 +84,67 @@ TEST_P(PressureTest, near_the_end_it_stops_with_figures_and_ways_out) {
   EXPECT_EQ(guard.look(), Pressure::low);
 }
 
+TEST_P(PressureTest, what_a_run_can_do_without_goes_in_order_and_the_run_goes_on) {
+  std::vector<std::string> told;
+  int slots = 2, piece = 8;
+  used_ = 700'000'000;
+  const auto slots_go = [&]() -> std::optional<std::string> {
+    if (slots == 1) return {};
+    return "slots " + std::to_string(--slots);
+  };
+  const auto pieces_go = [&]() -> std::optional<std::string> {
+    if (piece == 1) return {};
+    return "pieces of " + std::to_string(piece /= 2);
+  };
+  PressureGuard guard(engine(), {.seconds = 0,
+                                 .figures =
+                                     [&] {
+                                       return MemoryFigures{used_, 1'000'000'000};
+                                     },
+                                 .reliefs = {{slots_go}, {pieces_go}},
+                                 .tell = [&](const PressureAction& action) { told.push_back(action.text); }});
+  EXPECT_EQ(guard.look(), Pressure::low);
+  EXPECT_TRUE(told.empty());
+  used_ = 870'000'000;
+  engine().clear_cache();
+  EXPECT_EQ(guard.look(), Pressure::relieved);
+  used_ = 860'000'000;  // not enough
+  EXPECT_EQ(guard.look(), Pressure::relieved);
+  used_ = 700'000'000;
+  EXPECT_EQ(guard.look(), Pressure::low);
+  EXPECT_EQ(told, (std::vector<std::string>{"slots 1", "pieces of 4"}));
+  used_ = 970'000'000;  // beyond 95 %, and there is still something to give up
+  EXPECT_EQ(guard.look(), Pressure::relieved);
+  EXPECT_EQ(guard.look(), Pressure::relieved);
+  EXPECT_EQ(piece, 1);
+  EXPECT_THROW(guard.look(), OutOfMemory);
+  used_ = 900'000'000;
+  EXPECT_EQ(guard.look(), Pressure::high);
+  EXPECT_EQ(told.size(), 4u);
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_THAT(warnings_[0], HasSubstr("and nothing is left to give up"));
+}
+
+TEST_P(PressureTest, the_memory_of_temporaries_comes_back) {
+  if (is_simulated()) GTEST_SKIP() << "megabytes are many for an interpreter";
+  const EngineScope scope(engine());
+  const Array x = uniform({1 << 20}, -1, 1, f32, {1, 2});
+  x.wait();
+  const auto run = [&] {
+    Array y = cumsum(x, 0);  // without a handle of its own when it is evaluated
+    y = cumsum(y * 2.0, 0);
+    y = sum(y);
+    return y.value();
+  };
+  const double value = run();
+  const std::size_t bytes = release_temporaries(engine());
+  if (bytes == 0) GTEST_SKIP() << "an exact allocator has no arena";
+  EXPECT_GE(bytes, std::size_t{4} << 20);
+  engine().wait();
+  EXPECT_EQ(release_temporaries(engine()), 0u);
+  EXPECT_EQ(run(), value);
+}
+
 TEST_P(PressureTest, a_limit_of_its_own_counts_where_it_is_lower) {
   PressureGuard guard = this->guard(100'000'000);
   used_ = 84'000'000;

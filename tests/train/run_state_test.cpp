@@ -143,6 +143,9 @@ TEST_P(RunStateTest, goes_on_bit_for_bit_from_any_batch) {
     EXPECT_EQ(origin, (RunOrigin{engine->device().name, engine->tuning().hash}));
     EXPECT_EQ(std::to_string(run->seen), name);
     EXPECT_EQ(run->note, std::string("after ") + name);
+    EXPECT_EQ(run_text(folder / name, "note"), run->note);
+    EXPECT_EQ(run_text(folder / name, "seen"), std::nullopt);
+    EXPECT_EQ(run_text(folder / name, "other"), std::nullopt);
     run->train(kEnd);
     expect_same_bytes(run->state.snapshot(), whole);
   }

@@ -78,13 +78,21 @@ struct LoaderOptions {
   std::int64_t batch = 1;  // samples a step
   bool shuffle = false;    // a new order every epoch
   int slots = 2;           // batches in memory at a time; 1: no overlap
-  int workers = -1;        // threads that decode; 0: the loop's own; -1: one, from eight cores on more
-  bool drop_last = false;  // leave out a last batch that is not full
-  std::uint64_t seed = 0;  // of the order and of the transforms
+  // More than `slots`: the number follows what is measured. It grows up to this while the loop waits for batches and
+  // workers wait for slots, and shrinks back to `slots` while nobody waits. The batches are the same whatever it is,
+  // but the memory is not, so it is off unless asked for.
+  int most_slots = 0;
+  std::size_t most_slot_bytes = std::size_t{256}
+                                << 20;  // ... of all of them together; `slots` of them there always are
+  int workers = -1;                     // threads that decode; 0: the loop's own; -1: one, from eight cores on more
+  bool drop_last = false;               // leave out a last batch that is not full
+  std::uint64_t seed = 0;               // of the order and of the transforms
   std::vector<TransformPtr> transforms = {};  // applied to each sample after decoding, in order
   SamplerPtr sampler = {};                    // instead of shuffle
   CollatePtr collate = {};                    // instead of default_collate()
   std::int64_t first_epoch = 0;
+  // The cores that workers may run on (cores.h); empty: any. The loop's own thread stays where it is.
+  std::vector<int> worker_cores = {};
 };
 
 // Where time went since the start or reset_stats().
@@ -93,6 +101,7 @@ struct LoaderStats {
   std::int64_t samples = 0;        // samples in them
   int slots = 0;                   // batches in memory now
   int extra_slots = 0;             // taken because the loop itself held all others
+  int widened = 0, narrowed = 0;   // how often most_slots took more of them, and gave some back
   double seconds = 0;              // spent inside passes
   double loop_wait_seconds = 0;    // the loop waited for a batch to be decoded: the loader's fault
   double device_wait_seconds = 0;  // the loop waited until the device gave a slot back: the loader had nothing to do
@@ -151,6 +160,10 @@ class Loader {
   // with the same batches. Inside a loop it is the one after the batch being looked at, after a pass the first one of
   // the next.
   LoaderPlace place() const;
+
+  // At most so many batches in memory from now on, whatever the options say: those beyond go as soon as nobody holds
+  // them. What the loop gets stays the same. Throws ArgumentError for fewer than 1.
+  void limit_slots(int most);
 
   LoaderStats stats() const;
   void reset_stats();

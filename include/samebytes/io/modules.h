@@ -21,7 +21,8 @@ struct LoadOptions {
 };
 struct LoadReport {
   std::vector<std::string> missing;     // of the module, not in the file
-  std::vector<std::string> unexpected;  // in the file, not of the module; PyTorch's num_batches_tracked never counts
+  std::vector<std::string> unexpected;  // in the file, not of the module; PyTorch's num_batches_tracked and
+                                        // the causal masks of published GPT-2 files never count
 };
 
 // Overwrites the module's parameters and buffers. Floating dtypes are converted; the module's engine must be the

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -86,6 +87,7 @@ class MultiHeadAttention final : public Module {
   Array finish(const Array& y) const;
   MultiHeadAttentionOptions options_;
   Array in_weight_, in_bias_, out_weight_, out_bias_;
+  std::shared_ptr<Lora> in_adapter_, out_adapter_;
 };
 
 }  // namespace samebytes::nn

@@ -1,6 +1,8 @@
 // Linear: y = x A^T + b on the last axis.
 #pragma once
 
+#include <memory>
+
 #include "samebytes/nn/module.h"
 
 namespace samebytes::nn {
@@ -29,6 +31,7 @@ class Linear final : public Module {
  private:
   LinearOptions options_;
   Array weight_, bias_;
+  std::shared_ptr<Lora> adapter_;
 };
 
 }  // namespace samebytes::nn

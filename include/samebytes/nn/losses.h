@@ -55,6 +55,8 @@ using SmoothL1Loss = Loss<SmoothL1Options, smooth_l1_loss>;
 using HuberLoss = Loss<HuberOptions, huber_loss>;
 using HingeLoss = Loss<MarginOptions, hinge_loss>;
 using HingeEmbeddingLoss = Loss<MarginOptions, hinge_embedding_loss>;
+// loss(x, weight, labels)
+using LinearCrossEntropyLoss = Loss<LinearCrossEntropyOptions, linear_cross_entropy>;
 // loss(mean, target, var)
 using GaussianNllLoss = Loss<GaussianNllOptions, gaussian_nll_loss>;
 // loss(first, second, target)

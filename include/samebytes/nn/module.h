@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@
 
 namespace samebytes::nn {
 
+class Lora;
 class Module;
 
 // How a parameter lies in memory, for whoever converts it. Shapes: linear [out, in]; linear_transposed is a linear
@@ -39,6 +41,7 @@ struct NamedArray {
   Layout layout = Layout::plain;
   bool is_buffer = false;  // running statistics: saved, never trained
   bool is_frozen = false;
+  bool is_adapter = false;  // of a Lora (lora.h)
   // Of a linear weight behind a Flatten of images with so many channels: its columns run over (position, channel) here
   // and over (channel, position) in PyTorch. 0: not behind a Flatten, or the channels are not known.
   std::int64_t flattened_channels = 0;
@@ -51,6 +54,9 @@ class Visitor {
   virtual void parameter(std::string_view name, const Array& cell, Layout layout = Layout::plain) = 0;
   virtual void buffer(std::string_view name, const Array& cell) = 0;
   virtual void child(std::string_view name, Module& module) = 0;
+  // A linear layer of this module, y = x weight^T + bias, by the name that its parameters begin with ("" where they
+  // have none), after them: where apply_lora() puts an adapter. One that is there is a child without a name.
+  virtual void projection(std::string_view name, const Array& weight, std::shared_ptr<Lora>& adapter);
   // Here images leave with so many channels; called by convolutions.
   virtual void channels(std::int64_t /*count*/) {}
   // Here images become rows; `channels` 0 means those of the last convolution before.
@@ -81,6 +87,8 @@ class Module {
   std::vector<NamedArray> state() const;
   // Numbers in all parameters, shared ones counted once, buffers not.
   std::int64_t parameter_count() const;
+  // ... of those that are not frozen.
+  std::int64_t trainable_parameter_count() const;
   // All modules below and this one, each with its path ("" for this one, "2.block").
   struct NamedModule {
     std::string name;
@@ -93,7 +101,7 @@ class Module {
   void train(bool on = true);
   void eval() { train(false); }
   bool is_training() const;
-  // Keeps this module's parameters, and its children's, out of parameters().
+  // Keeps this module's parameters, and its children's, out of parameters(). A child may be freed again by itself.
   void freeze(bool on = true);
   bool is_frozen() const { return frozen_; }
 
@@ -112,6 +120,8 @@ class Module {
   // True where forward() runs a stack of blocks by run_blocks().
   virtual bool is_stack() const { return false; }
   bool is_checkpointed() const { return checkpointing_.is_on() && is_training(); }
+  // What operator() does around forward(), for another way through this module: layers have their names.
+  Array call(const std::function<Array()>& body);
   // block(0), block(1), ..., block(count - 1), in segments where this module is checkpointed.
   void run_blocks(std::size_t count, const std::function<void(std::size_t)>& block) const;
 

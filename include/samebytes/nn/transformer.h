@@ -47,6 +47,7 @@ class TransformerBlock final : public Module {
   LayerNorm norm1_, norm2_;
   MultiHeadAttention attention_;
   Array weight1_, bias1_, weight2_, bias2_;
+  std::shared_ptr<Lora> adapter1_, adapter2_;
 };
 
 }  // namespace samebytes::nn

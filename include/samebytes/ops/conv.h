@@ -4,8 +4,9 @@
 //   dst[n, o, k] = bias[k] + sum over taps t and channels c of the group of k: src[n, o stride - pad + t dilation, c]
 //   weight[t, c, k]
 // along each of their axes, and each axis of dst has (in + 2 pad - dilation (kernel - 1) - 1) / stride + 1 places.
-// bias is [K] or an empty handle. C and K divide into `groups`; output channels see the input channels of their group.
-// All throw ArgumentError: op, need, what came.
+// bias is [K] or an empty handle, added in f32: beside 16-bit arrays an f32 bias leaves the result 16 bits wide. C and
+// K divide into `groups`; output channels see the input channels of their group. All throw ArgumentError: op, need,
+// what came.
 #pragma once
 
 #include "samebytes/array.h"

@@ -1,6 +1,6 @@
-// Soft-max and losses: engine/ops/softmax.cpp, cross_entropy.cpp, losses.cpp, label_losses.cpp, distance_losses.cpp.
-// A loss of 16-bit inputs is f32. Reduction::mean divides by the number of losses, unless it says otherwise below; the
-// mean of none is NaN. All throw ArgumentError: op, need, what came.
+// Soft-max and losses: engine/ops/softmax.cpp, cross_entropy.cpp, linear_cross_entropy.cpp, losses.cpp,
+// label_losses.cpp, distance_losses.cpp. A loss of 16-bit inputs is f32. Reduction::mean divides by the number of
+// losses, unless it says otherwise below; the mean of none is NaN. All throw ArgumentError: op, need, what came.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,26 @@ struct CrossEntropyOptions {
 // C. PyTorch's definition, also of the weighted mean. The loss of 16-bit logits is f32; class_weight gets no gradient.
 // A label outside [0, C) gives NaN, found by check_nan; readers check labels before they come here.
 Array cross_entropy(const Array& logits, const Array& target, const CrossEntropyOptions& options = {});
+
+struct LinearCrossEntropyOptions {
+  Array bias{};                                // [V] or an empty handle
+  float label_smoothing = 0.0f;                // in [0, 1)
+  std::optional<std::int32_t> ignore_index{};  // rows with this label do not count
+  Array class_weight{};                        // [V] or an empty handle
+  Reduction reduction = Reduction::mean;
+  std::int64_t chunks = 0;  // of the rows; 0: as many as keep the logits of one within 32 MiB, of 64 rows or more
+  // The gradient of weight and bias is made just before it is used, from logits that are computed once more: a third
+  // more work, but where the weight is also read at the other end of a model (a tied embedding) its gradient does not
+  // lie in memory during the whole backward pass.
+  bool late_weight_gradient = false;
+};
+// cross_entropy(linear(x, weight, bias), labels) without ever holding all logits: x [..., D], weight [V, D], labels i32
+// or u8 [...]; N rows are taken chunk by chunk, and loss and gradients of a chunk are made while its logits are there
+// (P. Hsu et al., "Liger Kernel: efficient Triton kernels for LLM training", 2024, section 3.2). Equal to the two ops
+// to within the order of sums; the gradient of a 16-bit weight is rounded once for each chunk. An upstream gradient
+// that is computed after the loss, as where the loss is multiplied, makes the logits be computed twice.
+Array linear_cross_entropy(const Array& x, const Array& weight, const Array& labels,
+                           const LinearCrossEntropyOptions& options = {});
 
 struct NllOptions {
   std::optional<std::int32_t> ignore_index{};  // rows with this label do not count

@@ -8,7 +8,8 @@ namespace samebytes {
 
 // a [..., M, K] x b [..., K, N] -> [..., M, N]; batch axes broadcast. Accumulates in f32 (f64 for f64).
 Array matmul(const Array& a, const Array& b);
-// x [..., in] x transpose(weight [out, in]) + bias [out]; bias may be an empty handle.
+// x [..., in] x transpose(weight [out, in]) + bias [out]; bias may be an empty handle, and is added in f32: an f32 bias
+// leaves the result of 16-bit arrays 16 bits wide.
 Array linear(const Array& x, const Array& weight, const Array& bias = {});
 
 }  // namespace samebytes

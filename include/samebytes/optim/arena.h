@@ -30,11 +30,15 @@ class ParameterArena {
   // where no other handle holds them. Throws ArgumentError where number or shapes differ from the parameters'. With
   // `releases` it is never there as a whole (pack_to_release).
   Array pack(std::span<const Array> gradients, bool releases = false) const;
+  // The same into a flat cell that zeros_like() made: a node that overwrites it (update_parts, ops/update_parts.h).
+  Array store(const Array& flat, std::span<const Array> gradients) const;
   // A flat cell [size()] of zeros, for moments: of the parameters' dtype or of `dtype`; what memory counts it as.
   Array zeros_like(std::string name) const { return zeros_like(std::move(name), dtype()); }
   Array zeros_like(std::string name, Dtype dtype, MemoryCategory category = MemoryCategory::optimizer) const;
 
  private:
+  void check(std::span<const Array> gradients) const;
+
   std::vector<Array> parameters_;
   FlatCells flat_;
 };

@@ -31,7 +31,8 @@ class Ema {
 
   // average = d average + (1 - d) weights with d = decay_of(update_count()). Throws ArgumentError while swapped.
   void update();
-  // Exchanges weights and averages. Twice is as before, bit for bit.
+  // Exchanges weights and averages. Twice is as before, bit for bit. The averages of bf16 weights are f32, and the
+  // weights become those rounded.
   void swap();
   bool is_swapped() const { return is_swapped_; }
 
@@ -47,6 +48,7 @@ class Ema {
   EmaOptions options_;
   std::vector<ParameterArena> arenas_;
   std::vector<Array> averages_;
+  std::vector<Array> narrow_;  // bf16 weights while their averages are swapped in
   std::int64_t update_count_ = 0;
   bool is_swapped_ = false;
 };

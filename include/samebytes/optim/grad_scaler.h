@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <vector>
@@ -69,6 +70,9 @@ class GradScaler {
   void load_state(const GradScalerState& state);
 
  private:
+  friend class Accumulator;
+  // A whole step with flat gradients of scaled losses, which are made while its graph is built.
+  void step_with(Optimizer& optimizer, const std::function<std::vector<Array>()>& flat_gradients);
   enum class Stage : std::uint8_t { unscaled, stepped };
   struct Progress {
     Stage stage;

@@ -76,7 +76,11 @@ class NoiseScaleMeter {
   void measure(GradScaler* scaler = nullptr);
   // Waits for the measurements so far. The same ones in the same order give the same bytes whenever it is called.
   const GradientNoiseScale& read();
-  void load_state_dict(const StateDict& state) { scale_.load_state_dict(state); }
+  // What the next measurements depend on, in the middle of a group of micro-batches too: the averages, and of the open
+  // group its number of micro-batches and the cell "squares". Waits as read() does.
+  StateDict state_dict();
+  // Throws ArgumentError for another state; nothing is changed then.
+  void load_state_dict(const StateDict& state);
 
  private:
   struct Pending {

@@ -16,6 +16,12 @@
 // the step and of the values, so a run repeats bit for bit and goes on from a saved state. f16 is refused: squares of
 // gradients below 2.4e-4 are less than its smallest number, and a second moment of 0 makes a step of any size.
 //
+// 16-bit weights (store_in_bf16 of weights.h, with Adam, AdamW, Sgd, RmsProp, Adagrad and Lion): parameters in bf16
+// without anything wider beside them. A step widens them, computes in f32 and rounds the result by chance, in the same
+// launch: rounded to the nearest, every change below half a step of bf16, 1/512 of a weight, would be lost, and
+// training would end there. What decides is a function of the step and of the element's place. Other optimizers refuse
+// such parameters.
+//
 // An optimizer moves, is not copied, and is used by one thread at a time. While it
 // lives its parameters belong to it: another optimizer on one of them throws ArgumentError.
 #pragma once
@@ -30,7 +36,9 @@
 #include <vector>
 
 #include "samebytes/array.h"
+#include "samebytes/host_array.h"
 #include "samebytes/optim/arena.h"
+#include "samebytes/optim/clip.h"
 #include "samebytes/optim/group.h"
 #include "samebytes/optim/state.h"
 
@@ -58,12 +66,38 @@ class Optimizer {
   const std::vector<Array>& parameters() const { return parameters_; }  // by group, then order
   const std::vector<ParameterArena>& arenas() const { return arenas_; }
   // The flat gradient of each arena; nothing runs.
-  std::vector<Array> flat_gradients(const Array& loss) const;
+  std::vector<Array> flat_gradients(const Array& loss) const { return flat_gradients(loss, {}); }
   std::vector<Array> flat_gradients(std::span<const Array> gradients) const;
   // Who makes the flat gradients of a loss instead of the optimizer, such as the mean over several processes
   // (distributed.h); an empty function: the optimizer itself.
-  using GradientSource = std::function<std::vector<Array>(const Array& loss)>;
+  // What it takes each gradient for, such as the mean with those of earlier micro-batches: of its place in
+  // parameters() and the gradient, as soon as that is there; empty: the gradient itself.
+  using GradientMap = std::function<Array(std::size_t parameter, const Array& gradient)>;
+  using GradientSource = std::function<std::vector<Array>(const Array& loss, const GradientMap& map)>;
   void set_gradient_source(GradientSource source) { gradient_source_ = std::move(source); }
+  std::vector<Array> flat_gradients(const Array& loss, const GradientMap& map) const;
+  bool has_gradient_source() const { return static_cast<bool>(gradient_source_); }
+
+  // One of `ranks` processes that keep and update the state of one share of each arena each (ZeRO, stage 1: S.
+  // Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", 2020, section 5.1).
+  struct Shard {
+    int rank = 0, ranks = 1;
+    std::function<void()> spread = {};  // called after each step: everybody's shares of the parameters to everybody
+    // All shares of what `cell` is one of, on rank 0; empty elsewhere. Every rank calls it.
+    std::function<HostArray(std::size_t arena, const Array& cell)> gather = {};
+  };
+  // From now on steps update this rank's share alone, and state() is of that share. Throws ArgumentError for optimizers
+  // whose update of an element depends on other elements (Lars, Lamb, Adafactor), with release_gradients, and a second
+  // time.
+  void shard(Shard shard);
+  // Another spread and gather, or none.
+  void set_shard_calls(std::function<void()> spread, std::function<HostArray(std::size_t, const Array&)> gather);
+  bool is_sharded() const { return shard_.ranks > 1; }
+  // Elements [first, second) of an arena that a rank updates.
+  std::pair<std::int64_t, std::int64_t> share(std::size_t arena, int rank) const;
+  std::pair<std::int64_t, std::int64_t> share(std::size_t arena) const { return share(arena, shard_.rank); }
+  // The state as it is without shards, on rank 0, to be saved. Every rank calls it.
+  std::vector<std::pair<std::string, HostArray>> whole_state() const;
 
   bool releases_gradients() const { return releases_gradients_; }
   std::size_t group_count() const { return groups_.size(); }
@@ -71,6 +105,12 @@ class Optimizer {
   // the one it was made with.
   const GroupOptions& group(std::size_t index) const { return groups_.at(index); }
   std::size_t group_of_arena(std::size_t arena) const { return arena_groups_.at(arena); }
+
+  // From now on each step keeps the norm of its gradient, after clip_value and before clip_norm, which computes it
+  // anyway. Elsewhere it costs a pass over the gradients, which are all there at once then, whatever their size. Throws
+  // ArgumentError with release_gradients.
+  void watch_gradient_norm(bool is_on);
+  const GradientNorm& gradient_norm() const { return gradient_norm_; }  // of the last step; none where it was not kept
 
   double rate() const { return rate_; }  // of the next step
   double rate(std::size_t group) const;  // ... in a group: in proportion, where it has a rate of its own
@@ -108,7 +148,8 @@ class Optimizer {
     bool maximize = false;  // steps up the gradient
     bool adapts = false;    // has GroupOptions::adapts
     bool release_gradients = false;
-    Dtype moments = f32;  // or bf16
+    Dtype moments = f32;          // or bf16
+    bool rounds_weights = false;  // takes parameters in bf16: reads weights() and writes by written()
   };
   // An option that groups may have of their own: its default and its range [low, high).
   struct Option {
@@ -130,6 +171,9 @@ class Optimizer {
   // Each group in two: what has two or more axes, and the rest, which neither adapts nor decays.
   static std::vector<ParameterGroup> without_vectors(const std::vector<ParameterGroup>& groups);
 
+  // The cells of its state, each list by arenas; where each element of them follows from its own gradient and
+  // parameter alone. None: it cannot be sharded.
+  virtual std::vector<std::vector<Array>*> elementwise_cells() { return {}; }
   // The updates of one arena for the step after step_count(), with a gradient that has been clipped.
   virtual std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const = 0;
   // The number of this step, from 1, among those that were not skipped: one element on the device where a scaler may
@@ -149,6 +193,11 @@ class Optimizer {
   // narrower. `moment` tells those of an optimizer apart.
   Array widened(std::size_t arena, const Array& cell) const;
   CellUpdate kept(std::size_t arena, const Array& cell, const Array& next, int moment) const;
+  // An arena's parameters as a step computes with them, and what the step makes of them, rounded by chance where they
+  // are narrower.
+  Array weights(std::size_t arena) const;
+  CellUpdate written(std::size_t arena, const Array& next) const;
+  Dtype compute_dtype(std::size_t arena) const { return arenas_[arena].dtype() == f64 ? f64 : f32; }
   // Where the parameters lie in each arena.
   std::vector<TrustSegments> segments_of_arenas() const;
   // The cells that there are, as "0.momentum".
@@ -157,8 +206,9 @@ class Optimizer {
   const std::string& name() const { return name_; }
 
  private:
-  void take_parameters(std::span<const ParameterGroup> groups);
+  void take_parameters(std::span<const ParameterGroup> groups, bool rounds_weights);
   void take_options(const GroupOptions& own, std::span<const Option> options);
+  friend class Accumulator;
   friend class GradScaler;
   // What a step is made of: flat gradients, whether to take it (bool [1]; an empty handle: always), and nodes that are
   // evaluated with it.
@@ -169,6 +219,7 @@ class Optimizer {
   };
   void run(const std::function<StepParts()>& parts);
   std::vector<Array> all_updates(StepParts parts);
+  std::vector<CellUpdate> updates_of_share(std::size_t arena, const Array& gradient) const;
   void follow_schedules();
   std::optional<double> GroupOptions::*momentum_member() const;
   bool keeps_momentum(std::size_t group) const { return keeps_momentum_[group]; }
@@ -177,8 +228,11 @@ class Optimizer {
   double rate_, first_rate_;  // of the next step; of the options
   double clip_norm_, clip_value_;
   bool maximize_, releases_gradients_;
+  bool watches_norm_ = false;
+  GradientNorm gradient_norm_;
   Dtype moments_;
   GradientSource gradient_source_;
+  Shard shard_;
   std::function<double(std::int64_t)> schedule_, momentum_schedule_;
   std::int64_t step_count_ = 0;
   Array is_taken_;  // bool [1] while the updates of a step with a scaler are made

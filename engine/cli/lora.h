@@ -1,0 +1,24 @@
+// Adapters (samebytes/nn/lora.h) of train, bench, eval and generate: --lora-rank and its companions, --lora,
+// --lora-save.
+#pragma once
+
+#include <string>
+
+#include "cli/options.h"
+#include "samebytes/io.h"
+#include "samebytes/nn.h"
+
+namespace samebytes::cli {
+
+bool has_adapters(const Options& options);
+// Throws UsageError for options that do not go together. Before anything is written.
+void check_lora(const Options& options);
+// Freezes the network and gives it the adapters that the options ask for, with the values of --lora; before the
+// optimizer is made. Returns what to tell people, empty where there is nothing. Throws UsageError, IoError.
+std::string add_adapters(const Options& options, nn::Module& net);
+// --lora-save.
+void save_adapters(const Options& options, nn::Module& net, const io::Metadata& metadata);
+// What any verb can load: the adapters become a part of the weights. Nothing where there are none.
+void merge_adapters(nn::Module& net);
+
+}  // namespace samebytes::cli

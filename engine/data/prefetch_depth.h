@@ -1,0 +1,65 @@
+// PrefetchDepth: how many slots a loader should have, from how long its loop waited for batches. Knows no clock and no
+// memory: it is told times and says a number. It counts in windows of batches. After one in which the loop waited for
+// more than a small share of the time it asks for half as many again, but only where a worker had waited for a slot
+// since it last asked for more: a source that is slower than the loop all the time is not helped by more slots, one
+// that is slow now and then, or several workers with too few slots between them, are. After several windows in a row
+// without any wait it gives one back.
+#pragma once
+
+#include <algorithm>
+
+namespace samebytes::data {
+
+struct PrefetchDepthOptions {
+  int least = 2, most = 2;
+  int window = 16;        // batches
+  double stalled = 0.03;  // share of the time: above it the loop waits
+  double idle = 0.002;    // ... below it nobody does
+  int patience = 8;       // idle windows in a row before a slot is given back
+};
+
+class PrefetchDepth {
+ public:
+  explicit PrefetchDepth(const PrefetchDepthOptions& options) : options_(options), slots_(options.least) {}
+
+  // A batch was given to the loop.
+  struct Step {
+    double waited = 0;             // seconds that the loop waited for it to be filled
+    double seconds = 0;            // since the batch before
+    bool slot_was_wanted = false;  // a worker had to wait for a free slot meanwhile
+  };
+  void observe(const Step& step) {
+    waited_ += step.waited;
+    seconds_ += step.seconds;
+    slot_was_wanted_ = slot_was_wanted_ || step.slot_was_wanted;
+    if (++steps_ < options_.window) return;
+    stalled_ = seconds_ > 0 ? waited_ / seconds_ : 0;
+    steps_ = 0;
+    waited_ = seconds_ = 0;
+    idle_windows_ = stalled_ < options_.idle ? idle_windows_ + 1 : 0;
+    if (stalled_ > options_.stalled && slot_was_wanted_ && slots_ < options_.most) {
+      slots_ = std::min(options_.most, slots_ + std::max(1, slots_ / 2));
+      slot_was_wanted_ = false;
+    } else if (idle_windows_ >= options_.patience && slots_ > options_.least) {
+      --slots_;
+      idle_windows_ = 0;
+    }
+  }
+
+  int slots() const { return slots_; }
+  double stalled() const { return stalled_; }  // share of the last window
+  // There is no room for more.
+  void set_most(int most) {
+    options_.most = std::max(options_.least, most);
+    slots_ = std::min(slots_, options_.most);
+  }
+
+ private:
+  PrefetchDepthOptions options_;
+  int slots_;
+  int steps_ = 0, idle_windows_ = 0;
+  double waited_ = 0, seconds_ = 0, stalled_ = 0;
+  bool slot_was_wanted_ = false;
+};
+
+}  // namespace samebytes::data

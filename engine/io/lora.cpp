@@ -1,0 +1,136 @@
+#include "samebytes/io/lora.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/io_error.h"
+#include "io/state.h"
+#include "samebytes/io/files.h"
+
+namespace samebytes::io {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kPeftFile = "adapter_model.safetensors";
+constexpr const char* kPeftConfig = "adapter_config.json";
+// What PEFT puts before the names of the network's layers, also where that is part of a model with a head.
+constexpr const char* kPrefixes[] = {"base_model.model.", "base_model.model.transformer.", ""};
+
+std::string config_beside(const std::string& path) {
+  return (std::filesystem::path(path).parent_path() / kPeftConfig).string();
+}
+
+// LoraOptions as PEFT's LoraConfig.
+Json to_json(const nn::LoraOptions& options) {
+  Json json{{"peft_type", "LORA"},
+            {"r", options.rank},
+            {"lora_alpha", options.alpha},
+            {"lora_dropout", options.dropout},
+            {"use_rslora", options.rank_stabilized},
+            {"bias", "none"}};
+  const bool is_all = options.targets.size() == 1 && options.targets[0] == "all-linear";
+  json["target_modules"] = is_all ? Json(options.targets[0]) : Json(options.targets);
+  json["modules_to_save"] = options.modules_to_save.empty() ? Json() : Json(options.modules_to_save);
+  return json;
+}
+
+std::vector<std::string> words_of(const Json& json, const char* key) {
+  if (!json.contains(key) || json[key].is_null()) return {};
+  if (json[key].is_string()) return {json[key].get<std::string>()};
+  return json[key].get<std::vector<std::string>>();
+}
+
+nn::LoraOptions from_json(const std::string& path, const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    return {.rank = json.at("r").get<std::int64_t>(),
+            .alpha = json.at("lora_alpha").get<double>(),
+            .dropout = json.value("lora_dropout", 0.0),
+            .rank_stabilized = json.value("use_rslora", false),
+            .targets = words_of(json, "target_modules"),
+            .modules_to_save = words_of(json, "modules_to_save")};
+  } catch (const Json::exception& error) {
+    detail::throw_io("lora_options", path, -1, "PEFT's LoraConfig with r, lora_alpha and target_modules", error.what());
+  }
+}
+
+std::optional<std::string> own_words(const TensorFile& file) {
+  for (const auto& [key, value] : file.metadata())
+    if (key == "lora") return value;
+  return {};
+}
+
+nn::LoraOptions options_of(const TensorFile& file) {
+  if (const auto words = own_words(file)) return from_json(file.path(), *words);
+  const std::string config = config_beside(file.path());
+  if (!std::filesystem::exists(config))
+    detail::throw_io("lora_options", file.path(), -1, fmt::format("adapters, or {} beside the file", kPeftConfig),
+                     "a file without");
+  const std::vector<std::byte> bytes = read_file(config);
+  return from_json(config, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+// The layers that have adapters, for options that name none: what those mean depends on the network.
+std::vector<std::string> layers_of(std::span<const nn::NamedArray> state) {
+  constexpr std::string_view kFirst = "lora_A.weight";
+  std::vector<std::string> layers;
+  for (const nn::NamedArray& entry : state) {
+    if (!entry.is_adapter || !entry.name.ends_with(kFirst)) continue;
+    if (entry.name.size() == kFirst.size()) return {"all-linear"};  // the network is one layer
+    layers.push_back(entry.name.substr(0, entry.name.size() - kFirst.size() - 1));
+  }
+  return layers;
+}
+
+bool is_transposed(const nn::NamedArray& entry) { return entry.layout == nn::Layout::linear_transposed; }
+
+}  // namespace
+
+void save_lora(const std::string& path, nn::Module& module, const Metadata& metadata) {
+  std::vector<nn::NamedArray> state = nn::lora_state(module);
+  nn::LoraOptions made = nn::lora_options(module);
+  if (made.targets.empty()) made.targets = layers_of(state);
+  Json options = to_json(made);
+  for (nn::NamedArray& entry : state) entry.name = kPrefixes[0] + entry.name;
+  Metadata words = metadata;
+  words.emplace_back("lora", options.dump());
+  save_state(path, state, words);
+  if (std::filesystem::path(path).filename() != kPeftFile) return;
+  const std::vector<nn::NamedArray> all = module.state();
+  options["fan_in_fan_out"] = std::any_of(all.begin(), all.end(), is_transposed);
+  write_file(config_beside(path), options.dump(2) + "\n");
+}
+
+nn::LoraOptions lora_options(const std::string& path) { return options_of(TensorFile(path)); }
+
+void load_lora(const std::string& path, nn::Module& module) {
+  const TensorFile file(path);
+  const bool is_new = !nn::has_lora(module);
+  if (is_new) {
+    const nn::LoraOptions options = options_of(file);
+    try {
+      nn::apply_lora(module, options);
+    } catch (const ArgumentError& error) {
+      detail::throw_io("load_lora", path, -1, "adapters for " + module.describe(), error.what());
+    }
+  }
+  std::vector<nn::NamedArray> state = nn::lora_state(module);
+  const auto first = std::find_if(state.begin(), state.end(), [](const auto& entry) { return entry.is_adapter; });
+  const auto* prefix = std::find_if(std::begin(kPrefixes), std::end(kPrefixes),
+                                    [&](const char* one) { return file.find(one + first->name).has_value(); });
+  for (nn::NamedArray& entry : state)
+    entry.name = (prefix == std::end(kPrefixes) ? kPrefixes[0] : *prefix) + entry.name;
+  try {
+    load_state(file, state, {});
+  } catch (...) {
+    if (is_new) nn::unload_lora(module);
+    throw;
+  }
+}
+
+}  // namespace samebytes::io

@@ -1,0 +1,36 @@
+// Words of generated kernels (pointwise_kernel.cpp): types, names of accessors, replacement in expressions.
+#pragma once
+
+#include <string>
+
+#include "samebytes/dtype.h"
+
+namespace samebytes::detail {
+
+inline bool is_real(Dtype dtype) { return is_floating(dtype); }
+inline std::string suffix(Dtype dtype) { return std::string(name_of(dtype)); }
+inline std::string storage_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f32: return "float";
+    case Dtype::f64: return "double";
+    case Dtype::f16:
+    case Dtype::bf16: return "ushort";
+    case Dtype::i32: return "int";
+    case Dtype::u8:
+    case Dtype::bool_: return "uchar";
+  }
+  return "float";
+}
+
+inline void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+}
+
+// A value of kind `from` (real or int vector) as kind `to`.
+inline std::string converted(const std::string& value, bool from_real, bool to_real) {
+  if (from_real == to_real) return value;
+  return (to_real ? "SB_TO_REAL(" : "SB_TO_INT(") + value + ")";
+}
+
+}  // namespace samebytes::detail

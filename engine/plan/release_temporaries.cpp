@@ -1,0 +1,27 @@
+// Gives back what plans that are run no more had needed: the arena keeps the size of the largest plan so far.
+#include <mutex>
+
+#include "plan/planner.h"
+#include "samebytes/pressure.h"
+
+namespace samebytes {
+namespace detail {
+
+std::size_t Planner::release_temporaries() {
+  std::size_t bytes = 0;
+  for (const StoragePtr& segment : arena_)
+    if (segment) bytes += segment->bytes();
+  arena_.clear();
+  return bytes;
+}
+
+}  // namespace detail
+
+std::size_t release_temporaries(Engine& engine) {
+  const auto& context = engine.context();
+  const std::lock_guard lock(context->mutex);
+  auto* const planner = dynamic_cast<detail::Planner*>(context->evaluator.get());
+  return planner ? planner->release_temporaries() : 0;
+}
+
+}  // namespace samebytes
