@@ -16,8 +16,10 @@ constexpr double kMostLook = 2;    // longer between two looks: this rank itself
 constexpr double kPatience = 0.2;  // seconds without a message, for who was told to end
 constexpr double kFarewellSeconds = 1;  // for the word that something is wrong
 
-// Between two looks at messages: soon while they move, seldom where a rank is slow, since the cores compute meanwhile.
-std::chrono::microseconds pause_after(double quiet_seconds) {
+// Between two looks at messages: seldom while the cores compute, soon where somebody waits and they move, less so where
+// a rank is slow.
+std::chrono::microseconds pause_after(double quiet_seconds, bool is_waited_for) {
+  if (!is_waited_for) return std::chrono::microseconds(quiet_seconds < 0.1 ? 200 : 1000);
   return std::chrono::microseconds(quiet_seconds < 2e-3 ? 20 : quiet_seconds < 0.1 ? 100 : 1000);
 }
 constexpr std::chrono::milliseconds kIdle(50);  // without a job
@@ -135,7 +137,10 @@ void Communicator::start(const JobPtr& job) {
 
 void Communicator::wait(const JobPtr& job) {
   MutexLock lock(mutex_);
+  ++waiting_;
+  changed_.notify_all();
   while (!job->is_done_ && !failure_) changed_.wait(mutex_);
+  --waiting_;
   if (!job->is_done_) throw DistributedError(*failure_);
 }
 
@@ -210,7 +215,8 @@ void Communicator::serve(Transport& transport, const GroupOptions& options) {
         throw DistributedError(
             "distributed: this process was told to end while it waited for the other ranks; launchers do that when "
             "one of them has died");
-      std::this_thread::sleep_for(pause_after(quiet));
+      MutexLock lock(mutex_);
+      if (new_.empty() && !is_closing_) changed_.wait_for(mutex_, pause_after(quiet, waiting_ > 0));
     }
     if (active_.empty()) moved = now;
   }

@@ -111,6 +111,7 @@ class Communicator {
   CondVar changed_;
   std::vector<JobPtr> new_ SAMEBYTES_GUARDED_BY(mutex_);
   std::optional<std::string> failure_ SAMEBYTES_GUARDED_BY(mutex_);
+  int waiting_ SAMEBYTES_GUARDED_BY(mutex_) = 0;  // threads in wait()
   std::exception_ptr start_error_ SAMEBYTES_GUARDED_BY(mutex_);
   bool has_started_ SAMEBYTES_GUARDED_BY(mutex_) = false;
   bool is_closing_ SAMEBYTES_GUARDED_BY(mutex_) = false;
