@@ -11,6 +11,8 @@
 namespace samebytes::cli {
 namespace {
 
+constexpr double kNextToNothing = 1e-30;  // samples
+
 void check_release(const Options& options) {
   if (!options.release_gradients) return;
   const auto refuse = [](const char* other, const char* why) {
@@ -26,9 +28,10 @@ void check_release(const Options& options) {
 
 }  // namespace
 
-Accumulation::Accumulation(const Options& options, Precision& precision, optim::Optimizer& optimizer)
+Accumulation::Accumulation(const Options& options, Precision& precision, optim::Optimizer& optimizer, Ranks* ranks)
     : precision_(precision),
       optimizer_(optimizer),
+      ranks_(ranks != nullptr ? *ranks : alone_),
       batches_(options.step.accumulate),
       micro_batch_(options.step.micro_batch.value_or(0)),
       rehearses_(options.limit.rehearses) {
@@ -36,14 +39,14 @@ Accumulation::Accumulation(const Options& options, Precision& precision, optim::
   if (batches_ > 1 || micro_batch_ > 0) accumulator_.emplace(optimizer);
 }
 
-void Accumulation::add_piece(const data::Batch& piece, const LossOf& loss_of, bool is_last) {
+void Accumulation::add_piece(const data::Batch& piece, std::int64_t samples, const LossOf& loss_of, bool is_last) {
   const Array loss = loss_of(piece);
-  const auto samples = static_cast<double>(piece.samples());
-  if (is_last)
-    precision_.step(*accumulator_, loss, samples);
-  else
-    accumulator_->add(precision_.scaled(loss), samples);
-  pieces_.push_back({loss, piece.samples()});
+  pieces_.push_back({loss, samples});
+  // What does not count is nothing beside what does, and left out where there is nothing else (Ranks::set_samples).
+  const double weight = samples > 0 ? static_cast<double>(samples) : kNextToNothing;
+  if (!is_last) return accumulator_->add(precision_.scaled(loss), weight);
+  tell_ranks();
+  precision_.step(*accumulator_, loss, weight);
 }
 
 // The third piece and the ones after it, but for the last, have the plan of the second: of what they hold there is the
@@ -54,11 +57,13 @@ void Accumulation::add_like_the_last(std::int64_t samples) {
   pieces_.push_back({loss, samples});
 }
 
-std::optional<Accumulation::Step> Accumulation::add(const data::Batch& batch, const LossOf& loss_of) {
+std::optional<Accumulation::Step> Accumulation::add(const data::Batch& whole, const LossOf& loss_of) {
+  const auto [batch, counted] = ranks_.share_of(whole);
   if (!accumulator_) {
     const Array loss = loss_of(batch);
+    ranks_.tell(counted, loss);
     precision_.step(optimizer_, loss);
-    return Step{loss, batch.samples()};
+    return Step{ranks_.mean_loss(loss), counted, ranks_.global_samples(counted)};
   }
   const std::int64_t samples = batch.samples(), size = micro_batch_ == 0 ? samples : std::min(micro_batch_, samples);
   const bool is_whole = ++added_ == batches_;
@@ -68,14 +73,15 @@ std::optional<Accumulation::Step> Accumulation::add(const data::Batch& batch, co
       add_like_the_last(end - begin);
       continue;
     }
-    add_piece(size == samples ? batch : batch.piece(begin, end), loss_of, is_whole && end == samples);
+    add_piece(size == samples ? batch : batch.piece(begin, end), counted > 0 ? end - begin : 0, loss_of,
+              is_whole && end == samples);
   }
   return is_whole ? std::optional(taken()) : std::nullopt;
 }
 
 std::optional<Accumulation::Step> Accumulation::flush() {
   if (pieces_.empty()) return {};
-  precision_.step(*accumulator_);
+  step();
   return taken();
 }
 
@@ -86,13 +92,35 @@ std::optional<std::int64_t> Accumulation::halve(std::int64_t batch) {
   return micro_batch_ = (size + 1) / 2;
 }
 
-Accumulation::Step Accumulation::taken() {
-  Step step;
-  for (const Piece& piece : pieces_) step.samples += piece.samples;
+std::int64_t Accumulation::samples() const {
+  std::int64_t sum = 0;
+  for (const Piece& piece : pieces_) sum += piece.samples;
+  return sum;
+}
+
+Array Accumulation::loss() const {
+  const auto all = static_cast<double>(std::max<std::int64_t>(1, samples()));
+  Array mean;
   for (const Piece& piece : pieces_) {
-    const Array share = piece.loss * (static_cast<double>(piece.samples) / static_cast<double>(step.samples));
-    step.loss = step.loss ? step.loss + share : share;
+    const Array share = piece.loss * (static_cast<double>(piece.samples) / all);
+    mean = mean ? mean + share : share;
   }
+  return mean;
+}
+
+void Accumulation::tell_ranks() {
+  if (ranks_.are_many()) ranks_.tell(samples(), loss());
+}
+
+void Accumulation::step() {
+  tell_ranks();
+  ranks_.all_reduce(*accumulator_);
+  precision_.step(*accumulator_);
+}
+
+Accumulation::Step Accumulation::taken() {
+  const std::int64_t own = samples();
+  const Step step{ranks_.are_many() ? ranks_.mean_loss({}) : loss(), own, ranks_.global_samples(own)};
   pieces_.clear();
   added_ = 0;
   return step;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/options.h"
+#include "cli/ranks.h"
 #include "cli/session.h"
 #include "samebytes/data.h"
 #include "samebytes/optim.h"
@@ -21,12 +22,13 @@ class Accumulation {
   using LossOf = std::function<Array(const data::Batch&)>;
   // What an update was made of.
   struct Step {
-    Array loss;  // the mean over all its samples
-    std::int64_t samples = 0;
+    Array loss;                    // the mean over all its samples, of all ranks
+    std::int64_t samples = 0;      // of this process
+    std::int64_t all_samples = 0;  // of all ranks
   };
 
   // Throws UsageError for what needs all gradients at once, beside --release-gradients.
-  Accumulation(const Options& options, Precision& precision, optim::Optimizer& optimizer);
+  Accumulation(const Options& options, Precision& precision, optim::Optimizer& optimizer, Ranks* ranks = nullptr);
 
   // Adds a batch; nothing where the update waits for more of them.
   std::optional<Step> add(const data::Batch& batch, const LossOf& loss_of);
@@ -41,14 +43,21 @@ class Accumulation {
  private:
   struct Piece {
     Array loss;
-    std::int64_t samples;
+    std::int64_t samples;  // that count
   };
-  void add_piece(const data::Batch& piece, const LossOf& loss_of, bool is_last);
+  void add_piece(const data::Batch& piece, std::int64_t samples, const LossOf& loss_of, bool is_last);
   void add_like_the_last(std::int64_t samples);
+  void step();   // with what was added
   Step taken();  // what the update that has just been made was made of
+  // Of the pieces so far, of this rank.
+  std::int64_t samples() const;
+  Array loss() const;
+  void tell_ranks();  // before the update
 
   Precision& precision_;
   optim::Optimizer& optimizer_;
+  Ranks alone_;
+  Ranks& ranks_;
   std::int64_t batches_;      // of an update
   std::int64_t micro_batch_;  // samples of a piece; 0: a whole batch
   bool rehearses_;            // nothing is computed, so equal pieces are not repeated

@@ -5,9 +5,12 @@
 namespace samebytes::cli {
 namespace {
 
-volatile std::sig_atomic_t g_interrupted = 0;
+volatile std::sig_atomic_t g_interrupted = 0, g_terminated = 0;
 
-extern "C" void on_signal(int) { g_interrupted = 1; }
+extern "C" void on_signal(int signal) {
+  g_interrupted = 1;
+  g_terminated = signal == SIGTERM;
+}
 
 }  // namespace
 
@@ -22,5 +25,6 @@ void watch_interrupts() {
 }
 
 bool is_interrupted() { return g_interrupted != 0; }
+bool is_terminated() { return g_terminated != 0; }
 
 }  // namespace samebytes::cli

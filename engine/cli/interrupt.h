@@ -7,5 +7,6 @@ namespace samebytes::cli {
 // From here on the two signals only set the flag that is_interrupted() reads.
 void watch_interrupts();
 bool is_interrupted();
+bool is_terminated();  // by SIGTERM
 
 }  // namespace samebytes::cli

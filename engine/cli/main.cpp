@@ -7,6 +7,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/options.h"
+#include "cli/ranks.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
 #include "samebytes/device.h"
@@ -49,8 +50,10 @@ int main(int argc, char** argv) {
       return parsed.status;
     }
     if (!parsed.note.empty() && !parsed.options->quiet) fmt::print(stderr, "samebytes: {}\n", parsed.note);
+    if (samebytes::distributed::launched_processes() > 1 && parsed.options->verb != Verb::train)
+      throw UsageError("mpirun started several processes, and only train works in several; start this one without it");
     // Before the first OpenCL call and the first thread.
-    samebytes::pin_threads(parsed.options->threads);
+    samebytes::pin_threads(parsed.options->threads > 0 ? parsed.options->threads : threads_of_rank());
     watch_interrupts();
     return run(*parsed.options);
   } catch (const UsageError& error) {

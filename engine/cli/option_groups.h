@@ -9,6 +9,7 @@
 namespace samebytes::cli {
 
 std::string workload_table();
+void add_ranks(CLI::App& app, Options& options);
 void add_workload(CLI::App& app, Options& options, bool many);
 // How many devices a verb works on, and what `--device all` means to it.
 enum class DeviceWish : std::uint8_t { one, together, one_after_the_other };

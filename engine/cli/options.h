@@ -122,6 +122,13 @@ struct LimitOptions {
   bool rehearses = false;               // the engine of this run is a dry one
 };
 
+// Of train in several processes (ranks.h).
+struct RankOptions {
+  double timeout = 10;       // seconds
+  bool shard_state = false;  // each rank keeps its share of the optimizer's state
+  bool gives_state = false;  // of a rank other than 0, to checkpoints that rank 0 writes
+};
+
 struct Options {
   Verb verb = Verb::devices;
   std::vector<std::string> workloads;  // one for train and eval, any number for bench
@@ -176,6 +183,7 @@ struct Options {
   std::string tensorboard;
   SeeingOptions seeing;
   SurviveOptions survive;
+  RankOptions ranks;
   bool tune_rapid = false;
   std::optional<double> tune_seconds;
   std::vector<std::string> tune_only;  // gemm, conv, clblast

@@ -82,6 +82,7 @@ CLI::App* add_train(CLI::App& app, Options& options) {
   add_device_options(*verb, options, DeviceWish::together);
   add_loader_options(*verb, options);
   add_loading(*verb, options);
+  add_ranks(*verb, options);
   verb->add_option("--load", options.load,
                    "begin a new run with these parameters (safetensors); --resume goes on with an old one")
       ->option_text("FILE");

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "cli/usage_error.h"
+#include "samebytes/distributed.h"
 
 namespace samebytes::cli {
 namespace {
@@ -23,6 +24,8 @@ Json error_line(const std::exception& error) {
   } else if (const auto* device = dynamic_cast<const DeviceError*>(&error)) {
     line["kind"] = "DeviceError";
     line["status"] = device->status();
+  } else if (dynamic_cast<const distributed::DistributedError*>(&error)) {
+    line["kind"] = "DistributedError";
   } else if (dynamic_cast<const std::bad_alloc*>(&error)) {
     line["kind"] = "OutOfMemory";
   } else if (dynamic_cast<const BuildError*>(&error)) {

@@ -110,6 +110,17 @@ Json to_json(const Summary& summary) {
                         {"device_errors", survival.device_errors},
                         {"damaged", survival.damaged}};
   }
+  if (summary.ranks) {
+    const RanksReport& ranks = *summary.ranks;
+    json["ranks"] = {{"size", ranks.size},
+                     {"buckets", ranks.buckets},
+                     {"bytes_sent_per_step", number(ranks.bytes_sent_per_step)},
+                     {"exchange_ms", number(ranks.exchange_ms)},
+                     {"wait_ms", number(ranks.wait_ms)},
+                     {"hidden", number(ranks.hidden)},
+                     {"spread_ms", number(ranks.spread_ms)},
+                     {"state_bytes", ranks.state_bytes}};
+  }
   if (!summary.mode.empty()) {
     json["parameters"] = summary.parameters;
     json["fixed_batch"] = summary.fixed_batch;
@@ -159,6 +170,12 @@ std::string to_text(const Summary& summary, bool interrupted) {
                                            bytes_text(survival.checkpoint_bytes), survival.checkpoint_ms, place));
     for (const std::string& error : survival.device_errors) text += row("device error", error);
   }
+  if (summary.ranks)
+    text += row(
+        "ranks",
+        fmt::format("{}, {} sent per step; exchange {:.2f} ms, {:.0f} % of it behind the backward pass; optimizer {}",
+                    summary.ranks->size, bytes_text(static_cast<std::size_t>(summary.ranks->bytes_sent_per_step)),
+                    summary.ranks->exchange_ms, 100 * summary.ranks->hidden, bytes_text(summary.ranks->state_bytes)));
   if (summary.last_batch)
     text +=
         row("batch", fmt::format("{} to {} in {} updates, noise scale {}", summary.batch, *summary.last_batch,

@@ -21,6 +21,18 @@ struct Survival {
   std::vector<std::string> damaged;        // checkpoints that were passed over
 };
 
+// Of a training by several processes; each is a mean over this one's steps.
+struct RanksReport {
+  int size = 1;
+  std::int64_t buckets = 0;
+  double bytes_sent_per_step = 0;
+  double exchange_ms = 0;       // of a step, from its first bucket to its last one
+  double wait_ms = 0;           // ... of that, with nothing else to do
+  double hidden = 0;            // share of the exchange behind the backward pass
+  double spread_ms = 0;         // with --shard-state: of a step, until everybody has everybody's parameters
+  std::size_t state_bytes = 0;  // of the optimizer, on rank 0
+};
+
 // What a simpler method reaches.
 struct Baseline {
   std::string name;
@@ -65,6 +77,7 @@ struct Summary {
   std::int64_t warmup = 0;                 // steps
   std::optional<double> ema;               // decay of the averaged weights that were tested
   std::optional<Survival> survival;        // where it was asked for
+  std::optional<RanksReport> ranks;        // where there are several
   std::optional<std::int64_t> last_batch;  // with --adaptive-batch, where `batch` is the first one and steps are its
   std::int64_t updates = 0;                // halves: the size at the end, the updates that were made, and the gradient
   double noise_scale = 0;                  // noise scale at the last look

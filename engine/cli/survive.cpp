@@ -103,7 +103,7 @@ void check_survival(const Options& options) {
   const SurviveOptions& survive = options.survive;
   if (survive.folder.empty()) {
     if (survive.keep) throw UsageError("--keep is of --checkpoint DIR; ask for that too");
-    if (survive.every && survive.on_device_error.value_or("stop") == "stop")
+    if (survive.every && survive.on_device_error.value_or("stop") == "stop" && !options.ranks.gives_state)
       throw UsageError("--checkpoint-every is of --checkpoint DIR; ask for that too");
     if (survive.resume == "auto")
       throw UsageError("--resume auto looks in the folder of --checkpoint DIR; ask for that too, or name a file");
@@ -151,8 +151,9 @@ void Keeper::end_fold(const Summary& summary) {
 }
 
 std::optional<std::string> Keeper::begin(const Workload& workload, const RunParts& parts) {
-  if (!is_on()) return std::nullopt;
   engine_ = &parts.engine;
+  optimizer_ = &parts.optimizer;
+  if (!is_on()) return std::nullopt;
   state_.emplace(parts.engine);
   std::string from;
   RunOrigin origin;
@@ -200,6 +201,10 @@ void Keeper::tell_log() const {
 
 void Keeper::save(std::int64_t step) {
   engine_->wait();  // also throws what failed: a state is whole or is not written
+  if (options_.ranks.gives_state) {
+    static_cast<void>(optimizer_->whole_state());
+    return;
+  }
   const auto start = std::chrono::steady_clock::now();
   if (folder_) {
     survival_.checkpoint = folder_->save(*state_, folds_.steps + step);

@@ -64,7 +64,7 @@ class Keeper {
 
   bool is_due(std::int64_t step) const { return saves() && every_ > 0 && step % every_ == 0; }
   bool is_due_after_epochs() const { return saves() && every_ == 0; }
-  bool saves() const { return folder_ || keeps_in_memory_; }
+  bool saves() const { return folder_ || keeps_in_memory_ || options_.ranks.gives_state; }
   void save(std::int64_t step);  // the state between two steps, or after a test
   // Damaged checkpoints and device errors since the last call, for people.
   std::vector<std::string> troubles() { return std::exchange(troubles_, {}); }
@@ -84,7 +84,8 @@ class Keeper {
   bool keeps_in_memory_ = false;
   std::int64_t every_ = 0;  // steps; 0: epochs
   std::optional<RunState> state_;
-  Engine* engine_ = nullptr;          // of the state
+  Engine* engine_ = nullptr;  // of the state
+  optim::Optimizer* optimizer_ = nullptr;
   std::vector<std::string> unsaid_;   // device errors that are not yet in a log that a state goes back to
   std::optional<RunSnapshot> last_;   // in memory
   std::optional<Checkpoint> wanted_;  // to go on from

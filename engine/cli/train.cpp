@@ -13,10 +13,12 @@ namespace samebytes::cli {
 namespace {
 
 // Once, or again after a device error, as --on-device-error says.
-Summary train_fold(Options options, const Workload& workload, StepLog& log, Keeper& keeper) {
+Summary train_fold(Options options, const Workload& workload, StepLog& log, Keeper& keeper, Ranks& ranks) {
   for (;;) {
     try {
-      return Trainer(options, workload, log, keeper, keeper.folds().fold).run();
+      return Trainer(options, workload, log, keeper, keeper.folds().fold, ranks).run();
+    } catch (const distributed::DistributedError& error) {
+      throw distributed::DistributedError(error.what() + keeper.last_resort());
     } catch (const DeviceError& error) {
       const std::string before = options.device;
       if (!keeper.goes_on_after(error, options.device))
@@ -31,12 +33,15 @@ Summary train_fold(Options options, const Workload& workload, StepLog& log, Keep
 Rehearsal rehearse_train(const Options& options, const Workload& workload) {
   StepLog log("");
   Keeper keeper(options, log);
-  Trainer trainer(options, workload, log, keeper, 0);
+  Ranks alone;
+  Trainer trainer(options, workload, log, keeper, 0, alone);
   trainer.run();
   return trainer.rehearsed();
 }
 
-int run_train(const Options& asked) {
+int run_train(const Options& all) {
+  Ranks ranks(all);
+  const Options asked = ranks.own(all);
   const Workload workload = with_data_kept(make_workload(asked.workloads.front(), asked.form));
   const Fitted fitted = fit_train(asked, workload);
   const Options& options = fitted.options;
@@ -52,9 +57,9 @@ int run_train(const Options& asked) {
   Summary summary;
   Keeper keeper(options, log);
   if (workload.folds > 1) keeper.find_fold();
-  while (keeper.folds().fold < workload.folds && !is_interrupted()) {
+  while (keeper.folds().fold < workload.folds && !ranks.agree_to_stop()) {
     try {
-      summary = train_fold(options, workload, log, keeper);
+      summary = train_fold(options, workload, log, keeper, ranks);
     } catch (const std::exception& error) {
       log.write(error_line(error));
       throw;
@@ -67,7 +72,7 @@ int run_train(const Options& asked) {
   line["event"] = "summary";
   line["interrupted"] = is_interrupted();
   log.write(line);
-  print_summary(options, summary, is_interrupted());
+  if (ranks.rank() == 0) print_summary(options, summary, is_interrupted());
   return is_interrupted() ? kInterrupted : kDone;
 }
 

@@ -23,7 +23,7 @@ constexpr double kNewLossShare = 0.2;   // of the smoothed loss that the bar sho
 
 }  // namespace
 
-Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log, Keeper& keeper, int fold)
+Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log, Keeper& keeper, int fold, Ranks& ranks)
     : options_(options),
       workload_(with_head(workload, options)),
       precision_(options, true),
@@ -31,7 +31,8 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
       split_(workload.open(fold)),
       batch_(options.batch.value_or(workload.defaults.batch)),
       log_(log),
-      keeper_(keeper) {
+      keeper_(keeper),
+      ranks_(ranks) {
   const std::int64_t samples = split_.train->size();
   if (batch_ > samples)
     throw UsageError(fmt::format("--batch {} is larger than the training set, which has {} samples", batch_, samples));
@@ -59,18 +60,20 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   loading_.shuffle = true;
   loading_.transforms = workload.augment;
   loading_.transforms.insert(loading_.transforms.end(), workload.prepare.begin(), workload.prepare.end());
+  ranks_.divide(loading_, *split_.train);
   training_ = std::make_unique<data::Loader>(*engine_, split_.train, loading_);
   data::LoaderOptions testing = loader_options(options, std::min(batch_, split_.test->size()));
   testing.transforms = workload.prepare;
   test_ = std::make_unique<data::Loader>(*engine_, split_.test, testing);
   recipe_.emplace(options, workload, first_batch * options.step.accumulate, steps_, per_epoch);
   optimizer_ = recipe_->make_optimizer(net_->parameters());
-  accumulation_.emplace(options, precision_, *optimizer_);
+  accumulation_.emplace(options, precision_, *optimizer_, &ranks_);
+  joined_ = ranks_.join(*engine_, *net_, *optimizer_, options.ranks.shard_state);
   norms_.emplace(options, workload.defaults, *optimizer_);
   ema_ = recipe_->make_ema(*optimizer_);
   if (options.adaptive.is_on)
     adaptive_ = std::make_unique<AdaptiveSteps>(options, *recipe_, precision_, *optimizer_, first_batch, samples);
-  if (!options.limit.rehearses)
+  if (!options.limit.rehearses && !ranks_.are_many())
     guard_.emplace(*engine_,
                    pressure_options(options, {*engine_, *net_, *optimizer_, *accumulation_, *training_, *test_, batch_},
                                     [this](const PressureAction& action) { tell(action); }));
@@ -96,6 +99,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
                                                 .done = [this] { return meter_->steps(); },
                                                 .counts = [this] { return counts(); },
                                                 .set_counts = [this](const std::string& text) { set_counts(text); }});
+  ranks_.spread_random_numbers();
   for (const std::string& text : keeper_.troubles()) progress_->say(text);
   if (resumed) {
     progress_->say(fold_text() + *resumed);
@@ -125,12 +129,13 @@ Summary Trainer::run() {
   if (const std::string text = loading_text(options_, loading_); !text.empty()) progress_->say(text);
   if (!adapters_.empty()) progress_->say(adapters_);
   // The first epoch of a run that goes on may be what is left of one, or its test alone.
-  while (tested_steps_ < steps_ && !is_interrupted()) train_epoch(static_cast<int>(training_->place().epoch) + 1);
+  while (!ranks_.agree_to_stop() && tested_steps_ < steps_) train_epoch(static_cast<int>(training_->place().epoch) + 1);
   if (keeper_.saves() && meter_->steps() != kept_steps_) keep();
   meter_->fill(summary_);
   keeper_.fill(summary_);
   precision_.fill(optimizer_.get(), summary_);
   if (adaptive_) adaptive_->fill(summary_);
+  ranks_.fill(*optimizer_, summary_);
   progress_.reset();
   print_plan(options_, *engine_);
   memory_->save();
@@ -167,7 +172,7 @@ void Trainer::train_epoch(int epoch) {
     for (const data::Batch& batch : *training_) {
       if (!train_step(epoch, batch)) continue;
       keep_if_due();
-      if (meter_->steps() == steps_ || is_interrupted()) break;
+      if (meter_->steps() == steps_ || ranks_.stops()) break;
     }
     const double rate = optimizer_->rate();
     if (const std::optional<Accumulation::Step> rest = accumulation_->flush()) {
@@ -203,7 +208,7 @@ bool Trainer::train_step(int epoch, const data::Batch& batch) {
   try {
     bool is_updated = true;
     if (adaptive_) {
-      step = Accumulation::Step{loss_of(batch), batch.samples()};
+      step = Accumulation::Step{loss_of(batch), batch.samples(), batch.samples()};
       is_updated = adaptive_step(step->loss, batch);
     } else {
       step = accumulation_->add(batch, [this](const data::Batch& piece) { return loss_of(piece); });
@@ -213,6 +218,8 @@ bool Trainer::train_step(int epoch, const data::Batch& batch) {
     if (guard_) guard_->look();
   } catch (const BuildError&) {
     throw;
+  } catch (const distributed::DistributedError& error) {
+    throw distributed::DistributedError(fmt::format("step {}: {}", number, error.what()));
   } catch (const DeviceError& error) {
     throw DeviceError(fmt::format("step {}: {}", number, error.what()), error.call(), error.status(), error.device());
   } catch (const Error& error) {
@@ -232,8 +239,8 @@ void Trainer::tell(const PressureAction& action) {
 }
 
 void Trainer::finish_step(int epoch, double rate, const Accumulation::Step& step) {
-  mean_.add(step.loss, static_cast<double>(step.samples));
-  meter_->step(step.samples);
+  mean_.add(step.loss, static_cast<double>(step.all_samples));
+  meter_->step(step.all_samples);
   recent_.push_back({meter_->steps(), epoch, rate, meter_->last_step_seconds() * 1e3, step.loss});
   recent_.back().norm = norms_->after_step();
   if (adaptive_) recent_.back().more = adaptive_->to_json();
@@ -316,8 +323,9 @@ void Trainer::test_epoch(int epoch, double seconds) {
   std::optional<optim::EmaScope> averages;
   if (ema_) averages.emplace(*ema_);
   test_->seek(epoch - 1);  // the same whether the run was interrupted or not
-  const std::optional<Evaluation> result = evaluate(workload_, *net_, *test_);
+  std::optional<Evaluation> result = evaluate(workload_, *net_, *test_);
   averages.reset();
+  if (ranks_.are_many() && ranks_.agree_to_stop()) result.reset();  // one of them was interrupted before its end
   if (result) {
     recipe_->tested(*optimizer_, result->loss);
     tested_steps_ = meter_->steps();

@@ -17,6 +17,7 @@
 #include "cli/memory.h"
 #include "cli/norm_watch.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/recipe.h"
 #include "cli/session.h"
 #include "cli/step_log.h"
@@ -28,7 +29,7 @@ namespace samebytes::cli {
 
 class Trainer {
  public:
-  Trainer(const Options& options, const Workload& workload, StepLog& log, Keeper& keeper, int fold);
+  Trainer(const Options& options, const Workload& workload, StepLog& log, Keeper& keeper, int fold, Ranks& ranks);
   Summary run();
   Rehearsal rehearsed() const;  // after run(), in a dry engine
 
@@ -70,6 +71,7 @@ class Trainer {
   std::int64_t batch_;  // of the loader
   StepLog& log_;
   Keeper& keeper_;
+  Ranks& ranks_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<MemoryWatch> memory_;
   std::unique_ptr<nn::Module> net_;
@@ -78,6 +80,7 @@ class Trainer {
   std::unique_ptr<data::Loader> training_, test_;
   std::optional<Recipe> recipe_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  std::shared_ptr<void> joined_;  // its gradients are those of all ranks
   std::optional<Accumulation> accumulation_;
   std::optional<NormWatch> norms_;
   std::unique_ptr<optim::Ema> ema_;          // where averages are asked for

@@ -45,6 +45,13 @@ class CondVar {
     condition_.wait(lock);
     lock.release();
   }
+  // The same, at most for so long.
+  template <class Duration>
+  void wait_for(Mutex& mutex, Duration most) SAMEBYTES_REQUIRES(mutex) {
+    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+    condition_.wait_for(lock, most);
+    lock.release();
+  }
   void notify_all() { condition_.notify_all(); }
 
  private:

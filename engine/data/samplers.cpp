@@ -63,17 +63,30 @@ class Distributed final : public Sampler {
  public:
   Distributed(SamplerPtr inner, const DistributedOptions& options) : inner_(std::move(inner)), options_(options) {
     if (!inner_) throw ArgumentError("distributed: needs a sampler, none came");
-    if (inner_->size() == kEndless) throw ArgumentError("distributed: needs a known number of samples");
+    if (inner_->size() == kEndless && options.batch == 0)
+      throw ArgumentError("distributed: needs a known number of samples");
+    if (options.batch < 0 || (options.batch > 0 && options.drop))
+      throw ArgumentError(options.drop ? "distributed: batch and drop do not go together"
+                                       : "distributed: batch is 0 or more, " + std::to_string(options.batch) + " came");
     if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks)
       throw ArgumentError("distributed: rank is from 0 to ranks - 1, rank " + std::to_string(options.rank) + " of " +
                           std::to_string(options.ranks) + " came");
   }
   std::int64_t size() const override {
     const std::int64_t whole = inner_->size();
+    if (options_.batch > 0) {
+      if (whole == kEndless) return kEndless;
+      const std::int64_t rest = whole % options_.batch;
+      return whole / options_.batch * distributed_batch(options_) + (rest + options_.ranks - 1) / options_.ranks;
+    }
     return options_.drop ? whole / options_.ranks : (whole + options_.ranks - 1) / options_.ranks;
   }
   std::int64_t at(std::int64_t epoch, std::int64_t position) const override {
-    return inner_->at(epoch, (position * options_.ranks + options_.rank) % inner_->size());
+    if (options_.batch == 0) return inner_->at(epoch, (position * options_.ranks + options_.rank) % inner_->size());
+    const std::int64_t share = distributed_batch(options_), first = position / share * options_.batch;
+    const std::int64_t whole = inner_->size();
+    const std::int64_t count = whole == kEndless ? options_.batch : std::min(options_.batch, whole - first);
+    return inner_->at(epoch, first + (position % share * options_.ranks + options_.rank) % count);
   }
 
  private:
@@ -105,6 +118,15 @@ class WithIndex final : public Dataset {
 };
 
 }  // namespace
+
+std::int64_t distributed_batch(const DistributedOptions& options) {
+  return (options.batch + options.ranks - 1) / options.ranks;
+}
+
+std::int64_t distributed_samples(std::int64_t size, const DistributedOptions& options, std::int64_t step) {
+  const std::int64_t count = size == kEndless ? options.batch : std::min(options.batch, size - step * options.batch);
+  return std::max<std::int64_t>(0, (count - options.rank + options.ranks - 1) / options.ranks);
+}
 
 std::int64_t curriculum_count(std::int64_t n, std::int64_t epoch, const CurriculumOptions& options) {
   if (n == 0 || epoch >= options.epochs) return n;

@@ -2,6 +2,7 @@
 #include "samebytes/autograd.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "graph/autocast.h"
@@ -108,9 +109,44 @@ Array unread_result(const detail::NodePtr& seen, const detail::NodePtr& producer
   return detail::result_of(k < seen->results.size() ? seen : producer, static_cast<int>(k));
 }
 
+// Counts down the nodes whose gradients still add to what a parameter, or its working copy, gets.
+class Countdown {
+ public:
+  Countdown(const Tape& tape, std::span<const Array> wrt, std::span<const Array> copies) {
+    for (std::size_t i = 0; i < wrt.size(); ++i) {
+      of_[wrt[i].node().get()].push_back(i);
+      if (copies[i]) of_[copies[i].node().get()].push_back(i);
+    }
+    open_.assign(wrt.size(), 0);
+    for (const detail::NodePtr& node : tape.nodes) {
+      if (!tape.depends.at(node.get())) continue;
+      each_input(*node, [&](std::size_t i) { ++open_[i]; });
+    }
+  }
+  // After what `node` gave has been added: calls visit(i) for each that nothing is added to any more.
+  template <class Visit>
+  void passed(const Node& node, Visit visit) {
+    each_input(node, [&](std::size_t i) {
+      if (--open_[i] == 0) visit(i);
+    });
+  }
+
+ private:
+  template <class Visit>
+  void each_input(const Node& node, Visit visit) const {
+    for (const detail::Edge& edge : node.inputs)
+      if (const auto found = of_.find(edge.node.get()); found != of_.end())
+        for (const std::size_t i : found->second) visit(i);
+  }
+  std::unordered_map<const Node*, std::vector<std::size_t>> of_;
+  std::vector<int> open_;
+};
+
 }  // namespace
 
-std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
+std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) { return gradients(loss, wrt, {}); }
+
+std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const FinalGradient& on_final) {
   if (!loss) throw ArgumentError("gradients: loss is an empty array handle");
   if (loss.size() != 1) throw ArgumentError("gradients: loss must have one element, it is " + detail::describe(loss));
   if (!is_floating(loss.dtype()))
@@ -160,19 +196,17 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
       list.resize(std::max<std::size_t>(list.size(), static_cast<std::size_t>(node->output) + 1));
       list[static_cast<std::size_t>(node->output)] = Array(node);
     }
-  for (auto it = tape.nodes.rbegin(); it != tape.nodes.rend(); ++it) {
-    const detail::NodePtr& node = *it;
-    if (!tape.depends.at(node.get())) continue;
+  const auto add_gradients_of = [&](const detail::NodePtr& node) {
     if (node->output >= 0) {
       const auto found = dy.find(node.get());
-      if (found == dy.end()) continue;
+      if (found == dy.end()) return;
       auto& list = several[node->inputs[0].node.get()];
       list.resize(std::max<std::size_t>(list.size(), static_cast<std::size_t>(node->output) + 1));
       list[static_cast<std::size_t>(node->output)] = found->second;
       dy.erase(found);
-      continue;
+      return;
     }
-    if (!node->op) continue;
+    if (!node->op) return;
     std::vector<Array> upstream, outputs;
     if (const auto many = several.find(node.get()); many != several.end()) {
       upstream = std::move(many->second);
@@ -187,7 +221,7 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
       outputs.emplace_back(recomputation.seen_from(*node, node));
       if (std::none_of(wrt.begin(), wrt.end(), [&](const Array& w) { return w.node() == node; })) dy.erase(one);
     } else {
-      continue;
+      return;
     }
     std::vector<Array> src;
     src.reserve(node->inputs.size());
@@ -198,31 +232,38 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) {
       wanted[i] = tape.depends.at(node->inputs[i].node.get()) && !node->op->is_state(static_cast<int>(i));
       any = any || wanted[i];
     }
-    if (!any) continue;
+    if (!any) return;
     detail::current_layer = node->layer;  // backward work belongs to the layer whose gradient it is
     detail::set_current_device(node->device);
     const std::vector<Array> dx = node->op->gradient(
         {upstream, src, outputs, std::span<const bool>(wanted.get(), node->inputs.size()), node->scalars});
     for (std::size_t i = 0; i < dx.size() && i < src.size(); ++i)
       if (wanted[i] && dx[i]) accumulate(dy, node->inputs[i].node.get(), like(dx[i], *node->inputs[i].node));
-  }
-
-  std::vector<Array> result;
-  result.reserve(wrt.size());
-  for (std::size_t i = 0; i < wrt.size(); ++i) {
+  };
+  const auto gradient_of = [&](std::size_t i) {
     const Array& w = wrt[i];
-    if (copies[i]) {
-      result.push_back(gradient_of_both(dy, w, copies[i]));
-      continue;
-    }
+    if (copies[i]) return gradient_of_both(dy, w, copies[i]);
     const auto it = dy.find(w.node().get());
-    if (it == dy.end())
-      result.push_back(zeros(w.shape(), w.dtype()));
-    else if (constant && it->second.node()->base().storage == constant)  // the caller may write to what he gets
-      result.push_back(ones(w.shape(), w.dtype()));
-    else
-      result.push_back(it->second);
+    if (it == dy.end()) return zeros(w.shape(), w.dtype());
+    if (constant && it->second.node()->base().storage == constant)  // the caller may write to what he gets
+      return ones(w.shape(), w.dtype());
+    return it->second;
+  };
+
+  std::vector<Array> result(wrt.size());
+  const auto finish = [&](std::size_t i) {
+    result[i] = gradient_of(i);
+    if (on_final) on_final(i, result[i]);
+  };
+  std::optional<Countdown> countdown;
+  if (on_final) countdown.emplace(tape, wrt, copies);
+  for (auto it = tape.nodes.rbegin(); it != tape.nodes.rend(); ++it) {
+    if (!tape.depends.at(it->get())) continue;
+    add_gradients_of(*it);
+    if (countdown) countdown->passed(**it, finish);
   }
+  for (std::size_t i = 0; i < wrt.size(); ++i)  // what the loss does not depend on, too
+    if (!result[i]) finish(i);
   return result;
 }
 

@@ -108,19 +108,41 @@ void Accumulator::step(GradScaler& scaler) {
   samples_ = 0.0;
 }
 
-// Small gradients alone: a large one would be there as a whole, since more than one update reads it.
+// Small gradients alone: a large one would be there as a whole, since more than one update reads it. A source other
+// than the optimizer makes it whole anyway.
 bool Accumulator::steps_at_once() const {
+  if (optimizer_->has_gradient_source()) return !watch_;
   return !watch_ && std::none_of(optimizer_->arenas().begin(), optimizer_->arenas().end(), is_released);
 }
 
 // A mean that is read more than once, to be clipped or looked at, goes through its cell; else it stays in registers.
 std::vector<Array> Accumulator::last_means(const Array& loss, double samples, bool is_read_again) const {
+  if (optimizer_->has_gradient_source()) return source_means(loss, samples);
   std::vector<Array> result = flat_gradients(*optimizer_, loss);
   for (std::size_t i = 0; i < result.size(); ++i) {
     result[i] = mean_with(i, result[i], samples);
     if (is_read_again) result[i] = update(means_[i], result[i]);
   }
   return result;
+}
+
+// Each gradient becomes the mean with those before it as soon as it is there, so that its source, which sends it to
+// other processes, has nothing more to do with it afterwards.
+std::vector<Array> Accumulator::source_means(const Array& loss, double samples) const {
+  const double all = samples_ + samples;
+  std::vector<Array> before(optimizer_->parameters().size());  // of each parameter
+  for (std::size_t i = 0; i < means_.size() && samples_ > 0.0; ++i) {
+    const ParameterArena& arena = optimizer_->arenas()[i];
+    for (std::size_t k = 0; k < arena.parameters().size(); ++k) {
+      const std::int64_t begin = arena.offsets()[k], size = arena.parameters()[k].size();
+      before[optimizer_->places_[i][k]] =
+          reshape(slice(means_[i], 0, begin, begin + size), arena.parameters()[k].shape());
+    }
+  }
+  return optimizer_->flat_gradients(loss, [&](std::size_t parameter, const Array& gradient) {
+    if (!before[parameter]) return gradient;
+    return before[parameter] * (samples_ / all) + astype(gradient, before[parameter].dtype()) * (samples / all);
+  });
 }
 
 void Accumulator::step(const Array& loss, double samples) {

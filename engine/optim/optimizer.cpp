@@ -275,8 +275,11 @@ void Optimizer::load_state_dict(const StateDict& state) {
     skipped_ = {};
 }
 
-std::vector<Array> Optimizer::flat_gradients(const Array& loss) const {
-  return flat_gradients(gradients(loss, parameters_));
+std::vector<Array> Optimizer::flat_gradients(const Array& loss, const GradientMap& map) const {
+  if (gradient_source_) return gradient_source_(loss, map);
+  std::vector<Array> all = gradients(loss, parameters_);
+  for (std::size_t i = 0; map && i < all.size(); ++i) all[i] = map(i, all[i]);
+  return flat_gradients(all);
 }
 
 std::vector<Array> Optimizer::flat_gradients(std::span<const Array> gradients) const {
@@ -332,7 +335,7 @@ std::vector<Array> Optimizer::all_updates(StepParts parts) {
   }
   is_taken_ = is_taken;
   for (std::size_t i = 0; i < arenas_.size(); ++i)
-    for (const CellUpdate& one : updates(i, gradients[i])) {
+    for (const CellUpdate& one : updates_of_share(i, gradients[i])) {
       const Array value = is_taken && one.cell ? where(is_taken, one.value, one.cell) : one.value;
       all.push_back(one.cell ? update(one.cell, value) : value);
     }
@@ -348,6 +351,7 @@ void Optimizer::run(const std::function<StepParts()>& parts) {
   // of its own.
   const std::vector<Array> all = all_updates(parts());
   eval(all);
+  if (shard_.spread) shard_.spread();
   ++step_count_;
   follow_schedules();
 }

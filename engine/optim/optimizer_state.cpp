@@ -33,12 +33,24 @@ Optimizer::CellUpdate Optimizer::kept(std::size_t arena, const Array& cell, cons
   return {cell, round_stochastic(next, weights(arena), key)};
 }
 
-Array Optimizer::weights(std::size_t arena) const { return astype(arenas_[arena].values(), compute_dtype(arena)); }
+Array Optimizer::weights(std::size_t arena) const {
+  const Array& values = arenas_[arena].values();
+  if (!is_sharded()) return astype(values, compute_dtype(arena));
+  const auto [begin, end] = share(arena);
+  return astype(slice(values, 0, begin, end), compute_dtype(arena));
+}
 
 Optimizer::CellUpdate Optimizer::written(std::size_t arena, const Array& next) const {
   const Array& values = arenas_[arena].values();
-  if (values.dtype() == next.dtype()) return {values, next};
   const RandomKey key{kRoundingSeed + arena, (static_cast<std::uint64_t>(step_count_) << 8) + kWeights};
+  if (is_sharded()) {
+    const bool is_plain = values.dtype() == next.dtype();
+    Array value = is_plain ? next : round_stochastic(next, weights(arena), key);
+    const auto [begin, end] = share(arena);
+    if (is_taken_) value = where(is_taken_, value, slice(values, 0, begin, end));
+    return {Array(), update_parts(values, {&value, 1}, {&begin, 1})};
+  }
+  if (values.dtype() == next.dtype()) return {values, next};
   return {values, round_stochastic_into(values, next, key)};
 }
 

@@ -20,7 +20,9 @@ std::vector<int> share_in_place(const std::vector<PlanBuffer>& buffers, std::spa
   std::iota(root.begin(), root.end(), 0);
   std::vector<char> given(buffers.size());  // its bytes went to a later result
   std::vector<char> taken(buffers.size());  // of a pack's part: it has an input's
-  for (const InPlacePair& pair : pairs) {
+  std::vector<InPlacePair> ordered(pairs.begin(), pairs.end());
+  std::stable_partition(ordered.begin(), ordered.end(), [](const InPlacePair& pair) { return pair.comes_first; });
+  for (const InPlacePair& pair : ordered) {
     const auto input = static_cast<std::size_t>(pair.input), result = static_cast<std::size_t>(pair.result);
     const PlanBuffer &from = buffers[input], &to = buffers[result];
     const bool dies = from.kind == PlanBuffer::Kind::arena && !from.by_parts && from.device == to.device &&

@@ -13,7 +13,8 @@ namespace samebytes::detail {
 // A result that may take the place of an input of its launch.
 struct InPlacePair {
   int launch;
-  int input, result;  // buffers
+  int input, result;         // buffers
+  bool comes_first = false;  // before all pairs that do not: of a host call, which would have to copy
 };
 
 // By buffer: the one whose bytes it shares, itself where it shares none. `pairs` in the order of their launches,

@@ -142,7 +142,12 @@ class Maker {
     if (epilogues_.of[place].result >= 0 || (epilogues_.absorbed[place] && epilogues_.producer[place] < 0)) return;
     const int over = n.op->in_place(0);
     if (over >= 0) {
-      plan_->buffer_of[place] = overwritten(place, over);
+      const int buffer = plan_->buffer_of[place] = overwritten(place, over);
+      // What was written over a temporary and has a handle keeps the bytes.
+      if (list_.wanted[place] && buffer >= 0 && plan_->buffers[buffer].kind == PlanBuffer::Kind::arena) {
+        plan_->buffers[buffer].kind = PlanBuffer::Kind::own;
+        plan_->buffers[buffer].node = place;
+      }
       return;
     }
     const bool wanted = list_.wanted[place];
@@ -509,7 +514,8 @@ class Maker {
       if (const int over = n.op->may_overwrite(static_cast<int>(k));
           over >= 0 && over < static_cast<int>(n.inputs.size()))
         if (const auto [input, offset] = src[static_cast<std::size_t>(over)]; input >= 0 && dst[k] >= 0 && offset == 0)
-          pairs_.push_back({static_cast<int>(plan_->launches.size() + run.records().size()) - 1, input, dst[k]});
+          pairs_.push_back({static_cast<int>(plan_->launches.size() + run.records().size()) - 1, input, dst[k],
+                            !run.records().empty() && run.records().back().host_call != nullptr});
     Cost cost = cost_of(n);
     if (gradient >= 0 && !node(gradient).results.empty()) cost.flops += cost_of(node(gradient)).flops;
     bool has_main = false;  // an op's second launch sums up what the first one left

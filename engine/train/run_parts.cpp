@@ -1,6 +1,7 @@
 #include "train/run_parts.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <unordered_set>
 
@@ -114,6 +115,34 @@ Part with_mean(const std::string& name, T& object) {
           }};
 }
 
+// An optimizer that keeps a share of its state: the file has the whole, so that any number of processes goes on from
+// it.
+Part with_shards(const std::string& name, optim::Optimizer& optimizer) {
+  return {name, false,
+          [&optimizer] {
+            PartState state = state_of({{}, optimizer.state_dict().numbers});
+            state.values = optimizer.whole_state();
+            return state;
+          },
+          [&optimizer](const PartReader& reader) {
+            const std::vector<optim::StateArray> cells = optimizer.state();
+            for (const optim::StateArray& cell : cells) {
+              const HostArray whole = reader.values(cell.name);
+              const auto arena = static_cast<std::size_t>(std::stoul(cell.name));
+              if (whole.dtype != cell.array.dtype() || whole.size() != optimizer.arenas()[arena].size())
+                throw ArgumentError("run state: " + cell.name + " is " + std::string(name_of(whole.dtype)) + " " +
+                                    whole.shape.to_string() + " there, and of another size or dtype here");
+              const std::size_t width = bytes_of(whole.dtype);
+              const auto [begin, end] = optimizer.share(arena);
+              if (begin == end) continue;
+              const Borrow view(cell.array, true, __FILE__, __LINE__);
+              std::memcpy(view.data(), whole.bytes.data() + static_cast<std::size_t>(begin) * width,
+                          static_cast<std::size_t>(end - begin) * width);
+            }
+            optimizer.load_state_dict({cells, numbers_of(reader)});
+          }};
+}
+
 // Shared parameters have several names; the first one counts.
 std::vector<optim::StateArray> cells_of(const nn::Module& module) {
   std::vector<optim::StateArray> result;
@@ -142,6 +171,7 @@ void RunState::add(const std::string& name, nn::Module& module) {
 
 // Its cells by state(), which does not read the number of skipped steps: that may be lost in a failed launch.
 void RunState::add(const std::string& name, optim::Optimizer& optimizer) {
+  if (optimizer.is_sharded()) return impl_->add(detail::with_shards(name, optimizer));
   impl_->add({name, true, [&optimizer] { return detail::state_of(optimizer.state_dict()); },
               [&optimizer](const PartReader& reader) {
                 const std::vector<optim::StateArray> cells = optimizer.state();

@@ -16,6 +16,12 @@ namespace samebytes {
 // evaluated has dropped its inputs, so take gradients before value().
 std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt);
 
+// The same, and `on_final` is told of each gradient (its place in wrt) as soon as nothing is added to it any more, in
+// the order of the backward pass: that of the last layer first. Nodes that it builds run at that place, before the rest
+// of the backward pass.
+using FinalGradient = std::function<void(std::size_t index, const Array& gradient)>;
+std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const FinalGradient& on_final);
+
 // Value and gradients of f at x.
 std::pair<Array, std::vector<Array>> value_and_grad(const std::function<Array(std::span<const Array>)>& f,
                                                     std::span<const Array> x);

@@ -82,7 +82,9 @@ class RunState {
   // What belongs to the run, each under a name of its own without "/". Throws ArgumentError for a name that came before
   // and for a loader over a stream, which cannot be read from another place. A schedule is a function of the step and
   // needs no place here, but for a plateau. All samplers but HardExamples are functions of seed, epoch and position:
-  // the loader's place is all of their state.
+  // the loader's place is all of their state. An optimizer whose state is sharded over processes is added after it was
+  // sharded: the file has all of it, which every process then gives to rank 0 in its save(), those that write nothing
+  // by Optimizer::whole_state().
   void add(const std::string& name, nn::Module& module);  // parameters and buffers
   void add(const std::string& name, optim::Optimizer& optimizer);
   void add(const std::string& name, optim::GradScaler& scaler);

@@ -298,6 +298,35 @@ TEST(CurriculumSampler, begins_with_the_easiest_and_grows_until_all_take_part) {
                "curriculum: floor is above 0 and at most 1, 0.000000 came");
 }
 
+TEST(DistributedSampler, deals_out_the_very_batches_of_one_process) {
+  for (const std::int64_t ranks : {1, 2, 3, 5})
+    for (const std::int64_t size : {1, 8, 17, 24}) {
+      const std::int64_t batch = 8, epoch = 2;
+      const SamplerPtr whole = random(size, 5);
+      for (std::int64_t step = 0; step * batch < size; ++step) {
+        Indices expected, came;
+        for (std::int64_t i = step * batch; i < std::min(size, (step + 1) * batch); ++i)
+          expected.push_back(whole->at(epoch, i));
+        for (std::int64_t rank = 0; rank < ranks; ++rank) {
+          const DistributedOptions options{.rank = rank, .ranks = ranks, .batch = batch};
+          const SamplerPtr share = distributed(whole, options);
+          const BatchSampler batches(share, std::min(share->size(), distributed_batch(options)));
+          EXPECT_EQ(batches.size(), (size + batch - 1) / batch);
+          const Indices own = batches.at(epoch, step);
+          const std::int64_t samples = distributed_samples(size, options, step);
+          ASSERT_LE(samples, std::ssize(own));
+          EXPECT_GE(std::ssize(own), 1);
+          came.insert(came.end(), own.begin(), own.begin() + samples);
+        }
+        std::ranges::sort(expected);
+        std::ranges::sort(came);
+        EXPECT_EQ(came, expected) << ranks << " ranks, " << size << " samples, step " << step;
+      }
+    }
+  EXPECT_ERROR(distributed(random(5), {.drop = true, .batch = 2}), ArgumentError,
+               "distributed: batch and drop do not go together");
+}
+
 TEST(DistributedSampler, shares_every_sample_once) {
   for (const std::int64_t size : {1, 10, 11, 13}) {
     const std::int64_t ranks = 3;

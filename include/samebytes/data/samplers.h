@@ -126,9 +126,18 @@ struct DistributedOptions {
   std::int64_t rank = 0;  // of this process
   std::int64_t ranks = 1;
   bool drop = false;  // leave out the last positions that do not go round; false: begin again with the first ones
+  // 0: the epoch is dealt out as one. Else each batch of so many positions is: its processes' loaders then take batches
+  // of distributed_batch(), and together they have the very batches of one process, the incomplete last one too.
+  std::int64_t batch = 0;
 };
 // Every ranks-th position of the inner sampler: together the processes see each of its samples once, but for what is
 // dropped or comes twice so that all have the same number. All processes use the same inner sampler and seed.
 SamplerPtr distributed(SamplerPtr inner, const DistributedOptions& options);
+// A process's share of a batch, rounded up.
+std::int64_t distributed_batch(const DistributedOptions& options);
+// How many of a process's positions in batch `step` of an epoch are its own, the first ones; what follows was repeated
+// to make all shares alike. 0 where the batch has fewer positions than there are processes before it. `size` is the
+// inner sampler's. Requires: a batch.
+std::int64_t distributed_samples(std::int64_t size, const DistributedOptions& options, std::int64_t step);
 
 }  // namespace samebytes::data

@@ -29,7 +29,9 @@ class Accumulator {
   // The same for gradients of losses that the scaler scaled, which is then to be updated: scaler.update().
   void step(GradScaler& scaler);
   // add() and step() in one evaluation, for the last micro-batch of a group that is known to be the last: the same
-  // bytes, and one pass over the gradients less. With a scaler it ends in scaler.update(), too.
+  // bytes, and one pass over the gradients less. With a scaler it ends in scaler.update(), too. Where the optimizer has
+  // a gradient source (Optimizer::set_gradient_source), as in distributed::DataParallel, it is asked here, and add()
+  // never asks it.
   void step(const Array& loss, double samples);
   void step(const Array& loss, double samples, GradScaler& scaler);
   double samples() const { return samples_; }  // added since the last step
@@ -52,6 +54,7 @@ class Accumulator {
   Array mean_with(std::size_t arena, const Array& gradient, double samples) const;
   std::vector<Array> updates(const Array& loss, double samples) const;
   std::vector<Array> last_means(const Array& loss, double samples, bool is_read_again) const;
+  std::vector<Array> source_means(const Array& loss, double samples) const;
   bool steps_at_once() const;
   std::vector<StateArray> named_means() const;
 

@@ -31,6 +31,7 @@ class Adagrad final : public Optimizer {
 
  private:
   std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const override;
+  std::vector<std::vector<Array>*> elementwise_cells() override { return {&sum_}; }
 
   AdagradOptions options_;
   std::vector<Array> sum_;

@@ -58,6 +58,7 @@ class Adam : public Optimizer {
 
  private:
   std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const override;
+  std::vector<std::vector<Array>*> elementwise_cells() override { return {&moment1_, &moment2_, &largest2_}; }
 
   AdamOptions options_;
   WeightDecay weight_decay_;

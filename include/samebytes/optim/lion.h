@@ -32,6 +32,7 @@ class Lion final : public Optimizer {
 
  private:
   std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const override;
+  std::vector<std::vector<Array>*> elementwise_cells() override { return {&moment1_}; }
 
   LionOptions options_;
   std::vector<Array> moment1_;

@@ -32,9 +32,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "samebytes/array.h"
+#include "samebytes/host_array.h"
 #include "samebytes/optim/arena.h"
 #include "samebytes/optim/clip.h"
 #include "samebytes/optim/group.h"
@@ -64,8 +66,38 @@ class Optimizer {
   const std::vector<Array>& parameters() const { return parameters_; }  // by group, then order
   const std::vector<ParameterArena>& arenas() const { return arenas_; }
   // The flat gradient of each arena; nothing runs.
-  std::vector<Array> flat_gradients(const Array& loss) const;
+  std::vector<Array> flat_gradients(const Array& loss) const { return flat_gradients(loss, {}); }
   std::vector<Array> flat_gradients(std::span<const Array> gradients) const;
+  // Who makes the flat gradients of a loss instead of the optimizer, such as the mean over several processes
+  // (distributed.h); an empty function: the optimizer itself.
+  // What it takes each gradient for, such as the mean with those of earlier micro-batches: of its place in
+  // parameters() and the gradient, as soon as that is there; empty: the gradient itself.
+  using GradientMap = std::function<Array(std::size_t parameter, const Array& gradient)>;
+  using GradientSource = std::function<std::vector<Array>(const Array& loss, const GradientMap& map)>;
+  void set_gradient_source(GradientSource source) { gradient_source_ = std::move(source); }
+  std::vector<Array> flat_gradients(const Array& loss, const GradientMap& map) const;
+  bool has_gradient_source() const { return static_cast<bool>(gradient_source_); }
+
+  // One of `ranks` processes that keep and update the state of one share of each arena each (ZeRO, stage 1: S.
+  // Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", 2020, section 5.1).
+  struct Shard {
+    int rank = 0, ranks = 1;
+    std::function<void()> spread = {};  // called after each step: everybody's shares of the parameters to everybody
+    // All shares of what `cell` is one of, on rank 0; empty elsewhere. Every rank calls it.
+    std::function<HostArray(std::size_t arena, const Array& cell)> gather = {};
+  };
+  // From now on steps update this rank's share alone, and state() is of that share. Throws ArgumentError for optimizers
+  // whose update of an element depends on other elements (Lars, Lamb, Adafactor), with release_gradients, and a second
+  // time.
+  void shard(Shard shard);
+  // Another spread and gather, or none.
+  void set_shard_calls(std::function<void()> spread, std::function<HostArray(std::size_t, const Array&)> gather);
+  bool is_sharded() const { return shard_.ranks > 1; }
+  // Elements [first, second) of an arena that a rank updates.
+  std::pair<std::int64_t, std::int64_t> share(std::size_t arena, int rank) const;
+  std::pair<std::int64_t, std::int64_t> share(std::size_t arena) const { return share(arena, shard_.rank); }
+  // The state as it is without shards, on rank 0, to be saved. Every rank calls it.
+  std::vector<std::pair<std::string, HostArray>> whole_state() const;
 
   bool releases_gradients() const { return releases_gradients_; }
   std::size_t group_count() const { return groups_.size(); }
@@ -139,6 +171,9 @@ class Optimizer {
   // Each group in two: what has two or more axes, and the rest, which neither adapts nor decays.
   static std::vector<ParameterGroup> without_vectors(const std::vector<ParameterGroup>& groups);
 
+  // The cells of its state, each list by arenas; where each element of them follows from its own gradient and
+  // parameter alone. None: it cannot be sharded.
+  virtual std::vector<std::vector<Array>*> elementwise_cells() { return {}; }
   // The updates of one arena for the step after step_count(), with a gradient that has been clipped.
   virtual std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const = 0;
   // The number of this step, from 1, among those that were not skipped: one element on the device where a scaler may
@@ -184,6 +219,7 @@ class Optimizer {
   };
   void run(const std::function<StepParts()>& parts);
   std::vector<Array> all_updates(StepParts parts);
+  std::vector<CellUpdate> updates_of_share(std::size_t arena, const Array& gradient) const;
   void follow_schedules();
   std::optional<double> GroupOptions::*momentum_member() const;
   bool keeps_momentum(std::size_t group) const { return keeps_momentum_[group]; }
@@ -195,6 +231,8 @@ class Optimizer {
   bool watches_norm_ = false;
   GradientNorm gradient_norm_;
   Dtype moments_;
+  GradientSource gradient_source_;
+  Shard shard_;
   std::function<double(std::int64_t)> schedule_, momentum_schedule_;
   std::int64_t step_count_ = 0;
   Array is_taken_;  // bool [1] while the updates of a step with a scaler are made

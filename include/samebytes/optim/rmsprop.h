@@ -37,6 +37,7 @@ class RmsProp final : public Optimizer {
 
  private:
   std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const override;
+  std::vector<std::vector<Array>*> elementwise_cells() override { return {&square_, &momentum_, &mean_}; }
 
   RmsPropOptions options_;
   std::vector<Array> square_, momentum_, mean_;

@@ -35,6 +35,7 @@ class Sgd final : public Optimizer {
 
  private:
   std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const override;
+  std::vector<std::vector<Array>*> elementwise_cells() override { return {&momentum_}; }
   Array dampened(const Array& g, double dampening) const;  // but for the first step that is taken
 
   SgdOptions options_;

@@ -1,0 +1,69 @@
+// Ranks: train in several processes, as mpirun starts them. --batch is the batch of all of them together, cut evenly,
+// so the steps are those of one process. Rank 0 alone writes: the log, checkpoints, the network, what people read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/options.h"
+#include "cli/summary.h"
+#include "samebytes/data.h"
+#include "samebytes/distributed.h"
+#include "samebytes/samebytes.h"
+
+namespace samebytes::cli {
+
+// Cores that a process of several on one machine may use, where no option says it; 0: as the library does.
+int threads_of_rank();
+
+class Ranks {
+ public:
+  Ranks() = default;  // alone
+  // Joins the others, where there are any. Throws UsageError for options that one process only can follow.
+  explicit Ranks(const Options& options);
+  ~Ranks();
+
+  bool are_many() const { return group_ != nullptr; }
+  int rank() const { return group_ ? group_->rank() : 0; }
+  int size() const { return group_ ? group_->size() : 1; }
+  // The options with which this rank trains: rank 0's, and those of the others without what writes. The checkpoint that
+  // rank 0 goes on from comes to the others as a file of their own.
+  Options own(Options options);
+
+  // This rank's share of each batch. Requires: loading.shuffle.
+  void divide(data::LoaderOptions& loading, const data::Dataset& dataset);
+  // The optimizer's gradients are those of all ranks as long as what comes back lives, which the optimizer outlives.
+  std::shared_ptr<void> join(Engine& engine, nn::Module& net, optim::Optimizer& optimizer, bool shards_state);
+  // After a state was restored: random numbers of its own for each rank.
+  void spread_random_numbers() const;
+
+  // What this rank computes of a batch, and how many of its samples count: none where the batch is too small for all.
+  struct Share {
+    data::Batch batch;
+    std::int64_t samples;
+  };
+  Share share_of(const data::Batch& batch) const;
+  // Of the next step's gradients and loss.
+  void tell(std::int64_t samples, const Array& loss);
+  Array mean_loss(const Array& own) const;              // of the last step, over all ranks
+  void all_reduce(optim::Accumulator& accumulator);     // before its step
+  std::int64_t global_samples(std::int64_t own) const;  // of the last step
+
+  // Whether somebody interrupted one of the ranks, the same on all: between two steps, as they heard in the last one,
+  // and where all of them ask at the same place.
+  bool stops() const;
+  bool agree_to_stop() const;
+
+  void fill(const optim::Optimizer& optimizer, Summary& summary) const;
+
+ private:
+  std::unique_ptr<distributed::Group> group_;
+  std::weak_ptr<distributed::DataParallel> parallel_;
+  data::DistributedOptions sharing_;
+  std::int64_t dataset_size_ = 0;
+  std::string fetched_;  // the checkpoint that came from rank 0
+};
+
+}  // namespace samebytes::cli

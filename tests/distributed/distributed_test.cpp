@@ -1,0 +1,146 @@
+// Several processes under mpirun against one: the group's functions, and training on shares of a batch.
+#include "samebytes/distributed.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "support/files.h"
+#include "support/mpirun.h"
+#include "support/process.h"
+
+namespace samebytes::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class DistributedTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!distributed::is_available()) GTEST_SKIP() << "needs_mpi: this build has none";
+  }
+  static Outcome run(int ranks, std::vector<std::string> words) {
+    words.insert(words.begin(), built_program("train_in_ranks"));
+    return run_ranks(ranks, words);
+  }
+  // The parameters after training in so many processes; 1: without mpirun.
+  static std::vector<float> train(int ranks, const std::vector<std::string>& way, std::string* said = nullptr) {
+    const std::string file = temporary_path("ranks");
+    std::vector<std::string> words{"train", file};
+    words.insert(words.end(), way.begin(), way.end());
+    const Outcome outcome = run(ranks, words);
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    if (said) *said = outcome.output;
+    const std::string bytes = get(file);
+    std::remove(file.c_str());
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+    EXPECT_GT(values.size(), 6000U) << outcome.output;
+    return values;
+  }
+  // The largest difference, in units of the largest value.
+  static double difference(const std::vector<float>& a, const std::vector<float>& b) {
+    if (a.size() != b.size()) return HUGE_VAL;
+    double largest = 0, most = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      largest = std::max(largest, std::abs(static_cast<double>(a[i])));
+      most = std::max(most, std::abs(static_cast<double>(a[i]) - b[i]));
+    }
+    return most / largest;
+  }
+};
+
+TEST_F(DistributedTest, collectives_are_right_on_two_and_on_three_ranks) {
+  for (const int ranks : {2, 3}) {
+    const Outcome outcome = run(ranks, {"collectives"});
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    EXPECT_THAT(outcome.output,
+                HasSubstr("rank " + std::to_string(ranks - 1) + " of " + std::to_string(ranks) + " is done"));
+  }
+}
+
+TEST_F(DistributedTest, ranks_train_as_one_process_and_repeat_bit_for_bit) {
+  const std::vector<float> one = train(1, {});
+  const std::vector<float> two = train(2, {}), three = train(3, {"bucket=0.01"});
+  EXPECT_LT(difference(one, two), 1e-6);
+  EXPECT_LT(difference(one, three), 1e-6) << "shares of 16, 17 and 17 samples";
+  EXPECT_EQ(difference(two, train(2, {})), 0) << "again";
+  EXPECT_EQ(difference(three, train(3, {"bucket=0.01"})), 0) << "again";
+}
+
+TEST_F(DistributedTest, buckets_and_overlap_change_no_byte_and_nothing_is_copied) {
+  std::string said;
+  const std::vector<float> two = train(2, {}, &said);
+  EXPECT_THAT(said, HasSubstr("steps 6 buckets 1 copied 0 "));
+  EXPECT_EQ(difference(two, train(2, {"overlap=0"})), 0);
+  EXPECT_EQ(difference(two, train(2, {"bucket=0.01"}, &said)), 0);
+  EXPECT_THAT(said, HasSubstr("steps 6 buckets 2 copied 0 "));
+  EXPECT_EQ(difference(two, train(2, {"held", "bucket=0.01"})), 0) << "flat gradients that somebody holds";
+  EXPECT_EQ(difference(two, train(2, {"nan"})), 0) << "check_nan runs op by op";
+}
+
+TEST_F(DistributedTest, clipping_and_adamw_see_the_mean_over_all_ranks) {
+  EXPECT_LT(difference(train(1, {"clip"}), train(2, {"clip"})), 1e-6);
+  EXPECT_LT(difference(train(1, {"clip", "adamw"}), train(2, {"clip", "adamw"})), 1e-4) << "divides by tiny moments";
+}
+
+TEST_F(DistributedTest, accumulated_gradients_are_reduced_once) {
+  std::string said;
+  EXPECT_LT(difference(train(1, {}), train(2, {"accumulate"}, &said)), 1e-6);
+  EXPECT_THAT(said, HasSubstr("steps 6 "));
+}
+
+TEST_F(DistributedTest, the_exchange_of_accumulated_gradients_lies_behind_the_last_backward_pass) {
+  std::string said;
+  const std::vector<float> after = train(2, {"accumulate"}), behind = train(2, {"at_once"}, &said);
+  EXPECT_EQ(difference(after, behind), 0);
+  EXPECT_THAT(said, HasSubstr("steps 6 buckets 1 copied 0 "));
+  EXPECT_EQ(difference(behind, train(2, {"at_once", "bucket=0.01"})), 0);
+  EXPECT_LT(difference(train(1, {"at_once", "clip"}), train(2, {"at_once", "clip"})), 1e-6);
+}
+
+TEST_F(DistributedTest, in_a_block_without_sync_nothing_is_sent) {
+  std::string said;
+  EXPECT_EQ(difference(train(2, {}), train(2, {"no_sync"}, &said)), 0);
+  EXPECT_THAT(said, HasSubstr("steps 6 buckets 1 "));
+}
+
+TEST_F(DistributedTest, a_sharded_state_takes_the_same_steps_in_its_share_of_the_memory) {
+  std::string said;
+  for (const std::string optimizer : {"sgd", "adamw"}) {
+    const std::vector<float> whole = train(2, {optimizer, "clip"}, &said);
+    const auto elements = static_cast<std::int64_t>(whole.size()) * (optimizer == "sgd" ? 1 : 2);
+    EXPECT_THAT(said, HasSubstr("state " + std::to_string(elements) + " of"));
+    EXPECT_EQ(difference(whole, train(2, {optimizer, "clip", "shard"}, &said)), 0) << optimizer;
+    const std::size_t at = said.find("state ");
+    ASSERT_NE(at, std::string::npos) << said;
+    EXPECT_NEAR(std::stod(said.substr(at + 6)), static_cast<double>(elements) / 2, 400) << "shares of whole blocks";
+  }
+  EXPECT_EQ(difference(train(3, {"adamw"}), train(3, {"adamw", "shard", "bucket=0.01"})), 0);
+  EXPECT_LT(difference(train(1, {"adamw"}), train(2, {"adamw", "shard", "at_once"})), 1e-4);
+}
+
+TEST_F(DistributedTest, gradients_in_sixteen_bits_are_summed_in_f32) {
+  EXPECT_LT(difference(train(1, {"bf16"}), train(2, {"bf16"})), 1e-2);
+}
+
+TEST_F(DistributedTest, sixteen_bits_and_shards_go_together) {
+  EXPECT_EQ(difference(train(2, {"bf16"}), train(2, {"bf16", "shard"})), 0);
+}
+
+TEST(WithoutMpi, several_processes_are_an_error_that_says_what_to_install) {
+  if (distributed::is_available()) GTEST_SKIP() << "this build has MPI";
+  const Outcome outcome = run_program({built_program("samebytes"), "train", "digits", "--steps", "1"},
+                                      {{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}});
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.output, HasSubstr("this build of Samebytes has no MPI"));
+  EXPECT_THAT(outcome.output, HasSubstr("install libopenmpi-dev"));
+}
+
+}  // namespace
+}  // namespace samebytes::testing

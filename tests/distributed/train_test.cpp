@@ -1,0 +1,164 @@
+// samebytes train under mpirun: the steps of one process, one log, one checkpoint for any number of ranks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "samebytes/distributed.h"
+#include "samebytes/io.h"
+#include "support/files.h"
+#include "support/mpirun.h"
+
+namespace samebytes::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class TrainInRanksTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!distributed::is_available()) GTEST_SKIP() << "needs_mpi: this build has none";
+    // No batch norm, which sees its own rank's samples, and no dropout.
+    std::string text;
+    for (std::uint32_t i = 0, state = 1; i < 26000; ++i, state = state * 1664525 + 1013904223)
+      text += "etaoin shr"[(state >> 24) % 10];
+    put(folder_ / "text", text);
+  }
+  Outcome train(int ranks, std::vector<std::string> options) {
+    std::vector<std::string> words{built_program("samebytes"),
+                                   "train",
+                                   "gpt",
+                                   "--data",
+                                   folder_ / "text",
+                                   "--context",
+                                   "16",
+                                   "--optimizer",
+                                   optimizer_,
+                                   "--rate",
+                                   "0.01",
+                                   "--schedule",
+                                   "constant",
+                                   "--batch",
+                                   "50"};
+    words.insert(words.end(), options.begin(), options.end());
+    return run_ranks(ranks, words);
+  }
+  // The parameters in a file of --save.
+  static std::vector<float> parameters(const std::string& path) {
+    std::vector<float> all;
+    const io::TensorFile file(path);
+    for (std::size_t i = 0; i < file.tensors().size(); ++i) {
+      std::vector<float> one(file.tensors()[i].bytes() / sizeof(float));
+      file.read(i, std::as_writable_bytes(std::span(one)));
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
+  }
+  static double difference(const std::vector<float>& a, const std::vector<float>& b) {
+    if (a.size() != b.size() || a.empty()) return HUGE_VAL;
+    double largest = 0, most = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      largest = std::max(largest, std::abs(static_cast<double>(a[i])));
+      most = std::max(most, std::abs(static_cast<double>(a[i]) - b[i]));
+    }
+    return most / largest;
+  }
+  // Of the steps in a log.
+  static std::vector<double> losses(const std::string& path) {
+    std::vector<double> all;
+    std::istringstream lines(get(path));
+    for (std::string line; std::getline(lines, line);)
+      if (const auto json = nlohmann::json::parse(line); json["event"] == "step") all.push_back(json["loss"]);
+    return all;
+  }
+  static double state_bytes(const Outcome& outcome) {
+    const std::string word = "\"state_bytes\":";
+    const std::size_t at = outcome.output.find(word);
+    return at == std::string::npos ? NAN : std::stod(outcome.output.substr(at + word.size()));
+  }
+  TemporaryFolder folder_;
+  std::string optimizer_ = "sgd";
+};
+
+TEST_F(TrainInRanksTest, ranks_take_the_steps_of_one_process_and_rank_0_alone_writes) {
+  ASSERT_EQ(train(1, {"--steps", "8", "--save", folder_ / "one"}).status, 0);
+  const Outcome two = train(2, {"--steps", "8", "--save", folder_ / "two", "--log", folder_ / "log", "--json"});
+  ASSERT_EQ(two.status, 0) << two.output;
+  EXPECT_LT(difference(parameters(folder_ / "one"), parameters(folder_ / "two")), 1e-6);
+  const std::string log = get(folder_ / "log");
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1 + 8 + 1 + 1) << log;  // start, steps, epoch, summary
+  EXPECT_THAT(two.output, HasSubstr("\"samples\":400,"));
+  EXPECT_THAT(two.output, HasSubstr("\"ranks\":{\"size\":2,\"buckets\":5,"));
+  EXPECT_THAT(two.output, HasSubstr("\"bytes_copied_per_step\":0.0,"));
+}
+
+TEST_F(TrainInRanksTest, any_number_of_ranks_goes_on_from_one_checkpoint) {
+  const std::string kept = folder_ / "kept";
+  ASSERT_EQ(train(1, {"--steps", "40", "--save", folder_ / "whole"}).status, 0);  // into the second epoch
+  ASSERT_EQ(train(2, {"--steps", "30", "--checkpoint", kept, "--checkpoint-every", "10"}).status, 0);
+  const Outcome three = train(
+      3, {"--steps", "40", "--checkpoint", kept, "--resume", "auto", "--save", folder_ / "three", "--accumulate", "1"});
+  ASSERT_EQ(three.status, 0) << three.output;
+  EXPECT_THAT(three.output, HasSubstr("goes on after step 30"));
+  EXPECT_LT(difference(parameters(folder_ / "whole"), parameters(folder_ / "three")), 1e-5);
+}
+
+TEST_F(TrainInRanksTest, the_loss_in_the_log_is_that_of_the_whole_batch) {
+  ASSERT_EQ(train(1, {"--steps", "4", "--log", folder_ / "one"}).status, 0);
+  ASSERT_EQ(train(2, {"--steps", "4", "--log", folder_ / "two"}).status, 0);
+  ASSERT_EQ(train(2, {"--steps", "4", "--micro-batch", "10", "--log", folder_ / "pieces"}).status, 0);
+  const std::vector<double> one = losses(folder_ / "one");
+  ASSERT_EQ(one.size(), 4U);
+  for (const char* const name : {"two", "pieces"}) {
+    const std::vector<double> several = losses(folder_ / name);
+    ASSERT_EQ(several.size(), 4U) << name;
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(several[i], one[i], 1e-5 * one[i]) << name;
+  }
+}
+
+TEST_F(TrainInRanksTest, a_sharded_state_is_saved_whole) {
+  const std::string kept = folder_ / "kept";
+  const Outcome whole = train(2, {"--steps", "12", "--momentum", "0.9", "--save", folder_ / "whole", "--json"});
+  ASSERT_EQ(whole.status, 0) << whole.output;
+  const Outcome begun = train(2, {"--steps", "6", "--momentum", "0.9", "--shard-state", "--checkpoint", kept,
+                                  "--checkpoint-every", "3", "--json"});
+  ASSERT_EQ(begun.status, 0) << begun.output;
+  EXPECT_NEAR(state_bytes(begun), state_bytes(whole) / 2, 2048);
+  const std::vector<std::string> rest{"--steps", "12",       "--momentum",
+                                      "0.9",     "--resume", kept + "/checkpoint-000000006.safetensors"};
+  const auto go_on = [&](int ranks, const char* name, const std::string& more) {
+    std::vector<std::string> words = rest;
+    for (const std::string& word : {std::string("--save"), folder_ / name}) words.push_back(word);
+    if (!more.empty()) words.push_back(more);
+    const Outcome outcome = train(ranks, words);
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    return parameters(folder_ / name);
+  };
+  const std::vector<float> expected = parameters(folder_ / "whole");
+  EXPECT_EQ(difference(expected, go_on(2, "two", "")), 0) << "without shards";
+  EXPECT_EQ(difference(expected, go_on(2, "shards", "--shard-state")), 0);
+  EXPECT_LT(difference(expected, go_on(3, "three", "--shard-state")), 1e-6);
+  EXPECT_LT(difference(expected, go_on(1, "one", "")), 1e-6);
+}
+
+TEST_F(TrainInRanksTest, what_only_one_process_can_do_is_refused) {
+  const Outcome adaptive = train(2, {"--steps", "1", "--adaptive-batch"});
+  EXPECT_NE(adaptive.status, 0);
+  EXPECT_THAT(adaptive.output, HasSubstr("--adaptive-batch is for one process"));
+  optimizer_ = "lamb";
+  const Outcome lamb = train(2, {"--steps", "1", "--shard-state"});
+  EXPECT_NE(lamb.status, 0);
+  EXPECT_THAT(lamb.output, HasSubstr("Lamb: its state cannot be sharded"));
+  const Outcome bench = run_ranks(2, {built_program("samebytes"), "bench", "digits", "--steps", "1"});
+  EXPECT_NE(bench.status, 0);
+  EXPECT_THAT(bench.output, HasSubstr("only train works in several"));
+}
+
+}  // namespace
+}  // namespace samebytes::testing

@@ -1,0 +1,216 @@
+// What the tests of samebytes/distributed.h start under mpirun, and once without:
+//   train_in_ranks collectives
+//   train_in_ranks train FILE [adamw] [bf16] [overlap=0|1] [bucket=MB] [accumulate] [at_once] [shard] [no_sync] [clip]
+//   [nan] [held] [steps=N]
+// Rank 0 writes the parameters after some steps on 50 samples to FILE, as bytes, and says what was sent; every rank's
+// parameters are compared with rank 0's.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "samebytes/distributed.h"
+#include "samebytes/samebytes.h"
+
+using namespace samebytes;
+
+namespace {
+
+int g_failures = 0;
+
+void expect(bool is_right, const char* what) {
+  if (is_right) return;
+  ++g_failures;
+  std::printf("wrong: %s\n", what);
+}
+
+template <class Call>
+void expect_error(const char* what, const std::string& text, Call call) {
+  try {
+    call();
+    expect(false, what);
+  } catch (const Error& error) {
+    if (std::string(error.what()).find(text) == std::string::npos) {
+      std::printf("%s\n", error.what());
+      expect(false, what);
+    }
+  }
+}
+
+void collectives(distributed::Group& group) {
+  Engine engine({.seed = 1});
+  const int rank = group.rank(), size = group.size();
+  const double all = size * (size + 1) / 2.0;  // of 1 to size
+  for (const Dtype dtype : {f32, f16, bf16, i32}) {
+    for (const std::int64_t n : {1, 2, 63, 1000, 70001}) {
+      const Array sum = astype(full({n}, rank + 1), dtype), most = astype(full({n}, rank), dtype);
+      eval({sum, most});
+      group.all_reduce(sum);
+      group.all_reduce(most, distributed::Reduction::max);
+      const auto sums = sum.to_vector<double>(), mosts = most.to_vector<double>();
+      expect(std::all_of(sums.begin(), sums.end(), [&](double v) { return v == all; }), "all_reduce sum");
+      expect(std::all_of(mosts.begin(), mosts.end(), [&](double v) { return v == size - 1; }), "all_reduce max");
+    }
+  }
+  const Array mean = full({100}, rank);
+  mean.eval();
+  group.all_reduce(mean, distributed::Reduction::mean);
+  expect(std::abs(mean.to_vector<double>()[99] - (size - 1) / 2.0) < 1e-6, "all_reduce mean");
+  std::vector<double> least{static_cast<double>(rank), 5.0 - rank};
+  group.all_reduce(least, distributed::Reduction::min);
+  expect(least[0] == 0 && least[1] == 5.0 - (size - 1), "all_reduce min");
+  // Values whose sum depends on the order: all ranks have the same one.
+  const Array thirds = full({1000}, 1.0 / (3 + rank));
+  thirds.eval();
+  group.all_reduce(thirds);
+  const std::vector<double> first = group.all_gather(thirds.to_vector<double>()[7]);
+  expect(std::all_of(first.begin(), first.end(), [&](double v) { return v == first[0]; }), "one order");
+
+  const Array told = rank == size - 1 ? arange(0, 3000) : zeros({3000});
+  told.eval();
+  group.broadcast(told, size - 1);
+  expect(told.to_vector<double>()[2999] == 2999, "broadcast");
+  expect(group.broadcast(rank == 0 ? "from the first" : "") == "from the first", "broadcast of a text");
+  expect(group.broadcast("").empty(), "broadcast of no text");
+  const Array rows = group.all_gather(full({2, 3}, rank));
+  expect(rows.shape() == Shape({2 * size, 3}) && rows.to_vector<double>()[6 * (size - 1)] == size - 1, "all_gather");
+  group.barrier();
+
+  expect_error("root", "root is from 0", [&] { group.broadcast(told, size); });
+  expect_error("dtype", "u8 has no such reduction", [&] { group.all_reduce(full({3}, 1, u8)); });
+  expect_error("mean of i32", "i32 has no such",
+               [&] { group.all_reduce(full({3}, 1, i32), distributed::Reduction::mean); });
+  expect_error("second", "had a Group already", [] { distributed::Group second; });
+  expect(engine.transfers().bytes_copied == 0, "no bytes are copied");
+}
+
+struct Way {
+  std::string file;
+  bool adamw = false, bf16 = false, accumulates = false, clips = false, checks = false, holds = false, at_once = false,
+       keeps_own = false;
+  distributed::DataParallelOptions options = {};
+  int steps = 6;
+};
+
+std::int64_t state_size(const optim::Optimizer& optimizer) {
+  std::int64_t elements = 0;
+  for (const optim::StateArray& entry : optimizer.state()) elements += entry.array.size();
+  return elements;
+}
+
+void train(distributed::Group& group, const Way& way) {
+  constexpr std::int64_t kRows = 50, kWidth = 24;
+  const int rank = group.rank(), size = group.size();
+  // What rank 0 has counts, so that the others' seeds do not.
+  Engine engine({.seed = static_cast<std::uint64_t>(3 + rank), .check_nan = way.checks});
+  nn::Sequential net(nn::Linear({.in = kWidth, .out = 63}), nn::LayerNorm({.features = 63}), nn::Relu(),
+                     nn::Linear({.in = 63, .out = 63}), nn::Relu(), nn::Linear({.in = 63, .out = 10}));
+  if (way.bf16) keep_working_copies(net.parameters(), bf16);
+  const double clip = way.clips ? 0.3 : 0;
+  const auto groups = optim::split_vectors(net.parameters(), {});  // two arenas
+  std::unique_ptr<optim::Optimizer> optimizer;
+  if (way.adamw)
+    optimizer = std::make_unique<optim::AdamW>(groups, optim::AdamWOptions{.rate = 1e-3, .clip_norm = clip});
+  else
+    optimizer =
+        std::make_unique<optim::Sgd>(groups, optim::SgdOptions{.rate = 0.1, .momentum = 0.9, .clip_norm = clip});
+  optim::Accumulator accumulator(*optimizer);
+  distributed::DataParallel parallel(group, net, *optimizer, way.options);
+  for (int step = 0; step < way.steps; ++step) {
+    const auto seed = static_cast<std::uint64_t>(step);
+    const Array x = uniform({kRows, kWidth}, -1, 1, f32, {seed, 1});
+    const Array labels = astype(uniform({kRows}, 0, 10, f32, {seed, 90000}), i32);
+    eval({x, labels});
+    const std::int64_t begin = kRows * rank / size, end = kRows * (rank + 1) / size;
+    const auto loss = [&](std::int64_t from, std::int64_t to) {
+      std::optional<Autocast> scope;
+      if (way.bf16) scope.emplace(AutocastOptions{.dtype = bf16});
+      return cross_entropy(net(share_rows(x, from, to)), share_rows(labels, from, to));
+    };
+    parallel.set_samples(static_cast<double>(end - begin));
+    if (way.accumulates || way.at_once) {
+      const std::int64_t middle = (begin + end) / 2;
+      accumulator.add(loss(begin, middle), static_cast<double>(middle - begin));
+      if (way.at_once) {
+        accumulator.step(loss(middle, end), static_cast<double>(end - middle));
+      } else {
+        accumulator.add(loss(middle, end), static_cast<double>(end - middle));
+        parallel.all_reduce(accumulator);
+        accumulator.step();
+      }
+    } else if (way.holds) {
+      const std::vector<Array> held = optimizer->flat_gradients(loss(begin, end));
+      eval(held);
+      optimizer->step_flat(held);
+    } else {
+      if (way.keeps_own) {
+        const auto block = parallel.no_sync();
+        eval(optimizer->flat_gradients(loss(begin, end)));
+      }
+      const Array own = loss(begin, end);
+      parallel.watch(own);
+      optimizer->step(own);
+      std::vector<double> sum{own.value() * static_cast<double>(end - begin) / static_cast<double>(kRows)};
+      group.all_reduce(sum);
+      if (size > 1) expect(std::abs(parallel.watched() - sum[0]) < 1e-6, "the mean of what is watched");
+    }
+    expect(parallel.global_samples() == (size == 1 ? end - begin : kRows), "samples of all ranks");
+  }
+  std::vector<float> values;
+  for (const optim::ParameterArena& arena : optimizer->arenas())
+    for (const float value : arena.values().to_vector<float>()) values.push_back(value);
+  std::vector<float> rank0 = values;
+  const Array shared = array(rank0, {static_cast<std::int64_t>(rank0.size())});
+  group.broadcast(shared);
+  const std::vector<float> theirs = shared.to_vector<float>();
+  expect(std::memcmp(theirs.data(), values.data(), values.size() * sizeof(float)) == 0, "the ranks agree, bit for bit");
+  expect(engine.transfers().bytes_copied == 0, "no bytes are copied");
+  if (rank != 0) return;
+  std::ofstream(way.file, std::ios::binary)
+      .write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(float)));
+  const distributed::DataParallelStats stats = parallel.stats();
+  std::printf("steps %lld buckets %lld copied %llu sent %llu\n", static_cast<long long>(stats.steps),
+              static_cast<long long>(stats.buckets), static_cast<unsigned long long>(stats.bytes_copied),
+              static_cast<unsigned long long>(stats.bytes_sent));
+  std::printf("state %lld of %lld\n", static_cast<long long>(state_size(*optimizer)),
+              static_cast<long long>(values.size()));
+}
+
+Way way_of(int argc, char** argv) {
+  Way way{.file = argv[2]};
+  for (int i = 3; i < argc; ++i) {
+    const std::string word = argv[i];
+    way.adamw = way.adamw || word == "adamw";
+    way.bf16 = way.bf16 || word == "bf16";
+    way.accumulates = way.accumulates || word == "accumulate";
+    way.at_once = way.at_once || word == "at_once";
+    way.keeps_own = way.keeps_own || word == "no_sync";
+    way.options.shard_state = way.options.shard_state || word == "shard";
+    way.clips = way.clips || word == "clip";
+    way.checks = way.checks || word == "nan";
+    way.holds = way.holds || word == "held";
+    if (word == "overlap=0") way.options.overlap = false;
+    if (word.starts_with("bucket=")) way.options.bucket_megabytes = std::atof(word.c_str() + 7);
+    if (word.starts_with("steps=")) way.steps = std::atoi(word.c_str() + 6);
+  }
+  return way;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  try {
+    distributed::Group group;
+    if (mode == "collectives") collectives(group);
+    if (mode == "train") train(group, way_of(argc, argv));
+    std::printf("rank %d of %d %s\n", group.rank(), group.size(), g_failures == 0 ? "is done" : "FAILED");
+  } catch (const std::exception& error) {
+    std::printf("%s\n", error.what());
+    return 1;
+  }
+  return g_failures == 0 ? 0 : 1;
+}
