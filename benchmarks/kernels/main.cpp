@@ -11,10 +11,11 @@
 // "others" is the number of cores that other processes took while a row was timed. Beyond about 0.1 its figures say
 // little: whoever happens to run then loses, so the ratio is hit too.
 //
-// How fairness is reached. All sides have the same number of threads, that of the device's cores. The sides of a row
-// take turns, in reversed order every other round: each runs for equal times, and the ratio is the median of the
-// rounds' ratios, so other load and clock changes hit all alike. Ours is enqueued several launches deep, as in
-// training; peers are called in a loop. Threads of OpenBLAS and OpenMP spin after a call, which helps their own next
+// How fairness is reached. All sides have the same number of threads, that of the device's cores; ours are pinned, as
+// those of the command are, since two that wake on one core run at half the speed. The sides of a row take turns, in
+// reversed order every other round: each runs for equal times, and the ratio is the median of the rounds' ratios, so
+// other load and clock changes hit all alike. Ours is enqueued several launches deep, as in training; peers are called
+// in a loop. Threads of OpenBLAS and OpenMP spin after a call, which keeps them on their cores, helps their own next
 // call and would take a core from whoever comes next: so they may (no policy is forced on them), but before each turn
 // the process waits until its CPU time stands still. Peers keep their results in one buffer; ours rotate through few
 // enough to stay in cache. oneDNN's convolutions use the layouts it likes best, reordered outside of the timing;
@@ -30,6 +31,7 @@
 #include <vector>
 
 #include "kernels/row.h"
+#include "samebytes/device.h"
 #include "samebytes/engine.h"
 #include "samebytes/peak.h"
 
@@ -117,6 +119,7 @@ std::string option(int argc, char** argv, const std::string& name) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  sb::pin_threads();
   const std::string min_time = option(argc, argv, "min_time"), format = option(argc, argv, "format");
   const double seconds = min_time.empty() ? kSecondsPerSide : std::strtod(min_time.c_str(), nullptr);
   const bool is_table = format.empty() || format == "console";

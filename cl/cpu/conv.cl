@@ -343,16 +343,24 @@ static void conv_points_tiles(const conv_points* q, const int pixels, const int 
   }
 }
 
-// What `pixels` neighbouring pixels that no source meets become, from value `at` of the target on.
-static void conv_points_rest(const conv_points* q, const int pixels, long at) {
-  for (int p = 0; p < pixels; ++p, at += q->out_c) {
-    for (int j = q->col0; j < q->col1; j += VW) {
-      const int left = q->col1 - j;
-      vreal v = q->flags & CONV_BIAS ? sb_load(q->bias + j, left, left, 0) : (vreal)(0);
-      if (q->flags & CONV_RESIDUAL) v = VROUND(v) + sb_load(q->residual + at + j, left, left, 0);
+// What the pixels of a line that no source meets become, from value `at` of the target on; those that a source meets,
+// too, before their tiles are stored. Without a bias all columns of all pixels are one run of values.
+static void conv_points_rest(const conv_points* q, const long at) {
+  const int is_one = !(q->flags & CONV_BIAS) && q->col0 == 0 && q->col1 == q->out_c;
+  const int runs = is_one ? 1 : q->out_w, run = is_one ? q->out_w * q->out_c : q->col1 - q->col0;
+  const int is_zero = !(q->flags & (CONV_BIAS | CONV_RESIDUAL | CONV_GATE));
+  for (int p = 0; p < runs; ++p) {
+    const long begin = at + (long)p * q->out_c + q->col0;
+    __global stored* to = q->dst + begin;
+    int i = 0;
+    for (; is_zero && i + VW <= run; i += VW) VSTORE((vreal)(0), to + i);
+    for (; i < run; i += VW) {
+      const int left = run - i;
+      vreal v = q->flags & CONV_BIAS ? sb_load(q->bias + q->col0 + i, left, left, 0) : (vreal)(0);
+      if (q->flags & CONV_RESIDUAL) v = VROUND(v) + sb_load(q->residual + begin + i, left, left, 0);
       if (q->flags & CONV_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
-      if (q->flags & CONV_GATE) v = select((vreal)(0), v, sb_load(q->gate + at + j, left, left, 0) > (vreal)(0));
-      sb_store(v, q->dst + at + j, left);
+      if (q->flags & CONV_GATE) v = select((vreal)(0), v, sb_load(q->gate + begin + i, left, left, 0) > (vreal)(0));
+      sb_store(v, to + i, left);
     }
   }
 }
@@ -399,19 +407,12 @@ static void conv_points_back(const conv_points* q, const int begin, const int en
               a = slice - volume * q->out_d;
     const int at_d = a / q->sd, at_h = b / q->sh;
     const long at = (long)line * q->out_w * q->out_c;
-    if (at_d * q->sd != a || at_h * q->sh != b || at_d >= q->in_d || at_h >= q->in_h) {
-      if (q->is_first) conv_points_rest(q, q->out_w, at);
-      continue;
-    }
+    if (q->is_first) conv_points_rest(q, at);
+    if (at_d * q->sd != a || at_h * q->sh != b || at_d >= q->in_d || at_h >= q->in_h) continue;
     const long from = ((long)(volume * q->in_d + at_d) * q->in_h + at_h) * q->in_w;
     conv_copy_line(q->src + from * q->in_c + q->k0, q->in_w, q->in_c, q->depth, 0, pixels, pitch, q->source);
     for (int i = 0; i < (CONV_LOW - 1) * pitch; ++i) q->source[pixels * pitch + i] = 0;
     conv_points_tiles(q, pixels, pitch, at, q->sw * q->out_c);
-    if (!q->is_first) continue;
-    for (int x = 0; x < pixels; ++x) {
-      const int next = x + 1 < pixels ? (x + 1) * q->sw : q->out_w;
-      conv_points_rest(q, next - x * q->sw - 1, at + (long)(x * q->sw + 1) * q->out_c);
-    }
   }
 }
 

@@ -257,6 +257,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
   l.x_step = copied == 1 ? ci_group : sw * c;
   l.dy_step = co;
   const int line_size = ((strip - 1) * sw + (kw - 1) * dw + 1) * c;  // of a copy, with is_one
+  // Source lines that an output line and the next one both meet.
+  const int shared = kd == 1 && dh == 1 && strips == 1 ? max(0, kh - sh) : 0;
   const int has_sums = (flags & CONV_FILTER_SUMS) && tap0 == 0 && row0 == 0;
   for (int block = begin; block < end; block += lines) {
     const int block_end = min(end, block + lines);
@@ -278,8 +280,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
         l.dy_at[l.lines] = ((long)line * ow + p0) * co;
         l.x_at[l.lines] = used;
         if (is_one) {
+          // The upper ones of the lines that the taps meet stand already, as lower ones of the output line before.
+          const int stands = l.lines > 0 && line > slice * oh ? shared : 0;
+          l.x_at[l.lines] = used - stands * line_size;
           for (int z = 0; z < kd; ++z) {
-            for (int y = 0; y < kh; ++y, used += line_size) {
+            for (int y = stands; y < kh; ++y, used += line_size) {
               const int in_d = at_d + z * dd, in_h = at_h + y * dh;
               const int is_inside = in_d >= 0 && in_d < d && in_h >= 0 && in_h < h;
               conv_filter_copy(x + (((long)volume * d + in_d) * h + in_h) * wd * c, is_inside ? (long)wd * c : 0,
