@@ -99,6 +99,7 @@ struct Plan {
   std::vector<int> late_cells;  // places of nodes whose run overwrites cells
   std::uint64_t nodes_fused = 0;
   std::size_t relayout_bytes = 0;
+  double flops = 0, bytes = 0;  // of all launches, as the profile counts them
   bool several_devices = false;
   std::uint64_t last_used = 0;  // for the cache
 };
