@@ -106,13 +106,13 @@ class Lab:
                 pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")
             except OSError:
                 pass
-            first = worker.tell("train", LONGEST)  # the first step, and at least one more
+            first = worker.tell("train 2", LONGEST)
             last = dict(first, loss=first.get("last_loss"))
             turns = []
             for _ in range(self.arguments.steps):
                 baseline = self.baseline_seconds()
-                last = worker.tell("run 0.001", LONGEST)
-                turns.append((baseline, last["step_ms_p50"] / 1e3))
+                last = worker.tell("steps 1", LONGEST)
+                turns.append((baseline, last["seconds"] / last["steps"]))
             return {
                 "measured_bytes": status_bytes(pid, "VmHWM") - idle,
                 "ledger_bytes": last.get("ledger_peak_bytes"),
@@ -129,8 +129,9 @@ class Lab:
             return None
         if not self.reference:
             self.reference = self.start(ROWS["baseline"][0])
-            self.reference.tell("train", LONGEST)
-        return self.reference.tell("run 0.001", LONGEST)["step_ms_p50"] / 1e3
+            self.reference.tell("train 1", LONGEST)
+        last = self.reference.tell("steps 1", LONGEST)
+        return last["seconds"] / last["steps"]
 
     def stop(self):
         if self.reference:

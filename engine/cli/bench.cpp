@@ -1,8 +1,10 @@
 // samebytes bench: training and inference of the workloads on made-up data, each against the measured peak of the
 // device.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,8 +20,10 @@
 #include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
+#include "samebytes/energy.h"
 #include "samebytes/peak.h"
 #include "samebytes/samebytes.h"
+#include "samebytes/throughput.h"
 
 namespace samebytes::cli {
 namespace {
@@ -34,10 +38,16 @@ Summary measure(const Options& options, Engine& engine, const DevicePeak& peak, 
   BenchRun run(options, engine, workload, is_training);
   run.run(kWarmUpSteps, kDefaultSeconds);
   run.restart();
+  const EnergyMeter energy;
   run.run(options.steps.value_or(kDefaultSteps), options.steps ? BenchRun::kForever : kDefaultSeconds);
+  // The counters are the processor's; what another device uses is not in them.
+  const std::optional<double> joules = engine.device().type == "cpu" ? energy.joules() : std::nullopt;
   memory.save();
   Summary summary = run.summary();
+  summary.joules = joules;
   summary.fraction_of_peak = peak.gflops > 0 ? summary.gflops / peak.gflops : 0;
+  summary.fraction_of_bandwidth =
+      peak.gigabytes_per_second > 0 ? summary.gigabytes_per_second() / peak.gigabytes_per_second : 0;
   return summary;
 }
 
@@ -51,22 +61,23 @@ std::vector<std::string> device_wishes(const Options& options) {
 }
 
 std::string heading() {
-  return fmt::format("{:<9} {:<6} {:>6} {:>12} {:>9} {:>9} {:>9} {:>8} {:>9} {:>11} {:>10} {:>10} {:>8} {:>9}",
-                     "workload", "mode", "batch", "samples/s", "ms p50", "ms p95", "GFLOP/s", "of peak", "launches",
-                     "copied/step", "memory", "resident", "stalled", "1st step");
+  return fmt::format("{:<9} {:<6} {:>6} {:>12} {:>9} {:>9} {:>9} {:>8} {:>7} {:>9} {:>11} {:>10} {:>10} {:>8} {:>9}",
+                     "workload", "mode", "batch", "samples/s", "ms p50", "ms p95", "GFLOP/s", "of peak", "GB/s",
+                     "launches", "copied/step", "memory", "resident", "stalled", "1st step");
 }
 
 std::string row(const Summary& summary) {
   return fmt::format(
-      "{:<9} {:<6} {:>6} {:>12} {:>9.2f} {:>9.2f} {:>9.1f} {:>6.1f} % {:>9} {:>11} {:>10} {:>10} {:>6.1f} % {:>9}",
+      "{:<9} {:<6} {:>6} {:>12} {:>9.2f} {:>9.2f} {:>9.1f} {:>6.1f} % {:>7.1f} {:>9} {:>11} {:>10} {:>10} {:>6.1f} % "
+      "{:>9}",
       summary.workload, summary.mode, summary.batch, count_text(summary.samples_per_second()), summary.step_ms_p50,
-      summary.step_ms_p95, summary.gflops, 100 * summary.fraction_of_peak, count_text(summary.launches_per_step),
-      count_text(summary.bytes_copied_per_step), bytes_text(summary.peak_bytes),
+      summary.step_ms_p95, summary.gflops, 100 * summary.fraction_of_peak, summary.gigabytes_per_second(),
+      count_text(summary.launches_per_step), count_text(summary.bytes_copied_per_step), bytes_text(summary.peak_bytes),
       summary.resident_peak_bytes ? bytes_text(*summary.resident_peak_bytes) : "", 100 * summary.stall_fraction,
       duration_text(summary.first_step_seconds));
 }
 
-DevicePeak peak_of(const Options& options, const std::string& wish, Progress& progress) {
+ThroughputDevice device_of(const Options& options, const std::string& wish, Progress& progress) {
   const std::unique_ptr<Engine> engine = open_engine(options, wish);
   const DeviceInfo& info = engine->device();
   const DevicePeak peak = measure_peak();
@@ -74,7 +85,29 @@ DevicePeak peak_of(const Options& options, const std::string& wish, Progress& pr
                            device_text(*engine), name_of(info.memory_mode), name_of(info.personality), peak.gflops,
                            peak.gigabytes_per_second));
   progress.say(heading());
-  return peak;
+  return {info, peak};
+}
+
+ThroughputRow throughput_row(const Summary& summary, std::size_t device) {
+  const double step_seconds = summary.steps > 0 ? summary.seconds / static_cast<double>(summary.steps) : 0;
+  return {.device = device,
+          .workload = summary.workload,
+          .mode = summary.mode,
+          .batch = summary.batch,
+          .samples_per_second = summary.samples_per_second(),
+          .step_ms_p50 = summary.step_ms_p50,
+          .step_ms_p95 = summary.step_ms_p95,
+          .largest_batch = summary.largest_batch,
+          .flops_per_step = summary.gflops * 1e9 * step_seconds,
+          .bytes_per_step = summary.bytes_per_step,
+          .bytes_copied_per_step = summary.bytes_copied_per_step,
+          .peak_bytes = summary.peak_bytes,
+          .joules_per_sample = summary.joules_per_sample()};
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  return fmt::format("{:%Y-%m-%d}", fmt::localtime(now));
 }
 
 }  // namespace
@@ -88,6 +121,7 @@ int run_bench(const Options& options) {
   if (!options.memory.snapshot.empty() && (chosen.size() != 1 || options.mode == "both" || options.serve))
     throw UsageError("--memory-snapshot is of one run: it needs one workload, --mode train or infer, and no --serve");
   if (options.serve) {
+    if (!options.html.empty()) throw UsageError("--html is of a table; --serve makes none");
     if (chosen.size() != 1 || options.workloads.empty())
       throw UsageError(fmt::format("--serve needs one workload, {} came", options.workloads.size()));
     if (is_list(options.device)) throw UsageError("--serve needs one device, --device " + options.device + " came");
@@ -97,14 +131,17 @@ int run_bench(const Options& options) {
   StepLog log(options.log);
   Progress progress(stream_for_people(options), options.quiet && options.json);
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  Throughput throughput{.command = options.command_line, .date = today()};
   const auto report = [&](const Summary& summary) {
     if (is_interrupted()) return;
+    throughput.rows.push_back(throughput_row(summary, throughput.devices.size() - 1));
     list.push_back(to_json(summary));
     log.write(list.back());
     progress.say(row(summary));
   };
   for (const std::string& wish : device_wishes(options)) {
-    const DevicePeak peak = peak_of(options, wish, progress);
+    throughput.devices.push_back(device_of(options, wish, progress));
+    const DevicePeak peak = throughput.devices.back().peak;
     for (const Workload& workload : chosen) {
       for (const bool training : {true, false}) {
         if (is_interrupted()) break;
@@ -115,10 +152,16 @@ int run_bench(const Options& options) {
         const std::unique_ptr<Engine> engine = open_engine(fitted.options, wish);
         Summary summary = measure(fitted.options, *engine, peak, workload, training);
         fitted.fill(summary);
+        if (options.finds_largest_batch || !options.html.empty())
+          summary.largest_batch = largest_bench_batch(options, wish, workload, training);
         report(summary);
         print_plan(options, *engine);
       }
     }
+  }
+  if (!options.html.empty()) {
+    io::write_file(options.html, throughput_html(throughput, "samebytes bench"));
+    progress.say(options.html + ": a page for any browser");
   }
   if (options.json) fmt::print("{}\n", list.dump());
   return is_interrupted() ? kInterrupted : kDone;

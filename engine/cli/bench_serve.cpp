@@ -56,11 +56,12 @@ class Worker {
   }
 
   Json obey(const std::string& command, std::istream& rest) {
-    if (command == "train" || command == "infer") return prepare(command == "train");
-    if (command != "run" && command != "memory")
-      throw UsageError(fmt::format("there is no command {}; there are train, infer, run, memory, quit", command));
+    if (command == "train" || command == "infer") return prepare(command == "train", rest);
+    if (command != "run" && command != "steps" && command != "memory")
+      throw UsageError(fmt::format("there is no command {}; there are train, infer, run, steps, memory, quit", command));
     if (!run_) throw UsageError(command + ": say train or infer first");
-    if (command == "run") return run(rest);
+    if (command == "run") return run(BenchRun::kEndless, positive<double>(command, "seconds", rest));
+    if (command == "steps") return run(positive<std::int64_t>(command, "a number of steps", rest), BenchRun::kForever);
     const auto peak = run_->resident_peak();
     return {{"peak_bytes", peak ? Json(*peak) : Json()}};
   }
@@ -68,7 +69,17 @@ class Worker {
  private:
   void open() { engine_ = open_engine(options_, options_.device); }
 
-  Json prepare(bool is_training) {
+  template <typename T>
+  static T positive(const std::string& command, const char* what, std::istream& rest) {
+    T value = 0;
+    if (!(rest >> value) || !(value > 0)) throw UsageError(fmt::format("{}: needs {}, more than 0", command, what));
+    return value;
+  }
+
+  // The first step, and then the warm-up; or so many steps in all as the rest of the line says.
+  Json prepare(bool is_training, std::istream& rest) {
+    std::int64_t steps = 0;
+    const bool is_counted = static_cast<bool>(rest >> steps);
     // An engine of its own, so that nothing of the other mode is left.
     run_.reset();
     engine_.reset();
@@ -77,9 +88,13 @@ class Worker {
     run_->run(1);
     const Summary first = run_->summary();
     run_->restart();
-    run_->run(kWarmSteps, kLongestWarmSeconds);
-    if (const double spent = run_->summary().seconds; spent < kWarmSeconds)
-      run_->run(BenchRun::kEndless, kWarmSeconds - spent);
+    if (!is_counted) {
+      run_->run(kWarmSteps, kLongestWarmSeconds);
+      if (const double spent = run_->summary().seconds; spent < kWarmSeconds)
+        run_->run(BenchRun::kEndless, kWarmSeconds - spent);
+    } else if (steps > 1) {
+      run_->run(steps - 1);
+    }
     const Summary warm = run_->summary();
     return {{"mode", first.mode},
             {"first_step_seconds", first.first_step_seconds},
@@ -91,11 +106,9 @@ class Worker {
             {"batch", first.batch}};
   }
 
-  Json run(std::istream& rest) {
-    double seconds = 0;
-    if (!(rest >> seconds) || !(seconds > 0)) throw UsageError("run: needs seconds, more than 0");
+  Json run(std::int64_t steps, double seconds) {
     run_->restart();
-    run_->run(BenchRun::kEndless, seconds);
+    run_->run(steps, seconds);
     const Summary summary = run_->summary();
     return {{"samples_per_second", summary.samples_per_second()},
             {"steps", summary.steps},

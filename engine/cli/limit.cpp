@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -25,6 +26,7 @@ constexpr std::size_t kKeptFree = std::size_t{2} << 30;
 constexpr std::size_t kKeptFreeShare = 8;           // ... and of a small machine this part
 constexpr std::int64_t kBatchMultiple = 8;          // vectors and tiles are full
 constexpr std::int64_t kLargestBenchBatch = 16384;  // the data of bench is made up before it runs
+constexpr std::int64_t kLargestBatch = 1 << 20;
 
 using Rehearse = std::function<Rehearsal(const Options&)>;
 
@@ -244,6 +246,28 @@ Fitted fit_bench(const Options& options, const std::string& device, const Worklo
       fitter.bytes_beside +=
           static_cast<std::size_t>(field.shape.size()) * bytes_of(field.dtype) * BenchRun::kBatchesOfData;
   return fitter.run();
+}
+
+std::optional<std::int64_t> largest_bench_batch(const Options& options, const std::string& device,
+                                                const Workload& workload, bool is_training) {
+  Options asked = options;
+  asked.device = device;
+  asked.batch.reset();
+  asked.limit = {};
+  asked.limit.automatic_batch = true;
+  const Workload empty = with_hollow_data(workload);
+  Fitter fitter(asked, workload, kLargestBatch, is_training, [&](const Options& tried) -> Rehearsal {
+    try {
+      return rehearse_bench(rehearsal(tried), device, empty, is_training);
+    } catch (const ArgumentError&) {  // an op has its own limit
+      return {.live_peak = std::numeric_limits<std::size_t>::max() / 2};
+    }
+  });
+  try {
+    return fitter.run().options.batch;
+  } catch (const OutOfMemory&) {
+    return {};
+  }
 }
 
 void Fitted::fill(Summary& summary) const {

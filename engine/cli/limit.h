@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -42,6 +43,11 @@ struct Fitted {
   void fill(Summary& summary) const;
   nlohmann::ordered_json to_json() const;  // an event of the log
 };
+
+// The largest batch whose step fits into what the device gives, found by planning; nothing where not even one sample
+// does.
+std::optional<std::int64_t> largest_bench_batch(const Options& options, const std::string& device,
+                                                const Workload& workload, bool is_training);
 
 // Throws UsageError for options that do not go together, OutOfMemory where nothing fits: with the smallest budget that
 // would do, and by which techniques.

@@ -97,6 +97,8 @@ Parsed parse_options(int argc, char** argv) {
   for (const auto& [verb, parser] : added) {
     if (!parser->parsed()) continue;
     options.verb = verb;
+    options.command_line = "samebytes";
+    for (int i = 1; i < argc; ++i) options.command_line += std::string(" ") + argv[i];
     if (options.print_config) return {{}, to_run_file(*parser), kDone};
   }
   return {options, {}, kDone, note};

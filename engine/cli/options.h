@@ -164,6 +164,7 @@ struct Options {
   int threads = 0;
   std::string mode = "both";  // of bench: train, infer or both
   bool fixed_batch = false;
+  bool finds_largest_batch = false;
   int profile_wait = 0;    // of profile: steps before anything is recorded
   int profile_warmup = 5;  // recorded and thrown away
   std::string profile_by;  // kernel, op or layer; empty: kernel and layer
@@ -171,6 +172,7 @@ struct Options {
   int profile_top = 15;
   std::string trace;
   std::string html;
+  std::string command_line;  // as it was typed
   MemoryOptions memory;
   bool serve = false;
   std::string prompt = "\n";

@@ -10,7 +10,7 @@ void add_lora_training(CLI::App& app, Options& options) {
                  "has the network; --save writes it with the adapters merged into its weights")
       ->option_text("R")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
-  app.add_option("--lora-alpha", lora.alpha, "what adapters give is multiplied by alpha / rank; default: 16")
+  app.add_option("--lora-alpha", lora.alpha, "what adapters give is multiplied by alpha / rank; default: 8")
       ->option_text("X")
       ->check(CLI::PositiveNumber);
   app.add_option("--lora-dropout", lora.dropout, "of what adapters read; default: 0")

@@ -35,12 +35,18 @@ CLI::App* add_bench(CLI::App& app, Options& options) {
   add_device_options(*verb, options, DeviceWish::one_after_the_other);
   add_loader_options(*verb, options);
   add_memory_snapshot(*verb, options);
+  verb->add_flag("--largest-batch", options.finds_largest_batch,
+                 "also find the largest batch whose step fits into memory, by planning it; implied by --html");
+  verb->add_option("--html", options.html,
+                   "one page with the devices, all rows, bars side by side and a roofline for each device")
+      ->option_text("FILE.html");
   add_output_options(*verb, options);
   verb->add_flag("--serve", options.serve,
-                 "obey lines of the standard input (train, infer, run SECONDS, memory, quit), a line of JSON for\n"
-                 "each, as benchmarks/compare.py wants it");
+                 "obey lines of the standard input (train, infer, run SECONDS, steps N, memory, quit), a line of JSON\n"
+                 "for each, as benchmarks/compare.py wants it");
   verb->footer(workload_table() +
-               "\nExamples:\n  samebytes bench cnn --batch 128\n  samebytes bench --device all --json");
+               "\nExamples:\n  samebytes bench cnn --batch 128\n  samebytes bench --device all --json\n  samebytes "
+               "bench mlp cnn --device all --html bench.html");
   return verb;
 }
 

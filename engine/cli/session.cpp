@@ -59,6 +59,7 @@ data::LoaderOptions loader_options(const Options& options, std::int64_t batch) {
 void RunMeter::begin() {
   copied_before_ = engine_->transfers().bytes_copied;
   launches_before_ = engine_->plans().launches;
+  touched_before_ = engine_->plans().bytes;
   clock_.resume();
 }
 
@@ -70,6 +71,7 @@ void RunMeter::step(std::int64_t samples) {
     is_first_ = false;
     first_step_seconds_ = last_step_seconds_;
     launches_before_ = engine_->plans().launches;
+    touched_before_ = engine_->plans().bytes;
   } else {
     ++launch_steps_;
   }
@@ -81,6 +83,7 @@ void RunMeter::end(double stalled_seconds) {
   stall_seconds_ += stalled_seconds;
   copied_ += engine_->transfers().bytes_copied - copied_before_;
   launches_ += engine_->plans().launches - launches_before_;
+  touched_ += engine_->plans().bytes - touched_before_;
 }
 
 void RunMeter::go_on_from(std::int64_t steps, std::int64_t samples, double seconds) {
@@ -107,6 +110,7 @@ void RunMeter::fill(Summary& summary) const {
   summary.step_ms_p95 = clock_.milliseconds(95);
   summary.bytes_copied_per_step = per_step(copied_, clock_.steps());
   summary.launches_per_step = per_step(launches_, launch_steps_);
+  summary.bytes_per_step = launch_steps_ > 0 ? touched_ / static_cast<double>(launch_steps_) : 0;
   summary.peak_bytes = engine_->memory().peak_bytes;
   summary.stall_fraction = clock_.seconds() > 0 ? std::min(1.0, stall_seconds_ / clock_.seconds()) : 0;
   summary.first_step_seconds = first_step_seconds_;

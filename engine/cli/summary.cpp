@@ -127,6 +127,10 @@ Json to_json(const Summary& summary) {
     json["resident_peak_bytes"] = summary.resident_peak_bytes ? Json(*summary.resident_peak_bytes) : Json();
     json["gflops"] = number(summary.gflops);
     json["fraction_of_peak"] = number(summary.fraction_of_peak);
+    json["gigabytes_per_second"] = number(summary.gigabytes_per_second());
+    json["fraction_of_bandwidth"] = number(summary.fraction_of_bandwidth);
+    json["largest_batch"] = summary.largest_batch ? Json(*summary.largest_batch) : Json();
+    json["joules_per_sample"] = number(summary.joules_per_sample());
   }
   return json;
 }

@@ -64,6 +64,7 @@ struct Summary {
   std::vector<Baseline> baselines;  // what simpler methods reach on the same data
   double bytes_copied_per_step = 0;
   double launches_per_step = 0;  // without the first step, which may initialise parameters
+  double bytes_per_step = 0;     // that those launches read and write, as a profile counts them
   std::size_t peak_bytes = 0;
   // Of a run with --memory-limit or --batch auto.
   std::optional<std::size_t> memory_limit_bytes, planned_peak_bytes;
@@ -88,8 +89,18 @@ struct Summary {
   std::optional<std::size_t> resident_peak_bytes;  // what the process grew by since before the model, at its largest
   double gflops = 0;
   double fraction_of_peak = 0;
+  double fraction_of_bandwidth = 0;           // of c = a + b; bytes in a cache can exceed it
+  std::optional<std::int64_t> largest_batch;  // with --largest-batch
+  std::optional<double> joules;               // of the processor meanwhile, where its counters can be read
 
   double samples_per_second() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
+  double gigabytes_per_second() const {
+    return seconds > 0 ? bytes_per_step * static_cast<double>(steps) / seconds * 1e-9 : 0;
+  }
+  std::optional<double> joules_per_sample() const {
+    if (!joules || samples == 0) return {};
+    return *joules / static_cast<double>(samples);
+  }
 };
 
 // The keys are a contract (README.md): they are added to, never renamed. Numbers that there are not are null.

@@ -54,8 +54,16 @@ void count_bytes(Plan& plan) {
     for (const int buffer : buffers) bytes += static_cast<double>(plan.buffers[static_cast<std::size_t>(buffer)].bytes);
     // An op that looks at a part of an operand (a gather) says so in its cost.
     launch.info->bytes = launch.info->bytes > 0 ? std::min(launch.info->bytes, bytes) : bytes;
+    plan.flops += launch.info->flops;
+    plan.bytes += launch.info->bytes;
     launch.info->arena_bytes = std::min(arena, static_cast<std::size_t>(std::max<std::ptrdiff_t>(alive, 0)));
   }
+}
+
+void count_run(PlanReport& report, const Plan& plan, std::uint64_t launches) {
+  report.launches += launches;
+  report.flops += plan.flops;
+  report.bytes += plan.bytes;
 }
 
 void note_cells(Plan& plan, const GraphList& list) {

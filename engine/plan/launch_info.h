@@ -7,6 +7,7 @@
 #include "graph/node.h"
 #include "plan/plan.h"
 #include "profile/recorder.h"
+#include "samebytes/engine.h"
 
 namespace samebytes::detail {
 
@@ -18,6 +19,9 @@ Cost cost_of(const Node& n);
 
 // Fills in bytes and the arena's use, once the arena is laid out.
 void count_bytes(Plan& plan);
+
+// A run of the plan, in so many launches.
+void count_run(PlanReport& report, const Plan& plan, std::uint64_t launches);
 
 // The cells of the list, with their layers.
 void note_cells(Plan& plan, const GraphList& list);

@@ -121,6 +121,7 @@ struct Plan {
   std::size_t relayout_bytes = 0;
   std::size_t transfer_bytes = 0;    // between contexts
   std::vector<std::string> reasons;  // why work and bytes are where they are, for explain()
+  double flops = 0, bytes = 0;  // of all launches, as the profile counts them
   bool several_devices = false;
   std::uint64_t last_used = 0;  // for the cache
 };

@@ -309,7 +309,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
     if (launch.is_awaited) marks[l] = submission.mark(device);
   }
   submission.finish();
-  report_.launches += submission.launches();
+  count_run(report_, plan, submission.launches());
   runtime.count_relayout(plan.relayout_bytes);
 
   // Wanted values have their storage now and drop their inputs; cells have a new version.

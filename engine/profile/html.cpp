@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include "profile/page.h"
+#include "profile/roofline.h"
 #include "profile/svg.h"
 #include "samebytes/profile.h"
 
@@ -12,6 +14,7 @@ namespace samebytes {
 namespace {
 
 using detail::escaped;
+using detail::section;
 using detail::Svg;
 
 constexpr const char* kForward = "#3b76b0";
@@ -71,44 +74,16 @@ std::string layers_plot(const Profile& profile) {
   return svg.finish();
 }
 
-// Arithmetic intensity against speed, both logarithmic, under the two bounds (S. Williams et al., "Roofline", 2009).
+// Each kind of launch.
 std::string roofline_plot(const Profile& profile) {
-  const DevicePeak& peak = profile.peak;
-  if (peak.gflops <= 0 || peak.gigabytes_per_second <= 0) return "";
-  constexpr double kHeight = 380, kTop = 20, kBottom = 40;
-  constexpr double kLeastIntensity = 1.0 / 32, kMostIntensity = 1024;
-  const double most = 2 * peak.gflops, least = most / 1e5;
-  const auto x_of = [&](double intensity) {
-    const double v = std::clamp(intensity, kLeastIntensity, kMostIntensity);
-    return kLeft + kPlot * std::log(v / kLeastIntensity) / std::log(kMostIntensity / kLeastIntensity);
-  };
-  const auto y_of = [&](double gflops) {
-    const double v = std::clamp(gflops, least, most);
-    return kTop + (kHeight - kTop - kBottom) * std::log(most / v) / std::log(most / least);
-  };
-  Svg svg(kWidth, kHeight);
-  for (double v = kLeastIntensity; v <= kMostIntensity; v *= 4) {
-    svg.line(x_of(v), kTop, x_of(v), kHeight - kBottom, "#e4e4e4");
-    svg.text(x_of(v), kHeight - kBottom + 16, v < 1 ? fmt::format("1/{:g}", 1 / v) : fmt::format("{:g}", v), "middle");
-  }
-  for (double v = std::pow(10, std::ceil(std::log10(least))); v <= most; v *= 10) {
-    svg.line(kLeft, y_of(v), kWidth - kRight, y_of(v), "#e4e4e4");
-    svg.text(kLeft - 6, y_of(v) + 4, fmt::format("{:g} GFLOP/s", v), "end");
-  }
-  svg.text(kWidth - kRight, kHeight - 6, "arithmetic a byte (FLOP/B); a dot is a kernel, its area its time", "end");
-  const double ridge = peak.gflops / peak.gigabytes_per_second;
-  svg.path({{x_of(kLeastIntensity), y_of(kLeastIntensity * peak.gigabytes_per_second)},
-            {x_of(ridge), y_of(peak.gflops)},
-            {x_of(kMostIntensity), y_of(peak.gflops)}},
-           "#444444");
+  std::vector<detail::RooflinePoint> points;
   for (const ProfileRow& row : profile_rows(profile, ProfileBy::op)) {
-    if (row.flops <= 0 || row.bytes <= 0 || row.seconds <= 0) continue;
-    const double gflops = row.flops / row.seconds * 1e-9;
-    svg.dot(x_of(row.flops / row.bytes), y_of(gflops), 3 + 22 * std::sqrt(row.share), kForward,
-            fmt::format("{}: {:.1f} % of the time, {:.1f} GFLOP/s, {:.1f} GB/s", row.name, 100 * row.share, gflops,
-                        row.bytes / row.seconds * 1e-9));
+    const double gflops = row.seconds > 0 ? row.flops / row.seconds * 1e-9 : 0;
+    points.push_back({row.flops, row.bytes, row.seconds, 3 + 22 * std::sqrt(row.share), kForward,
+                      fmt::format("{}: {:.1f} % of the time, {:.1f} GFLOP/s, {:.1f} GB/s", row.name, 100 * row.share,
+                                  gflops, row.bytes / std::max(row.seconds, 1e-12) * 1e-9)});
   }
-  return svg.finish();
+  return detail::roofline_svg(profile.peak, points, "a dot is a kind of launch, its area its time");
 }
 
 // One step: what each thread did, what each device did, and the memory that was alive.
@@ -180,19 +155,10 @@ std::string table_html(const Profile& profile, ProfileBy by, const char* heading
   return html + "</table>\n";
 }
 
-std::string section(const char* heading, const char* about, const std::string& body) {
-  return body.empty() ? "" : fmt::format("<h2>{}</h2>\n<p>{}</p>\n{}", heading, about, body);
-}
-
 }  // namespace
 
 std::string profile_html(const Profile& profile, std::string_view title) {
-  std::string html = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + escaped(title) +
-                     "</title>\n<style>body{font-family:sans-serif;max-width:980px;margin:2em auto;color:#222}"
-                     "table{border-collapse:collapse;font-size:90%}td,th{padding:2px "
-                     "10px;text-align:right;border-bottom:1px solid #ddd}"
-                     "td:first-child,th:first-child{text-align:left}h2{margin-top:1.6em}</style></head><body>\n<h1>" +
-                     escaped(title) + "</h1>\n<p>";
+  std::string html = detail::page_begin(title) + "<p>";
   for (std::size_t d = 0; d < profile.devices.size(); ++d)
     html += fmt::format("device {}: {}, {:.1f} % of the time at work<br>\n", d, escaped(profile.devices[d]),
                         profile.seconds > 0 ? 100 * profile.busy_seconds(static_cast<int>(d)) / profile.seconds : 0);
@@ -209,7 +175,7 @@ std::string profile_html(const Profile& profile, std::string_view title) {
   html += section("By op", "", table_html(profile, ProfileBy::op, "op"));
   html += section("By kernel", "", table_html(profile, ProfileBy::kernel, "kernel"));
   html += section("By layer", "", table_html(profile, ProfileBy::layer, "layer"));
-  return html + "</body></html>\n";
+  return html + detail::page_end();
 }
 
 }  // namespace samebytes

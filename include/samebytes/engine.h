@@ -60,6 +60,8 @@ struct PlanReport {
   std::uint64_t plans_replayed = 0;
   std::uint64_t programs_built = 0;
   std::uint64_t launches = 0;     // kernels and library calls enqueued, views and empty arrays excluded
+  double flops = 0;  // that the ops of these launches count, as in a profile; multiply-adds are two
+  double bytes = 0;  // of their operands and results, each once in a launch
   std::uint64_t nodes_fused = 0;  // pointwise nodes that share a launch with another
   double bind_seconds = 0;        // host time spent in gathering, hashing and binding replayed plans
 };

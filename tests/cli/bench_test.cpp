@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "support/files.h"
 
 namespace samebytes::testing {
 namespace {
@@ -34,8 +35,10 @@ TEST(Bench, json_has_one_object_per_workload_and_mode) {
     for (const char* key :
          {"device", "memory_mode", "personality", "precision", "tuning", "seconds", "samples_per_second", "step_ms_p50",
           "step_ms_p95", "train_loss", "test_loss", "bytes_copied_per_step", "launches_per_step", "peak_bytes",
-          "stall_fraction", "first_step_seconds"})
+          "stall_fraction", "first_step_seconds", "fraction_of_bandwidth", "largest_batch", "joules_per_sample"})
       EXPECT_TRUE(row.contains(key)) << key;
+    EXPECT_GT(row["gigabytes_per_second"], 0.0);
+    EXPECT_TRUE(row["largest_batch"].is_null()) << "nobody asked for it";
     EXPECT_FALSE(row["fixed_batch"]);
     EXPECT_GT(row["parameters"], 30000);
     EXPECT_GT(row["first_step_seconds"], 0.0);
@@ -92,9 +95,18 @@ TEST(Bench, a_worker_answers_every_line_with_one) {
   EXPECT_TRUE(lines[3].contains("peak_bytes"));
 }
 
+TEST(Bench, a_worker_counts_the_steps_that_it_is_told) {
+  const auto lines = serve("train 1\nsteps 2\ntrain 3\nquit\n", 0);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[1]["loss"], lines[1]["last_loss"]);
+  EXPECT_EQ(lines[2]["steps"], 2);
+  EXPECT_EQ(lines[2]["loss"], lines[3]["last_loss"]) << "after three steps either way";
+  EXPECT_EQ(serve("train\nsteps 0\n", 1).back()["error"], "steps: needs a number of steps, more than 0");
+}
+
 TEST(Bench, a_worker_says_what_it_does_not_understand_and_ends) {
   EXPECT_EQ(serve("", 0).size(), 1u);
-  EXPECT_EQ(serve("sing\n", 1).back()["error"], "there is no command sing; there are train, infer, run, memory, quit");
+  EXPECT_EQ(serve("sing\n", 1).back()["error"], "there is no command sing; there are train, infer, run, steps, memory, quit");
   EXPECT_EQ(serve("run 1\n", 1).back()["error"], "run: say train or infer first");
   const auto without = run_command({"bench", "--serve"});
   EXPECT_EQ(without.status, 2);
@@ -108,6 +120,24 @@ TEST(Bench, the_table_names_the_peak_it_compares_with) {
   EXPECT_THAT(result.out, HasSubstr("GFLOP/s"));
   EXPECT_THAT(result.out, HasSubstr("GB/s"));
   EXPECT_THAT(result.out, HasSubstr("infer"));
+}
+
+TEST(Bench, a_page_has_every_row_with_its_largest_batch_and_a_roofline) {
+  const TemporaryFolder folder;
+  const std::string page = folder / "bench.html";
+  const auto result =
+      run_command({"bench", "digits", "--device", "all", "--steps", "3", "--batch", "16", "--html", page, "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const std::string html = get(page);
+  EXPECT_THAT(html, HasSubstr("digits train"));
+  EXPECT_THAT(html, HasSubstr("digits infer"));
+  EXPECT_THAT(html, HasSubstr("Roofline of "));
+  EXPECT_THAT(html, HasSubstr("samebytes bench digits --device all"));
+  EXPECT_THAT(html, ::testing::Not(HasSubstr("http"))) << "it loads nothing";
+  for (const auto& row : result.json()) EXPECT_GT(row["largest_batch"], 16) << row.dump();
+  const auto refused = run_command({"bench", "digits", "--serve", "--html", page});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--html is of a table; --serve makes none"));
 }
 
 }  // namespace

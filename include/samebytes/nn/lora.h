@@ -20,7 +20,7 @@ namespace samebytes::nn {
 
 struct LoraOptions {
   std::int64_t rank = 8;         // r
-  double alpha = 16.0;           // lora_alpha: what the adapters give is multiplied by alpha / rank
+  double alpha = 8.0;            // lora_alpha: what the adapters give is multiplied by alpha / rank
   double dropout = 0.0;          // lora_dropout: of what the adapters read, in training mode
   bool rank_stabilized = false;  // use_rslora: by alpha / sqrt(rank) instead (D. Kalajdzievski, 2023)
   // target_modules: names of linear layers, whole ("h.0.attn.c_attn") or from some dot on ("c_attn", "attn.c_proj"), or
