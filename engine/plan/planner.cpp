@@ -7,6 +7,7 @@
 
 #include "graph/op.h"
 #include "ops/pointwise.h"
+#include "plan/launch_info.h"
 #include "plan/pointwise_kernel.h"
 #include "plan/run_access.h"
 #include "samebytes/log.h"
