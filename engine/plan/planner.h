@@ -28,6 +28,7 @@ class Planner final : public Evaluator {
   PlanReport report() const override;
   void fill(MemorySnapshot& snapshot) const override;
   std::size_t release_temporaries();  // bytes that the arena had
+  void forget();                      // all plans and what they hold
 
  private:
   Plan& find_or_make(const GraphList& list, bool* replayed);

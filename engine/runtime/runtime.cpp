@@ -54,6 +54,14 @@ Device::Device(Runtime& runtime, int index, DeviceInfo info, cl_context context,
       queue_(make_queue(context, id, info_.name, profile ? CL_QUEUE_PROFILING_ENABLE : 0)),
       kernels_(*this) {}
 
+void Device::drop_queue(bool makes_another) {
+  cl_command_queue_properties properties = 0;
+  check_cl(clGetCommandQueueInfo(queue(), CL_QUEUE_PROPERTIES, sizeof properties, &properties, nullptr),
+           "clGetCommandQueueInfo", info_.name);
+  queue_.release();  // to release it may wait for what is in it
+  if (makes_another) queue_ = make_queue(context_, id_, info_.name, properties);
+}
+
 void Device::calibrate_clock() { clock_.calibrate(queue(), info_.name); }
 
 int vector_width_of(const DeviceInfo& info, Dtype real) {
@@ -131,11 +139,16 @@ void Runtime::make_devices(const DeviceInfo& info, cl_device_id parent) {
   check_cl(status, "clCreateContext", info.name);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     DeviceInfo part = info;
-    if (!split.empty()) part.cores = split[i];
+    if (!split.empty()) {
+      part.cores = split[i];
+      part.id += "." + std::to_string(i);
+    }
     devices_.push_back(
         std::make_unique<Device>(*this, static_cast<int>(i), std::move(part), context(), ids[i], options_.profile));
   }
   tails_.resize(devices_.size());
+  places_.resize(devices_.size());
+  std::iota(places_.begin(), places_.end(), 0);
 }
 
 Runtime::~Runtime() {

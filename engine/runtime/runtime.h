@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -61,6 +62,8 @@ class Device {
   // Reads the times of this device's events as the host's; calibrate() when nothing is enqueued.
   const EventClock& clock() const { return clock_; }
   void calibrate_clock();
+  // What is in the queue stays there, and nobody asks for it any more. With a new queue, or none.
+  void drop_queue(bool makes_another);
   Runtime& runtime() { return runtime_; }
 
  private:
@@ -141,7 +144,10 @@ class Runtime {
 
   const RuntimeOptions& options() const { return options_; }
   int device_count() const { return static_cast<int>(devices_.size()); }
-  Device& device(int index = 0) { return *devices_[index]; }
+  // Of a device that was given up: the one that does its work.
+  Device& device(int index = 0) {
+    return *devices_[static_cast<std::size_t>(places_[static_cast<std::size_t>(index)])];
+  }
   const std::string& device_name() const;
   MemoryMode mode() const { return mode_; }
   cl_context context() const { return context_.get(); }
@@ -186,6 +192,23 @@ class Runtime {
   void count_relayout(std::size_t bytes);
   std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
   std::uint64_t programs_built() const;
+
+  // Which devices have done what was enqueued so far (several_devices.cpp). Seconds from `start` until each had,
+  // infinite where it had not after `limit` seconds; and which one a launch failed on first, -1: none. Forgets
+  // failures.
+  struct Standing {
+    std::vector<double> seconds;
+    int failed = -1;
+  };
+  // The last event of each device, an empty one where there is none. Under the engine's lock.
+  std::vector<Handle<cl_event>> last_events() const;
+  Standing look_until_done(const std::vector<Handle<cl_event>>& events, std::chrono::steady_clock::time_point start,
+                           double limit);
+  // From now on another device does what this one is asked for. Where launches are not done, queues are made anew and
+  // nobody waits for the old ones. Returns the other device. Requires: another one is left; the engine's lock.
+  int give_up(int device, const std::string& why);
+  bool is_given_up(int device) const { return places_[static_cast<std::size_t>(device)] != device; }
+
   void note_housekeeping() { has_housekeeping_ = true; }  // an unmap or upload was put on the first device's queue
 
  private:
@@ -206,6 +229,7 @@ class Runtime {
   Handle<cl_context> context_;
   Handle<cl_command_queue> host_queue_;
   std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<int> places_;  // in devices_, of each device
   std::shared_ptr<Allocator> allocator_;
   std::unique_ptr<Ledger> ledger_;
   Recorder recorder_;
@@ -214,6 +238,7 @@ class Runtime {
 
   // Touched by submissions only, under the engine's lock.
   std::vector<Handle<cl_event>> tails_;  // last event of each device, for order between submissions
+  int refused_ = -1;                     // device that did not take a launch
   std::uint64_t next_ticket_ = 1;
   std::size_t launches_hint_ = 64;
 
