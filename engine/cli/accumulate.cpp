@@ -55,6 +55,7 @@ void Accumulation::add_like_the_last(std::int64_t samples) {
 }
 
 std::optional<Accumulation::Step> Accumulation::add(const data::Batch& batch, const LossOf& loss_of) {
+  if (shared_ != nullptr) return Step{shared_->step(optimizer_, precision_, batch, loss_of), batch.samples()};
   if (!accumulator_) {
     const Array loss = loss_of(batch);
     precision_.step(optimizer_, loss);

@@ -10,6 +10,7 @@
 
 #include "cli/options.h"
 #include "cli/session.h"
+#include "cli/shares.h"
 #include "samebytes/data.h"
 #include "samebytes/optim.h"
 
@@ -27,6 +28,9 @@ class Accumulation {
 
   // Throws UsageError for what needs all gradients at once, beside --release-gradients.
   Accumulation(const Options& options, Precision& precision, optim::Optimizer& optimizer);
+
+  // Steps are made over several devices; null: on one.
+  void share(SharedSteps* shared) { shared_ = shared; }
 
   // Adds a batch; nothing where the update waits for more of them.
   std::optional<Step> add(const data::Batch& batch, const LossOf& loss_of);
@@ -48,6 +52,7 @@ class Accumulation {
   Step taken();  // what the update that has just been made was made of
 
   Precision& precision_;
+  SharedSteps* shared_ = nullptr;
   optim::Optimizer& optimizer_;
   std::int64_t batches_;      // of an update
   std::int64_t micro_batch_;  // samples of a piece; 0: a whole batch

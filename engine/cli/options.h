@@ -116,6 +116,14 @@ struct LimitOptions {
   bool rehearses = false;               // the engine of this run is a dry one
 };
 
+// A batch over several devices (shares.h).
+struct ShareOptions {
+  std::vector<double> shares;  // of each device; empty: measured
+  bool rebalance = false;
+  bool sync_batch_norm = false;
+  std::optional<double> timeout;  // seconds
+};
+
 struct Options {
   Verb verb = Verb::devices;
   std::vector<std::string> workloads;  // one for train and eval, any number for bench
@@ -169,6 +177,7 @@ struct Options {
   std::string tensorboard;
   SeeingOptions seeing;
   SurviveOptions survive;
+  ShareOptions shares;
   bool tune_rapid = false;
   std::optional<double> tune_seconds;
   std::vector<std::string> tune_only;  // gemm, conv, clblast

@@ -100,6 +100,9 @@ Json to_json(const Summary& summary) {
   json["peak_bytes"] = summary.peak_bytes;
   json["stall_fraction"] = number(summary.stall_fraction);
   json["first_step_seconds"] = number(summary.first_step_seconds);
+  for (const DeviceShare& share : summary.shares)
+    json["shares"].push_back({{"device", share.device}, {"share", share.share}, {"samples", share.samples}});
+  if (!summary.shares.empty()) json["device_events"] = summary.device_events;
   if (summary.survival) {
     const Survival& survival = *summary.survival;
     json["survival"] = {{"resumed_from", survival.resumed_from},
@@ -159,6 +162,10 @@ std::string to_text(const Summary& summary, bool interrupted) {
                                            bytes_text(survival.checkpoint_bytes), survival.checkpoint_ms, place));
     for (const std::string& error : survival.device_errors) text += row("device error", error);
   }
+  for (const DeviceShare& share : summary.shares)
+    text += row("share", fmt::format("{} of {} samples, {} of {} in all{}", share.share, summary.batch, share.samples,
+                                     summary.samples, ": " + share.device));
+  for (const std::string& event : summary.device_events) text += row("device", event);
   if (summary.last_batch)
     text +=
         row("batch", fmt::format("{} to {} in {} updates, noise scale {}", summary.batch, *summary.last_batch,

@@ -19,6 +19,7 @@
 #include "cli/progress.h"
 #include "cli/recipe.h"
 #include "cli/session.h"
+#include "cli/shares.h"
 #include "cli/step_log.h"
 #include "cli/survive.h"
 #include "samebytes/pressure.h"
@@ -78,6 +79,7 @@ class Trainer {
   std::unique_ptr<data::Loader> training_, test_;
   std::optional<Recipe> recipe_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<SharedSteps> shared_;  // on several devices
   std::optional<Accumulation> accumulation_;
   std::optional<NormWatch> norms_;
   std::unique_ptr<optim::Ema> ema_;          // where averages are asked for
