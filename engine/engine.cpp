@@ -25,6 +25,7 @@ Engine::Engine(const EngineOptions& options) : context_(std::make_shared<detail:
   context_->engine = this;
   detail::RuntimeOptions runtime;
   runtime.device = options.device;
+  runtime.devices = options.devices;
   runtime.split = options.split;
   runtime.force_mode = options.memory.has_value();
   runtime.mode = options.memory.value_or(MemoryMode::fine);
@@ -65,7 +66,7 @@ const DeviceInfo& Engine::device(int index) const {
 }
 int Engine::device_count() const { return context_->runtime->device_count(); }
 TuningReport Engine::tuning() const {
-  return {.hash = context_->runtime->tuning().hash(), .file = context_->runtime->tuning_file()};
+  return {.hash = context_->runtime->tuning_hash(), .file = context_->runtime->tuning_file()};
 }
 void Engine::wait() { context_->runtime->wait(); }
 MemoryReport Engine::memory() const { return context_->runtime->memory(); }

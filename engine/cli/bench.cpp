@@ -71,7 +71,7 @@ DevicePeak peak_of(const Options& options, const std::string& wish, Progress& pr
   const DeviceInfo& info = engine->device();
   const DevicePeak peak = measure_peak();
   progress.say(fmt::format("{}, memory mode {}, {} kernels: {:.0f} GFLOP/s of multiply-adds, {:.1f} GB/s of c = a + b",
-                           device_text(info), name_of(info.memory_mode), name_of(info.personality), peak.gflops,
+                           device_text(*engine), name_of(info.memory_mode), name_of(info.personality), peak.gflops,
                            peak.gigabytes_per_second));
   progress.say(heading());
   return peak;
@@ -90,7 +90,7 @@ int run_bench(const Options& options) {
   if (options.serve) {
     if (chosen.size() != 1 || options.workloads.empty())
       throw UsageError(fmt::format("--serve needs one workload, {} came", options.workloads.size()));
-    if (options.device == "all") throw UsageError("--serve needs one device, not all");
+    if (is_list(options.device)) throw UsageError("--serve needs one device, --device " + options.device + " came");
     return serve_bench(options, chosen.front());
   }
 
@@ -116,6 +116,7 @@ int run_bench(const Options& options) {
         Summary summary = measure(fitted.options, *engine, peak, workload, training);
         fitted.fill(summary);
         report(summary);
+        print_plan(options, *engine);
       }
     }
   }

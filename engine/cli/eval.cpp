@@ -17,7 +17,7 @@ namespace samebytes::cli {
 int run_eval(const Options& options) {
   const Workload workload = make_workload(options.workloads.front(), options.form);
   const Precision precision(options, false);
-  if (options.device == "all") throw UsageError("eval uses one device; --device all is for bench");
+  expect_one_device(options, "eval");
   const data::Split split = workload.open(0);
   const std::int64_t batch = options.batch.value_or(workload.defaults.batch);
   if (batch > split.test->size())

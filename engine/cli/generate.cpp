@@ -17,7 +17,7 @@
 namespace samebytes::cli {
 
 int run_generate(const Options& options) {
-  if (options.device == "all") throw UsageError("generate uses one device; --device all is for bench");
+  expect_one_device(options, "generate");
   const io::TensorFile file(options.load);
   const models::GptOptions form = form_of(file);
   const Tokens tokens =

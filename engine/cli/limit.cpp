@@ -98,7 +98,8 @@ class Fitter {
 
   // What this machine gives, less what stays free.
   std::size_t available() const {
-    const std::unique_ptr<Engine> engine = open_engine(asked_, asked_.device == "all" ? "" : asked_.device);
+    const std::unique_ptr<Engine> engine =
+        open_engine(asked_, asked_.device == "all" && asked_.verb == Verb::bench ? "" : asked_.device);
     const std::size_t limit = engine->memory().limit_bytes;
     return limit - std::min(kKeptFree, limit / kKeptFreeShare);
   }

@@ -20,18 +20,6 @@ void add_workload(CLI::App& app, Options& options, bool many) {
   if (!many) option->required()->expected(1);
 }
 
-void add_device_options(CLI::App& app, Options& options, bool several) {
-  app.add_option("--device", options.device,
-                 std::string("cpu:0, gpu:0, an index, a part of a name, cpu or gpu (see `samebytes devices`);\n") +
-                     (several ? "or all, for one after the other; " : "") + "default: the best device found")
-      ->option_text("DEVICE");
-  app.add_option("--threads", options.threads, "cores that a CPU device may use; default: all of them")
-      ->option_text("N")
-      ->check(CLI::Range(1, 4096));
-  app.add_option("--seed", options.seed, "of everything random; the same seed gives the same bytes; default: 1")
-      ->option_text("N");
-}
-
 void add_loader_options(CLI::App& app, Options& options) {
   app.add_option("--workers", options.workers,
                  "threads that prepare batches; 0: none, the loop does it; default: 1, more from 8 cores on")

@@ -10,7 +10,9 @@ namespace samebytes::cli {
 
 std::string workload_table();
 void add_workload(CLI::App& app, Options& options, bool many);
-void add_device_options(CLI::App& app, Options& options, bool several);
+// How many devices a verb works on, and what `--device all` means to it.
+enum class DeviceWish : std::uint8_t { one, together, one_after_the_other };
+void add_device_options(CLI::App& app, Options& options, DeviceWish wish);
 void add_loader_options(CLI::App& app, Options& options);
 void add_output_options(CLI::App& app, Options& options);
 CLI::Option* add_batch(CLI::App& app, Options& options, const char* text);

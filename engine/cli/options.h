@@ -62,6 +62,12 @@ struct LoadingOptions {
   std::string cores = "all";  // efficiency, performance, or a list
 };
 
+// Which devices work, beside the wish itself (Options::device: a name, a comma list, or "all").
+struct DeviceOptions {
+  std::vector<int> split;  // --split-device: parts of one device by cores
+  bool explain = false;    // the plan of a step as text, at the end
+};
+
 // Of train: what is looked at beside the loss.
 struct SeeingOptions {
   std::optional<std::int64_t> grad_norm;  // updates from one norm in the log to the next; 0: none
@@ -151,6 +157,7 @@ struct Options {
   LimitOptions limit;
   AdapterOptions lora;
   std::string device;
+  DeviceOptions devices;
   std::optional<int> workers;
   std::optional<int> slots;
   LoadingOptions loading;

@@ -75,7 +75,7 @@ CLI::App* add_estimate(CLI::App& app, Options& options) {
   add_weights(*verb, options);
   verb->add_flag("--measure", options.limit.measures,
                  "then run some steps too, and say by how much the process grew at most (VmHWM)");
-  add_device_options(*verb, options, false);
+  add_device_options(*verb, options, DeviceWish::one);
   verb->add_option("--slots", options.slots, "batches in memory; default: 2")
       ->option_text("N")
       ->check(CLI::Range(1, 1024));

@@ -33,7 +33,7 @@ CLI::App* add_bench(CLI::App& app, Options& options) {
   add_shares(*verb, options);
   add_lora_training(*verb, options);
   add_precision(*verb, options, "f32, f16 or bf16, as train and eval have it; default: f32");
-  add_device_options(*verb, options, true);
+  add_device_options(*verb, options, DeviceWish::one_after_the_other);
   add_loader_options(*verb, options);
   add_memory_snapshot(*verb, options);
   add_output_options(*verb, options);
@@ -62,7 +62,7 @@ CLI::App* add_tune(CLI::App& app, Options& options) {
   verb->add_flag("--show", options.tune_show,
                  "print where the store lies and every choice: what holds, what is built in, what is legal");
   verb->add_flag("--reset", options.tune_reset, "remove the store; the built-in choices hold again");
-  add_device_options(*verb, options, false);
+  add_device_options(*verb, options, DeviceWish::one);
   verb->add_flag("--json", options.json, "the result as one line of JSON, the last one of the standard output");
   verb->add_flag("--quiet", options.quiet, "no progress, only the result");
   verb->footer(
@@ -107,7 +107,7 @@ CLI::App* add_profile(CLI::App& app, Options& options) {
   verb->add_option("--html", options.html, "one page with layers, timeline, roofline, memory and all tables")
       ->option_text("FILE.html");
   add_memory_snapshot(*verb, options);
-  add_device_options(*verb, options, false);
+  add_device_options(*verb, options, DeviceWish::together);
   add_loader_options(*verb, options);
   verb->add_flag("--json", options.json, "the tables as one line of JSON, the last one of the standard output");
   verb->add_flag("--quiet", options.quiet, "no progress, only the tables");

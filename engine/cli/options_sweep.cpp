@@ -39,7 +39,7 @@ CLI::App* add_sweep(CLI::App& app, Options& options) {
   add_recipe(*verb, options);
   add_precision(*verb, options,
                 "f16 or bf16: activations and working weights in 16 bits, as train has it; default: f32");
-  add_device_options(*verb, options, false);
+  add_device_options(*verb, options, DeviceWish::one);
   add_loader_options(*verb, options);
   verb->add_option("--plot", options.sweep.plot, "samples/s, steps and seconds to the target, noise scale and memory")
       ->option_text("FILE.svg");

@@ -79,7 +79,7 @@ CLI::App* add_train(CLI::App& app, Options& options) {
                 "f16 or bf16: activations, gradients and working copies of the weights in 16 bits, the weights\n"
                 "themselves and all arithmetic in f32; f16 scales the loss and skips steps that overflow;\n"
                 "default: f32");
-  add_device_options(*verb, options, false);
+  add_device_options(*verb, options, DeviceWish::together);
   add_loader_options(*verb, options);
   add_loading(*verb, options);
   verb->add_option("--load", options.load,
@@ -119,7 +119,7 @@ CLI::App* add_eval(CLI::App& app, Options& options) {
   add_steps(*verb, options, "end after so many batches");
   add_batch(*verb, options, "samples per batch; default: the workload's");
   add_precision(*verb, options, "f16 or bf16: activations and weights in 16 bits, arithmetic in f32; default: f32");
-  add_device_options(*verb, options, false);
+  add_device_options(*verb, options, DeviceWish::one);
   add_loader_options(*verb, options);
   add_output_options(*verb, options);
   verb->footer(workload_table() + "\nExample:\n  samebytes eval cnn --load cnn.safetensors --data data/mnist");
@@ -144,7 +144,7 @@ CLI::App* add_generate(CLI::App& app, Options& options) {
       ->option_text("N")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
   add_tokenizer(*verb, options);
-  add_device_options(*verb, options, false);
+  add_device_options(*verb, options, DeviceWish::one);
   verb->add_flag("--json", options.json, "the text, the number of tokens and the time as one line of JSON");
   verb->footer(
       "Example:\n"

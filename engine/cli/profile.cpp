@@ -57,8 +57,8 @@ int run_profile(const Options& options) {
   {
     const std::unique_ptr<Engine> engine = open_engine(options, options.device);
     peak = measure_peak();
-    progress.say(fmt::format("{}: {:.0f} GFLOP/s of multiply-adds, {:.1f} GB/s of c = a + b",
-                             device_text(engine->device()), peak.gflops, peak.gigabytes_per_second));
+    progress.say(fmt::format("{}: {:.0f} GFLOP/s of multiply-adds, {:.1f} GB/s of c = a + b", device_text(*engine),
+                             peak.gflops, peak.gigabytes_per_second));
   }
   const std::unique_ptr<Engine> engine = open_engine(options, options.device, true);
   const auto steps = static_cast<int>(options.steps.value_or(kDefaultSteps));
@@ -68,6 +68,7 @@ int run_profile(const Options& options) {
   run.set_step_listener([&profiler] { profiler.step(); });
   run.run(std::int64_t{options.profile_wait} + options.profile_warmup + steps);
   Profile profile = profiler.stop();
+  print_plan(options, *engine);
   memory.save();
   profile.peak = peak;
   const Summary summary = run.summary();

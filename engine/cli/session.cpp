@@ -12,6 +12,7 @@
 #include "cli/usage_error.h"
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
+#include "samebytes/explain.h"
 #include "samebytes/memory.h"
 #include "samebytes/train.h"
 #include "samebytes/weights.h"
@@ -26,19 +27,26 @@ constexpr int kDefaultSlots = 2;
 std::unique_ptr<Engine> open_engine(const Options& options, const std::string& device, bool profile) {
   if (const std::string trouble = explain_no_device(); !trouble.empty()) throw DeviceError(trouble, "", "", "");
   try {
-    return std::make_unique<Engine>(EngineOptions{.device = device,
-                                                  .memory_limit = engine_limit(options),
-                                                  .seed = options.seed,
-                                                  .recompute = options.limit.recompute,
-                                                  .profile = profile,
-                                                  .dry_run = options.limit.rehearses,
-                                                  .check_nan = options.check_nan});
+    EngineOptions wish = device_wish(options, device);
+    wish.memory_limit = engine_limit(options);
+    wish.seed = options.seed;
+    wish.recompute = options.limit.recompute;
+    wish.profile = profile;
+    wish.dry_run = options.limit.rehearses;
+    wish.check_nan = options.check_nan;
+    return std::make_unique<Engine>(wish);
   } catch (const ArgumentError& error) {
     throw UsageError(error.what());
   }
 }
 
 std::string device_text(const DeviceInfo& info) { return info.id + " " + info.name; }
+
+std::string device_text(const Engine& engine) {
+  std::string text;
+  for (int i = 0; i < engine.device_count(); ++i) text += (i ? " + " : "") + device_text(engine.device(i));
+  return text;
+}
 
 data::LoaderOptions loader_options(const Options& options, std::int64_t batch) {
   data::LoaderOptions loader;
@@ -241,7 +249,7 @@ std::optional<Evaluation> evaluate(const Workload& workload, nn::Module& net, da
 void describe(const Engine& engine, const Workload& workload, std::int64_t batch, Summary& summary) {
   const DeviceInfo& info = engine.device();
   summary.workload = workload.name;
-  summary.device = device_text(info);
+  summary.device = device_text(engine);
   summary.memory_mode = name_of(info.memory_mode);
   summary.personality = name_of(info.personality);
   summary.tuning = engine.tuning().hash;
@@ -259,6 +267,11 @@ void divide(nn::Module& net, const Options& options) {
 }
 
 std::FILE* stream_for_people(const Options& options) { return options.json ? stderr : stdout; }
+
+void print_plan(const Options& options, const Engine& engine) {
+  if (options.devices.explain && !options.limit.rehearses)
+    fmt::print(stream_for_people(options), "{}", explain(engine));
+}
 
 void print_summary(const Options& options, const Summary& summary, bool interrupted) {
   if (options.json)

@@ -22,6 +22,12 @@ namespace samebytes::cli {
 // Throws UsageError for a device that there is not, DeviceError where there is none at all.
 std::unique_ptr<Engine> open_engine(const Options& options, const std::string& device, bool profile = false);
 std::string device_text(const DeviceInfo& info);  // "cpu:0 pthread-..."
+std::string device_text(const Engine& engine);    // ... of all its devices
+// What an engine is told of devices: a name, the names of a list, or all; and how one is split (options_devices.cpp).
+EngineOptions device_wish(const Options& options, const std::string& device);
+bool is_list(const std::string& device);  // of names, or "all"
+// Throws UsageError where a verb of one device is given several.
+void expect_one_device(const Options& options, const std::string& verb);
 // What a loader of these options looks like: in order, every sample, nothing changed.
 data::LoaderOptions loader_options(const Options& options, std::int64_t batch);
 
@@ -116,6 +122,8 @@ void describe(const Engine& engine, const Workload& workload, std::int64_t batch
 void print_summary(const Options& options, const Summary& summary, bool interrupted);
 // As --gradient-checkpointing says. Throws UsageError for a model without blocks.
 void divide(nn::Module& net, const Options& options);
+// With --explain: the plan of the engine's largest step, on the stream for people.
+void print_plan(const Options& options, const Engine& engine);
 // The stream for people: standard output, or standard error where JSON has the former.
 std::FILE* stream_for_people(const Options& options);
 

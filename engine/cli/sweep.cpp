@@ -111,7 +111,7 @@ std::string row_text(const SweepRow& row) {
 }  // namespace
 
 int run_sweep(const Options& options) {
-  if (options.device == "all") throw UsageError("sweep uses one device; --device all is for bench");
+  expect_one_device(options, "sweep");
   std::vector<std::int64_t> sizes = options.sweep.batches;
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());

@@ -18,8 +18,10 @@ Summary train_fold(Options options, const Workload& workload, StepLog& log, Keep
     try {
       return Trainer(options, workload, log, keeper, keeper.folds().fold).run();
     } catch (const DeviceError& error) {
+      const std::string before = options.device;
       if (!keeper.goes_on_after(error, options.device))
         throw DeviceError(error.what() + keeper.last_resort(), error.call(), error.status(), error.device());
+      if (options.device != before) options.devices = {};  // of the device that was left
     }
   }
 }
@@ -38,7 +40,6 @@ int run_train(const Options& asked) {
   const Workload workload = with_data_kept(make_workload(asked.workloads.front(), asked.form));
   const Fitted fitted = fit_train(asked, workload);
   const Options& options = fitted.options;
-  if (options.device == "all") throw UsageError("train uses one device; --device all is for bench");
   check_lora(options);
   if (workload.folds > 1 && !(options.save.empty() && options.lora.save.empty()))
     throw UsageError("--save keeps one network, and this data is trained in several folds");

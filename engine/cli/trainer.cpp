@@ -143,6 +143,7 @@ Summary Trainer::run() {
   precision_.fill(optimizer_.get(), summary_);
   if (adaptive_) adaptive_->fill(summary_);
   progress_.reset();
+  print_plan(options_, *engine_);
   memory_->save();
   save_network();
   if (workload_.baselines && !is_interrupted()) summary_.baselines = workload_.baselines(split_);

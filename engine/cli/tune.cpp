@@ -112,7 +112,7 @@ void print(const TuneReport& report) {
 }  // namespace
 
 int run_tune(const Options& options) {
-  if (options.device == "all") throw UsageError("tune takes one device; `samebytes devices` lists them");
+  expect_one_device(options, "tune");
   const bool tunes = options.tune_rapid || options.tune_seconds || !options.tune_only.empty() || options.tune_dry_run;
   if (options.tune_show + options.tune_reset + tunes > 1)
     throw UsageError("--show and --reset stand alone: they tune nothing");

@@ -250,12 +250,11 @@ Array empty(const Shape& shape, Dtype dtype) {
 
 Array adopt(void* pointer, const Shape& shape, Dtype dtype, std::function<void()> deleter, Adoption* verdict) {
   const detail::ContextPtr context = detail::current_context();
-  auto node = detail::make_leaf(context, Shape{0}, dtype, detail::Category::adopted).node();
   Adoption ignored;
-  node->shape = shape;
-  node->storage = context->runtime->adopt(pointer, static_cast<std::size_t>(shape.size()) * bytes_of(dtype),
-                                          std::move(deleter), verdict ? verdict : &ignored);
-  return Array(node);
+  detail::StoragePtr storage =
+      context->runtime->adopt(pointer, static_cast<std::size_t>(shape.size()) * bytes_of(dtype), std::move(deleter),
+                              verdict ? verdict : &ignored);
+  return detail::make_leaf_on(context, shape, dtype, detail::Category::adopted, std::move(storage));
 }
 
 }  // namespace samebytes

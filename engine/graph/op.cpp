@@ -141,9 +141,10 @@ Array make_view(const OpPtr& op, const Array& a, const Shape& shape, std::int64_
 }
 
 Array make_leaf(const ContextPtr& context, const Shape& shape, Dtype dtype, Category category) {
-  return make_leaf_on(
-      context, shape, dtype, category,
-      context->runtime->allocate(static_cast<std::size_t>(shape.size()) * bytes_of(dtype), category, "array"));
+  const int device = current_device() < context->runtime->device_count() ? current_device() : 0;
+  return make_leaf_on(context, shape, dtype, category,
+                      context->runtime->allocate(static_cast<std::size_t>(shape.size()) * bytes_of(dtype), category,
+                                                 "array", "", device));
 }
 
 Array make_leaf_on(const ContextPtr& context, const Shape& shape, Dtype dtype, Category category, StoragePtr storage) {
@@ -152,6 +153,10 @@ Array make_leaf_on(const ContextPtr& context, const Shape& shape, Dtype dtype, C
   node->category = category;
   node->storage = std::move(storage);
   node->has_value = true;
+  // A leaf is of a device that reads it without a copy.
+  if (node->storage && context->runtime->space_count() > 1 &&
+      &context->runtime->device(node->device).space() != &node->storage->space())
+    node->device = node->storage->space().first_device().index();
   return Array(std::move(node));
 }
 

@@ -70,6 +70,7 @@ Profile Profiler::stop() {
   runtime.recorder().stop();
   is_recording_ = false;
   for (int i = 0; i < runtime.device_count(); ++i) profile.devices.push_back(runtime.device(i).info().name);
+  if (runtime.space_count() > 1) profile.devices.emplace_back("between contexts");  // a transfer's place
   runtime.recorder().take(begin_, profile);
   std::erase_if(profile.launches, [](const ProfiledLaunch& launch) { return launch.step < 0; });
   profile.steps = std::max(0, step_ - options_.wait - options_.warmup);

@@ -51,11 +51,9 @@ Array Slot::lend(const Shape& shape, Dtype dtype, std::function<void()> returned
   if (need > bytes())
     throw ArgumentError("slot: " + std::string(name_of(dtype)) + " " + shape.to_string() + " needs " +
                         std::to_string(need) + " bytes, the slot has " + std::to_string(bytes()));
-  detail::NodePtr node = detail::make_leaf(state_->context, Shape{0}, dtype, detail::Category::slot).node();
-  node->shape = shape;
   if (need == 0) {
     returned();
-    return Array(std::move(node));
+    return detail::make_leaf(state_->context, shape, dtype, detail::Category::slot);
   }
   // The array holds the storage through a pointer of its own; when the last copy of that is gone, the loan has ended.
   struct Loan {
@@ -65,8 +63,8 @@ Array Slot::lend(const Shape& shape, Dtype dtype, std::function<void()> returned
     void operator()(detail::Storage*) const { returned(); }
   };
   detail::Storage* const storage = state_->storage.get();
-  node->storage = detail::StoragePtr(storage, Loan{state_->context, state_->storage, std::move(returned)});
-  return Array(std::move(node));
+  return detail::make_leaf_on(state_->context, shape, dtype, detail::Category::slot,
+                              detail::StoragePtr(storage, Loan{state_->context, state_->storage, std::move(returned)}));
 }
 
 Array share_rows(const Array& a, std::int64_t begin, std::int64_t end) {

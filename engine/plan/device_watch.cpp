@@ -39,12 +39,10 @@ int give_up_device(Engine& engine, int device, const std::string& why) {
   const auto& context = engine.context();
   const std::lock_guard lock(context->mutex);
   detail::Runtime& runtime = *context->runtime;
-  int left = 0;
-  for (int d = 0; d < runtime.device_count(); ++d) left += runtime.is_given_up(d) ? 0 : 1;
-  if (device < 0 || device >= runtime.device_count() || runtime.is_given_up(device) || left < 2)
+  if (device < 0 || device >= runtime.device_count() || !runtime.can_give_up(device))
     throw ArgumentError("give_up_device: device " + std::to_string(device) + " of " +
-                        std::to_string(runtime.device_count()) + ", of which " + std::to_string(left) +
-                        " are left; one must be left to do its work");
+                        std::to_string(runtime.device_count()) +
+                        "; another one of its context must be left to do its work");
   const int other = runtime.give_up(device, why);
   if (auto* const planner = dynamic_cast<detail::Planner*>(context->evaluator.get())) planner->forget();
   return other;

@@ -53,6 +53,12 @@ class Accesses {
 
 }  // namespace
 
+std::size_t Plan::arena_bytes() const {
+  std::size_t sum = 0;
+  for (const ArenaSegment& segment : arena_segments) sum += segment.bytes;
+  return sum;
+}
+
 void collect_uses(Plan& plan) {
   std::map<int, std::size_t> seen;
   for (const PlanLaunch& launch : plan.launches)
@@ -69,12 +75,14 @@ void collect_uses(Plan& plan) {
       else if (writes && !plan.uses[it->second].writes)
         plan.uses[it->second] = {buffer, true, launch.what};
     }
-  for (PlanLaunch& launch : plan.launches)
-    if (launch.kernel) {  // only calls look operands up while they run
+  for (PlanLaunch& launch : plan.launches) {
+    launch.operand_ranges.clear();
+    if (launch.kernel || launch.transfer) {  // only calls look operands up while they run
       launch.operands.clear();
       launch.operand_offsets.clear();
       launch.operand_writes.clear();
     }
+  }
 }
 
 void order_devices(Plan& plan) {

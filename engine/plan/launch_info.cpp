@@ -34,8 +34,7 @@ void count_bytes(Plan& plan) {
     change[static_cast<std::size_t>(t.request.first)] += static_cast<std::ptrdiff_t>(t.request.bytes);
     change[static_cast<std::size_t>(t.request.last) + 1] -= static_cast<std::ptrdiff_t>(t.request.bytes);
   }
-  std::size_t arena = 0;
-  for (const std::size_t segment : plan.arena_segments) arena += segment;
+  const std::size_t arena = plan.arena_bytes();
   std::ptrdiff_t alive = 0, most = 0;
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     PlanLaunch& launch = plan.launches[i];
@@ -43,6 +42,10 @@ void count_bytes(Plan& plan) {
     if (alive > most) {
       most = alive;
       plan.peak_launch = static_cast<int>(i);
+    }
+    if (launch.transfer) {
+      launch.info->arena_bytes = std::min(arena, static_cast<std::size_t>(std::max<std::ptrdiff_t>(alive, 0)));
+      continue;
     }
     std::set<int> buffers;
     for (const auto& operand : launch.operands)

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ops/pointwise.h"
+#include "plan/contexts.h"
 #include "plan/epilogue.h"
 #include "plan/finish.h"
 #include "plan/fuse.h"
@@ -62,6 +63,7 @@ class Maker {
     for (std::size_t i = 1; i < plan_->launches.size(); ++i)
       plan_->several_devices = plan_->several_devices || plan_->launches[i].device != plan_->launches[0].device;
     build_generated();
+    cross_contexts(*plan_, list_, context_, pairs_, pieces_);
     lay_out_arena();
     count_bytes(*plan_);
     note_cells(*plan_, list_);
@@ -279,7 +281,21 @@ class Maker {
     if (b.kind == PlanBuffer::Kind::part) touch(b.parent);
   }
 
-  void add_array(PlanLaunch& launch, int buffer, std::int64_t offset, bool writes) {
+  using Extent = std::pair<std::int64_t, std::int64_t>;  // elements of a buffer, begin and end; end -1: all of them
+  static constexpr Extent kWhole = {0, -1};
+
+  // The elements of its base that a node shows.
+  static Extent extent_of(const Node& n) {
+    if (!n.is_view) return kWhole;
+    std::int64_t last = n.offset;
+    for (int axis = 0; axis < n.shape.rank(); ++axis) {
+      if (n.strides[axis] < 0) return kWhole;
+      last += (n.shape[axis] - 1) * n.strides[axis];
+    }
+    return {n.offset, last + 1};
+  }
+
+  void add_array(PlanLaunch& launch, int buffer, std::int64_t offset, bool writes, Extent extent = kWhole) {
     const int index = next_index(launch);
     if (buffer < 0 || plan_->buffers[buffer].kind == PlanBuffer::Kind::empty) {
       launch.arguments.push_back({PlanArgument::Kind::null_array, index});
@@ -293,6 +309,7 @@ class Maker {
     launch.operands.emplace_back(Operand{}, buffer);
     launch.operand_offsets.push_back(offset);
     launch.operand_writes.push_back(writes);
+    launch.operand_ranges.push_back(extent);
     touch(buffer);
   }
 
@@ -336,7 +353,7 @@ class Maker {
         buffer = window.buffer;
       else if (input.node->shape.size() != 1)
         offset += window.begin;
-      add_array(launch, buffer, offset, false);
+      add_array(launch, buffer, offset, false, window.pack ? kWhole : extent_of(*input.node));
       inputs.push_back(buffer);
       offsets.push_back(offset);
     }
@@ -435,16 +452,23 @@ class Maker {
   void lower_op(int place) {
     const Node& n = node(place);
     std::vector<std::pair<int, std::int64_t>> src;
+    std::vector<Extent> extents;  // same order
+    const auto add_source = [&](const Node& input) {
+      src.push_back(source(input));
+      extents.push_back(extent_of(input));
+    };
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {
       const Node& input = *n.inputs[i].node;
-      if (input.is_view && !input.is_dense() && !n.op->takes_strides(static_cast<int>(i)))
+      if (input.is_view && !input.is_dense() && !n.op->takes_strides(static_cast<int>(i))) {
         src.emplace_back(relayout(input), 0);
-      else
-        src.push_back(source(input));
+        extents.push_back(kWhole);
+      } else {
+        add_source(input);
+      }
     }
     const AppendedEpilogue& epilogue = epilogues_.of[place];
-    if (epilogue.residual >= 0) src.push_back(source(node(epilogue.residual)));
-    if (epilogue.gate >= 0) src.push_back(source(node(epilogue.gate)));
+    if (epilogue.residual >= 0) add_source(node(epilogue.residual));
+    if (epilogue.gate >= 0) add_source(node(epilogue.gate));
     std::vector<Shape> shapes;
     std::vector<Dtype> dtypes;
     std::vector<int> dst;
@@ -461,7 +485,7 @@ class Maker {
     }
     const int gradient = loss_gradients_.gradient[place];
     if (gradient >= 0) {
-      src.push_back(source(*node(gradient).inputs[0].node));
+      add_source(*node(gradient).inputs[0].node);
       if (node(gradient).results.empty()) dst.push_back(plan_->buffer_of[gradient]);
       dst.insert(dst.end(), results_[gradient].begin(), results_[gradient].end());
     }
@@ -492,6 +516,9 @@ class Maker {
       }
       return {-1, 0};
     };
+    const auto extent_in = [&](Operand operand) {
+      return operand.kind == Operand::Kind::src ? extents[static_cast<std::size_t>(operand.index)] : kWhole;
+    };
     if (gradient >= 0) place_gradient(gradient, n, src, static_cast<int>(run.records().size()));
     for (std::size_t k = 0; k < shapes.size(); ++k)
       if (const int over = n.op->may_overwrite(static_cast<int>(k));
@@ -520,6 +547,7 @@ class Maker {
             launch.operands.emplace_back(operand, buffer);
             launch.operand_offsets.push_back(offset);
             launch.operand_writes.push_back(writes);
+            launch.operand_ranges.push_back(extent_in(operand));
             touch(buffer);
           }
         };
@@ -531,7 +559,7 @@ class Maker {
         switch (argument.kind) {
           case KernelArgument::Kind::array: {
             const auto [buffer, offset] = resolve(argument.operand);
-            add_array(launch, buffer, offset, argument.operand.kind != Operand::Kind::src);
+            add_array(launch, buffer, offset, argument.operand.kind != Operand::Kind::src, extent_in(argument.operand));
             break;
           }
           case KernelArgument::Kind::dynamic_real:
@@ -649,15 +677,37 @@ class Maker {
       }
       request[b] = mine;
     }
-    const ArenaLayout layout = lay_out(requests, context_.runtime->device(0).info().max_allocation_bytes);
-    for (std::size_t b = 0; b < request.size(); ++b)
-      if (request[b] >= 0) plan_->buffers[b].place = layout.places[static_cast<std::size_t>(request[b])];
+    // Each context has an arena of its own.
+    std::vector<int> space(requests.size());
     for (std::size_t r = 0; r < packed; ++r)
-      plan_->buffers[static_cast<std::size_t>(requests[r].group)].place = {
-          layout.places[r].segment, layout.places[r].offset - requests[r].group_offset};
-    plan_->arena_segments = layout.segments;
-    for (std::size_t r = 0; r < requests.size(); ++r) plan_->temporaries.push_back({requests[r], layout.places[r]});
+      space[r] = space_of(plan_->buffers[static_cast<std::size_t>(requests[r].group)]);
+    for (std::size_t b = 0; b < request.size(); ++b)
+      if (request[b] >= 0) space[static_cast<std::size_t>(request[b])] = space_of(plan_->buffers[b]);
+    std::vector<ArenaPlace> places(requests.size());
+    for (int s = 0; s < context_.runtime->space_count(); ++s) {
+      std::vector<ArenaRequest> own;
+      std::vector<std::size_t> numbers;
+      for (std::size_t r = 0; r < requests.size(); ++r)
+        if (space[r] == s) {
+          own.push_back(requests[r]);
+          numbers.push_back(r);
+        }
+      const ArenaLayout layout = lay_out(own, context_.runtime->space(s).info().max_allocation_bytes);
+      const int before = static_cast<int>(plan_->arena_segments.size());
+      for (std::size_t r = 0; r < own.size(); ++r)
+        places[numbers[r]] = {before + layout.places[r].segment, layout.places[r].offset};
+      for (std::size_t k = 0; k < layout.segments.size(); ++k)
+        plan_->arena_segments.push_back({layout.segments[k], s, static_cast<int>(k)});
+    }
+    for (std::size_t b = 0; b < request.size(); ++b)
+      if (request[b] >= 0) plan_->buffers[b].place = places[static_cast<std::size_t>(request[b])];
+    for (std::size_t r = 0; r < packed; ++r)
+      plan_->buffers[static_cast<std::size_t>(requests[r].group)].place = {places[r].segment,
+                                                                           places[r].offset - requests[r].group_offset};
+    for (std::size_t r = 0; r < requests.size(); ++r) plan_->temporaries.push_back({requests[r], places[r]});
   }
+
+  int space_of(const PlanBuffer& buffer) const { return context_.runtime->device(buffer.device).space().index(); }
 
   const GraphList& list_;
   Context& context_;

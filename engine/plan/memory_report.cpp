@@ -21,7 +21,7 @@ constexpr std::size_t kMostPlans = 8;
 
 MemoryPlan memory_of(const Plan& plan) {
   MemoryPlan result;
-  for (const std::size_t segment : plan.arena_segments) result.arena_bytes += segment;
+  result.arena_bytes = plan.arena_bytes();
   result.last_used = plan.last_used;
   for (const PlanLaunch& launch : plan.launches)
     result.launches.push_back({launch.info->op, launch.info->layer, launch.info->is_gradient, 0, 0});
@@ -66,8 +66,8 @@ PlanReport Planner::report() const {
 // The peak of a run is reached where most is alive in its arena, unless a value that is kept is larger than that.
 void Planner::name_peak(const Plan& plan) {
   if (plan.peak_launch < 0) return;
-  std::size_t arena = 0, largest = 0;
-  for (const std::size_t segment : plan.arena_segments) arena += segment;
+  const std::size_t arena = plan.arena_bytes();
+  std::size_t largest = 0;
   for (const PlanBuffer& buffer : plan.buffers)
     if (buffer.kind == PlanBuffer::Kind::own) largest = std::max(largest, buffer.bytes);
   const LaunchInfo& launch = *plan.launches[static_cast<std::size_t>(plan.peak_launch)].info;
@@ -77,11 +77,7 @@ void Planner::name_peak(const Plan& plan) {
 void Planner::fill(MemorySnapshot& snapshot) const {
   std::vector<const Plan*> plans;
   for (const auto& [key, plan] : plans_) plans.push_back(plan.get());
-  const auto arena_of = [](const Plan* plan) {
-    std::size_t bytes = 0;
-    for (const std::size_t segment : plan->arena_segments) bytes += segment;
-    return bytes;
-  };
+  const auto arena_of = [](const Plan* plan) { return plan->arena_bytes(); };
   std::sort(plans.begin(), plans.end(), [&](const Plan* a, const Plan* b) {
     const std::size_t most = arena_of(a), other = arena_of(b);
     return most != other ? most > other : a->last_used > b->last_used;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,9 +53,18 @@ struct PlanArgument {
   std::int64_t bound_offset = -1;
 };
 
+// Bytes that a launch carries from a buffer of one context to a buffer of another.
+struct PlanTransfer {
+  int from = -1, to = -1;                      // buffers
+  std::size_t from_offset = 0, to_offset = 0;  // bytes
+  std::size_t bytes = 0;
+  int target = 0;  // device whose context gets them
+};
+
 struct PlanLaunch {
   std::string what;
-  int device = 0;
+  int device = 0;  // of a transfer: the number of devices, as if it ran on one more
+  std::optional<PlanTransfer> transfer;
   std::unique_ptr<Kernel> kernel;
   Dtype real = Dtype::f32;
   Geometry geometry;
@@ -64,9 +74,11 @@ struct PlanLaunch {
   std::vector<std::pair<Operand, int>> operands;  // of a call: operand -> buffer
   std::vector<std::int64_t> operand_offsets;      // elements, same order
   std::vector<char> operand_writes;               // same order
-  std::shared_ptr<LaunchInfo> info;               // for the profile
-  std::vector<int> after;                         // launches on other devices that must be done first
-  bool is_awaited = false;                        // by a launch on another device
+  // Elements of the buffer that are read or written, same order; all of them where the end is -1.
+  std::vector<std::pair<std::int64_t, std::int64_t>> operand_ranges;
+  std::shared_ptr<LaunchInfo> info;  // for the profile
+  std::vector<int> after;            // launches on other devices that must be done first
+  bool is_awaited = false;           // by a launch on another device
 };
 
 // How a whole storage is used by a run, per buffer that is not a temporary.
@@ -88,11 +100,19 @@ struct PlanCell {
   Label layer;
 };
 
+// A storage of the arena: the k-th one of a context.
+struct ArenaSegment {
+  std::size_t bytes = 0;
+  int space = 0;
+  int k = 0;
+};
+
 struct Plan {
   std::vector<PlanBuffer> buffers;
   std::vector<PlanLaunch> launches;
   std::vector<PlanUse> uses;
-  std::vector<std::size_t> arena_segments;
+  std::vector<ArenaSegment> arena_segments;
+  std::size_t arena_bytes() const;  // of all of them
   std::vector<PlanTemporary> temporaries;
   int peak_launch = -1;  // with most alive in the arena
   std::vector<PlanCell> cells;
@@ -100,6 +120,8 @@ struct Plan {
   std::vector<int> late_cells;  // places of nodes whose run overwrites cells
   std::uint64_t nodes_fused = 0;
   std::size_t relayout_bytes = 0;
+  std::size_t transfer_bytes = 0;    // between contexts
+  std::vector<std::string> reasons;  // why work and bytes are where they are, for explain()
   bool several_devices = false;
   std::uint64_t last_used = 0;  // for the cache
 };

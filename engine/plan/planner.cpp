@@ -71,7 +71,7 @@ StoragePtr PersistentStorages::get(Context& context, std::uint64_t fingerprint, 
                                    int device) {
   std::weak_ptr<Storage>& kept = storages_[{fingerprint ^ static_cast<std::uint64_t>(device), bytes}];
   if (StoragePtr storage = kept.lock()) return storage;
-  StoragePtr storage = context.runtime->allocate(bytes, Category::gradient, "pack");
+  StoragePtr storage = context.runtime->allocate(bytes, Category::gradient, "pack", "", device);
   Device& on = context.runtime->device(device);
   PointwiseKernel zero = write_zero_kernel(static_cast<std::int64_t>(bytes / bytes_of(dtype)), dtype, on);
   zero.body.replace(zero.body.find("@NAME@"), 6, "zero");
@@ -89,27 +89,7 @@ StoragePtr PersistentStorages::get(Context& context, std::uint64_t fingerprint, 
   return storage;
 }
 
-// One is enough for each device: its queue is in order.
-Storage& Planner::workspace(Submission& submission, int device, std::size_t bytes, const std::string& what) {
-  const auto place = static_cast<std::size_t>(device);
-  if (workspaces_.size() <= place) workspaces_.resize(place + 1);
-  StoragePtr& workspace = workspaces_[place];
-  if (!workspace || workspace->bytes() < bytes) workspace = context_.runtime->allocate(bytes, Category::library, what);
-  submission.acquire(*workspace, true, what, 0, workspace->bytes(), true);
-  return *workspace;
-}
-
-StoragePtr Planner::arena_segment(std::size_t index, std::size_t bytes) {
-  if (arena_.size() <= index) arena_.resize(index + 1);
-  StoragePtr& segment = arena_[index];
-  if (!segment || segment->bytes() < bytes) {
-    segment.reset();  // goes back before the larger one is asked for
-    segment = context_.runtime->allocate(bytes, Category::arena, "arena");
-  }
-  return segment;
-}
-
-Plan& Planner::find_or_make(const GraphList& list, bool* replayed) {
+Plan& Planner::find_or_make(GraphList& list, bool* replayed) {
   const auto found = plans_.find(list.key);
   *replayed = found != plans_.end();
   if (*replayed) {
@@ -129,7 +109,7 @@ Plan& Planner::find_or_make(const GraphList& list, bool* replayed) {
                 "32 evaluations in a row needed a new plan; does a shape or an attribute change at every step?");
   }
   const RecordedSpan span(context_.runtime->recorder(), "plan");
-  std::unique_ptr<Plan> plan = make_plan(list, context_, persistent_, !context_.options.check_nan);
+  std::unique_ptr<Plan> plan = make(list);
   ++report_.plans_made;
   report_.nodes_fused += plan->nodes_fused;
   plan->last_used = context_.evaluations;
@@ -154,6 +134,7 @@ void Planner::evaluate(std::span<const NodePtr> roots) {
       evaluate(initials);
       for (const NodePtr& cell : fresh) {
         cell->storage = cell->cell->initial->storage;
+        cell->device = cell->cell->initial->device;
         cell->cell->initial.reset();
       }
       continue;
@@ -186,7 +167,9 @@ void Planner::run(Plan& plan, const GraphList& list) {
   const bool is_exact = runtime.is_exact();
   std::vector<StoragePtr> apart(is_exact ? plan.buffers.size() : 0);
   const std::uint64_t peaks = runtime.memory_peaks();
-  for (std::size_t s = 0; s < plan.arena_segments.size() && !is_exact; ++s) arena_segment(s, plan.arena_segments[s]);
+  std::vector<Storage*> arena;
+  for (std::size_t s = 0; s < plan.arena_segments.size() && !is_exact; ++s)
+    arena.push_back(&arena_segment(plan.arena_segments[s]));
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     PlanBuffer& buffer = plan.buffers[b];
     switch (buffer.kind) {
@@ -198,18 +181,18 @@ void Planner::run(Plan& plan, const GraphList& list) {
       case PlanBuffer::Kind::own: {
         const Node& node = *list.nodes[static_cast<std::size_t>(buffer.node)];
         const Node& maker = node.output >= 0 ? *node.inputs[0].node : node;  // of several results
-        fresh[b] =
-            runtime.allocate(buffer.bytes, node.category,
-                             maker.op ? std::string(maker.op->name()) : std::string("result"), node.layer.text());
+        fresh[b] = runtime.allocate(buffer.bytes, node.category,
+                                    maker.op ? std::string(maker.op->name()) : std::string("result"), node.layer.text(),
+                                    buffer.device);
         bound[b] = {fresh[b].get(), 0};
         break;
       }
       case PlanBuffer::Kind::arena:
         if (buffer.first >= 0 && is_exact) {
-          apart[b] = runtime.allocate(buffer.bytes, Category::arena, "arena");
+          apart[b] = runtime.allocate(buffer.bytes, Category::arena, "arena", "", buffer.device);
           bound[b] = {apart[b].get(), 0};
         } else if (buffer.first >= 0)
-          bound[b] = {arena_[static_cast<std::size_t>(buffer.place.segment)].get(),
+          bound[b] = {arena[static_cast<std::size_t>(buffer.place.segment)],
                       static_cast<std::int64_t>(buffer.place.offset / bytes_of(buffer.dtype))};
         break;
       case PlanBuffer::Kind::persistent: bound[b] = {buffer.storage.get(), 0}; break;
@@ -227,12 +210,12 @@ void Planner::run(Plan& plan, const GraphList& list) {
   const RecordedSpan span(runtime.recorder(), "enqueue");
   Submission submission(runtime);
   if (runtime.recorder().is_active()) {
-    std::size_t arena = 0;
-    for (const StoragePtr& segment : arena_) arena += segment ? segment->bytes() : 0;
-    submission.set_other_bytes(runtime.memory().live_bytes - arena);
+    std::size_t in_arena = 0;
+    for (const auto& segments : arena_)
+      for (const StoragePtr& segment : segments) in_arena += segment ? segment->bytes() : 0;
+    submission.set_other_bytes(runtime.memory().live_bytes - in_arena);
   }
-  for (std::size_t s = 0; s < plan.arena_segments.size() && !is_exact; ++s)
-    submission.acquire(*arena_[s], true, "arena", 0, arena_[s]->bytes(), true);
+  for (Storage* segment : arena) submission.acquire(*segment, true, "arena", 0, segment->bytes(), true);
   for (const StoragePtr& storage : apart)
     if (storage) submission.acquire(*storage, true, "arena", 0, storage->bytes(), true);
   for (const PlanUse& use : plan.uses) {
@@ -244,11 +227,16 @@ void Planner::run(Plan& plan, const GraphList& list) {
   }
   const int n = plan.several_devices ? runtime.device_count() : 0;  // each after what all of them have to do
   for (int p = 0; p < n * n; ++p) submission.order_after(runtime.device(p / n), runtime.device(p % n));
+  if (plan.transfer_bytes > 0) submission.begin_transfers();
   report_.bind_seconds += seconds_since(start);
 
   std::vector<Submission::Mark> marks(plan.several_devices ? plan.launches.size() : 0);
   for (std::size_t l = 0; l < plan.launches.size(); ++l) {
     PlanLaunch& launch = plan.launches[l];
+    if (launch.transfer) {
+      marks[l] = run_transfer(launch, plan, bound, marks, submission);
+      continue;
+    }
     Device& device = runtime.device(launch.device);
     for (const int other : launch.after) submission.order_after(device, marks[static_cast<std::size_t>(other)]);
     if (launch.queue_call) {
@@ -326,7 +314,11 @@ void Planner::run(Plan& plan, const GraphList& list) {
 
   // Wanted values have their storage now and drop their inputs; cells have a new version.
   for (std::size_t b = 0; b < plan.buffers.size(); ++b)
-    if (fresh[b]) list.nodes[static_cast<std::size_t>(plan.buffers[b].node)]->storage = std::move(fresh[b]);
+    if (fresh[b]) {
+      Node& node = *list.nodes[static_cast<std::size_t>(plan.buffers[b].node)];
+      node.storage = std::move(fresh[b]);
+      if (runtime.space_count() > 1) node.device = plan.buffers[b].device;  // which may have been left elsewhere
+    }
   for (const int place : plan.late_cells) {
     Node& node = *list.nodes[static_cast<std::size_t>(place)];
     const int results = std::max<int>(1, static_cast<int>(node.results.size()));

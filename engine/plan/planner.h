@@ -4,11 +4,15 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "graph/context.h"
+#include "plan/crossings.h"
 #include "plan/plan.h"
+#include "plan/run_access.h"
+#include "samebytes/explain.h"
 
 namespace samebytes::detail {
 
@@ -29,21 +33,26 @@ class Planner final : public Evaluator {
   void fill(MemorySnapshot& snapshot) const override;
   std::size_t release_temporaries();  // bytes that the arena had
   void forget();                      // all plans and what they hold
+  std::string explain(const ExplainOptions& options) const;
 
  private:
-  Plan& find_or_make(const GraphList& list, bool* replayed);
+  Plan& find_or_make(GraphList& list, bool* replayed);
+  std::unique_ptr<Plan> make(GraphList& list);
   void run(Plan& plan, const GraphList& list);
+  Submission::Mark run_transfer(const PlanLaunch& launch, const Plan& plan, const std::vector<Bound>& bound,
+                                const std::vector<Submission::Mark>& marks, Submission& submission);
   void evaluate_checked(const GraphList& list);  // op by op, stops at the first NaN
   void drop_finished_readers();
-  StoragePtr arena_segment(std::size_t index, std::size_t bytes);
+  Storage& arena_segment(const ArenaSegment& wanted);
   void name_peak(const Plan& plan);
   Storage& workspace(Submission& submission, int device, std::size_t bytes, const std::string& what);
 
   Context& context_;
   PersistentStorages persistent_;
+  std::unique_ptr<Crossings> crossings_;  // where there are several contexts, from the first plan on
   std::unordered_map<Key128, std::unique_ptr<Plan>, Key128Hash> plans_;
-  std::vector<StoragePtr> arena_;
-  std::vector<StoragePtr> workspaces_;  // of library calls, one for each device that makes some
+  std::vector<std::vector<StoragePtr>> arena_;  // by context
+  std::vector<StoragePtr> workspaces_;          // of library calls, one for each device that makes some
   PlanReport report_;
   std::uint64_t stamp_ = 0;
   int replans_in_a_row_ = 0;

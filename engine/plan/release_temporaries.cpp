@@ -9,8 +9,9 @@ namespace detail {
 
 std::size_t Planner::release_temporaries() {
   std::size_t bytes = 0;
-  for (const StoragePtr& segment : arena_)
-    if (segment) bytes += segment->bytes();
+  for (const auto& segments : arena_)
+    for (const StoragePtr& segment : segments)
+      if (segment) bytes += segment->bytes();
   arena_.clear();
   return bytes;
 }

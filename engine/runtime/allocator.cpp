@@ -304,18 +304,25 @@ bool Allocator::set_log(std::shared_ptr<MemoryLog> log) {
   return true;
 }
 
-std::shared_ptr<const MemoryLog> Allocator::log() const {
+std::vector<MemoryArray> Allocator::in_use() const {
+  std::vector<MemoryArray> arrays;
+  MutexLock lock(mutex_);
+  for (const Storage::Block* block : live_)
+    if (block->category != Category::parameter && block->category != Category::optimizer)
+      arrays.push_back({block->what, block->layer, counted_as(block->category), block->bytes});
+  return arrays;
+}
+
+std::shared_ptr<const MemoryLog> Allocator::log(std::vector<MemoryArray> others) const {
+  std::vector<MemoryArray> arrays = in_use();
+  arrays.insert(arrays.end(), others.begin(), others.end());
   std::shared_ptr<MemoryLog> log;
-  std::vector<MemoryArray> in_use;
   {
     MutexLock lock(mutex_);
     log = log_;
-    for (const Storage::Block* block : live_)
-      if (block->category != Category::parameter && block->category != Category::optimizer)
-        in_use.push_back({block->what, block->layer, counted_as(block->category), block->bytes});
   }
   if (!log) log = std::make_shared<MemoryLog>(0);
-  log->set_in_use(std::move(in_use));
+  log->set_in_use(std::move(arrays));
   return log;
 }
 

@@ -62,8 +62,9 @@ class Allocator {
   std::uint64_t peaks() const;
   void name_peak(const std::string& what, const char* layer);
   bool set_log(std::shared_ptr<MemoryLog> log);
-  // Its log, or an empty one, with what is in use now; the storages of cells that name themselves are left out.
-  std::shared_ptr<const MemoryLog> log() const;
+  // Its log, or an empty one, with what is in use now here and in other spaces.
+  std::shared_ptr<const MemoryLog> log(std::vector<MemoryArray> others) const;
+  std::vector<MemoryArray> in_use() const;  // without the storages of cells, which name themselves
   HeldPeak held_peak() const;
   Reaper& reaper() { return *reaper_; }
 

@@ -5,6 +5,7 @@
 
 #include "runtime/faults.h"
 #include "runtime/runtime.h"
+#include "runtime/space.h"
 #include "samebytes/error.h"
 
 namespace samebytes::detail {
@@ -29,61 +30,61 @@ void unmap_shadow(Block& block) { std::memcpy(block.device, block.host, block.by
 
 void* allocate_pages(std::size_t bytes) { return std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage); }
 
-void map_block(Runtime& runtime, Block& block, bool writes, std::size_t length) {
-  runtime.count_map(length);
+void map_block(Space& space, Block& block, bool writes, std::size_t length) {
+  space.runtime().count_map(length);
   const bool is_shadowed = block.mode == MemoryMode::coarse && block.host != block.device;
   const cl_map_flags flags = writes ? CL_MAP_READ | CL_MAP_WRITE : CL_MAP_READ;
   if (is_fault(MapFault::skip_map)) {
   } else if (is_shadowed) {
     map_shadow(block);
   } else if (block.mode == MemoryMode::coarse) {
-    check_cl(clEnqueueSVMMap(runtime.host_queue(), CL_TRUE, flags, block.device, block.bytes, 0, nullptr, nullptr),
-             "clEnqueueSVMMap", runtime.device_name());
+    check_cl(clEnqueueSVMMap(space.host_queue(), CL_TRUE, flags, block.device, block.bytes, 0, nullptr, nullptr),
+             "clEnqueueSVMMap", space.name());
   } else {
     cl_int status = CL_SUCCESS;
-    void* mapped = clEnqueueMapBuffer(runtime.host_queue(), block.buffer.get(), CL_TRUE, flags, 0, block.bytes, 0,
+    void* mapped = clEnqueueMapBuffer(space.host_queue(), block.buffer.get(), CL_TRUE, flags, 0, block.bytes, 0,
                                       nullptr, nullptr, &status);
-    check_cl(status, "clEnqueueMapBuffer", runtime.device_name());
+    check_cl(status, "clEnqueueMapBuffer", space.name());
     if (mapped != block.host)
       throw DeviceError("clEnqueueMapBuffer: the pointer is not the one that the buffer was made with on " +
-                            runtime.device_name() + "; use SAMEBYTES_MEMORY=copy",
-                        "clEnqueueMapBuffer", "CL_MAP_FAILURE", runtime.device_name());
+                            space.name() + "; use SAMEBYTES_MEMORY=copy",
+                        "clEnqueueMapBuffer", "CL_MAP_FAILURE", space.name());
   }
   block.mapped = writes ? Block::Mapped::write : Block::Mapped::read;
 }
 
-void unmap_block(Runtime& runtime, Block& block) {
+void unmap_block(Space& space, Block& block) {
   const bool is_shadowed = block.mode == MemoryMode::coarse && block.host != block.device;
   if (is_fault(MapFault::skip_unmap)) {
   } else if (is_shadowed) {
     // A mapping for reading carries nothing back.
     if (block.mapped == Block::Mapped::write) unmap_shadow(block);
   } else {
-    cl_command_queue queue = runtime.device(0).queue();
+    cl_command_queue queue = space.first_device().queue();
     if (block.mode == MemoryMode::coarse)
-      check_cl(clEnqueueSVMUnmap(queue, block.device, 0, nullptr, nullptr), "clEnqueueSVMUnmap", runtime.device_name());
+      check_cl(clEnqueueSVMUnmap(queue, block.device, 0, nullptr, nullptr), "clEnqueueSVMUnmap", space.name());
     else
       check_cl(clEnqueueUnmapMemObject(queue, block.buffer.get(), block.host, 0, nullptr, nullptr),
-               "clEnqueueUnmapMemObject", runtime.device_name());
-    runtime.note_housekeeping();
+               "clEnqueueUnmapMemObject", space.name());
+    space.note_housekeeping();
   }
   block.mapped = Block::Mapped::no;
 }
 
-void download_block(Runtime& runtime, Block& block, std::size_t begin, std::size_t end) {
-  runtime.count_copy(end - begin, false, "reading an array on the host");
-  check_cl(clEnqueueReadBuffer(runtime.host_queue(), block.buffer.get(), CL_TRUE, begin, end - begin,
-                               block.host + begin, 0, nullptr, nullptr),
-           "clEnqueueReadBuffer", runtime.device_name());
+void download_block(Space& space, Block& block, std::size_t begin, std::size_t end) {
+  space.runtime().count_copy(end - begin, false, "reading an array on the host");
+  check_cl(clEnqueueReadBuffer(space.host_queue(), block.buffer.get(), CL_TRUE, begin, end - begin, block.host + begin,
+                               0, nullptr, nullptr),
+           "clEnqueueReadBuffer", space.name());
 }
 
-void upload_block(Runtime& runtime, Block& block, std::size_t begin, std::size_t end, const std::string& op) {
-  runtime.count_copy(end - begin, true, op);
+void upload_block(Space& space, Block& block, std::size_t begin, std::size_t end, const std::string& op) {
+  space.runtime().count_copy(end - begin, true, op);
   // Not blocking: the next host write waits for the submission that this upload belongs to.
-  check_cl(clEnqueueWriteBuffer(runtime.device(0).queue(), block.buffer.get(), CL_FALSE, begin, end - begin,
+  check_cl(clEnqueueWriteBuffer(space.first_device().queue(), block.buffer.get(), CL_FALSE, begin, end - begin,
                                 block.host + begin, 0, nullptr, nullptr),
-           "clEnqueueWriteBuffer", runtime.device_name());
-  runtime.note_housekeeping();
+           "clEnqueueWriteBuffer", space.name());
+  space.note_housekeeping();
 }
 
 }  // namespace samebytes::detail

@@ -47,10 +47,10 @@ struct Storage::Block {
 };
 
 // Driver operations. The runtime's ledgers count what they move.
-void map_block(Runtime& runtime, Storage::Block& block, bool writes, std::size_t length);
-void unmap_block(Runtime& runtime, Storage::Block& block);
-void download_block(Runtime& runtime, Storage::Block& block, std::size_t begin, std::size_t end);
-void upload_block(Runtime& runtime, Storage::Block& block, std::size_t begin, std::size_t end, const std::string& op);
+void map_block(Space& space, Storage::Block& block, bool writes, std::size_t length);
+void unmap_block(Space& space, Storage::Block& block);
+void download_block(Space& space, Storage::Block& block, std::size_t begin, std::size_t end);
+void upload_block(Space& space, Storage::Block& block, std::size_t begin, std::size_t end, const std::string& op);
 
 // Page-aligned memory of the host; frees itself with std::free. Null where there is none.
 void* allocate_pages(std::size_t bytes);

@@ -155,16 +155,20 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-bool read_memory_mode(MemoryMode* mode) {
+bool read_memory_mode(MemoryMode* mode, int context) {
   const std::string text = environment("SAMEBYTES_MEMORY");
   if (text.empty()) return false;
+  std::size_t begin = 0;
+  for (std::size_t comma = 0; context > 0 && (comma = text.find(',', begin)) != std::string::npos; --context)
+    begin = comma + 1;
+  const std::string word = text.substr(begin, text.find(',', begin) - begin);
   for (MemoryMode each :
        {MemoryMode::system, MemoryMode::fine, MemoryMode::coarse, MemoryMode::hostptr, MemoryMode::copy})
-    if (text == name_of(each)) {
+    if (word == name_of(each)) {
       *mode = each;
       return true;
     }
-  throw ArgumentError("SAMEBYTES_MEMORY: system, fine, coarse, hostptr or copy, '" + text + "' came");
+  throw ArgumentError("SAMEBYTES_MEMORY: system, fine, coarse, hostptr or copy, '" + word + "' came");
 }
 
 bool read_personality(Personality* personality) {
@@ -210,7 +214,10 @@ std::vector<FoundDevice> find_devices() {
   std::stable_sort(found.begin(), found.end(), [](const FoundDevice& a, const FoundDevice& b) {
     const int ra = rank_of(a.info), rb = rank_of(b.info);
     if (ra != rb) return ra > rb;
-    return a.info.unified_memory < b.info.unified_memory;  // of two GPUs the one with memory of its own
+    if (a.info.unified_memory != b.info.unified_memory)
+      return !a.info.unified_memory;  // of two GPUs the one with memory of its own
+    const bool are_cpus = a.info.type == "cpu" && b.info.type == "cpu";
+    return are_cpus && a.info.cores > b.info.cores;
   });
   std::map<std::string, int> seen;
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -243,6 +250,35 @@ FoundDevice find_device(const std::string& name) {
   if (!chosen->info.refused.empty())
     throw ArgumentError("device: '" + chosen->info.name + "' cannot be used: " + chosen->info.refused);
   return *chosen;
+}
+
+std::vector<FoundDevice> find_devices(const std::vector<std::string>& names, const MemoryMode* wanted) {
+  std::vector<FoundDevice> chosen;
+  if (names == std::vector<std::string>{"all"}) {
+    std::string left_out;
+    for (FoundDevice& found : find_devices()) {
+      std::string reason = found.info.refused;
+      if (!reason.empty() || (wanted && !can_use_mode(found.info, *wanted, &reason)))
+        left_out += (left_out.empty() ? "" : "; ") + found.info.id + " '" + found.info.name + "': " + reason;
+      else
+        chosen.push_back(std::move(found));
+    }
+    if (chosen.empty() && left_out.empty()) return {find_device("")};  // which says what to install
+    if (chosen.empty()) throw ArgumentError("devices: of all, none can be used (" + left_out + ")");
+    return chosen;
+  }
+  for (const std::string& name : names) {
+    if (name == "all")
+      throw ArgumentError("devices: 'all' stands alone, " + std::to_string(names.size()) + " names came");
+    if (name.empty()) throw ArgumentError("devices: a name is empty; there is " + list_text(find_devices()));
+    FoundDevice found = find_device(name);
+    for (std::size_t i = 0; i < chosen.size(); ++i)
+      if (chosen[i].id == found.id)
+        throw ArgumentError("devices: '" + names[i] + "' and '" + name + "' are one device, " + found.info.id + " '" +
+                            found.info.name + "'");
+    chosen.push_back(std::move(found));
+  }
+  return chosen;
 }
 
 DeviceInfo choose_device(const std::string& name) { return find_device(name).info; }

@@ -21,8 +21,13 @@ std::vector<FoundDevice> find_devices();
 // The device meant by `name`, see choose_device.
 FoundDevice find_device(const std::string& name);
 
+// The devices meant by a list of names, in its order; {"all"}: each that can be used in the memory mode that is asked
+// for, if any. Throws as find_device, and ArgumentError for an empty name, a device named twice and "all" among others.
+std::vector<FoundDevice> find_devices(const std::vector<std::string>& names, const MemoryMode* wanted);
+
 // SAMEBYTES_MEMORY, SAMEBYTES_PERSONALITY: throw ArgumentError naming what there is; false where not set.
-bool read_memory_mode(MemoryMode* mode);
+// SAMEBYTES_MEMORY may be a comma list: one for each context, the last one for the rest.
+bool read_memory_mode(MemoryMode* mode, int context = 0);
 bool read_personality(Personality* personality);
 
 // Whether a device can run a mode at all; the reason where not.

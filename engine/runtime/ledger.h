@@ -12,6 +12,8 @@ namespace samebytes::detail {
 struct Runtime::Ledger {
   std::atomic<std::uint64_t> to_device{0};
   std::atomic<std::uint64_t> to_host{0};
+  std::atomic<std::uint64_t> crossed{0};
+  std::atomic<std::uint64_t> crossings{0};
   std::atomic<std::uint64_t> mapped{0};
   std::atomic<std::uint64_t> relayout{0};
 };

@@ -5,8 +5,10 @@
 #include <numeric>
 #include <utility>
 
+#include "core/hash.h"
 #include "core/mutex.h"
 #include "runtime/allocator.h"
+#include "runtime/carrier.h"
 #include "runtime/devices.h"
 #include "runtime/ledger.h"
 #include "samebytes/error.h"
@@ -15,7 +17,7 @@ namespace samebytes::detail {
 
 namespace {
 
-constexpr int kMostDevices = 64;  // a submission keeps a bit for each
+constexpr std::size_t kMostDevices = 62;  // a submission keeps a bit for each, and plans one for transfers
 
 Handle<cl_command_queue> make_queue(cl_context context, cl_device_id id, const std::string& name,
                                     cl_command_queue_properties properties = 0) {
@@ -43,23 +45,68 @@ std::vector<cl_device_id> sub_devices_of(cl_device_id parent, const std::vector<
   return ids = parts;
 }
 
+// A device, or the parts that it is to be split into.
+std::vector<FoundDevice> parts_of(const FoundDevice& found, const RuntimeOptions& options) {
+  const DeviceInfo& info = found.info;
+  std::vector<int> split = options.split;
+  if (split.empty() && options.threads > 0 && options.threads < info.cores) split = {options.threads};
+  if (split.empty()) return {found};
+  const int cores = std::accumulate(split.begin(), split.end(), 0);
+  const bool has_bad = std::any_of(split.begin(), split.end(), [](int count) { return count < 1; });
+  if (has_bad || cores > info.cores || split.size() > kMostDevices)
+    throw ArgumentError("engine: split wants parts of 1 or more cores, " + std::to_string(info.cores) + " in all; " +
+                        std::to_string(cores) + " in " + std::to_string(split.size()) + " parts came");
+  const std::vector<cl_device_id> ids = sub_devices_of(found.id, split, info.name);
+  std::vector<FoundDevice> parts;
+  for (std::size_t i = 0; i < split.size(); ++i) {
+    FoundDevice& part = parts.emplace_back(found);
+    part.id = ids[i];
+    part.info.cores = split[i];
+    if (split.size() > 1) part.info.id += "." + std::to_string(i);
+  }
+  return parts;
+}
+
+// One mode for all devices of a context.
+void choose_mode(const std::vector<DeviceInfo*>& infos, int space, const RuntimeOptions& options) {
+  MemoryMode mode = MemoryMode::system;
+  for (const DeviceInfo* info : infos) mode = std::max(mode, info->memory_mode);  // the best is the first
+  std::string reason = "what all devices of its platform can use";
+  if (options.force_mode) {
+    mode = options.mode;
+    reason = "asked for";
+  } else if (read_memory_mode(&mode, space)) {
+    reason = "asked for by SAMEBYTES_MEMORY";
+  }
+  for (DeviceInfo* info : infos) {
+    std::string why_not;
+    if (!can_use_mode(*info, mode, &why_not))
+      throw ArgumentError(std::string("engine: memory mode ") + samebytes::name_of(mode) + " cannot be used on " +
+                          info->name + ": " + why_not);
+    if (info->memory_mode != mode) info->memory_reason = reason;
+    if (reason.rfind("asked", 0) == 0) info->memory_reason = reason;
+    info->memory_mode = mode;
+  }
+}
+
 }  // namespace
 
-Device::Device(Runtime& runtime, int index, DeviceInfo info, cl_context context, cl_device_id id, bool profile)
-    : runtime_(runtime),
+Device::Device(Space& space, int index, DeviceInfo info, TuningPtr tuning, cl_device_id id, bool profile)
+    : space_(space),
       index_(index),
       info_(std::move(info)),
-      context_(context),
+      tuning_(std::move(tuning)),
       id_(id),
-      queue_(make_queue(context, id, info_.name, profile ? CL_QUEUE_PROFILING_ENABLE : 0)),
+      queue_(make_queue(space.context(), id, info_.name, profile ? CL_QUEUE_PROFILING_ENABLE : 0)),
       kernels_(*this) {}
 
 void Device::drop_queue(bool makes_another) {
+  if (!queue_) return;
   cl_command_queue_properties properties = 0;
   check_cl(clGetCommandQueueInfo(queue(), CL_QUEUE_PROPERTIES, sizeof properties, &properties, nullptr),
            "clGetCommandQueueInfo", info_.name);
   queue_.release();  // to release it may wait for what is in it
-  if (makes_another) queue_ = make_queue(context_, id_, info_.name, properties);
+  if (makes_another) queue_ = make_queue(space_.context(), id_, info_.name, properties);
 }
 
 void Device::calibrate_clock() { clock_.calibrate(queue(), info_.name); }
@@ -70,85 +117,89 @@ int vector_width_of(const DeviceInfo& info, Dtype real) {
   return real == f64 ? width / 2 : width;
 }
 
-const Tuning& Device::tuning() const { return runtime_.tuning(); }
+struct Runtime::Wanted {
+  FoundDevice found;
+  TuningPtr tuning;
+  int space = 0;
+};
 
 Runtime::Runtime(const RuntimeOptions& options) : options_(options), ledger_(std::make_unique<Ledger>()) {
   if (options.steps_in_flight < 1)
     throw ArgumentError("engine: steps_in_flight is 1 or more, " + std::to_string(options.steps_in_flight) + " came");
-  FoundDevice found = find_device(options.device);
-  choose_mode(&found.info);
-  read_personality(&found.info.personality);
-  tuning_ = load_tuning(options.tuning, found.info, &tuning_file_);
-  make_devices(found.info, found.id);
-  host_queue_ = make_queue(context(), device(0).id(), device_name());
-
-  const std::string allocator = environment("SAMEBYTES_ALLOCATOR");
-  if (!allocator.empty() && allocator != "exact" && allocator != "cache")
-    throw ArgumentError("SAMEBYTES_ALLOCATOR: cache or exact, '" + allocator + "' came");
-  AllocatorSetup setup{.context = context(), .info = found.info, .mode = mode_};
-  setup.is_dry = options.dry_run;
-  setup.has_shadow = coarse_shadow_;
-  setup.is_exact = allocator == "exact";
-  // A simulator that sees every access (Oclgrind) wants nothing around the array.
-  setup.has_guards = setup.is_exact && !setup.is_dry && found.info.platform != "Oclgrind" && mode_ != MemoryMode::copy;
-  setup.protection = setup.is_dry ? Protection::off : wanted_protection();
-  const bool is_pocl = found.info.platform == "Portable Computing Language" && found.info.name.rfind("pthread", 0) == 0;
-  if (setup.protection == Protection::keys && !is_pocl) setup.protection = Protection::pages;
-  if (setup.protection != Protection::off && setup.is_exact)
-    throw ArgumentError("SAMEBYTES_PROTECT closes whole pages, SAMEBYTES_ALLOCATOR=exact has none: set one of them");
-  if (setup.protection != Protection::off && found.info.type != "cpu" && mode_ != MemoryMode::hostptr &&
-      mode_ != MemoryMode::copy)
-    throw ArgumentError(std::string("SAMEBYTES_PROTECT: the memory of mode ") + samebytes::name_of(mode_) +
-                        " belongs to the driver of " + found.info.name +
-                        "; use SAMEBYTES_MEMORY=hostptr or copy with it");
-  setup.limit = options.memory_limit ? options.memory_limit : default_memory_limit(found.info);
-  allocator_ = std::make_shared<Allocator>(std::move(setup));
+  make_devices(wanted_devices());
+  for (const auto& space : spaces_) space->open_memory(options);
 }
 
-void Runtime::choose_mode(DeviceInfo* info) {
-  if (options_.force_mode) {
-    info->memory_mode = options_.mode;
-    info->memory_reason = "asked for";
-  } else if (read_memory_mode(&info->memory_mode)) {
-    info->memory_reason = "asked for by SAMEBYTES_MEMORY";
+// The devices in their order, each with its choices and the number of its space: one for each platform.
+std::vector<Runtime::Wanted> Runtime::wanted_devices() {
+  if (!options_.devices.empty() && !options_.device.empty())
+    throw ArgumentError("engine: device and devices were both given; name all of them in devices");
+  MemoryMode forced = options_.mode;
+  const bool is_forced = options_.force_mode || read_memory_mode(&forced);
+  std::vector<FoundDevice> found;
+  if (options_.devices.empty())
+    found.push_back(find_device(options_.device));
+  else
+    found = find_devices(options_.devices, is_forced ? &forced : nullptr);
+  if (!options_.split.empty() && found.size() > 1)
+    throw ArgumentError("engine: split is of one device, " + std::to_string(found.size()) + " were named");
+  std::vector<Wanted> wanted;
+  for (FoundDevice& each : found) {
+    read_personality(&each.info.personality);
+    std::string file;
+    TuningPtr tuning = load_tuning(options_.tuning, each.info, &file);
+    if (!file.empty() && tuning_file_.find(file) == std::string::npos)
+      tuning_file_ += (tuning_file_.empty() ? "" : ", ") + file;
+    for (FoundDevice& part : parts_of(each, options_)) wanted.push_back({std::move(part), tuning});
   }
-  std::string reason;
-  if (!can_use_mode(*info, info->memory_mode, &reason))
-    throw ArgumentError(std::string("engine: memory mode ") + samebytes::name_of(info->memory_mode) +
-                        " cannot be used on " + info->name + ": " + reason);
-  mode_ = info->memory_mode;
-  // A device with fine-grained SVM has an empty map, with which no missing map would ever show.
-  coarse_shadow_ = mode_ == MemoryMode::coarse && info->svm != "coarse";
+  if (wanted.size() > kMostDevices)
+    throw ArgumentError("engine: at most " + std::to_string(kMostDevices) + " devices, " +
+                        std::to_string(wanted.size()) + " came");
+  const std::string contexts = environment("SAMEBYTES_CONTEXTS");
+  if (!contexts.empty() && contexts != "platform" && contexts != "separate")
+    throw ArgumentError("SAMEBYTES_CONTEXTS: platform or separate, '" + contexts + "' came");
+  std::vector<cl_platform_id> platforms;
+  for (Wanted& each : wanted) {
+    const auto known = std::find(platforms.begin(), platforms.end(), each.found.platform);
+    each.space = static_cast<int>(known - platforms.begin());
+    if (contexts == "separate") each.space = static_cast<int>(platforms.size());
+    if (each.space == static_cast<int>(platforms.size())) platforms.push_back(each.found.platform);
+  }
+  return wanted;
 }
 
-void Runtime::make_devices(const DeviceInfo& info, cl_device_id parent) {
-  std::vector<int> split = options_.split;
-  if (split.empty() && options_.threads > 0 && options_.threads < info.cores) split = {options_.threads};
-  std::vector<cl_device_id> ids{parent};
-  if (!split.empty()) {
-    const int cores = std::accumulate(split.begin(), split.end(), 0);
-    const bool has_bad = std::any_of(split.begin(), split.end(), [](int count) { return count < 1; });
-    if (has_bad || cores > info.cores || split.size() > kMostDevices)
-      throw ArgumentError("engine: split wants parts of 1 or more cores, " + std::to_string(info.cores) + " in all; " +
-                          std::to_string(cores) + " in " + std::to_string(split.size()) + " parts came");
-    ids = sub_devices_of(parent, split, info.name);
-  }
-  cl_int status = CL_SUCCESS;
-  context_ = Handle<cl_context>(
-      clCreateContext(nullptr, static_cast<cl_uint>(ids.size()), ids.data(), nullptr, nullptr, &status));
-  check_cl(status, "clCreateContext", info.name);
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    DeviceInfo part = info;
-    if (!split.empty()) {
-      part.cores = split[i];
-      part.id += "." + std::to_string(i);
+void Runtime::make_devices(std::vector<Wanted> wanted) {
+  for (int s = 0;; ++s) {
+    std::vector<cl_device_id> ids;
+    std::vector<DeviceInfo*> infos;
+    for (Wanted& each : wanted)
+      if (each.space == s) {
+        ids.push_back(each.found.id);
+        infos.push_back(&each.found.info);
+      }
+    if (ids.empty()) break;
+    choose_mode(infos, s, options_);
+    DeviceInfo common = *infos.front();
+    for (const DeviceInfo* info : infos) {
+      common.max_allocation_bytes = std::min(common.max_allocation_bytes, info->max_allocation_bytes);
+      common.alignment_bytes = std::max(common.alignment_bytes, info->alignment_bytes);
     }
-    devices_.push_back(
-        std::make_unique<Device>(*this, static_cast<int>(i), std::move(part), context(), ids[i], options_.profile));
+    spaces_.push_back(std::make_unique<Space>(*this, s, std::move(common), ids));
+  }
+  std::vector<bool> has_first(spaces_.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    Wanted& each = wanted[i];
+    Space& space = *spaces_[static_cast<std::size_t>(each.space)];
+    devices_.push_back(std::make_unique<Device>(space, static_cast<int>(i), std::move(each.found.info),
+                                                std::move(each.tuning), each.found.id, options_.profile));
+    if (!has_first[static_cast<std::size_t>(each.space)]) space.set_first_device(*devices_.back());
+    has_first[static_cast<std::size_t>(each.space)] = true;
   }
   tails_.resize(devices_.size());
+  crossings_.resize(spaces_.size());
   places_.resize(devices_.size());
   std::iota(places_.begin(), places_.end(), 0);
+  is_given_up_.resize(devices_.size());
 }
 
 Runtime::~Runtime() {
@@ -158,32 +209,86 @@ Runtime::~Runtime() {
     tickets.swap(in_flight_);
   }
   for (const TicketPtr& ticket : tickets) ticket->wait_quietly();
-  if (!allocator_) return;  // the constructor threw
+  if (carrier_) {  // which reads the times of its transfers: those that nobody asked for go first
+    Profile ignored;
+    recorder_.take(0, ignored);
+    carrier_.reset();
+  }
+  if (spaces_.empty() || !spaces_.back()->allocator()) return;  // the constructor threw
   for (const auto& device : devices_) clFinish(device->queue());
-  clFinish(host_queue());
-  allocator_->close();
+  for (const auto& space : spaces_) {
+    clFinish(space->host_queue());
+    space->allocator()->close();
+  }
 }
 
 const std::string& Runtime::device_name() const { return devices_[0]->info().name; }
 
-StoragePtr Runtime::allocate(std::size_t bytes, Category category, const std::string& what, const char* layer) {
-  if (bytes == 0) return nullptr;
-  std::unique_ptr<Storage::Block> block = allocator_->take(bytes, category, what, layer);
-  return std::make_shared<Storage>(*this, allocator_, std::move(block), bytes, category);
+std::string Runtime::tuning_hash() const {
+  const std::string first = devices_[0]->tuning().hash();
+  Hasher hasher;
+  bool is_one = true;
+  for (const auto& device : devices_) {
+    hasher.add(std::string_view(device->tuning().hash()));
+    is_one = is_one && device->tuning().hash() == first;
+  }
+  return is_one ? first : hex_of(hasher.key().a);
 }
 
-std::size_t Runtime::clear_cache() { return allocator_->clear_cache(); }
+void Runtime::set_tuning(const TuningPtr& tuning) {
+  for (const auto& device : devices_) device->set_tuning(tuning);
+}
 
-std::uint64_t Runtime::memory_peaks() const { return allocator_->peaks(); }
-void Runtime::name_memory_peak(const std::string& what, const char* layer) { allocator_->name_peak(what, layer); }
-bool Runtime::set_memory_log(std::shared_ptr<MemoryLog> log) { return allocator_->set_log(std::move(log)); }
-std::shared_ptr<const MemoryLog> Runtime::memory_log() const { return allocator_->log(); }
+StoragePtr Runtime::allocate(std::size_t bytes, Category category, const std::string& what, const char* layer,
+                             int device) {
+  return devices_[static_cast<std::size_t>(device)]->space().allocate(bytes, category, what, layer);
+}
 
-void Runtime::set_memory_limit(std::size_t bytes) { allocator_->set_limit(bytes); }
+StoragePtr Runtime::adopt(void* pointer, std::size_t bytes, std::function<void()> deleter, Adoption* verdict) {
+  return space().adopt(pointer, bytes, std::move(deleter), verdict);
+}
 
-bool Runtime::is_exact() const { return allocator_->is_exact(); }
+std::size_t Runtime::clear_cache() {
+  std::size_t bytes = 0;
+  for (const auto& space : spaces_) bytes += space->allocator()->clear_cache();
+  return bytes;
+}
 
-std::vector<std::string> Runtime::check_guards() const { return allocator_->check_guards(); }
+std::uint64_t Runtime::memory_peaks() const {
+  std::uint64_t sum = 0;
+  for (const auto& space : spaces_) sum += space->allocator()->peaks();
+  return sum;
+}
+
+void Runtime::name_memory_peak(const std::string& what, const char* layer) {
+  space().allocator()->name_peak(what, layer);
+}
+
+bool Runtime::set_memory_log(std::shared_ptr<MemoryLog> log) {
+  bool is_set = true;
+  for (const auto& each : spaces_) is_set = each->allocator()->set_log(log) && is_set;
+  return is_set;
+}
+
+std::shared_ptr<const MemoryLog> Runtime::memory_log() const {
+  std::vector<MemoryArray> others;
+  for (std::size_t s = 1; s < spaces_.size(); ++s)
+    for (MemoryArray& array : spaces_[s]->allocator()->in_use()) others.push_back(std::move(array));
+  return space().allocator()->log(std::move(others));
+}
+
+void Runtime::set_memory_limit(std::size_t bytes) {
+  for (const auto& space : spaces_) space->allocator()->set_limit(bytes);
+}
+
+bool Runtime::is_exact() const { return space().allocator()->is_exact(); }
+
+std::vector<std::string> Runtime::check_guards() const {
+  std::vector<std::string> lines;
+  for (const auto& space : spaces_)
+    for (std::string& line : space->allocator()->check_guards()) lines.push_back(std::move(line));
+  return lines;
+}
 
 void Runtime::wait() {
   std::deque<TicketPtr> tickets;
@@ -202,17 +307,39 @@ void Runtime::wait() {
 
 MemoryReport Runtime::memory() const {
   MemoryReport report;
-  allocator_->fill(&report);
+  space().allocator()->fill(&report);
+  for (std::size_t s = 1; s < spaces_.size(); ++s) {
+    MemoryReport other;
+    spaces_[s]->allocator()->fill(&other);
+    report.live_bytes += other.live_bytes;
+    report.cached_bytes += other.cached_bytes;
+    report.adopted_bytes += other.adopted_bytes;
+    report.library_bytes += other.library_bytes;
+    report.peak_bytes += other.peak_bytes;  // each context's own, whenever that was
+    report.allocations += other.allocations;
+    report.live_by_category += other.live_by_category;
+    report.peak_by_category += other.peak_by_category;
+  }
   return report;
 }
 
-HeldPeak Runtime::held_peak() const { return allocator_->held_peak(); }
+HeldPeak Runtime::held_peak() const {
+  HeldPeak peak;
+  for (const auto& space : spaces_) {
+    const HeldPeak own = space->allocator()->held_peak();
+    peak.cached += own.cached;
+    for (std::size_t i = 0; i < own.by_category.size(); ++i) peak.by_category[i] += own.by_category[i];
+  }
+  return peak;
+}
 
 TransferReport Runtime::transfers() const {
   TransferReport report;
   report.bytes_to_device = ledger_->to_device.load(std::memory_order_relaxed);
   report.bytes_to_host = ledger_->to_host.load(std::memory_order_relaxed);
-  report.bytes_copied = report.bytes_to_device + report.bytes_to_host;
+  report.bytes_between_contexts = ledger_->crossed.load(std::memory_order_relaxed);
+  report.crossings = ledger_->crossings.load(std::memory_order_relaxed);
+  report.bytes_copied = report.bytes_to_device + report.bytes_to_host + report.bytes_between_contexts;
   report.bytes_mapped = ledger_->mapped.load(std::memory_order_relaxed);
   report.relayout_bytes = ledger_->relayout.load(std::memory_order_relaxed);
   return report;
@@ -222,8 +349,16 @@ void Runtime::count_copy(std::size_t bytes, bool to_device, const std::string& w
   if (options_.forbid_copies && bytes)
     throw ArgumentError(what + ": forbid_copies is set and " + std::to_string(bytes) + " bytes would be copied " +
                         (to_device ? "to" : "from") + " " + device_name() + " (memory mode " +
-                        samebytes::name_of(mode_) + ")");
+                        samebytes::name_of(mode()) + ")");
   (to_device ? ledger_->to_device : ledger_->to_host).fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void Runtime::count_crossing(std::size_t bytes, const std::string& what) {
+  if (options_.forbid_copies && bytes)
+    throw ArgumentError(what + ": forbid_copies is set and " + std::to_string(bytes) +
+                        " bytes would cross from one context to another");
+  ledger_->crossed.fetch_add(bytes, std::memory_order_relaxed);
+  ledger_->crossings.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Runtime::count_map(std::size_t bytes) { ledger_->mapped.fetch_add(bytes, std::memory_order_relaxed); }

@@ -1,6 +1,6 @@
-// The runtime of one engine: one OpenCL context, its devices (a whole device or its sub-devices, each with one in-order
-// queue), the allocator, the ledgers and the reaper. Everything above asks it for storages and hands it submissions.
-// Thread-safe, except that submissions are made under the engine's lock.
+// The runtime of one engine: its devices (whole ones or parts, each with one in-order queue), the spaces that they
+// share (one OpenCL context for each platform) and the ledgers. Everything above asks it for storages and hands it
+// submissions. Thread-safe, except that submissions are made under the engine's lock.
 #pragma once
 
 #include <atomic>
@@ -18,6 +18,7 @@
 #include "runtime/kernels.h"
 #include "runtime/opencl.h"
 #include "runtime/queue_clock.h"
+#include "runtime/space.h"
 #include "runtime/storage.h"
 #include "runtime/ticket.h"
 #include "runtime/tuning.h"
@@ -26,14 +27,16 @@
 
 namespace samebytes::detail {
 
-class Allocator;
+class Carrier;
 class MemoryLog;
+struct FoundDevice;
 
 struct RuntimeOptions {
-  std::string device;       // "", "cpu", "gpu:0", an index, or part of a name
-  std::vector<int> split;   // sub-devices by cores; empty: the whole device
-  int threads = 0;          // limit of PoCL's threads asked for by the command; 0: all
-  bool force_mode = false;  // else SAMEBYTES_MEMORY, else chosen
+  std::string device;                // "", "cpu", "gpu:0", an index, or part of a name
+  std::vector<std::string> devices;  // several, or "all"; instead of `device`
+  std::vector<int> split;            // sub-devices by cores; empty: the whole device
+  int threads = 0;                   // limit of PoCL's threads asked for by the command; 0: all
+  bool force_mode = false;           // else SAMEBYTES_MEMORY, else chosen
   MemoryMode mode = MemoryMode::fine;
   bool forbid_copies = false;
   std::size_t memory_limit = 0;  // 0: 85 % of the smaller of the cgroup's limit and what is available
@@ -49,13 +52,15 @@ int vector_width_of(const DeviceInfo& info, Dtype real);
 // One device, or sub-device, of the engine.
 class Device {
  public:
-  Device(Runtime& runtime, int index, DeviceInfo info, cl_context context, cl_device_id id, bool profile);
+  Device(Space& space, int index, DeviceInfo info, TuningPtr tuning, cl_device_id id, bool profile);
   int index() const { return index_; }
   const DeviceInfo& info() const { return info_; }
   Personality personality() const { return info_.personality; }
   int vector_width(Dtype real) const { return vector_width_of(info_, real); }
-  const Tuning& tuning() const;
-  cl_context context() const { return context_; }
+  const Tuning& tuning() const { return *tuning_; }
+  void set_tuning(TuningPtr tuning) { tuning_ = std::move(tuning); }
+  Space& space() const { return space_; }
+  cl_context context() const { return space_.context(); }
   cl_device_id id() const { return id_; }
   cl_command_queue queue() const { return queue_.get(); }
   KernelLibrary& kernels() { return kernels_; }
@@ -64,13 +69,13 @@ class Device {
   void calibrate_clock();
   // What is in the queue stays there, and nobody asks for it any more. With a new queue, or none.
   void drop_queue(bool makes_another);
-  Runtime& runtime() { return runtime_; }
+  Runtime& runtime() { return space_.runtime(); }
 
  private:
-  Runtime& runtime_;
+  Space& space_;
   int index_;
   DeviceInfo info_;
-  cl_context context_;
+  TuningPtr tuning_;
   cl_device_id id_;  // the runtime owns sub-devices
   Handle<cl_command_queue> queue_;
   KernelLibrary kernels_;
@@ -93,15 +98,31 @@ class Submission {
   // Enqueues one kernel on a device. `op` names it in errors. Returns its index in this submission. Throws DeviceError.
   std::uint64_t enqueue(Device& device, Kernel& kernel, const Geometry& geometry, const char* op,
                         const std::shared_ptr<const LaunchInfo>& info = nullptr);
-  // What was enqueued last on a device, for others to wait for. An empty mark stands for what is done.
+  // What was enqueued last on a device, or a transfer, for others to wait for. An empty mark stands for what is done.
   struct Mark {
-    Handle<cl_event> event;
-    int device = -1;
+    Handle<cl_event> event;      // of a transfer: in the context of its target
+    Handle<cl_event> at_source;  // of a transfer only
+    int device = -1;             // -1: of a transfer
+    int space = -1;              // where `event` is
   };
   Mark mark(Device& device);
-  // Makes later work of `device` wait for a mark of another device, or for everything enqueued so far on `other`.
+  // Makes later work of `device` wait for a mark of another device of its space, for a transfer from or to its space,
+  // or for everything enqueued so far on `other`, which is nothing where that is of another space.
   void order_after(Device& device, const Mark& mark);
   void order_after(Device& device, Device& other);
+  // Bytes from one space to another, by a thread of the runtime: after the marks, and after all transfers before it.
+  // Both storages were acquired, and begin_transfers() came before the first launch. Throws ArgumentError where copies
+  // are forbidden.
+  struct Crossing {
+    Storage* from;
+    std::size_t from_offset;
+    Storage* to;
+    std::size_t to_offset;
+    std::size_t bytes;
+  };
+  void begin_transfers();
+  Mark transfer(const Crossing& crossing, const std::vector<const Mark*>& after, const char* op,
+                const std::shared_ptr<const LaunchInfo>& info = nullptr);
   // A library call on the queue (CLBlast): fn enqueues itself on the given queue and gives the number of its launches.
   void enqueue_call(Device& device, const char* op, const std::function<int(cl_command_queue)>& fn,
                     const std::shared_ptr<const LaunchInfo>& info = nullptr);
@@ -125,6 +146,7 @@ class Submission {
  private:
   std::uint64_t count_launches(std::uint64_t count);  // gives the index of the first
   void begin_device(Device& device);                  // at the first command on it
+  void flush(Device& device);
   void add_event(Device& device, cl_event event, const char* op, const std::shared_ptr<const LaunchInfo>& info);
   void close() noexcept;
 
@@ -135,6 +157,7 @@ class Submission {
   std::uint64_t launches_ = 0;
   std::size_t other_bytes_ = 0;
   bool is_finished_ = false;
+  std::vector<Handle<cl_event>> before_transfers_;  // what the first one waits for
 };
 
 class Runtime {
@@ -149,17 +172,20 @@ class Runtime {
     return *devices_[static_cast<std::size_t>(places_[static_cast<std::size_t>(index)])];
   }
   const std::string& device_name() const;
-  MemoryMode mode() const { return mode_; }
-  cl_context context() const { return context_.get(); }
-  cl_command_queue host_queue() const { return host_queue_.get(); }  // maps and reads: never behind a running step
+  int space_count() const { return static_cast<int>(spaces_.size()); }
+  Space& space(int index = 0) const { return *spaces_[static_cast<std::size_t>(index)]; }
+  // Of the first space, which is the only one but where devices of several platforms work together.
+  MemoryMode mode() const { return space().mode(); }
+  cl_context context() const { return space().context(); }
   bool is_dry() const { return options_.dry_run; }
-  bool is_exact() const;                                 // SAMEBYTES_ALLOCATOR=exact
-  bool coarse_shadow() const { return coarse_shadow_; }  // PoCL in coarse mode keeps a shadow so that missing maps show
+  bool is_exact() const;  // SAMEBYTES_ALLOCATOR=exact
+  bool coarse_shadow() const { return space().coarse_shadow(); }
 
   // Throws OutOfMemory naming `what` (an op or an owner), the need, the budget and the cheapest ways out.
-  // The bytes are not zeroed. bytes 0 gives null.
+  // The bytes are not zeroed. bytes 0 gives null. They lie where `device` reads them without a copy.
   // For `what` in a layer: who caused the peak.
-  StoragePtr allocate(std::size_t bytes, Category category, const std::string& what, const char* layer = "");
+  StoragePtr allocate(std::size_t bytes, Category category, const std::string& what, const char* layer = "",
+                      int device = 0);
   std::uint64_t memory_peaks() const;  // how often the peak was raised
   void name_memory_peak(const std::string& what, const char* layer);
   // What is taken and given back from now on; null: no more. False where there is a log already.
@@ -171,14 +197,12 @@ class Runtime {
   // SAMEBYTES_ALLOCATOR=exact puts guard bytes around each storage: one line for each that was overwritten since the
   // last call.
   std::vector<std::string> check_guards() const;
-  // The self-test of cl_mem aliases over storages, run at the first call: host writes, a kernel through the pointer,
-  // the same kernel through the alias at an offset, host reads.
-  bool alias_works();
+  bool alias_works() { return space().alias_works(); }
   void set_memory_limit(std::size_t bytes);
-  const Tuning& tuning() const { return *tuning_; }
+  std::string tuning_hash() const;                                 // of all devices' choices
   const std::string& tuning_file() const { return tuning_file_; }  // empty: built-in choices
   // For the tuner and tests. Requires: nothing was planned or built yet.
-  void set_tuning(TuningPtr tuning) { tuning_ = std::move(tuning); }
+  void set_tuning(const TuningPtr& tuning);
 
   Recorder& recorder() { return recorder_; }
 
@@ -189,6 +213,7 @@ class Runtime {
   TransferReport transfers() const;
   void count_copy(std::size_t bytes, bool to_device, const std::string& what);  // throws where copies are forbidden
   void count_map(std::size_t bytes);
+  void count_crossing(std::size_t bytes, const std::string& what);  // from space to space; throws the same
   void count_relayout(std::size_t bytes);
   std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
   std::uint64_t programs_built() const;
@@ -205,49 +230,41 @@ class Runtime {
   Standing look_until_done(const std::vector<Handle<cl_event>>& events, std::chrono::steady_clock::time_point start,
                            double limit);
   // From now on another device does what this one is asked for. Where launches are not done, queues are made anew and
-  // nobody waits for the old ones. Returns the other device. Requires: another one is left; the engine's lock.
+  // nobody waits for the old ones. Returns the other device, of the same space, or 0. Requires: can_give_up(); the
+  // engine's lock.
   int give_up(int device, const std::string& why);
-  bool is_given_up(int device) const { return places_[static_cast<std::size_t>(device)] != device; }
-
-  void note_housekeeping() { has_housekeeping_ = true; }  // an unmap or upload was put on the first device's queue
+  bool can_give_up(int device) const;
+  bool is_given_up(int device) const { return is_given_up_[static_cast<std::size_t>(device)]; }
 
  private:
   friend class Submission;
-  friend class Storage;
-  friend class Allocator;
   struct Ledger;
-  void choose_mode(DeviceInfo* info);
-  void make_devices(const DeviceInfo& info, cl_device_id parent);
-  bool run_alias_test();
-  std::string why_not_adopted(const void* pointer, MemoryMode* mode) const;
+  struct Wanted;  // a device that the options ask for
+  std::vector<Wanted> wanted_devices();
+  void make_devices(std::vector<Wanted> wanted);
+  int place_beside(int device) const;
 
   RuntimeOptions options_;
-  MemoryMode mode_ = MemoryMode::fine;
-  TuningPtr tuning_;
   std::string tuning_file_;
-  bool coarse_shadow_ = false;
-  Handle<cl_context> context_;
-  Handle<cl_command_queue> host_queue_;
+  std::vector<std::unique_ptr<Space>> spaces_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<int> places_;  // in devices_, of each device
-  std::shared_ptr<Allocator> allocator_;
+  std::vector<bool> is_given_up_;
   std::unique_ptr<Ledger> ledger_;
   Recorder recorder_;
-  std::atomic<bool> has_housekeeping_{false};
+  std::unique_ptr<Carrier> carrier_;  // where there are several spaces
   std::atomic<std::uint64_t> launches_{0};
 
   // Touched by submissions only, under the engine's lock.
-  std::vector<Handle<cl_event>> tails_;  // last event of each device, for order between submissions
-  int refused_ = -1;                     // device that did not take a launch
+  int refused_ = -1;                         // device that did not take a launch
+  std::vector<Handle<cl_event>> tails_;      // last event of each device, for order between submissions
+  std::vector<Handle<cl_event>> crossings_;  // by space: of the last transfer from it or to it
   std::uint64_t next_ticket_ = 1;
   std::size_t launches_hint_ = 64;
 
   Mutex mutex_;
   std::deque<TicketPtr> in_flight_ SAMEBYTES_GUARDED_BY(mutex_);
   TicketPtr failed_ SAMEBYTES_GUARDED_BY(mutex_);  // a failure that nobody has been told yet
-
-  Mutex alias_mutex_;
-  int alias_state_ SAMEBYTES_GUARDED_BY(alias_mutex_) = -1;  // -1: not tested
 };
 
 // The device that a name means among all devices; throws ArgumentError listing what there is, DeviceError where there

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "runtime/runtime.h"
+#include "runtime/space.h"
 
 namespace samebytes::detail {
 namespace {
@@ -59,6 +60,20 @@ Runtime::Standing Runtime::look_until_done(const std::vector<Handle<cl_event>>& 
   return standing;
 }
 
+// A device that is left in the space of this one; -1: none.
+int Runtime::place_beside(int device) const {
+  const Space& space = devices_[static_cast<std::size_t>(device)]->space();
+  for (const auto& each : devices_)
+    if (&each->space() == &space && each->index() != device && !is_given_up(each->index())) return each->index();
+  return -1;
+}
+
+// What lies in the first space needs a device there; another space is not asked for anything any more.
+bool Runtime::can_give_up(int device) const {
+  if (is_given_up(device)) return false;
+  return place_beside(device) >= 0 || devices_[static_cast<std::size_t>(device)]->space().index() > 0;
+}
+
 int Runtime::give_up(int device, const std::string& why) {
   bool is_silent = false;
   {
@@ -71,19 +86,26 @@ int Runtime::give_up(int device, const std::string& why) {
     in_flight_.clear();
     failed_.reset();
   }
-  const int given_up = places_[static_cast<std::size_t>(device)];
-  int other = -1;
-  for (int i = 0; i < device_count() && other < 0; ++i)
-    if (const int place = places_[static_cast<std::size_t>(i)]; place != given_up) other = place;
-  for (int& place : places_)
-    if (place == given_up) place = other;
+  is_given_up_[static_cast<std::size_t>(device)] = true;
+  const int other = place_beside(device);
+  if (other >= 0) {
+    for (int& place : places_)
+      if (place == device) place = other;
+    Space& space = devices_[static_cast<std::size_t>(device)]->space();
+    if (&space.first_device() == devices_[static_cast<std::size_t>(device)].get())
+      space.set_first_device(*devices_[static_cast<std::size_t>(other)]);
+  }
   // New queues: what failed stays without consequence for what comes, and what is stuck in an old one is left there.
   for (Handle<cl_event>& tail : tails_) {
     if (is_silent) tail.release();
     tail = {};
   }
-  for (const auto& each : devices_) each->drop_queue(each->index() != given_up);
-  return other;
+  for (Handle<cl_event>& crossing : crossings_) {
+    if (is_silent) crossing.release();
+    crossing = {};
+  }
+  for (const auto& each : devices_) each->drop_queue(!is_given_up(each->index()));
+  return std::max(other, 0);
 }
 
 }  // namespace samebytes::detail

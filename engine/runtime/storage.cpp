@@ -6,6 +6,7 @@
 #include "runtime/block.h"
 #include "runtime/faults.h"
 #include "runtime/runtime.h"
+#include "runtime/space.h"
 #include "samebytes/error.h"
 
 namespace samebytes::detail {
@@ -20,13 +21,9 @@ bool is_planted(MapFault fault) { return faults().map.load(std::memory_order_rel
 
 }  // namespace
 
-Storage::Storage(Runtime& runtime, std::shared_ptr<Allocator> allocator, std::unique_ptr<Block> block,
-                 std::size_t bytes, Category category)
-    : runtime_(runtime),
-      allocator_(std::move(allocator)),
-      block_(std::move(block)),
-      bytes_(bytes),
-      category_(category) {
+Storage::Storage(Space& space, std::shared_ptr<Allocator> allocator, std::unique_ptr<Block> block, std::size_t bytes,
+                 Category category)
+    : space_(space), allocator_(std::move(allocator)), block_(std::move(block)), bytes_(bytes), category_(category) {
   MutexLock lock(mutex_);
   last_user_ = last_writer_ = std::move(block_->ticket);  // a block of the cache may still be read by a queued launch
   close_if_idle();
@@ -82,7 +79,7 @@ void Storage::settle_writers() const {
 void Storage::check_lost(const std::string& op, std::size_t begin, std::size_t end) const {
   if (lost_.is_empty() || !lost_.meets(begin, end)) return;
   throw DeviceError(op + ": the array is lost, because a queued write to it failed (" + lost_why_ + "); write it anew",
-                    "clWaitForEvents", "lost", runtime_.device_name());
+                    "clWaitForEvents", "lost", space_.name());
 }
 
 // Requires: no launch is using the bytes in a way that conflicts.
@@ -91,8 +88,8 @@ void Storage::to_host(bool writes, std::size_t offset, std::size_t length) {
   open();
   if (needs_map(block.mode)) {
     const bool is_double = block.mapped != Block::Mapped::no && is_planted(MapFault::double_map);
-    if (block.mapped == Block::Mapped::read && writes) unmap_block(runtime_, block);
-    if (block.mapped == Block::Mapped::no || is_double) map_block(runtime_, block, writes, length);
+    if (block.mapped == Block::Mapped::read && writes) unmap_block(space_, block);
+    if (block.mapped == Block::Mapped::no || is_double) map_block(space_, block, writes, length);
     return;
   }
   if (block.mode != MemoryMode::copy) return;
@@ -104,7 +101,7 @@ void Storage::to_host(bool writes, std::size_t offset, std::size_t length) {
     block.host = static_cast<std::byte*>(block.heap);
   }
   for (const Ranges::Range& range : block.device_newer.inside(offset, offset + length)) {
-    download_block(runtime_, block, range.begin, range.end);
+    download_block(space_, block, range.begin, range.end);
     block.device_newer.remove(range.begin, range.end);
   }
   if (writes) block.host_newer.add(offset, offset + length);
@@ -116,13 +113,13 @@ void Storage::to_device(bool writes, const std::string& op, std::size_t offset, 
   if (needs_map(block.mode)) {
     if (block.mapped == Block::Mapped::no && is_planted(MapFault::double_unmap)) block.mapped = Block::Mapped::write;
     if (block.mapped == Block::Mapped::write || (block.mapped == Block::Mapped::read && writes))
-      unmap_block(runtime_, block);
+      unmap_block(space_, block);
     return;
   }
   if (block.mode != MemoryMode::copy) return;
   if (writes && whole) block.host_newer.remove(offset, offset + length);
   for (const Ranges::Range& range : block.host_newer.inside(offset, offset + length)) {
-    upload_block(runtime_, block, range.begin, range.end, op);
+    upload_block(space_, block, range.begin, range.end, op);
     block.host_newer.remove(range.begin, range.end);
   }
   if (writes) block.device_newer.add(offset, offset + length);
@@ -222,7 +219,7 @@ void* Storage::begin_host_call(bool writes, const std::string& op) {
 
 void Storage::end_host_call(const std::string& op) {
   MutexLock lock(mutex_);
-  if (block_->mapped != Block::Mapped::no) unmap_block(runtime_, *block_);
+  if (block_->mapped != Block::Mapped::no) unmap_block(space_, *block_);
   to_device(false, op, 0, bytes_, false);
   // Later launches of the same submission may write again what it acquired for writing; the host then asks the device.
   if (block_->mode == MemoryMode::copy)
@@ -242,13 +239,13 @@ cl_mem Storage::buffer() const { return block_->buffer.get(); }
 cl_mem Storage::alias() {
   check_engine();
   if (block_->buffer) return block_->buffer.get();
-  if (!runtime_.alias_works()) return nullptr;
+  if (!space_.alias_works()) return nullptr;
   MutexLock lock(mutex_);
   if (!block_->alias) {
     cl_int status = CL_SUCCESS;
-    block_->alias = Handle<cl_mem>(clCreateBuffer(runtime_.context(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+    block_->alias = Handle<cl_mem>(clCreateBuffer(space_.context(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
                                                   block_->bytes, block_->device, &status));
-    check_cl(status, "clCreateBuffer", runtime_.device_name());
+    check_cl(status, "clCreateBuffer", space_.name());
   }
   return block_->alias.get();
 }

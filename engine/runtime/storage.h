@@ -27,6 +27,7 @@ namespace samebytes::detail {
 
 class Allocator;
 class Runtime;
+class Space;
 class Storage;
 using StoragePtr = std::shared_ptr<Storage>;
 
@@ -43,7 +44,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
  public:
   struct Block;  // the raw allocation in its mode: SVM pointer, host pointer, cl_mem, shadow; defined in storage.cpp
 
-  Storage(Runtime& runtime, std::shared_ptr<Allocator> allocator, std::unique_ptr<Block> block, std::size_t bytes,
+  Storage(Space& space, std::shared_ptr<Allocator> allocator, std::unique_ptr<Block> block, std::size_t bytes,
           Category category);
   ~Storage();  // never blocks: the block goes back to the allocator with its ticket, or to the reaper
   Storage(const Storage&) = delete;
@@ -51,7 +52,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
   std::size_t bytes() const { return bytes_; }
   MemoryMode mode() const;
   Category category() const { return category_; }
-  Runtime& runtime() const { return runtime_; }
+  Space& space() const { return space_; }
 
   // Host side. Returns the host address of byte 0. Waits for the last writer (reading) or the last user (writing), maps
   // if needed, registers a borrow of [offset, offset + length) made at file:line. Throws DeviceError of a failed
@@ -106,7 +107,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
   void to_device(bool writes, const std::string& op, std::size_t offset, std::size_t length, bool whole)
       SAMEBYTES_REQUIRES(mutex_);
 
-  Runtime& runtime_;
+  Space& space_;
   const std::shared_ptr<Allocator> allocator_;
   std::unique_ptr<Block> block_;
   const std::size_t bytes_;

@@ -1,6 +1,7 @@
 // The path of every training step: microseconds count here. One event per launch is kept, because it names the op that
 // failed and costs nothing that the driver does not spend anyway (a launch costs 0.07 us more than the driver's own
 // 0.3 us on PoCL 3.1 with 2 cores; submission_speed_test).
+#include "runtime/carrier.h"
 #include "runtime/faults.h"
 #include "runtime/runtime.h"
 
@@ -54,14 +55,24 @@ void Submission::begin_device(Device& device) {
   begun_ |= bit_of(device);
   if (runtime_.device_count() == 1) return;
   // One queue per device: what this submission does here comes after everything of the submissions before it, and after
-  // the unmaps and uploads on the first device's queue.
+  // the unmaps and uploads on the queue of its space's first device.
+  const Space& space = device.space();
   std::vector<cl_event> before;
   for (int other = 0; other < runtime_.device_count(); ++other)
-    if (other != device.index() && runtime_.tails_[other]) before.push_back(runtime_.tails_[other].get());
+    if (other != device.index() && runtime_.tails_[other] && &runtime_.device(other).space() == &space)
+      before.push_back(runtime_.tails_[other].get());
+  if (const auto& crossing = runtime_.crossings_[static_cast<std::size_t>(space.index())])
+    before.push_back(crossing.get());
   if (!before.empty())
     check_cl(clEnqueueBarrierWithWaitList(device.queue(), static_cast<cl_uint>(before.size()), before.data(), nullptr),
              "clEnqueueBarrierWithWaitList", device.info().name);
-  if (device.index() != 0 && runtime_.has_housekeeping_.load()) order_after(device, runtime_.device(0));
+  if (&device != &space.first_device() && space.has_housekeeping()) order_after(device, space.first_device());
+}
+
+void Submission::flush(Device& device) {
+  if (!(unflushed_ & bit_of(device))) return;
+  check_cl(clFlush(device.queue()), "clFlush", device.info().name);
+  unflushed_ &= ~bit_of(device);
 }
 
 void Submission::add_event(Device& device, cl_event event, const char* op,
@@ -125,25 +136,23 @@ std::uint64_t Submission::count_launches(std::uint64_t count) {
 Submission::Mark Submission::mark(Device& device) {
   if (runtime_.is_dry() || !runtime_.tails_[device.index()]) return {};
   clRetainEvent(runtime_.tails_[device.index()].get());
-  return {Handle<cl_event>(runtime_.tails_[device.index()].get()), device.index()};
+  return {Handle<cl_event>(runtime_.tails_[device.index()].get()), {}, device.index(), device.space().index()};
 }
 
 void Submission::order_after(Device& device, const Mark& mark) {
   if (!mark.event || mark.device == device.index()) return;
+  const bool is_here = mark.space == device.space().index();
+  if (mark.device >= 0 && !is_here) return;
   if (!(begun_ & bit_of(device))) begin_device(device);
-  Device& other = runtime_.device(mark.device);
-  if (unflushed_ & bit_of(other)) {  // else the other queue could wait for ever
-    check_cl(clFlush(other.queue()), "clFlush", other.info().name);
-    unflushed_ &= ~bit_of(other);
-  }
-  const cl_event event = mark.event.get();
+  if (mark.device >= 0) flush(runtime_.device(mark.device));  // else the other queue could wait for ever
+  const cl_event event = is_here ? mark.event.get() : mark.at_source.get();
   check_cl(clEnqueueBarrierWithWaitList(device.queue(), 1, &event, nullptr), "clEnqueueBarrierWithWaitList",
            device.info().name);
   unflushed_ |= bit_of(device);
 }
 
 void Submission::order_after(Device& device, Device& other) {
-  if (device.index() == other.index() || runtime_.is_dry()) return;
+  if (device.index() == other.index() || &device.space() != &other.space() || runtime_.is_dry()) return;
   if (!(begun_ & bit_of(device))) begin_device(device);
   if (!(begun_ & bit_of(other))) begin_device(other);
   Handle<cl_event> reached;
@@ -154,6 +163,68 @@ void Submission::order_after(Device& device, Device& other) {
   check_cl(clEnqueueBarrierWithWaitList(device.queue(), 1, &event, nullptr), "clEnqueueBarrierWithWaitList",
            device.info().name);
   unflushed_ |= bit_of(device);
+}
+
+// What the submissions before this one left to be done, and the unmaps and uploads of this one.
+void Submission::begin_transfers() {
+  if (runtime_.is_dry()) return;
+  for (const Handle<cl_event>& tail : runtime_.tails_)
+    if (tail) {
+      clRetainEvent(tail.get());
+      before_transfers_.emplace_back(tail.get());
+    }
+  for (const auto& space : runtime_.spaces_) {
+    if (!space->has_housekeeping()) continue;
+    Device& first = space->first_device();
+    Handle<cl_event> reached;
+    check_cl(clEnqueueMarkerWithWaitList(first.queue(), 0, nullptr, reached.out()), "clEnqueueMarkerWithWaitList",
+             space->name());
+    check_cl(clFlush(first.queue()), "clFlush", space->name());
+    before_transfers_.push_back(std::move(reached));
+  }
+}
+
+Submission::Mark Submission::transfer(const Crossing& crossing, const std::vector<const Mark*>& after, const char* op,
+                                      const std::shared_ptr<const LaunchInfo>& info) {
+  runtime_.count_crossing(crossing.bytes, op);
+  count_launches(1);
+  if (runtime_.is_dry()) return {};
+  if (!runtime_.carrier_) runtime_.carrier_ = std::make_unique<Carrier>(runtime_);
+  Carrier::Job job;
+  job.after.swap(before_transfers_);
+  for (const Mark* mark : after) {
+    if (!mark->event || mark->device < 0) continue;  // transfers run in their order
+    flush(runtime_.device(mark->device));
+    clRetainEvent(mark->event.get());
+    job.after.emplace_back(mark->event.get());
+  }
+  job.from = Carrier::side_of(*crossing.from, crossing.from_offset);
+  job.to = Carrier::side_of(*crossing.to, crossing.to_offset);
+  job.bytes = crossing.bytes;
+  Mark mark;
+  mark.space = job.to.space->index();
+  const auto make_event = [&](const Space& space, Handle<cl_event>& kept) {
+    cl_int status = CL_SUCCESS;
+    Handle<cl_event> event(clCreateUserEvent(space.context(), &status));
+    check_cl(status, "clCreateUserEvent", space.name());
+    clRetainEvent(event.get());
+    kept = Handle<cl_event>(event.get());
+    clRetainEvent(event.get());
+    runtime_.crossings_[static_cast<std::size_t>(space.index())] = Handle<cl_event>(event.get());
+    return event;
+  };
+  job.at_source = make_event(*job.from.space, mark.at_source);
+  job.at_target = make_event(*job.to.space, mark.event);
+  clRetainEvent(mark.event.get());
+  // A queue of its own for each target: the last event of each is waited for.
+  ticket_->add(mark.event.get(), keep_op_name(op), runtime_.device_count() + mark.space);
+  if (info && runtime_.recorder_.is_active()) {
+    job.times = std::make_shared<Carrier::Times>();
+    runtime_.recorder_.add_launch(info, new std::shared_ptr<Carrier::Times>(job.times), *runtime_.carrier_,
+                                  runtime_.device_count(), other_bytes_);
+  }
+  runtime_.carrier_->add(std::move(job));
+  return mark;
 }
 
 void Submission::enqueue_call(Device& device, const char* op, const std::function<int(cl_command_queue)>& fn,
@@ -203,22 +274,24 @@ void Submission::run_host(const char* op, const std::vector<HostUse>& uses,
     throw Error(std::string(op) + ": a host call asks for a storage that it did not declare");
   });
   for (const Handed& h : handed) h.storage->end_host_call(op);
-  // What the hand-over put on the first queue must come before later work of the other devices.
-  if (runtime_.has_housekeeping_.load())
-    for (int i = 1; i < runtime_.device_count(); ++i) order_after(runtime_.device(i), runtime_.device(0));
+  // What the hand-over put on the first queue of a space must come before later work of the space's other devices.
+  for (int i = 0; i < runtime_.device_count(); ++i) {
+    Device& device = runtime_.device(i);
+    if (device.space().has_housekeeping()) order_after(device, device.space().first_device());
+  }
 }
 
 void Submission::close() noexcept {
   if (is_finished_) return;
   is_finished_ = true;
   // Unmaps and uploads that no launch followed still belong to this ticket.
-  const bool has_housekeeping = runtime_.has_housekeeping_.exchange(false);
-  if (has_housekeeping && !(unflushed_ & 1)) {
+  for (const auto& space : runtime_.spaces_) {
+    Device& first = space->first_device();
+    if (!space->take_housekeeping() || (unflushed_ & bit_of(first))) continue;
     cl_event event = nullptr;
-    Device& first = runtime_.device(0);
     if (clEnqueueMarkerWithWaitList(first.queue(), 0, nullptr, &event) == CL_SUCCESS) {
-      ticket_->add(event, "unmap", 0);
-      unflushed_ |= 1;
+      ticket_->add(event, "unmap", first.index());
+      unflushed_ |= bit_of(first);
     }
   }
   for (int i = 0; i < runtime_.device_count(); ++i)

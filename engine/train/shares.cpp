@@ -234,7 +234,11 @@ void DataParallel::watch(const std::vector<Piece>& pieces, const std::vector<dou
 
 void DataParallel::give_up(const Failure& failure, std::int64_t samples) {
   const auto d = static_cast<std::size_t>(failure.device);
-  give_up_device(*engine_, failure.device, failure.why);
+  try {
+    give_up_device(*engine_, failure.device, failure.why);
+  } catch (const ArgumentError&) {  // nobody can do its work
+    throw DeviceError(failure.why, "step", "failed", names_[d]);
+  }
   std::vector<double> parts = parts_;
   parts[d] = 0;
   if (sum_of(parts) <= 0)

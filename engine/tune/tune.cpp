@@ -157,7 +157,7 @@ std::string tuning_file(const std::string& device) { return detail::tuning_path(
 
 std::vector<TuningChoice> tuning_table(const std::string& device) {
   const Engine engine({.device = device});
-  return choices_of(engine.context()->runtime->tuning().values(), engine.device(), true);
+  return choices_of(engine.context()->runtime->device().tuning().values(), engine.device(), true);
 }
 
 bool reset_tuning(const std::string& device) {

@@ -23,7 +23,7 @@ enum class Personality : std::uint8_t { cpu, gpu };
 const char* name_of(Personality personality);  // "cpu"
 
 struct DeviceInfo {
-  std::string id;    // "cpu:0", "gpu:1": type and rank among the devices of that type
+  std::string id;    // "cpu:0", "gpu:1": type and rank among the devices of that type; "cpu:0.1": part of one
   int index = 0;     // place in the list of all devices
   std::string name;  // CL_DEVICE_NAME
   std::string vendor;

@@ -23,8 +23,11 @@ struct Context;
 enum class GemmProvider : std::uint8_t { automatic, packed, clblast, eigen };
 
 struct EngineOptions {
-  std::string device = {};                // "", "cpu", "gpu:0", an index, or a part of a name
-  std::vector<int> split = {};            // sub-devices by cores, such as {1, 1}
+  std::string device = {};  // "", "cpu", "gpu:0", an index, or a part of a name
+  // Several, each named as above, such as {"cpu:0", "gpu:0"}; the first is where work goes that names no other.
+  // {"all"}: every device that can be used. Instead of `device`.
+  std::vector<std::string> devices = {};
+  std::vector<int> split = {};            // sub-devices of one device by cores, such as {1, 1}
   std::optional<MemoryMode> memory = {};  // forced; else SAMEBYTES_MEMORY, else the best the device has
   bool forbid_copies = false;             // throw at the first byte copied between host and device
   std::size_t memory_limit = 0;           // bytes; 0: 85 % of the smaller of the cgroup's limit and what is available
@@ -66,7 +69,8 @@ class Engine {
   using Options = EngineOptions;
 
   // Throws DeviceError where there is no device (with what to install), ArgumentError for an unknown device (with what
-  // there is), IoError for a damaged store of choices (with file, key, what was expected and what came).
+  // there is) and for one that is named twice, IoError for a damaged store of choices (with file, key, what was
+  // expected and what came).
   explicit Engine(const EngineOptions& options = {});
   ~Engine();
   Engine(const Engine&) = delete;
@@ -74,7 +78,7 @@ class Engine {
 
   const EngineOptions& options() const;
   const DeviceInfo& device(int index = 0) const;
-  int device_count() const;  // more than one with `split`
+  int device_count() const;  // more than one with `devices` and with `split`
 
   void wait();  // for everything enqueued; throws DeviceError of what failed
   TuningReport tuning() const;
@@ -107,7 +111,7 @@ class EngineScope {
   Engine* previous_;
 };
 
-// Nodes built in this block run on this device of the engine (one of its sub-devices).
+// Nodes built in this block run on this device of the engine: its place in `devices`, or its part of `split`.
 class DeviceScope {
  public:
   explicit DeviceScope(int device);

@@ -64,9 +64,11 @@ struct Adoption {
   std::string reason;    // "adopted: fine-grained system SVM", "copied: pointer is not page-aligned"
 };
 
-// Bytes moved between host and device since the engine started. All zero on fine and system modes.
+// Bytes moved since the engine started. Within one OpenCL context all zero on fine and system modes.
 struct TransferReport {
   std::uint64_t bytes_copied = 0;  // read, write, copy, SVM memcpy, migration, copied host pointers, own staging
+  std::uint64_t bytes_between_contexts = 0;  // of these: from device to device, which share no memory
+  std::uint64_t crossings = 0;               // transfers that moved them
   std::uint64_t bytes_to_device = 0;
   std::uint64_t bytes_to_host = 0;
   std::uint64_t bytes_mapped = 0;    // mapped for the host; nothing moves where memory is shared
@@ -90,6 +92,10 @@ struct MemoryByCategory {
   std::array<std::size_t, kMemoryCategories> bytes{};
   std::size_t operator[](MemoryCategory category) const { return bytes[static_cast<std::size_t>(category)]; }
   std::size_t& operator[](MemoryCategory category) { return bytes[static_cast<std::size_t>(category)]; }
+  MemoryByCategory& operator+=(const MemoryByCategory& other) {
+    for (std::size_t i = 0; i < kMemoryCategories; ++i) bytes[i] += other.bytes[i];
+    return *this;
+  }
   std::size_t total() const {
     std::size_t sum = 0;
     for (const std::size_t one : bytes) sum += one;

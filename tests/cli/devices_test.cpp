@@ -14,7 +14,8 @@ using ::testing::StartsWith;
 TEST(Devices, are_listed_with_mode_and_kernels_and_why) {
   const auto result = run_command({"devices"});
   ASSERT_EQ(result.status, 0) << result.err;
-  for (const char* word : {"cpu:0", "driver", "OpenCL C", "memory", "kernels"})
+  for (const char* word :
+       {"--device   cpu:0, cpu, 0, or a part of its name", "driver", "OpenCL C", "memory", "kernels"})
     EXPECT_THAT(result.out, HasSubstr(word));
 }
 
@@ -61,6 +62,54 @@ TEST(Devices, an_unknown_one_lists_what_there_is) {
   EXPECT_EQ(result.status, 2);
   EXPECT_THAT(result.err, HasSubstr("warp9"));
   EXPECT_THAT(result.err, HasSubstr("cpu:0"));
+}
+
+const std::map<std::string, std::string> kTwoDevices = {{"POCL_DEVICES", "pthread basic"}};
+
+TEST(Devices, of_one_platform_say_that_they_share_memory) {
+  const auto result = run_command({"devices"}, kTwoDevices);
+  EXPECT_THAT(result.out, HasSubstr("--device   cpu:1, 1, or a part of its name"));
+  EXPECT_THAT(result.out, HasSubstr("together   shares its memory with cpu:0"));
+  const auto json = run_command({"devices", "--json"}, kTwoDevices).json();
+  ASSERT_EQ(json["devices"].size(), 2u);
+  EXPECT_EQ(json["devices"][0]["names"], (nlohmann::ordered_json{"cpu:0", "cpu", "0"}));
+  EXPECT_EQ(json["devices"][0]["shares_memory_with"], (nlohmann::ordered_json{"cpu:1"}));
+}
+
+TEST(Devices, several_of_them_train_together) {
+  for (const char* list : {"cpu:0,cpu:1", "all"}) {
+    const auto result = run_command({"train", "digits", "--device", list, "--steps", "3", "--json"}, kTwoDevices);
+    ASSERT_EQ(result.status, 0) << result.err;
+    const std::string device = result.json()["device"];
+    EXPECT_THAT(device, HasSubstr("cpu:0 "));
+    EXPECT_THAT(device, HasSubstr(" + cpu:1 "));
+    EXPECT_EQ(result.json()["bytes_copied_per_step"], 0);
+  }
+}
+
+TEST(Devices, parts_of_one_train_together) {
+  const auto list = run_command({"devices", "--json"}).json();
+  if (list["devices"][0]["cores"] < 2) GTEST_SKIP() << "needs_two_cores";
+  const auto result =
+      run_command({"bench", "mlp", "--mode", "train", "--split-device", "1,1", "--steps", "3", "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const std::string device = result.json()[0]["device"];
+  EXPECT_THAT(device, HasSubstr("cpu:0.0 "));
+  EXPECT_THAT(device, HasSubstr(" + cpu:0.1 "));
+}
+
+TEST(Devices, wrong_lists_say_what_is_wrong) {
+  const auto refusal = [](std::vector<std::string> words) {
+    const auto result = run_command(words);
+    EXPECT_EQ(result.status, 2) << result.out;
+    return result.err;
+  };
+  EXPECT_THAT(refusal({"train", "digits", "--device", "cpu:0,cpu"}), HasSubstr("'cpu:0' and 'cpu' are one device"));
+  EXPECT_THAT(refusal({"train", "digits", "--device", "cpu:0,"}), HasSubstr("a name is empty"));
+  EXPECT_THAT(refusal({"train", "digits", "--device", "all,cpu:0"}), HasSubstr("'all' stands alone"));
+  EXPECT_THAT(refusal({"train", "digits", "--split-device", "99,99"}), HasSubstr("198 in 2 parts came"));
+  EXPECT_THAT(refusal({"bench", "mlp", "--serve", "--device", "cpu:0,cpu:1"}), HasSubstr("--serve needs one device"));
+  EXPECT_THAT(refusal({"eval", "digits", "--load", "x", "--device", "all"}), HasSubstr("eval uses one device"));
 }
 
 }  // namespace

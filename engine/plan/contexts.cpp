@@ -1,0 +1,272 @@
+#include "plan/contexts.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "graph/context.h"
+#include "graph/node.h"
+#include "plan/graph_list.h"
+
+namespace samebytes::detail {
+namespace {
+
+constexpr std::size_t kAlignment = 128;  // kernels may count on it where the original has it
+
+class Crosser {
+ public:
+  Crosser(Plan& plan, const GraphList& list, Context& context) : plan_(plan), list_(list), runtime_(*context.runtime) {}
+
+  // By old number: the new one of each launch.
+  std::vector<int> run() {
+    find_copies();
+    return insert();
+  }
+
+ private:
+  struct Range {
+    std::size_t begin = 0, end = 0;  // bytes of the root buffer
+  };
+  // What one context reads of one version of a buffer.
+  struct Copy {
+    int root = -1, space = 0, reader = 0;  // reader: device of the first launch that reads it
+    Range range;
+    int after = -1;   // the launch that made the version; -1: it is there before the plan
+    int readers = 0;  // launches
+    int last_reader = -1;
+    int buffer = -1;  // of the copy, once it is made
+  };
+  using Key = std::tuple<int, int, int>;  // root, version, space
+
+  int root_of(int buffer) const {
+    const PlanBuffer& b = plan_.buffers[static_cast<std::size_t>(buffer)];
+    return b.kind == PlanBuffer::Kind::part ? root_of(b.parent) : buffer;
+  }
+  std::size_t start_of(int buffer) const {  // bytes in its root
+    const PlanBuffer& b = plan_.buffers[static_cast<std::size_t>(buffer)];
+    if (b.kind != PlanBuffer::Kind::part) return 0;
+    return start_of(b.parent) + static_cast<std::size_t>(b.offset) * bytes_of(b.dtype);
+  }
+  int space_of(int device) const { return runtime_.device(device).space().index(); }
+  bool is_foreign(const PlanLaunch& launch, int buffer) const {
+    if (buffer < 0 || plan_.buffers[static_cast<std::size_t>(buffer)].kind == PlanBuffer::Kind::empty) return false;
+    return space_of(plan_.buffers[static_cast<std::size_t>(root_of(buffer))].device) != space_of(launch.device);
+  }
+  Range range_of(const PlanLaunch& launch, std::size_t operand) const {
+    const int buffer = launch.operands[operand].second;
+    const PlanBuffer& b = plan_.buffers[static_cast<std::size_t>(buffer)];
+    const auto& [begin, end] = launch.operand_ranges[operand];
+    const std::size_t start = start_of(buffer), width = bytes_of(b.dtype);
+    if (end < 0) return {start, start + b.bytes};
+    return {start + static_cast<std::size_t>(begin) * width,
+            std::min(start + static_cast<std::size_t>(end) * width, start + b.bytes)};
+  }
+
+  // A cell may be there as several leaves.
+  std::vector<int> same_bytes_as(int root) const {
+    std::vector<int> roots{root};
+    const auto storage_of = [&](int b) -> const Storage* {
+      const PlanBuffer& buffer = plan_.buffers[static_cast<std::size_t>(b)];
+      return buffer.kind == PlanBuffer::Kind::leaf ? list_.nodes[static_cast<std::size_t>(buffer.node)]->storage.get()
+                                                   : nullptr;
+    };
+    if (const Storage* storage = storage_of(root))
+      for (int b = 0; b < static_cast<int>(plan_.buffers.size()); ++b)
+        if (b != root && storage_of(b) == storage) roots.push_back(b);
+    return roots;
+  }
+
+  struct Version {
+    int number = 0, made_by = -1;
+  };
+
+  // Walks through the launches as they will run, calling `use` for each operand of another context.
+  template <class Use>
+  void walk(Use use) {
+    std::map<int, Version> versions;  // by root
+    for (int l = 0; l < static_cast<int>(plan_.launches.size()); ++l) {
+      PlanLaunch& launch = plan_.launches[static_cast<std::size_t>(l)];
+      for (std::size_t o = 0; o < launch.operands.size(); ++o)
+        if (is_foreign(launch, launch.operands[o].second)) use(l, o, versions[root_of(launch.operands[o].second)]);
+      for (std::size_t o = 0; o < launch.operands.size(); ++o)
+        if (launch.operand_writes[o] && launch.operands[o].second >= 0)
+          for (const int root : same_bytes_as(root_of(launch.operands[o].second))) {
+            ++versions[root].number;
+            versions[root].made_by = l;
+          }
+    }
+  }
+
+  void find_copies() {
+    walk([&](int l, std::size_t o, const Version& version) {
+      const PlanLaunch& launch = plan_.launches[static_cast<std::size_t>(l)];
+      const int root = root_of(launch.operands[o].second), space = space_of(launch.device);
+      const Range range = range_of(launch, o);
+      const auto [it, is_new] = copies_.emplace(Key{root, version.number, space}, Copy{});
+      Copy& copy = it->second;
+      if (is_new) copy = {root, space, launch.device, range, version.made_by};
+      if (copy.last_reader != l) ++copy.readers;
+      copy.last_reader = l;
+      copy.range.begin = std::min(copy.range.begin, range.begin);
+      copy.range.end = std::max(copy.range.end, range.end);
+    });
+    for (auto& [key, copy] : copies_) copy.range.begin = copy.range.begin / kAlignment * kAlignment;
+  }
+
+  PlanLaunch transfer(int from, std::size_t from_offset, int to, std::size_t to_offset, std::size_t bytes, int target,
+                      const LaunchInfo& like) {
+    PlanLaunch launch;
+    launch.what = "transfer";
+    launch.device = runtime_.device_count();
+    launch.transfer = {from, to, from_offset, to_offset, bytes, target};
+    launch.operands = {{Operand{}, from}, {Operand{}, to}};
+    launch.operand_offsets = {0, 0};
+    launch.operand_writes = {0, 1};
+    launch.operand_ranges = {{0, -1}, {0, -1}};
+    launch.info = std::make_shared<LaunchInfo>();
+    launch.info->op = "transfer";
+    launch.info->kernel = "transfer";
+    launch.info->layer = like.layer;
+    launch.info->is_gradient = like.is_gradient;
+    launch.info->shape = std::to_string(bytes) + " bytes";
+    launch.info->bytes = static_cast<double>(bytes);
+    plan_.transfer_bytes += bytes;
+    return launch;
+  }
+
+  int add_copy(const Copy& copy) {
+    PlanBuffer buffer;
+    const PlanBuffer& root = plan_.buffers[static_cast<std::size_t>(copy.root)];
+    buffer.kind = PlanBuffer::Kind::arena;
+    buffer.dtype = root.dtype;
+    buffer.bytes = copy.range.end - copy.range.begin;
+    buffer.node = root.node;
+    buffer.device = copy.reader;
+    plan_.buffers.push_back(std::move(buffer));
+    return static_cast<int>(plan_.buffers.size()) - 1;
+  }
+
+  void add_reason(const Copy& copy, std::size_t bytes) {
+    const PlanBuffer& root = plan_.buffers[static_cast<std::size_t>(copy.root)];
+    const Node& node = *list_.nodes[static_cast<std::size_t>(root.node)];
+    const std::string maker = copy.after >= 0 ? plan_.launches[static_cast<std::size_t>(copy.after)].info->op + " makes"
+                                              : "the step begins with";
+    const std::string name = node.cell ? node.cell->name + ", " : "";
+    plan_.reasons.push_back(std::to_string(bytes) + " bytes that " + maker + " (" + name +
+                            std::string(name_of(root.dtype)) + " " + node.shape.to_string() + ") go to context " +
+                            std::to_string(copy.space) + ": " + std::to_string(copy.readers) +
+                            (copy.readers == 1 ? " launch reads them there" : " launches read them there"));
+  }
+
+  void use_copy(PlanLaunch& launch, std::size_t o, const Copy& copy) {
+    const int old = launch.operands[o].second;
+    const std::size_t width = bytes_of(plan_.buffers[static_cast<std::size_t>(old)].dtype);
+    const auto distance = (static_cast<std::int64_t>(start_of(old)) - static_cast<std::int64_t>(copy.range.begin)) /
+                          static_cast<std::int64_t>(width);
+    for (PlanArgument& argument : launch.arguments)
+      if (argument.buffer == old && (argument.kind == PlanArgument::Kind::array)) {
+        argument.buffer = copy.buffer;
+        argument.offset += distance;
+      }
+    for (std::size_t other = 0; other < launch.operands.size(); ++other)
+      if (launch.operands[other].second == old) {
+        launch.operands[other].second = copy.buffer;
+        launch.operand_offsets[other] += distance;
+        launch.operand_ranges[other] = {0, -1};
+      }
+  }
+
+  std::vector<int> insert() {
+    // What is to be done after each old launch, -1 being the start of the plan.
+    std::map<int, std::vector<PlanLaunch>> added;
+    struct Rewiring {
+      int launch;
+      std::size_t operand;
+      Key key;
+    };
+    std::vector<Rewiring> rewirings;
+    walk([&](int l, std::size_t o, const Version& version) {
+      const PlanLaunch& launch = plan_.launches[static_cast<std::size_t>(l)];
+      const int root = root_of(launch.operands[o].second);
+      rewirings.push_back({l, o, {root, version.number, space_of(launch.device)}});
+    });
+    const auto first_info = [&](int l) -> const LaunchInfo& {
+      return *plan_.launches[static_cast<std::size_t>(l)].info;
+    };
+    for (const Rewiring& r : rewirings) {
+      Copy& copy = copies_.at(r.key);
+      const std::size_t bytes = copy.range.end - copy.range.begin;
+      if (copy.buffer < 0) {
+        copy.buffer = add_copy(copy);
+        add_reason(copy, bytes);
+        added[copy.after].push_back(transfer(copy.root, copy.range.begin, copy.buffer, 0, bytes, copy.reader,
+                                             first_info(copy.after < 0 ? r.launch : copy.after)));
+      }
+      PlanLaunch& launch = plan_.launches[static_cast<std::size_t>(r.launch)];
+      if (launch.operands[r.operand].second == copy.buffer) continue;  // named twice by one launch
+      const int old = launch.operands[r.operand].second;
+      bool writes = false;
+      for (std::size_t o = 0; o < launch.operands.size(); ++o)
+        writes = writes || (launch.operands[o].second == old && launch.operand_writes[o] != 0);
+      use_copy(launch, r.operand, copy);
+      if (writes)
+        added[r.launch].push_back(transfer(copy.buffer, 0, copy.root, copy.range.begin, bytes,
+                                           plan_.buffers[static_cast<std::size_t>(copy.root)].device,
+                                           first_info(r.launch)));
+    }
+    std::vector<PlanLaunch> old = std::move(plan_.launches);
+    std::vector<int> number(old.size());
+    plan_.launches.clear();
+    const auto add_after = [&](int l) {
+      for (PlanLaunch& launch : added[l]) plan_.launches.push_back(std::move(launch));
+    };
+    add_after(-1);
+    for (std::size_t l = 0; l < old.size(); ++l) {
+      number[l] = static_cast<int>(plan_.launches.size());
+      plan_.launches.push_back(std::move(old[l]));
+      add_after(static_cast<int>(l));
+    }
+    return number;
+  }
+
+  Plan& plan_;
+  const GraphList& list_;
+  Runtime& runtime_;
+  std::map<Key, Copy> copies_;
+};
+
+// Lives of buffers, from the operands of all launches.
+void find_lives(Plan& plan) {
+  for (PlanBuffer& buffer : plan.buffers) {
+    buffer.first = buffer.last = -1;
+    buffer.devices = 0;
+  }
+  for (std::size_t l = 0; l < plan.launches.size(); ++l)
+    for (const auto& operand : plan.launches[l].operands)
+      for (int b = operand.second; b >= 0;) {
+        PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(b)];
+        if (buffer.first < 0) buffer.first = static_cast<int>(l);
+        buffer.last = static_cast<int>(l);
+        buffer.devices |= std::uint64_t{1} << plan.launches[l].device;
+        b = buffer.kind == PlanBuffer::Kind::part ? buffer.parent : -1;
+      }
+}
+
+}  // namespace
+
+void cross_contexts(Plan& plan, const GraphList& list, Context& context, std::vector<InPlacePair>& pairs,
+                    std::vector<PackPiece>& pieces) {
+  if (context.runtime->space_count() == 1) return;
+  const std::size_t launches = plan.launches.size();
+  const std::vector<int> number = Crosser(plan, list, context).run();
+  if (plan.launches.size() == launches) return;
+  const auto renumber = [&](int& launch) {
+    if (launch >= 0) launch = number[static_cast<std::size_t>(launch)];
+  };
+  for (InPlacePair& pair : pairs) renumber(pair.launch);
+  for (PackPiece& piece : pieces) renumber(piece.first);
+  find_lives(plan);
+  plan.several_devices = true;
+}
+
+}  // namespace samebytes::detail

@@ -1,0 +1,175 @@
+#include "plan/crossings.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "plan/pointwise_kernel.h"
+#include "runtime/carrier.h"
+#include "samebytes/error.h"
+#include "samebytes/io/files.h"
+#include "samebytes/log.h"
+
+namespace samebytes::detail {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kAbout =
+    "Seconds of an empty transfer between the OpenCL contexts of two devices (or launch, of one device) and its bytes "
+    "per second. Measured once; remove the file to measure again, edit it to move where small work runs.";
+constexpr int kFormat = 1;
+constexpr std::size_t kManyBytes = std::size_t{4} << 20;
+constexpr std::size_t kFewBytes = 128;
+constexpr int kRounds = 5;
+
+// Least seconds of several runs.
+template <class F>
+double best_of(F&& run) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < kRounds; ++i) {
+    const double start = steady_seconds();
+    run();
+    best = std::min(best, steady_seconds() - start);
+  }
+  return best;
+}
+
+void carry_once(Carrier& carrier, Storage& from, Storage& to, std::size_t bytes) {
+  const auto event_of = [](const Space& space) {
+    cl_int status = CL_SUCCESS;
+    Handle<cl_event> event(clCreateUserEvent(space.context(), &status));
+    check_cl(status, "clCreateUserEvent", space.name());
+    return event;
+  };
+  Carrier::Job job;
+  job.from = Carrier::side_of(from, 0);
+  job.to = Carrier::side_of(to, 0);
+  job.bytes = bytes;
+  job.at_source = event_of(from.space());
+  job.at_target = event_of(to.space());
+  const cl_event done = job.at_target.get();
+  clRetainEvent(done);
+  const Handle<cl_event> kept(done);
+  carrier.add(std::move(job));
+  clWaitForEvents(1, &done);
+}
+
+}  // namespace
+
+Crossings::Crossings(Context& context) : context_(context) {
+  const Runtime& runtime = *context.runtime;
+  const bool has_store = !(context.options.tuning && context.options.tuning->empty());
+  const std::string store = has_store ? tuning_path(runtime.space(0).info()) : std::string();
+  if (store.empty()) return;
+  const std::string path = (std::filesystem::path(store).parent_path() / "contexts.json").string();
+  if (read(path) || runtime.is_dry()) return;
+  for (int from = 0; from < runtime.space_count(); ++from) {
+    if (costs_.count(name_of_space(from)) == 0) costs_[name_of_space(from)] = measure_pass(from);
+    for (int to = 0; to < runtime.space_count(); ++to)
+      if (from != to && costs_.count(name_of_pair(from, to)) == 0)
+        costs_[name_of_pair(from, to)] = measure_pair(from, to);
+  }
+  write(path);
+}
+
+std::string Crossings::name_of_space(int space) const {
+  const DeviceInfo& info = context_.runtime->space(space).info();
+  return info.name + ", " + info.driver + ", " + std::to_string(info.cores) + " cores, " + name_of(info.memory_mode);
+}
+
+std::string Crossings::name_of_pair(int from, int to) const { return name_of_space(from) + " -> " + name_of_space(to); }
+
+bool Crossings::read(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) {
+    const std::vector<std::byte> bytes = io::read_file(path);
+    const char* const text = reinterpret_cast<const char*>(bytes.data());
+    const Json json = Json::parse(text, text + bytes.size(), nullptr, false);
+    const auto is_rate = [](const Json& cost, const char* key) {
+      return cost.contains(key) && cost[key].is_number() && cost[key].get<double>() > 0;
+    };
+    if (!json.is_object() || !json.contains("costs") || !json["costs"].is_object())
+      throw IoError("contexts: " + path + ": costs: expected an object; mend the file, or remove it", path);
+    for (const auto& [name, cost] : json["costs"].items()) {
+      if (!cost.is_object() || !is_rate(cost, "seconds") || !is_rate(cost, "bytes_per_second"))
+        throw IoError("contexts: " + path + ": " + name +
+                          ": expected seconds and bytes_per_second above 0; mend the file, or remove it",
+                      path);
+      costs_[name] = {cost["seconds"].get<double>(), cost["bytes_per_second"].get<double>()};
+    }
+  }
+  const int spaces = context_.runtime->space_count();
+  bool has_all = true;
+  for (int from = 0; from < spaces; ++from) {
+    has_all = has_all && costs_.count(name_of_space(from)) != 0;
+    for (int to = 0; to < spaces; ++to) has_all = has_all && (from == to || costs_.count(name_of_pair(from, to)) != 0);
+  }
+  return has_all;
+}
+
+// A folder that cannot be written is no reason to stop; the next run measures again.
+void Crossings::write(const std::string& path) const {
+  Json costs = Json::object();
+  for (const auto& [name, cost] : costs_)
+    costs[name] = {{"seconds", cost.seconds}, {"bytes_per_second", cost.bytes_per_second}};
+  const std::string text = Json{{"about", kAbout}, {"format", kFormat}, {"costs", costs}}.dump(2) + "\n";
+  try {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    io::write_file(path, text);
+  } catch (const std::exception& error) {
+    log_message("warning", std::string("the cost of crossing between contexts is not kept: ") + error.what());
+  }
+}
+
+Crossings::Cost Crossings::measure_pair(int from, int to) const {
+  Runtime& runtime = *context_.runtime;
+  const StoragePtr source = runtime.space(from).allocate(kManyBytes, Category::value, "measuring contexts");
+  const StoragePtr target = runtime.space(to).allocate(kManyBytes, Category::value, "measuring contexts");
+  source->wait();
+  target->wait();
+  Carrier carrier(runtime);
+  const double few = best_of([&] { carry_once(carrier, *source, *target, kFewBytes); });
+  const double many = best_of([&] { carry_once(carrier, *source, *target, kManyBytes); });
+  return {few, static_cast<double>(kManyBytes) / std::max(many - few, 1e-7)};
+}
+
+Crossings::Cost Crossings::measure_pass(int space) const {
+  Runtime& runtime = *context_.runtime;
+  Device& device = runtime.space(space).first_device();
+  const StoragePtr storage = runtime.space(space).allocate(kManyBytes, Category::value, "measuring contexts");
+  const auto seconds_of = [&](std::size_t bytes) {
+    PointwiseKernel zero = write_zero_kernel(static_cast<std::int64_t>(bytes / sizeof(float)), f32, device);
+    zero.body.replace(zero.body.find("@NAME@"), 6, "zero");
+    const auto kernel = device.kernels().make_generated(zero.real, zero.body, "zero");
+    const std::int64_t start = 0;
+    int index = 2;
+    kernel->set_storage(0, *storage);
+    kernel->set_bytes(1, &start, sizeof start);
+    for (const std::int64_t number : zero.numbers) kernel->set_bytes(index++, &number, sizeof number);
+    return best_of([&] {
+      Submission submission(runtime);
+      submission.acquire(*storage, true, "measuring contexts", 0, bytes, true);
+      submission.enqueue(device, *kernel, zero.geometry, "measuring contexts");
+      submission.finish()->wait();
+    });
+  };
+  const double few = seconds_of(kFewBytes), many = seconds_of(kManyBytes);
+  return {few, static_cast<double>(kManyBytes) / std::max(many - few, 1e-7)};
+}
+
+double Crossings::seconds(int from, int to, std::size_t bytes) const {
+  if (from == to) return 0;
+  const auto found = costs_.find(name_of_pair(from, to));
+  const Cost cost = found == costs_.end() ? Cost{} : found->second;
+  return cost.seconds + static_cast<double>(bytes) / cost.bytes_per_second;
+}
+
+double Crossings::pass_seconds(int space, std::size_t bytes) const {
+  const auto found = costs_.find(name_of_space(space));
+  const Cost cost = found == costs_.end() ? Cost{} : found->second;
+  return cost.seconds + static_cast<double>(bytes) / cost.bytes_per_second;
+}
+
+}  // namespace samebytes::detail

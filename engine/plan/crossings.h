@@ -1,0 +1,37 @@
+// What it costs to bring bytes from one context to another, and to pass over them on a device: measured once for a pair
+// of devices and their memory modes, and kept in contexts.json beside the tuner's stores, where people can read and
+// edit it. Without a store (SAMEBYTES_TUNING=off, EngineOptions::tuning "") and in rehearsals built-in numbers hold.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "graph/context.h"
+
+namespace samebytes::detail {
+
+class Crossings {
+ public:
+  // Reads the store; measures what it lacks and writes it. Throws IoError for a damaged one.
+  explicit Crossings(Context& context);
+
+  double seconds(int from, int to, std::size_t bytes) const;  // of one transfer between two contexts; 0 within one
+  double pass_seconds(int space, std::size_t bytes) const;    // to read or write bytes on the context's first device
+
+ private:
+  struct Cost {
+    double seconds = 30e-6;  // of an empty one
+    double bytes_per_second = 5e9;
+  };
+  std::string name_of_space(int space) const;
+  std::string name_of_pair(int from, int to) const;
+  bool read(const std::string& path);  // true: nothing is missing
+  void write(const std::string& path) const;
+  Cost measure_pair(int from, int to) const;
+  Cost measure_pass(int space) const;
+
+  Context& context_;
+  std::map<std::string, Cost> costs_;  // by name of pair or of space
+};
+
+}  // namespace samebytes::detail

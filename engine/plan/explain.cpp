@@ -1,0 +1,137 @@
+// A plan as text, for people who ask what runs where and why.
+#include "samebytes/explain.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <mutex>
+
+#include "plan/planner.h"
+
+namespace samebytes {
+namespace detail {
+namespace {
+
+constexpr std::size_t kWidest = 40;  // characters of a column; the rest of a text is cut off
+
+std::string size_text(double bytes) {
+  char text[32];
+  if (bytes < 1000)
+    std::snprintf(text, sizeof text, "%.0f B", bytes);
+  else if (bytes < 1e6)
+    std::snprintf(text, sizeof text, "%.1f KB", bytes * 1e-3);
+  else if (bytes < 1e9)
+    std::snprintf(text, sizeof text, "%.1f MB", bytes * 1e-6);
+  else
+    std::snprintf(text, sizeof text, "%.2f GB", bytes * 1e-9);
+  return text;
+}
+
+class Table {
+ public:
+  void add(std::vector<std::string> row) {
+    widths_.resize(std::max(widths_.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (row[i].size() > kWidest && i + 1 < row.size()) row[i] = row[i].substr(0, kWidest - 2) + "..";
+      widths_[i] = std::max(widths_[i], row[i].size());
+    }
+    rows_.push_back(std::move(row));
+  }
+  std::string to_text() const {
+    std::string text;
+    for (const std::vector<std::string>& row : rows_) {
+      std::string line = " ";
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const std::string gap(widths_[i] - row[i].size(), ' ');
+        line += " " + (i == 0 ? gap + row[i] : row[i] + gap);
+        if (i + 1 < row.size()) line += " ";
+      }
+      line.resize(line.find_last_not_of(' ') + 1);
+      text += line + "\n";
+    }
+    return text;
+  }
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<std::size_t> widths_;
+};
+
+std::string place_of(const PlanLaunch& launch, const Plan& plan, Runtime& runtime) {
+  if (!launch.transfer) return runtime.device(launch.device).info().id;
+  const auto context_of = [&](int buffer) {
+    const PlanBuffer* b = &plan.buffers[static_cast<std::size_t>(buffer)];
+    while (b->kind == PlanBuffer::Kind::part) b = &plan.buffers[static_cast<std::size_t>(b->parent)];
+    return std::to_string(runtime.device(b->device).space().index());
+  };
+  return "context " + context_of(launch.transfer->from) + " to " + context_of(launch.transfer->to);
+}
+
+std::string list_of(const std::vector<int>& numbers) {
+  std::string text;
+  for (const int number : numbers) text += (text.empty() ? "" : " ") + std::to_string(number);
+  return text;
+}
+
+}  // namespace
+
+std::string Planner::explain(const ExplainOptions& options) const {
+  const Plan* plan = nullptr;
+  for (const auto& [key, each] : plans_)
+    if (!plan || each->launches.size() > plan->launches.size() ||
+        (each->launches.size() == plan->launches.size() && each->last_used > plan->last_used))
+      plan = each.get();
+  if (!plan) return "no plan was made yet\n";
+  Runtime& runtime = *context_.runtime;
+
+  int transfers = 0;
+  std::map<int, int> launches_of;  // by device
+  for (const PlanLaunch& launch : plan->launches) {
+    transfers += launch.transfer.has_value();
+    if (!launch.transfer) ++launches_of[launch.device];
+  }
+  std::string text = "plan of " + std::to_string(plan->launches.size()) + " launches; arena " +
+                     size_text(static_cast<double>(plan->arena_bytes())) + "; between contexts: ";
+  text += transfers == 0 ? "nothing\n"
+                         : std::to_string(transfers) + (transfers == 1 ? " transfer of " : " transfers of ") +
+                               size_text(static_cast<double>(plan->transfer_bytes)) + "\n";
+  for (int d = 0; d < runtime.device_count(); ++d) {
+    const Device& device = runtime.device(d);
+    text += "  " + device.info().id + " '" + device.info().name + "': context " +
+            std::to_string(device.space().index()) + ", memory mode " + name_of(device.space().mode()) + ", " +
+            std::to_string(launches_of[d]) + (launches_of[d] == 1 ? " launch\n" : " launches\n");
+  }
+
+  Table table;
+  table.add({"#", "where", "op", "layer", "shape", "moves", "waits for"});
+  const std::size_t most =
+      options.most_launches > 0 ? static_cast<std::size_t>(options.most_launches) : plan->launches.size();
+  for (std::size_t l = 0; l < std::min(most, plan->launches.size()); ++l) {
+    const PlanLaunch& launch = plan->launches[l];
+    const LaunchInfo& info = *launch.info;
+    table.add({std::to_string(l), place_of(launch, *plan, runtime), info.op + (info.is_gradient ? " '" : ""),
+               info.layer, launch.transfer ? "" : info.shape, size_text(info.bytes), list_of(launch.after)});
+  }
+  text += table.to_text();
+  if (most < plan->launches.size()) text += "  and " + std::to_string(plan->launches.size() - most) + " more\n";
+  text += "why:\n";
+  for (const std::string& reason : plan->reasons) text += "  " + reason + "\n";
+  if (runtime.device_count() == 1) text += "  there is one device\n";
+  if (runtime.device_count() > 1 && runtime.space_count() == 1)
+    text += "  all devices share one context: what one writes the others read where it lies\n";
+  if (runtime.device_count() > 1 && launches_of.size() == 1)
+    text +=
+        "  nothing was placed on another device than " + runtime.device(launches_of.begin()->first).info().id + "\n";
+  return text;
+}
+
+}  // namespace detail
+
+std::string explain(const Engine& engine, const ExplainOptions& options) {
+  const auto& context = engine.context();
+  const std::lock_guard lock(context->mutex);
+  const auto* const planner = dynamic_cast<const detail::Planner*>(context->evaluator.get());
+  return planner ? planner->explain(options) : std::string();
+}
+
+}  // namespace samebytes

@@ -1,0 +1,31 @@
+// Work that nobody placed is left where its bytes are. It would run on the first device of the engine; where its inputs
+// lie in another context, and bringing them costs more than running there and bringing the result, it runs there.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/crossings.h"
+#include "plan/graph_list.h"
+
+namespace samebytes::detail {
+
+// Sets the devices of nodes for one plan; the destructor sets them back, so that the next graph of this structure is
+// the same to the plan cache. Work in a DeviceScope of another context than the first stays where it was placed.
+class LeftWork {
+ public:
+  LeftWork(GraphList& list, Context& context, const Crossings& crossings);
+  ~LeftWork();
+  LeftWork(const LeftWork&) = delete;
+  const std::vector<std::string>& reasons() const { return reasons_; }
+
+ private:
+  struct Before {
+    Node* node;
+    int device;
+  };
+  std::vector<Before> before_;
+  std::vector<std::string> reasons_;
+};
+
+}  // namespace samebytes::detail

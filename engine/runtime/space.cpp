@@ -1,0 +1,62 @@
+#include "runtime/space.h"
+
+#include "runtime/allocator.h"
+#include "runtime/devices.h"
+#include "runtime/runtime.h"
+#include "samebytes/error.h"
+
+namespace samebytes::detail {
+namespace {
+
+Handle<cl_context> make_context(const std::vector<cl_device_id>& devices, const std::string& name) {
+  cl_int status = CL_SUCCESS;
+  Handle<cl_context> context(
+      clCreateContext(nullptr, static_cast<cl_uint>(devices.size()), devices.data(), nullptr, nullptr, &status));
+  check_cl(status, "clCreateContext", name);
+  return context;
+}
+
+}  // namespace
+
+Space::Space(Runtime& runtime, int index, DeviceInfo info, const std::vector<cl_device_id>& devices)
+    : runtime_(runtime),
+      index_(index),
+      info_(std::move(info)),
+      // A device with fine-grained SVM has an empty map, with which no missing map would ever show.
+      coarse_shadow_(info_.memory_mode == MemoryMode::coarse && info_.svm != "coarse"),
+      context_(make_context(devices, info_.name)) {
+  cl_int status = CL_SUCCESS;
+  host_queue_ = Handle<cl_command_queue>(clCreateCommandQueue(context(), devices.front(), 0, &status));
+  check_cl(status, "clCreateCommandQueue", name());
+}
+
+void Space::open_memory(const RuntimeOptions& options) {
+  const std::string allocator = environment("SAMEBYTES_ALLOCATOR");
+  if (!allocator.empty() && allocator != "exact" && allocator != "cache")
+    throw ArgumentError("SAMEBYTES_ALLOCATOR: cache or exact, '" + allocator + "' came");
+  AllocatorSetup setup{.context = context(), .info = info_, .mode = mode()};
+  setup.is_dry = options.dry_run;
+  setup.has_shadow = coarse_shadow_;
+  setup.is_exact = allocator == "exact";
+  // A simulator that sees every access (Oclgrind) wants nothing around the array.
+  setup.has_guards = setup.is_exact && !setup.is_dry && info_.platform != "Oclgrind" && mode() != MemoryMode::copy;
+  setup.protection = setup.is_dry ? Protection::off : wanted_protection();
+  const bool is_pocl = info_.platform == "Portable Computing Language" && info_.name.rfind("pthread", 0) == 0;
+  if (setup.protection == Protection::keys && !is_pocl) setup.protection = Protection::pages;
+  if (setup.protection != Protection::off && setup.is_exact)
+    throw ArgumentError("SAMEBYTES_PROTECT closes whole pages, SAMEBYTES_ALLOCATOR=exact has none: set one of them");
+  if (setup.protection != Protection::off && info_.type != "cpu" && mode() != MemoryMode::hostptr &&
+      mode() != MemoryMode::copy)
+    throw ArgumentError(std::string("SAMEBYTES_PROTECT: the memory of mode ") + samebytes::name_of(mode()) +
+                        " belongs to the driver of " + info_.name + "; use SAMEBYTES_MEMORY=hostptr or copy with it");
+  setup.limit = options.memory_limit ? options.memory_limit : default_memory_limit(info_);
+  allocator_ = std::make_shared<Allocator>(std::move(setup));
+}
+
+StoragePtr Space::allocate(std::size_t bytes, Category category, const std::string& what, const char* layer) {
+  if (bytes == 0) return nullptr;
+  std::unique_ptr<Storage::Block> block = allocator_->take(bytes, category, what, layer);
+  return std::make_shared<Storage>(*this, allocator_, std::move(block), bytes, category);
+}
+
+}  // namespace samebytes::detail

@@ -1,0 +1,377 @@
+// Devices of two contexts: the same numbers as in one, bytes that cross once for each value and reader, and counts of
+// them. SAMEBYTES_CONTEXTS=separate gives each part of a device a context of its own, in the modes of SAMEBYTES_MEMORY.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "samebytes/explain.h"
+#include "samebytes/samebytes.h"
+#include "support/errors.h"
+#include "support/files.h"
+#include "support/process.h"
+
+namespace samebytes::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+template <class F>
+std::string refusal_of(F&& fn) {
+  try {
+    fn();
+  } catch (const ArgumentError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+class Contexts : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (list_devices().front().cores < 2)
+      GTEST_SKIP() << "needs_two_cores: " << list_devices().front().name << " has one";
+    setenv("SAMEBYTES_CONTEXTS", "separate", 1);
+    set("SAMEBYTES_TUNING", "off");  // the built-in cost of crossing
+  }
+  void TearDown() override {
+    unsetenv("SAMEBYTES_CONTEXTS");
+    for (const auto& [name, value] : before_) value ? setenv(name.c_str(), value->c_str(), 1) : unsetenv(name.c_str());
+  }
+  void set(const char* name, const std::string& value) {
+    const char* const old = std::getenv(name);
+    before_.emplace(name, old ? std::optional<std::string>(old) : std::nullopt);
+    setenv(name, value.c_str(), 1);
+  }
+  void set_modes(const char* modes) { set("SAMEBYTES_MEMORY", modes); }
+
+ private:
+  std::map<std::string, std::optional<std::string>> before_;
+};
+
+constexpr const char* kModes[] = {"fine", "fine,copy", "hostptr,coarse", "copy,fine", "coarse,hostptr", "copy"};
+
+// Values go from context to context in chains of different lengths.
+std::vector<std::vector<float>> chains(int devices) {
+  Engine engine({.split = {1, 1}, .seed = 3});
+  std::vector<std::vector<float>> results;
+  const Array w = uniform({48, 48});
+  w.eval();
+  for (int round = 0; round < 6; ++round) {
+    std::vector<Array> values;
+    for (int i = 0; i < 4; ++i) values.push_back(uniform({48, 48}));
+    for (int i = 0; i < 18; ++i) {
+      const DeviceScope on((i * 5 + i / 3) % devices);
+      const Array &a = values[static_cast<std::size_t>(i)], &b = values[static_cast<std::size_t>(i / 2)];
+      values.push_back(i % 3 ? tanh(matmul(a, w) * 0.01 + b) : softmax(a + transpose(b)) * 2.0);
+    }
+    results.push_back(values.back().to_vector<float>());
+  }
+  EXPECT_EQ(engine.transfers().bytes_between_contexts > 0, devices > 1);
+  return results;
+}
+
+TEST_F(Contexts, values_that_change_contexts_are_what_they_are_in_one) {
+  set_modes("fine");
+  const auto one = chains(1);
+  for (const char* modes : kModes) {
+    set_modes(modes);
+    EXPECT_EQ(chains(2), one) << modes;
+  }
+}
+
+// Steps on halves of batches, each half on the next of so many devices, in one graph with one update.
+std::vector<float> trained_on_halves(int devices, std::uint64_t* crossed) {
+  Engine engine({.split = {1, 1}, .seed = 5});
+  nn::Sequential net(nn::Conv2d({.in = 2, .out = 9, .kernel = 3, .pad = 1}), nn::Relu(), nn::Flatten(),
+                     nn::Linear({.in = 9 * 25, .out = 33}), nn::Tanh(), nn::Linear({.in = 33, .out = 7}));
+  const std::vector<Array> parameters = net.parameters();
+  optim::AdamW adam(parameters, {.rate = 1e-2});
+  for (int step = 0; step < 6; ++step) {
+    if (step == 5) *crossed = engine.transfers().bytes_between_contexts;
+    const Array x = uniform({64, 5, 5, 2}), y = uniform({64, 7});
+    Array loss;
+    for (int half = 0; half < 2; ++half) {
+      const DeviceScope on(half % devices);
+      const auto part = [&](const Array& a) { return slice(a, 0, half * 32, half * 32 + 32); };
+      const Array own = mse_loss(net(part(x)), part(y)) * 0.5;
+      loss = loss ? loss + own : own;
+    }
+    adam.step(loss);
+    EXPECT_TRUE(std::isfinite(loss.value()));
+  }
+  *crossed = engine.transfers().bytes_between_contexts - *crossed;
+  std::vector<float> weights;
+  for (const Array& w : parameters)
+    for (const float v : w.to_vector<float>()) weights.push_back(v);
+  return weights;
+}
+
+TEST_F(Contexts, halves_of_a_batch_train_to_the_bytes_of_one_device) {
+  set_modes("fine");
+  std::uint64_t crossed = 0;
+  const std::vector<float> one = trained_on_halves(1, &crossed);
+  EXPECT_EQ(crossed, 0u);
+  for (const char* modes : {"fine", "fine,copy", "coarse,hostptr"}) {
+    set_modes(modes);
+    EXPECT_EQ(trained_on_halves(2, &crossed), one) << modes;
+    // Parameters there, gradients back, half of a batch and a loss: not each several times.
+    const std::uint64_t weights = 4 * one.size(), data = 4 * 32 * (50 + 7);
+    EXPECT_GE(crossed, 2 * weights + data) << modes;
+    EXPECT_LE(crossed, 2 * weights + data + 4096) << modes;
+  }
+}
+
+TEST_F(Contexts, a_value_crosses_once_for_all_its_readers) {
+  Engine engine({.split = {1, 1}});
+  const Array x = uniform({16, 16});
+  x.eval();
+  Array a, b;
+  {
+    const DeviceScope on(1);
+    a = matmul(x, x);
+    b = softmax(x) + a;
+  }
+  eval({a, b});
+  EXPECT_EQ(engine.transfers().bytes_between_contexts, 16 * 16 * 4u);
+  EXPECT_EQ(engine.transfers().crossings, 1u);
+  b.to_vector<float>();  // read where it is
+  EXPECT_EQ(engine.transfers().crossings, 1u);
+  matmul(a, x).eval();  // what is ready crosses too
+  EXPECT_EQ(engine.transfers().crossings, 2u);
+  EXPECT_EQ(engine.transfers().bytes_copied, 2 * 16 * 16 * 4u);
+}
+
+TEST_F(Contexts, work_that_nobody_placed_is_left_where_its_bytes_are) {
+  Engine engine({.split = {1, 1}});
+  const Array x = uniform({256, 64}), w = uniform({64, 64});
+  eval({x, w});
+  Array y;
+  {
+    const DeviceScope on(1);
+    y = matmul(x, w);
+  }
+  const Array score = mean(square(y) * 0.5);
+  for (int step = 0; step < 2; ++step) {
+    EXPECT_GT(score.value(), 0);
+    EXPECT_EQ(engine.transfers().crossings, 2u);  // x and w
+    const std::string text = explain(engine);
+    EXPECT_THAT(text, HasSubstr("is left in context 1, where its inputs are"));
+  }
+  // As much on either side: it stays.
+  const Array z = uniform({256, 64});
+  z.eval();
+  (y + z).eval();
+  EXPECT_EQ(engine.transfers().crossings, 3u);
+}
+
+TEST_F(Contexts, the_cost_of_crossing_is_measured_once_and_kept) {
+  const TemporaryFolder folder;
+  set("SAMEBYTES_TUNING", folder.string());
+  set_modes("fine,copy");
+  const auto costs = [&] {
+    const Engine engine({.split = {1, 1}});
+    const Array x = uniform({16, 16});
+    x.eval();
+    const DeviceScope on(1);
+    (x + x).eval();
+    EXPECT_EQ(engine.transfers().bytes_between_contexts, 1024u);  // measuring is not counted
+    std::ifstream file(folder / "contexts.json");
+    return nlohmann::ordered_json::parse(file)["costs"];
+  };
+  const auto first = costs();
+  EXPECT_EQ(first.size(), 4u);
+  for (const auto& [name, cost] : first.items()) {
+    EXPECT_GT(cost["seconds"], 0) << name;
+    EXPECT_GT(cost["bytes_per_second"], 1e6) << name;
+  }
+  EXPECT_EQ(costs(), first);
+  std::ofstream(folder / "contexts.json") << "{\"costs\": {\"a -> b\": {\"seconds\": 0}}}";
+  EXPECT_THROW(costs(), IoError);
+}
+
+TEST_F(Contexts, only_the_part_that_is_read_crosses) {
+  Engine engine({.split = {1, 1}});
+  const Array x = uniform({64, 32});
+  x.eval();
+  Array y;
+  {
+    const DeviceScope on(1);
+    y = matmul(slice(x, 0, 32, 40), transpose(slice(x, 0, 36, 44)));
+  }
+  y.eval();
+  EXPECT_EQ(engine.transfers().bytes_between_contexts, 12 * 32 * 4u);
+}
+
+TEST_F(Contexts, what_is_overwritten_in_another_context_comes_back) {
+  const auto statistics = [](int device) {
+    Engine engine({.split = {1, 1}, .seed = 7});
+    nn::BatchNorm norm({.features = 6});
+    for (int step = 0; step < 3; ++step) {
+      const DeviceScope on(device);
+      norm(uniform({8, 4, 4, 6})).eval();
+    }
+    EXPECT_EQ(engine.transfers().crossings > 0, device == 1);
+    std::vector<float> values;
+    for (const nn::NamedArray& entry : norm.named_buffers())
+      for (const float v : entry.array.to_vector<float>()) values.push_back(v);
+    return values;
+  };
+  const auto one = statistics(0);
+  for (const char* modes : {"fine", "fine,copy", "hostptr"}) {
+    set_modes(modes);
+    EXPECT_EQ(statistics(1), one) << modes;
+  }
+}
+
+TEST_F(Contexts, a_part_of_a_model_may_live_in_another_context) {
+  const auto train = [](bool apart) {
+    Engine engine({.split = {1, 1}, .seed = 2});
+    auto first = std::make_shared<nn::Linear>(nn::LinearOptions{.in = 12, .out = 20});
+    std::shared_ptr<nn::Linear> second;
+    {
+      const DeviceScope on(apart ? 1 : 0);
+      second = std::make_shared<nn::Linear>(nn::LinearOptions{.in = 20, .out = 5});
+    }
+    std::vector<Array> parameters = first->parameters();
+    for (const Array& p : second->parameters()) parameters.push_back(p);
+    optim::Sgd sgd(parameters, {.rate = 0.1, .momentum = 0.9});
+    for (int step = 0; step < 4; ++step) {
+      Array hidden = tanh((*first)(uniform({9, 12})));
+      const DeviceScope on(apart ? 1 : 0);
+      const Array loss = mean((*second)(hidden) * (*second)(hidden));
+      sgd.step(loss);
+    }
+    std::vector<float> weights;
+    for (const Array& p : parameters)
+      for (const float v : p.to_vector<float>()) weights.push_back(v);
+    return weights;
+  };
+  EXPECT_EQ(train(true), train(false));
+}
+
+TEST_F(Contexts, forbidden_copies_name_the_bytes) {
+  Engine engine({.split = {1, 1}, .forbid_copies = true});
+  const Array x = uniform({16, 16});
+  const DeviceScope on(1);
+  EXPECT_THAT(refusal_of([&] { matmul(x, x).eval(); }),
+              HasSubstr("forbid_copies is set and 1024 bytes would cross from one context to another"));
+}
+
+TEST_F(Contexts, a_rehearsal_counts_what_would_cross) {
+  Engine engine({.split = {1, 1}, .dry_run = true});
+  const Array x = uniform({16, 16});
+  x.eval();
+  const DeviceScope on(1);
+  matmul(x, x).eval();
+  EXPECT_EQ(engine.transfers().bytes_between_contexts, 1024u);
+}
+
+TEST_F(Contexts, transfers_are_launches_of_a_profile) {
+  Engine engine({.split = {1, 1}, .profile = true});
+  const Array x = uniform({64, 64});
+  x.eval();
+  Profiler profiler(engine);
+  {
+    const DeviceScope on(1);
+    matmul(x, x).eval();
+  }
+  const Profile profile = profiler.stop();
+  ASSERT_EQ(profile.devices.size(), 3u);
+  EXPECT_EQ(profile.devices[2], "between contexts");
+  int transfers = 0;
+  for (const ProfiledLaunch& launch : profile.launches) {
+    if (launch.op != "transfer") continue;
+    ++transfers;
+    EXPECT_EQ(launch.device, 2);
+    EXPECT_EQ(launch.bytes, 64 * 64 * 4.0);
+    EXPECT_GT(launch.seconds, 0);
+  }
+  EXPECT_EQ(transfers, 1);
+  EXPECT_THAT(chrome_trace(profile), HasSubstr("between contexts"));
+}
+
+TEST_F(Contexts, a_plan_says_what_runs_where_and_what_crosses) {
+  Engine engine({.split = {1, 1}});
+  EXPECT_EQ(explain(engine), "no plan was made yet\n");
+  const Array x = uniform({16, 16});
+  x.eval();
+  Array y;
+  {
+    const DeviceScope on(1);
+    y = softmax(matmul(x, x));
+  }
+  (y + x).eval();
+  const std::string text = explain(engine);
+  EXPECT_THAT(text, HasSubstr("plan of 5 launches"));
+  EXPECT_THAT(text, HasSubstr("between contexts: 2 transfers of 2.0 KB"));
+  EXPECT_THAT(text, HasSubstr("context 1, memory mode fine, 2 launches"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("0  context 0 to 1  transfer +1.0 KB\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("1  cpu:0.1 +matmul +\\[16, ?16\\] .*0\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("context 1 to 0  transfer"));
+  EXPECT_THAT(text, HasSubstr("1024 bytes that the step begins with (f32 [16, 16]) go to context 1: 1 launch reads"));
+  EXPECT_THAT(text, HasSubstr("1024 bytes that softmax makes"));
+}
+
+TEST(ContextsChild, DISABLED_a_driver_without_svm_works_beside_one_that_has_it) {
+  const std::vector<DeviceInfo> devices = list_devices();
+  const auto is_llvmpipe = [](const DeviceInfo& d) { return d.name.find("llvmpipe") != std::string::npos; };
+  if (std::none_of(devices.begin(), devices.end(), is_llvmpipe)) GTEST_SKIP() << "no llvmpipe";
+  Engine engine({.devices = {"pthread", "llvmpipe"}});
+  EXPECT_EQ(engine.device(0).memory_mode, MemoryMode::fine);
+  EXPECT_EQ(engine.device(1).memory_mode, MemoryMode::hostptr);
+  const Array x = uniform({100, 37});
+  const std::vector<float> values = x.to_vector<float>();
+  for (int step = 0; step < 3; ++step) {
+    Array y;
+    {
+      const DeviceScope on(1);
+      y = tanh(x * 2.0) + x;
+    }
+    const std::vector<float> z = (y * x).to_vector<float>();
+    for (std::size_t i = 0; i < z.size(); ++i)
+      ASSERT_NEAR(z[i], (std::tanh(2 * values[i]) + values[i]) * values[i], 1e-5);
+  }
+  EXPECT_EQ(engine.transfers().crossings, 6u);
+  EXPECT_EQ(engine.transfers().bytes_between_contexts, 6u * 100 * 37 * 4);
+}
+
+TEST(ContextsOfDrivers, a_driver_without_svm_works_beside_one_that_has_it) {
+  const Outcome outcome = run_program({std::filesystem::read_symlink("/proc/self/exe").string(),
+                                       "--gtest_also_run_disabled_tests", "--gtest_filter=ContextsChild.*"},
+                                      {{"RUSTICL_ENABLE", "llvmpipe"}, {"SAMEBYTES_TUNING", "off"}});
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+}
+
+TEST_F(Contexts, one_context_moves_nothing) {
+  setenv("SAMEBYTES_CONTEXTS", "platform", 1);
+  Engine engine({.split = {1, 1}, .forbid_copies = true});
+  const Array x = uniform({16, 16});
+  x.eval();
+  Array y;
+  {
+    const DeviceScope on(1);
+    y = softmax(matmul(x, x));
+  }
+  (y + x).eval();
+  EXPECT_EQ(engine.transfers().bytes_copied, 0u);
+  const std::string text = explain(engine, {.most_launches = 1});
+  EXPECT_THAT(text, HasSubstr("between contexts: nothing"));
+  EXPECT_THAT(text, HasSubstr("and 2 more\n"));
+  EXPECT_THAT(text, HasSubstr("all devices share one context"));
+  setenv("SAMEBYTES_CONTEXTS", "one", 1);
+  EXPECT_ERROR(Engine(), ArgumentError, "SAMEBYTES_CONTEXTS: platform or separate, 'one' came");
+}
+
+}  // namespace
+}  // namespace samebytes::testing
