@@ -58,6 +58,8 @@ void Accumulation::add_like_the_last(std::int64_t samples) {
 }
 
 std::optional<Accumulation::Step> Accumulation::add(const data::Batch& whole, const LossOf& loss_of) {
+  if (shared_ != nullptr)
+    return Step{shared_->step(optimizer_, precision_, whole, loss_of), whole.samples(), whole.samples()};
   const auto [batch, counted] = ranks_.share_of(whole);
   if (!accumulator_) {
     const Array loss = loss_of(batch);

@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/ranks.h"
 #include "cli/session.h"
+#include "cli/shares.h"
 #include "samebytes/data.h"
 #include "samebytes/optim.h"
 
@@ -29,6 +30,9 @@ class Accumulation {
 
   // Throws UsageError for what needs all gradients at once, beside --release-gradients.
   Accumulation(const Options& options, Precision& precision, optim::Optimizer& optimizer, Ranks* ranks = nullptr);
+
+  // Steps are made over several devices; null: on one.
+  void share(SharedSteps* shared) { shared_ = shared; }
 
   // Adds a batch; nothing where the update waits for more of them.
   std::optional<Step> add(const data::Batch& batch, const LossOf& loss_of);
@@ -55,6 +59,7 @@ class Accumulation {
   void tell_ranks();  // before the update
 
   Precision& precision_;
+  SharedSteps* shared_ = nullptr;
   optim::Optimizer& optimizer_;
   Ranks alone_;
   Ranks& ranks_;

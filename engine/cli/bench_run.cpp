@@ -46,6 +46,8 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
   } else {
     net_->eval();
   }
+  shared_ = SharedSteps::make(options, engine, *net_, is_training);
+  if (accumulation_) accumulation_->share(shared_.get());
   making_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
   described_.parameters = net_->parameter_count();
 }
@@ -63,7 +65,10 @@ void BenchRun::step(const data::Batch& batch) {
     meter_.step(step->samples);
   } else {
     const std::unique_ptr<Autocast> scope = precision_.scope();
-    workload_.forward(*net_, batch).eval();
+    if (shared_)
+      shared_->map(batch, [this](const data::Batch& piece) { return std::vector{workload_.forward(*net_, piece)}; });
+    else
+      workload_.forward(*net_, batch).eval();
     meter_.step(batch.samples());
   }
   if (listener_) listener_();
@@ -125,6 +130,7 @@ Summary BenchRun::summary() const {
   precision_.fill(optimizer_ ? &*optimizer_ : nullptr, summary);
   summary.first_step_seconds += making_seconds_;
   summary.resident_peak_bytes = resident_peak();
+  if (shared_) shared_->fill(summary);
   if (last_loss_) summary.train_loss = last_loss_.value();
   const FlopCount& flops = workload_.flops;
   summary.gflops = (is_training_ ? flops.training() : flops.forward()) * summary.samples_per_second() * 1e-9;

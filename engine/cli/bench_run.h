@@ -12,6 +12,7 @@
 #include "cli/options.h"
 #include "cli/resident.h"
 #include "cli/session.h"
+#include "cli/shares.h"
 #include "cli/summary.h"
 #include "cli/workload.h"
 #include "samebytes/autograd.h"
@@ -64,6 +65,7 @@ class BenchRun {
   std::optional<NoGrad> no_grad_;
   std::unique_ptr<nn::Module> net_;
   std::optional<optim::AdamW> optimizer_;
+  std::unique_ptr<SharedSteps> shared_;  // on several devices
   std::optional<Accumulation> accumulation_;
   double making_seconds_ = 0;
   data::Batch fixed_;

@@ -33,6 +33,7 @@ void add_form(CLI::App& app, Options& options);
 void add_data(CLI::App& app, Options& options);
 void add_loading(CLI::App& app, Options& options);
 void add_seeing(CLI::App& app, Options& options);
+void add_shares(CLI::App& app, Options& options);
 void add_survival(CLI::App& app, Options& options);
 void add_lora_training(CLI::App& app, Options& options);
 void add_lora_saving(CLI::App& app, Options& options);

@@ -129,6 +129,14 @@ struct RankOptions {
   bool gives_state = false;  // of a rank other than 0, to checkpoints that rank 0 writes
 };
 
+// A batch over several devices (shares.h).
+struct ShareOptions {
+  std::vector<double> shares;  // of each device; empty: measured
+  bool rebalance = false;
+  bool sync_batch_norm = false;
+  std::optional<double> timeout;  // seconds
+};
+
 struct Options {
   Verb verb = Verb::devices;
   std::vector<std::string> workloads;  // one for train and eval, any number for bench
@@ -186,6 +194,7 @@ struct Options {
   SeeingOptions seeing;
   SurviveOptions survive;
   RankOptions ranks;
+  ShareOptions shares;
   bool tune_rapid = false;
   std::optional<double> tune_seconds;
   std::vector<std::string> tune_only;  // gemm, conv, clblast

@@ -30,6 +30,7 @@ CLI::App* add_bench(CLI::App& app, Options& options) {
   add_checkpointing(*verb, options);
   add_head(*verb, options);
   add_accumulation(*verb, options);
+  add_shares(*verb, options);
   add_lora_training(*verb, options);
   add_precision(*verb, options, "f32, f16 or bf16, as train and eval have it; default: f32");
   add_device_options(*verb, options, DeviceWish::one_after_the_other);

@@ -94,6 +94,7 @@ CLI::App* add_train(CLI::App& app, Options& options) {
   add_lora_loading(*verb, options, "go on training these adapters instead of new ones, beside the network of --load");
   add_lora_saving(*verb, options);
   add_survival(*verb, options);
+  add_shares(*verb, options);
   verb->add_option("--tensorboard", options.tensorboard,
                    "write loss, rate and test results as event files for `tensorboard --logdir DIR`")
       ->option_text("DIR");

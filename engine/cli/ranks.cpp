@@ -27,6 +27,8 @@ void check_options(const Options& options) {
   if (options.limit.automatic_batch || options.limit.memory)
     refuse("--batch auto and --memory-limit", "each rank would choose for itself");
   if (options.limit.pressure) refuse("--pressure-limit", "each rank would choose for itself");
+  if (!options.devices.split.empty() || options.device == "all" || options.device.find(',') != std::string::npos)
+    refuse("more than one device", "give each rank one of its own");
   if (options.survive.on_device_error.value_or("stop") != "stop")
     refuse("--on-device-error", "the other ranks cannot go back by themselves");
 }

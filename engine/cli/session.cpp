@@ -8,6 +8,7 @@
 #include "cli/interrupt.h"
 #include "cli/limit.h"
 #include "cli/recipe.h"
+#include "cli/shares.h"
 #include "cli/usage_error.h"
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
@@ -205,7 +206,7 @@ std::string Evaluation::to_text() const {
 }
 
 std::optional<Evaluation> evaluate(const Workload& workload, nn::Module& net, data::Loader& batches, std::int64_t steps,
-                                   RunMeter* meter) {
+                                   RunMeter* meter, SharedSteps* shared) {
   const NoGrad no_grad;
   const bool was_training = net.is_training();
   net.eval();
@@ -214,19 +215,26 @@ std::optional<Evaluation> evaluate(const Workload& workload, nn::Module& net, da
   batches.reset_stats();
   if (meter != nullptr) meter->begin();
   std::int64_t done = 0;
+  // The loss and, where there are, right answers and the output.
+  const auto results_of = [&](const data::Batch& batch) -> std::vector<Array> {
+    if (workload.whole_loss) return {workload.whole_loss(net, batch)};
+    const Array output = workload.forward(net, batch);  // kept, so that one pass makes it for all of them
+    return {workload.loss(output, batch), workload.right ? workload.right(output, batch) : Array(), output};
+  };
   for (const data::Batch& batch : batches) {
-    const auto samples = static_cast<double>(batch.samples());
-    if (workload.whole_loss) {
-      loss.add(workload.whole_loss(net, batch), samples);
-    } else {
-      const Array output = workload.forward(net, batch);
-      loss.add(workload.loss(output, batch), samples);
-      if (workload.right) right.add_sum(workload.right(output, batch), samples);
-      if (workload.is_binary) {
-        for (const float score : output.to_vector<float>()) scores.push_back(score);
-        for (const float label : batch["label"].to_vector<float>()) truth.push_back(label);
-      }
-    }
+    const auto count = [&](const std::vector<Array>& results, std::int64_t samples) {
+      loss.add(results[0], static_cast<double>(samples));
+      if (results.size() == 1) return;
+      if (results[1]) right.add_sum(results[1], static_cast<double>(samples));
+      if (workload.is_binary)
+        for (const float score : results[2].to_vector<float>()) scores.push_back(score);
+    };
+    if (shared != nullptr)
+      for (const SharedSteps::Results& part : shared->map(batch, results_of)) count(part.arrays, part.samples);
+    else
+      count(results_of(batch), batch.samples());
+    if (workload.is_binary && !workload.whole_loss)
+      for (const float label : batch["label"].to_vector<float>()) truth.push_back(label);
     if (meter != nullptr) meter->step(batch.samples());
     if (++done == steps || is_interrupted()) break;
   }

@@ -100,6 +100,8 @@ class Precision {
 // What a workload says of AdamW, but for the schedule.
 optim::AdamWOptions optimizer_options(const Workload& workload, const Options& options);
 
+class SharedSteps;
+
 // Loss and accuracy over a data set, in evaluation mode and without gradients.
 struct Evaluation {
   double loss = 0;
@@ -109,10 +111,11 @@ struct Evaluation {
   void fill(Summary& summary) const;
   std::string to_text() const;  // "test loss 0.0312  accuracy 99.20 %"
 };
-// At most `steps` batches; the meter, if there is one, counts them. Nothing where Ctrl-C came first.
+// At most `steps` batches; the meter, if there is one, counts them; over several devices, where there are. Nothing
+// where Ctrl-C came first.
 std::optional<Evaluation> evaluate(const Workload& workload, nn::Module& net, data::Loader& batches,
                                    std::int64_t steps = std::numeric_limits<std::int64_t>::max(),
-                                   RunMeter* meter = nullptr);
+                                   RunMeter* meter = nullptr, SharedSteps* shared = nullptr);
 
 // Fills what a summary says about workload and device.
 void describe(const Engine& engine, const Workload& workload, std::int64_t batch, Summary& summary);

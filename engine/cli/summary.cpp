@@ -100,6 +100,9 @@ Json to_json(const Summary& summary) {
   json["peak_bytes"] = summary.peak_bytes;
   json["stall_fraction"] = number(summary.stall_fraction);
   json["first_step_seconds"] = number(summary.first_step_seconds);
+  for (const DeviceShare& share : summary.shares)
+    json["shares"].push_back({{"device", share.device}, {"share", share.share}, {"samples", share.samples}});
+  if (!summary.shares.empty()) json["device_events"] = summary.device_events;
   if (summary.survival) {
     const Survival& survival = *summary.survival;
     json["survival"] = {{"resumed_from", survival.resumed_from},
@@ -180,6 +183,10 @@ std::string to_text(const Summary& summary, bool interrupted) {
         fmt::format("{}, {} sent per step; exchange {:.2f} ms, {:.0f} % of it behind the backward pass; optimizer {}",
                     summary.ranks->size, bytes_text(static_cast<std::size_t>(summary.ranks->bytes_sent_per_step)),
                     summary.ranks->exchange_ms, 100 * summary.ranks->hidden, bytes_text(summary.ranks->state_bytes)));
+  for (const DeviceShare& share : summary.shares)
+    text += row("share", fmt::format("{} of {} samples, {} of {} in all{}", share.share, summary.batch, share.samples,
+                                     summary.samples, ": " + share.device));
+  for (const std::string& event : summary.device_events) text += row("device", event);
   if (summary.last_batch)
     text +=
         row("batch", fmt::format("{} to {} in {} updates, noise scale {}", summary.batch, *summary.last_batch,

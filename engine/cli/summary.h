@@ -40,6 +40,13 @@ struct Baseline {
   double area_under_curve = 0;
 };
 
+// Of a run on several devices.
+struct DeviceShare {
+  std::string device;
+  std::int64_t share = 0;    // samples of a batch, at the end
+  std::int64_t samples = 0;  // of the run
+};
+
 struct Summary {
   std::string workload;
   std::string device;  // "cpu:0 pthread-..."
@@ -82,6 +89,8 @@ struct Summary {
   std::optional<std::int64_t> last_batch;  // with --adaptive-batch, where `batch` is the first one and steps are its
   std::int64_t updates = 0;                // halves: the size at the end, the updates that were made, and the gradient
   double noise_scale = 0;                  // noise scale at the last look
+  std::vector<DeviceShare> shares;
+  std::vector<std::string> device_events;  // of devices that failed or slowed down
   // bench only
   std::string mode;  // "train" or "infer"
   std::int64_t parameters = 0;

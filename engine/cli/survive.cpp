@@ -79,6 +79,7 @@ void add_parts(RunState& state, const RunParts& parts) {
   if (parts.ema != nullptr) state.add("ema", *parts.ema);
   if (parts.recipe.plateau() != nullptr) state.add("plateau", *parts.recipe.plateau());
   if (parts.adaptive != nullptr) parts.adaptive->add_to(state);
+  if (parts.shared != nullptr) parts.shared->add_to(state);
   state.add("training", parts.training);
   state.add("train loss", parts.mean);
   state.add("counts", parts.counts, parts.set_counts);

@@ -14,6 +14,7 @@
 #include "cli/folds.h"
 #include "cli/options.h"
 #include "cli/recipe.h"
+#include "cli/shares.h"
 #include "cli/step_log.h"
 #include "cli/summary.h"
 #include "samebytes/run_state.h"
@@ -29,6 +30,7 @@ struct RunParts {
   optim::GradScaler* scaler;
   optim::Ema* ema;
   AdaptiveSteps* adaptive;
+  SharedSteps* shared;
   Recipe& recipe;
   data::Loader& training;
   Mean& mean;

@@ -67,7 +67,9 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   test_ = std::make_unique<data::Loader>(*engine_, split_.test, testing);
   recipe_.emplace(options, workload, first_batch * options.step.accumulate, steps_, per_epoch);
   optimizer_ = recipe_->make_optimizer(net_->parameters());
+  shared_ = SharedSteps::make(options, *engine_, *net_);
   accumulation_.emplace(options, precision_, *optimizer_, &ranks_);
+  accumulation_->share(shared_.get());
   joined_ = ranks_.join(*engine_, *net_, *optimizer_, options.ranks.shard_state);
   norms_.emplace(options, workload.defaults, *optimizer_);
   ema_ = recipe_->make_ema(*optimizer_);
@@ -91,6 +93,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
                                                 .scaler = precision_.scaler(),
                                                 .ema = ema_.get(),
                                                 .adaptive = adaptive_.get(),
+                                                .shared = shared_.get(),
                                                 .recipe = *recipe_,
                                                 .training = *training_,
                                                 .mean = mean_,
@@ -101,6 +104,11 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
                                                 .set_counts = [this](const std::string& text) { set_counts(text); }});
   ranks_.spread_random_numbers();
   for (const std::string& text : keeper_.troubles()) progress_->say(text);
+  if (shared_) {
+    shared_->report([this](const std::string& text) { progress_->say(fold_text() + text); }, log_);
+    shared_->find(*optimizer_, precision_, *training_, batch_,
+                  [this](const data::Batch& piece) { return loss_of(piece); });
+  }
   if (resumed) {
     progress_->say(fold_text() + *resumed);
     kept_steps_ = meter_->steps();
@@ -113,6 +121,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
 void Trainer::log_start() {
   Json line = start_line({options_, workload_, *recipe_, summary_, split_, summary_.batch, steps_}, *engine_, *net_);
   add_loading_to(line, loading_);
+  if (shared_) shared_->add_to(line);
   log_.write(line);
 }
 
@@ -126,6 +135,7 @@ Summary Trainer::run() {
       count_text(static_cast<double>(net_->parameter_count())), count_text(static_cast<double>(split_.train->size())),
       count_text(static_cast<double>(split_.test->size())), summary_.device, summary_.memory_mode));
   progress_->say(fold_text() + recipe_->to_text());
+  if (shared_) progress_->say(fold_text() + shared_->text());
   if (const std::string text = loading_text(options_, loading_); !text.empty()) progress_->say(text);
   if (!adapters_.empty()) progress_->say(adapters_);
   // The first epoch of a run that goes on may be what is left of one, or its test alone.
@@ -133,6 +143,7 @@ Summary Trainer::run() {
   if (keeper_.saves() && meter_->steps() != kept_steps_) keep();
   meter_->fill(summary_);
   keeper_.fill(summary_);
+  if (shared_) shared_->fill(summary_);
   precision_.fill(optimizer_.get(), summary_);
   if (adaptive_) adaptive_->fill(summary_);
   ranks_.fill(*optimizer_, summary_);
@@ -323,7 +334,7 @@ void Trainer::test_epoch(int epoch, double seconds) {
   std::optional<optim::EmaScope> averages;
   if (ema_) averages.emplace(*ema_);
   test_->seek(epoch - 1);  // the same whether the run was interrupted or not
-  std::optional<Evaluation> result = evaluate(workload_, *net_, *test_);
+  std::optional<Evaluation> result = evaluate(workload_, *net_, *test_, test_->size(), nullptr, shared_.get());
   averages.reset();
   if (ranks_.are_many() && ranks_.agree_to_stop()) result.reset();  // one of them was interrupted before its end
   if (result) {

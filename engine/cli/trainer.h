@@ -20,6 +20,7 @@
 #include "cli/ranks.h"
 #include "cli/recipe.h"
 #include "cli/session.h"
+#include "cli/shares.h"
 #include "cli/step_log.h"
 #include "cli/survive.h"
 #include "samebytes/pressure.h"
@@ -81,6 +82,7 @@ class Trainer {
   std::optional<Recipe> recipe_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::shared_ptr<void> joined_;  // its gradients are those of all ranks
+  std::unique_ptr<SharedSteps> shared_;  // on several devices
   std::optional<Accumulation> accumulation_;
   std::optional<NormWatch> norms_;
   std::unique_ptr<optim::Ema> ema_;          // where averages are asked for

@@ -170,7 +170,7 @@ Array normalise(const char* op, const Array& src, std::int64_t groups, const Arr
   };
   add(scale, "scale", kScale);
   add(shift, "shift", kShift);
-  const bool updates = running.mean && is_grad_enabled();
+  const bool updates = running.mean && is_grad_enabled() && !detail::keeps_statistics;
   if (running.mean) {
     const auto check = [&](const Array& array, const char* name) {
       require(array && array.shape() == per_channel && array.dtype() == real, op, need.c_str(), array, name);

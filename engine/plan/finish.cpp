@@ -100,8 +100,10 @@ void order_devices(Plan& plan) {
     for (std::size_t o = 0; o < launch.operands.size(); ++o) {
       const bool writes = launch.operand_writes[o] != 0;
       accesses.add(launch.operands[o].second, writes, static_cast<int>(l), need);
+      if (!writes || launch.operands[o].second < 0) continue;
       // A cell may be there as several leaves.
-      if (writes && plan.buffers[root_buffer(plan, launch.operands[o].second)].kind == PlanBuffer::Kind::leaf)
+      const PlanBuffer& whole = plan.buffers[root_buffer(plan, launch.operands[o].second)];
+      if (whole.kind == PlanBuffer::Kind::leaf && !whole.is_lone)
         for (std::size_t d = 0; d < need.size(); ++d) need[d] = std::max(need[d], last[d]);
     }
     for (std::size_t d = 0; d < need.size(); ++d) {

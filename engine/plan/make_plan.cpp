@@ -115,6 +115,7 @@ class Maker {
     }
     if (n.has_value) {
       plan_->buffer_of[place] = add_buffer(PlanBuffer::Kind::leaf, n.shape, n.dtype, place, n.device);
+      plan_->buffers.back().is_lone = n.cell && is_lone(n);
       return;
     }
     if (n.output >= 0) {  // made with its producer; a wanted one gets storage of its own
@@ -153,6 +154,20 @@ class Maker {
     const bool wanted = list_.wanted[place];
     plan_->buffer_of[place] =
         add_buffer(wanted ? PlanBuffer::Kind::own : PlanBuffer::Kind::arena, n.shape, n.dtype, place, n.device);
+  }
+
+  // Which cells lie in which is a part of the key, where both are there.
+  bool is_lone(const Node& cell) const {
+    const auto is_here = [&](const NodePtr& other) {
+      const auto place = static_cast<std::size_t>(other->place);
+      return place < list_.nodes.size() && list_.nodes[place] == other;
+    };
+    const NodePtr whole = cell.cell->whole.lock();
+    if (whole && is_here(whole)) return false;
+    return std::none_of(cell.cell->members.begin(), cell.cell->members.end(), [&](const auto& member) {
+      const NodePtr part = member.lock();
+      return part && is_here(part);
+    });
   }
 
   int overwritten(int place, int input) {

@@ -34,6 +34,7 @@ struct PlanBuffer {
   int device = 0;
   int first = -1, last = -1;  // launches, for the arena
   std::uint64_t devices = 0;  // a bit for each that uses it
+  bool is_lone = false;       // a cell that no other leaf is a part of, or has as one
   bool by_parts = false;      // in the arena, each part for its own life (pack_parts.h)
   ArenaPlace place;
   StoragePtr storage;  // persistent

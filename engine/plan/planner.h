@@ -32,6 +32,7 @@ class Planner final : public Evaluator {
   PlanReport report() const override;
   void fill(MemorySnapshot& snapshot) const override;
   std::size_t release_temporaries();  // bytes that the arena had
+  void forget();                      // all plans and what they hold
   std::string explain(const ExplainOptions& options) const;
 
  private:

@@ -16,6 +16,12 @@ std::size_t Planner::release_temporaries() {
   return bytes;
 }
 
+void Planner::forget() {
+  plans_.clear();
+  arena_.clear();
+  workspaces_.clear();
+}
+
 }  // namespace detail
 
 std::size_t release_temporaries(Engine& engine) {

@@ -10,9 +10,16 @@ namespace samebytes::detail {
 
 enum class MapFault : int { none, skip_map, double_map, skip_unmap, double_unmap };
 
+// What happens to launches on one device of several, from one of them on.
+enum class DeviceFault { none, refuse, fail, hang, slow };
+
 struct Faults {
   std::atomic<MapFault> map{MapFault::none};  // coarse and hostptr: the next map or unmap goes wrong
   std::atomic<bool> break_alias_test{false};  // the self-test of cl_mem aliases sees a wrong number
+  std::atomic<DeviceFault> device_fault{DeviceFault::none};
+  std::atomic<int> faulty_device{0};
+  std::atomic<int> launches_before_fault{0};  // on that device
+  std::atomic<int> slow_microseconds{0};      // that a slow device sleeps before each launch
   std::atomic<bool> fail_launch{false};       // launches of failing_op are enqueued and then fail
   Mutex mutex;
   std::string failing_op SAMEBYTES_GUARDED_BY(mutex);

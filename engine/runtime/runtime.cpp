@@ -100,6 +100,15 @@ Device::Device(Space& space, int index, DeviceInfo info, TuningPtr tuning, cl_de
       queue_(make_queue(space.context(), id, info_.name, profile ? CL_QUEUE_PROFILING_ENABLE : 0)),
       kernels_(*this) {}
 
+void Device::drop_queue(bool makes_another) {
+  if (!queue_) return;
+  cl_command_queue_properties properties = 0;
+  check_cl(clGetCommandQueueInfo(queue(), CL_QUEUE_PROPERTIES, sizeof properties, &properties, nullptr),
+           "clGetCommandQueueInfo", info_.name);
+  queue_.release();  // to release it may wait for what is in it
+  if (makes_another) queue_ = make_queue(space_.context(), id_, info_.name, properties);
+}
+
 void Device::calibrate_clock() { clock_.calibrate(queue(), info_.name); }
 
 int vector_width_of(const DeviceInfo& info, Dtype real) {
@@ -188,6 +197,9 @@ void Runtime::make_devices(std::vector<Wanted> wanted) {
   }
   tails_.resize(devices_.size());
   crossings_.resize(spaces_.size());
+  places_.resize(devices_.size());
+  std::iota(places_.begin(), places_.end(), 0);
+  is_given_up_.resize(devices_.size());
 }
 
 Runtime::~Runtime() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -66,6 +67,8 @@ class Device {
   // Reads the times of this device's events as the host's; calibrate() when nothing is enqueued.
   const EventClock& clock() const { return clock_; }
   void calibrate_clock();
+  // What is in the queue stays there, and nobody asks for it any more. With a new queue, or none.
+  void drop_queue(bool makes_another);
   Runtime& runtime() { return space_.runtime(); }
 
  private:
@@ -164,7 +167,10 @@ class Runtime {
 
   const RuntimeOptions& options() const { return options_; }
   int device_count() const { return static_cast<int>(devices_.size()); }
-  Device& device(int index = 0) { return *devices_[index]; }
+  // Of a device that was given up: the one that does its work.
+  Device& device(int index = 0) {
+    return *devices_[static_cast<std::size_t>(places_[static_cast<std::size_t>(index)])];
+  }
   const std::string& device_name() const;
   int space_count() const { return static_cast<int>(spaces_.size()); }
   Space& space(int index = 0) const { return *spaces_[static_cast<std::size_t>(index)]; }
@@ -212,23 +218,45 @@ class Runtime {
   std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
   std::uint64_t programs_built() const;
 
+  // Which devices have done what was enqueued so far (several_devices.cpp). Seconds from `start` until each had,
+  // infinite where it had not after `limit` seconds; and which one a launch failed on first, -1: none. Forgets
+  // failures.
+  struct Standing {
+    std::vector<double> seconds;
+    int failed = -1;
+  };
+  // The last event of each device, an empty one where there is none. Under the engine's lock.
+  std::vector<Handle<cl_event>> last_events() const;
+  Standing look_until_done(const std::vector<Handle<cl_event>>& events, std::chrono::steady_clock::time_point start,
+                           double limit);
+  // From now on another device does what this one is asked for. Where launches are not done, queues are made anew and
+  // nobody waits for the old ones. Returns the other device, of the same space, or 0. Requires: can_give_up(); the
+  // engine's lock.
+  int give_up(int device, const std::string& why);
+  bool can_give_up(int device) const;
+  bool is_given_up(int device) const { return is_given_up_[static_cast<std::size_t>(device)]; }
+
  private:
   friend class Submission;
   struct Ledger;
   struct Wanted;  // a device that the options ask for
   std::vector<Wanted> wanted_devices();
   void make_devices(std::vector<Wanted> wanted);
+  int place_beside(int device) const;
 
   RuntimeOptions options_;
   std::string tuning_file_;
   std::vector<std::unique_ptr<Space>> spaces_;
   std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<int> places_;  // in devices_, of each device
+  std::vector<bool> is_given_up_;
   std::unique_ptr<Ledger> ledger_;
   Recorder recorder_;
   std::unique_ptr<Carrier> carrier_;  // where there are several spaces
   std::atomic<std::uint64_t> launches_{0};
 
   // Touched by submissions only, under the engine's lock.
+  int refused_ = -1;                         // device that did not take a launch
   std::vector<Handle<cl_event>> tails_;      // last event of each device, for order between submissions
   std::vector<Handle<cl_event>> crossings_;  // by space: of the last transfer from it or to it
   std::uint64_t next_ticket_ = 1;

@@ -6,6 +6,9 @@
 #include "runtime/runtime.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include "samebytes/error.h"
 
 namespace samebytes::detail {
@@ -21,10 +24,23 @@ bool is_doomed(const char* op) {
   return faults().failing_op == op;
 }
 
+// What a planted fault does to the next launch on this device.
+DeviceFault fault_of(const Device& device) {
+  const DeviceFault fault = faults().device_fault.load(std::memory_order_relaxed);
+  if (fault == DeviceFault::none || faults().faulty_device != device.index()) return DeviceFault::none;
+  if (faults().launches_before_fault.fetch_sub(1) > 0) return DeviceFault::none;
+  if (fault != DeviceFault::slow) faults().device_fault = DeviceFault::none;
+  return fault;
+}
+
+void CL_CALLBACK sleep_a_while(void* microseconds) {
+  std::this_thread::sleep_for(std::chrono::microseconds(*static_cast<int*>(microseconds)));
+}
+
 }  // namespace
 
 Submission::Submission(Runtime& runtime) : runtime_(runtime) {
-  ticket_ = std::make_shared<Ticket>(runtime_.next_ticket_++, runtime_.device_name());
+  ticket_ = std::make_shared<Ticket>(runtime_.next_ticket_++, runtime_.device_name(), runtime_.device_count() > 1);
   ticket_->reserve(runtime_.launches_hint_);
 }
 
@@ -81,12 +97,23 @@ std::uint64_t Submission::enqueue(Device& device, Kernel& kernel, const Geometry
   for (int i = 0; i < geometry.dimensions; ++i) global[i] = geometry.groups[i] * geometry.local[i];
   cl_event event = nullptr;
   Handle<cl_event> doom;
-  if (is_doomed(op)) doom = Handle<cl_event>(clCreateUserEvent(device.context(), nullptr));
+  const DeviceFault fault = fault_of(device);
+  if (fault == DeviceFault::fail) clFinish(device.queue());  // PoCL 3.1 may end in an assertion else
+  if (is_doomed(op) || fault == DeviceFault::fail || fault == DeviceFault::hang)
+    doom = Handle<cl_event>(clCreateUserEvent(device.context(), nullptr));
   const cl_event wait_for = doom.get();
+  if (fault == DeviceFault::slow) {
+    int pause = faults().slow_microseconds;
+    clEnqueueNativeKernel(device.queue(), sleep_a_while, &pause, sizeof pause, 0, nullptr, nullptr, 0, nullptr,
+                          nullptr);
+  }
   const cl_int status =
-      clEnqueueNDRangeKernel(device.queue(), kernel.get(), static_cast<cl_uint>(geometry.dimensions), nullptr, global,
-                             geometry.local, doom ? 1 : 0, doom ? &wait_for : nullptr, &event);
+      fault == DeviceFault::refuse
+          ? CL_OUT_OF_RESOURCES
+          : clEnqueueNDRangeKernel(device.queue(), kernel.get(), static_cast<cl_uint>(geometry.dimensions), nullptr,
+                                   global, geometry.local, doom ? 1 : 0, doom ? &wait_for : nullptr, &event);
   if (status != CL_SUCCESS) {
+    runtime_.refused_ = device.index();
     const std::string name = status_name(status);
     std::string groups;
     for (int i = 0; i < geometry.dimensions; ++i)
@@ -95,7 +122,7 @@ std::uint64_t Submission::enqueue(Device& device, Kernel& kernel, const Geometry
                           device.info().name + ": " + name,
                       "clEnqueueNDRangeKernel", name, device.info().name);
   }
-  if (doom) clSetUserEventStatus(doom.get(), CL_OUT_OF_RESOURCES);
+  if (doom && fault != DeviceFault::hang) clSetUserEventStatus(doom.get(), CL_OUT_OF_RESOURCES);
   add_event(device, event, op, info);
   return count_launches(1);
 }

@@ -1,11 +1,20 @@
 #include "runtime/ticket.h"
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include "samebytes/error.h"
 #include "samebytes/profile.h"
 
 namespace samebytes::detail {
 
 namespace {
+
+// Of polled tickets: how long until the next look, in proportion to the wait so far. Looking often takes a core away
+// from a CPU device.
+constexpr std::chrono::microseconds kShortestPause{10}, kLongestPause{1000};
+constexpr int kLooksOfWait = 20;
 
 cl_int status_of(cl_event event) {
   cl_int status = CL_COMPLETE;
@@ -59,6 +68,7 @@ void Ticket::settle() const {
     if (status >= 0) continue;
     failed_op_ = entry.op;
     failed_status_ = status;
+    failed_queue_ = entry.queue;
     break;
   }
   entries_.clear();  // drivers keep memory per event
@@ -84,7 +94,16 @@ void Ticket::wait_quietly() noexcept {
     MutexLock lock(mutex_);
     while (state_.load(std::memory_order_relaxed) == State::open) closed_.wait(mutex_);
     if (state_.load(std::memory_order_relaxed) >= State::done) return;
-    last = last_events();
+    if (!is_polled_) last = last_events();
+  }
+  if (is_polled_) {
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    while (!is_done()) {
+      const auto pause = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start) / kLooksOfWait;
+      std::this_thread::sleep_for(std::clamp(pause, kShortestPause, kLongestPause));
+    }
+    return;
   }
   // One by one: a failed event must not hide that another queue still runs.
   for (cl_event event : last) {
@@ -115,6 +134,24 @@ void Ticket::wait_so_far() {
       throw DeviceError(std::string(entry.op) + ": the launch failed on " + device_ + ": " + launch_status_name(status),
                         "clWaitForEvents", launch_status_name(status), device_);
   }
+}
+
+int Ticket::failed_queue() const {
+  if (!is_failed()) return -1;
+  MutexLock lock(mutex_);
+  return failed_queue_;
+}
+
+void Ticket::abandon(int queue, const std::string& why) {
+  MutexLock lock(mutex_);
+  if (state_.load(std::memory_order_relaxed) != State::closed) return;
+  for (Entry& entry : entries_) entry.event.release();  // the driver may look at them for ever
+  entries_.clear();
+  failed_op_ = keep_op_name(why);
+  failed_status_ = CL_DEVICE_NOT_AVAILABLE;
+  failed_queue_ = queue;
+  is_abandoned_.store(true, std::memory_order_release);
+  state_.store(State::failed, std::memory_order_release);
 }
 
 std::string Ticket::failure() const {

@@ -20,7 +20,10 @@ const char* keep_op_name(std::string_view op);
 
 class Ticket {
  public:
-  explicit Ticket(std::uint64_t number, std::string device) : number_(number), device_(std::move(device)) {}
+  // is_polled: waits look at the events now and then, instead of leaving the thread to the driver, so that abandon()
+  // ends them.
+  explicit Ticket(std::uint64_t number, std::string device, bool is_polled = false)
+      : number_(number), device_(std::move(device)), is_polled_(is_polled) {}
 
   std::uint64_t number() const { return number_; }
   void reserve(std::size_t events);
@@ -35,6 +38,11 @@ class Ticket {
   void wait_so_far();            // for the submission itself: everything added up to now
   std::string failure() const;   // "matmul: CL_OUT_OF_RESOURCES", empty where nothing failed
   void throw_if_failed() const;
+  int failed_queue() const;  // of the launch that failed first; -1 where none did
+  // Nobody waits for what is not complete: the ticket has failed, and its commands may still run at any time.
+  // Requires: is_polled, and that the ticket is closed.
+  void abandon(int queue, const std::string& why);
+  bool is_abandoned() const { return is_abandoned_.load(std::memory_order_acquire); }
 
  private:
   enum class State : std::uint8_t { open, closed, done, failed };
@@ -48,12 +56,15 @@ class Ticket {
 
   const std::uint64_t number_;
   const std::string device_;
+  const bool is_polled_;
+  std::atomic<bool> is_abandoned_{false};
   mutable std::atomic<State> state_{State::open};
   mutable Mutex mutex_;
   mutable CondVar closed_;
   mutable std::vector<Entry> entries_ SAMEBYTES_GUARDED_BY(mutex_);
   mutable const char* failed_op_ SAMEBYTES_GUARDED_BY(mutex_) = nullptr;
   mutable cl_int failed_status_ SAMEBYTES_GUARDED_BY(mutex_) = CL_SUCCESS;
+  mutable int failed_queue_ SAMEBYTES_GUARDED_BY(mutex_) = -1;
 };
 using TicketPtr = std::shared_ptr<Ticket>;
 

@@ -1,0 +1,55 @@
+#include "samebytes/device_watch.h"
+
+#include <mutex>
+#include <thread>
+
+#include "plan/planner.h"
+#include "samebytes/error.h"
+
+namespace samebytes {
+namespace {
+
+constexpr double kFirstLook = 0.85;  // of what a wait is expected to take: looking takes a core away from a CPU device
+
+}  // namespace
+
+DeviceStanding wait_for_devices(Engine& engine, std::chrono::steady_clock::time_point start, double limit,
+                                double expected) {
+  const auto& context = engine.context();
+  detail::Runtime& runtime = *context->runtime;
+  if (runtime.device_count() == 1 || runtime.is_dry()) {
+    engine.wait();
+    const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return {std::vector<double>(static_cast<std::size_t>(runtime.device_count()), passed), -1};
+  }
+  if (expected > 0) std::this_thread::sleep_until(start + std::chrono::duration<double>(kFirstLook * expected));
+  std::vector<detail::Handle<cl_event>> events;
+  {
+    const std::lock_guard lock(context->mutex);
+    events = runtime.last_events();
+  }
+  detail::Runtime::Standing standing = runtime.look_until_done(events, start, limit);
+  for (int d = 0; d < runtime.device_count(); ++d)  // of one that was given up: what does its work
+    standing.seconds[static_cast<std::size_t>(d)] =
+        standing.seconds[static_cast<std::size_t>(runtime.device(d).index())];
+  return {std::move(standing.seconds), standing.failed};
+}
+
+int give_up_device(Engine& engine, int device, const std::string& why) {
+  const auto& context = engine.context();
+  const std::lock_guard lock(context->mutex);
+  detail::Runtime& runtime = *context->runtime;
+  if (device < 0 || device >= runtime.device_count() || !runtime.can_give_up(device))
+    throw ArgumentError("give_up_device: device " + std::to_string(device) + " of " +
+                        std::to_string(runtime.device_count()) +
+                        "; another one of its context must be left to do its work");
+  const int other = runtime.give_up(device, why);
+  if (auto* const planner = dynamic_cast<detail::Planner*>(context->evaluator.get())) planner->forget();
+  return other;
+}
+
+bool is_given_up(const Engine& engine, int device) {
+  return device >= 0 && device < engine.device_count() && engine.context()->runtime->is_given_up(device);
+}
+
+}  // namespace samebytes

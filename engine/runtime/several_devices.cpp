@@ -1,0 +1,111 @@
+// Several devices of one engine: which of them are done, and going on without one that fails or does not answer.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "runtime/runtime.h"
+#include "runtime/space.h"
+
+namespace samebytes::detail {
+namespace {
+
+// How long until the next look, in proportion to the wait so far. Looking often takes a core away from a CPU device.
+constexpr double kShortestPause = 20e-6, kLongestPause = 500e-6;
+constexpr double kLooksOfWait = 50;
+
+}  // namespace
+
+std::vector<Handle<cl_event>> Runtime::last_events() const {
+  std::vector<Handle<cl_event>> events(tails_.size());
+  for (std::size_t d = 0; d < tails_.size(); ++d) {
+    if (!tails_[d]) continue;
+    clRetainEvent(tails_[d].get());
+    events[d] = Handle<cl_event>(tails_[d].get());
+  }
+  return events;
+}
+
+Runtime::Standing Runtime::look_until_done(const std::vector<Handle<cl_event>>& events,
+                                           std::chrono::steady_clock::time_point start, double limit) {
+  using Clock = std::chrono::steady_clock;
+  Standing standing;
+  standing.seconds.assign(events.size(), std::numeric_limits<double>::infinity());
+  for (;;) {
+    const double passed = std::chrono::duration<double>(Clock::now() - start).count();
+    bool all = true;
+    for (std::size_t d = 0; d < events.size(); ++d) {
+      if (!std::isinf(standing.seconds[d])) continue;
+      cl_int status = CL_COMPLETE;
+      if (events[d])
+        check_cl(clGetEventInfo(events[d].get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr),
+                 "clGetEventInfo", devices_[d]->info().name);
+      if (status <= CL_COMPLETE)
+        standing.seconds[d] = passed;
+      else
+        all = false;
+    }
+    if (all || passed > limit) break;
+    const double pause = std::clamp(passed / kLooksOfWait, kShortestPause, kLongestPause);
+    std::this_thread::sleep_for(std::chrono::duration<double>(pause));
+  }
+  MutexLock lock(mutex_);
+  for (const TicketPtr& ticket : in_flight_)
+    if (standing.failed < 0 && ticket->is_done() && ticket->is_failed()) standing.failed = ticket->failed_queue();
+  if (standing.failed < 0 && failed_) standing.failed = failed_->failed_queue();
+  if (refused_ >= 0) standing.failed = refused_;
+  refused_ = -1;
+  failed_.reset();
+  std::erase_if(in_flight_, [](const TicketPtr& ticket) { return ticket->is_done(); });
+  return standing;
+}
+
+// A device that is left in the space of this one; -1: none.
+int Runtime::place_beside(int device) const {
+  const Space& space = devices_[static_cast<std::size_t>(device)]->space();
+  for (const auto& each : devices_)
+    if (&each->space() == &space && each->index() != device && !is_given_up(each->index())) return each->index();
+  return -1;
+}
+
+// What lies in the first space needs a device there; another space is not asked for anything any more.
+bool Runtime::can_give_up(int device) const {
+  if (is_given_up(device)) return false;
+  return place_beside(device) >= 0 || devices_[static_cast<std::size_t>(device)]->space().index() > 0;
+}
+
+int Runtime::give_up(int device, const std::string& why) {
+  bool is_silent = false;
+  {
+    MutexLock lock(mutex_);
+    for (const TicketPtr& ticket : in_flight_) {
+      if (ticket->is_done()) continue;
+      is_silent = true;
+      ticket->abandon(device, why);
+    }
+    in_flight_.clear();
+    failed_.reset();
+  }
+  is_given_up_[static_cast<std::size_t>(device)] = true;
+  const int other = place_beside(device);
+  if (other >= 0) {
+    for (int& place : places_)
+      if (place == device) place = other;
+    Space& space = devices_[static_cast<std::size_t>(device)]->space();
+    if (&space.first_device() == devices_[static_cast<std::size_t>(device)].get())
+      space.set_first_device(*devices_[static_cast<std::size_t>(other)]);
+  }
+  // New queues: what failed stays without consequence for what comes, and what is stuck in an old one is left there.
+  for (Handle<cl_event>& tail : tails_) {
+    if (is_silent) tail.release();
+    tail = {};
+  }
+  for (Handle<cl_event>& crossing : crossings_) {
+    if (is_silent) crossing.release();
+    crossing = {};
+  }
+  for (const auto& each : devices_) each->drop_queue(!is_given_up(each->index()));
+  return std::max(other, 0);
+}
+
+}  // namespace samebytes::detail

@@ -1,0 +1,31 @@
+// What the devices of an engine with several of them are doing, and going on without one that failed or does not
+// answer. Who cuts work over devices by hand uses these; DataParallel (data_parallel.h) does it all.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace samebytes {
+
+class Engine;
+
+struct DeviceStanding {
+  // From `start` until each device had done what was enqueued for it; infinite where it had not within the limit.
+  std::vector<double> seconds;
+  int failed = -1;  // the device that a launch failed on, or that refused one, first; -1: none
+};
+// Waits at most `limit` seconds for all that was enqueued; sleeps through most of what it is `expected` to take.
+// Failures that it tells of are not thrown any more by Engine::wait(); what a failed launch should have written is lost
+// all the same. With one device the standing of that.
+DeviceStanding wait_for_devices(Engine& engine, std::chrono::steady_clock::time_point start, double limit,
+                                double expected = 0);
+
+// Nothing is sent to this device any more: from now on another one of the engine does what it is asked for, under the
+// same index. Launches of evaluations that are not done are not waited for, now or later, on any device: what they
+// should have written is lost (writing it anew makes it whole), and memory that they may still write to is not used
+// again. Returns the index of the device that takes over. Throws ArgumentError where there is no other device left.
+int give_up_device(Engine& engine, int device, const std::string& why);
+bool is_given_up(const Engine& engine, int device);
+
+}  // namespace samebytes
