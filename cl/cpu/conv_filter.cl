@@ -5,8 +5,9 @@
 // pixels. It walks the images in blocks of a few lines that serve all taps and channels of a group before the next
 // lines are read. Where input channels are fewer than a tile is high, the lines that the taps meet are copied with
 // zeros for the padding: then all taps are rows of one tile, which reads each output channel once. The groups' work is
-// taps and channels where these are enough, else partial sums, as many as the shape says. The sums of dy over all
-// pixels, which are the gradient of a bias, are taken on the way, while a block is in the cache.
+// taps and channels where these are enough, else partial sums, as many as the shape says. 16-bit values are widened as
+// lines are copied, dy's where many tiles read them, else as they are read. The sums of dy over all pixels, which are
+// the gradient of a bias, are taken on the way, while a block is in the cache.
 // Over 400 lines because copying and tiles are of no use to another kernel and all kernels are one program.
 
 #define CONV_FILTER_MR_VW16 8
@@ -70,6 +71,7 @@
 #define CONV_FILTER_PIXELS 512  // output pixels of a block
 #endif
 #define CONV_FILTER_LINES 64           // of a block, at most
+#define CONV_FILTER_STRIP 384          // pixels of an output line that are taken in one piece, at most
 #define CONV_FILTER_SOURCE 12288       // values of copied lines
 #define CONV_FILTER_REDUCE_BLOCK 4096  // values per group of conv_filter_reduce
 
@@ -106,69 +108,110 @@ static void conv_filter_store_part(const real* tile, const int width, const conv
 }
 
 // One tile of ROWS rows x (COLS*VW) output channels, summed over the lines. Row i's values lie at AT(i) from x on, `at`
-// being an argument; dy points at the first channel. Near dy_end, the end of the array that dy lies in, a narrow tile's
-// channels are copied, not read as a vector; a wide tile's are all there.
-#define CONV_FILTER_MICRO(name, SPACE, AT, ROWS, COLS)                                                            \
-  static void name(SPACE const real* x, const long* at, __global const stored* dy, __global const stored* dy_end, \
-                   const conv_filter_lines* l, const conv_filter_target* o) {                                     \
-    vreal acc[ROWS][COLS];                                                                                        \
-    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                            \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                                    \
-    }                                                                                                             \
-    const int lines = l->lines, x_step = l->x_step, dy_step = l->dy_step;                                         \
-    for (int line = 0; line < lines; ++line) {                                                                    \
-      SPACE const real* from = x + l->x_at[line];                                                                 \
-      __global const stored* with = dy + l->dy_at[line];                                                          \
-      const int count = l->count[line];                                                                           \
-      for (int p = 0; p < count; ++p, from += x_step, with += dy_step) {                                          \
-        vreal b[COLS];                                                                                            \
-        if (COLS > 1 || dy_end - with >= VW) {                                                                    \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(with + j * VW);                           \
-        } else {                                                                                                  \
-          real last[VW];                                                                                          \
-          for (int j = 0; j < VW; ++j) last[j] = j < o->column1 ? LOAD(with + j) : 0;                             \
-          b[0] = VLOAD(last);                                                                                     \
-        }                                                                                                         \
-        _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                        \
-          const vreal a = (vreal)(from[AT(i)]);                                                                   \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]);                   \
-        }                                                                                                         \
-      }                                                                                                           \
-    }                                                                                                             \
-    if (o->column1 - o->column0 == COLS * VW) {                                                                   \
-      __global real* to = o->to;                                                                                  \
-      const int row0 = o->row0, row1 = o->row1, step = o->step, add = o->add;                                     \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                          \
-        if (i >= row0 && i < row1) {                                                                              \
-          _Pragma("unroll") for (int j = 0; j < COLS; ++j) {                                                      \
-            __global real* place = to + (long)i * step + j * VW;                                                  \
-            VSTORE(add ? VLOAD(place) + acc[i][j] : acc[i][j], place);                                            \
-          }                                                                                                       \
-        }                                                                                                         \
-      }                                                                                                           \
-    } else {                                                                                                      \
-      real tile[ROWS * COLS * VW];                                                                                \
-      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                          \
-        _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], tile + (i * COLS + j) * VW);           \
-      }                                                                                                           \
-      conv_filter_store_part(tile, COLS* VW, o);                                                                  \
-    }                                                                                                             \
+// being an argument; dy points at the first channel, DY being what its elements are and READ what reads one. Near
+// dy_end, the end of the array that dy lies in, a narrow tile's channels are copied, not read as a vector; a wide
+// tile's are all there.
+#define CONV_FILTER_MICRO(...) CONV_FILTER_MICRO_(__VA_ARGS__)
+#define CONV_FILTER_MICRO_(name, SPACE, AT, DY, READ, ROWS, COLS)                                       \
+  static void name(SPACE const real* x, const long* at, DY* dy, DY* dy_end, const conv_filter_lines* l, \
+                   const conv_filter_target* o) {                                                       \
+    vreal acc[ROWS][COLS];                                                                              \
+    _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                  \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                          \
+    }                                                                                                   \
+    const int lines = l->lines, x_step = l->x_step, dy_step = l->dy_step;                               \
+    for (int line = 0; line < lines; ++line) {                                                          \
+      SPACE const real* from = x + l->x_at[line];                                                       \
+      DY* with = dy + l->dy_at[line];                                                                   \
+      const int count = l->count[line];                                                                 \
+      for (int p = 0; p < count; ++p, from += x_step, with += dy_step) {                                \
+        vreal b[COLS];                                                                                  \
+        if (COLS > 1 || dy_end - with >= VW) {                                                          \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(with + j * VW);                 \
+        } else {                                                                                        \
+          real last[VW];                                                                                \
+          for (int j = 0; j < VW; ++j) last[j] = j < o->column1 ? READ(with + j) : 0;                   \
+          b[0] = VLOAD(last);                                                                           \
+        }                                                                                               \
+        _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                              \
+          const vreal a = (vreal)(from[AT(i)]);                                                         \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]);         \
+        }                                                                                               \
+      }                                                                                                 \
+    }                                                                                                   \
+    if (o->column1 - o->column0 == COLS * VW) {                                                         \
+      __global real* to = o->to;                                                                        \
+      const int row0 = o->row0, row1 = o->row1, step = o->step, add = o->add;                           \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                \
+        if (i >= row0 && i < row1) {                                                                    \
+          _Pragma("unroll") for (int j = 0; j < COLS; ++j) {                                            \
+            __global real* place = to + (long)i * step + j * VW;                                        \
+            VSTORE(add ? VLOAD(place) + acc[i][j] : acc[i][j], place);                                  \
+          }                                                                                             \
+        }                                                                                               \
+      }                                                                                                 \
+    } else {                                                                                            \
+      real tile[ROWS * COLS * VW];                                                                      \
+      _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                \
+        _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(acc[i][j], tile + (i * COLS + j) * VW); \
+      }                                                                                                 \
+      conv_filter_store_part(tile, COLS* VW, o);                                                        \
+    }                                                                                                   \
   }
 #define CONV_FILTER_NEXT(i) (i)
 #define CONV_FILTER_GATHERED(i) at[i]
+#define CONV_FILTER_STORED __global const stored, LOAD
+#define CONV_FILTER_PLAIN(p) (*(p))
 #ifndef SAMEBYTES_STORE_16  // then lines are always copied, and widened
-CONV_FILTER_MICRO(conv_filter_wide, __global, CONV_FILTER_NEXT, CONV_FILTER_MR, 2)
-CONV_FILTER_MICRO(conv_filter_narrow, __global, CONV_FILTER_NEXT, CONV_FILTER_MR, 1)
-CONV_FILTER_MICRO(conv_filter_tall_narrow, __global, CONV_FILTER_NEXT, CONV_FILTER_MR_NARROW, 1)
+CONV_FILTER_MICRO(conv_filter_wide, __global, CONV_FILTER_NEXT, CONV_FILTER_STORED, CONV_FILTER_MR, 2)
+CONV_FILTER_MICRO(conv_filter_narrow, __global, CONV_FILTER_NEXT, CONV_FILTER_STORED, CONV_FILTER_MR, 1)
+CONV_FILTER_MICRO(conv_filter_tall_narrow, __global, CONV_FILTER_NEXT, CONV_FILTER_STORED, CONV_FILTER_MR_NARROW, 1)
 #endif
-CONV_FILTER_MICRO(conv_filter_copied_0, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_0, 2)
-CONV_FILTER_MICRO(conv_filter_copied_1, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_1, 2)
-CONV_FILTER_MICRO(conv_filter_copied_2, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_2, 2)
-CONV_FILTER_MICRO(conv_filter_copied_3, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_3, 2)
-CONV_FILTER_MICRO(conv_filter_copied_narrow_0, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_NARROW_0, 1)
-CONV_FILTER_MICRO(conv_filter_copied_narrow_1, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_NARROW_1, 1)
-CONV_FILTER_MICRO(conv_filter_copied_narrow_2, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_NARROW_2, 1)
-CONV_FILTER_MICRO(conv_filter_copied_narrow_3, __private, CONV_FILTER_GATHERED, CONV_FILTER_HIGH_NARROW_3, 1)
+CONV_FILTER_MICRO(conv_filter_copied_0, __private, CONV_FILTER_GATHERED, CONV_FILTER_STORED, CONV_FILTER_HIGH_0, 2)
+CONV_FILTER_MICRO(conv_filter_copied_1, __private, CONV_FILTER_GATHERED, CONV_FILTER_STORED, CONV_FILTER_HIGH_1, 2)
+CONV_FILTER_MICRO(conv_filter_copied_2, __private, CONV_FILTER_GATHERED, CONV_FILTER_STORED, CONV_FILTER_HIGH_2, 2)
+CONV_FILTER_MICRO(conv_filter_copied_3, __private, CONV_FILTER_GATHERED, CONV_FILTER_STORED, CONV_FILTER_HIGH_3, 2)
+CONV_FILTER_MICRO(conv_filter_copied_narrow_0, __private, CONV_FILTER_GATHERED, CONV_FILTER_STORED,
+                  CONV_FILTER_HIGH_NARROW_0, 1)
+CONV_FILTER_MICRO(conv_filter_copied_narrow_1, __private, CONV_FILTER_GATHERED, CONV_FILTER_STORED,
+                  CONV_FILTER_HIGH_NARROW_1, 1)
+CONV_FILTER_MICRO(conv_filter_copied_narrow_2, __private, CONV_FILTER_GATHERED, CONV_FILTER_STORED,
+                  CONV_FILTER_HIGH_NARROW_2, 1)
+CONV_FILTER_MICRO(conv_filter_copied_narrow_3, __private, CONV_FILTER_GATHERED, CONV_FILTER_STORED,
+                  CONV_FILTER_HIGH_NARROW_3, 1)
+#ifdef SAMEBYTES_STORE_16
+CONV_FILTER_MICRO(conv_filter_widened_0, __private, CONV_FILTER_GATHERED, const real, CONV_FILTER_PLAIN,
+                  CONV_FILTER_HIGH_0, 2)
+CONV_FILTER_MICRO(conv_filter_widened_1, __private, CONV_FILTER_GATHERED, const real, CONV_FILTER_PLAIN,
+                  CONV_FILTER_HIGH_1, 2)
+CONV_FILTER_MICRO(conv_filter_widened_2, __private, CONV_FILTER_GATHERED, const real, CONV_FILTER_PLAIN,
+                  CONV_FILTER_HIGH_2, 2)
+CONV_FILTER_MICRO(conv_filter_widened_3, __private, CONV_FILTER_GATHERED, const real, CONV_FILTER_PLAIN,
+                  CONV_FILTER_HIGH_3, 2)
+
+// A block has CONV_FILTER_PIXELS pixels or one strip.
+#if CONV_FILTER_PIXELS > CONV_FILTER_STRIP
+#define CONV_FILTER_WIDENED (CONV_FILTER_PIXELS * CONV_FILTER_NR)
+#else
+#define CONV_FILTER_WIDENED (CONV_FILTER_STRIP * CONV_FILTER_NR)
+#endif
+
+// Copies and widens CONV_FILTER_NR channels of dy of all pixels of the lines, which begin at from[line], and makes the
+// lines point there.
+static void conv_filter_widen(__global const stored* dy, const int co, const long* from, conv_filter_lines* l,
+                              real* to) {
+  long at = 0;
+  l->dy_step = CONV_FILTER_NR;
+  for (int line = 0; line < l->lines; ++line) {
+    __global const stored* with = dy + from[line];
+    l->dy_at[line] = at;
+    for (int p = 0; p < l->count[line]; ++p, with += co, at += CONV_FILTER_NR) {
+      VSTORE(VLOAD(with), to + at);
+      VSTORE(VLOAD(with + VW), to + at + VW);
+    }
+  }
+}
+#endif
 
 // Of the heights of tiles of copied lines, the least that has `rows`, else the highest: its number, and itself.
 static int conv_filter_height(const int rows, const int is_wide, int* height) {
@@ -250,6 +293,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
   const int strips = (ow + strip - 1) / strip;
   const int begin = split * strips_per_split, end = min(n * od * oh * strips, begin + strips_per_split);
   __global const stored* dy_end = dy + (long)n * od * oh * ow * co;
+#ifdef SAMEBYTES_STORE_16
+  real widened[CONV_FILTER_WIDENED] __attribute__((aligned(64)));
+  long narrow_at[CONV_FILTER_LINES];  // of dy where it lies
+#endif
   part += (long)split * kd * kh * kw * ci_group * co + g * co_group;
 
   real source[CONV_FILTER_SOURCE];
@@ -304,6 +351,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
         }
         ++l.lines;
       }
+#ifdef SAMEBYTES_STORE_16
+      for (int line = 0; line < l.lines; ++line) narrow_at[line] = l.dy_at[line];
+#endif
       conv_filter_target o;
       o.step = co;
       o.add = block > begin;
@@ -316,6 +366,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
         o.column0 = j - j0;
         o.column1 = j - j0 + columns;
         __global const stored* with = dy + g * co_group + j0;
+#ifdef SAMEBYTES_STORE_16
+        // 16-bit channels that three row tiles and more read are widened once; a copy for fewer costs more than it
+        // saves.
+        const int is_widened = is_wide && row1 - row0 > 2 * CONV_FILTER_HIGH_0;
+        if (is_widened) {
+          conv_filter_widen(with, co, narrow_at, &l, widened);
+        } else {
+          l.dy_step = co;
+          for (int line = 0; line < l.lines; ++line) l.dy_at[line] = narrow_at[line];
+        }
+#endif
         int rows;
         for (int i = row0; i < row1; i += rows) {
           const int left_rows = row1 - i;
@@ -351,7 +412,21 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
               const int row = min(i0 + k, row1 - 1), of = row / c, of_line = of / kw;
               at[k] = is_one ? of_line * line_size + (of - of_line * kw) * dw * c + row - of * c : row;
             }
-            if (is_wide) {
+#ifdef SAMEBYTES_STORE_16
+            if (is_widened) {
+#define CONV_FILTER_CALL_WIDENED(name) name(from, at, widened, widened, &l, &o);
+              if (which == 0)
+                CONV_FILTER_CALL_WIDENED(conv_filter_widened_0)
+              else if (which == 1)
+                CONV_FILTER_CALL_WIDENED(conv_filter_widened_1)
+              else if (which == 2)
+                CONV_FILTER_CALL_WIDENED(conv_filter_widened_2)
+              else
+                CONV_FILTER_CALL_WIDENED(conv_filter_widened_3)
+#undef CONV_FILTER_CALL_WIDENED
+            } else
+#endif
+                if (is_wide) {
               if (which == 0)
                 CONV_FILTER_CALL(conv_filter_copied_0)
               else if (which == 1)

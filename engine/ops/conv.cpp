@@ -25,7 +25,7 @@ constexpr std::int64_t kLeastDepth = 32;                    // channels of a chu
 constexpr std::int64_t kLeastFilterTile = 32;
 constexpr std::int64_t kMostShared = 5 << 18;  // values of both images that every group of the weight gradient may read
 constexpr std::int64_t kGpuFilterPixels = 512;  // output pixels of a part of the weight gradient, at least
-constexpr std::int64_t kLongestStrip = 384;     // pixels of a line that the weight gradient takes in one piece
+constexpr std::int64_t kGpuLongestStrip = 384;  // pixels of a line that a part of it takes in one piece
 
 int i32(std::int64_t v) { return static_cast<int>(v); }
 
@@ -193,7 +193,7 @@ FilterPlan plan_filter(const Launch& run, const ConvGeometry& g, std::int64_t bu
       most_columns = run.choice("conv", "filter", "most_columns");
   FilterPlan t;
   const auto cut = [&](std::int64_t longest) { t.strip = ceil_div(width, ceil_div(width, longest)); };
-  cut(kLongestStrip);
+  cut(constant("CONV_FILTER_STRIP"));
   // Values of a strip's copy, where its line is copied.
   const auto source = [&] {
     if (t.copied == 1) return t.strip * g.c_group();
@@ -235,7 +235,7 @@ FilterPlan plan_filter(const Launch& run, const ConvGeometry& g, std::int64_t bu
 }
 FilterPlan plan_gpu_filter(const Launch& run, const ConvGeometry& g, Dtype real) {
   FilterPlan t;
-  t.strip = ceil_div(g.out[2], ceil_div(g.out[2], kLongestStrip));
+  t.strip = ceil_div(g.out[2], ceil_div(g.out[2], kGpuLongestStrip));
   t.strips = g.n * g.out[0] * g.out[1] * ceil_div(g.out[2], t.strip);
   t.m = run.constant("conv_filter", "CONV_FILTER_TILE_M", real);
   t.n = run.constant("conv_filter", "CONV_FILTER_TILE_N", real);

@@ -72,6 +72,11 @@ std::vector<Case> cases() {
        {2, 9, 40, 2},
        {3, 5, 2, 34},
        {.stride_w = 2, .pad_h = 2, .pad_w = 3, .dilation_w = 3}},
+      {"few channels, images of strided lines that share taps",
+       {3, 9, 8, 3},
+       {5, 3, 3, 7},
+       {.stride_h = 2, .pad_h = 2, .pad_w = 1}},
+      {"few channels, lines of taps apart", {2, 9, 7, 2}, {3, 3, 2, 4}, {.pad_h = 2, .pad_w = 1, .dilation_h = 2}},
       {"many taps of few channels", {1, 11, 12, 3}, {7, 7, 3, 20}, {.pad_h = 3, .pad_w = 3}},
       {"many images of one pixel", {37, 1, 1, 3}, {3, 3, 3, 2}, {.pad_h = 1, .pad_w = 1}},
   };
@@ -164,6 +169,13 @@ TEST_P(Conv2dTest, kernels_for_single_pixels_and_single_channels_have_the_same_e
   check(conv2d(x, point, b, {.stride_h = 3, .stride_w = 2}), {x, point, b});
   const Array dy = input({2, 3, 4, 37}, 1), back = input({20}, 3);  // pixels that no source meets, too
   check(conv_transpose2d(dy, point, back, {.stride_h = 2, .stride_w = 3, .output_pad_w = 2}), {dy, point, back});
+  // Without a bias, whole lines of them at once.
+  const auto unmet = [&] { return conv_transpose2d(dy, point, {}, {.stride_h = 2, .stride_w = 3, .output_pad_w = 2}); };
+  const Array apart = unmet(), more = input(apart.shape(), 6);
+  const auto y = apart.to_vector<double>(), added = more.to_vector<double>();
+  std::vector<double> cut(y.size());
+  for (std::size_t i = 0; i < y.size(); ++i) cut[i] = std::max(0.0, y[i] + added[i]);
+  EXPECT_TRUE(all_close(relu(unmet() + more), cut, 1e-5));
 }
 
 TEST_P(Conv2dTest, gradients_are_the_numerical_ones) {
