@@ -50,7 +50,7 @@ class Crosser {
   int space_of(int device) const { return runtime_.device(device).space().index(); }
   bool is_foreign(const PlanLaunch& launch, int buffer) const {
     if (buffer < 0 || plan_.buffers[static_cast<std::size_t>(buffer)].kind == PlanBuffer::Kind::empty) return false;
-    return space_of(plan_.buffers[static_cast<std::size_t>(root_of(buffer))].device) != space_of(launch.device);
+    return plan_.buffers[static_cast<std::size_t>(root_of(buffer))].space != space_of(launch.device);
   }
   Range range_of(const PlanLaunch& launch, std::size_t operand) const {
     const int buffer = launch.operands[operand].second;
@@ -113,12 +113,12 @@ class Crosser {
     for (auto& [key, copy] : copies_) copy.range.begin = copy.range.begin / kAlignment * kAlignment;
   }
 
-  PlanLaunch transfer(int from, std::size_t from_offset, int to, std::size_t to_offset, std::size_t bytes, int target,
+  PlanLaunch transfer(int from, std::size_t from_offset, int to, std::size_t to_offset, std::size_t bytes,
                       const LaunchInfo& like) {
     PlanLaunch launch;
     launch.what = "transfer";
     launch.device = runtime_.device_count();
-    launch.transfer = {from, to, from_offset, to_offset, bytes, target};
+    launch.transfer = {from, to, from_offset, to_offset, bytes};
     launch.operands = {{Operand{}, from}, {Operand{}, to}};
     launch.operand_offsets = {0, 0};
     launch.operand_writes = {0, 1};
@@ -142,6 +142,7 @@ class Crosser {
     buffer.bytes = copy.range.end - copy.range.begin;
     buffer.node = root.node;
     buffer.device = copy.reader;
+    buffer.space = copy.space;
     plan_.buffers.push_back(std::move(buffer));
     return static_cast<int>(plan_.buffers.size()) - 1;
   }
@@ -199,7 +200,7 @@ class Crosser {
       if (copy.buffer < 0) {
         copy.buffer = add_copy(copy);
         add_reason(copy, bytes);
-        added[copy.after].push_back(transfer(copy.root, copy.range.begin, copy.buffer, 0, bytes, copy.reader,
+        added[copy.after].push_back(transfer(copy.root, copy.range.begin, copy.buffer, 0, bytes,
                                              first_info(copy.after < 0 ? r.launch : copy.after)));
       }
       PlanLaunch& launch = plan_.launches[static_cast<std::size_t>(r.launch)];
@@ -210,9 +211,7 @@ class Crosser {
         writes = writes || (launch.operands[o].second == old && launch.operand_writes[o] != 0);
       use_copy(launch, r.operand, copy);
       if (writes)
-        added[r.launch].push_back(transfer(copy.buffer, 0, copy.root, copy.range.begin, bytes,
-                                           plan_.buffers[static_cast<std::size_t>(copy.root)].device,
-                                           first_info(r.launch)));
+        added[r.launch].push_back(transfer(copy.buffer, 0, copy.root, copy.range.begin, bytes, first_info(r.launch)));
     }
     std::vector<PlanLaunch> old = std::move(plan_.launches);
     std::vector<int> number(old.size());

@@ -60,9 +60,7 @@ class Table {
 std::string place_of(const PlanLaunch& launch, const Plan& plan, Runtime& runtime) {
   if (!launch.transfer) return runtime.device(launch.device).info().id;
   const auto context_of = [&](int buffer) {
-    const PlanBuffer* b = &plan.buffers[static_cast<std::size_t>(buffer)];
-    while (b->kind == PlanBuffer::Kind::part) b = &plan.buffers[static_cast<std::size_t>(b->parent)];
-    return std::to_string(runtime.device(b->device).space().index());
+    return std::to_string(plan.buffers[static_cast<std::size_t>(buffer)].space);  // never of a part
   };
   return "context " + context_of(launch.transfer->from) + " to " + context_of(launch.transfer->to);
 }

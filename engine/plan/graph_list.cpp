@@ -122,6 +122,9 @@ void hash(GraphList& list) {
         hasher.add(static_cast<std::uint64_t>(node.offset));
       }
     }
+    if (leaf && node.storage &&
+        node.storage->space().index() > 0)  // the first context is what a plan takes for granted
+      hasher.add(static_cast<std::uint64_t>(node.storage->space().index()));
     if (leaf) continue;
     if (node.op) hasher.add(node.op->fingerprint());
     for (const Edge& edge : node.inputs) hasher.add(static_cast<std::uint64_t>(edge.node->place));

@@ -101,6 +101,7 @@ class Maker {
     buffer.dtype = dtype;
     buffer.node = place;
     buffer.device = device;
+    buffer.space = context_.runtime->device(device).space().index();
     plan_->buffers.push_back(std::move(buffer));
     return static_cast<int>(plan_->buffers.size()) - 1;
   }
@@ -116,6 +117,7 @@ class Maker {
     if (n.has_value) {
       plan_->buffer_of[place] = add_buffer(PlanBuffer::Kind::leaf, n.shape, n.dtype, place, n.device);
       plan_->buffers.back().is_lone = n.cell && is_lone(n);
+      if (n.storage) plan_->buffers.back().space = n.storage->space().index();
       return;
     }
     if (n.output >= 0) {  // made with its producer; a wanted one gets storage of its own
@@ -686,9 +688,9 @@ class Maker {
     // Each context has an arena of its own.
     std::vector<int> space(requests.size());
     for (std::size_t r = 0; r < packed; ++r)
-      space[r] = space_of(plan_->buffers[static_cast<std::size_t>(requests[r].group)]);
+      space[r] = plan_->buffers[static_cast<std::size_t>(requests[r].group)].space;
     for (std::size_t b = 0; b < request.size(); ++b)
-      if (request[b] >= 0) space[static_cast<std::size_t>(request[b])] = space_of(plan_->buffers[b]);
+      if (request[b] >= 0) space[static_cast<std::size_t>(request[b])] = plan_->buffers[b].space;
     std::vector<ArenaPlace> places(requests.size());
     for (int s = 0; s < context_.runtime->space_count(); ++s) {
       std::vector<ArenaRequest> own;
@@ -712,8 +714,6 @@ class Maker {
                                                                            places[r].offset - requests[r].group_offset};
     for (std::size_t r = 0; r < requests.size(); ++r) plan_->temporaries.push_back({requests[r], places[r]});
   }
-
-  int space_of(const PlanBuffer& buffer) const { return context_.runtime->device(buffer.device).space().index(); }
 
   const GraphList& list_;
   Context& context_;

@@ -32,6 +32,7 @@ struct PlanBuffer {
   int parent = -1;
   std::int64_t offset = 0;  // elements within the parent
   int device = 0;
+  int space = 0;              // context where it lies
   int first = -1, last = -1;  // launches, for the arena
   std::uint64_t devices = 0;  // a bit for each that uses it
   bool is_lone = false;       // a cell that no other leaf is a part of, or has as one
@@ -58,7 +59,6 @@ struct PlanTransfer {
   int from = -1, to = -1;                      // buffers
   std::size_t from_offset = 0, to_offset = 0;  // bytes
   std::size_t bytes = 0;
-  int target = 0;  // device whose context gets them
 };
 
 struct PlanLaunch {

@@ -117,14 +117,14 @@ void Carrier::run() {
     if (is_well) {
       try {
         carry(job);
-      } catch (const std::exception&) {  // what waits for it fails, and its ticket says so
+      } catch (const std::exception&) {  // its ticket says so, and all that the ticket writes is lost
         is_well = false;
       }
     }
     if (job.times) *job.times = {start, steady_seconds()};
-    const cl_int status = is_well ? CL_COMPLETE : CL_OUT_OF_RESOURCES;
-    clSetUserEventStatus(job.at_source.get(), status);
-    clSetUserEventStatus(job.at_target.get(), status);
+    if (job.verdict) clSetUserEventStatus(job.verdict.get(), is_well ? CL_COMPLETE : CL_OUT_OF_RESOURCES);
+    clSetUserEventStatus(job.at_source.get(), CL_COMPLETE);
+    clSetUserEventStatus(job.at_target.get(), CL_COMPLETE);
   }
 }
 

@@ -44,7 +44,9 @@ class Carrier final : public EventClock {
     std::vector<Handle<cl_event>> after;  // of flushed queues; where one failed the job fails too
     Side from, to;
     std::size_t bytes = 0;
-    Handle<cl_event> at_source, at_target;  // user events
+    Handle<cl_event> at_source, at_target;  // user events for launches to wait for: complete in any case, since
+                                            // PoCL 3.1 loses what waits for one that fails
+    Handle<cl_event> verdict;               // a user event for the ticket, which fails where the job did; or none
     std::shared_ptr<Times> times;           // or null
   };
   void add(Job job);

@@ -203,21 +203,26 @@ Submission::Mark Submission::transfer(const Crossing& crossing, const std::vecto
   job.bytes = crossing.bytes;
   Mark mark;
   mark.space = job.to.space->index();
-  const auto make_event = [&](const Space& space, Handle<cl_event>& kept) {
+  const auto make_event = [](const Space& space) {
     cl_int status = CL_SUCCESS;
     Handle<cl_event> event(clCreateUserEvent(space.context(), &status));
     check_cl(status, "clCreateUserEvent", space.name());
-    clRetainEvent(event.get());
-    kept = Handle<cl_event>(event.get());
-    clRetainEvent(event.get());
-    runtime_.crossings_[static_cast<std::size_t>(space.index())] = Handle<cl_event>(event.get());
     return event;
   };
-  job.at_source = make_event(*job.from.space, mark.at_source);
-  job.at_target = make_event(*job.to.space, mark.event);
-  clRetainEvent(mark.event.get());
+  const auto share = [](const Handle<cl_event>& event) {
+    clRetainEvent(event.get());
+    return Handle<cl_event>(event.get());
+  };
+  job.at_source = make_event(*job.from.space);
+  job.at_target = make_event(*job.to.space);
+  job.verdict = make_event(*job.to.space);
+  mark.at_source = share(job.at_source);
+  mark.event = share(job.at_target);
+  runtime_.crossings_[static_cast<std::size_t>(job.from.space->index())] = share(job.at_source);
+  runtime_.crossings_[static_cast<std::size_t>(mark.space)] = share(job.at_target);
+  clRetainEvent(job.verdict.get());
   // A queue of its own for each target: the last event of each is waited for.
-  ticket_->add(mark.event.get(), keep_op_name(op), runtime_.device_count() + mark.space);
+  ticket_->add(job.verdict.get(), keep_op_name(op), runtime_.device_count() + mark.space);
   if (info && runtime_.recorder_.is_active()) {
     job.times = std::make_shared<Carrier::Times>();
     runtime_.recorder_.add_launch(info, new std::shared_ptr<Carrier::Times>(job.times), *runtime_.carrier_,

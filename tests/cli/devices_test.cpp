@@ -91,11 +91,14 @@ TEST(Devices, parts_of_one_train_together) {
   const auto list = run_command({"devices", "--json"}).json();
   if (list["devices"][0]["cores"] < 2) GTEST_SKIP() << "needs_two_cores";
   const auto result =
-      run_command({"bench", "mlp", "--mode", "train", "--split-device", "1,1", "--steps", "3", "--json"});
+      run_command({"bench", "mlp", "--mode", "train", "--split-device", "1,1", "--steps", "3", "--json", "--explain"});
   ASSERT_EQ(result.status, 0) << result.err;
   const std::string device = result.json()[0]["device"];
   EXPECT_THAT(device, HasSubstr("cpu:0.0 "));
   EXPECT_THAT(device, HasSubstr(" + cpu:0.1 "));
+  for (const char* word : {"plan of ", "context 0, memory mode fine, ", "cross_entropy", "between contexts: nothing",
+                           "all devices share one context"})
+    EXPECT_THAT(result.err, HasSubstr(word));
 }
 
 TEST(Devices, wrong_lists_say_what_is_wrong) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/faults.h"
 #include "samebytes/explain.h"
 #include "samebytes/samebytes.h"
 #include "support/errors.h"
@@ -23,6 +24,7 @@
 namespace samebytes::testing {
 namespace {
 
+using detail::MutexLock;
 using ::testing::HasSubstr;
 
 template <class F>
@@ -266,6 +268,38 @@ TEST_F(Contexts, forbidden_copies_name_the_bytes) {
   const DeviceScope on(1);
   EXPECT_THAT(refusal_of([&] { matmul(x, x).eval(); }),
               HasSubstr("forbid_copies is set and 1024 bytes would cross from one context to another"));
+}
+
+TEST_F(Contexts, a_failure_crosses_too) {
+  Engine engine({.split = {1, 1}});
+  const Array x = uniform({16, 16});
+  x.eval();
+  {
+    MutexLock lock(detail::faults().mutex);
+    detail::faults().failing_op = "softmax";
+  }
+  detail::faults().fail_launch = true;
+  Array y;
+  {
+    const Array s = softmax(x);
+    const DeviceScope on(1);
+    y = matmul(s, x);
+  }
+  y.eval();
+  detail::faults().fail_launch = false;
+  try {
+    y.to_vector<float>();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("softmax"));
+  }
+  EXPECT_THROW(engine.wait(), DeviceError);
+  Array again;
+  {
+    const DeviceScope on(1);
+    again = matmul(softmax(x), x);
+  }
+  EXPECT_EQ(again.to_vector<float>(), matmul(softmax(x), x).to_vector<float>());
 }
 
 TEST_F(Contexts, a_rehearsal_counts_what_would_cross) {
