@@ -88,6 +88,7 @@ std::optional<Accumulation::Step> Accumulation::flush() {
 }
 
 std::optional<std::int64_t> Accumulation::halve(std::int64_t batch) {
+  if (shared_ != nullptr) return {};  // shares are not cut further
   const std::int64_t size = micro_batch_ == 0 ? batch : std::min(micro_batch_, batch);
   if (size < 2) return {};
   if (!accumulator_) accumulator_.emplace(optimizer_);

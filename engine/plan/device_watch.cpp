@@ -1,9 +1,11 @@
 #include "samebytes/device_watch.h"
 
+#include <algorithm>
 #include <mutex>
 #include <thread>
 
 #include "plan/planner.h"
+#include "runtime/device_times.h"
 #include "samebytes/error.h"
 
 namespace samebytes {
@@ -13,8 +15,13 @@ constexpr double kFirstLook = 0.85;  // of what a wait is expected to take: look
 
 }  // namespace
 
+DeviceTimer::DeviceTimer() : times_(std::make_shared<detail::DeviceTimes>()), previous_(detail::device_times) {
+  detail::device_times = times_;
+}
+DeviceTimer::~DeviceTimer() { detail::device_times = previous_; }
+
 DeviceStanding wait_for_devices(Engine& engine, std::chrono::steady_clock::time_point start, double limit,
-                                double expected) {
+                                double expected, const DeviceTimer* timer) {
   const auto& context = engine.context();
   detail::Runtime& runtime = *context->runtime;
   if (runtime.device_count() == 1 || runtime.is_dry()) {
@@ -29,6 +36,11 @@ DeviceStanding wait_for_devices(Engine& engine, std::chrono::steady_clock::time_
     events = runtime.last_events();
   }
   detail::Runtime::Standing standing = runtime.look_until_done(events, start, limit);
+  for (std::size_t d = 0; timer != nullptr && d < standing.seconds.size() && d < detail::DeviceTimes::kMost; ++d)
+    if (const std::int64_t ended = timer->times_->ended[d]; ended > 0)
+      standing.seconds[d] =
+          std::min(standing.seconds[d],
+                   std::chrono::duration<double>(std::chrono::nanoseconds(ended) - start.time_since_epoch()).count());
   for (int d = 0; d < runtime.device_count(); ++d)  // of one that was given up: what does its work
     standing.seconds[static_cast<std::size_t>(d)] =
         standing.seconds[static_cast<std::size_t>(runtime.device(d).index())];

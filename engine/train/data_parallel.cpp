@@ -142,6 +142,7 @@ std::optional<DataParallel::Failure> DataParallel::evaluate(const std::vector<Pi
   double limit = limit_of_step();
   const auto start = Clock::now();
   const auto passed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  const DeviceTimer timer;
   std::optional<DeviceError> error;
   try {
     eval(roots);
@@ -150,7 +151,7 @@ std::optional<DataParallel::Failure> DataParallel::evaluate(const std::vector<Pi
   }
   if (engine_->plans().plans_made != plans) limit = std::max(limit, kBuildingSeconds);
   if (left() == 1) limit = std::numeric_limits<double>::infinity();
-  const DeviceStanding standing = wait_for_devices(*engine_, start, passed() + limit, expected);
+  const DeviceStanding standing = wait_for_devices(*engine_, start, passed() + limit, expected, &timer);
   last_seconds_ = passed();
   seconds = standing.seconds;
   for (const Piece& piece : pieces)

@@ -22,7 +22,8 @@ constexpr int kTimedSteps = 3;              // of a round, after one that builds
 constexpr double kSteady = 0.04;            // of a batch: shares that move less are found
 constexpr double kAlike = 0.06;             // parts that differ less are equal
 constexpr double kAlone = 1.02;             // a device alone may take so many times as long as all together
-constexpr int kSlowSteps = 3;               // in a row, before a device counts as slow
+constexpr int kSlowSteps = 3;               // in a row, before a device counts as slow,
+constexpr double kSlowSeconds = 0.25;       // ... and what they take: else it was another program for a moment
 constexpr std::size_t kUsualSteps = 5;      // whose median is what a device usually takes
 constexpr std::size_t kBalancedSteps = 10;  // from one look of --rebalance to the next
 constexpr double kWorthIt = 0.95;           // new shares must promise less than this time
@@ -108,6 +109,7 @@ void DataParallel::set_parts(std::vector<double> parts) {
   recent_.assign(count, {});
   usual_.assign(count, 0);
   slow_steps_.assign(count, 0);
+  slow_seconds_.assign(count, 0);
   step_seconds_.clear();
 }
 
@@ -209,7 +211,8 @@ void DataParallel::watch(const std::vector<Piece>& pieces, const std::vector<dou
     const bool is_slow = options_.slow_factor > 0 && times >= options_.slow_factor &&
                          times >= options_.slow_factor * std::max(1.0, fastest);
     slow_steps_[d] = is_slow ? slow_steps_[d] + 1 : 0;
-    if (slow_steps_[d] < kSlowSteps) continue;
+    slow_seconds_[d] = is_slow ? slow_seconds_[d] + seconds[d] : 0;
+    if (slow_steps_[d] < kSlowSteps || slow_seconds_[d] < kSlowSeconds) continue;
     set_parts(cut_anew(kSlowSteps));
     return tell(DeviceEvent::Kind::slow, piece.device,
                 fmt::format("{} takes {:.1f} times as long for a sample as before; from now on {}", names_[d], times,

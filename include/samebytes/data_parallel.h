@@ -55,7 +55,8 @@ struct DataParallelOptions {
   // A device that has not answered after so many times the median step, and least_seconds, is given up.
   double time_limit = 20;
   double least_seconds = 10;
-  // One whose samples take so many times what they took, while those of others do not, gets a smaller share. 0: never.
+  // One whose samples take so many times what they took for a quarter of a second, while those of others do not, gets a
+  // smaller share. 0: never.
   double slow_factor = 3;
 };
 
@@ -188,6 +189,7 @@ class DataParallel {
   std::vector<std::deque<double>> recent_;  // seconds a sample, of each device
   std::vector<double> usual_;               // ... its median when the shares were new; 0: not known
   std::vector<int> slow_steps_;             // in a row
+  std::vector<double> slow_seconds_;        // that they took
   std::deque<double> step_seconds_;
   double last_seconds_ = 0;    // of the last evaluation, until all devices were done
   std::int64_t last_cut_ = 0;  // samples of the largest batch

@@ -3,12 +3,32 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace samebytes {
 
 class Engine;
+
+namespace detail {
+struct DeviceTimes;
+}
+
+// While it lives, evaluations of this thread note when each device ends its part, also where the thread itself is kept
+// busy by a driver that works inside its calls.
+class DeviceTimer {
+ public:
+  DeviceTimer();
+  ~DeviceTimer();
+  DeviceTimer(const DeviceTimer&) = delete;
+  DeviceTimer& operator=(const DeviceTimer&) = delete;
+
+ private:
+  friend struct DeviceStanding wait_for_devices(Engine&, std::chrono::steady_clock::time_point, double, double,
+                                                const DeviceTimer*);
+  std::shared_ptr<detail::DeviceTimes> times_, previous_;
+};
 
 struct DeviceStanding {
   // From `start` until each device had done what was enqueued for it; infinite where it had not within the limit.
@@ -19,7 +39,7 @@ struct DeviceStanding {
 // Failures that it tells of are not thrown any more by Engine::wait(); what a failed launch should have written is lost
 // all the same. With one device the standing of that.
 DeviceStanding wait_for_devices(Engine& engine, std::chrono::steady_clock::time_point start, double limit,
-                                double expected = 0);
+                                double expected = 0, const DeviceTimer* timer = nullptr);
 
 // Nothing is sent to this device any more: from now on another one of the engine does what it is asked for, under the
 // same index. Launches of evaluations that are not done are not waited for, now or later, on any device: what they
