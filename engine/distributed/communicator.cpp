@@ -12,6 +12,7 @@ constexpr int kTagsOfJob = 2;
 constexpr int kMostTags = 1 << 20;  // used again after so many jobs; MPI grants far more
 
 constexpr double kBeatSeconds = 1;
+constexpr double kLeastLook = 0.01;
 constexpr double kMostLook = 2;    // longer between two looks: this rank itself was stopped, nobody else was silent
 constexpr double kPatience = 0.2;  // seconds without a message, for who was told to end
 constexpr double kFarewellSeconds = 1;  // for the word that something is wrong
@@ -19,7 +20,7 @@ constexpr double kFarewellSeconds = 1;  // for the word that something is wrong
 // Between two looks at messages: seldom while the cores compute, soon where somebody waits and they move, less so where
 // a rank is slow.
 std::chrono::microseconds pause_after(double quiet_seconds, bool is_waited_for) {
-  if (!is_waited_for) return std::chrono::microseconds(quiet_seconds < 0.1 ? 200 : 1000);
+  if (!is_waited_for) return std::chrono::microseconds(quiet_seconds < 0.1 ? 400 : 1000);
   return std::chrono::microseconds(quiet_seconds < 2e-3 ? 20 : quiet_seconds < 0.1 ? 100 : 1000);
 }
 constexpr std::chrono::milliseconds kIdle(50);  // without a job
@@ -69,6 +70,7 @@ bool Heartbeat::have_all(Word word) const {
 void Heartbeat::advance(Transport& transport, bool waits) {
   const auto now = Clock::now();
   double passed = seconds_between(looked_, now);
+  if (passed < kLeastLook && word_ == Word::alive) return;
   if (passed > kMostLook) passed = 0;
   looked_ = now;
   if (word_ != Word::ends && seconds_between(spoken_, now) >= kBeatSeconds) say(transport, word_);

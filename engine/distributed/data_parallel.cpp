@@ -61,6 +61,7 @@ struct DataParallel::Impl {
           "DataParallel: the optimizer has release_gradients, which updates parameters before the other ranks' "
           "gradients have come; use one of the two");
     const Engine& engine = Engine::current();
+    parameter_places = places_in(o);
     bucket_bytes = bucket_bytes_of(o, options.bucket_megabytes * 1e6);
     signature = signature_of(o, bucket_bytes, options.shard_state);
     exchange = std::make_shared<Exchange>(
@@ -78,39 +79,64 @@ struct DataParallel::Impl {
     exchange->begin_step({samples, signature, stops ? 1U : 0U});
     if (watched && watched.dtype() != f32) watched = astype(watched, f32);
     std::vector<Array> means(parameters.size());
-    // A bucket for each dtype, sent when it is full: the order is that of the backward pass, the same on all ranks.
+    // A bucket for each arena, sent when it is full: the order is that of the backward pass, the same on all ranks.
     struct Bucket {
       std::vector<std::size_t> members;
       std::vector<Array> gradients;
       double bytes = 0;
+      // As they lie, so that neighbours are one piece of a message.
+      void sort(const std::vector<std::pair<std::size_t, std::int64_t>>& places) {
+        std::vector<std::pair<std::size_t, Array>> all;
+        for (std::size_t k = 0; k < members.size(); ++k) all.emplace_back(members[k], gradients[k]);
+        std::sort(all.begin(), all.end(),
+                  [&](const auto& a, const auto& b) { return places[a.first] < places[b.first]; });
+        for (std::size_t k = 0; k < members.size(); ++k) {
+          members[k] = all[k].first;
+          gradients[k] = all[k].second;
+        }
+      }
     };
-    std::map<Dtype, Bucket> open;
+    std::map<std::pair<std::size_t, Dtype>, Bucket> open;
     const auto send = [&](Bucket& bucket) {
       if (bucket.members.empty()) return;
+      bucket.sort(parameter_places);
       const std::vector<Array> sent = exchange->sent(bucket.gradients, std::exchange(watched, {}));
       for (std::size_t i = 0; i < sent.size(); ++i) means[bucket.members[i]] = sent[i];
       bucket = {};
     };
     static_cast<void>(gradients(loss, parameters, [&](std::size_t i, const Array& own) {
       const Array gradient = map ? map(i, own) : own;
-      Bucket& bucket = open[gradient.dtype()];
+      Bucket& bucket = open[{parameter_places[i].first, gradient.dtype()}];
       bucket.members.push_back(i);
       bucket.gradients.push_back(gradient);
       bucket.bytes += static_cast<double>(gradient.size()) * static_cast<double>(bytes_of(gradient.dtype()));
       if (bucket.bytes >= bucket_bytes) send(bucket);
     }));
-    for (auto& [dtype, bucket] : open) send(bucket);
+    for (auto& [key, bucket] : open) send(bucket);
     return settled(means);
   }
 
+  // Of each parameter: its arena, and where it begins there.
+  static std::vector<std::pair<std::size_t, std::int64_t>> places_in(const optim::Optimizer& optimizer) {
+    std::map<const samebytes::detail::Node*, std::pair<std::size_t, std::int64_t>> found;
+    for (std::size_t a = 0; a < optimizer.arenas().size(); ++a) {
+      const optim::ParameterArena& arena = optimizer.arenas()[a];
+      for (std::size_t k = 0; k < arena.parameters().size(); ++k)
+        found[arena.parameters()[k].node().get()] = {a, arena.offsets()[k]};
+    }
+    std::vector<std::pair<std::size_t, std::int64_t>> places;
+    for (const Array& parameter : optimizer.parameters()) places.push_back(found.at(parameter.node().get()));
+    return places;
+  }
+
   std::vector<Array> settled(const std::vector<Array>& means) {
-    std::map<const samebytes::detail::Node*, std::size_t> places;
-    for (std::size_t i = 0; i < means.size(); ++i) places[optimizer.parameters()[i].node().get()] = i;
+    std::map<const samebytes::detail::Node*, std::size_t> order;
+    for (std::size_t i = 0; i < means.size(); ++i) order[optimizer.parameters()[i].node().get()] = i;
     std::vector<Array> flat = optimizer.flat_gradients(means);
     for (std::size_t a = 0; a < flat.size(); ++a) {
       const optim::ParameterArena& arena = optimizer.arenas()[a];
       std::vector<Array> parts;
-      for (const Array& parameter : arena.parameters()) parts.push_back(means[places.at(parameter.node().get())]);
+      for (const Array& parameter : arena.parameters()) parts.push_back(means[order.at(parameter.node().get())]);
       flat[a] = exchange->settled(flat[a], parts, arena.offsets());
     }
     return flat;
@@ -163,6 +189,7 @@ struct DataParallel::Impl {
 
   Group& group;
   optim::Optimizer& optimizer;
+  std::vector<std::pair<std::size_t, std::int64_t>> parameter_places;
   Array watched;  // of the next step; with one rank, of the last one
   std::uint64_t bytes_spread = 0;
   double spread_seconds = 0;

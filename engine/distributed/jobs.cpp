@@ -1,6 +1,7 @@
 #include "distributed/jobs.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 namespace samebytes::distributed::detail {
@@ -10,6 +11,41 @@ namespace {
 constexpr std::size_t kShareElements = 64;
 
 }  // namespace
+
+// Memory for as long as a job needs it, then for the next one: its pages are there already.
+class Scratch {
+ public:
+  explicit Scratch(std::size_t bytes) {
+    const std::lock_guard lock(mutex);
+    const auto fits =
+        std::find_if(spare.begin(), spare.end(), [&](const Block& block) { return block.bytes >= bytes; });
+    if (fits == spare.end()) {
+      block_ = {std::unique_ptr<std::byte[]>(new std::byte[bytes]), bytes};
+      return;
+    }
+    block_ = std::move(*fits);
+    spare.erase(fits);
+  }
+  ~Scratch() {
+    const std::lock_guard lock(mutex);
+    if (spare.size() < kMostSpare) spare.push_back(std::move(block_));
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::byte* data() const { return block_.data.get(); }
+
+ private:
+  static constexpr std::size_t kMostSpare = 16;
+  struct Block {
+    std::unique_ptr<std::byte[]> data;
+    std::size_t bytes = 0;
+  };
+  static inline std::mutex mutex;
+  static inline std::vector<Block> spare;
+  Block block_;
+};
+
+AllReduce::~AllReduce() = default;
 
 Gather::Gather(Communicator& communicator, Piece own, std::vector<Piece> received)
     : tag_(communicator.next_tag()), own_(own), received_(std::move(received)) {}
@@ -107,7 +143,9 @@ Job::Progress AllReduce::advance(Transport& transport) {
       stage_ = Stage::spread;
       break;
     case Stage::spread:
-      if (requests_.is_empty()) stage_ = Stage::done;
+      if (!requests_.is_empty()) break;
+      others_.reset();
+      stage_ = Stage::done;
       break;
     case Stage::done: break;
   }
@@ -118,8 +156,8 @@ Job::Progress AllReduce::advance(Transport& transport) {
 void AllReduce::collect(Transport& transport) {
   std::size_t own = 0;
   for (const Piece& piece : share_of(rank_)) own += piece.bytes;
-  others_.resize(own * static_cast<std::size_t>(size_ - 1));
-  std::byte* place = others_.data();
+  others_ = std::make_unique<Scratch>(own * static_cast<std::size_t>(size_ - 1));
+  std::byte* place = others_->data();
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
     const Piece theirs{place, own};
@@ -141,7 +179,7 @@ void AllReduce::combine_share() {
     for (int rank = 0; rank < size_; ++rank) {
       const int place = rank < rank_ ? rank : rank - 1;
       sources[static_cast<std::size_t>(rank)] =
-          rank == rank_ ? piece.data : others_.data() + static_cast<std::size_t>(place) * own + at;
+          rank == rank_ ? piece.data : others_->data() + static_cast<std::size_t>(place) * own + at;
     }
     combine(dtype_, how, sources, piece.data, piece.bytes / bytes_of(dtype_));
     at += piece.bytes;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -66,6 +67,7 @@ class AllReduce final : public Job {
   using WeightsOf = std::function<std::span<const double>()>;
   AllReduce(Communicator& communicator, std::vector<Piece> regions, Dtype dtype, Combining::Kind kind,
             WeightsOf weights);
+  ~AllReduce() override;
   Progress advance(Transport& transport) override;
   std::uint64_t bytes_sent() const { return bytes_sent_; }  // after it is done
 
@@ -83,7 +85,7 @@ class AllReduce final : public Job {
   WeightsOf weights_;
   std::size_t elements_ = 0;
   Stage stage_ = Stage::begin;
-  std::vector<std::byte> others_;  // their values of this rank's share
+  std::unique_ptr<class Scratch> others_;  // their values of this rank's share
   Requests requests_;
   std::uint64_t bytes_sent_ = 0;
 };
