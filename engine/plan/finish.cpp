@@ -70,7 +70,7 @@ void collect_uses(Plan& plan) {
         plan.uses[it->second] = {buffer, true, launch.what};
     }
   for (PlanLaunch& launch : plan.launches)
-    if (launch.kernel) {  // only calls look operands up while they run
+    if (launch.kernel || launch.is_on_host) {  // only calls look operands up while they run
       launch.operands.clear();
       launch.operand_offsets.clear();
       launch.operand_writes.clear();

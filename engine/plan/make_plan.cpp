@@ -7,6 +7,8 @@
 #include "plan/epilogue.h"
 #include "plan/finish.h"
 #include "plan/fuse.h"
+#include "plan/host_pointwise.h"
+#include "plan/host_run.h"
 #include "plan/in_place.h"
 #include "plan/launch_info.h"
 #include "plan/loss_gradient.h"
@@ -29,10 +31,11 @@ struct Window {
 
 class Maker {
  public:
-  Maker(const GraphList& list, Context& context, PersistentStorages& persistent, bool fused)
+  Maker(const GraphList& list, Context& context, PersistentStorages& persistent, HostShare& share, bool fused)
       : list_(list),
         context_(context),
         persistent_(persistent),
+        share_(share),
         plan_(std::make_unique<Plan>()),
         epilogues_(append_epilogues(list, fused)),
         fusion_(fuse(list, epilogues_, fused)),
@@ -61,11 +64,12 @@ class Maker {
     }
     for (std::size_t i = 1; i < plan_->launches.size(); ++i)
       plan_->several_devices = plan_->several_devices || plan_->launches[i].device != plan_->launches[0].device;
-    build_generated();
     lay_out_arena();
     count_bytes(*plan_);
     note_cells(*plan_, list_);
     order_devices(*plan_);
+    share_.take_from(*plan_);
+    build_generated();
     collect_uses(*plan_);
     plan_->nodes_fused = fusion_.nodes_fused + epilogues_.nodes_fused;
     return std::move(plan_);
@@ -308,11 +312,14 @@ class Maker {
     launch.arguments.push_back(argument);
   }
 
-  void add_pointwise(const PointwiseKernel& kernel, const Node& n, std::string what, int dst_buffer = -1,
-                     std::int64_t dst_offset = 0, const Window& window = {}) {
+  void add_pointwise(const PointwiseKernel& kernel, const Node& n, std::string what,
+                     std::span<const Node* const> members = {}, int dst_buffer = -1, std::int64_t dst_offset = 0,
+                     const Window& window = {}) {
     PlanLaunch& launch = add_launch(n, std::move(what), "fused");
     launch.real = kernel.real;
     launch.geometry = kernel.geometry;
+    const Device& device = device_of(n);
+    if (device.runs_host_functions()) launch.host_form = host_form_of(kernel, members, device.info().has_fma);
     std::vector<int> inputs, results;
     std::vector<std::int64_t> offsets;
     for (const PointwiseInput& input : kernel.inputs) {
@@ -350,7 +357,7 @@ class Maker {
     }
     if (outputs.empty()) return;  // all its readers compute it themselves
     add_pointwise(write_pointwise_kernel(members, outputs, device_of(*members[0]), elements), *members[0],
-                  std::move(what), -1, 0, window);
+                  std::move(what), members, -1, 0, window);
     for (const Node* member : members) {
       const double part = elements > 0 ? static_cast<double>(elements) / static_cast<double>(member->shape.size()) : 1;
       plan_->launches.back().info->flops += part * cost_of(*member).flops;
@@ -367,7 +374,7 @@ class Maker {
     const PointwiseKernel kernel = write_pointwise_kernel(members, outputs, device_of(value));
     for (int i = again.value; i < count(); ++i)
       if (&node(i).base() == &value) plan_->buffer_of[i] = buffer;
-    add_pointwise(kernel, value, std::string(value.op->name()) + " again");
+    add_pointwise(kernel, value, std::string(value.op->name()) + " again", members);
   }
 
   void lower_segment(const Released& released, std::size_t s) {
@@ -390,7 +397,7 @@ class Maker {
     if (plan_->buffers[whole].kind == PlanBuffer::Kind::own || plan_->buffers[whole].by_parts)
       for (const auto& [offset, size] : gaps_of(n)) {
         if (offset < range.begin || offset >= range.end) continue;
-        add_pointwise(write_zero_kernel(size, n.dtype, device_of(n)), n, "pack", whole, offset - range.begin);
+        add_pointwise(write_zero_kernel(size, n.dtype, device_of(n)), n, "pack", {}, whole, offset - range.begin);
         add_piece(offset, size);
       }
     for (std::size_t i = range.first_part; i < range.end_part; ++i) {
@@ -400,7 +407,7 @@ class Maker {
                             plan_->buffers[buffer].parent == whole &&
                             plan_->buffers[buffer].offset == offsets[i] - range.begin;
       if (in_place || part.shape.size() == 0) continue;
-      add_pointwise(write_copy_kernel(part, device_of(n)), n, "pack", whole, offsets[i] - range.begin);
+      add_pointwise(write_copy_kernel(part, device_of(n)), n, "pack", {}, whole, offsets[i] - range.begin);
       add_piece(offsets[i], part.shape.size());
     }
   }
@@ -411,7 +418,7 @@ class Maker {
     if (buffer < 0) {
       buffer = add_buffer(PlanBuffer::Kind::arena, view.shape, view.dtype, view.place, view.device);
       if (plan_->buffers[buffer].kind != PlanBuffer::Kind::empty)
-        add_pointwise(write_copy_kernel(view, device_of(view)), view, "relayout", buffer);
+        add_pointwise(write_copy_kernel(view, device_of(view)), view, "relayout", {}, buffer);
       plan_->relayout_bytes += plan_->buffers[buffer].bytes;
     }
     return buffer;
@@ -496,6 +503,7 @@ class Maker {
       }
       launch.real = record.real;
       launch.geometry = record.geometry;
+      if (device.runs_host_functions()) launch.host_form = std::move(record.on_host);
       if (record.queue_call || record.host_call) {
         launch.queue_call = std::move(record.queue_call);
         launch.host_call = std::move(record.host_call);
@@ -559,7 +567,8 @@ class Maker {
         std::map<std::string, std::string> names;
         std::string text;
         for (const Generated& g : generated_) {
-          if (g.real != real || plan_->launches[g.launch].device != d || names.count(g.body)) continue;
+          const PlanLaunch& launch = plan_->launches[g.launch];
+          if (g.real != real || launch.device != d || launch.is_on_host || names.count(g.body)) continue;
           const std::string name = "fused_" + std::to_string(names.size());
           std::string body = g.body;
           body.replace(body.find("@NAME@"), 6, name);
@@ -567,12 +576,13 @@ class Maker {
           text += body;
         }
         for (const Generated& g : generated_)
-          if (g.real == real && plan_->launches[g.launch].device == d)
+          if (g.real == real && plan_->launches[g.launch].device == d && !plan_->launches[g.launch].is_on_host)
             plan_->launches[g.launch].kernel = context_.runtime->device(d).kernels().make_generated(
                 real, text, names.at(g.body), "fused kernels of a plan");
       }
     for (const Value& value : values_) {
       PlanLaunch& launch = plan_->launches[value.launch];
+      if (launch.is_on_host) continue;
       switch (value.kind) {
         case KernelArgument::Kind::i32: {
           const std::int32_t v = static_cast<std::int32_t>(value.integer);
@@ -647,6 +657,7 @@ class Maker {
   const GraphList& list_;
   Context& context_;
   PersistentStorages& persistent_;
+  HostShare& share_;
   std::unique_ptr<Plan> plan_;
   EpilogueResult epilogues_;
   FuseResult fusion_;
@@ -662,8 +673,9 @@ class Maker {
 
 }  // namespace
 
-std::unique_ptr<Plan> make_plan(const GraphList& list, Context& context, PersistentStorages& persistent, bool fused) {
-  return Maker(list, context, persistent, fused).make();
+std::unique_ptr<Plan> make_plan(const GraphList& list, Context& context, PersistentStorages& persistent,
+                                HostShare& share, bool fused) {
+  return Maker(list, context, persistent, share, fused).make();
 }
 
 }  // namespace samebytes::detail

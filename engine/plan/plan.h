@@ -14,6 +14,8 @@
 
 namespace samebytes::detail {
 
+struct HostProgram;  // host_run.h
+
 // Where the bytes of a buffer come from at each run.
 struct PlanBuffer {
   enum class Kind : std::uint8_t {
@@ -63,6 +65,9 @@ struct PlanLaunch {
   std::vector<std::pair<Operand, int>> operands;  // of a call: operand -> buffer
   std::vector<std::int64_t> operand_offsets;      // elements, same order
   std::vector<char> operand_writes;               // same order
+  std::shared_ptr<const HostForm> host_form;      // what the host may do instead
+  bool is_on_host = false;                        // the host does it, in a run that begins here or before
+  std::shared_ptr<const HostProgram> host_run;    // that begins here
   std::shared_ptr<LaunchInfo> info;               // for the profile
   std::vector<int> after;                         // launches on other devices that must be done first
   bool is_awaited = false;                        // by a launch on another device
@@ -98,14 +103,17 @@ struct Plan {
   std::vector<int> buffer_of;   // by place: the buffer that holds the node's value, -1 for none
   std::vector<int> late_cells;  // places of nodes whose run overwrites cells
   std::uint64_t nodes_fused = 0;
+  std::uint64_t host_runs = 0, launches_on_host = 0;
   std::size_t relayout_bytes = 0;
   bool several_devices = false;
   std::uint64_t last_used = 0;  // for the cache
 };
 
+class HostShare;           // the host's part of plans; host_run.h
 class PersistentStorages;  // zeroed storages shared by plans of one layout; defined in planner.h
 
 // Throws whatever the ops' launch() throws, BuildError, OutOfMemory.
-std::unique_ptr<Plan> make_plan(const GraphList& list, Context& context, PersistentStorages& persistent, bool fused);
+std::unique_ptr<Plan> make_plan(const GraphList& list, Context& context, PersistentStorages& persistent,
+                                HostShare& share, bool fused);
 
 }  // namespace samebytes::detail

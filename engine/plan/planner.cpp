@@ -129,7 +129,7 @@ Plan& Planner::find_or_make(const GraphList& list, bool* replayed) {
                 "32 evaluations in a row needed a new plan; does a shape or an attribute change at every step?");
   }
   const RecordedSpan span(context_.runtime->recorder(), "plan");
-  std::unique_ptr<Plan> plan = make_plan(list, context_, persistent_, !context_.options.check_nan);
+  std::unique_ptr<Plan> plan = make_plan(list, context_, persistent_, share_, !context_.options.check_nan);
   ++report_.plans_made;
   report_.nodes_fused += plan->nodes_fused;
   plan->last_used = context_.evaluations;
@@ -226,10 +226,12 @@ void Planner::run(Plan& plan, const GraphList& list) {
 
   const RecordedSpan span(runtime.recorder(), "enqueue");
   Submission submission(runtime);
+  std::size_t other_bytes = 0;
   if (runtime.recorder().is_active()) {
     std::size_t arena = 0;
     for (const StoragePtr& segment : arena_) arena += segment ? segment->bytes() : 0;
-    submission.set_other_bytes(runtime.memory().live_bytes - arena);
+    other_bytes = runtime.memory().live_bytes - arena;
+    submission.set_other_bytes(other_bytes);
   }
   for (std::size_t s = 0; s < plan.arena_segments.size() && !is_exact; ++s)
     submission.acquire(*arena_[s], true, "arena", 0, arena_[s]->bytes(), true);
@@ -258,6 +260,18 @@ void Planner::run(Plan& plan, const GraphList& list) {
       submission.enqueue_call(
           device, launch.what.c_str(), [&](cl_command_queue queue) { return launch.queue_call(queue, access); },
           launch.info);
+      if (launch.is_awaited) marks[l] = submission.mark(device);
+      continue;
+    }
+    if (launch.is_on_host) {
+      if (launch.host_run)
+        submission.enqueue_host(device, launch.what.c_str(),
+                                bind_host_run(launch, plan, list, bound, runtime, other_bytes));
+      if (launch.is_awaited) marks[l] = submission.mark(device);
+      continue;
+    }
+    if (launch.host_call && device.runs_host_functions()) {
+      submission.enqueue_host(device, launch.what.c_str(), bind_host_call(launch, plan, bound, runtime, other_bytes));
       if (launch.is_awaited) marks[l] = submission.mark(device);
       continue;
     }
@@ -322,6 +336,8 @@ void Planner::run(Plan& plan, const GraphList& list) {
   }
   submission.finish();
   report_.launches += submission.launches();
+  report_.host_runs += plan.host_runs;
+  report_.launches_on_host += plan.launches_on_host;
   runtime.count_relayout(plan.relayout_bytes);
 
   // Wanted values have their storage now and drop their inputs; cells have a new version.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/context.h"
+#include "plan/host_run.h"
 #include "plan/plan.h"
 
 namespace samebytes::detail {
@@ -23,7 +24,7 @@ class PersistentStorages {
 
 class Planner final : public Evaluator {
  public:
-  explicit Planner(Context& context) : context_(context) {}
+  explicit Planner(Context& context) : context_(context), share_(context) {}
   void evaluate(std::span<const NodePtr> roots) override;
   PlanReport report() const override;
   void fill(MemorySnapshot& snapshot) const override;
@@ -39,6 +40,7 @@ class Planner final : public Evaluator {
   Storage& workspace(Submission& submission, int device, std::size_t bytes, const std::string& what);
 
   Context& context_;
+  HostShare share_;
   PersistentStorages persistent_;
   std::unordered_map<Key128, std::unique_ptr<Plan>, Key128Hash> plans_;
   std::vector<StoragePtr> arena_;

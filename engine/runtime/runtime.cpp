@@ -52,7 +52,18 @@ Device::Device(Runtime& runtime, int index, DeviceInfo info, cl_context context,
       context_(context),
       id_(id),
       queue_(make_queue(context, id, info_.name, profile ? CL_QUEUE_PROFILING_ENABLE : 0)),
-      kernels_(*this) {}
+      kernels_(*this) {
+  // A simulator has bytes of its own behind the pointers of its kernels.
+  const MemoryMode mode = info_.memory_mode;
+  const bool shares_bytes = mode == MemoryMode::fine || mode == MemoryMode::system;
+  if (!shares_bytes || info_.platform == "Oclgrind" || runtime_.is_dry()) return;
+  cl_device_exec_capabilities can = 0;
+  check_cl(clGetDeviceInfo(id_, CL_DEVICE_EXECUTION_CAPABILITIES, sizeof can, &can, nullptr), "clGetDeviceInfo",
+           info_.name);
+  runs_host_functions_ = (can & CL_EXEC_NATIVE_KERNEL) != 0;
+}
+
+void Device::finish() { check_cl(clFinish(queue()), "clFinish", info_.name); }
 
 void Device::calibrate_clock() { clock_.calibrate(queue(), info_.name); }
 
