@@ -11,6 +11,7 @@ namespace samebytes::cli {
 std::string workload_table();
 void add_workload(CLI::App& app, Options& options, bool many);
 void add_device_options(CLI::App& app, Options& options, bool several);
+void add_co_execution(CLI::App& app, Options& options);
 void add_loader_options(CLI::App& app, Options& options);
 void add_output_options(CLI::App& app, Options& options);
 CLI::Option* add_batch(CLI::App& app, Options& options, const char* text);

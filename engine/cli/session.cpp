@@ -20,6 +20,17 @@ namespace {
 
 constexpr int kDefaultSlots = 2;
 
+HostExecution host_execution_of(const Options& options) {
+  if (options.co_execution.host == "off") return HostExecution::off;
+  return options.co_execution.host == "always" ? HostExecution::always : HostExecution::automatic;
+}
+
+// A run of small launches on the host is one command.
+std::uint64_t enqueued(const Engine& engine) {
+  const PlanReport plans = engine.plans();
+  return plans.launches - plans.launches_on_host + plans.host_runs;
+}
+
 }  // namespace
 
 std::unique_ptr<Engine> open_engine(const Options& options, const std::string& device, bool profile) {
@@ -28,6 +39,7 @@ std::unique_ptr<Engine> open_engine(const Options& options, const std::string& d
     return std::make_unique<Engine>(EngineOptions{.device = device,
                                                   .memory_limit = engine_limit(options),
                                                   .seed = options.seed,
+                                                  .host_execution = host_execution_of(options),
                                                   .recompute = options.limit.recompute,
                                                   .profile = profile,
                                                   .dry_run = options.limit.rehearses,
@@ -50,7 +62,7 @@ data::LoaderOptions loader_options(const Options& options, std::int64_t batch) {
 
 void RunMeter::begin() {
   copied_before_ = engine_->transfers().bytes_copied;
-  launches_before_ = engine_->plans().launches;
+  launches_before_ = enqueued(*engine_);
   clock_.resume();
 }
 
@@ -61,7 +73,7 @@ void RunMeter::step(std::int64_t samples) {
   if (is_first_) {
     is_first_ = false;
     first_step_seconds_ = last_step_seconds_;
-    launches_before_ = engine_->plans().launches;
+    launches_before_ = enqueued(*engine_);
   } else {
     ++launch_steps_;
   }
@@ -72,7 +84,7 @@ void RunMeter::end(double stalled_seconds) {
   clock_.add_rest();
   stall_seconds_ += stalled_seconds;
   copied_ += engine_->transfers().bytes_copied - copied_before_;
-  launches_ += engine_->plans().launches - launches_before_;
+  launches_ += enqueued(*engine_) - launches_before_;
 }
 
 void RunMeter::go_on_from(std::int64_t steps, std::int64_t samples, double seconds) {

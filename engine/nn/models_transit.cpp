@@ -44,6 +44,10 @@ Transit::Transit(const TransitOptions& options) : options_(options) {
 }
 
 Array Transit::forward(const Array& global, const Array& local) {
+  return call([&] { return logits(global, local); });
+}
+
+Array Transit::logits(const Array& global, const Array& local) {
   if (!options_.has_local) return head_(global_(global));
   if (!options_.has_global) return head_(on_local_device(local));
   const Array of_global = global_(global);
@@ -59,7 +63,7 @@ Array Transit::on_local_device(const Array& local) {
 Array Transit::forward(const Array& view) {
   if (options_.has_global && options_.has_local)
     throw ArgumentError("Transit: has two branches and got one view; call forward(global, local)");
-  return forward(view, view);
+  return logits(view, view);
 }
 
 void Transit::visit(nn::Visitor& visitor) {

@@ -1,6 +1,7 @@
 #include "plan/finish.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -24,10 +25,20 @@ class Accesses {
     const PlanBuffer& whole = plan_.buffers[static_cast<std::size_t>(root)];
     if (whole.kind == PlanBuffer::Kind::empty || own.kind == PlanBuffer::Kind::empty) return;
     std::size_t begin = root == buffer ? 0 : static_cast<std::size_t>(own.offset) * bytes_of(own.dtype);
+    std::size_t end = begin + own.bytes;
     const bool in_arena = whole.kind == PlanBuffer::Kind::arena;
-    if (in_arena) begin += whole.place.offset;
-    std::vector<Access>& before = by_place_[in_arena ? std::pair{true, whole.place.segment} : std::pair{false, root}];
-    const Access access{begin, begin + own.bytes, launch, writes};
+    if (in_arena) {
+      begin += whole.place.offset;
+      end += whole.place.offset;
+    }
+    // Cells that are parts of a flat one count as all of it.
+    const int flat = whole.part_of_leaf >= 0 ? whole.part_of_leaf : root;
+    if (whole.kind == PlanBuffer::Kind::leaf) {
+      begin = 0;
+      end = std::numeric_limits<std::size_t>::max();
+    }
+    std::vector<Access>& before = by_place_[in_arena ? std::pair{true, whole.place.segment} : std::pair{false, flat}];
+    const Access access{begin, end, launch, writes};
     for (const Access& other : before)
       if (other.begin < access.end && access.begin < other.end && (writes || other.writes)) {
         const int device = plan_.launches[static_cast<std::size_t>(other.launch)].device;
@@ -82,7 +93,6 @@ void order_devices(Plan& plan) {
   int devices = 0;
   for (const PlanLaunch& launch : plan.launches) devices = std::max(devices, launch.device + 1);
   Accesses accesses(plan);
-  std::vector<int> last(static_cast<std::size_t>(devices), -1);  // launch of each device
   // Up to which launch of each device each device has waited.
   std::vector<std::vector<int>> waited(static_cast<std::size_t>(devices),
                                        std::vector<int>(static_cast<std::size_t>(devices), -1));
@@ -92,9 +102,6 @@ void order_devices(Plan& plan) {
     for (std::size_t o = 0; o < launch.operands.size(); ++o) {
       const bool writes = launch.operand_writes[o] != 0;
       accesses.add(launch.operands[o].second, writes, static_cast<int>(l), need);
-      // A cell may be there as several leaves.
-      if (writes && plan.buffers[root_buffer(plan, launch.operands[o].second)].kind == PlanBuffer::Kind::leaf)
-        for (std::size_t d = 0; d < need.size(); ++d) need[d] = std::max(need[d], last[d]);
     }
     for (std::size_t d = 0; d < need.size(); ++d) {
       int& reached = waited[static_cast<std::size_t>(launch.device)][d];
@@ -103,7 +110,6 @@ void order_devices(Plan& plan) {
       launch.after.push_back(need[d]);
       plan.launches[static_cast<std::size_t>(need[d])].is_awaited = true;
     }
-    last[static_cast<std::size_t>(launch.device)] = static_cast<int>(l);
   }
 }
 

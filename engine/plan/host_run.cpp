@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "runtime/faults.h"
 #include "samebytes/io/files.h"
 #include "samebytes/log.h"
 
@@ -179,6 +180,15 @@ void HostShare::take_from(Plan& plan) {
     const HostCosts any;
     make_runs(plan, places, all, choose_for_host(mode_ == HostExecution::automatic ? costs(d) : any, all, mode_));
   }
+}
+
+std::string name_of_run(const PlanLaunch& launch) {
+  if (faults().fail_launch.load(std::memory_order_relaxed)) {
+    const MutexLock lock(faults().mutex);
+    for (const HostProgram::Step& step : launch.host_run->steps)
+      if (step.info->op == faults().failing_op) return step.info->op;
+  }
+  return launch.what;
 }
 
 std::shared_ptr<HostTask> bind_host_run(const PlanLaunch& launch, const Plan& plan, const GraphList& list,

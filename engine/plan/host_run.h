@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,9 @@ class HostShare {
   HostExecution mode_;
   std::vector<std::optional<HostCosts>> costs_;  // by device
 };
+
+// What a run is called: its first launch, or one that a test lets fail.
+std::string name_of_run(const PlanLaunch& launch);
 
 // The task of one evaluation of a run.
 std::shared_ptr<HostTask> bind_host_run(const PlanLaunch& launch, const Plan& plan, const GraphList& list,

@@ -54,6 +54,7 @@ class Maker {
     for (int i = 0; i < n; ++i) assign_buffers(i);
     for (int i = 0; i < n; ++i)
       if (const auto* pack = pack_of(i)) place_parts(i, *pack);
+    note_parts_of_cells();
     auto again = fusion_.again.begin();
     for (int i = 0; i < n; ++i) {
       for (; again != fusion_.again.end() && again->before == i; ++again) lower_again(*again);
@@ -150,6 +151,17 @@ class Maker {
     const bool wanted = list_.wanted[place];
     plan_->buffer_of[place] =
         add_buffer(wanted ? PlanBuffer::Kind::own : PlanBuffer::Kind::arena, n.shape, n.dtype, place, n.device);
+  }
+
+  // Which cells lie in a flat one that is a leaf, too: the key of the plan says so as well (graph_list.cpp).
+  void note_parts_of_cells() {
+    for (PlanBuffer& buffer : plan_->buffers) {
+      if (buffer.kind != PlanBuffer::Kind::leaf || !node(buffer.node).cell) continue;
+      const NodePtr whole = node(buffer.node).cell->whole.lock();
+      if (whole && static_cast<std::size_t>(whole->place) < list_.nodes.size() &&
+          list_.nodes[static_cast<std::size_t>(whole->place)] == whole)
+        buffer.part_of_leaf = plan_->buffer_of[whole->place];
+    }
   }
 
   int overwritten(int place, int input) {

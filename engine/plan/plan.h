@@ -35,6 +35,7 @@ struct PlanBuffer {
   int device = 0;
   int first = -1, last = -1;  // launches, for the arena
   std::uint64_t devices = 0;  // a bit for each that uses it
+  int part_of_leaf = -1;      // of a cell that is a part of a flat one in the same plan: that one's buffer
   bool by_parts = false;      // in the arena, each part for its own life (pack_parts.h)
   ArenaPlace place;
   StoragePtr storage;  // persistent

@@ -265,7 +265,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
     }
     if (launch.is_on_host) {
       if (launch.host_run)
-        submission.enqueue_host(device, launch.what.c_str(),
+        submission.enqueue_host(device, name_of_run(launch).c_str(),
                                 bind_host_run(launch, plan, list, bound, runtime, other_bytes));
       if (launch.is_awaited) marks[l] = submission.mark(device);
       continue;
@@ -335,7 +335,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
     if (launch.is_awaited) marks[l] = submission.mark(device);
   }
   submission.finish();
-  report_.launches += submission.launches();
+  report_.launches += submission.launches() - plan.host_runs + plan.launches_on_host;
   report_.host_runs += plan.host_runs;
   report_.launches_on_host += plan.launches_on_host;
   runtime.count_relayout(plan.relayout_bytes);

@@ -62,9 +62,9 @@ struct PlanReport {
   std::uint64_t plans_made = 0;
   std::uint64_t plans_replayed = 0;
   std::uint64_t programs_built = 0;
-  std::uint64_t launches = 0;          // kernels, library calls and host runs enqueued, views and empty arrays excluded
-  std::uint64_t host_runs = 0;         // of these: runs of small launches that the host does (host_execution)
-  std::uint64_t launches_on_host = 0;  // kernels that were not enqueued because they are in such a run
+  std::uint64_t launches = 0;          // kernels and library calls, views and empty arrays excluded
+  std::uint64_t launches_on_host = 0;  // of these: that the host did (host_execution)
+  std::uint64_t host_runs = 0;         // in so many functions in the devices' queues
   std::uint64_t nodes_fused = 0;       // pointwise nodes that share a launch with another
   double bind_seconds = 0;             // host time spent in gathering, hashing and binding replayed plans
 };

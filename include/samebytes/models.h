@@ -99,6 +99,7 @@ class Transit final : public nn::Module {
   std::string kind() const override { return "Transit"; }
 
  private:
+  Array logits(const Array& global, const Array& local);
   Array on_local_device(const Array& local);
   TransitOptions options_;
   nn::Sequential global_, local_, head_;

@@ -99,48 +99,50 @@ Array whole(const Shape& shape) {
 TEST_P(CoExecutionTest, pointwise_ops_give_the_same_bytes) {
   expect_same_bytes(
       [&] {
-        std::vector<Array> results;
-        for (const Dtype dtype : real_dtypes())
-          for (const Shape& shape : {dtype == f32 ? Shape{3, 67} : Shape{7}}) {
-            const Array a = special(shape, dtype), b = special(shape, dtype) * 0.75 + 0.125;
-            const Array c = greater(a, b), i = astype(clip(a, -3.0, 3.0) * 10.0, i32), u = astype(abs(i), u8);
-            results.insert(results.end(), {a + b,
-                                           a - b,
-                                           a * b,
-                                           a / b,
-                                           -a,
-                                           2.0 - a,
-                                           3.0 / b,
-                                           maximum(a, b),
-                                           minimum(a, b),
-                                           square(a),
-                                           abs(a),
-                                           sign(a),
-                                           sqrt(abs(b)),
-                                           rsqrt(abs(b)),
-                                           floor(a),
-                                           relu(a),
-                                           clip(a, -1.0, 0.5),
-                                           where(c, a, b),
-                                           masked_fill(a, c, 4.0),
-                                           c,
-                                           equal(a, b),
-                                           not_equal(a, b),
-                                           less_equal(a, b),
-                                           greater_equal(a, b),
-                                           less(a, b),
-                                           i,
-                                           u,
-                                           i + i,
-                                           i * i,
-                                           -i,
-                                           maximum(i, i + i),
-                                           astype(u, dtype),
-                                           astype(a, bool_),
-                                           astype(i, f32),
-                                           leaky_relu(a, 0.1),
-                                           stop_gradient(a) * 2.0});
-          }
+        const Shape shape{3, 67};
+        const Array a = special(shape, f32), b = special(shape, f32) * 0.75 + 0.125;
+        const Array c = greater(a, b), i = astype(clip(a, -3.0, 3.0) * 10.0, i32), u = astype(abs(i), u8);
+        std::vector<Array> results{a + b,
+                                   a - b,
+                                   a * b,
+                                   a / b,
+                                   -a,
+                                   2.0 - a,
+                                   3.0 / b,
+                                   maximum(a, b),
+                                   minimum(a, b),
+                                   square(a),
+                                   abs(a),
+                                   sign(a),
+                                   sqrt(abs(b)),
+                                   rsqrt(abs(b)),
+                                   floor(a),
+                                   relu(a),
+                                   clip(a, -1.0, 0.5),
+                                   where(c, a, b),
+                                   masked_fill(a, c, 4.0),
+                                   c,
+                                   equal(a, b),
+                                   not_equal(a, b),
+                                   less_equal(a, b),
+                                   greater_equal(a, b),
+                                   less(a, b),
+                                   i,
+                                   u,
+                                   i + i,
+                                   i * i,
+                                   -i,
+                                   maximum(i, i + i),
+                                   astype(u, f32),
+                                   astype(a, bool_),
+                                   astype(i, f32),
+                                   leaky_relu(a, 0.1),
+                                   stop_gradient(a) * 2.0};
+        if (has_f64()) {
+          const Array d = special({7}, f64), e = special({7}, f64) * 0.75 + 0.125;
+          results.insert(results.end(), {d * e - 0.1, d / e, sqrt(abs(e)), floor(d), where(less(d, e), d, e),
+                                         astype(clip(d, -9.0, 9.0), i32), astype(d, f32)});
+        }
         return results;
       },
       20);
@@ -258,7 +260,7 @@ TEST_P(CoExecutionTest, launches_between_products_are_one_run) {
   EXPECT_EQ(values, expected);
   EXPECT_EQ(off.host_runs, 0u);
   EXPECT_EQ(off.launches_on_host, 0u);
-  EXPECT_EQ(automatic.launches + automatic.launches_on_host - automatic.host_runs, off.launches);
+  EXPECT_EQ(automatic.launches, off.launches);
   if (!runs_on_host(engine())) {
     EXPECT_EQ(automatic.launches_on_host, 0u);
   } else if (is_cpu()) {
