@@ -14,6 +14,7 @@ void add_workload(CLI::App& app, Options& options, bool many);
 // How many devices a verb works on, and what `--device all` means to it.
 enum class DeviceWish : std::uint8_t { one, together, one_after_the_other };
 void add_device_options(CLI::App& app, Options& options, DeviceWish wish);
+void add_co_execution(CLI::App& app, Options& options);
 void add_loader_options(CLI::App& app, Options& options);
 void add_output_options(CLI::App& app, Options& options);
 CLI::Option* add_batch(CLI::App& app, Options& options, const char* text);

@@ -112,6 +112,10 @@ struct AdapterOptions {
 };
 
 // How much memory a run may take (limit.h).
+struct CoExecutionOptions {
+  std::string host = "automatic";  // --host-execution
+};
+
 struct LimitOptions {
   bool automatic_batch = false;         // --batch auto
   std::optional<std::size_t> memory;    // --memory-limit
@@ -162,6 +166,7 @@ struct Options {
   StepOptions step;
   HeadOptions head;
   LimitOptions limit;
+  CoExecutionOptions co_execution;
   AdapterOptions lora;
   std::string device;
   DeviceOptions devices;

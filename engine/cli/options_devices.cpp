@@ -26,6 +26,7 @@ void add_device_options(CLI::App& app, Options& options, DeviceWish wish) {
   app.add_option("--threads", options.threads, "cores that a CPU device may use; default: all of them")
       ->option_text("N")
       ->check(CLI::Range(1, 4096));
+  add_co_execution(app, options);
   app.add_option("--seed", options.seed, "of everything random; the same seed gives the same bytes; default: 1")
       ->option_text("N");
 }

@@ -22,6 +22,17 @@ namespace {
 
 constexpr int kDefaultSlots = 2;
 
+HostExecution host_execution_of(const Options& options) {
+  if (options.co_execution.host == "off") return HostExecution::off;
+  return options.co_execution.host == "always" ? HostExecution::always : HostExecution::automatic;
+}
+
+// A run of small launches on the host is one command.
+std::uint64_t enqueued(const Engine& engine) {
+  const PlanReport plans = engine.plans();
+  return plans.launches - plans.launches_on_host + plans.host_runs;
+}
+
 }  // namespace
 
 std::unique_ptr<Engine> open_engine(const Options& options, const std::string& device, bool profile) {
@@ -30,6 +41,7 @@ std::unique_ptr<Engine> open_engine(const Options& options, const std::string& d
     EngineOptions wish = device_wish(options, device);
     wish.memory_limit = engine_limit(options);
     wish.seed = options.seed;
+    wish.host_execution = host_execution_of(options);
     wish.recompute = options.limit.recompute;
     wish.profile = profile;
     wish.dry_run = options.limit.rehearses;
@@ -59,7 +71,7 @@ data::LoaderOptions loader_options(const Options& options, std::int64_t batch) {
 
 void RunMeter::begin() {
   copied_before_ = engine_->transfers().bytes_copied;
-  launches_before_ = engine_->plans().launches;
+  launches_before_ = enqueued(*engine_);
   touched_before_ = engine_->plans().bytes;
   clock_.resume();
 }
@@ -71,7 +83,7 @@ void RunMeter::step(std::int64_t samples) {
   if (is_first_) {
     is_first_ = false;
     first_step_seconds_ = last_step_seconds_;
-    launches_before_ = engine_->plans().launches;
+    launches_before_ = enqueued(*engine_);
     touched_before_ = engine_->plans().bytes;
   } else {
     ++launch_steps_;
@@ -83,7 +95,7 @@ void RunMeter::end(double stalled_seconds) {
   clock_.add_rest();
   stall_seconds_ += stalled_seconds;
   copied_ += engine_->transfers().bytes_copied - copied_before_;
-  launches_ += engine_->plans().launches - launches_before_;
+  launches_ += enqueued(*engine_) - launches_before_;
   touched_ += engine_->plans().bytes - touched_before_;
 }
 

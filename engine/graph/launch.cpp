@@ -52,6 +52,11 @@ KernelCall& KernelCall::prepares() {
   return *this;
 }
 
+KernelCall& KernelCall::on_host(const HostWork& work, HostFunction run) {
+  record_.on_host = std::make_shared<const HostForm>(HostForm{std::move(run), work});
+  return *this;
+}
+
 KernelCall& KernelCall::over_tiles(std::int64_t x, std::int64_t y, std::int64_t z, int local_x, int local_y) {
   Geometry& g = record_.geometry;
   g = {};

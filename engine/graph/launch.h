@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "graph/host_form.h"
 #include "graph/op.h"
 #include "runtime/runtime.h"
 
@@ -82,6 +84,7 @@ struct LaunchRecord {
   QueueCall queue_call;                          // instead of a kernel
   HostCall host_call;                            // instead of a kernel
   std::vector<Operand> call_reads, call_writes;  // of a call
+  std::shared_ptr<const HostForm> on_host;       // of a kernel that may be small
 };
 
 class KernelCall {
@@ -105,6 +108,8 @@ class KernelCall {
   // Says that the op's arithmetic is in a later launch, for which this one lays something out: profiles show it there.
   // An op's other launches come after the main one and sum up what it left.
   KernelCall& prepares();
+  // Offers the host's form of this launch. Requires: the same bytes from both.
+  KernelCall& on_host(const HostWork& work, HostFunction run);
   // A grid of work-groups. cpu: local size 1; gpu: local size given (default 16 x 16).
   KernelCall& over_tiles(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1, int local_x = 16, int local_y = 16);
 

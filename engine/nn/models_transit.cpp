@@ -1,4 +1,7 @@
 // Networks that tell transits of planets from other dips: models.h.
+#include <optional>
+
+#include "samebytes/engine.h"
 #include "samebytes/error.h"
 #include "samebytes/models.h"
 #include "samebytes/ops.h"
@@ -41,15 +44,26 @@ Transit::Transit(const TransitOptions& options) : options_(options) {
 }
 
 Array Transit::forward(const Array& global, const Array& local) {
+  return call([&] { return logits(global, local); });
+}
+
+Array Transit::logits(const Array& global, const Array& local) {
   if (!options_.has_local) return head_(global_(global));
-  if (!options_.has_global) return head_(local_(local));
-  return head_(concat({global_(global), local_(local)}, 1));
+  if (!options_.has_global) return head_(on_local_device(local));
+  const Array of_global = global_(global);
+  return head_(concat({of_global, on_local_device(local)}, 1));
+}
+
+Array Transit::on_local_device(const Array& local) {
+  std::optional<DeviceScope> elsewhere;
+  if (options_.local_device) elsewhere.emplace(*options_.local_device);
+  return local_(local);
 }
 
 Array Transit::forward(const Array& view) {
   if (options_.has_global && options_.has_local)
     throw ArgumentError("Transit: has two branches and got one view; call forward(global, local)");
-  return forward(view, view);
+  return logits(view, view);
 }
 
 void Transit::visit(nn::Visitor& visitor) {

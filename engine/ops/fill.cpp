@@ -1,15 +1,24 @@
 // Arrays made of nothing but scalars: full and arange. The scalars are passed by value, so another value is no other
 // plan.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "graph/launch.h"
+#include "ops/host.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
 
 namespace detail {
 namespace {
+
+template <class T>
+void add_host_form(KernelCall& call, std::int64_t n) {
+  call.on_host({.values = static_cast<double>(n)}, [n](void* const* arrays, const double* scalars) {
+    std::fill_n(static_cast<T*>(arrays[0]), n, static_cast<T>(scalars[0]));
+  });
+}
 
 class Full final : public Op {
  public:
@@ -18,7 +27,10 @@ class Full final : public Op {
     const Dtype dtype = run.dst_dtype();
     const std::int64_t n = run.dst_shape().size();
     if (is_floating(dtype)) {
-      run.kernel("fill_real", dtype).args(run.dst(), n, DynamicReal{0}).over_elements(n);
+      KernelCall call = run.kernel("fill_real", dtype);
+      call.args(run.dst(), n, DynamicReal{0}).over_elements(n);
+      if (n <= kMostHostValues && dtype == f32) add_host_form<float>(call, n);
+      if (n <= kMostHostValues && dtype == f64) add_host_form<double>(call, n);
     } else {
       run.kernel(dtype == i32 ? "fill_i32" : "fill_u8").args(run.dst(), n, DynamicBits{0}).over_elements(n);
     }

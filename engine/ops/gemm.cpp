@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "ops/host.h"
 #include "samebytes/error.h"
 
 namespace samebytes::detail {
@@ -153,6 +154,34 @@ void launch_reduce(Launch& run, Operand part, const Epilogues& e, Operand c, con
       .over_tiles(ceil_div(total, run.constant("gemm", "GEMM_REDUCE_BLOCK", real)), 1, 1, 256, 1);
 }
 
+// A small product of the cpu personality, in one block of k, as the host has it; arrays are a, b, bias, residual, c.
+template <class T>
+void add_host_form(KernelCall& call, const HostProduct& product) {
+  const double groups = static_cast<double>(product.m * product.outer * product.inner);
+  call.on_host({.steps = groups, .products = groups * static_cast<double>(product.n * product.k)},
+               [product](void* const* arrays, const double*) {
+                 host_product(product, static_cast<const T*>(arrays[0]), static_cast<const T*>(arrays[1]),
+                              static_cast<const T*>(arrays[2]), static_cast<const T*>(arrays[3]),
+                              static_cast<T*>(arrays[4]));
+               });
+}
+void offer_host_form(Launch& run, KernelCall& call, const Epilogues& e, const GemmProblem& p, Dtype real,
+                     bool by_lanes) {
+  const bool is_small = p.m * p.n <= kMostHostProducts && p.m * p.n * p.k <= kMostHostProducts &&
+                        p.m * p.n * p.k * p.outer * p.inner <= kMostHostProducts;
+  if (!run.is_cpu() || real != real_of(real) || !is_small) return;
+  HostProduct product{p.m,     p.n,     p.k,       p.a_row,   p.a_col,   p.b_row,  p.b_col,
+                      p.outer, p.inner, p.a_outer, p.a_inner, p.b_outer, p.b_inner};
+  product.accumulates = (e.flags & kAccumulate) != 0;
+  product.relu = (e.flags & kRelu) != 0;
+  product.by_lanes = by_lanes;
+  product.width = run.device().vector_width(real);
+  if (real == Dtype::f64)
+    add_host_form<double>(call, product);
+  else
+    add_host_form<float>(call, product);
+}
+
 bool wants_dot(const GemmProblem& p) { return p.a_col == 1 && p.b_row == 1 && std::min(p.m, p.n) <= kDotLines; }
 
 void launch_dot(Launch& run, Operand a, Operand b, const Epilogues& e, Operand c, const GemmProblem& p, Dtype real) {
@@ -166,11 +195,12 @@ void launch_dot(Launch& run, Operand a, Operand b, const Epilogues& e, Operand c
     rows = by_rows ? tiles : 1;
     columns = by_rows ? 1 : tiles;
   }
-  run.kernel("gemm_dot", real)
-      .args(a, b, e.bias, e.residual, c, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), p.a_row,
+  KernelCall call = run.kernel("gemm_dot", real);
+  call.args(a, b, e.bias, e.residual, c, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), p.a_row,
             p.b_col, static_cast<int>(p.inner), p.a_outer, p.a_inner, p.b_outer, p.b_inner, static_cast<int>(rows),
             static_cast<int>(columns), e.flags)
       .over_tiles(rows * columns, 1, batch, 64, 1);
+  offer_host_form(run, call, e, p, real, true);
 }
 
 void launch_packed(Launch& run, Operand a, Operand b, const Epilogues& e, Operand c, const GemmProblem& p, Dtype real) {
@@ -179,12 +209,14 @@ void launch_packed(Launch& run, Operand a, Operand b, const Epilogues& e, Operan
   const bool split = t.splits > 1;
   const Operand part = split ? run.temp(t.splits * batch * p.m * p.n, real_of(real)) : Launch::none();
   const int flags = (split ? 0 : e.flags) | (run.is_cpu() && reads_a_in_place(p, real) ? kDirect : 0);
-  run.kernel("gemm", real)
-      .args(a, b, e.bias, e.residual, split ? Launch::none() : c, part, static_cast<int>(p.m), static_cast<int>(p.n),
+  KernelCall call = run.kernel("gemm", real);
+  call.args(a, b, e.bias, e.residual, split ? Launch::none() : c, part, static_cast<int>(p.m), static_cast<int>(p.n),
             static_cast<int>(p.k), p.a_row, p.a_col, p.b_row, p.b_col, static_cast<int>(p.inner), p.a_outer, p.a_inner,
             p.b_outer, p.b_inner, static_cast<int>(t.rows), static_cast<int>(t.columns), static_cast<int>(t.split_k),
             flags)
       .over_tiles(t.rows * t.columns, t.splits, batch);
+  if (!split && run.is_cpu() && p.k <= run.constant("gemm", "GEMM_KC", real))
+    offer_host_form(run, call, e, p, real, false);
   if (split) launch_reduce(run, part, e, c, p, t.splits, real);
 }
 

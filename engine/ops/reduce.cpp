@@ -7,6 +7,7 @@
 #include "graph/autocast.h"
 #include "graph/launch.h"
 #include "ops/dtypes.h"
+#include "ops/host.h"
 #include "ops/reduce.h"
 #include "ops/rows.h"
 #include "samebytes/ops.h"
@@ -78,13 +79,46 @@ Variant variant_of(Dtype src, Dtype dst) {
   return src == real_of(src) ? Variant{dst, "_total"} : Variant{src, "_part"};
 }
 
+HostWork host_work(const Pattern& p) {
+  return {.steps = static_cast<double>(p.outer), .values = static_cast<double>(p.outer * p.reduced * p.inner)};
+}
+bool is_small(const Pattern& p) { return p.outer * p.reduced * p.inner <= kMostHostValues; }
+
+// A whole reduction in one launch of the cpu personality, whose order of sums the host has.
+template <class T>
+void add_host_rows(KernelCall& call, const HostRows& rows) {
+  call.on_host(host_work({rows.rows, rows.columns, 1}), [rows](void* const* arrays, const double*) {
+    host_reduce_rows(rows, static_cast<const T*>(arrays[0]), static_cast<T*>(arrays[1]));
+  });
+}
+template <class T>
+void add_host_columns(KernelCall& call, const HostColumns& columns) {
+  call.on_host(host_work({columns.outer, columns.reduced, columns.inner}),
+               [columns](void* const* arrays, const double*) {
+                 host_reduce_columns(columns, static_cast<const T*>(arrays[0]), static_cast<T*>(arrays[1]));
+               });
+}
+
+template <class T>
+void add_host_argmax(KernelCall& call, const Pattern& p) {
+  call.on_host(host_work(p), [p](void* const* arrays, const double*) {
+    host_argmax(p.outer, p.reduced, p.inner, static_cast<const T*>(arrays[0]), static_cast<std::int32_t*>(arrays[1]));
+  });
+}
+
 // One pattern, dst [outer, inner]; results are divided by `divisor`.
 void launch_pattern(Launch& run, What what, Operand src, Operand dst, Pattern p, double divisor, Dtype src_dtype,
                     Dtype dst_dtype) {
   const Dtype dtype = real_of(src_dtype);
   const int code = static_cast<int>(what);
   if (!is_floating(src_dtype)) {
-    run.kernel("reduce_i32").args(src, dst, code, p.outer, p.reduced, p.inner).over_elements(p.outer * p.inner);
+    KernelCall call = run.kernel("reduce_i32");
+    call.args(src, dst, code, p.outer, p.reduced, p.inner).over_elements(p.outer * p.inner);
+    if (is_small(p))
+      call.on_host(host_work(p), [code, p](void* const* arrays, const double*) {
+        host_reduce_i32(code, p.outer, p.reduced, p.inner, static_cast<const std::int32_t*>(arrays[0]),
+                        static_cast<std::int32_t*>(arrays[1]));
+      });
     return;
   }
   const bool is_rows = p.inner == 1;
@@ -113,18 +147,26 @@ void launch_pattern(Launch& run, What what, Operand src, Operand dst, Pattern p,
   const Dtype to_dtype = parts == 1 ? dst_dtype : dtype;
   const Variant variant = variant_of(src_dtype, to_dtype);
   const double divide = parts == 1 ? divisor : 1.0;
+  const bool has_host_form = run.is_cpu() && parts == 1 && src_dtype == dtype && to_dtype == dtype && is_small(p);
+  const int width = run.device().vector_width(dtype);
   if (is_rows) {
     const RowShare share = share_rows(run, p.outer * parts, std::min(p.reduced, rows_per_part));
-    run.kernel(std::string("reduce_rows") + variant.suffix, variant.program)
-        .args(src, to, code, p.outer, p.reduced, parts, rows_per_part, share.rows_per_group, divide)
+    KernelCall call = run.kernel(std::string("reduce_rows") + variant.suffix, variant.program);
+    call.args(src, to, code, p.outer, p.reduced, parts, rows_per_part, share.rows_per_group, divide)
         .over_rows(share.groups, share.group);
+    const HostRows rows{code, p.outer, p.reduced, share.rows_per_group, divide, width};
+    if (has_host_form && dtype == f64) add_host_rows<double>(call, rows);
+    if (has_host_form && dtype != f64) add_host_rows<float>(call, rows);
   } else {
     const std::int64_t outer_per_group =
         run.is_cpu() ? std::max<std::int64_t>(1, kElementsPerPart / (p.reduced * p.inner)) : 1;
     const std::int64_t groups = divided_up(p.inner, tile) * parts * divided_up(p.outer, outer_per_group);
-    run.kernel(std::string("reduce_columns") + variant.suffix, variant.program)
-        .args(src, to, code, p.outer, p.reduced, p.inner, parts, rows_per_part, fold, tile, outer_per_group, divide)
+    KernelCall call = run.kernel(std::string("reduce_columns") + variant.suffix, variant.program);
+    call.args(src, to, code, p.outer, p.reduced, p.inner, parts, rows_per_part, fold, tile, outer_per_group, divide)
         .over_rows(groups, fold * tile <= 64 ? 64 : 256);
+    const HostColumns columns{code, p.outer, p.reduced, p.inner, fold, tile, divide, width};
+    if (has_host_form && dtype == f64) add_host_columns<double>(call, columns);
+    if (has_host_form && dtype != f64) add_host_columns<float>(call, columns);
   }
   const What rest = what == What::squares ? What::sum : what;
   if (parts > 1) launch_pattern(run, rest, to, dst, {p.outer, parts, p.inner}, divisor, to_dtype, dst_dtype);
@@ -247,15 +289,18 @@ class Argmax final : public Op {
     for (int i = 0; i < axis_; ++i) outer *= shape[i];
     for (int i = axis_ + 1; i < shape.rank(); ++i) inner *= shape[i];
     const std::int64_t reduced = shape[axis_];
+    const Pattern pattern{outer, reduced, inner};
     if (run.src_dtype(0) == i32) {
       run.kernel("reduce_argmax_i32").args(run.src(0), run.dst(), outer, reduced, inner).over_elements(outer * inner);
       return;
     }
     const std::int64_t outer_per_group =
         run.is_cpu() ? std::max<std::int64_t>(1, kElementsPerPart / (reduced * inner)) : 1;
-    run.kernel("reduce_argmax", run.src_dtype(0))
-        .args(run.src(0), run.dst(), outer, reduced, inner, outer_per_group)
+    KernelCall call = run.kernel("reduce_argmax", run.src_dtype(0));
+    call.args(run.src(0), run.dst(), outer, reduced, inner, outer_per_group)
         .over_rows(divided_up(outer, outer_per_group), 64);
+    if (is_small(pattern) && run.src_dtype(0) == f32) add_host_argmax<float>(call, pattern);
+    if (is_small(pattern) && run.src_dtype(0) == f64) add_host_argmax<double>(call, pattern);
   }
 
   std::vector<Array> gradient(const GradientRequest&) const override { return {Array()}; }

@@ -253,19 +253,14 @@ void find_lives(Plan& plan) {
 
 }  // namespace
 
-void cross_contexts(Plan& plan, const GraphList& list, Context& context, std::vector<InPlacePair>& pairs,
-                    std::vector<PackPiece>& pieces) {
-  if (context.runtime->space_count() == 1) return;
+std::vector<int> cross_contexts(Plan& plan, const GraphList& list, Context& context) {
+  if (context.runtime->space_count() == 1) return {};
   const std::size_t launches = plan.launches.size();
-  const std::vector<int> number = Crosser(plan, list, context).run();
-  if (plan.launches.size() == launches) return;
-  const auto renumber = [&](int& launch) {
-    if (launch >= 0) launch = number[static_cast<std::size_t>(launch)];
-  };
-  for (InPlacePair& pair : pairs) renumber(pair.launch);
-  for (PackPiece& piece : pieces) renumber(piece.first);
+  std::vector<int> number = Crosser(plan, list, context).run();
+  if (plan.launches.size() == launches) return {};
   find_lives(plan);
   plan.several_devices = true;
+  return number;
 }
 
 }  // namespace samebytes::detail

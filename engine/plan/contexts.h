@@ -5,17 +5,15 @@
 
 #include <vector>
 
-#include "plan/in_place.h"
-#include "plan/pack_parts.h"
 #include "plan/plan.h"
 
 namespace samebytes::detail {
 
 struct GraphList;
 
-// Adds the transfers and has launches use the copies. `pairs` and `pieces` name launches, whose numbers change.
-// Requires operands with ranges, and no places in the arena yet. Nothing to do in an engine of one context.
-void cross_contexts(Plan& plan, const GraphList& list, Context& context, std::vector<InPlacePair>& pairs,
-                    std::vector<PackPiece>& pieces);
+// Adds the transfers and has launches use the copies. Returns the new number of each launch, by its old one; nothing
+// where none was added. Requires operands with ranges, and no places in the arena yet. Nothing to do in an engine of
+// one context.
+std::vector<int> cross_contexts(Plan& plan, const GraphList& list, Context& context);
 
 }  // namespace samebytes::detail

@@ -1,6 +1,7 @@
 #include "plan/finish.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -24,10 +25,20 @@ class Accesses {
     const PlanBuffer& whole = plan_.buffers[static_cast<std::size_t>(root)];
     if (whole.kind == PlanBuffer::Kind::empty || own.kind == PlanBuffer::Kind::empty) return;
     std::size_t begin = root == buffer ? 0 : static_cast<std::size_t>(own.offset) * bytes_of(own.dtype);
+    std::size_t end = begin + own.bytes;
     const bool in_arena = whole.kind == PlanBuffer::Kind::arena;
-    if (in_arena) begin += whole.place.offset;
-    std::vector<Access>& before = by_place_[in_arena ? std::pair{true, whole.place.segment} : std::pair{false, root}];
-    const Access access{begin, begin + own.bytes, launch, writes};
+    if (in_arena) {
+      begin += whole.place.offset;
+      end += whole.place.offset;
+    }
+    // Cells that are parts of a flat one count as all of it.
+    const int flat = whole.part_of_leaf >= 0 ? whole.part_of_leaf : root;
+    if (whole.kind == PlanBuffer::Kind::leaf) {
+      begin = 0;
+      end = std::numeric_limits<std::size_t>::max();
+    }
+    std::vector<Access>& before = by_place_[in_arena ? std::pair{true, whole.place.segment} : std::pair{false, flat}];
+    const Access access{begin, end, launch, writes};
     for (const Access& other : before)
       if (other.begin < access.end && access.begin < other.end && (writes || other.writes)) {
         const int device = plan_.launches[static_cast<std::size_t>(other.launch)].device;
@@ -77,7 +88,7 @@ void collect_uses(Plan& plan) {
     }
   for (PlanLaunch& launch : plan.launches) {
     launch.operand_ranges.clear();
-    if (launch.kernel || launch.transfer) {  // only calls look operands up while they run
+    if (launch.kernel || launch.transfer || launch.is_on_host) {  // only calls look operands up while they run
       launch.operands.clear();
       launch.operand_offsets.clear();
       launch.operand_writes.clear();
@@ -90,7 +101,6 @@ void order_devices(Plan& plan) {
   int devices = 0;
   for (const PlanLaunch& launch : plan.launches) devices = std::max(devices, launch.device + 1);
   Accesses accesses(plan);
-  std::vector<int> last(static_cast<std::size_t>(devices), -1);  // launch of each device
   // Up to which launch of each device each device has waited.
   std::vector<std::vector<int>> waited(static_cast<std::size_t>(devices),
                                        std::vector<int>(static_cast<std::size_t>(devices), -1));
@@ -100,11 +110,6 @@ void order_devices(Plan& plan) {
     for (std::size_t o = 0; o < launch.operands.size(); ++o) {
       const bool writes = launch.operand_writes[o] != 0;
       accesses.add(launch.operands[o].second, writes, static_cast<int>(l), need);
-      if (!writes || launch.operands[o].second < 0) continue;
-      // A cell may be there as several leaves.
-      const PlanBuffer& whole = plan.buffers[root_buffer(plan, launch.operands[o].second)];
-      if (whole.kind == PlanBuffer::Kind::leaf && !whole.is_lone)
-        for (std::size_t d = 0; d < need.size(); ++d) need[d] = std::max(need[d], last[d]);
     }
     for (std::size_t d = 0; d < need.size(); ++d) {
       int& reached = waited[static_cast<std::size_t>(launch.device)][d];
@@ -113,7 +118,6 @@ void order_devices(Plan& plan) {
       launch.after.push_back(need[d]);
       plan.launches[static_cast<std::size_t>(need[d])].is_awaited = true;
     }
-    last[static_cast<std::size_t>(launch.device)] = static_cast<int>(l);
   }
 }
 

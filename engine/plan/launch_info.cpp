@@ -61,7 +61,9 @@ void count_bytes(Plan& plan) {
 }
 
 void count_run(PlanReport& report, const Plan& plan, std::uint64_t launches) {
-  report.launches += launches;
+  report.launches += launches - plan.host_runs + plan.launches_on_host;
+  report.host_runs += plan.host_runs;
+  report.launches_on_host += plan.launches_on_host;
   report.flops += plan.flops;
   report.bytes += plan.bytes;
 }

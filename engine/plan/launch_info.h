@@ -20,7 +20,7 @@ Cost cost_of(const Node& n);
 // Fills in bytes and the arena's use, once the arena is laid out.
 void count_bytes(Plan& plan);
 
-// A run of the plan, in so many launches.
+// A run of the plan, in so many commands of its queues: what the host did counts as the launches that it stands for.
 void count_run(PlanReport& report, const Plan& plan, std::uint64_t launches);
 
 // The cells of the list, with their layers.

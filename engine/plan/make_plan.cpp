@@ -8,6 +8,8 @@
 #include "plan/epilogue.h"
 #include "plan/finish.h"
 #include "plan/fuse.h"
+#include "plan/host_pointwise.h"
+#include "plan/host_run.h"
 #include "plan/in_place.h"
 #include "plan/launch_info.h"
 #include "plan/loss_gradient.h"
@@ -30,10 +32,11 @@ struct Window {
 
 class Maker {
  public:
-  Maker(const GraphList& list, Context& context, PersistentStorages& persistent, bool fused)
+  Maker(const GraphList& list, Context& context, PersistentStorages& persistent, HostShare& share, bool fused)
       : list_(list),
         context_(context),
         persistent_(persistent),
+        share_(share),
         plan_(std::make_unique<Plan>()),
         epilogues_(append_epilogues(list, fused)),
         fusion_(fuse(list, epilogues_, fused)),
@@ -52,6 +55,7 @@ class Maker {
     for (int i = 0; i < n; ++i) assign_buffers(i);
     for (int i = 0; i < n; ++i)
       if (const auto* pack = pack_of(i)) place_parts(i, *pack);
+    note_parts_of_cells();
     auto again = fusion_.again.begin();
     for (int i = 0; i < n; ++i) {
       for (; again != fusion_.again.end() && again->before == i; ++again) lower_again(*again);
@@ -62,18 +66,31 @@ class Maker {
     }
     for (std::size_t i = 1; i < plan_->launches.size(); ++i)
       plan_->several_devices = plan_->several_devices || plan_->launches[i].device != plan_->launches[0].device;
-    build_generated();
-    cross_contexts(*plan_, list_, context_, pairs_, pieces_);
+    renumber(cross_contexts(*plan_, list_, context_));
     lay_out_arena();
     count_bytes(*plan_);
     note_cells(*plan_, list_);
     order_devices(*plan_);
+    share_.take_from(*plan_);
+    build_generated();
     collect_uses(*plan_);
     plan_->nodes_fused = fusion_.nodes_fused + epilogues_.nodes_fused;
     return std::move(plan_);
   }
 
  private:
+  // After launches were added between the others.
+  void renumber(const std::vector<int>& number) {
+    if (number.empty()) return;
+    const auto renumber = [&](auto& launch) {
+      if (static_cast<int>(launch) >= 0)
+        launch = static_cast<std::remove_reference_t<decltype(launch)>>(number[static_cast<std::size_t>(launch)]);
+    };
+    for (InPlacePair& pair : pairs_) renumber(pair.launch);
+    for (PackPiece& piece : pieces_) renumber(piece.first);
+    for (Generated& generated : generated_) renumber(generated.launch);
+    for (Value& value : values_) renumber(value.launch);
+  }
   int count() const { return static_cast<int>(list_.nodes.size()); }
   const Node& node(int place) const { return *list_.nodes[static_cast<std::size_t>(place)]; }
   Device& device_of(const Node& n) { return context_.runtime->device(n.device); }
@@ -116,7 +133,6 @@ class Maker {
     }
     if (n.has_value) {
       plan_->buffer_of[place] = add_buffer(PlanBuffer::Kind::leaf, n.shape, n.dtype, place, n.device);
-      plan_->buffers.back().is_lone = n.cell && is_lone(n);
       if (n.storage) plan_->buffers.back().space = n.storage->space().index();
       return;
     }
@@ -158,18 +174,15 @@ class Maker {
         add_buffer(wanted ? PlanBuffer::Kind::own : PlanBuffer::Kind::arena, n.shape, n.dtype, place, n.device);
   }
 
-  // Which cells lie in which is a part of the key, where both are there.
-  bool is_lone(const Node& cell) const {
-    const auto is_here = [&](const NodePtr& other) {
-      const auto place = static_cast<std::size_t>(other->place);
-      return place < list_.nodes.size() && list_.nodes[place] == other;
-    };
-    const NodePtr whole = cell.cell->whole.lock();
-    if (whole && is_here(whole)) return false;
-    return std::none_of(cell.cell->members.begin(), cell.cell->members.end(), [&](const auto& member) {
-      const NodePtr part = member.lock();
-      return part && is_here(part);
-    });
+  // Which cells lie in a flat one that is a leaf, too: the key of the plan says so as well (graph_list.cpp).
+  void note_parts_of_cells() {
+    for (PlanBuffer& buffer : plan_->buffers) {
+      if (buffer.kind != PlanBuffer::Kind::leaf || !node(buffer.node).cell) continue;
+      const NodePtr whole = node(buffer.node).cell->whole.lock();
+      if (whole && static_cast<std::size_t>(whole->place) < list_.nodes.size() &&
+          list_.nodes[static_cast<std::size_t>(whole->place)] == whole)
+        buffer.part_of_leaf = plan_->buffer_of[whole->place];
+    }
   }
 
   int overwritten(int place, int input) {
@@ -347,11 +360,14 @@ class Maker {
     launch.arguments.push_back(argument);
   }
 
-  void add_pointwise(const PointwiseKernel& kernel, const Node& n, std::string what, int dst_buffer = -1,
-                     std::int64_t dst_offset = 0, const Window& window = {}) {
+  void add_pointwise(const PointwiseKernel& kernel, const Node& n, std::string what,
+                     std::span<const Node* const> members = {}, int dst_buffer = -1, std::int64_t dst_offset = 0,
+                     const Window& window = {}) {
     PlanLaunch& launch = add_launch(n, std::move(what), "fused");
     launch.real = kernel.real;
     launch.geometry = kernel.geometry;
+    const Device& device = device_of(n);
+    if (device.runs_host_functions()) launch.host_form = host_form_of(kernel, members, device.info().has_fma);
     std::vector<int> inputs, results;
     std::vector<std::int64_t> offsets;
     for (const PointwiseInput& input : kernel.inputs) {
@@ -389,7 +405,7 @@ class Maker {
     }
     if (outputs.empty()) return;  // all its readers compute it themselves
     add_pointwise(write_pointwise_kernel(members, outputs, device_of(*members[0]), elements), *members[0],
-                  std::move(what), -1, 0, window);
+                  std::move(what), members, -1, 0, window);
     for (const Node* member : members) {
       const double part = elements > 0 ? static_cast<double>(elements) / static_cast<double>(member->shape.size()) : 1;
       plan_->launches.back().info->flops += part * cost_of(*member).flops;
@@ -406,7 +422,7 @@ class Maker {
     const PointwiseKernel kernel = write_pointwise_kernel(members, outputs, device_of(value));
     for (int i = again.value; i < count(); ++i)
       if (&node(i).base() == &value) plan_->buffer_of[i] = buffer;
-    add_pointwise(kernel, value, std::string(value.op->name()) + " again");
+    add_pointwise(kernel, value, std::string(value.op->name()) + " again", members);
   }
 
   void lower_segment(const Released& released, std::size_t s) {
@@ -429,7 +445,7 @@ class Maker {
     if (plan_->buffers[whole].kind == PlanBuffer::Kind::own || plan_->buffers[whole].by_parts)
       for (const auto& [offset, size] : gaps_of(n)) {
         if (offset < range.begin || offset >= range.end) continue;
-        add_pointwise(write_zero_kernel(size, n.dtype, device_of(n)), n, "pack", whole, offset - range.begin);
+        add_pointwise(write_zero_kernel(size, n.dtype, device_of(n)), n, "pack", {}, whole, offset - range.begin);
         add_piece(offset, size);
       }
     for (std::size_t i = range.first_part; i < range.end_part; ++i) {
@@ -439,7 +455,7 @@ class Maker {
                             plan_->buffers[buffer].parent == whole &&
                             plan_->buffers[buffer].offset == offsets[i] - range.begin;
       if (in_place || part.shape.size() == 0) continue;
-      add_pointwise(write_copy_kernel(part, device_of(n)), n, "pack", whole, offsets[i] - range.begin);
+      add_pointwise(write_copy_kernel(part, device_of(n)), n, "pack", {}, whole, offsets[i] - range.begin);
       add_piece(offsets[i], part.shape.size());
     }
   }
@@ -450,7 +466,7 @@ class Maker {
     if (buffer < 0) {
       buffer = add_buffer(PlanBuffer::Kind::arena, view.shape, view.dtype, view.place, view.device);
       if (plan_->buffers[buffer].kind != PlanBuffer::Kind::empty)
-        add_pointwise(write_copy_kernel(view, device_of(view)), view, "relayout", buffer);
+        add_pointwise(write_copy_kernel(view, device_of(view)), view, "relayout", {}, buffer);
       plan_->relayout_bytes += plan_->buffers[buffer].bytes;
     }
     return buffer;
@@ -546,6 +562,7 @@ class Maker {
       }
       launch.real = record.real;
       launch.geometry = record.geometry;
+      if (device.runs_host_functions()) launch.host_form = std::move(record.on_host);
       if (record.queue_call || record.host_call) {
         launch.queue_call = std::move(record.queue_call);
         launch.host_call = std::move(record.host_call);
@@ -610,7 +627,8 @@ class Maker {
         std::map<std::string, std::string> names;
         std::string text;
         for (const Generated& g : generated_) {
-          if (g.real != real || plan_->launches[g.launch].device != d || names.count(g.body)) continue;
+          const PlanLaunch& launch = plan_->launches[g.launch];
+          if (g.real != real || launch.device != d || launch.is_on_host || names.count(g.body)) continue;
           const std::string name = "fused_" + std::to_string(names.size());
           std::string body = g.body;
           body.replace(body.find("@NAME@"), 6, name);
@@ -618,12 +636,13 @@ class Maker {
           text += body;
         }
         for (const Generated& g : generated_)
-          if (g.real == real && plan_->launches[g.launch].device == d)
+          if (g.real == real && plan_->launches[g.launch].device == d && !plan_->launches[g.launch].is_on_host)
             plan_->launches[g.launch].kernel = context_.runtime->device(d).kernels().make_generated(
                 real, text, names.at(g.body), "fused kernels of a plan");
       }
     for (const Value& value : values_) {
       PlanLaunch& launch = plan_->launches[value.launch];
+      if (launch.is_on_host) continue;
       switch (value.kind) {
         case KernelArgument::Kind::i32: {
           const std::int32_t v = static_cast<std::int32_t>(value.integer);
@@ -718,6 +737,7 @@ class Maker {
   const GraphList& list_;
   Context& context_;
   PersistentStorages& persistent_;
+  HostShare& share_;
   std::unique_ptr<Plan> plan_;
   EpilogueResult epilogues_;
   FuseResult fusion_;
@@ -733,8 +753,9 @@ class Maker {
 
 }  // namespace
 
-std::unique_ptr<Plan> make_plan(const GraphList& list, Context& context, PersistentStorages& persistent, bool fused) {
-  return Maker(list, context, persistent, fused).make();
+std::unique_ptr<Plan> make_plan(const GraphList& list, Context& context, PersistentStorages& persistent,
+                                HostShare& share, bool fused) {
+  return Maker(list, context, persistent, share, fused).make();
 }
 
 }  // namespace samebytes::detail

@@ -15,6 +15,8 @@
 
 namespace samebytes::detail {
 
+struct HostProgram;  // host_run.h
+
 // Where the bytes of a buffer come from at each run.
 struct PlanBuffer {
   enum class Kind : std::uint8_t {
@@ -35,7 +37,7 @@ struct PlanBuffer {
   int space = 0;              // context where it lies
   int first = -1, last = -1;  // launches, for the arena
   std::uint64_t devices = 0;  // a bit for each that uses it
-  bool is_lone = false;       // a cell that no other leaf is a part of, or has as one
+  int part_of_leaf = -1;      // of a cell that is a part of a flat one in the same plan: that one's buffer
   bool by_parts = false;      // in the arena, each part for its own life (pack_parts.h)
   ArenaPlace place;
   StoragePtr storage;  // persistent
@@ -76,9 +78,12 @@ struct PlanLaunch {
   std::vector<char> operand_writes;               // same order
   // Elements of the buffer that are read or written, same order; all of them where the end is -1.
   std::vector<std::pair<std::int64_t, std::int64_t>> operand_ranges;
-  std::shared_ptr<LaunchInfo> info;  // for the profile
-  std::vector<int> after;            // launches on other devices that must be done first
-  bool is_awaited = false;           // by a launch on another device
+  std::shared_ptr<const HostForm> host_form;    // what the host may do instead
+  bool is_on_host = false;                      // the host does it, in a run that begins here or before
+  std::shared_ptr<const HostProgram> host_run;  // that begins here
+  std::shared_ptr<LaunchInfo> info;             // for the profile
+  std::vector<int> after;                       // launches on other devices that must be done first
+  bool is_awaited = false;                      // by a launch on another device
 };
 
 // How a whole storage is used by a run, per buffer that is not a temporary.
@@ -119,17 +124,20 @@ struct Plan {
   std::vector<int> buffer_of;   // by place: the buffer that holds the node's value, -1 for none
   std::vector<int> late_cells;  // places of nodes whose run overwrites cells
   std::uint64_t nodes_fused = 0;
+  std::uint64_t host_runs = 0, launches_on_host = 0;
   std::size_t relayout_bytes = 0;
   std::size_t transfer_bytes = 0;    // between contexts
   std::vector<std::string> reasons;  // why work and bytes are where they are, for explain()
-  double flops = 0, bytes = 0;  // of all launches, as the profile counts them
+  double flops = 0, bytes = 0;       // of all launches, as the profile counts them
   bool several_devices = false;
   std::uint64_t last_used = 0;  // for the cache
 };
 
+class HostShare;           // the host's part of plans; host_run.h
 class PersistentStorages;  // zeroed storages shared by plans of one layout; defined in planner.h
 
 // Throws whatever the ops' launch() throws, BuildError, OutOfMemory.
-std::unique_ptr<Plan> make_plan(const GraphList& list, Context& context, PersistentStorages& persistent, bool fused);
+std::unique_ptr<Plan> make_plan(const GraphList& list, Context& context, PersistentStorages& persistent,
+                                HostShare& share, bool fused);
 
 }  // namespace samebytes::detail

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 
 #include "graph/op.h"
@@ -17,28 +16,6 @@ namespace {
 
 constexpr std::size_t kMostPlans = 256;    // least recently used ones go first
 constexpr int kReplansBeforeWarning = 32;  // a loop that never meets its plan again
-
-// The first value that is not finite, if any.
-bool has_nan(const Node& node) {
-  if (!is_floating(node.dtype) || node.shape.size() == 0) return false;
-  const std::size_t n = static_cast<std::size_t>(node.shape.size()), width = bytes_of(node.dtype);
-  const std::size_t offset = static_cast<std::size_t>(node.offset) * width;
-  std::uint64_t id = 0;
-  const char* bytes =
-      static_cast<const char*>(node.storage->acquire_host(false, offset, n * width, __FILE__, __LINE__, &id)) + offset;
-  bool found = false;
-  for (std::size_t i = 0; i < n && !found; ++i) {
-    switch (node.dtype) {
-      case Dtype::f64: found = !std::isfinite(reinterpret_cast<const double*>(bytes)[i]); break;
-      case Dtype::f32: found = !std::isfinite(reinterpret_cast<const float*>(bytes)[i]); break;
-      case Dtype::f16: found = (reinterpret_cast<const std::uint16_t*>(bytes)[i] & 0x7c00u) == 0x7c00u; break;
-      case Dtype::bf16: found = (reinterpret_cast<const std::uint16_t*>(bytes)[i] & 0x7f80u) == 0x7f80u; break;
-      default: break;
-    }
-  }
-  node.storage->release_host(id);
-  return found;
-}
 
 // The cell that a node of one result wrote into, if it did.
 NodePtr overwritten_cell(const Node& node) {
@@ -210,11 +187,13 @@ void Planner::run(Plan& plan, const GraphList& list) {
 
   const RecordedSpan span(runtime.recorder(), "enqueue");
   Submission submission(runtime);
+  std::size_t other_bytes = 0;
   if (runtime.recorder().is_active()) {
     std::size_t in_arena = 0;
     for (const auto& segments : arena_)
       for (const StoragePtr& segment : segments) in_arena += segment ? segment->bytes() : 0;
-    submission.set_other_bytes(runtime.memory().live_bytes - in_arena);
+    other_bytes = runtime.memory().live_bytes - in_arena;
+    submission.set_other_bytes(other_bytes);
   }
   for (Storage* segment : arena) submission.acquire(*segment, true, "arena", 0, segment->bytes(), true);
   for (const StoragePtr& storage : apart)
@@ -247,6 +226,18 @@ void Planner::run(Plan& plan, const GraphList& list) {
       submission.enqueue_call(
           device, launch.what.c_str(), [&](cl_command_queue queue) { return launch.queue_call(queue, access); },
           launch.info);
+      if (launch.is_awaited) marks[l] = submission.mark(device);
+      continue;
+    }
+    if (launch.is_on_host) {
+      if (launch.host_run)
+        submission.enqueue_host(device, name_of_run(launch).c_str(),
+                                bind_host_run(launch, plan, list, bound, runtime, other_bytes));
+      if (launch.is_awaited) marks[l] = submission.mark(device);
+      continue;
+    }
+    if (launch.host_call && device.runs_host_functions()) {
+      submission.enqueue_host(device, launch.what.c_str(), bind_host_call(launch, plan, bound, runtime, other_bytes));
       if (launch.is_awaited) marks[l] = submission.mark(device);
       continue;
     }
@@ -355,32 +346,6 @@ void Planner::run(Plan& plan, const GraphList& list) {
     node->inputs.clear();
     node->scalars.clear();
   }
-}
-
-void Planner::evaluate_checked(const GraphList& list) {
-  for (const NodePtr& node : list.nodes) {
-    if (node->has_value || node->is_view || !node->results.empty()) continue;
-    std::string name = node->op ? std::string(node->op->name()) : std::string();
-    if (node->output >= 0) name = std::string(node->inputs[0].node->op->name());
-    // All results of one node run together, so that its state is written once.
-    std::vector<NodePtr> together{node};
-    if (node->output >= 0)
-      for (const NodePtr& other : list.nodes)
-        if (other != node && !other->has_value && other->output >= 0 && other->inputs[0].node == node->inputs[0].node)
-          together.push_back(other);
-    std::vector<NodePtr> fresh;
-    GraphList single = collect(together, ++stamp_, fresh);
-    bool replayed = false;
-    Plan& plan = find_or_make(single, &replayed);
-    run(plan, single);
-    for (const NodePtr& done : together) {
-      const Node& base = done->base();
-      if (base.storage && has_nan(base))
-        throw Error("check_nan: " + name + " produced the first NaN or infinity, its result is " +
-                    std::string(name_of(done->dtype)) + " " + done->shape.to_string());
-    }
-  }
-  drop_finished_readers();
 }
 
 void Planner::drop_finished_readers() {

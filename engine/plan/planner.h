@@ -10,6 +10,7 @@
 
 #include "graph/context.h"
 #include "plan/crossings.h"
+#include "plan/host_run.h"
 #include "plan/plan.h"
 #include "plan/run_access.h"
 #include "samebytes/explain.h"
@@ -27,7 +28,7 @@ class PersistentStorages {
 
 class Planner final : public Evaluator {
  public:
-  explicit Planner(Context& context) : context_(context) {}
+  explicit Planner(Context& context) : context_(context), share_(context) {}
   void evaluate(std::span<const NodePtr> roots) override;
   PlanReport report() const override;
   void fill(MemorySnapshot& snapshot) const override;
@@ -48,6 +49,7 @@ class Planner final : public Evaluator {
   Storage& workspace(Submission& submission, int device, std::size_t bytes, const std::string& what);
 
   Context& context_;
+  HostShare share_;
   PersistentStorages persistent_;
   std::unique_ptr<Crossings> crossings_;  // where there are several contexts, from the first plan on
   std::unordered_map<Key128, std::unique_ptr<Plan>, Key128Hash> plans_;

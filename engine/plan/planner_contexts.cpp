@@ -47,10 +47,10 @@ Submission::Mark Planner::run_transfer(const PlanLaunch& launch, const Plan& pla
 
 std::unique_ptr<Plan> Planner::make(GraphList& list) {
   const bool fused = !context_.options.check_nan;
-  if (context_.runtime->space_count() == 1) return make_plan(list, context_, persistent_, fused);
+  if (context_.runtime->space_count() == 1) return make_plan(list, context_, persistent_, share_, fused);
   if (!crossings_) crossings_ = std::make_unique<Crossings>(context_);
   const LeftWork left(list, context_, *crossings_);
-  std::unique_ptr<Plan> plan = make_plan(list, context_, persistent_, fused);
+  std::unique_ptr<Plan> plan = make_plan(list, context_, persistent_, share_, fused);
   plan->reasons.insert(plan->reasons.begin(), left.reasons().begin(), left.reasons().end());
   return plan;
 }

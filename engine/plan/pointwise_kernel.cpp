@@ -50,7 +50,7 @@ class Writer {
 
   // Requires: members empty; a copy or a fill.
   PointwiseKernel write_plain(const Node* src, const Shape& shape, Dtype dtype) {
-    plain_dtype_ = dtype;
+    plain_dtype_ = kernel_.plain = dtype;
     if (dtype == Dtype::f64) kernel_.real = Dtype::f64;
     if (src) add_input(*src);
     merge_axes(shape);

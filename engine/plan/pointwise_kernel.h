@@ -25,6 +25,7 @@ struct PointwiseKernel {
   std::vector<PointwiseInput> inputs;                // distinct operands from outside the group, in argument order
   std::vector<const Node*> outputs;                  // in argument order
   std::vector<std::pair<const Node*, int>> scalars;  // node and index, in argument order
+  Dtype plain = Dtype::f32;                          // of the result of a copy or fill, which has no outputs
   Geometry geometry;
   std::vector<std::int64_t> numbers;  // long arguments between the arrays and the scalars
 };

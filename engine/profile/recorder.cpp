@@ -77,7 +77,8 @@ Recorder::~Recorder() {
 }
 
 void Recorder::forget() {
-  for (const Launch& launch : launches_) launch.clock->release(launch.event);
+  for (const Launch& launch : launches_)
+    if (launch.event) launch.clock->release(launch.event);
   launches_.clear();
   spans_.clear();
 }
@@ -102,6 +103,12 @@ void Recorder::add_launch(std::shared_ptr<const LaunchInfo> info, void* event, c
   launches_.push_back({std::move(info), event, &clock, device, step_.load(std::memory_order_relaxed), other_bytes});
 }
 
+void Recorder::add_timed_launch(std::shared_ptr<const LaunchInfo> info, double start, double end, int device, int step,
+                                std::size_t other_bytes) {
+  const MutexLock lock(mutex_);
+  launches_.push_back({std::move(info), nullptr, nullptr, device, step, other_bytes, start, end});
+}
+
 void Recorder::add_span(const char* name, double start, double end) {
   const MutexLock lock(mutex_);
   spans_.push_back({profile_lane(), name, start, end});
@@ -110,8 +117,8 @@ void Recorder::add_span(const char* name, double start, double end) {
 void Recorder::take(double origin, Profile& profile) {
   const MutexLock lock(mutex_);
   for (const Launch& launch : launches_) {
-    double start = 0, end = 0;
-    if (!launch.clock->read(launch.event, &start, &end)) continue;
+    double start = launch.start, end = launch.end;
+    if (launch.event && !launch.clock->read(launch.event, &start, &end)) continue;
     const LaunchInfo& info = *launch.info;
     profile.launches.push_back({.op = info.op,
                                 .kernel = info.kernel,

@@ -49,7 +49,11 @@ class Recorder {
   // Takes over the event, which must be complete before take().
   void add_launch(std::shared_ptr<const LaunchInfo> info, void* event, const EventClock& clock, int device,
                   std::size_t other_bytes);
+  // A launch that the host ran, or one whose times are known.
+  void add_timed_launch(std::shared_ptr<const LaunchInfo> info, double start, double end, int device, int step,
+                        std::size_t other_bytes);
   void add_span(const char* name, double start, double end);
+  int step() const { return step_.load(std::memory_order_relaxed); }
   void set_step(int step) { step_.store(step, std::memory_order_relaxed); }
   // Everything since start(), with times since `origin`.
   void take(double origin, Profile& profile);
@@ -57,11 +61,12 @@ class Recorder {
  private:
   struct Launch {
     std::shared_ptr<const LaunchInfo> info;
-    void* event;
-    const EventClock* clock;
+    void* event;              // null: the times below
+    const EventClock* clock;  // of the event
     int device;
     int step;
     std::size_t other_bytes;
+    double start = 0, end = 0;
   };
   struct Span {
     const char* lane;

@@ -98,7 +98,18 @@ Device::Device(Space& space, int index, DeviceInfo info, TuningPtr tuning, cl_de
       tuning_(std::move(tuning)),
       id_(id),
       queue_(make_queue(space.context(), id, info_.name, profile ? CL_QUEUE_PROFILING_ENABLE : 0)),
-      kernels_(*this) {}
+      kernels_(*this) {
+  // A simulator has bytes of its own behind the pointers of its kernels.
+  const MemoryMode mode = info_.memory_mode;
+  const bool shares_bytes = mode == MemoryMode::fine || mode == MemoryMode::system;
+  if (!shares_bytes || info_.platform == "Oclgrind" || runtime().is_dry()) return;
+  cl_device_exec_capabilities can = 0;
+  check_cl(clGetDeviceInfo(id_, CL_DEVICE_EXECUTION_CAPABILITIES, sizeof can, &can, nullptr), "clGetDeviceInfo",
+           info_.name);
+  runs_host_functions_ = (can & CL_EXEC_NATIVE_KERNEL) != 0;
+}
+
+void Device::finish() { check_cl(clFinish(queue()), "clFinish", info_.name); }
 
 void Device::drop_queue(bool makes_another) {
   if (!queue_) return;

@@ -63,7 +63,10 @@ class Device {
   cl_context context() const { return space_.context(); }
   cl_device_id id() const { return id_; }
   cl_command_queue queue() const { return queue_.get(); }
+  void finish();  // waits for what is enqueued on it
   KernelLibrary& kernels() { return kernels_; }
+  // Whether its queue runs host functions between kernels, over the bytes that kernels see (enqueue_host).
+  bool runs_host_functions() const { return runs_host_functions_; }
   // Reads the times of this device's events as the host's; calibrate() when nothing is enqueued.
   const EventClock& clock() const { return clock_; }
   void calibrate_clock();
@@ -78,6 +81,7 @@ class Device {
   TuningPtr tuning_;
   cl_device_id id_;  // the runtime owns sub-devices
   Handle<cl_command_queue> queue_;
+  bool runs_host_functions_ = false;
   KernelLibrary kernels_;
   QueueClock clock_;
 };
@@ -128,7 +132,10 @@ class Submission {
                     const std::shared_ptr<const LaunchInfo>& info = nullptr);
   // For the profile: what the engine holds besides the arena.
   void set_other_bytes(std::size_t bytes) { other_bytes_ = bytes; }
-  // A host function over the same bytes: waits for what was enqueued, runs fn on the calling thread.
+  // A host function in its place in the queue of a device that runs_host_functions(): what stands before it is done,
+  // and what comes after it waits for it. Nobody else waits. The storages it touches must have been acquired.
+  void enqueue_host(Device& device, const char* op, std::shared_ptr<HostTask> task);
+  // The same for any device: waits for what was enqueued, runs fn on the calling thread.
   // The storages it touches must have been acquired; the runtime acquires them for the host and hands them back to the
   // device after it.
   struct HostUse {

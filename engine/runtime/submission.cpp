@@ -274,6 +274,30 @@ void Submission::enqueue_call(Device& device, const char* op, const std::functio
   count_launches(static_cast<std::uint64_t>(launches));
 }
 
+namespace {
+void CL_CALLBACK start_task(void* argument) { (*static_cast<HostTask**>(argument))->start(); }
+}  // namespace
+
+void Submission::enqueue_host(Device& device, const char* op, std::shared_ptr<HostTask> task) {
+  if (runtime_.is_dry()) {
+    count_launches(1);
+    return;
+  }
+  if (!(begun_ & bit_of(device))) begin_device(device);
+  cl_event event = nullptr;
+  Handle<cl_event> doom;
+  if (is_doomed(op)) doom = Handle<cl_event>(clCreateUserEvent(device.context(), nullptr));
+  const cl_event wait_for = doom.get();
+  HostTask* argument = task.get();  // the driver copies it
+  check_cl(clEnqueueNativeKernel(device.queue(), start_task, &argument, sizeof argument, 0, nullptr, nullptr,
+                                 doom ? 1 : 0, doom ? &wait_for : nullptr, &event),
+           "clEnqueueNativeKernel", device.info().name);
+  if (doom) clSetUserEventStatus(doom.get(), CL_OUT_OF_RESOURCES);
+  ticket_->keep(std::move(task), keep_op_name(op));
+  add_event(device, event, op, nullptr);
+  count_launches(1);
+}
+
 void Submission::run_host(const char* op, const std::vector<HostUse>& uses,
                           const std::function<void(const std::function<void*(Storage&)>&)>& fn) {
   if (runtime_.is_dry()) return;

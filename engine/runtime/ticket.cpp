@@ -42,6 +42,21 @@ void Ticket::add(cl_event event, const char* op, int queue) {
   entries_.push_back({std::move(owned), op, queue});
 }
 
+void HostTask::start() noexcept {
+  try {
+    run();
+  } catch (const std::exception& error) {
+    why_ = error.what();
+  } catch (...) {
+    why_ = "an exception of an unknown type";
+  }
+}
+
+void Ticket::keep(std::shared_ptr<HostTask> task, const char* op) {
+  MutexLock lock(mutex_);
+  kept_.push_back({std::move(task), op});
+}
+
 void Ticket::close() {
   MutexLock lock(mutex_);
   if (state_.load(std::memory_order_relaxed) != State::open) return;
@@ -71,6 +86,13 @@ void Ticket::settle() const {
     failed_queue_ = entry.queue;
     break;
   }
+  for (const Kept& kept : kept_) {
+    if (failed_op_ || kept.task->failure().empty()) continue;
+    failed_op_ = kept.op;
+    failed_status_ = CL_OUT_OF_HOST_MEMORY;
+    failed_why_ = kept.task->failure();
+  }
+  kept_.clear();
   entries_.clear();  // drivers keep memory per event
   entries_.shrink_to_fit();
   state_.store(failed_op_ ? State::failed : State::done, std::memory_order_release);
@@ -157,6 +179,7 @@ void Ticket::abandon(int queue, const std::string& why) {
 std::string Ticket::failure() const {
   if (!is_failed()) return {};
   MutexLock lock(mutex_);
+  if (!failed_why_.empty()) return std::string(failed_op_) + ": the host's part failed: " + failed_why_;
   return std::string(failed_op_) + ": the launch failed on " + device_ + ": " + launch_status_name(failed_status_);
 }
 

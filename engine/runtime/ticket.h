@@ -18,6 +18,18 @@ namespace samebytes::detail {
 // The text of an op, kept for the life of the process: events outlive the plans whose ops they name.
 const char* keep_op_name(std::string_view op);
 
+// What the host does in the middle of a device's queue (Submission::enqueue_host). Runs on a thread of the driver.
+class HostTask {
+ public:
+  virtual ~HostTask() = default;
+  void start() noexcept;                               // runs, and keeps what it threw
+  const std::string& failure() const { return why_; }  // empty where it went well; once it has run
+
+ private:
+  virtual void run() = 0;
+  std::string why_;
+};
+
 class Ticket {
  public:
   // is_polled: waits look at the events now and then, instead of leaving the thread to the driver, so that abandon()
@@ -30,6 +42,8 @@ class Ticket {
   // Takes over the event. `op` lives for ever (keep_op_name). The last event added for each queue stands for that
   // queue.
   void add(cl_event event, const char* op, int queue);
+  // Keeps a host function, and what it works on, until everything is complete; where it failed, so has the ticket.
+  void keep(std::shared_ptr<HostTask> task, const char* op);
   void close();          // nothing is added any more
   bool is_done() const;  // never blocks; a failed ticket is done
   bool is_failed() const { return state_.load(std::memory_order_acquire) == State::failed; }  // known to have failed
@@ -51,6 +65,10 @@ class Ticket {
     const char* op;
     int queue;
   };
+  struct Kept {
+    std::shared_ptr<HostTask> task;
+    const char* op;
+  };
   std::vector<cl_event> last_events() const SAMEBYTES_REQUIRES(mutex_);  // retained, one of each queue
   void settle() const SAMEBYTES_REQUIRES(mutex_);                        // every event is complete
 
@@ -62,6 +80,8 @@ class Ticket {
   mutable Mutex mutex_;
   mutable CondVar closed_;
   mutable std::vector<Entry> entries_ SAMEBYTES_GUARDED_BY(mutex_);
+  mutable std::vector<Kept> kept_ SAMEBYTES_GUARDED_BY(mutex_);
+  mutable std::string failed_why_ SAMEBYTES_GUARDED_BY(mutex_);  // of a host function
   mutable const char* failed_op_ SAMEBYTES_GUARDED_BY(mutex_) = nullptr;
   mutable cl_int failed_status_ SAMEBYTES_GUARDED_BY(mutex_) = CL_SUCCESS;
   mutable int failed_queue_ SAMEBYTES_GUARDED_BY(mutex_) = -1;

@@ -21,6 +21,9 @@ struct Context;
 }
 
 enum class GemmProvider : std::uint8_t { automatic, packed, clblast, eigen };
+// Which small launches the host does over the same bytes: those that the measured costs of the device favour, none, or
+// all that it can do.
+enum class HostExecution : std::uint8_t { automatic, off, always };
 
 struct EngineOptions {
   std::string device = {};  // "", "cpu", "gpu:0", an index, or a part of a name
@@ -34,6 +37,9 @@ struct EngineOptions {
   int steps_in_flight = 3;                // evaluations queued before the next one waits
   std::uint64_t seed = 0;                 // of everything random
   GemmProvider gemm = GemmProvider::automatic;  // else SAMEBYTES_GEMM
+  // Runs of small launches may be one function of the host in the device's queue, on devices that share their bytes
+  // with it and run such functions (PoCL). The bytes of results are the same. Else SAMEBYTES_HOST_EXECUTION.
+  HostExecution host_execution = HostExecution::automatic;
   // Values that the forward pass and the gradient both read may be computed twice instead of being kept, where that
   // lowers the peak of memory: at most this share of what a run costs. 0: only where it costs nothing.
   double recompute = 0.05;
@@ -59,11 +65,13 @@ struct PlanReport {
   std::uint64_t plans_made = 0;
   std::uint64_t plans_replayed = 0;
   std::uint64_t programs_built = 0;
-  std::uint64_t launches = 0;     // kernels and library calls enqueued, views and empty arrays excluded
-  double flops = 0;  // that the ops of these launches count, as in a profile; multiply-adds are two
-  double bytes = 0;  // of their operands and results, each once in a launch
-  std::uint64_t nodes_fused = 0;  // pointwise nodes that share a launch with another
-  double bind_seconds = 0;        // host time spent in gathering, hashing and binding replayed plans
+  std::uint64_t launches = 0;          // kernels and library calls, views and empty arrays excluded
+  std::uint64_t launches_on_host = 0;  // of these: that the host did (host_execution)
+  std::uint64_t host_runs = 0;         // in so many functions in the devices' queues
+  double flops = 0;                    // that the ops of these launches count, as in a profile; multiply-adds are two
+  double bytes = 0;                    // of their operands and results, each once in a launch
+  std::uint64_t nodes_fused = 0;       // pointwise nodes that share a launch with another
+  double bind_seconds = 0;             // host time spent in gathering, hashing and binding replayed plans
 };
 
 class Engine {

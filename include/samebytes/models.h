@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -77,6 +78,9 @@ struct TransitOptions {
   bool has_global = true;  // the branch over the whole folded curve
   bool has_local = true;   // the branch over the surroundings of the transit
   float dropout = 0.3f;
+  // The device of the engine that the branch over the local view runs on, side by side with the other branch
+  // (EngineOptions::split); not set: where the rest runs. The bytes of results are the same.
+  std::optional<int> local_device = {};
 };
 
 // Two branches over the global and the local view of a folded light curve (after C. Shallue and A. Vanderburg,
@@ -86,7 +90,8 @@ struct TransitOptions {
 class Transit final : public nn::Module {
  public:
   explicit Transit(const TransitOptions& options = {});
-  // Views [N, points, 1]; the one without a branch is not looked at and may be an empty handle.
+  // Views [N, points, 1]; the one without a branch is not looked at and may be an empty handle. ArgumentError for a
+  // local_device that the engine does not have.
   Array forward(const Array& global, const Array& local);
   // For a network with one branch; ArgumentError where there are two.
   Array forward(const Array& view) override;
@@ -94,6 +99,8 @@ class Transit final : public nn::Module {
   std::string kind() const override { return "Transit"; }
 
  private:
+  Array logits(const Array& global, const Array& local);
+  Array on_local_device(const Array& local);
   TransitOptions options_;
   nn::Sequential global_, local_, head_;
 };

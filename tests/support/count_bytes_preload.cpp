@@ -89,6 +89,15 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
                  kKernel, 0);
 }
 
+cl_int clEnqueueNativeKernel(cl_command_queue queue, void(CL_CALLBACK* function)(void*), void* arguments,
+                             size_t argument_bytes, cl_uint objects, const cl_mem* object_list,
+                             const void** object_places, cl_uint waits, const cl_event* wait_list, cl_event* event) {
+  NEXT(clEnqueueNativeKernel);
+  return counted(real_clEnqueueNativeKernel(queue, function, arguments, argument_bytes, objects, object_list,
+                                            object_places, waits, wait_list, event),
+                 kKernel, 0);
+}
+
 cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size,
                            void* ptr, cl_uint waits, const cl_event* wait_list, cl_event* event) {
   NEXT(clEnqueueReadBuffer);

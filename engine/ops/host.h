@@ -1,0 +1,132 @@
+// Kernels of cl/ once more as functions of the host, for launches that are smaller than the cost of a launch. They give
+// the same bytes: the same operations in the same order, with the vectors of `width` lanes that the cpu personality
+// has. host_native.cpp is compiled for this very CPU, and without contraction.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "samebytes/dtype.h"
+
+namespace samebytes::detail {
+
+// Beyond these an op offers no host form.
+constexpr std::int64_t kMostHostValues = 16384;
+constexpr std::int64_t kMostHostProducts = 65536;
+
+// One operation on the lanes of registers. Registers hold reals (r) or ints (i); truth is an int, 0 or 1.
+struct HostInstruction {
+  enum class Code : std::uint8_t {
+    add,
+    subtract,
+    multiply,
+    divide,
+    negate,
+    root,
+    floor,
+    multiply_add,  // r
+    equal,
+    not_equal,
+    less,
+    less_equal,
+    greater,
+    greater_equal,  // r, r: i
+    add_i,
+    subtract_i,
+    multiply_i,
+    negate_i,
+    low_byte,  // i
+    equal_i,
+    not_equal_i,
+    less_i,
+    less_equal_i,
+    greater_i,
+    greater_equal_i,
+    select,
+    select_i,  // a != 0 ? b : c, a an int
+    to_real,
+    to_int,
+  };
+  Code code;
+  int to;
+  int a = 0, b = 0, c = 0;
+};
+
+// A fused pointwise kernel: for every element, inputs into registers, the instructions, registers into results. Inputs
+// have strides along the merged axes `sizes`, results are dense.
+struct HostPointwise {
+  struct Input {
+    Dtype dtype;
+    std::vector<std::int64_t> strides;  // in elements
+    int to;
+  };
+  struct Output {
+    Dtype dtype;
+    int from;
+  };
+  struct Constant {
+    int to;
+    bool is_real;
+    double value;  // exact in the compute type
+  };
+  struct Parameter {
+    int to;
+    int scalar;
+  };
+  static constexpr int kMostRegisters = 192;
+
+  bool is_double = false;  // the compute type, else float
+  std::vector<std::int64_t> sizes;
+  std::vector<Input> inputs;    // arrays 0 .. inputs - 1 of the launch
+  std::vector<Output> outputs;  // the arrays after them
+  std::vector<Constant> constants;
+  std::vector<Parameter> parameters;
+  std::vector<HostInstruction> code;
+  int registers = 0;
+};
+void host_pointwise(const HostPointwise& kernel, void* const* arrays, const double* scalars);
+
+// reduce_rows with one part for each row: what as in cl/cpu/reduce.cl.
+struct HostRows {
+  int what = 0;
+  std::int64_t rows = 0, columns = 0;
+  std::int64_t rows_per_group = 1;
+  double divisor = 1;
+  int width = 16;
+};
+template <class T>
+void host_reduce_rows(const HostRows& shape, const T* src, T* dst);
+
+// reduce_columns with one part: src [outer, reduced, inner].
+struct HostColumns {
+  int what = 0;
+  std::int64_t outer = 0, reduced = 0, inner = 0;
+  std::int64_t fold = 1, tile = 0;
+  double divisor = 1;
+  int width = 16;
+};
+template <class T>
+void host_reduce_columns(const HostColumns& shape, const T* src, T* dst);
+constexpr std::int64_t kMostHostColumns = 2048;  // REDUCE_ACC of cl/cpu/reduce.cl
+
+// reduce_i32 and reduce_argmax: src [outer, reduced, inner].
+void host_reduce_i32(int what, std::int64_t outer, std::int64_t reduced, std::int64_t inner, const std::int32_t* src,
+                     std::int32_t* dst);
+template <class T>
+void host_argmax(std::int64_t outer, std::int64_t reduced, std::int64_t inner, const T* src, std::int32_t* dst);
+
+// gemm with one block of k and no split, and gemm_dot (a_col and b_row are 1): strides as in GemmProblem. Sums begin
+// with 0; then what was in c, bias, residual and ReLU, each where it is asked for.
+struct HostProduct {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t a_row = 0, a_col = 0, b_row = 0, b_col = 0;
+  std::int64_t outer = 1, inner = 1;
+  std::int64_t a_outer = 0, a_inner = 0, b_outer = 0, b_inner = 0;
+  bool accumulates = false, relu = false;
+  bool by_lanes = false;  // gemm_dot: a sum has `width` partial sums
+  int width = 16;
+};
+template <class T>
+void host_product(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c);
+
+}  // namespace samebytes::detail

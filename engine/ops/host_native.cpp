@@ -1,0 +1,418 @@
+// Small kernels on the host; ops/host.h says what they promise. The order of every sum is that of the cpu kernels.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "ops/host.h"
+
+namespace samebytes::detail {
+namespace {
+
+constexpr std::int64_t kLanes = 64;  // elements that an instruction works on at once
+using Code = HostInstruction::Code;
+
+inline float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+inline float root(float a) { return __builtin_sqrtf(a); }
+inline double root(double a) { return __builtin_sqrt(a); }
+
+// ---- pointwise
+
+template <class R>
+struct Registers {
+  alignas(64) R real[HostPointwise::kMostRegisters][kLanes];
+  std::int32_t* whole(int at) { return reinterpret_cast<std::int32_t*>(real[at]); }
+};
+
+template <class To, class From>
+void load(To* to, const From* from, std::int64_t stride, std::int64_t n) {
+  if (stride == 0) {
+    const To value = static_cast<To>(*from);
+    for (std::int64_t i = 0; i < n; ++i) to[i] = value;
+  } else if (stride == 1) {
+    for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i]);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i * stride]);
+  }
+}
+
+template <class To, class From>
+void store(To* to, const From* from, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i]);
+}
+
+// Outside the range of an int a vector unit gives the smallest one, which C++ leaves open.
+template <class R>
+std::int32_t to_int(R v) {
+  constexpr R limit = static_cast<R>(2147483648.0);
+  return v >= -limit && v < limit ? static_cast<std::int32_t>(v) : std::numeric_limits<std::int32_t>::min();
+}
+
+#define SAMEBYTES_EACH(target, expression)                   \
+  {                                                          \
+    auto* const to = target;                                 \
+    for (std::int64_t l = 0; l < n; ++l) to[l] = expression; \
+    break;                                                   \
+  }
+#define SAMEBYTES_WRAP(a, sign, b) \
+  static_cast<std::int32_t>(static_cast<std::uint32_t>(a) sign static_cast<std::uint32_t>(b))
+
+template <class R>
+void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::int64_t n) {
+  for (const HostInstruction& at : code) {
+    const R *const a = file.real[at.a], *const b = file.real[at.b], *const c = file.real[at.c];
+    const std::int32_t *const ia = file.whole(at.a), *const ib = file.whole(at.b), *const ic = file.whole(at.c);
+    R* const r = file.real[at.to];
+    std::int32_t* const i = file.whole(at.to);
+    switch (at.code) {
+      case Code::add: SAMEBYTES_EACH(r, a[l] + b[l])
+      case Code::subtract: SAMEBYTES_EACH(r, a[l] - b[l])
+      case Code::multiply: SAMEBYTES_EACH(r, a[l] * b[l])
+      case Code::divide: SAMEBYTES_EACH(r, a[l] / b[l])
+      case Code::negate: SAMEBYTES_EACH(r, -a[l])
+      case Code::root: SAMEBYTES_EACH(r, root(a[l]))
+      case Code::floor: SAMEBYTES_EACH(r, std::floor(a[l]))
+      case Code::multiply_add: SAMEBYTES_EACH(r, fused(a[l], b[l], c[l]))
+      case Code::equal: SAMEBYTES_EACH(i, a[l] == b[l])
+      case Code::not_equal: SAMEBYTES_EACH(i, a[l] != b[l])
+      case Code::less: SAMEBYTES_EACH(i, a[l] < b[l])
+      case Code::less_equal: SAMEBYTES_EACH(i, a[l] <= b[l])
+      case Code::greater: SAMEBYTES_EACH(i, a[l] > b[l])
+      case Code::greater_equal: SAMEBYTES_EACH(i, a[l] >= b[l])
+      case Code::add_i: SAMEBYTES_EACH(i, SAMEBYTES_WRAP(ia[l], +, ib[l]))
+      case Code::subtract_i: SAMEBYTES_EACH(i, SAMEBYTES_WRAP(ia[l], -, ib[l]))
+      case Code::multiply_i: SAMEBYTES_EACH(i, SAMEBYTES_WRAP(ia[l], *, ib[l]))
+      case Code::negate_i: SAMEBYTES_EACH(i, SAMEBYTES_WRAP(0, -, ia[l]))
+      case Code::low_byte: SAMEBYTES_EACH(i, ia[l] & 255)
+      case Code::equal_i: SAMEBYTES_EACH(i, ia[l] == ib[l])
+      case Code::not_equal_i: SAMEBYTES_EACH(i, ia[l] != ib[l])
+      case Code::less_i: SAMEBYTES_EACH(i, ia[l] < ib[l])
+      case Code::less_equal_i: SAMEBYTES_EACH(i, ia[l] <= ib[l])
+      case Code::greater_i: SAMEBYTES_EACH(i, ia[l] > ib[l])
+      case Code::greater_equal_i: SAMEBYTES_EACH(i, ia[l] >= ib[l])
+      case Code::select: SAMEBYTES_EACH(r, ia[l] != 0 ? b[l] : c[l])
+      case Code::select_i: SAMEBYTES_EACH(i, ia[l] != 0 ? ib[l] : ic[l])
+      case Code::to_real: SAMEBYTES_EACH(r, static_cast<R>(ia[l]))
+      case Code::to_int: SAMEBYTES_EACH(i, to_int(a[l]))
+    }
+  }
+}
+#undef SAMEBYTES_EACH
+#undef SAMEBYTES_WRAP
+
+template <class T>
+const T* array(void* const* arrays, std::size_t k) {
+  return static_cast<const T*>(arrays[k]);
+}
+
+template <class R>
+void run_pointwise(const HostPointwise& p, void* const* arrays, const double* scalars) {
+  static thread_local Registers<R> file;
+  const std::int64_t inner = p.sizes.back(), width = std::min(inner, kLanes);
+  for (const HostPointwise::Constant& constant : p.constants) {
+    if (constant.is_real)
+      std::fill_n(file.real[constant.to], width, static_cast<R>(constant.value));
+    else
+      std::fill_n(file.whole(constant.to), width, static_cast<std::int32_t>(constant.value));
+  }
+  for (const HostPointwise::Parameter& parameter : p.parameters)
+    std::fill_n(file.real[parameter.to], width, static_cast<R>(scalars[parameter.scalar]));
+  const std::size_t outer_axes = p.sizes.size() - 1;
+  std::int64_t rows = 1;
+  for (std::size_t axis = 0; axis < outer_axes; ++axis) rows *= p.sizes[axis];
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t begin = 0; begin < inner; begin += kLanes) {
+      const std::int64_t n = std::min(kLanes, inner - begin);
+      for (std::size_t k = 0; k < p.inputs.size(); ++k) {
+        const HostPointwise::Input& input = p.inputs[k];
+        std::int64_t at = begin * input.strides.back(), rest = row;
+        for (std::size_t axis = outer_axes; axis-- > 0;) {
+          at += rest % p.sizes[axis] * input.strides[axis];
+          rest /= p.sizes[axis];
+        }
+        const std::int64_t stride = input.strides.back();
+        switch (input.dtype) {
+          case Dtype::f64: load(file.real[input.to], array<double>(arrays, k) + at, stride, n); break;
+          case Dtype::i32: load(file.whole(input.to), array<std::int32_t>(arrays, k) + at, stride, n); break;
+          case Dtype::u8:
+          case Dtype::bool_: load(file.whole(input.to), array<std::uint8_t>(arrays, k) + at, stride, n); break;
+          default: load(file.real[input.to], array<float>(arrays, k) + at, stride, n);
+        }
+      }
+      execute(p.code, file, n);
+      const std::int64_t at = row * inner + begin;
+      for (std::size_t k = 0; k < p.outputs.size(); ++k) {
+        void* const to = arrays[p.inputs.size() + k];
+        const int from = p.outputs[k].from;
+        switch (p.outputs[k].dtype) {
+          case Dtype::f64: store(static_cast<double*>(to) + at, file.real[from], n); break;
+          case Dtype::i32: store(static_cast<std::int32_t*>(to) + at, file.whole(from), n); break;
+          case Dtype::u8:
+          case Dtype::bool_: store(static_cast<std::uint8_t*>(to) + at, file.whole(from), n); break;
+          default: store(static_cast<float*>(to) + at, file.real[from], n);
+        }
+      }
+    }
+  }
+}
+
+// ---- reductions
+
+enum What : int { kSum = 0, kMax = 1, kMin = 2, kSquares = 3 };
+
+template <int kWhat, class T>
+T combine(T a, T b) {
+  if constexpr (kWhat == kMax) return b > a || b != b ? b : a;
+  if constexpr (kWhat == kMin) return b < a || b != b ? b : a;
+  return a + b;
+}
+template <int kWhat, class T>
+T first() {
+  if constexpr (kWhat == kMax) return -std::numeric_limits<T>::infinity();
+  if constexpr (kWhat == kMin) return std::numeric_limits<T>::infinity();
+  return 0;
+}
+
+// The lanes of a vector in pairs: halves, quarters, and so on.
+template <int kWhat, class T, int W>
+T over_lanes(std::array<T, W> v) {
+  for (int half = W / 2; half > 0; half /= 2)
+    for (int l = 0; l < half; ++l) v[l] = combine<kWhat>(v[l], v[l + half]);
+  return v[0];
+}
+
+template <int kWhat, class T>
+T add(T total, T value) {  // of the accumulators of a row
+  if constexpr (kWhat == kSquares) return fused(value, value, total);
+  return combine<kWhat>(total, value);
+}
+
+template <int kWhat, class T, int W>
+T reduce_row(const T* p, std::int64_t n) {
+  constexpr std::int64_t block_rows = 64;
+  constexpr int kBetween = kWhat == kSquares ? kSum : kWhat;
+  std::array<T, W> total;
+  total.fill(first<kBetween, T>());
+  std::int64_t i = 0;
+  while (n - i >= 4 * W) {
+    const std::int64_t end = i + std::min((n - i) / (4 * W), block_rows) * (4 * W);
+    std::array<std::array<T, W>, 4> parts;
+    for (auto& part : parts) part.fill(first<kBetween, T>());
+    for (; i < end; i += 4 * W)
+      for (int q = 0; q < 4; ++q)
+        for (int l = 0; l < W; ++l) parts[q][l] = add<kWhat>(parts[q][l], p[i + q * W + l]);
+    for (int l = 0; l < W; ++l)
+      total[l] = combine<kBetween>(total[l], combine<kBetween>(combine<kBetween>(parts[0][l], parts[1][l]),
+                                                               combine<kBetween>(parts[2][l], parts[3][l])));
+  }
+  for (; i < n; i += W)
+    for (int l = 0; l < W; ++l) total[l] = add<kWhat>(total[l], i + l < n ? p[i + l] : first<kBetween, T>());
+  return over_lanes<kBetween, T, W>(total);
+}
+
+template <class T, int W>
+void reduce_rows(const HostRows& s, const T* src, T* dst) {
+  const T divisor = static_cast<T>(s.divisor);
+  for (std::int64_t begin = 0; begin < s.rows; begin += s.rows_per_group) {
+    const std::int64_t end = std::min(s.rows, begin + s.rows_per_group);
+    for (std::int64_t row = begin; row < end; ++row) {
+      const T* const p = src + row * s.columns;
+      T value;
+      if (s.what == kSum && s.columns <= W && end - row >= W && (s.rows - row) * s.columns >= W * s.columns + W) {
+        for (int k = 0; k < W; ++k) {  // short rows: sums of padded rows, without a zero before them
+          std::array<T, W> lanes{};
+          std::copy_n(p + k * s.columns, s.columns, lanes.begin());
+          dst[row + k] = over_lanes<kSum, T, W>(lanes) / divisor;
+        }
+        row += W - 1;
+        continue;
+      }
+      switch (s.what) {
+        case kMax: value = reduce_row<kMax, T, W>(p, s.columns); break;
+        case kMin: value = reduce_row<kMin, T, W>(p, s.columns); break;
+        case kSquares: value = reduce_row<kSquares, T, W>(p, s.columns); break;
+        default: value = reduce_row<kSum, T, W>(p, s.columns);
+      }
+      dst[row] = value / divisor;
+    }
+  }
+}
+
+// acc [0, width) and `steps` rows of `width` values, `stride` apart: four rows at a time.
+template <int kWhat, class T>
+void rows_into(T* acc, const T* p, std::int64_t steps, std::int64_t stride, std::int64_t width) {
+  std::int64_t s = 0;
+  for (; s + 4 <= steps; s += 4, p += 4 * stride)
+    for (std::int64_t c = 0; c < width; ++c)
+      acc[c] = combine<kWhat>(acc[c], combine<kWhat>(combine<kWhat>(p[c], p[stride + c]),
+                                                     combine<kWhat>(p[2 * stride + c], p[3 * stride + c])));
+  for (; s < steps; ++s, p += stride)
+    for (std::int64_t c = 0; c < width; ++c) acc[c] = combine<kWhat>(acc[c], p[c]);
+}
+
+template <int kWhat, class T>
+void reduce_columns(const HostColumns& s, const T* src, T* dst) {
+  static thread_local T acc[kMostHostColumns];
+  const T divisor = static_cast<T>(s.divisor);
+  const std::int64_t stride = s.fold * s.inner, whole = s.reduced / s.fold, rest = s.reduced % s.fold * s.inner;
+  for (std::int64_t o = 0; o < s.outer; ++o)
+    for (std::int64_t begin = 0; begin < s.inner; begin += s.tile) {
+      const std::int64_t columns = std::min(s.tile, s.inner - begin), width = s.fold > 1 ? stride : columns;
+      const T* const p = src + o * s.reduced * s.inner + begin;
+      std::fill_n(acc, width, first<kWhat, T>());
+      rows_into<kWhat>(acc, p, whole, stride, width);
+      if (rest > 0) rows_into<kWhat>(acc, p + whole * stride, 1, stride, rest);
+      for (std::int64_t f = 1; f < s.fold; ++f)
+        for (std::int64_t c = 0; c < s.inner; ++c) acc[c] = combine<kWhat>(acc[c], acc[f * s.inner + c]);
+      for (std::int64_t c = 0; c < columns; ++c) dst[o * s.inner + begin + c] = acc[c] / divisor;
+    }
+}
+
+// ---- products
+
+// N sums of one row in registers.
+template <int N, class T>
+void sums_of_row(const HostProduct& s, const T* a, const T* b, T* out) {
+  std::array<T, N> acc{};
+  for (std::int64_t p = 0; p < s.k; ++p)
+    for (int j = 0; j < N; ++j) acc[j] = fused(a[p * s.a_col], b[p * s.b_row + j], acc[j]);
+  std::copy_n(acc.begin(), N, out);
+}
+
+// out [n] = the sums of one row.
+template <class T>
+void row_of_product(const HostProduct& s, const T* a, const T* b, T* out, std::int64_t n) {
+  std::int64_t j = 0;
+  if (s.b_col == 1) {
+    for (; j + 64 <= n; j += 64) sums_of_row<64>(s, a, b + j, out + j);
+    for (; j + 16 <= n; j += 16) sums_of_row<16>(s, a, b + j, out + j);
+    for (; j + 8 <= n; j += 8) sums_of_row<8>(s, a, b + j, out + j);
+    for (; j + 4 <= n; j += 4) sums_of_row<4>(s, a, b + j, out + j);
+  }
+  for (; j < n; ++j) {
+    T sum = 0;
+    for (std::int64_t p = 0; p < s.k; ++p) sum = fused(a[p * s.a_col], b[p * s.b_row + j * s.b_col], sum);
+    out[j] = sum;
+  }
+}
+
+// One sum of gemm_dot: what is left of k after the last whole vector is at the end of a vector where k has one, else at
+// the beginning.
+template <class T, int W>
+T dot(const T* a, const T* b, std::int64_t k) {
+  std::array<T, W> acc{};
+  std::int64_t p = 0;
+  for (; p + W <= k; p += W)
+    for (int l = 0; l < W; ++l) acc[l] = fused(a[p + l], b[p + l], acc[l]);
+  if (p < k) {
+    const int left = static_cast<int>(k - p), skip = k >= W ? W - left : 0;
+    std::array<T, W> u{}, v{};
+    std::copy_n(a + p, left, u.begin() + skip);
+    std::copy_n(b + p, left, v.begin() + skip);
+    for (int l = 0; l < W; ++l) acc[l] = fused(u[l], v[l], acc[l]);
+  }
+  return over_lanes<kSum, T, W>(acc);
+}
+
+template <class T, int W>
+void product(const HostProduct& s, const T* a0, const T* b0, const T* bias, const T* residual, T* c) {
+  constexpr std::int64_t tile = 64;
+  for (std::int64_t z = 0; z < s.outer * s.inner; ++z) {
+    const T* const a = a0 + z / s.inner * s.a_outer + z % s.inner * s.a_inner;
+    const T* const b = b0 + z / s.inner * s.b_outer + z % s.inner * s.b_inner;
+    for (std::int64_t i = 0; i < s.m; ++i)
+      for (std::int64_t begin = 0; begin < s.n; begin += tile) {
+        const std::int64_t n = std::min(tile, s.n - begin), at = (z * s.m + i) * s.n + begin;
+        T sums[tile];
+        if (s.by_lanes)
+          for (std::int64_t j = 0; j < n; ++j) sums[j] = dot<T, W>(a + i * s.a_row, b + (begin + j) * s.b_col, s.k);
+        else
+          row_of_product(s, a + i * s.a_row, b + begin * s.b_col, sums, n);
+        for (std::int64_t j = 0; j < n; ++j) {
+          T v = sums[j];
+          if (s.accumulates) v = v + c[at + j];
+          if (bias) v = v + bias[begin + j];
+          if (residual) v = v + residual[at + j];
+          c[at + j] = s.relu && v < 0 ? T{0} : v;
+        }
+      }
+  }
+}
+
+// The width of vectors as a constant.
+template <class Visit>
+void with_width(int width, Visit visit) {
+  switch (width) {
+    case 16: return visit(std::integral_constant<int, 16>());
+    case 8: return visit(std::integral_constant<int, 8>());
+    case 4: return visit(std::integral_constant<int, 4>());
+    default: return visit(std::integral_constant<int, 2>());
+  }
+}
+
+}  // namespace
+
+void host_pointwise(const HostPointwise& kernel, void* const* arrays, const double* scalars) {
+  if (kernel.is_double)
+    run_pointwise<double>(kernel, arrays, scalars);
+  else
+    run_pointwise<float>(kernel, arrays, scalars);
+}
+
+template <class T>
+void host_reduce_rows(const HostRows& shape, const T* src, T* dst) {
+  with_width(shape.width, [&](auto width) { reduce_rows<T, width>(shape, src, dst); });
+}
+template void host_reduce_rows(const HostRows&, const float*, float*);
+template void host_reduce_rows(const HostRows&, const double*, double*);
+
+template <class T>
+void host_reduce_columns(const HostColumns& shape, const T* src, T* dst) {
+  if (shape.what == kMax) return reduce_columns<kMax>(shape, src, dst);
+  if (shape.what == kMin) return reduce_columns<kMin>(shape, src, dst);
+  reduce_columns<kSum>(shape, src, dst);
+}
+template void host_reduce_columns(const HostColumns&, const float*, float*);
+template void host_reduce_columns(const HostColumns&, const double*, double*);
+
+void host_reduce_i32(int what, std::int64_t outer, std::int64_t reduced, std::int64_t inner, const std::int32_t* src,
+                     std::int32_t* dst) {
+  for (std::int64_t i = 0; i < outer * inner; ++i) {
+    const std::int32_t* const p = src + i / inner * reduced * inner + i % inner;
+    std::int32_t value = p[0];
+    for (std::int64_t r = 1; r < reduced; ++r) {
+      const std::int32_t x = p[r * inner];
+      value = what == kMax ? std::max(value, x)
+              : what == kMin
+                  ? std::min(value, x)
+                  : static_cast<std::int32_t>(static_cast<std::uint32_t>(value) + static_cast<std::uint32_t>(x));
+    }
+    dst[i] = value;
+  }
+}
+
+template <class T>
+void host_argmax(std::int64_t outer, std::int64_t reduced, std::int64_t inner, const T* src, std::int32_t* dst) {
+  for (std::int64_t i = 0; i < outer * inner; ++i) {
+    const T* const p = src + i / inner * reduced * inner + i % inner;
+    std::int64_t best = 0;
+    for (std::int64_t r = 1; r < reduced; ++r) {
+      const T x = p[r * inner], largest = p[best * inner];
+      if (x > largest || (x != x && largest == largest)) best = r;
+    }
+    dst[i] = static_cast<std::int32_t>(best);
+  }
+}
+template void host_argmax(std::int64_t, std::int64_t, std::int64_t, const float*, std::int32_t*);
+template void host_argmax(std::int64_t, std::int64_t, std::int64_t, const double*, std::int32_t*);
+
+template <class T>
+void host_product(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c) {
+  with_width(shape.width, [&](auto width) { product<T, width>(shape, a, b, bias, residual, c); });
+}
+template void host_product(const HostProduct&, const float*, const float*, const float*, const float*, float*);
+template void host_product(const HostProduct&, const double*, const double*, const double*, const double*, double*);
+
+}  // namespace samebytes::detail

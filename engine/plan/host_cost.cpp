@@ -1,0 +1,259 @@
+#include "plan/host_cost.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "ops/host.h"
+#include "runtime/devices.h"
+#include "samebytes/error.h"
+#include "samebytes/io/files.h"
+
+namespace samebytes::detail {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A run must gain more than so many launches: what is left out of the model (the caches of another core, a kernel that
+// the device would have begun meanwhile) is not worth less.
+constexpr double kLeastGain = 2;
+
+constexpr int kFormat = 1;
+constexpr const char* kAbout =
+    "What small launches cost on one device and its host, measured when an engine first had many of them. It decides "
+    "which of them the host does, and changes no result. Remove the file to measure again.";
+
+struct Constant {
+  const char* key;
+  double HostCosts::*member;
+};
+constexpr Constant kConstants[] = {{"launch", &HostCosts::launch},
+                                   {"crossing", &HostCosts::crossing},
+                                   {"step", &HostCosts::step},
+                                   {"value", &HostCosts::value},
+                                   {"product", &HostCosts::product}};
+constexpr double kMostSeconds = 1;  // of any of them
+
+[[noreturn]] void fail(const std::string& path, const std::string& key, const std::string& expected,
+                       const std::string& found) {
+  throw IoError("host costs: " + path + ": " + key + ": expected " + expected + ", found " + found +
+                    "; remove the file, and they are measured again",
+                path);
+}
+
+}  // namespace
+
+double seconds_on_host(const HostCosts& costs, const HostWork& work) {
+  return costs.step * work.steps + costs.value * work.values + costs.product * work.products;
+}
+
+std::vector<bool> choose_for_host(const HostCosts& costs, std::span<const HostCandidate> launches, HostExecution mode) {
+  const std::size_t n = launches.size();
+  std::vector<bool> chosen(n, false);
+  if (mode == HostExecution::off) return chosen;
+  if (mode == HostExecution::always) {
+    for (std::size_t i = 0; i < n; ++i) chosen[i] = launches[i].form != nullptr;
+    return chosen;
+  }
+  // The least time of the queue up to each launch, where the device or the host does that one.
+  constexpr double never = std::numeric_limits<double>::infinity();
+  const double enter = costs.crossing + kLeastGain * costs.launch;
+  struct Least {
+    double device = 0, host = never;
+    bool device_from_host = false, host_from_host = false;
+  };
+  std::vector<Least> least(n + 1);
+  for (std::size_t i = 0; i < n; ++i) {
+    const Least& before = least[i];
+    Least& now = least[i + 1];
+    now.device_from_host = before.host < before.device;
+    now.device = costs.launch + std::min(before.device, before.host);
+    if (!launches[i].form) continue;
+    const bool goes_on = i > 0 && !launches[i].begins && !launches[i - 1].ends;
+    const double fresh = std::min(before.device, before.host) + enter;
+    now.host_from_host = goes_on && before.host <= fresh;
+    now.host = seconds_on_host(costs, launches[i].form->work) + (now.host_from_host ? before.host : fresh);
+  }
+  bool on_host = least[n].host < least[n].device;
+  for (std::size_t i = n; i-- > 0;) {
+    chosen[i] = on_host;
+    const Least& now = least[i + 1];
+    if (!on_host)
+      on_host = now.device_from_host;
+    else if (!now.host_from_host)
+      on_host = least[i].host < least[i].device;
+  }
+  return chosen;
+}
+
+HostExecution host_execution(const EngineOptions& options) {
+  if (options.host_execution != HostExecution::automatic) return options.host_execution;
+  const std::string word = environment("SAMEBYTES_HOST_EXECUTION");
+  if (word.empty() || word == "automatic") return HostExecution::automatic;
+  if (word == "off") return HostExecution::off;
+  if (word == "always") return HostExecution::always;
+  throw ArgumentError("SAMEBYTES_HOST_EXECUTION: needs automatic, off or always, \"" + word + "\" came");
+}
+
+// ---- the store
+
+std::string host_costs_path(const DeviceInfo& info) {
+  const std::string tuning = tuning_path(info);
+  if (tuning.empty()) return {};
+  const std::filesystem::path path(tuning);
+  return (path.parent_path() / (path.stem().string() + "--host-" + std::to_string(info.cores) + ".json")).string();
+}
+
+std::string host_costs_text(const HostCosts& costs, const DeviceInfo& info) {
+  Json json;
+  json["about"] = kAbout;
+  json["format"] = kFormat;
+  json["device"] = info.name;
+  json["driver"] = info.driver;
+  json["cores"] = info.cores;
+  for (const Constant& constant : kConstants) json["seconds"][constant.key] = costs.*constant.member;
+  return json.dump(2) + "\n";
+}
+
+std::optional<HostCosts> parse_host_costs(std::string_view text, const std::string& path, const DeviceInfo& info) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) fail(path, "the whole", "JSON", "damage");
+  if (!json.is_object()) fail(path, "the whole", "an object", json.dump());
+  const auto at = [&](const Json& object, const std::string& section, const char* key) -> const Json& {
+    const auto found = object.find(key);
+    if (found == object.end()) fail(path, section + key, "a value", "nothing");
+    return *found;
+  };
+  if (at(json, "", "format") != kFormat) fail(path, "format", std::to_string(kFormat), json["format"].dump());
+  if (at(json, "", "device") != info.name || at(json, "", "driver") != info.driver ||
+      at(json, "", "cores") != info.cores)
+    return std::nullopt;
+  const Json& seconds = at(json, "", "seconds");
+  if (!seconds.is_object()) fail(path, "seconds", "an object", seconds.dump());
+  HostCosts costs;
+  for (const Constant& constant : kConstants) {
+    const Json& value = at(seconds, "seconds.", constant.key);
+    if (!value.is_number() || !(value.get<double>() > 0) || value.get<double>() > kMostSeconds)
+      fail(path, std::string("seconds.") + constant.key, "a number above 0, at most 1", value.dump());
+    costs.*constant.member = value.get<double>();
+  }
+  return costs;
+}
+
+std::optional<HostCosts> load_host_costs(const DeviceInfo& info) {
+  const std::string path = host_costs_path(info);
+  std::error_code ignored;
+  if (path.empty() || !std::filesystem::exists(path, ignored)) return std::nullopt;
+  const std::vector<std::byte> bytes = io::read_file(path);
+  return parse_host_costs({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path, info);
+}
+
+// ---- measuring
+
+namespace {
+
+class Nothing final : public HostTask {
+  void run() override {}
+};
+
+// The least of several rounds, since other work on the machine only adds.
+template <class Round>
+double least_seconds(int rounds, Round round) {
+  double least = std::numeric_limits<double>::max();
+  for (int r = 0; r < rounds; ++r) {
+    const auto start = std::chrono::steady_clock::now();
+    round();
+    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return least;
+}
+
+// A kernel of one value, as the small launches of plans are.
+class SmallLaunch {
+ public:
+  SmallLaunch(Runtime& runtime, Device& device)
+      : runtime_(runtime),
+        device_(device),
+        storage_(runtime.allocate(64, Category::library, "host costs")),
+        kernel_(device.kernels().make_kernel(Dtype::f32, "fill_i32")) {
+    const std::int64_t start = 0, n = 1;
+    const std::uint64_t zero = 0;
+    kernel_->set_storage(0, *storage_);
+    kernel_->set_bytes(1, &start, sizeof start);
+    kernel_->set_bytes(2, &n, sizeof n);
+    kernel_->set_bytes(3, &zero, sizeof zero);
+  }
+  // `launches`, and a host function after each if asked for.
+  void run(int launches, bool crosses) {
+    Submission submission(runtime_);
+    submission.acquire(*storage_, true, "host costs", 0, storage_->bytes(), true);
+    for (int i = 0; i < launches; ++i) {
+      submission.enqueue(device_, *kernel_, {}, "host costs");
+      if (crosses) submission.enqueue_host(device_, "host costs", std::make_shared<Nothing>());
+    }
+    submission.finish()->wait();
+  }
+
+ private:
+  Runtime& runtime_;
+  Device& device_;
+  StoragePtr storage_;
+  std::unique_ptr<Kernel> kernel_;
+};
+
+// Seconds of one call of a sum of n values with another n.
+double seconds_of_sums(std::int64_t n, int calls) {
+  std::vector<float> a(static_cast<std::size_t>(n), 1.0f), b(a), c(a);
+  HostPointwise add;
+  add.sizes = {n};
+  add.inputs = {{Dtype::f32, {1}, 0}, {Dtype::f32, {1}, 1}};
+  add.outputs = {{Dtype::f32, 2}};
+  add.code = {{HostInstruction::Code::add, 2, 0, 1, 0}};
+  add.registers = 3;
+  void* const arrays[] = {a.data(), b.data(), c.data()};
+  return least_seconds(5,
+                       [&] {
+                         for (int i = 0; i < calls; ++i) host_pointwise(add, arrays, nullptr);
+                       }) /
+         calls;
+}
+
+double seconds_of_product(std::int64_t n, int calls) {
+  std::vector<float> a(static_cast<std::size_t>(n * n), 1.0f), b(a), c(a);
+  HostProduct product{n, n, n, n, 1, n, 1};
+  return least_seconds(5,
+                       [&] {
+                         for (int i = 0; i < calls; ++i)
+                           host_product<float>(product, a.data(), b.data(), nullptr, nullptr, c.data());
+                       }) /
+         calls;
+}
+
+}  // namespace
+
+HostCosts measure_host_costs(Runtime& runtime, Device& device) {
+  constexpr int kFew = 16, kMany = 144;
+  constexpr double kLeast = 1e-12;  // where two measurements cannot be told apart
+  SmallLaunch small(runtime, device);
+  small.run(kFew, true);  // what happens once
+  const auto slope = [&](bool crosses) {
+    return (least_seconds(12, [&] { small.run(kMany, crosses); }) -
+            least_seconds(12, [&] { small.run(kFew, crosses); })) /
+           (kMany - kFew);
+  };
+  HostCosts costs;
+  costs.launch = std::max(kLeast, slope(false));
+  costs.crossing = std::max(kLeast, slope(true) - costs.launch);
+  // A sum has four passes: two loads, the sum and a store.
+  const double one = seconds_of_sums(1, 2000), block = seconds_of_sums(64, 2000);
+  costs.step = std::max(kLeast, one / 4);
+  costs.value = std::max(kLeast, (block - one) / (4 * 63));
+  costs.product = std::max(kLeast, seconds_of_product(16, 200) / (16 * 16 * 16));
+  return costs;
+}
+
+}  // namespace samebytes::detail

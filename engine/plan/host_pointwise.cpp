@@ -1,0 +1,288 @@
+#include "plan/host_pointwise.h"
+
+#include <cctype>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "ops/host.h"
+#include "ops/pointwise.h"
+#include "plan/pointwise_text.h"
+
+namespace samebytes::detail {
+namespace {
+
+using Code = HostInstruction::Code;
+
+// A register of the program, and what it holds.
+struct Value {
+  int at = 0;
+  bool is_real = false;
+};
+
+// What an expression means is not known to the host.
+struct Unknown {};
+
+class Compiler {
+ public:
+  Compiler(const PointwiseKernel& kernel, std::span<const Node* const> members, bool has_fma)
+      : kernel_(kernel), members_(members), has_fma_(has_fma) {}
+
+  HostPointwise compile() {
+    program_.is_double = kernel_.real == Dtype::f64;
+    program_.sizes = kernel_.sizes;
+    for (const PointwiseInput& input : kernel_.inputs) {
+      const Value value = fresh(is_real(checked(input.node->dtype)));
+      value_of_.emplace(input.node, value);
+      program_.inputs.push_back({input.node->dtype, input.strides, value.at});
+    }
+    int scalar = 0;
+    for (const Node* member : members_) {
+      first_scalar_ = scalar;
+      scalar += static_cast<int>(member->scalars.size());
+      value_of_[member] = value_of(*member);
+    }
+    for (const Node* output : kernel_.outputs) program_.outputs.push_back({output->dtype, value_of_.at(output).at});
+    if (members_.empty()) {  // a copy, or zeros
+      const Value value =
+          kernel_.inputs.empty() ? constant(is_real(kernel_.plain), 0) : value_of_.at(kernel_.inputs[0].node);
+      program_.outputs.push_back({checked(kernel_.plain), value.at});
+    }
+    return std::move(program_);
+  }
+
+ private:
+  static Dtype checked(Dtype dtype) {
+    if (dtype == Dtype::f16 || dtype == Dtype::bf16) throw Unknown();
+    return dtype;
+  }
+
+  Value fresh(bool is_real) {
+    if (program_.registers == HostPointwise::kMostRegisters) throw Unknown();
+    return {program_.registers++, is_real};
+  }
+  Value emit(Code code, bool is_real, Value a, Value b = {}, Value c = {}) {
+    const Value to = fresh(is_real);
+    program_.code.push_back({code, to.at, a.at, b.at, c.at});
+    return to;
+  }
+  Value constant(bool is_real, double value) {
+    const auto [found, is_new] = constants_.try_emplace({is_real, value});
+    if (is_new) {
+      found->second = fresh(is_real);
+      program_.constants.push_back({found->second.at, is_real, value});
+    }
+    return found->second;
+  }
+  Value as(Value value, bool is_real) {
+    if (value.is_real == is_real) return value;
+    return emit(is_real ? Code::to_real : Code::to_int, is_real, value);
+  }
+
+  // As Writer::member_text of pointwise_kernel.cpp has it.
+  Value value_of(const Node& member) {
+    const bool result_real = is_real(checked(member.dtype));
+    Value value;
+    member_ = &member;
+    if (const auto* pointwise = dynamic_cast<const Pointwise*>(member.op.get())) {
+      compute_real_ = false;
+      for (const Edge& edge : member.inputs) compute_real_ = compute_real_ || is_real(edge.node->dtype);
+      text_ = pointwise->row().expression;
+      value = comparison();
+      if (!text_.empty() || value.is_real != compute_real_) throw Unknown();
+    } else {  // update
+      compute_real_ = result_real;
+      value = operand(1);
+    }
+    if (member.dtype == Dtype::bool_)
+      return compute_real_ ? emit(Code::not_equal, false, value, constant(true, 0))
+                           : emit(Code::not_equal_i, false, value, constant(false, 0));
+    value = as(value, result_real);
+    return member.dtype == Dtype::u8 ? emit(Code::low_byte, false, value) : value;
+  }
+
+  Value operand(std::size_t i) {
+    if (i >= member_->inputs.size()) throw Unknown();
+    const auto found = value_of_.find(member_->inputs[i].node.get());
+    if (found == value_of_.end()) throw Unknown();
+    return as(found->second, compute_real_);
+  }
+
+  // ---- expressions: comparisons of sums of products
+
+  void skip_blanks() {
+    while (!text_.empty() && text_.front() == ' ') text_.remove_prefix(1);
+  }
+  bool take(std::string_view word) {
+    skip_blanks();
+    if (text_.substr(0, word.size()) != word) return false;
+    text_.remove_prefix(word.size());
+    return true;
+  }
+  void expect(std::string_view word) {
+    if (!take(word)) throw Unknown();
+  }
+
+  Value comparison() {
+    static constexpr std::pair<std::string_view, std::pair<Code, Code>> kSigns[] = {
+        {"==", {Code::equal, Code::equal_i}},
+        {"!=", {Code::not_equal, Code::not_equal_i}},
+        {"<=", {Code::less_equal, Code::less_equal_i}},
+        {">=", {Code::greater_equal, Code::greater_equal_i}},
+        {"<", {Code::less, Code::less_i}},
+        {">", {Code::greater, Code::greater_i}}};
+    const Value left = sum();
+    for (const auto& [sign, codes] : kSigns)
+      if (take(sign)) {
+        const Value right = sum();
+        if (left.is_real != right.is_real) throw Unknown();
+        return emit(left.is_real ? codes.first : codes.second, false, left, right);
+      }
+    return left;
+  }
+  Value sum() {
+    Value left = term();
+    for (;;) {
+      const bool adds = take("+");
+      if (!adds && !take("-")) return left;
+      const Value right = term();
+      left = both(left, right, adds ? Code::add : Code::subtract, adds ? Code::add_i : Code::subtract_i);
+    }
+  }
+  Value term() {
+    Value left = factor();
+    for (;;) {
+      const bool multiplies = take("*");
+      if (!multiplies && !take("/")) return left;
+      const Value right = factor();
+      if (!multiplies && !left.is_real) throw Unknown();
+      left = both(left, right, multiplies ? Code::multiply : Code::divide, Code::multiply_i);
+    }
+  }
+  Value both(Value left, Value right, Code of_reals, Code of_ints) {
+    if (left.is_real != right.is_real) throw Unknown();
+    return emit(left.is_real ? of_reals : of_ints, left.is_real, left, right);
+  }
+  Value factor() {
+    if (take("-")) {
+      const Value value = factor();
+      return emit(value.is_real ? Code::negate : Code::negate_i, value.is_real, value);
+    }
+    if (take("(SB_TYPE)")) return factor();  // of what already has the compute type
+    if (take("(")) {
+      const Value value = comparison();
+      expect(")");
+      return value;
+    }
+    if (take("$")) return operand(digit());
+    if (take("#")) return scalar(digit());
+    return named();
+  }
+  std::size_t digit() {
+    if (text_.empty() || !std::isdigit(static_cast<unsigned char>(text_.front()))) throw Unknown();
+    const std::size_t value = static_cast<std::size_t>(text_.front() - '0');
+    text_.remove_prefix(1);
+    return value;
+  }
+  Value scalar(std::size_t index) {
+    if (!compute_real_ || index >= member_->scalars.size()) throw Unknown();
+    const int place = first_scalar_ + static_cast<int>(index);
+    const auto [found, is_new] = scalars_.try_emplace(place);
+    if (is_new) {
+      found->second = fresh(true);
+      program_.parameters.push_back({found->second.at, place});
+    }
+    return found->second;
+  }
+  Value named() {
+    if (take("SB_ZERO")) return constant(compute_real_, 0);
+    if (take("REAL_C(")) return literal();
+    if (take("SB_TRUTH(")) {
+      const Value truth = comparison();
+      expect(")");
+      if (truth.is_real) throw Unknown();
+      return as(truth, compute_real_);
+    }
+    if (take("SB_WHERE(")) {
+      const Value condition = comparison();
+      expect(",");
+      const Value yes = comparison();
+      expect(",");
+      const Value no = comparison();
+      expect(")");
+      if (yes.is_real != no.is_real) throw Unknown();
+      const Value truth = condition.is_real ? emit(Code::not_equal, false, condition, constant(true, 0)) : condition;
+      return emit(yes.is_real ? Code::select : Code::select_i, yes.is_real, truth, yes, no);
+    }
+    if (take("sqrt(")) return function(Code::root);
+    if (take("floor(")) return function(Code::floor);
+    if (has_fma_ && take("FMA(")) {
+      const Value a = comparison();
+      expect(",");
+      const Value b = comparison();
+      expect(",");
+      const Value c = comparison();
+      expect(")");
+      if (!a.is_real || !b.is_real || !c.is_real) throw Unknown();
+      return emit(Code::multiply_add, true, a, b, c);
+    }
+    throw Unknown();
+  }
+  Value function(Code code) {
+    const Value value = comparison();
+    expect(")");
+    if (!value.is_real) throw Unknown();
+    return emit(code, true, value);
+  }
+  Value literal() {
+    const std::string digits(text_.substr(0, text_.find(')')));
+    char* end = nullptr;
+    // Rounded once, as the compiler of the kernel does.
+    const double value = program_.is_double ? std::strtod(digits.c_str(), &end) : std::strtof(digits.c_str(), &end);
+    if (digits.empty() || *end != '\0') throw Unknown();
+    text_.remove_prefix(digits.size());
+    expect(")");
+    return constant(true, value);
+  }
+
+  const PointwiseKernel& kernel_;
+  std::span<const Node* const> members_;
+  const bool has_fma_;
+  HostPointwise program_;
+  std::unordered_map<const Node*, Value> value_of_;
+  std::map<std::pair<bool, double>, Value> constants_;
+  std::map<int, Value> scalars_;
+  const Node* member_ = nullptr;  // being compiled
+  bool compute_real_ = false;
+  int first_scalar_ = 0;
+  std::string_view text_;  // what is left of its expression
+};
+
+}  // namespace
+
+std::shared_ptr<const HostForm> host_form_of(const PointwiseKernel& kernel, std::span<const Node* const> members,
+                                             bool has_fma) {
+  std::int64_t elements = 1;
+  for (const std::int64_t size : kernel.sizes) elements *= size;
+  if (elements > kMostHostValues) return nullptr;
+  try {
+    HostPointwise program = Compiler(kernel, members, has_fma).compile();
+    const double passes = static_cast<double>(program.code.size() + program.inputs.size() + program.outputs.size());
+    const std::int64_t inner = kernel.sizes.back(), blocks = elements / inner * ((inner + 63) / 64);
+    const HostWork work{.steps = passes * static_cast<double>(blocks),
+                        .values = passes * static_cast<double>(elements)};
+    return std::make_shared<const HostForm>(
+        HostForm{[program = std::move(program)](void* const* arrays, const double* scalars) {
+                   host_pointwise(program, arrays, scalars);
+                 },
+                 work});
+  } catch (const Unknown&) {
+    return nullptr;
+  }
+}
+
+}  // namespace samebytes::detail

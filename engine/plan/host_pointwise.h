@@ -1,0 +1,17 @@
+// The host's form of a generated pointwise kernel, made from the same expressions of the same table.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "graph/host_form.h"
+#include "plan/pointwise_kernel.h"
+
+namespace samebytes::detail {
+
+// Null where the host cannot promise the same bytes (functions such as exp, 16-bit values) or where there are too many
+// elements. members and outputs as for write_pointwise_kernel, whose result `kernel` is; both empty for a copy or fill.
+std::shared_ptr<const HostForm> host_form_of(const PointwiseKernel& kernel, std::span<const Node* const> members,
+                                             bool has_fma);
+
+}  // namespace samebytes::detail

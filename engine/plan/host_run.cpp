@@ -1,0 +1,219 @@
+#include "plan/host_run.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/faults.h"
+#include "samebytes/io/files.h"
+#include "samebytes/log.h"
+
+namespace samebytes::detail {
+namespace {
+
+constexpr std::size_t kLeastNeighbours = 4;  // fewer never pay off, and are not worth a measurement
+
+// The launches of one device, by place in the plan; those that wait for another device begin a run, those that another
+// device waits for end one.
+std::vector<std::size_t> launches_of(const Plan& plan, int device) {
+  std::vector<std::size_t> places;
+  for (std::size_t l = 0; l < plan.launches.size(); ++l)
+    if (plan.launches[l].device == device) places.push_back(l);
+  return places;
+}
+
+std::vector<HostCandidate> candidates(const Plan& plan, const std::vector<std::size_t>& places) {
+  std::vector<HostCandidate> result;
+  for (const std::size_t l : places) {
+    const PlanLaunch& launch = plan.launches[l];
+    result.push_back({launch.host_form.get(), !launch.after.empty(), launch.is_awaited});
+  }
+  return result;
+}
+
+char* address_of(const Plan& plan, const std::vector<Bound>& bound, int buffer, std::int64_t offset) {
+  const Bound& at = bound[static_cast<std::size_t>(buffer)];
+  const std::size_t width = bytes_of(plan.buffers[static_cast<std::size_t>(buffer)].dtype);
+  return static_cast<char*>(at.storage->device_pointer()) + static_cast<std::size_t>(at.offset + offset) * width;
+}
+
+// Notes the times of what the host does where somebody records.
+class RecordedTask : public HostTask {
+ public:
+  RecordedTask(int device, Runtime& runtime, std::size_t other_bytes)
+      : recorder_(runtime.recorder().is_active() ? &runtime.recorder() : nullptr),
+        device_(device),
+        step_(runtime.recorder().step()),
+        other_bytes_(other_bytes) {}
+
+ protected:
+  template <class Work>
+  void timed(const std::shared_ptr<const LaunchInfo>& info, Work work) {
+    if (!recorder_) return work();
+    const double start = steady_seconds();
+    work();
+    recorder_->add_timed_launch(info, start, steady_seconds(), device_, step_, other_bytes_);
+  }
+
+ private:
+  Recorder* const recorder_;  // lives as long as the queue that this task is in
+  const int device_, step_;
+  const std::size_t other_bytes_;
+};
+
+class RunTask final : public RecordedTask {
+ public:
+  using RecordedTask::RecordedTask;
+  std::shared_ptr<const HostProgram> program;
+  std::vector<void*> arrays;
+  std::vector<double> scalars;
+
+ private:
+  void run() override {
+    for (const HostProgram::Step& step : program->steps)
+      timed(step.info, [&] { step.form->run(arrays.data() + step.first_array, scalars.data() + step.first_scalar); });
+  }
+};
+
+class CallTask final : public RecordedTask {
+ public:
+  using RecordedTask::RecordedTask;
+  HostCall call;
+  std::shared_ptr<const LaunchInfo> info;
+  std::vector<std::pair<Operand, void*>> operands;
+
+ private:
+  void run() override {
+    timed(info, [&] {
+      call([&](Operand operand) -> void* {
+        for (const auto& [known, address] : operands)
+          if (known.kind == operand.kind && known.index == operand.index) return address;
+        throw Error("a host call asks for an operand that it did not declare");
+      });
+    });
+  }
+};
+
+void add_step(HostProgram& program, PlanLaunch& launch) {
+  HostProgram::Step step{launch.host_form, launch.info, program.arrays.size(), program.scalars.size()};
+  for (const PlanArgument& argument : launch.arguments) {
+    if (argument.kind == PlanArgument::Kind::array) program.arrays.push_back({argument.buffer, argument.offset});
+    if (argument.kind == PlanArgument::Kind::null_array) program.arrays.emplace_back();
+    if (argument.kind == PlanArgument::Kind::scalar_real) program.scalars.emplace_back(argument.node, argument.scalar);
+  }
+  program.steps.push_back(std::move(step));
+  launch.arguments.clear();
+  launch.kernel.reset();
+  launch.is_on_host = true;
+  launch.info->kernel = "host";
+}
+
+// Gathers the chosen launches into runs: the first one of each gets the program, all of them lose their arguments and
+// need no kernel.
+void make_runs(Plan& plan, const std::vector<std::size_t>& places, const std::vector<HostCandidate>& all,
+               const std::vector<bool>& chosen) {
+  std::shared_ptr<HostProgram> program;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (!chosen[i]) {
+      program.reset();
+      continue;
+    }
+    PlanLaunch& launch = plan.launches[places[i]];
+    if (!program || all[i].begins) {
+      program = std::make_shared<HostProgram>();
+      launch.host_run = program;
+      ++plan.host_runs;
+    }
+    add_step(*program, launch);
+    ++plan.launches_on_host;
+    if (all[i].ends) program.reset();
+  }
+}
+
+std::size_t most_neighbours(const std::vector<HostCandidate>& launches) {
+  std::size_t most = 0, run = 0;
+  for (const HostCandidate& launch : launches) {
+    run = launch.form ? run + 1 : 0;
+    most = std::max(most, run);
+  }
+  return most;
+}
+
+}  // namespace
+
+HostShare::HostShare(Context& context)
+    : context_(context),
+      mode_(host_execution(context.options)),
+      costs_(static_cast<std::size_t>(context.runtime->device_count())) {
+  if (mode_ != HostExecution::automatic) return;
+  for (int d = 0; d < context.runtime->device_count(); ++d)
+    if (const Device& device = context.runtime->device(d); device.runs_host_functions())
+      costs_[static_cast<std::size_t>(d)] = load_host_costs(device.info());
+}
+
+const HostCosts& HostShare::costs(int index) {
+  std::optional<HostCosts>& costs = costs_[static_cast<std::size_t>(index)];
+  if (costs) return *costs;
+  Device& device = context_.runtime->device(index);
+  const std::string path = host_costs_path(device.info());
+  if (path.empty()) return costs.emplace();        // nothing is kept, so nothing is measured
+  for (std::size_t d = 0; d < costs_.size(); ++d)  // equal parts of one device cost the same
+    if (costs_[d] && context_.runtime->device(static_cast<int>(d)).info().cores == device.info().cores)
+      return costs.emplace(*costs_[d]);
+  for (int d = 0; d < context_.runtime->device_count(); ++d) context_.runtime->device(d).finish();
+  costs = measure_host_costs(*context_.runtime, device);
+  try {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    io::write_file(path, host_costs_text(*costs, device.info()));
+  } catch (const std::exception& error) {  // a home that cannot be written: measured again by the next engine
+    log_message("warning", std::string("host costs: they cannot be kept: ") + error.what());
+  }
+  return *costs;
+}
+
+void HostShare::take_from(Plan& plan) {
+  if (mode_ == HostExecution::off) return;
+  for (int d = 0; d < context_.runtime->device_count(); ++d) {
+    if (!context_.runtime->device(d).runs_host_functions()) continue;
+    const std::vector<std::size_t> places = launches_of(plan, d);
+    const std::vector<HostCandidate> all = candidates(plan, places);
+    if (mode_ == HostExecution::automatic && most_neighbours(all) < kLeastNeighbours) continue;
+    const HostCosts any;
+    make_runs(plan, places, all, choose_for_host(mode_ == HostExecution::automatic ? costs(d) : any, all, mode_));
+  }
+}
+
+std::string name_of_run(const PlanLaunch& launch) {
+  if (faults().fail_launch.load(std::memory_order_relaxed)) {
+    const MutexLock lock(faults().mutex);
+    for (const HostProgram::Step& step : launch.host_run->steps)
+      if (step.info->op == faults().failing_op) return step.info->op;
+  }
+  return launch.what;
+}
+
+std::shared_ptr<HostTask> bind_host_run(const PlanLaunch& launch, const Plan& plan, const GraphList& list,
+                                        const std::vector<Bound>& bound, Runtime& runtime, std::size_t other_bytes) {
+  auto task = std::make_shared<RunTask>(launch.device, runtime, other_bytes);
+  task->program = launch.host_run;
+  task->arrays.reserve(launch.host_run->arrays.size());
+  for (const HostProgram::Array& array : launch.host_run->arrays)
+    task->arrays.push_back(array.buffer < 0 ? nullptr : address_of(plan, bound, array.buffer, array.offset));
+  task->scalars.reserve(launch.host_run->scalars.size());
+  for (const auto& [node, scalar] : launch.host_run->scalars)
+    task->scalars.push_back(list.nodes[static_cast<std::size_t>(node)]->scalars[static_cast<std::size_t>(scalar)].real);
+  return task;
+}
+
+std::shared_ptr<HostTask> bind_host_call(const PlanLaunch& launch, const Plan& plan, const std::vector<Bound>& bound,
+                                         Runtime& runtime, std::size_t other_bytes) {
+  auto task = std::make_shared<CallTask>(launch.device, runtime, other_bytes);
+  task->call = launch.host_call;
+  task->info = launch.info;
+  for (std::size_t o = 0; o < launch.operands.size(); ++o) {
+    const auto& [operand, buffer] = launch.operands[o];
+    task->operands.emplace_back(operand, address_of(plan, bound, buffer, launch.operand_offsets[o]));
+  }
+  return task;
+}
+
+}  // namespace samebytes::detail

@@ -1,0 +1,405 @@
+// Small launches on the host over the same bytes: the same results, how many move, and who may ask for it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "graph/context.h"
+#include "runtime/runtime.h"
+#include "samebytes/samebytes.h"
+#include "support/devices.h"
+#include "support/errors.h"
+
+namespace samebytes::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Bytes = std::vector<std::vector<std::byte>>;
+
+std::vector<std::byte> bytes_of_array(const Array& a) {
+  const auto copy = [](const auto& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  switch (a.dtype()) {
+    case Dtype::f64: return copy(a.to_vector<double>());
+    case Dtype::i32: return copy(a.to_vector<std::int32_t>());
+    case Dtype::u8:
+    case Dtype::bool_: return copy(a.to_vector<std::uint8_t>());
+    default: return copy(a.to_vector<float>());
+  }
+}
+
+Bytes evaluated(const std::vector<Array>& arrays) {
+  eval(arrays);
+  Bytes bytes;
+  for (const Array& a : arrays) bytes.push_back(bytes_of_array(a));
+  return bytes;
+}
+
+// Whether kernels' bytes are the host's, and the queue runs its functions.
+bool runs_on_host(const Engine& engine) { return engine.context()->runtime->device().runs_host_functions(); }
+
+class CoExecutionTest : public OnDevice {
+ protected:
+  // What `make` makes, on engines with and without the host's part; both begin with the same numbers.
+  template <class Make>
+  void expect_same_bytes(const Make& make, std::uint64_t least_moved, EngineOptions options = {}) {
+    Bytes off, always;
+    options.seed = 11;
+    {
+      options.host_execution = HostExecution::off;
+      const auto engine = make_engine(GetParam(), options);
+      const EngineScope use(*engine);
+      off = evaluated(make());
+      EXPECT_EQ(engine->plans().launches_on_host, 0u);
+      check_guards(*engine);
+    }
+    options.host_execution = HostExecution::always;
+    const auto engine = make_engine(GetParam(), options);
+    const EngineScope use(*engine);
+    always = evaluated(make());
+    ASSERT_EQ(always.size(), off.size());
+    for (std::size_t i = 0; i < off.size(); ++i) EXPECT_EQ(always[i], off[i]) << "result " << i;
+    if (runs_on_host(*engine)) {
+      EXPECT_GE(engine->plans().launches_on_host, least_moved);
+    } else {
+      EXPECT_EQ(engine->plans().launches_on_host, 0u);
+    }
+    check_guards(*engine);
+  }
+  bool is_cpu() { return engine().device().personality == Personality::cpu; }
+};
+SAMEBYTES_ON_EVERY_DEVICE(CoExecutionTest);
+
+// Numbers of both signs with zeros of both signs, infinities and very small ones among them.
+Array special(const Shape& shape, Dtype dtype, double most = std::numeric_limits<double>::infinity()) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kSome[] = {0.0, -0.0, 1.5, -2.25, kInfinity, -kInfinity, 1e-41, -3e-39, 7.0, 1e30};
+  std::vector<double> values(static_cast<std::size_t>(shape.size()));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] =
+        std::clamp(i % 3 == 1 ? kSome[i / 3 % std::size(kSome)] : std::fmod(static_cast<double>(i) * 0.37, 5.0) - 2.5,
+                   -most, most);
+  if (dtype == f64) return array(values, shape);
+  return array(std::vector<float>(values.begin(), values.end()), shape);
+}
+
+Array whole(const Shape& shape) {
+  std::vector<std::int32_t> values(static_cast<std::size_t>(shape.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i * 2654435761u);
+  return array(values, shape);
+}
+
+TEST_P(CoExecutionTest, pointwise_ops_give_the_same_bytes) {
+  expect_same_bytes(
+      [&] {
+        const Shape shape{3, 67};
+        const Array a = special(shape, f32), b = special(shape, f32) * 0.75 + 0.125;
+        const Array c = greater(a, b), i = astype(clip(a, -3.0, 3.0) * 10.0, i32), u = astype(abs(i), u8);
+        std::vector<Array> results{a + b,
+                                   a - b,
+                                   a * b,
+                                   a / b,
+                                   -a,
+                                   2.0 - a,
+                                   3.0 / b,
+                                   maximum(a, b),
+                                   minimum(a, b),
+                                   square(a),
+                                   abs(a),
+                                   sign(a),
+                                   sqrt(abs(b)),
+                                   rsqrt(abs(b)),
+                                   floor(a),
+                                   relu(a),
+                                   clip(a, -1.0, 0.5),
+                                   where(c, a, b),
+                                   masked_fill(a, c, 4.0),
+                                   c,
+                                   equal(a, b),
+                                   not_equal(a, b),
+                                   less_equal(a, b),
+                                   greater_equal(a, b),
+                                   less(a, b),
+                                   i,
+                                   u,
+                                   i + i,
+                                   i * i,
+                                   -i,
+                                   maximum(i, i + i),
+                                   astype(u, f32),
+                                   astype(a, bool_),
+                                   astype(i, f32),
+                                   leaky_relu(a, 0.1),
+                                   stop_gradient(a) * 2.0};
+        if (has_f64()) {
+          const Array d = special({7}, f64), e = special({7}, f64) * 0.75 + 0.125;
+          results.insert(results.end(), {d * e - 0.1, d / e, sqrt(abs(e)), floor(d), where(less(d, e), d, e),
+                                         astype(clip(d, -9.0, 9.0), i32), astype(d, f32)});
+        }
+        return results;
+      },
+      20);
+}
+
+TEST_P(CoExecutionTest, views_and_broadcasts_give_the_same_bytes) {
+  expect_same_bytes(
+      [&] {
+        const Array a = special({6, 5, 7}, f32), row = special({7}, f32), column = special({5, 1}, f32);
+        const Array t = transpose(a, {2, 0, 1}), part = slice(slice(a, 2, 1, 6), 0, 2, 5);
+        const auto dense = [](const Array& view) { return contiguous(view); };
+        return std::vector<Array>{
+            a + row,     a * column,       a + row * column,      t * 2.0,           dense(t), part - 1.0,
+            dense(part), flip(a, {1}) + a, row + full({7}, 0.25), full({3, 3}, -7.0)};
+      },
+      5);
+}
+
+TEST_P(CoExecutionTest, reductions_give_the_same_bytes) {
+  expect_same_bytes(
+      [&] {
+        std::vector<Array> results;
+        for (const Dtype dtype : real_dtypes())
+          for (const Shape& shape : {Shape{3}, Shape{1, 17}, Shape{64, 3}, Shape{5, 300}, Shape{7, 31, 6},
+                                     Shape{131, 2}, Shape{4, 5, 3}, Shape{40, 70}}) {
+            const Array a = special(shape, dtype), b = special(shape, dtype, 1e3);
+            results.insert(results.end(), {sum(b, {}), mean(b, {0}), sum(b, {-1}), max(a, {0}), min(a, {-1}),
+                                           max(a, {}), argmax(a, -1), argmax(a, 0), sum_of_squares(b)});
+            const Array i = whole(shape);
+            results.insert(results.end(), {sum(i, {0}), max(i, {-1}), min(i, {})});
+          }
+        const Array nan = array(std::vector<float>{1, NAN, 3, NAN}, {2, 2});
+        results.insert(results.end(), {argmax(nan, 1), argmax(nan, 0), not_equal(max(nan, {1}), max(nan, {1}))});
+        return results;
+      },
+      is_cpu() ? 50 : 10);
+}
+
+TEST_P(CoExecutionTest, products_give_the_same_bytes) {
+  expect_same_bytes(
+      [&] {
+        std::vector<Array> results;
+        for (const Dtype dtype : real_dtypes()) {
+          const auto some = [&](const Shape& shape) {
+            const Array a = astype(uniform(shape) - 0.5, dtype);
+            a.eval();
+            return a;
+          };
+          struct Sizes {
+            std::int64_t m, n, k;
+          };
+          for (const Sizes& s : {Sizes{1, 1, 1}, {3, 5, 2}, {16, 16, 16}, {15, 33, 7}, {1, 100, 64}, {33, 3, 70}}) {
+            const Array a = some({s.m, s.k}), b = some({s.k, s.n}), w = some({s.n, s.k}), bias = some({s.n});
+            results.insert(results.end(), {matmul(a, b), linear(a, w), linear(a, w, bias), relu(linear(a, w, bias)),
+                                           matmul(transpose(b), transpose(a)), linear(a, w, bias) + matmul(a, b)});
+          }
+          results.push_back(matmul(some({2, 3, 4, 5}), some({3, 5, 6})));
+        }
+        return results;
+      },
+      is_cpu() ? 30 : 0);
+}
+
+// Steps of a small network, whose launches are small: forward, backward, metrics and update.
+TEST_P(CoExecutionTest, training_gives_the_same_bytes) {
+  expect_same_bytes(
+      [] {
+        nn::Sequential net(nn::Linear({.in = 6, .out = 9}), nn::Relu(), nn::Linear({.in = 9, .out = 4}));
+        optim::AdamW adam(net.parameters(), {.rate = 0.01});
+        std::vector<Array> results;
+        for (int step = 0; step < 6; ++step) {
+          const Array x = uniform({10, 6}), y = uniform({10, 4});
+          const Array out = net(x), loss = mse_loss(out, y);
+          adam.step(loss);
+          results.push_back(mean(astype(equal(argmax(out, 1), argmax(y, 1)), f32), {}));
+          results.push_back(loss);
+        }
+        for (const Array& w : net.parameters()) results.push_back(w);
+        return results;
+      },
+      6);
+}
+
+// ---- what moves
+
+// `rounds` of five launches that depend on each other: a small product, a sum, scalars, a maximum, scalars.
+Array small_chain(Array h, const Array& w, int rounds) {
+  for (int i = 0; i < rounds; ++i) {
+    h = matmul(h, w);
+    h = h * 0.25 + sum(h, {1}, true) * 0.125;
+    h = h / (max(h, {}) + 1.0);
+  }
+  return h;
+}
+
+TEST_P(CoExecutionTest, launches_between_products_are_one_run) {
+  const auto run = [&](HostExecution mode) {
+    const auto own = make_engine(GetParam(), {.seed = 4, .host_execution = mode});
+    const EngineScope use(*own);
+    const Array a = uniform({320, 320}), w = uniform({8, 8});
+    eval({a, w});
+    PlanReport before = own->plans();
+    const Array first = matmul(a, a);
+    const Array h = small_chain(slice(slice(first, 0, 0, 8), 1, 0, 8), w, 20);
+    const Array last = linear(first, a, reshape(matmul(reshape(h, {1, 64}), slice(a, 0, 0, 64)), {320}));
+    const std::vector<float> values = last.to_vector<float>();
+    PlanReport report = own->plans();
+    report.launches -= before.launches;
+    report.launches_on_host -= before.launches_on_host;
+    report.host_runs -= before.host_runs;
+    return std::pair{report, values};
+  };
+  const auto [off, expected] = run(HostExecution::off);
+  const auto [automatic, values] = run(HostExecution::automatic);
+  EXPECT_EQ(values, expected);
+  EXPECT_EQ(off.host_runs, 0u);
+  EXPECT_EQ(off.launches_on_host, 0u);
+  EXPECT_EQ(automatic.launches, off.launches);
+  if (!runs_on_host(engine())) {
+    EXPECT_EQ(automatic.launches_on_host, 0u);
+  } else if (is_cpu()) {
+    EXPECT_EQ(automatic.host_runs, 1u);
+    EXPECT_GE(automatic.launches_on_host, off.launches - 3);  // the last small product may be worth its launch
+    EXPECT_GE(automatic.launches_on_host, 100u);
+  }
+}
+
+TEST_P(CoExecutionTest, a_second_step_moves_the_same_launches_with_its_own_scalars) {
+  const auto own = make_engine(GetParam(), {.host_execution = HostExecution::always});
+  const EngineScope use(*own);
+  for (const double scale : {2.0, 3.0, 5.0}) {
+    const Array h = ones({3, 3});
+    EXPECT_EQ((sum(h * scale, {}) * scale).value(), 9 * scale * scale);
+  }
+  EXPECT_EQ(own->plans().plans_made, 1u);
+}
+
+TEST_P(CoExecutionTest, exp_log_and_16_bit_values_stay_on_the_device) {
+  const auto own = make_engine(GetParam(), {.host_execution = HostExecution::always});
+  const EngineScope use(*own);
+  const Array x = uniform({4, 4});
+  x.eval();
+  const std::uint64_t before = own->plans().launches_on_host;
+  eval({exp(x), log(x), tanh(x), sigmoid(x), pow(x, 2.5), astype(x, f16), astype(x, bf16) * 2.0, softmax(x)});
+  EXPECT_EQ(own->plans().launches_on_host, before);
+}
+
+TEST_P(CoExecutionTest, the_profile_shows_what_the_host_did) {
+  const auto own = make_engine(GetParam(), {.host_execution = HostExecution::always, .profile = true});
+  if (!runs_on_host(*own)) GTEST_SKIP() << "the device does not run host functions";
+  const EngineScope use(*own);
+  const Array h = uniform({5, 5});
+  h.eval();
+  Profiler profiler(*own);
+  const Array y = max(h * 2.0, {}) + 1.0;
+  y.eval();
+  const Profile profile = profiler.stop();
+  int on_host = 0;
+  for (const ProfiledLaunch& launch : profile.launches) {
+    on_host += launch.kernel == "host";
+    EXPECT_GE(launch.seconds, 0);
+    EXPECT_GE(launch.start, 0);
+    EXPECT_EQ(launch.device, 0);
+  }
+  EXPECT_EQ(on_host, static_cast<int>(is_cpu() ? 3 : 2));
+}
+
+TEST_P(CoExecutionTest, only_modes_that_share_bytes_have_it) {
+  for (const MemoryMode mode : {MemoryMode::fine, MemoryMode::coarse, MemoryMode::hostptr, MemoryMode::copy}) {
+    std::unique_ptr<Engine> own;
+    try {
+      own = make_engine(GetParam(), {.memory = mode, .host_execution = HostExecution::always});
+    } catch (const ArgumentError&) {
+      continue;  // the device has no such mode
+    }
+    const EngineScope use(*own);
+    const Array y = sum(ones({3, 4}) * 2.0, {});
+    EXPECT_EQ(y.value(), 24.0);
+    const bool shares = own->device().memory_mode == MemoryMode::fine && runs_on_host(engine());
+    EXPECT_EQ(own->plans().launches_on_host > 0, shares) << name_of(mode);
+    EXPECT_EQ(own->transfers().bytes_copied > 0, own->device().memory_mode == MemoryMode::copy);
+  }
+}
+
+// ---- threads, devices, failures
+
+TEST_P(CoExecutionTest, engines_and_threads_do_not_disturb_each_other) {
+  constexpr int kThreads = 3, kRepeats = 20;
+  const auto chain = [](Engine& own) {
+    const EngineScope use(own);
+    return small_chain(ones({8, 8}), full({8, 8}, 0.1), 4).to_vector<float>();
+  };
+  const auto shared = make_engine(GetParam(), {.host_execution = HostExecution::always});
+  const std::vector<float> expected = chain(*shared);
+  int wrong[kThreads] = {};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      const auto own = t == 0 ? nullptr : make_engine(GetParam(), {.host_execution = HostExecution::always});
+      for (int i = 0; i < kRepeats; ++i) wrong[t] += chain(own ? *own : *shared) != expected;
+    });
+  for (int i = 0; i < kRepeats; ++i) EXPECT_EQ(chain(*shared), expected);
+  for (std::thread& thread : threads) thread.join();
+  for (const int count : wrong) EXPECT_EQ(count, 0);
+}
+
+// Chains on two parts of a device that read from each other: a run that begins too early, or ends too late, gives other
+// numbers or waits for ever.
+TEST_P(CoExecutionTest, runs_keep_the_order_between_devices) {
+  if (engine().device().cores < 2) GTEST_SKIP() << "needs_two_cores";
+  const auto run = [&](HostExecution mode, int devices) {
+    const auto own = make_engine(GetParam(), {.split = {1, 1}, .seed = 3, .host_execution = mode});
+    const EngineScope use(*own);
+    std::vector<std::vector<float>> results;
+    const Array w = uniform({12, 12});
+    w.eval();
+    for (int round = 0; round < 6; ++round) {
+      std::vector<Array> values;
+      for (int i = 0; i < 4; ++i) values.push_back(uniform({12, 12}));
+      for (int i = 0; i < 40; ++i) {
+        const DeviceScope on((i / 3 + i % 7 / 6) % devices);
+        const Array &a = values[static_cast<std::size_t>(i)], &b = values[static_cast<std::size_t>(i / 2 + 3)];
+        values.push_back(i % 4 == 1   ? matmul(a, w) * 0.1 + b
+                         : i % 4 == 2 ? a - mean(b, {1}, true)
+                         : i % 4 == 3 ? softmax(a + b)
+                                      : maximum(a, b) * 0.5);
+      }
+      results.push_back(values.back().to_vector<float>());
+    }
+    return results;
+  };
+  const auto expected = run(HostExecution::off, 1);
+  EXPECT_EQ(run(HostExecution::always, 1), expected);
+  EXPECT_EQ(run(HostExecution::off, 2), expected);
+  EXPECT_EQ(run(HostExecution::always, 2), expected);
+  EXPECT_EQ(run(HostExecution::automatic, 2), expected);
+}
+
+TEST_P(CoExecutionTest, what_a_host_function_throws_is_thrown_at_the_next_wait) {
+  using detail::HostTask;
+  using detail::Runtime;
+  class Failing final : public HostTask {
+    void run() override { throw std::runtime_error("no more room"); }
+  };
+  const auto own = make_engine(GetParam());
+  if (!runs_on_host(*own)) GTEST_SKIP() << "the device does not run host functions";
+  Runtime& runtime = *own->context()->runtime;
+  detail::TicketPtr ticket;
+  {
+    detail::Submission submission(runtime);
+    submission.enqueue_host(runtime.device(), "small", std::make_shared<Failing>());
+    ticket = submission.finish();
+  }
+  EXPECT_ERROR(ticket->wait(), DeviceError, "small: the host's part failed: no more room");
+  EXPECT_THROW(own->wait(), DeviceError);
+  EXPECT_NO_THROW(own->wait());
+}
+
+}  // namespace
+}  // namespace samebytes::testing
