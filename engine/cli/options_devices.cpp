@@ -19,10 +19,9 @@ void add_device_options(CLI::App& app, Options& options, DeviceWish wish) {
         ->delimiter(',')
         ->check(CLI::Range(1, 4096));
   if (wish != DeviceWish::one)
-    app.add_flag(
-        "--explain", options.devices.explain,
-        "at the end the plan of a step as text: each launch with its device, what it moves and waits for, and\n"
-        "why work is where it is");
+    app.add_flag("--explain", options.devices.explain,
+                 "at the end the plan of a step as text: each launch, its device, what it moves and awaits,\n"
+                 "and why work is where it is");
   app.add_option("--threads", options.threads, "cores that a CPU device may use; default: all of them")
       ->option_text("N")
       ->check(CLI::Range(1, 4096));

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -19,7 +18,6 @@
 #include "samebytes/samebytes.h"
 #include "support/errors.h"
 #include "support/files.h"
-#include "support/process.h"
 
 namespace samebytes::testing {
 namespace {
@@ -355,36 +353,6 @@ TEST_F(Contexts, a_plan_says_what_runs_where_and_what_crosses) {
   EXPECT_THAT(text, ::testing::ContainsRegex("context 1 to 0  transfer"));
   EXPECT_THAT(text, HasSubstr("1024 bytes that the step begins with (f32 [16, 16]) go to context 1: 1 launch reads"));
   EXPECT_THAT(text, HasSubstr("1024 bytes that softmax makes"));
-}
-
-TEST(ContextsChild, DISABLED_a_driver_without_svm_works_beside_one_that_has_it) {
-  const std::vector<DeviceInfo> devices = list_devices();
-  const auto is_llvmpipe = [](const DeviceInfo& d) { return d.name.find("llvmpipe") != std::string::npos; };
-  if (std::none_of(devices.begin(), devices.end(), is_llvmpipe)) GTEST_SKIP() << "no llvmpipe";
-  Engine engine({.devices = {"pthread", "llvmpipe"}});
-  EXPECT_EQ(engine.device(0).memory_mode, MemoryMode::fine);
-  EXPECT_EQ(engine.device(1).memory_mode, MemoryMode::hostptr);
-  const Array x = uniform({100, 37});
-  const std::vector<float> values = x.to_vector<float>();
-  for (int step = 0; step < 3; ++step) {
-    Array y;
-    {
-      const DeviceScope on(1);
-      y = tanh(x * 2.0) + x;
-    }
-    const std::vector<float> z = (y * x).to_vector<float>();
-    for (std::size_t i = 0; i < z.size(); ++i)
-      ASSERT_NEAR(z[i], (std::tanh(2 * values[i]) + values[i]) * values[i], 1e-5);
-  }
-  EXPECT_EQ(engine.transfers().crossings, 6u);
-  EXPECT_EQ(engine.transfers().bytes_between_contexts, 6u * 100 * 37 * 4);
-}
-
-TEST(ContextsOfDrivers, a_driver_without_svm_works_beside_one_that_has_it) {
-  const Outcome outcome = run_program({std::filesystem::read_symlink("/proc/self/exe").string(),
-                                       "--gtest_also_run_disabled_tests", "--gtest_filter=ContextsChild.*"},
-                                      {{"RUSTICL_ENABLE", "llvmpipe"}, {"SAMEBYTES_TUNING", "off"}});
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
 }
 
 TEST_F(Contexts, one_context_moves_nothing) {
