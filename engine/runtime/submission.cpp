@@ -60,6 +60,17 @@ void CL_CALLBACK sleep_a_while(void* microseconds) {
   std::this_thread::sleep_for(std::chrono::microseconds(*static_cast<int*>(microseconds)));
 }
 
+// What comes on this device comes after these events of others. PoCL 3.1's basic driver works inside the calls that
+// enqueue, and inside the thread of the other device where it is told to wait for one, which then waits for itself.
+void enqueue_wait(Device& device, const std::vector<cl_event>& events) {
+  const auto count = static_cast<cl_uint>(events.size());
+  if (device.info().name.rfind("basic", 0) == 0)
+    check_cl(clWaitForEvents(count, events.data()), "clWaitForEvents", device.info().name);
+  else
+    check_cl(clEnqueueBarrierWithWaitList(device.queue(), count, events.data(), nullptr),
+             "clEnqueueBarrierWithWaitList", device.info().name);
+}
+
 }  // namespace
 
 Submission::Submission(Runtime& runtime) : runtime_(runtime) {
@@ -87,9 +98,7 @@ void Submission::begin_device(Device& device) {
       before.push_back(runtime_.tails_[other].get());
   if (const auto& crossing = runtime_.crossings_[static_cast<std::size_t>(space.index())])
     before.push_back(crossing.get());
-  if (!before.empty())
-    check_cl(clEnqueueBarrierWithWaitList(device.queue(), static_cast<cl_uint>(before.size()), before.data(), nullptr),
-             "clEnqueueBarrierWithWaitList", device.info().name);
+  if (!before.empty()) enqueue_wait(device, before);
   if (&device != &space.first_device() && space.has_housekeeping()) order_after(device, space.first_device());
 }
 
@@ -173,8 +182,7 @@ void Submission::order_after(Device& device, const Mark& mark) {
   if (!(begun_ & bit_of(device))) begin_device(device);
   if (mark.device >= 0) flush(runtime_.device(mark.device));  // else the other queue could wait for ever
   const cl_event event = is_here ? mark.event.get() : mark.at_source.get();
-  check_cl(clEnqueueBarrierWithWaitList(device.queue(), 1, &event, nullptr), "clEnqueueBarrierWithWaitList",
-           device.info().name);
+  enqueue_wait(device, {event});
   unflushed_ |= bit_of(device);
 }
 
@@ -187,8 +195,7 @@ void Submission::order_after(Device& device, Device& other) {
            other.info().name);
   check_cl(clFlush(other.queue()), "clFlush", other.info().name);  // else the other queue could wait for ever
   const cl_event event = reached.get();
-  check_cl(clEnqueueBarrierWithWaitList(device.queue(), 1, &event, nullptr), "clEnqueueBarrierWithWaitList",
-           device.info().name);
+  enqueue_wait(device, {event});
   unflushed_ |= bit_of(device);
 }
 
