@@ -51,6 +51,9 @@ exec ip netns exec "sb\$((\${host##*.} - 1))" unshare --uts bash -c "hostname \$
 AGENT
 chmod +x "$work/agent"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# A bucket goes out at once, instead of after a question and its answer.
+export OMPI_MCA_btl_tcp_eager_limit=${OMPI_MCA_btl_tcp_eager_limit:-1048576}
+export OMPI_MCA_btl_tcp_max_send_size=${OMPI_MCA_btl_tcp_max_send_size:-1048576}
 ip netns exec sb0 unshare --uts bash -c 'hostname 10.77.0.1; exec "$@"' bash $(own_core 0) \
   mpirun --bind-to none --mca plm_rsh_agent "$work/agent" --mca btl tcp,self --mca btl_tcp_if_include sbv0 \
   --mca oob_tcp_if_include sbv0 --host 10.77.0.1:1,10.77.0.2:1 -n 2 "$@"

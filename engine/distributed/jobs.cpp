@@ -1,7 +1,6 @@
 #include "distributed/jobs.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 namespace samebytes::distributed::detail {
@@ -16,7 +15,7 @@ constexpr std::size_t kShareElements = 64;
 class Scratch {
  public:
   explicit Scratch(std::size_t bytes) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     const auto fits =
         std::find_if(spare.begin(), spare.end(), [&](const Block& block) { return block.bytes >= bytes; });
     if (fits == spare.end()) {
@@ -27,7 +26,7 @@ class Scratch {
     spare.erase(fits);
   }
   ~Scratch() {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (spare.size() < kMostSpare) spare.push_back(std::move(block_));
   }
   Scratch(const Scratch&) = delete;
@@ -40,8 +39,8 @@ class Scratch {
     std::unique_ptr<std::byte[]> data;
     std::size_t bytes = 0;
   };
-  static inline std::mutex mutex;
-  static inline std::vector<Block> spare;
+  static inline Mutex mutex;
+  static inline std::vector<Block> spare SAMEBYTES_GUARDED_BY(mutex);
   Block block_;
 };
 

@@ -26,7 +26,7 @@ class TrainInRanksTest : public ::testing::Test {
     if (!distributed::is_available()) GTEST_SKIP() << "needs_mpi: this build has none";
     // No batch norm, which sees its own rank's samples, and no dropout.
     std::string text;
-    for (std::uint32_t i = 0, state = 1; i < 26000; ++i, state = state * 1664525 + 1013904223)
+    for (std::uint32_t i = 0, state = 1; i < 1000; ++i, state = state * 1664525 + 1013904223)
       text += "etaoin shr"[(state >> 24) % 10];
     put(folder_ / "text", text);
   }
@@ -100,12 +100,12 @@ TEST_F(TrainInRanksTest, ranks_take_the_steps_of_one_process_and_rank_0_alone_wr
 
 TEST_F(TrainInRanksTest, any_number_of_ranks_goes_on_from_one_checkpoint) {
   const std::string kept = folder_ / "kept";
-  ASSERT_EQ(train(1, {"--steps", "40", "--save", folder_ / "whole"}).status, 0);  // into the second epoch
-  ASSERT_EQ(train(2, {"--steps", "30", "--checkpoint", kept, "--checkpoint-every", "10"}).status, 0);
+  ASSERT_EQ(train(1, {"--steps", "22", "--save", folder_ / "whole"}).status, 0);  // into the second epoch
+  ASSERT_EQ(train(2, {"--steps", "20", "--checkpoint", kept, "--checkpoint-every", "10"}).status, 0);
   const Outcome three = train(
-      3, {"--steps", "40", "--checkpoint", kept, "--resume", "auto", "--save", folder_ / "three", "--accumulate", "1"});
+      3, {"--steps", "22", "--checkpoint", kept, "--resume", "auto", "--save", folder_ / "three", "--accumulate", "1"});
   ASSERT_EQ(three.status, 0) << three.output;
-  EXPECT_THAT(three.output, HasSubstr("goes on after step 30"));
+  EXPECT_THAT(three.output, HasSubstr("goes on after step 20"));
   EXPECT_LT(difference(parameters(folder_ / "whole"), parameters(folder_ / "three")), 1e-5);
 }
 
@@ -124,14 +124,14 @@ TEST_F(TrainInRanksTest, the_loss_in_the_log_is_that_of_the_whole_batch) {
 
 TEST_F(TrainInRanksTest, a_sharded_state_is_saved_whole) {
   const std::string kept = folder_ / "kept";
-  const Outcome whole = train(2, {"--steps", "12", "--momentum", "0.9", "--save", folder_ / "whole", "--json"});
+  const Outcome whole = train(2, {"--steps", "8", "--momentum", "0.9", "--save", folder_ / "whole", "--json"});
   ASSERT_EQ(whole.status, 0) << whole.output;
-  const Outcome begun = train(2, {"--steps", "6", "--momentum", "0.9", "--shard-state", "--checkpoint", kept,
-                                  "--checkpoint-every", "3", "--json"});
+  const Outcome begun = train(2, {"--steps", "4", "--momentum", "0.9", "--shard-state", "--checkpoint", kept,
+                                  "--checkpoint-every", "2", "--json"});
   ASSERT_EQ(begun.status, 0) << begun.output;
   EXPECT_NEAR(state_bytes(begun), state_bytes(whole) / 2, 2048);
-  const std::vector<std::string> rest{"--steps", "12",       "--momentum",
-                                      "0.9",     "--resume", kept + "/checkpoint-000000006.safetensors"};
+  const std::vector<std::string> rest{"--steps", "8",        "--momentum",
+                                      "0.9",     "--resume", kept + "/checkpoint-000000004.safetensors"};
   const auto go_on = [&](int ranks, const char* name, const std::string& more) {
     std::vector<std::string> words = rest;
     for (const std::string& word : {std::string("--save"), folder_ / name}) words.push_back(word);
