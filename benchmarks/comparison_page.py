@@ -29,6 +29,7 @@ PAIRS = [
     ("the whole device, and two halves of it", ([], {}), (["--split-device", "1,1"], {})),
     ("all threads, and PoCL's single one", ([], {}), ([], {"POCL_DEVICES": "basic"})),
 ]
+STEPS = {"mlp": 2000, "cnn": 250, "transit": 70}
 # Of the brief's machines, which nobody here has: sizes are the maker's, speeds stay blank.
 OTHERS = [("Apple M4, 16 GB, 120 GB/s", "MLX, Metal"), ("Apple M4 Pro, 24 to 64 GB, 273 GB/s", "MLX, Metal")]
 # Where the bytes of an array lie, by the projects' own documentation.
@@ -52,7 +53,8 @@ def bench(arguments, words, environment):
 
 def measure_pair(arguments, workload, pair):
     what, *sides = pair
-    words = [workload, "--mode", "train", "--steps", str(arguments.steps)]
+    steps = arguments.steps or STEPS.get(workload, 60)
+    words = [workload, "--mode", "train", "--steps", str(steps)]
     rounds = [[bench(arguments, words + options, environment)[0] for options, environment in sides]
               for _ in range(arguments.rounds)]
     speeds = [[side["samples_per_second"] for side in turn] for turn in rounds]
@@ -180,7 +182,7 @@ def main():
     parser.add_argument("--binary", default=str(ROOT / "build" / "samebytes"))
     parser.add_argument("--workloads", default="mlp,cnn,transit", type=lambda text: text.split(","))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, help="of a turn; default: about two seconds of them")
     parser.add_argument("--json", default=str(ROOT / "benchmarks" / "baseline" / "comparison.json"), metavar="FILE")
     parser.add_argument("--page", default=str(ROOT / "docs" / "comparison.md"), metavar="FILE.md")
     parser.add_argument("--baseline", default=str(ROOT / "benchmarks" / "baseline" / "epyc_zen4_2_cores.json"))

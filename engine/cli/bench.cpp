@@ -149,11 +149,13 @@ int run_bench(const Options& options) {
         // An engine for each, so that the memory peak is this run's own.
         const Fitted fitted = fit_bench(options, wish, workload, training);
         if (!fitted.text.empty()) progress.say(fitted.text);
+        std::optional<std::int64_t> largest;
+        if (options.finds_largest_batch || !options.html.empty())
+          largest = largest_bench_batch(options, wish, workload, training);
         const std::unique_ptr<Engine> engine = open_engine(fitted.options, wish);
         Summary summary = measure(fitted.options, *engine, peak, workload, training);
         fitted.fill(summary);
-        if (options.finds_largest_batch || !options.html.empty())
-          summary.largest_batch = largest_bench_batch(options, wish, workload, training);
+        summary.largest_batch = largest;
         report(summary);
         print_plan(options, *engine);
       }

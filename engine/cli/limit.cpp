@@ -260,8 +260,9 @@ std::optional<std::int64_t> largest_bench_batch(const Options& options, const st
     try {
       return rehearse_bench(rehearsal(tried), device, empty, is_training);
     } catch (const ArgumentError&) {  // an op has its own limit
-      return {.live_peak = std::numeric_limits<std::size_t>::max() / 2};
+    } catch (const OutOfMemory&) {    // not even addresses
     }
+    return {.live_peak = std::numeric_limits<std::size_t>::max() / 2};
   });
   try {
     return fitter.run().options.batch;

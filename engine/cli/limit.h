@@ -45,7 +45,7 @@ struct Fitted {
 };
 
 // The largest batch whose step fits into what the device gives, found by planning; nothing where not even one sample
-// does.
+// does. Requires: this thread has no living engine.
 std::optional<std::int64_t> largest_bench_batch(const Options& options, const std::string& device,
                                                 const Workload& workload, bool is_training);
 

@@ -43,8 +43,8 @@ CLI::App* add_bench(CLI::App& app, Options& options) {
       ->option_text("FILE.html");
   add_output_options(*verb, options);
   verb->add_flag("--serve", options.serve,
-                 "obey lines of the standard input (train, infer, run SECONDS, steps N, memory, quit), a line of JSON\n"
-                 "for each, as benchmarks/compare.py wants it");
+                 "obey lines of the standard input (train [STEPS], infer, run SECONDS, steps N, memory, quit), a\n"
+                 "line of JSON for each, as benchmarks/compare.py wants it");
   verb->footer(workload_table() +
                "\nExamples:\n  samebytes bench cnn --batch 128\n  samebytes bench --device all --json\n  samebytes "
                "bench mlp cnn --device all --html bench.html");

@@ -9,7 +9,8 @@ void add_ranks(CLI::App& app, Options& options) {
       ->option_text("SECONDS")
       ->check(CLI::Range(2.0, 86400.0));
   app.add_flag("--shard-state", options.ranks.shard_state,
-               "under mpirun: each process keeps and updates its share of the optimizer's state alone (ZeRO, stage 1)");
+               "under mpirun: each process keeps and updates its share of the optimizer's state alone\n"
+               "(ZeRO, stage 1)");
 }
 
 }  // namespace samebytes::cli

@@ -5,10 +5,9 @@ namespace samebytes::cli {
 
 void add_shares(CLI::App& app, Options& options) {
   ShareOptions& shares = options.shares;
-  app.add_option(
-         "--shares", shares.shares,
-         "of each device of several in a batch, in any unit: 3,1; default: as fast as each was measured beside\n"
-         "the others before the first step, equal where they are alike; fixed for the run")
+  app.add_option("--shares", shares.shares,
+                 "of each device of several in a batch, in any unit: 3,1; default: as fast as each was measured\n"
+                 "beside the others before the first step, equal where they are alike; fixed for the run")
       ->option_text("N,N,...")
       ->delimiter(',')
       ->check(CLI::NonNegativeNumber);

@@ -106,7 +106,8 @@ TEST(Bench, a_worker_counts_the_steps_that_it_is_told) {
 
 TEST(Bench, a_worker_says_what_it_does_not_understand_and_ends) {
   EXPECT_EQ(serve("", 0).size(), 1u);
-  EXPECT_EQ(serve("sing\n", 1).back()["error"], "there is no command sing; there are train, infer, run, steps, memory, quit");
+  EXPECT_EQ(serve("sing\n", 1).back()["error"],
+            "there is no command sing; there are train, infer, run, steps, memory, quit");
   EXPECT_EQ(serve("run 1\n", 1).back()["error"], "run: say train or infer first");
   const auto without = run_command({"bench", "--serve"});
   EXPECT_EQ(without.status, 2);
@@ -133,7 +134,8 @@ TEST(Bench, a_page_has_every_row_with_its_largest_batch_and_a_roofline) {
   EXPECT_THAT(html, HasSubstr("digits infer"));
   EXPECT_THAT(html, HasSubstr("Roofline of "));
   EXPECT_THAT(html, HasSubstr("samebytes bench digits --device all"));
-  EXPECT_THAT(html, ::testing::Not(HasSubstr("http"))) << "it loads nothing";
+  for (const char* word : {"href", "src=", "url("})
+    EXPECT_THAT(html, ::testing::Not(HasSubstr(word))) << "it loads nothing";
   for (const auto& row : result.json()) EXPECT_GT(row["largest_batch"], 16) << row.dump();
   const auto refused = run_command({"bench", "digits", "--serve", "--html", page});
   EXPECT_EQ(refused.status, 2);

@@ -244,7 +244,7 @@ TEST_F(DataParallelTest, a_device_that_does_not_answer_is_given_up_after_the_tim
 
 TEST_F(DataParallelTest, a_device_that_becomes_slow_gets_a_smaller_share) {
   const Outcome slow = train({.steps = 24, .before = [](int step, DataParallel&) {
-                                if (step == 12) plant(DeviceFault::slow, 1, 0, 4000);
+                                if (step == 12) plant(DeviceFault::slow, 1, 0, 10000);
                               }});
   ASSERT_GE(slow.events.size(), 1u);
   EXPECT_EQ(slow.events[0].kind, DeviceEvent::Kind::slow);
