@@ -50,24 +50,28 @@ class SendBucket final : public Op {
       bytes.push_back(static_cast<std::size_t>(run.src_shape(i).size()) * bytes_of(run.src_dtype(i)));
     }
     if (watches_) from.push_back(run.src(gradients));
-    run.host_call(std::string(name()), from, to,
-                  [exchange = exchange_, bucket = bucket_, watches = watches_, dtype = run.src_dtype(0), from, to,
-                   bytes](const Pointers& pointer) {
-                    const auto there = still_there(exchange);
-                    std::optional<double> watched;
-                    if (watches) watched = *static_cast<const float*>(pointer(from.back()));
-                    std::vector<Piece> regions;
-                    for (std::size_t i = 0; i < to.size(); ++i) {
-                      const void* const src = pointer(from[i]);
-                      void* const dst = pointer(to[i]);
-                      if (src != dst) {
-                        std::memcpy(dst, src, bytes[i]);
-                        there->count_copied(bytes[i]);
-                      }
-                      regions.push_back({static_cast<std::byte*>(dst), bytes[i]});
-                    }
-                    there->send_bucket(bucket, std::move(regions), dtype, watched);
-                  });
+    // In the order of this thread: other messages of the group are told of by it, too, and in the same order
+    // everywhere.
+    run.host_call(
+        std::string(name()), from, to,
+        [exchange = exchange_, bucket = bucket_, watches = watches_, dtype = run.src_dtype(0), from, to,
+         bytes](const Pointers& pointer) {
+          const auto there = still_there(exchange);
+          std::optional<double> watched;
+          if (watches) watched = *static_cast<const float*>(pointer(from.back()));
+          std::vector<Piece> regions;
+          for (std::size_t i = 0; i < to.size(); ++i) {
+            const void* const src = pointer(from[i]);
+            void* const dst = pointer(to[i]);
+            if (src != dst) {
+              std::memcpy(dst, src, bytes[i]);
+              there->count_copied(bytes[i]);
+            }
+            regions.push_back({static_cast<std::byte*>(dst), bytes[i]});
+          }
+          there->send_bucket(bucket, std::move(regions), dtype, watched);
+        },
+        true);
   }
 
  private:
@@ -103,19 +107,21 @@ class WaitForGradients final : public Op {
       parts.push_back({run.src(i), static_cast<std::size_t>(offsets_[static_cast<std::size_t>(i - 1)]) * width,
                        static_cast<std::size_t>(run.src_shape(i).size()) * width});
     }
-    run.host_call(std::string(name()), reads, {run.dst()},
-                  [exchange = exchange_, flat = run.dst(), parts](const Pointers& pointer) {
-                    const auto there = still_there(exchange);
-                    there->wait_for_all();
-                    // A part that could not lie in the flat gradient was copied there before its sum had come.
-                    std::byte* const begin = static_cast<std::byte*>(pointer(flat));
-                    for (const Part& part : parts) {
-                      const void* const src = pointer(part.operand);
-                      if (src == begin + part.offset) continue;
-                      std::memcpy(begin + part.offset, src, part.bytes);
-                      there->count_copied(part.bytes);
-                    }
-                  });
+    run.host_call(
+        std::string(name()), reads, {run.dst()},
+        [exchange = exchange_, flat = run.dst(), parts](const Pointers& pointer) {
+          const auto there = still_there(exchange);
+          there->wait_for_all();
+          // A part that could not lie in the flat gradient was copied there before its sum had come.
+          std::byte* const begin = static_cast<std::byte*>(pointer(flat));
+          for (const Part& part : parts) {
+            const void* const src = pointer(part.operand);
+            if (src == begin + part.offset) continue;
+            std::memcpy(begin + part.offset, src, part.bytes);
+            there->count_copied(part.bytes);
+          }
+        },
+        true);
   }
 
  private:

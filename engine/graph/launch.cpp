@@ -116,12 +116,14 @@ void Launch::queue_call(std::string what, std::vector<Operand> reads, std::vecto
   record.queue_call = std::move(fn);
 }
 
-void Launch::host_call(std::string what, std::vector<Operand> reads, std::vector<Operand> writes, HostCall fn) {
+void Launch::host_call(std::string what, std::vector<Operand> reads, std::vector<Operand> writes, HostCall fn,
+                       bool waits) {
   LaunchRecord& record = records_.emplace_back();
   record.what = std::move(what);
   record.call_reads = std::move(reads);
   record.call_writes = std::move(writes);
   record.host_call = std::move(fn);
+  record.waits = waits;
 }
 
 }  // namespace samebytes::detail

@@ -83,6 +83,7 @@ struct LaunchRecord {
   bool is_preparation = false;                   // see KernelCall::prepares
   QueueCall queue_call;                          // instead of a kernel
   HostCall host_call;                            // instead of a kernel
+  bool waits = false;                            // ... on the thread that evaluates
   std::vector<Operand> call_reads, call_writes;  // of a call
   std::shared_ptr<const HostForm> on_host;       // of a kernel that may be small
 };
@@ -164,7 +165,10 @@ class Launch {
   KernelCall kernel(std::string entry, Dtype dtype = Dtype::f32);
   KernelCall generated(std::string source, std::string entry, Dtype real, std::string what);
   void queue_call(std::string what, std::vector<Operand> reads, std::vector<Operand> writes, QueueCall fn);
-  void host_call(std::string what, std::vector<Operand> reads, std::vector<Operand> writes, HostCall fn);
+  // Where it can, the device's queue calls fn in its place and nobody waits; `waits`: the thread that evaluates does,
+  // after what was enqueued, in the order of its own calls.
+  void host_call(std::string what, std::vector<Operand> reads, std::vector<Operand> writes, HostCall fn,
+                 bool waits = false);
 
   struct Temp {
     std::size_t bytes;

@@ -566,6 +566,7 @@ class Maker {
       if (record.queue_call || record.host_call) {
         launch.queue_call = std::move(record.queue_call);
         launch.host_call = std::move(record.host_call);
+        launch.waits = record.waits;
         const auto add_operands = [&](const std::vector<Operand>& operands, bool writes) {
           for (const Operand& operand : operands) {
             const auto [buffer, offset] = resolve(operand);

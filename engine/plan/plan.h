@@ -73,6 +73,7 @@ struct PlanLaunch {
   std::vector<PlanArgument> arguments;
   QueueCall queue_call;
   HostCall host_call;
+  bool waits = false;                             // ... on the thread that evaluates, not in the device's queue
   std::vector<std::pair<Operand, int>> operands;  // of a call: operand -> buffer
   std::vector<std::int64_t> operand_offsets;      // elements, same order
   std::vector<char> operand_writes;               // same order

@@ -236,7 +236,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
       if (launch.is_awaited) marks[l] = submission.mark(device);
       continue;
     }
-    if (launch.host_call && device.runs_host_functions()) {
+    if (launch.host_call && !launch.waits && device.runs_host_functions()) {
       submission.enqueue_host(device, launch.what.c_str(), bind_host_call(launch, plan, bound, runtime, other_bytes));
       if (launch.is_awaited) marks[l] = submission.mark(device);
       continue;
