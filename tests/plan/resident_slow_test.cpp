@@ -52,9 +52,9 @@ MemoryReport train(const optim::AdamWOptions& options, int layers) {
 TEST(Resident, the_peak_of_a_training_step_is_that_of_the_ledger) {
   std::size_t peaks[3], moments[3];
   // Gradients together, released, and with moments in 16 bits too: twice the layers, since what is left of a layer is
-  // about half.
+  // about half. The driver's programs are some 40 MB beside that, whatever the size.
   for (const int run : {0, 1, 2}) {
-    const int layers = run > 1 ? 16 : 8;
+    const int layers = run > 1 ? 20 : 10;
     const optim::AdamWOptions options{.clip_norm = run > 0 ? 0.0 : 1e9, .moments = run > 1 ? bf16 : f32};
     train(options, layers);  // kernels are built and cached now
     malloc_trim(0);          // what the host's allocator kept of it would be used again, and not grow
@@ -68,7 +68,7 @@ TEST(Resident, the_peak_of_a_training_step_is_that_of_the_ledger) {
     EXPECT_NEAR(static_cast<double>(grown), static_cast<double>(ledger), 0.05 * static_cast<double>(ledger))
         << "run " << run;
   }
-  EXPECT_LT(peaks[1], 0.85 * static_cast<double>(peaks[0]));  // 200 MiB of 800: all gradients but a segment
+  EXPECT_LT(peaks[1], 0.85 * static_cast<double>(peaks[0]));  // 250 MiB of 1000: all gradients but a segment
   EXPECT_NEAR(static_cast<double>(moments[1]), static_cast<double>(moments[2]), 1e6);
 }
 
