@@ -58,7 +58,8 @@ class Worker {
   Json obey(const std::string& command, std::istream& rest) {
     if (command == "train" || command == "infer") return prepare(command == "train", rest);
     if (command != "run" && command != "steps" && command != "memory")
-      throw UsageError(fmt::format("there is no command {}; there are train, infer, run, steps, memory, quit", command));
+      throw UsageError(
+          fmt::format("there is no command {}; there are train, infer, run, steps, memory, quit", command));
     if (!run_) throw UsageError(command + ": say train or infer first");
     if (command == "run") return run(BenchRun::kEndless, positive<double>(command, "seconds", rest));
     if (command == "steps") return run(positive<std::int64_t>(command, "a number of steps", rest), BenchRun::kForever);

@@ -81,7 +81,7 @@ class Trainer {
   std::unique_ptr<data::Loader> training_, test_;
   std::optional<Recipe> recipe_;
   std::unique_ptr<optim::Optimizer> optimizer_;
-  std::shared_ptr<void> joined_;  // its gradients are those of all ranks
+  std::shared_ptr<void> joined_;         // its gradients are those of all ranks
   std::unique_ptr<SharedSteps> shared_;  // on several devices
   std::optional<Accumulation> accumulation_;
   std::optional<NormWatch> norms_;

@@ -62,7 +62,7 @@ class Handle {
   }
   T get() const { return raw_; }
   T release() { return std::exchange(raw_, nullptr); }  // nobody owns it any more
-  T* out() { return &raw_; }  // for calls that write the handle; requires an empty owner
+  T* out() { return &raw_; }                            // for calls that write the handle; requires an empty owner
   explicit operator bool() const { return raw_ != nullptr; }
 
  private:

@@ -34,7 +34,9 @@ struct ThroughputRow {
   std::size_t peak_bytes = 0;                      // of the engine's memory
   std::optional<double> joules_per_sample = {};    // where a counter can be read
 
-  double seconds_per_step() const { return samples_per_second > 0 ? static_cast<double>(batch) / samples_per_second : 0; }
+  double seconds_per_step() const {
+    return samples_per_second > 0 ? static_cast<double>(batch) / samples_per_second : 0;
+  }
   double gflops() const;
   double gigabytes_per_second() const;
 };
