@@ -1,6 +1,9 @@
 #include "runtime/storage.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "runtime/allocator.h"
 #include "runtime/block.h"
@@ -19,6 +22,14 @@ bool needs_map(MemoryMode mode) { return mode == MemoryMode::coarse || mode == M
 
 bool is_planted(MapFault fault) { return faults().map.load(std::memory_order_relaxed) == fault; }
 
+// A device that was given up may still write there: nobody gets these bytes while the process lives, also at its end.
+void keep_for_ever(std::unique_ptr<Storage::Block> block) {
+  static Mutex& mutex = *new Mutex;
+  static auto& kept = *new std::vector<std::unique_ptr<Storage::Block>>;
+  const MutexLock lock(mutex);
+  kept.push_back(std::move(block));
+}
+
 }  // namespace
 
 Storage::Storage(Space& space, std::shared_ptr<Allocator> allocator, std::unique_ptr<Block> block, std::size_t bytes,
@@ -35,10 +46,7 @@ Storage::~Storage() {
     MutexLock lock(mutex_);
     ticket = std::move(last_user_);
   }
-  if (ticket && ticket->is_abandoned()) {  // a device that was given up may still write here: nobody gets these bytes
-    block_.release();
-    return;
-  }
+  if (ticket && ticket->is_abandoned()) return keep_for_ever(std::move(block_));
   allocator_->give_back(std::move(block_), category_, std::move(ticket));
 }
 
