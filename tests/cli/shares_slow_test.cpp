@@ -1,4 +1,5 @@
-// Unequal devices of one context, made of PoCL's two drivers: shares are measured side by side before the first step.
+// Unequal devices: PoCL's two drivers in one context, and PoCL beside llvmpipe, which has a context of its own and no
+// shared virtual memory. Shares are measured side by side before the first step.
 #include <gmock/gmock.h>
 
 #include "cli/killed_run.h"
@@ -26,6 +27,21 @@ TEST(SharesSlow, unequal_devices_get_measured_shares_that_a_checkpoint_keeps) {
       drivers);
   ASSERT_EQ(rest.status, 0) << rest.err;
   EXPECT_EQ(rest.json()["shares"][0]["share"], shares[0]["share"]);
+}
+
+TEST(SharesSlow, a_driver_without_svm_gets_what_it_is_worth_and_its_transfers_are_reported) {
+  const std::map<std::string, std::string> drivers = {{"RUSTICL_ENABLE", "llvmpipe"}};
+  if (run_command({"devices"}, drivers).out.find("llvmpipe") == std::string::npos) GTEST_SKIP() << "needs_llvmpipe";
+  const Words run = {"train", "digits", "--quiet", "--json", "--steps", "12", "--schedule", "constant"};
+  const auto alone = run_command(joined(run, {"--device", "pthread"}), drivers).json();
+  const auto measured = run_command(joined(run, {"--device", "pthread,llvmpipe"}), drivers).json();
+  EXPECT_GT(measured["shares"][0]["share"], measured["shares"][1]["share"]) << "it is some ten times slower";
+  const auto shared = run_command(joined(run, {"--device", "pthread,llvmpipe", "--shares", "60,4"}), drivers).json();
+  EXPECT_EQ(shared["shares"][1]["share"], 4);
+  EXPECT_NEAR(shared["train_loss"].get<double>(), alone["train_loss"].get<double>(), 0.05);
+  // Each step the second device gets its samples and all parameters and gives its gradients: 30 762 of 4 bytes each
+  // way.
+  EXPECT_GT(shared["bytes_copied_per_step"].get<double>(), 2 * 4 * 30762.0);
 }
 
 }  // namespace
