@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "plan/least_seconds.h"
 #include "plan/pointwise_kernel.h"
 #include "runtime/carrier.h"
 #include "samebytes/error.h"
@@ -24,31 +24,13 @@ constexpr std::size_t kManyBytes = std::size_t{4} << 20;
 constexpr std::size_t kFewBytes = 128;
 constexpr int kRounds = 5;
 
-// Least seconds of several runs.
-template <class F>
-double best_of(F&& run) {
-  double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kRounds; ++i) {
-    const double start = steady_seconds();
-    run();
-    best = std::min(best, steady_seconds() - start);
-  }
-  return best;
-}
-
 void carry_once(Carrier& carrier, Storage& from, Storage& to, std::size_t bytes) {
-  const auto event_of = [](const Space& space) {
-    cl_int status = CL_SUCCESS;
-    Handle<cl_event> event(clCreateUserEvent(space.context(), &status));
-    check_cl(status, "clCreateUserEvent", space.name());
-    return event;
-  };
   Carrier::Job job;
   job.from = Carrier::side_of(from, 0);
   job.to = Carrier::side_of(to, 0);
   job.bytes = bytes;
-  job.at_source = event_of(from.space());
-  job.at_target = event_of(to.space());
+  job.at_source = Carrier::make_event(from.space());
+  job.at_target = Carrier::make_event(to.space());
   const cl_event done = job.at_target.get();
   clRetainEvent(done);
   const Handle<cl_event> kept(done);
@@ -130,8 +112,8 @@ Crossings::Cost Crossings::measure_pair(int from, int to) const {
   source->wait();
   target->wait();
   Carrier carrier(runtime);
-  const double few = best_of([&] { carry_once(carrier, *source, *target, kFewBytes); });
-  const double many = best_of([&] { carry_once(carrier, *source, *target, kManyBytes); });
+  const double few = least_seconds(kRounds, [&] { carry_once(carrier, *source, *target, kFewBytes); });
+  const double many = least_seconds(kRounds, [&] { carry_once(carrier, *source, *target, kManyBytes); });
   return {few, static_cast<double>(kManyBytes) / std::max(many - few, 1e-7)};
 }
 
@@ -148,7 +130,7 @@ Crossings::Cost Crossings::measure_pass(int space) const {
     kernel->set_storage(0, *storage);
     kernel->set_bytes(1, &start, sizeof start);
     for (const std::int64_t number : zero.numbers) kernel->set_bytes(index++, &number, sizeof number);
-    return best_of([&] {
+    return least_seconds(kRounds, [&] {
       Submission submission(runtime);
       submission.acquire(*storage, true, "measuring contexts", 0, bytes, true);
       submission.enqueue(device, *kernel, zero.geometry, "measuring contexts");

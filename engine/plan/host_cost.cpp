@@ -1,7 +1,6 @@
 #include "plan/host_cost.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "ops/host.h"
+#include "plan/least_seconds.h"
 #include "runtime/devices.h"
 #include "samebytes/error.h"
 #include "samebytes/io/files.h"
@@ -159,18 +159,6 @@ namespace {
 class Nothing final : public HostTask {
   void run() override {}
 };
-
-// The least of several rounds, since other work on the machine only adds.
-template <class Round>
-double least_seconds(int rounds, Round round) {
-  double least = std::numeric_limits<double>::max();
-  for (int r = 0; r < rounds; ++r) {
-    const auto start = std::chrono::steady_clock::now();
-    round();
-    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return least;
-}
 
 // A kernel of one value, as the small launches of plans are.
 class SmallLaunch {

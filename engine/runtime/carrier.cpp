@@ -39,6 +39,13 @@ Carrier::~Carrier() {
 
 int Carrier::index_of(const Space& space) { return space.index(); }
 
+Handle<cl_event> Carrier::make_event(const Space& space) {
+  cl_int status = CL_SUCCESS;
+  Handle<cl_event> event(clCreateUserEvent(space.context(), &status));
+  check_cl(status, "clCreateUserEvent", space.name());
+  return event;
+}
+
 Carrier::Side Carrier::side_of(Storage& storage, std::size_t offset) {
   Side side{.space = &storage.space()};
   if (!storage.binds_pointer()) {

@@ -35,6 +35,8 @@ class Carrier final : public EventClock {
     bool is_direct = false;  // the host may touch the pointer
   };
   static Side side_of(Storage& storage, std::size_t offset);
+  // A user event: an ending of a job. Throws DeviceError.
+  static Handle<cl_event> make_event(const Space& space);
 
   // When it was carried, for the profile: kept by the job and by the recorder.
   struct Times {

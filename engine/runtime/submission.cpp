@@ -36,6 +36,15 @@ DeviceFault fault_of(const Device& device) {
   return fault;
 }
 
+// What an earlier submission left on a device, to be waited for. What has failed by now is over: its ticket says so,
+// and what it wrote is lost, but work that reads nothing of it is not to fail with it.
+cl_event pending(Handle<cl_event>& tail) {
+  cl_int status = CL_COMPLETE;
+  if (tail) clGetEventInfo(tail.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+  if (status < 0) tail = {};
+  return tail.get();
+}
+
 thread_local int previous_device = -1;  // of this thread's submission
 
 struct Ending {
@@ -94,8 +103,8 @@ void Submission::begin_device(Device& device) {
   const Space& space = device.space();
   std::vector<cl_event> before;
   for (int other = 0; other < runtime_.device_count(); ++other)
-    if (other != device.index() && runtime_.tails_[other] && &runtime_.device(other).space() == &space)
-      before.push_back(runtime_.tails_[other].get());
+    if (other != device.index() && &runtime_.device(other).space() == &space)
+      if (const cl_event tail = pending(runtime_.tails_[other])) before.push_back(tail);
   if (const auto& crossing = runtime_.crossings_[static_cast<std::size_t>(space.index())])
     before.push_back(crossing.get());
   if (!before.empty()) enqueue_wait(device, before);
@@ -202,10 +211,10 @@ void Submission::order_after(Device& device, Device& other) {
 // What the submissions before this one left to be done, and the unmaps and uploads of this one.
 void Submission::begin_transfers() {
   if (runtime_.is_dry()) return;
-  for (const Handle<cl_event>& tail : runtime_.tails_)
-    if (tail) {
-      clRetainEvent(tail.get());
-      before_transfers_.emplace_back(tail.get());
+  for (Handle<cl_event>& each : runtime_.tails_)
+    if (const cl_event tail = pending(each)) {
+      clRetainEvent(tail);
+      before_transfers_.emplace_back(tail);
     }
   for (const auto& space : runtime_.spaces_) {
     if (!space->has_housekeeping()) continue;
@@ -237,19 +246,13 @@ Submission::Mark Submission::transfer(const Crossing& crossing, const std::vecto
   job.bytes = crossing.bytes;
   Mark mark;
   mark.space = job.to.space->index();
-  const auto make_event = [](const Space& space) {
-    cl_int status = CL_SUCCESS;
-    Handle<cl_event> event(clCreateUserEvent(space.context(), &status));
-    check_cl(status, "clCreateUserEvent", space.name());
-    return event;
-  };
   const auto share = [](const Handle<cl_event>& event) {
     clRetainEvent(event.get());
     return Handle<cl_event>(event.get());
   };
-  job.at_source = make_event(*job.from.space);
-  job.at_target = make_event(*job.to.space);
-  job.verdict = make_event(*job.to.space);
+  job.at_source = Carrier::make_event(*job.from.space);
+  job.at_target = Carrier::make_event(*job.to.space);
+  job.verdict = Carrier::make_event(*job.to.space);
   mark.at_source = share(job.at_source);
   mark.event = share(job.at_target);
   runtime_.crossings_[static_cast<std::size_t>(job.from.space->index())] = share(job.at_source);

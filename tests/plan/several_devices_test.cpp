@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "samebytes/samebytes.h"
+#include "support/device_chains.h"
 #include "support/errors.h"
 
 namespace samebytes::testing {
@@ -65,25 +66,10 @@ TEST_F(SeveralDevices, a_gradient_runs_where_its_layer_ran) {
   EXPECT_EQ((w * 2.0).device(), 0);
 }
 
-// Values go from device to device in chains of different lengths: a launch that does not wait for what it reads, or
-// overwrites what another device still reads, gives other numbers.
 TEST_F(SeveralDevices, values_that_change_devices_are_read_when_they_are_there) {
   const auto run = [](int devices) {
     Engine engine({.split = {1, 1}, .seed = 3});
-    std::vector<std::vector<float>> results;
-    const Array w = uniform({96, 96});
-    w.eval();
-    for (int round = 0; round < 10; ++round) {
-      std::vector<Array> values;
-      for (int i = 0; i < 4; ++i) values.push_back(uniform({96, 96}));
-      for (int i = 0; i < 24; ++i) {
-        const DeviceScope on((i * 5 + i / 3) % devices);
-        const Array &a = values[static_cast<std::size_t>(i)], &b = values[static_cast<std::size_t>(i / 2)];
-        values.push_back(i % 3 ? tanh(matmul(a, w) * 0.01 + b) : softmax(a + b) * 2.0);
-      }
-      results.push_back(values.back().to_vector<float>());
-    }
-    return results;
+    return device_chains(devices, 96, 10);
   };
   EXPECT_EQ(run(2), run(1));
 }

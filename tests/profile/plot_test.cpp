@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string>
 
+#include "support/count_words.h"
 #include "support/errors.h"
 
 namespace samebytes::testing {
@@ -14,12 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-int count(const std::string& text, const std::string& word) {
-  int found = 0;
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
-  return found;
-}
 
 TEST(Plot, draws_each_point_and_names_axes_and_series) {
   const std::string svg =
@@ -30,8 +25,8 @@ TEST(Plot, draws_each_point_and_names_axes_and_series) {
                            {.y_label = "steps",
                             .series = {{"one", {{1, 900}, {8, NAN}}}, {"two", {{0, 5}, {64, 3}}}},
                             .is_log = true}}});
-  EXPECT_EQ(count(svg, "<circle"), 5) << "NaN, and 0 on a logarithmic axis, have no place";
-  EXPECT_EQ(count(svg, "<polyline"), 3);
+  EXPECT_EQ(count_words(svg, "<circle"), 5) << "NaN, and 0 on a logarithmic axis, have no place";
+  EXPECT_EQ(count_words(svg, "<polyline"), 3);
   for (const char* text : {"a &lt; b", "samples/s", "steps", "batch", "speed: 70 at 8", ">64<"})
     EXPECT_THAT(svg, HasSubstr(text));
   EXPECT_THAT(svg, ::testing::StartsWith("<svg"));

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "support/count_words.h"
 #include "support/errors.h"
 
 namespace samebytes::testing {
@@ -13,12 +14,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-int count(const std::string& text, const std::string& word) {
-  int found = 0;
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
-  return found;
-}
 
 DeviceInfo device(const char* id, const char* name) {
   DeviceInfo info;
@@ -57,7 +52,7 @@ TEST(Throughput, the_page_has_every_row_and_blanks) {
   for (const char* text : {"a title", "a &lt;fast&gt; one", "samebytes bench --device all", "64&#8239;000",
                            "123&#8239;456", "<td>50 %</td>", "0.0125", "3.5 on gpu:0", "Roofline of cpu:0"})
     EXPECT_THAT(html, HasSubstr(text));
-  EXPECT_EQ(count(html, "mlp train</td>"), 2);
+  EXPECT_EQ(count_words(html, "mlp train</td>"), 2);
   EXPECT_THAT(html, Not(HasSubstr("Roofline of gpu:0"))) << "its peak is not known";
   EXPECT_THAT(html, HasSubstr("<td></td>"));
   for (const char* text : {"nan", "inf<", "href", "<script"}) EXPECT_THAT(html, Not(HasSubstr(text)));
