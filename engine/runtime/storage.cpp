@@ -46,8 +46,10 @@ Storage::~Storage() {
     MutexLock lock(mutex_);
     ticket = std::move(last_user_);
   }
-  if (ticket && ticket->is_abandoned()) return keep_for_ever(std::move(block_));
-  allocator_->give_back(std::move(block_), category_, std::move(ticket));
+  if (ticket && ticket->is_abandoned())
+    keep_for_ever(std::move(block_));
+  else
+    allocator_->give_back(std::move(block_), category_, std::move(ticket));
 }
 
 MemoryMode Storage::mode() const { return block_->mode; }

@@ -282,9 +282,9 @@ TEST_P(LoaderTest, counts_where_time_goes_on_both_sides) {
   EXPECT_GT(waits.stats().stall_fraction(), 0.5);
 
   Loader idles(engine(), counting(8), {.batch = 1, .workers = 1});
-  for (const Batch& batch : idles) std::this_thread::sleep_for(batch.samples() * 5ms);
-  EXPECT_GT(idles.stats().worker_wait_seconds, 0.02);
-  EXPECT_GT(idles.stats().seconds, 0.035);
+  for (const Batch& batch : idles) std::this_thread::sleep_for(batch.samples() * 20ms);  // more than a thread's start
+  EXPECT_GT(idles.stats().worker_wait_seconds, 0.08);
+  EXPECT_GT(idles.stats().seconds, 0.14);
   EXPECT_LT(idles.stats().stall_fraction(), 0.5);
 }
 
