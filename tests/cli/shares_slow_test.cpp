@@ -32,7 +32,7 @@ TEST(SharesSlow, unequal_devices_get_measured_shares_that_a_checkpoint_keeps) {
 TEST(SharesSlow, a_driver_without_svm_gets_what_it_is_worth_and_its_transfers_are_reported) {
   const std::map<std::string, std::string> drivers = {{"RUSTICL_ENABLE", "llvmpipe"}};
   if (run_command({"devices"}, drivers).out.find("llvmpipe") == std::string::npos) GTEST_SKIP() << "needs_llvmpipe";
-  const Words run = {"train", "digits", "--quiet", "--json", "--steps", "12", "--schedule", "constant"};
+  const Words run = {"train", "digits", "--quiet", "--json", "--steps", "4", "--schedule", "constant"};
   const auto alone = run_command(joined(run, {"--device", "pthread"}), drivers).json();
   const auto measured = run_command(joined(run, {"--device", "pthread,llvmpipe"}), drivers).json();
   EXPECT_GT(measured["shares"][0]["share"], measured["shares"][1]["share"]) << "it is some ten times slower";
