@@ -113,7 +113,9 @@ class LoaderDepthTest : public testing::OnDevice {
       volatile double sum = 0;
       for (int i = 0; i < work->rounds; ++i) sum = sum + 1.0 / (i + 1);
       for (float& value : dst[0].as<float>()) value = static_cast<float>(index);
-      work->last = index;
+      std::int64_t last = work->last;
+      while (last < index && !work->last.compare_exchange_weak(last, index)) {
+      }
     });
   }
 };
