@@ -65,7 +65,7 @@ std::optional<Accumulation::Step> Accumulation::add(const data::Batch& whole, co
     const Array loss = loss_of(batch);
     ranks_.tell(counted, loss);
     precision_.step(optimizer_, loss);
-    return Step{ranks_.mean_loss(loss), counted, ranks_.global_samples(counted)};
+    return step_of(loss, counted);
   }
   const std::int64_t samples = batch.samples(), size = micro_batch_ == 0 ? samples : std::min(micro_batch_, samples);
   const bool is_whole = ++added_ == batches_;
@@ -121,9 +121,13 @@ void Accumulation::step() {
   precision_.step(*accumulator_);
 }
 
+Accumulation::Step Accumulation::step_of(const Array& loss, std::int64_t samples) const {
+  const std::optional<double> mean = ranks_.mean_loss();
+  return {mean ? Array() : loss, samples, ranks_.global_samples(samples), mean};
+}
+
 Accumulation::Step Accumulation::taken() {
-  const std::int64_t own = samples();
-  const Step step{ranks_.are_many() ? ranks_.mean_loss({}) : loss(), own, ranks_.global_samples(own)};
+  const Step step = step_of(ranks_.are_many() ? Array() : loss(), samples());
   pieces_.clear();
   added_ = 0;
   return step;

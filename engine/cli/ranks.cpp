@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "cli/interrupt.h"
+#include "cli/session.h"
 #include "cli/usage_error.h"
 #include "samebytes/run_state.h"
 
@@ -27,10 +28,19 @@ void check_options(const Options& options) {
   if (options.limit.automatic_batch || options.limit.memory)
     refuse("--batch auto and --memory-limit", "each rank would choose for itself");
   if (options.limit.pressure) refuse("--pressure-limit", "each rank would choose for itself");
-  if (!options.devices.split.empty() || options.device == "all" || options.device.find(',') != std::string::npos)
+  if (!options.devices.split.empty() || is_list(options.device))
     refuse("more than one device", "give each rank one of its own");
   if (options.survive.on_device_error.value_or("stop") != "stop")
     refuse("--on-device-error", "the other ranks cannot go back by themselves");
+}
+
+void check_alone(const Options& options) {
+  const auto refuse = [](const char* what) {
+    throw UsageError(fmt::format(
+        "{} is for several processes, and the run has one; start it by mpirun -n N, or leave it out", what));
+  };
+  if (options.ranks.shard_state) refuse("--shard-state");
+  if (options.ranks.timeout) refuse("--rank-timeout");
 }
 
 }  // namespace
@@ -47,10 +57,14 @@ int threads_of_rank() {
 }
 
 Ranks::Ranks(const Options& options) {
-  if (distributed::launched_processes() < 2) return;
+  if (distributed::launched_processes() < 2) {
+    check_alone(options);
+    return;
+  }
   check_options(options);
-  group_ = std::make_unique<distributed::Group>(
-      distributed::GroupOptions{.timeout_seconds = options.ranks.timeout, .is_told_to_end = is_terminated});
+  distributed::GroupOptions wish{.is_told_to_end = is_terminated};
+  if (options.ranks.timeout) wish.timeout_seconds = *options.ranks.timeout;
+  group_ = std::make_unique<distributed::Group>(wish);
 }
 
 Ranks::~Ranks() {
@@ -142,9 +156,9 @@ void Ranks::tell(std::int64_t samples, const Array& loss) {
   parallel->watch(loss);
 }
 
-Array Ranks::mean_loss(const Array& own) const {
+std::optional<double> Ranks::mean_loss() const {
   const auto parallel = parallel_.lock();
-  return parallel ? array(std::vector<float>{static_cast<float>(parallel->watched())}, {1}) : own;
+  return parallel ? std::optional(parallel->watched()) : std::nullopt;
 }
 
 void Ranks::all_reduce(optim::Accumulator& accumulator) {

@@ -21,7 +21,8 @@ int threads_of_rank();
 class Ranks {
  public:
   Ranks() = default;  // alone
-  // Joins the others, where there are any. Throws UsageError for options that one process only can follow.
+  // Joins the others, where there are any. Throws UsageError for options that one process only can follow, and alone
+  // for those that need several.
   explicit Ranks(const Options& options);
   ~Ranks();
 
@@ -47,7 +48,7 @@ class Ranks {
   Share share_of(const data::Batch& batch) const;
   // Of the next step's gradients and loss.
   void tell(std::int64_t samples, const Array& loss);
-  Array mean_loss(const Array& own) const;              // of the last step, over all ranks
+  std::optional<double> mean_loss() const;              // of the last step, over all ranks; nothing where there is one
   void all_reduce(optim::Accumulator& accumulator);     // before its step
   std::int64_t global_samples(std::int64_t own) const;  // of the last step
 

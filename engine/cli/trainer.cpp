@@ -250,9 +250,13 @@ void Trainer::tell(const PressureAction& action) {
 }
 
 void Trainer::finish_step(int epoch, double rate, const Accumulation::Step& step) {
-  mean_.add(step.loss, static_cast<double>(step.all_samples));
+  const auto samples = static_cast<double>(step.all_samples);
+  if (step.mean)
+    mean_.add_value(*step.mean, samples);
+  else
+    mean_.add(step.loss, samples);
   meter_->step(step.all_samples);
-  recent_.push_back({meter_->steps(), epoch, rate, meter_->last_step_seconds() * 1e3, step.loss});
+  recent_.push_back({meter_->steps(), epoch, rate, meter_->last_step_seconds() * 1e3, step.loss, step.mean});
   recent_.back().norm = norms_->after_step();
   if (adaptive_) recent_.back().more = adaptive_->to_json();
   if (recent_.size() <= kLossesKept) return;
@@ -314,7 +318,7 @@ bool Trainer::adaptive_step(const Array& loss, const data::Batch& batch) {
 
 void Trainer::read_oldest_loss() {
   const StepFacts& facts = recent_.front();
-  const double loss = facts.loss.value();
+  const double loss = facts.value ? *facts.value : facts.loss.value();
   if (!std::isfinite(loss))
     throw StepError(facts.step, fmt::format("the loss is {}; --check-nan finds the op that made it", value_text(loss)),
                     kNotFinite);
