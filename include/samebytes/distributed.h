@@ -107,8 +107,8 @@ struct DataParallelOptions {
   // where host and device do not share memory all the time. The bytes are the same.
   bool overlap = true;
   // Each rank keeps and updates what the optimizer remembers of its share of the parameters alone (ZeRO, stage 1), then
-  // gives the new values of its share to the others: as many bytes again as half an exchange of gradients. See
-  // Optimizer::shard() for the optimizers that can.
+  // gives the new values of its share to the others: as many bytes again as half an exchange of gradients. Shares are
+  // equal, or whole parameters with Lars, Lamb and Adafactor.
   bool shard_state = false;
 };
 

@@ -1,7 +1,7 @@
 // What the tests of samebytes/distributed.h start under mpirun, and once without:
 //   train_in_ranks collectives
-//   train_in_ranks train FILE [adamw] [bf16] [overlap=0|1] [bucket=MB] [accumulate] [at_once] [shard] [no_sync] [clip]
-//   [nan] [held] [steps=N]
+//   train_in_ranks train FILE [adamw|lars|lamb|adafactor] [bf16] [overlap=0|1] [bucket=MB] [accumulate] [at_once]
+//   [shard] [no_sync] [clip] [nan] [held] [steps=N]
 // Rank 0 writes the parameters after some steps on 50 samples to FILE, as bytes, and says what was sent; every rank's
 // parameters are compared with rank 0's.
 #include <algorithm>
@@ -89,7 +89,8 @@ void collectives(distributed::Group& group) {
 
 struct Way {
   std::string file;
-  bool adamw = false, bf16 = false, accumulates = false, clips = false, checks = false, holds = false, at_once = false,
+  std::string optimizer = "sgd";
+  bool bf16 = false, accumulates = false, clips = false, checks = false, holds = false, at_once = false,
        keeps_own = false;
   distributed::DataParallelOptions options = {};
   int steps = 6;
@@ -112,7 +113,13 @@ void train(distributed::Group& group, const Way& way) {
   const double clip = way.clips ? 0.3 : 0;
   const auto groups = optim::split_vectors(net.parameters(), {});  // two arenas
   std::unique_ptr<optim::Optimizer> optimizer;
-  if (way.adamw)
+  if (way.optimizer == "adafactor")
+    optimizer = std::make_unique<optim::Adafactor>(groups, optim::AdafactorOptions{.clip_norm = clip});
+  else if (way.optimizer == "lars")
+    optimizer = std::make_unique<optim::Lars>(groups, optim::LarsOptions{.rate = 1, .trust = 0.02, .clip_norm = clip});
+  else if (way.optimizer == "lamb")
+    optimizer = std::make_unique<optim::Lamb>(groups, optim::LambOptions{.rate = 1e-2, .clip_norm = clip});
+  else if (way.optimizer == "adamw")
     optimizer = std::make_unique<optim::AdamW>(groups, optim::AdamWOptions{.rate = 1e-3, .clip_norm = clip});
   else
     optimizer =
@@ -183,7 +190,8 @@ Way way_of(int argc, char** argv) {
   Way way{.file = argv[2]};
   for (int i = 3; i < argc; ++i) {
     const std::string word = argv[i];
-    way.adamw = way.adamw || word == "adamw";
+    for (const char* const name : {"adamw", "lars", "lamb", "adafactor"})
+      if (word == name) way.optimizer = name;
     way.bf16 = way.bf16 || word == "bf16";
     way.accumulates = way.accumulates || word == "accumulate";
     way.at_once = way.at_once || word == "at_once";
