@@ -16,6 +16,25 @@
 namespace samebytes::cli {
 namespace {
 
+// Batches of samples in order, those of a rank: every ranks-th one.
+class EveryBatch final : public data::Sampler {
+ public:
+  EveryBatch(std::int64_t samples, std::int64_t batch, int rank, int ranks)
+      : samples_(samples), batch_(batch), rank_(rank), ranks_(ranks) {}
+  std::int64_t size() const override {
+    std::int64_t count = 0;
+    for (std::int64_t begin = rank_ * batch_; begin < samples_; begin += ranks_ * batch_)
+      count += std::min(batch_, samples_ - begin);
+    return count;
+  }
+  std::int64_t at(std::int64_t, std::int64_t position) const override {
+    return (position / batch_ * ranks_ + rank_) * batch_ + position % batch_;
+  }
+
+ private:
+  std::int64_t samples_, batch_, rank_, ranks_;
+};
+
 constexpr int kRandomShift = 48;  // bits of an engine's counter that no run counts up to
 
 void check_options(const Options& options) {
@@ -118,6 +137,27 @@ void Ranks::divide(data::LoaderOptions& loading, const data::Dataset& dataset) {
   loading.sampler = data::distributed(data::random(dataset.size(), loading.seed), sharing_);
   loading.shuffle = false;
   loading.batch = data::distributed_batch(sharing_);
+}
+
+void Ranks::divide_test(data::LoaderOptions& testing, const data::Dataset& dataset) {
+  test_batches_ = 0;
+  if (!are_many() || dataset.is_sequential() || dataset.size() == data::kEndless) return;
+  test_batches_ = (dataset.size() + testing.batch - 1) / testing.batch;
+  if (own_test_batches() == 0) return;
+  const auto own = std::make_shared<EveryBatch>(dataset.size(), testing.batch, rank(), size());
+  testing.batch = std::min(testing.batch, own->size());  // the last one, which may be incomplete, may be all there is
+  testing.sampler = own;
+}
+
+std::int64_t Ranks::own_test_batches() const { return (test_batches_ - rank() + size() - 1) / size(); }
+
+void Ranks::share_buffers(const nn::Module& net) const {
+  if (!are_many()) return;
+  for (const nn::NamedArray& entry : net.named_buffers()) group_->broadcast(entry.array);
+}
+
+void Ranks::all_reduce(std::span<double> sums) const {
+  if (are_many()) group_->all_reduce(sums);
 }
 
 std::shared_ptr<void> Ranks::join(Engine& engine, nn::Module& net, optim::Optimizer& optimizer, bool shards_state) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "cli/options.h"
@@ -35,6 +36,14 @@ class Ranks {
 
   // This rank's share of each batch. Requires: loading.shuffle.
   void divide(data::LoaderOptions& loading, const data::Dataset& dataset);
+  // The batches of a test, whole ones in turn, where it can be shared out; the others stay as they are.
+  void divide_test(data::LoaderOptions& testing, const data::Dataset& dataset);
+  // Of all of them in a test that is shared out, else 0; and how many of them are this rank's.
+  std::int64_t test_batches() const { return test_batches_; }
+  std::int64_t own_test_batches() const;
+  // Rank 0's running statistics to all, which is what a test is of.
+  void share_buffers(const nn::Module& net) const;
+  void all_reduce(std::span<double> sums) const;
   // The optimizer's gradients are those of all ranks as long as what comes back lives, which the optimizer outlives.
   std::shared_ptr<void> join(Engine& engine, nn::Module& net, optim::Optimizer& optimizer, bool shards_state);
   // After a state was restored: random numbers of its own for each rank.
@@ -63,7 +72,7 @@ class Ranks {
   std::unique_ptr<distributed::Group> group_;
   std::weak_ptr<distributed::DataParallel> parallel_;
   data::DistributedOptions sharing_;
-  std::int64_t dataset_size_ = 0;
+  std::int64_t dataset_size_ = 0, test_batches_ = 0;
   std::string fetched_;  // the checkpoint that came from rank 0
 };
 

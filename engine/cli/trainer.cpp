@@ -64,6 +64,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   training_ = std::make_unique<data::Loader>(*engine_, split_.train, loading_);
   data::LoaderOptions testing = loader_options(options, std::min(batch_, split_.test->size()));
   testing.transforms = workload.prepare;
+  ranks_.divide_test(testing, *split_.test);
   test_ = std::make_unique<data::Loader>(*engine_, split_.test, testing);
   recipe_.emplace(options, workload, first_batch * options.step.accumulate, steps_, per_epoch);
   optimizer_ = recipe_->make_optimizer(net_->parameters());
@@ -338,9 +339,8 @@ void Trainer::test_epoch(int epoch, double seconds) {
   std::optional<optim::EmaScope> averages;
   if (ema_) averages.emplace(*ema_);
   test_->seek(epoch - 1);  // the same whether the run was interrupted or not
-  std::optional<Evaluation> result = evaluate(workload_, *net_, *test_, test_->size(), nullptr, shared_.get());
+  std::optional<Evaluation> result = evaluate(workload_, *net_, *test_, test_->size(), nullptr, shared_.get(), &ranks_);
   averages.reset();
-  if (ranks_.are_many() && ranks_.agree_to_stop()) result.reset();  // one of them was interrupted before its end
   if (result) {
     recipe_->tested(*optimizer_, result->loss);
     tested_steps_ = meter_->steps();
