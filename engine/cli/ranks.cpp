@@ -49,6 +49,10 @@ void check_options(const Options& options) {
   if (options.limit.pressure) refuse("--pressure-limit", "each rank would choose for itself");
   if (!options.devices.split.empty() || is_list(options.device))
     refuse("more than one device", "give each rank one of its own");
+  if (options.shares.sync_batch_norm && options.step.micro_batch)
+    throw UsageError(
+        "--sync-batch-norm lets the ranks meet in each piece of a batch, and with --micro-batch they may have "
+        "different numbers of them; use --accumulate, or one of the two");
   if (options.survive.on_device_error.value_or("stop") != "stop")
     refuse("--on-device-error", "the other ranks cannot go back by themselves");
 }
@@ -81,6 +85,7 @@ Ranks::Ranks(const Options& options) {
     return;
   }
   check_options(options);
+  syncs_norms_ = options.shares.sync_batch_norm;
   distributed::GroupOptions wish{.is_told_to_end = is_terminated};
   if (options.ranks.timeout) wish.timeout_seconds = *options.ranks.timeout;
   group_ = std::make_unique<distributed::Group>(wish);
@@ -183,10 +188,15 @@ void Ranks::spread_random_numbers() const {
   engine.set_random_counter(engine.random_counter() + (static_cast<std::uint64_t>(rank()) << kRandomShift));
 }
 
-Ranks::Share Ranks::share_of(const data::Batch& batch) const {
+Ranks::Share Ranks::share_of(const data::Batch& batch) {
   if (!are_many()) return {batch, batch.samples()};
   const std::int64_t samples = data::distributed_samples(dataset_size_, sharing_, batch.step());
+  counts_ = samples > 0;
   return {samples > 0 && samples < batch.samples() ? batch.piece(0, samples) : batch, samples};
+}
+
+std::unique_ptr<distributed::SyncBatchNorm> Ranks::synced_norms() const {
+  return syncs_norms_ ? std::make_unique<distributed::SyncBatchNorm>(*group_, counts_) : nullptr;
 }
 
 void Ranks::tell(std::int64_t samples, const Array& loss) {

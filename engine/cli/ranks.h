@@ -54,7 +54,9 @@ class Ranks {
     data::Batch batch;
     std::int64_t samples;
   };
-  Share share_of(const data::Batch& batch) const;
+  Share share_of(const data::Batch& batch);
+  // While it lives, batch norms see what all ranks compute of that batch; null where that was not asked for.
+  std::unique_ptr<distributed::SyncBatchNorm> synced_norms() const;
   // Of the next step's gradients and loss.
   void tell(std::int64_t samples, const Array& loss);
   std::optional<double> mean_loss() const;              // of the last step, over all ranks; nothing where there is one
@@ -73,6 +75,7 @@ class Ranks {
   std::weak_ptr<distributed::DataParallel> parallel_;
   data::DistributedOptions sharing_;
   std::int64_t dataset_size_ = 0, test_batches_ = 0;
+  bool syncs_norms_ = false, counts_ = true;
   std::string fetched_;  // the checkpoint that came from rank 0
 };
 

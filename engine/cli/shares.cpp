@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/usage_error.h"
+#include "samebytes/distributed.h"
 #include "samebytes/error.h"
 
 namespace samebytes::cli {
@@ -28,7 +29,7 @@ void check(const Options& options, bool has_several, bool is_training) {
     };
     if (!asked.shares.empty()) refuse("--shares");
     if (asked.rebalance) refuse("--rebalance");
-    if (asked.sync_batch_norm) refuse("--sync-batch-norm");
+    if (asked.sync_batch_norm && distributed::launched_processes() < 2) refuse("--sync-batch-norm");
     if (asked.timeout) refuse("--device-timeout");
     return;
   }

@@ -209,6 +209,7 @@ void Trainer::train_epoch(int epoch) {
 
 Array Trainer::loss_of(const data::Batch& batch) {
   const std::unique_ptr<Autocast> scope = precision_.scope();
+  const std::unique_ptr<distributed::SyncBatchNorm> norms = ranks_.synced_norms();
   return workload_.loss_of(*net_, batch);
 }
 

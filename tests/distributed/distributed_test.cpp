@@ -138,6 +138,15 @@ TEST_F(DistributedTest, shares_of_whole_parameters_take_the_same_steps) {
   }
 }
 
+TEST_F(DistributedTest, synchronised_batch_norm_is_that_of_one_process) {
+  const std::vector<float> one = train(1, {"norms"});
+  EXPECT_LT(difference(one, train(2, {"norms"})), 1e-5);
+  const std::vector<float> three = train(3, {"norms", "bucket=0.01"});
+  EXPECT_LT(difference(one, three), 1e-5) << "shares of 16, 17 and 17 samples";
+  EXPECT_EQ(difference(three, train(3, {"norms", "bucket=0.01"})), 0) << "again";
+  EXPECT_LT(difference(one, train(3, {"norms", "idle"})), 1e-5) << "a rank that counts nothing";
+}
+
 TEST_F(DistributedTest, gradients_in_sixteen_bits_are_summed_in_f32) {
   EXPECT_LT(difference(train(1, {"bf16"}), train(2, {"bf16"})), 1e-2);
 }

@@ -179,10 +179,47 @@ TEST_F(TrainInRanksTest, a_test_is_shared_out_and_its_figures_are_those_of_one_p
   EXPECT_EQ(figures[2], figures[0]);
 }
 
+TEST_F(TrainInRanksTest, synchronised_batch_norms_keep_the_statistics_of_one_process) {
+  const auto digits = [&](int ranks, const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> words{built_program("samebytes"),
+                                   "train",
+                                   "digits",
+                                   "--steps",
+                                   "3",
+                                   "--batch",
+                                   "50",
+                                   "--optimizer",
+                                   "sgd",
+                                   "--rate",
+                                   "1e-30",
+                                   "--schedule",
+                                   "constant",
+                                   "--quiet",
+                                   "--save",
+                                   folder_ / name,
+                                   "--log",
+                                   folder_ / (name + ".log")};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = run_ranks(ranks, words);
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    return parameters(folder_ / name);
+  };
+  const std::vector<float> one = digits(1, "one", {});
+  EXPECT_LT(difference(one, digits(2, "two", {"--sync-batch-norm"})), 1e-5);
+  EXPECT_GT(difference(one, digits(2, "apart", {})), 1e-4) << "each its own";
+  const nlohmann::json test = line_of(folder_ / "one.log", "epoch"), shared = line_of(folder_ / "two.log", "epoch");
+  EXPECT_EQ(shared["test_accuracy"], test["test_accuracy"]);
+  EXPECT_NEAR(shared["test_loss"].get<double>(), test["test_loss"].get<double>(), 1e-5);
+  EXPECT_EQ(line_of(folder_ / "two.log", "start")["sync_batch_norm"], true);
+}
+
 TEST_F(TrainInRanksTest, what_only_one_process_can_do_is_refused) {
   const Outcome adaptive = train(2, {"--steps", "1", "--adaptive-batch"});
   EXPECT_NE(adaptive.status, 0);
   EXPECT_THAT(adaptive.output, HasSubstr("--adaptive-batch is for one process"));
+  const Outcome pieces = train(2, {"--steps", "1", "--sync-batch-norm", "--micro-batch", "5"});
+  EXPECT_NE(pieces.status, 0);
+  EXPECT_THAT(pieces.output, HasSubstr("they may have different numbers of them"));
   const Outcome bench = run_ranks(2, {built_program("samebytes"), "bench", "digits", "--steps", "1"});
   EXPECT_NE(bench.status, 0);
   EXPECT_THAT(bench.output, HasSubstr("only train works in several"));
