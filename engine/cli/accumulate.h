@@ -33,7 +33,7 @@ class Accumulation {
   Accumulation(const Options& options, Precision& precision, optim::Optimizer& optimizer, Ranks* ranks = nullptr);
 
   // Steps are made over several devices; null: on one.
-  void share(SharedSteps* shared) { shared_ = shared; }
+  void share(SharedSteps* shared);
 
   // Adds a batch; nothing where the update waits for more of them.
   std::optional<Step> add(const data::Batch& batch, const LossOf& loss_of);
