@@ -39,7 +39,18 @@ Accumulation::Accumulation(const Options& options, Precision& precision, optim::
   if (batches_ > 1 || micro_batch_ > 0) accumulator_.emplace(optimizer);
 }
 
+// Several devices have sums of their own.
+void Accumulation::share(SharedSteps* shared) {
+  shared_ = shared;
+  if (shared_ != nullptr) accumulator_.reset();
+}
+
 void Accumulation::add_piece(const data::Batch& piece, std::int64_t samples, const LossOf& loss_of, bool is_last) {
+  if (shared_ != nullptr) {
+    pieces_.push_back({shared_->add(optimizer_, precision_, piece, loss_of), samples});
+    if (is_last) shared_->update(optimizer_, precision_);
+    return;
+  }
   const Array loss = loss_of(piece);
   pieces_.push_back({loss, samples});
   // What does not count is nothing beside what does, and left out where there is nothing else (Ranks::set_samples).
@@ -58,14 +69,14 @@ void Accumulation::add_like_the_last(std::int64_t samples) {
 }
 
 std::optional<Accumulation::Step> Accumulation::add(const data::Batch& whole, const LossOf& loss_of) {
-  if (shared_ != nullptr)
+  if (shared_ != nullptr && batches_ == 1 && micro_batch_ == 0)
     return Step{shared_->step(optimizer_, precision_, whole, loss_of), whole.samples(), whole.samples()};
   const auto [batch, counted] = ranks_.share_of(whole);
-  if (!accumulator_) {
+  if (!accumulator_ && shared_ == nullptr) {
     const Array loss = loss_of(batch);
     ranks_.tell(counted, loss);
     precision_.step(optimizer_, loss);
-    return Step{ranks_.mean_loss(loss), counted, ranks_.global_samples(counted)};
+    return step_of(loss, counted);
   }
   const std::int64_t samples = batch.samples(), size = micro_batch_ == 0 ? samples : std::min(micro_batch_, samples);
   const bool is_whole = ++added_ == batches_;
@@ -116,14 +127,19 @@ void Accumulation::tell_ranks() {
 }
 
 void Accumulation::step() {
+  if (shared_ != nullptr) return shared_->update(optimizer_, precision_);
   tell_ranks();
   ranks_.all_reduce(*accumulator_);
   precision_.step(*accumulator_);
 }
 
+Accumulation::Step Accumulation::step_of(const Array& loss, std::int64_t samples) const {
+  const std::optional<double> mean = ranks_.mean_loss();
+  return {mean ? Array() : loss, samples, ranks_.global_samples(samples), mean};
+}
+
 Accumulation::Step Accumulation::taken() {
-  const std::int64_t own = samples();
-  const Step step{ranks_.are_many() ? ranks_.mean_loss({}) : loss(), own, ranks_.global_samples(own)};
+  const Step step = step_of(ranks_.are_many() ? Array() : loss(), samples());
   pieces_.clear();
   added_ = 0;
   return step;

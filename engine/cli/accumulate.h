@@ -23,16 +23,17 @@ class Accumulation {
   using LossOf = std::function<Array(const data::Batch&)>;
   // What an update was made of.
   struct Step {
-    Array loss;                    // the mean over all its samples, of all ranks
-    std::int64_t samples = 0;      // of this process
-    std::int64_t all_samples = 0;  // of all ranks
+    Array loss;                       // the mean over its samples; empty where `mean` is there
+    std::int64_t samples = 0;         // of this process
+    std::int64_t all_samples = 0;     // of all ranks
+    std::optional<double> mean = {};  // over the samples of all ranks, where there are several
   };
 
   // Throws UsageError for what needs all gradients at once, beside --release-gradients.
   Accumulation(const Options& options, Precision& precision, optim::Optimizer& optimizer, Ranks* ranks = nullptr);
 
   // Steps are made over several devices; null: on one.
-  void share(SharedSteps* shared) { shared_ = shared; }
+  void share(SharedSteps* shared);
 
   // Adds a batch; nothing where the update waits for more of them.
   std::optional<Step> add(const data::Batch& batch, const LossOf& loss_of);
@@ -51,8 +52,10 @@ class Accumulation {
   };
   void add_piece(const data::Batch& piece, std::int64_t samples, const LossOf& loss_of, bool is_last);
   void add_like_the_last(std::int64_t samples);
-  void step();   // with what was added
-  Step taken();  // what the update that has just been made was made of
+  void step();  // with what was added
+  // What the update that has just been made was made of.
+  Step step_of(const Array& loss, std::int64_t samples) const;
+  Step taken();
   // Of the pieces so far, of this rank.
   std::int64_t samples() const;
   Array loss() const;

@@ -128,9 +128,9 @@ struct LimitOptions {
 
 // Of train in several processes (ranks.h).
 struct RankOptions {
-  double timeout = 10;       // seconds
-  bool shard_state = false;  // each rank keeps its share of the optimizer's state
-  bool gives_state = false;  // of a rank other than 0, to checkpoints that rank 0 writes
+  std::optional<double> timeout;  // seconds; 10 where nothing is said
+  bool shard_state = false;       // each rank keeps its share of the optimizer's state
+  bool gives_state = false;       // of a rank other than 0, to checkpoints that rank 0 writes
 };
 
 // A batch over several devices (shares.h).

@@ -14,7 +14,8 @@ void add_shares(CLI::App& app, Options& options) {
   app.add_flag("--rebalance", shares.rebalance,
                "shares follow the times of the steps while it runs, so that it does not repeat bit for bit");
   app.add_flag("--sync-batch-norm", shares.sync_batch_norm,
-               "batch norm takes its statistics of all shares together; default: of each share");
+               "batch norm takes its statistics of all shares together, under mpirun of all processes;\n"
+               "default: of each");
   app.add_option("--device-timeout", shares.timeout,
                  "a device that does not answer for so long, and for 20 steps, is given up; default: 10")
       ->option_text("SECONDS")

@@ -9,11 +9,31 @@
 #include <fstream>
 
 #include "cli/interrupt.h"
+#include "cli/session.h"
 #include "cli/usage_error.h"
 #include "samebytes/run_state.h"
 
 namespace samebytes::cli {
 namespace {
+
+// Batches of samples in order, those of a rank: every ranks-th one.
+class EveryBatch final : public data::Sampler {
+ public:
+  EveryBatch(std::int64_t samples, std::int64_t batch, int rank, int ranks)
+      : samples_(samples), batch_(batch), rank_(rank), ranks_(ranks) {}
+  std::int64_t size() const override {
+    std::int64_t count = 0;
+    for (std::int64_t begin = rank_ * batch_; begin < samples_; begin += ranks_ * batch_)
+      count += std::min(batch_, samples_ - begin);
+    return count;
+  }
+  std::int64_t at(std::int64_t, std::int64_t position) const override {
+    return (position / batch_ * ranks_ + rank_) * batch_ + position % batch_;
+  }
+
+ private:
+  std::int64_t samples_, batch_, rank_, ranks_;
+};
 
 constexpr int kRandomShift = 48;  // bits of an engine's counter that no run counts up to
 
@@ -27,10 +47,23 @@ void check_options(const Options& options) {
   if (options.limit.automatic_batch || options.limit.memory)
     refuse("--batch auto and --memory-limit", "each rank would choose for itself");
   if (options.limit.pressure) refuse("--pressure-limit", "each rank would choose for itself");
-  if (!options.devices.split.empty() || options.device == "all" || options.device.find(',') != std::string::npos)
+  if (!options.devices.split.empty() || is_list(options.device))
     refuse("more than one device", "give each rank one of its own");
+  if (options.shares.sync_batch_norm && options.step.micro_batch)
+    throw UsageError(
+        "--sync-batch-norm lets the ranks meet in each piece of a batch, and with --micro-batch they may have "
+        "different numbers of them; use --accumulate, or one of the two");
   if (options.survive.on_device_error.value_or("stop") != "stop")
     refuse("--on-device-error", "the other ranks cannot go back by themselves");
+}
+
+void check_alone(const Options& options) {
+  const auto refuse = [](const char* what) {
+    throw UsageError(fmt::format(
+        "{} is for several processes, and the run has one; start it by mpirun -n N, or leave it out", what));
+  };
+  if (options.ranks.shard_state) refuse("--shard-state");
+  if (options.ranks.timeout) refuse("--rank-timeout");
 }
 
 }  // namespace
@@ -47,10 +80,15 @@ int threads_of_rank() {
 }
 
 Ranks::Ranks(const Options& options) {
-  if (distributed::launched_processes() < 2) return;
+  if (distributed::launched_processes() < 2) {
+    check_alone(options);
+    return;
+  }
   check_options(options);
-  group_ = std::make_unique<distributed::Group>(
-      distributed::GroupOptions{.timeout_seconds = options.ranks.timeout, .is_told_to_end = is_terminated});
+  syncs_norms_ = options.shares.sync_batch_norm;
+  distributed::GroupOptions wish{.is_told_to_end = is_terminated};
+  if (options.ranks.timeout) wish.timeout_seconds = *options.ranks.timeout;
+  group_ = std::make_unique<distributed::Group>(wish);
 }
 
 Ranks::~Ranks() {
@@ -106,6 +144,27 @@ void Ranks::divide(data::LoaderOptions& loading, const data::Dataset& dataset) {
   loading.batch = data::distributed_batch(sharing_);
 }
 
+void Ranks::divide_test(data::LoaderOptions& testing, const data::Dataset& dataset) {
+  test_batches_ = 0;
+  if (!are_many() || dataset.is_sequential() || dataset.size() == data::kEndless) return;
+  test_batches_ = (dataset.size() + testing.batch - 1) / testing.batch;
+  if (own_test_batches() == 0) return;
+  const auto own = std::make_shared<EveryBatch>(dataset.size(), testing.batch, rank(), size());
+  testing.batch = std::min(testing.batch, own->size());  // the last one, which may be incomplete, may be all there is
+  testing.sampler = own;
+}
+
+std::int64_t Ranks::own_test_batches() const { return (test_batches_ - rank() + size() - 1) / size(); }
+
+void Ranks::share_buffers(const nn::Module& net) const {
+  if (!are_many()) return;
+  for (const nn::NamedArray& entry : net.named_buffers()) group_->broadcast(entry.array);
+}
+
+void Ranks::all_reduce(std::span<double> sums) const {
+  if (are_many()) group_->all_reduce(sums);
+}
+
 std::shared_ptr<void> Ranks::join(Engine& engine, nn::Module& net, optim::Optimizer& optimizer, bool shards_state) {
   if (!are_many()) return nullptr;
   const EngineScope scope(engine);
@@ -129,10 +188,15 @@ void Ranks::spread_random_numbers() const {
   engine.set_random_counter(engine.random_counter() + (static_cast<std::uint64_t>(rank()) << kRandomShift));
 }
 
-Ranks::Share Ranks::share_of(const data::Batch& batch) const {
+Ranks::Share Ranks::share_of(const data::Batch& batch) {
   if (!are_many()) return {batch, batch.samples()};
   const std::int64_t samples = data::distributed_samples(dataset_size_, sharing_, batch.step());
+  counts_ = samples > 0;
   return {samples > 0 && samples < batch.samples() ? batch.piece(0, samples) : batch, samples};
+}
+
+std::unique_ptr<distributed::SyncBatchNorm> Ranks::synced_norms() const {
+  return syncs_norms_ ? std::make_unique<distributed::SyncBatchNorm>(*group_, counts_) : nullptr;
 }
 
 void Ranks::tell(std::int64_t samples, const Array& loss) {
@@ -142,9 +206,9 @@ void Ranks::tell(std::int64_t samples, const Array& loss) {
   parallel->watch(loss);
 }
 
-Array Ranks::mean_loss(const Array& own) const {
+std::optional<double> Ranks::mean_loss() const {
   const auto parallel = parallel_.lock();
-  return parallel ? array(std::vector<float>{static_cast<float>(parallel->watched())}, {1}) : own;
+  return parallel ? std::optional(parallel->watched()) : std::nullopt;
 }
 
 void Ranks::all_reduce(optim::Accumulator& accumulator) {

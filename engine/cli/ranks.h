@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "cli/options.h"
@@ -21,7 +22,8 @@ int threads_of_rank();
 class Ranks {
  public:
   Ranks() = default;  // alone
-  // Joins the others, where there are any. Throws UsageError for options that one process only can follow.
+  // Joins the others, where there are any. Throws UsageError for options that one process only can follow, and alone
+  // for those that need several.
   explicit Ranks(const Options& options);
   ~Ranks();
 
@@ -34,6 +36,14 @@ class Ranks {
 
   // This rank's share of each batch. Requires: loading.shuffle.
   void divide(data::LoaderOptions& loading, const data::Dataset& dataset);
+  // The batches of a test, whole ones in turn, where it can be shared out; the others stay as they are.
+  void divide_test(data::LoaderOptions& testing, const data::Dataset& dataset);
+  // Of all of them in a test that is shared out, else 0; and how many of them are this rank's.
+  std::int64_t test_batches() const { return test_batches_; }
+  std::int64_t own_test_batches() const;
+  // Rank 0's running statistics to all, which is what a test is of.
+  void share_buffers(const nn::Module& net) const;
+  void all_reduce(std::span<double> sums) const;
   // The optimizer's gradients are those of all ranks as long as what comes back lives, which the optimizer outlives.
   std::shared_ptr<void> join(Engine& engine, nn::Module& net, optim::Optimizer& optimizer, bool shards_state);
   // After a state was restored: random numbers of its own for each rank.
@@ -44,10 +54,12 @@ class Ranks {
     data::Batch batch;
     std::int64_t samples;
   };
-  Share share_of(const data::Batch& batch) const;
+  Share share_of(const data::Batch& batch);
+  // While it lives, batch norms see what all ranks compute of that batch; null where that was not asked for.
+  std::unique_ptr<distributed::SyncBatchNorm> synced_norms() const;
   // Of the next step's gradients and loss.
   void tell(std::int64_t samples, const Array& loss);
-  Array mean_loss(const Array& own) const;              // of the last step, over all ranks
+  std::optional<double> mean_loss() const;              // of the last step, over all ranks; nothing where there is one
   void all_reduce(optim::Accumulator& accumulator);     // before its step
   std::int64_t global_samples(std::int64_t own) const;  // of the last step
 
@@ -62,7 +74,8 @@ class Ranks {
   std::unique_ptr<distributed::Group> group_;
   std::weak_ptr<distributed::DataParallel> parallel_;
   data::DistributedOptions sharing_;
-  std::int64_t dataset_size_ = 0;
+  std::int64_t dataset_size_ = 0, test_batches_ = 0;
+  bool syncs_norms_ = false, counts_ = true;
   std::string fetched_;  // the checkpoint that came from rank 0
 };
 

@@ -7,8 +7,10 @@
 
 #include "cli/interrupt.h"
 #include "cli/limit.h"
+#include "cli/ranks.h"
 #include "cli/recipe.h"
 #include "cli/shares.h"
+#include "cli/test_counts.h"
 #include "cli/usage_error.h"
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
@@ -218,48 +220,37 @@ std::string Evaluation::to_text() const {
 }
 
 std::optional<Evaluation> evaluate(const Workload& workload, nn::Module& net, data::Loader& batches, std::int64_t steps,
-                                   RunMeter* meter, SharedSteps* shared) {
+                                   RunMeter* meter, SharedSteps* shared, const Ranks* ranks) {
   const NoGrad no_grad;
   const bool was_training = net.is_training();
   net.eval();
-  Mean loss, right;
-  std::vector<float> scores, truth;  // of a binary workload
+  if (ranks != nullptr) ranks->share_buffers(net);
+  TestCounts counts(workload, ranks);
   batches.reset_stats();
   if (meter != nullptr) meter->begin();
-  std::int64_t done = 0;
+  std::int64_t left = ranks != nullptr && ranks->test_batches() > 0 ? ranks->own_test_batches() : steps;
   // The loss and, where there are, right answers and the output.
   const auto results_of = [&](const data::Batch& batch) -> std::vector<Array> {
     if (workload.whole_loss) return {workload.whole_loss(net, batch)};
     const Array output = workload.forward(net, batch);  // kept, so that one pass makes it for all of them
     return {workload.loss(output, batch), workload.right ? workload.right(output, batch) : Array(), output};
   };
-  for (const data::Batch& batch : batches) {
-    const auto count = [&](const std::vector<Array>& results, std::int64_t samples) {
-      loss.add(results[0], static_cast<double>(samples));
-      if (results.size() == 1) return;
-      if (results[1]) right.add_sum(results[1], static_cast<double>(samples));
-      if (workload.is_binary)
-        for (const float score : results[2].to_vector<float>()) scores.push_back(score);
-    };
+  const auto test = [&](const data::Batch& batch) {
     if (shared != nullptr)
-      for (const SharedSteps::Results& part : shared->map(batch, results_of)) count(part.arrays, part.samples);
+      for (const SharedSteps::Results& part : shared->map(batch, results_of)) counts.add(part.arrays, part.samples);
     else
-      count(results_of(batch), batch.samples());
-    if (workload.is_binary && !workload.whole_loss)
-      for (const float label : batch["label"].to_vector<float>()) truth.push_back(label);
+      counts.add(results_of(batch), batch.samples());
+    counts.add_labels(batch);
     if (meter != nullptr) meter->step(batch.samples());
-    if (++done == steps || is_interrupted()) break;
-  }
+    return --left > 0 && !is_interrupted();
+  };
+  if (left > 0)
+    for (const data::Batch& batch : batches)
+      if (!test(batch)) break;
   if (meter != nullptr) meter->end(batches.stats().loop_wait_seconds);
   net.train(was_training);
-  if (is_interrupted()) return {};
-  Evaluation result{.loss = loss.value()};
-  if (workload.right) result.accuracy = right.value();
-  if (workload.is_binary) {
-    result.balanced_accuracy = balanced_accuracy(scores, truth);
-    result.area_under_curve = area_under_curve(scores, truth);
-  }
-  return result;
+  if (ranks != nullptr ? ranks->agree_to_stop() : is_interrupted()) return {};
+  return counts.total();
 }
 
 void describe(const Engine& engine, const Workload& workload, std::int64_t batch, Summary& summary) {

@@ -101,6 +101,7 @@ class Precision {
 optim::AdamWOptions optimizer_options(const Workload& workload, const Options& options);
 
 class SharedSteps;
+class Ranks;
 
 // Loss and accuracy over a data set, in evaluation mode and without gradients.
 struct Evaluation {
@@ -111,11 +112,12 @@ struct Evaluation {
   void fill(Summary& summary) const;
   std::string to_text() const;  // "test loss 0.0312  accuracy 99.20 %"
 };
-// At most `steps` batches; the meter, if there is one, counts them; over several devices, where there are. Nothing
-// where Ctrl-C came first.
+// At most `steps` batches; the meter, if there is one, counts them; over several devices, where there are, and with the
+// batches of all ranks, each its own. Nothing where Ctrl-C came first, to one of them.
 std::optional<Evaluation> evaluate(const Workload& workload, nn::Module& net, data::Loader& batches,
                                    std::int64_t steps = std::numeric_limits<std::int64_t>::max(),
-                                   RunMeter* meter = nullptr, SharedSteps* shared = nullptr);
+                                   RunMeter* meter = nullptr, SharedSteps* shared = nullptr,
+                                   const Ranks* ranks = nullptr);
 
 // Fills what a summary says about workload and device.
 void describe(const Engine& engine, const Workload& workload, std::int64_t batch, Summary& summary);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/usage_error.h"
+#include "samebytes/distributed.h"
 #include "samebytes/error.h"
 
 namespace samebytes::cli {
@@ -28,7 +29,7 @@ void check(const Options& options, bool has_several, bool is_training) {
     };
     if (!asked.shares.empty()) refuse("--shares");
     if (asked.rebalance) refuse("--rebalance");
-    if (asked.sync_batch_norm) refuse("--sync-batch-norm");
+    if (asked.sync_batch_norm && distributed::launched_processes() < 2) refuse("--sync-batch-norm");
     if (asked.timeout) refuse("--device-timeout");
     return;
   }
@@ -38,8 +39,6 @@ void check(const Options& options, bool has_several, bool is_training) {
   const auto refuse = [](const char* what, const char* why) {
     throw UsageError(fmt::format("{} {}; use one device for it, or leave it out", what, why));
   };
-  if (options.step.accumulate > 1) refuse("--accumulate", "adds up batches that one device works on");
-  if (options.step.micro_batch) refuse("--micro-batch", "cuts batches that one device works on");
   if (options.adaptive.is_on) refuse("--adaptive-batch", "measures the gradients of one device");
   if (options.release_gradients) refuse("--release-gradients", "updates before the gradients of all shares are there");
 }
@@ -84,6 +83,21 @@ Array SharedSteps::step(optim::Optimizer& optimizer, Precision& precision, const
   batch_ = std::max(batch_, batch.samples());
   if (precision.scaler() != nullptr) return parallel_.step(optimizer, batch.samples(), loss, *precision.scaler());
   return parallel_.step(optimizer, batch.samples(), loss);
+}
+
+Array SharedSteps::add(optim::Optimizer& optimizer, Precision& precision, const data::Batch& piece,
+                       const LossOf& loss_of) {
+  const auto loss = [&](std::int64_t begin, std::int64_t end) {
+    return loss_of(end - begin == piece.samples() ? piece : piece.piece(begin, end));
+  };
+  batch_ = std::max(batch_, piece.samples());
+  if (precision.scaler() != nullptr) return parallel_.add(optimizer, piece.samples(), loss, *precision.scaler());
+  return parallel_.add(optimizer, piece.samples(), loss);
+}
+
+void SharedSteps::update(optim::Optimizer& optimizer, Precision& precision) {
+  if (precision.scaler() != nullptr) return parallel_.update(optimizer, *precision.scaler());
+  parallel_.update(optimizer);
 }
 
 std::vector<SharedSteps::Results> SharedSteps::map(const data::Batch& batch, const ResultsOf& results_of) {

@@ -36,6 +36,9 @@ class SharedSteps {
   void find(optim::Optimizer& optimizer, Precision& precision, data::Loader& loader, std::int64_t batch,
             const LossOf& loss_of);
   Array step(optim::Optimizer& optimizer, Precision& precision, const data::Batch& batch, const LossOf& loss_of);
+  // The same in parts: the gradient of a piece, which is added up, and the update of all of them.
+  Array add(optim::Optimizer& optimizer, Precision& precision, const data::Batch& piece, const LossOf& loss_of);
+  void update(optim::Optimizer& optimizer, Precision& precision);
   std::vector<Results> map(const data::Batch& batch, const ResultsOf& results_of);
 
   // What happens to a device, for people and for the log.

@@ -5,6 +5,7 @@
 
 #include "cli/lora.h"
 #include "cli/norm_watch.h"
+#include "samebytes/distributed.h"
 
 namespace samebytes::cli {
 namespace {
@@ -57,6 +58,7 @@ nlohmann::ordered_json start_line(const StartFacts& facts, Engine& engine, nn::M
   if (const std::int64_t every = norm_interval(options, facts.workload.defaults); every > 0)
     line["log_grad_norm"] = every;
   if (options.step.micro_batch) line["micro_batch"] = *options.step.micro_batch;
+  if (distributed::launched_processes() > 1) line["sync_batch_norm"] = options.shares.sync_batch_norm;
   if (has_adapters(options)) line["trainable_parameters"] = net.trainable_parameter_count();
   if (options.lora.rank) line["lora_rank"] = *options.lora.rank;
   if (options.scale_rate) line["scale_rate"] = *options.scale_rate;

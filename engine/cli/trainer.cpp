@@ -64,6 +64,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, StepLog& log,
   training_ = std::make_unique<data::Loader>(*engine_, split_.train, loading_);
   data::LoaderOptions testing = loader_options(options, std::min(batch_, split_.test->size()));
   testing.transforms = workload.prepare;
+  ranks_.divide_test(testing, *split_.test);
   test_ = std::make_unique<data::Loader>(*engine_, split_.test, testing);
   recipe_.emplace(options, workload, first_batch * options.step.accumulate, steps_, per_epoch);
   optimizer_ = recipe_->make_optimizer(net_->parameters());
@@ -208,6 +209,7 @@ void Trainer::train_epoch(int epoch) {
 
 Array Trainer::loss_of(const data::Batch& batch) {
   const std::unique_ptr<Autocast> scope = precision_.scope();
+  const std::unique_ptr<distributed::SyncBatchNorm> norms = ranks_.synced_norms();
   return workload_.loss_of(*net_, batch);
 }
 
@@ -250,9 +252,13 @@ void Trainer::tell(const PressureAction& action) {
 }
 
 void Trainer::finish_step(int epoch, double rate, const Accumulation::Step& step) {
-  mean_.add(step.loss, static_cast<double>(step.all_samples));
+  const auto samples = static_cast<double>(step.all_samples);
+  if (step.mean)
+    mean_.add_value(*step.mean, samples);
+  else
+    mean_.add(step.loss, samples);
   meter_->step(step.all_samples);
-  recent_.push_back({meter_->steps(), epoch, rate, meter_->last_step_seconds() * 1e3, step.loss});
+  recent_.push_back({meter_->steps(), epoch, rate, meter_->last_step_seconds() * 1e3, step.loss, step.mean});
   recent_.back().norm = norms_->after_step();
   if (adaptive_) recent_.back().more = adaptive_->to_json();
   if (recent_.size() <= kLossesKept) return;
@@ -314,7 +320,7 @@ bool Trainer::adaptive_step(const Array& loss, const data::Batch& batch) {
 
 void Trainer::read_oldest_loss() {
   const StepFacts& facts = recent_.front();
-  const double loss = facts.loss.value();
+  const double loss = facts.value ? *facts.value : facts.loss.value();
   if (!std::isfinite(loss))
     throw StepError(facts.step, fmt::format("the loss is {}; --check-nan finds the op that made it", value_text(loss)),
                     kNotFinite);
@@ -334,9 +340,8 @@ void Trainer::test_epoch(int epoch, double seconds) {
   std::optional<optim::EmaScope> averages;
   if (ema_) averages.emplace(*ema_);
   test_->seek(epoch - 1);  // the same whether the run was interrupted or not
-  std::optional<Evaluation> result = evaluate(workload_, *net_, *test_, test_->size(), nullptr, shared_.get());
+  std::optional<Evaluation> result = evaluate(workload_, *net_, *test_, test_->size(), nullptr, shared_.get(), &ranks_);
   averages.reset();
-  if (ranks_.are_many() && ranks_.agree_to_stop()) result.reset();  // one of them was interrupted before its end
   if (result) {
     recipe_->tested(*optimizer_, result->loss);
     tested_steps_ = meter_->steps();

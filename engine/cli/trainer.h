@@ -40,7 +40,8 @@ class Trainer {
     int epoch = 0;
     double rate = 0;
     double milliseconds = 0;
-    Array loss;
+    Array loss;  // or its value
+    std::optional<double> value = {};
     optim::GradientNorm norm = {};                                   // where it was kept
     nlohmann::ordered_json more = nlohmann::ordered_json::object();  // fields of its line in the log
   };

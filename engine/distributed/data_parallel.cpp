@@ -166,21 +166,24 @@ struct DataParallel::Impl {
     spread_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
   }
 
-  HostArray gather(std::size_t arena, const Array& cell) const {
+  HostArray gather(const Array& cell) const {
+    const optim::Optimizer::Cut& cut = optimizer.cut_of(cell);
     HostArray whole;
-    if (group.rank() == 0) whole = HostArray(Shape{optimizer.arenas()[arena].size()}, cell.dtype());
-    const std::size_t width = bytes_of(cell.dtype());
+    if (group.rank() == 0) whole = HostArray(Shape{cut.size}, cell.dtype());
+    const auto bytes_in = [&](std::size_t rank) {
+      return static_cast<std::size_t>(cut.bounds[rank + 1] - cut.bounds[rank]) * bytes_of(cell.dtype());
+    };
     std::vector<detail::Piece> places;
-    for (int rank = 0; rank < group.size() && group.rank() == 0; ++rank) {
-      const auto [begin, end] = optimizer.share(arena, rank);
-      places.push_back({whole.bytes.data() + static_cast<std::size_t>(begin) * width,
-                        static_cast<std::size_t>(end - begin) * width});
+    std::byte* place = whole.bytes.data();
+    for (std::size_t rank = 0; group.rank() == 0 && rank + 1 < cut.bounds.size(); ++rank) {
+      places.push_back({place, bytes_in(rank)});
+      place += bytes_in(rank);
     }
     detail::Piece own;
     std::optional<Borrow> view;
-    if (cell.size() > 0) {
+    if (const std::size_t bytes = bytes_in(static_cast<std::size_t>(group.rank())); bytes > 0) {
       view.emplace(cell, false, __FILE__, __LINE__);
-      own = {static_cast<std::byte*>(view->data()), static_cast<std::size_t>(cell.size()) * width};
+      own = {static_cast<std::byte*>(view->data()), bytes};
     }
     detail::Communicator& communicator = *group.communicator();
     communicator.run(std::make_shared<detail::Collect>(communicator, own, std::move(places)));
@@ -219,11 +222,10 @@ DataParallel::DataParallel(Group& group, nn::Module& net, optim::Optimizer& opti
   if (!options.shard_state || steps[0] > 0)
     for (const optim::StateArray& entry : optimizer.state()) group.broadcast(entry.array);
   if (options.shard_state)
-    optimizer.shard(
-        {.rank = group.rank(),
-         .ranks = group.size(),
-         .spread = [impl = impl_.get()] { impl->spread(); },
-         .gather = [impl = impl_.get()](std::size_t arena, const Array& cell) { return impl->gather(arena, cell); }});
+    optimizer.shard({.rank = group.rank(),
+                     .ranks = group.size(),
+                     .spread = [impl = impl_.get()] { impl->spread(); },
+                     .gather = [impl = impl_.get()](const Array& cell) { return impl->gather(cell); }});
   optimizer.set_gradient_source([impl = impl_.get()](const Array& loss, const optim::Optimizer::GradientMap& map) {
     return impl->flat_gradients(loss, map);
   });
@@ -235,7 +237,7 @@ DataParallel::~DataParallel() {
   const auto gone = [] {
     throw ArgumentError("DataParallel: this optimizer has a share of its state, and the others' DataParallel is gone");
   };
-  impl_->optimizer.set_shard_calls(gone, [gone](std::size_t, const Array&) {
+  impl_->optimizer.set_shard_calls(gone, [gone](const Array&) {
     gone();
     return HostArray();
   });

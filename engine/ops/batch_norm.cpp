@@ -157,10 +157,10 @@ Array batch_norm_train(const Array& src, const Array& scale, const Array& shift,
     return batch_norm_train(cast(src), scale, shift, running_mean, running_var, options);
   constexpr const char* kOp = "batch_norm_train";
   check_arguments(kOp, src, scale, shift, running_mean, running_var);
+  if (const BatchNormTaker* const taker = detail::batch_norm_taker)  // may know of more values than these
+    return (*taker)({src, scale, shift, running_mean, running_var, options});
   require(src.shape().rows() >= 2 || src.shape().back() == 0, kOp, "the variance needs at least two values per channel",
           src, "src");
-  if (const BatchNormTaker* const taker = detail::batch_norm_taker)
-    return (*taker)({src, scale, shift, running_mean, running_var, options});
   const bool updates = is_grad_enabled() && !detail::keeps_statistics;
   if (updates) {
     require(is_cell(running_mean), kOp, "running statistics are overwritten, so they must be cells", running_mean,

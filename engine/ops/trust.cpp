@@ -28,32 +28,50 @@ Operand control_of(Launch& run) { return run.src_count() > kInputs ? run.src(kIn
 
 std::vector<Array> no_gradient(const char* op) { throw ArgumentError(std::string(op) + " has no gradient"); }
 
-// Sums of squares of a and b: inputs a, b, table; result [2, chunks].
-class TrustNorms final : public Op {
+// p and gradient are of the whole arena, of which the table's segments begin at `first`; momentum and moments begin
+// there.
+class OfShare : public Op {
  public:
+  explicit OfShare(std::int64_t first) : first_(first) {}
+  void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(first_)); }
+
+ protected:
+  Operand share(Operand whole) const { return whole.from(first_); }
+
+ private:
+  std::int64_t first_;
+};
+
+// Sums of squares of a and b: inputs a, b, table; result [2, chunks].
+class TrustNorms final : public OfShare {
+ public:
+  using OfShare::OfShare;
   std::string_view name() const override { return "trust_norms"; }
   void launch(Launch& run) const override {
     const std::int64_t chunks = chunks_of(run.src_shape(2));
     run.kernel("trust_norms", run.dst_dtype())
-        .args(run.src(0), run.src(1), run.src(2), run.dst(), chunks)
+        .args(share(run.src(0)), share(run.src(1)), run.src(2), run.dst(), chunks)
         .over_rows(chunks, kGroup);
   }
 };
 
 // Inputs gradient, parts, table and the cells p and b; results ratios [chunks], p and b. Scalars as in LarsStep.
-class TrustLars final : public Op {
+class TrustLars final : public OfShare {
  public:
-  explicit TrustLars(bool nesterov) : nesterov_(nesterov) {}
+  TrustLars(std::int64_t first, bool nesterov) : OfShare(first), nesterov_(nesterov) {}
   std::string_view name() const override { return "lars_update"; }
-  void hash(Hasher& hasher) const override { hasher.add(std::uint64_t{nesterov_}); }
+  void hash(Hasher& hasher) const override {
+    OfShare::hash(hasher);
+    hasher.add(std::uint64_t{nesterov_});
+  }
   int in_place(int result) const override { return result == 0 ? -1 : 2 + result; }
   bool is_state(int input) const override { return input == 3 || input == 4; }
   void launch(Launch& run) const override {
     const std::int64_t chunks = chunks_of(run.src_shape(2));
     run.kernel("trust_lars", run.dst_dtype())
-        .args(run.src(0), run.src(1), run.src(2), run.dst(0), run.dst(1), run.dst(2), chunks, DynamicReal{0},
-              DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, int{nesterov_}, control_of(run),
-              int{run.src_count() > kInputs})
+        .args(share(run.src(0)), run.src(1), run.src(2), run.dst(0), share(run.dst(1)), run.dst(2), chunks,
+              DynamicReal{0}, DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, int{nesterov_},
+              control_of(run), int{run.src_count() > kInputs})
         .over_rows(chunks, kGroup);
   }
   std::vector<Array> gradient(const GradientRequest&) const override { return no_gradient("lars_update"); }
@@ -63,17 +81,18 @@ class TrustLars final : public Op {
 };
 
 // Inputs p, gradient, table and the cells m and v; results parts, m and v.
-class TrustLambMoments final : public Op {
+class TrustLambMoments final : public OfShare {
  public:
+  using OfShare::OfShare;
   std::string_view name() const override { return "lamb_moments"; }
   int in_place(int result) const override { return result == 0 ? -1 : 2 + result; }
   bool is_state(int input) const override { return input == 3 || input == 4; }
   void launch(Launch& run) const override {
     const std::int64_t chunks = chunks_of(run.src_shape(2));
     run.kernel("trust_lamb_moments", run.dst_dtype())
-        .args(run.src(0), run.src(1), run.src(2), run.dst(0), run.dst(1), run.dst(2), chunks, DynamicReal{0},
-              DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, DynamicReal{5}, DynamicReal{6},
-              DynamicReal{7}, control_of(run), int{run.src_count() > kInputs})
+        .args(share(run.src(0)), share(run.src(1)), run.src(2), run.dst(0), run.dst(1), run.dst(2), chunks,
+              DynamicReal{0}, DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, DynamicReal{5},
+              DynamicReal{6}, DynamicReal{7}, control_of(run), int{run.src_count() > kInputs})
         .over_rows(chunks, kGroup);
   }
   std::vector<Array> gradient(const GradientRequest&) const override { return no_gradient("lamb_update"); }
@@ -81,28 +100,31 @@ class TrustLambMoments final : public Op {
 
 // Inputs the cells m and v, parts, table and the cell p; result p. m and v are read as the launch that made the parts
 // left them.
-class TrustLamb final : public Op {
+class TrustLamb final : public OfShare {
  public:
+  using OfShare::OfShare;
   std::string_view name() const override { return "lamb_update"; }
   int in_place(int) const override { return 4; }
   bool is_state(int input) const override { return input < 2 || input == 4; }
   void launch(Launch& run) const override {
     const std::int64_t chunks = chunks_of(run.src_shape(3));
     run.kernel("trust_lamb", run.dst_dtype())
-        .args(run.src(0), run.src(1), run.src(2), run.src(3), run.dst(), chunks, DynamicReal{0}, DynamicReal{1},
+        .args(run.src(0), run.src(1), run.src(2), run.src(3), share(run.dst()), chunks, DynamicReal{0}, DynamicReal{1},
               DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, control_of(run), int{run.src_count() > kInputs})
         .over_rows(chunks, kGroup);
   }
   std::vector<Array> gradient(const GradientRequest&) const override { return no_gradient("lamb_update"); }
 };
 
-void require_flat(const char* op, const TrustSegments& segments, std::initializer_list<Array> cells,
+void require_flat(const char* op, const TrustSegments& segments, const Array& p, std::initializer_list<Array> cells,
                   const Array& gradient) {
-  const Array& p = *cells.begin();
-  for (const Array& cell : cells)
-    require(is_cell(cell) && (cell.dtype() == f32 || cell.dtype() == f64) && cell.shape() == Shape{segments.n()} &&
+  const auto check = [&](const Array& cell, std::int64_t size) {
+    require(is_cell(cell) && (cell.dtype() == f32 || cell.dtype() == f64) && cell.shape() == Shape{size} &&
                 cell.dtype() == p.dtype(),
             op, "needs flat cells of one type, f32 or f64, as long as the segments", cell, "cell");
+  };
+  check(p, segments.n());
+  for (const Array& cell : cells) check(cell, segments.end() - segments.begin());
   require(gradient && gradient.shape() == p.shape() && gradient.dtype() == p.dtype(), op,
           "needs a gradient of the shape and type of the cells", gradient, "gradient");
 }
@@ -127,25 +149,36 @@ using detail::make_arrays;
 using detail::make_op;
 
 TrustSegments::TrustSegments(std::span<const std::int64_t> offsets, std::span<const std::int64_t> sizes, std::int64_t n)
-    : n_(n) {
+    : TrustSegments(offsets, sizes, n, 0, n) {}
+
+TrustSegments::TrustSegments(std::span<const std::int64_t> offsets, std::span<const std::int64_t> sizes, std::int64_t n,
+                             std::int64_t begin, std::int64_t end)
+    : n_(n), begin_(begin), end_(end) {
+  if (begin < 0 || end < begin || end > n || begin % detail::kUnit != 0 || end % detail::kUnit != 0)
+    throw ArgumentError("trust_segments: a share begins and ends at multiples of 16 within " + std::to_string(n) +
+                        " elements, [" + std::to_string(begin) + ", " + std::to_string(end) + ") came");
   if (offsets.empty() || offsets.size() != sizes.size() || n % detail::kUnit != 0)
     throw ArgumentError("trust_segments: needs one size per offset and a length that is a multiple of 16, " +
                         std::to_string(offsets.size()) + " offsets, " + std::to_string(sizes.size()) +
                         " sizes and length " + std::to_string(n) + " came");
   std::vector<std::int32_t> table;
-  std::int64_t end = 0;
+  std::int64_t before = 0;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const std::int64_t units = detail::divided_up(sizes[i], detail::kUnit);
-    if (offsets[i] < end || offsets[i] % detail::kUnit != 0 || sizes[i] < 0 || offsets[i] + sizes[i] > n)
+    if (offsets[i] < before || offsets[i] % detail::kUnit != 0 || sizes[i] < 0 || offsets[i] + sizes[i] > n)
       throw ArgumentError("trust_segments: segments must rise without overlap in steps of 16 within " +
                           std::to_string(n) + " elements, " + std::to_string(offsets[i]) + " came");
-    end = offsets[i] + units * detail::kUnit;
+    before = offsets[i] + units * detail::kUnit;
+    if (before <= begin || offsets[i] >= end) continue;
+    if (offsets[i] < begin || before > end)
+      throw ArgumentError("trust_segments: the share [" + std::to_string(begin) + ", " + std::to_string(end) +
+                          ") cuts the segment at " + std::to_string(offsets[i]));
     const std::int64_t length =
         std::max(detail::kChunkElements / detail::kUnit, detail::divided_up(units, detail::kChunksOfSegment));
     const auto first = static_cast<std::int32_t>(table.size() / detail::kColumns);
     const auto count = static_cast<std::int32_t>(detail::divided_up(units, length));
     for (std::int64_t at = 0; at < units; at += length)
-      table.insert(table.end(), {static_cast<std::int32_t>(offsets[i] / detail::kUnit + at),
+      table.insert(table.end(), {static_cast<std::int32_t>((offsets[i] - begin) / detail::kUnit + at),
                                  static_cast<std::int32_t>(std::min(length, units - at)), first, count});
   }
   const auto chunks = static_cast<std::int64_t>(table.size()) / detail::kColumns;
@@ -154,34 +187,35 @@ TrustSegments::TrustSegments(std::span<const std::int64_t> offsets, std::span<co
 
 Array lars_update(const Array& p, const Array& momentum_buffer, const Array& gradient, const TrustSegments& segments,
                   const LarsStep& step, const Array& control) {
-  detail::require_flat("lars_update", segments, {p, momentum_buffer}, gradient);
+  detail::require_flat("lars_update", segments, p, {momentum_buffer}, gradient);
   detail::require_control("lars_update", control, 1, p.dtype());
   const Array& table = segments.table();
   if (table.size() == 0) return zeros({0}, p.dtype());
   const Array read[] = {p, gradient, table};
-  const Array parts = detail::make_array(make_op<detail::TrustNorms>(), Shape{2, table.shape()[0]}, p.dtype(), read);
+  const Array parts =
+      detail::make_array(make_op<detail::TrustNorms>(segments.begin()), Shape{2, table.shape()[0]}, p.dtype(), read);
   const std::vector<Array> inputs = detail::with_control({gradient, parts, table, p, momentum_buffer}, control);
-  const detail::Result flat{p.shape(), p.dtype()};
-  const detail::Result results[] = {{Shape{table.shape()[0]}, p.dtype()}, flat, flat};
-  return make_arrays(make_op<detail::TrustLars>(step.nesterov), results, inputs,
+  const detail::Result results[] = {
+      {Shape{table.shape()[0]}, p.dtype()}, {p.shape(), p.dtype()}, {momentum_buffer.shape(), p.dtype()}};
+  return make_arrays(make_op<detail::TrustLars>(segments.begin(), step.nesterov), results, inputs,
                      {step.rate, step.momentum, step.weight_decay, step.trust, step.eps})[0];
 }
 
 Array lamb_update(const Array& p, const Array& moment1, const Array& moment2, const Array& gradient,
                   const TrustSegments& segments, const LambStep& step, const Array& control) {
-  detail::require_flat("lamb_update", segments, {p, moment1, moment2}, gradient);
+  detail::require_flat("lamb_update", segments, p, {moment1, moment2}, gradient);
   detail::require_control("lamb_update", control, 3, p.dtype());
   const Array& table = segments.table();
   if (table.size() == 0) return p;
   const double scale1 = 1.0 / step.correction1, scale2 = 1.0 / std::sqrt(step.correction2);
-  const detail::Result flat{p.shape(), p.dtype()};
+  const detail::Result flat{moment1.shape(), p.dtype()};
   const detail::Result results[] = {{Shape{2, table.shape()[0]}, p.dtype()}, flat, flat};
   const std::vector<Array> inputs = detail::with_control({p, gradient, table, moment1, moment2}, control);
   const Array parts = make_arrays(
-      make_op<detail::TrustLambMoments>(), results, inputs,
+      make_op<detail::TrustLambMoments>(segments.begin()), results, inputs,
       {step.beta1, 1.0 - step.beta1, step.beta2, 1.0 - step.beta2, scale1, scale2, step.eps, step.weight_decay})[0];
   const std::vector<Array> read = detail::with_control({moment1, moment2, parts, table, p}, control);
-  return detail::make_array(make_op<detail::TrustLamb>(), p.shape(), p.dtype(), read,
+  return detail::make_array(make_op<detail::TrustLamb>(segments.begin()), p.shape(), p.dtype(), read,
                             {step.rate, scale1, scale2, step.eps, step.weight_decay});
 }
 

@@ -7,6 +7,21 @@
 #include "samebytes/ops.h"
 
 namespace samebytes::optim {
+namespace {
+
+// Of the parameters that begin in [begin, end).
+AdafactorLayout layout_of(const ParameterArena& arena, std::int64_t begin, std::int64_t end) {
+  std::vector<std::int64_t> offsets;
+  std::vector<Shape> shapes;
+  for (std::size_t i = 0; i < arena.parameters().size(); ++i) {
+    if (arena.offsets()[i] < begin || arena.offsets()[i] >= end) continue;
+    offsets.push_back(arena.offsets()[i]);
+    shapes.push_back(arena.parameters()[i].shape());
+  }
+  return {offsets, shapes, arena.size()};
+}
+
+}  // namespace
 
 Adafactor::Adafactor(std::span<const Array> parameters, const AdafactorOptions& options)
     : Adafactor(one_group(parameters), options) {}
@@ -23,14 +38,30 @@ Adafactor::Adafactor(const std::vector<ParameterGroup>& groups, const AdafactorO
     throw ArgumentError("Adafactor: d must be at least 1, " + std::to_string(options.d) + " came");
   for (std::size_t i = 0; i < arenas().size(); ++i) {
     const ParameterArena& arena = arenas()[i];
-    std::vector<Shape> shapes;
-    for (const Array& parameter : arena.parameters()) shapes.push_back(parameter.shape());
-    const AdafactorLayout& layout = layouts_.emplace_back(arena.offsets(), shapes, arena.size());
+    const AdafactorLayout& layout = layouts_.emplace_back(layout_of(arena, 0, arena.size()));
     const std::string number = std::to_string(i);
     rows_.push_back(cell(zeros({layout.rows()}, arena.dtype()), "Adafactor rows " + number, MemoryCategory::optimizer));
     columns_.push_back(
         cell(zeros({layout.columns()}, arena.dtype()), "Adafactor columns " + number, MemoryCategory::optimizer));
   }
+}
+
+// What AdafactorLayout counts, but for the element that a cell without any has.
+std::int64_t Adafactor::state_before(std::size_t list, std::size_t arena, std::int64_t element) const {
+  const ParameterArena& own = arenas()[arena];
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < own.parameters().size() && own.offsets()[i] < element; ++i) {
+    const Shape& shape = own.parameters()[i].shape();
+    const bool is_vector = shape.rank() < 2;
+    if (shape.size() == 0 || (is_vector && list == 1)) continue;
+    count += is_vector ? shape.size() : shape.size() / shape[shape.rank() - (list == 0 ? 1 : 2)];
+  }
+  return count;
+}
+
+void Adafactor::follow_share() {
+  for (std::size_t i = 0; i < arenas().size(); ++i)
+    if (const auto [begin, end] = share(i); begin < end) layouts_[i] = layout_of(arenas()[i], begin, end);
 }
 
 std::vector<StateArray> Adafactor::state() const {

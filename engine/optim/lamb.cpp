@@ -26,6 +26,8 @@ Lamb::Lamb(const std::vector<ParameterGroup>& groups, const LambOptions& options
       moment2_(zeros_for_arenas("moment2")),
       segments_(segments_of_arenas()) {}
 
+void Lamb::follow_share() { segments_ = segments_of_arenas(); }
+
 std::vector<StateArray> Lamb::state() const {
   std::vector<StateArray> result = named("moment1", moment1_);
   for (StateArray& entry : named("moment2", moment2_)) result.push_back(std::move(entry));
@@ -34,7 +36,6 @@ std::vector<StateArray> Lamb::state() const {
 
 std::vector<Optimizer::CellUpdate> Lamb::updates(std::size_t arena, const Array& gradient) const {
   const GroupOptions& own = options_of(arena);
-  const Array& values = arenas()[arena].values();
   const Array &moment1 = moment1_[arena], &moment2 = moment2_[arena];
   const double rate = rate_of(arena), beta1 = *own.beta1, beta2 = *own.beta2;
   const BiasCorrection bias1(beta1, step_count() + 1, steps_taken()), bias2(beta2, step_count() + 1, steps_taken());
@@ -43,12 +44,13 @@ std::vector<Optimizer::CellUpdate> Lamb::updates(std::size_t arena, const Array&
     const double correction1 = 1.0 - std::pow(beta1, t), correction2 = 1.0 - std::pow(beta2, t);
     const LambStep step{rate, beta1, beta2, correction1, correction2, *own.eps, *own.weight_decay};
     const Array told = steps_taken() ? control(arena, {bias1.inverse(), bias2.inverse_root()}) : Array();
-    return {{{}, lamb_update(values, moment1, moment2, gradient, segments_[arena], step, told)}};
+    return {{{}, lamb_update(arenas()[arena].values(), moment1, moment2, gradient, segments_[arena], step, told)}};
   }
-  const Array next1 = moment1 * beta1 + gradient * (1.0 - beta1);
-  const Array next2 = moment2 * beta2 + square(gradient) * (1.0 - beta2);
+  const Array values = weights(arena), slope = share_of(arena, gradient);
+  const Array next1 = moment1 * beta1 + slope * (1.0 - beta1);
+  const Array next2 = moment2 * beta2 + square(slope) * (1.0 - beta2);
   const Array change = bias1.divide(next1, rate) / (bias2.divide_by_root(sqrt(next2)) + *own.eps);
-  return {{moment1, next1}, {moment2, next2}, {values, values * (1.0 - rate * *own.weight_decay) - change}};
+  return {{moment1, next1}, {moment2, next2}, written(arena, values * (1.0 - rate * *own.weight_decay) - change)};
 }
 
 }  // namespace samebytes::optim

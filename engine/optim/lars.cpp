@@ -19,19 +19,22 @@ Lars::Lars(const std::vector<ParameterGroup>& groups, const LarsOptions& options
       momentum_(zeros_for_arenas("momentum")),
       segments_(segments_of_arenas()) {}
 
+void Lars::follow_share() { segments_ = segments_of_arenas(); }
+
 std::vector<StateArray> Lars::state() const { return named("momentum", momentum_); }
 
 std::vector<Optimizer::CellUpdate> Lars::updates(std::size_t arena, const Array& gradient) const {
   const GroupOptions& own = options_of(arena);
-  const Array &values = arenas()[arena].values(), &momentum = momentum_[arena];
+  const Array& momentum = momentum_[arena];
   const double rate = rate_of(arena);
   if (*own.adapts) {
     const LarsStep step{rate, *own.momentum, *own.weight_decay, *own.trust, *own.eps, options_.nesterov};
-    return {{{}, lars_update(values, momentum, gradient, segments_[arena], step, control(arena))}};
+    return {{{}, lars_update(arenas()[arena].values(), momentum, gradient, segments_[arena], step, control(arena))}};
   }
-  const Array g = *own.weight_decay > 0.0 ? gradient + values * *own.weight_decay : gradient;
+  const Array values = weights(arena), slope = share_of(arena, gradient);
+  const Array g = *own.weight_decay > 0.0 ? slope + values * *own.weight_decay : slope;
   const Array next = momentum * *own.momentum + g;
-  return {{momentum, next}, {values, values - (options_.nesterov ? g + next * *own.momentum : next) * rate}};
+  return {{momentum, next}, written(arena, values - (options_.nesterov ? g + next * *own.momentum : next) * rate)};
 }
 
 }  // namespace samebytes::optim

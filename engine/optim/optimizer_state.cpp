@@ -56,10 +56,12 @@ Optimizer::CellUpdate Optimizer::written(std::size_t arena, const Array& next) c
 
 std::vector<TrustSegments> Optimizer::segments_of_arenas() const {
   std::vector<TrustSegments> segments;
-  for (const ParameterArena& arena : arenas_) {
+  for (std::size_t i = 0; i < arenas_.size(); ++i) {
+    const ParameterArena& arena = arenas_[i];
     std::vector<std::int64_t> sizes;
     for (const Array& parameter : arena.parameters()) sizes.push_back(parameter.size());
-    segments.emplace_back(arena.offsets(), sizes, arena.size());
+    const auto [begin, end] = share(i);
+    segments.emplace_back(arena.offsets(), sizes, arena.size(), begin, end);
   }
   return segments;
 }

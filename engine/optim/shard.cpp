@@ -1,5 +1,6 @@
 // The state of an optimizer shared out over processes: each keeps and updates a share of every arena.
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -12,13 +13,33 @@ namespace {
 
 constexpr std::int64_t kShareElements = 64;  // shares begin at a multiple of so many: cache lines, of any dtype
 
+// The place between two parameters that is nearest to `element`.
+std::int64_t nearest_bound(const ParameterArena& arena, std::int64_t element) {
+  std::int64_t nearest = arena.size();
+  for (const std::int64_t offset : arena.offsets())
+    if (std::abs(offset - element) < std::abs(nearest - element)) nearest = offset;
+  return nearest;
+}
+
 }  // namespace
 
 std::pair<std::int64_t, std::int64_t> Optimizer::share(std::size_t arena, int rank) const {
   const std::int64_t size = arenas_[arena].size(), blocks = (size + kShareElements - 1) / kShareElements;
-  const auto bound = [&](int of) { return std::min(size, blocks * of / shard_.ranks * kShareElements); };
+  const auto bound = [&](int of) {
+    if (of == 0 || of == shard_.ranks) return of == 0 ? 0 : size;
+    if (shares_parameters_) return nearest_bound(arenas_[arena], size * of / shard_.ranks);
+    return std::min(size, blocks * of / shard_.ranks * kShareElements);
+  };
   return {bound(rank), bound(rank + 1)};
 }
+
+const Optimizer::Cut& Optimizer::cut_of(const Array& cell) const {
+  for (const auto& [part, cut] : sharded_cells_)
+    if (part.node() == cell.node()) return cut;
+  throw ArgumentError(name_ + ": cut_of needs an array of a state that is sharded");
+}
+
+std::int64_t Optimizer::state_before(std::size_t, std::size_t, std::int64_t element) const { return element; }
 
 void Optimizer::shard(Shard shard) {
   if (shard.ranks < 1 || shard.rank < 0 || shard.rank >= shard.ranks)
@@ -30,27 +51,39 @@ void Optimizer::shard(Shard shard) {
     throw ArgumentError(name_ +
                         ": release_gradients updates each parameter where its gradient is; its state cannot be "
                         "sharded as well");
-  const std::vector<std::vector<Array>*> lists = elementwise_cells();
+  std::vector<std::vector<Array>*> lists = elementwise_cells();
+  const bool has_elementwise = !lists.empty();
+  if (!has_elementwise) lists = cells_of_parameters();
   if (lists.empty())
     throw ArgumentError(name_ +
-                        ": its state cannot be sharded, because an update looks at whole parameters; that of Adam, "
-                        "AdamW, Sgd, RmsProp, Adagrad and Lion can");
+                        ": its state cannot be sharded, because it does not say which arrays are of parameters");
+  shares_parameters_ = !has_elementwise;
   shard_ = std::move(shard);
-  for (std::vector<Array>* const cells : lists)
-    for (std::size_t arena = 0; arena < cells->size(); ++arena) {
-      Array& whole = (*cells)[arena];
+  for (std::size_t list = 0; list < lists.size(); ++list)
+    for (std::size_t arena = 0; arena < lists[list]->size(); ++arena) {
+      Array& whole = (*lists[list])[arena];
       if (!whole) continue;
-      const auto [begin, end] = share(arena);
+      Cut cut;
+      cut.size = whole.size();
+      for (int rank = 0; rank < shard_.ranks; ++rank)
+        cut.bounds.push_back(state_before(list, arena, share(arena, rank).first));
+      cut.bounds.push_back(state_before(list, arena, arenas_[arena].size()));
+      const auto own = static_cast<std::size_t>(shard_.rank);
+      const std::int64_t begin = cut.bounds[own], end = cut.bounds[own + 1];
+      // An array without elements is for a share without parameters alone.
+      const bool is_filled_up = begin == end && share(arena).first < share(arena).second;
       // Before the first step it is zeros that nobody has asked for: then the whole is never there.
-      const Array values = step_count_ == 0 ? zeros({end - begin}, whole.dtype()) : slice(whole, 0, begin, end);
+      const Array values = step_count_ == 0 || is_filled_up ? zeros({is_filled_up ? 1 : end - begin}, whole.dtype())
+                                                            : slice(whole, 0, begin, end);
       const Array part = cell(values, cell_name(whole), MemoryCategory::optimizer);
       if (step_count_ > 0) part.eval();
       whole = part;
+      sharded_cells_.emplace_back(part, std::move(cut));
     }
+  follow_share();
 }
 
-void Optimizer::set_shard_calls(std::function<void()> spread,
-                                std::function<HostArray(std::size_t, const Array&)> gather) {
+void Optimizer::set_shard_calls(std::function<void()> spread, std::function<HostArray(const Array&)> gather) {
   shard_.spread = std::move(spread);
   shard_.gather = std::move(gather);
 }
@@ -60,13 +93,18 @@ std::vector<Optimizer::CellUpdate> Optimizer::updates_of_share(std::size_t arena
   if (!is_sharded()) return updates(arena, gradient);
   const auto [begin, end] = share(arena);
   if (begin == end) return {{Array(), gradient}};
-  return updates(arena, slice(gradient, 0, begin, end));
+  return updates(arena, shares_parameters_ ? gradient : share_of(arena, gradient));
+}
+
+Array Optimizer::share_of(std::size_t arena, const Array& gradient) const {
+  if (!is_sharded()) return gradient;
+  const auto [begin, end] = share(arena);
+  return slice(gradient, 0, begin, end);
 }
 
 std::vector<std::pair<std::string, HostArray>> Optimizer::whole_state() const {
   std::vector<std::pair<std::string, HostArray>> result;
-  for (const StateArray& entry : state())  // "0.moment1": of arena 0
-    result.emplace_back(entry.name, shard_.gather(static_cast<std::size_t>(std::stoul(entry.name)), entry.array));
+  for (const StateArray& entry : state()) result.emplace_back(entry.name, shard_.gather(entry.array));
   return result;
 }
 

@@ -196,6 +196,7 @@ std::vector<DataParallel::Piece> DataParallel::run(std::int64_t samples, const J
     }
     pieces.clear();  // what they hold is lost
     gradients_.clear();
+    for (auto& [device, sum] : sums_) sum.next.clear();
     give_up(*failure, samples);
     kept.restore();
   }
@@ -223,9 +224,10 @@ std::vector<Array> DataParallel::stored_gradients(const optim::Optimizer& optimi
 }
 
 DataParallel::Job DataParallel::gradient_job(optim::Optimizer& optimizer, const LossOf& loss_of,
-                                             optim::GradScaler* scaler) {
-  const auto gradients_of = [this, &optimizer, scaler](const Array& loss, int device) {
-    return stored_gradients(optimizer, scaler != nullptr ? scaler->scale(loss) : loss, device);
+                                             optim::GradScaler* scaler, std::int64_t added) {
+  const auto gradients_of = [this, &optimizer, scaler, added](const Array& loss, int device) {
+    const Array scaled = scaler != nullptr ? scaler->scale(loss) : loss;
+    return added > 0 ? added_gradients(optimizer, scaled, device, added) : stored_gradients(optimizer, scaled, device);
   };
   const bool is_synced = options_.sync_batch_norm;
   Job job;
@@ -249,18 +251,43 @@ DataParallel::Job DataParallel::gradient_job(optim::Optimizer& optimizer, const 
   return job;
 }
 
-Array DataParallel::step_with(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of,
-                              optim::GradScaler* scaler) {
+void DataParallel::check(const optim::Optimizer& optimizer, std::int64_t samples) const {
   if (optimizer.releases_gradients())
     throw ArgumentError(
         "DataParallel: the optimizer has release_gradients, which updates parameters before the gradients of all "
         "shares are there; use one of the two");
   if (samples < 1) throw ArgumentError(fmt::format("DataParallel: a batch has samples, {} came", samples));
+}
+
+// Of the losses of all pieces, whose samples are counted.
+Array DataParallel::mean_of(const std::vector<Piece>& pieces, std::int64_t samples) {
+  Array loss;
+  for (const Piece& piece : pieces) {
+    const double weight = static_cast<double>(piece.samples()) / static_cast<double>(samples);
+    const Array part = weight == 1 ? piece.results[0] : piece.results[0] * weight;
+    loss = loss ? loss + part : part;
+    samples_[static_cast<std::size_t>(piece.device)] += piece.samples();
+  }
+  return loss;
+}
+
+void DataParallel::apply(optim::Optimizer& optimizer, const std::vector<Array>& gradients, optim::GradScaler* scaler) {
+  if (scaler != nullptr) {
+    scaler->step_flat(optimizer, gradients);
+    scaler->update();
+  } else {
+    optimizer.step_flat(gradients);
+  }
+  ++steps_;
+}
+
+Array DataParallel::step_with(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of,
+                              optim::GradScaler* scaler) {
+  check(optimizer, samples);
   const Job job = gradient_job(optimizer, loss_of, scaler);
   if (!has_shares()) find_shares(samples, job);
-  std::vector<Piece> pieces = run(samples, job);
+  const std::vector<Piece> pieces = run(samples, job);
   std::vector<Array> sums;
-  Array loss;
   for (const Piece& piece : pieces) {
     const std::vector<Array>& own = gradients_[{&optimizer, piece.device}];
     for (std::size_t i = 0; i < piece.gradients.size(); ++i)
@@ -268,18 +295,9 @@ Array DataParallel::step_with(optim::Optimizer& optimizer, std::int64_t samples,
         sums[i] = widened(sums[i]) + widened(own[i]);
       else
         sums.push_back(own[i]);
-    const double weight = static_cast<double>(piece.samples()) / static_cast<double>(samples);
-    const Array part = weight == 1 ? piece.results[0] : piece.results[0] * weight;
-    loss = loss ? loss + part : part;
-    samples_[static_cast<std::size_t>(piece.device)] += piece.samples();
   }
-  if (scaler != nullptr) {
-    scaler->step_flat(optimizer, sums);
-    scaler->update();
-  } else {
-    optimizer.step_flat(sums);
-  }
-  ++steps_;
+  const Array loss = mean_of(pieces, samples);
+  apply(optimizer, sums, scaler);
   return loss;
 }
 

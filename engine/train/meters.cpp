@@ -12,6 +12,10 @@
 namespace samebytes {
 namespace {
 
+void check_weight(double weight) {
+  if (!(weight >= 0.0)) throw ArgumentError("Mean: a weight is at least 0, " + std::to_string(weight) + " came");
+}
+
 void check_binary(const char* name, std::span<const float> scores, std::span<const float> truth) {
   if (scores.size() != truth.size())
     throw ArgumentError(std::string(name) + ": scores and truth differ in length: " + std::to_string(scores.size()) +
@@ -28,7 +32,7 @@ void Mean::add(const Array& x, double weight) {
     throw ArgumentError("Mean: needs a floating array with elements, " +
                         (x ? std::string(name_of(x.dtype())) + " " + x.shape().to_string() : "an empty handle") +
                         " came");
-  if (!(weight >= 0.0)) throw ArgumentError("Mean: a weight is at least 0, " + std::to_string(weight) + " came");
+  check_weight(weight);
   fold(x.size() == 1 ? x : sum(x), weight, weight * static_cast<double>(x.size()));
 }
 
@@ -38,16 +42,34 @@ void Mean::add_sum(const Array& sum, double count) {
   fold(sum, 1.0, count);
 }
 
+void Mean::add_value(double value, double weight) {
+  check_weight(weight);
+  take(
+      f32,
+      [&] {
+        const float narrow = static_cast<float>(value) * static_cast<float>(weight);  // as add() has it
+        return (sum_.dtype() == f64 ? value * weight : static_cast<double>(narrow)) - lost_;
+      },
+      weight);
+}
+
+// The factor is always there, so that all weights share one plan.
 void Mean::fold(const Array& x, double factor, double count) {
+  const auto added = [&] {
+    const Array scalar = x.shape().rank() == 0 ? x : reshape(x, Shape{});
+    return astype(scalar, sum_.dtype()) * factor - lost_;
+  };
+  take(x.dtype() == f64 ? f64 : f32, added, count);
+}
+
+// What is to be added, less what rounding took before; the first one decides the type.
+void Mean::take(Dtype dtype, const std::function<Array()>& added_of, double count) {
   if (!sum_) {
-    const Dtype dtype = x.dtype() == f64 ? f64 : f32;
     sum_ = cell(zeros({}, dtype), "mean");
     lost_ = cell(zeros({}, dtype), "mean, rounding");
   }
-  // The factor is always there, so that all weights share one plan.
   const auto updates = [&]() -> std::vector<Array> {
-    const Array scalar = x.shape().rank() == 0 ? x : reshape(x, Shape{});
-    const Array added = astype(scalar, sum_.dtype()) * factor - lost_;
+    const Array added = added_of();
     const Array total = sum_ + added;
     return {update(lost_, (total - sum_) - added), update(sum_, total)};
   };

@@ -128,12 +128,13 @@ Part with_shards(const std::string& name, optim::Optimizer& optimizer) {
             const std::vector<optim::StateArray> cells = optimizer.state();
             for (const optim::StateArray& cell : cells) {
               const HostArray whole = reader.values(cell.name);
-              const auto arena = static_cast<std::size_t>(std::stoul(cell.name));
-              if (whole.dtype != cell.array.dtype() || whole.size() != optimizer.arenas()[arena].size())
+              const optim::Optimizer::Cut& cut = optimizer.cut_of(cell.array);
+              if (whole.dtype != cell.array.dtype() || whole.size() != cut.size)
                 throw ArgumentError("run state: " + cell.name + " is " + std::string(name_of(whole.dtype)) + " " +
                                     whole.shape.to_string() + " there, and of another size or dtype here");
               const std::size_t width = bytes_of(whole.dtype);
-              const auto [begin, end] = optimizer.share(arena);
+              const auto rank = static_cast<std::size_t>(optimizer.shard_rank());
+              const std::int64_t begin = cut.bounds[rank], end = cut.bounds[rank + 1];
               if (begin == end) continue;
               const Borrow view(cell.array, true, __FILE__, __LINE__);
               std::memcpy(view.data(), whole.bytes.data() + static_cast<std::size_t>(begin) * width,

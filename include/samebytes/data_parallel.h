@@ -90,6 +90,16 @@ class DataParallel {
   Array step(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of);
   // ... scaled; ends in scaler.update().
   Array step(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of, optim::GradScaler& scaler);
+  // Several batches, or pieces of one, before an update: adds the gradient of this one's mean loss, which it returns,
+  // weighted by its samples, to what was added since the last update; each device does so in flat arrays of its own.
+  // With a scaler the gradient is that of the scaled loss.
+  Array add(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of);
+  Array add(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of, optim::GradScaler& scaler);
+  // One step of the optimizer with the mean over all samples that were added; does nothing where there are none. With a
+  // scaler it ends in scaler.update().
+  void update(optim::Optimizer& optimizer);
+  void update(optim::Optimizer& optimizer, optim::GradScaler& scaler);
+  std::int64_t added() const { return added_; }  // samples since the last update
   // What `results_of` builds of each share, in the order of the samples, made side by side; for evaluation.
   struct ShareResults {
     std::int64_t begin, end;
@@ -162,9 +172,19 @@ class DataParallel {
                                   std::vector<double>& seconds);
   double limit_of_step() const;
   int left() const;  // devices that were not given up
-  Job gradient_job(optim::Optimizer& optimizer, const LossOf& loss_of, optim::GradScaler* scaler);
+  // The gradients of each share: in flat cells of their own, or, where `added` samples are, in the sums.
+  Job gradient_job(optim::Optimizer& optimizer, const LossOf& loss_of, optim::GradScaler* scaler,
+                   std::int64_t added = 0);
   std::vector<Array> stored_gradients(const optim::Optimizer& optimizer, const Array& loss, int device);
   Array step_with(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of, optim::GradScaler* scaler);
+  void check(const optim::Optimizer& optimizer, std::int64_t samples) const;
+  Array mean_of(const std::vector<Piece>& pieces, std::int64_t samples);
+  void apply(optim::Optimizer& optimizer, const std::vector<Array>& gradients, optim::GradScaler* scaler);
+  // shared_accumulation.cpp
+  Array add_with(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of, optim::GradScaler* scaler);
+  void update_with(optim::Optimizer& optimizer, optim::GradScaler* scaler);
+  std::vector<Array> added_gradients(const optim::Optimizer& optimizer, const Array& loss, int device,
+                                     std::int64_t samples);
   // shares.cpp
   void find_shares(std::int64_t samples, const Job& job);
   double time_of(std::int64_t samples, const Job& job, std::vector<double>& seconds);
@@ -183,6 +203,15 @@ class DataParallel {
   std::vector<double> parts_;       // of each device; empty: not known yet
   std::vector<std::int64_t> samples_;
   std::map<std::pair<const void*, int>, std::vector<Array>> gradients_;  // flat cells of an optimizer, on a device
+  // What a device added since the last update, in flat cells, and those that the next gradient makes of it: where a
+  // device fails, the sums are as they were.
+  struct Sum {
+    std::vector<Array> cells, next;
+    bool is_begun = false;
+  };
+  std::map<int, Sum> sums_;
+  const void* summed_for_ = nullptr;  // the optimizer
+  std::int64_t added_ = 0;
   std::vector<DeviceEvent> events_;
   std::function<void(const DeviceEvent&)> listener_;
   std::int64_t steps_ = 0;

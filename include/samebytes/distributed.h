@@ -107,8 +107,8 @@ struct DataParallelOptions {
   // where host and device do not share memory all the time. The bytes are the same.
   bool overlap = true;
   // Each rank keeps and updates what the optimizer remembers of its share of the parameters alone (ZeRO, stage 1), then
-  // gives the new values of its share to the others: as many bytes again as half an exchange of gradients. See
-  // Optimizer::shard() for the optimizers that can.
+  // gives the new values of its share to the others: as many bytes again as half an exchange of gradients. Shares are
+  // equal, or whole parameters with Lars, Lamb and Adafactor.
   bool shard_state = false;
 };
 
@@ -180,6 +180,25 @@ class DataParallel {
  private:
   struct Impl;
   std::shared_ptr<Impl> impl_;
+};
+
+// In its block, which is opened for each loss that is built, batch norms in training take their statistics of the
+// samples of all ranks, as PyTorch's SyncBatchNorm does: those of one process with all of them, up to rounding, in
+// gradient and running statistics too. One message of two numbers a channel for each layer forward, and one backward;
+// the ranks wait for each other there, so all build the same graph and evaluate it the same number of times. It is for
+// the thread that builds the loss. Gradients are those that DataParallel makes the mean of, weighted by samples.
+class SyncBatchNorm {
+ public:
+  // `counts` false: what this rank computes is left out, as set_samples(0) does with its gradient. The group must
+  // outlive the graph.
+  explicit SyncBatchNorm(Group& group, bool counts = true);
+  ~SyncBatchNorm();
+  SyncBatchNorm(const SyncBatchNorm&) = delete;
+  SyncBatchNorm& operator=(const SyncBatchNorm&) = delete;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace distributed

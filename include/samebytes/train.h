@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,8 @@ class Mean {
   // Folds x in and returns at once. Each element of x counts `weight` (a batch's mean loss: its number of samples).
   // Throws ArgumentError for an empty or not floating array and a negative weight.
   void add(const Array& x, double weight = 1.0);
+  // The same for a number that the host has. Throws ArgumentError for a negative weight.
+  void add_value(double value, double weight = 1.0);
   // Adds a sum, one element, of `count` numbers.
   void add_sum(const Array& sum, double count);
   double value() const;                      // waits; NaN where nothing was added
@@ -34,6 +37,7 @@ class Mean {
 
  private:
   void fold(const Array& x, double factor, double count);
+  void take(Dtype dtype, const std::function<Array()>& added, double count);
   Array sum_, lost_;  // cells: the sum and what rounding took from it
   double weight_ = 0.0;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "samebytes/device.h"
 #include "samebytes/io/safetensors.h"
 #include "support/files.h"
 
@@ -78,6 +79,17 @@ TEST_F(AccumulateTest, batches_and_pieces_make_the_update_of_the_large_batch) {
   ASSERT_EQ(whole.losses.size(), 4u);
   expect_equal(train({"--batch", "8", "--accumulate", "3"}), whole);
   expect_equal(train({"--batch", "24", "--micro-batch", "10"}), whole);  // 10, 10 and 4
+}
+
+TEST_F(AccumulateTest, several_devices_make_the_same_update) {
+  if (list_devices().front().cores < 2) GTEST_SKIP() << "needs_two_cores";
+  const Run whole = train({"--batch", "24"});
+  expect_equal(train({"--batch", "8", "--accumulate", "3", "--split-device", "1,1"}), whole);
+  expect_equal(train({"--batch", "24", "--micro-batch", "10", "--split-device", "1,1"}), whole);
+  const auto scaled = run_command({"train", "digits", "--precision", "f16", "--steps", "6", "--micro-batch", "24",
+                                   "--accumulate", "2", "--split-device", "1,1", "--json", "--quiet"});
+  ASSERT_EQ(scaled.status, 0) << scaled.err;
+  EXPECT_LE(scaled.json()["skipped_steps"], 2);
 }
 
 TEST_F(AccumulateTest, an_epochs_last_group_is_not_lost) {

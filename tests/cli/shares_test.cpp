@@ -105,7 +105,7 @@ TEST_F(SharesTest, wrong_options_say_what_is_needed) {
   const Words split = {"--split-device", "1,1"};
   EXPECT_THAT(error(joined(split, {"--shares", "1,1,1"})), HasSubstr("needs a share of each device"));
   EXPECT_THAT(error(joined(split, {"--shares", "1,1", "--rebalance"})), HasSubstr("use one of the two"));
-  EXPECT_THAT(error(joined(split, {"--accumulate", "2"})), HasSubstr("--accumulate adds up"));
+  EXPECT_THAT(error(joined(split, {"--release-gradients"})), HasSubstr("--release-gradients updates before"));
 }
 
 }  // namespace

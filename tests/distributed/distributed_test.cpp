@@ -125,6 +125,28 @@ TEST_F(DistributedTest, a_sharded_state_takes_the_same_steps_in_its_share_of_the
   EXPECT_LT(difference(train(1, {"adamw"}), train(2, {"adamw", "shard", "at_once"})), 1e-4);
 }
 
+TEST_F(DistributedTest, shares_of_whole_parameters_take_the_same_steps) {
+  std::string said;
+  const auto elements_of_state = [&] { return std::stod(said.substr(said.find("state ") + 6)); };
+  for (const std::string optimizer : {"lars", "lamb", "adafactor"}) {
+    const std::vector<float> whole = train(2, {optimizer, "clip"}, &said);
+    const double all = elements_of_state();
+    EXPECT_EQ(difference(whole, train(2, {optimizer, "clip", "shard"}, &said)), 0) << optimizer;
+    EXPECT_LT(elements_of_state(), 0.7 * all) << optimizer;
+    EXPECT_LT(difference(train(1, {optimizer}), train(5, {optimizer, "shard", "bucket=0.01"})), 1e-6)
+        << optimizer << ": more ranks than matrices";
+  }
+}
+
+TEST_F(DistributedTest, synchronised_batch_norm_is_that_of_one_process) {
+  const std::vector<float> one = train(1, {"norms"});
+  EXPECT_LT(difference(one, train(2, {"norms"})), 1e-5);
+  const std::vector<float> three = train(3, {"norms", "bucket=0.01"});
+  EXPECT_LT(difference(one, three), 1e-5) << "shares of 16, 17 and 17 samples";
+  EXPECT_EQ(difference(three, train(3, {"norms", "bucket=0.01"})), 0) << "again";
+  EXPECT_LT(difference(one, train(3, {"norms", "idle"})), 1e-5) << "a rank that counts nothing";
+}
+
 TEST_F(DistributedTest, gradients_in_sixteen_bits_are_summed_in_f32) {
   EXPECT_LT(difference(train(1, {"bf16"}), train(2, {"bf16"})), 1e-2);
 }

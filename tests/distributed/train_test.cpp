@@ -41,11 +41,11 @@ class TrainInRanksTest : public ::testing::Test {
                                    "--optimizer",
                                    optimizer_,
                                    "--rate",
-                                   "0.01",
+                                   rate_,
                                    "--schedule",
                                    "constant",
                                    "--batch",
-                                   "50"};
+                                   batch_};
     words.insert(words.end(), options.begin(), options.end());
     return run_ranks(ranks, words);
   }
@@ -77,13 +77,20 @@ class TrainInRanksTest : public ::testing::Test {
       if (const auto json = nlohmann::json::parse(line); json["event"] == "step") all.push_back(json["loss"]);
     return all;
   }
+  // The first line of an event in a log.
+  static nlohmann::json line_of(const std::string& path, const std::string& event) {
+    std::istringstream lines(get(path));
+    for (std::string line; std::getline(lines, line);)
+      if (auto json = nlohmann::json::parse(line); json["event"] == event) return json;
+    return {};
+  }
   static double state_bytes(const Outcome& outcome) {
     const std::string word = "\"state_bytes\":";
     const std::size_t at = outcome.output.find(word);
     return at == std::string::npos ? NAN : std::stod(outcome.output.substr(at + word.size()));
   }
   TemporaryFolder folder_;
-  std::string optimizer_ = "sgd";
+  std::string optimizer_ = "sgd", rate_ = "0.01", batch_ = "50";
 };
 
 TEST_F(TrainInRanksTest, ranks_take_the_steps_of_one_process_and_rank_0_alone_writes) {
@@ -147,14 +154,72 @@ TEST_F(TrainInRanksTest, a_sharded_state_is_saved_whole) {
   EXPECT_LT(difference(expected, go_on(1, "one", "")), 1e-6);
 }
 
+TEST_F(TrainInRanksTest, a_state_in_shares_of_whole_parameters_is_saved_whole) {
+  optimizer_ = "adafactor";
+  const std::string kept = folder_ / "kept";
+  ASSERT_EQ(train(2, {"--steps", "4", "--save", folder_ / "whole"}).status, 0);
+  ASSERT_EQ(train(2, {"--steps", "2", "--shard-state", "--checkpoint", kept, "--checkpoint-every", "2"}).status, 0);
+  const std::string file = kept + "/checkpoint-000000002.safetensors";
+  ASSERT_EQ(train(3, {"--steps", "4", "--shard-state", "--resume", file, "--save", folder_ / "again"}).status, 0);
+  EXPECT_LT(difference(parameters(folder_ / "whole"), parameters(folder_ / "again")), 1e-6);
+}
+
+TEST_F(TrainInRanksTest, a_test_is_shared_out_and_its_figures_are_those_of_one_process) {
+  rate_ = "1e-30";  // the same network after any number of ranks
+  batch_ = "4";
+  std::vector<double> figures;
+  for (const int ranks : {1, 2, 3}) {
+    const std::string log = folder_ / ("log" + std::to_string(ranks));
+    const Outcome outcome = train(ranks, {"--steps", "2", "--log", log});
+    ASSERT_EQ(outcome.status, 0) << outcome.output;
+    EXPECT_EQ(line_of(log, "start")["test_samples"], 6) << "a batch and a half: of three ranks one has none";
+    figures.push_back(line_of(log, "epoch")["test_loss"]);
+  }
+  EXPECT_EQ(figures[1], figures[0]);
+  EXPECT_EQ(figures[2], figures[0]);
+}
+
+TEST_F(TrainInRanksTest, synchronised_batch_norms_keep_the_statistics_of_one_process) {
+  const auto digits = [&](int ranks, const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> words{built_program("samebytes"),
+                                   "train",
+                                   "digits",
+                                   "--steps",
+                                   "3",
+                                   "--batch",
+                                   "50",
+                                   "--optimizer",
+                                   "sgd",
+                                   "--rate",
+                                   "1e-30",
+                                   "--schedule",
+                                   "constant",
+                                   "--quiet",
+                                   "--save",
+                                   folder_ / name,
+                                   "--log",
+                                   folder_ / (name + ".log")};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = run_ranks(ranks, words);
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    return parameters(folder_ / name);
+  };
+  const std::vector<float> one = digits(1, "one", {});
+  EXPECT_LT(difference(one, digits(2, "two", {"--sync-batch-norm"})), 1e-5);
+  EXPECT_GT(difference(one, digits(2, "apart", {})), 1e-4) << "each its own";
+  const nlohmann::json test = line_of(folder_ / "one.log", "epoch"), shared = line_of(folder_ / "two.log", "epoch");
+  EXPECT_EQ(shared["test_accuracy"], test["test_accuracy"]);
+  EXPECT_NEAR(shared["test_loss"].get<double>(), test["test_loss"].get<double>(), 1e-5);
+  EXPECT_EQ(line_of(folder_ / "two.log", "start")["sync_batch_norm"], true);
+}
+
 TEST_F(TrainInRanksTest, what_only_one_process_can_do_is_refused) {
   const Outcome adaptive = train(2, {"--steps", "1", "--adaptive-batch"});
   EXPECT_NE(adaptive.status, 0);
   EXPECT_THAT(adaptive.output, HasSubstr("--adaptive-batch is for one process"));
-  optimizer_ = "lamb";
-  const Outcome lamb = train(2, {"--steps", "1", "--shard-state"});
-  EXPECT_NE(lamb.status, 0);
-  EXPECT_THAT(lamb.output, HasSubstr("Lamb: its state cannot be sharded"));
+  const Outcome pieces = train(2, {"--steps", "1", "--sync-batch-norm", "--micro-batch", "5"});
+  EXPECT_NE(pieces.status, 0);
+  EXPECT_THAT(pieces.output, HasSubstr("they may have different numbers of them"));
   const Outcome bench = run_ranks(2, {built_program("samebytes"), "bench", "digits", "--steps", "1"});
   EXPECT_NE(bench.status, 0);
   EXPECT_THAT(bench.output, HasSubstr("only train works in several"));

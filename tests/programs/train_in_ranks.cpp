@@ -1,9 +1,9 @@
 // What the tests of samebytes/distributed.h start under mpirun, and once without:
 //   train_in_ranks collectives
-//   train_in_ranks train FILE [adamw] [bf16] [overlap=0|1] [bucket=MB] [accumulate] [at_once] [shard] [no_sync] [clip]
-//   [nan] [held] [steps=N]
-// Rank 0 writes the parameters after some steps on 50 samples to FILE, as bytes, and says what was sent; every rank's
-// parameters are compared with rank 0's.
+//   train_in_ranks train FILE [adamw|lars|lamb|adafactor] [bf16] [overlap=0|1] [bucket=MB] [accumulate] [at_once]
+//   [shard] [no_sync] [clip] [nan] [held] [norms] [idle] [steps=N]
+// Rank 0 writes parameters and buffers after some steps on 50 samples to FILE, as bytes, and says what was sent; every
+// rank's parameters are compared with rank 0's.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -89,8 +89,9 @@ void collectives(distributed::Group& group) {
 
 struct Way {
   std::string file;
-  bool adamw = false, bf16 = false, accumulates = false, clips = false, checks = false, holds = false, at_once = false,
-       keeps_own = false;
+  std::string optimizer = "sgd";
+  bool bf16 = false, accumulates = false, clips = false, checks = false, holds = false, at_once = false,
+       keeps_own = false, has_norms = false, has_idle = false;
   distributed::DataParallelOptions options = {};
   int steps = 6;
 };
@@ -106,13 +107,28 @@ void train(distributed::Group& group, const Way& way) {
   const int rank = group.rank(), size = group.size();
   // What rank 0 has counts, so that the others' seeds do not.
   Engine engine({.seed = static_cast<std::uint64_t>(3 + rank), .check_nan = way.checks});
-  nn::Sequential net(nn::Linear({.in = kWidth, .out = 63}), nn::LayerNorm({.features = 63}), nn::Relu(),
-                     nn::Linear({.in = 63, .out = 63}), nn::Relu(), nn::Linear({.in = 63, .out = 10}));
+  nn::Sequential net;
+  net.add(nn::Linear({.in = kWidth, .out = 63}));
+  if (way.has_norms)
+    net.add(nn::BatchNorm({.features = 63}));
+  else
+    net.add(nn::LayerNorm({.features = 63}));
+  net.add(nn::Relu());
+  net.add(nn::Linear({.in = 63, .out = 63}));
+  if (way.has_norms) net.add(nn::BatchNorm({.features = 63}));
+  net.add(nn::Relu());
+  net.add(nn::Linear({.in = 63, .out = 10}));
   if (way.bf16) keep_working_copies(net.parameters(), bf16);
   const double clip = way.clips ? 0.3 : 0;
   const auto groups = optim::split_vectors(net.parameters(), {});  // two arenas
   std::unique_ptr<optim::Optimizer> optimizer;
-  if (way.adamw)
+  if (way.optimizer == "adafactor")
+    optimizer = std::make_unique<optim::Adafactor>(groups, optim::AdafactorOptions{.clip_norm = clip});
+  else if (way.optimizer == "lars")
+    optimizer = std::make_unique<optim::Lars>(groups, optim::LarsOptions{.rate = 1, .trust = 0.02, .clip_norm = clip});
+  else if (way.optimizer == "lamb")
+    optimizer = std::make_unique<optim::Lamb>(groups, optim::LambOptions{.rate = 1e-2, .clip_norm = clip});
+  else if (way.optimizer == "adamw")
     optimizer = std::make_unique<optim::AdamW>(groups, optim::AdamWOptions{.rate = 1e-3, .clip_norm = clip});
   else
     optimizer =
@@ -124,13 +140,19 @@ void train(distributed::Group& group, const Way& way) {
     const Array x = uniform({kRows, kWidth}, -1, 1, f32, {seed, 1});
     const Array labels = astype(uniform({kRows}, 0, 10, f32, {seed, 90000}), i32);
     eval({x, labels});
-    const std::int64_t begin = kRows * rank / size, end = kRows * (rank + 1) / size;
+    // The idle rank is the last one: what it computes is of samples that others count.
+    const int workers = way.has_idle ? size - 1 : size;
+    const bool is_idle = rank >= workers;
+    const std::int64_t begin = is_idle ? 0 : kRows * rank / workers, end = is_idle ? 9 : kRows * (rank + 1) / workers;
+    const std::int64_t samples = is_idle ? 0 : end - begin;
     const auto loss = [&](std::int64_t from, std::int64_t to) {
+      std::optional<distributed::SyncBatchNorm> norms;
+      if (way.has_norms) norms.emplace(group, !is_idle);
       std::optional<Autocast> scope;
       if (way.bf16) scope.emplace(AutocastOptions{.dtype = bf16});
       return cross_entropy(net(share_rows(x, from, to)), share_rows(labels, from, to));
     };
-    parallel.set_samples(static_cast<double>(end - begin));
+    parallel.set_samples(static_cast<double>(samples));
     if (way.accumulates || way.at_once) {
       const std::int64_t middle = (begin + end) / 2;
       accumulator.add(loss(begin, middle), static_cast<double>(middle - begin));
@@ -153,15 +175,17 @@ void train(distributed::Group& group, const Way& way) {
       const Array own = loss(begin, end);
       parallel.watch(own);
       optimizer->step(own);
-      std::vector<double> sum{own.value() * static_cast<double>(end - begin) / static_cast<double>(kRows)};
+      std::vector<double> sum{own.value() * static_cast<double>(samples) / static_cast<double>(kRows)};
       group.all_reduce(sum);
       if (size > 1) expect(std::abs(parallel.watched() - sum[0]) < 1e-6, "the mean of what is watched");
     }
-    expect(parallel.global_samples() == (size == 1 ? end - begin : kRows), "samples of all ranks");
+    expect(parallel.global_samples() == static_cast<double>(kRows), "samples of all ranks");
   }
   std::vector<float> values;
   for (const optim::ParameterArena& arena : optimizer->arenas())
     for (const float value : arena.values().to_vector<float>()) values.push_back(value);
+  for (const nn::NamedArray& buffer : net.named_buffers())
+    for (const float value : buffer.array.to_vector<float>()) values.push_back(value);
   std::vector<float> rank0 = values;
   const Array shared = array(rank0, {static_cast<std::int64_t>(rank0.size())});
   group.broadcast(shared);
@@ -183,7 +207,8 @@ Way way_of(int argc, char** argv) {
   Way way{.file = argv[2]};
   for (int i = 3; i < argc; ++i) {
     const std::string word = argv[i];
-    way.adamw = way.adamw || word == "adamw";
+    for (const char* const name : {"adamw", "lars", "lamb", "adafactor"})
+      if (word == name) way.optimizer = name;
     way.bf16 = way.bf16 || word == "bf16";
     way.accumulates = way.accumulates || word == "accumulate";
     way.at_once = way.at_once || word == "at_once";
@@ -192,6 +217,8 @@ Way way_of(int argc, char** argv) {
     way.clips = way.clips || word == "clip";
     way.checks = way.checks || word == "nan";
     way.holds = way.holds || word == "held";
+    way.has_norms = way.has_norms || word == "norms";
+    way.has_idle = way.has_idle || word == "idle";
     if (word == "overlap=0") way.options.overlap = false;
     if (word.starts_with("bucket=")) way.options.bucket_megabytes = std::atof(word.c_str() + 7);
     if (word.starts_with("steps=")) way.steps = std::atoi(word.c_str() + 6);

@@ -66,7 +66,9 @@ class DataParallelTest : public ::testing::Test {
     int steps = 6;
     std::int64_t batch = 48, last_batch = 48;  // of every third step
     std::string state = {};                    // of shares, to go on with
+    std::vector<double> pieces = {};           // of a batch, added up before its update: where each one ends
     std::function<void(int step, DataParallel&)> before = {};
+    std::function<void(int step, double end)> before_piece = {};
   };
   struct Outcome {
     std::vector<float> weights, buffers;
@@ -101,7 +103,19 @@ class DataParallelTest : public ::testing::Test {
       };
       if (setup.before) setup.before(step, parallel);
       Array loss;
-      if (setup.is_shared)
+      std::int64_t begin = 0;
+      for (const double part : setup.pieces) {
+        if (setup.before_piece) setup.before_piece(step, part);
+        const auto end = static_cast<std::int64_t>(part * static_cast<double>(n));
+        const double weight = static_cast<double>(end - begin) / static_cast<double>(n);
+        const Array own = parallel.add(sgd, end - begin,
+                                       [&](std::int64_t a, std::int64_t b) { return loss_of(begin + a, begin + b); });
+        loss = loss ? loss + own * weight : own * weight;
+        begin = end;
+      }
+      if (!setup.pieces.empty())
+        parallel.update(sgd);
+      else if (setup.is_shared)
         loss = parallel.step(sgd, n, loss_of);
       else
         sgd.step(loss = loss_of(0, n));
@@ -185,6 +199,27 @@ TEST_F(DataParallelTest, shares_of_other_devices_are_refused) {
   EXPECT_THAT(error, HasSubstr("the shares are of the devices [\"cpu:0.0"));
   EXPECT_THAT(error, HasSubstr("the engine has [\"cpu:0"));
   EXPECT_THAT(error_of([&] { parallel.load_state("nothing"); }), HasSubstr("not a state of shares"));
+}
+
+TEST_F(DataParallelTest, pieces_that_are_added_up_take_the_step_of_the_whole_batch) {
+  const std::vector<double> pieces = {0.25, 0.3, 1};  // the second one is of two samples, for one device alone
+  const Outcome alone = train({.is_shared = false}), added = train({.pieces = pieces});
+  EXPECT_LT(difference(added.weights, alone.weights), 1e-6);
+  for (std::size_t i = 0; i < alone.losses.size(); ++i) EXPECT_NEAR(added.losses[i], alone.losses[i], 1e-6) << i;
+  EXPECT_EQ(added.copied, 0u);
+  EXPECT_EQ(difference(train({.pieces = pieces}).weights, added.weights), 0) << "again";
+}
+
+TEST_F(DataParallelTest, what_a_device_added_before_it_failed_counts) {
+  const Outcome alone = train({.is_shared = false});
+  for (const int device : {1, 0}) {
+    const Outcome failed = train({.pieces = {0.5, 1}, .before_piece = [&](int step, double end) {
+                                    if (step == 4 && end == 1) plant(DeviceFault::fail, device, 3);
+                                  }});
+    ASSERT_EQ(failed.events.size(), 1u);
+    EXPECT_EQ(failed.events[0].step, 5);
+    EXPECT_LT(difference(failed.weights, alone.weights), 2 * kOfSums) << "device " << device;
+  }
 }
 
 TEST_F(DataParallelTest, synchronised_batch_norm_is_that_of_the_whole_batch) {
@@ -298,6 +333,7 @@ TEST_F(DataParallelTest, wrong_arguments_say_what_is_needed) {
   optim::Sgd releasing(net.parameters(), {.rate = 0.1, .release_gradients = true});
   const auto loss_of = [&](std::int64_t, std::int64_t) { return sum(net(ones({4, 2}))); };
   EXPECT_THAT(error_of([&] { parallel.step(releasing, 4, loss_of); }), HasSubstr("release_gradients"));
+  EXPECT_THAT(error_of([&] { parallel.add(releasing, 4, loss_of); }), HasSubstr("release_gradients"));
   EXPECT_THAT(error_of([&] { give_up_device(engine, 2, "a test"); }), HasSubstr("device 2 of 2"));
 }
 

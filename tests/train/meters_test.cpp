@@ -35,6 +35,20 @@ TEST_P(MetersTest, a_long_sum_loses_nothing) {
   EXPECT_NEAR(mean.value(), static_cast<double>(0.1f), 1e-8);
 }
 
+TEST_P(MetersTest, a_number_of_the_host_counts_as_an_array_of_it) {
+  Mean of_arrays, of_numbers;
+  for (const float value : {2.3f, -0.7f, 1e-6f, 1e6f}) {
+    of_arrays.add(array({value}), 7);
+    of_numbers.add_value(value, 7);
+  }
+  EXPECT_EQ(of_numbers.value(), of_arrays.value());
+  EXPECT_EQ(of_numbers.state().lost, of_arrays.state().lost);
+  EXPECT_EQ(of_numbers.weight(), 28.0);
+  of_numbers.add_value(NAN, 1);
+  EXPECT_TRUE(std::isnan(of_numbers.value()));
+  EXPECT_ERROR((of_numbers.add_value(1, -1)), ArgumentError, "Mean: a weight is at least 0, -1.000000 came");
+}
+
 TEST_P(MetersTest, folding_a_value_in_is_one_launch_and_one_plan) {
   Mean mean;
   const Array x = array({0.5f});

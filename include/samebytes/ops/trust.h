@@ -15,12 +15,18 @@ class TrustSegments {
   // Throws ArgumentError unless offsets rise in steps of 16 elements, each segment ends before the next one's offset
   // and all lie in [0, n), n being a multiple of 16.
   TrustSegments(std::span<const std::int64_t> offsets, std::span<const std::int64_t> sizes, std::int64_t n);
+  // Of the segments in [begin, end) alone, none of which lies there in part: the others are not updated, and the cells
+  // of momentum and moments, [end - begin], are of these elements. Throws ArgumentError for other bounds.
+  TrustSegments(std::span<const std::int64_t> offsets, std::span<const std::int64_t> sizes, std::int64_t n,
+                std::int64_t begin, std::int64_t end);
   const Array& table() const { return table_; }  // i32 [chunks, 4]
   std::int64_t n() const { return n_; }
+  std::int64_t begin() const { return begin_; }
+  std::int64_t end() const { return end_; }
 
  private:
   Array table_;
-  std::int64_t n_;
+  std::int64_t n_, begin_, end_;
 };
 
 struct LarsStep {
@@ -32,7 +38,8 @@ struct LarsStep {
 // b = momentum b + d; p -= rate (nesterov ? d + momentum b : b). The result is the ratio of each chunk [chunks].
 // control, of the dtype of p, has what only the device knows where a scaler may skip steps: [0] is 0 where this one
 // is skipped and no cell changes. For Lamb [1] and [2] stand for 1 / correction1 and 1 / sqrt(correction2).
-// Both throw ArgumentError unless all arrays are f32 or f64 [n].
+// Both throw ArgumentError unless p and gradient are f32 or f64 [n], the other cells of that type, as long as the
+// segments say.
 Array lars_update(const Array& p, const Array& momentum_buffer, const Array& gradient, const TrustSegments& segments,
                   const LarsStep& step, const Array& control = {});
 

@@ -37,6 +37,9 @@ class Adafactor final : public Optimizer {
   const AdafactorOptions& options() const { return options_; }
 
  private:
+  std::vector<std::vector<Array>*> cells_of_parameters() override { return {&rows_, &columns_}; }
+  std::int64_t state_before(std::size_t list, std::size_t arena, std::int64_t element) const override;
+  void follow_share() override;
   std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const override;
 
   AdafactorOptions options_;

@@ -32,6 +32,8 @@ class Lamb final : public Optimizer {
   const LambOptions& options() const { return options_; }
 
  private:
+  std::vector<std::vector<Array>*> cells_of_parameters() override { return {&moment1_, &moment2_}; }
+  void follow_share() override;
   std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const override;
 
   LambOptions options_;

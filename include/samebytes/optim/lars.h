@@ -35,6 +35,8 @@ class Lars final : public Optimizer {
   const LarsOptions& options() const { return options_; }
 
  private:
+  std::vector<std::vector<Array>*> cells_of_parameters() override { return {&momentum_}; }
+  void follow_share() override;
   std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const override;
 
   LarsOptions options_;

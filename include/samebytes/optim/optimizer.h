@@ -83,17 +83,24 @@ class Optimizer {
   struct Shard {
     int rank = 0, ranks = 1;
     std::function<void()> spread = {};  // called after each step: everybody's shares of the parameters to everybody
-    // All shares of what `cell` is one of, on rank 0; empty elsewhere. Every rank calls it.
-    std::function<HostArray(std::size_t arena, const Array& cell)> gather = {};
+    // All shares of what `cell`, one of state(), is a share of, on rank 0; empty elsewhere. Every rank calls it.
+    std::function<HostArray(const Array& cell)> gather = {};
   };
-  // From now on steps update this rank's share alone, and state() is of that share. Throws ArgumentError for optimizers
-  // whose update of an element depends on other elements (Lars, Lamb, Adafactor), with release_gradients, and a second
-  // time.
+  // From now on steps update this rank's share alone, and state() is of that share. Throws ArgumentError with
+  // release_gradients, a second time, and for an optimizer that does not say what its state is of.
   void shard(Shard shard);
   // Another spread and gather, or none.
-  void set_shard_calls(std::function<void()> spread, std::function<HostArray(std::size_t, const Array&)> gather);
+  void set_shard_calls(std::function<void()> spread, std::function<HostArray(const Array&)> gather);
   bool is_sharded() const { return shard_.ranks > 1; }
-  // Elements [first, second) of an arena that a rank updates.
+  int shard_rank() const { return shard_.rank; }
+  // How an array of state() is cut: `size` elements without shards, of which rank r keeps [bounds[r], bounds[r + 1]).
+  struct Cut {
+    std::int64_t size = 0;
+    std::vector<std::int64_t> bounds;
+  };
+  const Cut& cut_of(const Array& cell) const;  // throws ArgumentError for what is not of a sharded state
+  // Elements [first, second) of an arena that a rank updates: whole parameters where the update of an element looks at
+  // others of its parameter (Lars, Lamb, Adafactor), else equal shares.
   std::pair<std::int64_t, std::int64_t> share(std::size_t arena, int rank) const;
   std::pair<std::int64_t, std::int64_t> share(std::size_t arena) const { return share(arena, shard_.rank); }
   // The state as it is without shards, on rank 0, to be saved. Every rank calls it.
@@ -172,8 +179,14 @@ class Optimizer {
   static std::vector<ParameterGroup> without_vectors(const std::vector<ParameterGroup>& groups);
 
   // The cells of its state, each list by arenas; where each element of them follows from its own gradient and
-  // parameter alone. None: it cannot be sharded.
+  // parameter alone.
   virtual std::vector<std::vector<Array>*> elementwise_cells() { return {}; }
+  // The same where an update looks at whole parameters. Neither: it cannot be sharded.
+  virtual std::vector<std::vector<Array>*> cells_of_parameters() { return {}; }
+  // How many elements of a cell of list `list` are of the parameters that end at `element` of an arena.
+  virtual std::int64_t state_before(std::size_t list, std::size_t arena, std::int64_t element) const;
+  virtual void follow_share() {}  // for what else goes with the cells, once they are of this rank's share
+  Array share_of(std::size_t arena, const Array& gradient) const;  // this rank's elements of it
   // The updates of one arena for the step after step_count(), with a gradient that has been clipped.
   virtual std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const = 0;
   // The number of this step, from 1, among those that were not skipped: one element on the device where a scaler may
@@ -233,6 +246,8 @@ class Optimizer {
   Dtype moments_;
   GradientSource gradient_source_;
   Shard shard_;
+  bool shares_parameters_ = false;  // whole ones
+  std::vector<std::pair<Array, Cut>> sharded_cells_;
   std::function<double(std::int64_t)> schedule_, momentum_schedule_;
   std::int64_t step_count_ = 0;
   Array is_taken_;  // bool [1] while the updates of a step with a scaler are made
