@@ -151,6 +151,7 @@ class Fitter {
 
   static std::vector<Technique> names_of(const std::vector<Tool>& tools) {
     std::vector<Technique> names;
+    names.reserve(tools.size());
     for (const Tool& tool : tools) names.push_back(tool.technique);
     return names;
   }

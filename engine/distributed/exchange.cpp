@@ -132,6 +132,7 @@ class WaitForGradients final : public Op {
 
 std::vector<Piece> pieces_of(std::vector<StepWord>& words) {
   std::vector<Piece> pieces;
+  pieces.reserve(words.size());
   for (StepWord& word : words) pieces.push_back({reinterpret_cast<std::byte*>(&word), sizeof word});
   return pieces;
 }

@@ -121,10 +121,11 @@ Array Group::all_gather(const Array& array) {
     throw ArgumentError("all_gather: needs an array with an axis, a scalar came; reshape it to {1}");
   Shape shape = array.shape();
   shape[0] *= size();
-  const Array result = empty(shape, array.dtype());
+  Array result = empty(shape, array.dtype());
   if (result.size() == 0) return result;
   const Borrow from(array, false, __FILE__, __LINE__), to(result, true, __FILE__, __LINE__);
   std::vector<Piece> places;
+  places.reserve(static_cast<std::size_t>(size()));
   for (int rank = 0; rank < size(); ++rank)
     places.push_back(
         {static_cast<std::byte*>(to.data()) + bytes_in(array) * static_cast<std::size_t>(rank), bytes_in(array)});
@@ -140,6 +141,7 @@ std::vector<double> Group::all_gather(double value) {
   std::vector<double> result(static_cast<std::size_t>(size()), value);
   if (size() == 1) return result;
   std::vector<Piece> places;
+  places.reserve(result.size());
   for (double& place : result) places.push_back({reinterpret_cast<std::byte*>(&place), sizeof place});
   communicator_->run(std::make_shared<detail::Gather>(
       *communicator_, Piece{reinterpret_cast<std::byte*>(&value), sizeof value}, std::move(places)));

@@ -78,7 +78,7 @@ Array share_rows(const Array& a, std::int64_t begin, std::int64_t end) {
   detail::require(node.is_dense() && !base.cell, "share_rows", "needs a contiguous array that shows no cell", a, "src");
   const std::int64_t row = shape[0] == 0 ? 0 : shape.size() / shape[0];
   shape[0] = end - begin;
-  const Array rows = detail::make_leaf_on(node.context, shape, a.dtype(), base.category, base.storage);
+  Array rows = detail::make_leaf_on(node.context, shape, a.dtype(), base.category, base.storage);
   rows.node()->device = node.device;
   rows.node()->offset = base.offset + (node.is_view ? node.offset : 0) + begin * row;
   return rows;

@@ -18,6 +18,10 @@ inline double fused(double a, double b, double c) { return __builtin_fma(a, b, c
 inline float root(float a) { return __builtin_sqrtf(a); }
 inline double root(double a) { return __builtin_sqrt(a); }
 
+// Whole numbers wrap around, as they do in kernels.
+inline std::uint32_t word(std::int32_t a) { return static_cast<std::uint32_t>(a); }
+inline std::int32_t bits(std::uint32_t a) { return static_cast<std::int32_t>(a); }
+
 // ---- pointwise
 
 template <class R>
@@ -56,8 +60,6 @@ std::int32_t to_int(R v) {
     for (std::int64_t l = 0; l < n; ++l) to[l] = expression; \
     break;                                                   \
   }
-#define SAMEBYTES_WRAP(a, sign, b) \
-  static_cast<std::int32_t>(static_cast<std::uint32_t>(a) sign static_cast<std::uint32_t>(b))
 
 template <class R>
 void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::int64_t n) {
@@ -81,10 +83,10 @@ void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::
       case Code::less_equal: SAMEBYTES_EACH(i, a[l] <= b[l])
       case Code::greater: SAMEBYTES_EACH(i, a[l] > b[l])
       case Code::greater_equal: SAMEBYTES_EACH(i, a[l] >= b[l])
-      case Code::add_i: SAMEBYTES_EACH(i, SAMEBYTES_WRAP(ia[l], +, ib[l]))
-      case Code::subtract_i: SAMEBYTES_EACH(i, SAMEBYTES_WRAP(ia[l], -, ib[l]))
-      case Code::multiply_i: SAMEBYTES_EACH(i, SAMEBYTES_WRAP(ia[l], *, ib[l]))
-      case Code::negate_i: SAMEBYTES_EACH(i, SAMEBYTES_WRAP(0, -, ia[l]))
+      case Code::add_i: SAMEBYTES_EACH(i, bits(word(ia[l]) + word(ib[l])))
+      case Code::subtract_i: SAMEBYTES_EACH(i, bits(word(ia[l]) - word(ib[l])))
+      case Code::multiply_i: SAMEBYTES_EACH(i, bits(word(ia[l]) * word(ib[l])))
+      case Code::negate_i: SAMEBYTES_EACH(i, bits(0u - word(ia[l])))
       case Code::low_byte: SAMEBYTES_EACH(i, ia[l] & 255)
       case Code::equal_i: SAMEBYTES_EACH(i, ia[l] == ib[l])
       case Code::not_equal_i: SAMEBYTES_EACH(i, ia[l] != ib[l])
@@ -100,7 +102,6 @@ void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::
   }
 }
 #undef SAMEBYTES_EACH
-#undef SAMEBYTES_WRAP
 
 template <class T>
 const T* array(void* const* arrays, std::size_t k) {

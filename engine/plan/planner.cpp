@@ -108,6 +108,7 @@ void Planner::evaluate(std::span<const NodePtr> roots) {
     GraphList list = collect(roots, ++stamp_, fresh);
     if (!fresh.empty()) {  // cells at their first use
       std::vector<NodePtr> initials;
+      initials.reserve(fresh.size());
       for (const NodePtr& cell : fresh) initials.push_back(initial_of(*cell));
       evaluate(initials);
       for (const NodePtr& cell : fresh) {

@@ -130,7 +130,7 @@ bool Space::run_alias_test() {
     check_cl(clEnqueueNDRangeKernel(queue.get(), kernel->get(), 1, nullptr, &groups, &one, 0, nullptr, nullptr),
              "clEnqueueNDRangeKernel", name());
     cl_mem bound = alias.get();
-    check_cl(clSetKernelArg(kernel->get(), 0, sizeof bound, &bound), "clSetKernelArg", name());
+    check_cl(clSetKernelArg(kernel->get(), 0, sizeof(cl_mem), &bound), "clSetKernelArg", name());
     kernel->set_bytes(1, &offset, sizeof offset);
     kernel->set_bytes(2, &rest, sizeof rest);
     check_cl(clEnqueueNDRangeKernel(queue.get(), kernel->get(), 1, nullptr, &groups, &one, 0, nullptr, nullptr),

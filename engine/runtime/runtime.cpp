@@ -275,7 +275,7 @@ void Runtime::name_memory_peak(const std::string& what, const char* layer) {
   space().allocator()->name_peak(what, layer);
 }
 
-bool Runtime::set_memory_log(std::shared_ptr<MemoryLog> log) {
+bool Runtime::set_memory_log(const std::shared_ptr<MemoryLog>& log) {
   bool is_set = true;
   for (const auto& each : spaces_) is_set = each->allocator()->set_log(log) && is_set;
   return is_set;

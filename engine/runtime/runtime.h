@@ -196,7 +196,7 @@ class Runtime {
   std::uint64_t memory_peaks() const;  // how often the peak was raised
   void name_memory_peak(const std::string& what, const char* layer);
   // What is taken and given back from now on; null: no more. False where there is a log already.
-  bool set_memory_log(std::shared_ptr<MemoryLog> log);
+  bool set_memory_log(const std::shared_ptr<MemoryLog>& log);
   std::shared_ptr<const MemoryLog> memory_log() const;
   // The user's memory. deleter runs on the reaper once nothing uses the bytes. verdict says adopted, or copied and why.
   StoragePtr adopt(void* pointer, std::size_t bytes, std::function<void()> deleter, Adoption* verdict);

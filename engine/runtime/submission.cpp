@@ -62,7 +62,8 @@ void CL_CALLBACK note_ending(cl_event, cl_int, void* ending) {
 void watch_ending(cl_event event, int device) {
   if (!device_times || static_cast<std::size_t>(device) >= DeviceTimes::kMost) return;
   auto ending = std::make_unique<Ending>(Ending{device_times, device});
-  if (clSetEventCallback(event, CL_COMPLETE, note_ending, ending.get()) == CL_SUCCESS) ending.release();
+  if (clSetEventCallback(event, CL_COMPLETE, note_ending, ending.get()) != CL_SUCCESS) return;
+  [[maybe_unused]] const Ending* const taken = ending.release();  // by note_ending
 }
 
 void CL_CALLBACK sleep_a_while(void* microseconds) {
@@ -285,7 +286,7 @@ void Submission::enqueue_call(Device& device, const char* op, const std::functio
 }
 
 namespace {
-void CL_CALLBACK start_task(void* argument) { (*static_cast<HostTask**>(argument))->start(); }
+void CL_CALLBACK start_task(void* argument) { static_cast<HostTask*>(*static_cast<void**>(argument))->start(); }
 }  // namespace
 
 void Submission::enqueue_host(Device& device, const char* op, std::shared_ptr<HostTask> task) {
@@ -298,7 +299,7 @@ void Submission::enqueue_host(Device& device, const char* op, std::shared_ptr<Ho
   Handle<cl_event> doom;
   if (is_doomed(op)) doom = Handle<cl_event>(clCreateUserEvent(device.context(), nullptr));
   const cl_event wait_for = doom.get();
-  HostTask* argument = task.get();  // the driver copies it
+  void* argument = task.get();  // the driver copies it
   check_cl(clEnqueueNativeKernel(device.queue(), start_task, &argument, sizeof argument, 0, nullptr, nullptr,
                                  doom ? 1 : 0, doom ? &wait_for : nullptr, &event),
            "clEnqueueNativeKernel", device.info().name);

@@ -97,6 +97,7 @@ void DataParallel::build(std::vector<Piece>& pieces, std::int64_t samples, const
   } else {
     // The largest first: it is enqueued first, and its device alone writes running statistics.
     std::vector<Piece*> order;
+    order.reserve(pieces.size());
     for (Piece& piece : pieces) order.push_back(&piece);
     std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->samples() > b->samples(); });
     for (Piece* const piece : order) {
@@ -281,11 +282,36 @@ void DataParallel::apply(optim::Optimizer& optimizer, const std::vector<Array>& 
   ++steps_;
 }
 
+// The one that has whole batches; -1: several have shares.
+int DataParallel::only_device() const {
+  const auto has_some = [](double part) { return part > 0; };
+  if (options_.rebalance || std::count_if(parts_.begin(), parts_.end(), has_some) != 1) return -1;
+  return static_cast<int>(std::find_if(parts_.begin(), parts_.end(), has_some) - parts_.begin());
+}
+
+// The step of an engine of one device: nobody waits for gradients, and what fails is the caller's.
+Array DataParallel::step_alone(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of,
+                               optim::GradScaler* scaler, int device) {
+  Array loss;
+  {
+    const DeviceScope on(device);
+    loss = loss_of(0, samples);
+  }
+  if (scaler != nullptr)
+    scaler->step(optimizer, loss);
+  else
+    optimizer.step(loss);
+  samples_[static_cast<std::size_t>(device)] += samples;
+  ++steps_;
+  return loss;
+}
+
 Array DataParallel::step_with(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of,
                               optim::GradScaler* scaler) {
   check(optimizer, samples);
   const Job job = gradient_job(optimizer, loss_of, scaler);
   if (!has_shares()) find_shares(samples, job);
+  if (const int device = only_device(); device >= 0) return step_alone(optimizer, samples, loss_of, scaler, device);
   const std::vector<Piece> pieces = run(samples, job);
   std::vector<Array> sums;
   for (const Piece& piece : pieces) {

@@ -21,7 +21,8 @@ constexpr int kRounds = 4;                  // of measuring, each with the share
 constexpr int kTimedSteps = 3;              // of a round, after one that builds kernels
 constexpr double kSteady = 0.04;            // of a batch: shares that move less are found
 constexpr double kAlike = 0.06;             // parts that differ less are equal
-constexpr double kAlone = 1.02;             // a device alone may take so many times as long as all together
+constexpr double kAlone = 1.1;              // a device alone may take so many times as long as all together; its steps
+                                            // then do not wait for gradients, as those that are measured do
 constexpr int kSlowSteps = 3;               // in a row, before a device counts as slow,
 constexpr double kSlowSeconds = 0.25;       // ... and what they take: else it was another program for a moment
 constexpr std::size_t kUsualSteps = 5;      // whose median is what a device usually takes
@@ -71,7 +72,7 @@ std::vector<std::int64_t> cut_by_shares(std::int64_t samples, const std::vector<
   };
   std::vector<double> some = parts;
   for (;;) {  // without the smallest one that gets too few
-    const std::vector<std::int64_t> result = cut(some);
+    std::vector<std::int64_t> result = cut(some);
     std::size_t smallest = some.size();
     for (std::size_t d = 0; d < some.size(); ++d)
       if (some[d] > 0 && result[d] < least && (smallest == some.size() || some[d] <= some[smallest])) smallest = d;
@@ -83,6 +84,7 @@ std::vector<std::int64_t> cut_by_shares(std::int64_t samples, const std::vector<
 
 std::vector<std::string> DataParallel::names() const {
   std::vector<std::string> result;
+  result.reserve(static_cast<std::size_t>(engine_->device_count()));
   for (int d = 0; d < engine_->device_count(); ++d) result.push_back(engine_->device(d).id);
   return result;
 }
@@ -125,6 +127,7 @@ std::string DataParallel::to_text(std::int64_t samples) const {
 void DataParallel::find_shares(std::int64_t samples, const Job& job) {
   const std::size_t count = names_.size();
   std::vector<double> parts;
+  parts.reserve(count);
   for (int d = 0; d < engine_->device_count(); ++d)
     parts.push_back(is_given_up(*engine_, d) ? 0 : static_cast<double>(engine_->device(d).cores));
   if (are_alike() || engine_->options().dry_run || samples < 2 * options_.least) return set_parts(std::move(parts));
@@ -261,6 +264,7 @@ void DataParallel::tell(DeviceEvent::Kind kind, int device, std::string text) {
 
 std::string DataParallel::state() const {
   std::vector<std::string> devices;
+  devices.reserve(names_.size());
   for (int d = 0; d < engine_->device_count(); ++d)
     devices.push_back(fmt::format("{} {} with {} cores", names_[static_cast<std::size_t>(d)], engine_->device(d).name,
                                   engine_->device(d).cores));

@@ -86,7 +86,8 @@ class DataParallel {
   DataParallel(Engine& engine, nn::Module& net, const DataParallelOptions& options = {});
 
   // One step of the optimizer with the mean loss of a batch, which it returns. Throws ArgumentError for an optimizer
-  // with release_gradients, which updates before all gradients are there, and what loss_of and the devices throw.
+  // with release_gradients, which updates before all gradients are there, and what loss_of and the devices throw. Where
+  // one device has the whole batch, for good, this is Optimizer::step(): what fails on it is thrown, later if need be.
   Array step(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of);
   // ... scaled; ends in scaler.update().
   Array step(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of, optim::GradScaler& scaler);
@@ -178,6 +179,9 @@ class DataParallel {
   std::vector<Array> stored_gradients(const optim::Optimizer& optimizer, const Array& loss, int device);
   Array step_with(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of, optim::GradScaler* scaler);
   void check(const optim::Optimizer& optimizer, std::int64_t samples) const;
+  int only_device() const;
+  Array step_alone(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of, optim::GradScaler* scaler,
+                   int device);
   Array mean_of(const std::vector<Piece>& pieces, std::int64_t samples);
   void apply(optim::Optimizer& optimizer, const std::vector<Array>& gradients, optim::GradScaler* scaler);
   // shared_accumulation.cpp
