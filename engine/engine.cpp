@@ -2,7 +2,10 @@
 #include "samebytes/engine.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/context.h"
@@ -18,10 +21,19 @@ std::mutex engines_mutex;
 std::vector<Engine*> engines;  // living ones, oldest first; guarded by engines_mutex
 thread_local Engine* scope_engine = nullptr;
 
+bool wants_fallback(const EngineOptions& options) {
+  const char* const text = std::getenv("SAMEBYTES_FALLBACK");
+  const std::string_view word = text ? text : "";
+  if (!word.empty() && word != "0" && word != "1")
+    throw ArgumentError("SAMEBYTES_FALLBACK: 0 or 1, '" + std::string(word) + "' came");
+  return options.fallback || word == "1";
+}
+
 }  // namespace
 
 Engine::Engine(const EngineOptions& options) : context_(std::make_shared<detail::Context>()) {
   context_->options = options;
+  context_->options.fallback = wants_fallback(options);
   context_->engine = this;
   detail::RuntimeOptions runtime;
   runtime.device = options.device;
@@ -31,6 +43,7 @@ Engine::Engine(const EngineOptions& options) : context_(std::make_shared<detail:
   runtime.mode = options.memory.value_or(MemoryMode::fine);
   runtime.forbid_copies = options.forbid_copies;
   runtime.memory_limit = options.memory_limit;
+  runtime.fallback = context_->options.fallback;
   runtime.steps_in_flight = options.steps_in_flight;
   runtime.tuning = options.tuning;
   runtime.profile = options.profile;
@@ -64,7 +77,7 @@ const DeviceInfo& Engine::device(int index) const {
                         std::to_string(index) + " was asked for");
   return context_->runtime->device(index).info();
 }
-int Engine::device_count() const { return context_->runtime->device_count(); }
+int Engine::device_count() const { return context_->runtime->own_device_count(); }
 TuningReport Engine::tuning() const {
   return {.hash = context_->runtime->tuning_hash(), .file = context_->runtime->tuning_file()};
 }
@@ -73,11 +86,21 @@ MemoryReport Engine::memory() const { return context_->runtime->memory(); }
 TransferReport Engine::transfers() const { return context_->runtime->transfers(); }
 std::size_t Engine::clear_cache() { return context_->runtime->clear_cache(); }
 void Engine::set_memory_limit(std::size_t bytes) { context_->runtime->set_memory_limit(bytes); }
+void Engine::set_memory_fraction(double fraction) {
+  if (!(fraction >= 0))
+    throw ArgumentError("set_memory_fraction: a part of the device's memory, 0 or more; " + std::to_string(fraction) +
+                        " came");
+  context_->runtime->set_memory_fraction(fraction);
+}
 std::uint64_t Engine::random_counter() const { return context_->random_counter.load(); }
 void Engine::set_random_counter(std::uint64_t counter) { context_->random_counter.store(counter); }
 PlanReport Engine::plans() const {
   const std::lock_guard lock(context_->mutex);
   return context_->evaluator->report();
+}
+std::vector<Fallback> Engine::fallbacks() const {
+  const std::lock_guard lock(context_->mutex);
+  return context_->evaluator->fallbacks();
 }
 
 Engine& Engine::current() {

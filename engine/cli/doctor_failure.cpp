@@ -142,7 +142,10 @@ std::optional<Finding> other_error(const Patient& patient) {
   finding.seen = step_text(*error) + error->message;
   finding.why = error->kind == "BuildError" ? "a kernel did not compile; the driver's own log stands in the message"
                                             : "the run ended here; the message says what it wanted";
-  if (error->kind == "BuildError") finding.actions.push_back({"--device cpu", "another driver"});
+  if (error->kind == "BuildError") {
+    finding.actions.push_back({"--fallback", "another device runs what this one cannot"});
+    finding.actions.push_back({"--device cpu", "another driver"});
+  }
   if (error->kind == "IoError") finding.actions.push_back({"", "look for the file, its rights and room on the disk"});
   return finding;
 }

@@ -66,6 +66,7 @@ struct LoadingOptions {
 struct DeviceOptions {
   std::vector<int> split;  // --split-device: parts of one device by cores
   bool explain = false;    // the plan of a step as text, at the end
+  bool fallback = false;   // another device runs what one cannot
 };
 
 // Of train: what is looked at beside the loss.

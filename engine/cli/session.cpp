@@ -48,6 +48,7 @@ std::unique_ptr<Engine> open_engine(const Options& options, const std::string& d
     wish.profile = profile;
     wish.dry_run = options.limit.rehearses;
     wish.check_nan = options.check_nan;
+    wish.fallback = options.devices.fallback;
     return std::make_unique<Engine>(wish);
   } catch (const ArgumentError& error) {
     throw UsageError(error.what());
@@ -129,6 +130,7 @@ void RunMeter::fill(Summary& summary) const {
   summary.peak_bytes = engine_->memory().peak_bytes;
   summary.stall_fraction = clock_.seconds() > 0 ? std::min(1.0, stall_seconds_ / clock_.seconds()) : 0;
   summary.first_step_seconds = first_step_seconds_;
+  if (engine_->options().fallback) summary.fallbacks = engine_->fallbacks();
 }
 
 Precision::Precision(const Options& options, bool is_training)

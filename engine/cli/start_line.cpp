@@ -65,6 +65,7 @@ nlohmann::ordered_json start_line(const StartFacts& facts, Engine& engine, nn::M
   if (options.ema) line["ema"] = *options.ema;
   if (options.workers) line["workers"] = *options.workers;
   if (options.slots) line["slots"] = *options.slots;
+  if (engine.options().fallback) line["fallback"] = true;
   return line;
 }
 

@@ -100,6 +100,14 @@ Json to_json(const Summary& summary) {
   json["peak_bytes"] = summary.peak_bytes;
   json["stall_fraction"] = number(summary.stall_fraction);
   json["first_step_seconds"] = number(summary.first_step_seconds);
+  if (summary.fallbacks) json["fallbacks"] = Json::array();
+  for (const Fallback& fallback : summary.fallbacks.value_or(std::vector<Fallback>{}))
+    json["fallbacks"].push_back({{"op", fallback.op},
+                                 {"device", fallback.device},
+                                 {"reason", fallback.reason},
+                                 {"ran_on", fallback.ran_on},
+                                 {"launches", fallback.launches},
+                                 {"bytes_crossed", fallback.bytes_crossed}});
   for (const DeviceShare& share : summary.shares)
     json["shares"].push_back({{"device", share.device}, {"share", share.share}, {"samples", share.samples}});
   if (!summary.shares.empty()) json["device_events"] = summary.device_events;
@@ -161,6 +169,10 @@ std::string to_text(const Summary& summary, bool interrupted) {
                                summary.last_batch ? summary.batch / 2 : summary.batch, duration_text(summary.seconds),
                                summary.step_ms_p50, summary.step_ms_p95, duration_text(summary.first_step_seconds)));
   text += row("device", fmt::format("{}, {} kernels", summary.device, summary.personality));
+  for (const Fallback& fallback : summary.fallbacks.value_or(std::vector<Fallback>{}))
+    text += row("fallback", fmt::format("{} on {}: {} launches, {} crossed; {}: {}", fallback.op, fallback.ran_on,
+                                        count_text(static_cast<double>(fallback.launches)),
+                                        bytes_text(fallback.bytes_crossed), fallback.device, fallback.reason));
   text += row("memory mode", summary.memory_mode);
   text += row("precision", summary.loss_scale
                                ? fmt::format("{}, loss scale {}, {} skipped", summary.precision,

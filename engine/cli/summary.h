@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "samebytes/engine.h"
+
 namespace samebytes::cli {
 
 // What a run that survives had to do for it.
@@ -101,6 +103,8 @@ struct Summary {
   double fraction_of_bandwidth = 0;           // of c = a + b; bytes in a cache can exceed it
   std::optional<std::int64_t> largest_batch;  // with --largest-batch
   std::optional<double> joules;               // of the processor meanwhile, where its counters can be read
+  // With --fallback: what another device ran.
+  std::optional<std::vector<Fallback>> fallbacks;
 
   double samples_per_second() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
   double gigabytes_per_second() const {

@@ -113,6 +113,8 @@ void print(const TuneReport& report) {
 
 int run_tune(const Options& options) {
   expect_one_device(options, "tune");
+  if (options.devices.fallback)
+    throw UsageError("tune times the kernels of one device; leave --fallback out, which has others run them");
   const bool tunes = options.tune_rapid || options.tune_seconds || !options.tune_only.empty() || options.tune_dry_run;
   if (options.tune_show + options.tune_reset + tunes > 1)
     throw UsageError("--show and --reset stand alone: they tune nothing");

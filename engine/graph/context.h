@@ -34,6 +34,7 @@ class Evaluator {
   virtual void evaluate(std::span<const NodePtr> roots) = 0;
   virtual PlanReport report() const = 0;
   virtual void fill(MemorySnapshot& snapshot) const = 0;  // plans, layers and arrays
+  virtual std::vector<Fallback> fallbacks() const = 0;
 };
 
 struct Context {

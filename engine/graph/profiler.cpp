@@ -31,7 +31,7 @@ void Profiler::begin() {
   detail::Runtime& runtime = *engine_->context()->runtime;
   {
     const std::lock_guard lock(engine_->context()->mutex);
-    for (int i = 0; i < runtime.device_count(); ++i) runtime.device(i).calibrate_clock();
+    for (int i = 0; i < runtime.lane_count(); ++i) runtime.device(i).calibrate_clock();
   }
   runtime.recorder().set_step(step_ - options_.wait - options_.warmup);
   runtime.recorder().start();
@@ -69,7 +69,8 @@ Profile Profiler::stop() {
   detail::Runtime& runtime = *engine_->context()->runtime;
   runtime.recorder().stop();
   is_recording_ = false;
-  for (int i = 0; i < runtime.device_count(); ++i) profile.devices.push_back(runtime.device(i).info().name);
+  const int lanes = runtime.space_count() > 1 ? runtime.lane_count() : runtime.device_count();
+  for (int i = 0; i < lanes; ++i) profile.devices.push_back(runtime.device(i).info().name);
   if (runtime.space_count() > 1) profile.devices.emplace_back("between contexts");  // a transfer's place
   runtime.recorder().take(begin_, profile);
   std::erase_if(profile.launches, [](const ProfiledLaunch& launch) { return launch.step < 0; });

@@ -113,13 +113,13 @@ class Crosser {
     for (auto& [key, copy] : copies_) copy.range.begin = copy.range.begin / kAlignment * kAlignment;
   }
 
-  PlanLaunch transfer(int from, std::size_t from_offset, int to, std::size_t to_offset, std::size_t bytes,
-                      const LaunchInfo& like) {
+  PlanLaunch transfer(PlanTransfer carried, const LaunchInfo& like) {
+    const std::size_t bytes = carried.bytes;
     PlanLaunch launch;
     launch.what = "transfer";
     launch.device = runtime_.device_count();
-    launch.transfer = {from, to, from_offset, to_offset, bytes};
-    launch.operands = {{Operand{}, from}, {Operand{}, to}};
+    launch.transfer = carried;
+    launch.operands = {{Operand{}, carried.from}, {Operand{}, carried.to}};
     launch.operand_offsets = {0, 0};
     launch.operand_writes = {0, 1};
     launch.operand_ranges = {{0, -1}, {0, -1}};
@@ -194,13 +194,19 @@ class Crosser {
     const auto first_info = [&](int l) -> const LaunchInfo& {
       return *plan_.launches[static_cast<std::size_t>(l)].info;
     };
+    const auto node_of = [&](int l) { return l < 0 ? -1 : plan_.launches[static_cast<std::size_t>(l)].node; };
     for (const Rewiring& r : rewirings) {
       Copy& copy = copies_.at(r.key);
       const std::size_t bytes = copy.range.end - copy.range.begin;
       if (copy.buffer < 0) {
         copy.buffer = add_copy(copy);
         add_reason(copy, bytes);
-        added[copy.after].push_back(transfer(copy.root, copy.range.begin, copy.buffer, 0, bytes,
+        added[copy.after].push_back(transfer({.from = copy.root,
+                                              .to = copy.buffer,
+                                              .from_offset = copy.range.begin,
+                                              .bytes = bytes,
+                                              .maker = node_of(copy.after),
+                                              .reader = node_of(r.launch)},
                                              first_info(copy.after < 0 ? r.launch : copy.after)));
       }
       PlanLaunch& launch = plan_.launches[static_cast<std::size_t>(r.launch)];
@@ -211,7 +217,12 @@ class Crosser {
         writes = writes || (launch.operands[o].second == old && launch.operand_writes[o] != 0);
       use_copy(launch, r.operand, copy);
       if (writes)
-        added[r.launch].push_back(transfer(copy.buffer, 0, copy.root, copy.range.begin, bytes, first_info(r.launch)));
+        added[r.launch].push_back(transfer({.from = copy.buffer,
+                                            .to = copy.root,
+                                            .to_offset = copy.range.begin,
+                                            .bytes = bytes,
+                                            .maker = node_of(r.launch)},
+                                           first_info(r.launch)));
     }
     std::vector<PlanLaunch> old = std::move(plan_.launches);
     std::vector<int> number(old.size());

@@ -48,7 +48,11 @@ Crossings::Crossings(Context& context) : context_(context) {
   const std::string path = (std::filesystem::path(store).parent_path() / "contexts.json").string();
   if (read(path) || runtime.is_dry()) return;
   for (int from = 0; from < runtime.space_count(); ++from) {
-    if (costs_.count(name_of_space(from)) == 0) costs_[name_of_space(from)] = measure_pass(from);
+    try {
+      if (costs_.count(name_of_space(from)) == 0) costs_[name_of_space(from)] = measure_pass(from);
+    } catch (const BuildError&) {  // with fallback its launches run elsewhere, and the built-in cost holds
+      if (!context.options.fallback) throw;
+    }
     for (int to = 0; to < runtime.space_count(); ++to)
       if (from != to && costs_.count(name_of_pair(from, to)) == 0)
         costs_[name_of_pair(from, to)] = measure_pair(from, to);

@@ -27,7 +27,7 @@ DeviceStanding wait_for_devices(Engine& engine, std::chrono::steady_clock::time_
   if (runtime.device_count() == 1 || runtime.is_dry()) {
     engine.wait();
     const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return {std::vector<double>(static_cast<std::size_t>(runtime.device_count()), passed), -1};
+    return {std::vector<double>(static_cast<std::size_t>(runtime.own_device_count()), passed), -1};
   }
   if (expected > 0) std::this_thread::sleep_until(start + std::chrono::duration<double>(kFirstLook * expected));
   std::vector<detail::Handle<cl_event>> events;
@@ -44,6 +44,7 @@ DeviceStanding wait_for_devices(Engine& engine, std::chrono::steady_clock::time_
   for (int d = 0; d < runtime.device_count(); ++d)  // of one that was given up: what does its work
     standing.seconds[static_cast<std::size_t>(d)] =
         standing.seconds[static_cast<std::size_t>(runtime.device(d).index())];
+  standing.seconds.resize(static_cast<std::size_t>(runtime.own_device_count()));
   return {std::move(standing.seconds), standing.failed};
 }
 
@@ -51,9 +52,9 @@ int give_up_device(Engine& engine, int device, const std::string& why) {
   const auto& context = engine.context();
   const std::lock_guard lock(context->mutex);
   detail::Runtime& runtime = *context->runtime;
-  if (device < 0 || device >= runtime.device_count() || !runtime.can_give_up(device))
+  if (device < 0 || device >= runtime.own_device_count() || !runtime.can_give_up(device))
     throw ArgumentError("give_up_device: device " + std::to_string(device) + " of " +
-                        std::to_string(runtime.device_count()) +
+                        std::to_string(runtime.own_device_count()) +
                         "; another one of its context must be left to do its work");
   const int other = runtime.give_up(device, why);
   if (auto* const planner = dynamic_cast<detail::Planner*>(context->evaluator.get())) planner->forget();

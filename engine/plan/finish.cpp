@@ -72,7 +72,8 @@ std::size_t Plan::arena_bytes() const {
 
 void collect_uses(Plan& plan) {
   std::map<int, std::size_t> seen;
-  for (const PlanLaunch& launch : plan.launches)
+  for (std::size_t l = 0; l < plan.launches.size(); ++l) {
+    const PlanLaunch& launch = plan.launches[l];
     for (std::size_t o = 0; o < launch.operands.size(); ++o) {
       int buffer = launch.operands[o].second;
       if (buffer < 0) continue;
@@ -80,12 +81,15 @@ void collect_uses(Plan& plan) {
       const PlanBuffer::Kind kind = plan.buffers[buffer].kind;
       if (kind == PlanBuffer::Kind::arena || kind == PlanBuffer::Kind::empty) continue;
       const bool writes = launch.operand_writes[o];
+      if (writes && kind == PlanBuffer::Kind::leaf && plan.first_overwrite < 0)
+        plan.first_overwrite = static_cast<int>(l);
       const auto [it, fresh] = seen.emplace(buffer, plan.uses.size());
       if (fresh)
         plan.uses.push_back({buffer, writes, launch.what});
       else if (writes && !plan.uses[it->second].writes)
         plan.uses[it->second] = {buffer, true, launch.what};
     }
+  }
   for (PlanLaunch& launch : plan.launches) {
     launch.operand_ranges.clear();
     if (launch.kernel || launch.transfer || launch.is_on_host) {  // only calls look operands up while they run

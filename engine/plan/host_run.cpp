@@ -143,9 +143,9 @@ std::size_t most_neighbours(const std::vector<HostCandidate>& launches) {
 HostShare::HostShare(Context& context)
     : context_(context),
       mode_(host_execution(context.options)),
-      costs_(static_cast<std::size_t>(context.runtime->device_count())) {
+      costs_(static_cast<std::size_t>(context.runtime->own_device_count())) {
   if (mode_ != HostExecution::automatic) return;
-  for (int d = 0; d < context.runtime->device_count(); ++d)
+  for (int d = 0; d < context.runtime->own_device_count(); ++d)
     if (const Device& device = context.runtime->device(d); device.runs_host_functions())
       costs_[static_cast<std::size_t>(d)] = load_host_costs(device.info());
 }
@@ -172,7 +172,7 @@ const HostCosts& HostShare::costs(int index) {
 
 void HostShare::take_from(Plan& plan) {
   if (mode_ == HostExecution::off) return;
-  for (int d = 0; d < context_.runtime->device_count(); ++d) {
+  for (int d = 0; d < context_.runtime->own_device_count(); ++d) {
     if (!context_.runtime->device(d).runs_host_functions()) continue;
     const std::vector<std::size_t> places = launches_of(plan, d);
     const std::vector<HostCandidate> all = candidates(plan, places);

@@ -54,14 +54,18 @@ std::vector<std::size_t> exit_bytes(const GraphList& list) {
 
 }  // namespace
 
-LeftWork::LeftWork(GraphList& list, Context& context, const Crossings& crossings) {
+LeftWork::LeftWork(GraphList& list, Context& context, const Crossings& crossings, const Moves& moves) {
   Runtime& runtime = *context.runtime;
-  const auto space_of = [&](const Node& node) { return runtime.device(node.base().device).space().index(); };
+  const auto space_of = [&](const Node& node) {
+    const Node& base = node.base();
+    const Space& space = base.has_value && base.storage ? base.storage->space() : runtime.device(base.device).space();
+    return space.index();
+  };
   const std::vector<std::size_t> exits = exit_bytes(list);
   int stayed = 0;
   double saved = 0;
   for (const NodePtr& node : list.nodes) {
-    if (!is_free(*node) || node->device != 0) continue;
+    if (!is_free(*node) || node->device != 0 || moves.is_moved(node->place)) continue;
     std::set<const Node*> inputs;
     std::set<int> spaces{0};
     std::size_t passed = bytes_of_node(*node);
@@ -99,7 +103,8 @@ LeftWork::LeftWork(GraphList& list, Context& context, const Crossings& crossings
                        microseconds(here) + " with its inputs brought to context 0");
   }
   for (const NodePtr& node : list.nodes)  // a view is where its base is
-    if (node->is_view && !node->has_value && node->device != node->base().device && !before_.empty()) {
+    if (node->is_view && !node->has_value && node->device != node->base().device && !before_.empty() &&
+        !moves.is_moved(node->place)) {
       before_.push_back({node.get(), node->device});
       node->device = node->base().device;
     }

@@ -6,15 +6,17 @@
 #include <vector>
 
 #include "plan/crossings.h"
+#include "plan/fallback.h"
 #include "plan/graph_list.h"
 
 namespace samebytes::detail {
 
 // Sets the devices of nodes for one plan; the destructor sets them back, so that the next graph of this structure is
-// the same to the plan cache. Work in a DeviceScope of another context than the first stays where it was placed.
+// the same to the plan cache. Work in a DeviceScope of another context than the first stays where it was placed, and
+// so does what `moves` has placed because of a refusal.
 class LeftWork {
  public:
-  LeftWork(GraphList& list, Context& context, const Crossings& crossings);
+  LeftWork(GraphList& list, Context& context, const Crossings& crossings, const Moves& moves);
   ~LeftWork();
   LeftWork(const LeftWork&) = delete;
   const std::vector<std::string>& reasons() const { return reasons_; }

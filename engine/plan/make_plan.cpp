@@ -1,13 +1,14 @@
 // From a list of nodes to launches: buffers, relayouts, packs, the ops' own records and the generated kernels, then the
 // arena. Over 400 lines because these steps fill one plan together and share its state.
 #include <algorithm>
-#include <map>
 
 #include "ops/pointwise.h"
 #include "plan/contexts.h"
 #include "plan/epilogue.h"
+#include "plan/fallback.h"
 #include "plan/finish.h"
 #include "plan/fuse.h"
+#include "plan/generated.h"
 #include "plan/host_pointwise.h"
 #include "plan/host_run.h"
 #include "plan/in_place.h"
@@ -32,11 +33,13 @@ struct Window {
 
 class Maker {
  public:
-  Maker(const GraphList& list, Context& context, PersistentStorages& persistent, HostShare& share, bool fused)
+  Maker(const GraphList& list, Context& context, PersistentStorages& persistent, HostShare& share, KernelMaker& kernels,
+        bool fused)
       : list_(list),
         context_(context),
         persistent_(persistent),
         share_(share),
+        kernels_(kernels),
         plan_(std::make_unique<Plan>()),
         epilogues_(append_epilogues(list, fused)),
         fusion_(fuse(list, epilogues_, fused)),
@@ -64,6 +67,7 @@ class Maker {
         for (std::size_t s = 0; s < released.buffers.size(); ++s)
           if (released.of.segments[s].after == i) lower_segment(released, s);
     }
+    kernels_.stop_if_refused();
     for (std::size_t i = 1; i < plan_->launches.size(); ++i)
       plan_->several_devices = plan_->several_devices || plan_->launches[i].device != plan_->launches[0].device;
     renumber(cross_contexts(*plan_, list_, context_));
@@ -72,7 +76,9 @@ class Maker {
     note_cells(*plan_, list_);
     order_devices(*plan_);
     share_.take_from(*plan_);
-    build_generated();
+    build_generated(*plan_, generated_, *context_.runtime, kernels_);
+    kernels_.stop_if_refused();
+    bind_values();
     collect_uses(*plan_);
     plan_->nodes_fused = fusion_.nodes_fused + epilogues_.nodes_fused;
     return std::move(plan_);
@@ -210,7 +216,9 @@ class Maker {
     if (whole.kind == PlanBuffer::Kind::arena) whole.by_parts = lies_in_arena(n);
     if (whole.kind == PlanBuffer::Kind::arena && !whole.by_parts) {
       whole.kind = PlanBuffer::Kind::persistent;
-      whole.storage = persistent_.get(context_, pack.fingerprint(), whole.bytes, whole.dtype, n.device);
+      kernels_.run({.op = "pack", .places = {place}, .device = device_of(n), .real = whole.dtype}, [&] {
+        whole.storage = persistent_.get(context_, pack.fingerprint(), whole.bytes, whole.dtype, n.device);
+      });
     }
     const bool fills_cell = pack.fills_cell() && whole.kind == PlanBuffer::Kind::leaf && is_alone_with_cell(n, place);
     if (whole.kind == PlanBuffer::Kind::persistent || whole.by_parts || fills_cell)
@@ -248,12 +256,6 @@ class Maker {
 
   // ---- launches
 
-  struct Generated {
-    std::size_t launch;
-    Dtype real;
-    std::string body;
-  };
-
   void lower(int place) {
     const Node& n = node(place);
     if (n.has_value || n.is_view || n.output >= 0) return;
@@ -288,6 +290,7 @@ class Maker {
     launch.info = info_of_launch(n, what, kernel);
     launch.what = std::move(what);
     launch.device = n.device;
+    launch.node = n.place;
     return launch;
   }
 
@@ -391,7 +394,11 @@ class Maker {
     for (const std::int64_t number : kernel.numbers) add_value(launch, KernelArgument::Kind::i64, number, 0);
     for (const auto& [owner, scalar] : kernel.scalars)
       add_scalar(launch, PlanArgument::Kind::scalar_real, owner->place, scalar);
-    generated_.push_back({plan_->launches.size() - 1, kernel.real, kernel.body});
+    std::vector<int> places;
+    for (const Node* member : members)  // without those of other groups, which it computes again
+      if (fusion_.group[member->place] == fusion_.group[members.back()->place]) places.push_back(member->place);
+    if (places.empty()) places.push_back(n.place);
+    generated_.push_back({plan_->launches.size() - 1, kernel.body, std::move(places)});
   }
 
   void lower_group(const std::vector<int>& places, const Window& window = {}, std::int64_t elements = 0) {
@@ -521,7 +528,9 @@ class Maker {
     }
     if (gradient >= 0)
       run.set_gradient({run.src(run.src_count()), run.dst(static_cast<int>(shapes.size())), &node(gradient)});
-    n.op->launch(run);
+    const bool is_launched = kernels_.run({.op = std::string(n.op->name()), .places = {place}, .device = device},
+                                          [&] { n.op->launch(run); });
+    if (!is_launched) return;
     std::vector<int> temps;
     for (const Launch::Temp& temp : run.temps())
       temps.push_back(add_buffer(PlanBuffer::Kind::arena,
@@ -563,6 +572,14 @@ class Maker {
       launch.real = record.real;
       launch.geometry = record.geometry;
       if (device.runs_host_functions()) launch.host_form = std::move(record.on_host);
+      KernelMaker::Wish wish{.op = record.what,
+                             .places = {place},
+                             .device = device,
+                             .real = record.real,
+                             .geometry = record.geometry,
+                             .text = record.queue_call ? "library" : record.entry + record.source};
+      if (gradient >= 0) wish.places.push_back(gradient);
+      if (record.queue_call) kernels_.is_refused(wish, &launch.kernel_key);
       if (record.queue_call || record.host_call) {
         launch.queue_call = std::move(record.queue_call);
         launch.host_call = std::move(record.host_call);
@@ -597,10 +614,12 @@ class Maker {
           default: add_value(launch, argument.kind, argument.integer, argument.real);
         }
       }
-      if (record.source.empty())
-        launch.kernel = device.kernels().make_kernel(record.real, record.entry);
-      else
-        launch.kernel = device.kernels().make_generated(record.real, record.source, record.entry, record.what);
+      const auto build = [&] {
+        return record.source.empty()
+                   ? device.kernels().make_kernel(record.real, record.entry)
+                   : device.kernels().make_generated(record.real, record.source, record.entry, record.what);
+      };
+      launch.kernel = kernels_.make(wish, build, &launch.kernel_key);
     }
   }
 
@@ -621,26 +640,7 @@ class Maker {
 
   // ---- programs, arena, uses
 
-  // All generated kernels of one compute type and device are one program; equal bodies are one kernel.
-  void build_generated() {
-    for (int d = 0; d < context_.runtime->device_count(); ++d)
-      for (const Dtype real : {Dtype::f32, Dtype::f64}) {
-        std::map<std::string, std::string> names;
-        std::string text;
-        for (const Generated& g : generated_) {
-          const PlanLaunch& launch = plan_->launches[g.launch];
-          if (g.real != real || launch.device != d || launch.is_on_host || names.count(g.body)) continue;
-          const std::string name = "fused_" + std::to_string(names.size());
-          std::string body = g.body;
-          body.replace(body.find("@NAME@"), 6, name);
-          names.emplace(g.body, name);
-          text += body;
-        }
-        for (const Generated& g : generated_)
-          if (g.real == real && plan_->launches[g.launch].device == d && !plan_->launches[g.launch].is_on_host)
-            plan_->launches[g.launch].kernel = context_.runtime->device(d).kernels().make_generated(
-                real, text, names.at(g.body), "fused kernels of a plan");
-      }
+  void bind_values() {
     for (const Value& value : values_) {
       PlanLaunch& launch = plan_->launches[value.launch];
       if (launch.is_on_host) continue;
@@ -739,6 +739,7 @@ class Maker {
   Context& context_;
   PersistentStorages& persistent_;
   HostShare& share_;
+  KernelMaker& kernels_;
   std::unique_ptr<Plan> plan_;
   EpilogueResult epilogues_;
   FuseResult fusion_;
@@ -755,8 +756,8 @@ class Maker {
 }  // namespace
 
 std::unique_ptr<Plan> make_plan(const GraphList& list, Context& context, PersistentStorages& persistent,
-                                HostShare& share, bool fused) {
-  return Maker(list, context, persistent, share, fused).make();
+                                HostShare& share, KernelMaker& kernels, bool fused) {
+  return Maker(list, context, persistent, share, kernels, fused).make();
 }
 
 }  // namespace samebytes::detail

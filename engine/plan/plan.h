@@ -61,11 +61,14 @@ struct PlanTransfer {
   int from = -1, to = -1;                      // buffers
   std::size_t from_offset = 0, to_offset = 0;  // bytes
   std::size_t bytes = 0;
+  int maker = -1, reader = -1;  // places of the nodes whose launches made them and read them first; -1: none
 };
 
 struct PlanLaunch {
   std::string what;
-  int device = 0;  // of a transfer: the number of devices, as if it ran on one more
+  int node = -1;                 // place of the node that it is for, or of one of them; -1: of a transfer
+  std::uint64_t kernel_key = 0;  // of its kernel and groups; with EngineOptions::fallback only (fallback.h)
+  int device = 0;                // of a transfer: the number of devices, as if it ran on one more
   std::optional<PlanTransfer> transfer;
   std::unique_ptr<Kernel> kernel;
   Dtype real = Dtype::f32;
@@ -113,6 +116,12 @@ struct ArenaSegment {
   int k = 0;
 };
 
+// What of a plan runs on another device than the one that it was for: an entry of Fallbacks, and how much each run is.
+struct PlanFallback {
+  int entry = 0;
+  std::uint64_t launches = 0, bytes = 0;
+};
+
 struct Plan {
   std::vector<PlanBuffer> buffers;
   std::vector<PlanLaunch> launches;
@@ -131,14 +140,18 @@ struct Plan {
   std::vector<std::string> reasons;  // why work and bytes are where they are, for explain()
   double flops = 0, bytes = 0;       // of all launches, as the profile counts them
   bool several_devices = false;
+  std::vector<PlanFallback> fallbacks;
+  int first_overwrite = -1;     // launch that first writes into what was there before the run; -1: none
+  bool has_run = false;         // all its launches were enqueued once
   std::uint64_t last_used = 0;  // for the cache
 };
 
 class HostShare;           // the host's part of plans; host_run.h
+class KernelMaker;         // fallback.h
 class PersistentStorages;  // zeroed storages shared by plans of one layout; defined in planner.h
 
-// Throws whatever the ops' launch() throws, BuildError, OutOfMemory.
+// Throws whatever the ops' launch() throws, BuildError, OutOfMemory, Refused (fallback.h).
 std::unique_ptr<Plan> make_plan(const GraphList& list, Context& context, PersistentStorages& persistent,
-                                HostShare& share, bool fused);
+                                HostShare& share, KernelMaker& kernels, bool fused);
 
 }  // namespace samebytes::detail

@@ -110,7 +110,9 @@ void Planner::evaluate(std::span<const NodePtr> roots) {
       std::vector<NodePtr> initials;
       initials.reserve(fresh.size());
       for (const NodePtr& cell : fresh) initials.push_back(initial_of(*cell));
+      last_fallback_ = -1;
       evaluate(initials);
+      if (last_fallback_ >= 0) bring_home(fresh);
       for (const NodePtr& cell : fresh) {
         cell->storage = cell->cell->initial->storage;
         cell->device = cell->cell->initial->device;
@@ -125,13 +127,15 @@ void Planner::evaluate(std::span<const NodePtr> roots) {
       evaluate_checked(list);
       return;
     }
-    bool replayed = false;
-    Plan& plan = find_or_make(list, &replayed);
-    if (replayed) {
-      ++report_.plans_replayed;
-      report_.bind_seconds += seconds_since(start);
+    for (bool has_run = false; !has_run;) {
+      bool replayed = false;
+      Plan& plan = find_or_make(list, &replayed);
+      if (replayed) {
+        ++report_.plans_replayed;
+        report_.bind_seconds += seconds_since(start);
+      }
+      has_run = try_run(plan, list);
     }
-    run(plan, list);
     drop_finished_readers();
     return;
   }
@@ -224,9 +228,13 @@ void Planner::run(Plan& plan, const GraphList& list) {
       RunAccess access(launch, bound, [&](std::size_t bytes) -> Storage& {
         return workspace(submission, launch.device, bytes, launch.what);
       });
-      submission.enqueue_call(
-          device, launch.what.c_str(), [&](cl_command_queue queue) { return launch.queue_call(queue, access); },
-          launch.info);
+      try {
+        submission.enqueue_call(
+            device, launch.what.c_str(), [&](cl_command_queue queue) { return launch.queue_call(queue, access); },
+            launch.info);
+      } catch (const DeviceError& error) {
+        refuse_launch(plan, l, error);
+      }
       if (launch.is_awaited) marks[l] = submission.mark(device);
       continue;
     }
@@ -298,11 +306,18 @@ void Planner::run(Plan& plan, const GraphList& list) {
         default: break;
       }
     }
-    submission.enqueue(device, *launch.kernel, launch.geometry, launch.what.c_str(), launch.info);
+    try {
+      submission.enqueue(device, *launch.kernel, launch.geometry, launch.what.c_str(), launch.info);
+    } catch (const DeviceError& error) {
+      refuse_launch(plan, l, error);
+    }
     if (launch.is_awaited) marks[l] = submission.mark(device);
   }
   submission.finish();
+  plan.has_run = true;
   count_run(report_, plan, submission.launches());
+  fallbacks_.count(plan);
+  if (!plan.fallbacks.empty()) last_fallback_ = plan.fallbacks.front().entry;
   runtime.count_relayout(plan.relayout_bytes);
 
   // Wanted values have their storage now and drop their inputs; cells have a new version.
@@ -310,7 +325,8 @@ void Planner::run(Plan& plan, const GraphList& list) {
     if (fresh[b]) {
       Node& node = *list.nodes[static_cast<std::size_t>(plan.buffers[b].node)];
       node.storage = std::move(fresh[b]);
-      if (runtime.space_count() > 1) node.device = plan.buffers[b].device;  // which may have been left elsewhere
+      // Which may have been left elsewhere; the spare device takes no part in what is built on it.
+      if (runtime.space_count() > 1 && plan.buffers[b].device != runtime.spare()) node.device = plan.buffers[b].device;
     }
   for (const int place : plan.late_cells) {
     Node& node = *list.nodes[static_cast<std::size_t>(place)];

@@ -10,6 +10,7 @@
 
 #include "graph/context.h"
 #include "plan/crossings.h"
+#include "plan/fallback.h"
 #include "plan/host_run.h"
 #include "plan/plan.h"
 #include "plan/run_access.h"
@@ -28,9 +29,10 @@ class PersistentStorages {
 
 class Planner final : public Evaluator {
  public:
-  explicit Planner(Context& context) : context_(context), share_(context) {}
+  explicit Planner(Context& context) : context_(context), share_(context), fallbacks_(context) {}
   void evaluate(std::span<const NodePtr> roots) override;
   PlanReport report() const override;
+  std::vector<Fallback> fallbacks() const override { return fallbacks_.report(); }
   void fill(MemorySnapshot& snapshot) const override;
   std::size_t release_temporaries();  // bytes that the arena had
   void forget();                      // all plans and what they hold
@@ -39,6 +41,11 @@ class Planner final : public Evaluator {
  private:
   Plan& find_or_make(GraphList& list, bool* replayed);
   std::unique_ptr<Plan> make(GraphList& list);
+  std::unique_ptr<Plan> make_with(Moves& moves, GraphList& list);  // throws Refused
+  // False where a device refused a launch, so that a plan must be made that has it on another one.
+  bool try_run(Plan& plan, const GraphList& list);
+  void bring_home(std::span<const NodePtr> cells);  // whose first values another device made in its context
+  [[noreturn]] void refuse_launch(const Plan& plan, std::size_t launch, const DeviceError& error) const;
   void run(Plan& plan, const GraphList& list);
   Submission::Mark run_transfer(const PlanLaunch& launch, const Plan& plan, const std::vector<Bound>& bound,
                                 const std::vector<Submission::Mark>& marks, Submission& submission);
@@ -50,6 +57,7 @@ class Planner final : public Evaluator {
 
   Context& context_;
   HostShare share_;
+  Fallbacks fallbacks_;
   PersistentStorages persistent_;
   std::unique_ptr<Crossings> crossings_;  // where there are several contexts, from the first plan on
   std::unordered_map<Key128, std::unique_ptr<Plan>, Key128Hash> plans_;
@@ -57,6 +65,7 @@ class Planner final : public Evaluator {
   std::vector<StoragePtr> workspaces_;          // of library calls, one for each device that makes some
   PlanReport report_;
   std::uint64_t stamp_ = 0;
+  int last_fallback_ = -1;  // an entry of the last run that had one; -1: it had none
   int replans_in_a_row_ = 0;
   bool warned_ = false;
 };

@@ -46,8 +46,8 @@ void Planner::evaluate_checked(const GraphList& list) {
     std::vector<NodePtr> fresh;
     GraphList single = collect(together, ++stamp_, fresh);
     bool replayed = false;
-    Plan& plan = find_or_make(single, &replayed);
-    run(plan, single);
+    while (!try_run(find_or_make(single, &replayed), single)) {
+    }
     for (const NodePtr& done : together) {
       const Node& base = done->base();
       if (base.storage && has_nan(base))

@@ -1,5 +1,7 @@
 // Where the launches of a plan find memory beside their arrays, and what is done where an engine has several contexts:
 // work that is left where its bytes are, and transfers.
+#include <optional>
+
 #include "plan/leave.h"
 #include "plan/planner.h"
 
@@ -46,13 +48,77 @@ Submission::Mark Planner::run_transfer(const PlanLaunch& launch, const Plan& pla
 }
 
 std::unique_ptr<Plan> Planner::make(GraphList& list) {
-  const bool fused = !context_.options.check_nan;
-  if (context_.runtime->space_count() == 1) return make_plan(list, context_, persistent_, share_, fused);
-  if (!crossings_) crossings_ = std::make_unique<Crossings>(context_);
-  const LeftWork left(list, context_, *crossings_);
-  std::unique_ptr<Plan> plan = make_plan(list, context_, persistent_, share_, fused);
-  plan->reasons.insert(plan->reasons.begin(), left.reasons().begin(), left.reasons().end());
+  Moves moves(list, context_, fallbacks_);
+  for (;;) {
+    try {
+      return make_with(moves, list);
+    } catch (const Refused& refused) {
+      const int spaces = context_.runtime->space_count();
+      moves.move(refused);
+      if (context_.runtime->space_count() != spaces) crossings_.reset();  // there is one more
+    }
+  }
+}
+
+std::unique_ptr<Plan> Planner::make_with(Moves& moves, GraphList& list) {
+  std::optional<LeftWork> left;
+  if (context_.runtime->space_count() > 1) {
+    if (!crossings_) crossings_ = std::make_unique<Crossings>(context_);
+    left.emplace(list, context_, *crossings_, moves);
+  }
+  KernelMaker kernels(fallbacks_);
+  std::unique_ptr<Plan> plan = make_plan(list, context_, persistent_, share_, kernels, !context_.options.check_nan);
+  if (left) plan->reasons.insert(plan->reasons.begin(), left->reasons().begin(), left->reasons().end());
+  moves.note_in(*plan);
   return plan;
+}
+
+void Planner::refuse_launch(const Plan& plan, std::size_t launch, const DeviceError& error) const {
+  if (plan.has_run) throw DeviceError(error);  // it could once, so the device is in trouble
+  if (fallbacks_.is_on()) throw LaunchRefused(error, static_cast<int>(launch));
+  throw DeviceError(with_hint(plan.launches[launch].what, error.what()), error.call(), error.status(), error.device());
+}
+
+bool Planner::try_run(Plan& plan, const GraphList& list) {
+  try {
+    run(plan, list);
+    return true;
+  } catch (const LaunchRefused& refused) {
+    const DeviceError& error = refused.error();
+    const PlanLaunch& launch = plan.launches[static_cast<std::size_t>(refused.launch())];
+    fallbacks_.note_refused(launch.device, launch.kernel_key, error.what());
+    const bool is_late = plan.first_overwrite >= 0 && plan.first_overwrite < refused.launch();
+    plans_.erase(list.key);
+    if (is_late)
+      throw DeviceError(std::string(error.what()) +
+                            "; what the run had begun to overwrite is lost, the next one has the op on another device",
+                        error.call(), error.status(), error.device());
+    context_.runtime->forget_refusal();
+    return false;
+  }
+}
+
+void Planner::bring_home(std::span<const NodePtr> cells) {
+  Runtime& runtime = *context_.runtime;
+  for (const NodePtr& cell : cells) {
+    Node& value = *cell->cell->initial;
+    if (!value.storage || &value.storage->space() == &runtime.device(cell->device).space()) continue;
+    const std::size_t bytes = static_cast<std::size_t>(value.shape.size()) * bytes_of(value.dtype);
+    const std::size_t offset = static_cast<std::size_t>(value.offset) * bytes_of(value.dtype);
+    StoragePtr home = runtime.allocate(bytes, value.category, cell->cell->name, "", cell->device);
+    Submission submission(runtime);
+    submission.acquire(*value.storage, false, "transfer", offset, bytes);
+    submission.acquire(*home, true, "transfer", 0, bytes, true);
+    submission.begin_transfers();
+    submission.transfer(
+        {.from = value.storage.get(), .from_offset = offset, .to = home.get(), .to_offset = 0, .bytes = bytes}, {},
+        "transfer");
+    submission.finish();
+    fallbacks_.add_bytes(last_fallback_, bytes);
+    value.storage = std::move(home);
+    value.offset = 0;
+    value.device = cell->device;
+  }
 }
 
 }  // namespace samebytes::detail

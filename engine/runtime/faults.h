@@ -21,7 +21,9 @@ struct Faults {
   std::atomic<int> launches_before_fault{0};  // on that device
   std::atomic<int> slow_microseconds{0};      // that a slow device sleeps before each launch
   std::atomic<bool> fail_launch{false};       // launches of failing_op are enqueued and then fail
+  std::atomic<int> unbuildable_on{-1};        // a device whose compiler stops at the line in which `unbuildable` stands
   Mutex mutex;
+  std::string unbuildable SAMEBYTES_GUARDED_BY(mutex);
   std::string failing_op SAMEBYTES_GUARDED_BY(mutex);
 };
 

@@ -163,13 +163,15 @@ class Expression {
 
 std::string common_text() { return common_of(all_texts()); }
 
-std::string library_text(Personality personality, const std::string& only, bool stored_only) {
+std::string library_text(Personality personality, const std::string& only, bool stored_only,
+                         const std::set<std::string>& without) {
   const Texts texts = all_texts();
   std::string text = common_of(texts);
   const std::string folder = std::string(name_of(personality)) + "/";
   for (const auto& [name, part] : texts)
     if (name.rfind(folder, 0) == 0 && name.size() > 3 && name.substr(name.size() - 3) == ".cl" &&
-        (only.empty() || name == folder + only + ".cl") && (!stored_only || has_stored_arrays(part)))
+        (only.empty() || name == folder + only + ".cl") && (!stored_only || has_stored_arrays(part)) &&
+        without.count(name.substr(folder.size(), name.size() - folder.size() - 3)) == 0)
       append(&text, name, part);
   return text;
 }

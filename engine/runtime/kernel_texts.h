@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -15,7 +16,9 @@ namespace samebytes::detail {
 std::string common_text();
 // common_text() and then every file of cl/<personality> in the order of names. Throws IoError for an unreadable folder.
 // `only`: of one of these files ("gemm") instead of all. `stored_only`: of those that have arrays of `stored`.
-std::string library_text(Personality personality, const std::string& only = {}, bool stored_only = false);
+// `without`: of all but these.
+std::string library_text(Personality personality, const std::string& only = {}, bool stored_only = false,
+                         const std::set<std::string>& without = {});
 // The stem of the file that holds an entry, by name: the longest one that the entry starts with. Empty where there is
 // none.
 std::string file_of_entry(Personality personality, const std::string& entry);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/faults.h"
 #include "runtime/kernel_texts.h"
 #include "runtime/runtime.h"
 #include "samebytes/error.h"
@@ -38,6 +39,22 @@ void Kernel::set_bytes(int index, const void* bytes, std::size_t size) {
 
 namespace {
 
+// A text that a planted fault gives to the compiler instead.
+std::string spoilt(std::string text, const Device& device) {
+  if (faults().unbuildable_on != device.index()) return text;
+  MutexLock lock(faults().mutex);
+  const std::size_t found = text.find(faults().unbuildable);
+  if (found != std::string::npos) text.insert(text.find('\n', found), "\n#error planted");
+  return text;
+}
+
+// "softmax" of "cpu/softmax.cl", which a compiler blames; empty where that is no kernel file.
+std::string stem_of(const std::string& file, Personality personality) {
+  const std::string folder = std::string(samebytes::name_of(personality)) + "/", ending = ".cl";
+  if (file.rfind(folder, 0) != 0 || file.size() <= folder.size() + ending.size()) return {};
+  return file.substr(folder.size(), file.size() - folder.size() - ending.size());
+}
+
 bool is_16_bit(Dtype dtype) { return dtype == f16 || dtype == bf16; }
 Dtype computed_in(Dtype dtype) { return is_16_bit(dtype) ? f32 : dtype; }
 
@@ -49,6 +66,23 @@ void check_real(Dtype real, const DeviceInfo& info) {
 }
 
 }  // namespace
+
+std::string why_not_launched(Device& device, const Kernel& kernel, const Geometry& geometry) {
+  const std::size_t items = geometry.local[0] * geometry.local[1] * geometry.local[2];
+  if (items <= 1 || !kernel.get()) return {};
+  std::size_t most = 0;
+  cl_ulong local = 0, there_is = 0;
+  const auto ask = [&](cl_kernel_work_group_info what, std::size_t size, void* answer) {
+    return clGetKernelWorkGroupInfo(kernel.get(), device.id(), what, size, answer, nullptr) == CL_SUCCESS;
+  };
+  if (ask(CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most) && most > 0 && items > most)
+    return "groups of " + std::to_string(items) + " items, at most " + std::to_string(most) + " of this kernel";
+  if (ask(CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local) &&
+      clGetDeviceInfo(device.id(), CL_DEVICE_LOCAL_MEM_SIZE, sizeof there_is, &there_is, nullptr) == CL_SUCCESS &&
+      local > there_is)
+    return std::to_string(local) + " bytes of local memory for each group, there are " + std::to_string(there_is);
+  return {};
+}
 
 std::string KernelLibrary::defines(Dtype dtype) const {
   const Dtype real = computed_in(dtype);
@@ -65,8 +99,10 @@ cl_program KernelLibrary::program(Dtype real, const std::string& key, const std:
                                   const std::string& tiles) {
   auto found = programs_.find(key);
   if (found != programs_.end()) return found->second.get();
-  const char* source = text.c_str();
-  const std::size_t length = text.size();
+  if (const auto failed = failures_.find(key); failed != failures_.end()) throw BuildError(failed->second);
+  const std::string given = spoilt(text, device_);
+  const char* source = given.c_str();
+  const std::size_t length = given.size();
   cl_int status = CL_SUCCESS;
   Handle<cl_program> program(clCreateProgramWithSource(device_.context(), 1, &source, &length, &status));
   check_cl(status, "clCreateProgramWithSource", device_.info().name);
@@ -82,9 +118,11 @@ cl_program KernelLibrary::program(Dtype real, const std::string& key, const std:
     if (size) clGetProgramBuildInfo(program.get(), id, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
     log.resize(std::min(log.find('\0'), log.size()));
     const std::string file = first_file_in_log(log, what);
-    throw BuildError("kernel " + file + " does not build on " + device_.info().name + " with " + chosen + ": " +
-                         status_name(status) + "\n" + log,
-                     file, chosen, log);
+    const BuildError error("kernel " + file + " does not build on " + device_.info().name + " with " + chosen + ": " +
+                               status_name(status) + "\n" + log,
+                           file, chosen, log);
+    if (keeps_what_builds_) failures_.emplace(key, error);
+    throw error;
   }
   return programs_.emplace(key, std::move(program)).first->second.get();
 }
@@ -107,23 +145,42 @@ std::unique_ptr<Kernel> KernelLibrary::make(Dtype real, const std::string& key, 
   return std::make_unique<Kernel>(std::move(kernel), entry);
 }
 
+std::string KernelLibrary::build_for(Dtype dtype, const std::string& entry) {
+  const std::string all(name_of(dtype)), tiles = device_.tuning().defines(computed_in(dtype));
+  const Personality personality = device_.personality();
+  if (const std::string own = is_alone_ ? file_of_entry(personality, entry) : ""; !own.empty()) {
+    try {
+      program(dtype, all + "/" + own, own, library_text(personality, own), tiles);
+      return all + "/" + own;
+    } catch (const BuildError&) {  // it uses another file, or is wrong: then the whole says so
+    }
+  }
+  std::set<std::string>& without = left_out_[dtype];
+  for (;;) {
+    const std::string own = without.empty() ? "" : file_of_entry(personality, entry);
+    if (without.count(own) != 0) throw BuildError(failures_.at(all + "/" + own));
+    std::string key = all;
+    for (const std::string& stem : without) key += "-" + stem;
+    try {
+      const bool is_known = programs_.count(key) != 0 || failures_.count(key) != 0;
+      program(dtype, key, "kernels",
+              is_known ? std::string() : library_text(personality, {}, is_16_bit(dtype), without), tiles);
+      return key;
+    } catch (const BuildError& error) {
+      const std::string blamed = stem_of(error.file(), personality);
+      if (!keeps_what_builds_ || blamed.empty() || !without.insert(blamed).second) throw;
+      failures_.emplace(all + "/" + blamed, error);
+    }
+  }
+}
+
 std::unique_ptr<Kernel> KernelLibrary::make_kernel(Dtype dtype, const std::string& entry) {
   check_real(computed_in(dtype), device_.info());
   if (device_.runtime().is_dry()) return std::make_unique<Kernel>(Handle<cl_kernel>(), entry);
-  std::string key(name_of(dtype));
-  const std::string tiles = device_.tuning().defines(computed_in(dtype));
+  std::string key;
   {
     MutexLock lock(mutex_);
-    const std::string alone = is_alone_ ? file_of_entry(device_.personality(), entry) : "";
-    if (!alone.empty()) {
-      try {
-        program(dtype, key + "/" + alone, alone, library_text(device_.personality(), alone), tiles);
-        key += "/" + alone;
-      } catch (const BuildError&) {  // it uses another file, or is wrong: then the whole says so
-      }
-    }
-    if (!programs_.count(key))
-      program(dtype, key, "kernels", library_text(device_.personality(), {}, is_16_bit(dtype)), tiles);
+    key = build_for(dtype, entry);
   }
   return make(dtype, key,
               "kernels of personality " + std::string(samebytes::name_of(device_.personality())) +

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,7 @@
 #include "runtime/opencl.h"
 #include "runtime/storage.h"
 #include "samebytes/dtype.h"
+#include "samebytes/error.h"
 
 namespace samebytes::detail {
 
@@ -40,6 +42,10 @@ class Kernel {
   std::string entry_;
 };
 
+// Why a device cannot launch a kernel in such groups: too many items, too little local memory. Empty where it can, as
+// far as its driver says beforehand; groups of one item are not asked about.
+std::string why_not_launched(Device& device, const Kernel& kernel, const Geometry& geometry);
+
 class KernelLibrary {
  public:
   explicit KernelLibrary(Device& device) : device_(device) {}
@@ -63,8 +69,13 @@ class KernelLibrary {
   // From here on each .cl file is a program of its own, where it builds alone: for the tuner, which builds one file
   // over and over. Requires: nothing was built yet.
   void build_files_alone() { is_alone_ = true; }
+  // A .cl file that does not build leaves the others as they are: the program of all is built without those that the
+  // compiler blames, and only entries of these throw. Requires: nothing was built yet.
+  void keep_what_builds() { keeps_what_builds_ = true; }
 
  private:
+  // The key of a program that has the entry, which is built.
+  std::string build_for(Dtype dtype, const std::string& entry) SAMEBYTES_REQUIRES(mutex_);
   cl_program program(Dtype real, const std::string& key, const std::string& what, const std::string& text,
                      const std::string& tiles = {}) SAMEBYTES_REQUIRES(mutex_);
   std::unique_ptr<Kernel> make(Dtype real, const std::string& key, const std::string& what, const std::string& text,
@@ -72,10 +83,13 @@ class KernelLibrary {
 
   Device& device_;
   bool is_alone_ = false;
+  bool keeps_what_builds_ = false;
   mutable Mutex mutex_;
   std::map<std::string, Handle<cl_program>> programs_ SAMEBYTES_GUARDED_BY(mutex_);
   mutable std::map<std::string, std::int64_t> constants_ SAMEBYTES_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> programs_built_{0};
+  std::map<std::string, BuildError> failures_ SAMEBYTES_GUARDED_BY(mutex_);       // not tried again
+  std::map<Dtype, std::set<std::string>> left_out_ SAMEBYTES_GUARDED_BY(mutex_);  // .cl files that do not build
 };
 
 }  // namespace samebytes::detail

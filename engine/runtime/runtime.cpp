@@ -1,15 +1,11 @@
 #include "runtime/runtime.h"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
 #include <utility>
 
 #include "core/hash.h"
-#include "core/mutex.h"
 #include "runtime/allocator.h"
 #include "runtime/carrier.h"
-#include "runtime/devices.h"
 #include "runtime/ledger.h"
 #include "samebytes/error.h"
 
@@ -17,76 +13,12 @@ namespace samebytes::detail {
 
 namespace {
 
-constexpr std::size_t kMostDevices = 62;  // a submission keeps a bit for each, and plans one for transfers
-
 Handle<cl_command_queue> make_queue(cl_context context, cl_device_id id, const std::string& name,
                                     cl_command_queue_properties properties = 0) {
   cl_int status = CL_SUCCESS;
   Handle<cl_command_queue> queue(clCreateCommandQueue(context, id, properties, &status));
   check_cl(status, "clCreateCommandQueue", name);
   return queue;
-}
-
-// Parts of a device are made once and live as long as the process: a worker of PoCL 3.1 still looks at the device of an
-// event that clFinish has waited for, and ends the process where the last engine on a part has just released it.
-std::vector<cl_device_id> sub_devices_of(cl_device_id parent, const std::vector<int>& split, const std::string& name) {
-  static Mutex mutex;
-  static std::map<std::pair<cl_device_id, std::vector<int>>, std::vector<cl_device_id>> made;
-  const MutexLock lock(mutex);
-  std::vector<cl_device_id>& ids = made[{parent, split}];
-  if (!ids.empty()) return ids;
-  std::vector<cl_device_partition_property> wanted{CL_DEVICE_PARTITION_BY_COUNTS};
-  wanted.insert(wanted.end(), split.begin(), split.end());
-  wanted.push_back(CL_DEVICE_PARTITION_BY_COUNTS_LIST_END);
-  wanted.push_back(0);
-  std::vector<cl_device_id> parts(split.size());
-  check_cl(clCreateSubDevices(parent, wanted.data(), static_cast<cl_uint>(parts.size()), parts.data(), nullptr),
-           "clCreateSubDevices", name);
-  return ids = parts;
-}
-
-// A device, or the parts that it is to be split into.
-std::vector<FoundDevice> parts_of(const FoundDevice& found, const RuntimeOptions& options) {
-  const DeviceInfo& info = found.info;
-  std::vector<int> split = options.split;
-  if (split.empty() && options.threads > 0 && options.threads < info.cores) split = {options.threads};
-  if (split.empty()) return {found};
-  const int cores = std::accumulate(split.begin(), split.end(), 0);
-  const bool has_bad = std::any_of(split.begin(), split.end(), [](int count) { return count < 1; });
-  if (has_bad || cores > info.cores || split.size() > kMostDevices)
-    throw ArgumentError("engine: split wants parts of 1 or more cores, " + std::to_string(info.cores) + " in all; " +
-                        std::to_string(cores) + " in " + std::to_string(split.size()) + " parts came");
-  const std::vector<cl_device_id> ids = sub_devices_of(found.id, split, info.name);
-  std::vector<FoundDevice> parts;
-  for (std::size_t i = 0; i < split.size(); ++i) {
-    FoundDevice& part = parts.emplace_back(found);
-    part.id = ids[i];
-    part.info.cores = split[i];
-    if (split.size() > 1) part.info.id += "." + std::to_string(i);
-  }
-  return parts;
-}
-
-// One mode for all devices of a context.
-void choose_mode(const std::vector<DeviceInfo*>& infos, int space, const RuntimeOptions& options) {
-  MemoryMode mode = MemoryMode::system;
-  for (const DeviceInfo* info : infos) mode = std::max(mode, info->memory_mode);  // the best is the first
-  std::string reason = "what all devices of its platform can use";
-  if (options.force_mode) {
-    mode = options.mode;
-    reason = "asked for";
-  } else if (read_memory_mode(&mode, space)) {
-    reason = "asked for by SAMEBYTES_MEMORY";
-  }
-  for (DeviceInfo* info : infos) {
-    std::string why_not;
-    if (!can_use_mode(*info, mode, &why_not))
-      throw ArgumentError(std::string("engine: memory mode ") + samebytes::name_of(mode) + " cannot be used on " +
-                          info->name + ": " + why_not);
-    if (info->memory_mode != mode) info->memory_reason = reason;
-    if (reason.rfind("asked", 0) == 0) info->memory_reason = reason;
-    info->memory_mode = mode;
-  }
 }
 
 }  // namespace
@@ -128,89 +60,11 @@ int vector_width_of(const DeviceInfo& info, Dtype real) {
   return real == f64 ? width / 2 : width;
 }
 
-struct Runtime::Wanted {
-  FoundDevice found;
-  TuningPtr tuning;
-  int space = 0;
-};
-
 Runtime::Runtime(const RuntimeOptions& options) : options_(options), ledger_(std::make_unique<Ledger>()) {
   if (options.steps_in_flight < 1)
     throw ArgumentError("engine: steps_in_flight is 1 or more, " + std::to_string(options.steps_in_flight) + " came");
-  make_devices(wanted_devices());
+  open_devices();
   for (const auto& space : spaces_) space->open_memory(options);
-}
-
-// The devices in their order, each with its choices and the number of its space: one for each platform.
-std::vector<Runtime::Wanted> Runtime::wanted_devices() {
-  if (!options_.devices.empty() && !options_.device.empty())
-    throw ArgumentError("engine: device and devices were both given; name all of them in devices");
-  MemoryMode forced = options_.mode;
-  const bool is_forced = options_.force_mode || read_memory_mode(&forced);
-  std::vector<FoundDevice> found;
-  if (options_.devices.empty())
-    found.push_back(find_device(options_.device));
-  else
-    found = find_devices(options_.devices, is_forced ? &forced : nullptr);
-  if (!options_.split.empty() && found.size() > 1)
-    throw ArgumentError("engine: split is of one device, " + std::to_string(found.size()) + " were named");
-  std::vector<Wanted> wanted;
-  for (FoundDevice& each : found) {
-    read_personality(&each.info.personality);
-    std::string file;
-    TuningPtr tuning = load_tuning(options_.tuning, each.info, &file);
-    if (!file.empty() && tuning_file_.find(file) == std::string::npos)
-      tuning_file_ += (tuning_file_.empty() ? "" : ", ") + file;
-    for (FoundDevice& part : parts_of(each, options_)) wanted.push_back({std::move(part), tuning});
-  }
-  if (wanted.size() > kMostDevices)
-    throw ArgumentError("engine: at most " + std::to_string(kMostDevices) + " devices, " +
-                        std::to_string(wanted.size()) + " came");
-  const std::string contexts = environment("SAMEBYTES_CONTEXTS");
-  if (!contexts.empty() && contexts != "platform" && contexts != "separate")
-    throw ArgumentError("SAMEBYTES_CONTEXTS: platform or separate, '" + contexts + "' came");
-  std::vector<cl_platform_id> platforms;
-  for (Wanted& each : wanted) {
-    const auto known = std::find(platforms.begin(), platforms.end(), each.found.platform);
-    each.space = static_cast<int>(known - platforms.begin());
-    if (contexts == "separate") each.space = static_cast<int>(platforms.size());
-    if (each.space == static_cast<int>(platforms.size())) platforms.push_back(each.found.platform);
-  }
-  return wanted;
-}
-
-void Runtime::make_devices(std::vector<Wanted> wanted) {
-  for (int s = 0;; ++s) {
-    std::vector<cl_device_id> ids;
-    std::vector<DeviceInfo*> infos;
-    for (Wanted& each : wanted)
-      if (each.space == s) {
-        ids.push_back(each.found.id);
-        infos.push_back(&each.found.info);
-      }
-    if (ids.empty()) break;
-    choose_mode(infos, s, options_);
-    DeviceInfo common = *infos.front();
-    for (const DeviceInfo* info : infos) {
-      common.max_allocation_bytes = std::min(common.max_allocation_bytes, info->max_allocation_bytes);
-      common.alignment_bytes = std::max(common.alignment_bytes, info->alignment_bytes);
-    }
-    spaces_.push_back(std::make_unique<Space>(*this, s, std::move(common), ids));
-  }
-  std::vector<bool> has_first(spaces_.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    Wanted& each = wanted[i];
-    Space& space = *spaces_[static_cast<std::size_t>(each.space)];
-    devices_.push_back(std::make_unique<Device>(space, static_cast<int>(i), std::move(each.found.info),
-                                                std::move(each.tuning), each.found.id, options_.profile));
-    if (!has_first[static_cast<std::size_t>(each.space)]) space.set_first_device(*devices_.back());
-    has_first[static_cast<std::size_t>(each.space)] = true;
-  }
-  tails_.resize(devices_.size());
-  crossings_.resize(spaces_.size());
-  places_.resize(devices_.size());
-  std::iota(places_.begin(), places_.end(), 0);
-  is_given_up_.resize(devices_.size());
 }
 
 Runtime::~Runtime() {
@@ -239,15 +93,16 @@ std::string Runtime::tuning_hash() const {
   const std::string first = devices_[0]->tuning().hash();
   Hasher hasher;
   bool is_one = true;
-  for (const auto& device : devices_) {
-    hasher.add(std::string_view(device->tuning().hash()));
-    is_one = is_one && device->tuning().hash() == first;
+  for (int d = 0; d < own_devices_; ++d) {
+    const std::string& hash = devices_[static_cast<std::size_t>(d)]->tuning().hash();
+    hasher.add(std::string_view(hash));
+    is_one = is_one && hash == first;
   }
   return is_one ? first : hex_of(hasher.key().a);
 }
 
 void Runtime::set_tuning(const TuningPtr& tuning) {
-  for (const auto& device : devices_) device->set_tuning(tuning);
+  for (int d = 0; d < own_devices_; ++d) devices_[static_cast<std::size_t>(d)]->set_tuning(tuning);
 }
 
 StoragePtr Runtime::allocate(std::size_t bytes, Category category, const std::string& what, const char* layer,
@@ -290,6 +145,15 @@ std::shared_ptr<const MemoryLog> Runtime::memory_log() const {
 
 void Runtime::set_memory_limit(std::size_t bytes) {
   for (const auto& space : spaces_) space->allocator()->set_limit(bytes);
+}
+
+void Runtime::set_memory_fraction(double fraction) {
+  constexpr std::size_t kNoLimit = std::size_t{1} << 62;  // and small enough to be added to
+  for (const auto& space : spaces_) {
+    const double bytes = fraction * static_cast<double>(space->info().memory_bytes);
+    const bool has_limit = fraction > 0 && bytes < static_cast<double>(kNoLimit);
+    space->allocator()->set_limit(has_limit ? static_cast<std::size_t>(bytes) : kNoLimit);
+  }
 }
 
 bool Runtime::is_exact() const { return space().allocator()->is_exact(); }

@@ -43,6 +43,7 @@ struct RuntimeOptions {
   int steps_in_flight = 3;
   bool dry_run = false;               // nothing is built, allocated or enqueued, but all is counted
   bool profile = false;               // queues note the times of their commands
+  bool fallback = false;              // there is a spare CPU device for what the others cannot run
   std::optional<std::string> tuning;  // a store file, "" for the built-in choices; nothing: the device's own store
 };
 
@@ -173,13 +174,21 @@ class Runtime {
   ~Runtime();
 
   const RuntimeOptions& options() const { return options_; }
-  int device_count() const { return static_cast<int>(devices_.size()); }
+  // Those that launches may be on: the engine's own, and the spare one, which is the last, once it is open.
+  int device_count() const { return own_devices_ + (is_spare_open_.load(std::memory_order_acquire) ? 1 : 0); }
+  int own_device_count() const { return own_devices_; }
+  int lane_count() const { return static_cast<int>(devices_.size()); }           // with the spare one, open or not
+  int spare() const { return own_devices_ < lane_count() ? own_devices_ : -1; }  // its index; -1: there is none
+  // The first time waits for everything enqueued. Requires: spare() >= 0; the engine's lock.
+  void open_spare();
   // Of a device that was given up: the one that does its work.
   Device& device(int index = 0) {
     return *devices_[static_cast<std::size_t>(places_[static_cast<std::size_t>(index)])];
   }
   const std::string& device_name() const;
-  int space_count() const { return static_cast<int>(spaces_.size()); }
+  int space_count() const {
+    return is_spare_open_.load(std::memory_order_acquire) ? static_cast<int>(spaces_.size()) : own_spaces_;
+  }
   Space& space(int index = 0) const { return *spaces_[static_cast<std::size_t>(index)]; }
   // Of the first space, which is the only one but where devices of several platforms work together.
   MemoryMode mode() const { return space().mode(); }
@@ -206,7 +215,8 @@ class Runtime {
   std::vector<std::string> check_guards() const;
   bool alias_works() { return space().alias_works(); }
   void set_memory_limit(std::size_t bytes);
-  std::string tuning_hash() const;                                 // of all devices' choices
+  void set_memory_fraction(double fraction);  // of what the devices of each context have; 0: no limit
+  std::string tuning_hash() const;            // of all devices' choices
   const std::string& tuning_file() const { return tuning_file_; }  // empty: built-in choices
   // For the tuner and tests. Requires: nothing was planned or built yet.
   void set_tuning(const TuningPtr& tuning);
@@ -242,12 +252,15 @@ class Runtime {
   int give_up(int device, const std::string& why);
   bool can_give_up(int device) const;
   bool is_given_up(int device) const { return is_given_up_[static_cast<std::size_t>(device)]; }
+  void forget_refusal() { refused_ = -1; }  // of a launch that another device does; under the engine's lock
 
  private:
   friend class Submission;
   struct Ledger;
-  struct Wanted;  // a device that the options ask for
+  struct Wanted;        // a device that the options ask for
+  void open_devices();  // open_devices.cpp, and what it is made of
   std::vector<Wanted> wanted_devices();
+  void add_spare(std::vector<Wanted>& wanted);
   void make_devices(std::vector<Wanted> wanted);
   int place_beside(int device) const;
 
@@ -272,6 +285,9 @@ class Runtime {
   Mutex mutex_;
   std::deque<TicketPtr> in_flight_ SAMEBYTES_GUARDED_BY(mutex_);
   TicketPtr failed_ SAMEBYTES_GUARDED_BY(mutex_);  // a failure that nobody has been told yet
+
+  int own_devices_ = 0, own_spaces_ = 0;  // without the spare one, and the context that only it needs
+  std::atomic<bool> is_spare_open_{false};
 };
 
 // The device that a name means among all devices; throws ArgumentError listing what there is, DeviceError where there

@@ -16,6 +16,13 @@ constexpr double kLooksOfWait = 50;
 
 }  // namespace
 
+// Before, one device of one queue keeps no events for others to wait for.
+void Runtime::open_spare() {
+  if (is_spare_open_.load(std::memory_order_acquire)) return;
+  for (int d = 0; d < own_devices_; ++d) device(d).finish();
+  is_spare_open_.store(true, std::memory_order_release);
+}
+
 std::vector<Handle<cl_event>> Runtime::last_events() const {
   std::vector<Handle<cl_event>> events(tails_.size());
   for (std::size_t d = 0; d < tails_.size(); ++d) {
@@ -64,7 +71,9 @@ Runtime::Standing Runtime::look_until_done(const std::vector<Handle<cl_event>>& 
 int Runtime::place_beside(int device) const {
   const Space& space = devices_[static_cast<std::size_t>(device)]->space();
   for (const auto& each : devices_)
-    if (&each->space() == &space && each->index() != device && !is_given_up(each->index())) return each->index();
+    if (&each->space() == &space && each->index() != device && each->index() < own_devices_ &&
+        !is_given_up(each->index()))
+      return each->index();
   return -1;
 }
 

@@ -260,11 +260,11 @@ Submission::Mark Submission::transfer(const Crossing& crossing, const std::vecto
   runtime_.crossings_[static_cast<std::size_t>(mark.space)] = share(job.at_target);
   clRetainEvent(job.verdict.get());
   // A queue of its own for each target: the last event of each is waited for.
-  ticket_->add(job.verdict.get(), keep_op_name(op), runtime_.device_count() + mark.space);
+  ticket_->add(job.verdict.get(), keep_op_name(op), runtime_.lane_count() + mark.space);
   if (info && runtime_.recorder_.is_active()) {
     job.times = std::make_shared<Carrier::Times>();
     runtime_.recorder_.add_launch(info, new std::shared_ptr<Carrier::Times>(job.times), *runtime_.carrier_,
-                                  runtime_.device_count(), other_bytes_);
+                                  runtime_.lane_count(), other_bytes_);
   }
   runtime_.carrier_->add(std::move(job));
   return mark;

@@ -12,6 +12,7 @@ namespace samebytes::detail {
 
 Contender::Contender(const std::string& device, Values values, GemmProvider provider)
     : values_(std::move(values)), provider_(provider), engine_({.device = device, .gemm = provider, .tuning = ""}) {
+  engine_.context()->options.fallback = false;  // a candidate that does not build is none, whoever could run it
   Runtime& runtime = *engine_.context()->runtime;
   runtime.set_tuning(std::make_shared<const Tuning>(engine_.device().personality, values_));
   runtime.device().kernels().build_files_alone();

@@ -48,6 +48,10 @@ struct EngineOptions {
   // address space that reads as zeros, so a training loop runs as it is and memory() says what it would need.
   bool dry_run = false;
   bool check_nan = false;  // evaluate op by op and throw at the first NaN or infinity, naming the op; slow
+  // What a device cannot run (a kernel that its driver does not build or launch, f64 without double) is run by another
+  // device of the engine, best one of the same context, else by a CPU device that the engine opens for that; counted in
+  // Engine::fallbacks(), and the first one is a warning. Off: it is an error. Else SAMEBYTES_FALLBACK=1.
+  bool fallback = false;
   // Tiles, splits and providers: not set, those of the device's store where `samebytes tune` made one (tune.h says
   // where; SAMEBYTES_TUNING is its folder, or off); "": the built-in ones; else a store file, which must be of this
   // device and driver.
@@ -74,6 +78,16 @@ struct PlanReport {
   double bind_seconds = 0;             // host time spent in gathering, hashing and binding replayed plans
 };
 
+// Launches that one device cannot run and another one runs instead (EngineOptions::fallback).
+struct Fallback {
+  std::string op;              // "softmax"; "exp+mul" of a fused kernel
+  std::string device;          // that cannot: "gpu:0 'name'"
+  std::string reason;          // what its driver said, one line
+  std::string ran_on;          // "cpu:0 'name'"; "cpu:0/gpu": that device with the kernels of the other personality
+  std::uint64_t launches = 0;  // so far
+  std::uint64_t bytes_crossed = 0;  // between contexts for them, both ways, so far
+};
+
 class Engine {
  public:
   using Options = EngineOptions;
@@ -95,8 +109,12 @@ class Engine {
   MemoryReport memory() const;
   TransferReport transfers() const;
   PlanReport plans() const;
-  std::size_t clear_cache();  // bytes given back to the system
+  std::vector<Fallback> fallbacks() const;  // in the order in which they were first needed
+  std::size_t clear_cache();                // bytes given back to the system
   void set_memory_limit(std::size_t bytes);
+  // The same as a part of the memory that each device says it has, as set_per_process_memory_fraction() and the high
+  // watermark ratio of PyTorch; 0: no limit. Throws ArgumentError below 0.
+  void set_memory_fraction(double fraction);
   // How many keys next_random_key() has given. Set where a saved run goes on; the next key is the one after it.
   std::uint64_t random_counter() const;
   void set_random_counter(std::uint64_t counter);

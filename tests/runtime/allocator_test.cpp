@@ -94,6 +94,18 @@ TEST(Allocator, a_lowered_limit_trims_the_cache_and_binds_at_once) {
   EXPECT_THROW(runtime.allocate(8 * kMegabyte, Category::value, "test"), OutOfMemory);
 }
 
+TEST(Allocator, a_limit_may_be_a_part_of_the_devices_memory) {
+  Runtime runtime(options_for(MemoryMode::fine));
+  runtime.set_memory_fraction(0.25);
+  EXPECT_NEAR(static_cast<double>(runtime.memory().limit_bytes),
+              static_cast<double>(runtime.device().info().memory_bytes) / 4, 1);
+  runtime.set_memory_fraction(0);  // none
+  EXPECT_GT(runtime.memory().limit_bytes, std::size_t{1} << 60);
+  EXPECT_EQ(runtime.allocate(kMegabyte, Category::value, "test")->bytes(), kMegabyte);
+  Engine engine;
+  EXPECT_THROW(engine.set_memory_fraction(-0.5), ArgumentError);
+}
+
 TEST(Allocator, the_default_limit_is_below_what_the_machine_has) {
   Runtime runtime(options_for(MemoryMode::fine));
   EXPECT_GT(runtime.memory().limit_bytes, kMegabyte);

@@ -1,0 +1,199 @@
+// How an engine gets its devices: those that are asked for, or parts of one, the spare one of an engine with fallback,
+// and the contexts that they share.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "core/mutex.h"
+#include "runtime/devices.h"
+#include "runtime/runtime.h"
+#include "runtime/spare_device.h"
+#include "samebytes/error.h"
+
+namespace samebytes::detail {
+namespace {
+
+constexpr std::size_t kMostDevices =
+    62;  // a submission keeps a bit for each and a spare one, and plans one for transfers
+
+// Parts of a device are made once and live as long as the process: a worker of PoCL 3.1 still looks at the device of an
+// event that clFinish has waited for, and ends the process where the last engine on a part has just released it.
+std::vector<cl_device_id> sub_devices_of(cl_device_id parent, const std::vector<int>& split, const std::string& name) {
+  static Mutex mutex;
+  static std::map<std::pair<cl_device_id, std::vector<int>>, std::vector<cl_device_id>> made;
+  const MutexLock lock(mutex);
+  std::vector<cl_device_id>& ids = made[{parent, split}];
+  if (!ids.empty()) return ids;
+  std::vector<cl_device_partition_property> wanted{CL_DEVICE_PARTITION_BY_COUNTS};
+  wanted.insert(wanted.end(), split.begin(), split.end());
+  wanted.push_back(CL_DEVICE_PARTITION_BY_COUNTS_LIST_END);
+  wanted.push_back(0);
+  std::vector<cl_device_id> parts(split.size());
+  check_cl(clCreateSubDevices(parent, wanted.data(), static_cast<cl_uint>(parts.size()), parts.data(), nullptr),
+           "clCreateSubDevices", name);
+  return ids = parts;
+}
+
+// A device, or the parts that it is to be split into.
+std::vector<FoundDevice> parts_of(const FoundDevice& found, const RuntimeOptions& options) {
+  const DeviceInfo& info = found.info;
+  std::vector<int> split = options.split;
+  if (split.empty() && options.threads > 0 && options.threads < info.cores) split = {options.threads};
+  if (split.empty()) return {found};
+  const int cores = std::accumulate(split.begin(), split.end(), 0);
+  const bool has_bad = std::any_of(split.begin(), split.end(), [](int count) { return count < 1; });
+  if (has_bad || cores > info.cores || split.size() > kMostDevices)
+    throw ArgumentError("engine: split wants parts of 1 or more cores, " + std::to_string(info.cores) + " in all; " +
+                        std::to_string(cores) + " in " + std::to_string(split.size()) + " parts came");
+  const std::vector<cl_device_id> ids = sub_devices_of(found.id, split, info.name);
+  std::vector<FoundDevice> parts;
+  for (std::size_t i = 0; i < split.size(); ++i) {
+    FoundDevice& part = parts.emplace_back(found);
+    part.id = ids[i];
+    part.info.cores = split[i];
+    if (split.size() > 1) part.info.id += "." + std::to_string(i);
+  }
+  return parts;
+}
+
+// One mode for all devices of a context.
+void choose_mode(const std::vector<DeviceInfo*>& infos, int space, const RuntimeOptions& options) {
+  MemoryMode mode = MemoryMode::system;
+  for (const DeviceInfo* info : infos) mode = std::max(mode, info->memory_mode);  // the best is the first
+  std::string reason = "what all devices of its platform can use";
+  if (options.force_mode) {
+    mode = options.mode;
+    reason = "asked for";
+  } else if (read_memory_mode(&mode, space)) {
+    reason = "asked for by SAMEBYTES_MEMORY";
+  }
+  for (DeviceInfo* info : infos) {
+    std::string why_not;
+    if (!can_use_mode(*info, mode, &why_not))
+      throw ArgumentError(std::string("engine: memory mode ") + samebytes::name_of(mode) + " cannot be used on " +
+                          info->name + ": " + why_not);
+    if (info->memory_mode != mode) info->memory_reason = reason;
+    if (reason.rfind("asked", 0) == 0) info->memory_reason = reason;
+    info->memory_mode = mode;
+  }
+}
+
+}  // namespace
+
+struct Runtime::Wanted {
+  FoundDevice found;
+  TuningPtr tuning;
+  int space = 0;
+};
+
+// The devices in their order, each with its choices and the number of its space: one for each platform.
+std::vector<Runtime::Wanted> Runtime::wanted_devices() {
+  if (!options_.devices.empty() && !options_.device.empty())
+    throw ArgumentError("engine: device and devices were both given; name all of them in devices");
+  MemoryMode forced = options_.mode;
+  const bool is_forced = options_.force_mode || read_memory_mode(&forced);
+  std::vector<FoundDevice> found;
+  if (options_.devices.empty())
+    found.push_back(find_device(options_.device));
+  else
+    found = find_devices(options_.devices, is_forced ? &forced : nullptr);
+  if (!options_.split.empty() && found.size() > 1)
+    throw ArgumentError("engine: split is of one device, " + std::to_string(found.size()) + " were named");
+  std::vector<Wanted> wanted;
+  for (FoundDevice& each : found) {
+    read_personality(&each.info.personality);
+    std::string file;
+    TuningPtr tuning = load_tuning(options_.tuning, each.info, &file);
+    if (!file.empty() && tuning_file_.find(file) == std::string::npos)
+      tuning_file_ += (tuning_file_.empty() ? "" : ", ") + file;
+    for (FoundDevice& part : parts_of(each, options_)) wanted.push_back({std::move(part), tuning});
+  }
+  if (wanted.size() > kMostDevices)
+    throw ArgumentError("engine: at most " + std::to_string(kMostDevices) + " devices, " +
+                        std::to_string(wanted.size()) + " came");
+  const std::string contexts = environment("SAMEBYTES_CONTEXTS");
+  if (!contexts.empty() && contexts != "platform" && contexts != "separate")
+    throw ArgumentError("SAMEBYTES_CONTEXTS: platform or separate, '" + contexts + "' came");
+  std::vector<cl_platform_id> platforms;
+  for (Wanted& each : wanted) {
+    const auto known = std::find(platforms.begin(), platforms.end(), each.found.platform);
+    each.space = static_cast<int>(known - platforms.begin());
+    if (contexts == "separate") each.space = static_cast<int>(platforms.size());
+    if (each.space == static_cast<int>(platforms.size())) platforms.push_back(each.found.platform);
+  }
+  return wanted;
+}
+
+// Behind the others, in a context of theirs or in one more. Its choices are the built-in ones.
+void Runtime::add_spare(std::vector<Wanted>& wanted) {
+  std::vector<FoundDevice> own;
+  std::vector<int> spaces;
+  for (const Wanted& each : wanted) {
+    own.push_back(each.found);
+    spaces.push_back(each.space);
+  }
+  std::optional<SpareDevice> spare = find_spare(own, spaces, environment("SAMEBYTES_CONTEXTS") == "separate");
+  if (!spare) return;
+  RuntimeOptions whole = options_;
+  whole.split.clear();
+  if (!spare->is_part_of_own) spare->found = parts_of(spare->found, whole).front();
+  DeviceInfo& info = spare->found.info;
+  std::string ignored;
+  if (spare->space < 0) {
+    MemoryMode mode = options_.mode;
+    const bool is_asked_for = options_.force_mode || read_memory_mode(&mode, own_spaces_);
+    if (is_asked_for && can_use_mode(info, mode, &ignored)) info.memory_mode = mode;
+    spare->space = own_spaces_;
+  } else {
+    const auto beside = std::find(spaces.begin(), spaces.end(), spare->space);
+    info.memory_mode = own[static_cast<std::size_t>(beside - spaces.begin())].info.memory_mode;
+  }
+  wanted.push_back({spare->found, load_tuning("", info, &ignored), spare->space});
+}
+
+void Runtime::make_devices(std::vector<Wanted> wanted) {
+  const auto infos_of = [&](int space) {
+    std::vector<DeviceInfo*> infos;
+    for (Wanted& each : wanted)
+      if (each.space == space) infos.push_back(&each.found.info);
+    return infos;
+  };
+  own_devices_ = static_cast<int>(wanted.size());
+  for (auto infos = infos_of(0); !infos.empty(); infos = infos_of(own_spaces_))
+    choose_mode(infos, own_spaces_++, options_);
+  if (options_.fallback) add_spare(wanted);
+  for (int s = 0;; ++s) {
+    const std::vector<DeviceInfo*> infos = infos_of(s);
+    if (infos.empty()) break;
+    std::vector<cl_device_id> ids;  // each once
+    for (const Wanted& each : wanted)
+      if (each.space == s && std::find(ids.begin(), ids.end(), each.found.id) == ids.end())
+        ids.push_back(each.found.id);
+    DeviceInfo common = *infos.front();
+    for (const DeviceInfo* info : infos) {
+      common.max_allocation_bytes = std::min(common.max_allocation_bytes, info->max_allocation_bytes);
+      common.alignment_bytes = std::max(common.alignment_bytes, info->alignment_bytes);
+    }
+    spaces_.push_back(std::make_unique<Space>(*this, s, std::move(common), ids));
+  }
+  std::vector<bool> has_first(spaces_.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    Wanted& each = wanted[i];
+    Space& space = *spaces_[static_cast<std::size_t>(each.space)];
+    devices_.push_back(std::make_unique<Device>(space, static_cast<int>(i), std::move(each.found.info),
+                                                std::move(each.tuning), each.found.id, options_.profile));
+    if (options_.fallback) devices_.back()->kernels().keep_what_builds();
+    if (!has_first[static_cast<std::size_t>(each.space)]) space.set_first_device(*devices_.back());
+    has_first[static_cast<std::size_t>(each.space)] = true;
+  }
+  tails_.resize(devices_.size());
+  crossings_.resize(spaces_.size());
+  places_.resize(devices_.size());
+  std::iota(places_.begin(), places_.end(), 0);
+  is_given_up_.resize(devices_.size());
+}
+
+void Runtime::open_devices() { make_devices(wanted_devices()); }
+
+}  // namespace samebytes::detail
