@@ -10,8 +10,9 @@ namespace samebytes::detail {
 
 enum class MapFault : int { none, skip_map, double_map, skip_unmap, double_unmap };
 
-// What happens to launches on one device of several, from one of them on.
-enum class DeviceFault { none, refuse, fail, hang, slow };
+// What happens to launches on one device of several, from one of them on; small_groups: it says that it takes groups of
+// one item only.
+enum class DeviceFault { none, refuse, fail, hang, slow, small_groups };
 
 struct Faults {
   std::atomic<MapFault> map{MapFault::none};  // coarse and hostptr: the next map or unmap goes wrong

@@ -86,7 +86,7 @@ TEST_F(AccumulateTest, several_devices_make_the_same_update) {
   const Run whole = train({"--batch", "24"});
   expect_equal(train({"--batch", "8", "--accumulate", "3", "--split-device", "1,1"}), whole);
   expect_equal(train({"--batch", "24", "--micro-batch", "10", "--split-device", "1,1"}), whole);
-  const auto scaled = run_command({"train", "digits", "--precision", "f16", "--steps", "6", "--micro-batch", "24",
+  const auto scaled = run_command({"train", "digits", "--precision", "f16", "--steps", "3", "--micro-batch", "24",
                                    "--accumulate", "2", "--split-device", "1,1", "--json", "--quiet"});
   ASSERT_EQ(scaled.status, 0) << scaled.err;
   EXPECT_LE(scaled.json()["skipped_steps"], 2);

@@ -276,32 +276,28 @@ TEST_F(Fallbacks, copies_that_are_forbidden_keep_it_within_its_context) {
   EXPECT_THAT(message_of<BuildError>([] { softmax(rows()).eval(); }), HasSubstr("no other device"));
 }
 
-TEST_F(Fallbacks, a_kernel_that_wants_too_much_local_memory_runs_elsewhere) {
-  if (list_devices().front().personality != Personality::cpu)
-    GTEST_SKIP() << "needs_cpu_kernels: " << list_devices().front().name << " does not run them";
+TEST_F(Fallbacks, groups_that_are_too_large_for_a_device_run_elsewhere) {
+  SAMEBYTES_NEEDS_TWO_CORES();
   set("SAMEBYTES_PERSONALITY", "gpu");
-  const CustomOp greedy{.name = "greedy",
-                        .entry = "greedy",
-                        .source =
-                            "__kernel void greedy(ARRAY(const real, x), ARRAY(real, y), const int n) {\n"
-                            "  START(x); START(y);\n  const int i = get_global_id(0);\n"
-                            "#ifdef SAMEBYTES_GPU\n  __local real much[1 << 28];\n  much[get_local_id(0)] = 1;\n"
-                            "  barrier(CLK_LOCAL_MEM_FENCE);\n  if (i < n) y[i] = x[i] + much[0];\n"
-                            "#else\n  if (i < n) y[i] = x[i] + 1;\n#endif\n}\n"};
-  const auto run = [&] { return custom_op(greedy, std::vector<Array>{array({1.0f, 2.5f})}, {2}).to_vector<float>(); };
-  {
-    Engine engine;
-    const std::string text = message_of<DeviceError>(run);
-    EXPECT_THAT(text, StartsWith("greedy: "));
-    EXPECT_THAT(text, HasSubstr("bytes of local memory"));
-    EXPECT_THAT(text, HasSubstr("--fallback"));
-  }
-  Engine engine({.fallback = true});
-  EXPECT_EQ(run(), (std::vector<float>{2, 3.5}));
+  const EngineOptions options{.split = {1, 1}, .host_execution = HostExecution::off, .fallback = true};
+  Engine plain(options);
+  const auto run = [](Engine& engine) {
+    const EngineScope scope(engine);
+    return softmax(array({1.0f, 2.5f, 0.5f})).to_vector<float>();
+  };
+  const std::vector<float> expected = run(plain);
+  faults().faulty_device = 0;
+  faults().launches_before_fault = 1000;
+  faults().device_fault = DeviceFault::small_groups;
+  Engine engine(options);
+  EXPECT_EQ(run(engine), expected);
   ASSERT_EQ(engine.fallbacks().size(), 1u);
-  EXPECT_EQ(engine.fallbacks()[0].op, "greedy");
-  EXPECT_THAT(engine.fallbacks()[0].reason, HasSubstr("bytes of local memory"));
-  EXPECT_THAT(engine.fallbacks()[0].ran_on, StartsWith("cpu:0/cpu"));
+  EXPECT_EQ(engine.fallbacks()[0].op, "softmax");
+  EXPECT_THAT(engine.fallbacks()[0].reason, HasSubstr("items, at most 1 of this kernel"));
+  Engine strict({.split = {1, 1}, .host_execution = HostExecution::off});
+  const std::string text = message_of<DeviceError>([&] { run(strict); });
+  EXPECT_THAT(text, StartsWith("softmax: kernel softmax_fwd cannot be launched on "));
+  EXPECT_THAT(text, HasSubstr("--fallback"));
 }
 
 TEST_F(Fallbacks, a_launch_that_is_not_accepted_runs_elsewhere_from_then_on) {
