@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "runtime/rig.h"
+#include "samebytes/engine.h"
 
 namespace samebytes::detail {
 namespace {
