@@ -23,7 +23,7 @@ void add_device_options(CLI::App& app, Options& options, DeviceWish wish) {
                  "at the end the plan of a step as text: each launch, its device, what it moves and awaits,\n"
                  "and why work is where it is");
   app.add_flag("--fallback", options.devices.fallback,
-               "what a device cannot run (a kernel that its driver does not build, f64 without double) is run by\n"
+               "what a device cannot run (a kernel that does not build, f64 without double) is run by\n"
                "another one, a CPU device if need be, and counted in the summary; default: it is an error");
   app.add_option("--threads", options.threads, "cores that a CPU device may use; default: all of them")
       ->option_text("N")

@@ -138,6 +138,7 @@ std::unique_ptr<Kernel> KernelMaker::make(const Wish& wish, const Build& build, 
   std::unique_ptr<Kernel> kernel;
   const bool is_made = run(wish, [&] {
     kernel = build();
+    if (!fallbacks_.is_on()) return;  // the driver decides, at the launch
     const std::string why_not = why_not_launched(wish.device, *kernel, wish.geometry);
     if (why_not.empty()) return;
     const std::string& name = wish.device.info().name;

@@ -75,7 +75,9 @@ std::string why_not_launched(Device& device, const Kernel& kernel, const Geometr
   const auto ask = [&](cl_kernel_work_group_info what, std::size_t size, void* answer) {
     return clGetKernelWorkGroupInfo(kernel.get(), device.id(), what, size, answer, nullptr) == CL_SUCCESS;
   };
-  const bool is_known = ask(CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most) && most > 0;
+  // Rusticl says 32 of kernels that it runs in groups of 128.
+  const bool is_known =
+      device.info().platform != "rusticl" && ask(CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most) && most > 0;
   if (faults().device_fault == DeviceFault::small_groups && faults().faulty_device == device.index()) most = 1;
   if (is_known && items > most)
     return "groups of " + std::to_string(items) + " items, at most " + std::to_string(most) + " of this kernel";
