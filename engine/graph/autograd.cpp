@@ -77,6 +77,7 @@ Array one_like(const Array& loss) {
   detail::StoragePtr& storage = context->ones[loss.dtype()];
   if (!storage) {
     const EngineScope use(*context->engine);
+    const DeviceScope on(0);  // for good: the first loss may be a share's in another context
     const Array one = ones({}, loss.dtype());
     one.eval();
     storage = one.node()->storage;

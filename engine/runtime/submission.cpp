@@ -36,13 +36,12 @@ DeviceFault fault_of(const Device& device) {
   return fault;
 }
 
-// What an earlier submission left on a device, to be waited for. What has failed by now is over: its ticket says so,
-// and what it wrote is lost, but work that reads nothing of it is not to fail with it.
-cl_event pending(Handle<cl_event>& tail) {
+// Whether what an earlier submission left is still to be waited for. What has failed by now is over, too: its ticket
+// says so, and what it wrote is lost, but work that reads nothing of it is not to fail with it.
+bool is_pending(const Handle<cl_event>& event) {
   cl_int status = CL_COMPLETE;
-  if (tail) clGetEventInfo(tail.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
-  if (status < 0) tail = {};
-  return tail.get();
+  if (event) clGetEventInfo(event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+  return status > CL_COMPLETE;
 }
 
 thread_local int previous_device = -1;  // of this thread's submission
@@ -104,9 +103,9 @@ void Submission::begin_device(Device& device) {
   const Space& space = device.space();
   std::vector<cl_event> before;
   for (int other = 0; other < runtime_.device_count(); ++other)
-    if (other != device.index() && &runtime_.device(other).space() == &space)
-      if (const cl_event tail = pending(runtime_.tails_[other])) before.push_back(tail);
-  if (const auto& crossing = runtime_.crossings_[static_cast<std::size_t>(space.index())])
+    if (other != device.index() && &runtime_.device(other).space() == &space && is_pending(runtime_.tails_[other]))
+      before.push_back(runtime_.tails_[other].get());
+  if (const auto& crossing = runtime_.crossings_[static_cast<std::size_t>(space.index())]; is_pending(crossing))
     before.push_back(crossing.get());
   if (!before.empty()) enqueue_wait(device, before);
   if (&device != &space.first_device() && space.has_housekeeping()) order_after(device, space.first_device());
@@ -212,10 +211,10 @@ void Submission::order_after(Device& device, Device& other) {
 // What the submissions before this one left to be done, and the unmaps and uploads of this one.
 void Submission::begin_transfers() {
   if (runtime_.is_dry()) return;
-  for (Handle<cl_event>& each : runtime_.tails_)
-    if (const cl_event tail = pending(each)) {
-      clRetainEvent(tail);
-      before_transfers_.emplace_back(tail);
+  for (const Handle<cl_event>& tail : runtime_.tails_)
+    if (is_pending(tail)) {
+      clRetainEvent(tail.get());
+      before_transfers_.emplace_back(tail.get());
     }
   for (const auto& space : runtime_.spaces_) {
     if (!space->has_housekeeping()) continue;
