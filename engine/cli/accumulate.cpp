@@ -139,7 +139,7 @@ Accumulation::Step Accumulation::step_of(const Array& loss, std::int64_t samples
 }
 
 Accumulation::Step Accumulation::taken() {
-  const Step step = step_of(ranks_.are_many() ? Array() : loss(), samples());
+  Step step = step_of(ranks_.are_many() ? Array() : loss(), samples());
   pieces_.clear();
   added_ = 0;
   return step;

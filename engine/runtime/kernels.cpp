@@ -17,7 +17,7 @@ void Kernel::set_storage(int index, const Storage& storage) {
     status = clSetKernelArgSVMPointer(kernel_.get(), place, storage.device_pointer());
   } else {
     cl_mem buffer = storage.buffer();
-    status = clSetKernelArg(kernel_.get(), place, sizeof buffer, &buffer);
+    status = clSetKernelArg(kernel_.get(), place, sizeof(cl_mem), &buffer);
   }
   if (status != CL_SUCCESS)
     check_cl(status, ("clSetKernelArg (argument " + std::to_string(index) + " of " + entry_ + ")").c_str());

@@ -322,7 +322,7 @@ Array DataParallel::step_with(optim::Optimizer& optimizer, std::int64_t samples,
       else
         sums.push_back(own[i]);
   }
-  const Array loss = mean_of(pieces, samples);
+  Array loss = mean_of(pieces, samples);
   apply(optimizer, sums, scaler);
   return loss;
 }

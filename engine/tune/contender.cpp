@@ -47,6 +47,7 @@ double Contender::seconds(const Problem& problem, int count) {
   // runs.
   if (provider_ == GemmProvider::clblast) problem.make(x).wait();
   std::vector<Array> results;
+  results.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) results.push_back(problem.make(x));
   engine_.wait();
   const auto start = std::chrono::steady_clock::now();
