@@ -69,6 +69,7 @@ samebytes_build() {
   done
   [ "$#" -eq 0 ] || shift
   if command -v ccache >/dev/null; then
+    export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_file_mtime,include_file_ctime}
     options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
   cmake -S "$SAMEBYTES_TOP" -B "$SAMEBYTES_BUILD" -G Ninja "${options[@]}" >"$SAMEBYTES_BUILD.configure.log" 2>&1 || {

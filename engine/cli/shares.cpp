@@ -75,22 +75,23 @@ void SharedSteps::find(optim::Optimizer& optimizer, Precision& precision, data::
   loader.seek(place.epoch, place.step);
 }
 
-Array SharedSteps::step(optim::Optimizer& optimizer, Precision& precision, const data::Batch& batch,
-                        const LossOf& loss_of) {
-  const auto loss = [&](std::int64_t begin, std::int64_t end) {
+DataParallel::LossOf SharedSteps::loss_of_shares(const data::Batch& batch, const LossOf& loss_of) {
+  batch_ = std::max(batch_, batch.samples());
+  return [&](std::int64_t begin, std::int64_t end) {
     return loss_of(end - begin == batch.samples() ? batch : batch.piece(begin, end));
   };
-  batch_ = std::max(batch_, batch.samples());
+}
+
+Array SharedSteps::step(optim::Optimizer& optimizer, Precision& precision, const data::Batch& batch,
+                        const LossOf& loss_of) {
+  const DataParallel::LossOf loss = loss_of_shares(batch, loss_of);
   if (precision.scaler() != nullptr) return parallel_.step(optimizer, batch.samples(), loss, *precision.scaler());
   return parallel_.step(optimizer, batch.samples(), loss);
 }
 
 Array SharedSteps::add(optim::Optimizer& optimizer, Precision& precision, const data::Batch& piece,
                        const LossOf& loss_of) {
-  const auto loss = [&](std::int64_t begin, std::int64_t end) {
-    return loss_of(end - begin == piece.samples() ? piece : piece.piece(begin, end));
-  };
-  batch_ = std::max(batch_, piece.samples());
+  const DataParallel::LossOf loss = loss_of_shares(piece, loss_of);
   if (precision.scaler() != nullptr) return parallel_.add(optimizer, piece.samples(), loss, *precision.scaler());
   return parallel_.add(optimizer, piece.samples(), loss);
 }

@@ -51,6 +51,8 @@ class SharedSteps {
  private:
   SharedSteps(const Options& options, Engine& engine, nn::Module& net);
   std::string devices() const;
+  // Of a share of the batch, while the batch lasts.
+  DataParallel::LossOf loss_of_shares(const data::Batch& batch, const LossOf& loss_of);
 
   Engine& engine_;
   std::int64_t batch_ = 0;

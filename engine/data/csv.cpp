@@ -102,7 +102,7 @@ bool parse(std::string_view text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   constexpr std::size_t kShown = 40;
   if (text.empty()) return "an empty cell";
   std::string result(1, '\'');
@@ -184,14 +184,14 @@ Table parse_csv(std::string_view name, std::span<const std::byte> bytes, const C
             labels.push_back(label);
           } else if (parse(cell.text, number)) {
             if (number != std::floor(number) || std::fabs(number) > kExactFloat)
-              lines.fail(cell.offset, "a class number (or ask for label_dtype f32)", quoted(cell.text));
+              lines.fail(cell.offset, "a class number (or ask for label_dtype f32)", in_quotes(cell.text));
             labels.push_back(static_cast<std::int32_t>(number));
           } else if (options.classes > 0 || cell.text.empty()) {
-            lines.fail(cell.offset, "a label", quoted(cell.text));
+            lines.fail(cell.offset, "a label", in_quotes(cell.text));
           }
         }
         if (options.classes > 0 && (labels.back() < 0 || labels.back() >= options.classes))
-          lines.fail(cell.offset, "a label from 0 to " + std::to_string(options.classes - 1), quoted(cell.text));
+          lines.fail(cell.offset, "a label from 0 to " + std::to_string(options.classes - 1), in_quotes(cell.text));
         words.push_back(std::move(cell));
         continue;
       }
@@ -199,7 +199,7 @@ Table parse_csv(std::string_view name, std::span<const std::byte> bytes, const C
       if (cell.text.empty() && options.empty_value && uses[i] == Use::value)
         number = *options.empty_value;
       else if (!parse(cell.text, number))
-        lines.fail(cell.offset, "a number", quoted(cell.text));
+        lines.fail(cell.offset, "a number", in_quotes(cell.text));
       (uses[i] == Use::value ? values : quantities).push_back(number);
     }
   } while (lines.next(separator, cells));

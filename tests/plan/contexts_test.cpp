@@ -4,12 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +14,7 @@
 #include "samebytes/explain.h"
 #include "samebytes/samebytes.h"
 #include "support/device_chains.h"
+#include "support/environment.h"
 #include "support/errors.h"
 #include "support/files.h"
 
@@ -26,38 +24,19 @@ namespace {
 using detail::MutexLock;
 using ::testing::HasSubstr;
 
-template <class F>
-std::string refusal_of(F&& fn) {
-  try {
-    fn();
-  } catch (const ArgumentError& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
-
 class Contexts : public ::testing::Test {
  protected:
   void SetUp() override {
     if (list_devices().front().cores < 2)
       GTEST_SKIP() << "needs_two_cores: " << list_devices().front().name << " has one";
-    setenv("SAMEBYTES_CONTEXTS", "separate", 1);
+    set("SAMEBYTES_CONTEXTS", "separate");
     set("SAMEBYTES_TUNING", "off");  // the built-in cost of crossing
   }
-  void TearDown() override {
-    unsetenv("SAMEBYTES_CONTEXTS");
-    for (const auto& [name, value] : before_) value ? setenv(name.c_str(), value->c_str(), 1) : unsetenv(name.c_str());
-  }
-  void set(const char* name, const std::string& value) {
-    const char* const old = std::getenv(name);
-    before_.emplace(name, old ? std::optional<std::string>(old) : std::nullopt);
-    setenv(name, value.c_str(), 1);
-  }
+  void set(const char* name, const std::string& value) { environment_.set(name, value); }
   void set_modes(const char* modes) { set("SAMEBYTES_MEMORY", modes); }
 
  private:
-  std::map<std::string, std::optional<std::string>> before_;
+  Environment environment_;
 };
 
 constexpr const char* kModes[] = {"fine", "fine,copy", "hostptr,coarse", "copy,fine", "coarse,hostptr", "copy"};
@@ -252,7 +231,7 @@ TEST_F(Contexts, forbidden_copies_name_the_bytes) {
   Engine engine({.split = {1, 1}, .forbid_copies = true});
   const Array x = uniform({16, 16});
   const DeviceScope on(1);
-  EXPECT_THAT(refusal_of([&] { matmul(x, x).eval(); }),
+  EXPECT_THAT(message_of<ArgumentError>([&] { matmul(x, x).eval(); }),
               HasSubstr("forbid_copies is set and 1024 bytes would cross from one context to another"));
 }
 
@@ -345,7 +324,7 @@ TEST_F(Contexts, a_plan_says_what_runs_where_and_what_crosses) {
 }
 
 TEST_F(Contexts, one_context_moves_nothing) {
-  setenv("SAMEBYTES_CONTEXTS", "platform", 1);
+  set("SAMEBYTES_CONTEXTS", "platform");
   Engine engine({.split = {1, 1}, .forbid_copies = true});
   const Array x = uniform({16, 16});
   x.eval();
@@ -360,7 +339,7 @@ TEST_F(Contexts, one_context_moves_nothing) {
   EXPECT_THAT(text, HasSubstr("between contexts: nothing"));
   EXPECT_THAT(text, HasSubstr("and 2 more\n"));
   EXPECT_THAT(text, HasSubstr("all devices share one context"));
-  setenv("SAMEBYTES_CONTEXTS", "one", 1);
+  set("SAMEBYTES_CONTEXTS", "one");
   EXPECT_ERROR(Engine(), ArgumentError, "SAMEBYTES_CONTEXTS: platform or separate, 'one' came");
 }
 

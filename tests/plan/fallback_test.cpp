@@ -3,15 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/faults.h"
 #include "samebytes/explain.h"
 #include "samebytes/samebytes.h"
+#include "support/environment.h"
+#include "support/errors.h"
 
 namespace samebytes::testing {
 namespace {
@@ -38,32 +37,16 @@ class Unbuildable {
 // In the text of a program: "/softmax.cl\"", of whichever personality.
 std::string file(const std::string& stem) { return "/" + stem + ".cl\""; }
 
-template <class E, class F>
-std::string message_of(F&& fn) {
-  try {
-    fn();
-  } catch (const E& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
-
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 class Fallbacks : public ::testing::Test {
  protected:
   void SetUp() override { set("SAMEBYTES_TUNING", "off"); }  // the built-in cost of crossing
   void TearDown() override {
-    for (const auto& [name, value] : before_) value ? setenv(name.c_str(), value->c_str(), 1) : unsetenv(name.c_str());
     set_log_sink({});
     faults().device_fault = DeviceFault::none;
   }
-  void set(const char* name, const std::string& value) {
-    const char* const old = std::getenv(name);
-    before_.emplace(name, old ? std::optional<std::string>(old) : std::nullopt);
-    setenv(name, value.c_str(), 1);
-  }
+  void set(const char* name, const std::string& value) { environment_.set(name, value); }
   void keep_log() {
     set_log_sink([this](std::string_view level, std::string_view message) {
       if (message.find("fallback") == 0) log_.push_back(std::string(level) + " " + std::string(message));
@@ -73,7 +56,7 @@ class Fallbacks : public ::testing::Test {
   const std::vector<std::string>& log() const { return log_; }
 
  private:
-  std::map<std::string, std::optional<std::string>> before_;
+  Environment environment_;
   std::vector<std::string> log_;
 };
 

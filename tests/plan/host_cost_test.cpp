@@ -5,13 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "samebytes/io/files.h"
 #include "samebytes/samebytes.h"
+#include "support/environment.h"
 #include "support/errors.h"
 #include "support/files.h"
 
@@ -160,24 +160,6 @@ TEST(HostCost, a_damaged_store_is_named) {
       ("host costs: costs.json: seconds.launch: expected a number above 0, at most 1, found \"fast\"" + end).c_str());
 }
 
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Variable() {
-    if (before_.empty())
-      unsetenv(name_);
-    else
-      setenv(name_, before_.c_str(), 1);
-  }
-
- private:
-  const char* name_;
-  std::string before_;
-};
-
 // Eight launches that the host can do, in a chain.
 PlanReport run_chain(Engine& engine) {
   const EngineScope use(engine);
@@ -200,7 +182,7 @@ bool can_share(const Engine& engine) {
 
 TEST(HostCost, they_are_measured_once_and_kept) {
   const TemporaryFolder folder;
-  const Variable place("SAMEBYTES_TUNING", folder.string());
+  const Environment place("SAMEBYTES_TUNING", folder.string());
   std::string path;
   {
     Engine engine;
@@ -240,7 +222,7 @@ TEST(HostCost, they_are_measured_once_and_kept) {
 }
 
 TEST(HostCost, without_a_store_the_built_in_ones_hold) {
-  const Variable place("SAMEBYTES_TUNING", "off");
+  const Environment place("SAMEBYTES_TUNING", "off");
   Engine engine;
   if (!can_share(engine)) GTEST_SKIP() << "the device does not run host functions";
   EXPECT_EQ(run_chain(engine).launches_on_host, 8u);
@@ -249,17 +231,17 @@ TEST(HostCost, without_a_store_the_built_in_ones_hold) {
 
 TEST(HostCost, the_environment_asks_unless_the_option_does) {
   {
-    const Variable asked("SAMEBYTES_HOST_EXECUTION", "off");
+    const Environment asked("SAMEBYTES_HOST_EXECUTION", "off");
     EXPECT_EQ(host_execution({}), HostExecution::off);
     EXPECT_EQ(host_execution({.host_execution = HostExecution::always}), HostExecution::always);
   }
   for (const auto& [word, mode] : {std::pair{"always", HostExecution::always},
                                    {"automatic", HostExecution::automatic},
                                    {"", HostExecution::automatic}}) {
-    const Variable asked("SAMEBYTES_HOST_EXECUTION", word);
+    const Environment asked("SAMEBYTES_HOST_EXECUTION", word);
     EXPECT_EQ(host_execution({}), mode);
   }
-  const Variable asked("SAMEBYTES_HOST_EXECUTION", "on");
+  const Environment asked("SAMEBYTES_HOST_EXECUTION", "on");
   EXPECT_ERROR(Engine(), ArgumentError, "SAMEBYTES_HOST_EXECUTION: needs automatic, off or always, \"on\" came");
 }
 

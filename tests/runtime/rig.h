@@ -14,6 +14,7 @@
 #include "runtime/runtime.h"
 #include "runtime/storage.h"
 #include "samebytes/error.h"
+#include "support/errors.h"
 
 namespace samebytes::detail {
 
@@ -100,20 +101,6 @@ inline std::vector<float> counting(int n, float start = 0) {
   std::vector<float> values(static_cast<std::size_t>(n));
   for (int i = 0; i < n; ++i) values[static_cast<std::size_t>(i)] = start + static_cast<float>(i);
   return values;
-}
-
-template <class E, class F>
-std::string message_of(F&& fn) {
-  try {
-    fn();
-  } catch (const E& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "another exception came: " << error.what();
-    return {};
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
 }
 
 }  // namespace samebytes::detail

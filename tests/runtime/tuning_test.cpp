@@ -4,13 +4,12 @@
 
 #include <gmock/gmock.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "runtime/kernel_texts.h"
 #include "runtime/rig.h"
 #include "samebytes/samebytes.h"
-#include "support/errors.h"
+#include "support/environment.h"
 #include "support/files.h"
 
 namespace samebytes::detail {
@@ -33,25 +32,6 @@ DeviceInfo some_device() {
   info.personality = Personality::cpu;
   return info;
 }
-
-// A variable of the environment for a block.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Variable() {
-    if (before_)
-      setenv(name_, before_->c_str(), 1);
-    else
-      unsetenv(name_);
-  }
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 TuningStore some_store() {
   return {.values = {{kMr, 12}, {"launch.gemm.large.provider", 1}, {"clblast.f32.NWG", 128}},
@@ -157,17 +137,17 @@ TEST(Tuning, candidates_are_legal_and_tiles_may_be_defined_from_outside) {
 TEST(Tuning, the_store_lies_where_the_environment_says) {
   const std::string name = "/a-fast-device--Some-Platform-3.1+x--cpu.json";
   {
-    const Variable folder("SAMEBYTES_TUNING", "/some/where");
+    const Environment folder("SAMEBYTES_TUNING", "/some/where");
     EXPECT_EQ(tuning_path(some_device()), "/some/where" + name);
   }
-  const Variable unset("SAMEBYTES_TUNING", "");
+  const Environment unset("SAMEBYTES_TUNING", "");
   {
-    const Variable cache("XDG_CACHE_HOME", "/cache");
+    const Environment cache("XDG_CACHE_HOME", "/cache");
     EXPECT_EQ(tuning_path(some_device()), "/cache/samebytes" + name);
   }
-  const Variable cache("XDG_CACHE_HOME", ""), home("HOME", "/home/me");
+  const Environment cache("XDG_CACHE_HOME", ""), home("HOME", "/home/me");
   EXPECT_EQ(tuning_path(some_device()), "/home/me/.cache/samebytes" + name);
-  const Variable off("SAMEBYTES_TUNING", "off");
+  const Environment off("SAMEBYTES_TUNING", "off");
   EXPECT_EQ(tuning_path(some_device()), "");
 }
 
@@ -185,7 +165,7 @@ class TunedDevice : public ::testing::Test {
   void store(const Values& values) const { put(path_, tuning_text({.values = values, .date = "today"}, info_)); }
 
   TemporaryFolder folder_;
-  Variable folder_variable_;
+  Environment folder_variable_;
   DeviceInfo info_;
   std::string path_;
   bool skip_ = false;
@@ -199,7 +179,7 @@ TEST_F(TunedDevice, a_tile_reaches_constants_and_kernels_of_f32_alone) {
   put(kernels / "cpu/gemm.cl",
       "#ifndef GEMM_MR\n#define GEMM_MR 14\n#endif\n#define GEMM_PITCH 16\n#define GEMM_PANEL (GEMM_MR * 2)\n"
       "__kernel void gemm_tile(ARRAY(real, x)) { START(x); x[0] = GEMM_MR; }\n");
-  const Variable folder("SAMEBYTES_KERNEL_DIR", kernels.string());
+  const Environment folder("SAMEBYTES_KERNEL_DIR", kernels.string());
   store({{kMr, 8}});
   Runtime runtime(options_for(MemoryMode::fine));
   KernelLibrary& library = runtime.device().kernels();
@@ -229,7 +209,7 @@ TEST_F(TunedDevice, the_engine_says_which_choices_hold) {
   const Engine plain({.tuning = ""});
   EXPECT_EQ(plain.tuning().file, "");
   EXPECT_EQ(plain.tuning().hash, "built-in");
-  const Variable off("SAMEBYTES_TUNING", "off");
+  const Environment off("SAMEBYTES_TUNING", "off");
   EXPECT_EQ(Engine().tuning().hash, "built-in");
   EXPECT_EQ(Engine({.tuning = path_}).tuning().hash, tuned.tuning().hash);
 }

@@ -9,6 +9,7 @@
 #include "graph/context.h"
 #include "runtime/runtime.h"
 #include "samebytes/error.h"
+#include "support/environment.h"
 
 namespace samebytes::testing {
 namespace {
@@ -40,26 +41,6 @@ std::vector<std::optional<MemoryMode>> modes() {
   if (result.empty()) result.push_back(std::nullopt);
   return result;
 }
-
-// Sets SAMEBYTES_PERSONALITY while an engine is made; the engine reads it in its constructor only.
-class PersonalityScope {
- public:
-  explicit PersonalityScope(Personality personality) : previous_(environment(kName)) {
-    setenv(kName, name_of(personality), 1);
-  }
-  ~PersonalityScope() {
-    if (previous_.empty())
-      unsetenv(kName);
-    else
-      setenv(kName, previous_.c_str(), 1);
-  }
-  PersonalityScope(const PersonalityScope&) = delete;
-  PersonalityScope& operator=(const PersonalityScope&) = delete;
-
- private:
-  static constexpr const char* kName = "SAMEBYTES_PERSONALITY";
-  std::string previous_;
-};
 
 using Engines = std::map<std::string, std::unique_ptr<Engine>>;
 Engines& engines() {
@@ -94,7 +75,8 @@ std::vector<DeviceCase> device_cases() {
 }
 
 std::unique_ptr<Engine> make_engine(const DeviceCase& device_case, EngineOptions options) {
-  const PersonalityScope scope(device_case.personality);
+  // The engine reads it in its constructor only.
+  const Environment personality("SAMEBYTES_PERSONALITY", name_of(device_case.personality));
   if (options.device.empty()) options.device = environment("SAMEBYTES_TEST_DEVICE");
   if (device_case.memory) options.memory = device_case.memory;
   return std::make_unique<Engine>(options);

@@ -1,8 +1,10 @@
 // Errors with their exact message: EXPECT_ERROR((sum(a, {2})), ArgumentError, "sum: axis 2 is out of range for src f32
-// [2, 3]").
+// [2, 3]"); message_of<ArgumentError>([&] { sum(a, {2}); }) where only a part of it is known.
 #pragma once
 
 #include <gtest/gtest.h>
+
+#include <string>
 
 #include "samebytes/error.h"
 
@@ -18,3 +20,22 @@
       ADD_FAILURE() << #statement << " threw another type, saying " << error.what(); \
     }                                                                                \
   } while (false)
+
+namespace samebytes {
+
+// What fn's error of type E says; a failure of the test if none or another one comes.
+template <class E, class F>
+std::string message_of(F&& fn) {
+  try {
+    fn();
+  } catch (const E& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "another exception came: " << error.what();
+    return {};
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+}  // namespace samebytes
