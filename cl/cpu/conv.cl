@@ -8,7 +8,8 @@
 // Runs are read where they lie, if none of the block's leaves the line; else the lines are copied to private memory
 // with zeros for the padding, and kept in a ring while the group goes down an image. The weights of a group's columns
 // are packed once into panels [tap][channel][CONV_NR]. In the input gradient the target's pixels are taken by phase
-// (position mod stride), since those of one phase meet the same taps: strides do no idle work.
+// (position mod stride), since those of one phase meet the same taps: strides do no idle work. There copies are planes
+// [channel][position]: neighbouring pixels' values are neighbours, so a tile's addresses are one pointer and constants.
 // Over 400 lines because packing, copying and the tile are of no use to another kernel and all kernels are one program.
 
 #define CONV_NR_VW16 32
@@ -119,13 +120,53 @@ static void conv_copy_line(__global const stored* source, const int in_w, const 
   }
 }
 
+// The same as planes [depth][pitch], of a line with at least VW values a pixel. Where the line has fewer than VW pixels,
+// whole vectors are stored, too, with zeros behind the last one: what follows in the planes is either zero or written
+// later, but for what lies behind the last plane.
+static void conv_copy_planes(__global const stored* source, const int in_w, const int in_c, const int depth,
+                             const int lo, const int count, const int pitch, real* to) {
+  const int first = max(0, -lo), there = min(count, in_w - lo) - first;
+  if (there <= 0) return;
+  source += (long)(lo + first) * in_c;
+  to += first;
+  const int last_whole = depth * pitch - first - VW;  // where a whole vector may be stored
+  for (int block = 0; block < depth; block += VW) {
+    const int k = min(block, depth - VW);
+    vreal r[VW];
+    for (int pixel = 0; pixel < there && there >= VW; pixel += VW) {
+      const int p = min(pixel, there - VW);
+      __global const stored* from = source + (long)p * in_c + k;
+#pragma unroll
+      for (int i = 0; i < VW; ++i) r[i] = VLOAD(from + (long)i * in_c);
+      sb_transpose(r);
+#pragma unroll
+      for (int q = 0; q < VW; ++q) VSTORE(r[q], to + (k + q) * pitch + p);
+    }
+    if (there >= VW) continue;
+#pragma unroll
+    for (int i = 0; i < VW; ++i) r[i] = i < there ? VLOAD(source + (long)i * in_c + k) : (vreal)(0);
+    sb_transpose(r);
+    real tile[VW * VW];
+#pragma unroll
+    for (int q = 0; q < VW; ++q) VSTORE(r[q], tile + q * VW);
+    for (int q = 0; q < VW; ++q) {
+      real* plane = to + (k + q) * pitch;
+      if ((k + q) * pitch <= last_whole) {
+        VSTORE(VLOAD(tile + q * VW), plane);
+      } else {
+        for (int i = 0; i < there; ++i) plane[i] = tile[q * VW + i];
+      }
+    }
+  }
+}
+
 // Asks for values that the next unit will read, so that they come from memory while this one is summed.
 static void conv_fetch_ahead(__global const stored* p, const long values) {
   for (long i = 0; i < values; i += 64 / (long)sizeof(stored)) SB_FETCH(p + i);
 }
 
 // The taps that a line meets: where their values lie from a pixel's first one on, and their panels' first steps. A
-// run has `depth` steps; neighbouring pixels begin `line` apart.
+// run has `depth` steps; neighbouring pixels begin `line` apart, or the steps of planes do.
 typedef struct {
   int rows, columns, depth, line;
   long row_at[CONV_TAP_ROWS];
@@ -168,8 +209,9 @@ static vreal conv_kept(const vreal v, __global const stored* gate) { return VLOA
 #define CONV_BETWEEN(i, j, value, at)
 #endif
 
-// One tile of ROWS pixels, `rows` of them stored. source: the first pixel's place; panel: [step][COLS*VW].
-#define CONV_MICRO(name, SPACE, ROWS, COLS)                                                                   \
+// One tile of ROWS pixels, `rows` of them stored. source: the first pixel's place; panel: [step][COLS*VW]. Pixels are
+// APART values apart, a step's values NEXT.
+#define CONV_MICRO(name, SPACE, ROWS, COLS, APART, NEXT)                                                                   \
   static void name(SPACE const real* source, const real* panel, const conv_taps* t, const conv_target* o,     \
                    const int rows) {                                                                          \
     enum { rows_ = ROWS, cols_ = COLS };                                                                      \
@@ -181,11 +223,11 @@ static vreal conv_kept(const vreal v, __global const stored* gate) { return VLOA
       for (int x = 0; x < t->columns; ++x) {                                                                  \
         SPACE const real* a = source + t->row_at[y] + t->column_at[x];                                        \
         const real* w = panel + (t->row_step[y] + t->column_step[x]) * (COLS * VW);                           \
-        for (int k = 0; k < depth; ++k, ++a, w += COLS * VW) {                                                \
+        for (int k = 0; k < depth; ++k, a += NEXT, w += COLS * VW) {                                                \
           vreal b[COLS];                                                                                      \
           _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(w + j * VW);                          \
           _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                  \
-            const vreal v = (vreal)(a[i * line]);                                                             \
+            const vreal v = (vreal)(a[i * APART]);                                                             \
             _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(v, b[j], acc[i][j]);             \
           }                                                                                                   \
         }                                                                                                     \
@@ -233,19 +275,17 @@ static void conv_store_part(const real* tile, const int width, const conv_target
     }
   }
 }
-CONV_MICRO(conv_micro_tall, __private, CONV_TALL, 2)
-CONV_MICRO(conv_micro_middle, __private, CONV_MIDDLE, 2)
-CONV_MICRO(conv_micro_low, __private, CONV_LOW, 2)
-CONV_MICRO(conv_micro_tall_narrow, __private, CONV_TALL_NARROW, 1)
-CONV_MICRO(conv_micro_middle_narrow, __private, CONV_MIDDLE, 1)
-CONV_MICRO(conv_micro_low_narrow, __private, CONV_LOW, 1)
+#define CONV_MICROS(kind, SPACE, APART, NEXT)                                          \
+  CONV_MICRO(conv_##kind##_tall, SPACE, CONV_TALL, 2, APART, NEXT)                     \
+  CONV_MICRO(conv_##kind##_middle, SPACE, CONV_MIDDLE, 2, APART, NEXT)                 \
+  CONV_MICRO(conv_##kind##_low, SPACE, CONV_LOW, 2, APART, NEXT)                       \
+  CONV_MICRO(conv_##kind##_tall_narrow, SPACE, CONV_TALL_NARROW, 1, APART, NEXT)       \
+  CONV_MICRO(conv_##kind##_middle_narrow, SPACE, CONV_MIDDLE, 1, APART, NEXT)          \
+  CONV_MICRO(conv_##kind##_low_narrow, SPACE, CONV_LOW, 1, APART, NEXT)
+CONV_MICROS(copied, __private, line, 1)
+CONV_MICROS(planes, __private, 1, line)
 #ifndef SAMEBYTES_STORE_16  // then lines are always copied, and widened
-CONV_MICRO(conv_direct_tall, __global, CONV_TALL, 2)
-CONV_MICRO(conv_direct_middle, __global, CONV_MIDDLE, 2)
-CONV_MICRO(conv_direct_low, __global, CONV_LOW, 2)
-CONV_MICRO(conv_direct_tall_narrow, __global, CONV_TALL_NARROW, 1)
-CONV_MICRO(conv_direct_middle_narrow, __global, CONV_MIDDLE, 1)
-CONV_MICRO(conv_direct_low_narrow, __global, CONV_LOW, 1)
+CONV_MICROS(direct, __global, line, 1)
 #endif
 
 // How many of `pixels` the highest tiles should take, so that the fewest rows overhang.
@@ -273,9 +313,9 @@ static void conv_copied(const real* source, const real* panel, const conv_taps* 
     const int rows = min(height, pixels - e);
 #define CONV_CALL(size)                                         \
   if (is_wide)                                                  \
-    conv_micro_##size(source + e * t->line, panel, t, o, rows); \
+    conv_copied_##size(source + e * t->line, panel, t, o, rows); \
   else                                                          \
-    conv_micro_##size##_narrow(source + e * t->line, panel, t, o, rows);
+    conv_copied_##size##_narrow(source + e * t->line, panel, t, o, rows);
     if (is_high) {
       CONV_CALL(tall)
     } else if (is_middle) {
@@ -416,6 +456,9 @@ static void conv_points_back(const conv_points* q, const int begin, const int en
   }
 }
 
+// a / b where a is at least 0, or another number of which b is no divisor; strides are seldom above 2, and a division
+// takes as long as 16 to 50 multiply-adds.
+static int conv_divide(const int a, const int b) { return b == 1 ? a : b == 2 ? a >> 1 : a / b; }
 static int conv_floor_div(const int a, const int b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
 // The taps x0 <= x < x1 in the order of their panels: by the phase whose pixels they meet, then by the position that
@@ -448,10 +491,10 @@ static void conv_sort(conv_order* s, const int x0, const int x1, const int trans
 }
 
 // The taps of phase f, which begin at place `begin` of the order, as columns of t; the place behind them. Runs of
-// neighbours are one. Positions are `pitch` values apart.
+// neighbours are one where `is_dense`. Positions are `pitch` values apart.
 static int conv_columns(conv_taps* t, const conv_order* s, const int begin, const int taps, const int f,
-                        const int depth, const int pitch) {
-  int end = begin, is_run = pitch == depth;
+                        const int depth, const int pitch, const int is_dense) {
+  int end = begin, is_run = is_dense;
   for (; end < taps && s->phase[end] == f; ++end) {
     if (end > begin && s->at[end] != s->at[end - 1] + 1) is_run = 0;
   }
@@ -575,24 +618,39 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
           is_first = 0;
           continue;
         }
+        const int planes = transposed && depth >= VW;
         const int few_steps = (r1 - r0) * (x1 - x0) * depth < CONV_FEW_STEPS;
         int block_before = -1, pixels_before = -1, tall = 0, tall_narrow = 0, bias_column = -1;
+        int line_before = -2, volume = 0, a = 0, b = 0;  // the line's place
         for (int unit = unit0; unit < unit1; ++unit) {
-          const int block_index = line_first ? unit % blocks : unit / lines;
-          const int line = line_first ? unit / blocks : unit - block_index * lines;
+          const int block_index = blocks == 1 ? 0 : line_first ? unit % blocks : unit / lines;
+          const int line = blocks == 1 ? unit : line_first ? unit / blocks : unit - block_index * lines;
           const int e0 = block_index * block, e1 = min(grid_w, e0 + block);
-          const int slice = line / out_h, b = line - slice * out_h, volume = slice / out_d, a = slice - volume * out_d;
+          if (line != line_before + 1) {
+            const int slice = line / out_h;
+            b = line - slice * out_h;
+            volume = slice / out_d;
+            a = slice - volume * out_d;
+          } else if (++b == out_h) {
+            b = 0;
+            if (++a == out_d) {
+              a = 0;
+              ++volume;
+            }
+          }
+          line_before = line;
           // Positions of this block, with those of the last tile's rows that are not stored.
           const int begin = e0 * mul_w + lo, last = (e1 - 1) * mul_w + hi;
 #ifdef SAMEBYTES_STORE_16
           const int direct = 0;
 #else
-          const int direct = begin >= 0 && last < in_w && CONV_SPREAD(mul_w * in_c) &&
+          const int direct = !planes && begin >= 0 && last < in_w && CONV_SPREAD(mul_w * in_c) &&
                              last + (CONV_LOW - 1) * mul_w + 1 - in_w <= (long)(n - 1 - volume) * in_d * in_h * in_w;
 #endif
-          const int pitch = direct ? in_c : CONV_SPREAD(gap * depth) ? depth : depth + VW;
-          const int line_size = ((e1 - e0 + CONV_LOW - 2) * gap + span) * pitch;  // of a copy
-          t.line = (direct ? mul_w : gap) * pitch;
+          const int positions = (e1 - e0 + CONV_LOW - 2) * gap + span;  // of a copy
+          const int pitch = planes ? 1 : direct ? in_c : CONV_SPREAD(gap * depth) ? depth : depth + VW;
+          const int line_size = positions * (planes ? depth : pitch);
+          t.line = planes ? positions : (direct ? mul_w : gap) * pitch;
           if (!direct && block_index != block_before) {
             for (int i = 0; i < CONV_TAP_ROWS; ++i) tag[i] = -1;
             for (int i = 0; i < (r1 - r0) * line_size; ++i) source[i] = 0;
@@ -605,7 +663,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
           int z = from_tap / kh, y = from_tap - z * kh;
           for (int i = r0, r = from_tap; i < r1; ++i, r += step) {
             const int up = a * mul_d + sign * (z * dd - pd), over = b * mul_h + sign * (y * dh - ph);
-            const int at_d = divide_d == 1 ? up : up / divide_d, at_h = divide_h == 1 ? over : over / divide_h;
+            const int at_d = conv_divide(up, divide_d), at_h = conv_divide(over, divide_h);
             const int tap_z = z;
             y += step;
             if (y == kh || y < 0) {
@@ -625,7 +683,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
                 newest = from;
                 __global const stored* at = src + (long)from * in_w * in_c + k0;
                 real* to = source + slot * line_size;
-                if (gap == mul_w) {
+                if (planes) {
+                  conv_copy_planes(at, in_w, in_c, depth, begin, last + 1 - begin, positions, to);
+                } else if (gap == mul_w) {
                   conv_copy_line(at, in_w, in_c, depth, begin, last + 1 - begin, pitch, to);
                 } else {
                   for (int p = begin; p <= last; p += mul_w, to += gap * pitch)
@@ -643,8 +703,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
                                  : ((long)(newest + mul_h + 1 - fresh) * in_w + e0 * mul_w) * in_c;
           int taps_done = 0;
           for (int f = 0; f < divide_w; ++f) {
-            taps_done = conv_columns(&t, &order, taps_done, x1 - x0, f, depth, pitch);
-            const int pixels = min(e1, (out_w - f + divide_w - 1) / divide_w) - e0;
+            taps_done = conv_columns(&t, &order, taps_done, x1 - x0, f, depth, pitch, pitch == depth && !planes);
+            const int pixels = min(e1, conv_divide(out_w - f + divide_w - 1, divide_w)) - e0;
             if (pixels <= 0) continue;
             if (pixels != pixels_before) {
               tall = few_steps ? 0 : conv_tall_pixels(pixels, CONV_TALL);
@@ -686,13 +746,19 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
                 o.more = is_first ? residual + place + col + (long)e * o.step : o.to;
 #endif
 #ifdef SAMEBYTES_STORE_16
-#define CONV_CALL(size) conv_micro_##size(source + e * t.line, panel, &t, &o, min(height, left));
+#define CONV_CALL(size)                                                               \
+  if (planes)                                                                         \
+    conv_planes_##size(source + e, panel, &t, &o, min(height, left));                 \
+  else                                                                                \
+    conv_copied_##size(source + e * t.line, panel, &t, &o, min(height, left));
 #else
-#define CONV_CALL(size)                                                           \
-  if (direct)                                                                     \
-    conv_direct_##size(src + (long)e * t.line, panel, &t, &o, min(height, left)); \
-  else                                                                            \
-    conv_micro_##size(source + e * t.line, panel, &t, &o, min(height, left));
+#define CONV_CALL(size)                                                               \
+  if (planes)                                                                         \
+    conv_planes_##size(source + e, panel, &t, &o, min(height, left));                 \
+  else if (direct)                                                                    \
+    conv_direct_##size(src + (long)e * t.line, panel, &t, &o, min(height, left));     \
+  else                                                                                \
+    conv_copied_##size(source + e * t.line, panel, &t, &o, min(height, left));
 #endif
                 if (e < high) {
                   height = is_wide ? CONV_TALL : CONV_TALL_NARROW;
