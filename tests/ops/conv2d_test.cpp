@@ -35,6 +35,7 @@ std::vector<Case> cases() {
       {"one of everything", {1, 1, 1, 1}, {1, 1, 1, 1}, {}},
       {"32 channels", {3, 8, 8, 32}, {3, 3, 32, 32}, {.pad_h = 1, .pad_w = 1}},
       {"stride 2", {2, 9, 11, 16}, {3, 3, 16, 48}, {.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1}},
+      {"stride 2, long lines", {2, 5, 35, 3}, {3, 3, 3, 19}, {.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1}},
       {"all options at once",
        {2, 13, 7, 6},
        {3, 5, 2, 9},
@@ -261,6 +262,12 @@ TEST_P(SmallShapesConv2dTest, narrow_groups) {
       {{2, 4, 11, 19}, {3, 3, 1, 19}, {19}});
   run([](auto x) { return conv2d(x[0], x[1], {}, {.pad_h = 1, .pad_w = 1, .groups = 4}); },
       {{1, 4, 5, 8}, {3, 3, 2, 12}});
+}
+
+TEST_P(SmallShapesConv2dTest, strided_lines_shorter_and_longer_than_a_vector) {
+  for (const std::int64_t width : {9, 41})
+    run([](auto x) { return conv2d(x[0], x[1], {}, {.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1}); },
+        {{1, 3, width, 3}, {3, 3, 3, 17}});
 }
 
 TEST_P(SmallShapesConv2dTest, single_pixels_and_single_channels) {
