@@ -311,10 +311,10 @@ static void conv_copied(const real* source, const real* panel, const conv_taps* 
     const int is_high = e<high, is_middle = pixels - e> CONV_LOW;
     height = is_high ? (is_wide ? CONV_TALL : CONV_TALL_NARROW) : is_middle ? CONV_MIDDLE : CONV_LOW;
     const int rows = min(height, pixels - e);
-#define CONV_CALL(size)                                         \
-  if (is_wide)                                                  \
+#define CONV_CALL(size)                                          \
+  if (is_wide)                                                   \
     conv_copied_##size(source + e * t->line, panel, t, o, rows); \
-  else                                                          \
+  else                                                           \
     conv_copied_##size##_narrow(source + e * t->line, panel, t, o, rows);
     if (is_high) {
       CONV_CALL(tall)
@@ -456,9 +456,6 @@ static void conv_points_back(const conv_points* q, const int begin, const int en
   }
 }
 
-// a / b where a is at least 0, or another number of which b is no divisor; strides are seldom above 2, and a division
-// takes as long as 16 to 50 multiply-adds.
-static int conv_divide(const int a, const int b) { return b == 1 ? a : b == 2 ? a >> 1 : a / b; }
 static int conv_floor_div(const int a, const int b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
 // The taps x0 <= x < x1 in the order of their panels: by the phase whose pixels they meet, then by the position that
@@ -621,24 +618,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
         const int planes = transposed && depth >= VW;
         const int few_steps = (r1 - r0) * (x1 - x0) * depth < CONV_FEW_STEPS;
         int block_before = -1, pixels_before = -1, tall = 0, tall_narrow = 0, bias_column = -1;
-        int line_before = -2, volume = 0, a = 0, b = 0;  // the line's place
         for (int unit = unit0; unit < unit1; ++unit) {
-          const int block_index = blocks == 1 ? 0 : line_first ? unit % blocks : unit / lines;
-          const int line = blocks == 1 ? unit : line_first ? unit / blocks : unit - block_index * lines;
+          const int block_index = line_first ? unit % blocks : unit / lines;
+          const int line = line_first ? unit / blocks : unit - block_index * lines;
           const int e0 = block_index * block, e1 = min(grid_w, e0 + block);
-          if (line != line_before + 1) {
-            const int slice = line / out_h;
-            b = line - slice * out_h;
-            volume = slice / out_d;
-            a = slice - volume * out_d;
-          } else if (++b == out_h) {
-            b = 0;
-            if (++a == out_d) {
-              a = 0;
-              ++volume;
-            }
-          }
-          line_before = line;
+          const int slice = line / out_h, b = line - slice * out_h, volume = slice / out_d, a = slice - volume * out_d;
           // Positions of this block, with those of the last tile's rows that are not stored.
           const int begin = e0 * mul_w + lo, last = (e1 - 1) * mul_w + hi;
 #ifdef SAMEBYTES_STORE_16
@@ -663,7 +647,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
           int z = from_tap / kh, y = from_tap - z * kh;
           for (int i = r0, r = from_tap; i < r1; ++i, r += step) {
             const int up = a * mul_d + sign * (z * dd - pd), over = b * mul_h + sign * (y * dh - ph);
-            const int at_d = conv_divide(up, divide_d), at_h = conv_divide(over, divide_h);
+            const int at_d = divide_d == 1 ? up : up / divide_d, at_h = divide_h == 1 ? over : over / divide_h;
             const int tap_z = z;
             y += step;
             if (y == kh || y < 0) {
@@ -704,7 +688,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
           int taps_done = 0;
           for (int f = 0; f < divide_w; ++f) {
             taps_done = conv_columns(&t, &order, taps_done, x1 - x0, f, depth, pitch, pitch == depth && !planes);
-            const int pixels = min(e1, conv_divide(out_w - f + divide_w - 1, divide_w)) - e0;
+            const int pixels = min(e1, (out_w - f + divide_w - 1) / divide_w) - e0;
             if (pixels <= 0) continue;
             if (pixels != pixels_before) {
               tall = few_steps ? 0 : conv_tall_pixels(pixels, CONV_TALL);
