@@ -119,8 +119,6 @@ class Comparison:
     def __init__(self, options):
         self.options = options
         self.environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", CUDA_VISIBLE_DEVICES="")
-        self.environment.setdefault("POCL_CACHE_DIR", os.path.join(os.path.dirname(FOLDER), "build", "kernel-cache"))
-        os.makedirs(self.environment["POCL_CACHE_DIR"], exist_ok=True)
         self.versions, self.device = {}, {}
         self.living = {}  # workers by side and variant
 

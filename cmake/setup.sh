@@ -1,14 +1,19 @@
 # Shared by examples/quickstart.sh, tests/run.sh and .ci/run: source it, then
 #   samebytes_packages GROUP...            installs what is missing of run, test, ci, bench, peers (quick when nothing is)
 #   samebytes_build [-D...]... -- TARGET   configures build/ (Release, Ninja) and builds TARGET with all cores
-# It sets SAMEBYTES_TOP, SAMEBYTES_BUILD, SAMEBYTES_DATA and POCL_CACHE_DIR (one kernel cache for all steps).
+# It sets SAMEBYTES_TOP, SAMEBYTES_BUILD, SAMEBYTES_DATA, and POCL_CACHE_DIR if SAMEBYTES_KERNEL_CACHE is set; else kernels
+# lie where PoCL keeps them, so that no checkout and no later run compiles them again.
 # shellcheck shell=bash
 
 SAMEBYTES_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 SAMEBYTES_BUILD=${SAMEBYTES_BUILD:-$SAMEBYTES_TOP/build}
 export SAMEBYTES_DATA=${SAMEBYTES_DATA:-$SAMEBYTES_TOP/data}
-export POCL_CACHE_DIR=${SAMEBYTES_KERNEL_CACHE:-${POCL_CACHE_DIR:-$SAMEBYTES_TOP/build/kernel-cache}}
-mkdir -p "$POCL_CACHE_DIR"
+if [ -n "${SAMEBYTES_KERNEL_CACHE:-}" ]; then
+  export POCL_CACHE_DIR=$SAMEBYTES_KERNEL_CACHE
+  mkdir -p "$POCL_CACHE_DIR"
+fi
+# Without it a compiler cache refuses precompiled headers.
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_file_mtime,include_file_ctime}
 
 samebytes_run_packages=(g++ cmake ninja-build pkg-config ocl-icd-opencl-dev opencl-headers opencl-clhpp-headers
   libclblast-dev pocl-opencl-icd libeigen3-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libarchive-dev libcli11-dev
@@ -62,14 +67,14 @@ samebytes_packages() {
 }
 
 samebytes_build() {
-  local options=(-DCMAKE_BUILD_TYPE=Release)
+  # Several files of the library at once: a fifth of the time, where all of them are compiled.
+  local options=(-DCMAKE_BUILD_TYPE=Release -DSAMEBYTES_UNITY=ON)
   while [ "$#" -gt 0 ] && [ "$1" != -- ]; do
     options+=("$1")
     shift
   done
   [ "$#" -eq 0 ] || shift
   if command -v ccache >/dev/null; then
-    export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_file_mtime,include_file_ctime}
     options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
   cmake -S "$SAMEBYTES_TOP" -B "$SAMEBYTES_BUILD" -G Ninja "${options[@]}" >"$SAMEBYTES_BUILD.configure.log" 2>&1 || {

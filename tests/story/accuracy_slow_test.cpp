@@ -79,7 +79,7 @@ TEST(Accuracy, mlp_reaches_97_percent_on_mnist_in_one_epoch_or_two) {
   expect_accuracy({"train", "mlp", "--data", folder, "--epochs", "2"}, 0.97);
 }
 
-// A device without shared virtual memory: Mesa's software rasteriser. Its two epochs end where PoCL's do.
+// A device without shared virtual memory: Mesa's software rasteriser. Its steps end where PoCL's do.
 TEST(Accuracy, a_device_without_svm_trains_digits_to_the_same_loss) {
   const std::map<std::string, std::string> rusticl = {{"RUSTICL_ENABLE", "llvmpipe"}};
   const auto devices = run_command({"devices", "--json"}, rusticl).json();
@@ -87,12 +87,12 @@ TEST(Accuracy, a_device_without_svm_trains_digits_to_the_same_loss) {
   for (const auto& device : devices["devices"])
     found = found || device["name"].get<std::string>().find("llvmpipe") != std::string::npos;
   if (!found) GTEST_SKIP() << "no llvmpipe device (Debian's mesa-opencl-icd)";
-  const auto expected = run_command({"train", "digits", "--epochs", "2", "--json", "--quiet"}).json();
+  const auto expected = run_command({"train", "digits", "--steps", "15", "--json", "--quiet"}).json();
   for (const char* mode : {"hostptr", "copy"}) {
     auto environment = rusticl;
     environment["SAMEBYTES_MEMORY"] = mode;
     const auto result =
-        run_command({"train", "digits", "--device", "llvmpipe", "--epochs", "2", "--json", "--quiet"}, environment);
+        run_command({"train", "digits", "--device", "llvmpipe", "--steps", "15", "--json", "--quiet"}, environment);
     ASSERT_EQ(result.status, 0) << result.err;
     const auto json = result.json();
     EXPECT_EQ(json["memory_mode"], mode);
