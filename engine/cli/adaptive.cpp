@@ -12,7 +12,7 @@
 namespace samebytes::cli {
 namespace {
 
-constexpr std::int64_t kMicroBatches = 2;  // of the first size: two sizes are what a noise scale is measured with
+constexpr std::int64_t kFirstMicroBatches = 2;  // of the first size: two sizes are what a noise scale is measured with
 constexpr std::int64_t kMostGrowth = 32;
 constexpr std::int64_t kLeastStepsOfAnEpoch = 8;
 
@@ -29,7 +29,7 @@ optim::AdaptiveBatchOptions sizes_of(const Options& options, std::int64_t first,
 }  // namespace
 
 std::int64_t AdaptiveSteps::micro_batch(const Options& options, std::int64_t first_batch) {
-  if (first_batch % kMicroBatches != 0)
+  if (first_batch % kFirstMicroBatches != 0)
     throw UsageError(fmt::format(
         "--adaptive-batch measures noise between the halves of a batch: an even --batch, {} came", first_batch));
   if (options.release_gradients)
@@ -38,7 +38,7 @@ std::int64_t AdaptiveSteps::micro_batch(const Options& options, std::int64_t fir
     throw UsageError(
         "--adaptive-batch chooses how many micro-batches make an update; leave --accumulate and "
         "--micro-batch out");
-  return first_batch / kMicroBatches;
+  return first_batch / kFirstMicroBatches;
 }
 
 AdaptiveSteps::AdaptiveSteps(const Options& options, const Recipe& recipe, Precision& precision,

@@ -28,7 +28,7 @@
 namespace samebytes::cli {
 namespace {
 
-constexpr std::int64_t kDefaultSteps = 100;
+constexpr std::int64_t kBenchSteps = 100;
 constexpr double kDefaultSeconds = 30;    // where --steps was not given, a slow device ends earlier
 constexpr std::int64_t kWarmUpSteps = 5;  // kernels are built, caches and the loader's slots are full
 
@@ -39,7 +39,7 @@ Summary measure(const Options& options, Engine& engine, const DevicePeak& peak, 
   run.run(kWarmUpSteps, kDefaultSeconds);
   run.restart();
   const EnergyMeter energy;
-  run.run(options.steps.value_or(kDefaultSteps), options.steps ? BenchRun::kForever : kDefaultSeconds);
+  run.run(options.steps.value_or(kBenchSteps), options.steps ? BenchRun::kForever : kDefaultSeconds);
   // The counters are the processor's; what another device uses is not in them.
   const std::optional<double> joules = engine.device().type == "cpu" ? energy.joules() : std::nullopt;
   memory.save();
@@ -60,13 +60,13 @@ std::vector<std::string> device_wishes(const Options& options) {
   return ids;
 }
 
-std::string heading() {
+std::string table_heading() {
   return fmt::format("{:<9} {:<6} {:>6} {:>12} {:>9} {:>9} {:>9} {:>8} {:>7} {:>9} {:>11} {:>10} {:>10} {:>8} {:>9}",
                      "workload", "mode", "batch", "samples/s", "ms p50", "ms p95", "GFLOP/s", "of peak", "GB/s",
                      "launches", "copied/step", "memory", "resident", "stalled", "1st step");
 }
 
-std::string row(const Summary& summary) {
+std::string table_row(const Summary& summary) {
   return fmt::format(
       "{:<9} {:<6} {:>6} {:>12} {:>9.2f} {:>9.2f} {:>9.1f} {:>6.1f} % {:>7.1f} {:>9} {:>11} {:>10} {:>10} {:>6.1f} % "
       "{:>9}",
@@ -84,7 +84,7 @@ ThroughputDevice device_of(const Options& options, const std::string& wish, Prog
   progress.say(fmt::format("{}, memory mode {}, {} kernels: {:.0f} GFLOP/s of multiply-adds, {:.1f} GB/s of c = a + b",
                            device_text(*engine), name_of(info.memory_mode), name_of(info.personality), peak.gflops,
                            peak.gigabytes_per_second));
-  progress.say(heading());
+  progress.say(table_heading());
   return {info, peak};
 }
 
@@ -137,7 +137,7 @@ int run_bench(const Options& options) {
     throughput.rows.push_back(throughput_row(summary, throughput.devices.size() - 1));
     list.push_back(to_json(summary));
     log.write(list.back());
-    progress.say(row(summary));
+    progress.say(table_row(summary));
   };
   for (const std::string& wish : device_wishes(options)) {
     throughput.devices.push_back(device_of(options, wish, progress));

@@ -19,14 +19,13 @@
 
 #include "cli/bench_run.h"
 #include "cli/interrupt.h"
+#include "cli/json.h"
 #include "cli/session.h"
 #include "cli/usage_error.h"
 #include "samebytes/engine.h"
 
 namespace samebytes::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // The same as the peers'.
 constexpr std::int64_t kWarmSteps = 4;

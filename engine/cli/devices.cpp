@@ -6,18 +6,16 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/json.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
 
 namespace samebytes::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // What --device may say for it, besides a part of its name.
 std::vector<std::string> names_of(const DeviceInfo& info, const std::vector<DeviceInfo>& devices) {

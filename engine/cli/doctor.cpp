@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/doctor_rules.h"
+#include "cli/json.h"
 #include "cli/option_verbs.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"
@@ -14,8 +14,6 @@
 
 namespace samebytes::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::span<const Rule> (*kFamilies[])() = {failure_rules, learning_rules, gradient_rules, speed_rules};
 

@@ -11,7 +11,7 @@
 namespace samebytes::cli {
 namespace {
 
-constexpr double kWarmUpShare = 0.05;
+constexpr double kAdvisedWarmUpShare = 0.05;
 constexpr double kPressure = 0.85;  // of the memory limit
 
 bool is_out_of_memory(const LoggedError& error) {
@@ -114,7 +114,7 @@ std::optional<Finding> not_finite(const Patient& patient) {
   if (run.number("warmup").value_or(1) <= 0)
     finding.actions.push_back(
         {fmt::format("--warmup {}",
-                     std::max<std::int64_t>(100, std::llround(kWarmUpShare * run.number("steps").value_or(0)))),
+                     std::max<std::int64_t>(100, std::llround(kAdvisedWarmUpShare * run.number("steps").value_or(0)))),
          "the first steps are the largest ones, before the optimizer knows the gradients' size"});
   if (!run.flag("check_nan"))
     finding.actions.push_back({precision == "f16" ? "--check-nan --precision f32" : "--check-nan",
@@ -178,7 +178,7 @@ std::optional<Finding> memory_pressure(const Patient& patient) {
   return finding;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kFailureRules[] = {
     {"out_of_memory", "B27 C21 D16", out_of_memory},
     {"not_finite", "B28 D17", not_finite},
     {"device_failed", "C20", device_failed},
@@ -189,6 +189,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> failure_rules() { return kRules; }
+std::span<const Rule> failure_rules() { return kFailureRules; }
 
 }  // namespace samebytes::cli

@@ -12,7 +12,6 @@ namespace samebytes::cli {
 namespace {
 
 constexpr std::size_t kLeastNorms = 20;  // that anything is said from
-constexpr double kTrendShare = 0.2;      // of them, at each end
 constexpr double kExploded = 30;         // times the median
 constexpr double kVanished = 1e-3;       // of the norm at the start
 constexpr double kTiny = 1e-7;           // whatever it was at the start
@@ -126,7 +125,7 @@ std::optional<Finding> clips_nearly_always(const Patient& patient) {
   return finding;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kGradientRules[] = {
     {"gradients_explode", "B28 D17", gradients_explode},
     {"gradients_vanish", "B28 D17", gradients_vanish},
     {"clips_nearly_always", "B28 C12", clips_nearly_always},
@@ -134,6 +133,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> gradient_rules() { return kRules; }
+std::span<const Rule> gradient_rules() { return kGradientRules; }
 
 }  // namespace samebytes::cli

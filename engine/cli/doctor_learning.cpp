@@ -14,9 +14,8 @@ constexpr double kRateTooSmall = 20;    // ... the smallest one over it
 constexpr double kRateForgotten = 4;    // times the batch, at the same rate
 constexpr double kLeastNormBatch = 16;  // samples that a batch norm wants
 constexpr double kTinyNormBatch = 4;
-constexpr std::size_t kLeastSteps = 30;  // that a trend is read from
-constexpr double kTrendShare = 0.2;      // of the steps, at each end
-constexpr double kFlat = 0.02;           // a loss that falls less than this share of itself
+constexpr std::size_t kLeastTrendSteps = 30;  // that a trend is read from
+constexpr double kLeastFall = 0.02;           // a loss that falls less than this share of itself
 constexpr double kRisen = 1.5;
 constexpr double kOverfit = 1.05;  // last test loss over the best one
 constexpr double kManySkipped = 0.05;
@@ -35,7 +34,7 @@ std::optional<Trend> trend_of(const RunLog& run) {
     losses.push_back(step.loss);
     trend.line = step.line;
   }
-  if (losses.size() < kLeastSteps) return {};
+  if (losses.size() < kLeastTrendSteps) return {};
   const auto count = static_cast<std::size_t>(kTrendShare * static_cast<double>(losses.size()));
   for (std::size_t i = 0; i < count; ++i) {
     trend.first += losses[i] / static_cast<double>(count);
@@ -55,7 +54,7 @@ std::optional<Finding> rate_too_large(const Patient& patient) {
   const double fair = patient.largest_fair_rate(), rate = patient.rate();
   if (fair <= 0 || rate < kRateTooLarge * fair) return {};
   const std::optional<Trend> trend = trend_of(patient.run);
-  const bool learns = trend && trend->change() < 1 - kFlat;
+  const bool learns = trend && trend->change() < 1 - kLeastFall;
   Finding finding = patient.finding(learns ? Severity::advice : Severity::serious, 3, patient.run.start_line);
   finding.seen = fmt::format("{}, which scales to at most {}: {:.3g} times too large", rate_text(patient),
                              number_text(fair), rate / fair);
@@ -74,7 +73,7 @@ std::optional<Finding> rate_too_small(const Patient& patient) {
   const double fair = patient.smallest_fair_rate(), rate = patient.rate();
   if (fair <= 0 || rate <= 0 || rate * kRateTooSmall > fair) return {};
   const std::optional<Trend> trend = trend_of(patient.run);
-  const bool learns = trend && trend->change() < 1 - kFlat;
+  const bool learns = trend && trend->change() < 1 - kLeastFall;
   Finding finding = patient.finding(learns ? Severity::advice : Severity::serious, 3, patient.run.start_line);
   finding.seen = fmt::format("{}: {:.3g} times too small", rate_text(patient), fair / rate);
   finding.why = "the weights hardly move; the run ends long before it has learned what it could";
@@ -121,7 +120,7 @@ std::optional<Finding> batch_norm_starves(const Patient& patient) {
 
 std::optional<Finding> loss_does_not_fall(const Patient& patient) {
   const std::optional<Trend> trend = trend_of(patient.run);
-  if (!trend || trend->change() < 1 - kFlat) return {};
+  if (!trend || trend->change() < 1 - kLeastFall) return {};
   const RunLog& run = patient.run;
   const bool rises = trend->change() > kRisen;
   Finding finding = patient.finding(Severity::serious, 2, trend->line);
@@ -194,7 +193,7 @@ std::optional<Finding> skipped_steps(const Patient& patient) {
   return finding;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kLearningRules[] = {
     {"batch_norm_starves", "B11 B26 B28", batch_norm_starves},
     {"rate_too_large", "B10 B28", rate_too_large},
     {"rate_too_small", "B10", rate_too_small},
@@ -206,6 +205,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> learning_rules() { return kRules; }
+std::span<const Rule> learning_rules() { return kLearningRules; }
 
 }  // namespace samebytes::cli

@@ -61,6 +61,9 @@ std::span<const Rule> learning_rules();  // what it learned
 std::span<const Rule> gradient_rules();  // the norms of its gradients
 std::span<const Rule> speed_rules();     // what it cost
 
+// Of the steps, at each end: what a trend is read from.
+inline constexpr double kTrendShare = 0.2;
+
 // All findings, the most severe first. Options that train does not have are left out of the actions, and actions
 // without any other content with them.
 std::vector<Finding> diagnose(const Patient& patient);

@@ -155,7 +155,7 @@ std::optional<Finding> bound_by_memory(const Patient& patient) {
   return finding;
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kSpeedRules[] = {
     {"loader_starves", "C16 D18", loader_starves},
     {"slow_device", "C20 D18", slow_device},
     {"checks_everything", "D18", checks_everything},
@@ -169,6 +169,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> speed_rules() { return kRules; }
+std::span<const Rule> speed_rules() { return kSpeedRules; }
 
 }  // namespace samebytes::cli

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "cli/json.h"
 #include "cli/session.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
@@ -16,8 +16,6 @@
 
 namespace samebytes::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kDefaultColumns = 100, kLeastColumns = 60, kMostColumns = 160;
 

@@ -22,7 +22,7 @@
 namespace samebytes::cli {
 namespace {
 
-constexpr std::int64_t kDefaultSteps = 20;
+constexpr std::int64_t kProfiledSteps = 20;
 
 ProfileBy by_of(const std::string& name) {
   return name == "layer" ? ProfileBy::layer : name == "op" ? ProfileBy::op : ProfileBy::kernel;
@@ -61,7 +61,7 @@ int run_profile(const Options& options) {
                              peak.gflops, peak.gigabytes_per_second));
   }
   const std::unique_ptr<Engine> engine = open_engine(options, options.device, true);
-  const auto steps = static_cast<int>(options.steps.value_or(kDefaultSteps));
+  const auto steps = static_cast<int>(options.steps.value_or(kProfiledSteps));
   const MemoryWatch memory(options, *engine);
   BenchRun run(options, *engine, workload, is_training);
   Profiler profiler(*engine, {.wait = options.profile_wait, .warmup = options.profile_warmup, .active = steps});

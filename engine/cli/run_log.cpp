@@ -13,7 +13,7 @@
 namespace samebytes::cli {
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 std::vector<std::string> read_lines(const std::string& path) {
   std::ifstream file(path);
@@ -23,22 +23,22 @@ std::vector<std::string> read_lines(const std::string& path) {
   return lines;
 }
 
-std::optional<double> number_of(const Json& json, const char* key) {
+std::optional<double> number_of(const SortedJson& json, const char* key) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_number()) return {};
   return found->get<double>();
 }
 
-std::string text_of(const Json& json, const char* key) {
+std::string text_of(const SortedJson& json, const char* key) {
   const auto found = json.find(key);
   return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-std::int64_t count_of(const Json& json, const char* key) {
+std::int64_t count_of(const SortedJson& json, const char* key) {
   return static_cast<std::int64_t>(number_of(json, key).value_or(0));
 }
 
-LoggedError error_of(const Json& json, int line) {
+LoggedError error_of(const SortedJson& json, int line) {
   LoggedError error{line, {}, text_of(json, "kind"), text_of(json, "message"), {}, {}};
   if (number_of(json, "step")) error.step = count_of(json, "step");
   error.need_bytes = number_of(json, "need_bytes");
@@ -46,7 +46,7 @@ LoggedError error_of(const Json& json, int line) {
   return error;
 }
 
-void take(RunLog& run, const Json& json, int line) {
+void take(RunLog& run, const SortedJson& json, int line) {
   const std::string event = text_of(json, "event");
   run.end_line = line;
   if (event == "start") {
@@ -71,9 +71,9 @@ void take(RunLog& run, const Json& json, int line) {
   }
 }
 
-std::vector<ProfileRowRead> rows_of(const Json& json, const char* key) {
+std::vector<ProfileRowRead> rows_of(const SortedJson& json, const char* key) {
   std::vector<ProfileRowRead> rows;
-  for (const Json& row : json.at(key))
+  for (const SortedJson& row : json.at(key))
     rows.push_back({text_of(row, "name"), number_of(row, "seconds").value_or(0), number_of(row, "share").value_or(0),
                     number_of(row, "share_of_bound").value_or(0)});
   return rows;
@@ -96,7 +96,7 @@ RunLog read_run_log(const std::string& path) {
   bool has_event = false;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].find_first_not_of(" \t\r") == std::string::npos) continue;
-    const Json json = Json::parse(lines[i], nullptr, false);
+    const SortedJson json = SortedJson::parse(lines[i], nullptr, false);
     if (!json.is_object()) {
       if (i + 1 == lines.size() && has_event) break;  // it was killed in the middle of this line
       throw UsageError(fmt::format("{}:{}: not a line of JSON", path, i + 1));
@@ -115,7 +115,7 @@ ProfileLog read_profile(const std::string& path) {
   while (last > 0 && lines[last - 1].find_first_not_of(" \t\r") == std::string::npos) --last;
   ProfileLog profile;
   profile.path = path;
-  if (last > 0) profile.all = Json::parse(lines[last - 1], nullptr, false);
+  if (last > 0) profile.all = SortedJson::parse(lines[last - 1], nullptr, false);
   const double seconds = profile.all.is_object() ? number_of(profile.all, "seconds").value_or(0) : 0;
   if (seconds <= 0 || !profile.all.contains("by_op") || !profile.all.contains("by_kernel") ||
       !profile.all.contains("by_layer"))

@@ -11,14 +11,14 @@
 namespace samebytes::cli {
 namespace {
 
-DataParallelOptions options_of(const ShareOptions& asked) {
+DataParallelOptions parallel_options(const ShareOptions& asked) {
   DataParallelOptions options{
       .shares = asked.shares, .rebalance = asked.rebalance, .sync_batch_norm = asked.sync_batch_norm};
   if (asked.timeout) options.least_seconds = *asked.timeout;
   return options;
 }
 
-void check(const Options& options, bool has_several, bool is_training) {
+void check_shares(const Options& options, bool has_several, bool is_training) {
   const ShareOptions& asked = options.shares;
   if (!has_several) {
     const auto refuse = [](const char* what) {
@@ -46,13 +46,13 @@ void check(const Options& options, bool has_several, bool is_training) {
 }  // namespace
 
 SharedSteps::SharedSteps(const Options& options, Engine& engine, nn::Module& net)
-    : engine_(engine), parallel_(engine, net, options_of(options.shares)) {
+    : engine_(engine), parallel_(engine, net, parallel_options(options.shares)) {
   if (!options.shares.shares.empty()) asked_ = fmt::format("{}", fmt::join(options.shares.shares, ","));
 }
 
 std::unique_ptr<SharedSteps> SharedSteps::make(const Options& options, Engine& engine, nn::Module& net,
                                                bool is_training) {
-  check(options, engine.device_count() > 1, is_training);
+  check_shares(options, engine.device_count() > 1, is_training);
   if (engine.device_count() == 1) return nullptr;
   try {
     return std::unique_ptr<SharedSteps>(new SharedSteps(options, engine, net));

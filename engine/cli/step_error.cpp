@@ -2,13 +2,12 @@
 
 #include <new>
 
+#include "cli/json.h"
 #include "cli/usage_error.h"
 #include "samebytes/distributed.h"
 
 namespace samebytes::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kCheckNan = "check_nan: ";  // what the engine's message begins with
 

@@ -6,16 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "cli/json.h"
 #include "cli/text.h"
 
 namespace samebytes::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-// JSON has no NaN and no infinity.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-Json number(const std::optional<double>& value) { return value ? number(*value) : Json(); }
 
 struct Spread {
   double mean = 0, deviation = 0;  // of a sample: divided by n - 1
@@ -54,15 +49,15 @@ Json to_json(const Summary& summary) {
   json["memory_mode"] = summary.memory_mode;
   json["personality"] = summary.personality;
   json["precision"] = summary.precision;
-  if (summary.loss_scale) json["loss_scale"] = number(summary.loss_scale);
+  if (summary.loss_scale) json["loss_scale"] = finite_or_null(summary.loss_scale);
   if (summary.skipped_steps) json["skipped_steps"] = *summary.skipped_steps;
   json["tuning"] = summary.tuning;
   if (!summary.optimizer.empty()) {
     json["optimizer"] = summary.optimizer;
     json["schedule"] = summary.schedule;
-    json["rate"] = number(summary.rate);
+    json["rate"] = finite_or_null(summary.rate);
     json["warmup"] = summary.warmup;
-    if (summary.ema) json["ema"] = number(summary.ema);
+    if (summary.ema) json["ema"] = finite_or_null(summary.ema);
   }
   if (summary.planned_peak_bytes) {
     json["memory_limit_bytes"] = summary.memory_limit_bytes ? Json(*summary.memory_limit_bytes) : Json();
@@ -73,19 +68,19 @@ Json to_json(const Summary& summary) {
   if (summary.last_batch) {
     json["last_batch"] = *summary.last_batch;
     json["updates"] = summary.updates;
-    json["noise_scale"] = number(summary.noise_scale);
+    json["noise_scale"] = finite_or_null(summary.noise_scale);
   }
   json["steps"] = summary.steps;
   json["samples"] = summary.samples;
-  json["seconds"] = number(summary.seconds);
-  json["samples_per_second"] = number(summary.samples_per_second());
-  json["step_ms_p50"] = number(summary.step_ms_p50);
-  json["step_ms_p95"] = number(summary.step_ms_p95);
-  json["train_loss"] = number(summary.train_loss);
-  json["test_loss"] = number(summary.test_loss);
-  if (summary.test_accuracy) json["test_accuracy"] = number(summary.test_accuracy);
-  if (summary.test_balanced_accuracy) json["test_balanced_accuracy"] = number(summary.test_balanced_accuracy);
-  if (summary.test_area_under_curve) json["test_area_under_curve"] = number(summary.test_area_under_curve);
+  json["seconds"] = finite_or_null(summary.seconds);
+  json["samples_per_second"] = finite_or_null(summary.samples_per_second());
+  json["step_ms_p50"] = finite_or_null(summary.step_ms_p50);
+  json["step_ms_p95"] = finite_or_null(summary.step_ms_p95);
+  json["train_loss"] = finite_or_null(summary.train_loss);
+  json["test_loss"] = finite_or_null(summary.test_loss);
+  if (summary.test_accuracy) json["test_accuracy"] = finite_or_null(summary.test_accuracy);
+  if (summary.test_balanced_accuracy) json["test_balanced_accuracy"] = finite_or_null(summary.test_balanced_accuracy);
+  if (summary.test_area_under_curve) json["test_area_under_curve"] = finite_or_null(summary.test_area_under_curve);
   if (!summary.fold_areas.empty()) {
     const Spread spread = spread_of(summary.fold_areas);
     json["folds"] = {
@@ -93,13 +88,13 @@ Json to_json(const Summary& summary) {
   }
   for (const Baseline& baseline : summary.baselines)
     json["baselines"].push_back({{"name", baseline.name},
-                                 {"test_balanced_accuracy", number(baseline.balanced_accuracy)},
-                                 {"test_area_under_curve", number(baseline.area_under_curve)}});
-  json["bytes_copied_per_step"] = number(summary.bytes_copied_per_step);
-  json["launches_per_step"] = number(summary.launches_per_step);
+                                 {"test_balanced_accuracy", finite_or_null(baseline.balanced_accuracy)},
+                                 {"test_area_under_curve", finite_or_null(baseline.area_under_curve)}});
+  json["bytes_copied_per_step"] = finite_or_null(summary.bytes_copied_per_step);
+  json["launches_per_step"] = finite_or_null(summary.launches_per_step);
   json["peak_bytes"] = summary.peak_bytes;
-  json["stall_fraction"] = number(summary.stall_fraction);
-  json["first_step_seconds"] = number(summary.first_step_seconds);
+  json["stall_fraction"] = finite_or_null(summary.stall_fraction);
+  json["first_step_seconds"] = finite_or_null(summary.first_step_seconds);
   if (summary.fallbacks) json["fallbacks"] = Json::array();
   for (const Fallback& fallback : summary.fallbacks.value_or(std::vector<Fallback>{}))
     json["fallbacks"].push_back({{"op", fallback.op},
@@ -115,7 +110,7 @@ Json to_json(const Summary& summary) {
     const Survival& survival = *summary.survival;
     json["survival"] = {{"resumed_from", survival.resumed_from},
                         {"checkpoints", survival.checkpoints},
-                        {"checkpoint_ms", number(survival.checkpoint_ms)},
+                        {"checkpoint_ms", finite_or_null(survival.checkpoint_ms)},
                         {"checkpoint_bytes", survival.checkpoint_bytes},
                         {"checkpoint", survival.checkpoint},
                         {"device_errors", survival.device_errors},
@@ -125,23 +120,23 @@ Json to_json(const Summary& summary) {
     const RanksReport& ranks = *summary.ranks;
     json["ranks"] = {{"size", ranks.size},
                      {"buckets", ranks.buckets},
-                     {"bytes_sent_per_step", number(ranks.bytes_sent_per_step)},
-                     {"exchange_ms", number(ranks.exchange_ms)},
-                     {"wait_ms", number(ranks.wait_ms)},
-                     {"hidden", number(ranks.hidden)},
-                     {"spread_ms", number(ranks.spread_ms)},
+                     {"bytes_sent_per_step", finite_or_null(ranks.bytes_sent_per_step)},
+                     {"exchange_ms", finite_or_null(ranks.exchange_ms)},
+                     {"wait_ms", finite_or_null(ranks.wait_ms)},
+                     {"hidden", finite_or_null(ranks.hidden)},
+                     {"spread_ms", finite_or_null(ranks.spread_ms)},
                      {"state_bytes", ranks.state_bytes}};
   }
   if (!summary.mode.empty()) {
     json["parameters"] = summary.parameters;
     json["fixed_batch"] = summary.fixed_batch;
     json["resident_peak_bytes"] = summary.resident_peak_bytes ? Json(*summary.resident_peak_bytes) : Json();
-    json["gflops"] = number(summary.gflops);
-    json["fraction_of_peak"] = number(summary.fraction_of_peak);
-    json["gigabytes_per_second"] = number(summary.gigabytes_per_second());
-    json["fraction_of_bandwidth"] = number(summary.fraction_of_bandwidth);
+    json["gflops"] = finite_or_null(summary.gflops);
+    json["fraction_of_peak"] = finite_or_null(summary.fraction_of_peak);
+    json["gigabytes_per_second"] = finite_or_null(summary.gigabytes_per_second());
+    json["fraction_of_bandwidth"] = finite_or_null(summary.fraction_of_bandwidth);
     json["largest_batch"] = summary.largest_batch ? Json(*summary.largest_batch) : Json();
-    json["joules_per_sample"] = number(summary.joules_per_sample());
+    json["joules_per_sample"] = finite_or_null(summary.joules_per_sample());
   }
   return json;
 }

@@ -7,15 +7,14 @@
 #include <filesystem>
 #include <utility>
 
+#include "cli/json.h"
 #include "cli/usage_error.h"
 
 namespace samebytes::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr const char* kFolds = "folds";  // a part of the state of a run that has several
-constexpr int kMostDeviceErrors = 3;     // of a run, before it ends
+constexpr const char* kFoldsPart = "folds";  // a part of the state of a run that has several
+constexpr int kMostDeviceErrors = 3;         // of a run, before it ends
 
 struct Result {
   const char* name;
@@ -140,7 +139,7 @@ const std::optional<Checkpoint>& Keeper::wanted() {
 
 void Keeper::find_fold() {
   if (!wanted()) return;
-  if (const std::optional<std::string> text = run_text(wanted()->path, kFolds)) folds_ = FoldRun::from_text(*text);
+  if (const std::optional<std::string> text = run_text(wanted()->path, kFoldsPart)) folds_ = FoldRun::from_text(*text);
 }
 
 void Keeper::end_fold(const Summary& summary) {
@@ -166,7 +165,7 @@ std::optional<std::string> Keeper::begin(const Workload& workload, const RunPart
         [this](const std::string& text) { log_position_ = std::stoll(text); });
     if (workload.folds > 1)
       state_->add(
-          kFolds, [this] { return folds_.to_text(); },
+          kFoldsPart, [this] { return folds_.to_text(); },
           [this](const std::string& text) { folds_ = FoldRun::from_text(text); });
     log_position_ = log_begin_;
     if (last_) {

@@ -3,15 +3,12 @@
 
 #include <cmath>
 
+#include "cli/json.h"
 #include "cli/sweep.h"
 #include "cli/text.h"
 
 namespace samebytes::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 std::string noise_text(double noise) {
   return std::isnan(noise) ? "" : std::isfinite(noise) ? count_text(std::round(noise)) : "beyond";
@@ -58,7 +55,8 @@ Json to_json(const SweepReport& report) {
   for (const SweepRow& row : report.rows) {
     Json curve = Json::array();
     for (const SweepPoint& point : row.curve)
-      curve.push_back({{"steps", point.steps}, {"seconds", point.seconds}, {"test_loss", number(point.test_loss)}});
+      curve.push_back(
+          {{"steps", point.steps}, {"seconds", point.seconds}, {"test_loss", finite_or_null(point.test_loss)}});
     rows.push_back({{"batch", row.batch},
                     {"class", optim::name_of(optim::class_of_batch(row.batch, report.training_samples))},
                     {"samples_per_second", row.samples_per_second()},
@@ -66,15 +64,15 @@ Json to_json(const SweepReport& report) {
                     {"step_ms_p95", row.step_ms_p95},
                     {"peak_bytes", row.peak_bytes},
                     {"activation_bytes", row.activation_bytes},
-                    {"noise_scale", number(row.noise_scale)},
-                    {"gradient_square", number(row.gradient_square)},
-                    {"covariance_trace", number(row.covariance_trace)},
+                    {"noise_scale", finite_or_null(row.noise_scale)},
+                    {"gradient_square", finite_or_null(row.gradient_square)},
+                    {"covariance_trace", finite_or_null(row.covariance_trace)},
                     {"rate", row.rate},
                     {"warmup", row.warmup},
                     {"steps", row.steps},
                     {"samples", row.samples},
                     {"seconds", row.seconds},
-                    {"test_loss", number(row.test_loss)},
+                    {"test_loss", finite_or_null(row.test_loss)},
                     {"steps_to_target", row.target ? Json(row.target->steps) : Json()},
                     {"samples_to_target", row.target ? Json(row.target->steps * row.batch) : Json()},
                     {"seconds_to_target", row.target ? Json(row.target->seconds) : Json()},
@@ -89,7 +87,7 @@ Json to_json(const SweepReport& report) {
           {"device", report.device},
           {"precision", report.precision},
           {"seed", report.seed},
-          {"target_loss", number(report.target_loss)},
+          {"target_loss", finite_or_null(report.target_loss)},
           {"target", report.target_text},
           {"training_samples", report.training_samples},
           {"test_samples", report.test_samples},

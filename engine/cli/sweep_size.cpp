@@ -12,9 +12,9 @@
 namespace samebytes::cli {
 namespace {
 
-constexpr std::int64_t kTests = 40;       // of a size that runs to its end
-constexpr std::int64_t kLeastSteps = 20;  // for a median
-constexpr std::int64_t kStepsOfPeak = 3;  // memory has its peak by then
+constexpr std::int64_t kTests = 40;            // of a size that runs to its end
+constexpr std::int64_t kLeastTimedSteps = 20;  // for a median
+constexpr std::int64_t kStepsOfPeak = 3;       // memory has its peak by then
 constexpr std::int64_t kFirstProbes = 4, kTestsOfAProbe = 4;
 constexpr std::int64_t kMicroBatches = 8, kLargestMicroBatch = 16;
 constexpr double kNoiseDecay = 0.95;
@@ -23,7 +23,7 @@ std::size_t bytes_of(const Array& array) {
   return static_cast<std::size_t>(array.size()) * samebytes::bytes_of(array.dtype());
 }
 
-Options options_of(const Options& options, std::int64_t batch) {
+Options with_batch(const Options& options, std::int64_t batch) {
   Options own = options;
   own.batch = batch;
   if (!own.schedule) own.schedule = "constant";  // so that a longer run does not change its first steps
@@ -111,7 +111,7 @@ SizeRun::SizeRun(const SweepPlan& plan, std::int64_t batch, std::optional<double
       title_(std::move(title)),
       steps_(steps_of(plan, batch)),
       every_(std::max(kStepsOfPeak, (steps_ + kTests - 1) / kTests)),
-      options_(options_of(plan.options, batch)),
+      options_(with_batch(plan.options, batch)),
       precision_(options_, true),
       engine_(open_engine(options_, options_.device)),
       net_(workload_.make_model()),
@@ -167,7 +167,7 @@ bool SizeRun::test(SweepRow& row) {
   if (tests <= kFirstProbes || tests % kTestsOfAProbe == 0) probe_->measure();
   engine_->wait();
   meter_->begin();
-  return !row.target || meter_->steps() < std::min(kLeastSteps, steps_);
+  return !row.target || meter_->steps() < std::min(kLeastTimedSteps, steps_);
 }
 
 void SizeRun::step(const data::Batch& batch) {
@@ -221,7 +221,7 @@ void SizeRun::run(SweepRow& row) {
 }  // namespace
 
 std::int64_t steps_of(const SweepPlan& plan, std::int64_t batch) {
-  return plan.options.steps.value_or(std::max(kLeastSteps, (plan.samples + batch - 1) / batch));
+  return plan.options.steps.value_or(std::max(kLeastTimedSteps, (plan.samples + batch - 1) / batch));
 }
 
 SweepRow train_size(const SweepPlan& plan, std::int64_t batch, std::optional<double> target, const std::string& title) {

@@ -6,6 +6,7 @@
 
 #include "cli/head.h"
 #include "cli/interrupt.h"
+#include "cli/json.h"
 #include "cli/lora.h"
 #include "cli/relief.h"
 #include "cli/start_line.h"
@@ -15,8 +16,6 @@
 
 namespace samebytes::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLossesKept = 4;  // one more than the engine queues, so that reading the oldest waits for nothing
 constexpr double kNewLossShare = 0.2;   // of the smoothed loss that the bar shows

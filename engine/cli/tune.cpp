@@ -7,10 +7,10 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/interrupt.h"
+#include "cli/json.h"
 #include "cli/progress.h"
 #include "cli/session.h"
 #include "cli/text.h"
@@ -20,8 +20,6 @@
 
 namespace samebytes::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr double kSeconds = 180;
 constexpr double kRapidSeconds = 20;

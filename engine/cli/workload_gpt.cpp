@@ -22,7 +22,7 @@ struct Size {
   Defaults defaults;
 };
 
-Size size_of(const std::string& name) {
+Size named_size(const std::string& name) {
   if (name == "nano")
     return {
         models::GptSize::nano,
@@ -33,7 +33,7 @@ Size size_of(const std::string& name) {
 }
 
 // Of one window: the products of the blocks and of the output, and the two of attention.
-FlopCount count_flops(const models::GptOptions& options) {
+FlopCount count_gpt_flops(const models::GptOptions& options) {
   const auto tokens = static_cast<double>(options.context), width = static_cast<double>(options.width);
   FlopCount flops;
   for (std::int64_t layer = 0; layer < options.layers; ++layer)
@@ -62,7 +62,7 @@ data::DatasetPtr random_tokens(std::int64_t samples, const models::GptOptions& o
 
 Workload gpt_workload(const WorkloadOptions& options) {
   const std::string size = options.size.value_or("nano");
-  const Size chosen = size_of(size);
+  const Size chosen = named_size(size);
   models::GptOptions form = models::gpt_options(chosen.size);
   if (options.context) {
     if (size != "nano" && *options.context > form.context)
@@ -83,7 +83,7 @@ Workload gpt_workload(const WorkloadOptions& options) {
   }
   return {.name = "gpt",
           .defaults = chosen.defaults,
-          .flops = count_flops(form),
+          .flops = count_gpt_flops(form),
           .open =
               [options, form, ids](int) {
                 needed_data("gpt", options, "a text file: --data FILE");

@@ -8,17 +8,17 @@ namespace samebytes::cli {
 namespace {
 
 constexpr int kBenchLength = 128, kBenchClasses = 10;
-constexpr std::int64_t kWidth = 64;
+constexpr std::int64_t kSeriesWidth = 64;
 
 struct Form {
   std::int64_t length = kBenchLength, channels = 1, classes = kBenchClasses;
 };
 
-FlopCount count_flops(const Form& form) {
+FlopCount count_series_flops(const Form& form) {
   FlopCount flops;
   const auto length = static_cast<int>(form.length);
   auto in = static_cast<int>(form.channels);
-  for (const std::int64_t width : {kWidth, 2 * kWidth, 2 * kWidth}) {
+  for (const std::int64_t width : {kSeriesWidth, 2 * kSeriesWidth, 2 * kSeriesWidth}) {
     const auto out = static_cast<int>(width);
     flops.conv1d(length, 7, in, out).conv1d(length, 5, out, out).conv1d(length, 3, out, out);
     if (in != out) flops.conv1d(length, 1, in, out);
@@ -52,7 +52,7 @@ Workload series_workload(const WorkloadOptions& options) {
   }
   return {.name = "series",
           .defaults = {.epochs = 100, .batch = 16, .rate = 1e-3, .weight_decay = 1e-2},
-          .flops = count_flops(form),
+          .flops = count_series_flops(form),
           .open =
               [options, split](int) {
                 needed_data("series", options, "a folder of the UCR archive: --data DIR --name SET");
@@ -61,7 +61,7 @@ Workload series_workload(const WorkloadOptions& options) {
           .make_samples = [form](std::int64_t samples) { return noise_series(samples, form); },
           .make_model = [form]() -> std::unique_ptr<nn::Module> {
             return std::make_unique<models::ResNet1d>(
-                models::ResNet1dOptions{.in = form.channels, .classes = form.classes, .width = kWidth});
+                models::ResNet1dOptions{.in = form.channels, .classes = form.classes, .width = kSeriesWidth});
           },
           .loss = classifier_loss,
           .right = count_right};

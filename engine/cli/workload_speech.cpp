@@ -9,9 +9,9 @@ namespace {
 // Recordings at 8 kHz: frames of 32 ms every 16 ms, 40 mel filters, the first second of each.
 constexpr int kRate = 8000, kSamples = 8000, kFft = 256, kHop = 128, kMels = 40;
 constexpr int kFrames = 1 + kSamples / kHop;
-constexpr int kFirst = 32, kSecond = 64, kThird = 64, kClasses = 10;
+constexpr int kSpeechFirst = 32, kSpeechSecond = 64, kSpeechThird = 64, kSpeechClasses = 10;
 constexpr int kBands = kMels / 8;  // after three pools
-constexpr float kDropout = 0.3f;
+constexpr float kSpeechDropout = 0.3f;
 
 data::Split open_digits(const std::string& folder) {
   data::MelOptions mel{.rate = kRate, .mels = kMels};
@@ -30,14 +30,14 @@ data::DatasetPtr noise_spectrograms(std::int64_t samples) {
                         [](std::int64_t index, std::span<const data::Field> sample) {
                           Random random({.seed = 1, .index = index});
                           for (float& v : sample[0].as<float>()) v = 2 * random.uniform() - 1;
-                          sample[1].as<std::int32_t>()[0] = static_cast<std::int32_t>(random.below(kClasses));
+                          sample[1].as<std::int32_t>()[0] = static_cast<std::int32_t>(random.below(kSpeechClasses));
                         });
 }
 
 nn::Sequential make_model() {
   nn::Sequential net;
   int in = 1;
-  for (const int out : {kFirst, kSecond, kThird}) {
+  for (const int out : {kSpeechFirst, kSpeechSecond, kSpeechThird}) {
     net.add(nn::Conv2d({.in = in, .out = out, .kernel = 3, .pad = 1, .bias = false}));
     net.add(nn::BatchNorm({.features = out}));
     net.add(nn::Relu());
@@ -46,8 +46,8 @@ nn::Sequential make_model() {
   }
   net.add(nn::Lambda([](const Array& x) { return mean(x, {1}); }, "MeanOverTime"));  // [N, bands, C]
   net.add(nn::Flatten());
-  net.add(nn::Dropout({.p = kDropout}));
-  net.add(nn::Linear({.in = kBands * in, .out = kClasses}));
+  net.add(nn::Dropout({.p = kSpeechDropout}));
+  net.add(nn::Linear({.in = kBands * in, .out = kSpeechClasses}));
   return net;
 }
 
@@ -63,10 +63,10 @@ Workload speech_workload(const WorkloadOptions& options) {
   return {.name = "speech",
           .defaults = {.epochs = 40, .batch = 16, .rate = 2e-3},
           .flops = FlopCount()
-                       .conv(kFrames, kMels, 3, 1, kFirst)
-                       .conv(kFrames / 2, kMels / 2, 3, kFirst, kSecond)
-                       .conv(kFrames / 4, kMels / 4, 3, kSecond, kThird)
-                       .linear(kBands * kThird, kClasses),
+                       .conv(kFrames, kMels, 3, 1, kSpeechFirst)
+                       .conv(kFrames / 2, kMels / 2, 3, kSpeechFirst, kSpeechSecond)
+                       .conv(kFrames / 4, kMels / 4, 3, kSpeechSecond, kSpeechThird)
+                       .linear(kBands * kSpeechThird, kSpeechClasses),
           .open =
               [options, split](int) {
                 needed_data("speech", options, "a folder of spoken digits, {digit}_{speaker}_{take}.wav: --data DIR");

@@ -29,7 +29,7 @@ constexpr int kRegressionEpochs = 30;
 constexpr double kRegressionRate = 1e-3;
 constexpr std::int64_t kRegressionBatch = 64;
 
-FlopCount count_flops() {
+FlopCount count_transit_flops() {
   FlopCount flops;
   const auto branch = [&](int length, const int(&kernels)[3]) {
     int in = 1;
@@ -149,7 +149,7 @@ Workload measured_workload(const std::string& data) {
                        .batch = 32,
                        .rate = 1e-3,
                        .weight_decay = 1e-1},  // few planets are soon known by heart
-          .flops = count_flops(),
+          .flops = count_transit_flops(),
           .open =
               [all, folds](int fold) {
                 const data::Fold& parts = folds[static_cast<std::size_t>(fold)];
@@ -180,7 +180,7 @@ Workload transit_workload(const WorkloadOptions& options) {
   const auto generated = [](std::int64_t curves) { return data::transits({.size = curves, .seed = 1}); };
   return {.name = "transit",
           .defaults = {.epochs = 12, .batch = 64, .rate = 2e-3},
-          .flops = count_flops(),
+          .flops = count_transit_flops(),
           .open =
               [generated](int) {
                 const data::DatasetPtr all = data::preload(generated(kCurves));

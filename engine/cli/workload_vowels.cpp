@@ -7,20 +7,20 @@
 namespace samebytes::cli {
 namespace {
 
-constexpr int kSteps = 29, kValues = 12, kClasses = 9, kHidden = 96;
+constexpr int kVowelSteps = 29, kVowelValues = 12, kVowelClasses = 9, kVowelHidden = 96;
 constexpr std::uint32_t kShortest = 7;
 
 data::DatasetPtr noise_sequences(std::int64_t samples) {
   return data::generate(samples,
-                        {{.name = "series", .shape = {kSteps, kValues}},
+                        {{.name = "series", .shape = {kVowelSteps, kVowelValues}},
                          {.name = "label", .shape = {}, .dtype = i32},
                          {.name = "length", .shape = {}, .dtype = i32}},
                         [](std::int64_t index, std::span<const data::Field> sample) {
                           Random random({.seed = 1, .index = index});
                           for (float& v : sample[0].as<float>()) v = 2 * random.uniform() - 1;
-                          sample[1].as<std::int32_t>()[0] = static_cast<std::int32_t>(random.below(kClasses));
+                          sample[1].as<std::int32_t>()[0] = static_cast<std::int32_t>(random.below(kVowelClasses));
                           sample[2].as<std::int32_t>()[0] =
-                              static_cast<std::int32_t>(kShortest + random.below(kSteps - kShortest + 1));
+                              static_cast<std::int32_t>(kShortest + random.below(kVowelSteps - kShortest + 1));
                         });
 }
 
@@ -31,9 +31,9 @@ Workload vowels_workload(const WorkloadOptions& options) {
   return {.name = "vowels",
           .defaults = {.epochs = 60, .batch = 32, .rate = 3e-3, .clip_norm = 1},
           .flops = FlopCount()
-                       .linear(kValues, kGates * kHidden, kSteps * kDirections)
-                       .linear(kHidden, kGates * kHidden, kSteps * kDirections)
-                       .linear(kDirections * kHidden, kClasses),
+                       .linear(kVowelValues, kGates * kVowelHidden, kVowelSteps * kDirections)
+                       .linear(kVowelHidden, kGates * kVowelHidden, kVowelSteps * kDirections)
+                       .linear(kDirections * kVowelHidden, kVowelClasses),
           .open =
               [options](int) {
                 return data::ucr(
@@ -42,8 +42,11 @@ Workload vowels_workload(const WorkloadOptions& options) {
               },
           .make_samples = noise_sequences,
           .make_model = []() -> std::unique_ptr<nn::Module> {
-            return std::make_unique<models::LstmClassifier>(models::LstmClassifierOptions{
-                .in = kValues, .hidden = kHidden, .classes = kClasses, .bidirectional = true, .dropout = 0.3});
+            return std::make_unique<models::LstmClassifier>(models::LstmClassifierOptions{.in = kVowelValues,
+                                                                                          .hidden = kVowelHidden,
+                                                                                          .classes = kVowelClasses,
+                                                                                          .bidirectional = true,
+                                                                                          .dropout = 0.3});
           },
           .forward =
               [](nn::Module& net, const data::Batch& batch) {

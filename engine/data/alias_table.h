@@ -7,7 +7,7 @@
 
 #include "samebytes/random.h"
 
-namespace samebytes::data::detail {
+namespace samebytes::detail {
 
 class AliasTable {
  public:
@@ -24,4 +24,4 @@ class AliasTable {
   std::vector<std::int64_t> alias_;
 };
 
-}  // namespace samebytes::data::detail
+}  // namespace samebytes::detail

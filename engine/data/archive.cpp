@@ -10,7 +10,7 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr std::size_t kBlock = 65536;
+constexpr std::size_t kArchiveBlock = 65536;
 
 struct Closer {
   void operator()(archive* handle) const { archive_read_free(handle); }
@@ -29,7 +29,7 @@ std::vector<ArchiveMember> read_archive(const std::string& reader, const std::st
   if (!handle) throw std::bad_alloc();
   archive_read_support_filter_all(handle.get());
   archive_read_support_format_all(handle.get());
-  if (archive_read_open_filename(handle.get(), path.c_str(), kBlock) != ARCHIVE_OK)
+  if (archive_read_open_filename(handle.get(), path.c_str(), kArchiveBlock) != ARCHIVE_OK)
     throw_damaged(reader, path, handle.get());
 
   std::vector<ArchiveMember> members;
@@ -40,7 +40,7 @@ std::vector<ArchiveMember> read_archive(const std::string& reader, const std::st
     if (archive_entry_filetype(entry) != AE_IFREG) continue;
     ArchiveMember& member = members.emplace_back();
     member.name = archive_entry_pathname(entry);
-    std::byte block[kBlock];
+    std::byte block[kArchiveBlock];
     for (;;) {
       const la_ssize_t got = archive_read_data(handle.get(), block, sizeof block);
       if (got < 0) throw_damaged(reader, path, handle.get());

@@ -1,6 +1,8 @@
-// What the collates share: a field with an axis of samples before it, and one row of it.
+// What collates, transforms and the loader share: the bytes of a field, the field with an axis of samples before it,
+// and one row of that.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -8,23 +10,27 @@
 #include "samebytes/data/collate.h"
 #include "samebytes/error.h"
 
-namespace samebytes::data::detail {
+namespace samebytes::detail {
+
+inline std::size_t bytes_of_field(const data::FieldSpec& spec) {
+  return static_cast<std::size_t>(spec.shape.size()) * bytes_of(spec.dtype);
+}
 
 // [N, sizes of the field...]. Throws ArgumentError where no axis is left.
-inline FieldSpec batched(const FieldSpec& field, std::int64_t samples) {
+inline data::FieldSpec batched(const data::FieldSpec& field, std::int64_t samples) {
   if (field.shape.rank() == Shape::kMaxRank)
     throw ArgumentError("collate: field '" + field.name + "' " + field.shape.to_string() +
                         " has no axis left for the samples");
-  FieldSpec batch = field;
+  data::FieldSpec batch = field;
   batch.shape = Shape{samples};
   for (const std::int64_t size : field.shape) batch.shape.push_back(size);
   return batch;
 }
 
 // Row `row` of `rows` equal ones, as a field of this spec.
-inline Field row_of(const Field& batch, const FieldSpec& spec, std::size_t row, std::size_t rows) {
+inline data::Field row_of(const data::Field& batch, const data::FieldSpec& spec, std::size_t row, std::size_t rows) {
   const std::size_t bytes = batch.bytes.size() / rows;
   return {batch.bytes.subspan(row * bytes, bytes), spec.shape, spec.dtype, spec.background};
 }
 
-}  // namespace samebytes::data::detail
+}  // namespace samebytes::detail

@@ -49,14 +49,14 @@ std::uint64_t key_of(std::int32_t left, std::int32_t right) {
   return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 | static_cast<std::uint32_t>(right);
 }
 
-struct Merge {
-  std::int32_t rank = 0;    // the smaller the sooner
-  std::int32_t merged = 0;  // the token that the pair becomes
-};
-
 }  // namespace
 
 struct BpeTokenizer::Tables {
+  struct Merge {
+    std::int32_t rank = 0;    // the smaller the sooner
+    std::int32_t merged = 0;  // the token that the pair becomes
+  };
+
   std::vector<std::string> bytes;                        // of each token
   std::unordered_map<std::string, std::int32_t> tokens;  // as vocab.json writes them
   std::array<std::int32_t, 256> byte_tokens{};           // kNone: the vocabulary has none
@@ -187,10 +187,10 @@ BpeTokenizer BpeTokenizer::load(const std::string& vocab_path, const std::string
 std::int32_t BpeTokenizer::size() const { return static_cast<std::int32_t>(tables_->bytes.size()); }
 
 std::vector<std::int32_t> BpeTokenizer::encode(std::string_view text) const {
-  struct Range {
+  struct TokenRange {
     std::size_t begin, count;
   };
-  std::unordered_map<std::string_view, Range> known;  // words of this text and where their tokens stand in `ids`
+  std::unordered_map<std::string_view, TokenRange> known;  // words of this text and where their tokens stand in `ids`
   std::vector<std::int32_t> ids;
   for (const std::string_view word : split(text)) {
     if (const auto found = known.find(word); found != known.end()) {
@@ -199,7 +199,7 @@ std::vector<std::int32_t> BpeTokenizer::encode(std::string_view text) const {
     }
     const std::size_t begin = ids.size();
     tables_->encode_word(word, ids);
-    known.emplace(word, Range{begin, ids.size() - begin});
+    known.emplace(word, TokenRange{begin, ids.size() - begin});
   }
   return ids;
 }

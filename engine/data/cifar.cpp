@@ -138,7 +138,8 @@ std::string folder_of(const std::string& folder, const char* archive) {
   return std::filesystem::is_directory(inner, ignored) ? inner.string() : folder;
 }
 
-DatasetPtr read_part(const Form& form, const std::string& folder, const std::vector<std::string>& names, bool raw) {
+DatasetPtr read_cifar_part(const Form& form, const std::string& folder, const std::vector<std::string>& names,
+                           bool raw) {
   std::vector<std::byte> records;
   for (const std::string& name : names) {
     const std::string path = detail::find_file(form.reader, folder, name);
@@ -167,13 +168,16 @@ Split cifar10(const std::string& folder, const CifarOptions& options) {
   const std::string inner = folder_of(folder, "cifar-10-batches-bin");
   Split split;
   if (detail::has_file(inner, "train.bin")) {
-    split = {read_part(form, inner, {"train.bin"}, options.raw), read_part(form, inner, {"test.bin"}, options.raw)};
+    split = {read_cifar_part(form, inner, {"train.bin"}, options.raw),
+             read_cifar_part(form, inner, {"test.bin"}, options.raw)};
   } else if (detail::has_file(inner, "train.jpegs")) {
-    split = {read_part(form, inner, {"train.jpegs"}, options.raw), read_part(form, inner, {"test.jpegs"}, options.raw)};
+    split = {read_cifar_part(form, inner, {"train.jpegs"}, options.raw),
+             read_cifar_part(form, inner, {"test.jpegs"}, options.raw)};
   } else {
     std::vector<std::string> batches;
     for (int i = 1; i <= 5; ++i) batches.push_back("data_batch_" + std::to_string(i) + ".bin");
-    split = {read_part(form, inner, batches, options.raw), read_part(form, inner, {"test_batch.bin"}, options.raw)};
+    split = {read_cifar_part(form, inner, batches, options.raw),
+             read_cifar_part(form, inner, {"test_batch.bin"}, options.raw)};
   }
   split.classes = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
   return split;
@@ -183,7 +187,8 @@ Split cifar100(const std::string& folder, const CifarOptions& options) {
   const Form form{
       .reader = "cifar100", .labels = 2, .label = options.coarse ? 0u : 1u, .classes = options.coarse ? 20 : 100};
   const std::string inner = folder_of(folder, "cifar-100-binary");
-  Split split{read_part(form, inner, {"train.bin"}, options.raw), read_part(form, inner, {"test.bin"}, options.raw)};
+  Split split{read_cifar_part(form, inner, {"train.bin"}, options.raw),
+              read_cifar_part(form, inner, {"test.bin"}, options.raw)};
   const std::string names = options.coarse ? "coarse_label_names.txt" : "fine_label_names.txt";
   if (!detail::has_file(inner, names)) return split;
   const std::string path = detail::find_file("cifar100", inner, names);

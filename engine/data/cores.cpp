@@ -20,7 +20,7 @@ namespace {
 constexpr double kOneClass = 0.85;  // of the class's fastest core: boost clocks differ by a few per cent among equals
 constexpr int kMostCores = 8192;
 
-std::optional<double> number_in(const std::string& path) {
+std::optional<double> positive_number_in(const std::string& path) {
   std::ifstream file(path);
   double number = 0;
   if (!(file >> number) || !(number > 0)) return {};
@@ -129,7 +129,8 @@ CoreTopology core_topology(const std::string& root) { return core_topology(root,
 
 CoreTopology core_topology(const std::string& root, std::span<const int> allowed) {
   const auto number_of = [&](const char* file) {
-    return [&root, file](int core) { return number_in(fmt::format("{}/system/cpu/cpu{}/{}", root, core, file)); };
+    return
+        [&root, file](int core) { return positive_number_in(fmt::format("{}/system/cpu/cpu{}/{}", root, core, file)); };
   };
   if (auto classes = classes_by(allowed, number_of("cpu_capacity")); !classes.empty())
     return {std::move(classes), "cpu_capacity"};

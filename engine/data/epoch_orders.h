@@ -10,7 +10,7 @@
 
 #include "core/mutex.h"
 
-namespace samebytes::data::detail {
+namespace samebytes::detail {
 
 template <class Layout>
 class EpochLayouts {
@@ -18,7 +18,7 @@ class EpochLayouts {
   explicit EpochLayouts(std::function<Layout(std::int64_t epoch)> make) : make_(std::move(make)) {}
 
   std::shared_ptr<const Layout> at(std::int64_t epoch) const {
-    const samebytes::detail::MutexLock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto found = layouts_.find(epoch); found != layouts_.end()) return found->second;
     auto layout = std::make_shared<const Layout>(make_(epoch));
     constexpr std::size_t kKept = 2;  // two loaders, or a pass that ends while the next one begins
@@ -29,8 +29,8 @@ class EpochLayouts {
 
  private:
   const std::function<Layout(std::int64_t)> make_;
-  mutable samebytes::detail::Mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::map<std::int64_t, std::shared_ptr<const Layout>> layouts_ SAMEBYTES_GUARDED_BY(mutex_);
 };
 
-}  // namespace samebytes::data::detail
+}  // namespace samebytes::detail

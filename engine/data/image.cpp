@@ -1,24 +1,24 @@
 #include "data/image.h"
 
-namespace samebytes::data::detail {
+namespace samebytes::detail {
 
-const FieldSpec& check_field(const char* what, std::span<const FieldSpec> fields, std::size_t field) {
+const data::FieldSpec& check_field(const char* what, std::span<const data::FieldSpec> fields, std::size_t field) {
   if (field >= fields.size())
     throw ArgumentError(std::string(what) + ": field " + std::to_string(field) + " of a sample with " +
                         std::to_string(fields.size()) + " fields");
   return fields[field];
 }
 
-const FieldSpec& check_image(const char* what, std::span<const FieldSpec> fields, std::size_t field) {
-  const FieldSpec& spec = check_field(what, fields, field);
+const data::FieldSpec& check_image(const char* what, std::span<const data::FieldSpec> fields, std::size_t field) {
+  const data::FieldSpec& spec = check_field(what, fields, field);
   if (spec.shape.rank() != 3)
     throw ArgumentError(std::string(what) + ": needs an image [H, W, C], field '" + spec.name + "' is " +
                         spec.shape.to_string());
   return spec;
 }
 
-const FieldSpec& check_pixels(const char* what, std::span<const FieldSpec> fields, std::size_t field) {
-  const FieldSpec& spec = check_image(what, fields, field);
+const data::FieldSpec& check_pixels(const char* what, std::span<const data::FieldSpec> fields, std::size_t field) {
+  const data::FieldSpec& spec = check_image(what, fields, field);
   if (spec.dtype != f32 && spec.dtype != Dtype::u8)
     throw ArgumentError(std::string(what) + ": needs pixels in f32 or u8, field '" + spec.name + "' is " +
                         std::string(name_of(spec.dtype)));
@@ -28,11 +28,11 @@ const FieldSpec& check_pixels(const char* what, std::span<const FieldSpec> field
   return spec;
 }
 
-std::vector<std::byte> background_pixel(const Field& field) {
+std::vector<std::byte> background_pixel(const data::Field& field) {
   const auto channels = static_cast<std::size_t>(field.shape.back());
   std::vector<std::byte> pixel(channels * bytes_of(field.dtype));
   if (field.background == 0) return pixel;
-  const Field one{pixel, Shape{field.shape.back()}, field.dtype, 0};
+  const data::Field one{pixel, Shape{field.shape.back()}, field.dtype, 0};
   switch (field.dtype) {
     case Dtype::f32: std::ranges::fill(one.as<float>(), field.background); break;
     case Dtype::f64: std::ranges::fill(one.as<double>(), static_cast<double>(field.background)); break;
@@ -43,37 +43,38 @@ std::vector<std::byte> background_pixel(const Field& field) {
   return pixel;
 }
 
-SampleBuffer::SampleBuffer(std::span<const FieldSpec> specs) {
+SampleBuffer::SampleBuffer(std::span<const data::FieldSpec> specs) {
   constexpr std::size_t kAlignment = 64;
   const auto aligned = [](std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; };
   std::size_t total = 0;
-  for (const FieldSpec& spec : specs) total += aligned(bytes_of_field(spec));
+  for (const data::FieldSpec& spec : specs) total += aligned(bytes_of_field(spec));
   memory_ = std::make_unique_for_overwrite<std::byte[]>(total);
   std::size_t place = 0;
-  for (const FieldSpec& spec : specs) {
+  for (const data::FieldSpec& spec : specs) {
     const std::size_t bytes = bytes_of_field(spec);
     fields_.push_back({std::span(memory_.get() + place, bytes), spec.shape, spec.dtype, spec.background});
     place += aligned(bytes);
   }
 }
 
-std::vector<FieldSpec> specs_of(std::span<const Field> sample) {
-  std::vector<FieldSpec> specs;
-  for (const Field& field : sample) specs.push_back({"", field.shape, field.dtype, field.background});
+std::vector<data::FieldSpec> specs_of(std::span<const data::Field> sample) {
+  std::vector<data::FieldSpec> specs;
+  for (const data::Field& field : sample) specs.push_back({"", field.shape, field.dtype, field.background});
   return specs;
 }
 
-void copy_fields(std::span<const Field> src, std::span<const Field> dst) {
+void copy_fields(std::span<const data::Field> src, std::span<const data::Field> dst) {
   for (std::size_t i = 0; i < src.size(); ++i) copy_field(src[i], dst[i]);
 }
 
-void copy_other_fields(std::span<const Field> src, std::span<const Field> dst, std::size_t but) {
+void copy_other_fields(std::span<const data::Field> src, std::span<const data::Field> dst, std::size_t but) {
   for (std::size_t i = 0; i < src.size(); ++i)
     if (i != but) copy_field(src[i], dst[i]);
 }
 
-std::vector<FieldSpec> with_shape(std::span<const FieldSpec> fields, std::size_t field, const Shape& shape) {
-  std::vector<FieldSpec> specs(fields.begin(), fields.end());
+std::vector<data::FieldSpec> with_shape(std::span<const data::FieldSpec> fields, std::size_t field,
+                                        const Shape& shape) {
+  std::vector<data::FieldSpec> specs(fields.begin(), fields.end());
   specs[field].shape = shape;
   return specs;
 }
@@ -104,7 +105,8 @@ Taps nearest_taps(std::int64_t inputs, std::int64_t outputs) {
   return taps;
 }
 
-void resample(const Field& src, const Window& window, const Field& dst, const Taps& rows, const Taps& columns) {
+void resample(const data::Field& src, const ImageWindow& window, const data::Field& dst, const Taps& rows,
+              const Taps& columns) {
   const std::int64_t width = src.shape[1], channels = src.shape[2], new_height = dst.shape[0], new_width = dst.shape[1];
   // Across first: each row of the window becomes new_width pixels of float.
   std::vector<float> across(static_cast<std::size_t>(window.height * new_width * channels));
@@ -138,4 +140,4 @@ void resample(const Field& src, const Window& window, const Field& dst, const Ta
   });
 }
 
-}  // namespace samebytes::data::detail
+}  // namespace samebytes::detail

@@ -13,50 +13,47 @@
 #include <utility>
 #include <vector>
 
+#include "data/batch_fields.h"
 #include "samebytes/data/transform.h"
 #include "samebytes/error.h"
 
-namespace samebytes::data::detail {
+namespace samebytes::detail {
 
 // Throws ArgumentError where the sample has no such field.
-const FieldSpec& check_field(const char* what, std::span<const FieldSpec> fields, std::size_t field);
+const data::FieldSpec& check_field(const char* what, std::span<const data::FieldSpec> fields, std::size_t field);
 // [H, W, C], any dtype.
-const FieldSpec& check_image(const char* what, std::span<const FieldSpec> fields, std::size_t field);
+const data::FieldSpec& check_image(const char* what, std::span<const data::FieldSpec> fields, std::size_t field);
 // [H, W, C], f32 or u8, neither side empty.
-const FieldSpec& check_pixels(const char* what, std::span<const FieldSpec> fields, std::size_t field);
+const data::FieldSpec& check_pixels(const char* what, std::span<const data::FieldSpec> fields, std::size_t field);
 
 // One element with the field's background. Throws ArgumentError for a dtype that cannot hold it.
-std::vector<std::byte> background_pixel(const Field& field);
-
-inline std::size_t bytes_of_field(const FieldSpec& spec) {
-  return static_cast<std::size_t>(spec.shape.size()) * bytes_of(spec.dtype);
-}
+std::vector<std::byte> background_pixel(const data::Field& field);
 
 // A sample in memory of its own, not initialised.
 class SampleBuffer {
  public:
-  explicit SampleBuffer(std::span<const FieldSpec> specs);
-  std::span<const Field> fields() const { return fields_; }
+  explicit SampleBuffer(std::span<const data::FieldSpec> specs);
+  std::span<const data::Field> fields() const { return fields_; }
 
  private:
   std::unique_ptr<std::byte[]> memory_;
-  std::vector<Field> fields_;
+  std::vector<data::Field> fields_;
 };
 
-std::vector<FieldSpec> specs_of(std::span<const Field> sample);  // without names
+std::vector<data::FieldSpec> specs_of(std::span<const data::Field> sample);  // without names
 // Of equal size.
-inline void copy_field(const Field& src, const Field& dst) {
+inline void copy_field(const data::Field& src, const data::Field& dst) {
   if (!src.bytes.empty()) std::memcpy(dst.bytes.data(), src.bytes.data(), src.bytes.size());
 }
-void copy_fields(std::span<const Field> src, std::span<const Field> dst);
-void copy_other_fields(std::span<const Field> src, std::span<const Field> dst, std::size_t but);
+void copy_fields(std::span<const data::Field> src, std::span<const data::Field> dst);
+void copy_other_fields(std::span<const data::Field> src, std::span<const data::Field> dst, std::size_t but);
 
 // The field's shape changes, all else stays.
-std::vector<FieldSpec> with_shape(std::span<const FieldSpec> fields, std::size_t field, const Shape& shape);
+std::vector<data::FieldSpec> with_shape(std::span<const data::FieldSpec> fields, std::size_t field, const Shape& shape);
 
 // Calls visit with a span of the pixels' own type. Requires: f32 or u8.
 template <class Visit>
-void with_pixels(const Field& field, const Visit& visit) {
+void with_pixels(const data::Field& field, const Visit& visit) {
   if (field.dtype == Dtype::u8)
     visit(field.as<std::uint8_t>());
   else
@@ -83,10 +80,11 @@ Taps linear_taps(std::int64_t inputs, std::int64_t outputs, bool antialias);
 // src floor(i * inputs / outputs) for output i.
 Taps nearest_taps(std::int64_t inputs, std::int64_t outputs);
 
-struct Window {
+struct ImageWindow {
   std::int64_t top = 0, left = 0, height = 0, width = 0;
 };
 // The window of image `src`, resampled to the size of `dst`; the same channels and dtype, f32 or u8.
-void resample(const Field& src, const Window& window, const Field& dst, const Taps& rows, const Taps& columns);
+void resample(const data::Field& src, const ImageWindow& window, const data::Field& dst, const Taps& rows,
+              const Taps& columns);
 
-}  // namespace samebytes::data::detail
+}  // namespace samebytes::detail

@@ -16,7 +16,7 @@ const FieldSpec& check_colors(const char* what, std::span<const FieldSpec> field
 }
 
 float grey_of(const float* rgb) { return 0.2989f * rgb[0] + 0.587f * rgb[1] + 0.114f * rgb[2]; }
-float cut(float value) { return std::clamp(value, 0.0f, 1.0f); }
+float clamp_unit(float value) { return std::clamp(value, 0.0f, 1.0f); }
 
 // The image as floats from 0 to 1 and back.
 std::vector<float> load(const Field& field) {
@@ -88,18 +88,19 @@ class ColorJitter final : public Transform {
     std::vector<float> values = load(field);
     for (const int step : order) {
       if (step == 0 && options_.brightness > 0) {
-        for (float& value : values) value = cut(brightness * value);
+        for (float& value : values) value = clamp_unit(brightness * value);
       } else if (step == 1 && options_.contrast > 0) {
         double sum = 0;
         for (std::size_t i = 0; i < values.size(); i += channels)
           sum += static_cast<double>(channels == 3 ? grey_of(&values[i]) : values[i]);
         const std::size_t pixels = values.size() / channels;
         const auto mean = static_cast<float>(sum / static_cast<double>(pixels));
-        for (float& value : values) value = cut(contrast * value + (1 - contrast) * mean);
+        for (float& value : values) value = clamp_unit(contrast * value + (1 - contrast) * mean);
       } else if (step == 2 && options_.saturation > 0 && channels == 3) {
         for (std::size_t i = 0; i < values.size(); i += 3) {
           const float grey = grey_of(&values[i]);
-          for (std::size_t c = 0; c < 3; ++c) values[i + c] = cut(saturation * values[i + c] + (1 - saturation) * grey);
+          for (std::size_t c = 0; c < 3; ++c)
+            values[i + c] = clamp_unit(saturation * values[i + c] + (1 - saturation) * grey);
         }
       } else if (step == 3 && options_.hue > 0 && channels == 3) {
         for (std::size_t i = 0; i < values.size(); i += 3) turn_hue(&values[i], turn);

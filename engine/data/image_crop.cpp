@@ -1,4 +1,5 @@
 // Transforms that choose pixels: crops, flips, erasing.
+#include "data/draw.h"
 #include "data/image.h"
 #include "samebytes/data/image_transform.h"
 
@@ -15,7 +16,7 @@ void check_size(const char* what, const ImageSize& size) {
 }
 
 // The window whose corner is (top, left), which may lie outside of src; what does is background. Any dtype.
-void cut(const Field& src, const Field& dst, std::int64_t top, std::int64_t left) {
+void crop_window(const Field& src, const Field& dst, std::int64_t top, std::int64_t left) {
   const std::int64_t height = src.shape[0], width = src.shape[1], rows = dst.shape[0], columns = dst.shape[1];
   if (dst.bytes.empty()) return;
   const std::vector<std::byte> pixel = detail::background_pixel(src);
@@ -84,7 +85,7 @@ class RandomCrop final : public Crop {
     };
     const std::int64_t top = place(src.shape[0], size_.height);
     const std::int64_t left = place(src.shape[1], size_.width);
-    cut(src, dst, top, left);
+    crop_window(src, dst, top, left);
   }
 
  private:
@@ -102,7 +103,7 @@ class CenterCrop final : public Crop {
       if (length < wanted) return -((wanted - length) / 2);
       return static_cast<std::int64_t>(std::nearbyint(static_cast<double>(length - wanted) / 2));
     };
-    cut(src, dst, corner(src.shape[0], size_.height), corner(src.shape[1], size_.width));
+    crop_window(src, dst, corner(src.shape[0], size_.height), corner(src.shape[1], size_.width));
   }
 };
 
@@ -142,12 +143,10 @@ class RandomErasing final : public Transform {
     const Field& field = sample[options_.field];
     const std::int64_t height = field.shape[0], width = field.shape[1], channels = field.shape[2];
     Random random(key);
-    const auto draw = [&](double low, double high) {
-      return low + (high - low) * static_cast<double>(random.uniform());
-    };
     for (int i = 0; i < kTries; ++i) {
-      const double area = static_cast<double>(height * width) * draw(options_.scale_low, options_.scale_high);
-      const double ratio = std::exp(draw(std::log(options_.ratio_low), std::log(options_.ratio_high)));
+      const double area =
+          static_cast<double>(height * width) * detail::draw(random, options_.scale_low, options_.scale_high);
+      const double ratio = std::exp(detail::draw(random, std::log(options_.ratio_low), std::log(options_.ratio_high)));
       const std::int64_t rows = std::lround(std::sqrt(area * ratio)), columns = std::lround(std::sqrt(area / ratio));
       if (rows >= height || columns >= width) continue;
       const auto top = static_cast<std::int64_t>(random.below(static_cast<std::uint32_t>(height - rows + 1)));

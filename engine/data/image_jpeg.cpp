@@ -18,7 +18,7 @@ struct Trouble {
   char message[JMSG_LENGTH_MAX] = "";
 };
 
-[[noreturn]] void keep_error(j_common_ptr jpeg) {
+[[noreturn]] void keep_jpeg_error(j_common_ptr jpeg) {
   auto* trouble = reinterpret_cast<Trouble*>(jpeg->err);
   jpeg->err->format_message(jpeg, trouble->message);
   std::longjmp(trouble->jump, 1);
@@ -29,7 +29,7 @@ void judge_warning(j_common_ptr jpeg, int level) {
   if (level >= 0) return;
   const int code = jpeg->err->msg_code;
   if (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE || code == JWRN_MUST_RESYNC)
-    keep_error(jpeg);
+    keep_jpeg_error(jpeg);
 }
 
 void say_nothing(j_common_ptr) {}
@@ -50,7 +50,7 @@ class JpegDecoder final : public ImageDecoder {
  public:
   JpegDecoder(std::string_view name, std::span<const std::byte> file) : name_(name), file_(file) {
     jpeg_.err = jpeg_std_error(&trouble_.library);
-    trouble_.library.error_exit = keep_error;
+    trouble_.library.error_exit = keep_jpeg_error;
     trouble_.library.emit_message = judge_warning;
     trouble_.library.output_message = say_nothing;
   }

@@ -27,7 +27,7 @@ void read_bytes(png_structp png, png_bytep dst, std::size_t count) {
   source->place += count;
 }
 
-void keep_error(png_structp png, png_const_charp message) {
+void keep_png_error(png_structp png, png_const_charp message) {
   auto* source = static_cast<Source*>(png_get_error_ptr(png));
   std::snprintf(source->message, sizeof source->message, "%s", message);
   png_longjmp(png, 1);
@@ -40,7 +40,7 @@ class PngDecoder final : public ImageDecoder {
   PngDecoder(std::string_view name, std::span<const std::byte> file) : name_(name) {
     source_.bytes = file.data();
     source_.size = file.size();
-    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source_, keep_error, pass_warning);
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source_, keep_png_error, pass_warning);
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ == nullptr) {
       png_destroy_read_struct(&png_, nullptr, nullptr);

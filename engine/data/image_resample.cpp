@@ -1,6 +1,7 @@
 // Transforms that compute pixels from their neighbours: resizing, rotation, blur.
 #include <numbers>
 
+#include "data/draw.h"
 #include "data/image.h"
 #include "samebytes/data/image_transform.h"
 
@@ -8,11 +9,8 @@ namespace samebytes::data {
 namespace {
 
 using detail::check_pixels;
-using detail::Window;
-
-double draw(Random& random, double low, double high) {
-  return low + (high - low) * static_cast<double>(random.uniform());
-}
+using detail::draw;
+using detail::ImageWindow;
 
 struct Sampling {
   ImageSize size;
@@ -20,7 +18,7 @@ struct Sampling {
   bool antialias;
 };
 
-void resample_window(const Field& src, const Window& window, const Field& dst, const Sampling& how) {
+void resample_window(const Field& src, const ImageWindow& window, const Field& dst, const Sampling& how) {
   const bool is_nearest = how.interpolation == Interpolation::nearest;
   const auto taps = [&](std::int64_t inputs, std::int64_t outputs) {
     return is_nearest ? detail::nearest_taps(inputs, outputs) : detail::linear_taps(inputs, outputs, how.antialias);
@@ -47,7 +45,7 @@ class ResizingTransform : public Transform {
   }
 
  protected:
-  virtual Window window(std::int64_t height, std::int64_t width, const SequenceKey& key) const = 0;
+  virtual ImageWindow window(std::int64_t height, std::int64_t width, const SequenceKey& key) const = 0;
 
  private:
   const char* name_;
@@ -61,7 +59,7 @@ class Resize final : public ResizingTransform {
       : ResizingTransform("resize", {options.size, options.interpolation, options.antialias}, options.field) {}
 
  protected:
-  Window window(std::int64_t height, std::int64_t width, const SequenceKey&) const override {
+  ImageWindow window(std::int64_t height, std::int64_t width, const SequenceKey&) const override {
     return {0, 0, height, width};
   }
 };
@@ -81,7 +79,7 @@ class RandomResizedCrop final : public ResizingTransform {
   }
 
  protected:
-  Window window(std::int64_t height, std::int64_t width, const SequenceKey& key) const override {
+  ImageWindow window(std::int64_t height, std::int64_t width, const SequenceKey& key) const override {
     constexpr int kTries = 10;
     Random random(key);
     const auto whole = static_cast<double>(height * width);
@@ -95,7 +93,7 @@ class RandomResizedCrop final : public ResizingTransform {
       return {top, left, rows, columns};
     }
     const double ratio = static_cast<double>(width) / static_cast<double>(height);
-    Window middle{0, 0, height, width};
+    ImageWindow middle{0, 0, height, width};
     if (ratio < options_.ratio_low)
       middle.height = std::max(1l, std::lround(static_cast<double>(width) / options_.ratio_low));
     else if (ratio > options_.ratio_high)

@@ -77,7 +77,8 @@ void Loader::State::widen(int slots) {
       epoch = epoch_;
     }
     std::size_t bytes = 0;
-    for (const FieldSpec& spec : collate_->fields(samples(), batches_.at(epoch, 0))) bytes += bytes_of_field(spec);
+    for (const FieldSpec& spec : collate_->fields(samples(), batches_.at(epoch, 0)))
+      bytes += detail::bytes_of_field(spec);
     is_full = bytes * (static_cast<std::size_t>(have) + 1) > options_.most_slot_bytes;
     if (have >= slots || is_full) break;
     std::unique_ptr<BatchSlot> slot;

@@ -144,7 +144,7 @@ void Loader::State::begin_pass() {
 std::unique_ptr<Loader::State::BatchSlot> Loader::State::make_slot(std::int64_t epoch) const {
   auto slot = std::make_unique<BatchSlot>();
   for (const FieldSpec& spec : collate_->fields(samples(), batches_.at(epoch, 0)))
-    slot->fields.emplace_back(engine_, bytes_of_field(spec), "loader: '" + spec.name + "' of a batch");
+    slot->fields.emplace_back(engine_, detail::bytes_of_field(spec), "loader: '" + spec.name + "' of a batch");
   return slot;
 }
 
@@ -245,7 +245,7 @@ Loader::State::Filled Loader::State::decode(BatchSlot& slot) {
   std::vector<Field> batch;
   const Filling filling{slot.fields};
   for (std::size_t i = 0; i < slot.fields.size(); ++i) {
-    const std::size_t need = bytes_of_field(slot.specs[i]);
+    const std::size_t need = detail::bytes_of_field(slot.specs[i]);
     if (slot.fields[i].bytes() < need)
       slot.fields[i] = Slot(engine_, need, "loader: '" + slot.specs[i].name + "' of a batch");
     const auto start = Clock::now();

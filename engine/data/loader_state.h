@@ -13,16 +13,13 @@
 #include <vector>
 
 #include "core/mutex.h"
+#include "data/batch_fields.h"
 #include "data/prefetch_depth.h"
 #include "data/transformed.h"
 #include "samebytes/data/loader.h"
 #include "samebytes/slot.h"
 
 namespace samebytes::data {
-
-inline std::size_t bytes_of_field(const FieldSpec& spec) {
-  return static_cast<std::size_t>(spec.shape.size()) * bytes_of(spec.dtype);
-}
 
 using Clock = std::chrono::steady_clock;
 

@@ -12,8 +12,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "values are stored as this machine has them");
 
-constexpr std::string_view kMagic = "\x93NUMPY";
-
 // Values in the order of their first index fastest, put into last index fastest.
 std::vector<std::byte> from_fortran(std::span<const std::byte> src, const Shape& shape, std::size_t width) {
   std::vector<std::byte> dst(src.size());
@@ -93,7 +91,7 @@ void write_npy(const std::string& path, const HostArray& array) {
   constexpr std::size_t kPrefix = 10, kAlignment = 64;  // numpy pads so that the values can be mapped
   header.append(kAlignment - (kPrefix + header.size() + 1) % kAlignment, ' ');
   header += '\n';
-  std::string prefix(kMagic);
+  std::string prefix(detail::kNpyMagic);
   prefix += '\1';
   prefix += '\0';
   prefix += static_cast<char>(header.size() & 0xff);

@@ -9,8 +9,6 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
-
 struct Header {
   std::string descr;
   bool fortran = false;
@@ -143,8 +141,8 @@ std::optional<Type> type_of(std::string_view descr) {
 
 NpyLayout read_npy_layout(const std::string& path, std::span<const std::byte> file) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  if (text.substr(0, kMagic.size()) != kMagic)
-    throw_io("npy", path, 0, "the magic \\x93NUMPY", file.size() < kMagic.size() ? "a shorter file" : "other bytes");
+  if (text.substr(0, kNpyMagic.size()) != kNpyMagic)
+    throw_io("npy", path, 0, "the magic \\x93NUMPY", file.size() < kNpyMagic.size() ? "a shorter file" : "other bytes");
   constexpr std::size_t kVersion = 6;
   const auto byte = [&](std::size_t i) {
     if (i >= file.size())

@@ -4,11 +4,14 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "samebytes/dtype.h"
 #include "samebytes/shape.h"
 
 namespace samebytes::detail {
+
+inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
 struct NpyLayout {
   Shape shape;

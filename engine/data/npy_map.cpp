@@ -13,52 +13,49 @@
 #include "data/npy_header.h"
 
 namespace samebytes::data {
-namespace {
-
-// Pages of a file, private to their owner: a write changes a copy of the page.
-struct Pages {
-  Pages(const std::string& path, int file, std::size_t size_) : size(size_) {
-    if (size == 0) return;
-    void* const pages = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file, 0);
-    if (pages == MAP_FAILED)
-      throw IoError("npy_map: " + path + ": expected a file that can be mapped: " + std::strerror(errno), path);
-    bytes = static_cast<std::byte*>(pages);
-  }
-  ~Pages() {
-    if (bytes != nullptr) ::munmap(bytes, size);
-  }
-  Pages(const Pages&) = delete;
-  Pages& operator=(const Pages&) = delete;
-
-  std::byte* bytes = nullptr;
-  std::size_t size;
-};
-
-struct File {
-  explicit File(const std::string& path) : descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    struct stat info {};
-    if (descriptor < 0 || ::fstat(descriptor, &info) != 0) {
-      const int error = errno;
-      if (descriptor >= 0) ::close(descriptor);
-      throw IoError("npy_map: " + path + ": expected a readable file: " + std::strerror(error), path);
-    }
-    if (!S_ISREG(info.st_mode)) {
-      ::close(descriptor);
-      throw IoError("npy_map: " + path + ": expected a file that can be mapped, found a folder or device", path);
-    }
-    size = static_cast<std::size_t>(info.st_size);
-  }
-  ~File() { ::close(descriptor); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  int descriptor;
-  std::size_t size = 0;
-};
-
-}  // namespace
 
 struct NpyMap::Mapping {
+  // Pages of a file, private to their owner: a write changes a copy of the page.
+  struct Pages {
+    Pages(const std::string& path, int file, std::size_t size_) : size(size_) {
+      if (size == 0) return;
+      void* const mapped = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file, 0);
+      if (mapped == MAP_FAILED)
+        throw IoError("npy_map: " + path + ": expected a file that can be mapped: " + std::strerror(errno), path);
+      bytes = static_cast<std::byte*>(mapped);
+    }
+    ~Pages() {
+      if (bytes != nullptr) ::munmap(bytes, size);
+    }
+    Pages(const Pages&) = delete;
+    Pages& operator=(const Pages&) = delete;
+
+    std::byte* bytes = nullptr;
+    std::size_t size;
+  };
+
+  struct File {
+    explicit File(const std::string& path) : descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+      struct stat info {};
+      if (descriptor < 0 || ::fstat(descriptor, &info) != 0) {
+        const int error = errno;
+        if (descriptor >= 0) ::close(descriptor);
+        throw IoError("npy_map: " + path + ": expected a readable file: " + std::strerror(error), path);
+      }
+      if (!S_ISREG(info.st_mode)) {
+        ::close(descriptor);
+        throw IoError("npy_map: " + path + ": expected a file that can be mapped, found a folder or device", path);
+      }
+      size = static_cast<std::size_t>(info.st_size);
+    }
+    ~File() { ::close(descriptor); }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+
+    int descriptor;
+    std::size_t size = 0;
+  };
+
   explicit Mapping(const std::string& path_) : path(path_), file(path), pages(path, file.descriptor, file.size) {
     const std::span<const std::byte> bytes(pages.bytes, pages.size);
     const auto refuse = [&](std::int64_t offset, const char* expected, const std::string& found) {
@@ -98,7 +95,7 @@ Array NpyMap::array(Adoption* verdict) const {
   }
   // One range of memory can be adopted once, so every array has pages of its own; those nobody writes to are the
   // file's.
-  const auto pages = std::make_shared<Pages>(mapping_->path, mapping_->file.descriptor, mapping_->pages.size);
+  const auto pages = std::make_shared<Mapping::Pages>(mapping_->path, mapping_->file.descriptor, mapping_->pages.size);
   return adopt(
       pages->bytes + mapping_->layout.start, shape(), dtype(), [pages] {}, verdict);
 }

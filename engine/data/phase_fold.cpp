@@ -12,8 +12,8 @@
 namespace samebytes::data {
 namespace {
 
-void check(const char* what, std::span<const double> time, std::span<const float> flux, const Ephemeris& ephemeris,
-           std::span<const float> view) {
+void check_light_curve(const char* what, std::span<const double> time, std::span<const float> flux,
+                       const Ephemeris& ephemeris, std::span<const float> view) {
   if (time.size() != flux.size())
     throw ArgumentError(std::string(what) + ": one flux for each time, " + std::to_string(time.size()) + " times and " +
                         std::to_string(flux.size()) + " fluxes came");
@@ -63,7 +63,7 @@ void normalise_view(std::span<float> view) {
 
 void global_view(std::span<const double> time, std::span<const float> flux, const Ephemeris& ephemeris,
                  std::span<float> view) {
-  check("global_view", time, flux, ephemeris, view);
+  check_light_curve("global_view", time, flux, ephemeris, view);
   const auto bins = view.size();
   std::vector<std::uint32_t> bin_of(time.size());
   std::vector<std::size_t> begin(bins + 2);  // two ahead: filling moves each start to the next one's
@@ -89,7 +89,7 @@ void global_view(std::span<const double> time, std::span<const float> flux, cons
 
 void local_view(std::span<const double> time, std::span<const float> flux, const Ephemeris& ephemeris,
                 std::span<float> view, const LocalViewOptions& options) {
-  check("local_view", time, flux, ephemeris, view);
+  check_light_curve("local_view", time, flux, ephemeris, view);
   if (!(options.durations > 0) || !(options.width > 0))
     throw ArgumentError("local_view: durations and width are above 0, " + std::to_string(options.durations) + " and " +
                         std::to_string(options.width) + " came");

@@ -10,9 +10,9 @@
 namespace samebytes::data {
 namespace {
 
-class Subset final : public Sampler {
+class SubsetSampler final : public Sampler {
  public:
-  Subset(std::vector<std::int64_t> indices, const SubsetOptions& options)
+  SubsetSampler(std::vector<std::int64_t> indices, const SubsetOptions& options)
       : indices_(std::move(indices)), options_(options) {
     for (const std::int64_t index : indices_)
       if (index < 0) throw ArgumentError("subset: indices are 0 or more, " + std::to_string(index) + " came");
@@ -136,7 +136,7 @@ std::int64_t curriculum_count(std::int64_t n, std::int64_t epoch, const Curricul
 }
 
 SamplerPtr subset(std::vector<std::int64_t> indices, const SubsetOptions& options) {
-  return std::make_shared<Subset>(std::move(indices), options);
+  return std::make_shared<SubsetSampler>(std::move(indices), options);
 }
 SamplerPtr curriculum(std::span<const float> difficulty, const CurriculumOptions& options) {
   return std::make_shared<Curriculum>(difficulty, options);

@@ -13,7 +13,7 @@ const FieldSpec& check_values(const char* what, std::span<const FieldSpec> field
   return spec;
 }
 
-const FieldSpec& check_series(const char* what, std::span<const FieldSpec> fields, std::size_t field) {
+const FieldSpec& check_series_field(const char* what, std::span<const FieldSpec> fields, std::size_t field) {
   const FieldSpec& spec = check_values(what, fields, field);
   if (spec.shape.rank() != 2)
     throw ArgumentError(std::string(what) + ": needs a series [L, C], field '" + spec.name + "' is " +
@@ -72,7 +72,9 @@ class TimeShift final : public Transform {
     if (options.steps < 0 || options.steps > INT32_MAX / 2)
       throw ArgumentError("time_shift: steps is 0 or more, " + std::to_string(options.steps) + " came");
   }
-  void check(std::span<const FieldSpec> fields) const override { check_series("time_shift", fields, options_.field); }
+  void check(std::span<const FieldSpec> fields) const override {
+    check_series_field("time_shift", fields, options_.field);
+  }
   void apply(std::span<const Field> sample, const SequenceKey& key) const override {
     const Field& field = sample[options_.field];
     const std::int64_t length = field.shape[0], channels = field.shape[1];
@@ -108,7 +110,7 @@ class RandomWindow final : public Transform {
   }
   bool moves() const override { return true; }
   void check(std::span<const FieldSpec> fields) const override {
-    const FieldSpec& spec = check_series("random_window", fields, options_.field);
+    const FieldSpec& spec = check_series_field("random_window", fields, options_.field);
     if (spec.shape[0] < options_.length)
       throw ArgumentError("random_window: " + std::to_string(options_.length) + " steps of field '" + spec.name + "' " +
                           spec.shape.to_string());

@@ -19,7 +19,7 @@ struct Pixels {
   HostArray labels;  // [N] i32
 };
 
-Pixels read_part(const std::string& folder, const std::string& part, int classes) {
+Pixels read_mnist_part(const std::string& folder, const std::string& part, int classes) {
   const std::string image_path = detail::find_file("mnist", folder, part + "-images-idx3-ubyte");
   const std::string label_path = detail::find_file("mnist", folder, part + "-labels-idx1-ubyte");
   Pixels pixels{read_idx(image_path), {}};
@@ -106,8 +106,8 @@ DatasetPtr raw_set(Pixels pixels) {
 Split mnist(const std::string& folder, const MnistOptions& options) {
   if (options.deviation && !(*options.deviation > 0))
     throw ArgumentError("mnist: deviation is above 0, " + std::to_string(*options.deviation) + " came");
-  Pixels train = read_part(folder, "train", options.classes);
-  Pixels test = read_part(folder, "t10k", options.classes);
+  Pixels train = read_mnist_part(folder, "train", options.classes);
+  Pixels test = read_mnist_part(folder, "t10k", options.classes);
   if (options.raw) return {raw_set(std::move(train)), raw_set(std::move(test))};
   const auto [train_mean, train_deviation] = moments(train.images.as<std::uint8_t>());
   const double mean = options.mean ? *options.mean : train_mean;

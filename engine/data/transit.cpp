@@ -6,20 +6,19 @@
 #include <cmath>
 #include <numbers>
 
+#include "data/draw.h"
 #include "samebytes/random.h"
 
 namespace samebytes::data {
 namespace {
 
+using detail::draw;
 using std::numbers::pi;
 
 enum Lane : std::uint32_t { kKindLane, kShapeLane, kWhiteLane, kRedLane };
 
 constexpr double kCadence = 29.4 / 60 / 24;  // Kepler's long cadence, days
 
-double draw(Random& random, double low, double high) {
-  return low + (high - low) * static_cast<double>(random.uniform());
-}
 double draw(Random& random, const Range& range) { return draw(random, range.low, range.high); }
 double draw_log(Random& random, const Range& range) {
   return std::exp(draw(random, std::log(range.low), std::log(range.high)));
@@ -38,7 +37,7 @@ void check_share(const char* name, double value) {
     throw ArgumentError("transits: " + std::string(name) + ": from 0 to 1, " + std::to_string(value) + " came");
 }
 
-void check(const TransitOptions& options) {
+void check_transits(const TransitOptions& options) {
   if (options.size < 0) throw ArgumentError("transits: size is 0 or more, " + std::to_string(options.size) + " came");
   check_share("positives", options.positives);
   check_share("binaries", options.binaries);
@@ -252,7 +251,7 @@ CurveKind transit_kind(const TransitOptions& options, std::int64_t index) {
 }
 
 TransitCurve make_transit_curve(const TransitOptions& options, std::int64_t index) {
-  check(options);
+  check_transits(options);
   if (index < 0 || index >= options.size)
     throw ArgumentError("transits: curve " + std::to_string(index) + " of " + std::to_string(options.size));
   const auto points = static_cast<std::size_t>(options.points);
@@ -304,7 +303,7 @@ TransitCurve make_transit_curve(const TransitOptions& options, std::int64_t inde
 }
 
 DatasetPtr transits(const TransitOptions& options) {
-  check(options);
+  check_transits(options);
   const std::vector<FieldSpec> fields = {
       {"global", Shape{options.global_bins, 1}}, {"local", Shape{options.local_bins, 1}}, {"label", Shape{}}};
   return generate(options.size, fields, [options](std::int64_t index, std::span<const Field> dst) {

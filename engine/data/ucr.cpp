@@ -98,7 +98,7 @@ struct Part {
   Series series;
 };
 
-Part read_part(const std::string& folder, const std::string& file, const SeriesReading& reading) {
+Part read_ucr_part(const std::string& folder, const std::string& file, const SeriesReading& reading) {
   const bool is_ts = !detail::has_file(folder, file + ".tsv") && detail::has_file(folder, file + ".ts");
   Part part{.path = detail::find_file("ucr", folder, file + (is_ts ? ".ts" : ".tsv")), .series = {}};
   part.series = is_ts ? read_ts(part.path, reading) : read_ucr(part.path, reading);
@@ -129,7 +129,7 @@ Split ucr(const std::string& folder, const std::string& name, const UcrOptions& 
   const auto inner = std::filesystem::path(folder) / name;
   const std::string place = std::filesystem::is_directory(inner, ignored) ? inner.string() : folder;
   const SeriesReading reading{.interpolate = options.interpolate};
-  Part train = read_part(place, name + "_TRAIN", reading), test = read_part(place, name + "_TEST", reading);
+  Part train = read_ucr_part(place, name + "_TRAIN", reading), test = read_ucr_part(place, name + "_TEST", reading);
   if (train.series.channels != test.series.channels)
     detail::throw_io("ucr", test.path, -1, std::to_string(train.series.channels) + " channels as in " + train.path,
                      std::to_string(test.series.channels));

@@ -10,7 +10,7 @@
 #include "data/epoch_orders.h"
 #include "samebytes/data/samplers.h"
 
-namespace samebytes::data {
+namespace samebytes {
 
 namespace detail {
 
@@ -40,6 +40,7 @@ AliasTable::AliasTable(std::span<const double> weights)
 
 }  // namespace detail
 
+namespace data {
 namespace {
 
 constexpr std::uint32_t kDrawLane =
@@ -147,7 +148,7 @@ struct HardExamples::Impl {
   }
 
   HardExamplesOptions options;
-  mutable samebytes::detail::Mutex mutex;
+  mutable detail::Mutex mutex;
   std::vector<float> losses SAMEBYTES_GUARDED_BY(mutex);  // -1: not seen
   std::int64_t epoch SAMEBYTES_GUARDED_BY(mutex) = -1;
   std::shared_ptr<const Epoch> now SAMEBYTES_GUARDED_BY(mutex);
@@ -161,21 +162,21 @@ HardExamples::HardExamples(std::int64_t size, const HardExamplesOptions& options
   if (!(options.floor > 0 && options.floor <= 1))
     throw ArgumentError("hard examples: floor is above 0 and at most 1, " + std::to_string(options.floor) + " came");
   impl_->options = options;
-  const samebytes::detail::MutexLock lock(impl_->mutex);
+  const detail::MutexLock lock(impl_->mutex);
   impl_->losses.assign(static_cast<std::size_t>(size), -1.0f);
 }
 
 HardExamples::~HardExamples() = default;
 
 std::int64_t HardExamples::size() const {
-  const samebytes::detail::MutexLock lock(impl_->mutex);
+  const detail::MutexLock lock(impl_->mutex);
   return static_cast<std::int64_t>(impl_->losses.size());
 }
 
 std::int64_t HardExamples::at(std::int64_t epoch, std::int64_t position) const {
   std::shared_ptr<const Impl::Epoch> layout;
   {
-    const samebytes::detail::MutexLock lock(impl_->mutex);
+    const detail::MutexLock lock(impl_->mutex);
     if (impl_->epoch != epoch || !impl_->now) {
       impl_->now = std::make_shared<const Impl::Epoch>(impl_->weights_now());
       impl_->epoch = epoch;
@@ -189,7 +190,7 @@ void HardExamples::feed(std::span<const std::int32_t> indices, std::span<const f
   if (indices.size() != losses.size())
     throw ArgumentError("hard examples: one loss for each index, " + std::to_string(indices.size()) + " indices and " +
                         std::to_string(losses.size()) + " losses came");
-  const samebytes::detail::MutexLock lock(impl_->mutex);
+  const detail::MutexLock lock(impl_->mutex);
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] < 0 || static_cast<std::size_t>(indices[i]) >= impl_->losses.size())
       throw ArgumentError("hard examples: sample " + std::to_string(indices[i]) + " of " +
@@ -205,14 +206,14 @@ void HardExamples::feed(std::span<const std::int32_t> indices, std::span<const f
 }
 
 HardExamples::State HardExamples::state() const {
-  const samebytes::detail::MutexLock lock(impl_->mutex);
+  const detail::MutexLock lock(impl_->mutex);
   State state{impl_->losses, impl_->epoch, {}};
   if (impl_->now) state.weights = impl_->now->weights;
   return state;
 }
 
 void HardExamples::restore(const State& state) {
-  const samebytes::detail::MutexLock lock(impl_->mutex);
+  const detail::MutexLock lock(impl_->mutex);
   const bool has_epoch = state.epoch >= 0;
   if (state.losses.size() != impl_->losses.size() || (has_epoch && state.weights.size() != impl_->losses.size()))
     throw ArgumentError("hard examples: the state of " + std::to_string(state.losses.size()) + " samples for " +
@@ -222,4 +223,5 @@ void HardExamples::restore(const State& state) {
   impl_->now = has_epoch ? std::make_shared<const Impl::Epoch>(state.weights) : nullptr;
 }
 
-}  // namespace samebytes::data
+}  // namespace data
+}  // namespace samebytes

@@ -5,6 +5,7 @@
 #include "graph/context.h"
 #include "graph/op.h"
 #include "graph/working_copy.h"
+#include "runtime/kernels.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
 
@@ -20,8 +21,6 @@ std::shared_ptr<const AutocastPolicy> policy_of_engine() {
 }
 
 constexpr std::size_t kMostKept = 1024;  // cast nodes remembered before those that are gone are forgotten
-
-bool is_16_bit(Dtype dtype) { return dtype == f16 || dtype == bf16; }
 
 }  // namespace
 
@@ -67,7 +66,7 @@ Casts::~Casts() {
 }
 
 Array Casts::operator()(const Array& a) const {
-  if (!a || (a.dtype() != f32 && !is_16_bit(a.dtype()))) return a;
+  if (!a || (a.dtype() != f32 && !detail::is_16_bit(a.dtype()))) return a;
   if (rule_ == CastRule::lower) return state_->cast(a, state_->dtype);
   return rule_ == CastRule::keep_f32 ? state_->cast(a, f32) : a;
 }
@@ -108,7 +107,7 @@ Array Autocast::State::cast(const Array& a, Dtype to) {
 }
 
 Autocast::Autocast(const AutocastOptions& options) : state_(std::make_unique<State>()), outer_(detail::open_scope) {
-  if (!is_16_bit(options.dtype))
+  if (!detail::is_16_bit(options.dtype))
     throw ArgumentError("Autocast: the dtype must be f16 or bf16, " + std::string(name_of(options.dtype)) + " came");
   state_->enabled = options.enabled;
   state_->dtype = options.dtype;

@@ -5,9 +5,7 @@
 namespace samebytes::detail {
 
 namespace {
-constexpr std::int64_t kGroupsPerCore = 8;        // equal shares that still balance when a core is late
-constexpr std::int64_t kElementsPerGroup = 1024;  // less is not worth a group's start
-constexpr int kGpuGroup = 128;
+constexpr std::int64_t kLeastElementsPerGroup = 1024;  // less is not worth a group's start
 }  // namespace
 
 void KernelCall::add(Operand operand) { record_.arguments.push_back({KernelArgument::Kind::array, operand}); }
@@ -32,7 +30,8 @@ KernelCall& KernelCall::over_elements(std::int64_t n) {
   record_.geometry = {};
   if (device_.personality() == Personality::cpu) {
     const std::int64_t most = device_.info().cores * kGroupsPerCore;
-    const std::int64_t groups = std::clamp<std::int64_t>((n + kElementsPerGroup - 1) / kElementsPerGroup, 1, most);
+    const std::int64_t groups =
+        std::clamp<std::int64_t>((n + kLeastElementsPerGroup - 1) / kLeastElementsPerGroup, 1, most);
     record_.geometry.groups[0] = static_cast<std::size_t>(groups);
   } else {
     record_.geometry.local[0] = kGpuGroup;

@@ -18,6 +18,10 @@
 
 namespace samebytes::detail {
 
+// Of launches over elements: groups of a CPU, equal shares that still balance when a core is late, and work-items of a
+// group of a GPU.
+inline constexpr std::int64_t kGroupsPerCore = 8, kGpuGroup = 128;
+
 // A buffer of the node that is being launched.
 struct Operand {
   enum class Kind : std::uint8_t { src, dst, temp, none };
@@ -132,6 +136,8 @@ class Launch {
   Operand src(int i) const {
     return {Operand::Kind::src, i};
   }  // Operand none where the input is an empty handle's place
+  // Operand none where the node has fewer inputs, too.
+  Operand optional_src(int i) const { return i < src_count() ? src(i) : none(); }
   Operand dst(int k = 0) const { return {Operand::Kind::dst, k}; }
   Operand temp(std::int64_t elements, Dtype dtype);  // lives during this node's launches only
   static Operand none() { return {}; }

@@ -10,7 +10,7 @@ namespace {
 
 // Of an op with several results some of which are kept: what is this many times smaller is kept with them, such as the
 // statistics beside a layer norm's values.
-constexpr std::int64_t kSmallShare = 16;
+constexpr std::int64_t kKeptShare = 16;
 
 bool writes_in_place(const Node& node) {
   const int results = std::max<int>(1, static_cast<int>(node.results.size()));
@@ -64,7 +64,7 @@ void Recomputation::keep_small_results(Part& part) {
   for (const NodePtr& node : part.nodes) {
     if (node->output < 0) continue;
     const auto found = largest.find(node->inputs[0].node.get());
-    if (found != largest.end() && node->shape.size() * kSmallShare <= found->second) part.kept.insert(node.get());
+    if (found != largest.end() && node->shape.size() * kKeptShare <= found->second) part.kept.insert(node.get());
   }
 }
 

@@ -16,8 +16,26 @@
 #include "core/io_error.h"
 #include "samebytes/io/files.h"
 
+namespace samebytes::detail {
+
+// A dtype of the format and what it becomes here.
+struct StoredDtype {
+  const char* name;
+  std::size_t width;
+  Dtype dtype;
+};
+
+struct StoredTensor {
+  const StoredDtype* stored = nullptr;
+  std::uint64_t begin = 0;  // in the file
+};
+
+}  // namespace samebytes::detail
+
 namespace samebytes::io {
 namespace {
+
+using detail::StoredDtype;
 
 static_assert(std::endian::native == std::endian::little, "values are stored as this machine has them");
 
@@ -28,26 +46,15 @@ constexpr std::uint64_t kMaxHeader = 100'000'000;  // the format's own limit
 constexpr std::uint64_t kLargestSize = std::uint64_t{1} << 62;
 constexpr const char* kMetadataKey = "__metadata__";
 
-// A dtype of the format and what it becomes here.
-struct Stored {
-  const char* name;
-  std::size_t width;
-  Dtype dtype;
-};
-constexpr Stored kStored[] = {{"F64", 8, f64}, {"F32", 4, f32}, {"F16", 2, f16},    {"BF16", 2, bf16},
-                              {"I32", 4, i32}, {"U8", 1, u8},   {"BOOL", 1, bool_}, {"I64", 8, i32},
-                              {"I16", 2, i32}, {"U16", 2, i32}, {"I8", 1, i32}};
+constexpr StoredDtype kStored[] = {{"F64", 8, f64}, {"F32", 4, f32}, {"F16", 2, f16},    {"BF16", 2, bf16},
+                                   {"I32", 4, i32}, {"U8", 1, u8},   {"BOOL", 1, bool_}, {"I64", 8, i32},
+                                   {"I16", 2, i32}, {"U16", 2, i32}, {"I8", 1, i32}};
 
 const char* stored_name(Dtype dtype) {
-  for (const Stored& stored : kStored)
+  for (const StoredDtype& stored : kStored)
     if (stored.dtype == dtype) return stored.name;
   return "";
 }
-
-struct Entry {
-  const Stored* stored = nullptr;
-  std::uint64_t begin = 0;  // in the file
-};
 
 }  // namespace
 
@@ -92,7 +99,7 @@ struct TensorFile::State {
   int file = -1;
   std::uint64_t size = 0, values = 0;  // bytes of the file; where the values begin
   std::vector<TensorInfo> infos;
-  std::vector<Entry> entries;
+  std::vector<detail::StoredTensor> entries;
   std::map<std::string, std::size_t> names;
   Metadata metadata;
 
@@ -151,7 +158,7 @@ struct TensorFile::State {
 
     struct Found {
       TensorInfo info;
-      Entry entry;
+      detail::StoredTensor entry;
       std::uint64_t end;
     };
     std::vector<Found> found;
@@ -187,7 +194,7 @@ struct TensorFile::State {
       fail(std::min(place, size), std::to_string(place - values) + " bytes of values", std::to_string(size - values));
   }
 
-  void parse_entry(const std::string& name, const Json& value, TensorInfo& info, Entry& entry,
+  void parse_entry(const std::string& name, const Json& value, TensorInfo& info, detail::StoredTensor& entry,
                    std::uint64_t& end) const {
     const auto wrong = [&](const std::string& expected, const std::string& what) {
       fail(kLengthBytes, "'" + name + "' with " + expected, what);
@@ -201,7 +208,7 @@ struct TensorFile::State {
     };
     if (!dtype.is_string() || !is_sizes(shape) || !is_sizes(offsets) || offsets.size() != 2)
       wrong("a dtype, sizes and two offsets", value.dump().substr(0, 60));
-    for (const Stored& stored : kStored)
+    for (const StoredDtype& stored : kStored)
       if (dtype.get<std::string>() == stored.name) entry.stored = &stored;
     if (entry.stored == nullptr)
       wrong("a dtype F64, F32, F16, BF16, I32, U8, BOOL, I64, I16, U16 or I8", dtype.get<std::string>());
@@ -237,7 +244,7 @@ std::optional<std::size_t> TensorFile::find(const std::string& name) const {
 
 void TensorFile::read(std::size_t index, std::span<std::byte> dst) const {
   const TensorInfo& info = state_->infos.at(index);
-  const Entry& entry = state_->entries[index];
+  const detail::StoredTensor& entry = state_->entries[index];
   if (dst.size() != info.bytes())
     throw ArgumentError("safetensors: '" + info.name + "' has " + std::to_string(info.bytes()) + " bytes, memory for " +
                         std::to_string(dst.size()) + " came");

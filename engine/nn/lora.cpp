@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "nn/grouped.h"
 #include "nn/projection.h"
 #include "samebytes/ops.h"
 
@@ -92,13 +93,6 @@ class Choice {
   const char* option_;
   std::set<std::string> used_;
 };
-
-std::string grouped(std::int64_t n) {
-  std::string text = std::to_string(n);
-  for (std::ptrdiff_t at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
-    text.insert(static_cast<std::size_t>(at), ",");
-  return text;
-}
 
 // Every adapter once, with its layer's weight.
 void each_adapter(const char* op, Module& model, const std::function<void(Lora&, const Array&)>& f) {

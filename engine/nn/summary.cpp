@@ -6,19 +6,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "nn/grouped.h"
 #include "nn/trace.h"
 #include "samebytes/autograd.h"
 
 namespace samebytes::nn {
 namespace {
-
-// 421642 -> "421,642"
-std::string grouped(std::int64_t n) {
-  std::string text = std::to_string(n);
-  for (std::ptrdiff_t at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
-    text.insert(static_cast<std::size_t>(at), ",");
-  return text;
-}
 
 // Numbers in a module's own parameters, and whether it has children.
 class Own final : public Visitor {

@@ -7,23 +7,19 @@
 #include <vector>
 
 #include "graph/launch.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
 namespace detail {
 namespace {
 
-constexpr std::int64_t kUnit = 16, kTileFields = 16, kBlockFields = 8;  // as in cl/*/adafactor.cl
-constexpr int kGroup = 64;                                              // ADAFACTOR_GROUP
-constexpr std::int64_t kTileElements = 8192;                            // a few microseconds of work
-constexpr std::int64_t kLeastRows = 16;        // of a tile: its sums of columns are at most one in so many elements
+constexpr std::int64_t kAdafactorUnit = 16, kTileFields = 16, kBlockFields = 8;  // as in cl/*/adafactor.cl
+constexpr int kAdafactorGroup = 64;                                              // ADAFACTOR_GROUP
+constexpr std::int64_t kTileElements = 8192;                                     // a few microseconds of work
+constexpr std::int64_t kLeastTileRows = 16;    // of a tile: its sums of columns are at most one in so many elements
 constexpr std::int64_t kTilesOfMatrix = 1024;  // at most: each tile adds up the sums of all
 constexpr std::int64_t kBlockColumns = 256;
-
-std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-// The input behind the others, where it is there.
-Operand control_of(Launch& run, int others) { return run.src_count() > others ? run.src(others) : Launch::none(); }
 
 class WithoutGradient : public Op {
  public:
@@ -42,8 +38,8 @@ class AdafactorRows final : public WithoutGradient {
     const std::int64_t tiles = run.src_shape(2)[0];
     run.kernel("adafactor_rows", run.dst_dtype())
         .args(run.src(0), run.src(1), run.src(2), run.dst(0), run.dst(1), run.dst(2), tiles, run.src_shape(0).size(),
-              DynamicReal{0}, control_of(run, 4), int{run.src_count() > 4})
-        .over_rows(tiles, kGroup);
+              DynamicReal{0}, run.optional_src(4), int{run.src_count() > 4})
+        .over_rows(tiles, kAdafactorGroup);
   }
 };
 
@@ -55,8 +51,8 @@ class AdafactorColumns final : public WithoutGradient {
   bool is_state(int input) const override { return input == 2; }
   void launch(Launch& run) const override {
     run.kernel("adafactor_columns", run.dst_dtype())
-        .args(run.src(0), run.src(1), run.dst(), DynamicReal{0}, control_of(run, 3), int{run.src_count() > 3})
-        .over_rows(run.src_shape(1)[0], kGroup);
+        .args(run.src(0), run.src(1), run.dst(), DynamicReal{0}, run.optional_src(3), int{run.src_count() > 3})
+        .over_rows(run.src_shape(1)[0], kAdafactorGroup);
   }
 };
 
@@ -70,7 +66,7 @@ class AdafactorNorms final : public WithoutGradient {
     run.kernel("adafactor_norms", run.dst_dtype())
         .args(run.src(0), run.src(1), run.src(2), run.src(3), run.src(4), run.dst(), run.src_shape(0).size(),
               DynamicReal{0})
-        .over_rows(run.dst_shape().size(), kGroup);
+        .over_rows(run.dst_shape().size(), kAdafactorGroup);
   }
 };
 
@@ -86,8 +82,8 @@ class AdafactorUpdate final : public WithoutGradient {
     run.kernel("adafactor_update", run.dst_dtype())
         .args(run.src(0), run.src(1), run.src(2), run.src(3), run.src(4), run.src(5), run.dst(), tiles,
               run.dst_shape().size(), DynamicReal{0}, DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4},
-              control_of(run, 7), int{run.src_count() > 7})
-        .over_rows(tiles, kGroup);
+              run.optional_src(7), int{run.src_count() > 7})
+        .over_rows(tiles, kAdafactorGroup);
   }
 };
 
@@ -134,26 +130,26 @@ AdafactorLayout::AdafactorLayout(std::span<const std::int64_t> offsets, std::spa
   };
   std::int64_t end = 0;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
-    if (offsets[i] < end || offsets[i] % detail::kUnit != 0 || offsets[i] + shapes[i].size() > n)
+    if (offsets[i] < end || offsets[i] % detail::kAdafactorUnit != 0 || offsets[i] + shapes[i].size() > n)
       throw ArgumentError("adafactor_layout: parameters must rise without overlap in steps of 16 within " +
                           std::to_string(n) + " elements, " + std::to_string(offsets[i]) + " came");
     end = offsets[i] + shapes[i].size();
     if (shapes[i].size() == 0) continue;
     const detail::Matrices m = detail::matrices_of(shapes[i]);
-    std::int64_t length = detail::divided_up(detail::kTileElements, m.width);
+    std::int64_t length = detail::ceil_div(detail::kTileElements, m.width);
     length =
-        std::max({length, std::min(detail::kLeastRows, m.rows), detail::divided_up(m.rows, detail::kTilesOfMatrix)});
-    if (m.is_vector) length = detail::divided_up(length, detail::kUnit) * detail::kUnit;
+        std::max({length, std::min(detail::kLeastTileRows, m.rows), detail::ceil_div(m.rows, detail::kTilesOfMatrix)});
+    if (m.is_vector) length = detail::ceil_div(length, detail::kAdafactorUnit) * detail::kAdafactorUnit;
     length = std::min(length, m.rows);
-    const std::int64_t per_matrix = detail::divided_up(m.rows, length), first = std::ssize(tiles) / detail::kTileFields;
+    const std::int64_t per_matrix = detail::ceil_div(m.rows, length), first = std::ssize(tiles) / detail::kTileFields;
     for (std::int64_t matrix = 0; matrix < m.count; ++matrix) {
       const std::int64_t column = m.is_vector ? -1 : columns_ + matrix * m.width, sums = sums_;
       const std::int64_t of_matrix = first + matrix * per_matrix;
       for (std::int64_t row = 0; row < m.rows; row += length) {
         for (const std::int64_t field :
-             {offsets[i] / detail::kUnit, matrix * m.rows + row, std::min(length, m.rows - row), m.width, rows_, column,
-              of_matrix, per_matrix, first, per_matrix * m.count, m.rows, m.rows * m.count, sums_, std::int64_t{0},
-              std::int64_t{0}, std::int64_t{0}})
+             {offsets[i] / detail::kAdafactorUnit, matrix * m.rows + row, std::min(length, m.rows - row), m.width,
+              rows_, column, of_matrix, per_matrix, first, per_matrix * m.count, m.rows, m.rows * m.count, sums_,
+              std::int64_t{0}, std::int64_t{0}, std::int64_t{0}})
           tiles.push_back(narrow(field));
         if (!m.is_vector) sums_ += m.width;
       }

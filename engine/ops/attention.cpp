@@ -15,7 +15,7 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-constexpr int kItems = 8;  // x 8 work-items of a group in the gpu personality
+constexpr int kAttentionItems = 8;  // x 8 work-items of a group in the gpu personality
 
 struct AttentionKind {
   bool packed = false;  // one input holds q, k and v
@@ -36,14 +36,14 @@ struct AttentionKind {
 };
 
 // One of q, k, v or their gradients as the kernels see it.
-struct Part {
+struct StridedPart {
   Operand operand;
   std::int64_t start, n, t, h;
 };
-Part part_of(Operand operand, const Strides& strides, std::int64_t head = 0) {
+StridedPart part_of(Operand operand, const Strides& strides, std::int64_t head = 0) {
   return {operand, head * strides[2], strides[0], strides[1], strides[2]};
 }
-using Parts = std::array<Part, 3>;
+using Parts = std::array<StridedPart, 3>;
 
 // q, k, v as inputs, or dq, dk, dv as results.
 template <class Get>
@@ -75,13 +75,13 @@ struct Sizes {
 
 template <class... Operands, std::size_t n>
 void launch(Launch& run, const char* entry, const AttentionKind& kind, const Sizes& at, std::int64_t rows,
-            std::int64_t heads, const std::array<Part, n>& strided, const Operands&... operands) {
+            std::int64_t heads, const std::array<StridedPart, n>& strided, const Operands&... operands) {
   auto call = run.kernel(entry, run.src_dtype(0));
   call.args(operands...);
-  for (const Part& part : strided) call.args(part.start, part.n, part.t, part.h);
+  for (const StridedPart& part : strided) call.args(part.start, part.n, part.t, part.h);
   call.args(static_cast<int>(at.queries), static_cast<int>(at.keys), static_cast<int>(kind.heads),
             static_cast<int>(kind.kv_heads), static_cast<int>(at.depth), kind.scale, kind.flags(), DynamicBits{0})
-      .over_tiles(at.groups(rows), heads, at.n, kItems, kItems);
+      .over_tiles(at.groups(rows), heads, at.n, kAttentionItems, kAttentionItems);
 }
 
 // An array whose last axis is contiguous; the others may have any stride.
@@ -112,7 +112,7 @@ class AttentionBackward final : public Op {
     const auto [dq, dk, dv] = parts_of(
         kind_, [&](int i, std::int64_t head) { return part_of(run.dst(i), dense_strides(run.dst_shape(i)), head); });
     const int y = y_input();
-    const Part dy = part_of(run.src(y + 1), run.src_strides(y + 1));
+    const StridedPart dy = part_of(run.src(y + 1), run.src_strides(y + 1));
     const Operand lengths = kind_.has_lengths ? run.src(y - 1) : Launch::none(), lse = run.src(y + 2);
     const Operand delta = run.temp(at.n * kind_.heads * at.queries, real);
     detail::launch(run, "attention_bwd_q", kind_, at, at.queries, kind_.heads, std::array{q, k, v, dy, dq}, q.operand,

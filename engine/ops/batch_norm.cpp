@@ -18,13 +18,13 @@
 namespace samebytes {
 namespace {
 
+using detail::ColumnLayout;
 using detail::GradientRequest;
 using detail::Launch;
 using detail::Operand;
 using detail::PointwiseRow;
 using detail::require;
 
-using Layout = detail::ColumnLayout;
 using Arrays = std::vector<Array>;
 
 // Inputs src, dy, mean, rstd, scale and, `masked`, shift; results dscale, dshift and, where dx is wanted, its three
@@ -40,18 +40,18 @@ class BatchNormSums final : public detail::Op {
 
   void launch(Launch& run) const override {
     const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
-    const Layout at(run, run.src_shape(0).size(), run.src_shape(0).back(), real);
+    const ColumnLayout at(run, run.src_shape(0).size(), run.src_shape(0).back(), real);
     const Operand part = run.temp(std::int64_t{2} * at.parts * at.wide, real);
     const auto if_masked = [&](int input) { return masked_ ? run.src(input) : Launch::none(); };
     const auto if_dx = [&](int result) { return with_dx_ ? run.dst(result) : Launch::none(); };
     run.kernel("batch_norm_bwd_stats", dtype)
         .args(run.src(0), run.src(1), run.src(2), if_masked(3), if_masked(4), if_masked(5), part, at.total, at.wide,
               at.channels, at.rows_per_part, int{masked_})
-        .over_tiles(at.parts, at.blocks, 1, Layout::kStatsX, Layout::kStatsY);
+        .over_tiles(at.parts, at.blocks, 1, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
     run.kernel("batch_norm_bwd_merge", real)
         .args(part, run.src(4), run.src(3), run.dst(0), run.dst(1), if_dx(2), if_dx(3), if_dx(4), at.total, at.wide,
               at.channels, at.parts, int{with_dx_})
-        .over_tiles(at.merge_groups, 1, 1, Layout::kMergeX, 1);
+        .over_tiles(at.merge_groups, 1, 1, ColumnLayout::kMergeX, 1);
   }
 
  private:
@@ -74,16 +74,16 @@ class BatchNormStats final : public detail::Op {
 
   void launch(Launch& run) const override {
     const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
-    const Layout at(run, run.src_shape(0).size(), run.src_shape(0).back(), real);
+    const ColumnLayout at(run, run.src_shape(0).size(), run.src_shape(0).back(), real);
     const Operand part = run.temp(std::int64_t{2} * at.parts * at.wide, real);
     run.kernel("batch_norm_stats", dtype)
         .args(run.src(0), part, at.total, at.wide, at.channels, at.rows_per_part)
-        .over_tiles(at.parts, at.blocks, 1, Layout::kStatsX, Layout::kStatsY);
+        .over_tiles(at.parts, at.blocks, 1, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
     run.kernel("batch_norm_merge", dtype)
         .args(run.src(0), part, updates_ ? run.dst(2) : Launch::none(), updates_ ? run.dst(3) : Launch::none(),
               run.dst(0), run.dst(1), at.total, at.wide, at.channels, at.parts, at.rows_per_part, double{options_.eps},
               double{options_.momentum}, int{updates_})
-        .over_tiles(at.merge_groups, 1, 1, Layout::kMergeX, 1);
+        .over_tiles(at.merge_groups, 1, 1, ColumnLayout::kMergeX, 1);
   }
 
   // What flows to the statistics is part of the gradient of the normalised values.
@@ -94,11 +94,11 @@ class BatchNormStats final : public detail::Op {
   bool updates_;
 };
 
-Arrays no_gradient(const GradientRequest&) { throw ArgumentError("batch_norm_gradient: has no gradient"); }
+Arrays no_second_gradient(const GradientRequest&) { throw ArgumentError("batch_norm_gradient: has no gradient"); }
 
 // dx of dy, src, mean and the three factors.
-const PointwiseRow kGradientRow{"batch_norm_dx", 6, 0, "FMA($3, $0, FMA($4, $1 - $2, $5))", PointwiseRow::Result::same,
-                                no_gradient};
+const PointwiseRow kGradientRow{
+    "batch_norm_dx", 6, 0, "FMA($3, $0, FMA($4, $1 - $2, $5))", PointwiseRow::Result::same, no_second_gradient};
 
 Arrays train_gradient(const GradientRequest& request);
 
@@ -132,8 +132,8 @@ Arrays train_gradient(const GradientRequest& request) {
 
 Dtype compute_dtype(Dtype dtype) { return dtype == f64 ? f64 : f32; }
 
-void check_arguments(const char* op, const Array& src, const Array& scale, const Array& shift,
-                     const Array& running_mean, const Array& running_var) {
+void check_batch_norm(const char* op, const Array& src, const Array& scale, const Array& shift,
+                      const Array& running_mean, const Array& running_var) {
   require(src.shape().rank() >= 1 && is_floating(src.dtype()), op,
           "src must be floating with channels in its last axis", src, "src");
   const Shape per_channel{src.shape().back()};
@@ -156,7 +156,7 @@ Array batch_norm_train(const Array& src, const Array& scale, const Array& shift,
   if (const detail::Casts cast("batch_norm_train"); cast)
     return batch_norm_train(cast(src), scale, shift, running_mean, running_var, options);
   constexpr const char* kOp = "batch_norm_train";
-  check_arguments(kOp, src, scale, shift, running_mean, running_var);
+  check_batch_norm(kOp, src, scale, shift, running_mean, running_var);
   if (const BatchNormTaker* const taker = detail::batch_norm_taker)  // may know of more values than these
     return (*taker)({src, scale, shift, running_mean, running_var, options});
   require(src.shape().rows() >= 2 || src.shape().back() == 0, kOp, "the variance needs at least two values per channel",
@@ -180,7 +180,7 @@ Array batch_norm_eval(const Array& src, const Array& scale, const Array& shift, 
                       const Array& running_var, const BatchNormOptions& options) {
   if (const detail::Casts cast("batch_norm_eval"); cast)
     return batch_norm_eval(cast(src), scale, shift, running_mean, running_var, options);
-  check_arguments("batch_norm_eval", src, scale, shift, running_mean, running_var);
+  check_batch_norm("batch_norm_eval", src, scale, shift, running_mean, running_var);
   const Dtype real = compute_dtype(src.dtype());
   // The norm of a convolution is a convolution: weights times a factor per channel, and another bias. Where nobody
   // differentiates it, two launches over the weights save a pass over the images.

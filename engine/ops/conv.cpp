@@ -27,8 +27,6 @@ constexpr std::int64_t kMostShared = 5 << 18;  // values of both images that eve
 constexpr std::int64_t kGpuFilterPixels = 512;  // output pixels of a part of the weight gradient, at least
 constexpr std::int64_t kGpuLongestStrip = 384;  // pixels of a line that a part of it takes in one piece
 
-int i32(std::int64_t v) { return static_cast<int>(v); }
-
 // How conv_tiles is shared (see there): what a group takes, and in which chunks it sums.
 struct LinePlan {
   std::int64_t block, units, column_tile;  // places of a line; units and columns of a group
@@ -114,9 +112,10 @@ void launch_tiles(Launch& run, const ConvGeometry& whole, Operand src, Operand w
   }
   call.args(src, weight, bias, epilogue.residual, epilogue.gate, run.dst(), sums);
   g.add_to(call, flags);
-  call.args(transposed ? 1 : 0, i32(bundle));
+  call.args(transposed ? 1 : 0, i32_of(bundle));
   if (run.is_cpu()) {
-    call.args(i32(t.units), i32(t.block), i32(t.column_tile), i32(t.rows), i32(t.columns), i32(t.depth))
+    call.args(i32_of(t.units), i32_of(t.block), i32_of(t.column_tile), i32_of(t.rows), i32_of(t.columns),
+              i32_of(t.depth))
         .over_tiles(t.groups, 1, g.groups());
   } else {
     const std::int64_t m = run.constant("conv", "CONV_TILE_M", real), n = run.constant("conv", "CONV_TILE_N", real);
@@ -167,7 +166,7 @@ class ConvInput final : public ConvOp {
   bool takes_gate() const override { return a_.groups == 1; }
   void launch(Launch& run) const override {
     const ConvGeometry g(run.dst_shape(), run.src_shape(1), run.src_shape(0), a_);
-    const Operand bias = run.src_count() > 2 ? run.src(2) : Launch::none();
+    const Operand bias = run.optional_src(2);
     if (is_grouped(run, g)) return launch_grouped_bwd_input(run, g, bias);
     if (is_winograd(run, g, ConvPass::input, run.dst_dtype()))
       return launch_winograd(run, g, run.src(0), run.src(1), bias, true);
@@ -281,12 +280,13 @@ class ConvFilter final : public ConvOp {
     KernelCall call = run.kernel("conv_filter_bwd", real);
     call.args(run.src(0), run.src(1), part, sums);
     g.add_to(call, has_sums ? kConvFilterSums : 0);
-    call.args(i32(t.strip), i32(t.strips_per_split), i32(t.lines), t.copied, i32(t.taps), i32(t.m), i32(t.n))
+    call.args(i32_of(t.strip), i32_of(t.strips_per_split), i32_of(t.lines), t.copied, i32_of(t.taps), i32_of(t.m),
+              i32_of(t.n))
         .over_tiles(splits, t.others, g.groups());
     if (bundle > 1)
       run.kernel("conv_filter_unbundle", real)
-          .args(part, run.dst(), i32(g.taps()), i32(whole.c_group()), i32(g.k), i32(whole.k_group()), i32(bundle),
-                i32(splits))
+          .args(part, run.dst(), i32_of(g.taps()), i32_of(whole.c_group()), i32_of(g.k), i32_of(whole.k_group()),
+                i32_of(bundle), i32_of(splits))
           .over_tiles(g.taps() * whole.c_group(), 1, 1, 64, 1);
     else if (in_parts)
       launch_filter_reduce(run, part, splits);
@@ -317,7 +317,7 @@ class Conv final : public ConvOp {
   bool takes_gate() const override { return a_.groups == 1; }
   void launch(Launch& run) const override {
     const ConvGeometry g(run.src_shape(0), run.src_shape(1), run.dst_shape(), a_);
-    const Operand bias = run.src_count() > 2 ? run.src(2) : Launch::none();
+    const Operand bias = run.optional_src(2);
     if (is_grouped(run, g)) return launch_grouped_fwd(run, g, bias);
     if (is_single(run, g, run.dst_dtype())) return launch_single(run, g, bias);
     if (is_winograd(run, g, ConvPass::forward, run.dst_dtype()))
@@ -378,7 +378,7 @@ void launch_filter_reduce(Launch& run, Operand part, std::int64_t splits, int re
   const Dtype real = run.dst_dtype(result);
   const std::int64_t total = run.dst_shape(result).size();
   run.kernel("conv_filter_reduce", real)
-      .args(part, run.dst(result), total, i32(splits), 0)
+      .args(part, run.dst(result), total, i32_of(splits), 0)
       .over_tiles(ceil_div(total, run.constant("conv_filter", "CONV_FILTER_REDUCE_BLOCK", real)), 1, 1, 256, 1);
 }
 

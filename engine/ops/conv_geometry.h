@@ -6,6 +6,7 @@
 
 #include "graph/launch.h"
 #include "ops/conv.h"
+#include "ops/sizes.h"
 
 namespace samebytes::detail {
 
@@ -63,8 +64,6 @@ struct ConvGeometry {
     for (const int size : a.dilation) call.args(size);
     call.args(a.groups, flags);
   }
-
-  static int i32_of(std::int64_t v) { return static_cast<int>(v); }
 };
 
 constexpr int kConvBias = 2;                                     // CONV_BIAS of conv.cl, GROUPED_BIAS of grouped.cl
@@ -78,8 +77,6 @@ inline int conv_flags(const Launch& run, const Operand& bias) {
   return (is_given(bias) ? kConvBias : 0) | (is_given(epilogue.residual) ? kConvResidual : 0) |
          (epilogue.relu ? kConvRelu : 0) | (is_given(epilogue.gate) ? kConvGate : 0);
 }
-
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Groups of few channels: launched by grouped.cpp where is_grouped says so.
 bool is_grouped(const Launch& run, const ConvGeometry& g);

@@ -16,16 +16,17 @@ namespace detail {
 namespace {
 
 // The names of what one, two and three axes make.
-constexpr const char* kLetters[] = {"[N, L, C]", "[N, H, W, C]", "[N, D, H, W, C]"};
-constexpr const char* kWeight[] = {"[kw, C / groups, K]", "[kh, kw, C / groups, K]", "[kd, kh, kw, C / groups, K]"};
+constexpr const char* kSrcLetters[] = {"[N, L, C]", "[N, H, W, C]", "[N, D, H, W, C]"};
+constexpr const char* kWeightLetters[] = {"[kw, C / groups, K]", "[kh, kw, C / groups, K]",
+                                          "[kd, kh, kw, C / groups, K]"};
 constexpr const char* kThing[] = {"sequence", "image", "volume"};
 
 Array conv(const char* op, const Array& src, const Array& weight, const Array& bias, const ConvAttributes& a) {
   if (const Casts cast(op); cast) return conv(op, cast(src), cast(weight), kept_bias(cast, bias, cast(src).dtype()), a);
   require(src && is_floating(src.dtype()) && src.shape().rank() == a.axes + 2, op,
-          (std::string("src must be floating ") + kLetters[a.axes - 1]).c_str(), src, "src");
+          (std::string("src must be floating ") + kSrcLetters[a.axes - 1]).c_str(), src, "src");
   require(weight && is_floating(weight.dtype()) && weight.shape().rank() == a.axes + 2, op,
-          (std::string("weight must be floating ") + kWeight[a.axes - 1]).c_str(), weight, "weight");
+          (std::string("weight must be floating ") + kWeightLetters[a.axes - 1]).c_str(), weight, "weight");
   check_conv_attributes(op, a);
   const Shape &s = src.shape(), &w = weight.shape();
   const std::string both = "src is " + describe(src) + ", weight is " + describe(weight);

@@ -26,10 +26,9 @@ void launch_single(Launch& run, const ConvGeometry& g, Operand bias) {
                      ceil_div(run.choice("conv", "forward", "least_pixels"), ceil_div(g.out[2], blocks)));
   }
   KernelCall call = run.kernel("conv_single_fwd", dtype);
-  const auto i32 = ConvGeometry::i32_of;
-  call.args(run.src(0), run.src(1), bias, epilogue.residual, epilogue.gate, run.dst(), i32(images), i32(g.in[1]),
-            i32(g.in[2]), i32(g.out[1]), i32(g.out[2]), i32(g.k), i32(g.kernel[1]), i32(g.kernel[2]), g.a.pad[1],
-            g.a.pad[2], conv_flags(run, bias), i32(blocks), i32(units));
+  call.args(run.src(0), run.src(1), bias, epilogue.residual, epilogue.gate, run.dst(), i32_of(images), i32_of(g.in[1]),
+            i32_of(g.in[2]), i32_of(g.out[1]), i32_of(g.out[2]), i32_of(g.k), i32_of(g.kernel[1]), i32_of(g.kernel[2]),
+            g.a.pad[1], g.a.pad[2], conv_flags(run, bias), i32_of(blocks), i32_of(units));
   if (run.is_cpu())
     call.over_tiles(ceil_div(lines * blocks, units));
   else

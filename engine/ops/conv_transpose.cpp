@@ -14,17 +14,17 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-constexpr const char* kSrc[] = {"src must be floating [N, L, C]", "src must be floating [N, H, W, C]"};
-constexpr const char* kWeight[] = {"weight must be floating [kw, K / groups, C]",
-                                   "weight must be floating [kh, kw, K / groups, C]"};
+constexpr const char* kSrcNeed[] = {"src must be floating [N, L, C]", "src must be floating [N, H, W, C]"};
+constexpr const char* kWeightNeed[] = {"weight must be floating [kw, K / groups, C]",
+                                       "weight must be floating [kh, kw, K / groups, C]"};
 
 Array conv_transpose(const char* op, const Array& src, const Array& weight, const Array& bias, const ConvAttributes& a,
                      const int (&output_pad)[3]) {
   if (const Casts cast(op); cast)
     return conv_transpose(op, cast(src), cast(weight), kept_bias(cast, bias, cast(src).dtype()), a, output_pad);
-  require(src && is_floating(src.dtype()) && src.shape().rank() == a.axes + 2, op, kSrc[a.axes - 1], src, "src");
-  require(weight && is_floating(weight.dtype()) && weight.shape().rank() == a.axes + 2, op, kWeight[a.axes - 1], weight,
-          "weight");
+  require(src && is_floating(src.dtype()) && src.shape().rank() == a.axes + 2, op, kSrcNeed[a.axes - 1], src, "src");
+  require(weight && is_floating(weight.dtype()) && weight.shape().rank() == a.axes + 2, op, kWeightNeed[a.axes - 1],
+          weight, "weight");
   check_conv_attributes(op, a);
   const Shape &s = src.shape(), &w = weight.shape();
   const std::string both = "src is " + describe(src) + ", weight is " + describe(weight);

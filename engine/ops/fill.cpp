@@ -14,7 +14,7 @@ namespace detail {
 namespace {
 
 template <class T>
-void add_host_form(KernelCall& call, std::int64_t n) {
+void add_host_fill(KernelCall& call, std::int64_t n) {
   call.on_host({.values = static_cast<double>(n)}, [n](void* const* arrays, const double* scalars) {
     std::fill_n(static_cast<T*>(arrays[0]), n, static_cast<T>(scalars[0]));
   });
@@ -29,8 +29,8 @@ class Full final : public Op {
     if (is_floating(dtype)) {
       KernelCall call = run.kernel("fill_real", dtype);
       call.args(run.dst(), n, DynamicReal{0}).over_elements(n);
-      if (n <= kMostHostValues && dtype == f32) add_host_form<float>(call, n);
-      if (n <= kMostHostValues && dtype == f64) add_host_form<double>(call, n);
+      if (n <= kMostHostValues && dtype == f32) add_host_fill<float>(call, n);
+      if (n <= kMostHostValues && dtype == f64) add_host_fill<double>(call, n);
     } else {
       run.kernel(dtype == i32 ? "fill_i32" : "fill_u8").args(run.dst(), n, DynamicBits{0}).over_elements(n);
     }
@@ -53,7 +53,7 @@ class Arange final : public Op {
   std::vector<Array> gradient(const GradientRequest&) const override { return {}; }
 };
 
-bool fits(double value, Dtype dtype) {
+bool is_representable(double value, Dtype dtype) {
   if (is_floating(dtype)) return true;
   const double low = dtype == i32 ? std::numeric_limits<std::int32_t>::min() : 0;
   const double high = dtype == i32 ? std::numeric_limits<std::int32_t>::max() : dtype == u8 ? 255 : 1;
@@ -76,7 +76,7 @@ std::string text_of(double value) {
 }  // namespace detail
 
 Array full(const Shape& shape, double value, Dtype dtype) {
-  if (!detail::fits(value, dtype))
+  if (!detail::is_representable(value, dtype))
     throw ArgumentError("full: the value must fit " + std::string(name_of(dtype)) + ", " + detail::text_of(value) +
                         " came");
   static const auto op = detail::make_op<detail::Full>();
@@ -89,7 +89,7 @@ Array arange(double start, double stop, double step, Dtype dtype) {
                         detail::text_of(stop) + ", " + detail::text_of(step) + " came");
   const std::int64_t n = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil((stop - start) / step)));
   if (dtype == u8 || dtype == bool_) return astype(arange(start, stop, step, i32), dtype);
-  if (!detail::fits(start, dtype) || !detail::fits(step, dtype))
+  if (!detail::is_representable(start, dtype) || !detail::is_representable(step, dtype))
     throw ArgumentError("arange: start and step must be whole numbers for " + std::string(name_of(dtype)) + ", " +
                         detail::text_of(start) + " and " + detail::text_of(step) + " came");
   static const auto op = detail::make_op<detail::Arange>();

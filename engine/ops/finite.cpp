@@ -11,7 +11,7 @@ namespace detail {
 namespace {
 
 constexpr std::int64_t kCpuPart = 1 << 16, kGpuPart = 1 << 14;  // elements of a work-group
-constexpr int kGroup = 256;                                     // FINITE_GROUP of cl/gpu/finite.cl
+constexpr int kFiniteGroup = 256;                               // FINITE_GROUP of cl/gpu/finite.cl
 
 std::int64_t exponent_of(Dtype dtype) {
   switch (dtype) {
@@ -36,10 +36,10 @@ class AllFinite final : public Op {
       const std::string bits = std::to_string(8 * bytes_of(run.src_dtype(i)));
       run.kernel("finite_parts_" + bits)
           .args(run.src(i), each, run.src_shape(i).size(), per_part, first, exponent_of(run.src_dtype(i)))
-          .over_rows(parts_of(i), kGroup);
+          .over_rows(parts_of(i), kFiniteGroup);
       first += static_cast<int>(parts_of(i));
     }
-    run.kernel("finite_all").args(each, run.dst(), first).over_rows(1, kGroup);
+    run.kernel("finite_all").args(each, run.dst(), first).over_rows(1, kFiniteGroup);
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
     return std::vector<Array>(request.src.size());

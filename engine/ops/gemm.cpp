@@ -7,12 +7,14 @@
 #include <string>
 
 #include "ops/host.h"
+#include "ops/sizes.h"
 #include "samebytes/error.h"
 
 namespace samebytes::detail {
 namespace {
 
-constexpr int kAccumulate = 1, kBias = 2, kRelu = 4, kResidual = 8, kDirect = 16;  // GEMM_* of gemm.cl
+constexpr int kGemmAccumulate = 1, kGemmBias = 2, kGemmRelu = 4, kGemmResidual = 8,
+              kGemmDirect = 16;  // GEMM_* of gemm.cl
 
 // All of it depends on the shape and the tuner's choices only, so results do not change with the number of threads.
 constexpr std::int64_t kSplitFrom = 1024;  // a k below this is not split
@@ -39,8 +41,6 @@ constexpr std::int64_t kMostDotGroups = 64;
 
 // Cycles of one core below which a product is one group: while a second core is woken, the first has done it.
 constexpr double kOneGroup = 20000;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 struct GemmTiles {
   std::int64_t rows = 1, columns = 1, split_k = 0, splits = 1;
@@ -156,7 +156,7 @@ void launch_reduce(Launch& run, Operand part, const Epilogues& e, Operand c, con
 
 // A small product of the cpu personality, in one block of k, as the host has it; arrays are a, b, bias, residual, c.
 template <class T>
-void add_host_form(KernelCall& call, const HostProduct& product) {
+void add_host_product(KernelCall& call, const HostProduct& product) {
   const double groups = static_cast<double>(product.m * product.outer * product.inner);
   call.on_host({.steps = groups, .products = groups * static_cast<double>(product.n * product.k)},
                [product](void* const* arrays, const double*) {
@@ -172,14 +172,14 @@ void offer_host_form(Launch& run, KernelCall& call, const Epilogues& e, const Ge
   if (!run.is_cpu() || real != real_of(real) || !is_small) return;
   HostProduct product{p.m,     p.n,     p.k,       p.a_row,   p.a_col,   p.b_row,  p.b_col,
                       p.outer, p.inner, p.a_outer, p.a_inner, p.b_outer, p.b_inner};
-  product.accumulates = (e.flags & kAccumulate) != 0;
-  product.relu = (e.flags & kRelu) != 0;
+  product.accumulates = (e.flags & kGemmAccumulate) != 0;
+  product.relu = (e.flags & kGemmRelu) != 0;
   product.by_lanes = by_lanes;
   product.width = run.device().vector_width(real);
   if (real == Dtype::f64)
-    add_host_form<double>(call, product);
+    add_host_product<double>(call, product);
   else
-    add_host_form<float>(call, product);
+    add_host_product<float>(call, product);
 }
 
 bool wants_dot(const GemmProblem& p) { return p.a_col == 1 && p.b_row == 1 && std::min(p.m, p.n) <= kDotLines; }
@@ -208,7 +208,7 @@ void launch_packed(Launch& run, Operand a, Operand b, const Epilogues& e, Operan
   const std::int64_t batch = p.outer * p.inner;
   const bool split = t.splits > 1;
   const Operand part = split ? run.temp(t.splits * batch * p.m * p.n, real_of(real)) : Launch::none();
-  const int flags = (split ? 0 : e.flags) | (run.is_cpu() && reads_a_in_place(p, real) ? kDirect : 0);
+  const int flags = (split ? 0 : e.flags) | (run.is_cpu() && reads_a_in_place(p, real) ? kGemmDirect : 0);
   KernelCall call = run.kernel("gemm", real);
   call.args(a, b, e.bias, e.residual, split ? Launch::none() : c, part, static_cast<int>(p.m), static_cast<int>(p.n),
             static_cast<int>(p.k), p.a_row, p.a_col, p.b_row, p.b_col, static_cast<int>(p.inner), p.a_outer, p.a_inner,
@@ -268,10 +268,10 @@ void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, con
     throw ArgumentError("matmul: sizes must fit 31 bits, m, n, k and batch are " + std::to_string(p.m) + ", " +
                         std::to_string(p.n) + ", " + std::to_string(p.k) + ", " + std::to_string(p.outer * p.inner));
   const Epilogue& asked = run.epilogue();
-  Epilogues e{bias, asked.residual, asked.relu ? kRelu : 0};
-  if (accumulates) e.flags |= kAccumulate;
-  if (bias.kind != Operand::Kind::none) e.flags |= kBias;
-  if (asked.residual.kind != Operand::Kind::none) e.flags |= kResidual;
+  Epilogues e{bias, asked.residual, asked.relu ? kGemmRelu : 0};
+  if (accumulates) e.flags |= kGemmAccumulate;
+  if (bias.kind != Operand::Kind::none) e.flags |= kGemmBias;
+  if (asked.residual.kind != Operand::Kind::none) e.flags |= kGemmResidual;
   GemmProvider provider = gemm_provider(run.node().context->options);
   if (provider == GemmProvider::automatic && real == f32 && run.choice("gemm", gemm_shape_class(p), "provider") == 1)
     provider = GemmProvider::clblast;

@@ -19,8 +19,8 @@ using detail::Operand;
 using detail::require;
 
 // GROUP_NORM_SCALE and so on of the .cl files, and the local size that the GPU kernels require.
-constexpr int kScale = 1, kShift = 2, kDsrc = 4;
-constexpr int kItems = 64;
+constexpr int kGroupNormScale = 1, kGroupNormShift = 2, kGroupNormDsrc = 4;
+constexpr int kGroupNormItems = 64;
 
 // src [N, ..., C] as N images.
 struct Images {
@@ -34,7 +34,8 @@ struct Images {
   }
 };
 
-// Inputs src, dy, mean, rstd and, with kScale, scale; results dscale, dshift [N, C] and, with kDsrc, dx.
+// Inputs src, dy, mean, rstd and, with kGroupNormScale, scale; results dscale, dshift [N, C] and, with kGroupNormDsrc,
+// dx.
 class GroupNormGradient final : public detail::Op {
  public:
   GroupNormGradient(int groups, int flags) : groups_(groups), flags_(flags) {}
@@ -48,7 +49,7 @@ class GroupNormGradient final : public detail::Op {
     const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
     const Images images(run, run.src_shape(0), real);
     const ColumnLayout& at = images.at;
-    const bool with_dx = flags_ & kDsrc;
+    const bool with_dx = flags_ & kGroupNormDsrc;
     const Operand part = run.temp(images.count * 2 * at.parts * at.wide, real);
     const Operand coef = with_dx ? run.temp(images.count * 4 * at.coef_row, real) : Launch::none();
     run.kernel("batch_norm_bwd_stats", dtype)
@@ -56,9 +57,9 @@ class GroupNormGradient final : public detail::Op {
               at.wide, at.channels, at.rows_per_part, 0)
         .over_tiles(at.parts, at.blocks, images.count, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
     run.kernel("group_norm_bwd_merge", real)
-        .args(part, flags_ & kScale ? run.src(4) : Launch::none(), run.src(2), run.src(3), run.dst(0), run.dst(1), coef,
-              at.total, at.wide, at.channels, groups_, at.parts, at.coef_row, flags_)
-        .over_tiles(images.mergers(run, groups_, real), 1, 1, kItems, 1);
+        .args(part, flags_ & kGroupNormScale ? run.src(4) : Launch::none(), run.src(2), run.src(3), run.dst(0),
+              run.dst(1), coef, at.total, at.wide, at.channels, groups_, at.parts, at.coef_row, flags_)
+        .over_tiles(images.mergers(run, groups_, real), 1, 1, kGroupNormItems, 1);
     if (with_dx) {
       const std::int64_t all = run.src_shape(0).size();
       run.kernel("group_norm_bwd_apply", dtype)
@@ -104,16 +105,17 @@ class GroupNorm final : public detail::Op {
         .args(run.src(0), part, at.total, at.wide, at.channels, at.rows_per_part)
         .over_tiles(at.parts, at.blocks, images.count, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
     run.kernel("group_norm_merge", dtype)
-        .args(run.src(0), part, flags_ & kScale ? run.src(1) : Launch::none(),
-              flags_ & kShift ? run.src(flags_ & kScale ? 2 : 1) : Launch::none(), run.dst(1), run.dst(2), m2, coef,
-              at.total, at.wide, at.channels, groups_, at.parts, at.rows_per_part, at.coef_row, eps_, flags_)
-        .over_tiles(images.mergers(run, groups_, real), 1, 1, kItems, 1);
+        .args(run.src(0), part, flags_ & kGroupNormScale ? run.src(1) : Launch::none(),
+              flags_ & kGroupNormShift ? run.src(flags_ & kGroupNormScale ? 2 : 1) : Launch::none(), run.dst(1),
+              run.dst(2), m2, coef, at.total, at.wide, at.channels, groups_, at.parts, at.rows_per_part, at.coef_row,
+              eps_, flags_)
+        .over_tiles(images.mergers(run, groups_, real), 1, 1, kGroupNormItems, 1);
     if (updates_) {
-      const std::int64_t block = run.is_cpu() ? run.device().vector_width(real) : kItems;
+      const std::int64_t block = run.is_cpu() ? run.device().vector_width(real) : kGroupNormItems;
       run.kernel("group_norm_running", real)
           .args(run.dst(1), m2, run.dst(3), run.dst(4), static_cast<int>(images.count), at.channels,
                 static_cast<int>(at.total / at.channels), momentum_)
-          .over_tiles((at.channels + block - 1) / block, 1, 1, kItems, 1);
+          .over_tiles((at.channels + block - 1) / block, 1, 1, kGroupNormItems, 1);
     }
     run.kernel("group_norm_apply", dtype)
         .args(run.src(0), coef, run.dst(0), all, at.total, at.span, at.coef_row)
@@ -123,8 +125,8 @@ class GroupNorm final : public detail::Op {
   std::vector<Array> gradient(const detail::GradientRequest& request) const override {
     const Array& src = request.src[0];
     std::vector<Array> result(request.src.size());
-    const int scale_at = flags_ & kScale ? 1 : 0;
-    const int shift_at = flags_ & kShift ? scale_at + 1 : 0;
+    const int scale_at = flags_ & kGroupNormScale ? 1 : 0;
+    const int shift_at = flags_ & kGroupNormShift ? scale_at + 1 : 0;
     const bool with_dx = request.wanted[0];
     std::vector<Array> inputs = {src, request.dy[0], request.dst[1], request.dst[2]};
     if (scale_at) inputs.push_back(request.src[static_cast<std::size_t>(scale_at)]);
@@ -132,7 +134,7 @@ class GroupNorm final : public detail::Op {
     const Dtype real = detail::real_of(src.dtype());
     std::vector<detail::Result> results = {{per_image, real}, {per_image, real}};
     if (with_dx) results.push_back({src.shape(), src.dtype()});
-    const int flags = (flags_ & kScale) | (with_dx ? kDsrc : 0);
+    const int flags = (flags_ & kGroupNormScale) | (with_dx ? kGroupNormDsrc : 0);
     const auto d = detail::make_arrays(detail::make_op<GroupNormGradient>(groups_, flags), results, inputs);
     if (with_dx) result[0] = d[2];
     if (scale_at && request.wanted[scale_at]) result[static_cast<std::size_t>(scale_at)] = sum(d[0], {0});
@@ -141,7 +143,7 @@ class GroupNorm final : public detail::Op {
   }
 
  private:
-  int first_state() const { return 1 + (flags_ & kScale ? 1 : 0) + (flags_ & kShift ? 1 : 0); }
+  int first_state() const { return 1 + (flags_ & kGroupNormScale ? 1 : 0) + (flags_ & kGroupNormShift ? 1 : 0); }
 
   const char* name_;
   int groups_, flags_;
@@ -168,8 +170,8 @@ Array normalise(const char* op, const Array& src, std::int64_t groups, const Arr
     inputs.push_back(array);
     flags |= flag;
   };
-  add(scale, "scale", kScale);
-  add(shift, "shift", kShift);
+  add(scale, "scale", kGroupNormScale);
+  add(shift, "shift", kGroupNormShift);
   const bool updates = running.mean && is_grad_enabled() && !detail::keeps_statistics;
   if (running.mean) {
     const auto check = [&](const Array& array, const char* name) {

@@ -33,7 +33,7 @@ Shares share(const Launch& run, std::int64_t lines, std::int64_t width, std::int
 }
 
 void add_shares(KernelCall& call, const Shares& s) {
-  call.args(ConvGeometry::i32_of(s.strip), ConvGeometry::i32_of(s.per_group), ConvGeometry::i32_of(s.tile_n));
+  call.args(i32_of(s.strip), i32_of(s.per_group), i32_of(s.tile_n));
 }
 
 // One work-item per channel and a few places of a line.

@@ -11,6 +11,7 @@
 #include "ops/dtypes.h"
 #include "ops/indexing.h"
 #include "ops/rows.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -18,17 +19,9 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-constexpr int kNobody = -1;  // no index is left out
+constexpr int kNoIndex = -1;  // no index is left out
 
 // A dense array seen from one axis.
-struct Around {
-  std::int64_t outer = 1, depth = 1, inner = 1;
-  Around(const Shape& shape, int axis) : depth(shape[axis]) {
-    for (int i = 0; i < axis; ++i) outer *= shape[i];
-    for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
-  }
-};
-
 // All bits set is NaN in every floating type; true is 1.
 int missing_bits(Dtype dtype) { return dtype == bool_ ? 1 : -1; }
 
@@ -60,8 +53,8 @@ class IndexedSum final : public Op {
     const std::int64_t cost = run.is_cpu() ? at.inner * (1 + items / at.depth) : at.inner;
     const RowShare share = share_rows(run, at.outer * at.depth, cost);
     run.kernel("indexing_sum", run.dst_dtype())
-        .args(order, starts, run.src(1), run.src_count() > 2 ? run.src(2) : Launch::none(), run.dst(), at.outer, depth,
-              items, at.inner, share.rows_per_group, int{spoils_})
+        .args(order, starts, run.src(1), run.optional_src(2), run.dst(), at.outer, depth, items, at.inner,
+              share.rows_per_group, int{spoils_})
         .over_rows(share.groups, share.group);
   }
   int may_overwrite(int) const override { return 2; }  // the base, which is as large as a vocabulary's weight
@@ -127,8 +120,8 @@ class ScatterAdd final : public Op {
     const std::int64_t items = run.src_shape(0)[axis_];
     const std::int64_t tile = run.constant("indexing", "INDEXING_TILE", run.dst_dtype());
     run.kernel("indexing_scatter_add", run.dst_dtype())
-        .args(run.src_count() > 2 ? run.src(2) : Launch::none(), run.src(0), run.src(1), run.dst(), at.outer,
-              static_cast<int>(at.depth), items, at.inner, int{spoils_})
+        .args(run.optional_src(2), run.src(0), run.src(1), run.dst(), at.outer, static_cast<int>(at.depth), items,
+              at.inner, int{spoils_})
         .over_rows(at.outer * ((at.inner + tile - 1) / tile), static_cast<int>(tile));
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
@@ -151,7 +144,8 @@ Array add_at(const Array& base, const Shape& shape, int axis, const Array& index
   const Around at(shape, axis);
   if (at.outer * at.inner == 1) {  // a single line, which one work-item would have to walk
     const Array line = base ? reshape(base, {-1}) : Array();
-    const Array sums = indexed_sum(line, reshape(index, {-1}), reshape(src, {-1}), Shape{at.depth}, 0, kNobody, spoils);
+    const Array sums =
+        indexed_sum(line, reshape(index, {-1}), reshape(src, {-1}), Shape{at.depth}, 0, kNoIndex, spoils);
     return reshape(sums, shape);
   }
   std::vector<Array> inputs{index, src};
@@ -213,7 +207,7 @@ Array checked_index(const char* op, const Array& index, const char* name) {
   return index.dtype() == i32 ? index : astype(index, i32);
 }
 
-int checked_axis(const char* op, const Array& a, int axis) {
+int countable_axis(const char* op, const Array& a, int axis) {
   require(static_cast<bool>(a), op, "needs an array", a, "a");
   const int rank = a.shape().rank();
   if (axis < -rank || axis >= rank)
@@ -224,8 +218,8 @@ int checked_axis(const char* op, const Array& a, int axis) {
   return axis;
 }
 
-// Whether `small` fits into `large` in every axis but `axis` (-1: in all).
-bool fits(const Shape& small, const Shape& large, int axis) {
+// Whether `small` fits_within into `large` in every axis but `axis` (-1: in all).
+bool fits_within(const Shape& small, const Shape& large, int axis) {
   if (small.rank() != large.rank()) return false;
   for (int i = 0; i < small.rank(); ++i)
     if (i != axis && small[i] > large[i]) return false;
@@ -266,22 +260,22 @@ Array embedding(const Array& ids, const Array& table, std::optional<std::int32_t
   detail::require(table && is_floating(table.dtype()) && table.shape().rank() == 2, kOp,
                   "needs a floating table of two axes", table, "table");
   const Array index = detail::checked_index(kOp, ids, "ids");
-  detail::checked_axis(kOp, table, 0);
+  detail::countable_axis(kOp, table, 0);
   if (padding_index && (*padding_index < 0 || *padding_index >= table.shape()[0]))
     throw ArgumentError("embedding: padding_index must be a row of the table, " + std::to_string(*padding_index) +
                         " came, table is " + detail::describe(table));
-  return detail::take_rows(kOp, table, index, 0, padding_index.value_or(detail::kNobody));
+  return detail::take_rows(kOp, table, index, 0, padding_index.value_or(detail::kNoIndex));
 }
 
 Array take(const Array& a, const Array& index, int axis) {
-  axis = detail::checked_axis("take", a, axis);
-  return detail::take_rows("take", a, detail::checked_index("take", index, "index"), axis, detail::kNobody);
+  axis = detail::countable_axis("take", a, axis);
+  return detail::take_rows("take", a, detail::checked_index("take", index, "index"), axis, detail::kNoIndex);
 }
 
 Array gather(const Array& a, int axis, const Array& index) {
-  axis = detail::checked_axis("gather", a, axis);
+  axis = detail::countable_axis("gather", a, axis);
   const Array at = detail::checked_index("gather", index, "index");
-  if (!detail::fits(at.shape(), a.shape(), axis))
+  if (!detail::fits_within(at.shape(), a.shape(), axis))
     throw ArgumentError("gather: index must fit into a in every axis but " + std::to_string(axis) + ", a is " +
                         detail::describe(a) + ", index is " + detail::describe(index));
   detail::require(a.size() > 0 || at.size() == 0, "gather", "needs elements to take", a, "a");
@@ -290,12 +284,12 @@ Array gather(const Array& a, int axis, const Array& index) {
 
 Array scatter_add(const Array& a, int axis, const Array& index, const Array& src) {
   constexpr const char* kOp = "scatter_add";
-  axis = detail::checked_axis(kOp, a, axis);
+  axis = detail::countable_axis(kOp, a, axis);
   detail::require(is_floating(a.dtype()), kOp, "needs a floating array", a, "a");
   detail::require(src && src.dtype() == a.dtype(), kOp, ("needs src of " + std::string(name_of(a.dtype()))).c_str(),
                   src, "src");
   const Array at = detail::checked_index(kOp, index, "index");
-  if (!detail::fits(at.shape(), a.shape(), axis) || !detail::fits(at.shape(), src.shape(), -1))
+  if (!detail::fits_within(at.shape(), a.shape(), axis) || !detail::fits_within(at.shape(), src.shape(), -1))
     throw ArgumentError("scatter_add: index must fit into src, and into a in every axis but " + std::to_string(axis) +
                         ", a is " + detail::describe(a) + ", index is " + detail::describe(index) + ", src is " +
                         detail::describe(src));

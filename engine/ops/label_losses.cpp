@@ -82,11 +82,11 @@ Array Labels::weighted_mean(const Array& losses) const {
 
 // q^gamma for q in [0, 1]; the gradient stays finite at 0 for any gamma of 0 or more.
 Array focus(const Array& losses, const Array& q, double gamma) {
-  constexpr double kSmallest = 1e-12;
+  constexpr double kLeastProbability = 1e-12;
   if (gamma == 0.0) return losses;
   if (gamma == 1.0) return losses * q;
   if (gamma == 2.0) return losses * square(q);
-  return losses * pow(clip(q, {.low = kSmallest}), gamma);
+  return losses * pow(clip(q, {.low = kLeastProbability}), gamma);
 }
 
 void check_gamma(const char* op, double gamma) {

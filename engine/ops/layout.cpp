@@ -3,22 +3,16 @@
 
 #include "graph/autocast.h"
 #include "graph/op.h"
+#include "ops/sizes.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
 namespace {
 
+using detail::checked_axis;
 using detail::describe;
 using detail::require;
-
-int checked_axis(const char* op, const Array& a, int axis, int extra = 0) {
-  require(static_cast<bool>(a), op, "needs an array", a, "src");
-  const int rank = a.shape().rank() + extra;
-  if (axis < -rank || axis >= rank)
-    throw ArgumentError(std::string(op) + ": axis " + std::to_string(axis) + " is out of range for src " + describe(a));
-  return axis < 0 ? axis + rank : axis;
-}
 
 }  // namespace
 

@@ -22,7 +22,7 @@ namespace {
 // Logits of a chunk where nobody says how many there are: small beside a weight, and rows enough for a product to reach
 // its speed.
 constexpr std::int64_t kChunkBytes = std::int64_t{32} << 20;
-constexpr std::int64_t kLeastRows = 64;
+constexpr std::int64_t kLeastChunkRows = 64;
 
 struct Head {
   CrossEntropyRule rule;
@@ -235,7 +235,7 @@ class LinearCrossEntropy final : public Op {
 std::int64_t rows_of_chunk(std::int64_t rows, std::int64_t classes, Dtype dtype, std::int64_t chunks) {
   if (chunks == 0) {
     const std::int64_t row = classes * static_cast<std::int64_t>(bytes_of(dtype));
-    chunks = (rows + std::max(kLeastRows, kChunkBytes / row) - 1) / std::max(kLeastRows, kChunkBytes / row);
+    chunks = (rows + std::max(kLeastChunkRows, kChunkBytes / row) - 1) / std::max(kLeastChunkRows, kChunkBytes / row);
   }
   return (rows + chunks - 1) / chunks;
 }

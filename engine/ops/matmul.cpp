@@ -116,8 +116,7 @@ class Linear final : public Op {
     p.a_col = xs[1];
     p.b_row = ws[1];
     p.b_col = ws[0];
-    launch_gemm(run, run.src(0), run.src(1), run.src_count() > 2 ? run.src(2) : Launch::none(), run.dst(), p,
-                run.dst_dtype());
+    launch_gemm(run, run.src(0), run.src(1), run.optional_src(2), run.dst(), p, run.dst_dtype());
   }
 
   std::vector<Array> gradient(const GradientRequest& g) const override {

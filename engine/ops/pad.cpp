@@ -8,6 +8,7 @@
 
 #include "graph/launch.h"
 #include "ops/pointwise.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -32,15 +33,6 @@ struct AxisPad {
   }
 };
 
-// Sizes of the axes before and behind one.
-struct Around {
-  std::int64_t outer = 1, inner = 1;
-  Around(const Shape& shape, int axis) {
-    for (int i = 0; i < axis; ++i) outer *= shape[i];
-    for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
-  }
-};
-
 Array pad_axis(const Array& a, const AxisPad& at, const Array& fill);
 Array joined(const Node& a, const Node& b);
 
@@ -51,7 +43,7 @@ class PadGradient final : public detail::Op {
   std::string_view name() const override { return "pad_gradient"; }
   void hash(detail::Hasher& hasher) const override { at_.hash(hasher); }
   void launch(Launch& run) const override {
-    const Around around(run.dst_shape(), at_.axis);
+    const detail::Around around(run.dst_shape(), at_.axis);
     run.kernel("pad_bwd", run.dst_dtype())
         .args(run.src(0), run.dst(), around.outer, at_.n, at_.d, around.inner, at_.before, static_cast<int>(at_.mode))
         .over_elements(run.dst_shape().size());
@@ -69,7 +61,7 @@ class Pad final : public detail::Op {
   std::string_view name() const override { return "pad"; }
   void hash(detail::Hasher& hasher) const override { at_.hash(hasher); }
   void launch(Launch& run) const override {
-    const Around around(run.dst_shape(), at_.axis);
+    const detail::Around around(run.dst_shape(), at_.axis);
     const bool has_fill = run.src_count() > 1;
     run.kernel("pad_fwd_" + std::to_string(bytes_of(run.dst_dtype()) * 8))
         .args(run.src(0), has_fill ? run.src(1) : Launch::none(), run.dst(), around.outer, at_.n, at_.d, around.inner,
@@ -106,7 +98,7 @@ class Placed final : public detail::Op {
   }
   void launch(Launch& run) const override {
     const Shape& shape = run.dst_shape();
-    const Around around(shape, axis_);
+    const detail::Around around(shape, axis_);
     run.kernel("fill_real", run.dst_dtype()).args(run.dst(), shape.size(), 0.0).over_elements(shape.size());
     const std::string entry = "concat_rows_" + std::to_string(bytes_of(run.dst_dtype()) * 8);
     for (int i = 0; i < run.src_count(); ++i) {

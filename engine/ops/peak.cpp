@@ -22,7 +22,7 @@ using detail::Launch;
 
 constexpr int kRowsPerCpuCore = 8;
 constexpr int kRowsPerGpuCore = 32;
-constexpr int kColumns = 64;            // PEAK_COLUMNS of peak.cl
+constexpr int kPeakColumns = 64;        // PEAK_COLUMNS of peak.cl
 constexpr double kFmasPerRound = 1024;  // PEAK_FMAS of peak.cl
 constexpr int kInFlight = 8;            // PoCL's threads may share a core for one launch; they do not for many
 constexpr int kFmaRuns = 120;           // short and many, so that the best one meets no other process
@@ -42,7 +42,7 @@ class PeakFma final : public detail::Op {
   }
   void launch(Launch& run) const override {
     // The chains go to their fixed point 1 and never to a slow denormal or infinite value.
-    run.kernel("peak_fma").args(run.dst(), rounds_, 0.5, 0.5).over_rows(run.dst_shape()[0], kColumns);
+    run.kernel("peak_fma").args(run.dst(), rounds_, 0.5, 0.5).over_rows(run.dst_shape()[0], kPeakColumns);
   }
 
  private:
@@ -64,7 +64,9 @@ double measure_gflops(const DeviceInfo& info) {
   const std::int64_t rows =
       std::max(1, info.cores) * (info.personality == Personality::cpu ? kRowsPerCpuCore : kRowsPerGpuCore);
   const auto best_of = [&](int runs, int rounds) {
-    const auto launch = [&] { return detail::make_array(detail::make_op<PeakFma>(rounds), {rows, kColumns}, f32, {}); };
+    const auto launch = [&] {
+      return detail::make_array(detail::make_op<PeakFma>(rounds), {rows, kPeakColumns}, f32, {});
+    };
     double best = seconds_of(launch), sum = best;
     for (int i = 1; i < runs && sum < kMostSeconds; ++i) {
       const double seconds = seconds_of(launch);

@@ -8,6 +8,7 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "ops/dtypes.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -37,8 +38,6 @@ Dtype promote(Dtype a, Dtype b) {
   return rank(a) > rank(b) ? a : b;
 }
 
-Array as(const Array& a, Dtype dtype) { return a.dtype() == dtype ? a : astype(a, dtype); }
-
 // Applies a row to operands of one shape.
 Array apply(const PointwiseRow& row, const OpPtr& op, std::span<const Array> inputs, std::vector<Scalar> scalars,
             Dtype asked = Dtype::f32) {
@@ -49,7 +48,7 @@ Array apply(const PointwiseRow& row, const OpPtr& op, std::span<const Array> inp
   Dtype dtype = asked;
   if (row.result == R::truth) dtype = Dtype::bool_;
   if (row.result == R::same) {
-    dtype = inputs[inputs.size() == 3 ? 1 : 0].dtype();  // where(condition, a, b) is as a and b
+    dtype = inputs[inputs.size() == 3 ? 1 : 0].dtype();  // where(condition, a, b) is as_dtype a and b
     for (std::size_t i = inputs.size() == 3 ? 2 : 1; i < inputs.size(); ++i) dtype = promote(dtype, inputs[i].dtype());
   }
   std::array<Array, 3> wide;
@@ -129,7 +128,7 @@ const PointwiseRow kWhere{"where", 3, 0, "SB_WHERE($0, $1, $2)", R::same, [](G g
 const PointwiseRow kMaskedFill{"masked_fill", 2, 1, "SB_WHERE($1, (SB_TYPE)(#0), $0)", R::same, [](G g) -> Arrays {
   return {masked_fill(g.dy[0], g.src[1], 0.0), Array()}; }};
 const PointwiseRow kCast{"astype", 1, 0, "$0", R::asked, [](G g) -> Arrays {
-  return {is_floating(g.src[0].dtype()) ? as(g.dy[0], g.src[0].dtype()) : Array()}; }};
+  return {is_floating(g.src[0].dtype()) ? as_dtype(g.dy[0], g.src[0].dtype()) : Array()}; }};
 const PointwiseRow kCopy{"copy", 1, 0, "$0", R::same, [](G g) -> Arrays { return {g.dy[0]}; }};
 const PointwiseRow kStop{"stop_gradient", 1, 0, "$0", R::same, nullptr};
 // clang-format on
@@ -234,7 +233,8 @@ SAMEBYTES_UNARY(silu, kSilu)
 namespace detail {
 namespace {
 
-// relu and gelu keep their derivative as one pointwise op: of (dy, y), so that x need not be kept, and of (dy, x).
+// relu and gelu keep their derivative as_dtype one pointwise op: of (dy, y), so that x need not be kept, and of (dy,
+// x).
 template <const PointwiseRow& kGradRow, bool kOfResult>
 class WithGradRow {
  public:
@@ -270,8 +270,8 @@ Array gelu(const Array& a, GeluForm form) {
 }
 Array clip(const Array& a, const ClipBounds& bounds) {
   if (!bounds.low && !bounds.high) throw ArgumentError("clip: needs a lower or an upper bound, none came");
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  return clip(a, bounds.low.value_or(-kInfinity), bounds.high.value_or(kInfinity));
+  constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+  return clip(a, bounds.low.value_or(-kUnbounded), bounds.high.value_or(kUnbounded));
 }
 Array clip(const Array& a, double low, double high) {
   if (!(low <= high))
@@ -324,5 +324,10 @@ Array relu_gradient_source(const Array& gradient, const Array& x) {
   return Array(node.inputs[0].node);
 }
 }  // namespace detail
+
+#undef SAMEBYTES_WITH_SCALAR
+#undef SAMEBYTES_BINARY
+#undef SAMEBYTES_UNARY
+#undef SAMEBYTES_ROW
 
 }  // namespace samebytes

@@ -1,5 +1,5 @@
-// LSTM and GRU. The inputs' product over all steps is a linear op; the recurrence is one launch for all steps, as is
-// its gradient, which leaves the gradients of the weights to one product each. Kernels: cl/*/recurrent.cl.
+// LSTM and GRU. The inputs' product over all steps is a linear op; the recurrence is one launch for all steps, as_dtype
+// is its gradient, which leaves the gradients of the weights to one product each. Kernels: cl/*/recurrent.cl.
 #include "samebytes/ops/recurrent.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "ops/dtypes.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -45,7 +46,7 @@ struct Sharing {
   }
 };
 
-// The recurrent weights as the kernels read them: panels of `vectors` vectors on a CPU, whole rows on a GPU.
+// The recurrent weights as_dtype the kernels read them: panels of `vectors` vectors on a CPU, whole rows on a GPU.
 struct Panels {
   int units, depth, gates, vectors;
   std::int64_t gate_stride, unit_stride, k_stride;
@@ -181,7 +182,7 @@ struct Checked {
   Array x, weight_ih, weight_hh, bias_ih, bias_hh, h0, c0;  // of one dtype, f32 or f64
 };
 
-Checked check_arguments(const char* op, int gates, const Array& x, const RecurrentWeights& weights,
+Checked check_recurrent(const char* op, int gates, const Array& x, const RecurrentWeights& weights,
                         const RecurrentOptions& options) {
   require(x && is_floating(x.dtype()) && x.shape().rank() == 3 && x.shape()[2] > 0, op,
           "needs floating x [N, T, C] of at least one input", x, "x");
@@ -218,8 +219,6 @@ Checked check_arguments(const char* op, int gates, const Array& x, const Recurre
           .c0 = state(options.c0, "c0")};
 }
 
-Array as(const Array& a, Dtype dtype) { return a.dtype() == dtype ? a : astype(a, dtype); }
-
 }  // namespace
 }  // namespace detail
 
@@ -227,10 +226,11 @@ LstmResult lstm(const Array& x, const RecurrentWeights& weights, const Recurrent
   if (const detail::Casts cast("lstm"); cast)
     return lstm(cast(x), {cast(weights.weight_ih), cast(weights.weight_hh), weights.bias_ih, weights.bias_hh}, options);
   constexpr int kGates = 4;
-  const detail::Checked in = detail::check_arguments("lstm", kGates, x, weights, options);
+  const detail::Checked in = detail::check_recurrent("lstm", kGates, x, weights, options);
   const Dtype real = in.x.dtype();
   const Shape &state = in.h0.shape(), states{x.shape()[0], x.shape()[1], state[1]};
-  if (states.size() == 0) return {zeros(states, x.dtype()), detail::as(in.h0, x.dtype()), detail::as(in.c0, x.dtype())};
+  if (states.size() == 0)
+    return {zeros(states, x.dtype()), detail::as_dtype(in.h0, x.dtype()), detail::as_dtype(in.c0, x.dtype())};
   // Both biases are added to the same sums.
   const Array bias = in.bias_ih && in.bias_hh ? in.bias_ih + in.bias_hh : in.bias_ih ? in.bias_ih : in.bias_hh;
   const Array src = linear(in.x, in.weight_ih, bias);
@@ -241,7 +241,7 @@ LstmResult lstm(const Array& x, const RecurrentWeights& weights, const Recurrent
   const detail::Form form{
       .is_lstm = true, .is_reversed = options.reverse, .has_lengths = static_cast<bool>(options.lengths)};
   const auto d = detail::make_arrays(detail::make_op<detail::Recurrent>(form), results, inputs);
-  return {detail::as(d[0], x.dtype()), detail::as(d[1], x.dtype()), detail::as(d[2], x.dtype())};
+  return {detail::as_dtype(d[0], x.dtype()), detail::as_dtype(d[1], x.dtype()), detail::as_dtype(d[2], x.dtype())};
 }
 
 GruResult gru(const Array& x, const RecurrentWeights& weights, const RecurrentOptions& options) {
@@ -249,10 +249,10 @@ GruResult gru(const Array& x, const RecurrentWeights& weights, const RecurrentOp
     return gru(cast(x), {cast(weights.weight_ih), cast(weights.weight_hh), weights.bias_ih, weights.bias_hh}, options);
   constexpr int kGates = 3;
   if (options.c0) throw ArgumentError("gru: has no cell state, c0 is " + detail::describe(options.c0));
-  const detail::Checked in = detail::check_arguments("gru", kGates, x, weights, options);
+  const detail::Checked in = detail::check_recurrent("gru", kGates, x, weights, options);
   const Dtype real = in.x.dtype();
   const Shape &state = in.h0.shape(), states{x.shape()[0], x.shape()[1], state[1]};
-  if (states.size() == 0) return {zeros(states, x.dtype()), detail::as(in.h0, x.dtype())};
+  if (states.size() == 0) return {zeros(states, x.dtype()), detail::as_dtype(in.h0, x.dtype())};
   const Array src = linear(in.x, in.weight_ih, in.bias_ih);
   std::vector<Array> inputs{src, in.weight_hh, in.h0};
   if (in.bias_hh) inputs.push_back(in.bias_hh);
@@ -262,7 +262,7 @@ GruResult gru(const Array& x, const RecurrentWeights& weights, const RecurrentOp
                           .has_lengths = static_cast<bool>(options.lengths),
                           .has_bias = static_cast<bool>(in.bias_hh)};
   const auto d = detail::make_arrays(detail::make_op<detail::Recurrent>(form), results, inputs);
-  return {detail::as(d[0], x.dtype()), detail::as(d[1], x.dtype())};
+  return {detail::as_dtype(d[0], x.dtype()), detail::as_dtype(d[1], x.dtype())};
 }
 
 }  // namespace samebytes

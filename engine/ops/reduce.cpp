@@ -10,6 +10,7 @@
 #include "ops/host.h"
 #include "ops/reduce.h"
 #include "ops/rows.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -24,7 +25,6 @@ constexpr std::int64_t kElementsPerPart = 32768;  // of a long reduction; parts 
 constexpr std::int64_t kColumnTile = 1024;        // cpu: columns of one work-group
 constexpr std::int64_t kFoldedWidth = 1024;       // cpu: narrow rows are folded to about this width
 
-std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 bool is_reduced(AxisMask axes, int axis) { return (axes >> axis & 1u) != 0; }
 
 Shape reduced_shape(const Shape& shape, AxisMask axes, bool keep) {
@@ -46,14 +46,14 @@ std::int64_t reduced_count(const Shape& shape, AxisMask axes) {
   return n;
 }
 
-struct Block {
+struct AxisBlock {
   bool reduced;
   std::int64_t size;
 };
 
 // Axes of size 1 dropped, neighbours of one kind merged.
-std::vector<Block> blocks_of(const Shape& shape, AxisMask axes) {
-  std::vector<Block> blocks;
+std::vector<AxisBlock> blocks_of(const Shape& shape, AxisMask axes) {
+  std::vector<AxisBlock> blocks;
   for (int i = 0; i < shape.rank(); ++i) {
     if (shape[i] == 1) continue;
     if (blocks.empty() || blocks.back().reduced != is_reduced(axes, i)) {
@@ -142,7 +142,7 @@ void launch_pattern(Launch& run, What what, Operand src, Operand dst, Pattern p,
   const std::int64_t least = 16 * fold;
   const std::int64_t rows_per_part =
       is_rows ? kElementsPerPart : std::max(least, kElementsPerPart / p.inner / least * least);
-  const std::int64_t parts = divided_up(p.reduced, rows_per_part);
+  const std::int64_t parts = ceil_div(p.reduced, rows_per_part);
   const Operand to = parts == 1 ? dst : run.temp(p.outer * parts * p.inner, dtype);
   const Dtype to_dtype = parts == 1 ? dst_dtype : dtype;
   const Variant variant = variant_of(src_dtype, to_dtype);
@@ -160,7 +160,7 @@ void launch_pattern(Launch& run, What what, Operand src, Operand dst, Pattern p,
   } else {
     const std::int64_t outer_per_group =
         run.is_cpu() ? std::max<std::int64_t>(1, kElementsPerPart / (p.reduced * p.inner)) : 1;
-    const std::int64_t groups = divided_up(p.inner, tile) * parts * divided_up(p.outer, outer_per_group);
+    const std::int64_t groups = ceil_div(p.inner, tile) * parts * ceil_div(p.outer, outer_per_group);
     KernelCall call = run.kernel(std::string("reduce_columns") + variant.suffix, variant.program);
     call.args(src, to, code, p.outer, p.reduced, p.inner, parts, rows_per_part, fold, tile, outer_per_group, divide)
         .over_rows(groups, fold * tile <= 64 ? 64 : 256);
@@ -185,10 +185,10 @@ class Reduce final : public Op {
   void hash(Hasher& hasher) const override { hasher.add(std::uint64_t{axes_}); }
 
   void launch(Launch& run) const override {
-    std::vector<Block> blocks = blocks_of(run.src_shape(0), axes_);
+    std::vector<AxisBlock> blocks = blocks_of(run.src_shape(0), axes_);
     const double count = is_mean_ ? static_cast<double>(reduced_count(run.src_shape(0), axes_)) : 1.0;
     int left = 0;
-    for (const Block& block : blocks) left += block.reduced;
+    for (const AxisBlock& block : blocks) left += block.reduced;
     Operand src = run.src(0);
     Dtype src_dtype = run.src_dtype(0);
     const Dtype part_dtype = is_floating(src_dtype) ? real_of(src_dtype) : src_dtype;
@@ -298,7 +298,7 @@ class Argmax final : public Op {
         run.is_cpu() ? std::max<std::int64_t>(1, kElementsPerPart / (reduced * inner)) : 1;
     KernelCall call = run.kernel("reduce_argmax", run.src_dtype(0));
     call.args(run.src(0), run.dst(), outer, reduced, inner, outer_per_group)
-        .over_rows(divided_up(outer, outer_per_group), 64);
+        .over_rows(ceil_div(outer, outer_per_group), 64);
     if (is_small(pattern) && run.src_dtype(0) == f32) add_host_argmax<float>(call, pattern);
     if (is_small(pattern) && run.src_dtype(0) == f64) add_host_argmax<double>(call, pattern);
   }

@@ -16,10 +16,10 @@ using detail::Operand;
 using detail::require;
 
 // RMS_NORM_SCALE and so on of the .cl files, and the local size that the GPU kernels require.
-constexpr int kScale = 1, kDsrc = 2, kDscale = 4;
-constexpr int kItems = 64;
+constexpr int kRmsNormScale = 1, kRmsNormDsrc = 2, kRmsNormDscale = 4;
+constexpr int kRmsNormItems = 64;
 
-// Inputs src, dy, rstd and, with kScale, scale; results dx (kDsrc) and dscale (kDscale).
+// Inputs src, dy, rstd and, with kRmsNormScale, scale; results dx (kRmsNormDsrc) and dscale (kRmsNormDscale).
 class RmsNormGradient final : public detail::Op {
  public:
   explicit RmsNormGradient(int flags) : flags_(flags) {}
@@ -33,17 +33,17 @@ class RmsNormGradient final : public detail::Op {
     const std::int64_t most = std::min(rows, run.constant("rms_norm", "RMS_NORM_PARTS", real));
     const int rows_per_part = static_cast<int>((rows + most - 1) / most);
     const int parts = static_cast<int>((rows + rows_per_part - 1) / rows_per_part);
-    const bool with_dscale = flags_ & kDscale;
+    const bool with_dscale = flags_ & kRmsNormDscale;
     const Operand part = with_dscale ? run.temp(std::int64_t{1} * parts * columns, real) : Launch::none();
     run.kernel("rms_norm_bwd", dtype)
-        .args(run.src(0), run.src(1), flags_ & kScale ? run.src(3) : Launch::none(), run.src(2),
-              flags_ & kDsrc ? run.dst(0) : Launch::none(), part, rows, columns, rows_per_part, flags_)
-        .over_tiles(parts, 1, 1, kItems, 1);
+        .args(run.src(0), run.src(1), flags_ & kRmsNormScale ? run.src(3) : Launch::none(), run.src(2),
+              flags_ & kRmsNormDsrc ? run.dst(0) : Launch::none(), part, rows, columns, rows_per_part, flags_)
+        .over_tiles(parts, 1, 1, kRmsNormItems, 1);
     if (with_dscale) {
       const std::int64_t block = run.constant("rms_norm", "RMS_NORM_CHANNELS", real);
       run.kernel("rms_norm_reduce", real)
-          .args(part, run.dst(flags_ & kDsrc ? 1 : 0), columns, parts)
-          .over_tiles((columns + block - 1) / block, 1, 1, kItems, 1);
+          .args(part, run.dst(flags_ & kRmsNormDsrc ? 1 : 0), columns, parts)
+          .over_tiles((columns + block - 1) / block, 1, 1, kRmsNormItems, 1);
     }
   }
 
@@ -66,26 +66,26 @@ class RmsNorm final : public detail::Op {
     const std::int64_t rows = run.src_shape(0).rows();
     const std::int64_t block = run.constant("rms_norm", "RMS_NORM_ROWS", real);
     run.kernel("rms_norm_fwd", dtype)
-        .args(run.src(0), flags_ & kScale ? run.src(1) : Launch::none(), run.dst(0), run.dst(1), rows,
+        .args(run.src(0), flags_ & kRmsNormScale ? run.src(1) : Launch::none(), run.dst(0), run.dst(1), rows,
               static_cast<int>(run.src_shape(0).back()), eps_, flags_)
-        .over_tiles((rows + block - 1) / block, 1, 1, kItems, 1);
+        .over_tiles((rows + block - 1) / block, 1, 1, kRmsNormItems, 1);
   }
 
   std::vector<Array> gradient(const detail::GradientRequest& request) const override {
     const Array& src = request.src[0];
     std::vector<Array> result(request.src.size());
     const bool with_dx = request.wanted[0];
-    const bool with_dscale = (flags_ & kScale) && request.wanted[1];
+    const bool with_dscale = (flags_ & kRmsNormScale) && request.wanted[1];
     if (src.size() == 0) {  // nothing is launched for an empty dx, and sums over no rows are zero
       for (std::size_t i = 0; i < result.size(); ++i) result[i] = zeros(request.src[i].shape(), request.src[i].dtype());
       return result;
     }
     std::vector<Array> inputs = {src, request.dy[0], request.dst[1]};
-    if (flags_ & kScale) inputs.push_back(request.src[1]);
+    if (flags_ & kRmsNormScale) inputs.push_back(request.src[1]);
     std::vector<detail::Result> results;
     if (with_dx) results.push_back({src.shape(), src.dtype()});
     if (with_dscale) results.push_back({Shape{src.shape().back()}, detail::real_of(src.dtype())});
-    const int flags = (flags_ & kScale) | (with_dx ? kDsrc : 0) | (with_dscale ? kDscale : 0);
+    const int flags = (flags_ & kRmsNormScale) | (with_dx ? kRmsNormDsrc : 0) | (with_dscale ? kRmsNormDscale : 0);
     const auto d = detail::make_arrays(detail::make_op<RmsNormGradient>(flags), results, inputs);
     if (with_dx) result[0] = d[0];
     if (with_dscale) result[1] = d.back();
@@ -125,7 +125,7 @@ Array rms_norm(const Array& src, const Array& scale, std::optional<float> eps) {
   const Shape rows(std::span<const std::int64_t>(src.shape().begin(), src.shape().end() - 1));
   const detail::Result results[] = {{src.shape(), src.dtype()}, {rows, real}};
   const double added = eps ? double{*eps} : epsilon_of(src.dtype());
-  return detail::make_arrays(detail::make_op<RmsNorm>(scale ? kScale : 0, added), results, inputs)[0];
+  return detail::make_arrays(detail::make_op<RmsNorm>(scale ? kRmsNormScale : 0, added), results, inputs)[0];
 }
 
 }  // namespace samebytes

@@ -10,7 +10,7 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-constexpr int kItems = 64;  // of a group in the gpu personality
+constexpr int kRotaryItems = 64;  // of a group in the gpu personality
 
 Array turn(const Array& x, const RotaryOptions& options, double sign);
 
@@ -33,7 +33,7 @@ class Rotary final : public Op {
         .args(run.src(0), run.dst(), strides[0], strides[1], strides[2], static_cast<int>(shape[2]),
               static_cast<int>(options_.heads), static_cast<int>(shape[3]), int{options_.interleaved}, step, sign_,
               DynamicBits{0})
-        .over_tiles(shape[1], shape[0], 1, kItems, 1);
+        .over_tiles(shape[1], shape[0], 1, kRotaryItems, 1);
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
     RotaryOptions options = options_;

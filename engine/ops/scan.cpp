@@ -4,6 +4,7 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/sorting.h"
 
@@ -12,15 +13,7 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-struct Lines {
-  std::int64_t outer = 1, depth = 1, inner = 1;
-  Lines(const Shape& shape, int axis) : depth(shape[axis]) {
-    for (int i = 0; i < axis; ++i) outer *= shape[i];
-    for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
-  }
-};
-
-void launch_sums(Launch& run, Operand src, Operand dst, const Lines& at, bool reversed, bool exclusive, Dtype dtype) {
+void launch_sums(Launch& run, Operand src, Operand dst, const Around& at, bool reversed, bool exclusive, Dtype dtype) {
   const Dtype real = real_of(dtype);
   const std::string suffix = is_floating(dtype) ? "real" : "i32";
   const std::int64_t chunk = run.constant("scan", "SCAN_CHUNK", real), tile = run.constant("scan", "SCAN_TILE", real);
@@ -36,7 +29,7 @@ void launch_sums(Launch& run, Operand src, Operand dst, const Lines& at, bool re
       .over_rows(groups, group);
   if (is_whole) return;
   const Operand offsets = run.temp(sums, dtype);
-  Lines of_parts = at;
+  Around of_parts = at;
   of_parts.depth = parts;
   launch_sums(run, totals, offsets, of_parts, false, true, dtype);
   run.kernel("scan_offsets_" + suffix, real)
@@ -52,7 +45,7 @@ class Cumsum final : public Op {
     hasher.add(static_cast<std::uint64_t>(axis_) << 1 | std::uint64_t{reversed_});
   }
   void launch(Launch& run) const override {
-    launch_sums(run, run.src(0), run.dst(), Lines(run.dst_shape(), axis_), reversed_, false, run.dst_dtype());
+    launch_sums(run, run.src(0), run.dst(), Around(run.dst_shape(), axis_), reversed_, false, run.dst_dtype());
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array& dy = request.dy[0];
@@ -71,7 +64,7 @@ class CumprodBackward final : public Op {
   std::string_view name() const override { return "cumprod_backward"; }
   void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(axis_)); }
   void launch(Launch& run) const override {
-    const Lines at(run.dst_shape(), axis_);
+    const Around at(run.dst_shape(), axis_);
     run.kernel("scan_product_bwd", run.dst_dtype())
         .args(run.src(0), run.src(1), run.src(2), run.dst(), at.outer, at.depth, at.inner)
         .over_elements(at.outer * at.inner);
@@ -87,7 +80,7 @@ class Cumprod final : public Op {
   std::string_view name() const override { return "cumprod"; }
   void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(axis_)); }
   void launch(Launch& run) const override {
-    const Lines at(run.dst_shape(), axis_);
+    const Around at(run.dst_shape(), axis_);
     run.kernel("scan_product", run.dst_dtype())
         .args(run.src(0), run.dst(), at.outer, at.depth, at.inner)
         .over_elements(at.outer * at.inner);

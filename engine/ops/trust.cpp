@@ -7,24 +7,22 @@
 #include <vector>
 
 #include "graph/launch.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
 namespace detail {
 namespace {
 
-constexpr std::int64_t kUnit = 16;               // TRUST_UNIT of cl/*/trust.cl
+constexpr std::int64_t kTrustUnit = 16;          // TRUST_UNIT of cl/*/trust.cl
 constexpr std::int64_t kChunkElements = 8192;    // a few microseconds of work
 constexpr std::int64_t kChunksOfSegment = 1024;  // at most: each chunk adds up the sums of all
-constexpr std::int64_t kColumns = 4;             // of the table
-constexpr int kGroup = 256;                      // TRUST_GROUP
+constexpr std::int64_t kTableColumns = 4;        // of the table
+constexpr int kTrustGroup = 256;                 // TRUST_GROUP
 
 constexpr int kInputs = 5;  // of each op that overwrites cells; control is one more
 
-std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t chunks_of(const Shape& table) { return table[0]; }
-
-Operand control_of(Launch& run) { return run.src_count() > kInputs ? run.src(kInputs) : Launch::none(); }
 
 std::vector<Array> no_gradient(const char* op) { throw ArgumentError(std::string(op) + " has no gradient"); }
 
@@ -51,7 +49,7 @@ class TrustNorms final : public OfShare {
     const std::int64_t chunks = chunks_of(run.src_shape(2));
     run.kernel("trust_norms", run.dst_dtype())
         .args(share(run.src(0)), share(run.src(1)), run.src(2), run.dst(), chunks)
-        .over_rows(chunks, kGroup);
+        .over_rows(chunks, kTrustGroup);
   }
 };
 
@@ -71,8 +69,8 @@ class TrustLars final : public OfShare {
     run.kernel("trust_lars", run.dst_dtype())
         .args(share(run.src(0)), run.src(1), run.src(2), run.dst(0), share(run.dst(1)), run.dst(2), chunks,
               DynamicReal{0}, DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, int{nesterov_},
-              control_of(run), int{run.src_count() > kInputs})
-        .over_rows(chunks, kGroup);
+              run.optional_src(kInputs), int{run.src_count() > kInputs})
+        .over_rows(chunks, kTrustGroup);
   }
   std::vector<Array> gradient(const GradientRequest&) const override { return no_gradient("lars_update"); }
 
@@ -92,8 +90,8 @@ class TrustLambMoments final : public OfShare {
     run.kernel("trust_lamb_moments", run.dst_dtype())
         .args(share(run.src(0)), share(run.src(1)), run.src(2), run.dst(0), run.dst(1), run.dst(2), chunks,
               DynamicReal{0}, DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, DynamicReal{5},
-              DynamicReal{6}, DynamicReal{7}, control_of(run), int{run.src_count() > kInputs})
-        .over_rows(chunks, kGroup);
+              DynamicReal{6}, DynamicReal{7}, run.optional_src(kInputs), int{run.src_count() > kInputs})
+        .over_rows(chunks, kTrustGroup);
   }
   std::vector<Array> gradient(const GradientRequest&) const override { return no_gradient("lamb_update"); }
 };
@@ -110,8 +108,8 @@ class TrustLamb final : public OfShare {
     const std::int64_t chunks = chunks_of(run.src_shape(3));
     run.kernel("trust_lamb", run.dst_dtype())
         .args(run.src(0), run.src(1), run.src(2), run.src(3), share(run.dst()), chunks, DynamicReal{0}, DynamicReal{1},
-              DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, control_of(run), int{run.src_count() > kInputs})
-        .over_rows(chunks, kGroup);
+              DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, run.optional_src(kInputs), int{run.src_count() > kInputs})
+        .over_rows(chunks, kTrustGroup);
   }
   std::vector<Array> gradient(const GradientRequest&) const override { return no_gradient("lamb_update"); }
 };
@@ -154,35 +152,35 @@ TrustSegments::TrustSegments(std::span<const std::int64_t> offsets, std::span<co
 TrustSegments::TrustSegments(std::span<const std::int64_t> offsets, std::span<const std::int64_t> sizes, std::int64_t n,
                              std::int64_t begin, std::int64_t end)
     : n_(n), begin_(begin), end_(end) {
-  if (begin < 0 || end < begin || end > n || begin % detail::kUnit != 0 || end % detail::kUnit != 0)
+  if (begin < 0 || end < begin || end > n || begin % detail::kTrustUnit != 0 || end % detail::kTrustUnit != 0)
     throw ArgumentError("trust_segments: a share begins and ends at multiples of 16 within " + std::to_string(n) +
                         " elements, [" + std::to_string(begin) + ", " + std::to_string(end) + ") came");
-  if (offsets.empty() || offsets.size() != sizes.size() || n % detail::kUnit != 0)
+  if (offsets.empty() || offsets.size() != sizes.size() || n % detail::kTrustUnit != 0)
     throw ArgumentError("trust_segments: needs one size per offset and a length that is a multiple of 16, " +
                         std::to_string(offsets.size()) + " offsets, " + std::to_string(sizes.size()) +
                         " sizes and length " + std::to_string(n) + " came");
   std::vector<std::int32_t> table;
   std::int64_t before = 0;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
-    const std::int64_t units = detail::divided_up(sizes[i], detail::kUnit);
-    if (offsets[i] < before || offsets[i] % detail::kUnit != 0 || sizes[i] < 0 || offsets[i] + sizes[i] > n)
+    const std::int64_t units = detail::ceil_div(sizes[i], detail::kTrustUnit);
+    if (offsets[i] < before || offsets[i] % detail::kTrustUnit != 0 || sizes[i] < 0 || offsets[i] + sizes[i] > n)
       throw ArgumentError("trust_segments: segments must rise without overlap in steps of 16 within " +
                           std::to_string(n) + " elements, " + std::to_string(offsets[i]) + " came");
-    before = offsets[i] + units * detail::kUnit;
+    before = offsets[i] + units * detail::kTrustUnit;
     if (before <= begin || offsets[i] >= end) continue;
     if (offsets[i] < begin || before > end)
       throw ArgumentError("trust_segments: the share [" + std::to_string(begin) + ", " + std::to_string(end) +
                           ") cuts the segment at " + std::to_string(offsets[i]));
     const std::int64_t length =
-        std::max(detail::kChunkElements / detail::kUnit, detail::divided_up(units, detail::kChunksOfSegment));
-    const auto first = static_cast<std::int32_t>(table.size() / detail::kColumns);
-    const auto count = static_cast<std::int32_t>(detail::divided_up(units, length));
+        std::max(detail::kChunkElements / detail::kTrustUnit, detail::ceil_div(units, detail::kChunksOfSegment));
+    const auto first = static_cast<std::int32_t>(table.size() / detail::kTableColumns);
+    const auto count = static_cast<std::int32_t>(detail::ceil_div(units, length));
     for (std::int64_t at = 0; at < units; at += length)
-      table.insert(table.end(), {static_cast<std::int32_t>((offsets[i] - begin) / detail::kUnit + at),
+      table.insert(table.end(), {static_cast<std::int32_t>((offsets[i] - begin) / detail::kTrustUnit + at),
                                  static_cast<std::int32_t>(std::min(length, units - at)), first, count});
   }
-  const auto chunks = static_cast<std::int64_t>(table.size()) / detail::kColumns;
-  table_ = array(std::span<const std::int32_t>(table), Shape{chunks, detail::kColumns});
+  const auto chunks = static_cast<std::int64_t>(table.size()) / detail::kTableColumns;
+  table_ = array(std::span<const std::int32_t>(table), Shape{chunks, detail::kTableColumns});
 }
 
 Array lars_update(const Array& p, const Array& momentum_buffer, const Array& gradient, const TrustSegments& segments,

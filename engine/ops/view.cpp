@@ -4,6 +4,7 @@
 
 #include "graph/launch.h"
 #include "ops/pointwise.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -33,13 +34,6 @@ struct Layout {
 Layout layout_of(const Array& a) {
   const Node& node = *a.node();
   return node.is_view ? Layout{node.offset, node.strides} : Layout{0, dense_strides(node.shape)};
-}
-
-int checked_axis(const char* op, const Array& a, int axis, int extra = 0) {
-  const int rank = a.shape().rank() + extra;
-  if (axis < -rank || axis >= rank)
-    throw ArgumentError(std::string(op) + ": axis " + std::to_string(axis) + " is out of range for src " + describe(a));
-  return axis < 0 ? axis + rank : axis;
 }
 
 // The gradient of a slice: dy in its place, zeros around it.
@@ -159,7 +153,6 @@ Array transpose(const Array& a) {
 }
 
 Array slice(const Array& a, int axis, std::int64_t start, std::int64_t stop, std::int64_t step) {
-  detail::require(static_cast<bool>(a), "slice", "needs an array", a, "src");
   axis = checked_axis("slice", a, axis);
   const auto place = static_cast<std::size_t>(axis);
   const std::int64_t n = a.shape()[axis];
@@ -207,7 +200,6 @@ Array broadcast_to(const Array& a, const Shape& shape) {
 }
 
 Array squeeze(const Array& a, int axis) {
-  detail::require(static_cast<bool>(a), "squeeze", "needs an array", a, "src");
   axis = checked_axis("squeeze", a, axis);
   detail::require(a.shape()[axis] == 1, "squeeze", "the axis must have size 1", a, "src");
   const auto layout = layout_of(a);
@@ -224,7 +216,6 @@ Array squeeze(const Array& a, int axis) {
 }
 
 Array unsqueeze(const Array& a, int axis) {
-  detail::require(static_cast<bool>(a), "unsqueeze", "needs an array", a, "src");
   axis = checked_axis("unsqueeze", a, axis, 1);
   const auto layout = layout_of(a);
   Shape shape;
@@ -240,7 +231,6 @@ Array unsqueeze(const Array& a, int axis) {
 }
 
 Array flatten(const Array& a, int start_axis) {
-  detail::require(static_cast<bool>(a), "flatten", "needs an array", a, "src");
   start_axis = checked_axis("flatten", a, start_axis);
   Shape shape;
   std::int64_t rest = 1;

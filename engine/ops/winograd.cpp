@@ -11,14 +11,12 @@ namespace samebytes::detail {
 namespace {
 
 constexpr std::int64_t kTileHeight = 2, kTileWidth = 4;  // outputs of a tile
-constexpr std::int64_t kPositions = 24;                  // of a transformed tile
+constexpr std::int64_t kWinogradPositions = 24;          // of a transformed tile
 constexpr std::int64_t kOwnWeights = 16 * 32;  // so few are transformed by every group, without a launch of their own
-constexpr std::int64_t kMostWeights = 128 * 128;  // more would not stay in a second-level cache
-constexpr std::int64_t kLeastGroups = 8;          // that all parts of the weight gradient are to make
+constexpr std::int64_t kMostWinogradWeights = 128 * 128;  // more would not stay in a second-level cache
+constexpr std::int64_t kLeastGroups = 8;                  // that all parts of the weight gradient are to make
 
 constexpr int kWinogradOwn = 32, kWinogradTransposed = 64;  // of winograd.cl, beside the flags of convolutions
-
-int i32(std::int64_t v) { return static_cast<int>(v); }
 
 bool is_possible(const Launch& run, const ConvGeometry& g, Dtype real) {
   if (g.a.axes != 2 || g.groups() != 1 || g.kernel[1] != 3 || g.kernel[2] != 3) return false;
@@ -42,7 +40,8 @@ std::int64_t tiles_of(std::int64_t n, const std::int64_t* size) {
 bool is_worthwhile(const ConvGeometry& g, ConvPass pass) {
   const std::int64_t* size = pass == ConvPass::input ? g.in : g.out;
   const std::int64_t tiles = tiles_of(g.n, size), pixels = g.n * size[1] * size[2];
-  return tiles >= WinogradWork::least_tiles && g.c * g.k <= kMostWeights && 2 * 9 * pixels >= 3 * kPositions * tiles;
+  return tiles >= WinogradWork::least_tiles && g.c * g.k <= kMostWinogradWeights &&
+         2 * 9 * pixels >= 3 * kWinogradPositions * tiles;
 }
 
 }  // namespace
@@ -85,35 +84,36 @@ void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand we
   int flags = conv_flags(run, bias);
   const std::int64_t least = run.constant("winograd", "WINOGRAD_TILES", real),
                      most = run.constant("winograd", "WINOGRAD_MOST_TILES", real);
-  const std::int64_t block = std::clamp(WinogradWork::block_values / (kPositions * depth) / least * least, least, most);
+  const std::int64_t block =
+      std::clamp(WinogradWork::block_values / (kWinogradPositions * depth) / least * least, least, most);
   const std::int64_t tiles = tiles_of(g.n, out), blocks = ceil_div(tiles, block);
   const std::int64_t each = run.is_cpu() ? ceil_div(blocks, WinogradWork::wanted_groups) * block : least;
-  const std::int64_t groups = ceil_div(tiles, each), values = kPositions * depth * columns;
+  const std::int64_t groups = ceil_div(tiles, each), values = kWinogradPositions * depth * columns;
   const bool has_own = run.is_cpu() && depth * columns <= kOwnWeights;
   const Operand transformed = run.temp((has_own ? groups : 1) * values, real);
   if (has_own)
     flags |= kWinogradOwn | (transposed ? kWinogradTransposed : 0);
   else
     run.kernel("winograd_weights", dtype)
-        .args(weight, transformed, i32(g.c), i32(g.k), transposed ? 1 : 0)
+        .args(weight, transformed, i32_of(g.c), i32_of(g.k), transposed ? 1 : 0)
         .over_tiles(ceil_div(columns, lanes), ceil_div(depth, lanes), 1, 8, 8)
         .prepares();
   KernelCall call = run.kernel("winograd_tiles", dtype);
   call.args(src, has_own ? weight : Launch::none(), transformed, bias, epilogue.residual, epilogue.gate, run.dst(),
-            i32(g.n), i32(in[1]), i32(in[2]), i32(depth), i32(out[1]), i32(out[2]), i32(columns), pad_h, pad_w, flags,
-            i32(each), i32(block));
+            i32_of(g.n), i32_of(in[1]), i32_of(in[2]), i32_of(depth), i32_of(out[1]), i32_of(out[2]), i32_of(columns),
+            pad_h, pad_w, flags, i32_of(each), i32_of(block));
   if (run.is_cpu())
     call.over_tiles(groups);
   else
     call.over_tiles(groups, ceil_div(columns, run.constant("winograd", "WINOGRAD_COLUMNS", real)), 1,
-                    run.constant("winograd", "WINOGRAD_COLUMNS", real), i32(least));
+                    run.constant("winograd", "WINOGRAD_COLUMNS", real), i32_of(least));
 }
 
 bool launch_winograd_filter(Launch& run, const ConvGeometry& g, bool with_bias) {
   if (g.a.axes == 1) return launch_winograd_1d_filter(run, g, with_bias);
   const Dtype dtype = run.dst_dtype(), real = real_of(dtype);
   const std::int64_t tiles = tiles_of(g.n, g.out);
-  const std::int64_t most = WinogradWork::most_sums / (kPositions * g.c * g.k);
+  const std::int64_t most = WinogradWork::most_sums / (kWinogradPositions * g.c * g.k);
   const std::int64_t wanted =
       run.is_cpu() ? std::clamp(most, WinogradWork::least_parts, WinogradWork::most_parts) : WinogradWork::gpu_parts;
   const std::int64_t each = std::max(WinogradWork::least_filter_tiles, ceil_div(tiles, wanted)),
@@ -125,12 +125,12 @@ bool launch_winograd_filter(Launch& run, const ConvGeometry& g, bool with_bias) 
     block = std::min(run.constant("winograd_filter", "WINOGRAD_FILTER_BLOCK", real),
                      run.constant("winograd_filter", "WINOGRAD_FILTER_VALUES", real) / (6 * rows * (g.c + g.k)));
   }
-  const Operand part = run.temp(splits * kPositions * g.c * g.k, real);
+  const Operand part = run.temp(splits * kWinogradPositions * g.c * g.k, real);
   KernelCall call = run.kernel("winograd_filter_bwd", dtype);
-  call.args(run.src(0), run.src(1), part, i32(g.n), i32(g.in[1]), i32(g.in[2]), i32(g.c), i32(g.out[1]), i32(g.out[2]),
-            i32(g.k), g.a.pad[1], g.a.pad[2], i32(each), i32(block), i32(rows));
+  call.args(run.src(0), run.src(1), part, i32_of(g.n), i32_of(g.in[1]), i32_of(g.in[2]), i32_of(g.c), i32_of(g.out[1]),
+            i32_of(g.out[2]), i32_of(g.k), g.a.pad[1], g.a.pad[2], i32_of(each), i32_of(block), i32_of(rows));
   KernelCall sum = run.kernel("winograd_filter_weights", dtype);
-  sum.args(part, run.dst(), i32(g.c), i32(g.k), i32(splits));
+  sum.args(part, run.dst(), i32_of(g.c), i32_of(g.k), i32_of(splits));
   if (run.is_cpu()) {
     call.over_tiles(splits, 4 / rows);
     sum.over_tiles(g.c);

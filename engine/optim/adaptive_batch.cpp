@@ -4,32 +4,25 @@
 #include <limits>
 #include <string>
 
-#include "samebytes/error.h"
+#include "optim/require.h"
 
 namespace samebytes::optim {
-namespace {
-
-void require(bool ok, const char* need, double came) {
-  if (!ok) throw ArgumentError(std::string("AdaptiveBatch: ") + need + ", " + std::to_string(came) + " came");
-}
-
-}  // namespace
-
 AdaptiveBatch::AdaptiveBatch(const AdaptiveBatchOptions& options)
     : options_(options),
       batch_(options.batch),
       noise_scale_(std::numeric_limits<double>::quiet_NaN()),
       warmed_(options.warmup) {
-  require(options.batch >= 1, "batch must be at least 1", static_cast<double>(options.batch));
-  require(options.max_batch >= options.batch, "max_batch must be at least batch",
+  require(options.batch >= 1, "AdaptiveBatch", "batch must be at least 1", static_cast<double>(options.batch));
+  require(options.max_batch >= options.batch, "AdaptiveBatch", "max_batch must be at least batch",
           static_cast<double>(options.max_batch));
-  require(options.every >= 1, "every must be at least 1", static_cast<double>(options.every));
-  require(options.patience >= 1, "patience must be at least 1", static_cast<double>(options.patience));
-  require(options.grow_above > 0.0 && options.grow_above < HUGE_VAL, "grow_above must be above 0", options.grow_above);
-  require(options.shrink_below >= 0.0 && 2.0 * options.shrink_below <= options.grow_above,
+  require(options.every >= 1, "AdaptiveBatch", "every must be at least 1", static_cast<double>(options.every));
+  require(options.patience >= 1, "AdaptiveBatch", "patience must be at least 1", static_cast<double>(options.patience));
+  require(options.grow_above > 0.0 && options.grow_above < HUGE_VAL, "AdaptiveBatch", "grow_above must be above 0",
+          options.grow_above);
+  require(options.shrink_below >= 0.0 && 2.0 * options.shrink_below <= options.grow_above, "AdaptiveBatch",
           "shrink_below must be at least 0 and at most half of grow_above", options.shrink_below);
-  require(options.most_factor > 0.0, "most_factor must be above 0", options.most_factor);
-  require(options.warmup >= 0, "warmup must be at least 0", static_cast<double>(options.warmup));
+  require(options.most_factor > 0.0, "AdaptiveBatch", "most_factor must be above 0", options.most_factor);
+  require(options.warmup >= 0, "AdaptiveBatch", "warmup must be at least 0", static_cast<double>(options.warmup));
 }
 
 double AdaptiveBatch::factor_of(std::int64_t batch) const {
@@ -103,13 +96,13 @@ void AdaptiveBatch::load_state_dict(const StateDict& state) {
   const std::int64_t batch = whole("batch", options_.batch);
   std::int64_t legal = options_.batch;
   while (legal < batch) legal *= 2;
-  require(batch == legal && batch <= options_.max_batch,
+  require(batch == legal && batch <= options_.max_batch, "AdaptiveBatch",
           "batch must be that of the options times a power of two, at most max_batch", static_cast<double>(batch));
   const std::int64_t steps = whole("steps", 0), above = whole("above", 0), below = whole("below", 0);
   const std::int64_t warmed = whole("warmed", 0);
   const double noise = number_of("AdaptiveBatch", state, "noise_scale");
   const double factor = number_of("AdaptiveBatch", state, "old_factor");
-  require(factor > 0.0 && factor < HUGE_VAL, "old_factor must be above 0", factor);
+  require(factor > 0.0 && factor < HUGE_VAL, "AdaptiveBatch", "old_factor must be above 0", factor);
   batch_ = batch;
   steps_ = steps;
   above_ = above;

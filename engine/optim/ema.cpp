@@ -4,25 +4,17 @@
 #include <cmath>
 #include <utility>
 
-#include "samebytes/error.h"
+#include "optim/require.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::optim {
-namespace {
-
-void require(bool ok, const char* need, double came) {
-  if (!ok) throw ArgumentError(std::string("Ema: ") + need + ", " + std::to_string(came) + " came");
-}
-
-}  // namespace
-
 Ema::Ema(const Optimizer& optimizer, const EmaOptions& options) : options_(options), arenas_(optimizer.arenas()) {
-  require(options.decay >= 0.0 && options.decay <= 1.0, "decay must be in [0, 1]", options.decay);
-  require(options.gamma > 0.0, "gamma must be above 0", options.gamma);
-  require(options.power > 0.0, "power must be above 0", options.power);
-  require(options.least_decay >= 0.0 && options.least_decay <= options.decay, "least_decay must be in [0, decay]",
-          options.least_decay);
-  require(options.start >= 0, "start must be at least 0", static_cast<double>(options.start));
+  require(options.decay >= 0.0 && options.decay <= 1.0, "Ema", "decay must be in [0, 1]", options.decay);
+  require(options.gamma > 0.0, "Ema", "gamma must be above 0", options.gamma);
+  require(options.power > 0.0, "Ema", "power must be above 0", options.power);
+  require(options.least_decay >= 0.0 && options.least_decay <= options.decay, "Ema",
+          "least_decay must be in [0, decay]", options.least_decay);
+  require(options.start >= 0, "Ema", "start must be at least 0", static_cast<double>(options.start));
   for (std::size_t i = 0; i < arenas_.size(); ++i)
     averages_.push_back(
         arenas_[i].zeros_like("average of weights " + std::to_string(i), arenas_[i].dtype() == f64 ? f64 : f32));
@@ -78,7 +70,7 @@ StateDict Ema::state_dict() const {
 void Ema::load_state_dict(const StateDict& state) {
   if (is_swapped_) throw ArgumentError("Ema: load_state_dict() while the averages are swapped in");
   const double count = number_of("Ema", state, "update_count");
-  require(count >= 0.0 && count < 0x1p53, "update_count must be at least 0", count);
+  require(count >= 0.0 && count < 0x1p53, "Ema", "update_count must be at least 0", count);
   load_arrays("Ema", state_dict().arrays, state.arrays);
   update_count_ = static_cast<std::int64_t>(count);
 }

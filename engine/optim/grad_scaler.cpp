@@ -5,15 +5,11 @@
 #include <string>
 #include <utility>
 
-#include "samebytes/error.h"
+#include "optim/require.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::optim {
 namespace {
-
-void require(bool ok, const char* what, double came) {
-  if (!ok) throw ArgumentError(std::string("GradScaler: ") + what + ", " + std::to_string(came) + " came");
-}
 
 // A number beside x, on the device and without a launch of its own. Requires: x is finite.
 Array beside(const Array& x, double value) { return x * 0.0 + value; }
@@ -29,14 +25,14 @@ void require_whole_gradients(const Optimizer& optimizer) {
 
 GradScaler::GradScaler(const GradScalerOptions& options) : options_(options) {
   const double largest = std::numeric_limits<float>::max();
-  require(options.init_scale > 0.0 && options.init_scale <= largest, "init_scale must be above 0 and finite",
-          options.init_scale);
-  require(options.growth_factor > 1.0 && options.growth_factor <= largest, "growth_factor must be above 1",
-          options.growth_factor);
-  require(options.backoff_factor > 0.0 && options.backoff_factor < 1.0, "backoff_factor must be between 0 and 1",
-          options.backoff_factor);
-  require(options.growth_interval >= 1 && options.growth_interval <= 1 << 24, "growth_interval must be 1 to 2^24",
-          static_cast<double>(options.growth_interval));
+  require(options.init_scale > 0.0 && options.init_scale <= largest, "GradScaler",
+          "init_scale must be above 0 and finite", options.init_scale);
+  require(options.growth_factor > 1.0 && options.growth_factor <= largest, "GradScaler",
+          "growth_factor must be above 1", options.growth_factor);
+  require(options.backoff_factor > 0.0 && options.backoff_factor < 1.0, "GradScaler",
+          "backoff_factor must be between 0 and 1", options.backoff_factor);
+  require(options.growth_interval >= 1 && options.growth_interval <= 1 << 24, "GradScaler",
+          "growth_interval must be 1 to 2^24", static_cast<double>(options.growth_interval));
 }
 
 void GradScaler::make_cells() {
@@ -132,7 +128,8 @@ void GradScaler::update() {
 }
 
 void GradScaler::set_scale(double scale) {
-  require(scale > 0.0 && std::isfinite(static_cast<float>(scale)), "the scale must be above 0 and finite", scale);
+  require(scale > 0.0 && std::isfinite(static_cast<float>(scale)), "GradScaler", "the scale must be above 0 and finite",
+          scale);
   make_cells();
   assign(scale_, full({1}, scale));
   progress_.clear();
@@ -158,7 +155,7 @@ void GradScaler::load_state(const GradScalerState& state) {
   options.backoff_factor = state.backoff_factor;
   options.growth_interval = state.growth_interval;
   const GradScaler checked(options);  // throws for what is out of range
-  require(state.growth_tracker >= 0 && state.growth_tracker < state.growth_interval,
+  require(state.growth_tracker >= 0 && state.growth_tracker < state.growth_interval, "GradScaler",
           "growth_tracker must be in [0, growth_interval)", static_cast<double>(state.growth_tracker));
   options_ = options;
   make_cells();

@@ -5,17 +5,13 @@
 #include <limits>
 #include <string>
 
-#include "samebytes/error.h"
+#include "optim/require.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::optim {
 namespace {
 
 constexpr const char* kSquares = "squares";
-
-void require(bool ok, const char* need, double came) {
-  if (!ok) throw ArgumentError(std::string("GradientNoiseScale: ") + need + ", " + std::to_string(came) + " came");
-}
 
 // In f32 at least: the squares of 16-bit gradients leave their range.
 Array squared_norm(std::span<const Array> flat) {
@@ -31,12 +27,13 @@ Array squared_norm(std::span<const Array> flat) {
 }  // namespace
 
 GradientNoiseScale::GradientNoiseScale(const NoiseScaleOptions& options) : decay_(options.decay) {
-  require(options.decay >= 0.0 && options.decay < 1.0, "decay must be at least 0 and below 1", options.decay);
+  require(options.decay >= 0.0 && options.decay < 1.0, "GradientNoiseScale", "decay must be at least 0 and below 1",
+          options.decay);
 }
 
 void GradientNoiseScale::add(double small_square, double small_samples, double big_square, double big_samples) {
-  require(small_samples > 0.0, "small_samples must be above 0", small_samples);
-  require(big_samples > small_samples, "big_samples must be above small_samples", big_samples);
+  require(small_samples > 0.0, "GradientNoiseScale", "small_samples must be above 0", small_samples);
+  require(big_samples > small_samples, "GradientNoiseScale", "big_samples must be above small_samples", big_samples);
   if (!std::isfinite(small_square) || !std::isfinite(big_square)) return;
   const double gradient = (big_samples * big_square - small_samples * small_square) / (big_samples - small_samples);
   const double trace = (small_square - big_square) / (1.0 / small_samples - 1.0 / big_samples);
@@ -70,9 +67,9 @@ void GradientNoiseScale::load_state_dict(const StateDict& state) {
   const double count = number_of("GradientNoiseScale", state, "count");
   const double gradient = number_of("GradientNoiseScale", state, "gradient_square");
   const double trace = number_of("GradientNoiseScale", state, "covariance_trace");
-  require(count >= 0.0 && count < 0x1p53, "count must be at least 0", count);
-  require(std::isfinite(gradient), "gradient_square must be finite", gradient);
-  require(std::isfinite(trace), "covariance_trace must be finite", trace);
+  require(count >= 0.0 && count < 0x1p53, "GradientNoiseScale", "count must be at least 0", count);
+  require(std::isfinite(gradient), "GradientNoiseScale", "gradient_square must be finite", gradient);
+  require(std::isfinite(trace), "GradientNoiseScale", "covariance_trace must be finite", trace);
   count_ = static_cast<std::int64_t>(count);
   gradient_square_ = gradient;
   covariance_trace_ = trace;

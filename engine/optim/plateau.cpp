@@ -4,26 +4,19 @@
 #include <cmath>
 #include <string>
 
-#include "samebytes/error.h"
+#include "optim/require.h"
 
 namespace samebytes::optim {
-namespace {
-
-void require(bool ok, const char* need, double came) {
-  if (!ok) throw ArgumentError(std::string("Plateau: ") + need + ", " + std::to_string(came) + " came");
-}
-
-}  // namespace
-
 Plateau::Plateau(const PlateauOptions& options)
     : options_(options), rate_(options.rate), best_(options.mode == PlateauMode::min ? HUGE_VAL : -HUGE_VAL) {
-  require(options.rate >= 0.0 && options.rate < HUGE_VAL, "rate must be at least 0", options.rate);
-  require(options.factor > 0.0 && options.factor < 1.0, "factor must be above 0 and below 1", options.factor);
-  require(options.patience >= 0, "patience must be at least 0", static_cast<double>(options.patience));
-  require(options.threshold >= 0.0, "threshold must be at least 0", options.threshold);
-  require(options.cooldown >= 0, "cooldown must be at least 0", static_cast<double>(options.cooldown));
-  require(options.min_rate >= 0.0, "min_rate must be at least 0", options.min_rate);
-  require(options.eps >= 0.0, "eps must be at least 0", options.eps);
+  require(options.rate >= 0.0 && options.rate < HUGE_VAL, "Plateau", "rate must be at least 0", options.rate);
+  require(options.factor > 0.0 && options.factor < 1.0, "Plateau", "factor must be above 0 and below 1",
+          options.factor);
+  require(options.patience >= 0, "Plateau", "patience must be at least 0", static_cast<double>(options.patience));
+  require(options.threshold >= 0.0, "Plateau", "threshold must be at least 0", options.threshold);
+  require(options.cooldown >= 0, "Plateau", "cooldown must be at least 0", static_cast<double>(options.cooldown));
+  require(options.min_rate >= 0.0, "Plateau", "min_rate must be at least 0", options.min_rate);
+  require(options.eps >= 0.0, "Plateau", "eps must be at least 0", options.eps);
 }
 
 bool Plateau::is_better(double value) const {
@@ -67,9 +60,9 @@ StateDict Plateau::state_dict() const {
 void Plateau::load_state_dict(const StateDict& state) {
   const double rate = number_of("Plateau", state, "rate"), best = number_of("Plateau", state, "best");
   const double bad = number_of("Plateau", state, "bad_steps"), left = number_of("Plateau", state, "cooldown_left");
-  require(rate >= 0.0 && rate < HUGE_VAL, "rate must be at least 0", rate);
-  require(bad >= 0.0 && bad < 0x1p53, "bad_steps must be at least 0", bad);
-  require(left >= 0.0 && left < 0x1p53, "cooldown_left must be at least 0", left);
+  require(rate >= 0.0 && rate < HUGE_VAL, "Plateau", "rate must be at least 0", rate);
+  require(bad >= 0.0 && bad < 0x1p53, "Plateau", "bad_steps must be at least 0", bad);
+  require(left >= 0.0 && left < 0x1p53, "Plateau", "cooldown_left must be at least 0", left);
   rate_ = rate;
   best_ = best;
   bad_steps_ = static_cast<std::int64_t>(bad);

@@ -4,27 +4,25 @@
 #include <cmath>
 #include <string>
 
-#include "samebytes/error.h"
+#include "optim/require.h"
 
 namespace samebytes::optim {
 namespace {
 
 constexpr std::int64_t kWarmUpPart = 4;  // the warm-up is at most one part in so many of a run
 
-void require(bool ok, const char* need, double came) {
-  if (!ok) throw ArgumentError(std::string("scale_rate: ") + need + ", " + std::to_string(came) + " came");
-}
-
 }  // namespace
 
 ScaledRate scale_rate(double base_rate, const ScaleRateOptions& options) {
-  require(base_rate >= 0.0 && base_rate < HUGE_VAL, "the rate must be at least 0", base_rate);
-  require(options.batch >= 1, "batch must be at least 1", static_cast<double>(options.batch));
-  require(options.base_batch >= 1, "base_batch must be at least 1", static_cast<double>(options.base_batch));
-  require(options.most_factor > 0.0, "most_factor must be above 0", options.most_factor);
-  require(options.most_rate >= 0.0, "most_rate must be at least 0", options.most_rate);
-  require(options.warmup >= 0, "warmup must be at least 0", static_cast<double>(options.warmup));
-  require(options.warmup_epochs >= 0, "warmup_epochs must be at least 0", static_cast<double>(options.warmup_epochs));
+  require(base_rate >= 0.0 && base_rate < HUGE_VAL, "scale_rate", "the rate must be at least 0", base_rate);
+  require(options.batch >= 1, "scale_rate", "batch must be at least 1", static_cast<double>(options.batch));
+  require(options.base_batch >= 1, "scale_rate", "base_batch must be at least 1",
+          static_cast<double>(options.base_batch));
+  require(options.most_factor > 0.0, "scale_rate", "most_factor must be above 0", options.most_factor);
+  require(options.most_rate >= 0.0, "scale_rate", "most_rate must be at least 0", options.most_rate);
+  require(options.warmup >= 0, "scale_rate", "warmup must be at least 0", static_cast<double>(options.warmup));
+  require(options.warmup_epochs >= 0, "scale_rate", "warmup_epochs must be at least 0",
+          static_cast<double>(options.warmup_epochs));
   const double k = static_cast<double>(options.batch) / static_cast<double>(options.base_batch);
   const double wanted = options.rule == ScaleRule::none ? 1.0 : options.rule == ScaleRule::linear ? k : std::sqrt(k);
   double factor = std::min(wanted, options.most_factor);

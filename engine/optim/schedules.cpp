@@ -6,15 +6,11 @@
 #include <numbers>
 #include <string>
 
-#include "samebytes/error.h"
+#include "optim/require.h"
 #include "samebytes/optim/optimizer.h"
 
 namespace samebytes::optim {
 namespace {
-
-void require(bool ok, const char* schedule, const char* need, double came) {
-  if (!ok) throw ArgumentError(std::string(schedule) + ": " + need + ", " + std::to_string(came) + " came");
-}
 
 void require_step(const char* schedule, std::int64_t step) {
   require(step >= 0, schedule, "steps count from 0", static_cast<double>(step));

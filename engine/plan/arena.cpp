@@ -12,8 +12,8 @@ namespace samebytes::detail {
 
 namespace {
 
-constexpr std::size_t kAlignment = 128;  // the base alignment that OpenCL devices ask of sub-allocations
-constexpr std::size_t kGoodShare = 32;   // a layout within 1/32 of the least bytes is taken as it is
+constexpr std::size_t kArenaAlignment = 128;  // the base alignment that OpenCL devices ask of sub-allocations
+constexpr std::size_t kGoodShare = 32;        // a layout within 1/32 of the least bytes is taken as it is
 
 // Whether two may not lie at the same bytes.
 bool meet(const ArenaRequest& a, const ArenaRequest& b) {
@@ -21,7 +21,7 @@ bool meet(const ArenaRequest& a, const ArenaRequest& b) {
   return !in_order || (a.first <= b.last && b.first <= a.last);
 }
 
-std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+std::size_t aligned(std::size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
 
 // What is placed at once: one request, or all of a group.
 struct Unit {

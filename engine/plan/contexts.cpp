@@ -11,7 +11,7 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr std::size_t kAlignment = 128;  // kernels may count on it where the original has it
+constexpr std::size_t kRangeAlignment = 128;  // kernels may count on it where the original has it
 
 class Crosser {
  public:
@@ -110,7 +110,7 @@ class Crosser {
       copy.range.begin = std::min(copy.range.begin, range.begin);
       copy.range.end = std::max(copy.range.end, range.end);
     });
-    for (auto& [key, copy] : copies_) copy.range.begin = copy.range.begin / kAlignment * kAlignment;
+    for (auto& [key, copy] : copies_) copy.range.begin = copy.range.begin / kRangeAlignment * kRangeAlignment;
   }
 
   PlanLaunch transfer(PlanTransfer carried, const LaunchInfo& like) {

@@ -16,13 +16,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kAbout =
+constexpr const char* kCrossingsAbout =
     "Seconds of an empty transfer between the OpenCL contexts of two devices (or launch, of one device) and its bytes "
     "per second. Measured once; remove the file to measure again, edit it to move where small work runs.";
-constexpr int kFormat = 1;
+constexpr int kCrossingsFormat = 1;
 constexpr std::size_t kManyBytes = std::size_t{4} << 20;
 constexpr std::size_t kFewBytes = 128;
-constexpr int kRounds = 5;
+constexpr int kCrossingRounds = 5;
 
 void carry_once(Carrier& carrier, Storage& from, Storage& to, std::size_t bytes) {
   Carrier::Job job;
@@ -100,7 +100,8 @@ void Crossings::write(const std::string& path) const {
   Json costs = Json::object();
   for (const auto& [name, cost] : costs_)
     costs[name] = {{"seconds", cost.seconds}, {"bytes_per_second", cost.bytes_per_second}};
-  const std::string text = Json{{"about", kAbout}, {"format", kFormat}, {"costs", costs}}.dump(2) + "\n";
+  const std::string text =
+      Json{{"about", kCrossingsAbout}, {"format", kCrossingsFormat}, {"costs", costs}}.dump(2) + "\n";
   try {
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
     io::write_file(path, text);
@@ -116,8 +117,8 @@ Crossings::Cost Crossings::measure_pair(int from, int to) const {
   source->wait();
   target->wait();
   Carrier carrier(runtime);
-  const double few = least_seconds(kRounds, [&] { carry_once(carrier, *source, *target, kFewBytes); });
-  const double many = least_seconds(kRounds, [&] { carry_once(carrier, *source, *target, kManyBytes); });
+  const double few = least_seconds(kCrossingRounds, [&] { carry_once(carrier, *source, *target, kFewBytes); });
+  const double many = least_seconds(kCrossingRounds, [&] { carry_once(carrier, *source, *target, kManyBytes); });
   return {few, static_cast<double>(kManyBytes) / std::max(many - few, 1e-7)};
 }
 
@@ -134,7 +135,7 @@ Crossings::Cost Crossings::measure_pass(int space) const {
     kernel->set_storage(0, *storage);
     kernel->set_bytes(1, &start, sizeof start);
     for (const std::int64_t number : zero.numbers) kernel->set_bytes(index++, &number, sizeof number);
-    return least_seconds(kRounds, [&] {
+    return least_seconds(kCrossingRounds, [&] {
       Submission submission(runtime);
       submission.acquire(*storage, true, "measuring contexts", 0, bytes, true);
       submission.enqueue(device, *kernel, zero.geometry, "measuring contexts");

@@ -12,7 +12,7 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-constexpr std::size_t kWidest = 40;  // characters of a column; the rest of a text is cut off
+constexpr std::size_t kWidestColumn = 40;  // characters of a column; the rest of a text is cut off
 
 std::string size_text(double bytes) {
   char text[32];
@@ -27,12 +27,12 @@ std::string size_text(double bytes) {
   return text;
 }
 
-class Table {
+class TextTable {
  public:
   void add(std::vector<std::string> row) {
     widths_.resize(std::max(widths_.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) {
-      if (row[i].size() > kWidest && i + 1 < row.size()) row[i] = row[i].substr(0, kWidest - 2) + "..";
+      if (row[i].size() > kWidestColumn && i + 1 < row.size()) row[i] = row[i].substr(0, kWidestColumn - 2) + "..";
       widths_[i] = std::max(widths_[i], row[i].size());
     }
     rows_.push_back(std::move(row));
@@ -100,7 +100,7 @@ std::string Planner::explain(const ExplainOptions& options) const {
             std::to_string(launches_of[d]) + (launches_of[d] == 1 ? " launch\n" : " launches\n");
   }
 
-  Table table;
+  TextTable table;
   table.add({"#", "where", "op", "layer", "shape", "moves", "waits for"});
   const std::size_t most =
       options.most_launches > 0 ? static_cast<std::size_t>(options.most_launches) : plan->launches.size();

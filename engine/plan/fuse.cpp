@@ -5,8 +5,6 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr std::size_t kMostMembers = 48;  // keeps the argument block within 1024 bytes and the registers in sight
-
 bool is_pointwise(const Node& node) {
   return !node.has_value && node.op && !node.is_view && node.shape.size() > 0 &&
          (dynamic_cast<const Pointwise*>(node.op.get()) || dynamic_cast<const Update*>(node.op.get()));

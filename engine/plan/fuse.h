@@ -1,12 +1,16 @@
 // Fusion: chains of pointwise nodes of one shape become one launch with several inputs and results.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "plan/epilogue.h"
 #include "plan/graph_list.h"
 
 namespace samebytes::detail {
+
+// Of a group: keeps the argument block within 1024 bytes and the registers in sight.
+inline constexpr std::size_t kMostMembers = 48;
 
 struct FuseResult {
   // By place: the group of a pointwise node, -1 for every other one. A group runs at the place of its last member.

@@ -20,10 +20,10 @@ using Json = nlohmann::ordered_json;
 
 // A run must gain more than so many launches: what is left out of the model (the caches of another core, a kernel that
 // the device would have begun meanwhile) is not worth less.
-constexpr double kLeastGain = 2;
+constexpr double kLeastLaunchesGained = 2;
 
-constexpr int kFormat = 1;
-constexpr const char* kAbout =
+constexpr int kHostCostsFormat = 1;
+constexpr const char* kHostCostsAbout =
     "What small launches cost on one device and its host, measured when an engine first had many of them. It decides "
     "which of them the host does, and changes no result. Remove the file to measure again.";
 
@@ -38,8 +38,8 @@ constexpr Constant kConstants[] = {{"launch", &HostCosts::launch},
                                    {"product", &HostCosts::product}};
 constexpr double kMostSeconds = 1;  // of any of them
 
-[[noreturn]] void fail(const std::string& path, const std::string& key, const std::string& expected,
-                       const std::string& found) {
+[[noreturn]] void bad_costs(const std::string& path, const std::string& key, const std::string& expected,
+                            const std::string& found) {
   throw IoError("host costs: " + path + ": " + key + ": expected " + expected + ", found " + found +
                     "; remove the file, and they are measured again",
                 path);
@@ -61,7 +61,7 @@ std::vector<bool> choose_for_host(const HostCosts& costs, std::span<const HostCa
   }
   // The least time of the queue up to each launch, where the device or the host does that one.
   constexpr double never = std::numeric_limits<double>::infinity();
-  const double enter = costs.crossing + kLeastGain * costs.launch;
+  const double enter = costs.crossing + kLeastLaunchesGained * costs.launch;
   struct Least {
     double device = 0, host = never;
     bool device_from_host = false, host_from_host = false;
@@ -110,8 +110,8 @@ std::string host_costs_path(const DeviceInfo& info) {
 
 std::string host_costs_text(const HostCosts& costs, const DeviceInfo& info) {
   Json json;
-  json["about"] = kAbout;
-  json["format"] = kFormat;
+  json["about"] = kHostCostsAbout;
+  json["format"] = kHostCostsFormat;
   json["device"] = info.name;
   json["driver"] = info.driver;
   json["cores"] = info.cores;
@@ -121,24 +121,25 @@ std::string host_costs_text(const HostCosts& costs, const DeviceInfo& info) {
 
 std::optional<HostCosts> parse_host_costs(std::string_view text, const std::string& path, const DeviceInfo& info) {
   const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) fail(path, "the whole", "JSON", "damage");
-  if (!json.is_object()) fail(path, "the whole", "an object", json.dump());
+  if (json.is_discarded()) bad_costs(path, "the whole", "JSON", "damage");
+  if (!json.is_object()) bad_costs(path, "the whole", "an object", json.dump());
   const auto at = [&](const Json& object, const std::string& section, const char* key) -> const Json& {
     const auto found = object.find(key);
-    if (found == object.end()) fail(path, section + key, "a value", "nothing");
+    if (found == object.end()) bad_costs(path, section + key, "a value", "nothing");
     return *found;
   };
-  if (at(json, "", "format") != kFormat) fail(path, "format", std::to_string(kFormat), json["format"].dump());
+  if (at(json, "", "format") != kHostCostsFormat)
+    bad_costs(path, "format", std::to_string(kHostCostsFormat), json["format"].dump());
   if (at(json, "", "device") != info.name || at(json, "", "driver") != info.driver ||
       at(json, "", "cores") != info.cores)
     return std::nullopt;
   const Json& seconds = at(json, "", "seconds");
-  if (!seconds.is_object()) fail(path, "seconds", "an object", seconds.dump());
+  if (!seconds.is_object()) bad_costs(path, "seconds", "an object", seconds.dump());
   HostCosts costs;
   for (const Constant& constant : kConstants) {
     const Json& value = at(seconds, "seconds.", constant.key);
     if (!value.is_number() || !(value.get<double>() > 0) || value.get<double>() > kMostSeconds)
-      fail(path, std::string("seconds.") + constant.key, "a number above 0, at most 1", value.dump());
+      bad_costs(path, std::string("seconds.") + constant.key, "a number above 0, at most 1", value.dump());
     costs.*constant.member = value.get<double>();
   }
   return costs;

@@ -17,7 +17,7 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-constexpr std::size_t kMostPlans = 8;
+constexpr std::size_t kMostPlansShown = 8;
 
 MemoryPlan memory_of(const Plan& plan) {
   MemoryPlan result;
@@ -99,7 +99,8 @@ void Planner::fill(MemorySnapshot& snapshot) const {
   std::stable_sort(snapshot.arrays.begin(), snapshot.arrays.end(),
                    [](const MemoryArray& a, const MemoryArray& b) { return a.bytes > b.bytes; });
 
-  for (std::size_t i = 0; i < std::min(plans.size(), kMostPlans); ++i) snapshot.plans.push_back(memory_of(*plans[i]));
+  for (std::size_t i = 0; i < std::min(plans.size(), kMostPlansShown); ++i)
+    snapshot.plans.push_back(memory_of(*plans[i]));
   snapshot.step = snapshot.report.live_by_category;
   const std::size_t arena = snapshot.step[MemoryCategory::activations];
   std::size_t gradients = 0;

@@ -9,7 +9,7 @@ namespace samebytes::detail {
 namespace {
 
 // Below, a storage of its own costs nothing that matters, and models have many small parameters with gaps.
-constexpr std::size_t kLargePack = std::size_t{4} << 20;
+constexpr std::size_t kLeastArenaPack = std::size_t{4} << 20;
 // A gap costs a launch. Where there are more than one for so many bytes, zeroing them would show.
 constexpr std::size_t kBytesPerGap = std::size_t{1} << 20;
 
@@ -31,7 +31,7 @@ std::vector<Gap> gaps_of(const Node& pack) {
 bool lies_in_arena(const Node& pack) {
   if (static_cast<const Pack&>(*pack.op).fills_cell()) return false;
   const std::size_t bytes = static_cast<std::size_t>(pack.shape.size()) * bytes_of(pack.dtype);
-  return bytes >= kLargePack && gaps_of(pack).size() * kBytesPerGap <= bytes;
+  return bytes >= kLeastArenaPack && gaps_of(pack).size() * kBytesPerGap <= bytes;
 }
 
 std::vector<ArenaRequest> requests_of_packs(const std::vector<PlanBuffer>& buffers,

@@ -14,8 +14,8 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr std::size_t kMostPlans = 256;    // least recently used ones go first
-constexpr int kReplansBeforeWarning = 32;  // a loop that never meets its plan again
+constexpr std::size_t kMostPlansKept = 256;  // least recently used ones go first
+constexpr int kReplansBeforeWarning = 32;    // a loop that never meets its plan again
 
 // The cell that a node of one result wrote into, if it did.
 NodePtr overwritten_cell(const Node& node) {
@@ -75,7 +75,7 @@ Plan& Planner::find_or_make(GraphList& list, bool* replayed) {
     found->second->last_used = context_.evaluations;
     return *found->second;
   }
-  if (plans_.size() >= kMostPlans) {
+  if (plans_.size() >= kMostPlansKept) {
     const auto oldest = std::min_element(plans_.begin(), plans_.end(), [](const auto& a, const auto& b) {
       return a.second->last_used < b.second->last_used;
     });

@@ -9,11 +9,9 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr std::int64_t kBlock = 4096;         // inner elements of one unit of work on a CPU
+constexpr std::int64_t kInnerBlock = 4096;    // inner elements of one unit of work on a CPU
 constexpr std::int64_t kUnitElements = 8192;  // short rows are taken together until a unit has about this many
-constexpr std::int64_t kGroupsPerCore = 8;
 constexpr std::int64_t kRepeatedMost = 1024;  // columns of an operand that a group copies, to read it at any column
-constexpr std::int64_t kGpuGroup = 128;
 // Results from here on are stored past the caches: their lines need not be read before, and the next reader would not
 // find them there anyway. Measured on 2 cores of an EPYC with 32 MiB of cache: c = a + b of 32 and 64 MiB takes 1.5
 // times less, b = c + 1 after it as long as ever; of 4 MiB that one would take 1.4 times longer
@@ -138,7 +136,7 @@ class Writer {
     const std::int64_t inner = kernel_.sizes.back();
     std::int64_t rows = 1;
     for (int axis = 0; axis + 1 < axes(); ++axis) rows *= kernel_.sizes[axis];
-    const std::int64_t blocks = (inner + kBlock - 1) / kBlock;
+    const std::int64_t blocks = (inner + kInnerBlock - 1) / kInnerBlock;
     kernel_.numbers = {inner, rows, blocks};
     for (int axis = 1; axis + 1 < axes(); ++axis) kernel_.numbers.push_back(kernel_.sizes[axis]);
     if (axes() > 1)
@@ -149,7 +147,7 @@ class Writer {
     if (on_cpu()) {
       const std::int64_t elements = inner * rows;
       const std::int64_t most = static_cast<std::int64_t>(device_.info().cores) * kGroupsPerCore;
-      const std::int64_t units = repeats_ ? (elements + kBlock - 1) / kBlock : rows * blocks;
+      const std::int64_t units = repeats_ ? (elements + kInnerBlock - 1) / kInnerBlock : rows * blocks;
       const std::int64_t groups = std::min(units, std::clamp<std::int64_t>(elements / kUnitElements, 1, most));
       kernel_.geometry.groups[0] = static_cast<std::size_t>(groups);
     } else {
@@ -195,10 +193,10 @@ class Writer {
            "  const long first = get_group_id(0) * share, last = min(units, first + share);\n"
            "  for (long unit = first; unit < last; ++unit) {\n"
            "    const long row = blocks == 1 ? unit : unit / blocks, begin = (unit - row * blocks) * " +
-           std::to_string(kBlock) +
+           std::to_string(kInnerBlock) +
            ";\n"
            "    const long end = min(inner, begin + " +
-           std::to_string(kBlock) + ");\n";
+           std::to_string(kInnerBlock) + ");\n";
       t += bases();
       t += "    long i = begin;\n    for (; i + VW <= end; i += VW) {\n" + body(true) + "    }\n";
       t += "    if (i < end) {\n      const int lanes = (int)(end - i);\n" + body(false) + "    }\n  }\n}\n";
@@ -212,7 +210,7 @@ class Writer {
 
   // Repeated rows that are not whole vectors are copied, as often as fill a vector and one vector more.
   std::string repeating_loop() const {
-    const std::string block = std::to_string(kBlock);
+    const std::string block = std::to_string(kInnerBlock);
     std::string t = "  const long n = rows * inner, units = (n + " + block + " - 1) / " + block +
                     ", share = (units + get_num_groups(0) - 1) / get_num_groups(0);\n"
                     "  const long begin = get_group_id(0) * share * " +

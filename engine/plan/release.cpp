@@ -9,7 +9,7 @@ namespace samebytes::detail {
 namespace {
 
 // Below, the gradients are few beside everything else, and one launch for all of them is cheapest.
-constexpr std::size_t kLargePack = std::size_t{64} << 20;
+constexpr std::size_t kLeastReleasedPack = std::size_t{64} << 20;
 // A segment is closed when it has so many bytes: some milliseconds of work, and gradients that may still lie in a
 // cache.
 constexpr std::size_t kSegmentBytes = std::size_t{16} << 20;
@@ -99,7 +99,7 @@ class Releaser {
     const Node& pack = node(place);
     const auto& op = static_cast<const Pack&>(*pack.op);
     const std::size_t bytes = static_cast<std::size_t>(pack.shape.size()) * bytes_of(pack.dtype);
-    if (list_.wanted[static_cast<std::size_t>(place)] || (bytes < kLargePack && !op.releases())) return {};
+    if (list_.wanted[static_cast<std::size_t>(place)] || (bytes < kLeastReleasedPack && !op.releases())) return {};
     int group = -1;
     bool is_alone = true;
     each_read([&](int reader, int, const Node& base) {

@@ -6,14 +6,14 @@
 
 #include "graph/op.h"
 #include "ops/pointwise.h"
+#include "plan/fuse.h"
 #include "plan/pack_parts.h"
 
 namespace samebytes::detail {
 namespace {
 
-constexpr std::size_t kMostMembers = 48;  // of a group, as in fuse.cpp
-constexpr std::size_t kMostSteps = 16;    // nodes of one recomputation
-constexpr std::size_t kSmallShare = 16;   // an operand of a value this many times larger may live longer for it
+constexpr std::size_t kMostRecomputed = 16;  // nodes of one recomputation
+constexpr std::size_t kSmallShare = 16;      // an operand of a value this many times larger may live longer for it
 constexpr int kForever = std::numeric_limits<int>::max();
 
 // Costs are bytes of memory traffic. What else a launch costs is as many bytes as memory moves in that time: with
@@ -158,7 +158,7 @@ class Rematerialiser {
       if (std::find(recipe.members.begin(), recipe.members.end(), place) != recipe.members.end()) continue;
       recipe.members.push_back(place);
       const auto* op = dynamic_cast<const Pointwise*>(node(place).op.get());
-      if (!op || recipe.members.size() > kMostSteps) return {};
+      if (!op || recipe.members.size() > kMostRecomputed) return {};
       recipe.is_cheap = recipe.is_cheap && !is_function(*op);
       recipe.flops += is_function(*op) ? kFunctionFlops : 2;
       for (const Edge& edge : node(place).inputs) {

@@ -17,13 +17,11 @@ using detail::escaped;
 using detail::section;
 using detail::Svg;
 
-constexpr const char* kForward = "#3b76b0";
-constexpr const char* kGradient = "#d98032";
-constexpr const char* kHost = "#6a9f58";
-constexpr const char* kWaiting = "#dddddd";
-constexpr const char* kAxis = "#999999";
-constexpr double kWidth = 960, kLeft = 170, kRight = 20;
-constexpr double kPlot = kWidth - kLeft - kRight;
+constexpr const char* kForwardColor = "#3b76b0";
+constexpr const char* kGradientColor = "#d98032";
+constexpr const char* kHostColor = "#6a9f58";
+constexpr const char* kWaitingColor = "#dddddd";
+constexpr const char* kAxisColor = "#999999";
 constexpr std::size_t kMostRows = 20;
 
 double last_end(const std::vector<const ProfiledLaunch*>& launches) {
@@ -42,7 +40,7 @@ std::vector<const ProfiledLaunch*> one_step(const Profile& profile) {
 
 void time_axis(Svg& svg, double begin, double end, double height) {
   for (const double ms : detail::ticks(0, 1e3 * (end - begin), 8)) {
-    const double x = kLeft + kPlot * ms * 1e-3 / (end - begin);
+    const double x = detail::kPageLeft + detail::kPagePlot * ms * 1e-3 / (end - begin);
     svg.line(x, 10, x, height - 22, "#e4e4e4");
     svg.text(x, height - 8, fmt::format("{:g} ms", ms), "middle");
   }
@@ -60,15 +58,15 @@ std::string layers_plot(const Profile& profile) {
   if (rows.size() > kMostRows) rows.resize(kMostRows);
   const double steps = std::max(1, profile.steps), longest = rows.front().seconds / steps;
   const double row_height = 18, height = 40 + row_height * static_cast<double>(rows.size());
-  Svg svg(kWidth, height);
+  Svg svg(detail::kPageWidth, height);
   time_axis(svg, 0, longest, height);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto [forward, gradient] = parts[rows[i].name];
-    const double y = 12 + row_height * static_cast<double>(i), scale = kPlot / longest / steps;
-    svg.text(kLeft - 6, y + 11, rows[i].name, "end");
-    svg.box(kLeft, y, forward * scale, row_height - 4, kForward,
+    const double y = 12 + row_height * static_cast<double>(i), scale = detail::kPagePlot / longest / steps;
+    svg.text(detail::kPageLeft - 6, y + 11, rows[i].name, "end");
+    svg.box(detail::kPageLeft, y, forward * scale, row_height - 4, kForwardColor,
             fmt::format("forward {:.3f} ms", 1e3 * forward / steps));
-    svg.box(kLeft + forward * scale, y, gradient * scale, row_height - 4, kGradient,
+    svg.box(detail::kPageLeft + forward * scale, y, gradient * scale, row_height - 4, kGradientColor,
             fmt::format("gradient {:.3f} ms", 1e3 * gradient / steps));
   }
   return svg.finish();
@@ -79,7 +77,7 @@ std::string roofline_plot(const Profile& profile) {
   std::vector<detail::RooflinePoint> points;
   for (const ProfileRow& row : profile_rows(profile, ProfileBy::op)) {
     const double gflops = row.seconds > 0 ? row.flops / row.seconds * 1e-9 : 0;
-    points.push_back({row.flops, row.bytes, row.seconds, 3 + 22 * std::sqrt(row.share), kForward,
+    points.push_back({row.flops, row.bytes, row.seconds, 3 + 22 * std::sqrt(row.share), kForwardColor,
                       fmt::format("{}: {:.1f} % of the time, {:.1f} GFLOP/s, {:.1f} GB/s", row.name, 100 * row.share,
                                   gflops, row.bytes / std::max(row.seconds, 1e-12) * 1e-9)});
   }
@@ -97,25 +95,27 @@ std::string timeline_plot(const Profile& profile) {
   constexpr double kLane = 26, kMemory = 120;
   const double count = static_cast<double>(lanes.size() + profile.devices.size());
   const double height = 20 + kLane * count + kMemory + 40;
-  Svg svg(kWidth, height);
+  Svg svg(detail::kPageWidth, height);
   time_axis(svg, begin, end, height);
-  const auto x_of = [&](double t) { return kLeft + kPlot * (std::clamp(t, begin, end) - begin) / (end - begin); };
+  const auto x_of = [&](double t) {
+    return detail::kPageLeft + detail::kPagePlot * (std::clamp(t, begin, end) - begin) / (end - begin);
+  };
   const auto bar = [&](double start, double seconds, double y, const char* color, const std::string& tip) {
     svg.box(x_of(start), y, std::max(0.3, x_of(start + seconds) - x_of(start)), kLane - 8, color, tip);
   };
   double y = 12;
   for (const auto& [lane, spans] : lanes) {
-    svg.text(kLeft - 6, y + 13, lane, "end");
+    svg.text(detail::kPageLeft - 6, y + 13, lane, "end");
     for (const ProfiledSpan* span : spans)
-      bar(span->start, span->seconds, y, span->name.starts_with("wait") ? kWaiting : kHost,
+      bar(span->start, span->seconds, y, span->name.starts_with("wait") ? kWaitingColor : kHostColor,
           fmt::format("{} {:.3f} ms", span->name, 1e3 * span->seconds));
     y += kLane;
   }
   for (std::size_t d = 0; d < profile.devices.size(); ++d) {
-    svg.text(kLeft - 6, y + 13, fmt::format("device {}", d), "end");
+    svg.text(detail::kPageLeft - 6, y + 13, fmt::format("device {}", d), "end");
     for (const ProfiledLaunch* launch : launches)
       if (launch->device == static_cast<int>(d))
-        bar(launch->start, launch->seconds, y, launch->is_gradient ? kGradient : kForward,
+        bar(launch->start, launch->seconds, y, launch->is_gradient ? kGradientColor : kForwardColor,
             fmt::format("{} {} {} {:.3f} ms", launch->op, launch->layer, launch->shape, 1e3 * launch->seconds));
     y += kLane;
   }
@@ -130,10 +130,11 @@ std::string timeline_plot(const Profile& profile) {
     curve.emplace_back(x_of(launch->start), level(launch->live_bytes));
   }
   curve.emplace_back(x_of(end), curve.back().second);
-  svg.line(kLeft, level(0), kWidth - kRight, level(0), kAxis);
+  svg.line(detail::kPageLeft, level(0), detail::kPageWidth - detail::kPageRight, level(0), kAxisColor);
   svg.path(curve, "#7a4fa3");
-  svg.text(kLeft - 6, level(most) + 4, fmt::format("{:.1f} MB alive", static_cast<double>(most) * 1e-6), "end");
-  svg.text(kLeft - 6, level(0) + 4, "0", "end");
+  svg.text(detail::kPageLeft - 6, level(most) + 4, fmt::format("{:.1f} MB alive", static_cast<double>(most) * 1e-6),
+           "end");
+  svg.text(detail::kPageLeft - 6, level(0) + 4, "0", "end");
   return svg.finish();
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kFormat = "samebytes-memory";
+constexpr const char* kMemoryFormat = "samebytes-memory";
 constexpr std::int64_t kVersion = 1;
 
 class Texts {
@@ -122,7 +122,7 @@ const char* name_of(MemoryCategory category) {
 void save_memory_snapshot(const std::string& path, const MemorySnapshot& snapshot) {
   Texts texts;
   const MemoryReport& r = snapshot.report;
-  Json json{{"format", kFormat},
+  Json json{{"format", kMemoryFormat},
             {"version", kVersion},
             {"device", snapshot.device},
             {"live_bytes", r.live_bytes},
@@ -186,7 +186,7 @@ MemorySnapshot load_memory_snapshot(const std::string& path) {
                   path, static_cast<std::int64_t>(error.byte));
   }
   const Value root(json, "", path);
-  if (root.at("format").text() != kFormat) root.at("format").fail(std::string("\"") + kFormat + "\"");
+  if (root.at("format").text() != kMemoryFormat) root.at("format").fail(std::string("\"") + kMemoryFormat + "\"");
   if (root.at("version").integer() != kVersion) root.at("version").fail(std::to_string(kVersion));
   MemorySnapshot s;
   s.device = root.at("device").text();

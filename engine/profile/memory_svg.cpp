@@ -5,25 +5,25 @@
 #include <algorithm>
 #include <array>
 
+#include "profile/memory_words.h"
 #include "profile/svg.h"
 #include "samebytes/memory_snapshot.h"
 
 namespace samebytes {
 namespace {
 
-constexpr double kWidth = 1000, kLeft = 80, kRight = 20, kTop = 40, kHeight = 320, kBetween = 70;
-constexpr double kPlot = kWidth - kLeft - kRight;
-constexpr int kMostColumns = 500;  // of the stacked plot; more launches are taken together by their largest
-constexpr std::array<const char*, kMemoryCategories> kColors = {"#4c72b0", "#dd8452", "#55a868", "#c44e52",
-                                                                "#8172b3", "#937860", "#a0a0a0"};
-constexpr const char* kGrid = "#e0e0e0";
+using detail::in_layer;
 
-std::string megabytes(double bytes) {
+constexpr double kSnapshotWidth = 1000, kSnapshotLeft = 80, kSnapshotRight = 20, kSnapshotTop = 40,
+                 kSnapshotHeight = 320, kSnapshotBetween = 70;
+constexpr double kSnapshotPlot = kSnapshotWidth - kSnapshotLeft - kSnapshotRight;
+constexpr int kSnapshotColumns = 500;  // of the stacked plot; more launches are taken together by their largest
+constexpr std::array<const char*, kMemoryCategories> kCategoryColors = {"#4c72b0", "#dd8452", "#55a868", "#c44e52",
+                                                                        "#8172b3", "#937860", "#a0a0a0"};
+constexpr const char* kSnapshotGrid = "#e0e0e0";
+
+std::string tick_text(double bytes) {
   return bytes >= 1e9 ? fmt::format("{:.2f} GB", bytes / 1e9) : fmt::format("{:.1f} MB", bytes / 1e6);
-}
-
-std::string in_layer(const std::string& op, const std::string& layer) {
-  return layer.empty() ? op : fmt::format("{} ({})", op, layer);
 }
 
 class Picture {
@@ -31,16 +31,17 @@ class Picture {
   explicit Picture(const MemorySnapshot& s)
       : s_(s), plan_(s.plans.empty() || s.plans.front().launches.empty() ? nullptr : &s.plans.front()) {
     const int plots = (plan_ ? 2 : 0) + (s.events.empty() ? 0 : 1);
-    svg_ = std::make_unique<detail::Svg>(kWidth, kTop + std::max(1, plots) * (kHeight + kBetween));
+    svg_ = std::make_unique<detail::Svg>(kSnapshotWidth,
+                                         kSnapshotTop + std::max(1, plots) * (kSnapshotHeight + kSnapshotBetween));
   }
 
   std::string write() {
     legend();
-    double top = kTop + 20;
+    double top = kSnapshotTop + 20;
     if (plan_) {
       step(top);
-      arena(top + kHeight + kBetween);
-      top += 2 * (kHeight + kBetween);
+      arena(top + kSnapshotHeight + kSnapshotBetween);
+      top += 2 * (kSnapshotHeight + kSnapshotBetween);
     }
     if (!s_.events.empty()) history(top);
     return svg_->finish();
@@ -48,13 +49,13 @@ class Picture {
 
  private:
   void legend() {
-    double x = kLeft;
-    svg_->text(kLeft, 16,
-               fmt::format("memory, {}: peak {} at {}", s_.device, megabytes(static_cast<double>(s_.report.peak_bytes)),
+    double x = kSnapshotLeft;
+    svg_->text(kSnapshotLeft, 16,
+               fmt::format("memory, {}: peak {} at {}", s_.device, tick_text(static_cast<double>(s_.report.peak_bytes)),
                            in_layer(s_.report.peak_cause, s_.report.peak_layer)),
                "start", 13);
     for (std::size_t c = 0; c < kMemoryCategories; ++c) {
-      svg_->box(x, 26, 10, 10, kColors[c]);
+      svg_->box(x, 26, 10, 10, kCategoryColors[c]);
       svg_->text(x + 14, 35, name_of(static_cast<MemoryCategory>(c)));
       x += 100;
     }
@@ -62,19 +63,20 @@ class Picture {
 
   // Lines and numbers of bytes at the left; returns pixels of one byte.
   double axis(double top, double most) {
-    const double scale = kHeight / std::max(1.0, most);
+    const double scale = kSnapshotHeight / std::max(1.0, most);
     for (const double tick : detail::ticks(0, most, 5)) {
-      const double y = top + kHeight - tick * scale;
-      svg_->line(kLeft, y, kLeft + kPlot, y, kGrid);
-      svg_->text(kLeft - 6, y + 4, megabytes(tick), "end");
+      const double y = top + kSnapshotHeight - tick * scale;
+      svg_->line(kSnapshotLeft, y, kSnapshotLeft + kSnapshotPlot, y, kSnapshotGrid);
+      svg_->text(kSnapshotLeft - 6, y + 4, tick_text(tick), "end");
     }
     return scale;
   }
 
   void under(double top, double last, const char* unit) {
     for (const double tick : detail::ticks(0, last, 8))
-      svg_->text(kLeft + kPlot * tick / std::max(last, 1e-12), top + kHeight + 16, fmt::format("{:g}", tick), "middle");
-    svg_->text(kLeft + kPlot / 2, top + kHeight + 32, unit, "middle");
+      svg_->text(kSnapshotLeft + kSnapshotPlot * tick / std::max(last, 1e-12), top + kSnapshotHeight + 16,
+                 fmt::format("{:g}", tick), "middle");
+    svg_->text(kSnapshotLeft + kSnapshotPlot / 2, top + kSnapshotHeight + 32, unit, "middle");
   }
 
   MemoryByCategory at(std::size_t launch) const {
@@ -88,10 +90,10 @@ class Picture {
   }
 
   void step(double top) {
-    const std::size_t count = plan_->launches.size(), columns = std::min<std::size_t>(count, kMostColumns);
+    const std::size_t count = plan_->launches.size(), columns = std::min<std::size_t>(count, kSnapshotColumns);
     const auto peak = static_cast<std::size_t>(plan_->peak_launch());
     const double scale = axis(top, static_cast<double>(at(peak).total()) * 1.08),
-                 width = kPlot / static_cast<double>(columns);
+                 width = kSnapshotPlot / static_cast<double>(columns);
     for (std::size_t column = 0; column < columns; ++column) {
       const std::size_t begin = column * count / columns, end = (column + 1) * count / columns;
       std::size_t largest = begin;
@@ -99,24 +101,24 @@ class Picture {
         if (at(i).total() > at(largest).total()) largest = i;
       const MemoryByCategory bytes = at(largest);
       const MemoryLaunch& launch = plan_->launches[largest];
-      double y = top + kHeight;
+      double y = top + kSnapshotHeight;
       for (std::size_t c = 0; c < kMemoryCategories; ++c) {
         if (bytes.bytes[c] == 0) continue;
         const double height = static_cast<double>(bytes.bytes[c]) * scale;
         y -= height;
-        svg_->box(kLeft + width * static_cast<double>(column), y, width, height, kColors[c],
+        svg_->box(kSnapshotLeft + width * static_cast<double>(column), y, width, height, kCategoryColors[c],
                   fmt::format("launch {}: {}, {}, {} of {}", largest, in_layer(launch.op, launch.layer),
-                              name_of(static_cast<MemoryCategory>(c)), megabytes(static_cast<double>(bytes.bytes[c])),
-                              megabytes(static_cast<double>(bytes.total()))));
+                              name_of(static_cast<MemoryCategory>(c)), tick_text(static_cast<double>(bytes.bytes[c])),
+                              tick_text(static_cast<double>(bytes.total()))));
       }
     }
     const MemoryLaunch& launch = plan_->launches[peak];
-    const double x = kLeft + kPlot * (static_cast<double>(peak) + 0.5) / static_cast<double>(count);
-    svg_->line(x, top, x, top + kHeight, "#222222");
-    svg_->text(x + (x < kLeft + kPlot / 2 ? 4 : -4), top + 4,
-               fmt::format("peak {}: {}, launch {}", megabytes(static_cast<double>(at(peak).total())),
+    const double x = kSnapshotLeft + kSnapshotPlot * (static_cast<double>(peak) + 0.5) / static_cast<double>(count);
+    svg_->line(x, top, x, top + kSnapshotHeight, "#222222");
+    svg_->text(x + (x < kSnapshotLeft + kSnapshotPlot / 2 ? 4 : -4), top + 4,
+               fmt::format("peak {}: {}, launch {}", tick_text(static_cast<double>(at(peak).total())),
                            in_layer(launch.op, launch.layer), peak),
-               x < kLeft + kPlot / 2 ? "start" : "end");
+               x < kSnapshotLeft + kSnapshotPlot / 2 ? "start" : "end");
     under(top, static_cast<double>(count), "launches of the step");
   }
 
@@ -129,15 +131,16 @@ class Picture {
           std::max(start[static_cast<std::size_t>(t.segment)], static_cast<double>(t.offset + t.bytes));
     }
     for (double& one : start) bytes += std::exchange(one, bytes);
-    const double scale = axis(top, bytes), width = kPlot / static_cast<double>(plan_->launches.size());
+    const double scale = axis(top, bytes), width = kSnapshotPlot / static_cast<double>(plan_->launches.size());
     for (const MemoryTemporary& t : plan_->temporaries) {
       const double low = start[static_cast<std::size_t>(t.segment)] + static_cast<double>(t.offset);
       const double height = static_cast<double>(t.bytes) * scale;
       if (height < 0.2) continue;
-      svg_->box(kLeft + width * t.first, top + kHeight - low * scale - height, width * (t.last - t.first + 1),
-                std::max(0.2, height - 0.3), kColors[static_cast<std::size_t>(t.category)],
+      svg_->box(kSnapshotLeft + width * t.first, top + kSnapshotHeight - low * scale - height,
+                width * (t.last - t.first + 1), std::max(0.2, height - 0.3),
+                kCategoryColors[static_cast<std::size_t>(t.category)],
                 fmt::format("{}, {}, launches {} to {}", in_layer(t.op, t.layer),
-                            megabytes(static_cast<double>(t.bytes)), t.first, t.last));
+                            tick_text(static_cast<double>(t.bytes)), t.first, t.last));
     }
     under(top, static_cast<double>(plan_->launches.size()), "places of temporaries in the arena");
   }
@@ -161,11 +164,11 @@ class Picture {
     for (std::size_t c = 0; c < kMemoryCategories; ++c) {
       std::vector<std::pair<double, double>> points;
       for (const auto& [at, sum] : lines[c]) {
-        const double x = kLeft + kPlot * at / seconds;
+        const double x = kSnapshotLeft + kSnapshotPlot * at / seconds;
         if (!points.empty()) points.emplace_back(x, points.back().second);
-        points.emplace_back(x, top + kHeight - (static_cast<double>(sum) - low) * scale);
+        points.emplace_back(x, top + kSnapshotHeight - (static_cast<double>(sum) - low) * scale);
       }
-      svg_->path(points, kColors[c]);
+      svg_->path(points, kCategoryColors[c]);
     }
     under(top, seconds, "seconds; bytes taken since the history began, sums by category");
   }

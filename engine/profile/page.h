@@ -6,6 +6,10 @@
 
 namespace samebytes::detail {
 
+// Of a picture as wide as the page: pixels, with room for names on the left.
+constexpr double kPageWidth = 960, kPageLeft = 170, kPageRight = 20;
+constexpr double kPagePlot = kPageWidth - kPageLeft - kPageRight;
+
 std::string page_begin(std::string_view title);  // up to the heading, which is the title
 std::string page_end();
 // Nothing where the body is empty. `about` is one line under the heading.

@@ -13,9 +13,10 @@
 namespace samebytes {
 namespace {
 
-constexpr double kWidth = 720, kPanel = 200, kLeft = 80, kRight = 150, kTop = 40, kGap = 30, kBottom = 50;
-constexpr std::array kColors = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b"};
-constexpr const char *kGrid = "#ddd", *kFrame = "#888";
+constexpr double kFigureWidth = 720, kFigurePanel = 200, kFigureLeft = 80, kFigureRight = 150, kFigureTop = 40,
+                 kFigureGap = 30, kFigureBottom = 50;
+constexpr std::array kLineColors = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b"};
+constexpr const char *kFigureGrid = "#ddd", *kFigureFrame = "#888";
 
 struct Axis {
   double low = HUGE_VAL, high = -HUGE_VAL;
@@ -64,10 +65,10 @@ std::vector<double> log_ticks(double low, double high) {
 std::string plot_svg(const Plot& plot) {
   if (plot.panels.empty()) throw ArgumentError("plot_svg: needs at least one panel");
   const auto panels = static_cast<double>(plot.panels.size());
-  const double height = kTop + panels * kPanel + (panels - 1) * kGap + kBottom;
-  detail::Svg svg(kWidth, height);
-  svg.box(0, 0, kWidth, height, "#fff");
-  svg.text(kWidth / 2, kTop / 2, plot.title, "middle", 14);
+  const double height = kFigureTop + panels * kFigurePanel + (panels - 1) * kFigureGap + kFigureBottom;
+  detail::Svg svg(kFigureWidth, height);
+  svg.box(0, 0, kFigureWidth, height, "#fff");
+  svg.text(kFigureWidth / 2, kFigureTop / 2, plot.title, "middle", 14);
 
   Axis x{.is_log = plot.is_log};
   std::set<double> xs;
@@ -80,27 +81,27 @@ std::string plot_svg(const Plot& plot) {
   x.widen();
   const std::vector<double> x_ticks =
       plot.is_log ? std::vector<double>(xs.begin(), xs.end()) : detail::ticks(x.low, x.high, 8);
-  const auto place_x = [&](double v) { return kLeft + (kWidth - kLeft - kRight) * x.share(v); };
+  const auto place_x = [&](double v) { return kFigureLeft + (kFigureWidth - kFigureLeft - kFigureRight) * x.share(v); };
 
-  double top = kTop;
+  double top = kFigureTop;
   for (const PlotPanel& panel : plot.panels) {
     Axis y{.is_log = panel.is_log};
     for (const PlotSeries& series : panel.series)
       for (const auto& [at, value] : series.points)
         if (x.shows(at)) y.take(value);
     y.widen();
-    const auto place_y = [&](double v) { return top + kPanel * (1 - y.share(v)); };
-    for (const double v : x_ticks) svg.line(place_x(v), top, place_x(v), top + kPanel, kGrid);
+    const auto place_y = [&](double v) { return top + kFigurePanel * (1 - y.share(v)); };
+    for (const double v : x_ticks) svg.line(place_x(v), top, place_x(v), top + kFigurePanel, kFigureGrid);
     for (const double v : panel.is_log ? log_ticks(y.low, y.high) : detail::ticks(y.low, y.high, 5)) {
-      svg.line(kLeft, place_y(v), kWidth - kRight, place_y(v), kGrid);
-      svg.text(kLeft - 6, place_y(v) + 4, number(v), "end", 10);
+      svg.line(kFigureLeft, place_y(v), kFigureWidth - kFigureRight, place_y(v), kFigureGrid);
+      svg.text(kFigureLeft - 6, place_y(v) + 4, number(v), "end", 10);
     }
-    svg.line(kLeft, top, kLeft, top + kPanel, kFrame);
-    svg.line(kLeft, top + kPanel, kWidth - kRight, top + kPanel, kFrame);
-    svg.text(kLeft, top - 6, panel.y_label, "start", 11);
+    svg.line(kFigureLeft, top, kFigureLeft, top + kFigurePanel, kFigureFrame);
+    svg.line(kFigureLeft, top + kFigurePanel, kFigureWidth - kFigureRight, top + kFigurePanel, kFigureFrame);
+    svg.text(kFigureLeft, top - 6, panel.y_label, "start", 11);
     std::size_t index = 0;
     for (const PlotSeries& series : panel.series) {
-      const char* color = kColors.at(index % kColors.size());
+      const char* color = kLineColors.at(index % kLineColors.size());
       std::vector<std::pair<double, double>> points;
       for (const auto& [at, value] : series.points)
         if (x.shows(at) && y.shows(value)) points.emplace_back(place_x(at), place_y(value));
@@ -110,14 +111,14 @@ std::string plot_svg(const Plot& plot) {
           svg.dot(place_x(at), place_y(value), 3, color,
                   fmt::format("{}: {} at {}", series.name, number(value), number(at)));
       const double line = top + 12 + 16 * static_cast<double>(index++);
-      svg.line(kWidth - kRight + 8, line - 4, kWidth - kRight + 24, line - 4, color, 2);
-      svg.text(kWidth - kRight + 28, line, series.name, "start", 10);
+      svg.line(kFigureWidth - kFigureRight + 8, line - 4, kFigureWidth - kFigureRight + 24, line - 4, color, 2);
+      svg.text(kFigureWidth - kFigureRight + 28, line, series.name, "start", 10);
     }
-    top += kPanel + kGap;
+    top += kFigurePanel + kFigureGap;
   }
-  const double bottom = top - kGap;
+  const double bottom = top - kFigureGap;
   for (const double v : x_ticks) svg.text(place_x(v), bottom + 16, number(v), "middle", 10);
-  svg.text((kLeft + kWidth - kRight) / 2, bottom + 36, plot.x_label, "middle", 11);
+  svg.text((kFigureLeft + kFigureWidth - kFigureRight) / 2, bottom + 36, plot.x_label, "middle", 11);
   return svg.finish();
 }
 

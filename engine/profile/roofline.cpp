@@ -5,15 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "profile/page.h"
 #include "profile/svg.h"
 
 namespace samebytes::detail {
-namespace {
-
-constexpr double kWidth = 960, kLeft = 170, kRight = 20;
-constexpr double kPlot = kWidth - kLeft - kRight;
-
-}  // namespace
 
 std::string roofline_svg(const DevicePeak& peak, const std::vector<RooflinePoint>& points, std::string_view about) {
   if (peak.gflops <= 0 || peak.gigabytes_per_second <= 0) return "";
@@ -22,22 +17,22 @@ std::string roofline_svg(const DevicePeak& peak, const std::vector<RooflinePoint
   const double most = 2 * peak.gflops, least = most / 1e5;
   const auto x_of = [&](double intensity) {
     const double v = std::clamp(intensity, kLeastIntensity, kMostIntensity);
-    return kLeft + kPlot * std::log(v / kLeastIntensity) / std::log(kMostIntensity / kLeastIntensity);
+    return kPageLeft + kPagePlot * std::log(v / kLeastIntensity) / std::log(kMostIntensity / kLeastIntensity);
   };
   const auto y_of = [&](double gflops) {
     const double v = std::clamp(gflops, least, most);
     return kTop + (kHeight - kTop - kBottom) * std::log(most / v) / std::log(most / least);
   };
-  Svg svg(kWidth, kHeight);
+  Svg svg(kPageWidth, kHeight);
   for (double v = kLeastIntensity; v <= kMostIntensity; v *= 4) {
     svg.line(x_of(v), kTop, x_of(v), kHeight - kBottom, "#e4e4e4");
     svg.text(x_of(v), kHeight - kBottom + 16, v < 1 ? fmt::format("1/{:g}", 1 / v) : fmt::format("{:g}", v), "middle");
   }
   for (double v = std::pow(10, std::ceil(std::log10(least))); v <= most; v *= 10) {
-    svg.line(kLeft, y_of(v), kWidth - kRight, y_of(v), "#e4e4e4");
-    svg.text(kLeft - 6, y_of(v) + 4, fmt::format("{:g} GFLOP/s", v), "end");
+    svg.line(kPageLeft, y_of(v), kPageWidth - kPageRight, y_of(v), "#e4e4e4");
+    svg.text(kPageLeft - 6, y_of(v) + 4, fmt::format("{:g} GFLOP/s", v), "end");
   }
-  svg.text(kWidth - kRight, kHeight - 6, fmt::format("arithmetic a byte (FLOP/B); {}", about), "end");
+  svg.text(kPageWidth - kPageRight, kHeight - 6, fmt::format("arithmetic a byte (FLOP/B); {}", about), "end");
   const double ridge = peak.gflops / peak.gigabytes_per_second;
   svg.path({{x_of(kLeastIntensity), y_of(kLeastIntensity * peak.gigabytes_per_second)},
             {x_of(ridge), y_of(peak.gflops)},

@@ -17,8 +17,8 @@ using detail::escaped;
 using detail::section;
 using detail::Svg;
 
-constexpr std::array<const char*, 6> kColors{"#3b76b0", "#d98032", "#6a9f58", "#7a4fa3", "#b04a4a", "#6b6b6b"};
-const char* color_of(std::size_t device) { return kColors[device % kColors.size()]; }
+constexpr std::array<const char*, 6> kDeviceColors{"#3b76b0", "#d98032", "#6a9f58", "#7a4fa3", "#b04a4a", "#6b6b6b"};
+const char* color_of(std::size_t device) { return kDeviceColors[device % kDeviceColors.size()]; }
 
 std::string name_of(const ThroughputRow& row) { return row.workload + " " + row.mode; }
 std::string name_of(const ThroughputDevice& device) { return device.info.id + " " + device.info.name; }
@@ -31,7 +31,7 @@ std::string grouped(double value) {
   return digits;
 }
 std::string speed(double samples) { return samples < 100 ? fmt::format("{:.3g}", samples) : grouped(samples); }
-std::string megabytes(double bytes) { return fmt::format("{:.1f} MB", bytes * 1e-6); }
+std::string in_megabytes(double bytes) { return fmt::format("{:.1f} MB", bytes * 1e-6); }
 std::string percent(double part, double whole) { return whole > 0 ? fmt::format("{:.0f} %", 100 * part / whole) : ""; }
 
 std::string table(const std::vector<const char*>& heads, const std::vector<std::vector<std::string>>& rows) {
@@ -53,7 +53,7 @@ std::string devices_table(const Throughput& throughput) {
     rows.push_back(
         {escaped(name_of(device)), escaped(info.platform + " " + info.driver),
          fmt::format("{}, {}", info.type, info.cores), samebytes::name_of(info.memory_mode),
-         samebytes::name_of(info.personality), megabytes(static_cast<double>(info.memory_bytes)),
+         samebytes::name_of(info.personality), in_megabytes(static_cast<double>(info.memory_bytes)),
          device.peak.gflops > 0 ? fmt::format("{:.0f}", device.peak.gflops) : "",
          device.peak.gigabytes_per_second > 0 ? fmt::format("{:.1f}", device.peak.gigabytes_per_second) : ""});
   }
@@ -72,7 +72,7 @@ std::string rows_table(const Throughput& throughput) {
          row.largest_batch ? grouped(static_cast<double>(*row.largest_batch)) : "", fmt::format("{:.1f}", row.gflops()),
          percent(row.gflops(), device.peak.gflops), fmt::format("{:.1f}", row.gigabytes_per_second()),
          percent(row.gigabytes_per_second(), device.peak.gigabytes_per_second), grouped(row.bytes_copied_per_step),
-         megabytes(static_cast<double>(row.peak_bytes)),
+         in_megabytes(static_cast<double>(row.peak_bytes)),
          row.joules_per_sample ? fmt::format("{:.3g}", *row.joules_per_sample) : ""});
   }
   return table({"workload", "device", "batch", "samples/s", "ms p50", "ms p95", "largest batch", "GFLOP/s", "of peak",

@@ -9,7 +9,7 @@ namespace samebytes {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int kHost = 1, kDevices = 2;  // the two processes that the viewer shows
+constexpr int kHostProcess = 1, kDevicesProcess = 2;  // the two processes that the viewer shows
 
 Json named(const char* what, int process, int thread, const std::string& name) {
   Json event{{"ph", "M"}, {"name", what}, {"pid", process}};
@@ -26,24 +26,24 @@ Json complete(int process, int thread, const std::string& name, double start, do
 
 std::string chrome_trace(const Profile& profile) {
   Json events = Json::array();
-  events.push_back(named("process_name", kHost, -1, "host"));
-  events.push_back(named("process_name", kDevices, -1, "devices"));
+  events.push_back(named("process_name", kHostProcess, -1, "host"));
+  events.push_back(named("process_name", kDevicesProcess, -1, "devices"));
   std::map<std::string, int> lanes;
   for (const ProfiledSpan& span : profile.spans) {
     const auto [lane, is_new] = lanes.emplace(span.lane, static_cast<int>(lanes.size()));
-    if (is_new) events.push_back(named("thread_name", kHost, lane->second, span.lane));
-    events.push_back(complete(kHost, lane->second, span.name, span.start, span.seconds));
+    if (is_new) events.push_back(named("thread_name", kHostProcess, lane->second, span.lane));
+    events.push_back(complete(kHostProcess, lane->second, span.name, span.start, span.seconds));
   }
   for (std::size_t i = 0; i < profile.devices.size(); ++i)
-    events.push_back(named("thread_name", kDevices, static_cast<int>(i), profile.devices[i]));
+    events.push_back(named("thread_name", kDevicesProcess, static_cast<int>(i), profile.devices[i]));
   for (const ProfiledLaunch& launch : profile.launches) {
-    Json event = complete(kDevices, launch.device, launch.op, launch.start, launch.seconds);
+    Json event = complete(kDevicesProcess, launch.device, launch.op, launch.start, launch.seconds);
     event["cat"] = launch.is_gradient ? "gradient" : "forward";
     event["args"] = {{"kernel", launch.kernel}, {"layer", launch.layer}, {"shape", launch.shape},
                      {"step", launch.step},     {"flops", launch.flops}, {"bytes", launch.bytes}};
     events.push_back(std::move(event));
     events.push_back({{"ph", "C"},
-                      {"pid", kDevices},
+                      {"pid", kDevicesProcess},
                       {"name", "live memory"},
                       {"ts", launch.start * 1e6},
                       {"args", {{"bytes", launch.live_bytes}}}});

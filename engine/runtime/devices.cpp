@@ -49,7 +49,7 @@ std::string version_in(const std::string& text) {
   return start == std::string::npos ? "" : text.substr(start, text.find(' ', start) - start);
 }
 
-void choose_mode(DeviceInfo* info) {
+void choose_memory_mode(DeviceInfo* info) {
   if (info->svm == "system") {
     info->memory_mode = MemoryMode::system;
     info->memory_reason = "the device reads any host pointer";
@@ -111,7 +111,7 @@ FoundDevice look_at(cl_platform_id platform, const std::string& platform_name, c
   info.max_allocation_bytes = value_of<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   info.alignment_bytes = value_of<cl_uint>(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 1024) / 8;
   info.max_group_size = value_of<std::size_t>(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, 1);
-  choose_mode(&info);
+  choose_memory_mode(&info);
   choose_personality(&info);
   if (!value_of<cl_bool>(id, CL_DEVICE_AVAILABLE))
     info.refused = "the driver says that it is not available";

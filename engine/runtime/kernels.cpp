@@ -55,7 +55,6 @@ std::string stem_of(const std::string& file, Personality personality) {
   return file.substr(folder.size(), file.size() - folder.size() - ending.size());
 }
 
-bool is_16_bit(Dtype dtype) { return dtype == f16 || dtype == bf16; }
 Dtype computed_in(Dtype dtype) { return is_16_bit(dtype) ? f32 : dtype; }
 
 void check_real(Dtype real, const DeviceInfo& info) {

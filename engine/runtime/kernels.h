@@ -20,6 +20,8 @@ namespace samebytes::detail {
 
 class Device;
 
+inline bool is_16_bit(Dtype dtype) { return dtype == f16 || dtype == bf16; }  // computed in f32
+
 struct Geometry {
   int dimensions = 1;
   std::size_t groups[3] = {1, 1, 1};  // number of work-groups

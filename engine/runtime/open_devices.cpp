@@ -58,7 +58,7 @@ std::vector<FoundDevice> parts_of(const FoundDevice& found, const RuntimeOptions
 }
 
 // One mode for all devices of a context.
-void choose_mode(const std::vector<DeviceInfo*>& infos, int space, const RuntimeOptions& options) {
+void choose_common_mode(const std::vector<DeviceInfo*>& infos, int space, const RuntimeOptions& options) {
   MemoryMode mode = MemoryMode::system;
   for (const DeviceInfo* info : infos) mode = std::max(mode, info->memory_mode);  // the best is the first
   std::string reason = "what all devices of its platform can use";
@@ -161,7 +161,7 @@ void Runtime::make_devices(std::vector<Wanted> wanted) {
   };
   own_devices_ = static_cast<int>(wanted.size());
   for (auto infos = infos_of(0); !infos.empty(); infos = infos_of(own_spaces_))
-    choose_mode(infos, own_spaces_++, options_);
+    choose_common_mode(infos, own_spaces_++, options_);
   if (options_.fallback) add_spare(wanted);
   for (int s = 0;; ++s) {
     const std::vector<DeviceInfo*> infos = infos_of(s);

@@ -12,7 +12,7 @@ namespace samebytes::detail {
 namespace {
 
 // -2: not asked for yet; -1: the machine has none.
-std::atomic<int> key{-2};
+std::atomic<int> protection_key{-2};
 
 }  // namespace
 
@@ -21,25 +21,25 @@ Protection wanted_protection() {
   if (text.empty() || text == "0") return Protection::off;
   if (text == "pages") return Protection::pages;
   if (text != "1") throw ArgumentError("SAMEBYTES_PROTECT: 0, 1 or pages, '" + text + "' came");
-  return key.load() >= 0 ? Protection::keys : Protection::pages;
+  return protection_key.load() >= 0 ? Protection::keys : Protection::pages;
 }
 
 DriverThreads::DriverThreads() {
   const std::string text = environment("SAMEBYTES_PROTECT");
   int expected = -2;
-  if (text != "1" || !key.compare_exchange_strong(expected, -1)) return;
+  if (text != "1" || !protection_key.compare_exchange_strong(expected, -1)) return;
   const int allocated = pkey_alloc(0, 0);
   if (allocated < 0) return;
-  key = allocated;
+  protection_key = allocated;
   is_first_ = true;
 }
 
 DriverThreads::~DriverThreads() {
-  if (is_first_) pkey_set(key.load(), PKEY_DISABLE_ACCESS);
+  if (is_first_) pkey_set(protection_key.load(), PKEY_DISABLE_ACCESS);
 }
 
 void open_pages(void* base, std::size_t bytes) noexcept {
-  if (key.load() >= 0)
+  if (protection_key.load() >= 0)
     pkey_mprotect(base, bytes, PROT_READ | PROT_WRITE, 0);
   else
     mprotect(base, bytes, PROT_READ | PROT_WRITE);
@@ -47,7 +47,7 @@ void open_pages(void* base, std::size_t bytes) noexcept {
 
 void close_pages(void* base, std::size_t bytes, Protection how) noexcept {
   if (how == Protection::keys)
-    pkey_mprotect(base, bytes, PROT_READ | PROT_WRITE, key.load());
+    pkey_mprotect(base, bytes, PROT_READ | PROT_WRITE, protection_key.load());
   else
     mprotect(base, bytes, PROT_NONE);
 }

@@ -10,6 +10,8 @@
 namespace samebytes::detail {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // How long until the next look, in proportion to the wait so far. Looking often takes a core away from a CPU device.
 constexpr double kShortestPause = 20e-6, kLongestPause = 500e-6;
 constexpr double kLooksOfWait = 50;
@@ -35,7 +37,6 @@ std::vector<Handle<cl_event>> Runtime::last_events() const {
 
 Runtime::Standing Runtime::look_until_done(const std::vector<Handle<cl_event>>& events,
                                            std::chrono::steady_clock::time_point start, double limit) {
-  using Clock = std::chrono::steady_clock;
   Standing standing;
   standing.seconds.assign(events.size(), std::numeric_limits<double>::infinity());
   for (;;) {

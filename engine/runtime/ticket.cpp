@@ -11,10 +11,12 @@ namespace samebytes::detail {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // Of polled tickets: how long until the next look, in proportion to the wait so far. Looking often takes a core away
 // from a CPU device.
-constexpr std::chrono::microseconds kShortestPause{10}, kLongestPause{1000};
-constexpr int kLooksOfWait = 20;
+constexpr std::chrono::microseconds kShortestTicketPause{10}, kLongestTicketPause{1000};
+constexpr int kLooksOfTicketWait = 20;
 
 cl_int status_of(cl_event event) {
   cl_int status = CL_COMPLETE;
@@ -119,11 +121,11 @@ void Ticket::wait_quietly() noexcept {
     if (!is_polled_) last = last_events();
   }
   if (is_polled_) {
-    using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
     while (!is_done()) {
-      const auto pause = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start) / kLooksOfWait;
-      std::this_thread::sleep_for(std::clamp(pause, kShortestPause, kLongestPause));
+      const auto pause =
+          std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start) / kLooksOfTicketWait;
+      std::this_thread::sleep_for(std::clamp(pause, kShortestTicketPause, kLongestTicketPause));
     }
     return;
   }

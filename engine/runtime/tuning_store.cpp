@@ -18,14 +18,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kAbout =
+constexpr const char* kStoreAbout =
     "Choices of `samebytes tune` for one device and driver; a value may be edited, and what is not named here is built "
     "in. Another choice may change the last bits of results. `samebytes tune --show` lists what there is.";
-constexpr int kFormat = 1;
+constexpr int kStoreFormat = 1;
 
 // A mistake in a store, told where it stands.
-[[noreturn]] void fail(const std::string& path, const std::string& key, const std::string& expected,
-                       const std::string& found) {
+[[noreturn]] void bad_store(const std::string& path, const std::string& key, const std::string& expected,
+                            const std::string& found) {
   throw IoError("tuning: " + path + ": " + key + ": expected " + expected + ", found " + found +
                     "; mend the file, or remove it (samebytes tune --reset)",
                 path);
@@ -39,15 +39,15 @@ std::string found_text(const Json& value) {
 
 const std::string& text_at(const Json& json, const char* key, const std::string& path) {
   const auto found = json.find(key);
-  if (found == json.end()) fail(path, key, "a text", "nothing");
-  if (!found->is_string()) fail(path, key, "a text", found_text(*found));
+  if (found == json.end()) bad_store(path, key, "a text", "nothing");
+  if (!found->is_string()) bad_store(path, key, "a text", found_text(*found));
   return found->get_ref<const std::string&>();
 }
 
 double number_at(const Json& json, const char* key, const std::string& path) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_number())
-    fail(path, std::string("measured.") + key, "a number", found == json.end() ? "nothing" : found_text(*found));
+    bad_store(path, std::string("measured.") + key, "a number", found == json.end() ? "nothing" : found_text(*found));
   return found->get<double>();
 }
 
@@ -61,7 +61,7 @@ void read_values(const Json& json, const std::string& prefix, const std::string&
       continue;
     }
     const Tunable* row = find_tunable(personality, key);
-    if (!row) fail(path, key, "a key that `samebytes tune --show` lists", "this one");
+    if (!row) bad_store(path, key, "a key that `samebytes tune --show` lists", "this one");
     std::int64_t number = -1;
     if (!row->words.empty()) {
       for (std::size_t i = 0; i < row->words.size(); ++i)
@@ -70,18 +70,18 @@ void read_values(const Json& json, const std::string& prefix, const std::string&
     } else if (value.is_number_integer()) {
       number = value.get<std::int64_t>();
     } else {
-      fail(path, key, row->legal_text(), found_text(value));
+      bad_store(path, key, row->legal_text(), found_text(value));
     }
-    if (!row->is_legal(number)) fail(path, key, row->legal_text(), found_text(value));
+    if (!row->is_legal(number)) bad_store(path, key, row->legal_text(), found_text(value));
     (*values)[key] = number;
   }
 }
 
 std::vector<TunedRow> read_measured(const Json& json, const std::string& path) {
-  if (!json.is_array()) fail(path, "measured", "a list", found_text(json));
+  if (!json.is_array()) bad_store(path, "measured", "a list", found_text(json));
   std::vector<TunedRow> rows;
   for (const Json& row : json) {
-    if (!row.is_object()) fail(path, "measured", "objects", found_text(row));
+    if (!row.is_object()) bad_store(path, "measured", "objects", found_text(row));
     rows.push_back({text_at(row, "group", path), text_at(row, "kernel", path), text_at(row, "shape", path),
                     number_at(row, "built_in_ms", path), number_at(row, "best_ms", path)});
   }
@@ -142,10 +142,10 @@ TuningStore parse_tuning(std::string_view text, const std::string& path, const D
                       error.what() + "); mend the file, or remove it (samebytes tune --reset)",
                   path, static_cast<std::int64_t>(error.byte));
   }
-  if (!json.is_object()) fail(path, "the whole", "an object", found_text(json));
+  if (!json.is_object()) bad_store(path, "the whole", "an object", found_text(json));
   const auto format = json.find("format");
-  if (format == json.end() || *format != kFormat)
-    fail(path, "format", std::to_string(kFormat), format == json.end() ? "nothing" : found_text(*format));
+  if (format == json.end() || *format != kStoreFormat)
+    bad_store(path, "format", std::to_string(kStoreFormat), format == json.end() ? "nothing" : found_text(*format));
   const std::pair<const char*, std::string> wanted[] = {{"device", info.name},
                                                         {"platform", info.platform},
                                                         {"driver", info.driver},
@@ -160,7 +160,7 @@ TuningStore parse_tuning(std::string_view text, const std::string& path, const D
   TuningStore store;
   for (const auto& [name, value] : json.items()) {
     if (name == "tiles" || name == "launch" || name == "clblast") {
-      if (!value.is_object()) fail(path, name, "an object", found_text(value));
+      if (!value.is_object()) bad_store(path, name, "an object", found_text(value));
       read_values(value, name, path, info.personality, &store.values);
     } else if (name == "measured") {
       store.measured = read_measured(value, path);
@@ -168,20 +168,20 @@ TuningStore parse_tuning(std::string_view text, const std::string& path, const D
       store.date = text_at(json, "date", path);
     } else if (name != "about" && name != "format" && name != "device" && name != "platform" && name != "driver" &&
                name != "personality" && name != "table") {
-      fail(path, name,
-           "about, format, device, platform, driver, personality, table, date, tiles, launch, clblast or measured",
-           "this key");
+      bad_store(path, name,
+                "about, format, device, platform, driver, personality, table, date, tiles, launch, clblast or measured",
+                "this key");
     }
   }
   if (const auto clash = find_clash(store.values, info.personality, vector_width_of(info, f32)))
-    fail(path, clash->key, clash->expected, clash->found);
+    bad_store(path, clash->key, clash->expected, clash->found);
   return store;
 }
 
 std::string tuning_text(const TuningStore& store, const DeviceInfo& info) {
   Json json;
-  json["about"] = kAbout;
-  json["format"] = kFormat;
+  json["about"] = kStoreAbout;
+  json["format"] = kStoreFormat;
   json["device"] = info.name;
   json["platform"] = info.platform;
   json["driver"] = info.driver;

@@ -25,7 +25,7 @@ std::optional<std::int64_t> number_of(std::string_view digits) {
   return value;
 }
 
-std::optional<std::int64_t> step_of(std::string_view name) {
+std::optional<std::int64_t> step_in_name(std::string_view name) {
   if (!name.starts_with(kBegin) || !name.ends_with(kEnd) || name.size() <= kBegin.size() + kEnd.size())
     return std::nullopt;
   return number_of(name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size()));
@@ -34,7 +34,7 @@ std::optional<std::int64_t> step_of(std::string_view name) {
 // What AtomicFile calls a file that is being written: "checkpoint-....safetensors.tmp-PROCESS-NUMBER".
 bool is_abandoned(std::string_view name) {
   const std::size_t mark = name.rfind(kTemporary);
-  if (mark == std::string_view::npos || !step_of(name.substr(0, mark))) return false;
+  if (mark == std::string_view::npos || !step_in_name(name.substr(0, mark))) return false;
   const std::string_view rest = name.substr(mark + kTemporary.size());
   const auto process = number_of(rest.substr(0, rest.find('-')));
   return process && ::kill(static_cast<pid_t>(*process), 0) != 0 && errno == ESRCH;
@@ -56,7 +56,8 @@ std::vector<Checkpoint> CheckpointFolder::list() const {
   std::vector<Checkpoint> found;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(path_, error))
-    if (const auto step = step_of(entry.path().filename().string())) found.push_back({entry.path().string(), *step});
+    if (const auto step = step_in_name(entry.path().filename().string()))
+      found.push_back({entry.path().string(), *step});
   if (error) throw IoError("checkpoint folder: " + path_ + " cannot be read: " + error.message(), path_);
   std::sort(found.begin(), found.end(), [](const Checkpoint& a, const Checkpoint& b) { return a.step < b.step; });
   return found;

@@ -25,8 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostSteps = 20;    // that the median step is taken of
-constexpr std::size_t kFewestSteps = 3;   // ... and the fewest that tell anything
+constexpr std::size_t kFewestSteps = 3;   // of a median that tells anything
 constexpr double kBuildingSeconds = 300;  // a step that builds kernels, or is one of the first, may take this long
 
 // A gradient is added in the type that the update computes with.
@@ -191,7 +190,7 @@ std::vector<DataParallel::Piece> DataParallel::run(std::int64_t samples, const J
     if (!failure) {
       if (times != nullptr || seconds.empty()) return pieces;
       step_seconds_.push_back(last_seconds_);
-      if (step_seconds_.size() > kMostSteps) step_seconds_.pop_front();
+      if (step_seconds_.size() > detail::kMostSteps) step_seconds_.pop_front();
       watch(pieces, seconds, samples);
       return pieces;
     }

@@ -15,13 +15,13 @@
 namespace samebytes {
 namespace {
 
-constexpr std::size_t kNone = ~std::size_t{0};
+constexpr std::size_t kUnknown = ~std::size_t{0};
 constexpr std::size_t kUnlimited = std::size_t{1} << 60;  // version 1 writes a huge number for "none"
 
 std::size_t number_in(const std::string& path) {
   std::ifstream file(path);
   std::size_t number = 0;
-  return file >> number ? number : kNone;
+  return file >> number ? number : kUnknown;
 }
 
 std::size_t field_in(const std::string& path, const std::string& name) {
@@ -36,7 +36,7 @@ std::size_t field_in(const std::string& path, const std::string& name) {
 std::size_t available_in(const std::string& limit_file, const std::string& use_file, const std::string& stat_file,
                          const char* droppable) {
   const std::size_t limit = number_in(limit_file), use = number_in(use_file);
-  if (limit >= kUnlimited || use == kNone) return kNone;
+  if (limit >= kUnlimited || use == kUnknown) return kUnknown;
   const std::size_t held = use - std::min(use, field_in(stat_file, droppable));
   return limit - std::min(limit, held);
 }
@@ -55,7 +55,7 @@ MemoryFigures process_memory() {
   std::size_t all = 0, resident = 0;
   if (!(statm >> all >> resident)) return {};
   MemoryFigures figures{.used = resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE))};
-  std::size_t available = kNone;
+  std::size_t available = kUnknown;
   if (const std::size_t kibibytes = field_in("/proc/meminfo", "MemAvailable:"); kibibytes > 0)
     available = kibibytes * 1024;
   std::ifstream groups("/proc/self/cgroup");
@@ -76,7 +76,7 @@ MemoryFigures process_memory() {
       group = group.substr(0, group.rfind('/'));
     }
   }
-  if (available != kNone) figures.limit = figures.used + available;
+  if (available != kUnknown) figures.limit = figures.used + available;
   return figures;
 }
 

@@ -17,8 +17,8 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-constexpr const char* kFormat = "samebytes run 1";
-constexpr std::size_t kChunkBytes = std::size_t{1} << 18;
+constexpr const char* kRunFormat = "samebytes run 1";
+constexpr std::size_t kReadBytes = std::size_t{1} << 18;
 
 [[noreturn]] void damaged(const std::string& path, const std::string& expected, const std::string& found) {
   throw IoError("run state: " + path + ": expected " + expected + ", found " + found, path);
@@ -44,9 +44,10 @@ std::string word_of(const io::TensorFile& file, const std::string& key) {
 }
 
 // The values once through, in the file's order, without holding a tensor in memory.
-class Values {
+class ValueStream {
  public:
-  explicit Values(const io::TensorFile& file) : path_(file.path()), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit ValueStream(const io::TensorFile& file)
+      : path_(file.path()), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
     if (file_ < 0) damaged(path_, "a readable file", std::strerror(errno));
     std::size_t bytes = 0;
     for (const io::TensorInfo& tensor : file.tensors()) bytes += tensor.bytes();
@@ -54,11 +55,11 @@ class Values {
     if (end < static_cast<off_t>(bytes)) damaged(path_, std::to_string(bytes) + " bytes of values", "fewer");
     ::lseek(file_, end - static_cast<off_t>(bytes), SEEK_SET);
   }
-  ~Values() {
+  ~ValueStream() {
     if (file_ >= 0) ::close(file_);
   }
-  Values(const Values&) = delete;
-  Values& operator=(const Values&) = delete;
+  ValueStream(const ValueStream&) = delete;
+  ValueStream& operator=(const ValueStream&) = delete;
 
   std::uint32_t sum(const io::TensorInfo& tensor) {
     std::uint32_t result = begun(tensor.name, tensor.dtype, tensor.shape);
@@ -75,14 +76,14 @@ class Values {
  private:
   std::string path_;
   int file_;
-  std::vector<std::byte> chunk_ = std::vector<std::byte>(kChunkBytes);
+  std::vector<std::byte> chunk_ = std::vector<std::byte>(kReadBytes);
 };
 
 }  // namespace
 
 RunFile::RunFile(const std::string& path) : file_(path) {
-  if (const std::string format = word_of(file_, "format"); format != kFormat)
-    damaged(path, "the format \"" + std::string(kFormat) + "\"", "\"" + format + "\"");
+  if (const std::string format = word_of(file_, "format"); format != kRunFormat)
+    damaged(path, "the format \"" + std::string(kRunFormat) + "\"", "\"" + format + "\"");
   const std::string text = word_of(file_, "description");
   const RunJson sums = RunJson::parse(word_of(file_, "checksums"), nullptr, false);
   const auto check = [&](const std::string& name, const std::string& what, std::uint32_t sum) {
@@ -92,7 +93,7 @@ RunFile::RunFile(const std::string& path) : file_(path) {
   check("", "a description", extended(0, text));
   if (sums.size() != file_.tensors().size() + 1)
     damaged(path, std::to_string(sums.size() - 1) + " tensors", std::to_string(file_.tensors().size()));
-  Values values(file_);
+  ValueStream values(file_);
   for (const io::TensorInfo& tensor : file_.tensors()) check(tensor.name, "'" + tensor.name + "'", values.sum(tensor));
   description_ = RunJson::parse(text);
 }
@@ -102,7 +103,7 @@ void write_run_file(const std::string& path, std::span<const io::TensorView> ten
   sums[""] = extended(0, description);
   for (const io::TensorView& tensor : tensors)
     sums[tensor.name] = extended(begun(tensor.name, tensor.dtype, tensor.shape), tensor.bytes);
-  io::save_tensors(path, tensors, {{"format", kFormat}, {"description", description}, {"checksums", sums.dump()}});
+  io::save_tensors(path, tensors, {{"format", kRunFormat}, {"description", description}, {"checksums", sums.dump()}});
 }
 
 }  // namespace detail

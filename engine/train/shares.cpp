@@ -17,7 +17,7 @@ namespace {
 
 using detail::median;
 
-constexpr int kRounds = 4;                  // of measuring, each with the shares of the one before
+constexpr int kMeasuringRounds = 4;         // of measuring, each with the shares of the one before
 constexpr int kTimedSteps = 3;              // of a round, after one that builds kernels
 constexpr double kSteady = 0.04;            // of a batch: shares that move less are found
 constexpr double kAlike = 0.06;             // parts that differ less are equal
@@ -28,7 +28,6 @@ constexpr double kSlowSeconds = 0.25;       // ... and what they take: else it w
 constexpr std::size_t kUsualSteps = 5;      // whose median is what a device usually takes
 constexpr std::size_t kBalancedSteps = 10;  // from one look of --rebalance to the next
 constexpr double kWorthIt = 0.95;           // new shares must promise less than this time
-constexpr std::size_t kMostSteps = 20;      // that medians are taken of
 
 double sum_of(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
@@ -135,7 +134,7 @@ void DataParallel::find_shares(std::int64_t samples, const Job& job) {
   std::vector<double> seconds(count);
   set_parts(parts);
   double together = 0;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kMeasuringRounds; ++round) {
     together = time_of(samples, job, seconds);
     const std::vector<std::int64_t> now = shares(samples);
     std::vector<double> speeds(count);
@@ -184,7 +183,7 @@ void DataParallel::watch(const std::vector<Piece>& pieces, const std::vector<dou
   for (const Piece& piece : pieces) {
     const auto d = static_cast<std::size_t>(piece.device);
     recent_[d].push_back(seconds[d] / static_cast<double>(piece.samples()));
-    if (recent_[d].size() > kMostSteps) recent_[d].pop_front();
+    if (recent_[d].size() > detail::kMostSteps) recent_[d].pop_front();
   }
   if (pieces.size() < 2) return;
   const auto times_usual = [&](const Piece& piece) {

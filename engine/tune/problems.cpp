@@ -7,7 +7,7 @@
 namespace samebytes::detail {
 namespace {
 
-std::string size_text(std::initializer_list<std::int64_t> sizes) {
+std::string sizes_text(std::initializer_list<std::int64_t> sizes) {
   std::string text;
   for (const std::int64_t size : sizes) text += (text.empty() ? "" : "x") + std::to_string(size);
   return text;
@@ -30,7 +30,7 @@ Problem product(const char* group, const Product& p) {
                   .family = "gemm",
                   .shape_class = std::string(gemm_shape_class(sizes)),
                   .kernel = std::string("matmul ") + (p.a_transposed ? "T" : "N") + (p.b_transposed ? "T" : "N"),
-                  .shape = (p.batch > 1 ? std::to_string(p.batch) + " of " : "") + size_text({p.m, p.n, p.k}),
+                  .shape = (p.batch > 1 ? std::to_string(p.batch) + " of " : "") + sizes_text({p.m, p.n, p.k}),
                   .sum_length = p.k,
                   .is_timed = p.is_timed,
                   .is_rapid = p.is_rapid};
@@ -70,7 +70,7 @@ void add_convolution(std::vector<Problem>& problems, const Image& p) {
   const Shape dst = is_line ? Shape{p.n, ow, p.k} : Shape{p.n, oh, ow, p.k};
   const std::int64_t taps = is_line ? p.kernel : p.kernel * p.kernel;
   const Problem common{.group = "conv",
-                       .shape = (is_line ? size_text({p.n, p.w, p.c}) : size_text({p.n, p.h, p.w, p.c})) + " k" +
+                       .shape = (is_line ? sizes_text({p.n, p.w, p.c}) : sizes_text({p.n, p.h, p.w, p.c})) + " k" +
                                 std::to_string(p.kernel) + (p.stride > 1 ? " s" + std::to_string(p.stride) : "") +
                                 " to " + std::to_string(p.k),
                        .is_timed = p.is_timed,

@@ -14,7 +14,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double kLeastGain = 1.03;  // less may be noise, and is not worth other bytes
 constexpr double kMostLoss = 0.95;   // on any one problem
 constexpr double kHopeless = 0.9;    // a first look this bad ends the matter
-constexpr int kRounds = 9;
+constexpr int kFullRounds = 9;
 constexpr int kRapidRounds = 5;
 constexpr double kSecondsPerRound = 0.006;  // launches are queued until a round takes as long
 constexpr int kMostInFlight = 32;
@@ -131,7 +131,7 @@ Verdict Search::judge(const Values& values, const std::vector<const Problem*>& p
 
   std::vector<const Problem*> timed;
   std::copy_if(problems.begin(), problems.end(), std::back_inserter(timed), [](auto* p) { return p->is_timed; });
-  for (const int rounds : {2, options_.rapid ? kRapidRounds : kRounds}) {
+  for (const int rounds : {2, options_.rapid ? kRapidRounds : kFullRounds}) {
     std::vector<double> gains, lower;
     for (const Problem* problem : timed) {
       const std::optional<Comparison> came = compare(*leader_, *contender, *problem, rounds);
@@ -246,7 +246,7 @@ void Search::confirm(const std::string& group, GemmProvider provider, TuneReport
       if (!problem->is_timed) continue;
       const auto saved = options_.go_on;
       options_.go_on = {};  // short, and what was found is kept after an interruption
-      rows[problem] = compare(*first, *second, *problem, options_.rapid ? kRapidRounds : kRounds).value();
+      rows[problem] = compare(*first, *second, *problem, options_.rapid ? kRapidRounds : kFullRounds).value();
       options_.go_on = saved;
     }
     Values kept;

@@ -1,0 +1,12 @@
+// A draw between two numbers, for what varies at random: images, light curves.
+#pragma once
+
+#include "samebytes/random.h"
+
+namespace samebytes::detail {
+
+inline double draw(Random& random, double low, double high) {
+  return low + (high - low) * static_cast<double>(random.uniform());
+}
+
+}  // namespace samebytes::detail
