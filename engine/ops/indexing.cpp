@@ -218,7 +218,7 @@ int countable_axis(const char* op, const Array& a, int axis) {
   return axis;
 }
 
-// Whether `small` fits_within into `large` in every axis but `axis` (-1: in all).
+// Whether `small` fits into `large` in every axis but `axis` (-1: in all).
 bool fits_within(const Shape& small, const Shape& large, int axis) {
   if (small.rank() != large.rank()) return false;
   for (int i = 0; i < small.rank(); ++i)
