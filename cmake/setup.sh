@@ -67,7 +67,7 @@ samebytes_packages() {
 }
 
 samebytes_build() {
-  # Several files of the library at once: a fifth of the time, where all of them are compiled.
+  # Several files of the library at once: about a quarter of the time, where all of them are compiled.
   local options=(-DCMAKE_BUILD_TYPE=Release -DSAMEBYTES_UNITY=ON)
   while [ "$#" -gt 0 ] && [ "$1" != -- ]; do
     options+=("$1")
