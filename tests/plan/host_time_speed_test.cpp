@@ -19,8 +19,9 @@ double thread_microseconds() {
   return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
 }
 
-// Work for the allocator, caches and comparisons, as building a graph is: where it takes longer than 150 microseconds,
-// the step may as well.
+// Work for the allocator, caches and comparisons, as building a graph is. Where it takes more than kSlowNames, the
+// machine is slower than those that the 150 microseconds are promised on, and the step may take as long as it does.
+constexpr double kSlowNames = 250;
 double microseconds_of_a_thousand_names() {
   const double start = thread_microseconds();
   std::map<std::string, int> names;
@@ -52,7 +53,7 @@ TEST(HostTime, an_mlp_step_is_built_hashed_and_bound_in_150_microseconds) {
     microseconds.push_back(thread_microseconds() - start);
   }
   for (int time = 0; time < 101; ++time) names.push_back(microseconds_of_a_thousand_names());
-  const double most = std::max(150.0, median(names)), taken = median(microseconds);
+  const double yardstick = median(names), taken = median(microseconds), most = yardstick > kSlowNames ? yardstick : 150;
   const PlanReport plans = engine.plans();
   RecordProperty("median_us", std::to_string(taken));
   EXPECT_LE(taken, most) << "the median of 300 steps, launches enqueued as well";
