@@ -27,6 +27,13 @@ bool is_doomed(const char* op) {
   return faults().failing_op == op;
 }
 
+// The event for it. Nothing may be under way then: where the launch before ends at the same moment, PoCL 3.1 submits what
+// it has just failed, and ends in an assertion or in freed memory.
+Handle<cl_event> make_doom(Device& device) {
+  clFinish(device.queue());
+  return Handle<cl_event>(clCreateUserEvent(device.context(), nullptr));
+}
+
 // What a planted fault does to the next launch on this device.
 DeviceFault fault_of(const Device& device) {
   const DeviceFault fault = faults().device_fault.load(std::memory_order_relaxed);
@@ -143,9 +150,7 @@ std::uint64_t Submission::enqueue(Device& device, Kernel& kernel, const Geometry
   cl_event event = nullptr;
   Handle<cl_event> doom;
   const DeviceFault fault = fault_of(device);
-  if (fault == DeviceFault::fail) clFinish(device.queue());  // PoCL 3.1 may end in an assertion else
-  if (is_doomed(op) || fault == DeviceFault::fail || fault == DeviceFault::hang)
-    doom = Handle<cl_event>(clCreateUserEvent(device.context(), nullptr));
+  if (is_doomed(op) || fault == DeviceFault::fail || fault == DeviceFault::hang) doom = make_doom(device);
   const cl_event wait_for = doom.get();
   if (fault == DeviceFault::slow) {
     int pause = faults().slow_microseconds;
@@ -296,7 +301,7 @@ void Submission::enqueue_host(Device& device, const char* op, std::shared_ptr<Ho
   if (!(begun_ & bit_of(device))) begin_device(device);
   cl_event event = nullptr;
   Handle<cl_event> doom;
-  if (is_doomed(op)) doom = Handle<cl_event>(clCreateUserEvent(device.context(), nullptr));
+  if (is_doomed(op)) doom = make_doom(device);
   const cl_event wait_for = doom.get();
   void* argument = task.get();  // the driver copies it
   check_cl(clEnqueueNativeKernel(device.queue(), start_task, &argument, sizeof argument, 0, nullptr, nullptr,
