@@ -87,10 +87,15 @@
 #define GEMM_ASK(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
 #define GEMM_ASK_TO_WRITE(p) __builtin_prefetch((const void*)(size_t)(p), 1, 3)
 #endif
+// Compilers that see where a pointer comes from write a sum for each address instead.
+#define GEMM_HIDE(p) __asm__ volatile("" : "+r"(p))
 #endif
 #ifndef GEMM_ASK
 #define GEMM_ASK(p)
 #define GEMM_ASK_TO_WRITE(p)
+#endif
+#ifndef GEMM_HIDE
+#define GEMM_HIDE(p)
 #endif
 #define GEMM_AHEAD 12  // lines of B in place that are asked for before they are used
 
@@ -175,82 +180,100 @@ static void gemm_epilogue(const GEMM_SUMS* sums, const int lds, __global stored*
   }
 }
 
-// One register tile, ROWS x (COLS*VW), over kc values of A (A(i,p) = READ_A(a + i*LINE + p*STEP)) and kc lines of B at
-// b + p*PITCH; EACH is done with every line.
+// One register tile, ROWS x (COLS*VW), over kc values of A and kc lines of B at b + p*PITCH; A##_ROW(i) is A(i,p), and
+// EACH is done with every line.
 #define GEMM_TILE(i, j, statement)                                   \
   _Pragma("unroll") for (int i = 0; i < rows_; ++i) {                \
     _Pragma("unroll") for (int j = 0; j < cols_; ++j) { statement; } \
   }
-#define GEMM_PRODUCT(ROWS, COLS, READ_A, LINE, STEP, READ_B, PITCH, EACH)                          \
+#define GEMM_PRODUCT(ROWS, COLS, A, READ_B, PITCH, EACH)                                           \
   enum { rows_ = ROWS, cols_ = COLS };                                                             \
   vreal acc[ROWS][COLS];                                                                           \
   GEMM_TILE(i, j, acc[i][j] = (vreal)(0))                                                          \
+  A##_BEGIN                                                                                        \
   for (int p = 0; p < kc; ++p) {                                                                   \
     vreal line[COLS];                                                                              \
     _Pragma("unroll") for (int j = 0; j < COLS; ++j) line[j] = READ_B(b + p * PITCH + j * VW);     \
     EACH _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                        \
-      const vreal value = (vreal)(READ_A(a + i * LINE + p * STEP));                                \
+      const vreal value = (vreal)(A##_ROW(i));                                                     \
       _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(value, line[j], acc[i][j]); \
     }                                                                                              \
+    A##_NEXT                                                                                       \
   }
-#define GEMM_PANEL(p) (*(p))
+// A packed panel.
+#define GEMM_PANEL_ARGUMENTS const real* a
+#define GEMM_PANEL_BEGIN
+#define GEMM_PANEL_ROW(i) a[p * GEMM_PITCH + (i)]
+#define GEMM_PANEL_NEXT
+// A in place, rows a_line and steps a_step apart. Every fifth row has a pointer, the others 1 to 4 lines from it are
+// operands of their loads: a sum for each row would be a fifth of the loop's instructions.
+#define GEMM_PLACE_ARGUMENTS __global const real *a, const long a_line, const long a_step
+#define GEMM_PLACE_BEGIN                       \
+  long line_3 = 3 * a_line;                    \
+  GEMM_HIDE(line_3);                           \
+  __global const real* fifth[(rows_ + 4) / 5]; \
+  _Pragma("unroll") for (int f = 0; f < (rows_ + 4) / 5; ++f) fifth[f] = a + 5 * f * a_line;
+#define GEMM_PLACE_ROW(i) fifth[(i) / 5][(i) % 5 == 3 ? line_3 : (i) % 5 * a_line]
+#define GEMM_PLACE_NEXT                                         \
+  _Pragma("unroll") for (int f = 0; f < (rows_ + 4) / 5; ++f) { \
+    fifth[f] += a_step;                                         \
+    GEMM_HIDE(fifth[f]);                                        \
+  }
 // Packs the line that has just been read and asks for a later one.
 #define GEMM_EACH_KEEP                       \
   VSTORE(line[0], panel + p * GEMM_NR);      \
   VSTORE(line[1], panel + p * GEMM_NR + VW); \
   GEMM_ASK(b + (p + GEMM_AHEAD) * b_row);    \
   GEMM_ASK(b + (p + GEMM_AHEAD) * b_row + VW);
-// Asks for two vectors of the lines at next: 8 steps for a line of 16 vectors.
-#define GEMM_EACH_ASK                                         \
-  GEMM_ASK(next + (p >> 3) * next_line + (p & 7) * (2 * VW)); \
-  GEMM_ASK(next + (p >> 3) * next_line + (p & 7) * (2 * VW) + VW);
+// Asks for a vector of the lines at next, 16 of each: more instructions than these cost more than they give.
+#define GEMM_EACH_ASK \
+  GEMM_ASK(next);     \
+  next += (p & 15) == 15 ? next_line - 15 * VW : VW;
 #define GEMM_EACH_NOTHING
-#define GEMM_GLOBAL_A __global const real *a, const long a_line, const long a_step
-#define GEMM_PANEL_A const real* a
 // A whole tile, stored from the registers. B is a packed panel; asking, the next lines of an operand are asked for;
 // first, B is in place and is packed for the tiles to come.
-#define GEMM_MICRO_WHOLE(name, A, READ_A, LINE, STEP)                                                                \
-  static void name(A, const real* b, const int kc, GEMM_SUMS* c, const int ldc, const int accumulate) {              \
-    GEMM_WHOLE(READ_A, LINE, STEP, VLOAD, GEMM_NR, GEMM_EACH_NOTHING)                                                \
-  }                                                                                                                  \
-  static void name##_asking(A, const real* b, const int kc, GEMM_SUMS* c, const int ldc, const int accumulate,       \
-                            __global const stored* next, const long next_line) {                                     \
-    GEMM_WHOLE(READ_A, LINE, STEP, VLOAD, GEMM_NR, GEMM_EACH_ASK)                                                    \
-  }                                                                                                                  \
-  static void name##_first(A, __global const stored* b, const long b_row, const int kc, GEMM_SUMS* c, const int ldc, \
-                           const int accumulate, real* panel) {                                                      \
-    GEMM_WHOLE(READ_A, LINE, STEP, GEMM_READ_VECTOR, b_row, GEMM_EACH_KEEP)                                          \
+#define GEMM_MICRO_WHOLE(name, A)                                                                                   \
+  static void name(A##_ARGUMENTS, const real* b, const int kc, GEMM_SUMS* c, const int ldc, const int accumulate) { \
+    GEMM_WHOLE(A, VLOAD, GEMM_NR, GEMM_EACH_NOTHING)                                                                \
+  }                                                                                                                 \
+  static void name##_asking(A##_ARGUMENTS, const real* b, const int kc, GEMM_SUMS* c, const int ldc,                \
+                            const int accumulate, __global const stored* next, const long next_line) {              \
+    GEMM_WHOLE(A, VLOAD, GEMM_NR, GEMM_EACH_ASK)                                                                    \
+  }                                                                                                                 \
+  static void name##_first(A##_ARGUMENTS, __global const stored* b, const long b_row, const int kc, GEMM_SUMS* c,   \
+                           const int ldc, const int accumulate, real* panel) {                                      \
+    GEMM_WHOLE(A, GEMM_READ_VECTOR, b_row, GEMM_EACH_KEEP)                                                          \
   }
-#define GEMM_WHOLE(READ_A, LINE, STEP, READ_B, PITCH, EACH)                       \
+#define GEMM_WHOLE(A, READ_B, PITCH, EACH)                                        \
   _Pragma("unroll") for (int i = 0; i < GEMM_MR; ++i) {                           \
     GEMM_ASK_TO_WRITE(c + (long)i * ldc);                                         \
     GEMM_ASK_TO_WRITE(c + (long)i * ldc + VW);                                    \
   }                                                                               \
-  GEMM_PRODUCT(GEMM_MR, 2, READ_A, LINE, STEP, READ_B, PITCH, EACH)               \
+  GEMM_PRODUCT(GEMM_MR, 2, A, READ_B, PITCH, EACH)                                \
   if (accumulate) GEMM_TILE(i, j, acc[i][j] += VLOAD(c + (long)i * ldc + j * VW)) \
   GEMM_TILE(i, j, VSTORE(acc[i][j], c + (long)i * ldc + j * VW))
 // A part of a tile, left in tile [ROWS][GEMM_NR]; in place, B is not packed.
-#define GEMM_MICRO(name, ROWS, COLS, A, READ_A, LINE, STEP)                         \
-  static void name(A, const real* b, const int kc, real* tile) {                    \
-    GEMM_PRODUCT(ROWS, COLS, READ_A, LINE, STEP, VLOAD, GEMM_NR, GEMM_EACH_NOTHING) \
-    GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))                 \
+#define GEMM_MICRO(name, ROWS, COLS, A)                                      \
+  static void name(A##_ARGUMENTS, const real* b, const int kc, real* tile) { \
+    GEMM_PRODUCT(ROWS, COLS, A, VLOAD, GEMM_NR, GEMM_EACH_NOTHING)           \
+    GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))          \
   }
-#define GEMM_MICRO_IN_PLACE(name, ROWS)                                                                  \
-  static void name(GEMM_PANEL_A, __global const stored* b, const long b_row, const int kc, real* tile) { \
-    GEMM_PRODUCT(ROWS, 2, GEMM_PANEL, 1, GEMM_PITCH, GEMM_READ_VECTOR, b_row, GEMM_EACH_NOTHING)         \
-    GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))                                      \
+#define GEMM_MICRO_IN_PLACE(name, ROWS)                                                                          \
+  static void name(GEMM_PANEL_ARGUMENTS, __global const stored* b, const long b_row, const int kc, real* tile) { \
+    GEMM_PRODUCT(ROWS, 2, GEMM_PANEL, GEMM_READ_VECTOR, b_row, GEMM_EACH_NOTHING)                                \
+    GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))                                              \
   }
 #ifndef SAMEBYTES_STORE_16
-GEMM_MICRO_WHOLE(gemm_micro_direct, GEMM_GLOBAL_A, GEMM_READ, a_line, a_step)
-GEMM_MICRO(gemm_micro_direct_narrow, GEMM_MR, 1, GEMM_GLOBAL_A, GEMM_READ, a_line, a_step)
-GEMM_MICRO(gemm_micro_direct_mid, GEMM_MID, 2, GEMM_GLOBAL_A, GEMM_READ, a_line, a_step)
-GEMM_MICRO(gemm_micro_direct_low, GEMM_LOW, 2, GEMM_GLOBAL_A, GEMM_READ, a_line, a_step)
+GEMM_MICRO_WHOLE(gemm_micro_direct, GEMM_PLACE)
+GEMM_MICRO(gemm_micro_direct_narrow, GEMM_MR, 1, GEMM_PLACE)
+GEMM_MICRO(gemm_micro_direct_mid, GEMM_MID, 2, GEMM_PLACE)
+GEMM_MICRO(gemm_micro_direct_low, GEMM_LOW, 2, GEMM_PLACE)
 #endif
-GEMM_MICRO_WHOLE(gemm_micro, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
-GEMM_MICRO(gemm_micro_mid, GEMM_MID, 2, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
-GEMM_MICRO(gemm_micro_mid_narrow, GEMM_MID, 1, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
-GEMM_MICRO(gemm_micro_low, GEMM_LOW, 2, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
-GEMM_MICRO(gemm_micro_low_narrow, GEMM_LOW, 1, GEMM_PANEL_A, GEMM_PANEL, 1, GEMM_PITCH)
+GEMM_MICRO_WHOLE(gemm_micro, GEMM_PANEL)
+GEMM_MICRO(gemm_micro_mid, GEMM_MID, 2, GEMM_PANEL)
+GEMM_MICRO(gemm_micro_mid_narrow, GEMM_MID, 1, GEMM_PANEL)
+GEMM_MICRO(gemm_micro_low, GEMM_LOW, 2, GEMM_PANEL)
+GEMM_MICRO(gemm_micro_low_narrow, GEMM_LOW, 1, GEMM_PANEL)
 GEMM_MICRO_IN_PLACE(gemm_micro_mid_in_place, GEMM_MID)
 GEMM_MICRO_IN_PLACE(gemm_micro_low_in_place, GEMM_LOW)
 
