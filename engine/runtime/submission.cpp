@@ -27,8 +27,8 @@ bool is_doomed(const char* op) {
   return faults().failing_op == op;
 }
 
-// The event for it. Nothing may be under way then: where the launch before ends at the same moment, PoCL 3.1 submits what
-// it has just failed, and ends in an assertion or in freed memory.
+// The event for it. Nothing may be under way then: where the launch before ends at the same moment, PoCL 3.1 submits
+// what it has just failed, and ends in an assertion or in freed memory.
 Handle<cl_event> make_doom(Device& device) {
   clFinish(device.queue());
   return Handle<cl_event>(clCreateUserEvent(device.context(), nullptr));
