@@ -3,7 +3,7 @@
 // gemm: one group computes a tile of C, k block after k block of at most GEMM_KC. Its first row panel packs B into
 // private memory (panels [k][GEMM_NR]), a panel just before or while it is used: where the columns of B lie side by
 // side the register tile reads them in place and stores what it has read, which costs next to nothing; where they do
-// not, a panel is transposed while it waits in the second-level cache, since the tile before has asked for its lines.
+// not, a panel is transposed while it waits in the second-level cache, since the tile before has asked for most lines.
 // The other row panels take the packed panels: a row panel of A stays in the first-level cache while the panels of B
 // come from the second. A is read in place (GEMM_DIRECT_A), which is free because a row panel's lines are reused; only
 // where its rows are a multiple of 4 KiB apart, and would fall into the same cache sets, a row panel is packed, too,
@@ -225,7 +225,7 @@ static void gemm_epilogue(const GEMM_SUMS* sums, const int lds, __global stored*
   VSTORE(line[1], panel + p * GEMM_NR + VW); \
   GEMM_ASK(b + (p + GEMM_AHEAD) * b_row);    \
   GEMM_ASK(b + (p + GEMM_AHEAD) * b_row + VW);
-// Asks for a vector of the lines at next, 16 of each: more instructions than these cost more than they give.
+// Asks for a vector of the lines at next, 16 of each, so for kc/16 lines: asking for more costs more than it gives.
 #define GEMM_EACH_ASK \
   GEMM_ASK(next);     \
   next += (p & 15) == 15 ? next_line - 15 * VW : VW;
