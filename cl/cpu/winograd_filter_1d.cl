@@ -29,7 +29,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_1d_
     for (int t = 0; t < there; ++t) {
       const int line = (t0 + t) / across, tile = t0 + t - line * across, column = outputs * tile - pad;
       __global const stored* at_x = x + ((long)line * len + column) * c;
-      for (int k = 0; k < c; k += VW) winograd_1d_input(at_x + k, column, len, c, block * c, source + t * c + k);
+      winograd_1d_input(at_x, column, len, c, block * c, VW, source + t * c);
       const int places = min(outputs, out - outputs * tile);
       __global const stored* at = dy + ((long)line * out + outputs * tile) * co;
       for (int k = 0; k < co; k += VW, at += VW) {

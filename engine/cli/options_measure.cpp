@@ -96,9 +96,15 @@ CLI::App* add_profile(CLI::App& app, Options& options) {
       ->check(CLI::Range(0, 1 << 30));
   add_steps(*verb, options, "steps that are kept; default: 20");
   add_batch(*verb, options, "samples per step; default: the workload's");
+  add_clip_norm(*verb, options);
+  add_release(*verb, options);
+  add_moments(*verb, options);
+  add_weights(*verb, options);
   add_checkpointing(*verb, options);
   add_head(*verb, options);
   add_accumulation(*verb, options);
+  add_lora_training(*verb, options);
+  add_precision(*verb, options, "f32, f16 or bf16, as train and bench have it; default: f32");
   verb->add_option("--by", options.profile_by, "kernel, op or layer; default: a table by kernel and one by layer")
       ->option_text("WHAT")
       ->check(CLI::IsMember({"kernel", "op", "layer"}));

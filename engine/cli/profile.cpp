@@ -73,8 +73,8 @@ int run_profile(const Options& options) {
   profile.peak = peak;
   const Summary summary = run.summary();
 
-  const std::string title =
-      fmt::format("{} {}, batch {}", workload.name, is_training ? "training" : "inference", summary.batch);
+  const std::string title = fmt::format("{} {}, batch {}{}", workload.name, is_training ? "training" : "inference",
+                                        summary.batch, summary.precision == "f32" ? "" : ", " + summary.precision);
   std::FILE* const out = stream_for_people(options);
   if (profile.steps > 0) {
     fmt::print(out, "\n{}: {:.3f} ms a step, {:.1f} launches, the device at work {:.1f} % of the time\n", title,
@@ -100,6 +100,7 @@ int run_profile(const Options& options) {
     const nlohmann::ordered_json json{{"workload", workload.name},
                                       {"mode", is_training ? "train" : "infer"},
                                       {"batch", summary.batch},
+                                      {"precision", summary.precision},
                                       {"steps", profile.steps},
                                       {"seconds", profile.seconds},
                                       {"busy_seconds", profile.busy_seconds()},

@@ -38,6 +38,7 @@ bool launch_winograd_1d_filter(Launch& run, const ConvGeometry& g, bool with_bia
 // whose sum costs little from the second-level one; parts, on a GPU too, and tiles of a part and of a block at least.
 struct WinogradWork {
   static constexpr std::int64_t least_tiles = 32, block_values = 12288, wanted_groups = 32;
+  static constexpr std::int64_t line_block_values = 6144;  // 24 KiB, beside the weights and the sums in a cache of 32
   static constexpr std::int64_t most_sums = 204800, least_parts = 2, most_parts = 16, gpu_parts = 64;
   static constexpr std::int64_t least_filter_tiles = 64, least_filter_block = 8;
 };

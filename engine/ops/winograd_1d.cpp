@@ -41,11 +41,10 @@ void launch_winograd_1d(Launch& run, const ConvGeometry& g, Operand src, Operand
   const std::int64_t depth = transposed ? g.k : g.c, columns = transposed ? g.c : g.k, taps = g.kernel[2];
   const std::int64_t in = (transposed ? g.out : g.in)[2], out = (transposed ? g.in : g.out)[2];
   const std::int64_t pad = transposed ? taps - 1 - g.a.pad[2] : g.a.pad[2], lanes = winograd_lanes(run, real);
-  const std::int64_t least = run.is_cpu() ? run.constant("winograd", "WINOGRAD_TILES", real)
-                                          : run.constant("winograd_1d", "WINOGRAD_1D_TILES", real),
+  const std::int64_t least = run.constant("winograd_1d", "WINOGRAD_1D_TILES", real),
                      most = run.constant("winograd_1d", "WINOGRAD_1D_MOST_TILES", real);
   const std::int64_t block =
-      std::clamp(WinogradWork::block_values / (kWinograd1dPositions * depth) / least * least, least, most);
+      std::clamp(WinogradWork::line_block_values / (kWinograd1dPositions * depth) / least * least, least, most);
   const std::int64_t tiles = g.n * ceil_div(out, tile_of(g)), blocks = ceil_div(tiles, block);
   const std::int64_t each = run.is_cpu() ? ceil_div(blocks, WinogradWork::wanted_groups) * block : least;
   const Operand transformed = run.temp(kWinograd1dPositions * depth * columns, real);

@@ -123,6 +123,26 @@ TEST(Bench, the_table_names_the_peak_it_compares_with) {
   EXPECT_THAT(result.out, HasSubstr("infer"));
 }
 
+TEST(Profile, takes_the_techniques_that_bench_takes) {
+  const std::vector<std::vector<std::string>> techniques = {
+      {"--precision", "f16"},
+      {"--precision", "bf16", "--weights", "bf16", "--moments", "bf16"},
+      {"--release-gradients", "--clip-norm", "0"},
+      {"--lora-rank", "2", "--lora-targets", "all-linear"},
+  };
+  for (const auto& technique : techniques) {
+    std::vector<std::string> command{"profile", technique[0] == "--lora-rank" ? "mlp" : "digits", "--steps", "2"};
+    command.insert(command.end(), {"--warmup", "1", "--batch", "16", "--quiet", "--json"});
+    command.insert(command.end(), technique.begin(), technique.end());
+    const auto result = run_command(command);
+    ASSERT_EQ(result.status, 0) << technique[0] << "\n" << result.err;
+    EXPECT_EQ(result.json()["precision"], technique[0] == "--precision" ? technique[1] : "f32");
+    EXPECT_FALSE(result.json()["by_kernel"].empty());
+  }
+  const auto result = run_command({"profile", "digits", "--precision", "f16", "--steps", "2", "--warmup", "1"});
+  EXPECT_THAT(result.out, HasSubstr("digits training, batch 64, f16: "));
+}
+
 TEST(Bench, a_page_has_every_row_with_its_largest_batch_and_a_roofline) {
   const TemporaryFolder folder;
   const std::string page = folder / "bench.html";
