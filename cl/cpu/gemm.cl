@@ -5,12 +5,13 @@
 // side the register tile reads them in place and stores what it has read, which costs next to nothing; where they do
 // not, a panel is transposed while it waits in the second-level cache, since the tile before has asked for most lines.
 // The other row panels take the packed panels: a row panel of A stays in the first-level cache while the panels of B
-// come from the second. A is read in place (GEMM_DIRECT_A), which is free because a row panel's lines are reused; only
-// where its rows are a multiple of 4 KiB apart, and would fall into the same cache sets, a row panel is packed, too,
-// just before its use ([k][GEMM_PITCH]). Every tile first asks for its lines of C, the last one of a row panel for the
-// next rows of A. Sums run over k in ascending order, in equal blocks that follow from k alone: results depend neither
-// on the tiles nor on the number of threads. 16-bit operands are widened as they are packed, A always, and a sum of
-// several blocks stands in private memory until it is rounded.
+// come from the second. A is read in place (GEMM_DIRECT_A), which is free because a row panel's lines are reused; where
+// its rows are a multiple of 4 KiB apart, and would fall into the same cache sets, or its values along k 1 KiB or more,
+// and two lines for each would not fit the first-level cache, a row panel is packed, too, just before its use
+// ([k][GEMM_PITCH]). Every tile first asks for its lines of C, the last one of a row panel for the next rows of A. Sums
+// run over k in ascending order, in equal blocks that follow from k alone: results depend neither on the tiles nor on
+// the number of threads. 16-bit operands are widened as they are packed, A always, and a sum of several blocks stands
+// in private memory until it is rounded.
 //
 // gemm_dot: both operands are contiguous along k and one of them has few lines; nothing is packed.
 //

@@ -48,19 +48,20 @@ struct GemmTiles {
 
 // A is packed where too many of its lines would fall into the same sets of a cache. Contiguous along k, 14 rows are
 // used again and again from the first level: there a multiple of 4 KiB (or nearly) is too much. Contiguous along m,
-// every step of k takes two lines, and only a long sum of lines a large power of two apart suffers from the sets of the
-// second level: measured, those that want more than four times the room.
+// every step of k takes two lines, more than the first level holds, which packing mends where they are 1 KiB or more
+// apart and many columns use what was packed; otherwise only a long sum of lines a large power of two apart suffers
+// from the sets of the second level: measured, those that want more than four times the room.
 bool reads_a_in_place(const GemmProblem& p, Dtype real) {
   if (real != real_of(real)) return false;  // 16-bit values are widened as they are packed
   const auto bytes = static_cast<std::int64_t>(bytes_of(real));
+  constexpr std::int64_t page = 4096, near = 128;
   if (p.a_col == 1) {
-    constexpr std::int64_t page = 4096, near = 128;
     const std::int64_t stride = p.a_row * bytes;
     return stride < page / 4 || (stride % page >= near && stride % page <= page - near);
   }
-  constexpr std::int64_t room = std::int64_t{1} << 20;
+  constexpr std::int64_t room = std::int64_t{1} << 20, few_columns = 128;
   const std::int64_t stride = p.a_col * bytes, power = stride & -stride;
-  return p.a_row == 1 && power <= 2 * room / p.k;
+  return p.a_row == 1 && (stride < page / 4 || p.n <= few_columns) && power <= 2 * room / p.k;
 }
 
 // How much longer than evenly dealt equal groups take, for want of a better guess as a mean of 2, 4 and 8 cores.
