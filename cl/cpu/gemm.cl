@@ -3,59 +3,82 @@
 // gemm: one group computes a tile of C, k block after k block of at most GEMM_KC. Its first row panel packs B into
 // private memory (panels [k][GEMM_NR]), a panel just before or while it is used: where the columns of B lie side by
 // side the register tile reads them in place and stores what it has read, which costs next to nothing; where they do
-// not, a panel is transposed while it waits in the second-level cache, since the tile before has asked for most lines.
-// The other row panels take the packed panels: a row panel of A stays in the first-level cache while the panels of B
-// come from the second. A is read in place (GEMM_DIRECT_A), which is free because a row panel's lines are reused; where
-// its rows are a multiple of 4 KiB apart, and would fall into the same cache sets, or its values along k 1 KiB or more,
-// and two lines for each would not fit the first-level cache, a row panel is packed, too, just before its use
-// ([k][GEMM_PITCH]). Every tile first asks for its lines of C, the last one of a row panel for the next rows of A. Sums
-// run over k in ascending order, in equal blocks that follow from k alone: results depend neither on the tiles nor on
-// the number of threads. 16-bit operands are widened as they are packed, A always, and a sum of several blocks stands
-// in private memory until it is rounded.
+// not, a panel is transposed while it waits in the second-level cache, for some of whose lines the tile before has
+// asked. The other row panels take the packed panels: a row panel of A stays in the first-level cache while the panels
+// of B come from the second. A is read in place (GEMM_DIRECT_A), which is free because a row panel's lines are reused;
+// where its rows are a multiple of 4 KiB apart, and would fall into the same cache sets, or its values along k 1 KiB or
+// more, and two lines for each would not fit the first-level cache, a row panel is packed, too, just before its use
+// ([k][GEMM_A_PITCH]). Every tile first asks for its lines of C. Sums run over k in ascending order, in equal blocks
+// that follow from k alone: results depend neither on the tiles nor on the number of threads. 16-bit operands are
+// widened as they are packed, A always, and a sum of several blocks stands in private memory until it is rounded.
 //
 // gemm_dot: both operands are contiguous along k and one of them has few lines; nothing is packed.
 //
 // Over 400 lines because packing, tiles and stores are of no use to another kernel and all kernels are one program.
 
-// Rows of the register tile: GEMM_MR * 2 accumulators, two vectors of B and one broadcast fit the register file of that
-// width. The rows that are left over are done in tiles of GEMM_MID and GEMM_LOW.
-#define GEMM_MR_VW16 14
+// Rows and vectors of columns of the register tile: with the vectors of B and a broadcast they fit the register file of
+// that width. 8 x 3 of 32 registers take 37 instructions for 24 multiply-adds, 14 x 2 took 50 for 28: what counts where
+// a core gives half of its instructions to another thread. Rows that are left over are done in tiles of GEMM_MID and
+// GEMM_LOW.
+#define GEMM_MR_VW16 8
 #define GEMM_MR_VW8 6
 #define GEMM_MR_VW4 8
 #define GEMM_MR_VW2 4
-#define GEMM_MID_VW16 8
+#define GEMM_COLS_VW16 3
+#define GEMM_COLS_VW8 2
+#define GEMM_COLS_VW4 2
+#define GEMM_COLS_VW2 2
+#define GEMM_MID_VW16 4
 #define GEMM_MID_VW8 4
 #define GEMM_MID_VW4 4
 #define GEMM_MID_VW2 2
-#define GEMM_LOW_VW16 4
+#define GEMM_LOW_VW16 2
 #define GEMM_LOW_VW8 2
 #define GEMM_LOW_VW4 2
 #define GEMM_LOW_VW2 1
-#define GEMM_PITCH_VW16 16  // GEMM_MR in whole vectors
+#define GEMM_PITCH_VW16 16  // rows of A that are packed together, whole vectors
 #define GEMM_PITCH_VW8 8
 #define GEMM_PITCH_VW4 8
 #define GEMM_PITCH_VW2 4
-#define GEMM_NR_VW16 32
+#define GEMM_NR_VW16 48  // GEMM_COLS in columns
 #define GEMM_NR_VW8 16
 #define GEMM_NR_VW4 8
 #define GEMM_NR_VW2 4
+#define GEMM_ROW_PANELS_VW16 70
+#define GEMM_ROW_PANELS_VW8 40
+#define GEMM_ROW_PANELS_VW4 40
+#define GEMM_ROW_PANELS_VW2 40
+#define GEMM_COLUMN_PANELS_VW16 6
+#define GEMM_COLUMN_PANELS_VW8 8
+#define GEMM_COLUMN_PANELS_VW4 8
+#define GEMM_COLUMN_PANELS_VW2 8
 #ifndef GEMM_MR
 #define GEMM_MR SB_JOIN(GEMM_MR_VW, VW)
 #endif
+#define GEMM_COLS SB_JOIN(GEMM_COLS_VW, VW)
 #define GEMM_MID SB_JOIN(GEMM_MID_VW, VW)
 #define GEMM_LOW SB_JOIN(GEMM_LOW_VW, VW)
 #define GEMM_PITCH SB_JOIN(GEMM_PITCH_VW, VW)
 #define GEMM_NR SB_JOIN(GEMM_NR_VW, VW)
 #ifndef GEMM_KC
-#define GEMM_KC 384  // most k values of a block; the blocks of a sum are equal
+#define GEMM_KC 512  // most k values of a block; the blocks of a sum are equal
 #endif
+// Most of a group: a block of A then stays in the second-level cache.
 #ifndef GEMM_ROW_PANELS
-#define GEMM_ROW_PANELS 40  // most of a group: a block of A then stays in the second-level cache
+#define GEMM_ROW_PANELS SB_JOIN(GEMM_ROW_PANELS_VW, VW)
 #endif
 #ifndef GEMM_COLUMN_PANELS
-#define GEMM_COLUMN_PANELS 8  // most of a group
+#define GEMM_COLUMN_PANELS SB_JOIN(GEMM_COLUMN_PANELS_VW, VW)
 #endif
-#define GEMM_REDUCE_BLOCK 4096  // values per group of gemm_reduce
+// A packed panel of A is [k][GEMM_A_PITCH]; where a vector has the rows of two, each half goes to its panel.
+#if VW == 16 && GEMM_MR == 8
+#define GEMM_A_PANELS 2
+#else
+#define GEMM_A_PANELS 1
+#endif
+#define GEMM_A_PITCH (GEMM_PITCH / GEMM_A_PANELS)
+#define GEMM_A_PANEL (GEMM_A_PITCH * GEMM_KC + VW)  // values from one panel to the next
+#define GEMM_REDUCE_BLOCK 4096                      // values per group of gemm_reduce
 
 #define GEMM_ACCUMULATE 1
 #define GEMM_BIAS 2
@@ -100,21 +123,30 @@
 #endif
 #define GEMM_AHEAD 12  // lines of B in place that are asked for before they are used
 
-// Packs a panel of kc values of `pitch` lines, one or two vectors: out[p][i] = src[i*line + p*step]. `there` (at least
-// 1) lines exist from src on; in place of missing ones is anything (their results are never stored). Where line is 1
-// vectors are copied, where step is 1 blocks of VW x VW are transposed in registers.
+// Stores a packed vector to out, or where it has the rows of two panels of A, each half to its panel: what lies behind
+// it in the panel is stored later.
+static void gemm_put(const vreal v, real* out, const int is_a) {
+  VSTORE(v, out);
+#if GEMM_A_PANELS == 2
+  if (is_a) VSTORE((vreal)(v.hi, v.lo), out + GEMM_A_PANEL);
+#endif
+}
+
+// Packs kc values of GEMM_PITCH lines of A, or of GEMM_NR lines of B as [k][GEMM_NR]: out[p][i] = src[i*line + p*step].
+// `there` (at least 1) lines exist from src on; in place of missing ones is anything (their results are never stored).
+// Where line is 1 vectors are copied, where step is 1 blocks of VW x VW are transposed in registers.
 static void gemm_pack(__global const stored* src, const long line, const long step, const int there, const int kc,
-                      const int pitch, real* out) {
+                      const int is_a, real* out) {
+  const int lines = is_a ? GEMM_PITCH : GEMM_NR, pitch = is_a ? GEMM_A_PITCH : GEMM_NR;
   int p = 0;
   if (line == 1) {
     // A vector may reach into the next steps, not beyond the last one.
-    for (; p < kc && (there >= pitch || (kc - 1 - p) * step + there >= pitch); ++p) {
-      VSTORE(GEMM_READ_VECTOR(src + p * step), out + p * pitch);
-      if (pitch > VW) VSTORE(GEMM_READ_VECTOR(src + p * step + VW), out + p * pitch + VW);
+    for (; p < kc && (there >= lines || (kc - 1 - p) * step + there >= lines); ++p) {
+      for (int l = 0; l < lines; l += VW) gemm_put(GEMM_READ_VECTOR(src + p * step + l), out + p * pitch + l, is_a);
     }
   } else if (step == 1) {
     for (; p + VW <= kc; p += VW) {
-      for (int block = 0; block < pitch; block += VW) {
+      for (int block = 0; block < lines; block += VW) {
         __global const stored* from = src + block * line + p;
         vreal r[VW];
         if (block + VW <= there) {
@@ -129,12 +161,13 @@ static void gemm_pack(__global const stored* src, const long line, const long st
         }
         sb_transpose(r);
 #pragma unroll
-        for (int q = 0; q < VW; ++q) VSTORE(r[q], out + (p + q) * pitch + block);
+        for (int q = 0; q < VW; ++q) gemm_put(r[q], out + (p + q) * pitch + block, is_a);
       }
     }
   }
   for (; p < kc; ++p) {
-    for (int l = 0; l < pitch; ++l) out[p * pitch + l] = GEMM_READ(src + min(l, there - 1) * line + p * step);
+    for (int l = 0; l < lines; ++l)
+      out[l / pitch * GEMM_A_PANEL + p * pitch + l % pitch] = GEMM_READ(src + min(l, there - 1) * line + p * step);
   }
 }
 
@@ -181,102 +214,144 @@ static void gemm_epilogue(const GEMM_SUMS* sums, const int lds, __global stored*
   }
 }
 
-// One register tile, ROWS x (COLS*VW), over kc values of A and kc lines of B at b + p*PITCH; A##_ROW(i) is A(i,p), and
-// EACH is done with every line.
+// Columns before panel `panel` of n. Panels are GEMM_COLS vectors wide; where one vector would be left over for a tile
+// of three, the last two panels have two.
+static int gemm_column(const int panel, const int n) {
+  const int vectors = (n + VW - 1) / VW, panels = (vectors + GEMM_COLS - 1) / GEMM_COLS;
+  const int is_even = GEMM_COLS == 3 && vectors % 3 == 1 && panel > 0 && panel == panels - 1;
+  return min(n, panel * GEMM_NR - (is_even ? VW : 0));
+}
+
+// Tiles are functions of their own: inlined, they take the compiler longer and one another's registers.
+#if defined(__has_attribute)
+#if __has_attribute(noinline)
+#define GEMM_FUNCTION static __attribute__((noinline)) void
+#endif
+#endif
+#ifndef GEMM_FUNCTION
+#define GEMM_FUNCTION static void
+#endif
+
+// One register tile, ROWS x (COLS*VW), over kc values of A and kc lines of B, PITCH apart, STEPS of them in one turn of
+// the loop; A##_ROW(i, u) is A(i,p+u). EACH is done with every line, TURN once a turn.
 #define GEMM_TILE(i, j, statement)                                   \
   _Pragma("unroll") for (int i = 0; i < rows_; ++i) {                \
     _Pragma("unroll") for (int j = 0; j < cols_; ++j) { statement; } \
   }
-#define GEMM_PRODUCT(ROWS, COLS, A, READ_B, PITCH, EACH)                                           \
-  enum { rows_ = ROWS, cols_ = COLS };                                                             \
-  vreal acc[ROWS][COLS];                                                                           \
-  GEMM_TILE(i, j, acc[i][j] = (vreal)(0))                                                          \
-  A##_BEGIN                                                                                        \
-  for (int p = 0; p < kc; ++p) {                                                                   \
-    vreal line[COLS];                                                                              \
-    _Pragma("unroll") for (int j = 0; j < COLS; ++j) line[j] = READ_B(b + p * PITCH + j * VW);     \
-    EACH _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                        \
-      const vreal value = (vreal)(A##_ROW(i));                                                     \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(value, line[j], acc[i][j]); \
-    }                                                                                              \
-    A##_NEXT                                                                                       \
+#define GEMM_PRODUCT(ROWS, COLS, STEPS, A, READ_B, PITCH, EACH, TURN)                                    \
+  enum { rows_ = ROWS, cols_ = COLS };                                                                   \
+  vreal acc[ROWS][COLS];                                                                                 \
+  GEMM_TILE(i, j, acc[i][j] = (vreal)(0))                                                                \
+  A##_BEGIN;                                                                                             \
+  int p = 0;                                                                                             \
+  for (; p + STEPS <= kc; p += STEPS) {                                                                  \
+    TURN;                                                                                                \
+    _Pragma("unroll") for (int u = 0; u < STEPS; ++u) { GEMM_STEP(ROWS, COLS, A, READ_B, PITCH, EACH); } \
+    b += STEPS * (PITCH);                                                                                \
+    A##_NEXT(STEPS);                                                                                     \
+    GEMM_HIDE(b);                                                                                        \
+  }                                                                                                      \
+  if (STEPS > 1) {                                                                                       \
+    const int u = 0;                                                                                     \
+    for (; p < kc; ++p) {                                                                                \
+      GEMM_STEP(ROWS, COLS, A, READ_B, PITCH, EACH);                                                     \
+      b += PITCH;                                                                                        \
+      A##_NEXT(1);                                                                                       \
+      GEMM_HIDE(b);                                                                                      \
+    }                                                                                                    \
   }
+#define GEMM_STEP(ROWS, COLS, A, READ_B, PITCH, EACH)                                            \
+  vreal line[COLS];                                                                              \
+  _Pragma("unroll") for (int j = 0; j < COLS; ++j) line[j] = READ_B(b + u * (PITCH) + j * VW);   \
+  EACH;                                                                                          \
+  _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                             \
+    const vreal value = (vreal)(A##_ROW(i, u));                                                  \
+    _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(value, line[j], acc[i][j]); \
+  }                                                                                              \
+  A##_STEP
 // A packed panel.
 #define GEMM_PANEL_ARGUMENTS const real* a
 #define GEMM_PANEL_BEGIN
-#define GEMM_PANEL_ROW(i) a[p * GEMM_PITCH + (i)]
-#define GEMM_PANEL_NEXT
-// A in place, rows a_line and steps a_step apart. Every fifth row has a pointer, the others 1 to 4 lines from it are
-// operands of their loads: a sum for each row would be a fifth of the loop's instructions.
+#define GEMM_PANEL_ROW(i, u) a[(u)*GEMM_A_PITCH + (i)]
+#define GEMM_PANEL_STEP
+#define GEMM_PANEL_NEXT(steps) \
+  a += (steps)*GEMM_A_PITCH;   \
+  GEMM_HIDE(a)
+// A in place, rows a_line and steps a_step apart: one pointer, and distances that loads take as an operand.
 #define GEMM_PLACE_ARGUMENTS __global const real *a, const long a_line, const long a_step
-#define GEMM_PLACE_BEGIN                       \
-  long line_3 = 3 * a_line;                    \
-  GEMM_HIDE(line_3);                           \
-  __global const real* fifth[(rows_ + 4) / 5]; \
-  _Pragma("unroll") for (int f = 0; f < (rows_ + 4) / 5; ++f) fifth[f] = a + 5 * f * a_line;
-#define GEMM_PLACE_ROW(i) fifth[(i) / 5][(i) % 5 == 3 ? line_3 : (i) % 5 * a_line]
-#define GEMM_PLACE_NEXT                                         \
-  _Pragma("unroll") for (int f = 0; f < (rows_ + 4) / 5; ++f) { \
-    fifth[f] += a_step;                                         \
-    GEMM_HIDE(fifth[f]);                                        \
-  }
-// Packs the line that has just been read and asks for a later one.
-#define GEMM_EACH_KEEP                       \
-  VSTORE(line[0], panel + p * GEMM_NR);      \
-  VSTORE(line[1], panel + p * GEMM_NR + VW); \
-  GEMM_ASK(b + (p + GEMM_AHEAD) * b_row);    \
-  GEMM_ASK(b + (p + GEMM_AHEAD) * b_row + VW);
-// Asks for a vector of the lines at next, 16 of each, so for kc/16 lines: asking for more costs more than it gives.
-#define GEMM_EACH_ASK \
+#define GEMM_PLACE_BEGIN                                              \
+  long line_3 = 3 * a_line, line_5 = 5 * a_line, line_7 = 7 * a_line; \
+  GEMM_HIDE(line_3);                                                  \
+  GEMM_HIDE(line_5);                                                  \
+  GEMM_HIDE(line_7)
+#define GEMM_PLACE_ROW(i, u) \
+  a[(i) == 3 ? line_3 : (i) == 5 ? line_5 : (i) == 6 ? 2 * line_3 : (i) == 7 ? line_7 : (i)*a_line]
+#define GEMM_PLACE_STEP \
+  a += a_step;          \
+  GEMM_HIDE(a)
+#define GEMM_PLACE_NEXT(steps)
+// Packs the line that has just been read, in whole panels, and asks for a later one.
+#define GEMM_EACH_KEEP(COLS)                                                \
+  _Pragma("unroll") for (int j = 0; j < GEMM_COLS; ++j) {                   \
+    VSTORE(j < COLS ? line[j < COLS ? j : 0] : (vreal)(0), panel + j * VW); \
+    if (j < COLS) GEMM_ASK(b + GEMM_AHEAD * b_row + j * VW);                \
+  }                                                                         \
+  panel += GEMM_NR
+#define GEMM_NOTHING
+// Asks for a vector of the lines at next, 16 of each.
+#define GEMM_TURN_ASK \
   GEMM_ASK(next);     \
-  next += (p & 15) == 15 ? next_line - 15 * VW : VW;
-#define GEMM_EACH_NOTHING
-// A whole tile, stored from the registers. B is a packed panel; asking, the next lines of an operand are asked for;
-// first, B is in place and is packed for the tiles to come.
-#define GEMM_MICRO_WHOLE(name, A)                                                                                   \
-  static void name(A##_ARGUMENTS, const real* b, const int kc, GEMM_SUMS* c, const int ldc, const int accumulate) { \
-    GEMM_WHOLE(A, VLOAD, GEMM_NR, GEMM_EACH_NOTHING)                                                                \
-  }                                                                                                                 \
-  static void name##_asking(A##_ARGUMENTS, const real* b, const int kc, GEMM_SUMS* c, const int ldc,                \
-                            const int accumulate, __global const stored* next, const long next_line) {              \
-    GEMM_WHOLE(A, VLOAD, GEMM_NR, GEMM_EACH_ASK)                                                                    \
-  }                                                                                                                 \
-  static void name##_first(A##_ARGUMENTS, __global const stored* b, const long b_row, const int kc, GEMM_SUMS* c,   \
-                           const int ldc, const int accumulate, real* panel) {                                      \
-    GEMM_WHOLE(A, GEMM_READ_VECTOR, b_row, GEMM_EACH_KEEP)                                                          \
+  next += (p & 15) == 15 ? next_line - 15 * VW : VW
+// Whole rows of COLS vectors, stored from the registers. B is a packed panel; asking, the next lines of an operand are
+// asked for; first, B is in place and is packed for the tiles to come.
+#define GEMM_MICRO_WHOLE(name, COLS, STEPS, A)                                                                        \
+  GEMM_FUNCTION name(A##_ARGUMENTS, const real* b, const int kc, GEMM_SUMS* c, const int ldc, const int accumulate) { \
+    GEMM_WHOLE(COLS, STEPS, A, VLOAD, GEMM_NR, GEMM_NOTHING, GEMM_NOTHING);                                           \
   }
-#define GEMM_WHOLE(A, READ_B, PITCH, EACH)                                        \
-  _Pragma("unroll") for (int i = 0; i < GEMM_MR; ++i) {                           \
-    GEMM_ASK_TO_WRITE(c + (long)i * ldc);                                         \
-    GEMM_ASK_TO_WRITE(c + (long)i * ldc + VW);                                    \
-  }                                                                               \
-  GEMM_PRODUCT(GEMM_MR, 2, A, READ_B, PITCH, EACH)                                \
-  if (accumulate) GEMM_TILE(i, j, acc[i][j] += VLOAD(c + (long)i * ldc + j * VW)) \
+#define GEMM_MICRO_FIRST(name, COLS, A)                                                                     \
+  GEMM_FUNCTION name(A##_ARGUMENTS, __global const stored* b, const long b_row, const int kc, GEMM_SUMS* c, \
+                     const int ldc, const int accumulate, real* panel) {                                    \
+    GEMM_WHOLE(COLS, 1, A, GEMM_READ_VECTOR, b_row, GEMM_EACH_KEEP(COLS), GEMM_NOTHING);                    \
+  }
+#define GEMM_MICRO_ASKING(name, A)                                                                                  \
+  GEMM_FUNCTION name(A##_ARGUMENTS, const real* b, const int kc, GEMM_SUMS* c, const int ldc, const int accumulate, \
+                     __global const stored* next, const long next_line) {                                           \
+    GEMM_WHOLE(GEMM_COLS, 1, A, VLOAD, GEMM_NR, GEMM_NOTHING, GEMM_TURN_ASK);                                       \
+  }
+#define GEMM_WHOLE(COLS, STEPS, A, READ_B, PITCH, EACH, TURN)                                       \
+  _Pragma("unroll") for (int i = 0; i < GEMM_MR; ++i) {                                             \
+    _Pragma("unroll") for (int j = 0; j < COLS; ++j) GEMM_ASK_TO_WRITE(c + (long)i * ldc + j * VW); \
+  }                                                                                                 \
+  GEMM_PRODUCT(GEMM_MR, COLS, STEPS, A, READ_B, PITCH, EACH, TURN)                                  \
+  if (accumulate) GEMM_TILE(i, j, acc[i][j] += VLOAD(c + (long)i * ldc + j * VW))                   \
   GEMM_TILE(i, j, VSTORE(acc[i][j], c + (long)i * ldc + j * VW))
 // A part of a tile, left in tile [ROWS][GEMM_NR]; in place, B is not packed.
-#define GEMM_MICRO(name, ROWS, COLS, A)                                      \
-  static void name(A##_ARGUMENTS, const real* b, const int kc, real* tile) { \
-    GEMM_PRODUCT(ROWS, COLS, A, VLOAD, GEMM_NR, GEMM_EACH_NOTHING)           \
-    GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))          \
+#define GEMM_MICRO(name, ROWS, COLS, A)                                        \
+  GEMM_FUNCTION name(A##_ARGUMENTS, const real* b, const int kc, real* tile) { \
+    GEMM_PRODUCT(ROWS, COLS, 1, A, VLOAD, GEMM_NR, GEMM_NOTHING, GEMM_NOTHING) \
+    GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))            \
   }
-#define GEMM_MICRO_IN_PLACE(name, ROWS)                                                                          \
-  static void name(GEMM_PANEL_ARGUMENTS, __global const stored* b, const long b_row, const int kc, real* tile) { \
-    GEMM_PRODUCT(ROWS, 2, GEMM_PANEL, GEMM_READ_VECTOR, b_row, GEMM_EACH_NOTHING)                                \
-    GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))                                              \
+#define GEMM_MICRO_IN_PLACE(name, ROWS)                                                                            \
+  GEMM_FUNCTION name(GEMM_PANEL_ARGUMENTS, __global const stored* b, const long b_row, const int kc, real* tile) { \
+    GEMM_PRODUCT(ROWS, GEMM_COLS, 1, GEMM_PANEL, GEMM_READ_VECTOR, b_row, GEMM_NOTHING, GEMM_NOTHING)              \
+    GEMM_TILE(i, j, VSTORE(acc[i][j], tile + i * GEMM_NR + j * VW))                                                \
   }
+#define GEMM_FAMILY(name, A)                     \
+  GEMM_MICRO_WHOLE(name, GEMM_COLS, 4, A)        \
+  GEMM_MICRO_WHOLE(name##_pair, 2, 2, A)         \
+  GEMM_MICRO_FIRST(name##_first, GEMM_COLS, A)   \
+  GEMM_MICRO_FIRST(name##_pair_first, 2, A)      \
+  GEMM_MICRO_ASKING(name##_asking, A)            \
+  GEMM_MICRO(name##_part, GEMM_MR, GEMM_COLS, A) \
+  GEMM_MICRO(name##_narrow, GEMM_MR, 1, A)       \
+  GEMM_MICRO(name##_mid, GEMM_MID, GEMM_COLS, A) \
+  GEMM_MICRO(name##_low, GEMM_LOW, GEMM_COLS, A)
 #ifndef SAMEBYTES_STORE_16
-GEMM_MICRO_WHOLE(gemm_micro_direct, GEMM_PLACE)
-GEMM_MICRO(gemm_micro_direct_narrow, GEMM_MR, 1, GEMM_PLACE)
-GEMM_MICRO(gemm_micro_direct_mid, GEMM_MID, 2, GEMM_PLACE)
-GEMM_MICRO(gemm_micro_direct_low, GEMM_LOW, 2, GEMM_PLACE)
+GEMM_FAMILY(gemm_place, GEMM_PLACE)
 #endif
-GEMM_MICRO_WHOLE(gemm_micro, GEMM_PANEL)
-GEMM_MICRO(gemm_micro_mid, GEMM_MID, 2, GEMM_PANEL)
-GEMM_MICRO(gemm_micro_mid_narrow, GEMM_MID, 1, GEMM_PANEL)
-GEMM_MICRO(gemm_micro_low, GEMM_LOW, 2, GEMM_PANEL)
-GEMM_MICRO(gemm_micro_low_narrow, GEMM_LOW, 1, GEMM_PANEL)
-GEMM_MICRO_IN_PLACE(gemm_micro_mid_in_place, GEMM_MID)
-GEMM_MICRO_IN_PLACE(gemm_micro_low_in_place, GEMM_LOW)
+GEMM_FAMILY(gemm_panel, GEMM_PANEL)
+GEMM_MICRO_IN_PLACE(gemm_panel_mid_in_place, GEMM_MID)
+GEMM_MICRO_IN_PLACE(gemm_panel_low_in_place, GEMM_LOW)
 
 // C[z] (m x n, dense) = A[z] * B[z] with the epilogue of `flags` (accumulate 1, bias 2, ReLU 4, residual [z] (m x n,
 // dense) 8; in the order accumulate, bias, residual, ReLU), or where part is there, part[split][z] (as C) = the product
@@ -303,8 +378,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
   const long row_panels = (m + GEMM_MR - 1) / GEMM_MR, column_panels = (n + GEMM_NR - 1) / GEMM_NR;
   const int row0 = (int)(row_panels * row_tile / row_tiles) * GEMM_MR;
   const int row1 = (int)min((long)m, row_panels * (row_tile + 1) / row_tiles * GEMM_MR);
-  const int col0 = (int)(column_panels * column_tile / column_tiles) * GEMM_NR;
-  const int col1 = (int)min((long)n, column_panels * (column_tile + 1) / column_tiles * GEMM_NR);
+  const int panel0 = (int)(column_panels * column_tile / column_tiles);
+  const int panel1 = (int)(column_panels * (column_tile + 1) / column_tiles);
   const int k0 = split * split_k, k1 = min(k, k0 + split_k);
   const int outer = z / batch_inner, inner = z - outer * batch_inner;
   a += outer * a_outer + inner * a_inner;
@@ -315,10 +390,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
   const int blocks = (k1 - k0 + GEMM_KC - 1) / GEMM_KC;
   const int block_k = ((k1 - k0 + blocks - 1) / blocks + VW - 1) / VW * VW;
 
-  vreal a_block[GEMM_PITCH * GEMM_KC / VW];  // vectors, so that they are aligned
+  vreal a_block[GEMM_A_PANELS * GEMM_A_PANEL / VW];  // vectors, so that they are aligned
   vreal b_block[GEMM_COLUMN_PANELS * GEMM_NR * GEMM_KC / VW];
   real tile[GEMM_PITCH * GEMM_NR];
-  real* const ap = (real*)a_block;
 #ifdef SAMEBYTES_STORE_16
   const int lds = blocks == 1 ? GEMM_NR : GEMM_COLUMN_PANELS * GEMM_NR;  // one block: a tile is whole at once
   vreal sums[GEMM_ROW_PANELS * GEMM_MR * GEMM_COLUMN_PANELS * GEMM_NR / VW];
@@ -343,72 +417,87 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm(
       // Rows that do not fill a register tile are packed, too, unless there are enough rows before them.
       const int direct = (flags & GEMM_DIRECT_A) && (rows == GEMM_MR || i >= row0 + GEMM_MID);
 #endif
-      if (!direct) gemm_pack(from_a, a_row, a_col, m - i, kc, GEMM_PITCH, ap);
-      for (int j = col0; j < col1; j += GEMM_NR) {
-        const int cols = min(GEMM_NR, col1 - j), is_last = j + GEMM_NR >= col1;
-        const int is_whole = rows == GEMM_MR && cols == GEMM_NR;
+      const int together = (i - row0) / GEMM_MR % GEMM_A_PANELS;
+      if (!direct && together == 0) gemm_pack(from_a, a_row, a_col, m - i, kc, 1, (real*)a_block);
+      const real* ap = (const real*)a_block + together * GEMM_A_PANEL;
+      for (int panel = panel0; panel < panel1; ++panel) {
+        const int j = gemm_column(panel, n), cols = gemm_column(panel + 1, n) - j, is_last = panel + 1 == panel1;
+        const int is_pair = cols == 2 * VW && cols < GEMM_NR;
+        const int is_whole = rows == GEMM_MR && (cols == GEMM_NR || is_pair);
         __global const stored* from_b = b + kb * b_row + j * b_col;
-        real* bp = (real*)b_block + (j - col0) * GEMM_KC;
+        real* bp = (real*)b_block + (panel - panel0) * GEMM_NR * GEMM_KC;
         const long at = (long)i * n + j;
 #ifdef SAMEBYTES_STORE_16
-        real* to = (real*)sums + (blocks == 1 ? 0 : (i - row0) * lds + j - col0);
+        real* to = (real*)sums + (blocks == 1 ? 0 : (i - row0) * lds + j - gemm_column(panel0, n));
 #else
         __global real* to = sums + at;
 #endif
         // B in place: packed by the first whole tile, or used by the only part of one.
-        const int in_place = i == row0 && cols == GEMM_NR && b_col == 1;
-        if (i == row0 && !in_place) gemm_pack(from_b, b_col, b_row, n - j, kc, GEMM_NR, bp);
+        const int in_place = i == row0 && b_col == 1 && (cols == GEMM_NR || is_whole);
+        if (i == row0 && !in_place) gemm_pack(from_b, b_col, b_row, n - j, kc, 0, bp);
         if (is_whole) {
-          // Lines to ask for: the next panel of B, or after the last panel the next rows of A.
-          const int asks = is_last ? i + 2 * GEMM_MR <= row1 && a_col == 1 : i == row0;
-          __global const stored* next = is_last ? from_a + GEMM_MR * a_row : from_b + GEMM_NR * b_col;
-          const long next_line = is_last ? a_row : b_col;
+          const int asks = !is_pair && i == row0 && !is_last;  // for lines of the next panel of B
+          __global const stored* next = from_b + GEMM_NR * b_col;
 #ifndef SAMEBYTES_STORE_16
-          if (in_place && direct)
-            gemm_micro_direct_first(from_a, a_row, a_col, from_b, b_row, kc, to, lds, accumulate, bp);
-          else if (asks && direct)
-            gemm_micro_direct_asking(from_a, a_row, a_col, bp, kc, to, lds, accumulate, next, next_line);
+          if (in_place && direct && is_pair)
+            gemm_place_pair_first(from_a, a_row, a_col, from_b, b_row, kc, to, lds, accumulate, bp);
+          else if (in_place && direct)
+            gemm_place_first(from_a, a_row, a_col, from_b, b_row, kc, to, lds, accumulate, bp);
+          else if (direct && is_pair)
+            gemm_place_pair(from_a, a_row, a_col, bp, kc, to, lds, accumulate);
+          else if (direct && asks)
+            gemm_place_asking(from_a, a_row, a_col, bp, kc, to, lds, accumulate, next, b_col);
           else if (direct)
-            gemm_micro_direct(from_a, a_row, a_col, bp, kc, to, lds, accumulate);
+            gemm_place(from_a, a_row, a_col, bp, kc, to, lds, accumulate);
           else
 #endif
-              if (in_place)
-            gemm_micro_first(ap, from_b, b_row, kc, to, lds, accumulate, bp);
+              if (in_place && is_pair)
+            gemm_panel_pair_first(ap, from_b, b_row, kc, to, lds, accumulate, bp);
+          else if (in_place)
+            gemm_panel_first(ap, from_b, b_row, kc, to, lds, accumulate, bp);
+          else if (is_pair)
+            gemm_panel_pair(ap, bp, kc, to, lds, accumulate);
           else if (asks)
-            gemm_micro_asking(ap, bp, kc, to, lds, accumulate, next, next_line);
+            gemm_panel_asking(ap, bp, kc, to, lds, accumulate, next, b_col);
           else
-            gemm_micro(ap, bp, kc, to, lds, accumulate);
+            gemm_panel(ap, bp, kc, to, lds, accumulate);
 #ifndef SAMEBYTES_STORE_16
-        } else if (direct && cols <= VW) {  // as many rows as a whole tile has, some of them once more
-          gemm_micro_direct_narrow(from_a - (GEMM_MR - rows) * a_row, a_row, a_col, bp, kc, tile);
+        } else if (direct && (cols <= VW || rows == GEMM_MR)) {  // whole rows, some of them once more
+          __global const real* from = from_a - (GEMM_MR - rows) * a_row;
+          if (cols <= VW)
+            gemm_place_narrow(from, a_row, a_col, bp, kc, tile);
+          else
+            gemm_place_part(from, a_row, a_col, bp, kc, tile);
           gemm_store(tile + (GEMM_MR - rows) * GEMM_NR, to, lds, rows, cols, accumulate);
         } else if (direct) {  // the last part goes back, too, where it lacks rows
           for (int r = 0; r < rows;) {
             const int mid = rows - r > GEMM_LOW, taken = mid ? GEMM_MID : GEMM_LOW, back = max(0, r + taken - rows);
             if (mid)
-              gemm_micro_direct_mid(from_a + (r - back) * a_row, a_row, a_col, bp, kc, tile);
+              gemm_place_mid(from_a + (r - back) * a_row, a_row, a_col, bp, kc, tile);
             else
-              gemm_micro_direct_low(from_a + (r - back) * a_row, a_row, a_col, bp, kc, tile);
+              gemm_place_low(from_a + (r - back) * a_row, a_row, a_col, bp, kc, tile);
             gemm_store(tile + back * GEMM_NR, to + (long)r * lds, lds, taken - back, cols, accumulate);
             r += taken;
           }
 #endif
         } else {
-          for (int r = 0; r < rows;) {
-            const int mid = rows - r > GEMM_LOW;
-            if (mid && in_place)
-              gemm_micro_mid_in_place(ap + r, from_b, b_row, kc, tile + r * GEMM_NR);
-            else if (in_place)
-              gemm_micro_low_in_place(ap + r, from_b, b_row, kc, tile + r * GEMM_NR);
-            else if (mid && cols > VW)
-              gemm_micro_mid(ap + r, bp, kc, tile + r * GEMM_NR);
-            else if (mid)
-              gemm_micro_mid_narrow(ap + r, bp, kc, tile + r * GEMM_NR);
-            else if (cols > VW)
-              gemm_micro_low(ap + r, bp, kc, tile + r * GEMM_NR);
-            else
-              gemm_micro_low_narrow(ap + r, bp, kc, tile + r * GEMM_NR);
-            r += mid ? GEMM_MID : GEMM_LOW;
+          if (cols <= VW)
+            gemm_panel_narrow(ap, bp, kc, tile);
+          else if (rows == GEMM_MR)
+            gemm_panel_part(ap, bp, kc, tile);
+          else {
+            for (int r = 0; r < rows;) {
+              const int mid = rows - r > GEMM_LOW;
+              if (mid && in_place)
+                gemm_panel_mid_in_place(ap + r, from_b, b_row, kc, tile + r * GEMM_NR);
+              else if (in_place)
+                gemm_panel_low_in_place(ap + r, from_b, b_row, kc, tile + r * GEMM_NR);
+              else if (mid)
+                gemm_panel_mid(ap + r, bp, kc, tile + r * GEMM_NR);
+              else
+                gemm_panel_low(ap + r, bp, kc, tile + r * GEMM_NR);
+              r += mid ? GEMM_MID : GEMM_LOW;
+            }
           }
           gemm_store(tile, to, lds, rows, cols, accumulate);
         }

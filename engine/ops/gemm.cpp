@@ -46,11 +46,11 @@ struct GemmTiles {
   std::int64_t rows = 1, columns = 1, split_k = 0, splits = 1;
 };
 
-// A is packed where too many of its lines would fall into the same sets of a cache. Contiguous along k, 14 rows are
-// used again and again from the first level: there a multiple of 4 KiB (or nearly) is too much. Contiguous along m,
-// every step of k takes two lines, more than the first level holds, which packing mends where they are 1 KiB or more
-// apart and many columns use what was packed; otherwise only a long sum of lines a large power of two apart suffers
-// from the sets of the second level: measured, those that want more than four times the room.
+// A is packed where too many of its lines would fall into the same sets of a cache. Contiguous along k, a tile's
+// rows are used again and again from the first level: there a multiple of 4 KiB (or nearly) is too much. Contiguous
+// along m, every step of k takes two lines, more than the first level holds, which packing mends where they are 1 KiB
+// or more apart and many columns use what was packed; otherwise only a long sum of lines a large power of two apart
+// suffers from the sets of the second level: measured, those that want more than four times the room.
 bool reads_a_in_place(const GemmProblem& p, Dtype real) {
   if (real != real_of(real)) return false;  // 16-bit values are widened as they are packed
   const auto bytes = static_cast<std::int64_t>(bytes_of(real));
@@ -78,7 +78,7 @@ std::int64_t least_split(const Launch& run, std::string_view shapes) {
 // what is lost where they are dealt unevenly.
 GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
   const std::int64_t mr = run.constant("gemm", "GEMM_MR", real), nr = run.constant("gemm", "GEMM_NR", real);
-  const std::int64_t vector = nr / 2;
+  const std::int64_t vector = nr / run.constant("gemm", "GEMM_COLS", real);
   const std::int64_t step = run.constant("gemm", "GEMM_KC", real);
   const std::string_view shapes = gemm_shape_class(p);
   const std::int64_t least_k = least_split(run, shapes);
@@ -189,7 +189,7 @@ void launch_dot(Launch& run, Operand a, Operand b, const Epilogues& e, Operand c
   const std::int64_t batch = p.outer * p.inner;
   std::int64_t rows = ceil_div(p.m, 4), columns = ceil_div(p.n, 4);
   if (run.is_cpu()) {
-    const std::int64_t vectors = ceil_div(p.k, run.constant("gemm", "GEMM_NR", real) / 2);
+    const std::int64_t vectors = ceil_div(p.k, run.device().vector_width(real));
     const std::int64_t groups = std::clamp<std::int64_t>(p.m * p.n * batch * vectors / kDotWork, 1, kMostDotGroups);
     const std::int64_t tiles = std::min(std::max(rows, columns), ceil_div(groups, batch));
     const bool by_rows = rows > columns;

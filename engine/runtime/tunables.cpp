@@ -80,10 +80,10 @@ void clblast(Table& table, const char* name, std::int64_t built_in, Legal legal)
 
 Table cpu_table() {
   Table t;
-  tile(t, "gemm", "gemm", "GEMM_MR", {2, 16, 2}, {12, 10, 16, 8, 14});
-  tile(t, "gemm", "gemm", "GEMM_KC", {32, 1024, 32}, {256, 192, 128, 512});
-  tile(t, "gemm", "gemm", "GEMM_COLUMN_PANELS", {1, 32}, {12, 4, 16});
-  tile(t, "gemm", "gemm", "GEMM_ROW_PANELS", {1, 64}, {12, 20, 64});
+  tile(t, "gemm", "gemm", "GEMM_MR", {2, 16, 2}, {6, 4, 10, 8, 12});
+  tile(t, "gemm", "gemm", "GEMM_KC", {32, 1024, 32}, {384, 256, 192, 128});
+  tile(t, "gemm", "gemm", "GEMM_COLUMN_PANELS", {1, 32}, {8, 4, 12});
+  tile(t, "gemm", "gemm", "GEMM_ROW_PANELS", {1, 128}, {20, 40, 128});
   choice(t, "gemm", kGemmClasses, "last_groups", 1, {0, 64}, {2, 3, 5, 8});
   choice(t, "gemm", {"deep", "thin"}, "least_split", 512, {32, 1 << 20, 32}, {256, 1024});
 
