@@ -25,6 +25,7 @@ int main() {
       {.vocabulary = tokens.size(), .context = kContext, .layers = 2, .heads = 2, .width = 64, .dropout = 0});
   std::printf("%lld parameters, %d characters\n", static_cast<long long>(net.parameter_count()), tokens.size());
   sb::optim::AdamW adam(net.parameters(), {.rate = 3e-3, .clip_norm = 1});
+  adam.set_schedule(sb::optim::Schedule{.decay = sb::optim::Decay::cosine, .rate = 3e-3, .steps = windows.size()});
   sb::Mean loss;
   for (const auto& [ids, target] : windows) {
     const sb::Array batch_loss = sb::cross_entropy(net(ids), target);
