@@ -167,7 +167,8 @@ static void gemm_pack(__global const stored* src, const long line, const long st
   }
   for (; p < kc; ++p) {
     for (int l = 0; l < lines; ++l)
-      out[l / pitch * GEMM_A_PANEL + p * pitch + l % pitch] = GEMM_READ(src + min(l, there - 1) * line + p * step);
+      out[p * pitch + l + (l < pitch ? 0 : GEMM_A_PANEL - pitch)] =
+          GEMM_READ(src + min(l, there - 1) * line + p * step);
   }
 }
 
@@ -223,14 +224,7 @@ static int gemm_column(const int panel, const int n) {
 }
 
 // Tiles are functions of their own: inlined, they take the compiler longer and one another's registers.
-#if defined(__has_attribute)
-#if __has_attribute(noinline)
 #define GEMM_FUNCTION static __attribute__((noinline)) void
-#endif
-#endif
-#ifndef GEMM_FUNCTION
-#define GEMM_FUNCTION static void
-#endif
 
 // One register tile, ROWS x (COLS*VW), over kc values of A and kc lines of B, PITCH apart, STEPS of them in one turn of
 // the loop; A##_ROW(i, u) is A(i,p+u). EACH is done with every line, TURN once a turn.
