@@ -120,9 +120,9 @@ static void conv_copy_line(__global const stored* source, const int in_w, const 
   }
 }
 
-// The same as planes [depth][pitch], of a line with at least VW values a pixel. Where the line has fewer than VW pixels,
-// whole vectors are stored, too, with zeros behind the last one: what follows in the planes is either zero or written
-// later, but for what lies behind the last plane.
+// The same as planes [depth][pitch], of a line with at least VW values a pixel. Where the line has fewer than VW
+// pixels, whole vectors are stored, too, with zeros behind the last one: what follows in the planes is either zero or
+// written later, but for what lies behind the last plane.
 static void conv_copy_planes(__global const stored* source, const int in_w, const int in_c, const int depth,
                              const int lo, const int count, const int pitch, real* to) {
   const int first = max(0, -lo), there = min(count, in_w - lo) - first;
@@ -209,9 +209,17 @@ static vreal conv_kept(const vreal v, __global const stored* gate) { return VLOA
 #define CONV_BETWEEN(i, j, value, at)
 #endif
 
+// A tile's pixels are APART: eight of them share a pointer, and where lines are read, their distances are hidden from
+// the compiler, so that they are operands of the loads; planes have constant ones.
+#define CONV_LINES(p) SB_HIDE(p)
+#define CONV_PLANES(p)
+#define CONV_PIXEL(i, apart) ((i) < 8 ? a : a_8)[CONV_DISTANCE((i) % 8, apart)]
+#define CONV_DISTANCE(i, apart) \
+  ((i) == 3 ? by_3 : (i) == 4 ? by_4 : (i) == 5 ? by_5 : (i) == 6 ? 2 * by_3 : (i) == 7 ? by_7 : (i) * (apart))
+
 // One tile of ROWS pixels, `rows` of them stored. source: the first pixel's place; panel: [step][COLS*VW]. Pixels are
 // APART values apart, a step's values NEXT. Not inlined, so that the program takes a third of the time to compile.
-#define CONV_MICRO(name, SPACE, ROWS, COLS, APART, NEXT)                                                      \
+#define CONV_MICRO(name, SPACE, ROWS, COLS, APART, NEXT, HIDE)                                                \
   __attribute__((noinline)) static void name(SPACE const real* source, const real* panel, const conv_taps* t, \
                                              const conv_target* o, const int rows) {                          \
     enum { rows_ = ROWS, cols_ = COLS };                                                                      \
@@ -219,17 +227,26 @@ static vreal conv_kept(const vreal v, __global const stored* gate) { return VLOA
     CONV_EACH(i, j, acc[i][j] = VLOAD(o->bias + j * VW);)                                                     \
     const int depth = t->depth;                                                                               \
     const long line = t->line;                                                                                \
+    long by_3 = 3 * (APART), by_4 = 4 * (APART), by_5 = 5 * (APART), by_7 = 7 * (APART);                      \
+    HIDE(by_3);                                                                                               \
+    HIDE(by_4);                                                                                               \
+    HIDE(by_5);                                                                                               \
+    HIDE(by_7);                                                                                               \
     for (int y = 0; y < t->rows; ++y) {                                                                       \
       for (int x = 0; x < t->columns; ++x) {                                                                  \
-        SPACE const real* a = source + t->row_at[y] + t->column_at[x];                                        \
+        SPACE const real *a = source + t->row_at[y] + t->column_at[x], *a_8 = a + 8 * (APART);                \
         const real* w = panel + (t->row_step[y] + t->column_step[x]) * (COLS * VW);                           \
-        for (int k = 0; k < depth; ++k, a += NEXT, w += COLS * VW) {                                          \
+        for (int k = 0; k < depth; ++k, w += COLS * VW) {                                                     \
           vreal b[COLS];                                                                                      \
           _Pragma("unroll") for (int j = 0; j < COLS; ++j) b[j] = VLOAD(w + j * VW);                          \
           _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                  \
-            const vreal v = (vreal)(a[i * APART]);                                                            \
+            const vreal v = (vreal)(CONV_PIXEL(i, APART));                                                    \
             _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(v, b[j], acc[i][j]);             \
           }                                                                                                   \
+          a += NEXT;                                                                                          \
+          HIDE(a);                                                                                            \
+          a_8 += NEXT;                                                                                        \
+          if (ROWS > 8) HIDE(a_8);                                                                            \
         }                                                                                                     \
       }                                                                                                       \
     }                                                                                                         \
@@ -275,17 +292,17 @@ static void conv_store_part(const real* tile, const int width, const conv_target
     }
   }
 }
-#define CONV_MICROS(kind, SPACE, APART, NEXT)                                    \
-  CONV_MICRO(conv_##kind##_tall, SPACE, CONV_TALL, 2, APART, NEXT)               \
-  CONV_MICRO(conv_##kind##_middle, SPACE, CONV_MIDDLE, 2, APART, NEXT)           \
-  CONV_MICRO(conv_##kind##_low, SPACE, CONV_LOW, 2, APART, NEXT)                 \
-  CONV_MICRO(conv_##kind##_tall_narrow, SPACE, CONV_TALL_NARROW, 1, APART, NEXT) \
-  CONV_MICRO(conv_##kind##_middle_narrow, SPACE, CONV_MIDDLE, 1, APART, NEXT)    \
-  CONV_MICRO(conv_##kind##_low_narrow, SPACE, CONV_LOW, 1, APART, NEXT)
-CONV_MICROS(copied, __private, line, 1)
-CONV_MICROS(planes, __private, 1, line)
+#define CONV_MICROS(kind, SPACE, APART, NEXT, HIDE)                                    \
+  CONV_MICRO(conv_##kind##_tall, SPACE, CONV_TALL, 2, APART, NEXT, HIDE)               \
+  CONV_MICRO(conv_##kind##_middle, SPACE, CONV_MIDDLE, 2, APART, NEXT, HIDE)           \
+  CONV_MICRO(conv_##kind##_low, SPACE, CONV_LOW, 2, APART, NEXT, HIDE)                 \
+  CONV_MICRO(conv_##kind##_tall_narrow, SPACE, CONV_TALL_NARROW, 1, APART, NEXT, HIDE) \
+  CONV_MICRO(conv_##kind##_middle_narrow, SPACE, CONV_MIDDLE, 1, APART, NEXT, HIDE)    \
+  CONV_MICRO(conv_##kind##_low_narrow, SPACE, CONV_LOW, 1, APART, NEXT, HIDE)
+CONV_MICROS(copied, __private, line, 1, CONV_LINES)
+CONV_MICROS(planes, __private, 1, line, CONV_PLANES)
 #ifndef SAMEBYTES_STORE_16  // then lines are always copied, and widened
-CONV_MICROS(direct, __global, line, 1)
+CONV_MICROS(direct, __global, line, 1, CONV_LINES)
 #endif
 
 // How many of `pixels` the highest tiles should take, so that the fewest rows overhang.

@@ -111,15 +111,10 @@
 #define GEMM_ASK(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
 #define GEMM_ASK_TO_WRITE(p) __builtin_prefetch((const void*)(size_t)(p), 1, 3)
 #endif
-// Compilers that see where a pointer comes from write a sum for each address instead.
-#define GEMM_HIDE(p) __asm__ volatile("" : "+r"(p))
 #endif
 #ifndef GEMM_ASK
 #define GEMM_ASK(p)
 #define GEMM_ASK_TO_WRITE(p)
-#endif
-#ifndef GEMM_HIDE
-#define GEMM_HIDE(p)
 #endif
 #define GEMM_AHEAD 12  // lines of B in place that are asked for before they are used
 
@@ -243,7 +238,7 @@ static int gemm_column(const int panel, const int n) {
     _Pragma("unroll") for (int u = 0; u < STEPS; ++u) { GEMM_STEP(ROWS, COLS, A, READ_B, PITCH, EACH); } \
     b += STEPS * (PITCH);                                                                                \
     A##_NEXT(STEPS);                                                                                     \
-    GEMM_HIDE(b);                                                                                        \
+    SB_HIDE(b);                                                                                          \
   }                                                                                                      \
   if (STEPS > 1) {                                                                                       \
     const int u = 0;                                                                                     \
@@ -251,7 +246,7 @@ static int gemm_column(const int panel, const int n) {
       GEMM_STEP(ROWS, COLS, A, READ_B, PITCH, EACH);                                                     \
       b += PITCH;                                                                                        \
       A##_NEXT(1);                                                                                       \
-      GEMM_HIDE(b);                                                                                      \
+      SB_HIDE(b);                                                                                        \
     }                                                                                                    \
   }
 #define GEMM_STEP(ROWS, COLS, A, READ_B, PITCH, EACH)                                            \
@@ -270,19 +265,19 @@ static int gemm_column(const int panel, const int n) {
 #define GEMM_PANEL_STEP
 #define GEMM_PANEL_NEXT(steps) \
   a += (steps)*GEMM_A_PITCH;   \
-  GEMM_HIDE(a)
+  SB_HIDE(a)
 // A in place, rows a_line and steps a_step apart: one pointer, and distances that loads take as an operand.
 #define GEMM_PLACE_ARGUMENTS __global const real *a, const long a_line, const long a_step
 #define GEMM_PLACE_BEGIN                                              \
   long line_3 = 3 * a_line, line_5 = 5 * a_line, line_7 = 7 * a_line; \
-  GEMM_HIDE(line_3);                                                  \
-  GEMM_HIDE(line_5);                                                  \
-  GEMM_HIDE(line_7)
+  SB_HIDE(line_3);                                                    \
+  SB_HIDE(line_5);                                                    \
+  SB_HIDE(line_7)
 #define GEMM_PLACE_ROW(i, u) \
   a[(i) == 3 ? line_3 : (i) == 5 ? line_5 : (i) == 6 ? 2 * line_3 : (i) == 7 ? line_7 : (i)*a_line]
 #define GEMM_PLACE_STEP \
   a += a_step;          \
-  GEMM_HIDE(a)
+  SB_HIDE(a)
 #define GEMM_PLACE_NEXT(steps)
 // Packs the line that has just been read, in whole panels, and asks for a later one.
 #define GEMM_EACH_KEEP(COLS)                                                \
