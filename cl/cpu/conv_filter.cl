@@ -4,7 +4,8 @@
 // A tile of CONV_FILTER_MR input channels x CONV_FILTER_NR output channels of one tap stays in registers and sums over
 // pixels. It walks the images in blocks of a few lines that serve all taps and channels of a group before the next
 // lines are read. Where input channels are fewer than a tile is high, the lines that the taps meet are copied with
-// zeros for the padding: then all taps are rows of one tile, which reads each output channel once. The groups' work is
+// zeros for the padding: then all taps are rows of one tile, which reads each output channel once. Their places are
+// read from an array, but for 3 x 3 taps of three channels, the first layer of most networks. The groups' work is
 // taps and channels where these are enough, else partial sums, as many as the shape says. 16-bit values are widened as
 // lines are copied, dy's where many tiles read them, else as they are read. The sums of dy over all pixels, which are
 // the gradient of a bias, are taken on the way, while a block is in the cache.
@@ -107,12 +108,13 @@ static void conv_filter_store_part(const real* tile, const int width, const conv
   }
 }
 
-// One tile of ROWS rows x (COLS*VW) output channels, summed over the lines. Row i's values lie at AT(i) from x on, `at`
-// being an argument; dy points at the first channel, DY being what its elements are and READ what reads one. Near
-// dy_end, the end of the array that dy lies in, a narrow tile's channels are copied, not read as a vector; a wide
-// tile's are all there.
+// One tile of ROWS rows x (COLS*VW) output channels, summed over the lines. Row i's value of the pixel at `from` is
+// VALUE(i): rows are neighbours, or where `at` says, or with RUNS three runs of CONV_FILTER_RUN neighbours, a pointer
+// for each. dy points at the first channel, DY being what its elements are and READ what reads one. Near dy_end, the
+// end of the array that dy lies in, a narrow tile's channels are copied, not read as a vector; a wide tile's are all
+// there.
 #define CONV_FILTER_MICRO(...) CONV_FILTER_MICRO_(__VA_ARGS__)
-#define CONV_FILTER_MICRO_(name, SPACE, AT, DY, READ, ROWS, COLS)                                       \
+#define CONV_FILTER_MICRO_(name, SPACE, VALUE, RUNS, DY, READ, ROWS, COLS)                              \
   static void name(SPACE const real* x, const long* at, DY* dy, DY* dy_end, const conv_filter_lines* l, \
                    const conv_filter_target* o) {                                                       \
     vreal acc[ROWS][COLS];                                                                              \
@@ -120,8 +122,9 @@ static void conv_filter_store_part(const real* tile, const int width, const conv
       _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                          \
     }                                                                                                   \
     const int lines = l->lines, x_step = l->x_step, dy_step = l->dy_step;                               \
+    const long at_1 = RUNS ? at[CONV_FILTER_RUN] : 0, at_2 = RUNS ? at[2 * CONV_FILTER_RUN] : 0;        \
     for (int line = 0; line < lines; ++line) {                                                          \
-      SPACE const real* from = x + l->x_at[line];                                                       \
+      SPACE const real *from = x + l->x_at[line], *from_1 = from + at_1, *from_2 = from + at_2;         \
       DY* with = dy + l->dy_at[line];                                                                   \
       const int count = l->count[line];                                                                 \
       for (int p = 0; p < count; ++p, from += x_step, with += dy_step) {                                \
@@ -134,8 +137,14 @@ static void conv_filter_store_part(const real* tile, const int width, const conv
           b[0] = VLOAD(last);                                                                           \
         }                                                                                               \
         _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                              \
-          const vreal a = (vreal)(from[AT(i)]);                                                         \
+          const vreal a = (vreal)(VALUE(i));                                                            \
           _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = FMA(a, b[j], acc[i][j]);         \
+        }                                                                                               \
+        if (RUNS) {                                                                                     \
+          from_1 += x_step;                                                                             \
+          SB_HIDE(from_1);                                                                              \
+          from_2 += x_step;                                                                             \
+          SB_HIDE(from_2);                                                                              \
         }                                                                                               \
       }                                                                                                 \
     }                                                                                                   \
@@ -158,8 +167,14 @@ static void conv_filter_store_part(const real* tile, const int width, const conv
       conv_filter_store_part(tile, COLS* VW, o);                                                        \
     }                                                                                                   \
   }
-#define CONV_FILTER_NEXT(i) (i)
-#define CONV_FILTER_GATHERED(i) at[i]
+#define CONV_FILTER_NEXT_VALUE(i) from[i]
+#define CONV_FILTER_NEXT CONV_FILTER_NEXT_VALUE, 0
+#define CONV_FILTER_GATHERED_VALUE(i) from[at[i]]
+#define CONV_FILTER_GATHERED CONV_FILTER_GATHERED_VALUE, 0
+#define CONV_FILTER_RUN 9  // values of three channels that three taps meet
+#define CONV_FILTER_RUNS_VALUE(i) \
+  ((i) < CONV_FILTER_RUN ? from : (i) < 2 * CONV_FILTER_RUN ? from_1 : from_2)[(i) % CONV_FILTER_RUN]
+#define CONV_FILTER_RUNS CONV_FILTER_RUNS_VALUE, 1
 #define CONV_FILTER_STORED __global const stored, LOAD
 #define CONV_FILTER_PLAIN(p) (*(p))
 #ifndef SAMEBYTES_STORE_16  // then lines are always copied, and widened
@@ -179,6 +194,7 @@ CONV_FILTER_MICRO(conv_filter_copied_narrow_2, __private, CONV_FILTER_GATHERED, 
                   CONV_FILTER_HIGH_NARROW_2, 1)
 CONV_FILTER_MICRO(conv_filter_copied_narrow_3, __private, CONV_FILTER_GATHERED, CONV_FILTER_STORED,
                   CONV_FILTER_HIGH_NARROW_3, 1)
+CONV_FILTER_MICRO(conv_filter_runs, __private, CONV_FILTER_RUNS, CONV_FILTER_STORED, 3 * CONV_FILTER_RUN, 1)
 #ifdef SAMEBYTES_STORE_16
 CONV_FILTER_MICRO(conv_filter_widened_0, __private, CONV_FILTER_GATHERED, const real, CONV_FILTER_PLAIN,
                   CONV_FILTER_HIGH_0, 2)
@@ -306,6 +322,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
   const int line_size = ((strip - 1) * sw + (kw - 1) * dw + 1) * c;  // of a copy, with is_one
   // Source lines that an output line and the next one both meet.
   const int shared = kd == 1 && dh == 1 && strips == 1 ? max(0, kh - sh) : 0;
+  const int has_runs = VW == 16 && is_one && dw == 1 && kw * c == CONV_FILTER_RUN && kd * kh == 3;
   const int has_sums = (flags & CONV_FILTER_SUMS) && tap0 == 0 && row0 == 0;
   for (int block = begin; block < end; block += lines) {
     const int block_end = min(end, block + lines);
@@ -436,7 +453,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
               else
                 CONV_FILTER_CALL(conv_filter_copied_3)
             } else {
-              if (which == 0)
+              if (has_runs && rows == rows_all)
+                CONV_FILTER_CALL(conv_filter_runs)
+              else if (which == 0)
                 CONV_FILTER_CALL(conv_filter_copied_narrow_0)
               else if (which == 1)
                 CONV_FILTER_CALL(conv_filter_copied_narrow_1)
