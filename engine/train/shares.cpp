@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <thread>
 
 #include "samebytes/data_parallel.h"
 #include "samebytes/device_watch.h"
@@ -131,8 +132,10 @@ void DataParallel::find_shares(std::int64_t samples, const Job& job) {
     parts.push_back(is_given_up(*engine_, d) ? 0 : static_cast<double>(engine_->device(d).cores));
   if (are_alike() || engine_->options().dry_run || samples < 2 * options_.least) return set_parts(std::move(parts));
   const Kept kept(*engine_, *net_);
-  std::vector<double> seconds(count);
+  keep_one_of_shared_cores(samples, job, parts);
   set_parts(parts);
+  if (only_device() >= 0) return kept.restore();
+  std::vector<double> seconds(count);
   double together = 0;
   for (int round = 0; round < kMeasuringRounds; ++round) {
     together = time_of(samples, job, seconds);
@@ -160,6 +163,34 @@ void DataParallel::find_shares(std::int64_t samples, const Job& job) {
     if (before <= together * kAlone) set_parts(alone);
   }
   kept.restore();
+}
+
+// CPU devices that are whole and have more cores together than there are would take them from each other: of these the
+// fastest one stays.
+void DataParallel::keep_one_of_shared_cores(std::int64_t samples, const Job& job, std::vector<double>& parts) {
+  std::vector<std::size_t> sharing;
+  int cores = 0;
+  for (std::size_t d = 0; d < parts.size(); ++d) {
+    const DeviceInfo& info = engine_->device(static_cast<int>(d));
+    if (parts[d] == 0 || info.type != "cpu") continue;
+    sharing.push_back(d);
+    cores += info.cores;
+  }
+  if (sharing.size() < 2 || cores <= static_cast<int>(std::thread::hardware_concurrency())) return;
+  std::size_t fastest = sharing.front();
+  double least = std::numeric_limits<double>::infinity();
+  std::vector<double> seconds(parts.size());
+  for (const std::size_t d : sharing) {
+    std::vector<double> alone(parts.size());
+    alone[d] = 1;
+    set_parts(alone);
+    if (const double time = time_of(samples, job, seconds); time < least) {
+      least = time;
+      fastest = d;
+    }
+  }
+  for (const std::size_t d : sharing)
+    if (d != fastest) parts[d] = 0;
 }
 
 double DataParallel::time_of(std::int64_t samples, const Job& job, std::vector<double>& seconds) {

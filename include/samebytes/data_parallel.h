@@ -111,7 +111,7 @@ class DataParallel {
   // Finds the shares, where they are not known yet, by steps without an update on a batch of so many samples; all
   // devices work side by side, because they may share cores and memory. Up to four rounds, each with the shares of the
   // one before. A device alone is tried, too, unless all are parts of one, and keeps the whole batch where that is not
-  // slower.
+  // slower. Of CPU devices with more cores together than the host has, only the one that is fastest alone takes part.
   void measure_shares(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of);
   bool has_shares() const { return !parts_.empty(); }
   // Of a batch of so many samples. Equal ones where none were found yet.
@@ -191,6 +191,7 @@ class DataParallel {
                                      std::int64_t samples);
   // shares.cpp
   void find_shares(std::int64_t samples, const Job& job);
+  void keep_one_of_shared_cores(std::int64_t samples, const Job& job, std::vector<double>& parts);
   double time_of(std::int64_t samples, const Job& job, std::vector<double>& seconds);
   void watch(const std::vector<Piece>& pieces, const std::vector<double>& seconds, std::int64_t samples);
   void set_parts(std::vector<double> parts);
