@@ -1,6 +1,5 @@
 #include "runtime/ticket.h"
 
-#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -11,12 +10,39 @@ namespace samebytes::detail {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+// Of tickets that may be abandoned: how long until a look at them that nobody asked for, and between the driver's call
+// and the event's being complete. Looking often takes a core away from a CPU device.
+constexpr std::chrono::milliseconds kTicketPause{5};
+constexpr std::chrono::microseconds kRungTicketPause{20};
 
-// Of polled tickets: how long until the next look, in proportion to the wait so far. Looking often takes a core away
-// from a CPU device.
-constexpr std::chrono::microseconds kShortestTicketPause{10}, kLongestTicketPause{1000};
-constexpr int kLooksOfTicketWait = 20;
+// Rung by the driver as events end.
+struct Bell {
+  Mutex mutex;
+  CondVar rung;
+  std::size_t left SAMEBYTES_GUARDED_BY(mutex) = 0;
+};
+
+void CL_CALLBACK ring(cl_event, cl_int, void* kept) {
+  const std::unique_ptr<std::shared_ptr<Bell>> bell(static_cast<std::shared_ptr<Bell>*>(kept));
+  MutexLock lock((*bell)->mutex);
+  --(*bell)->left;
+  (*bell)->rung.notify_all();
+}
+
+// The driver rings the bell when the event ends. Where it does not, looks alone tell.
+void attach(const std::shared_ptr<Bell>& bell, cl_event event) {
+  auto kept = std::make_unique<std::shared_ptr<Bell>>(bell);
+  {
+    MutexLock lock(bell->mutex);
+    ++bell->left;
+  }
+  if (clSetEventCallback(event, CL_COMPLETE, ring, kept.get()) == CL_SUCCESS) {
+    [[maybe_unused]] const auto* const taken = kept.release();  // by ring
+    return;
+  }
+  MutexLock lock(bell->mutex);
+  --bell->left;
+}
 
 cl_int status_of(cl_event event) {
   cl_int status = CL_COMPLETE;
@@ -118,14 +144,17 @@ void Ticket::wait_quietly() noexcept {
     MutexLock lock(mutex_);
     while (state_.load(std::memory_order_relaxed) == State::open) closed_.wait(mutex_);
     if (state_.load(std::memory_order_relaxed) >= State::done) return;
-    if (!is_polled_) last = last_events();
+    last = last_events();
   }
   if (is_polled_) {
-    const auto start = Clock::now();
+    const auto bell = std::make_shared<Bell>();
+    for (cl_event event : last) {
+      attach(bell, event);
+      clReleaseEvent(event);
+    }
     while (!is_done()) {
-      const auto pause =
-          std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start) / kLooksOfTicketWait;
-      std::this_thread::sleep_for(std::clamp(pause, kShortestTicketPause, kLongestTicketPause));
+      MutexLock lock(bell->mutex);
+      bell->rung.wait_for(bell->mutex, bell->left > 0 ? kTicketPause : kRungTicketPause);
     }
     return;
   }

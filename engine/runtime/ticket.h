@@ -32,8 +32,8 @@ class HostTask {
 
 class Ticket {
  public:
-  // is_polled: waits look at the events now and then, instead of leaving the thread to the driver, so that abandon()
-  // ends them.
+  // is_polled: waits do not leave the thread to the driver, which calls when events end; they look at them now and
+  // then, too, so that abandon() ends them.
   explicit Ticket(std::uint64_t number, std::string device, bool is_polled = false)
       : number_(number), device_(std::move(device)), is_polled_(is_polled) {}
 
