@@ -1,7 +1,9 @@
 #include "runtime/ticket.h"
 
+#include <atomic>
 #include <chrono>
-#include <thread>
+#include <cstdint>
+#include <map>
 
 #include "samebytes/error.h"
 #include "samebytes/profile.h"
@@ -15,34 +17,60 @@ namespace {
 constexpr std::chrono::milliseconds kTicketPause{5};
 constexpr std::chrono::microseconds kRungTicketPause{20};
 
-// Rung by the driver as events end.
-struct Bell {
+// The driver rings as events end. It is given a number instead of a pointer: nothing is kept for calls that never come
+// (PoCL 3.1 makes none for some events that fail) or that come late.
+struct Bells {
   Mutex mutex;
   CondVar rung;
-  std::size_t left SAMEBYTES_GUARDED_BY(mutex) = 0;
+  std::map<std::uintptr_t, int> left SAMEBYTES_GUARDED_BY(mutex);  // of who waits: events that the driver has not ended
 };
 
-void CL_CALLBACK ring(cl_event, cl_int, void* kept) {
-  const std::unique_ptr<std::shared_ptr<Bell>> bell(static_cast<std::shared_ptr<Bell>*>(kept));
-  MutexLock lock((*bell)->mutex);
-  --(*bell)->left;
-  (*bell)->rung.notify_all();
+Bells& bells() {
+  static Bells& all = *new Bells;  // for ever: drivers may call while the process ends
+  return all;
 }
 
-// The driver rings the bell when the event ends. Where it does not, looks alone tell.
-void attach(const std::shared_ptr<Bell>& bell, cl_event event) {
-  auto kept = std::make_unique<std::shared_ptr<Bell>>(bell);
-  {
-    MutexLock lock(bell->mutex);
-    ++bell->left;
-  }
-  if (clSetEventCallback(event, CL_COMPLETE, ring, kept.get()) == CL_SUCCESS) {
-    [[maybe_unused]] const auto* const taken = kept.release();  // by ring
-    return;
-  }
-  MutexLock lock(bell->mutex);
-  --bell->left;
+void count_events(std::uintptr_t bell, int more) {
+  MutexLock lock(bells().mutex);
+  const auto left = bells().left.find(bell);
+  if (left == bells().left.end()) return;
+  left->second += more;
+  bells().rung.notify_all();
 }
+
+void CL_CALLBACK ring(cl_event, cl_int, void* bell) { count_events(reinterpret_cast<std::uintptr_t>(bell), -1); }
+
+class Bell {
+ public:
+  Bell() {
+    static std::atomic<std::uintptr_t> last{0};
+    number_ = ++last;
+    MutexLock lock(bells().mutex);
+    bells().left[number_] = 0;
+  }
+  ~Bell() {
+    MutexLock lock(bells().mutex);
+    bells().left.erase(number_);
+  }
+  Bell(const Bell&) = delete;
+  Bell& operator=(const Bell&) = delete;
+
+  // Where the driver takes no calls, looks alone tell.
+  void attach(cl_event event) const {
+    count_events(number_, 1);
+    if (clSetEventCallback(event, CL_COMPLETE, ring, reinterpret_cast<void*>(number_)) != CL_SUCCESS)
+      count_events(number_, -1);
+  }
+
+  // Until something rang, or it is time for a look.
+  void wait() const {
+    MutexLock lock(bells().mutex);
+    bells().rung.wait_for(bells().mutex, bells().left[number_] > 0 ? kTicketPause : kRungTicketPause);
+  }
+
+ private:
+  std::uintptr_t number_ = 0;
+};
 
 cl_int status_of(cl_event event) {
   cl_int status = CL_COMPLETE;
@@ -147,15 +175,12 @@ void Ticket::wait_quietly() noexcept {
     last = last_events();
   }
   if (is_polled_) {
-    const auto bell = std::make_shared<Bell>();
+    const Bell bell;
     for (cl_event event : last) {
-      attach(bell, event);
+      bell.attach(event);
       clReleaseEvent(event);
     }
-    while (!is_done()) {
-      MutexLock lock(bell->mutex);
-      bell->rung.wait_for(bell->mutex, bell->left > 0 ? kTicketPause : kRungTicketPause);
-    }
+    while (!is_done()) bell.wait();
     return;
   }
   // One by one: a failed event must not hide that another queue still runs.
