@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <thread>
@@ -176,7 +177,7 @@ void DataParallel::keep_one_of_shared_cores(std::int64_t samples, const Job& job
     sharing.push_back(d);
     cores += info.cores;
   }
-  if (sharing.size() < 2 || cores <= static_cast<int>(std::thread::hardware_concurrency())) return;
+  if (sharing.size() < 2 || cores <= static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))) return;
   std::size_t fastest = sharing.front();
   double least = std::numeric_limits<double>::infinity();
   std::vector<double> seconds(parts.size());

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "runtime/faults.h"
 #include "samebytes/device_watch.h"
 #include "samebytes/samebytes.h"
+#include "support/process.h"
 
 namespace samebytes::testing {
 namespace {
@@ -335,6 +337,26 @@ TEST_F(DataParallelTest, wrong_arguments_say_what_is_needed) {
   EXPECT_THAT(error_of([&] { parallel.step(releasing, 4, loss_of); }), HasSubstr("release_gradients"));
   EXPECT_THAT(error_of([&] { parallel.add(releasing, 4, loss_of); }), HasSubstr("release_gradients"));
   EXPECT_THAT(error_of([&] { give_up_device(engine, 2, "a test"); }), HasSubstr("device 2 of 2"));
+}
+
+TEST(DataParallelChild, DISABLED_of_devices_that_share_cores_one_has_the_batch) {
+  Engine engine({.devices = {"0", "1"}});
+  nn::Linear net({.in = 8, .out = 3});
+  optim::Sgd sgd(net.parameters(), {.rate = 0.1});
+  const Array x = uniform({16, 8}, 0, 1, f32, {1, 1});
+  DataParallel parallel(engine, net);
+  parallel.measure_shares(sgd, 16, [&](std::int64_t begin, std::int64_t end) {
+    EXPECT_EQ(end - begin, 16) << "they work side by side";
+    return mean(net(share_rows(x, begin, end)));
+  });
+  EXPECT_THAT(parallel.shares(16), ::testing::AnyOf(ElementsAre(16, 0), ElementsAre(0, 16)));
+}
+
+TEST(DataParallelTogether, of_devices_that_share_cores_one_has_the_batch) {
+  const auto outcome = run_program({std::filesystem::read_symlink("/proc/self/exe").string(),
+                                    "--gtest_also_run_disabled_tests", "--gtest_filter=DataParallelChild.*"},
+                                   {{"POCL_DEVICES", "pthread basic"}});
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
 }
 
 }  // namespace
