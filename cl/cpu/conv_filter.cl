@@ -115,8 +115,8 @@ static void conv_filter_store_part(const real* tile, const int width, const conv
 // there.
 #define CONV_FILTER_MICRO(...) CONV_FILTER_MICRO_(__VA_ARGS__)
 #define CONV_FILTER_MICRO_(name, SPACE, VALUE, RUNS, DY, READ, ROWS, COLS)                              \
-  static void name(SPACE const real* x, const long* at, DY* dy, DY* dy_end, const conv_filter_lines* l, \
-                   const conv_filter_target* o) {                                                       \
+  __attribute__((noinline)) static void name(SPACE const real* x, const long* at, DY* dy, DY* dy_end,   \
+                                             const conv_filter_lines* l, const conv_filter_target* o) { \
     vreal acc[ROWS][COLS];                                                                              \
     _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                  \
       _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[i][j] = (vreal)(0);                          \
