@@ -59,8 +59,6 @@ std::vector<data::TransformPtr> all_transforms(const Workload& workload) {
   return all;
 }
 
-std::string decimal_text(std::size_t bytes) { return bytes_text(bytes); }
-
 class Fitter {
  public:
   Fitter(const Options& asked, const Workload& workload, std::int64_t most_batch, bool is_training, Rehearse rehearse)
@@ -89,8 +87,8 @@ class Fitter {
     }
     const std::size_t budget = limit.memory.value_or(available());
     fitted.text = fmt::format(
-        "memory: {} planned at the peak, {} {}; {}", decimal_text(*fitted.planned), limit.memory ? "limit" : "to use",
-        decimal_text(budget),
+        "memory: {} planned at the peak, {} {}; {}", bytes_text(*fitted.planned), limit.memory ? "limit" : "to use",
+        bytes_text(budget),
         limit.automatic_batch ? fmt::format("batch {}", *fitted.options.batch) : "chosen: " + fitted.techniques);
     return fitted;
   }
@@ -122,7 +120,7 @@ class Fitter {
     throw OutOfMemory(
         fmt::format("--batch auto: a step of one sample needs {} ({} bytes), there are {}; --batch 1 with "
                     "--memory-limit looks for techniques that need less",
-                    decimal_text(smallest), smallest, decimal_text(search.budget)),
+                    bytes_text(smallest), smallest, bytes_text(search.budget)),
         smallest, search.budget);
   }
 
@@ -164,16 +162,16 @@ class Fitter {
   }
 
   std::string explain(const BudgetChoice& choice, const std::vector<Tool>& tools, std::size_t budget) const {
-    std::string text = fmt::format("--memory-limit {}: the smallest step that there is needs {} ({} bytes), with {}",
-                                   decimal_text(budget), decimal_text(choice.planned), choice.planned,
-                                   choice.to_text(names_of(tools)));
+    std::string text =
+        fmt::format("--memory-limit {}: the smallest step that there is needs {} ({} bytes), with {}",
+                    bytes_text(budget), bytes_text(choice.planned), choice.planned, choice.to_text(names_of(tools)));
     Options freer = asked_;
     freer.limit.allowed = {"moments", "precision"};
     std::vector<Tool> all = techniques_for(freer, subject_);
     if (all.size() > tools.size()) {
       const BudgetChoice more = search(all, 0);
       if (more.planned < choice.planned)
-        text += fmt::format("; --allow moments,precision makes that {} ({} bytes), with {}", decimal_text(more.planned),
+        text += fmt::format("; --allow moments,precision makes that {} ({} bytes), with {}", bytes_text(more.planned),
                             more.planned, more.to_text(names_of(all)));
     }
     const std::string hint = what_stands_in_the_way(asked_, clip_norm_, subject_.is_training);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "samebytes/budget.h"
 #include "samebytes/error.h"
 
 namespace samebytes::detail {
@@ -14,11 +15,6 @@ constexpr std::size_t kStepsPerDoubling = 8;  // above: at most 1/8 is wasted
 constexpr std::size_t kLarge = std::size_t{16} << 20;
 constexpr std::size_t kCacheShare = 4;  // the cache keeps at most 1/4 of the limit ...
 constexpr std::size_t kTrimShare = 2;   // ... and is then trimmed to half of that, so that it is not trimmed each time
-
-std::string mebibytes(std::size_t bytes) {
-  if (bytes < (1u << 20)) return std::to_string((bytes + 1023) >> 10) + " KiB";
-  return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB";
-}
 
 const char* name_of(Category category) {
   switch (category) {
@@ -124,7 +120,7 @@ std::unique_ptr<Storage::Block> Allocator::take(std::size_t bytes, Category cate
   const std::size_t largest = setup_.info.max_allocation_bytes;
   if (bytes > largest)
     throw_out_of_memory(bytes, what,
-                        "the largest single allocation of " + setup_.info.name + " is " + mebibytes(largest) +
+                        "the largest single allocation of " + setup_.info.name + " is " + bytes_text(largest) +
                             "; split the array into segments");
   std::size_t capacity = setup_.is_exact ? bytes : size_class(bytes);
   if (capacity + 2 * kPage > largest) capacity = bytes;  // no room for rounding
@@ -338,20 +334,20 @@ std::string Allocator::ways_out() const {
     if (i != static_cast<std::size_t>(Category::adopted) && live_by_category_[i] > live_by_category_[most]) most = i;
   const std::size_t activations = live_by_category_[static_cast<std::size_t>(Category::arena)];
   std::string text = "ways out: (1) a smaller batch";
-  if (activations) text += " (half of it frees about " + mebibytes(activations / 2) + " of activations)";
+  if (activations) text += " (half of it frees about " + bytes_text(activations / 2) + " of activations)";
   text += " or checkpoint() around the largest layers; (2) ";
   if (live_by_category_[most])
     text += std::string("let go of arrays, the most is held as ") + name_of(static_cast<Category>(most)) + ", " +
-            mebibytes(live_by_category_[most]);
+            bytes_text(live_by_category_[most]);
   else
     text += "a smaller array, for instance computed in pieces";
-  return text + "; (3) a higher limit with set_memory_limit(), now " + mebibytes(limit_);
+  return text + "; (3) a higher limit with set_memory_limit(), now " + bytes_text(limit_);
 }
 
 void Allocator::throw_out_of_memory(std::size_t need, const std::string& what, const std::string& reason) {
   MutexLock lock(mutex_);
-  throw OutOfMemory(what + ": needs " + mebibytes(need) + " (" + std::to_string(need) + " bytes), " + reason + "; " +
-                        mebibytes(held() - cached_) + " of " + mebibytes(limit_) + " are in use; " + ways_out(),
+  throw OutOfMemory(what + ": needs " + bytes_text(need) + " (" + std::to_string(need) + " bytes), " + reason + "; " +
+                        bytes_text(held() - cached_) + " of " + bytes_text(limit_) + " are in use; " + ways_out(),
                     need, limit_);
 }
 

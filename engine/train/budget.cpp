@@ -1,9 +1,6 @@
 #include "samebytes/budget.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -47,15 +44,6 @@ std::size_t parse_bytes(std::string_view text) {
   const double bytes = std::floor(value * *scale + 0.5);
   if (!(bytes >= 1) || bytes > kMostBytes) throw wrong();
   return static_cast<std::size_t>(bytes);
-}
-
-std::string bytes_text(std::size_t bytes) {
-  constexpr std::array kUnits = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
-  constexpr double kNext = 999.5;  // what three digits round to 1000
-  auto size = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; size >= kNext && unit + 1 < kUnits.size(); ++unit) size /= 1000;
-  return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.3g} {}", size, kUnits[unit]);
 }
 
 std::optional<std::int64_t> largest_batch(const BatchSearch& search,

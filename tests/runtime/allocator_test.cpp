@@ -62,7 +62,8 @@ TEST(Allocator, running_out_names_need_budget_and_ways_out_and_the_engine_goes_o
     EXPECT_EQ(error.need(), 5 * kMegabyte);
     EXPECT_EQ(error.budget(), 10 * kMegabyte);
     const std::string text = error.what();
-    for (const char* part : {"conv2d: needs 5 MiB", "6 MiB of 10 MiB", "(1)", "(2)", "(3)", "set_memory_limit"})
+    for (const char* part :
+         {"conv2d: needs 5.24 MB (5242880 bytes)", "6.29 MB of 10.5 MB", "(1)", "(2)", "(3)", "set_memory_limit"})
       EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
   }
   held.reset();
