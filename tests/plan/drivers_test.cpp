@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -37,9 +36,7 @@ TEST(ContextsChild, DISABLED_a_driver_without_svm_works_beside_one_that_has_it) 
 }
 
 TEST(ContextsOfDrivers, a_driver_without_svm_works_beside_one_that_has_it) {
-  const Outcome outcome = run_program({std::filesystem::read_symlink("/proc/self/exe").string(),
-                                       "--gtest_also_run_disabled_tests", "--gtest_filter=ContextsChild.*"},
-                                      {{"RUSTICL_ENABLE", "llvmpipe"}, {"SAMEBYTES_TUNING", "off"}});
+  const Outcome outcome = run_child("ContextsChild.*", {{"RUSTICL_ENABLE", "llvmpipe"}, {"SAMEBYTES_TUNING", "off"}});
   EXPECT_EQ(outcome.status, 0) << outcome.output;
 }
 

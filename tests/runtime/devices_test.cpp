@@ -10,14 +10,7 @@ namespace samebytes::detail {
 namespace {
 
 using samebytes::testing::Outcome;
-using samebytes::testing::run_program;
-
-// Runs one test of this binary in a process of its own, because drivers read the environment once.
-Outcome run_child(const std::string& filter, const std::map<std::string, std::string>& environment) {
-  return run_program({std::filesystem::read_symlink("/proc/self/exe").string(), "--gtest_also_run_disabled_tests",
-                      "--gtest_filter=" + filter},
-                     environment);
-}
+using samebytes::testing::run_child;
 
 TEST(Devices, are_listed_with_what_was_chosen_and_why) {
   const std::vector<DeviceInfo> devices = list_devices();

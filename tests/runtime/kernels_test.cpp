@@ -7,6 +7,7 @@
 #include "runtime/kernel_texts.h"
 #include "runtime/rig.h"
 #include "support/places.h"
+#include "support/process.h"
 
 namespace samebytes::detail {
 namespace {
@@ -14,8 +15,7 @@ namespace {
 // A folder of kernels that SAMEBYTES_KERNEL_DIR points at while it lives.
 class KernelFolder {
  public:
-  KernelFolder() : path_(std::filesystem::temp_directory_path() / "samebytes_kernel_folder") {
-    std::filesystem::remove_all(path_);
+  KernelFolder() : path_(samebytes::testing::temporary_path("kernel_folder")) {
     std::filesystem::create_directories(path_);
     std::filesystem::copy(std::filesystem::path(samebytes::testing::source_folder()) / "cl" / "common",
                           path_ / "common");

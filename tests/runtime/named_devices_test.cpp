@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "runtime/devices.h"
 #include "runtime/rig.h"
@@ -14,14 +13,8 @@ namespace samebytes::detail {
 namespace {
 
 using samebytes::testing::Outcome;
-using samebytes::testing::run_program;
+using samebytes::testing::run_child;
 using ::testing::HasSubstr;
-
-Outcome run_child(const std::string& filter, const std::map<std::string, std::string>& environment) {
-  return run_program({std::filesystem::read_symlink("/proc/self/exe").string(), "--gtest_also_run_disabled_tests",
-                      "--gtest_filter=" + filter},
-                     environment);
-}
 
 const std::map<std::string, std::string> kTwoDevices = {{"POCL_DEVICES", "pthread basic"}};
 

@@ -2,7 +2,6 @@
 #include <sys/mman.h>
 
 #include <csignal>
-#include <filesystem>
 
 #include "runtime/rig.h"
 #include "support/process.h"
@@ -11,13 +10,7 @@ namespace samebytes::detail {
 namespace {
 
 using samebytes::testing::Outcome;
-using samebytes::testing::run_program;
-
-Outcome run_child(const std::string& name, const std::string& mode, const std::string& how) {
-  return run_program({std::filesystem::read_symlink("/proc/self/exe").string(), "--gtest_also_run_disabled_tests",
-                      "--gtest_filter=ProtectChild.DISABLED_" + name},
-                     {{"SAMEBYTES_PROTECT", how}, {"SAMEBYTES_MEMORY", mode}});
-}
+using samebytes::testing::run_child;
 
 // The address that a view gave, after the view is gone.
 volatile float* stray_pointer(Storage& storage) {
@@ -68,7 +61,8 @@ TEST(ProtectChild, DISABLED_rightful_use) {
 class Protect : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
   Outcome run(const std::string& name) const {
-    return run_child(name, std::get<0>(GetParam()), std::get<1>(GetParam()));
+    return run_child("ProtectChild.DISABLED_" + name,
+                     {{"SAMEBYTES_PROTECT", std::get<1>(GetParam())}, {"SAMEBYTES_MEMORY", std::get<0>(GetParam())}});
   }
 };
 

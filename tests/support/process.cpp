@@ -66,6 +66,12 @@ Outcome run_program(const std::vector<std::string>& arguments, const std::map<st
 
 std::string built_program(const std::string& name) { return build_folder() + "/" + name; }
 
+Outcome run_child(const std::string& filter, const std::map<std::string, std::string>& environment) {
+  return run_program({std::filesystem::read_symlink("/proc/self/exe").string(), "--gtest_also_run_disabled_tests",
+                      "--gtest_filter=" + filter},
+                     environment);
+}
+
 std::string temporary_path(const std::string& name) {
   static int count = 0;
   return (std::filesystem::temp_directory_path() /

@@ -17,6 +17,9 @@ struct Outcome {
 Outcome run_program(const std::vector<std::string>& arguments,
                     const std::map<std::string, std::string>& environment = {});
 
+// Runs those tests of this binary, disabled ones too, in a process of its own: drivers read the environment once.
+Outcome run_child(const std::string& filter, const std::map<std::string, std::string>& environment = {});
+
 // build/<name>
 std::string built_program(const std::string& name);
 

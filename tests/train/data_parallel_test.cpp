@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -353,9 +352,7 @@ TEST(DataParallelChild, DISABLED_of_devices_that_share_cores_one_has_the_batch) 
 }
 
 TEST(DataParallelTogether, of_devices_that_share_cores_one_has_the_batch) {
-  const auto outcome = run_program({std::filesystem::read_symlink("/proc/self/exe").string(),
-                                    "--gtest_also_run_disabled_tests", "--gtest_filter=DataParallelChild.*"},
-                                   {{"POCL_DEVICES", "pthread basic"}});
+  const auto outcome = run_child("DataParallelChild.*", {{"POCL_DEVICES", "pthread basic"}});
   EXPECT_EQ(outcome.status, 0) << outcome.output;
 }
 
