@@ -165,7 +165,7 @@ def page(result, baseline):
         "`samebytes bench --device all`: largest batch is that whose step fits into memory; GB/s count what launches",
         "read and write, so bytes in a cache can exceed the stream; joules are the processor's, where its counters can",
         "be read. GFLOP/s count the multiplications of plain convolutions, of which minimal filtering leaves some out, and",
-        "the peak is that of a moment before: a share can exceed 100 %.",
+        "the peak is that of another moment: a share can exceed 100 %.",
         "",
         *devices_table(result),
         "",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,7 @@ constexpr std::int64_t kBenchSteps = 100;
 constexpr double kDefaultSeconds = 30;    // where --steps was not given, a slow device ends earlier
 constexpr std::int64_t kWarmUpSteps = 5;  // kernels are built, caches and the loader's slots are full
 
-Summary measure(const Options& options, Engine& engine, const DevicePeak& peak, const Workload& workload,
-                bool is_training) {
+Summary measure(const Options& options, Engine& engine, const Workload& workload, bool is_training) {
   const MemoryWatch memory(options, engine);
   BenchRun run(options, engine, workload, is_training);
   run.run(kWarmUpSteps, kDefaultSeconds);
@@ -45,10 +45,13 @@ Summary measure(const Options& options, Engine& engine, const DevicePeak& peak, 
   memory.save();
   Summary summary = run.summary();
   summary.joules = joules;
+  return summary;
+}
+
+void set_shares(const DevicePeak& peak, Summary& summary) {
   summary.fraction_of_peak = peak.gflops > 0 ? summary.gflops / peak.gflops : 0;
   summary.fraction_of_bandwidth =
       peak.gigabytes_per_second > 0 ? summary.gigabytes_per_second() / peak.gigabytes_per_second : 0;
-  return summary;
 }
 
 std::vector<std::string> device_wishes(const Options& options) {
@@ -77,15 +80,23 @@ std::string table_row(const Summary& summary) {
       duration_text(summary.first_step_seconds));
 }
 
-ThroughputDevice device_of(const Options& options, const std::string& wish, Progress& progress) {
+DeviceInfo device_of(const Options& options, const std::string& wish, Progress& progress) {
   const std::unique_ptr<Engine> engine = open_engine(options, wish);
   const DeviceInfo& info = engine->device();
+  progress.say(fmt::format("{}, memory mode {}, {} kernels", device_text(*engine), name_of(info.memory_mode),
+                           name_of(info.personality)));
+  return info;
+}
+
+// After the first workload has run: its first step would find kernels that are built for this.
+DevicePeak peak_of(const Options& options, const std::string& wish, Progress& progress) {
+  const std::unique_ptr<Engine> engine = open_engine(options, wish);
+  const EngineScope scope(*engine);
   const DevicePeak peak = measure_peak();
-  progress.say(fmt::format("{}, memory mode {}, {} kernels: {:.0f} GFLOP/s of multiply-adds, {:.1f} GB/s of c = a + b",
-                           device_text(*engine), name_of(info.memory_mode), name_of(info.personality), peak.gflops,
-                           peak.gigabytes_per_second));
+  progress.say(
+      fmt::format("{:.0f} GFLOP/s of multiply-adds, {:.1f} GB/s of c = a + b", peak.gflops, peak.gigabytes_per_second));
   progress.say(table_heading());
-  return {info, peak};
+  return peak;
 }
 
 ThroughputRow throughput_row(const Summary& summary, std::size_t device) {
@@ -133,15 +144,14 @@ int run_bench(const Options& options) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   Throughput throughput{.command = options.command_line, .date = today()};
   const auto report = [&](const Summary& summary) {
-    if (is_interrupted()) return;
     throughput.rows.push_back(throughput_row(summary, throughput.devices.size() - 1));
     list.push_back(to_json(summary));
     log.write(list.back());
     progress.say(table_row(summary));
   };
   for (const std::string& wish : device_wishes(options)) {
-    throughput.devices.push_back(device_of(options, wish, progress));
-    const DevicePeak peak = throughput.devices.back().peak;
+    throughput.devices.push_back({device_of(options, wish, progress), {}});
+    std::optional<DevicePeak> peak;
     for (const Workload& workload : chosen) {
       for (const bool training : {true, false}) {
         if (is_interrupted()) break;
@@ -153,10 +163,14 @@ int run_bench(const Options& options) {
         if (options.finds_largest_batch || !options.html.empty())
           largest = largest_bench_batch(options, wish, workload, training);
         const std::unique_ptr<Engine> engine = open_engine(fitted.options, wish);
-        Summary summary = measure(fitted.options, *engine, peak, workload, training);
-        fitted.fill(summary);
-        summary.largest_batch = largest;
-        report(summary);
+        Summary summary = measure(fitted.options, *engine, workload, training);
+        if (!is_interrupted()) {
+          if (!peak) throughput.devices.back().peak = peak.emplace(peak_of(options, wish, progress));
+          set_shares(*peak, summary);
+          fitted.fill(summary);
+          summary.largest_batch = largest;
+          report(summary);
+        }
         print_plan(options, *engine);
       }
     }
