@@ -13,6 +13,7 @@
 // blocks of columns, which therefore is no 16-bit array. Each result is written by one group, sums do not depend on the
 // number of threads.
 // Over 400 lines because forward and backward share their tiles.
+// Program: transformer
 
 #define ATTENTION_MR_VW16 8
 #define ATTENTION_MR_VW8 4

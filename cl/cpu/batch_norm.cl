@@ -10,6 +10,7 @@
 // The passes over the elements are pointwise and fused with their neighbours (engine/ops/batch_norm.cpp). group_norm.cl
 // has passes of its own: its per-channel factors lie in rows of span + VW values with column j for channel j % C, where
 // span is the smallest multiple of C that is at least VW.
+// Program: convolution
 #define BATCH_NORM_UNIT_VW16 64  // columns of one group of the statistics: four vectors
 #define BATCH_NORM_UNIT_VW8 32
 #define BATCH_NORM_UNIT_VW4 16

@@ -1,6 +1,7 @@
 // concat: rows of one array into its columns of the result. src [rows, width] -> dst [rows, dst_stride] from column
 // `start` on. Elements are moved as bits, so one entry serves all types of a size. Geometry: over_elements(rows *
 // width).
+// Program: transformer
 
 #define CONCAT_BODY(T)                                                    \
   START(src);                                                             \

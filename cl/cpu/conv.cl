@@ -11,6 +11,7 @@
 // (position mod stride), since those of one phase meet the same taps: strides do no idle work. There copies are planes
 // [channel][position]: neighbouring pixels' values are neighbours, so a tile's addresses are one pointer and constants.
 // Over 400 lines because packing, copying and the tile are of no use to another kernel and all kernels are one program.
+// Program: convolution
 
 #define CONV_NR_VW16 32
 #define CONV_NR_VW8 16

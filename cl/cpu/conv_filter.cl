@@ -10,6 +10,7 @@
 // lines are copied, dy's where many tiles read them, else as they are read. The sums of dy over all pixels, which are
 // the gradient of a bias, are taken on the way, while a block is in the cache.
 // Over 400 lines because copying and tiles are of no use to another kernel and all kernels are one program.
+// Program: convolution
 
 #define CONV_FILTER_MR_VW16 8
 #define CONV_FILTER_MR_VW8 4

@@ -4,6 +4,7 @@
 // The sums of a pixel are so short that a register tile of conv.cl is begun and stored for longer than it multiplies.
 // Here the weights of two vectors of columns stay in registers while a group goes along a line: a pixel takes one
 // broadcast a tap, and nothing else is loaded. Lines are copied with zeros for the padding first.
+// Program: convolution
 
 #define CONV_SINGLE_PIXELS 4    // that are summed side by side
 #define CONV_SINGLE_BLOCK 1024  // most pixels of a line that are taken in one piece

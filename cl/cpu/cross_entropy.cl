@@ -5,6 +5,7 @@
 // soft-max. A row whose label is `ignored` (where has_ignored) counts nothing; a label outside [0, C) gives NaN. A
 // work-group takes rows_per_group rows.
 // Over 400 lines because rows of a vector, rows of many and the gradient of both share what a row's target is.
+// Program: core
 #define CROSS_ENTROPY_SHORT 1024  // rows up to here are taken VW at a time, so that one log does for all of them
 
 // Whether the exponentials may wait in dlogits for their sum: not where it rounds what it holds.

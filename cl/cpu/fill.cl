@@ -1,4 +1,5 @@
 // Arrays made of nothing but scalars. dst [n]; geometry: over_elements(n).
+// Program: core
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void fill_real(ARRAY(stored, dst), const long n,
                                                                        const real value) {

@@ -1,5 +1,6 @@
 // Whether all values are finite: an element is not where its exponent has all bits set. Exact for every dtype; nothing
 // is summed, so nothing overflows.
+// Program: core
 
 // src [n], dst [first + parts]: whether part g, src[g * per_part, ...), is finite. T holds the bits of an element,
 // `mask` its exponent. Geometry: over_rows(parts). Writes one element of dst for each group.

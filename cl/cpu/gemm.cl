@@ -15,6 +15,7 @@
 // gemm_dot: both operands are contiguous along k and one of them has few lines; nothing is packed.
 //
 // Over 400 lines because packing, tiles and stores are of no use to another kernel and all kernels are one program.
+// Program: core
 
 // Rows and vectors of columns of the register tile: with the vectors of B and a broadcast they fit the register file of
 // that width. 8 x 3 of 32 registers take 37 instructions for 24 multiply-adds, 14 x 2 took 50 for 28: what counts where

@@ -1,5 +1,6 @@
 // Elements by their numbers. Letters: O outer, D the indexed axis, J indices, I inner; arrays are dense. An index
 // outside [0, D) has no element: moves put `missing` there, sums leave it out.
+// Program: transformer
 
 #define INDEXING_TILE 256  // columns of one group of indexing_scatter_add
 

@@ -1,6 +1,7 @@
 // Layer normalisation over the last axis of src [R, C], CPU: one work-item per group, a block of rows per group,
 // vectors over the row. A row is read from memory once: the later looks at it find it in the nearest cache. Row ends go
 // through padded vectors.
+// Program: transformer
 #define LAYER_NORM_ROWS 8    // rows of one group of the forward pass
 #define LAYER_NORM_PARTS 64  // parts of the rows that the gradients of scale and shift are summed in
 #define LAYER_NORM_ITEMS 1   // work-items of a group

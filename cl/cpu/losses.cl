@@ -1,4 +1,5 @@
 // Losses of single elements. Dense arrays of n elements; geometry: over_elements(n).
+// Program: core
 
 // Binary cross-entropy of a logit x with the target t in a form that never overflows: max(x, 0) - x * t + log(1 +
 // exp(-|x|)).

@@ -3,6 +3,7 @@
 // peak_fma: dst [rows, 64]. Geometry: one group of one item per row. A row runs rounds * PEAK_FMAS fused multiply-adds in
 // PEAK_CHAINS chains of vectors that do not depend on each other, enough of them to hide the latency of one; nothing is read.
 // Chains stay in registers: 16 of 32 with AVX-512, 8 of 16 with narrower vectors. Writes the sum of its chains to its row.
+// Program: core
 #define PEAK_FMAS 1024
 #define PEAK_COLUMNS 64
 #define PEAK_CHAINS_VW16 16

@@ -2,6 +2,7 @@
 // per group, vectors over channels. A vector at the end of a pixel may read into the next one; only its own lanes are
 // stored. Windows start at (y * sh - ph, x * sw - pw), or are adaptive, and are cut at the image. Gradients gather:
 // each input pixel looks at the windows that cover it, in a fixed order, so nothing is written twice.
+// Program: convolution
 #define POOL2D_GEOMETRY                                                                                           \
   const int batch, const int h, const int w, const int c, const int oh, const int ow, const int kh, const int kw, \
       const int sh, const int sw, const int ph, const int pw, const int rows_per_group
@@ -40,9 +41,9 @@ vreal pool2d_load(const __global stored* p, const long i, const long total) {
   return VLOAD(padded);
 }
 
-// max_pool2d_fwd: dst = the largest value of each window, NaN if there is one; with_index: index [N, OH, OW, C] = place
+// pool2d_max_fwd: dst = the largest value of each window, NaN if there is one; with_index: index [N, OH, OW, C] = place
 // of that value in the uncut window, dy * kw + dx, the first of equal ones. Group g: rows_per_group rows of N * OH.
-// max_pool2d_bwd: dx = sum of dy over the windows whose index points here. Group g: rows_per_group rows of N * H.
+// pool2d_max_bwd: dx = sum of dy over the windows whose index points here. Group g: rows_per_group rows of N * H.
 // T holds an index: uchar for windows of up to 256 places, else int (entries *_wide).
 // The larger of v and best, and its place; the first of equal ones, the first NaN before everything.
 #define POOL2D_BETTER(value, best, place, n)                   \
@@ -78,7 +79,7 @@ vreal pool2d_load(const __global stored* p, const long i, const long total) {
     }                                                                                                                  \
   }                                                                                                                    \
                                                                                                                        \
-  __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(max_pool2d_fwd, SUFFIX)(                        \
+  __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(pool2d_max_fwd, SUFFIX)(                        \
       ARRAY(const stored, src), ARRAY(stored, dst), ARRAY(T, index), POOL2D_GEOMETRY, const int with_index) {          \
     START(src);                                                                                                        \
     START(dst);                                                                                                        \
@@ -138,7 +139,7 @@ vreal pool2d_load(const __global stored* p, const long i, const long total) {
     }                                                                                                                  \
   }                                                                                                                    \
                                                                                                                        \
-  __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(max_pool2d_bwd, SUFFIX)(                        \
+  __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(pool2d_max_bwd, SUFFIX)(                        \
       ARRAY(const stored, dy), ARRAY(const T, index), ARRAY(stored, dx), POOL2D_GEOMETRY) {                            \
     START(dy);                                                                                                         \
     START(index);                                                                                                      \
@@ -193,7 +194,7 @@ real pool2d_divisor(const int oy, const int ox, const int h, const int w, const 
 }
 
 // dst = sum of each window over its divisor. Group g: rows_per_group rows of N * OH.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void avg_pool2d_fwd(ARRAY(const stored, src),
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pool2d_avg_fwd(ARRAY(const stored, src),
                                                                             ARRAY(stored, dst), POOL2D_GEOMETRY,
                                                                             const int padded) {
   START(src);
@@ -220,7 +221,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void avg_pool2d_fwd(ARRA
 }
 
 // dx = sum over the windows that cover the pixel of dy / divisor. Group g: rows_per_group rows of N * H.
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void avg_pool2d_bwd(ARRAY(const stored, dy), ARRAY(stored, dx),
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pool2d_avg_bwd(ARRAY(const stored, dy), ARRAY(stored, dx),
                                                                             POOL2D_GEOMETRY, const int padded) {
   START(dy);
   START(dx);

@@ -2,6 +2,7 @@
 // 2011). Block b of a stream is philox(counter {b low, b high, counter low, counter high}, key {seed low, seed high});
 // element i takes word i % 4 of block i / 4. dst [n]; geometry: over_elements((n + 3) / 4); 16 blocks, 64 elements, at
 // a time. Words and bits are the same on every device; normal differs by the rounding of log, sqrt and cospi.
+// Program: core
 
 #ifdef SAMEBYTES_F64
 typedef double16 random_real16;

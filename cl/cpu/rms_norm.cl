@@ -1,6 +1,7 @@
 // Root-mean-square normalisation over the last axis of src [R, C], CPU: one work-item per group, a block of rows per
 // group, vectors over the row. A row is read from memory once: the later look at it finds it in the nearest cache. Row
 // ends go through padded vectors. All sums are of `real`.
+// Program: transformer
 #define RMS_NORM_ROWS 8    // rows of one group of the forward pass
 #define RMS_NORM_PARTS 64  // parts of the rows that the gradient of scale is summed in
 #define RMS_NORM_ITEMS 1   // work-items of a group

@@ -1,6 +1,7 @@
 // Soft-max and its logarithm over the last axis. All arrays are dense [rows, columns]; a work-group takes
 // rows_per_group rows. The largest element is taken off first, so nothing overflows; sums are added up in blocks of
 // SB_SUM_BLOCK vectors.
+// Program: core
 
 // A row of one vector; room is how many elements from y on this work-item writes, now or later.
 static inline void softmax_short_row(const __global stored* x, __global stored* y, const long columns,

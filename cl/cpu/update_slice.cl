@@ -1,5 +1,6 @@
 // src [outer, count] written into dst [outer, line] from element start * inner of each line on. A group takes a range of
 // src (SB_BEGIN to SB_END of total = outer * count).
+// Program: transformer
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void update_slice(ARRAY(const real, src), ARRAY(real, dst),
                                                                           const long total, const long count,
                                                                           const long line, const long inner,

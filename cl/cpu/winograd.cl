@@ -11,6 +11,7 @@
 // private memory, a vector of channels by itself, so nothing is transposed. The register tile then holds one row of six
 // positions of WINOGRAD_TILES tiles and a vector of columns, whose sums go through A^T across in registers; only
 // the four rows' results meet in private memory.
+// Program: convolution
 
 #define WINOGRAD_POSITIONS 24
 #define WINOGRAD_TILES_VW16 4  // of a register tile

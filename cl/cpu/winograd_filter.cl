@@ -4,6 +4,7 @@
 // transformed x and the transformed dy (A dy A^T of the same paper) are summed over all tiles, [c x tiles][tiles x co],
 // and the sums go back by G^T s G. A block of tiles is transformed into private memory, then each position's sums,
 // which lie in global memory, take its products with register tiles of channels.
+// Program: convolution
 
 #define WINOGRAD_FILTER_BLOCK 32      // tiles of a block at most
 #define WINOGRAD_FILTER_VALUES 24576  // transformed values of a block in private memory, of x and of dy

@@ -11,6 +11,7 @@
 // work-item holds rows ly + 8 r and columns lx + 8 c. For heads longer than a slice every slice computes the scores
 // again, so that results stay in registers. Every work-item takes part in every load and barrier; what lies outside is
 // zero. Each result is written by one group.
+// Program: transformer
 #define ATTENTION_ROWS 32
 #define ATTENTION_COLS 32
 #define ATTENTION_STEP 32   // values of D in local memory at a time, for scores

@@ -1,6 +1,7 @@
 // Batch normalisation over src [R, C] (channels last, R values per channel), GPU. As in the CPU file the statistics
 // look at the same bytes as [ceil(R*C / W), W] with W (`wide`) a multiple of C and, for C that are not large, of 64:
 // neighbouring work-items read neighbouring elements whatever C is. Parts by shape, merged in a fixed order.
+// Program: convolution
 #define BATCH_NORM_UNIT 64     // columns of one group of the statistics
 #define BATCH_NORM_LANES 4     // rows that a group reads at once
 #define BATCH_NORM_PAD 0       // values after each row of coef

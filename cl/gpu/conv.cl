@@ -4,6 +4,7 @@
 // Forward and input gradient are one kernel, a matrix product whose left side is gathered while it is loaded into local
 // memory (implicit GEMM): groups of 16 x 16 work-items make a 64 x 64 tile, four by four values each. Every work-item
 // takes part in every load and barrier; padding and what lies outside the matrices is zero.
+// Program: convolution
 #define CONV_TILE_M 64
 #define CONV_TILE_N 64
 #define CONV_STEP 16   // values of the summed axis in local memory at a time

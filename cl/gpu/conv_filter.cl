@@ -4,6 +4,7 @@
 // A matrix product with output pixels as the summed axis: groups of 16 x 16 work-items make a 64 x 64 tile of (tap,
 // input channel) x output channel, whose left side is gathered while it is loaded into local memory. A fixed number of
 // partial sums, chosen by shape, gives the device enough groups.
+// Program: convolution
 #define CONV_FILTER_TILE_M 64
 #define CONV_FILTER_TILE_N 64
 #define CONV_FILTER_STEP 16           // pixels in local memory at a time

@@ -1,6 +1,7 @@
 // Forward pass of a convolution of one input channel on a GPU: x [n,h,wd], w [kh,kw,co], y [n,oh,ow,co], stride and
 // dilation 1. A sum has so few terms that local memory gains nothing: a work-item makes one value, and neighbours,
 // which are columns of one pixel, read the same source and neighbouring weights.
+// Program: convolution
 
 // y = x * w, with the epilogue of conv_tiles by `flags`. Work-items: n*oh*ow*co, padded to groups; blocks and units are
 // for the other personality. Accumulates in `real`, over taps in order.

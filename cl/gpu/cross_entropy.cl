@@ -4,6 +4,7 @@
 // - s) * t[c] + s / C), its loss sum(q[c] * (log(sum) - (x[c] - max))) and its gradient p[c] * sum(q) - q[c], p the
 // soft-max. A row whose label is `ignored` (where has_ignored) counts nothing; a label outside [0, C) gives NaN. A
 // work-group takes rows_per_group rows (a power of two), its items shared equally among them.
+// Program: core
 
 #define CROSS_ENTROPY_MOST_ITEMS 256
 

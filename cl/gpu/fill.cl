@@ -1,4 +1,5 @@
 // Arrays made of nothing but scalars. dst [n]; geometry: over_elements(n).
+// Program: core
 
 __kernel void fill_real(ARRAY(stored, dst), const long n, const real value) {
   START(dst);

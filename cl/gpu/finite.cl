@@ -1,5 +1,6 @@
 // Whether all values are finite: an element is not where its exponent has all bits set. Exact for every dtype; nothing
 // is summed, so nothing overflows. Groups of FINITE_GROUP.
+// Program: core
 
 #define FINITE_GROUP 256
 

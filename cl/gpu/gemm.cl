@@ -1,6 +1,7 @@
 // Matrix product of a GPU: groups of 16 x 16 work-items make a 64 x 64 tile of C, four by four values each, from tiles
 // of A and B in local memory. Every work-item takes part in every load and barrier; what lies outside the matrices is
 // zero.
+// Program: core
 #define GEMM_TILE_M 64
 #define GEMM_TILE_N 64
 #define GEMM_STEP 16           // k values in local memory at a time

@@ -1,4 +1,5 @@
 // Layer normalisation over the last axis of src [R, C], GPU: 64 work-items share a row and reduce in local memory.
+// Program: transformer
 #define LAYER_NORM_ROWS 1      // rows of one group of the forward pass
 #define LAYER_NORM_PARTS 1024  // parts of the rows that the gradients of scale and shift are summed in
 #define LAYER_NORM_ITEMS 64    // work-items of a group

@@ -3,6 +3,7 @@
 // peak_fma: dst [rows, 64]. Geometry: one group of 64 items per row. A row runs rounds * PEAK_FMAS fused multiply-adds, each item
 // PEAK_CHAINS chains that do not depend on each other, enough of them to hide the latency of one; nothing is read. Every item
 // writes the sum of its chains to its column.
+// Program: core
 #define PEAK_FMAS 1024
 #define PEAK_COLUMNS 64
 #define PEAK_CHAINS 16  // PEAK_FMAS / PEAK_COLUMNS

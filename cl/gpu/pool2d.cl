@@ -2,6 +2,7 @@
 // fastest, so that neighbours read neighbours. Windows start at (y * sh - ph, x * sw - pw), or are adaptive, and are
 // cut at the image. Gradients gather: each input element looks at the windows that cover it, in a fixed order, so
 // nothing is written twice. rows_per_group is for the CPU kernels.
+// Program: convolution
 #define POOL2D_GEOMETRY                                                                                           \
   const int batch, const int h, const int w, const int c, const int oh, const int ow, const int kh, const int kw, \
       const int sh, const int sw, const int ph, const int pw, const int rows_per_group
@@ -23,11 +24,11 @@ int pool2d_last(const int i, const int in, const int out, const int stride, cons
   return stride ? min(out - 1, (i + pad) / stride) : (int)(((long)(i + 1) * out + in - 1) / in) - 1;
 }
 
-// max_pool2d_fwd: dst = the largest value of each window, NaN if there is one; with_index: index [N, OH, OW, C] = place
-// of that value in the uncut window, dy * kw + dx, the first of equal ones. max_pool2d_bwd: dx = sum of dy over the
+// pool2d_max_fwd: dst = the largest value of each window, NaN if there is one; with_index: index [N, OH, OW, C] = place
+// of that value in the uncut window, dy * kw + dx, the first of equal ones. pool2d_max_bwd: dx = sum of dy over the
 // windows whose index points here. T holds an index: uchar for windows of up to 256 places, else int (entries *_wide).
 #define POOL2D_MAX(T, SUFFIX)                                                                                      \
-  __kernel void SB_JOIN(max_pool2d_fwd, SUFFIX)(ARRAY(const stored, src), ARRAY(stored, dst), ARRAY(T, index),     \
+  __kernel void SB_JOIN(pool2d_max_fwd, SUFFIX)(ARRAY(const stored, src), ARRAY(stored, dst), ARRAY(T, index),     \
                                                 POOL2D_GEOMETRY, const int with_index) {                           \
     START(src);                                                                                                    \
     START(dst);                                                                                                    \
@@ -56,7 +57,7 @@ int pool2d_last(const int i, const int in, const int out, const int stride, cons
     }                                                                                                              \
   }                                                                                                                \
                                                                                                                    \
-  __kernel void SB_JOIN(max_pool2d_bwd, SUFFIX)(ARRAY(const stored, dy), ARRAY(const T, index), ARRAY(stored, dx), \
+  __kernel void SB_JOIN(pool2d_max_bwd, SUFFIX)(ARRAY(const stored, dy), ARRAY(const T, index), ARRAY(stored, dx), \
                                                 POOL2D_GEOMETRY) {                                                 \
     START(dy);                                                                                                     \
     START(index);                                                                                                  \
@@ -94,7 +95,7 @@ real pool2d_divisor(const int oy, const int ox, const int h, const int w, const 
 }
 
 // dst = sum of each window over its divisor.
-__kernel void avg_pool2d_fwd(ARRAY(const stored, src), ARRAY(stored, dst), POOL2D_GEOMETRY, const int padded) {
+__kernel void pool2d_avg_fwd(ARRAY(const stored, src), ARRAY(stored, dst), POOL2D_GEOMETRY, const int padded) {
   START(src);
   START(dst);
   const long n = (long)batch * oh * ow * c;
@@ -114,7 +115,7 @@ __kernel void avg_pool2d_fwd(ARRAY(const stored, src), ARRAY(stored, dst), POOL2
 }
 
 // dx = sum over the windows that cover the pixel of dy / divisor.
-__kernel void avg_pool2d_bwd(ARRAY(const stored, dy), ARRAY(stored, dx), POOL2D_GEOMETRY, const int padded) {
+__kernel void pool2d_avg_bwd(ARRAY(const stored, dy), ARRAY(stored, dx), POOL2D_GEOMETRY, const int padded) {
   START(dy);
   START(dx);
   const long n = (long)batch * h * w * c;

@@ -2,6 +2,7 @@
 // stream is philox(counter {b low, b high, counter low, counter high}, key {seed low, seed high}); element i takes word i % 4 of block
 // i / 4. dst [n]; geometry: over_elements((n + 3) / 4); one block, four elements, per work-item.
 // Words and bits are the same on every device; normal differs by the rounding of log, sqrt and cospi.
+// Program: core
 
 static inline uint4 random_philox(uint4 c, const ulong key) {
   uint k0 = (uint)key, k1 = (uint)(key >> 32);

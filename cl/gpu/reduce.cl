@@ -2,6 +2,7 @@
 // covers the rows [p * rows_per_part, ...) of R. One launch per pass: the host splits R by shape and reduces the parts
 // again. `what`: 0 sum, 1 max, 2 min (NaN wins), 3 sum of squares (reduce_rows only); every result is divided by
 // `divisor`.
+// Program: core
 
 #define REDUCE_ACC 256  // columns that one work-group of reduce_columns can hold; its largest size
 

@@ -1,5 +1,6 @@
 // Root-mean-square normalisation over the last axis of src [R, C], GPU: 64 work-items share a row and reduce in local
 // memory. All sums are of `real`.
+// Program: transformer
 #define RMS_NORM_ROWS 1      // rows of one group of the forward pass
 #define RMS_NORM_PARTS 1024  // parts of the rows that the gradient of scale is summed in
 #define RMS_NORM_ITEMS 64    // work-items of a group

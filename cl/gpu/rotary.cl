@@ -1,6 +1,7 @@
 // Rotary positions (Su et al. 2021). src [N, T, H, D] with strides and D neighbours, dst dense [N, T, H, D], D even. Pair i
 // of token t turns by the angle (first + t) * base^(-2 i / D), with `sign` 1, or back with -1. Pairs are (i, i + D / 2), or
 // where interleaved (2 i, 2 i + 1). Heads from `turned` on are copied. A group takes one token.
+// Program: transformer
 
 #define ROTARY_ITEMS 64
 

@@ -1,6 +1,7 @@
 // Soft-max and its logarithm over the last axis. All arrays are dense [rows, columns]; a work-group takes
 // rows_per_group rows (a power of two), its items shared equally among them. The largest element is taken off first, so
 // nothing overflows.
+// Program: core
 
 #define SOFTMAX_MOST_ITEMS 256
 

@@ -1,5 +1,6 @@
 // src [outer, count] written into dst [outer, line] from element start * inner of each line on. A work-item takes one
 // element of total = outer * count.
+// Program: transformer
 __kernel void update_slice(ARRAY(const real, src), ARRAY(real, dst), const long total, const long count,
                            const long line, const long inner, const long start) {
   START(src);

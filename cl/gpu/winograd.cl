@@ -2,6 +2,7 @@
 // cl/cpu/winograd.cl has the transforms. A group of 16 x 4 work-items makes four tiles of 2 x 4 outputs for 16 columns:
 // the tiles' transformed source goes through local memory, each work-item holds the 24 positions of one tile and
 // column.
+// Program: convolution
 #define WINOGRAD_TILES 4
 #define WINOGRAD_MOST_TILES 4
 #define WINOGRAD_COLUMNS 16

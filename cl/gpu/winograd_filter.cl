@@ -1,6 +1,7 @@
 // Weight gradient of the convolutions of winograd.cl on a GPU: x [n,h,wd,c], dy [n,oh,ow,co] to dw [3,3,c,co];
 // cl/cpu/winograd_filter.cl has the transforms. A group of 16 x 16 work-items sums the products of 16 x 16 channels at
 // the six positions of one row, over a share of the tiles that goes through local memory.
+// Program: convolution
 #define WINOGRAD_FILTER_TILE 16
 #define WINOGRAD_FILTER_STEP 8    // tiles in local memory at a time: half of the work-items transform x, half dy
 #define WINOGRAD_FILTER_PITCH 17  // odd, so that neighbouring tiles lie in different banks

@@ -118,7 +118,7 @@ class MaxPool2dGradient final : public detail::Op {
   std::string_view name() const override { return "max_pool2d_gradient"; }
   void hash(detail::Hasher& hasher) const override { window_.hash(hasher); }
   void launch(Launch& run) const override {
-    window_.launch(run, window_.is_wide() ? "max_pool2d_bwd_wide" : "max_pool2d_bwd", window_.src_shape(), {},
+    window_.launch(run, window_.is_wide() ? "pool2d_max_bwd_wide" : "pool2d_max_bwd", window_.src_shape(), {},
                    run.src(0), run.src(1), run.dst());
   }
 
@@ -136,7 +136,7 @@ class MaxPool2d final : public detail::Op {
     hasher.add(std::uint64_t{with_index_});
   }
   void launch(Launch& run) const override {
-    window_.launch(run, window_.is_wide() ? "max_pool2d_fwd_wide" : "max_pool2d_fwd", window_.dst_shape(),
+    window_.launch(run, window_.is_wide() ? "pool2d_max_fwd_wide" : "pool2d_max_fwd", window_.dst_shape(),
                    {int{with_index_}}, run.src(0), run.dst(0), with_index_ ? run.dst(1) : Launch::none());
   }
   std::vector<Array> gradient(const detail::GradientRequest& request) const override {
@@ -160,7 +160,7 @@ class AvgPool2dGradient final : public detail::Op {
     hasher.add(std::uint64_t{padded_});
   }
   void launch(Launch& run) const override {
-    window_.launch(run, "avg_pool2d_bwd", window_.src_shape(), {int{padded_}}, run.src(0), run.dst());
+    window_.launch(run, "pool2d_avg_bwd", window_.src_shape(), {int{padded_}}, run.src(0), run.dst());
   }
 
  private:
@@ -178,7 +178,7 @@ class AvgPool2d final : public detail::Op {
     hasher.add(std::uint64_t{padded_});
   }
   void launch(Launch& run) const override {
-    window_.launch(run, "avg_pool2d_fwd", window_.dst_shape(), {int{padded_}}, run.src(0), run.dst());
+    window_.launch(run, "pool2d_avg_fwd", window_.dst_shape(), {int{padded_}}, run.src(0), run.dst());
   }
   std::vector<Array> gradient(const detail::GradientRequest& request) const override {
     const Array inputs[] = {request.dy[0]};

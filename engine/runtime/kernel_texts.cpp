@@ -58,6 +58,19 @@ std::string common_of(const Texts& texts) {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
+// "convolution" of a line "// Program: convolution".
+std::string program_of(const std::string& text) {
+  const std::string mark = "// Program: ";
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.rfind(mark, 0) == 0) {
+      std::string program;
+      std::istringstream(line.substr(mark.size())) >> program;
+      return program;
+    }
+  return "others";
+}
+
 bool has_stored_arrays(const std::string& text) {
   return text.find("(const stored,") != std::string::npos || text.find("(stored,") != std::string::npos;
 }
@@ -161,32 +174,37 @@ class Expression {
 
 }  // namespace
 
+std::string stem_of(const std::string& file, Personality personality) {
+  const std::string folder = std::string(samebytes::name_of(personality)) + "/", ending = ".cl";
+  if (file.rfind(folder, 0) != 0 || file.size() <= folder.size() + ending.size() || !file.ends_with(ending)) return {};
+  return file.substr(folder.size(), file.size() - folder.size() - ending.size());
+}
+
 std::string common_text() { return common_of(all_texts()); }
 
-std::string library_text(Personality personality, const std::string& only, bool stored_only,
-                         const std::set<std::string>& without) {
+std::string library_text(Personality personality, const std::set<std::string>& stems, bool stored_only) {
   const Texts texts = all_texts();
   std::string text = common_of(texts);
-  const std::string folder = std::string(name_of(personality)) + "/";
   for (const auto& [name, part] : texts)
-    if (name.rfind(folder, 0) == 0 && name.size() > 3 && name.substr(name.size() - 3) == ".cl" &&
-        (only.empty() || name == folder + only + ".cl") && (!stored_only || has_stored_arrays(part)) &&
-        without.count(name.substr(folder.size(), name.size() - folder.size() - 3)) == 0)
+    if (stems.count(stem_of(name, personality)) != 0 && (!stored_only || has_stored_arrays(part)))
       append(&text, name, part);
   return text;
 }
 
-std::string file_of_entry(Personality personality, const std::string& entry) {
-  const std::string folder = std::string(name_of(personality)) + "/";
-  std::string stem;
-  for (const auto& [name, part] : all_texts()) {
-    if (name.rfind(folder, 0) != 0 || name.size() < folder.size() + 4 || name.substr(name.size() - 3) != ".cl")
-      continue;
-    const std::string candidate = name.substr(folder.size(), name.size() - folder.size() - 3);
-    const bool starts = entry == candidate || entry.rfind(candidate + "_", 0) == 0;
-    if (starts && candidate.size() > stem.size()) stem = candidate;
+KernelFiles kernel_files(Personality personality) {
+  KernelFiles files;
+  for (const auto& [name, part] : all_texts())
+    if (const std::string stem = stem_of(name, personality); !stem.empty()) files.emplace(stem, program_of(part));
+  return files;
+}
+
+std::string file_of_entry(const KernelFiles& files, const std::string& entry) {
+  std::string longest;
+  for (const auto& [stem, program] : files) {
+    const bool starts = entry == stem || entry.rfind(stem + "_", 0) == 0;
+    if (starts && stem.size() > longest.size()) longest = stem;
   }
-  return stem;
+  return longest;
 }
 
 std::int64_t kernel_constant(Personality personality, int vector_width, std::string_view stem, std::string_view name,

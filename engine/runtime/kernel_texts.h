@@ -1,5 +1,5 @@
 // The texts of the .cl files: embedded in the library, or read from the folder SAMEBYTES_KERNEL_DIR (same layout as
-// cl/). Pure text work; knows no device.
+// cl/), and which of them are compiled together. Pure text work; knows no device.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,19 @@ namespace samebytes::detail {
 
 // cl/common, common.clh first, each part preceded by a #line that names its file.
 std::string common_text();
-// common_text() and then every file of cl/<personality> in the order of names. Throws IoError for an unreadable folder.
-// `only`: of one of these files ("gemm") instead of all. `stored_only`: of those that have arrays of `stored`.
-// `without`: of all but these.
-std::string library_text(Personality personality, const std::string& only = {}, bool stored_only = false,
-                         const std::set<std::string>& without = {});
+// common_text() and then files of cl/<personality>, by their stems ("gemm"), in the order of names. `stored_only`: of
+// these only the ones that have arrays of `stored`. Throws IoError for an unreadable folder.
+std::string library_text(Personality personality, const std::set<std::string>& stems, bool stored_only = false);
+
+// "softmax" of "cpu/softmax.cl"; empty where that is no kernel file of the personality.
+std::string stem_of(const std::string& file, Personality personality);
+// The files of cl/<personality>, stem to program: the word behind "// Program:" on a line of its own, "others" in a
+// file without one.
+using KernelFiles = std::map<std::string, std::string>;
+KernelFiles kernel_files(Personality personality);
 // The stem of the file that holds an entry, by name: the longest one that the entry starts with. Empty where there is
 // none.
-std::string file_of_entry(Personality personality, const std::string& entry);
+std::string file_of_entry(const KernelFiles& files, const std::string& entry);
 
 // The integer of `#define <name>_VW<width>` or else `#define <name>` in cl/<personality>/<stem>.cl (or common.clh). The
 // value may be an expression of integers, + - * / ( ) and other defines. `chosen` are defines given to the build, which

@@ -48,13 +48,6 @@ std::string spoilt(std::string text, const Device& device) {
   return text;
 }
 
-// "softmax" of "cpu/softmax.cl", which a compiler blames; empty where that is no kernel file.
-std::string stem_of(const std::string& file, Personality personality) {
-  const std::string folder = std::string(samebytes::name_of(personality)) + "/", ending = ".cl";
-  if (file.rfind(folder, 0) != 0 || file.size() <= folder.size() + ending.size()) return {};
-  return file.substr(folder.size(), file.size() - folder.size() - ending.size());
-}
-
 Dtype computed_in(Dtype dtype) { return is_16_bit(dtype) ? f32 : dtype; }
 
 void check_real(Dtype real, const DeviceInfo& info) {
@@ -62,6 +55,22 @@ void check_real(Dtype real, const DeviceInfo& info) {
     throw ArgumentError("kernels: computed in f32 or f64, " + std::string(name_of(real)) + " came");
   if (real == f64 && !info.has_f64)
     throw ArgumentError("kernels: f64 needs a device with double, " + info.name + " has none");
+}
+
+// What an error calls the text that an entry is looked for in.
+std::string text_of(Dtype dtype, Personality personality) {
+  return "kernels of personality " + std::string(samebytes::name_of(personality)) +
+         (is_16_bit(dtype) ? " with arrays of " + std::string(name_of(dtype)) : "");
+}
+
+ArgumentError no_such_entry(const std::string& entry, const std::string& where, const std::string& there_is) {
+  return ArgumentError("kernel: no entry is called '" + entry + "' in the " + where + there_is);
+}
+
+std::string joined_stems(const KernelFiles& files) {
+  std::string text;
+  for (const auto& [stem, program] : files) text += (text.empty() ? "" : ";") + stem;
+  return text;
 }
 
 }  // namespace
@@ -142,37 +151,48 @@ std::unique_ptr<Kernel> KernelLibrary::make(Dtype real, const std::string& key, 
     std::string names(size, '\0');
     if (size) clGetProgramInfo(built, CL_PROGRAM_KERNEL_NAMES, size, names.data(), nullptr);
     names.resize(std::min(names.find('\0'), names.size()));
-    throw ArgumentError("kernel: no entry is called '" + entry + "' in the " + what + "; there is " + names);
+    throw no_such_entry(entry, what, "; there is " + names);
   }
   check_cl(status, "clCreateKernel", device_.info().name);
   return std::make_unique<Kernel>(std::move(kernel), entry);
 }
 
 std::string KernelLibrary::build_for(Dtype dtype, const std::string& entry) {
-  const std::string all(name_of(dtype)), tiles = device_.tuning().defines(computed_in(dtype));
   const Personality personality = device_.personality();
-  if (const std::string own = is_alone_ ? file_of_entry(personality, entry) : ""; !own.empty()) {
+  if (files_.empty()) files_ = kernel_files(personality);
+  const std::string file = file_of_entry(files_, entry);
+  if (file.empty())
+    throw no_such_entry(entry, text_of(dtype, personality), "; it would start with one of " + joined_stems(files_));
+  const std::string type(name_of(dtype)), tiles = device_.tuning().defines(computed_in(dtype));
+  const auto key_of_file = [&](const std::string& stem) { return type + "/" + stem + ".cl"; };
+  if (is_alone_) {
     try {
-      program(dtype, all + "/" + own, own, library_text(personality, own), tiles);
-      return all + "/" + own;
+      program(dtype, key_of_file(file), file, library_text(personality, {file}), tiles);
+      return key_of_file(file);
     } catch (const BuildError&) {  // it uses another file, or is wrong: then the whole says so
     }
   }
   std::set<std::string>& without = left_out_[dtype];
   for (;;) {
-    const std::string own = without.empty() ? "" : file_of_entry(personality, entry);
-    if (without.count(own) != 0) throw BuildError(failures_.at(all + "/" + own));
-    std::string key = all;
-    for (const std::string& stem : without) key += "-" + stem;
+    if (without.count(file) != 0) throw BuildError(failures_.at(key_of_file(file)));
+    std::string key = type + "/" + files_.at(file);
+    std::set<std::string> stems;
+    for (const auto& [stem, its_program] : files_) {
+      if (its_program != files_.at(file)) continue;
+      if (without.count(stem) == 0)
+        stems.insert(stem);
+      else
+        key += "-" + stem;
+    }
     try {
       const bool is_known = programs_.count(key) != 0 || failures_.count(key) != 0;
-      program(dtype, key, "kernels",
-              is_known ? std::string() : library_text(personality, {}, is_16_bit(dtype), without), tiles);
+      program(dtype, key, "kernels", is_known ? std::string() : library_text(personality, stems, is_16_bit(dtype)),
+              tiles);
       return key;
     } catch (const BuildError& error) {
       const std::string blamed = stem_of(error.file(), personality);
       if (!keeps_what_builds_ || blamed.empty() || !without.insert(blamed).second) throw;
-      failures_.emplace(all + "/" + blamed, error);
+      failures_.emplace(key_of_file(blamed), error);
     }
   }
 }
@@ -185,10 +205,7 @@ std::unique_ptr<Kernel> KernelLibrary::make_kernel(Dtype dtype, const std::strin
     MutexLock lock(mutex_);
     key = build_for(dtype, entry);
   }
-  return make(dtype, key,
-              "kernels of personality " + std::string(samebytes::name_of(device_.personality())) +
-                  (is_16_bit(dtype) ? " with arrays of " + std::string(name_of(dtype)) : ""),
-              "", entry);
+  return make(dtype, key, text_of(dtype, device_.personality()), "", entry);
 }
 
 std::unique_ptr<Kernel> KernelLibrary::make_generated(Dtype real, const std::string& text, const std::string& entry,

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "runtime/kernel_texts.h"
 #include "support/source_tree.h"
 
 namespace samebytes::testing {
@@ -65,6 +67,28 @@ TEST(Kernels, entry_names_are_unique_over_all_files) {
     }
   }
   EXPECT_TRUE(faults.empty()) << joined(faults);
+}
+
+// The program of an entry is found by the entry's name.
+TEST(Kernels, entry_names_start_with_the_name_of_their_file) {
+  const detail::KernelFiles files = detail::kernel_files(Personality::cpu);
+  std::vector<std::string> faults;
+  for (const auto& [name, text] : files_of("cpu")) {
+    for (const auto& [entry, arguments] : kernel_entries(text)) {
+      const std::string found =
+          detail::file_of_entry(files, entry.ends_with('*') ? entry.substr(0, entry.size() - 1) : entry);
+      if (found + ".cl" != name) faults.push_back(entry + " stands in " + name + ", its name says '" + found + "'");
+    }
+  }
+  EXPECT_TRUE(faults.empty()) << joined(faults);
+}
+
+TEST(Kernels, belong_to_the_same_programs_in_both_personalities) {
+  const detail::KernelFiles files = detail::kernel_files(Personality::cpu);
+  EXPECT_EQ(files, detail::kernel_files(Personality::gpu));
+  std::set<std::string> programs;
+  for (const auto& [stem, program] : files) programs.insert(program);
+  EXPECT_EQ(programs, (std::set<std::string>{"convolution", "core", "others", "transformer"})) << "docs/design.md";
 }
 
 TEST(Kernels, planted_differences_are_found) {

@@ -60,6 +60,28 @@ TEST(KernelLibrary, builds_one_program_for_all_files_of_a_personality) {
   EXPECT_EQ(kernels.programs_built(), 1u);
 }
 
+TEST(KernelLibrary, builds_a_program_when_the_first_kernel_of_its_files_is_made) {
+  KernelFolder folder;
+  const std::string kernel = "(ARRAY(real, x)) { START(x); x[0] = SCALE; }\n";
+  folder.write("cpu/scale.cl", "// Program: scaling\n#define SCALE 3\n__kernel void scale" + kernel);
+  folder.write("cpu/scale_more.cl", "// Twice.\n// Program: scaling\n__kernel void scale_more" + kernel);
+  folder.write("cpu/a.cl", "// Program: a \n__kernel void a(ARRAY(real, x)) {}\n");
+  folder.write("cpu/b.cl", "__kernel void b(ARRAY(real, x)) {}\n__kernel void other(ARRAY(real, x)) {}\n");
+  folder.write("cpu/wrong.cl", "// Program: wrong\n#error planted\n");
+  Runtime runtime(options_for(MemoryMode::fine));
+  KernelLibrary& kernels = runtime.device().kernels();
+  EXPECT_NE(kernels.make_kernel(f32, "scale_more"), nullptr);
+  EXPECT_NE(kernels.make_kernel(f32, "scale"), nullptr);
+  EXPECT_EQ(kernels.programs_built(), 1u);
+  EXPECT_NE(kernels.make_kernel(f32, "b"), nullptr);
+  EXPECT_EQ(kernels.programs_built(), 2u);
+  EXPECT_NE(kernels.make_kernel(f32, "a"), nullptr);
+  EXPECT_EQ(kernels.programs_built(), 3u);
+  EXPECT_THROW(kernels.make_kernel(f32, "other"), ArgumentError) << "found by the name of its file only";
+  EXPECT_THROW(kernels.make_kernel(f32, "wrong"), BuildError);
+  EXPECT_NE(kernels.make_kernel(f64, "scale"), nullptr);
+}
+
 TEST(KernelLibrary, names_file_line_and_defines_of_what_does_not_build) {
   KernelFolder folder;
   folder.write("cpu/a.cl", "__kernel void a(ARRAY(real, x)) { START(x); }\n");
