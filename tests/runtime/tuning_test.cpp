@@ -119,7 +119,8 @@ TEST(Tuning, candidates_are_legal_and_tiles_may_be_defined_from_outside) {
     for (const Tunable& row : tunables(personality)) {
       for (const std::int64_t value : row.candidates) EXPECT_TRUE(row.is_legal(value)) << row.key << " " << value;
       if (row.kind == Tunable::Kind::tile) {
-        EXPECT_THAT(library_text(personality, {row.family}), HasSubstr("#ifndef " + row.name + "\n#define " + row.name));
+        EXPECT_THAT(library_text(personality, {row.family}),
+                    HasSubstr("#ifndef " + row.name + "\n#define " + row.name));
         for (const int width : {16, 8, 4})
           EXPECT_TRUE(row.is_legal(built_in_value(row, personality, width))) << row.key << " " << width;
       } else {
