@@ -72,7 +72,7 @@ struct DataParallel::Impl {
   std::vector<Array> flat_gradients(const Array& loss, const optim::Optimizer::GradientMap& map) {
     const std::vector<Array>& parameters = optimizer.parameters();
     if (!is_synced || group.size() == 1) {
-      std::vector<Array> all = gradients(loss, parameters);
+      std::vector<Array> all = gradients(loss, parameters, optimizer.gradient_options());
       for (std::size_t i = 0; map && i < all.size(); ++i) all[i] = map(i, all[i]);
       return optimizer.flat_gradients(all);
     }
@@ -104,14 +104,16 @@ struct DataParallel::Impl {
       for (std::size_t i = 0; i < sent.size(); ++i) means[bucket.members[i]] = sent[i];
       bucket = {};
     };
-    static_cast<void>(gradients(loss, parameters, [&](std::size_t i, const Array& own) {
+    GradientOptions each = optimizer.gradient_options();
+    each.on_final = [&](std::size_t i, const Array& own) {
       const Array gradient = map ? map(i, own) : own;
       Bucket& bucket = open[{parameter_places[i].first, gradient.dtype()}];
       bucket.members.push_back(i);
       bucket.gradients.push_back(gradient);
       bucket.bytes += static_cast<double>(gradient.size()) * static_cast<double>(bytes_of(gradient.dtype()));
       if (bucket.bytes >= bucket_bytes) send(bucket);
-    }));
+    };
+    static_cast<void>(gradients(loss, parameters, each));
     for (auto& [key, bucket] : open) send(bucket);
     return settled(means);
   }

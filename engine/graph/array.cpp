@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "graph/op.h"
+#include "graph/overwrite.h"
 #include "graph/working_copy.h"
 #include "samebytes/ops.h"
 
@@ -194,7 +195,10 @@ Borrow::Borrow(const Array& array, bool writes, const char* file, int line) {
   evaluate(std::span<const NodePtr>(&node, 1), "host");
   if (node->shape.size() == 0) return;
   const Node& base = node->base();
-  if (writes) note_host_writes(base);
+  if (writes) {
+    const std::lock_guard lock(node->context->mutex);
+    before_foreign_write(base_of(node), file, line);
+  }
   state_ = std::make_unique<State>();
   state_->storage = base.storage;
   state_->context = node->context;

@@ -96,7 +96,7 @@ Array Autocast::State::cast(const Array& a, Dtype to) {
   if (a.dtype() == to) return a;
   const detail::Node& node = *a.node();
   if (Array copy = detail::current_working_copy(a, to)) return copy;
-  const std::uint32_t version = node.cell ? node.cell->version : 0;
+  const std::uint32_t version = node.base().version.load();
   Kept& place = kept[{node.id, to, is_grad_enabled()}];
   if (detail::NodePtr made = place.cast.lock(); made && place.version == version) return Array(std::move(made));
   Array made = astype(a, to);

@@ -17,11 +17,54 @@ namespace {
 
 using detail::Node;
 
-// The nodes between `wrt` and the loss, by id, and for each whether it depends on wrt.
+// The nodes between `wrt` and the loss, in the order in which they were built, and for each whether it depends on wrt.
 struct Tape {
-  std::vector<detail::NodePtr> nodes;  // ascending ids
+  std::vector<detail::NodePtr> nodes;
   std::unordered_map<const Node*, bool> depends;
 };
+
+bool carries_gradient(const Node& node, std::size_t input) {
+  const detail::Op* const op = node.tape_op().get();
+  return node.tracks_gradient && !(op && (!op->passes_gradient() || op->is_state(static_cast<int>(input))));
+}
+
+std::string name_of(const Node& node) {
+  const detail::Op* const op = node.tape_op().get();
+  return op ? std::string(op->name()) : std::string("an array");
+}
+
+// The nodes that the reverse pass reaches. What it would read must be there as it was when the loss was built.
+std::unordered_map<const Node*, bool> reach_unchanged(const Tape& tape, const Node& loss, std::span<const Array> wrt) {
+  std::unordered_map<const Node*, bool> reached{{&loss, true}};
+  std::vector<std::uint64_t> asked;
+  for (const Array& w : wrt) asked.push_back(w.node()->id);
+  for (auto it = tape.nodes.rbegin(); it != tape.nodes.rend(); ++it) {
+    const Node& node = **it;
+    if (!reached[&node]) continue;
+    if (node.origin && !node.origin->lost.empty()) {
+      const auto& sources = node.origin->lost_sources;
+      const bool matters = std::any_of(asked.begin(), asked.end(), [&](std::uint64_t id) {
+        return id != node.id && std::binary_search(sources.begin(), sources.end(), id);
+      });
+      if (matters)
+        throw ArgumentError("gradients: the loss reads an evaluated array, " +
+                            std::string(samebytes::name_of(node.dtype)) + " " + node.shape.to_string() +
+                            ", that was made of " + node.origin->lost +
+                            "; take its gradient before that, or pass it through stop_gradient()");
+    }
+    const std::vector<detail::Edge>& inputs = node.tape_inputs();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!carries_gradient(node, i)) continue;
+      reached[inputs[i].node.get()] = true;
+      const Node& base = inputs[i].node->base();
+      if (base.version != inputs[i].version && tape.depends.at(&node))
+        throw ArgumentError("gradients: " + name_of(node) + " read " + base.name() +
+                            " as it was when the loss was built, but " + base.overwritten_by() +
+                            " has overwritten it since; take the gradient before that");
+    }
+  }
+  return reached;
+}
 
 Tape record(const detail::NodePtr& loss, std::span<const Array> wrt) {
   Tape tape;
@@ -32,16 +75,16 @@ Tape record(const detail::NodePtr& loss, std::span<const Array> wrt) {
     stack.pop_back();
     if (!tape.depends.emplace(node.get(), false).second) continue;
     tape.nodes.push_back(node);
-    for (const detail::Edge& edge : node->inputs) stack.push_back(edge.node);
+    for (const detail::Edge& edge : node->tape_inputs()) stack.push_back(edge.node);
   }
-  std::sort(tape.nodes.begin(), tape.nodes.end(), [](const auto& a, const auto& b) { return a->id < b->id; });
+  std::sort(tape.nodes.begin(), tape.nodes.end(), detail::comes_before);
   for (const Array& w : wrt)
     if (const auto it = tape.depends.find(w.node().get()); it != tape.depends.end()) it->second = true;
   for (const detail::NodePtr& node : tape.nodes) {
     bool& depends = tape.depends[node.get()];
-    if (depends || !node->tracks_gradient) continue;
-    for (std::size_t i = 0; i < node->inputs.size() && !depends; ++i)
-      depends = tape.depends[node->inputs[i].node.get()] && !(node->op && node->op->is_state(static_cast<int>(i)));
+    const std::vector<detail::Edge>& inputs = node->tape_inputs();
+    for (std::size_t i = 0; i < inputs.size() && !depends; ++i)
+      depends = tape.depends[inputs[i].node.get()] && carries_gradient(*node, i);
   }
   return tape;
 }
@@ -67,6 +110,28 @@ void accumulate(std::unordered_map<const Node*, Array>& gradients, const Node* n
 // A gradient in the dtype of what it belongs to: an op of 16-bit values may read an f32 bias.
 Array like(const Array& gradient, const Node& node) {
   return gradient.dtype() == node.dtype ? gradient : astype(gradient, node.dtype);
+}
+
+// Every array that the gradient is asked for must have one.
+void require_used(std::span<const Array> wrt, std::span<const Array> copies,
+                  std::unordered_map<const Node*, bool>& reached) {
+  constexpr std::size_t kShown = 5;
+  std::string names;
+  std::size_t unused = 0;
+  for (std::size_t i = 0; i < wrt.size(); ++i) {
+    if (reached[wrt[i].node().get()] || (copies[i] && reached[copies[i].node().get()])) continue;
+    if (++unused > kShown) continue;
+    names += (names.empty() ? "" : ", ") + (is_cell(wrt[i]) ? cell_name(wrt[i]) : detail::describe(wrt[i]));
+  }
+  if (unused == 0) return;
+  if (unused > kShown) names += ", ...";
+  if (unused == wrt.size())
+    throw ArgumentError("gradients: loss depends on none of the " + std::to_string(unused) +
+                        (unused == 1 ? " array" : " arrays") + " to differentiate by (" + names +
+                        "); is it built of other arrays, or cut by stop_gradient() or NoGrad?");
+  throw ArgumentError("gradients: loss does not depend on " + std::to_string(unused) + " of the " +
+                      std::to_string(wrt.size()) + " arrays to differentiate by (" + names +
+                      "); leave them out, or set allow_unused, which gives them zeros");
 }
 
 // The derivative of the loss by itself. It is made once for an engine, so that no step has a launch for it.
@@ -135,7 +200,7 @@ class Countdown {
  private:
   template <class Visit>
   void each_input(const Node& node, Visit visit) const {
-    for (const detail::Edge& edge : node.inputs)
+    for (const detail::Edge& edge : node.tape_inputs())
       if (const auto found = of_.find(edge.node.get()); found != of_.end())
         for (const std::size_t i : found->second) visit(i);
   }
@@ -145,9 +210,7 @@ class Countdown {
 
 }  // namespace
 
-std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt) { return gradients(loss, wrt, {}); }
-
-std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const FinalGradient& on_final) {
+std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const GradientOptions& options) {
   if (!loss) throw ArgumentError("gradients: loss is an empty array handle");
   if (loss.size() != 1) throw ArgumentError("gradients: loss must have one element, it is " + detail::describe(loss));
   if (!is_floating(loss.dtype()))
@@ -159,9 +222,11 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, cons
   }
   const detail::NodePtr& root = loss.node();
   const bool is_asked = std::any_of(wrt.begin(), wrt.end(), [&](const Array& w) { return w.node() == root; });
-  if (root->has_value && !is_asked && !wrt.empty())
+  if (!root->tracks_gradient && !is_asked && !wrt.empty())
     throw ArgumentError(
-        "gradients: loss has already been evaluated and dropped its graph; take gradients before value() or host()");
+        "gradients: loss was built under NoGrad, so nothing flows through it; build it outside of NoGrad");
+  root->context->check_alive("gradients");
+  const std::lock_guard lock(root->context->mutex);  // no evaluation may take the graph apart meanwhile
 
   const detail::NoCasts plainly;
   // What reads a parameter's working copy depends on the parameter.
@@ -170,6 +235,8 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, cons
   for (const Array& copy : copies)
     if (copy) sources.push_back(copy);
   const Tape tape = record(root, sources);
+  auto reached = reach_unchanged(tape, *root, sources);
+  if (!options.allow_unused) require_used(wrt, copies, reached);
   std::unordered_map<const Node*, Array> dy;
   // Gradients of the results of nodes of several results wait until all of them have come.
   std::unordered_map<const Node*, std::vector<Array>> several;
@@ -193,7 +260,7 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, cons
   detail::Recomputation recomputation(tape.nodes);
   for (const detail::NodePtr& node : tape.nodes)  // every result is handed to its producer's gradient
     if (node->output >= 0) {
-      auto& list = results[node->inputs[0].node.get()];
+      auto& list = results[node->tape_inputs()[0].node.get()];
       list.resize(std::max<std::size_t>(list.size(), static_cast<std::size_t>(node->output) + 1));
       list[static_cast<std::size_t>(node->output)] = Array(node);
     }
@@ -201,13 +268,15 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, cons
     if (node->output >= 0) {
       const auto found = dy.find(node.get());
       if (found == dy.end()) return;
-      auto& list = several[node->inputs[0].node.get()];
+      auto& list = several[node->tape_inputs()[0].node.get()];
       list.resize(std::max<std::size_t>(list.size(), static_cast<std::size_t>(node->output) + 1));
       list[static_cast<std::size_t>(node->output)] = found->second;
       dy.erase(found);
       return;
     }
-    if (!node->op) return;
+    const detail::Op* const op = node->tape_op().get();
+    const std::vector<detail::Edge>& inputs = node->tape_inputs();
+    if (!op) return;
     std::vector<Array> upstream, outputs;
     if (const auto many = several.find(node.get()); many != several.end()) {
       upstream = std::move(many->second);
@@ -225,21 +294,21 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, cons
       return;
     }
     std::vector<Array> src;
-    src.reserve(node->inputs.size());
-    std::unique_ptr<bool[]> wanted(new bool[node->inputs.size()]);
+    src.reserve(inputs.size());
+    std::unique_ptr<bool[]> wanted(new bool[inputs.size()]);
     bool any = false;
-    for (std::size_t i = 0; i < node->inputs.size(); ++i) {
-      src.emplace_back(recomputation.seen_from(*node, node->inputs[i].node));
-      wanted[i] = tape.depends.at(node->inputs[i].node.get()) && !node->op->is_state(static_cast<int>(i));
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      src.emplace_back(recomputation.seen_from(*node, inputs[i].node));
+      wanted[i] = tape.depends.at(inputs[i].node.get()) && carries_gradient(*node, i);
       any = any || wanted[i];
     }
     if (!any) return;
     detail::current_layer = node->layer;  // backward work belongs to the layer whose gradient it is
     detail::set_current_device(node->device);
-    const std::vector<Array> dx = node->op->gradient(
-        {upstream, src, outputs, std::span<const bool>(wanted.get(), node->inputs.size()), node->scalars});
+    const std::vector<Array> dx = op->gradient(
+        {upstream, src, outputs, std::span<const bool>(wanted.get(), inputs.size()), node->tape_scalars()});
     for (std::size_t i = 0; i < dx.size() && i < src.size(); ++i)
-      if (wanted[i] && dx[i]) accumulate(dy, node->inputs[i].node.get(), like(dx[i], *node->inputs[i].node));
+      if (wanted[i] && dx[i]) accumulate(dy, inputs[i].node.get(), like(dx[i], *inputs[i].node));
   };
   const auto gradient_of = [&](std::size_t i) {
     const Array& w = wrt[i];
@@ -254,10 +323,10 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, cons
   std::vector<Array> result(wrt.size());
   const auto finish = [&](std::size_t i) {
     result[i] = gradient_of(i);
-    if (on_final) on_final(i, result[i]);
+    if (options.on_final) options.on_final(i, result[i]);
   };
   std::optional<Countdown> countdown;
-  if (on_final) countdown.emplace(tape, wrt, copies);
+  if (options.on_final) countdown.emplace(tape, wrt, copies);
   for (auto it = tape.nodes.rbegin(); it != tape.nodes.rend(); ++it) {
     if (!tape.depends.at(it->get())) continue;
     add_gradients_of(*it);

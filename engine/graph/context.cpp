@@ -22,6 +22,15 @@ void Context::check_alive(const char* what) const {
                         ": the engine of this array is gone; keep the engine alive as long as its arrays are used");
 }
 
+void Context::forget_finished() {
+  const auto is_finished = [](const std::weak_ptr<Node>& weak) {
+    const NodePtr node = weak.lock();
+    return !node || node->has_value;
+  };
+  std::erase_if(waiting, is_finished);
+  std::erase_if(small, is_finished);
+}
+
 Context::~Context() = default;
 
 ContextPtr current_context() { return Engine::current().context(); }

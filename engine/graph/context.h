@@ -32,6 +32,9 @@ class Evaluator {
   // Enqueues what fills `roots` and every wanted node on the way (see DESIGN: a node with a user's handle). Called
   // under the lock.
   virtual void evaluate(std::span<const NodePtr> roots) = 0;
+  // To be called before somebody else overwrites what a leaf holds: nodes that wait and have a user's handle run, and
+  // views with one get bytes of their own. Called under the lock.
+  virtual void keep_readers(const NodePtr& leaf) = 0;
   virtual PlanReport report() const = 0;
   virtual void fill(MemorySnapshot& snapshot) const = 0;  // plans, layers and arrays
   virtual std::vector<Fallback> fallbacks() const = 0;
@@ -46,13 +49,19 @@ struct Context {
   std::unique_ptr<Evaluator> evaluator;
   std::atomic<std::uint64_t> random_counter{0};
   std::uint64_t evaluations = 0;  // under mutex
-  // Nodes not yet run that read a cell, so that wanted ones can run before the cell is overwritten. Under mutex.
-  std::vector<std::weak_ptr<Node>> cell_readers;
+  // Nodes not yet run, so that wanted ones can run before what they read is overwritten. Under mutex.
+  std::vector<std::weak_ptr<Node>> waiting;
+  std::vector<std::weak_ptr<Node>> small;  // those of a few elements that read as few. Under mutex.
+  // Nodes that have their value and an origin (node.h). Under mutex.
+  std::vector<std::weak_ptr<Node>> taped;
+  std::size_t next_sweep = 64;  // ... of them, at which they are looked through. Under mutex.
+  std::uint64_t stamp = 0;      // the last one that marked nodes as visited. Under mutex.
   // One element of value 1, by dtype: where every reverse pass begins. Under mutex.
   std::map<Dtype, StoragePtr> ones;
   std::shared_ptr<const AutocastPolicy> autocast;  // null: the built-in policy. Under mutex.
 
   void check_alive(const char* what) const;  // throws ArgumentError
+  void forget_finished();                    // nodes that wait no more. Under mutex.
   ~Context();
 };
 using ContextPtr = std::shared_ptr<Context>;

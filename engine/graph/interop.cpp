@@ -7,6 +7,7 @@
 #include "graph/context.h"
 #include "graph/node.h"
 #include "graph/op.h"
+#include "graph/overwrite.h"
 #include "runtime/runtime.h"
 
 namespace samebytes::interop {
@@ -67,6 +68,8 @@ void enqueue(std::span<const Array> reads, std::span<const Array> writes,
   const std::lock_guard lock(owner->mutex);
   eval(all);
 
+  for (std::size_t i = reads.size(); i < all.size(); ++i)
+    detail::before_foreign_write(detail::base_of(all[i].node()), __builtin_FILE(), __builtin_LINE());
   detail::Device& device = owner->runtime->device(all[0].device());
   detail::Submission submission(*owner->runtime);
   std::vector<DeviceBytes> bytes;

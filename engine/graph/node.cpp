@@ -29,12 +29,30 @@ Node::~Node() {
       if (edge.node && edge.node.use_count() == 1) chain.push_back(std::move(edge.node));
     edges.clear();
   };
-  take(inputs);
+  const auto take_all = [&](Node& node) {
+    take(node.inputs);
+    if (node.origin) take(node.origin->inputs);
+  };
+  take_all(*this);
   while (!chain.empty()) {
     const NodePtr node = std::move(chain.back());
     chain.pop_back();
-    take(node->inputs);
+    take_all(*node);
   }
+}
+
+std::string Node::name() const {
+  return cell ? cell->name : "the array " + std::string(name_of(dtype)) + " " + shape.to_string();
+}
+
+std::string Node::overwritten_by() const {
+  if (changed_at > 0) return "evaluation " + std::to_string(changed_at);
+  return changed_in ? "a write by the host at " + std::string(changed_in) + ":" + std::to_string(changed_in_line)
+                    : std::string("a write by the host");
+}
+
+bool comes_before(const NodePtr& a, const NodePtr& b) {
+  return a->id != b->id ? a->id < b->id : a->is_snapshot < b->is_snapshot;
 }
 
 }  // namespace samebytes::detail

@@ -1,5 +1,6 @@
 // Node: one value of the lazy graph - a leaf with storage, an op that will fill it, or a view of another node.
-// Ids grow with creation, so sorting by id is a topological order. A node that got its value drops its inputs.
+// Ids grow with creation, so sorting by comes_before is a topological order. A node that got its value is a leaf to the
+// planner; how it was made is kept as its origin, for the reverse pass, while that may still be of use.
 #pragma once
 
 #include <array>
@@ -21,11 +22,12 @@ namespace samebytes::detail {
 class Op;
 struct Context;
 struct Node;
+using NodePtr = std::shared_ptr<Node>;
 
 using Strides = std::array<std::int64_t, Shape::kMaxRank>;  // in elements
 Strides dense_strides(const Shape& shape);
 
-// An input of a node, with the version that a cell had when the edge was made.
+// An input of a node, with the version that the bytes behind it had when the edge was made.
 struct Edge {
   std::shared_ptr<Node> node;
   std::uint32_t version = 0;
@@ -40,10 +42,19 @@ union Scalar {
   Scalar(std::uint64_t v) : bits(v) {}
 };
 
+// How a node that has its value was made. The reverse pass walks over it as over nodes that wait.
+struct Origin {
+  std::shared_ptr<const Op> op;  // null where the origin is lost
+  std::vector<Edge> inputs;
+  std::vector<Scalar> scalars;
+  // Where the origin is lost: what was overwritten that the node was made of, and by whom; and the ids of all that
+  // could be differentiated by, ascending.
+  std::string lost;
+  std::vector<std::uint64_t> lost_sources;
+};
+
 struct CellState {
   std::string name;
-  std::uint32_t version = 0;
-  std::uint64_t changed_at = 0;              // number of the evaluation that overwrote it last
   std::shared_ptr<Node> initial;             // evaluated into the storage at first use
   std::weak_ptr<Node> whole;                 // the flat cell that this one is a part of, while that lives
   std::vector<std::weak_ptr<Node>> members;  // cells that are parts of this flat one: overwriting it overwrites them
@@ -51,12 +62,12 @@ struct CellState {
   // (graph/working_copy.h).
   std::shared_ptr<Node> working;
   std::uint32_t working_lead = 0;
-  bool host_wrote = false;  // since then
 };
 
 struct Node {
   std::shared_ptr<const Op> op;  // null for a leaf and for a node that has its value
   std::vector<Edge> inputs;
+  std::unique_ptr<Origin> origin;  // of a node that has its value, and of an update that ran
   std::vector<Scalar> scalars;
   Shape shape;
   Dtype dtype = Dtype::f32;
@@ -71,13 +82,17 @@ struct Node {
   SegmentPtr segment;                            // the innermost checkpoint it was built in, if any
   Label layer;                                   // the ProfileScope it was built in
   std::uint64_t id = 0;
+  bool is_snapshot = false;     // a copy of inputs[0] as it was, with the same id (graph/snapshot.h)
   std::atomic<int> handles{0};  // user's handles; edges do not count
 
   std::int64_t offset = 0;  // elements, into the storage (leaf or valued) or relative to base (view)
   Strides strides{};        // of a view; others are dense
   StoragePtr storage;       // of a leaf or a valued node; null for an empty array
   bool has_value = false;
-  bool reads_cells = false;  // some ancestor is a cell
+  std::atomic<std::uint32_t> version{0};  // of a leaf's bytes: how often they were overwritten
+  std::uint64_t changed_at = 0;           // number of the evaluation that overwrote them last; 0: the host did
+  const char* changed_in = nullptr;       // file of the view through which the host wrote last
+  int changed_in_line = 0;
   Category category = Category::value;
   std::unique_ptr<CellState> cell;  // not null for cells
 
@@ -87,12 +102,22 @@ struct Node {
 
   ~Node();  // takes long chains apart without recursion
 
+  // What the reverse pass sees: the same before and after the node got its value.
+  const std::shared_ptr<const Op>& tape_op() const { return origin ? origin->op : op; }
+  const std::vector<Edge>& tape_inputs() const { return origin ? origin->inputs : inputs; }
+  const std::vector<Scalar>& tape_scalars() const { return origin ? origin->scalars : scalars; }
+
   const Node& base() const {  // the node whose storage a view looks at
     const Node* n = this;
     while (n->is_view) n = n->inputs[0].node.get();
     return *n;
   }
-  bool is_dense() const;  // row-major without gaps
+  bool is_dense() const;               // row-major without gaps
+  std::string name() const;            // of a cell; "the array" of another leaf
+  std::string overwritten_by() const;  // "evaluation 12", "mutable_host() at train.cpp:40"
 };
+
+// The order in which nodes were built. A copy that the planner puts between two nodes has the id of the first one.
+bool comes_before(const NodePtr& a, const NodePtr& b);
 
 }  // namespace samebytes::detail

@@ -19,11 +19,23 @@ NodePtr new_node(const ContextPtr& context, const Shape& shape, Dtype dtype) {
   return node;
 }
 
-// Nodes not yet run that read a cell are remembered by their engine.
-void note_reader(const NodePtr& node) {
-  if (!node->reads_cells) return;
-  const std::lock_guard lock(node->context->mutex);
-  node->context->cell_readers.push_back(node);
+constexpr std::int64_t kSmall = 64;         // elements of a sum that a loop carries on
+constexpr std::size_t kWaitingMost = 4096;  // nodes built between two evaluations before the list is looked through
+
+bool is_small(const Node& node) {
+  return !node.is_view && node.shape.size() <= kSmall && !node.inputs.empty() &&
+         std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [](const Edge& edge) { return edge.node->shape.size() <= kSmall; });
+}
+
+// Nodes not yet run are remembered by their engine, so that they can run before what they read is overwritten.
+void note_waiting(const NodePtr& node) {
+  Context& context = *node->context;
+  const std::lock_guard lock(context.mutex);
+  if (context.waiting.size() == context.waiting.capacity() && context.waiting.size() >= kWaitingMost)
+    context.forget_finished();
+  context.waiting.push_back(node);
+  if (is_small(*node)) context.small.push_back(node);
 }
 
 NodePtr new_op_node(const OpPtr& op, const Shape& shape, Dtype dtype, std::span<const Array> inputs,
@@ -43,12 +55,9 @@ NodePtr new_op_node(const OpPtr& op, const Shape& shape, Dtype dtype, std::span<
   node->scalars = std::move(scalars);
   node->tracks_gradient = grad_enabled;
   node->inputs.reserve(inputs.size());
-  for (const Array& input : inputs) {
-    const Node& from = input.node()->base();
-    node->inputs.push_back({input.node(), from.cell ? from.cell->version : 0});
-    node->reads_cells = node->reads_cells || from.cell || from.reads_cells;
-  }
-  note_reader(node);
+  const std::lock_guard lock(context->mutex);  // no evaluation may turn an input into a view meanwhile
+  for (const Array& input : inputs) node->inputs.push_back({input.node(), input.node()->base().version.load()});
+  note_waiting(node);
   return node;
 }
 
@@ -102,9 +111,8 @@ Array result_of(const NodePtr& producer, int k) {
   node->output = k;
   node->device = producer->device;
   node->tracks_gradient = producer->tracks_gradient;
-  node->reads_cells = producer->reads_cells;
   node->inputs.push_back({producer, 0});
-  note_reader(node);
+  note_waiting(node);
   return Array(std::move(node));
 }
 
@@ -123,11 +131,7 @@ NodePtr repeat_node(const Node& node, const OpPtr& op, std::vector<Edge> inputs)
   again->inputs = std::move(inputs);
   for (std::size_t k = 0; k < node.results.size(); ++k)
     if (op == node.op || node.op->in_place(static_cast<int>(k)) < 0) again->results.push_back(node.results[k]);
-  for (const Edge& edge : again->inputs) {
-    const Node& from = edge.node->base();
-    again->reads_cells = again->reads_cells || from.cell || from.reads_cells;
-  }
-  note_reader(again);
+  note_waiting(again);
   return again;
 }
 

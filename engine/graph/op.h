@@ -77,6 +77,9 @@ class Op {
   // The op that makes the same results but overwrites nothing: it has neither the inputs that are state nor the results
   // that lie in them, which come last. Null where there is none: the results of a checkpointed node are kept then.
   virtual std::shared_ptr<const Op> without_state() const { return nullptr; }
+  // False where the result does not change with small changes of the inputs, or is not to (stop_gradient): the reverse
+  // pass ends there.
+  virtual bool passes_gradient() const { return true; }
   // True where the launch of `self`, a node of this op, can make all results of `later` as well (Launch::gradient):
   // a gradient of `self` that reads nothing but its upstream gradient (input 0) and what `self` reads and makes.
   virtual bool makes_gradient(const Node& /*self*/, const Node& /*later*/) const { return false; }

@@ -29,7 +29,7 @@ Recomputation::Recomputation(std::span<const NodePtr> tape) {
     for (const Segment* s = node->segment.get(); s && !is_open(s); s = s->outer.get()) parts_[s].nodes.push_back(node);
   if (parts_.empty()) return;
   for (const NodePtr& node : tape)
-    for (const Edge& edge : node->inputs)
+    for (const Edge& edge : node->tape_inputs())
       for (const Segment* s = edge.node->segment.get(); s && !is_within(*node, s); s = s->outer.get())
         keep(edge.node, s);
   for (const Segment* s = tape.back()->segment.get(); s; s = s->outer.get()) keep(tape.back(), s);

@@ -5,6 +5,7 @@
 #include "graph/autocast.h"
 #include "graph/context.h"
 #include "graph/op.h"
+#include "graph/overwrite.h"
 #include "samebytes/autocast.h"
 #include "samebytes/ops.h"
 #include "samebytes/weights.h"
@@ -14,16 +15,13 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-bool agrees(const CellState& state) {
-  return !state.host_wrote && state.version - state.working->cell->version == state.working_lead;
-}
+bool agrees(const Node& cell) { return cell.version - cell.cell->working->version == cell.cell->working_lead; }
 
 }  // namespace
 
 void note_agreement(const Node& cell) {
   CellState& state = *cell.cell;
-  state.working_lead = state.version - state.working->cell->version;
-  state.host_wrote = false;
+  state.working_lead = cell.version - state.working->version;
 }
 
 void note_all_agree(const Node& cell) {
@@ -38,19 +36,11 @@ void note_overwritten(const Node& update) {
   if (cell.cell && cell.cell->working) note_all_agree(cell);
 }
 
-void note_host_writes(const Node& cell) {
-  if (!cell.cell) return;
-  const std::lock_guard lock(cell.context->mutex);
-  cell.cell->host_wrote = true;
-  for (const auto& member : cell.cell->members)
-    if (const NodePtr part = member.lock()) part->cell->host_wrote = true;
-}
-
 Array current_working_copy(const Array& cell, Dtype dtype) {
   const Node& node = *cell.node();
   if (!node.cell || !node.cell->working || node.cell->working->dtype != dtype) return {};
   const std::lock_guard lock(node.context->mutex);
-  if (!agrees(*node.cell)) {
+  if (!agrees(node)) {
     // A part of a flat cell is written anew with all others: most likely they changed together.
     const NodePtr whole = node.cell->whole.lock();
     const Array changed(whole && whole->cell->working ? whole : cell.node());
@@ -117,10 +107,10 @@ void store_in_bf16(std::span<const Array> parameters) {
     narrow.eval();
     context = node.context;
     const std::lock_guard lock(context->mutex);
+    before_foreign_write(parameter.node(), __FILE__, __LINE__);  // what was built before cannot read it any more
     node.dtype = bf16;
     node.storage = narrow.node()->storage;
     node.offset = narrow.node()->offset;
-    ++node.cell->version;  // what was built before and not run cannot read it any more
   }
   // The places that the wide values left would stay in the cache.
   if (context) context->runtime->clear_cache();

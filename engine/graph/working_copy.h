@@ -13,8 +13,6 @@ namespace samebytes::detail {
 Array current_working_copy(const Array& cell, Dtype dtype);
 // `update` was asked for and has run together with the update of the working copy: they agree.
 void note_overwritten(const Node& update);
-// The host gets a writing view of a part of this cell.
-void note_host_writes(const Node& cell);
 // They agree now. Requires: cell.cell->working.
 void note_agreement(const Node& cell);
 // And so do the parts of a flat cell.

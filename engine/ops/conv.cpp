@@ -397,7 +397,7 @@ std::optional<ConvCall> replaceable_conv(const Array& a) {
   const auto* conv = node.op && !node.has_value ? dynamic_cast<const Conv*>(node.op.get()) : nullptr;
   if (!conv || a.node().use_count() != 1) return std::nullopt;
   for (const Edge& edge : node.inputs)  // cells must still hold what this convolution was to read
-    if (const Node& base = edge.node->base(); base.cell && base.cell->version != edge.version) return std::nullopt;
+    if (edge.node->base().version != edge.version) return std::nullopt;
   const auto input = [&](std::size_t i) { return i < node.inputs.size() ? Array(node.inputs[i].node) : Array(); };
   return ConvCall{input(0), input(1), input(2), conv->attributes()};
 }

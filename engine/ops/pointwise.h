@@ -35,6 +35,7 @@ class Pointwise final : public Op {
   void launch(Launch& run) const override;  // never called: the planner generates the kernels of pointwise nodes
   std::vector<Array> gradient(const GradientRequest& request) const override;
   bool takes_strides(int) const override { return true; }
+  bool passes_gradient() const override { return row_.gradient != nullptr; }
 
  private:
   const PointwiseRow& row_;
@@ -73,6 +74,7 @@ class Update final : public Op {
   bool takes_strides(int) const override { return true; }
   int in_place(int) const override { return 0; }
   bool is_state(int input) const override { return input == 0; }
+  std::vector<Array> gradient(const GradientRequest& request) const override { return {Array(), request.dy[0]}; }
   Array companion(const Node& node) const override;  // the update of the cell's working copy
 };
 

@@ -24,7 +24,7 @@ std::vector<std::vector<Array>> gradients_by_arena(const Optimizer& optimizer, c
   std::vector<Array> parameters;
   for (const ParameterArena& arena : optimizer.arenas())
     parameters.insert(parameters.end(), arena.parameters().begin(), arena.parameters().end());
-  const std::vector<Array> all = gradients(loss, parameters);
+  const std::vector<Array> all = gradients(loss, parameters, optimizer.gradient_options());
   std::vector<std::vector<Array>> result;
   auto next = all.begin();
   for (const ParameterArena& arena : optimizer.arenas()) {

@@ -277,7 +277,7 @@ void Optimizer::load_state_dict(const StateDict& state) {
 
 std::vector<Array> Optimizer::flat_gradients(const Array& loss, const GradientMap& map) const {
   if (gradient_source_) return gradient_source_(loss, map);
-  std::vector<Array> all = gradients(loss, parameters_);
+  std::vector<Array> all = gradients(loss, parameters_, gradient_options());
   for (std::size_t i = 0; map && i < all.size(); ++i) all[i] = map(i, all[i]);
   return flat_gradients(all);
 }

@@ -1,6 +1,7 @@
 #include "plan/fuse.h"
 
 #include "ops/pointwise.h"
+#include "plan/overwrites.h"
 
 namespace samebytes::detail {
 namespace {
@@ -44,6 +45,27 @@ FuseResult fuse(const GraphList& list, const EpilogueResult& epilogues, bool ena
     std::vector<int> members;
   };
   std::vector<Group> groups;
+  const Overwrites overwrites(list.nodes);
+  // Where the launch of a node that overwrites runs; the groups of all that come after it are known.
+  const auto overwrites_at = [&](int place) {
+    const int group = result.group[static_cast<std::size_t>(place)];
+    return group < 0 ? place : groups[static_cast<std::size_t>(group)].members.front();
+  };
+  // Whether what a node reads is still there where a group runs: it runs before what overwrites it, or it reads and
+  // overwrites in one kernel, element by element.
+  const auto reads_in_time = [&](const Node& node, int home) {
+    bool in_time = true;
+    overwrites.each(node, [&](std::size_t input, int place) {
+      if (place == node.place) return;  // its own, which take_snapshots has seen to
+      const bool is_before = groups[static_cast<std::size_t>(home)].members.front() < overwrites_at(place);
+      const bool is_within =
+          result.group[static_cast<std::size_t>(place)] == home &&
+          dynamic_cast<const Update*>(list.nodes[static_cast<std::size_t>(place)]->op.get()) &&
+          Overwrites::is_same_element(*list.nodes[static_cast<std::size_t>(place)], *node.inputs[input].node);
+      in_time = in_time && (is_before || is_within);
+    });
+    return in_time;
+  };
   for (int i = n - 1; i >= 0; --i) {
     const Node& node = *list.nodes[i];
     if (!is_pointwise(node) || epilogues.absorbed[static_cast<std::size_t>(i)]) continue;
@@ -58,10 +80,11 @@ FuseResult fuse(const GraphList& list, const EpilogueResult& epilogues, bool ena
       home = result.group[consumers[i][0]];
       for (const int consumer : consumers[i])
         if (result.group[consumer] != home || home < 0) home = -1;
-      if (home >= 0 && !fits(groups[home])) home = -1;
+      if (home >= 0 && !(fits(groups[home]) && reads_in_time(node, home))) home = -1;
     } else if (enabled && is_update && consumers[i].empty()) {  // updates evaluated together
       for (std::size_t g = 0; g < groups.size() && home < 0; ++g)
-        if (groups[g].updates && fits(groups[g])) home = static_cast<int>(g);
+        if (groups[g].updates && fits(groups[g]) && reads_in_time(node, static_cast<int>(g)))
+          home = static_cast<int>(g);
     }
     if (home < 0) {
       home = static_cast<int>(groups.size());

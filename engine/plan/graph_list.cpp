@@ -4,7 +4,10 @@
 #include <unordered_set>
 
 #include "graph/op.h"
+#include "graph/overwrite.h"
 #include "ops/pointwise.h"
+#include "plan/overwrites.h"
+#include "plan/readers.h"
 
 namespace samebytes::detail {
 namespace {
@@ -12,11 +15,11 @@ namespace {
 // A view's own edge is checked when the view is met; an update that ran became a view of its cell at that version.
 void check_version(const Node& node, const Edge& edge, int input) {
   const Node& base = *edge.node;
-  if (!base.cell || base.cell->version == edge.version) return;
+  if (base.is_view || base.version == edge.version) return;
   if (node.op && node.op->is_state(input)) return;
   throw ArgumentError("eval: " + (node.op ? std::string(node.op->name()) : std::string("an array")) + " reads " +
-                      base.cell->name + " as it was when the graph was built, but evaluation " +
-                      std::to_string(base.cell->changed_at) + " has overwritten it; build the graph again");
+                      base.name() + " as it was when the graph was built, but " + base.overwritten_by() +
+                      " has overwritten it; build the graph again");
 }
 
 bool overwrites_cells(const Node& node) {
@@ -83,7 +86,7 @@ void delay(std::vector<NodePtr>& nodes) {
 
 // Updates and what reads their new values run after everything else.
 void order(GraphList& list) {
-  std::sort(list.nodes.begin(), list.nodes.end(), [](const NodePtr& a, const NodePtr& b) { return a->id < b->id; });
+  std::sort(list.nodes.begin(), list.nodes.end(), comes_before);
   delay(list.nodes);
   for (std::size_t i = 0; i < list.nodes.size(); ++i) list.nodes[i]->place = static_cast<int>(i);
   std::vector<char> late(list.nodes.size());
@@ -143,55 +146,35 @@ GraphList collect(std::span<const NodePtr> roots, std::uint64_t stamp, std::vect
   for (const NodePtr& root : roots) collector.add(root);
   GraphList& list = collector.list();
 
-  // Wanted nodes that still read a cell run before it is overwritten.
   Context& context = *roots[0]->context;
+  std::vector<NodePtr> kept;  // copies of cells, for views that are still held
   if (collector.writes_cells()) {
-    std::vector<NodePtr> overwritten;
+    std::unordered_set<const Node*> targets;
     for (const NodePtr& node : list.nodes) {
       if (node->has_value || !overwrites_cells(*node)) continue;
       for (int k = 0; k < std::max<int>(1, static_cast<int>(node->results.size())); ++k) {
         const int input = node->op->in_place(k);
         if (input < 0) continue;
-        const Node* base = &node->inputs[static_cast<std::size_t>(input)].node->base();
+        const NodePtr base = base_of(node->inputs[static_cast<std::size_t>(input)].node);
         if (!base->cell) continue;
-        for (const auto& member : base->cell->members)
-          if (NodePtr part = member.lock()) overwritten.push_back(std::move(part));
-        overwritten.push_back(node->inputs[static_cast<std::size_t>(input)].node);
+        for (const NodePtr& cell : overlapping(base)) targets.insert(cell.get());
       }
     }
-    std::unordered_set<const Node*> targets;
-    for (const NodePtr& cell : overwritten) targets.insert(cell.get());
-    std::unordered_set<const Node*> clean;  // nothing below them is overwritten
-    const auto reads = [&](const NodePtr& start) {
-      std::vector<const Node*> stack{start.get()}, met;
-      while (!stack.empty()) {
-        const Node* node = stack.back();
-        stack.pop_back();
-        if ((node->has_value && !node->cell) || !clean.insert(node).second) continue;
-        met.push_back(node);
-        if (targets.count(node) != 0) {
-          for (const Node* one : met) clean.erase(one);
-          return true;
-        }
-        if (!node->has_value && node->reads_cells)
-          for (const Edge& edge : node->inputs) stack.push_back(edge.node.get());
-      }
-      return false;
-    };
-    for (std::size_t i = 0; i < context.cell_readers.size(); ++i) {
-      const NodePtr reader = context.cell_readers[i].lock();
-      if (!reader || reader->mark == stamp || reader->has_value || reader->handles.load() == 0) continue;
-      if (reader->is_view && (reader->base().cell || reader->base().has_value)) continue;  // shows what its base holds
-      if (reader->op && reader->op->in_place(0) >= 0) continue;  // an update that was not asked for is not run
-      if (reads(reader)) collector.add(reader);
-    }
+    const Readers readers = readers_of(context, targets);
+    kept = detach_views(readers.views);
+    for (const NodePtr& copy : kept) collector.add(copy);
+    for (const NodePtr& reader : readers.waiting) collector.add(reader);
   }
+  for (const NodePtr& small : small_sums(context, stamp)) collector.add(small);
   if (!fresh_cells.empty()) return std::move(list);
 
   order(list);
+  check_single_updates(list.nodes);
+  take_snapshots(list.nodes);
   list.wanted.assign(list.nodes.size(), 0);
   list.is_root.assign(list.nodes.size(), 0);
   for (const NodePtr& root : roots) list.is_root[static_cast<std::size_t>(root->place)] = 1;
+  for (const NodePtr& copy : kept) list.is_root[static_cast<std::size_t>(copy->place)] = 1;
   for (const NodePtr& node : list.nodes) {
     const std::size_t place = static_cast<std::size_t>(node->place);
     if (node->has_value || (node->handles.load(std::memory_order_relaxed) == 0 && !list.is_root[place])) continue;

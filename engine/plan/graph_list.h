@@ -16,9 +16,10 @@ struct GraphList {
   Key128 key;
 };
 
-// Collects what `roots` need. Cells without storage are returned in `fresh_cells` and nothing else is valid then: run
-// their initial values first. Throws ArgumentError for a node that reads a cell which was overwritten since the node
-// was built. Requires: the context's lock.
+// Collects what `roots` need, and what else must run or be copied before they overwrite it. Cells without storage are
+// returned in `fresh_cells` and nothing else is valid then: run their initial values first. Throws ArgumentError for a
+// node that reads what was overwritten since the node was built, and for two updates of the same bytes. Requires: the
+// context's lock.
 GraphList collect(std::span<const NodePtr> roots, std::uint64_t stamp, std::vector<NodePtr>& fresh_cells);
 
 }  // namespace samebytes::detail

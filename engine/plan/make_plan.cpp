@@ -269,6 +269,10 @@ class Maker {
       return;
     }
     if (n.results.empty() ? n.shape.size() == 0 : all_empty(n)) return;
+    if (n.is_snapshot) {
+      add_pointwise(write_copy_kernel(*n.inputs[0].node, device_of(n)), n, "snapshot", {}, plan_->buffer_of[place]);
+      return;
+    }
     if (loss_gradients_.made_by[place] >= 0) return;
     if (epilogues_.producer[place] >= 0)
       lower_op(epilogues_.producer[place]);

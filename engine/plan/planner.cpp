@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <unordered_set>
 
 #include "graph/op.h"
+#include "graph/overwrite.h"
 #include "ops/pointwise.h"
 #include "plan/launch_info.h"
 #include "plan/pointwise_kernel.h"
+#include "plan/readers.h"
 #include "plan/run_access.h"
 #include "samebytes/log.h"
 
@@ -105,7 +108,7 @@ void Planner::evaluate(std::span<const NodePtr> roots) {
     }
     if (!needed) return;
     std::vector<NodePtr> fresh;
-    GraphList list = collect(roots, ++stamp_, fresh);
+    GraphList list = collect(roots, ++context_.stamp, fresh);
     if (!fresh.empty()) {  // cells at their first use
       std::vector<NodePtr> initials;
       initials.reserve(fresh.size());
@@ -136,7 +139,7 @@ void Planner::evaluate(std::span<const NodePtr> roots) {
       }
       has_run = try_run(plan, list);
     }
-    drop_finished_readers();
+    context_.forget_finished();
     return;
   }
 }
@@ -334,15 +337,12 @@ void Planner::run(Plan& plan, const GraphList& list) {
     for (int k = 0; k < results; ++k) {
       const int input = node.op->in_place(k);
       if (input < 0) continue;
-      const Node& base = node.inputs[static_cast<std::size_t>(input)].node->base();
-      if (!base.cell) continue;
-      ++base.cell->version;
-      base.cell->changed_at = context_.evaluations;
-      for (const auto& member : base.cell->members)
-        if (const NodePtr part = member.lock()) {
-          ++part->cell->version;
-          part->cell->changed_at = context_.evaluations;
-        }
+      const NodePtr base = base_of(node.inputs[static_cast<std::size_t>(input)].node);
+      if (!base->cell) continue;
+      for (const NodePtr& other : overlapping(base)) {
+        ++other->version;
+        other->changed_at = context_.evaluations;
+      }
     }
     if (!node.results.empty()) node.state_written = true;
   }
@@ -350,26 +350,32 @@ void Planner::run(Plan& plan, const GraphList& list) {
     if (node->has_value || node->is_view) continue;
     const std::size_t place = static_cast<std::size_t>(node->place);
     if (const NodePtr cell = overwritten_cell(*node)) {  // from now on a view of the cell's new value
+      keep_origin(node);
       node->is_view = true;
       node->strides = dense_strides(node->shape);
       node->offset = 0;
-      node->op = nullptr;
-      node->inputs.assign(1, Edge{cell, cell->base().cell->version});
+      node->inputs.assign(1, Edge{cell, cell->version.load()});
       continue;
     }
     if (!list.wanted[place]) continue;
     node->has_value = true;
-    node->op = nullptr;
-    node->inputs.clear();
-    node->scalars.clear();
+    keep_origin(node);
   }
+  const bool is_due = !plan.late_cells.empty() || context_.taped.size() >= context_.next_sweep;
+  if (is_due && !context_.taped.empty()) sweep_origins(context_);
 }
 
-void Planner::drop_finished_readers() {
-  std::erase_if(context_.cell_readers, [](const std::weak_ptr<Node>& weak) {
-    const NodePtr node = weak.lock();
-    return !node || node->has_value;
-  });
+void Planner::keep_readers(const NodePtr& leaf) {
+  const std::vector<NodePtr> leaves = overlapping(leaf);
+  // What nobody but handles holds is read by nobody.
+  if (leaves.size() == 1 && !leaf->cell && leaf.use_count() - leaf->handles.load(std::memory_order_relaxed) <= 2)
+    return;
+  if (leaf->storage && leaf->storage->is_lost()) return;  // what it held is gone
+  std::unordered_set<const Node*> targets;
+  for (const NodePtr& other : leaves) targets.insert(other.get());
+  Readers readers = readers_of(context_, targets);
+  for (NodePtr& copy : detach_views(readers.views)) readers.waiting.push_back(std::move(copy));
+  if (!readers.waiting.empty()) evaluate(readers.waiting);
 }
 
 }  // namespace samebytes::detail

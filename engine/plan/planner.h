@@ -31,6 +31,7 @@ class Planner final : public Evaluator {
  public:
   explicit Planner(Context& context) : context_(context), share_(context), fallbacks_(context) {}
   void evaluate(std::span<const NodePtr> roots) override;
+  void keep_readers(const NodePtr& leaf) override;
   PlanReport report() const override;
   std::vector<Fallback> fallbacks() const override { return fallbacks_.report(); }
   void fill(MemorySnapshot& snapshot) const override;
@@ -50,7 +51,6 @@ class Planner final : public Evaluator {
   Submission::Mark run_transfer(const PlanLaunch& launch, const Plan& plan, const std::vector<Bound>& bound,
                                 const std::vector<Submission::Mark>& marks, Submission& submission);
   void evaluate_checked(const GraphList& list);  // op by op, stops at the first NaN
-  void drop_finished_readers();
   Storage& arena_segment(const ArenaSegment& wanted);
   void name_peak(const Plan& plan);
   Storage& workspace(Submission& submission, int device, std::size_t bytes, const std::string& what);
@@ -64,7 +64,6 @@ class Planner final : public Evaluator {
   std::vector<std::vector<StoragePtr>> arena_;  // by context
   std::vector<StoragePtr> workspaces_;          // of library calls, one for each device that makes some
   PlanReport report_;
-  std::uint64_t stamp_ = 0;
   int last_fallback_ = -1;  // an entry of the last run that had one; -1: it had none
   int replans_in_a_row_ = 0;
   bool warned_ = false;

@@ -44,7 +44,7 @@ void Planner::evaluate_checked(const GraphList& list) {
         if (other != node && !other->has_value && other->output >= 0 && other->inputs[0].node == node->inputs[0].node)
           together.push_back(other);
     std::vector<NodePtr> fresh;
-    GraphList single = collect(together, ++stamp_, fresh);
+    GraphList single = collect(together, ++context_.stamp, fresh);
     bool replayed = false;
     while (!try_run(find_or_make(single, &replayed), single)) {
     }
@@ -55,7 +55,7 @@ void Planner::evaluate_checked(const GraphList& list) {
                     std::string(name_of(done->dtype)) + " " + done->shape.to_string());
     }
   }
-  drop_finished_readers();
+  context_.forget_finished();
 }
 
 }  // namespace samebytes::detail

@@ -208,7 +208,7 @@ std::vector<Array> DataParallel::stored_gradients(const optim::Optimizer& optimi
   std::vector<Array> parameters;
   for (const optim::ParameterArena& arena : arenas)
     parameters.insert(parameters.end(), arena.parameters().begin(), arena.parameters().end());
-  const std::vector<Array> all = gradients(loss, parameters);
+  const std::vector<Array> all = gradients(loss, parameters, optimizer.gradient_options());
   std::vector<Array>& cells = gradients_[{&optimizer, device}];
   cells.resize(arenas.size());
   std::vector<Array> result;

@@ -1,5 +1,7 @@
 // Array: a value handle on an n-dimensional array that lives in shared memory, or on the op that will fill it.
 // Ops build a lazy graph; value(), host(), eval() and an optimizer's step run it. Copying a handle copies no bytes.
+// An array means the value that it had when the expression was written: what is evaluated, updated or written by the
+// host later changes neither it nor its gradient (docs/design.md, "What an array means").
 // A handle may outlive its engine; any use but destruction then throws ArgumentError.
 #pragma once
 
@@ -50,7 +52,9 @@ class Array {
 
   // The bytes themselves. Evaluates, waits for the last writer, copies nothing where memory is shared.
   // Throws ArgumentError for another element type, for a view that is not contiguous (call contiguous() first), for a
-  // writing view of an array that is not a leaf.
+  // writing view of an array that is not a leaf. Before the first byte is written, expressions of the array that somebody
+  // holds are evaluated, so they keep the value they were written with; those written while the view lives read what it
+  // leaves.
   template <class T>
   HostView<const T> host(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
     check_type(dtype_of<T>);
@@ -122,14 +126,15 @@ Array adopt(std::vector<T>&& values, const Shape& shape,
             Adoption* verdict = nullptr);  // the vector lives as long as the array
 
 // Cells: arrays that keep their identity and are overwritten in place (parameters, running statistics, optimizer
-// state). A graph reads the value that a cell had when the graph was built; using it after the cell was overwritten
-// throws ArgumentError naming the cell. `initial` is evaluated at the cell's first use.
+// state). An expression reads the value that a cell had when it was written, views of the cell included; the cell itself
+// is always the newest. `initial` is evaluated at the cell's first use.
 Array cell(const Array& initial, std::string name, MemoryCategory category = MemoryCategory::parameters);
 bool is_cell(const Array& array);
 const std::string& cell_name(const Array& array);
-// A node that, when it is evaluated, overwrites the cell (same shape and dtype) after every other reader of that run;
-// its value is the new one. Several updates evaluated together whose values are pointwise share one launch: this is how
-// optimizers are written.
+// A node that, when it is evaluated, overwrites the cell (same shape and dtype); its value is the new one, and all that
+// was written with the cell keeps the old one. The value may read the cell in any way: update(c, transpose(c)). Two
+// updates of one cell in one run are an ArgumentError. Several updates evaluated together whose values are pointwise share
+// one launch: this is how optimizers are written.
 Array update(const Array& cell, const Array& value);
 // eval(update(cell, value)).
 void assign(const Array& cell, const Array& value);

@@ -11,16 +11,23 @@
 
 namespace samebytes {
 
-// d loss / d wrt[i], each with the shape of wrt[i]; zeros where loss does not depend on it. Nothing runs.
-// Throws ArgumentError unless loss has one element, is floating, and its graph is still there: an array that was
-// evaluated has dropped its inputs, so take gradients before value().
-std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt);
-
-// The same, and `on_final` is told of each gradient (its place in wrt) as soon as nothing is added to it any more, in
-// the order of the backward pass: that of the last layer first. Nodes that it builds run at that place, before the rest
-// of the backward pass.
+// Told of each gradient (its place in wrt) as soon as nothing is added to it any more, in the order of the backward
+// pass: that of the last layer first. Nodes that it builds run at that place, before the rest of the backward pass.
 using FinalGradient = std::function<void(std::size_t index, const Array& gradient)>;
-std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const FinalGradient& on_final);
+
+struct GradientOptions {
+  bool allow_unused = false;  // zeros for arrays that loss does not depend on, instead of an error
+  FinalGradient on_final = {};
+};
+
+// d loss / d wrt[i], each with the shape of wrt[i]. Nothing runs. Whether loss, or anything that it was made of, has
+// been evaluated changes nothing: an array with a handle remembers how it was made until a parameter behind it is
+// overwritten. Only values that were asked for are kept; the others are computed once more.
+// Throws ArgumentError unless loss has one element and is floating; where it was built under NoGrad; where it does not
+// depend on wrt, or on one of them (allow_unused); where something that it was made of has been overwritten since it
+// was built, by an optimizer's step, assign() or mutable_host(). What comes out of an earlier step and is to be a
+// constant from there on (the state of a recurrent layer) goes through stop_gradient().
+std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const GradientOptions& options = {});
 
 // Value and gradients of f at x.
 std::pair<Array, std::vector<Array>> value_and_grad(const std::function<Array(std::span<const Array>)>& f,

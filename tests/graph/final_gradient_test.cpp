@@ -24,14 +24,16 @@ TEST_P(FinalGradientTest, each_comes_once_and_whole_in_the_order_of_the_backward
     return mean(matmul(tanh(matmul(a, tied)), last));
   };
   std::vector<std::vector<float>> expected;
-  for (const Array& gradient : gradients(loss(), wrt)) expected.push_back(gradient.to_vector<float>());
+  for (const Array& gradient : gradients(loss(), wrt, {.allow_unused = true}))
+    expected.push_back(gradient.to_vector<float>());
 
   std::vector<std::size_t> order;
   std::vector<Array> doubled(wrt.size());
-  const std::vector<Array> result = gradients(loss(), wrt, [&](std::size_t i, const Array& gradient) {
+  const auto on_final = [&](std::size_t i, const Array& gradient) {
     order.push_back(i);
     doubled[i] = gradient * 2.0;
-  });
+  };
+  const std::vector<Array> result = gradients(loss(), wrt, {.allow_unused = true, .on_final = on_final});
   ASSERT_EQ(order.size(), wrt.size());
   EXPECT_EQ(order, (std::vector<std::size_t>{2, 4, 0, 1, 3}));
   eval(doubled);

@@ -41,9 +41,10 @@ TEST_P(GradientsTest, slices_with_steps_and_broadcasts_have_gradients) {
                               {random_input("x", {3, 2})}));
 }
 
-TEST_P(GradientsTest, what_the_loss_does_not_depend_on_gets_zeros) {
+TEST_P(GradientsTest, what_the_loss_does_not_depend_on_gets_zeros_where_that_is_allowed) {
   const Array x = array({1.0f, 2.0f}), other = array({5.0f, 6.0f, 7.0f});
-  const std::vector<Array> dx = gradients(sum(x), std::vector<Array>{x, other});
+  EXPECT_THROW(gradients(sum(x), std::vector<Array>{x, other}), ArgumentError);
+  const std::vector<Array> dx = gradients(sum(x), std::vector<Array>{x, other}, {.allow_unused = true});
   EXPECT_EQ(dx[1].to_vector<float>(), (std::vector<float>{0, 0, 0}));
 }
 
@@ -94,14 +95,7 @@ TEST_P(GradientsTest, mistakes_are_errors_that_say_what_to_do) {
   EXPECT_THROW(gradients(x, std::vector<Array>{x}), ArgumentError);
   EXPECT_THROW(gradients(sum(x), std::vector<Array>{Array()}), ArgumentError);
   EXPECT_THROW(gradients(sum(x), std::vector<Array>{array(std::vector<std::int32_t>{1}, {1})}), ArgumentError);
-  const Array loss = sum(x * x);
-  EXPECT_EQ(loss.value(), 5.0);
-  try {
-    gradients(loss, std::vector<Array>{x});
-    FAIL() << "nothing was thrown";
-  } catch (const ArgumentError& error) {
-    EXPECT_NE(std::string(error.what()).find("before value()"), std::string::npos) << error.what();
-  }
+  EXPECT_THROW(gradients(array({1.0f}), std::vector<Array>{x}), ArgumentError);
 }
 
 TEST_P(GradientsTest, a_custom_op_runs_the_users_kernel_and_gradient) {

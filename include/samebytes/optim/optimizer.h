@@ -36,6 +36,7 @@
 #include <vector>
 
 #include "samebytes/array.h"
+#include "samebytes/autograd.h"
 #include "samebytes/host_array.h"
 #include "samebytes/optim/arena.h"
 #include "samebytes/optim/clip.h"
@@ -54,9 +55,13 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  // One step down the gradient of loss. A parameter that loss does not depend on has gradient 0. Throws as gradients()
-  // does.
+  // One step down the gradient of loss. Throws as gradients() does: also where a parameter has no gradient, unless
+  // that is allowed.
   void step(const Array& loss);
+  // From now on a parameter that a loss does not depend on has gradient 0: heads that take turns, layers left out by
+  // chance. Weight decay and momentum still move it.
+  void set_allow_unused(bool is_allowed) { allows_unused_ = is_allowed; }
+  GradientOptions gradient_options() const { return {.allow_unused = allows_unused_}; }  // for gradients()
   // One step with gradients that the caller has, one for each of parameters().
   void step(std::span<const Array> gradients);
   // One step with flat gradients, one for each of arenas(), with zeros between the parameters as flat_gradients() has.
@@ -241,6 +246,7 @@ class Optimizer {
   double rate_, first_rate_;  // of the next step; of the options
   double clip_norm_, clip_value_;
   bool maximize_, releases_gradients_;
+  bool allows_unused_ = false;
   bool watches_norm_ = false;
   GradientNorm gradient_norm_;
   Dtype moments_;

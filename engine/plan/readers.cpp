@@ -1,0 +1,132 @@
+#include "plan/readers.h"
+
+#include <algorithm>
+
+#include "graph/op.h"
+#include "graph/snapshot.h"
+#include "ops/pointwise.h"
+
+namespace samebytes::detail {
+namespace {
+
+constexpr std::int64_t kSmallSum = 64;  // elements
+constexpr std::size_t kGrownChain = 8;  // nodes of one from which on it counts as growing
+constexpr std::size_t kMostMet = 256;   // ... that are looked at
+
+// Whether a node reads a target; what was found not to is remembered for the next one.
+class Search {
+ public:
+  explicit Search(const std::unordered_set<const Node*>& targets) : targets_(targets) {}
+
+  bool reads(const Node& start) {
+    std::vector<const Node*> stack{&start}, met;
+    while (!stack.empty()) {
+      const Node* const node = stack.back();
+      stack.pop_back();
+      if (targets_.count(node) != 0) {
+        for (const Node* const one : met) clean_.erase(one);
+        return true;
+      }
+      if (node->has_value || !clean_.insert(node).second) continue;
+      met.push_back(node);
+      for (const Edge& edge : node->inputs) stack.push_back(edge.node.get());
+    }
+    return false;
+  }
+
+ private:
+  const std::unordered_set<const Node*>& targets_;
+  std::unordered_set<const Node*> clean_;
+};
+
+bool is_held(const Node& node) { return node.handles.load(std::memory_order_relaxed) > 0; }
+
+// Not lost in a launch that failed, which would be thrown here.
+bool is_there(const Node& leaf) { return !leaf.storage || !leaf.storage->is_lost(); }
+
+bool is_pointwise(const Node& node) {
+  return !node.is_view && node.op && dynamic_cast<const Pointwise*>(node.op.get()) != nullptr;
+}
+
+// Whether all that a small pointwise node needs is evaluated, in the run that `stamp` marks, or as small and simple;
+// and it goes on from an earlier value that nobody holds any more, or from a chain that grows.
+bool is_carried_on(const Node& node, std::uint64_t stamp) {
+  bool goes_on = false;
+  std::vector<const Node*> stack{&node};
+  for (std::size_t met = 0; !stack.empty(); ++met) {
+    if (met == kMostMet) return false;
+    goes_on = goes_on || met == kGrownChain;
+    const Node& at = *stack.back();
+    stack.pop_back();
+    for (const Edge& edge : at.inputs) {
+      const Node& input = *edge.node;
+      if (input.has_value ? input.cell || input.version != edge.version : input.shape.size() > kSmallSum) return false;
+      if (input.has_value && (!is_there(input) || input.shape.size() > kSmallSum)) return false;
+      goes_on = goes_on || (input.has_value && !is_held(input));
+      if (input.has_value || input.mark == stamp) continue;
+      const bool is_simple = is_pointwise(input) || input.is_view || (input.op && input.inputs.empty());
+      if (!is_simple) return false;
+      stack.push_back(&input);
+    }
+  }
+  return goes_on;
+}
+
+// The edge by which a view, or a view under it, looks at the base.
+Edge& edge_to_base(Node& view) {
+  Node* at = &view;
+  while (at->inputs[0].node->is_view) at = at->inputs[0].node.get();
+  return at->inputs[0];
+}
+
+}  // namespace
+
+Readers readers_of(const Context& context, const std::unordered_set<const Node*>& targets) {
+  Readers readers;
+  Search search(targets);
+  for (const auto& weak : context.waiting) {
+    NodePtr node = weak.lock();
+    if (!node || node->has_value || !is_held(*node)) continue;
+    if (node->is_view) {
+      const Node& base = node->base();
+      if (base.has_value) {
+        // One that shows what an earlier write left behind is stale already and stays so.
+        if (targets.count(&base) != 0 && edge_to_base(*node).version == base.version)
+          readers.views.push_back(std::move(node));
+        continue;
+      }
+    } else if (node->op && node->op->in_place(0) >= 0) {
+      continue;
+    }
+    if (search.reads(*node)) readers.waiting.push_back(std::move(node));
+  }
+  return readers;
+}
+
+std::vector<NodePtr> detach_views(std::span<const NodePtr> views) {
+  std::vector<NodePtr> copies;
+  for (const NodePtr& view : views) {
+    Edge& edge = edge_to_base(*view);
+    if (edge.node->is_snapshot) continue;  // through another view
+    auto copy = std::find_if(copies.begin(), copies.end(),
+                             [&](const NodePtr& one) { return one->inputs[0].node == edge.node; });
+    if (copy == copies.end()) copy = copies.insert(copies.end(), snapshot_of(edge.node));
+    edge = Edge{*copy, 0};
+  }
+  return copies;
+}
+
+std::vector<NodePtr> small_sums(const Context& context, std::uint64_t stamp) {
+  std::vector<NodePtr> sums;
+  for (const auto& weak : context.small) {
+    NodePtr node = weak.lock();
+    // Nothing else is made of it yet, as of a part of the expression that is being evaluated.
+    const bool is_last = node && node.use_count() - 1 == node->handles.load(std::memory_order_relaxed);
+    if (is_last && !node->has_value && node->mark != stamp && is_held(*node) && is_pointwise(*node) &&
+        is_carried_on(*node, stamp))
+      sums.push_back(std::move(node));
+  }
+  return sums;
+}
+
+}  // namespace samebytes::detail
