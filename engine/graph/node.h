@@ -89,6 +89,7 @@ struct Node {
   Strides strides{};        // of a view; others are dense
   StoragePtr storage;       // of a leaf or a valued node; null for an empty array
   bool has_value = false;
+  bool was_made = false;                  // by an evaluation
   std::atomic<std::uint32_t> version{0};  // of a leaf's bytes: how often they were overwritten
   std::uint64_t changed_at = 0;           // number of the evaluation that overwrote them last; 0: the host did
   const char* changed_in = nullptr;       // file of the view through which the host wrote last

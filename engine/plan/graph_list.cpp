@@ -165,7 +165,6 @@ GraphList collect(std::span<const NodePtr> roots, std::uint64_t stamp, std::vect
     for (const NodePtr& copy : kept) collector.add(copy);
     for (const NodePtr& reader : readers.waiting) collector.add(reader);
   }
-  for (const NodePtr& small : small_sums(context, stamp)) collector.add(small);
   if (!fresh_cells.empty()) return std::move(list);
 
   order(list);

@@ -98,6 +98,17 @@ Plan& Planner::find_or_make(GraphList& list, bool* replayed) {
 }
 
 void Planner::evaluate(std::span<const NodePtr> roots) {
+  run_asked(roots);
+  if (context_.small.empty()) return;
+  const std::vector<NodePtr> sums = carried_sums(context_);
+  if (sums.empty()) return;
+  try {
+    run_asked(sums);
+  } catch (const Error&) {  // nobody asked for them; whoever does is told
+  }
+}
+
+void Planner::run_asked(std::span<const NodePtr> roots) {
   ++context_.evaluations;
   for (;;) {
     const auto start = std::chrono::steady_clock::now();
@@ -114,7 +125,7 @@ void Planner::evaluate(std::span<const NodePtr> roots) {
       initials.reserve(fresh.size());
       for (const NodePtr& cell : fresh) initials.push_back(initial_of(*cell));
       last_fallback_ = -1;
-      evaluate(initials);
+      run_asked(initials);
       if (last_fallback_ >= 0) bring_home(fresh);
       for (const NodePtr& cell : fresh) {
         cell->storage = cell->cell->initial->storage;
@@ -358,7 +369,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
       continue;
     }
     if (!list.wanted[place]) continue;
-    node->has_value = true;
+    node->has_value = node->was_made = true;
     keep_origin(node);
   }
   const bool is_due = !plan.late_cells.empty() || context_.taped.size() >= context_.next_sweep;
@@ -375,7 +386,7 @@ void Planner::keep_readers(const NodePtr& leaf) {
   for (const NodePtr& other : leaves) targets.insert(other.get());
   Readers readers = readers_of(context_, targets);
   for (NodePtr& copy : detach_views(readers.views)) readers.waiting.push_back(std::move(copy));
-  if (!readers.waiting.empty()) evaluate(readers.waiting);
+  if (!readers.waiting.empty()) run_asked(readers.waiting);
 }
 
 }  // namespace samebytes::detail

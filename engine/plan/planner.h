@@ -40,6 +40,7 @@ class Planner final : public Evaluator {
   std::string explain(const ExplainOptions& options) const;
 
  private:
+  void run_asked(std::span<const NodePtr> roots);
   Plan& find_or_make(GraphList& list, bool* replayed);
   std::unique_ptr<Plan> make(GraphList& list);
   std::unique_ptr<Plan> make_with(Moves& moves, GraphList& list);  // throws Refused

@@ -48,9 +48,9 @@ bool is_pointwise(const Node& node) {
   return !node.is_view && node.op && dynamic_cast<const Pointwise*>(node.op.get()) != nullptr;
 }
 
-// Whether all that a small pointwise node needs is evaluated, in the run that `stamp` marks, or as small and simple;
-// and it goes on from an earlier value that nobody holds any more, or from a chain that grows.
-bool is_carried_on(const Node& node, std::uint64_t stamp) {
+// Whether all that a small pointwise node needs is evaluated, or as small and simple; and it goes on from an earlier
+// value that nobody holds any more, or from a chain that grows.
+bool is_carried_on(const Node& node) {
   bool goes_on = false;
   std::vector<const Node*> stack{&node};
   for (std::size_t met = 0; !stack.empty(); ++met) {
@@ -60,12 +60,13 @@ bool is_carried_on(const Node& node, std::uint64_t stamp) {
     stack.pop_back();
     for (const Edge& edge : at.inputs) {
       const Node& input = *edge.node;
-      if (input.has_value ? input.cell || input.version != edge.version : input.shape.size() > kSmallSum) return false;
-      if (input.has_value && (!is_there(input) || input.shape.size() > kSmallSum)) return false;
-      goes_on = goes_on || (input.has_value && !is_held(input));
-      if (input.has_value || input.mark == stamp) continue;
-      const bool is_simple = is_pointwise(input) || input.is_view || (input.op && input.inputs.empty());
-      if (!is_simple) return false;
+      if (input.shape.size() > kSmallSum) return false;
+      if (input.has_value) {
+        if (input.cell || input.version != edge.version || !is_there(input)) return false;
+        goes_on = goes_on || (input.was_made && !is_held(input));
+        continue;
+      }
+      if (!is_pointwise(input) && !input.is_view && !(input.op && input.inputs.empty())) return false;
       stack.push_back(&input);
     }
   }
@@ -116,14 +117,13 @@ std::vector<NodePtr> detach_views(std::span<const NodePtr> views) {
   return copies;
 }
 
-std::vector<NodePtr> small_sums(const Context& context, std::uint64_t stamp) {
+std::vector<NodePtr> carried_sums(const Context& context) {
   std::vector<NodePtr> sums;
   for (const auto& weak : context.small) {
     NodePtr node = weak.lock();
     // Nothing else is made of it yet, as of a part of the expression that is being evaluated.
     const bool is_last = node && node.use_count() - 1 == node->handles.load(std::memory_order_relaxed);
-    if (is_last && !node->has_value && node->mark != stamp && is_held(*node) && is_pointwise(*node) &&
-        is_carried_on(*node, stamp))
+    if (is_last && !node->has_value && is_held(*node) && is_pointwise(*node) && is_carried_on(*node))
       sums.push_back(std::move(node));
   }
   return sums;

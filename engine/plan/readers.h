@@ -1,7 +1,6 @@
 // Who still reads what is about to be overwritten.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <unordered_set>
 #include <vector>
@@ -23,8 +22,9 @@ Readers readers_of(const Context& context, const std::unordered_set<const Node*>
 // leaves are overwritten.
 std::vector<NodePtr> detach_views(std::span<const NodePtr> views);
 
-// Sums that a loop carries on (total = total + loss): small nodes that wait, have a handle and find all they read
-// evaluated, or in the run that `stamp` marks. They run with it, so that no chain of them grows.
-std::vector<NodePtr> small_sums(const Context& context, std::uint64_t stamp);
+// Sums that a loop carries on (total = total + loss): small pointwise nodes that wait, have a handle, go on from an
+// earlier value that nobody holds any more and find all they read evaluated. They are run behind every evaluation, so
+// that no chain of them grows.
+std::vector<NodePtr> carried_sums(const Context& context);
 
 }  // namespace samebytes::detail
