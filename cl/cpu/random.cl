@@ -1,7 +1,8 @@
 // Counter-based random numbers: Philox4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC
-// 2011). Block b of a stream is philox(counter {b low, b high, counter low, counter high}, key {seed low, seed high});
-// element i takes word i % 4 of block i / 4. dst [n]; geometry: over_elements((n + 3) / 4); 16 blocks, 64 elements, at
-// a time. Words and bits are the same on every device; normal differs by the rounding of log, sqrt and cospi.
+// 2011). Block b of a stream is philox(counter {b low, b high, counter low, counter high}, key {seed low, seed high}),
+// where b counts from `first`, which says what the numbers are for: samebytes/random.h's domain << 56. Element i takes
+// word i % 4 of block first + i / 4. dst [n]; geometry: over_elements((n + 3) / 4); 16 blocks, 64 elements, at a time.
+// Words and bits are the same on every device; normal differs by the rounding of log, sqrt and cospi.
 // Program: core
 
 #ifdef SAMEBYTES_F64
@@ -76,14 +77,14 @@ static inline void random_store16(const random_real16 v, __global real* p, const
 // dst = low + u * span, u a multiple of 2^-bits in [0, 1): the high bits of the element's word.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void random_uniform(ARRAY(real, dst), const long n,
                                                                             const ulong seed, const ulong counter,
-                                                                            const real low, const real span,
-                                                                            const int bits) {
+                                                                            const ulong first, const real low,
+                                                                            const real span, const int bits) {
   START(dst);
   const long end = SB_END((n + 3) / 4);
   const real unit = REAL_C(1.0) / (real)(1ul << bits);
   for (long b = SB_BEGIN((n + 3) / 4); b < end; b += 16) {
     uint16 words[4], ordered[4];
-    random_blocks16(words, (ulong)b, seed, counter);
+    random_blocks16(words, first + (ulong)b, seed, counter);
     RANDOM_IN_ORDER(ordered, words[0], words[1], words[2], words[3]);
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
@@ -97,14 +98,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void random_uniform(ARRA
 // (sine), words 2 and 3 its elements 2 and 3.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void random_normal(ARRAY(real, dst), const long n,
                                                                            const ulong seed, const ulong counter,
-                                                                           const real mean, const real deviation) {
+                                                                           const ulong first, const real mean,
+                                                                           const real deviation) {
   START(dst);
   const long end = SB_END((n + 3) / 4);
   const real unit = REAL_C(1.0) / (real)(1ul << 32);
   for (long b = SB_BEGIN((n + 3) / 4); b < end; b += 16) {
     uint16 words[4];
     random_real16 z[4], ordered[4];
-    random_blocks16(words, (ulong)b, seed, counter);
+    random_blocks16(words, first + (ulong)b, seed, counter);
 #pragma unroll
     for (int k = 0; k < 4; k += 2) {
       const random_real16 radius = sqrt(-2 * log(RANDOM_REAL16(words[k]) * unit + unit / 2));
@@ -125,13 +127,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void random_normal(ARRAY
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void random_dropout(ARRAY(const stored, src),
                                                                             ARRAY(stored, dst), const long n,
                                                                             const ulong seed, const ulong counter,
-                                                                            const ulong threshold, const real scale) {
+                                                                            const ulong first, const ulong threshold,
+                                                                            const real scale) {
   START(src);
   START(dst);
   const long end = SB_END((n + 3) / 4);
   for (long b = SB_BEGIN((n + 3) / 4); b < end; b += 16) {
     uint16 words[4], ordered[4];
-    random_blocks16(words, (ulong)b, seed, counter);
+    random_blocks16(words, first + (ulong)b, seed, counter);
     RANDOM_IN_ORDER(ordered, words[0], words[1], words[2], words[3]);
 #pragma unroll
     for (int k = 0; k < 4; ++k) {

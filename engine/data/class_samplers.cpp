@@ -24,11 +24,8 @@ std::vector<std::vector<std::int64_t>> members_of(const char* what, std::span<co
   return classes;
 }
 
-// A seed of its own for each class.
-std::uint64_t seed_of(std::uint64_t seed, std::size_t which) {
-  constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15u;
-  return seed + (static_cast<std::uint64_t>(which) + 1) * kStride;
-}
+// A stream of its own for each class; stream 0 is the order of the classes.
+std::int64_t stream_of(std::size_t which) { return static_cast<std::int64_t>(which) + 1; }
 
 class Stratified final : public Sampler {
  public:
@@ -58,7 +55,7 @@ class Stratified final : public Sampler {
   std::int64_t at(std::int64_t epoch, std::int64_t position) const override {
     const auto [c, j] = places_[static_cast<std::size_t>(position)];
     const std::vector<std::int64_t>& members = classes_[c];
-    const Permutation order(static_cast<std::int64_t>(members.size()), seed_of(seed_, c), epoch);
+    const Permutation order(static_cast<std::int64_t>(members.size()), seed_, epoch, stream_of(c));
     return members[static_cast<std::size_t>(order.at(j))];
   }
 
@@ -86,7 +83,7 @@ class Balanced final : public Sampler {
     const auto c = static_cast<std::size_t>(Permutation(classes, seed_, turn).at(position % classes));
     const std::vector<std::int64_t>& members = classes_[c];
     const auto size = static_cast<std::int64_t>(members.size());
-    return members[static_cast<std::size_t>(Permutation(size, seed_of(seed_, c), turn / size).at(turn % size))];
+    return members[static_cast<std::size_t>(Permutation(size, seed_, turn / size, stream_of(c)).at(turn % size))];
   }
 
  private:

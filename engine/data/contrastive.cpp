@@ -24,9 +24,7 @@ class ContrastiveCollate final : public Collate {
                     std::span<Field> batch, const SequenceKey& key) const override {
     const std::vector<FieldSpec>& specs = dataset.fields();
     const std::size_t samples = indices.size(), views = options_.views, rows = samples * views;
-    // Another order for each step: the step stands for the epoch, and the epoch joins the seed.
-    const Permutation order(static_cast<std::int64_t>(rows), key.seed ^ (static_cast<std::uint64_t>(key.epoch) << 32),
-                            key.index);
+    const Permutation order(static_cast<std::int64_t>(rows), key.seed, key.epoch, key.index, key.domain);
     const std::span<std::int32_t> pair = batch.back().as<std::int32_t>();
     std::vector<Field> row(specs.size());
     for (std::size_t i = 0; i < samples; ++i)

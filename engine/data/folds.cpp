@@ -12,9 +12,9 @@ namespace {
 
 using Members = std::vector<std::int64_t>;
 
-// In an order that is a function of seed and lane.
-Members shuffled(const Members& members, std::uint64_t seed, std::int64_t lane) {
-  const Permutation order(static_cast<std::int64_t>(members.size()), seed, lane);
+// In an order that is a function of seed and stream.
+Members shuffled(const Members& members, std::uint64_t seed, std::int64_t stream) {
+  const Permutation order(static_cast<std::int64_t>(members.size()), seed, 0, stream, RandomDomain::split);
   Members result;
   for (std::int64_t i = 0; i < order.size(); ++i) result.push_back(members[static_cast<std::size_t>(order.at(i))]);
   return result;
@@ -24,17 +24,17 @@ Members shuffled(const Members& members, std::uint64_t seed, std::int64_t lane) 
 std::vector<int> deal(const std::map<std::int32_t, Members>& classes, const FoldOptions& options, std::size_t samples) {
   std::vector<int> fold_of(samples);
   int fold = 0;
-  std::int64_t lane = 0;
+  std::int64_t stream = 0;
   for (const auto& [label, members] : classes) {
     if (members.size() < static_cast<std::size_t>(options.folds))
       throw ArgumentError("stratified_folds: " + std::to_string(options.folds) +
                           " folds want as many samples of each class, class " + std::to_string(label) + " has " +
                           std::to_string(members.size()));
-    for (const std::int64_t member : shuffled(members, options.seed, lane)) {
+    for (const std::int64_t member : shuffled(members, options.seed, stream)) {
       fold_of[static_cast<std::size_t>(member)] = fold;
       fold = (fold + 1) % options.folds;
     }
-    ++lane;
+    ++stream;
   }
   return fold_of;
 }

@@ -14,7 +14,8 @@ void check_batch(const char* what, std::int64_t batch) {
   if (batch < 1) throw ArgumentError(std::string(what) + ": batch is 1 or more, " + std::to_string(batch) + " came");
 }
 
-constexpr std::uint64_t kWithin = 0x9e3779b97f4a7c15u;  // between the seeds of the order of groups and within them
+// Streams of an epoch: the order of the groups, the order before they are made, and from here on that within each.
+constexpr std::int64_t kGroups = 0, kBefore = 1, kWithin = 2;
 
 // Where position p of an epoch stands in an order whose groups of `batch` are shuffled, and within them the samples. A
 // last group that is not full stays the last.
@@ -22,8 +23,8 @@ std::int64_t shuffled_place(std::int64_t size, const GroupOptions& options, std:
   const std::int64_t full = size / options.batch;
   std::int64_t group = position / options.batch;
   const std::int64_t length = group < full ? options.batch : size - full * options.batch;
-  if (group < full) group = Permutation(full, options.seed, epoch).at(group);
-  const Permutation within(length, options.seed + (static_cast<std::uint64_t>(group) + 1) * kWithin, epoch);
+  if (group < full) group = Permutation(full, options.seed, epoch, kGroups).at(group);
+  const Permutation within(length, options.seed, epoch, kWithin + group);
   return group * options.batch + within.at(position % options.batch);
 }
 
@@ -90,7 +91,7 @@ class Bucketed final : public Sampler {
         options_{options.batch, options.seed},
         orders_([lengths = std::vector<std::int64_t>(lengths.begin(), lengths.end()), options](std::int64_t epoch) {
           const auto size = static_cast<std::int64_t>(lengths.size());
-          const Permutation shuffle(size, options.seed ^ kWithin, epoch);
+          const Permutation shuffle(size, options.seed, epoch, kBefore);
           std::vector<std::int64_t> order;
           for (std::int64_t i = 0; i < size; ++i) order.push_back(shuffle.at(i));
           const std::int64_t pool = options.batch * options.pool;

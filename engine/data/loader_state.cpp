@@ -15,7 +15,7 @@ using detail::MutexLock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-constexpr std::uint32_t kCollateLane = 0xfffe;  // transforms count theirs from 0, shuffling has the last one
+constexpr std::uint32_t kCollateLane = 0xfffe;  // a permutation has the last one
 
 int worker_count(const LoaderOptions& options) {
   constexpr int kCoresPerWorker = 4;  // the others are the device's, which is often the same processor
@@ -256,13 +256,18 @@ Loader::State::Filled Loader::State::decode(BatchSlot& slot) {
   slot.usable = Clock::now();
   const ReadSample read([&](std::int64_t index, std::span<const Field> dst, std::uint32_t view) {
     const std::uint32_t lane = view > 0 && transform_ ? view * transform_->lanes() : 0;
-    const SequenceKey key{.seed = options_.seed, .epoch = epoch, .index = index, .lane = lane};
+    const SequenceKey key{
+        .seed = options_.seed, .epoch = epoch, .index = index, .lane = lane, .domain = RandomDomain::augmentation};
     if (presented_) return presented_->read_with(key, index, dst);
     if (!dataset_->read(index, dst)) return false;
     if (transform_) transform_->apply(dst, key);
     return true;
   });
-  const SequenceKey key{.seed = options_.seed, .epoch = epoch, .index = slot.step, .lane = kCollateLane};
+  const SequenceKey key{.seed = options_.seed,
+                        .epoch = epoch,
+                        .index = slot.step,
+                        .lane = kCollateLane,
+                        .domain = RandomDomain::collation};
   filled.samples = collate_->fill(samples(), indices, read, batch, key);
   for (std::size_t i = 0; i < batch.size(); ++i) slot.specs[i].shape = batch[i].shape;
   return filled;

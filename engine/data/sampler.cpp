@@ -7,7 +7,7 @@
 namespace samebytes::data {
 namespace {
 
-constexpr std::uint32_t kShuffleLane = 0xffff;  // transforms count their lanes from 0
+constexpr std::uint32_t kShuffleLane = 0xffff;  // draws of samplers and collates have others
 
 // The finaliser of SplitMix64 (G. Steele, D. Lea, C. Flood, OOPSLA 2014, figure 15).
 std::uint64_t mix(std::uint64_t x) {
@@ -55,12 +55,14 @@ class DropLast final : public Sampler {
 
 }  // namespace
 
-Permutation::Permutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch) : size_(size) {
+Permutation::Permutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch, std::int64_t stream,
+                         RandomDomain domain)
+    : size_(size) {
   if (size < 0) throw ArgumentError("permutation: size is 0 or more, " + std::to_string(size) + " came");
   const auto bits = static_cast<unsigned>(size > 1 ? std::bit_width(static_cast<std::uint64_t>(size - 1)) : 0);
   low_bits_ = bits / 2;
   high_bits_ = bits - low_bits_;
-  Random random({.seed = seed, .epoch = epoch, .index = 0, .lane = kShuffleLane});
+  Random random({.seed = seed, .epoch = epoch, .index = stream, .lane = kShuffleLane, .domain = domain});
   for (std::uint64_t& key : round_keys_) {
     key = random.bits();
     key = key << 32 | random.bits();

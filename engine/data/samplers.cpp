@@ -49,8 +49,7 @@ class Curriculum final : public Sampler {
   std::int64_t at(std::int64_t epoch, std::int64_t position) const override {
     const std::int64_t count = curriculum_count(size(), epoch, options_);
     const std::int64_t round = position / count;
-    constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15u;  // the rounds of an epoch have seeds far apart
-    const Permutation permutation(count, options_.seed + static_cast<std::uint64_t>(round) * kStride, epoch);
+    const Permutation permutation(count, options_.seed, epoch, round);
     return order_[static_cast<std::size_t>(permutation.at(position % count))];
   }
 

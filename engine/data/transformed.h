@@ -16,7 +16,7 @@ class Transformed final : public Dataset {
   std::int64_t size() const override { return source_->size(); }
   const std::vector<FieldSpec>& fields() const override { return fields_; }
   bool read(std::int64_t index, std::span<const Field> dst) const override {
-    return read_with({.seed = seed_, .index = index}, index, dst);
+    return read_with({.seed = seed_, .index = index, .domain = RandomDomain::preparation}, index, dst);
   }
   // With the key's random numbers.
   bool read_with(const SequenceKey& key, std::int64_t index, std::span<const Field> dst) const;

@@ -17,6 +17,10 @@ using std::numbers::pi;
 
 enum Lane : std::uint32_t { kKindLane, kShapeLane, kWhiteLane, kRedLane };
 
+Random draws(const TransitOptions& options, std::int64_t index, Lane lane) {
+  return Random({.seed = options.seed, .index = index, .lane = lane, .domain = RandomDomain::synthesis});
+}
+
 constexpr double kCadence = 29.4 / 60 / 24;  // Kepler's long cadence, days
 
 double draw(Random& random, const Range& range) { return draw(random, range.low, range.high); }
@@ -242,7 +246,7 @@ void fill_normal(Random random, std::span<float> dst) {
 }  // namespace
 
 CurveKind transit_kind(const TransitOptions& options, std::int64_t index) {
-  Random random({.seed = options.seed, .index = index, .lane = kKindLane});
+  Random random = draws(options, index, kKindLane);
   if (static_cast<double>(random.uniform()) < options.positives) return CurveKind::planet;
   const auto place = static_cast<double>(random.uniform());
   if (place < options.binaries) return CurveKind::binary;
@@ -261,7 +265,7 @@ TransitCurve make_transit_curve(const TransitOptions& options, std::int64_t inde
   curve.flux.resize(points);
   curve.model.resize(points);
   for (std::size_t i = 0; i < points; ++i) curve.time[i] = kCadence * static_cast<double>(i);
-  Random random({.seed = options.seed, .index = index, .lane = kShapeLane});
+  Random random = draws(options, index, kShapeLane);
   const Model model = [&] {
     switch (curve.kind) {
       case CurveKind::planet: return make_planet(options, random, curve);
@@ -279,8 +283,8 @@ TransitCurve make_transit_curve(const TransitOptions& options, std::int64_t inde
   const double red = curve.white * draw(random, 0, options.correlated);
   const double kept = std::exp(-kCadence / draw(random, 0.1, 0.5)), fresh = std::sqrt(1 - kept * kept);
   std::vector<float> steps(points);
-  fill_normal(Random({.seed = options.seed, .index = index, .lane = kWhiteLane}), curve.flux);
-  fill_normal(Random({.seed = options.seed, .index = index, .lane = kRedLane}), steps);
+  fill_normal(draws(options, index, kWhiteLane), curve.flux);
+  fill_normal(draws(options, index, kRedLane), steps);
   auto level = static_cast<double>(steps[0]);
   for (std::size_t i = 0; i < points; ++i) {
     if (i > 0) level = kept * level + fresh * static_cast<double>(steps[i]);

@@ -43,12 +43,11 @@ AliasTable::AliasTable(std::span<const double> weights)
 namespace data {
 namespace {
 
-constexpr std::uint32_t kDrawLane =
-    0xfffd;  // transforms count theirs from 0; shuffling and collating have the last two
+constexpr std::uint32_t kDrawLane = 0xfffd;  // a permutation has the last one
 constexpr std::size_t kMostSamples = 0xffffffffu;
 
 Random draws(std::uint64_t seed, std::int64_t epoch, std::int64_t position) {
-  return Random({.seed = seed, .epoch = epoch, .index = position, .lane = kDrawLane});
+  return Random({.seed = seed, .epoch = epoch, .index = position, .lane = kDrawLane, .domain = RandomDomain::order});
 }
 
 // How many are above 0.

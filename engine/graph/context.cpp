@@ -60,9 +60,9 @@ DeviceScope::DeviceScope(int device) : previous_(detail::scope_device) {
 }
 DeviceScope::~DeviceScope() { detail::scope_device = previous_; }
 
-RandomKey next_random_key() {
+RandomKey next_random_key(RandomDomain domain) {
   const auto context = detail::current_context();
-  return {context->options.seed, context->random_counter.fetch_add(1)};
+  return {context->options.seed, context->random_counter.fetch_add(1), domain};
 }
 
 }  // namespace samebytes

@@ -10,7 +10,7 @@ Embedding::Embedding(const EmbeddingOptions& options) : options_(options) {
   require_positive("Embedding", "in", options.in);
   require_positive("Embedding", "out", options.out);
   require_real("Embedding", options.dtype);
-  Array initial = normal({options.in, options.out}, 0.0, 1.0, options.dtype);
+  Array initial = initial_normal({options.in, options.out}, 1.0, options.dtype);
   if (options.padding_index) {
     const std::int64_t row = *options.padding_index;
     if (row < 0 || row >= options.in)

@@ -9,10 +9,18 @@
 
 namespace samebytes::nn {
 
+// Uniform in +-bound, and normal around 0.
+inline Array initial_uniform(const Shape& shape, double bound, Dtype dtype) {
+  return uniform(shape, -bound, bound, dtype, next_random_key(RandomDomain::initialisation));
+}
+inline Array initial_normal(const Shape& shape, double deviation, Dtype dtype) {
+  return normal(shape, 0.0, deviation, dtype, next_random_key(RandomDomain::initialisation));
+}
+
 // Uniform in +-1 / sqrt(fan_in): PyTorch's kaiming_uniform_ with a = sqrt(5), and its biases.
 inline Array uniform_cell(const Shape& shape, std::int64_t fan_in, Dtype dtype, std::string name) {
   const double bound = 1.0 / std::sqrt(static_cast<double>(fan_in));
-  return cell(uniform(shape, -bound, bound, dtype), std::move(name));
+  return cell(initial_uniform(shape, bound, dtype), std::move(name));
 }
 
 inline void require_positive(const char* layer, const char* option, std::int64_t came) {

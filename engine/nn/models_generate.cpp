@@ -47,7 +47,9 @@ std::int32_t draw(const std::vector<double>& logits, const GenerateOptions& opti
   sums.reserve(order.size());
   double total = 0;
   for (const std::int32_t i : order) sums.push_back(total += std::exp((logit(i) - *largest) / options.temperature));
-  const double at = static_cast<double>(Random({.seed = options.seed, .index = step}).bits()) * 0x1p-32 * total;
+  const double at =
+      static_cast<double>(Random({.seed = options.seed, .index = step, .domain = RandomDomain::generation}).bits()) *
+      0x1p-32 * total;
   const auto found = std::upper_bound(sums.begin(), sums.end() - 1, at);
   return order[static_cast<std::size_t>(found - sums.begin())];
 }

@@ -1,5 +1,5 @@
-// Random arrays and dropout from counter-based streams (cl/*/random.cl). Seed, counter and all other numbers are
-// changing scalars, so the next draw is the same plan.
+// Random arrays and dropout from counter-based streams (cl/*/random.cl). Seed, counter, domain and all other numbers
+// are changing scalars, so the next draw is the same plan.
 #include <cmath>
 
 #include "graph/launch.h"
@@ -12,7 +12,15 @@ namespace {
 
 std::int64_t block_count(std::int64_t n) { return (n + 3) / 4; }
 
-// Scalars: seed, counter, low, span.
+// The stream of a key, as the kernels take it: seed, counter and the number of its first block; then `numbers`.
+std::vector<Scalar> stream_of(RandomKey key, std::initializer_list<Scalar> numbers) {
+  const PhiloxCounter first = random_counter(key.domain, 0, 0, 0);
+  std::vector<Scalar> scalars{key.seed, key.counter, static_cast<std::uint64_t>(first[1]) << 32 | first[0]};
+  scalars.insert(scalars.end(), numbers);
+  return scalars;
+}
+
+// Scalars: seed, counter, first block, low, span.
 class Uniform final : public Op {
  public:
   explicit Uniform(int bits) : bits_(bits) {}
@@ -21,7 +29,7 @@ class Uniform final : public Op {
   void launch(Launch& run) const override {
     const std::int64_t n = run.dst_shape().size();
     run.kernel("random_uniform", run.dst_dtype())
-        .args(run.dst(), n, DynamicBits{0}, DynamicBits{1}, DynamicReal{2}, DynamicReal{3}, bits_)
+        .args(run.dst(), n, DynamicBits{0}, DynamicBits{1}, DynamicBits{2}, DynamicReal{3}, DynamicReal{4}, bits_)
         .over_elements(block_count(n));
   }
   std::vector<Array> gradient(const GradientRequest&) const override { return {}; }
@@ -30,27 +38,28 @@ class Uniform final : public Op {
   int bits_;  // of each number
 };
 
-// Scalars: seed, counter, mean, deviation.
+// Scalars: seed, counter, first block, mean, deviation.
 class Normal final : public Op {
  public:
   std::string_view name() const override { return "normal"; }
   void launch(Launch& run) const override {
     const std::int64_t n = run.dst_shape().size();
     run.kernel("random_normal", run.dst_dtype())
-        .args(run.dst(), n, DynamicBits{0}, DynamicBits{1}, DynamicReal{2}, DynamicReal{3})
+        .args(run.dst(), n, DynamicBits{0}, DynamicBits{1}, DynamicBits{2}, DynamicReal{3}, DynamicReal{4})
         .over_elements(block_count(n));
   }
   std::vector<Array> gradient(const GradientRequest&) const override { return {}; }
 };
 
-// Scalars: seed, counter, threshold, scale. Linear in its input, so its gradient is itself with the same key.
+// Scalars: seed, counter, first block, threshold, scale. Linear in its input, so its gradient is itself with the same
+// key.
 class Dropout final : public Op {
  public:
   std::string_view name() const override { return "dropout"; }
   void launch(Launch& run) const override {
     const std::int64_t n = run.dst_shape().size();
     run.kernel("random_dropout", run.dst_dtype())
-        .args(run.src(0), run.dst(), n, DynamicBits{0}, DynamicBits{1}, DynamicBits{2}, DynamicReal{3})
+        .args(run.src(0), run.dst(), n, DynamicBits{0}, DynamicBits{1}, DynamicBits{2}, DynamicBits{3}, DynamicReal{4})
         .over_elements(block_count(n));
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
@@ -85,7 +94,7 @@ Array uniform(const Shape& shape, double low, double high, Dtype dtype, RandomKe
                         std::to_string(high) + " came");
   const auto op = detail::make_op<detail::Uniform>(detail::uniform_bits(dtype));
   const Array result =
-      detail::make_array(op, shape, detail::real_of(dtype), {}, {key.seed, key.counter, low, high - low});
+      detail::make_array(op, shape, detail::real_of(dtype), {}, detail::stream_of(key, {low, high - low}));
   return result.dtype() == dtype ? result : astype(result, dtype);
 }
 
@@ -100,7 +109,7 @@ Array normal(const Shape& shape, double mean, double deviation, Dtype dtype, Ran
                         std::to_string(deviation) + " came");
   static const auto op = detail::make_op<detail::Normal>();
   const Array result =
-      detail::make_array(op, shape, detail::real_of(dtype), {}, {key.seed, key.counter, mean, deviation});
+      detail::make_array(op, shape, detail::real_of(dtype), {}, detail::stream_of(key, {mean, deviation}));
   return result.dtype() == dtype ? result : astype(result, dtype);
 }
 
@@ -115,11 +124,14 @@ Array dropout(const Array& a, double p, RandomKey key) {
   if (p == 1.0) return zeros(a.shape(), a.dtype());
   const auto threshold =
       static_cast<std::uint64_t>(std::min(p * 0x1p32, 0x1p32 - 1.0));  // drops p * 2^32 of the 2^32 words
+  key.domain = RandomDomain::dropout;
   static const auto op = detail::make_op<detail::Dropout>();
   return detail::make_array(op, a.shape(), a.dtype(), std::span<const Array>(&a, 1),
-                            {key.seed, key.counter, threshold, 1.0 / (1.0 - p)});
+                            detail::stream_of(key, {threshold, 1.0 / (1.0 - p)}));
 }
 
-Array dropout(const Array& a, double p) { return dropout(a, p, p > 0.0 && p < 1.0 ? next_random_key() : RandomKey{}); }
+Array dropout(const Array& a, double p) {
+  return dropout(a, p, p > 0.0 && p < 1.0 ? next_random_key(RandomDomain::dropout) : RandomKey{});
+}
 
 }  // namespace samebytes

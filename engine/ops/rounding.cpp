@@ -22,7 +22,8 @@ const PointwiseRow kStochasticAt{
 // Two numbers below 2^24, as a kernel takes scalars.
 std::vector<Scalar> words_of(RandomKey key) {
   const PhiloxCounter words =
-      philox4x32({static_cast<std::uint32_t>(key.counter), static_cast<std::uint32_t>(key.counter >> 32), 0, 0},
+      philox4x32(random_counter(RandomDomain::rounding, 0, static_cast<std::uint32_t>(key.counter),
+                                static_cast<std::uint32_t>(key.counter >> 32)),
                  {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)});
   return {static_cast<double>(words[0] & kKeyMask), static_cast<double>(words[1] & kKeyMask)};
 }

@@ -22,6 +22,7 @@ Array or_none(const Array& places, const Array& largest) {
 
 // logits of `shape` plus noise; f32 or f64.
 Array disturbed(const Array& logits, const Shape& shape, RandomKey key) {
+  key.domain = RandomDomain::sampling;
   return logits - log(-log(uniform(shape, 0.0, 1.0, logits.dtype(), key)));
 }
 

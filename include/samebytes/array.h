@@ -15,6 +15,7 @@
 
 #include "samebytes/dtype.h"
 #include "samebytes/memory.h"
+#include "samebytes/random.h"
 #include "samebytes/shape.h"
 
 namespace samebytes {
@@ -105,13 +106,15 @@ inline Array ones(const Shape& shape, Dtype dtype = f32) { return full(shape, 1.
 Array arange(double start, double stop, double step = 1.0, Dtype dtype = f32);
 // Counter-based (Philox): the same seed and call order give the same numbers on every device, up to rounding of log and
 // cos in normal. Without a key they draw from the engine's seed and counter. Element i takes word i % 4 of
-// philox4x32({i / 4 low, i / 4 high, counter low, counter high}, {seed low, seed high}), random.h; uniform has 24
+// philox4x32(random_counter(domain, i / 4, counter low, counter high), {seed low, seed high}), random.h; uniform has 24
 // random bits in f32, 32 in f64, 11 in f16, 8 in bf16. Throw ArgumentError for a dtype that is not floating.
 struct RandomKey {
   std::uint64_t seed = 0;
   std::uint64_t counter = 0;
+  RandomDomain domain = RandomDomain::arrays;  // other ops than uniform and normal have domains of their own
 };
-RandomKey next_random_key();  // the engine's seed and its counter, advanced
+// The engine's seed and its counter, advanced.
+RandomKey next_random_key(RandomDomain domain = RandomDomain::arrays);
 Array uniform(const Shape& shape, double low = 0.0, double high = 1.0, Dtype dtype = f32);
 Array uniform(const Shape& shape, double low, double high, Dtype dtype, RandomKey key);
 Array normal(const Shape& shape, double mean = 0.0, double deviation = 1.0, Dtype dtype = f32);

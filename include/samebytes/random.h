@@ -2,6 +2,8 @@
 // numbers: as easy as 1, 2, 3", SC 2011, section 4.3 and table 2). A number is a function of (key, counter), so the
 // same sample of the same epoch gets the same numbers whatever thread asks, and nothing has to be stored to repeat it.
 // Random draws from one such sequence; a value type, not shared between threads.
+// Every counter names what the numbers are for (RandomDomain), so two uses never see the same ones, whatever their
+// seeds.
 #pragma once
 
 #include <array>
@@ -28,19 +30,46 @@ constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
+// What random numbers are for. Its value is part of every counter here and in cl/*/random.cl; a new use gets a new one
+// at the end.
+enum class RandomDomain : std::uint8_t {
+  arrays,          // uniform() and normal(), array.h
+  initialisation,  // first values of parameters
+  dropout,
+  rounding,      // stochastic rounding
+  sampling,      // categorical() and multinomial()
+  generation,    // tokens that models.h draws
+  host,          // Random in your own code
+  augmentation,  // a loader's transforms
+  preparation,   // data::transformed()
+  collation,     // a collate: mixup, views
+  order,         // in which samples come: shuffling and all samplers
+  split,         // which samples go to which fold
+  synthesis,     // data sets that are made up: transits
+};
+
+// The counter of block `place` (below 2^56) of a domain: {place low, domain << 24 | place high, third, fourth}.
+constexpr PhiloxCounter random_counter(RandomDomain domain, std::uint64_t place, std::uint32_t third,
+                                       std::uint32_t fourth) {
+  constexpr std::uint64_t kMask = (std::uint64_t{1} << 56) - 1;
+  place = (place & kMask) | static_cast<std::uint64_t>(domain) << 56;
+  return {static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place >> 32), third, fourth};
+}
+
 // Names one sequence of random numbers: what draws (lane), for which sample (index) of which epoch, under which seed.
 struct SequenceKey {
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;  // the low 32 bits count
-  std::int64_t index = 0;
+  std::int64_t index = 0;  // the low 56 bits count
   std::uint32_t lane = 0;  // below 65 536; tells the users of one sample apart
+  RandomDomain domain = RandomDomain::host;
 };
 
 class Random {
  public:
   explicit Random(const SequenceKey& key)
-      : counter_{static_cast<std::uint32_t>(key.index), static_cast<std::uint32_t>(key.index >> 32),
-                 static_cast<std::uint32_t>(key.epoch), key.lane << 16},
+      : counter_(random_counter(key.domain, static_cast<std::uint64_t>(key.index),
+                                static_cast<std::uint32_t>(key.epoch), key.lane << 16)),
         key_{static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)} {}
 
   std::uint32_t bits() {

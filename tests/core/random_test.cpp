@@ -30,6 +30,30 @@ TEST(Random, repeats_for_the_same_key_and_differs_when_any_part_differs) {
   EXPECT_EQ(others.size(), 6u);
 }
 
+// 250 blocks of four words for each use of random numbers, arrays among them, from one seed and zero otherwise.
+TEST(Random, the_first_thousand_words_of_all_domains_are_different_for_equal_seeds) {
+  constexpr std::uint64_t kSeed = 7;
+  std::set<PhiloxCounter> blocks;
+  std::size_t count = 0;
+  for (int domain = 0; domain <= static_cast<int>(RandomDomain::synthesis); ++domain) {
+    Random random({.seed = kSeed, .domain = static_cast<RandomDomain>(domain)});
+    for (std::uint64_t block = 0; block < 250; ++block) {
+      blocks.insert({random.bits(), random.bits(), random.bits(), random.bits()});
+      ++count;
+      if (block == 0) continue;  // an array's first block is also the host's
+      blocks.insert(philox4x32(random_counter(static_cast<RandomDomain>(domain), block, 0, 0), {kSeed, 0}));
+      ++count;
+    }
+  }
+  EXPECT_EQ(blocks.size(), count);
+}
+
+TEST(Random, a_place_never_reaches_into_the_domain) {
+  const PhiloxCounter last = random_counter(RandomDomain::dropout, ~std::uint64_t{0}, 1, 2);
+  EXPECT_EQ(last,
+            (PhiloxCounter{0xffffffffu, static_cast<std::uint32_t>(RandomDomain::dropout) << 24 | 0xffffffu, 1, 2}));
+}
+
 TEST(Random, numbers_have_the_moments_of_their_distribution) {
   Random random({.seed = 1});
   constexpr int kCount = 40000;

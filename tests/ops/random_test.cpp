@@ -9,6 +9,7 @@
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
+#include "samebytes/ops/sampling.h"
 #include "support/devices.h"
 #include "support/errors.h"
 #include "support/gradcheck.h"
@@ -23,10 +24,10 @@ constexpr RandomKey kKey{.seed = 0x0123456789abcdef, .counter = 0xfedcba98765432
 
 // The word of element i, from the host's generator.
 std::uint32_t word_of(const RandomKey& key, std::int64_t i) {
-  const auto block = static_cast<std::uint64_t>(i / 4);
   const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
-  const PhiloxCounter words = philox4x32({low(block), low(block >> 32), low(key.counter), low(key.counter >> 32)},
-                                         {low(key.seed), low(key.seed >> 32)});
+  const PhiloxCounter words = philox4x32(
+      random_counter(key.domain, static_cast<std::uint64_t>(i / 4), low(key.counter), low(key.counter >> 32)),
+      {low(key.seed), low(key.seed >> 32)});
   return words[static_cast<std::size_t>(i % 4)];
 }
 
@@ -45,6 +46,31 @@ TEST_P(RandomArrays, uniform_gives_the_bits_of_the_host_generator) {
       ASSERT_EQ(u[static_cast<std::size_t>(i)], static_cast<float>(word_of(kKey, i) >> 8) * 0x1p-24f)
           << i << " of " << n;
   }
+}
+
+TEST_P(RandomArrays, each_domain_draws_from_a_stream_of_its_own) {
+  RandomKey key = kKey;
+  key.domain = RandomDomain::synthesis;  // the last one
+  const std::vector<float> u = uniform({70}, 0, 1, f32, key).to_vector<float>();
+  for (std::int64_t i = 0; i < 70; ++i)
+    ASSERT_EQ(u[static_cast<std::size_t>(i)], static_cast<float>(word_of(key, i) >> 8) * 0x1p-24f) << i;
+  EXPECT_NE(u, (uniform({70}, 0, 1, f32, kKey).to_vector<float>()));
+}
+
+TEST_P(RandomArrays, dropout_and_sampling_of_a_key_do_not_repeat_its_uniform_numbers) {
+  const std::int64_t n = 1000;
+  const std::vector<float> u = uniform({n}, 0, 1, f32, kKey).to_vector<float>();
+  const std::vector<float> kept = dropout(ones({n}), 0.5, kKey).to_vector<float>();
+  const std::vector<std::int32_t> drawn = categorical(zeros({n, 2}), kKey).to_vector<std::int32_t>();
+  const std::vector<float> pairs = uniform({n, 2}, 0, 1, f32, kKey).to_vector<float>();
+  int as_dropped = 0, as_drawn = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+    as_dropped += (kept[i] > 0) == (u[i] >= 0.5f);
+    as_drawn += (drawn[i] == 1) == (pairs[2 * i + 1] > pairs[2 * i]);
+  }
+  const double deviation = std::sqrt(0.25 * static_cast<double>(n));
+  EXPECT_NEAR(as_dropped, 0.5 * static_cast<double>(n), 6 * deviation);
+  EXPECT_NEAR(as_drawn, 0.5 * static_cast<double>(n), 6 * deviation);
 }
 
 TEST_P(RandomArrays, uniform_is_uniform_in_its_range) {
@@ -114,9 +140,10 @@ TEST_P(RandomArrays, dropout_keeps_what_its_words_say_and_scales_it) {
     for (std::int64_t n : {1, 15, 70, 4099})
       for (Dtype dtype : real_dtypes()) {
         const auto values = random_values(n, 5, 1, 2);
+        const RandomKey own{kKey.seed, kKey.counter, RandomDomain::dropout};
         std::vector<double> want;
         for (std::int64_t i = 0; i < n; ++i)
-          want.push_back(word_of(kKey, i) >= static_cast<std::uint32_t>(p * 0x1p32)
+          want.push_back(word_of(own, i) >= static_cast<std::uint32_t>(p * 0x1p32)
                              ? values[static_cast<std::size_t>(i)] / (1 - p)
                              : 0);
         EXPECT_TRUE(all_close(dropout(real_array(values, {n}, dtype), p, kKey), want, sum_tolerance(dtype, 1)));

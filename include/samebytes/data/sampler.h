@@ -16,8 +16,10 @@ namespace samebytes::data {
 // sections 4 and 5). A step costs about 20 ns; fewer than two walks on average.
 class Permutation {
  public:
-  // Requires: size >= 0. Throws ArgumentError otherwise.
-  Permutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch);
+  // A function of all that comes; `stream` tells the permutations of one epoch apart. Throws ArgumentError for size
+  // below 0.
+  Permutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch, std::int64_t stream = 0,
+              RandomDomain domain = RandomDomain::order);
   std::int64_t size() const { return size_; }
   // Requires: 0 <= position < size().
   std::int64_t at(std::int64_t position) const;

@@ -7,8 +7,8 @@
 namespace samebytes {
 
 // Zeroes each element with probability p and scales the rest by 1 / (1 - p). The mask is a function of the key and the
-// element's index (the stream of uniform, array.h): it is recomputed in the gradient, never stored. Without a key it
-// takes the engine's next one.
+// element's index (as in uniform, array.h, in the domain of dropout): it is recomputed in the gradient, never stored.
+// Without a key it takes the engine's next one.
 Array dropout(const Array& a, double p);
 Array dropout(const Array& a, double p, RandomKey key);
 

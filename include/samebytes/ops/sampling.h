@@ -1,6 +1,6 @@
 // Draws from discrete distributions: engine/ops/sampling.cpp. The draws are functions of the key and the element's
-// index (the stream of uniform, array.h); without a key they take the engine's next one. All throw ArgumentError: op,
-// need, what came.
+// index (as in uniform, array.h, in the domain of sampling); without a key they take the engine's next one. All throw
+// ArgumentError: op, need, what came.
 #pragma once
 
 #include <cstdint>
