@@ -80,14 +80,16 @@ Array Op::added_to(const Node&, const Array&) const { return {}; }
 Array Op::companion(const Node&) const { return {}; }
 
 std::uint64_t Op::fingerprint() const {
-  if (fingerprint_ == 0) {
-    Hasher hasher;
-    hasher.add(std::string_view(typeid(*this).name()));
-    hasher.add(name());
-    hash(hasher);
-    fingerprint_ = hasher.key().a ^ (hasher.key().b << 1) ^ 1;
-  }
-  return fingerprint_;
+  std::uint64_t fingerprint = fingerprint_.load(std::memory_order_relaxed);
+  if (fingerprint != 0) return fingerprint;
+  Hasher hasher;
+  hasher.add(std::string_view(typeid(*this).name()));
+  hasher.add(name());
+  hash(hasher);
+  fingerprint = hasher.key().a ^ (hasher.key().b << 1);
+  if (fingerprint == 0) fingerprint = 1;
+  fingerprint_.store(fingerprint, std::memory_order_relaxed);  // two threads at once store the same
+  return fingerprint;
 }
 
 Array make_array(const OpPtr& op, const Shape& shape, Dtype dtype, std::span<const Array> inputs,

@@ -3,6 +3,7 @@
 // is visible.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -46,8 +47,9 @@ class Op {
  public:
   virtual ~Op() = default;
   virtual std::string_view name() const = 0;  // "softmax"
-  // Adds every attribute that changes kernels, arguments or results; not the shapes and dtypes, which are hashed
-  // anyway.
+  // Adds every attribute that changes kernels, arguments or results, and what names the objects that a host function
+  // of launch() holds (a number that is never given twice, not an address); not the shapes, dtypes and numbers of
+  // inputs, results and scalars, which are hashed anyway.
   virtual void hash(Hasher&) const {}
   virtual Cost cost(std::span<const Shape> src,
                     std::span<const Shape> dst) const;  // default: reads and writes all once
@@ -93,10 +95,10 @@ class Op {
   // True where the inputs should be produced side by side in one buffer (see pack.cpp).
   virtual bool packs_inputs() const { return false; }
 
-  std::uint64_t fingerprint() const;  // of type and attributes; computed once
+  std::uint64_t fingerprint() const;  // of type and attributes; computed once, by whichever thread asks first
 
  private:
-  mutable std::uint64_t fingerprint_ = 0;
+  mutable std::atomic<std::uint64_t> fingerprint_{0};  // one op is shared by engines and threads
 };
 using OpPtr = std::shared_ptr<const Op>;
 

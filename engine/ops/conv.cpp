@@ -393,9 +393,10 @@ Array conv_forward(const Array& src, const Array& weight, const Array& bias, con
 }
 
 std::optional<ConvCall> replaceable_conv(const Array& a) {
+  if (a.node().use_count() != 1) return std::nullopt;  // first: another thread may be evaluating a shared one
   const Node& node = *a.node();
   const auto* conv = node.op && !node.has_value ? dynamic_cast<const Conv*>(node.op.get()) : nullptr;
-  if (!conv || a.node().use_count() != 1) return std::nullopt;
+  if (!conv) return std::nullopt;
   for (const Edge& edge : node.inputs)  // cells must still hold what this convolution was to read
     if (edge.node->base().version != edge.version) return std::nullopt;
   const auto input = [&](std::size_t i) { return i < node.inputs.size() ? Array(node.inputs[i].node) : Array(); };
