@@ -1,11 +1,17 @@
 #include "distributed/communicator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 #include <utility>
 
 namespace samebytes::distributed::detail {
 namespace {
+
+std::uint64_t next_communicator() {
+  static std::atomic<std::uint64_t> count{0};
+  return ++count;
+}
 
 constexpr int kBeatTag = 0, kFirstTag = 16;
 constexpr int kTagsOfJob = 2;
@@ -99,7 +105,7 @@ void Heartbeat::advance(Transport& transport, bool waits) {
     throw DistributedError("distributed: all other ranks have ended their groups, and this one still waits for them");
 }
 
-Communicator::Communicator(const GroupOptions& options) {
+Communicator::Communicator(const GroupOptions& options) : id_(next_communicator()) {
   thread_ = std::thread([this, options] { work(options); });
   std::exception_ptr error;
   {

@@ -80,6 +80,7 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
+  std::uint64_t id() const { return id_; }  // of this object alone, in this process
   int rank() const { return rank_; }
   int size() const { return size_; }
   int local_rank() const { return local_rank_; }
@@ -102,6 +103,7 @@ class Communicator {
   void fail(const std::string& text);
   void leave(Transport& transport);
 
+  const std::uint64_t id_;
   int rank_ = 0, size_ = 1, local_rank_ = 0;  // constant once the thread has started
   Heartbeat heartbeat_;                       // of the thread
   std::vector<JobPtr> active_;                // of the thread

@@ -5,6 +5,8 @@
 // With n_r rows on rank r of n, c = sum n_r/n m_r and v = sum n_r/n (v_r + (m_r - c)^2). A rank's gradient is that of
 // the mean over its own rows, weighted by n_r/n where the ranks' become one. So what flows to c and v is the mean over
 // the ranks, weighted alike, of what flows to them on each: G_c, G_v; to m_r flows G_c + 2 (m_r - c) G_v, to v_r G_v.
+#include "distributed/sync_batch_norm.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -101,12 +103,17 @@ void write(const std::vector<double>& values, void* to, Dtype dtype) {
 
 class OverRanks : public Op {
  public:
-  OverRanks(std::weak_ptr<Communicator> group, double rows) : group_(std::move(group)), rows_(rows) {}
-  void hash(Hasher& hasher) const override { hasher.add(rows_); }
+  OverRanks(std::weak_ptr<Communicator> group, std::uint64_t id, double rows)
+      : group_(std::move(group)), id_(id), rows_(rows) {}
+  void hash(Hasher& hasher) const override {
+    hasher.add(id_);
+    hasher.add(rows_);
+  }
 
  protected:
   std::weak_ptr<Communicator> group_;
-  double rows_;  // that count
+  std::uint64_t id_;  // of the group
+  double rows_;       // that count
 };
 
 // Inputs: two arrays [C]. Results: their means over all ranks, each weighted by its rows.
@@ -139,12 +146,13 @@ class RankMeans final : public OverRanks {
 // variance. Results: mean and variance over all ranks, and those cells.
 class RankMoments final : public OverRanks {
  public:
-  RankMoments(std::weak_ptr<Communicator> group, double rows, std::optional<double> momentum)
-      : OverRanks(std::move(group), rows), momentum_(momentum) {}
+  RankMoments(const std::shared_ptr<Communicator>& group, double rows, std::optional<double> momentum)
+      : OverRanks(group, group->id(), rows), momentum_(momentum) {}
   std::string_view name() const override { return "sync_batch_norm"; }
   void hash(Hasher& hasher) const override {
     OverRanks::hash(hasher);
-    hasher.add(momentum_.value_or(-1));
+    hasher.add(std::uint64_t{momentum_.has_value()});
+    hasher.add(momentum_.value_or(0));
   }
   int in_place(int result) const override { return result >= 2 ? result : -1; }
   bool is_state(int input) const override { return input >= 2; }
@@ -194,7 +202,7 @@ class RankMoments final : public OverRanks {
     const Array to_centre = flow(0), to_variance = flow(1);
     const Result results[] = {{mean.shape(), mean.dtype()}, {mean.shape(), mean.dtype()}};
     const Array inputs[] = {to_centre, to_variance};
-    const std::vector<Array> all = make_arrays(make_op<RankMeans>(group_, rows_), results, inputs);
+    const std::vector<Array> all = make_arrays(make_op<RankMeans>(group_, id_, rows_), results, inputs);
     std::vector<Array> result(request.src.size());
     result[0] = all[0] + (mean - centre) * 2.0 * all[1];
     result[1] = all[1];
@@ -204,6 +212,8 @@ class RankMoments final : public OverRanks {
  private:
   std::optional<double> momentum_;
 };
+
+}  // namespace
 
 Array normalised(const std::shared_ptr<Communicator>& group, bool counts, const BatchNormCall& call) {
   const Shape shape = call.src.shape();
@@ -222,7 +232,6 @@ Array normalised(const std::shared_ptr<Communicator>& group, bool counts, const 
   return astype(reshape((x - moments[0]) * factor + call.shift, shape), call.src.dtype());
 }
 
-}  // namespace
 }  // namespace detail
 
 struct SyncBatchNorm::Impl {

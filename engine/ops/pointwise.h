@@ -32,6 +32,7 @@ class Pointwise final : public Op {
   const PointwiseRow& row() const { return row_; }
 
   std::string_view name() const override { return row_.name; }
+  void hash(Hasher& hasher) const override { hasher.add(std::string_view(row_.expression)); }
   void launch(Launch& run) const override;  // never called: the planner generates the kernels of pointwise nodes
   std::vector<Array> gradient(const GradientRequest& request) const override;
   bool takes_strides(int) const override { return true; }

@@ -130,6 +130,12 @@ void hash(GraphList& list) {
       hasher.add(static_cast<std::uint64_t>(node.storage->space().index()));
     if (leaf) continue;
     if (node.op) hasher.add(node.op->fingerprint());
+    hasher.add(static_cast<std::uint64_t>(node.inputs.size()) | static_cast<std::uint64_t>(node.scalars.size()) << 32);
+    hasher.add(static_cast<std::uint64_t>(node.results.size()));
+    for (const auto& [shape, dtype] : node.results) {
+      hasher.add(static_cast<std::uint64_t>(dtype) | static_cast<std::uint64_t>(shape.rank()) << 8);
+      for (const std::int64_t size : shape) hasher.add(static_cast<std::uint64_t>(size));
+    }
     for (const Edge& edge : node.inputs) hasher.add(static_cast<std::uint64_t>(edge.node->place));
     if (node.is_view) {
       hasher.add(static_cast<std::uint64_t>(node.offset));
