@@ -1,7 +1,9 @@
 // From a list of nodes to launches: buffers, relayouts, packs, the ops' own records and the generated kernels, then the
 // arena. Over 400 lines because these steps fill one plan together and share its state.
 #include <algorithm>
+#include <map>
 
+#include "core/hash.h"
 #include "ops/pointwise.h"
 #include "plan/contexts.h"
 #include "plan/epilogue.h"
@@ -216,8 +218,12 @@ class Maker {
     if (whole.kind == PlanBuffer::Kind::arena) whole.by_parts = lies_in_arena(n);
     if (whole.kind == PlanBuffer::Kind::arena && !whole.by_parts) {
       whole.kind = PlanBuffer::Kind::persistent;
+      // Plans share it, packs of one layout in one plan do not.
+      Hasher layout;
+      layout.add(pack.fingerprint());
+      layout.add(packs_of_layout_[pack.fingerprint()]++);
       kernels_.run({.op = "pack", .places = {place}, .device = device_of(n), .real = whole.dtype}, [&] {
-        whole.storage = persistent_.get(context_, pack.fingerprint(), whole.bytes, whole.dtype, n.device);
+        whole.storage = persistent_.get(context_, layout.key().a, whole.bytes, whole.dtype, n.device);
       });
     }
     const bool fills_cell = pack.fills_cell() && whole.kind == PlanBuffer::Kind::leaf && is_alone_with_cell(n, place);
@@ -742,6 +748,7 @@ class Maker {
   const GraphList& list_;
   Context& context_;
   PersistentStorages& persistent_;
+  std::map<std::uint64_t, std::uint64_t> packs_of_layout_;  // persistent ones so far, by fingerprint
   HostShare& share_;
   KernelMaker& kernels_;
   std::unique_ptr<Plan> plan_;
