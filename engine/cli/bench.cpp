@@ -64,18 +64,21 @@ std::vector<std::string> device_wishes(const Options& options) {
 }
 
 std::string table_heading() {
-  return fmt::format("{:<9} {:<6} {:>6} {:>12} {:>9} {:>9} {:>9} {:>8} {:>7} {:>9} {:>11} {:>10} {:>10} {:>8} {:>9}",
-                     "workload", "mode", "batch", "samples/s", "ms p50", "ms p95", "GFLOP/s", "of peak", "GB/s",
-                     "launches", "copied/step", "memory", "resident", "stalled", "1st step");
+  return fmt::format(
+      "{:<9} {:<6} {:>6} {:>12} {:>9} {:>9} {:>9} {:>8} {:>7} {:>9} {:>11} {:>10} {:>10} {:>10} {:>8} {:>9}",
+      "workload", "mode", "batch", "samples/s", "ms p50", "ms p95", "GFLOP/s", "of peak", "GB/s", "launches",
+      "copied/step", "gathered", "memory", "resident", "stalled", "1st step");
 }
 
 std::string table_row(const Summary& summary) {
   return fmt::format(
-      "{:<9} {:<6} {:>6} {:>12} {:>9.2f} {:>9.2f} {:>9.1f} {:>6.1f} % {:>7.1f} {:>9} {:>11} {:>10} {:>10} {:>6.1f} % "
+      "{:<9} {:<6} {:>6} {:>12} {:>9.2f} {:>9.2f} {:>9.1f} {:>6.1f} % {:>7.1f} {:>9} {:>11} {:>10} {:>10} {:>10} "
+      "{:>6.1f} % "
       "{:>9}",
       summary.workload, summary.mode, summary.batch, count_text(summary.samples_per_second()), summary.step_ms_p50,
       summary.step_ms_p95, summary.gflops, 100 * summary.fraction_of_peak, summary.gigabytes_per_second(),
-      count_text(summary.launches_per_step), count_text(summary.bytes_copied_per_step), bytes_text(summary.peak_bytes),
+      count_text(summary.launches_per_step), count_text(summary.bytes_copied_per_step),
+      bytes_text(static_cast<std::size_t>(summary.bytes_gathered_per_step)), bytes_text(summary.peak_bytes),
       summary.resident_peak_bytes ? bytes_text(*summary.resident_peak_bytes) : "", 100 * summary.stall_fraction,
       duration_text(summary.first_step_seconds));
 }
@@ -112,6 +115,7 @@ ThroughputRow throughput_row(const Summary& summary, std::size_t device) {
           .flops_per_step = summary.gflops * 1e9 * step_seconds,
           .bytes_per_step = summary.bytes_per_step,
           .bytes_copied_per_step = summary.bytes_copied_per_step,
+          .bytes_gathered_per_step = summary.bytes_gathered_per_step,
           .peak_bytes = summary.peak_bytes,
           .joules_per_sample = summary.joules_per_sample()};
 }

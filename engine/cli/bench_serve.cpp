@@ -116,6 +116,7 @@ class Worker {
             {"step_ms_p50", summary.step_ms_p50},
             {"launches_per_step", summary.launches_per_step},
             {"bytes_copied_per_step", summary.bytes_copied_per_step},
+            {"bytes_gathered_per_step", summary.bytes_gathered_per_step},
             {"stall_fraction", summary.stall_fraction},
             {"loss", summary.train_loss ? Json(*summary.train_loss) : Json()},
             {"ledger_peak_bytes", engine_->memory().peak_bytes}};

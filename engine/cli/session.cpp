@@ -73,7 +73,9 @@ data::LoaderOptions loader_options(const Options& options, std::int64_t batch) {
 }
 
 void RunMeter::begin() {
-  copied_before_ = engine_->transfers().bytes_copied;
+  const TransferReport moved = engine_->transfers();
+  copied_before_ = moved.bytes_copied;
+  gathered_before_ = moved.bytes_gathered;
   launches_before_ = enqueued(*engine_);
   touched_before_ = engine_->plans().bytes;
   clock_.resume();
@@ -97,7 +99,9 @@ void RunMeter::end(double stalled_seconds) {
   engine_->wait();
   clock_.add_rest();
   stall_seconds_ += stalled_seconds;
-  copied_ += engine_->transfers().bytes_copied - copied_before_;
+  const TransferReport moved = engine_->transfers();
+  copied_ += moved.bytes_copied - copied_before_;
+  gathered_ += moved.bytes_gathered - gathered_before_;
   launches_ += enqueued(*engine_) - launches_before_;
   touched_ += engine_->plans().bytes - touched_before_;
 }
@@ -125,6 +129,7 @@ void RunMeter::fill(Summary& summary) const {
   summary.step_ms_p50 = clock_.milliseconds(50);
   summary.step_ms_p95 = clock_.milliseconds(95);
   summary.bytes_copied_per_step = per_step(copied_, clock_.steps());
+  summary.bytes_gathered_per_step = per_step(gathered_, clock_.steps());
   summary.launches_per_step = per_step(launches_, launch_steps_);
   summary.bytes_per_step = launch_steps_ > 0 ? touched_ / static_cast<double>(launch_steps_) : 0;
   summary.peak_bytes = engine_->memory().peak_bytes;

@@ -62,6 +62,7 @@ class RunMeter {
   double last_step_seconds_ = 0;
   double stall_seconds_ = 0;
   std::uint64_t copied_ = 0, copied_before_ = 0;
+  std::uint64_t gathered_ = 0, gathered_before_ = 0;
   std::uint64_t launches_ = 0, launches_before_ = 0;
   double touched_ = 0, touched_before_ = 0;  // bytes that launches read and write
   std::int64_t launch_steps_ = 0;

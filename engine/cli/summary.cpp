@@ -91,6 +91,7 @@ Json to_json(const Summary& summary) {
                                  {"test_balanced_accuracy", finite_or_null(baseline.balanced_accuracy)},
                                  {"test_area_under_curve", finite_or_null(baseline.area_under_curve)}});
   json["bytes_copied_per_step"] = finite_or_null(summary.bytes_copied_per_step);
+  json["bytes_gathered_per_step"] = finite_or_null(summary.bytes_gathered_per_step);
   json["launches_per_step"] = finite_or_null(summary.launches_per_step);
   json["peak_bytes"] = summary.peak_bytes;
   json["stall_fraction"] = finite_or_null(summary.stall_fraction);
@@ -200,6 +201,8 @@ std::string to_text(const Summary& summary, bool interrupted) {
                                  count_text(static_cast<double>(summary.updates)), count_text(summary.noise_scale)));
   text += row("tuning", summary.tuning);
   text += row("bytes copied", fmt::format("{} per step", count_text(summary.bytes_copied_per_step)));
+  text += row("gathered", fmt::format("{} per step, by the host into batches",
+                                      bytes_text(static_cast<std::size_t>(summary.bytes_gathered_per_step))));
   text += row("launches", fmt::format("{} per step", count_text(std::round(summary.launches_per_step * 10) / 10)));
   text += row("memory peak", bytes_text(summary.peak_bytes));
   text += row("waiting", fmt::format("{:.1f} % of the time for data", 100 * summary.stall_fraction));

@@ -3,7 +3,9 @@
 #include <mutex>
 #include <utility>
 
+#include "samebytes/array.h"
 #include "samebytes/data/csv.h"
+#include "samebytes/slot.h"
 
 namespace samebytes::data {
 namespace {
@@ -26,6 +28,9 @@ class InMemory final : public Dataset {
       if (size_ >= 0 && shape[0] != size_)
         throw ArgumentError("in_memory: columns of one length: '" + columns_.front().name + "' has " +
                             std::to_string(size_) + " samples, '" + column.name + "' " + std::to_string(shape[0]));
+      if (column.rows.bytes.size() != static_cast<std::size_t>(shape.size()) * bytes_of(column.rows.dtype))
+        throw ArgumentError("in_memory: '" + column.name + "' is " + std::string(name_of(column.rows.dtype)) + " " +
+                            shape.to_string() + ", its bytes are " + std::to_string(column.rows.bytes.size()));
       size_ = shape[0];
       const Shape sample(std::span(shape.begin() + 1, shape.end()));
       fields_.push_back({column.name, sample, column.rows.dtype, column.background});
@@ -105,10 +110,14 @@ class Stream final : public Dataset {
 class Slice final : public Dataset {
  public:
   Slice(DatasetPtr source, std::int64_t first, std::int64_t count)
-      : source_(std::move(source)), first_(first), count_(count) {}
+      : source_(std::move(source)), first_(first), count_(count) {
+    if (const std::vector<Array>* const whole = source_->arrays())
+      for (const Array& array : *whole) arrays_.push_back(show_rows(array, first, first + count));
+  }
 
   std::int64_t size() const override { return count_; }
   const std::vector<FieldSpec>& fields() const override { return source_->fields(); }
+  const std::vector<Array>* arrays() const override { return arrays_.empty() ? nullptr : &arrays_; }
   bool read(std::int64_t index, std::span<const Field> dst) const override {
     return source_->read(first_ + index, dst);
   }
@@ -117,6 +126,7 @@ class Slice final : public Dataset {
  private:
   DatasetPtr source_;
   std::int64_t first_, count_;
+  std::vector<Array> arrays_;
 };
 
 }  // namespace

@@ -54,6 +54,20 @@ TransformPtr make_transform(const DatasetPtr& dataset, const LoaderOptions& opti
   return transform;
 }
 
+// The data set's arrays, where a batch of neighbours is rows of them as they are.
+const std::vector<Array>* arrays_of(const Dataset& dataset, const LoaderOptions& options,
+                                    const std::shared_ptr<detail::Context>& engine) {
+  const std::vector<Array>* const arrays = dataset.arrays();
+  if (arrays == nullptr || options.collate || !options.transforms.empty()) return nullptr;
+  const bool are_ours = std::all_of(arrays->begin(), arrays->end(), [&](const Array& a) { return is_of(a, engine); });
+  return are_ours ? arrays : nullptr;
+}
+
+bool are_neighbours(std::span<const std::int64_t> indices) {
+  return std::adjacent_find(indices.begin(), indices.end(),
+                            [](std::int64_t a, std::int64_t b) { return b != a + 1; }) == indices.end();
+}
+
 // Ends the filling of a batch's fields however it is left.
 struct Filling {
   std::vector<Slot>& fields;
@@ -74,6 +88,7 @@ Loader::State::State(std::shared_ptr<detail::Context> engine, DatasetPtr dataset
       transform_(make_transform(dataset_, options)),
       presented_(transform_ && transform_->moves() ? std::make_shared<Transformed>(dataset_, transform_, options.seed)
                                                    : nullptr),
+      arrays_(arrays_of(*dataset_, options_, engine_)),
       depth_({.least = options.slots, .most = std::max(options.most_slots, options.slots)}) {
   std::vector<std::string> names;
   for (const FieldSpec& spec : collate_->fields(samples(), std::vector<std::int64_t>{0})) names.push_back(spec.name);
@@ -144,7 +159,8 @@ void Loader::State::begin_pass() {
 std::unique_ptr<Loader::State::BatchSlot> Loader::State::make_slot(std::int64_t epoch) const {
   auto slot = std::make_unique<BatchSlot>();
   for (const FieldSpec& spec : collate_->fields(samples(), batches_.at(epoch, 0)))
-    slot->fields.emplace_back(engine_, detail::bytes_of_field(spec), "loader: '" + spec.name + "' of a batch");
+    slot->fields.emplace_back(engine_, arrays_ ? 0 : detail::bytes_of_field(spec),
+                              "loader: '" + spec.name + "' of a batch");
   return slot;
 }
 
@@ -237,11 +253,21 @@ Loader::State::Filled Loader::State::decode(BatchSlot& slot) {
       return {.skipped = true};
   }
   const std::vector<std::int64_t> indices = batches_.at(epoch, slot.step);
+  for (const std::int64_t index : indices)
+    if (index < 0 || (dataset_->size() != kEndless && index >= dataset_->size()))
+      throw ArgumentError("loader: the sampler gave sample " + std::to_string(index) + " of a data set of " +
+                          std::to_string(dataset_->size()));
+  const auto wanted = static_cast<std::int64_t>(indices.size());
+  slot.shown = arrays_ && wanted > 0 && are_neighbours(indices) ? indices[0] : -1;
+  if (slot.shown >= 0) {
+    slot.usable = Clock::now();
+    return {.samples = wanted, .wanted = wanted};
+  }
   slot.specs = collate_->fields(samples(), indices);
   if (slot.specs.size() != slot.fields.size())
     throw ArgumentError("loader: collate gave " + std::to_string(slot.fields.size()) + " fields at first and " +
                         std::to_string(slot.specs.size()) + " in step " + std::to_string(slot.step));
-  Filled filled{.wanted = static_cast<std::int64_t>(indices.size())};
+  Filled filled{.wanted = wanted};
   std::vector<Field> batch;
   const Filling filling{slot.fields};
   for (std::size_t i = 0; i < slot.fields.size(); ++i) {
@@ -300,32 +326,6 @@ Loader::State::Action Loader::State::decide(BatchSlot*& slot) {
     loop_waits_ = true;
     for_loop_.wait(mutex_);
   }
-}
-
-Batch Loader::State::lend(BatchSlot& slot) {
-  // Keeps the state alive as long as the arrays live; the last field that comes back frees the slot.
-  const auto returned = [state = shared_from_this(), back = &slot] {
-    std::unique_ptr<BatchSlot> surplus;
-    const MutexLock lock(state->mutex_);
-    if (--back->lent > 0) return;
-    if (state->has_too_many()) surplus = state->take_out(back);
-    if (!surplus) state->free_.push_back(back);
-    state->for_workers_.notify_all();
-  };
-  std::vector<Array> arrays;
-  std::int64_t epoch = 0;
-  {
-    const MutexLock lock(mutex_);
-    epoch = epoch_;
-  }
-  try {
-    for (std::size_t i = 0; i < slot.fields.size(); ++i)
-      arrays.push_back(slot.fields[i].lend(slot.specs[i].shape, slot.specs[i].dtype, returned));
-  } catch (...) {
-    for (std::size_t i = arrays.size(); i < slot.fields.size(); ++i) returned();
-    throw;
-  }
-  return Batch(std::move(arrays), names_, epoch, slot.step, slot.samples);
 }
 
 bool Loader::State::next(Batch& batch) {

@@ -53,6 +53,7 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
     std::vector<Slot> fields;
     std::vector<FieldSpec> specs;  // of the batch in it
     std::int64_t step = 0, samples = 0;
+    std::int64_t shown = -1;   // the batch is samples `shown` and on where they lie; -1: it is in `fields`
     Clock::time_point usable;  // when the device had given it back, before it was filled
     int lent = 0;              // fields whose arrays are alive; guarded by mutex_
   };
@@ -74,6 +75,7 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   void fill(BatchSlot& slot);
   Filled decode(BatchSlot& slot);
   Batch lend(BatchSlot& slot);
+  Batch show(const BatchSlot& slot, std::int64_t epoch) const;
 
   // Constant after construction.
   const std::shared_ptr<detail::Context> engine_;
@@ -84,6 +86,7 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   const CollatePtr collate_;
   const TransformPtr transform_;                        // null without transforms
   const std::shared_ptr<const Transformed> presented_;  // null where samples keep the data set's shapes
+  const std::vector<Array>* const arrays_;              // what batches of neighbours are views of; null: of nothing
   std::shared_ptr<const std::vector<std::string>> names_;
 
   mutable detail::Mutex mutex_;

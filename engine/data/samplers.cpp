@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -105,6 +106,8 @@ class WithIndex final : public Dataset {
   std::int64_t size() const override { return source_->size(); }
   const std::vector<FieldSpec>& fields() const override { return fields_; }
   bool read(std::int64_t index, std::span<const Field> dst) const override {
+    if (index > std::numeric_limits<std::int32_t>::max())
+      throw ArgumentError("with_index: the field is i32, sample " + std::to_string(index) + " came");
     dst.back().as<std::int32_t>()[0] = static_cast<std::int32_t>(index);
     return source_->read(index, dst.first(dst.size() - 1));
   }

@@ -195,6 +195,10 @@ Borrow::Borrow(const Array& array, bool writes, const char* file, int line) {
   evaluate(std::span<const NodePtr>(&node, 1), "host");
   if (node->shape.size() == 0) return;
   const Node& base = node->base();
+  if (writes && base.is_read_only)
+    throw ArgumentError(
+        "mutable_host: " + describe(array) +
+        " shows rows of a data set, which others read; write to a copy: array(a.to_vector<T>(), a.shape())");
   if (writes) {
     const std::lock_guard lock(node->context->mutex);
     before_foreign_write(base_of(node), file, line);

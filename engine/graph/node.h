@@ -94,6 +94,7 @@ struct Node {
   std::uint64_t changed_at = 0;           // number of the evaluation that overwrote them last; 0: the host did
   const char* changed_in = nullptr;       // file of the view through which the host wrote last
   int changed_in_line = 0;
+  bool is_read_only = false;  // of a leaf: mutable_host() refuses (show_rows, slot.h)
   Category category = Category::value;
   std::unique_ptr<CellState> cell;  // not null for cells
 

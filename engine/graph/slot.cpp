@@ -13,6 +13,7 @@ struct Slot::State {
   detail::ContextPtr context;
   detail::StoragePtr storage;  // null for no bytes
   std::uint64_t borrow = 0;    // while it is being filled
+  bool is_filled = false;      // since it was lent last
 };
 
 Slot::Slot(std::shared_ptr<detail::Context> engine, std::size_t bytes, const std::string& what)
@@ -38,6 +39,7 @@ std::span<std::byte> Slot::begin_fill(const char* file, int line) {
   if (!state_->storage) return {};
   const ProfileSpan span("wait for device");
   const std::size_t size = state_->storage->bytes();
+  state_->is_filled = true;
   return {static_cast<std::byte*>(state_->storage->acquire_host(true, 0, size, file, line, &state_->borrow)), size};
 }
 
@@ -55,6 +57,7 @@ Array Slot::lend(const Shape& shape, Dtype dtype, std::function<void()> returned
     returned();
     return detail::make_leaf(state_->context, shape, dtype, detail::Category::slot);
   }
+  if (std::exchange(state_->is_filled, false)) state_->context->runtime->count_gather(need);
   // The array holds the storage through a pointer of its own; when the last copy of that is gone, the loan has ended.
   struct Loan {
     detail::ContextPtr context;  // outlives the storage
@@ -81,7 +84,16 @@ Array share_rows(const Array& a, std::int64_t begin, std::int64_t end) {
   Array rows = detail::make_leaf_on(node.context, shape, a.dtype(), base.category, base.storage);
   rows.node()->device = node.device;
   rows.node()->offset = base.offset + (node.is_view ? node.offset : 0) + begin * row;
+  rows.node()->is_read_only = base.is_read_only;
   return rows;
 }
+
+Array show_rows(const Array& a, std::int64_t begin, std::int64_t end) {
+  Array rows = share_rows(a, begin, end);
+  rows.node()->is_read_only = true;
+  return rows;
+}
+
+bool is_of(const Array& a, const std::shared_ptr<detail::Context>& engine) { return a && a.node()->context == engine; }
 
 }  // namespace samebytes

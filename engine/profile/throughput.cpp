@@ -72,11 +72,11 @@ std::string rows_table(const Throughput& throughput) {
          row.largest_batch ? grouped(static_cast<double>(*row.largest_batch)) : "", fmt::format("{:.1f}", row.gflops()),
          percent(row.gflops(), device.peak.gflops), fmt::format("{:.1f}", row.gigabytes_per_second()),
          percent(row.gigabytes_per_second(), device.peak.gigabytes_per_second), grouped(row.bytes_copied_per_step),
-         in_megabytes(static_cast<double>(row.peak_bytes)),
+         grouped(row.bytes_gathered_per_step), in_megabytes(static_cast<double>(row.peak_bytes)),
          row.joules_per_sample ? fmt::format("{:.3g}", *row.joules_per_sample) : ""});
   }
   return table({"workload", "device", "batch", "samples/s", "ms p50", "ms p95", "largest batch", "GFLOP/s", "of peak",
-                "GB/s", "of stream", "bytes copied a step", "memory", "J/sample"},
+                "GB/s", "of stream", "bytes copied a step", "gathered", "memory", "J/sample"},
                rows);
 }
 

@@ -16,6 +16,7 @@ struct Runtime::Ledger {
   std::atomic<std::uint64_t> crossings{0};
   std::atomic<std::uint64_t> mapped{0};
   std::atomic<std::uint64_t> relayout{0};
+  std::atomic<std::uint64_t> gathered{0};
 };
 
 }  // namespace samebytes::detail

@@ -216,6 +216,7 @@ TransferReport Runtime::transfers() const {
   report.crossings = ledger_->crossings.load(std::memory_order_relaxed);
   report.bytes_copied = report.bytes_to_device + report.bytes_to_host + report.bytes_between_contexts;
   report.bytes_mapped = ledger_->mapped.load(std::memory_order_relaxed);
+  report.bytes_gathered = ledger_->gathered.load(std::memory_order_relaxed);
   report.relayout_bytes = ledger_->relayout.load(std::memory_order_relaxed);
   return report;
 }
@@ -239,6 +240,8 @@ void Runtime::count_crossing(std::size_t bytes, const std::string& what) {
 void Runtime::count_map(std::size_t bytes) { ledger_->mapped.fetch_add(bytes, std::memory_order_relaxed); }
 
 void Runtime::count_relayout(std::size_t bytes) { ledger_->relayout.fetch_add(bytes, std::memory_order_relaxed); }
+
+void Runtime::count_gather(std::size_t bytes) { ledger_->gathered.fetch_add(bytes, std::memory_order_relaxed); }
 
 std::uint64_t Runtime::programs_built() const {
   std::uint64_t sum = 0;

@@ -232,6 +232,7 @@ class Runtime {
   void count_map(std::size_t bytes);
   void count_crossing(std::size_t bytes, const std::string& what);  // from space to space; throws the same
   void count_relayout(std::size_t bytes);
+  void count_gather(std::size_t bytes);  // by the host, into a slot
   std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
   std::uint64_t programs_built() const;
 

@@ -1,6 +1,7 @@
 // Data: readers, sources, samplers, transforms, collate and the loader that fills shared memory with batches.
 #pragma once
 
+#include "samebytes/data/array_set.h"
 #include "samebytes/data/cifar.h"
 #include "samebytes/data/collate.h"
 #include "samebytes/data/csv.h"

@@ -64,9 +64,11 @@ struct Adoption {
   std::string reason;    // "adopted: fine-grained system SVM", "copied: pointer is not page-aligned"
 };
 
-// Bytes moved since the engine started. Within one OpenCL context all zero on fine and system modes.
+// Bytes moved since the engine started. Between host and device all zero on fine and system modes within one OpenCL
+// context. bytes_gathered is the host's own work, in every mode: 0 where batches are views of the data set.
 struct TransferReport {
-  std::uint64_t bytes_copied = 0;  // read, write, copy, SVM memcpy, migration, copied host pointers, own staging
+  std::uint64_t bytes_gathered = 0;  // written by the host into slots that were lent: rows copied, or decoded there
+  std::uint64_t bytes_copied = 0;    // read, write, copy, SVM memcpy, migration, copied host pointers, own staging
   std::uint64_t bytes_between_contexts = 0;  // of these: from device to device, which share no memory
   std::uint64_t crossings = 0;               // transfers that moved them
   std::uint64_t bytes_to_device = 0;

@@ -1,7 +1,8 @@
 // Slot: a piece of shared memory that host threads fill and the device reads, over and over: what a Loader is made of,
 // and what other feeders (a camera, a socket) can be made of. fill, lend as an Array, wait for its return, fill again.
-// begin_fill() .. end_fill() may run in any thread; one thread at a time uses a slot. Nothing is copied where memory is
-// shared.
+// begin_fill() .. end_fill() may run in any thread; one thread at a time uses a slot. Nothing is copied between host
+// and device where memory is shared; what the host wrote into a slot is counted when it is lent (TransferReport's
+// bytes_gathered). Here too: rows of an array as an array, which writes nothing at all.
 #pragma once
 
 #include <cstddef>
@@ -49,5 +50,10 @@ class Slot {
 // gradient flows through it, and all pieces of equal shape share one plan, wherever they begin. a is evaluated first.
 // Throws ArgumentError for a cell, for a that is not contiguous and for rows that it does not have.
 Array share_rows(const Array& a, std::int64_t begin, std::int64_t end);
+// The same to be read alone: mutable_host() of it, or of rows of it, throws ArgumentError. For rows of what others
+// still need, such as a data set.
+Array show_rows(const Array& a, std::int64_t begin, std::int64_t end);
+// Whether ops take the array together with those of engine.context(). False for an empty handle.
+bool is_of(const Array& a, const std::shared_ptr<detail::Context>& engine);
 
 }  // namespace samebytes

@@ -31,6 +31,7 @@ struct ThroughputRow {
   double flops_per_step = 0;                       // that the model needs
   double bytes_per_step = 0;                       // that launches read and write
   double bytes_copied_per_step = 0;                // between host and device
+  double bytes_gathered_per_step = 0;              // by the host, from the data set into batches
   std::size_t peak_bytes = 0;                      // of the engine's memory
   std::optional<double> joules_per_sample = {};    // where a counter can be read
 

@@ -32,10 +32,26 @@ TEST(Bench, json_has_one_object_per_workload_and_mode) {
     EXPECT_GT(row["fraction_of_peak"], 0.0);
     // Loosely: other processes may have slowed the measure of the peak.
     EXPECT_LT(row["fraction_of_peak"], 5);
-    for (const char* key :
-         {"device", "memory_mode", "personality", "precision", "tuning", "seconds", "samples_per_second", "step_ms_p50",
-          "step_ms_p95", "train_loss", "test_loss", "bytes_copied_per_step", "launches_per_step", "peak_bytes",
-          "stall_fraction", "first_step_seconds", "fraction_of_bandwidth", "largest_batch", "joules_per_sample"})
+    for (const char* key : {"device",
+                            "memory_mode",
+                            "personality",
+                            "precision",
+                            "tuning",
+                            "seconds",
+                            "samples_per_second",
+                            "step_ms_p50",
+                            "step_ms_p95",
+                            "train_loss",
+                            "test_loss",
+                            "bytes_copied_per_step",
+                            "bytes_gathered_per_step",
+                            "launches_per_step",
+                            "peak_bytes",
+                            "stall_fraction",
+                            "first_step_seconds",
+                            "fraction_of_bandwidth",
+                            "largest_batch",
+                            "joules_per_sample"})
       EXPECT_TRUE(row.contains(key)) << key;
     EXPECT_GT(row["gigabytes_per_second"], 0.0);
     EXPECT_TRUE(row["largest_batch"].is_null()) << "nobody asked for it";

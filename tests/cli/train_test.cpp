@@ -38,8 +38,8 @@ TEST(Train, json_is_the_last_line_with_exactly_the_promised_keys) {
               ::testing::ElementsAre("workload", "device", "memory_mode", "personality", "precision", "tuning",
                                      "optimizer", "schedule", "rate", "warmup", "batch", "steps", "samples", "seconds",
                                      "samples_per_second", "step_ms_p50", "step_ms_p95", "train_loss", "test_loss",
-                                     "test_accuracy", "bytes_copied_per_step", "launches_per_step", "peak_bytes",
-                                     "stall_fraction", "first_step_seconds"));
+                                     "test_accuracy", "bytes_copied_per_step", "bytes_gathered_per_step",
+                                     "launches_per_step", "peak_bytes", "stall_fraction", "first_step_seconds"));
   EXPECT_EQ(json["workload"], "digits");
   EXPECT_EQ(json["precision"], "f32");
   EXPECT_EQ(json["steps"], 30);
@@ -82,7 +82,7 @@ TEST(Train, precision_is_said_in_the_summary_the_log_and_the_file) {
 TEST(Train, the_summary_names_what_a_newcomer_looks_for) {
   const auto result = run_command({"train", "digits", "--steps", "5"});
   ASSERT_EQ(result.status, 0) << result.err;
-  for (const char* word : {"test accuracy", "samples/s", "device", "memory mode", "bytes copied"})
+  for (const char* word : {"test accuracy", "samples/s", "device", "memory mode", "bytes copied", "gathered"})
     EXPECT_THAT(result.out, HasSubstr(word));
   EXPECT_EQ(result.out.find('\r'), std::string::npos) << "no bar where there is no terminal";
 }

@@ -18,6 +18,10 @@
 #include "samebytes/random.h"
 #include "samebytes/shape.h"
 
+namespace samebytes {
+class Array;
+}
+
 namespace samebytes::data {
 
 struct CsvOptions;
@@ -63,6 +67,10 @@ class Dataset {
   virtual bool read(std::int64_t index, std::span<const Field> dst) const = 0;
   // True: samples come from something with a state; read() is called by one thread at a time with 0, 1, 2, ...
   virtual bool is_sequential() const { return false; }
+  // Where the samples lie side by side in memory that devices read: for each of fields() all of them as one array
+  // [size(), sizes of the field...], which stay as they are. A Loader shows batches of neighbours as views of it then
+  // and reads nothing. Null: they do not.
+  virtual const std::vector<Array>* arrays() const { return nullptr; }
   // Called before the first read() of every pass over the data.
   virtual void begin_pass(std::int64_t epoch) const { (void)epoch; }
 };

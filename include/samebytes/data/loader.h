@@ -32,7 +32,8 @@ class Engine;
 namespace samebytes::data {
 
 // The arrays of one step, each with a first axis of samples. Holds its slot; copy (contiguous(), to_vector()) what is
-// to be kept beyond the step.
+// to be kept beyond the step. Of a set over arrays (array_set.h) taken in order they are views of the set, to be read
+// alone: mutable_host() throws.
 class Batch {
  public:
   Batch() = default;

@@ -1,0 +1,53 @@
+// How a filled slot becomes a batch: its fields are lent, or rows of the data set's arrays are shown in their place.
+#include <functional>
+#include <utility>
+
+#include "data/loader_state.h"
+
+namespace samebytes::data {
+
+using detail::MutexLock;
+
+Batch Loader::State::lend(BatchSlot& slot) {
+  // Keeps the state alive as long as the arrays live; the last field that comes back frees the slot.
+  const auto returned = [state = shared_from_this(), back = &slot] {
+    std::unique_ptr<BatchSlot> surplus;
+    const MutexLock lock(state->mutex_);
+    if (--back->lent > 0) return;
+    if (state->has_too_many()) surplus = state->take_out(back);
+    if (!surplus) state->free_.push_back(back);
+    state->for_workers_.notify_all();
+  };
+  std::vector<Array> arrays;
+  std::int64_t epoch = 0;
+  {
+    const MutexLock lock(mutex_);
+    epoch = epoch_;
+  }
+  if (slot.shown >= 0) {  // the slot itself is free at once
+    struct GiveBack {
+      const std::function<void()> once;
+      std::size_t fields;
+      ~GiveBack() {
+        for (std::size_t i = 0; i < fields; ++i) once();
+      }
+    } const give_back{returned, slot.fields.size()};
+    return show(slot, epoch);
+  }
+  try {
+    for (std::size_t i = 0; i < slot.fields.size(); ++i)
+      arrays.push_back(slot.fields[i].lend(slot.specs[i].shape, slot.specs[i].dtype, returned));
+  } catch (...) {
+    for (std::size_t i = arrays.size(); i < slot.fields.size(); ++i) returned();
+    throw;
+  }
+  return Batch(std::move(arrays), names_, epoch, slot.step, slot.samples);
+}
+
+Batch Loader::State::show(const BatchSlot& slot, std::int64_t epoch) const {
+  std::vector<Array> arrays;
+  for (const Array& all : *arrays_) arrays.push_back(show_rows(all, slot.shown, slot.shown + slot.samples));
+  return Batch(std::move(arrays), names_, epoch, slot.step, slot.samples);
+}
+
+}  // namespace samebytes::data

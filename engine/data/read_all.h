@@ -1,0 +1,17 @@
+// Every sample of a set read once, by several threads: what both kinds of preload() do.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "samebytes/data/dataset.h"
+
+namespace samebytes::detail {
+
+// The fields with a first axis of all samples. Throws what preload() throws for its arguments.
+std::vector<data::FieldSpec> specs_of_all(const data::DatasetPtr& source, int threads);
+// Sample i of field f to the i-th of as many equal parts of `fields[f]`. Requires: specs_of_all() passed.
+void read_all(const data::Dataset& source, std::span<const std::span<std::byte>> fields, int threads);
+
+}  // namespace samebytes::detail
