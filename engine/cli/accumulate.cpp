@@ -117,7 +117,7 @@ Array Accumulation::loss() const {
   Array mean;
   for (const Piece& piece : pieces_) {
     const Array share = piece.loss * (static_cast<double>(piece.samples) / all);
-    mean = mean ? mean + share : share;
+    mean = mean.defined() ? mean + share : share;
   }
   return mean;
 }

@@ -131,7 +131,7 @@ Summary BenchRun::summary() const {
   summary.first_step_seconds += making_seconds_;
   summary.resident_peak_bytes = resident_peak();
   if (shared_) shared_->fill(summary);
-  if (last_loss_) summary.train_loss = last_loss_.value();
+  if (last_loss_.defined()) summary.train_loss = last_loss_.value();
   const FlopCount& flops = workload_.flops;
   summary.gflops = (is_training_ ? flops.training() : flops.forward()) * summary.samples_per_second() * 1e-9;
   return summary;

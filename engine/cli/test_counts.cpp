@@ -15,11 +15,12 @@ TestCounts::TestCounts(const Workload& workload, const Ranks* ranks)
 void TestCounts::add(const std::vector<Array>& results, std::int64_t samples) {
   const Array right = results.size() > 1 ? results[1] : Array();
   if (ranks_ != nullptr) {
-    eval(right ? std::vector<Array>{results[0], right} : std::vector<Array>{results[0]});  // the batch is given back
+    eval(right.defined() ? std::vector<Array>{results[0], right}
+                         : std::vector<Array>{results[0]});  // the batch is given back
     parts_.push_back({results[0], right, samples});
   } else {
     loss_.add(results[0], static_cast<double>(samples));
-    if (right) right_.add_sum(right, static_cast<double>(samples));
+    if (right.defined()) right_.add_sum(right, static_cast<double>(samples));
   }
   if (results.size() > 2 && workload_.is_binary)
     for (const float score : results[2].to_vector<float>()) scores_.push_back(score);
@@ -40,7 +41,7 @@ void TestCounts::collect() {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     double* const row = &table[kFields * number(i)];
     row[0] = parts_[i].loss.value();
-    row[1] = parts_[i].right ? parts_[i].right.value() : NAN;
+    row[1] = parts_[i].right.defined() ? parts_[i].right.value() : NAN;
     row[2] = static_cast<double>(parts_[i].samples);
   }
   ranks_->all_reduce(table);

@@ -77,7 +77,7 @@ struct DataParallel::Impl {
       return optimizer.flat_gradients(all);
     }
     exchange->begin_step({samples, signature, stops ? 1U : 0U});
-    if (watched && watched.dtype() != f32) watched = astype(watched, f32);
+    if (watched.defined() && watched.dtype() != f32) watched = astype(watched, f32);
     std::vector<Array> means(parameters.size());
     // A bucket for each arena, sent when it is full: the order is that of the backward pass, the same on all ranks.
     struct Bucket {
@@ -256,14 +256,14 @@ double DataParallel::global_samples() const {
 }
 
 void DataParallel::watch(const Array& value) {
-  if (!value || value.size() != 1 || !is_floating(value.dtype()))
+  if (!value.defined() || value.size() != 1 || !is_floating(value.dtype()))
     throw ArgumentError("DataParallel: watch needs one element of a floating dtype");
   impl_->watched = value;
 }
 
 double DataParallel::watched() const {
   if (impl_->group.size() > 1) return impl_->exchange->watched();
-  return impl_->watched ? impl_->watched.value() : 0;
+  return impl_->watched.defined() ? impl_->watched.value() : 0;
 }
 
 void DataParallel::ask_to_stop() { impl_->stops = true; }
@@ -281,7 +281,7 @@ void DataParallel::all_reduce(optim::Accumulator& accumulator) {
   if (impl_->group.size() == 1) return;
   impl_->exchange->begin_step({impl_->samples, impl_->signature, impl_->stops ? 1U : 0U});
   std::optional<double> watched;
-  if (impl_->watched) watched = std::exchange(impl_->watched, {}).value();
+  if (impl_->watched.defined()) watched = std::exchange(impl_->watched, {}).value();
   impl_->exchange->reduce_now(accumulator.means(), watched);
 }
 

@@ -177,10 +177,9 @@ std::vector<Array> Exchange::sent(std::span<const Array> gradients, const Array&
   std::vector<Result> results;
   for (const Array& gradient : gradients) results.push_back({gradient.shape(), gradient.dtype()});
   std::vector<Array> inputs(gradients.begin(), gradients.end());
-  if (watched) inputs.push_back(watched);
+  if (watched.defined()) inputs.push_back(watched);
   return samebytes::detail::make_arrays(
-      samebytes::detail::make_op<SendBucket>(weak_from_this(), id_, buckets_++, static_cast<bool>(watched)), results,
-      inputs);
+      samebytes::detail::make_op<SendBucket>(weak_from_this(), id_, buckets_++, watched.defined()), results, inputs);
 }
 
 Array Exchange::settled(const Array& flat, std::span<const Array> parts, std::span<const std::int64_t> offsets) {

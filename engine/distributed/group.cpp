@@ -28,7 +28,7 @@ void check_root(int root, int size) {
 }
 
 void check_array(const char* function, const Array& array) {
-  if (!array) throw ArgumentError(std::string(function) + ": an empty array handle came");
+  if (!array.defined()) throw ArgumentError(std::string(function) + ": an empty array handle came");
 }
 
 // Weights that make a sum or a mean.

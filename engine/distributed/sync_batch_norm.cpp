@@ -198,7 +198,9 @@ class RankMoments final : public OverRanks {
 
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array &mean = request.src[0], &centre = request.dst[0];
-    const auto flow = [&](std::size_t k) { return request.dy[k] ? request.dy[k] : zeros(mean.shape(), mean.dtype()); };
+    const auto flow = [&](std::size_t k) {
+      return request.dy[k].defined() ? request.dy[k] : zeros(mean.shape(), mean.dtype());
+    };
     const Array to_centre = flow(0), to_variance = flow(1);
     const Result results[] = {{mean.shape(), mean.dtype()}, {mean.shape(), mean.dtype()}};
     const Array inputs[] = {to_centre, to_variance};

@@ -47,7 +47,7 @@ void evaluate(std::span<const NodePtr> roots, const char* what) {
   std::vector<Array> companions;
   for (const NodePtr& root : roots)
     if (root->op && !root->has_value)
-      if (Array companion = root->op->companion(*root)) companions.push_back(std::move(companion));
+      if (Array companion = root->op->companion(*root); companion.defined()) companions.push_back(std::move(companion));
   if (companions.empty()) {
     context->evaluator->evaluate(roots);
     return;

@@ -66,7 +66,7 @@ Casts::~Casts() {
 }
 
 Array Casts::operator()(const Array& a) const {
-  if (!a || (a.dtype() != f32 && !detail::is_16_bit(a.dtype()))) return a;
+  if (!a.defined() || (a.dtype() != f32 && !detail::is_16_bit(a.dtype()))) return a;
   if (rule_ == CastRule::lower) return state_->cast(a, state_->dtype);
   return rule_ == CastRule::keep_f32 ? state_->cast(a, f32) : a;
 }
@@ -79,7 +79,7 @@ std::vector<Array> Casts::operator()(std::span<const Array> arrays) const {
   }
   std::optional<Dtype> widest;
   for (const Array& a : result) {
-    if (!a || !is_floating(a.dtype())) return result;
+    if (!a.defined() || !is_floating(a.dtype())) return result;
     if (!widest || *widest == a.dtype())
       widest = a.dtype();
     else
@@ -95,7 +95,7 @@ std::vector<Array> Casts::operator()(std::span<const Array> arrays) const {
 Array Autocast::State::cast(const Array& a, Dtype to) {
   if (a.dtype() == to) return a;
   const detail::Node& node = *a.node();
-  if (Array copy = detail::current_working_copy(a, to)) return copy;
+  if (Array copy = detail::current_working_copy(a, to); copy.defined()) return copy;
   const std::uint32_t version = node.base().version.load();
   Kept& place = kept[{node.id, to, is_grad_enabled()}];
   if (detail::NodePtr made = place.cast.lock(); made && place.version == version) return Array(std::move(made));

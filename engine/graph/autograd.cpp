@@ -98,13 +98,13 @@ Array added_by_op(const Array& a, const Array& b) {
 
 void accumulate(std::unordered_map<const Node*, Array>& gradients, const Node* node, const Array& gradient) {
   Array& slot = gradients[node];
-  if (!slot) {
+  if (!slot.defined()) {
     slot = gradient;
     return;
   }
   Array sum = added_by_op(gradient, slot);
-  if (!sum) sum = added_by_op(slot, gradient);
-  slot = sum ? sum : slot + gradient;
+  if (!sum.defined()) sum = added_by_op(slot, gradient);
+  slot = sum.defined() ? sum : slot + gradient;
 }
 
 // A gradient in the dtype of what it belongs to: an op of 16-bit values may read an f32 bias.
@@ -119,7 +119,7 @@ void require_used(std::span<const Array> wrt, std::span<const Array> copies,
   std::string names;
   std::size_t unused = 0;
   for (std::size_t i = 0; i < wrt.size(); ++i) {
-    if (reached[wrt[i].node().get()] || (copies[i] && reached[copies[i].node().get()])) continue;
+    if (reached[wrt[i].node().get()] || (copies[i].defined() && reached[copies[i].node().get()])) continue;
     if (++unused > kShown) continue;
     names += (names.empty() ? "" : ", ") + (is_cell(wrt[i]) ? cell_name(wrt[i]) : detail::describe(wrt[i]));
   }
@@ -165,9 +165,9 @@ Array gradient_of_both(const std::unordered_map<const Node*, Array>& dy, const A
   for (const Array& source : {copy, parameter})
     if (const auto it = dy.find(source.node().get()); it != dy.end()) {
       const Array own = like(it->second, *copy.node());
-      whole = whole ? whole + own : own;
+      whole = whole.defined() ? whole + own : own;
     }
-  return whole ? whole : zeros(copy.shape(), copy.dtype());
+  return whole.defined() ? whole : zeros(copy.shape(), copy.dtype());
 }
 
 // A result that nobody asked for yet, of the producer or of what stands for it: without its state that has fewer.
@@ -181,7 +181,7 @@ class Countdown {
   Countdown(const Tape& tape, std::span<const Array> wrt, std::span<const Array> copies) {
     for (std::size_t i = 0; i < wrt.size(); ++i) {
       of_[wrt[i].node().get()].push_back(i);
-      if (copies[i]) of_[copies[i].node().get()].push_back(i);
+      if (copies[i].defined()) of_[copies[i].node().get()].push_back(i);
     }
     open_.assign(wrt.size(), 0);
     for (const detail::NodePtr& node : tape.nodes) {
@@ -211,12 +211,12 @@ class Countdown {
 }  // namespace
 
 std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const GradientOptions& options) {
-  if (!loss) throw ArgumentError("gradients: loss is an empty array handle");
+  if (!loss.defined()) throw ArgumentError("gradients: loss is an empty array handle");
   if (loss.size() != 1) throw ArgumentError("gradients: loss must have one element, it is " + detail::describe(loss));
   if (!is_floating(loss.dtype()))
     throw ArgumentError("gradients: loss must be floating, it is " + detail::describe(loss));
   for (const Array& w : wrt) {
-    if (!w) throw ArgumentError("gradients: an empty array handle is among the arrays to differentiate by");
+    if (!w.defined()) throw ArgumentError("gradients: an empty array handle is among the arrays to differentiate by");
     if (!is_floating(w.dtype()))
       throw ArgumentError("gradients: only floating arrays have gradients, one of them is " + detail::describe(w));
   }
@@ -233,7 +233,7 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, cons
   const std::vector<Array> copies = working_copies(wrt);
   std::vector<Array> sources(wrt.begin(), wrt.end());
   for (const Array& copy : copies)
-    if (copy) sources.push_back(copy);
+    if (copy.defined()) sources.push_back(copy);
   const Tape tape = record(root, sources);
   auto reached = reach_unchanged(tape, *root, sources);
   if (!options.allow_unused) require_used(wrt, copies, reached);
@@ -284,8 +284,8 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, cons
       outputs.resize(node->results.size());
       upstream.resize(outputs.size());
       for (std::size_t k = 0; k < outputs.size(); ++k)
-        outputs[k] = outputs[k] ? Array(recomputation.seen_from(*node, outputs[k].node()))
-                                : unread_result(recomputation.seen_from(*node, node), node, k);
+        outputs[k] = outputs[k].defined() ? Array(recomputation.seen_from(*node, outputs[k].node()))
+                                          : unread_result(recomputation.seen_from(*node, node), node, k);
     } else if (const auto one = dy.find(node.get()); one != dy.end()) {
       upstream.push_back(one->second);
       outputs.emplace_back(recomputation.seen_from(*node, node));
@@ -308,11 +308,11 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, cons
     const std::vector<Array> dx = op->gradient(
         {upstream, src, outputs, std::span<const bool>(wanted.get(), inputs.size()), node->tape_scalars()});
     for (std::size_t i = 0; i < dx.size() && i < src.size(); ++i)
-      if (wanted[i] && dx[i]) accumulate(dy, inputs[i].node.get(), like(dx[i], *inputs[i].node));
+      if (wanted[i] && dx[i].defined()) accumulate(dy, inputs[i].node.get(), like(dx[i], *inputs[i].node));
   };
   const auto gradient_of = [&](std::size_t i) {
     const Array& w = wrt[i];
-    if (copies[i]) return gradient_of_both(dy, w, copies[i]);
+    if (copies[i].defined()) return gradient_of_both(dy, w, copies[i]);
     const auto it = dy.find(w.node().get());
     if (it == dy.end()) return zeros(w.shape(), w.dtype());
     if (constant && it->second.node()->base().storage == constant)  // the caller may write to what he gets
@@ -333,7 +333,7 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, cons
     if (countdown) countdown->passed(**it, finish);
   }
   for (std::size_t i = 0; i < wrt.size(); ++i)  // what the loss does not depend on, too
-    if (!result[i]) finish(i);
+    if (!result[i].defined()) finish(i);
   return result;
 }
 

@@ -69,7 +69,7 @@ std::size_t kept_for_backward(const Array& loss, std::span<const Array> paramete
   std::unordered_set<const detail::Node*> seen, kept;
   std::vector<const detail::Node*> stack;
   for (const Array& gradient : found)
-    if (gradient) stack.push_back(gradient.node().get());
+    if (gradient.defined()) stack.push_back(gradient.node().get());
   while (!stack.empty()) {
     const detail::Node* const node = stack.back();
     stack.pop_back();

@@ -43,7 +43,7 @@ NodePtr new_op_node(const OpPtr& op, const Shape& shape, Dtype dtype, std::span<
   const std::string name(op->name());
   ContextPtr context;
   for (const Array& input : inputs) {
-    if (!input) throw ArgumentError(name + ": an empty array handle was passed");
+    if (!input.defined()) throw ArgumentError(name + ": an empty array handle was passed");
     if (!context) context = input.node()->context;
     if (input.node()->context != context) throw ArgumentError(name + ": the arrays belong to two engines");
   }
@@ -167,7 +167,7 @@ Array make_leaf_on(const ContextPtr& context, const Shape& shape, Dtype dtype, C
 }
 
 std::string describe(const Array& a) {
-  return a ? std::string(name_of(a.dtype())) + " " + a.shape().to_string() : std::string("an empty handle");
+  return a.defined() ? std::string(name_of(a.dtype())) + " " + a.shape().to_string() : std::string("an empty handle");
 }
 
 void require(bool ok, const char* op, const char* need, const Array& came, const char* name) {

@@ -71,7 +71,7 @@ Array Slot::lend(const Shape& shape, Dtype dtype, std::function<void()> returned
 }
 
 Array share_rows(const Array& a, std::int64_t begin, std::int64_t end) {
-  detail::require(a && a.shape().rank() >= 1, "share_rows", "needs an array of rank 1 or more", a, "src");
+  detail::require(a.defined() && a.shape().rank() >= 1, "share_rows", "needs an array of rank 1 or more", a, "src");
   Shape shape = a.shape();
   if (begin < 0 || begin > end || end > shape[0])
     throw ArgumentError("share_rows: rows [" + std::to_string(begin) + ", " + std::to_string(end) +

@@ -114,10 +114,10 @@ KeyValueCache MultiHeadAttention::make_cache(std::int64_t batch, std::int64_t ca
 void MultiHeadAttention::visit(Visitor& visitor) {
   const bool gpt2 = options_.names == TransformerNames::gpt2;
   visitor.parameter(gpt2 ? "c_attn.weight" : "in_proj_weight", in_weight_, layout_of(options_.names));
-  if (in_bias_) visitor.parameter(gpt2 ? "c_attn.bias" : "in_proj_bias", in_bias_);
+  if (in_bias_.defined()) visitor.parameter(gpt2 ? "c_attn.bias" : "in_proj_bias", in_bias_);
   visitor.projection(gpt2 ? "c_attn" : "in_proj", in_weight_, in_adapter_);
   visitor.parameter(gpt2 ? "c_proj.weight" : "out_proj.weight", out_weight_, layout_of(options_.names));
-  if (out_bias_) visitor.parameter(gpt2 ? "c_proj.bias" : "out_proj.bias", out_bias_);
+  if (out_bias_.defined()) visitor.parameter(gpt2 ? "c_proj.bias" : "out_proj.bias", out_bias_);
   visitor.projection(gpt2 ? "c_proj" : "out_proj", out_weight_, out_adapter_);
 }
 

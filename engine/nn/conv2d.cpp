@@ -38,7 +38,7 @@ Array Conv2d::forward(const Array& x) {
 
 void Conv2d::visit(Visitor& visitor) {
   visitor.parameter("weight", weight_, Layout::conv);
-  if (bias_) visitor.parameter("bias", bias_);
+  if (bias_.defined()) visitor.parameter("bias", bias_);
   visitor.channels(options_.out);
 }
 

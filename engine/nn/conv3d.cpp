@@ -40,7 +40,7 @@ Array Conv3d::forward(const Array& x) {
 
 void Conv3d::visit(Visitor& visitor) {
   visitor.parameter("weight", weight_, Layout::conv);
-  if (bias_) visitor.parameter("bias", bias_);
+  if (bias_.defined()) visitor.parameter("bias", bias_);
   visitor.channels(options_.out);
 }
 

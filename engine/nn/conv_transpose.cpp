@@ -45,7 +45,7 @@ Array ConvTranspose1d::forward(const Array& x) {
 
 void ConvTranspose1d::visit(Visitor& visitor) {
   visitor.parameter("weight", weight_, Layout::conv_transpose);
-  if (bias_) visitor.parameter("bias", bias_);
+  if (bias_.defined()) visitor.parameter("bias", bias_);
   visitor.channels(options_.out);
 }
 
@@ -86,7 +86,7 @@ Array ConvTranspose2d::forward(const Array& x) {
 
 void ConvTranspose2d::visit(Visitor& visitor) {
   visitor.parameter("weight", weight_, Layout::conv_transpose);
-  if (bias_) visitor.parameter("bias", bias_);
+  if (bias_.defined()) visitor.parameter("bias", bias_);
   visitor.channels(options_.out);
 }
 

@@ -17,7 +17,7 @@ Array Linear::forward(const Array& x) { return adapted_linear(x, weight_, bias_,
 
 void Linear::visit(Visitor& visitor) {
   visitor.parameter("weight", weight_, Layout::linear);
-  if (bias_) visitor.parameter("bias", bias_);
+  if (bias_.defined()) visitor.parameter("bias", bias_);
   visitor.projection("", weight_, adapter_);
 }
 

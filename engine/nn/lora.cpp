@@ -111,10 +111,10 @@ Lora::Lora(const Array& weight, const LoraOptions& options) : options_(options) 
   if (!(options.alpha > 0.0 && std::isfinite(options.alpha)))
     throw ArgumentError("Lora: alpha must be above 0, " + std::to_string(options.alpha) + " came");
   require_dropout("Lora", options.dropout);
-  if (!weight || weight.shape().rank() != 2 || !is_floating(weight.dtype()))
+  if (!weight.defined() || weight.shape().rank() != 2 || !is_floating(weight.dtype()))
     throw ArgumentError("Lora: the weight must be floating [out, in], " +
-                        (weight ? std::string(name_of(weight.dtype())) + " " + weight.shape().to_string()
-                                : std::string("an empty handle")) +
+                        (weight.defined() ? std::string(name_of(weight.dtype())) + " " + weight.shape().to_string()
+                                          : std::string("an empty handle")) +
                         " came");
   const auto rank = static_cast<double>(options.rank);
   scale_ = options.alpha / (options.rank_stabilized ? std::sqrt(rank) : rank);

@@ -53,7 +53,7 @@ Array LayerNorm::forward(const Array& x) {
 }
 
 void LayerNorm::visit(Visitor& visitor) {
-  if (!weight_) return;
+  if (!weight_.defined()) return;
   visitor.parameter("weight", weight_);
   visitor.parameter("bias", bias_);
 }
@@ -72,7 +72,7 @@ Array RmsNorm::forward(const Array& x) {
 }
 
 void RmsNorm::visit(Visitor& visitor) {
-  if (weight_) visitor.parameter("weight", weight_);
+  if (weight_.defined()) visitor.parameter("weight", weight_);
 }
 
 std::string RmsNorm::describe() const { return "RmsNorm(" + std::to_string(options_.features) + ")"; }
@@ -95,7 +95,7 @@ Array GroupNorm::forward(const Array& x) {
 }
 
 void GroupNorm::visit(Visitor& visitor) {
-  if (!weight_) return;
+  if (!weight_.defined()) return;
   visitor.parameter("weight", weight_);
   visitor.parameter("bias", bias_);
 }
@@ -121,19 +121,20 @@ InstanceNorm::InstanceNorm(const InstanceNormOptions& options) : options_(option
 Array InstanceNorm::forward(const Array& x) {
   require_features("InstanceNorm", options_.features, x);
   const samebytes::InstanceNormOptions options{.eps = options_.eps, .momentum = options_.momentum};
-  if (is_training() || !running_mean_) return instance_norm(x, weight_, bias_, running_mean_, running_var_, options);
+  if (is_training() || !running_mean_.defined())
+    return instance_norm(x, weight_, bias_, running_mean_, running_var_, options);
   const Shape shape{options_.features};
-  return batch_norm_eval(x, weight_ ? weight_ : ones(shape, options_.dtype),
-                         bias_ ? bias_ : zeros(shape, options_.dtype), running_mean_, running_var_,
+  return batch_norm_eval(x, weight_.defined() ? weight_ : ones(shape, options_.dtype),
+                         bias_.defined() ? bias_ : zeros(shape, options_.dtype), running_mean_, running_var_,
                          {.eps = options_.eps});
 }
 
 void InstanceNorm::visit(Visitor& visitor) {
-  if (weight_) {
+  if (weight_.defined()) {
     visitor.parameter("weight", weight_);
     visitor.parameter("bias", bias_);
   }
-  if (running_mean_) {
+  if (running_mean_.defined()) {
     visitor.buffer("running_mean", running_mean_);
     visitor.buffer("running_var", running_var_);
   }

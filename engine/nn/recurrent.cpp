@@ -63,7 +63,7 @@ void visit_weights(Visitor& visitor, const LstmOptions& options, const std::vect
 
 // The part of states [L * D, N, H] for one layer and direction; an empty handle where they are one.
 Array state_at(const char* kind, const LstmOptions& options, const Array& states, const Array& x, int index) {
-  if (!states) return {};
+  if (!states.defined()) return {};
   const Shape want{options.layers * directions(options), x.shape()[0], options.hidden};
   if (states.shape() != want)
     throw ArgumentError(std::string(kind) + ": states of x " + x.shape().to_string() + " must be " + want.to_string() +
@@ -88,9 +88,9 @@ Array stacked(std::vector<Array> states) {
 }
 
 void check_input(const char* kind, const Array& x) {
-  if (!x || x.shape().rank() != 3)
+  if (!x.defined() || x.shape().rank() != 3)
     throw ArgumentError(std::string(kind) + ": needs x [N, T, C], x is " +
-                        (x ? x.shape().to_string() : std::string("an empty handle")));
+                        (x.defined() ? x.shape().to_string() : std::string("an empty handle")));
 }
 
 }  // namespace

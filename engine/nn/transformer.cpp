@@ -59,10 +59,10 @@ void TransformerBlock::visit(Visitor& visitor) {
   const bool gpt2 = options_.names == TransformerNames::gpt2;
   const auto network_parameters = [&] {
     visitor.parameter(gpt2 ? "mlp.c_fc.weight" : "linear1.weight", weight1_, layout_of(options_.names));
-    if (bias1_) visitor.parameter(gpt2 ? "mlp.c_fc.bias" : "linear1.bias", bias1_);
+    if (bias1_.defined()) visitor.parameter(gpt2 ? "mlp.c_fc.bias" : "linear1.bias", bias1_);
     visitor.projection(gpt2 ? "mlp.c_fc" : "linear1", weight1_, adapter1_);
     visitor.parameter(gpt2 ? "mlp.c_proj.weight" : "linear2.weight", weight2_, layout_of(options_.names));
-    if (bias2_) visitor.parameter(gpt2 ? "mlp.c_proj.bias" : "linear2.bias", bias2_);
+    if (bias2_.defined()) visitor.parameter(gpt2 ? "mlp.c_proj.bias" : "linear2.bias", bias2_);
     visitor.projection(gpt2 ? "mlp.c_proj" : "linear2", weight2_, adapter2_);
   };
   if (gpt2) visitor.child("ln_1", norm1_);

@@ -83,11 +83,11 @@ Array leaky_relu(const Array& a, double slope) {
 }
 
 Array prelu(const Array& a, const Array& slope) {
-  detail::require(a && a.shape().rank() >= 1, "prelu", "needs at least one axis", a, "src");
+  detail::require(a.defined() && a.shape().rank() >= 1, "prelu", "needs at least one axis", a, "src");
   detail::require(
-      slope && is_floating(slope.dtype()) && (slope.size() == 1 || slope.shape() == Shape{a.shape().back()}), "prelu",
-      ("the last axis of src " + detail::describe(a) + " needs one slope, or one each, floating").c_str(), slope,
-      "slope");
+      slope.defined() && is_floating(slope.dtype()) && (slope.size() == 1 || slope.shape() == Shape{a.shape().back()}),
+      "prelu", ("the last axis of src " + detail::describe(a) + " needs one slope, or one each, floating").c_str(),
+      slope, "slope");
   const Array x = as_floating(a);
   const Array flat = slope.size() == 1 ? reshape(slope, Shape{1}) : slope;
   return detail::apply_row<detail::kPRelu>({x, flat.dtype() == x.dtype() ? flat : astype(flat, x.dtype())});
@@ -112,7 +112,7 @@ Array hard_swish(const Array& a) { return detail::apply_row<detail::kHardSwish>(
 Array log_sigmoid(const Array& a) { return detail::apply_row<detail::kLogSigmoid>({as_floating(a)}); }
 
 Array glu(const Array& a, int axis) {
-  detail::require(static_cast<bool>(a), "glu", "needs an array", a, "src");
+  detail::require(a.defined(), "glu", "needs an array", a, "src");
   const int rank = a.shape().rank();
   if (axis < -rank || axis >= rank)
     throw ArgumentError("glu: axis " + std::to_string(axis) + " is out of range for src " + detail::describe(a));

@@ -177,14 +177,14 @@ Array adafactor_update(const Array& p, const Array& rows, const Array& columns, 
   detail::require_cell(p, layout.n(), dtype, "p");
   detail::require_cell(rows, layout.rows(), dtype, "rows");
   detail::require_cell(columns, layout.columns(), dtype, "columns");
-  detail::require(gradient && gradient.shape() == p.shape() && gradient.dtype() == dtype, "adafactor_update",
+  detail::require(gradient.defined() && gradient.shape() == p.shape() && gradient.dtype() == dtype, "adafactor_update",
                   "needs a gradient of the shape and type of p", gradient, "gradient");
-  if (control)
+  if (control.defined())
     detail::require(control.shape() == Shape{3} && control.dtype() == dtype, "adafactor_update",
                     "needs control of the cells' type and 3 elements", control, "control");
   const auto with_control = [&](std::initializer_list<Array> inputs) {
     std::vector<Array> all(inputs);
-    if (control) all.push_back(control);
+    if (control.defined()) all.push_back(control);
     return all;
   };
   const std::int64_t count = layout.tiles().shape()[0];

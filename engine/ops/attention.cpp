@@ -166,7 +166,7 @@ class Attention final : public Op {
 };
 
 void require_rank_4(const char* op, const Array& a, const char* name, const char* need) {
-  require(a && is_floating(a.dtype()) && a.shape().rank() == 4, op, need, a, name);
+  require(a.defined() && is_floating(a.dtype()) && a.shape().rank() == 4, op, need, a, name);
 }
 
 Array attend(const char* op, AttentionKind kind, std::vector<Array> arrays, const AttentionOptions& options) {
@@ -179,7 +179,7 @@ Array attend(const char* op, AttentionKind kind, std::vector<Array> arrays, cons
   if (options.offset && !options.causal)
     throw ArgumentError(std::string(op) + ": the offset belongs to causal attention, which was not asked for");
   kind.causal = options.causal;
-  kind.has_lengths = static_cast<bool>(options.lengths);
+  kind.has_lengths = options.lengths.defined();
   kind.scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(std::max<std::int64_t>(q[3], 1))));
   if (kind.has_lengths)
     require(options.lengths.dtype() == i32 && options.lengths.shape() == Shape{q[0]}, op,

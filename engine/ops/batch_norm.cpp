@@ -118,7 +118,7 @@ Arrays train_gradient(const GradientRequest& request) {
   const Array& dy = request.dy[0];
   const bool with_dx = request.wanted[0];
   const Array before_relu = detail::relu_gradient_source(dy, request.dst[0]);
-  const bool masked = static_cast<bool>(before_relu);
+  const bool masked = before_relu.defined();
   std::vector<detail::Result> results(with_dx ? 5 : 2, {scale.shape(), scale.dtype()});
   Arrays inputs = {src, masked ? before_relu : dy, mean, rstd, scale};
   if (masked) inputs.push_back(request.src[4]);
@@ -188,7 +188,7 @@ Array batch_norm_eval(const Array& src, const Array& scale, const Array& shift, 
     const auto factor = [&](const Shape& shape) {  // of each shape anew, so that each product is one launch
       return rsqrt(broadcast_to(running_var, shape) + double{options.eps}) * broadcast_to(scale, shape);
     };
-    const Array centre = conv->bias ? conv->bias - running_mean : -running_mean;
+    const Array centre = conv->bias.defined() ? conv->bias - running_mean : -running_mean;
     return conv_forward(conv->src, conv->weight * factor(conv->weight.shape()), centre * factor(scale.shape()) + shift,
                         src.shape(), conv->attributes);
   }

@@ -27,7 +27,7 @@ Array cell(const Array& initial, std::string name, MemoryCategory category) {
                                 : category == MemoryCategory::optimizer  ? detail::Category::optimizer
                                 : category == MemoryCategory::parameters ? detail::Category::parameter
                                                                          : detail::Category::value;
-  if (!initial) throw ArgumentError("cell: " + name + " needs an initial value, an empty handle came");
+  if (!initial.defined()) throw ArgumentError("cell: " + name + " needs an initial value, an empty handle came");
   const Array value = detail::copy_of(initial);
   Array result = detail::make_leaf(initial.node()->context, Shape{0}, initial.dtype(), kind);
   detail::Node& node = *result.node();
@@ -40,12 +40,12 @@ Array cell(const Array& initial, std::string name, MemoryCategory category) {
   return result;
 }
 
-bool is_cell(const Array& array) { return array && array.node()->cell != nullptr; }
+bool is_cell(const Array& array) { return array.defined() && array.node()->cell != nullptr; }
 const std::string& cell_name(const Array& array) { return state_of("cell_name", array).name; }
 
 Array update(const Array& cell, const Array& value) {
   const auto& state = state_of("update", cell);
-  if (!value || value.shape() != cell.shape() || value.dtype() != cell.dtype())
+  if (!value.defined() || value.shape() != cell.shape() || value.dtype() != cell.dtype())
     throw ArgumentError("update: " + state.name + " is " + detail::describe(cell) + ", the value is " +
                         detail::describe(value));
   static const detail::OpPtr op = detail::make_op<detail::Update>();
@@ -75,7 +75,7 @@ Array packed(const char* name, std::span<const Array> arrays, std::span<const st
                         std::to_string(offsets.size()) + " offsets came");
   std::int64_t end = 0;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    if (!arrays[i] || arrays[i].dtype() != arrays[0].dtype())
+    if (!arrays[i].defined() || arrays[i].dtype() != arrays[0].dtype())
       throw ArgumentError(op_name + ": all arrays must have one dtype, the first is " + detail::describe(arrays[0]) +
                           ", another is " + detail::describe(arrays[i]));
     if (offsets[i] < end || offsets[i] + arrays[i].size() > n)
@@ -86,7 +86,7 @@ Array packed(const char* name, std::span<const Array> arrays, std::span<const st
   std::vector<std::int64_t> sizes;
   for (const Array& a : arrays) sizes.push_back(a.size());
   std::vector<Array> inputs(arrays.begin(), arrays.end());
-  if (cell) inputs.push_back(cell);
+  if (cell.defined()) inputs.push_back(cell);
   auto op = detail::make_op<detail::Pack>(std::vector<std::int64_t>(offsets.begin(), offsets.end()), n, sizes, into);
   return detail::make_array(std::move(op), Shape{n}, arrays[0].dtype(), inputs);
 }
@@ -103,10 +103,10 @@ Array pack_to_release(std::span<const Array> arrays, std::span<const std::int64_
 
 Array update_parts(const Array& cell, std::span<const Array> arrays, std::span<const std::int64_t> offsets) {
   const auto& state = state_of("update_parts", cell);
-  if (cell.shape().rank() != 1 || arrays.empty() || !arrays[0] || arrays[0].dtype() != cell.dtype())
+  if (cell.shape().rank() != 1 || arrays.empty() || !arrays[0].defined() || arrays[0].dtype() != cell.dtype())
     throw ArgumentError("update_parts: needs a cell of rank 1 and arrays of its dtype, " + state.name + " is " +
                         detail::describe(cell) + ", the first array is " +
-                        (arrays.empty() || !arrays[0] ? "an empty handle" : detail::describe(arrays[0])));
+                        (arrays.empty() || !arrays[0].defined() ? "an empty handle" : detail::describe(arrays[0])));
   return packed("update_parts", arrays, offsets, cell.size(), detail::Pack::Into::cell, cell);
 }
 
@@ -139,7 +139,7 @@ FlatCells flatten_cells(std::span<const Array> cells, std::string name) {
   // Working copies lie at the same offsets, which are multiples for their narrower elements then.
   std::vector<Array> copies;
   for (const Array& part : cells)
-    if (Array copy = working_copy(part)) copies.push_back(std::move(copy));
+    if (Array copy = working_copy(part); copy.defined()) copies.push_back(std::move(copy));
   if (!copies.empty() && copies.size() != cells.size())
     throw ArgumentError("flatten_cells: " + name + " has cells with and without working copies");
   const Dtype narrowest = copies.empty() ? cells[0].dtype() : copies[0].dtype();

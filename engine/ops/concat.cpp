@@ -51,7 +51,7 @@ Array concat(std::span<const Array> arrays, int axis) {
   if (const detail::Casts cast("concat"); cast) return concat(cast(arrays), axis);
   using detail::describe;
   if (arrays.empty()) throw ArgumentError("concat: needs at least one array, none came");
-  for (const Array& a : arrays) detail::require(static_cast<bool>(a), "concat", "needs arrays", a, "src");
+  for (const Array& a : arrays) detail::require(a.defined(), "concat", "needs arrays", a, "src");
   const Array& first = arrays[0];
   const int rank = first.shape().rank();
   if (axis < -rank || axis >= rank)

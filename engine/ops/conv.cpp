@@ -356,19 +356,19 @@ std::vector<Array> ConvInput::gradient(const GradientRequest& g) const {  // of 
 
 std::vector<Array> ConvFilter::gradient(const GradientRequest& g) const {  // of (src, dy) -> dw, perhaps db
   std::vector<Array> result(2);
-  if (g.dy[0] && g.wanted[0]) result[0] = conv_bwd_input(g.src[1], g.dy[0], {}, g.src[0].shape(), a_);
+  if (g.dy[0].defined() && g.wanted[0]) result[0] = conv_bwd_input(g.src[1], g.dy[0], {}, g.src[0].shape(), a_);
   if (!g.wanted[1]) return result;
-  if (g.dy[0]) result[1] = conv_forward(g.src[0], g.dy[0], {}, g.src[1].shape(), a_);
-  if (with_bias_ && g.dy[1]) {
+  if (g.dy[0].defined()) result[1] = conv_forward(g.src[0], g.dy[0], {}, g.src[1].shape(), a_);
+  if (with_bias_ && g.dy[1].defined()) {
     const Array each = broadcast_to(as_dtype(g.dy[1], g.src[1].dtype()), g.src[1].shape());
-    result[1] = result[1] ? result[1] + each : each;
+    result[1] = result[1].defined() ? result[1] + each : each;
   }
   return result;
 }
 
 std::vector<Array> with_bias(const Array& a, const Array& b, const Array& bias) {
   std::vector<Array> inputs{a, b};
-  if (bias) inputs.push_back(bias);
+  if (bias.defined()) inputs.push_back(bias);
   return inputs;
 }
 

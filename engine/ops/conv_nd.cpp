@@ -23,9 +23,9 @@ constexpr const char* kThing[] = {"sequence", "image", "volume"};
 
 Array conv(const char* op, const Array& src, const Array& weight, const Array& bias, const ConvAttributes& a) {
   if (const Casts cast(op); cast) return conv(op, cast(src), cast(weight), kept_bias(cast, bias, cast(src).dtype()), a);
-  require(src && is_floating(src.dtype()) && src.shape().rank() == a.axes + 2, op,
+  require(src.defined() && is_floating(src.dtype()) && src.shape().rank() == a.axes + 2, op,
           (std::string("src must be floating ") + kSrcLetters[a.axes - 1]).c_str(), src, "src");
-  require(weight && is_floating(weight.dtype()) && weight.shape().rank() == a.axes + 2, op,
+  require(weight.defined() && is_floating(weight.dtype()) && weight.shape().rank() == a.axes + 2, op,
           (std::string("weight must be floating ") + kWeightLetters[a.axes - 1]).c_str(), weight, "weight");
   check_conv_attributes(op, a);
   const Shape &s = src.shape(), &w = weight.shape();
@@ -36,7 +36,7 @@ Array conv(const char* op, const Array& src, const Array& weight, const Array& b
   if (w[-2] * a.groups != s.back())
     throw ArgumentError(std::string(op) + ": weight must have " + std::to_string(s.back() / a.groups) +
                         " input channels per group, " + both);
-  if (bias)
+  if (bias.defined())
     require(is_floating(bias.dtype()) && bias.shape() == Shape{w.back()}, op, "bias must be floating [K]", bias,
             "bias");
   Shape dst{s[0]};
@@ -55,7 +55,7 @@ Array conv(const char* op, const Array& src, const Array& weight, const Array& b
   const Dtype dtype = widest_of(src, weight, bias), inside = conv_dtype(a, s.back(), w.back(), dtype);
   if (src.size() == 0 || weight.size() == 0) {
     const Array nothing = zeros(dst, dtype);
-    return bias ? nothing + as_dtype(bias, dtype) : nothing;
+    return bias.defined() ? nothing + as_dtype(bias, dtype) : nothing;
   }
   return as_dtype(
       conv_forward(as_dtype(src, inside), as_dtype(weight, inside), as_dtype(bias, real_of(inside)), dst, a), dtype);
@@ -95,7 +95,7 @@ void check_conv_size(const char* op, const Shape& shape, const std::string& both
 Dtype widest_of(const Array& src, const Array& weight, const Array& bias) {
   const auto wider = [](Dtype a, Dtype b) { return a == b ? a : a == f64 || b == f64 ? f64 : f32; };
   const Dtype dtype = wider(src.dtype(), weight.dtype());
-  return bias && bias.dtype() == f64 ? f64 : dtype;
+  return bias.defined() && bias.dtype() == f64 ? f64 : dtype;
 }
 
 Dtype conv_dtype(const ConvAttributes& a, std::int64_t src_channels, std::int64_t dst_channels, Dtype widest) {

@@ -22,9 +22,10 @@ Array conv_transpose(const char* op, const Array& src, const Array& weight, cons
                      const int (&output_pad)[3]) {
   if (const Casts cast(op); cast)
     return conv_transpose(op, cast(src), cast(weight), kept_bias(cast, bias, cast(src).dtype()), a, output_pad);
-  require(src && is_floating(src.dtype()) && src.shape().rank() == a.axes + 2, op, kSrcNeed[a.axes - 1], src, "src");
-  require(weight && is_floating(weight.dtype()) && weight.shape().rank() == a.axes + 2, op, kWeightNeed[a.axes - 1],
-          weight, "weight");
+  require(src.defined() && is_floating(src.dtype()) && src.shape().rank() == a.axes + 2, op, kSrcNeed[a.axes - 1], src,
+          "src");
+  require(weight.defined() && is_floating(weight.dtype()) && weight.shape().rank() == a.axes + 2, op,
+          kWeightNeed[a.axes - 1], weight, "weight");
   check_conv_attributes(op, a);
   const Shape &s = src.shape(), &w = weight.shape();
   const std::string both = "src is " + describe(src) + ", weight is " + describe(weight);
@@ -35,7 +36,7 @@ Array conv_transpose(const char* op, const Array& src, const Array& weight, cons
     throw ArgumentError(std::string(op) + ": the channels must divide into " + std::to_string(a.groups) + " groups, " +
                         both);
   const std::int64_t channels = w[-2] * a.groups;
-  if (bias)
+  if (bias.defined())
     require(is_floating(bias.dtype()) && bias.shape() == Shape{channels}, op, "bias must be floating [K]", bias,
             "bias");
   Shape dst{s[0]};
@@ -59,7 +60,7 @@ Array conv_transpose(const char* op, const Array& src, const Array& weight, cons
   const Dtype dtype = widest_of(src, weight, bias), inside = conv_dtype(a, s.back(), channels, dtype);
   if (src.size() == 0 || weight.size() == 0) {
     const Array nothing = zeros(dst, dtype);
-    return bias ? nothing + as_dtype(bias, dtype) : nothing;
+    return bias.defined() ? nothing + as_dtype(bias, dtype) : nothing;
   }
   return as_dtype(
       conv_bwd_input(as_dtype(src, inside), as_dtype(weight, inside), as_dtype(bias, real_of(inside)), dst, a), dtype);

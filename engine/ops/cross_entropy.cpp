@@ -78,7 +78,7 @@ void check_cross_entropy_options(const char* op, float label_smoothing, const Ar
   if (!(label_smoothing >= 0.0f && label_smoothing < 1.0f))
     throw ArgumentError(std::string(op) + ": label_smoothing must be in [0, 1), " + std::to_string(label_smoothing) +
                         " came");
-  if (class_weight && (class_weight.shape() != Shape{classes} || !is_floating(class_weight.dtype())))
+  if (class_weight.defined() && (class_weight.shape() != Shape{classes} || !is_floating(class_weight.dtype())))
     throw ArgumentError(std::string(op) + ": class_weight must be floating [" + std::to_string(classes) +
                         "], class_weight is " + describe(class_weight));
 }
@@ -152,7 +152,7 @@ class CrossEntropy final : public Op {
   std::vector<Array> gradient(const GradientRequest& request) const override {
     std::vector<Array> result(request.src.size());
     const Array &dy = request.dy[0], &logits = request.src[0], &target = request.src[1];
-    if (!dy) return result;  // only the statistics matter to the loss, and they carry no gradient
+    if (!dy.defined()) return result;  // only the statistics matter to the loss, and they carry no gradient
     const bool is_none = rule_.reduction == Reduction::none;
     std::vector<Array> inputs{dy, logits, target, request.dst[1]};
     if (!is_none) inputs.push_back(request.dst[2]);
@@ -177,9 +177,10 @@ class CrossEntropy final : public Op {
 Array cross_entropy(const Array& logits, const Array& target, const CrossEntropyOptions& options) {
   if (const detail::Casts cast("cross_entropy"); cast) return cross_entropy(cast(logits), target, options);
   using detail::describe;
-  detail::require(logits && is_floating(logits.dtype()) && logits.shape().rank() >= 1 && logits.shape().back() > 0,
-                  "cross_entropy", "needs floating logits of at least one class", logits, "logits");
-  detail::require(static_cast<bool>(target), "cross_entropy", "needs a target", target, "target");
+  detail::require(
+      logits.defined() && is_floating(logits.dtype()) && logits.shape().rank() >= 1 && logits.shape().back() > 0,
+      "cross_entropy", "needs floating logits of at least one class", logits, "logits");
+  detail::require(target.defined(), "cross_entropy", "needs a target", target, "target");
   const bool is_labels = target.dtype() == i32 || target.dtype() == u8;
   Shape rows;
   for (int i = 0; i + 1 < logits.shape().rank(); ++i) rows.push_back(logits.shape()[i]);
@@ -200,10 +201,10 @@ Array cross_entropy(const Array& logits, const Array& target, const CrossEntropy
     if (options.reduction == Reduction::none) return full(rows, 0.0, dtype);
     return full({}, options.reduction == Reduction::sum ? 0.0 : std::numeric_limits<double>::quiet_NaN(), dtype);
   }
-  const detail::CrossEntropyRule kind{static_cast<bool>(weight), options.ignore_index.has_value(),
+  const detail::CrossEntropyRule kind{weight.defined(), options.ignore_index.has_value(),
                                       options.ignore_index.value_or(0), options.label_smoothing, options.reduction};
   std::vector<Array> inputs{logits, is_labels ? target : detail::as_dtype(target, dtype)};
-  if (weight) inputs.push_back(detail::as_dtype(stop_gradient(weight), dtype));
+  if (weight.defined()) inputs.push_back(detail::as_dtype(stop_gradient(weight), dtype));
   std::vector<detail::Result> results{{options.reduction == Reduction::none ? rows : Shape{}, dtype},
                                       {Shape{logits.shape().rows(), 2}, dtype}};
   if (options.reduction != Reduction::none) results.push_back({Shape{1}, dtype});

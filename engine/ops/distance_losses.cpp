@@ -26,8 +26,8 @@ Array distance(const Array& a, const Array& b, double eps) {
 Array cosine_similarity(const Array& a, const Array& b, int axis, double eps) {
   if (const detail::Casts cast("cosine_similarity"); cast) return cosine_similarity(cast(a), cast(b), axis, eps);
   constexpr const char* kOp = "cosine_similarity";
-  require(a && is_floating(a.dtype()), kOp, "needs floating arrays", a, "a");
-  require(b && is_floating(b.dtype()), kOp, "needs floating arrays", b, "b");
+  require(a.defined() && is_floating(a.dtype()), kOp, "needs floating arrays", a, "a");
+  require(b.defined() && is_floating(b.dtype()), kOp, "needs floating arrays", b, "b");
   const Dtype dtype = a.dtype() == f64 || b.dtype() == f64 ? f64 : f32;
   const Shape shape = broadcast_shapes(kOp, a.shape(), b.shape());
   if (axis < -shape.rank() || axis >= shape.rank())
@@ -46,7 +46,7 @@ Array cosine_embedding_loss(const Array& a, const Array& b, const Array& target,
   const Dtype dtype = detail::check_pair(kOp, a, "a", b, "b");
   require(a.shape().rank() >= 1, kOp, "needs at least one axis", a, "a");
   const Shape rows(std::span<const std::int64_t>(a.shape().begin(), a.shape().end() - 1));
-  require(target && target.shape() == rows, kOp,
+  require(target.defined() && target.shape() == rows, kOp,
           ("target must be " + rows.to_string() + ", a is " + describe(a)).c_str(), target, "target");
   const Array x = as_dtype(a, dtype), y = as_dtype(b, dtype), t = as_dtype(target, dtype);
   const Array squares = (sum(square(x), {-1}) + kEps) * (sum(square(y), {-1}) + kEps);
@@ -76,8 +76,8 @@ Array nt_xent_loss(const Array& z, const NtXentOptions& options) {
   constexpr const char* kOp = "nt_xent_loss";
   constexpr double kSmallestNorm = 1e-12;
   constexpr double kNever = -1e30;  // of a row with itself; its soft-max is 0
-  require(z && is_floating(z.dtype()) && z.shape().rank() == 2 && z.shape()[0] >= 2 && z.shape()[0] % 2 == 0, kOp,
-          "z must be floating [2N, D]", z, "z");
+  require(z.defined() && is_floating(z.dtype()) && z.shape().rank() == 2 && z.shape()[0] >= 2 && z.shape()[0] % 2 == 0,
+          kOp, "z must be floating [2N, D]", z, "z");
   if (!(options.temperature > 0.0))
     throw ArgumentError("nt_xent_loss: temperature must be above 0, " + std::to_string(options.temperature) + " came");
   const Dtype dtype = z.dtype() == f64 ? f64 : f32;

@@ -7,7 +7,7 @@
 namespace samebytes::detail {
 
 // The array itself where it has that dtype; an empty handle stays one.
-inline Array as_dtype(const Array& a, Dtype dtype) { return !a || a.dtype() == dtype ? a : astype(a, dtype); }
+inline Array as_dtype(const Array& a, Dtype dtype) { return !a.defined() || a.dtype() == dtype ? a : astype(a, dtype); }
 
 // What a product of two floating dtypes is computed in: theirs where they agree, else at least f32.
 inline Dtype wider(Dtype a, Dtype b) {

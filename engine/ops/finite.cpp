@@ -52,7 +52,7 @@ class AllFinite final : public Op {
 Array all_finite(std::span<const Array> arrays) {
   std::vector<Array> filled;
   for (const Array& a : arrays) {
-    detail::require(a && is_floating(a.dtype()), "all_finite", "needs floating arrays", a, "one");
+    detail::require(a.defined() && is_floating(a.dtype()), "all_finite", "needs floating arrays", a, "one");
     if (a.size() > 0) filled.push_back(a);
   }
   if (filled.empty()) return full({1}, 1.0, bool_);

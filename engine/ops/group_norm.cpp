@@ -165,17 +165,17 @@ Array normalise(const char* op, const Array& src, std::int64_t groups, const Arr
   std::vector<Array> inputs = {src};
   int flags = 0;
   const auto add = [&](const Array& array, const char* name, int flag) {
-    if (!array) return;
+    if (!array.defined()) return;
     require(array.shape() == per_channel && array.dtype() == real, op, need.c_str(), array, name);
     inputs.push_back(array);
     flags |= flag;
   };
   add(scale, "scale", kGroupNormScale);
   add(shift, "shift", kGroupNormShift);
-  const bool updates = running.mean && is_grad_enabled() && !detail::keeps_statistics;
-  if (running.mean) {
+  const bool updates = running.mean.defined() && is_grad_enabled() && !detail::keeps_statistics;
+  if (running.mean.defined()) {
     const auto check = [&](const Array& array, const char* name) {
-      require(array && array.shape() == per_channel && array.dtype() == real, op, need.c_str(), array, name);
+      require(array.defined() && array.shape() == per_channel && array.dtype() == real, op, need.c_str(), array, name);
       require(is_cell(array), op, "running statistics are overwritten, so they must be cells", array, name);
       if (updates) inputs.push_back(array);
     };
@@ -196,7 +196,7 @@ Array normalise(const char* op, const Array& src, std::int64_t groups, const Arr
 Array group_norm(const Array& src, std::int64_t groups, const Array& scale, const Array& shift, float eps) {
   if (const detail::Casts cast("group_norm"); cast) return group_norm(cast(src), groups, scale, shift, eps);
   constexpr const char* kOp = "group_norm";
-  require(src && src.shape().rank() >= 2 && is_floating(src.dtype()), kOp,
+  require(src.defined() && src.shape().rank() >= 2 && is_floating(src.dtype()), kOp,
           "src must be floating [N, ..., C] with channels in its last axis", src, "src");
   if (groups < 1 || src.shape().back() % groups != 0)
     throw ArgumentError("group_norm: groups must divide the channels, " + std::to_string(groups) + " came, src is " +
@@ -209,12 +209,12 @@ Array instance_norm(const Array& src, const Array& scale, const Array& shift, co
   if (const detail::Casts cast("instance_norm"); cast)
     return instance_norm(cast(src), scale, shift, running_mean, running_var, options);
   constexpr const char* kOp = "instance_norm";
-  require(src && src.shape().rank() >= 2 && is_floating(src.dtype()), kOp,
+  require(src.defined() && src.shape().rank() >= 2 && is_floating(src.dtype()), kOp,
           "src must be floating [N, ..., C] with channels in its last axis", src, "src");
   const std::int64_t samples = src.shape()[0], channels = src.shape().back();
   require(src.size() == 0 || src.size() / samples / channels >= 2, kOp,
           "the variance needs at least two values per sample and channel", src, "src");
-  if (static_cast<bool>(running_mean) != static_cast<bool>(running_var))
+  if (running_mean.defined() != running_var.defined())
     throw ArgumentError("instance_norm: running_mean and running_var come together, running_mean is " +
                         detail::describe(running_mean) + ", running_var is " + detail::describe(running_var));
   return normalise(kOp, src, std::max<std::int64_t>(1, channels), scale, shift, options.eps,

@@ -73,9 +73,9 @@ class IndexedSum final : public Op {
 // base (zeros where it is an empty handle) of `shape` plus the sums of src over the places of each index; f32 or f64.
 Array indexed_sum(const Array& base, const Array& index, const Array& src, const Shape& shape, int axis, int left_out,
                   bool spoils) {
-  if (index.size() == 0 || src.size() == 0) return base ? base : zeros(shape, src.dtype());
+  if (index.size() == 0 || src.size() == 0) return base.defined() ? base : zeros(shape, src.dtype());
   std::vector<Array> inputs{index, src};
-  if (base) inputs.push_back(base);
+  if (base.defined()) inputs.push_back(base);
   return make_array(make_op<IndexedSum>(axis, left_out, spoils), shape, src.dtype(), inputs);
 }
 
@@ -140,16 +140,16 @@ class ScatterAdd final : public Op {
 // src added to base (zeros of `shape` where it is an empty handle); index and src are of one shape, which differs from
 // `shape` along the axis only. f32 or f64.
 Array add_at(const Array& base, const Shape& shape, int axis, const Array& index, const Array& src, bool spoils) {
-  if (index.size() == 0 || shape.size() == 0) return base ? base : zeros(shape, src.dtype());
+  if (index.size() == 0 || shape.size() == 0) return base.defined() ? base : zeros(shape, src.dtype());
   const Around at(shape, axis);
   if (at.outer * at.inner == 1) {  // a single line, which one work-item would have to walk
-    const Array line = base ? reshape(base, {-1}) : Array();
+    const Array line = base.defined() ? reshape(base, {-1}) : Array();
     const Array sums =
         indexed_sum(line, reshape(index, {-1}), reshape(src, {-1}), Shape{at.depth}, 0, kNoIndex, spoils);
     return reshape(sums, shape);
   }
   std::vector<Array> inputs{index, src};
-  if (base) inputs.push_back(base);
+  if (base.defined()) inputs.push_back(base);
   return make_array(make_op<ScatterAdd>(axis, spoils), shape, src.dtype(), inputs);
 }
 
@@ -203,12 +203,12 @@ class Gather final : public Op {
 };
 
 Array checked_index(const char* op, const Array& index, const char* name) {
-  require(index && (index.dtype() == i32 || index.dtype() == u8), op, "needs i32 or u8 indices", index, name);
+  require(index.defined() && (index.dtype() == i32 || index.dtype() == u8), op, "needs i32 or u8 indices", index, name);
   return index.dtype() == i32 ? index : astype(index, i32);
 }
 
 int countable_axis(const char* op, const Array& a, int axis) {
-  require(static_cast<bool>(a), op, "needs an array", a, "a");
+  require(a.defined(), op, "needs an array", a, "a");
   const int rank = a.shape().rank();
   if (axis < -rank || axis >= rank)
     throw ArgumentError(std::string(op) + ": axis " + std::to_string(axis) + " is out of range for a " + describe(a));
@@ -257,7 +257,7 @@ Array gather_at(const Array& a, int axis, const Array& index, bool is_distinct) 
 Array embedding(const Array& ids, const Array& table, std::optional<std::int32_t> padding_index) {
   if (const detail::Casts cast("embedding"); cast) return embedding(ids, cast(table), padding_index);
   constexpr const char* kOp = "embedding";
-  detail::require(table && is_floating(table.dtype()) && table.shape().rank() == 2, kOp,
+  detail::require(table.defined() && is_floating(table.dtype()) && table.shape().rank() == 2, kOp,
                   "needs a floating table of two axes", table, "table");
   const Array index = detail::checked_index(kOp, ids, "ids");
   detail::countable_axis(kOp, table, 0);
@@ -286,8 +286,8 @@ Array scatter_add(const Array& a, int axis, const Array& index, const Array& src
   constexpr const char* kOp = "scatter_add";
   axis = detail::countable_axis(kOp, a, axis);
   detail::require(is_floating(a.dtype()), kOp, "needs a floating array", a, "a");
-  detail::require(src && src.dtype() == a.dtype(), kOp, ("needs src of " + std::string(name_of(a.dtype()))).c_str(),
-                  src, "src");
+  detail::require(src.defined() && src.dtype() == a.dtype(), kOp,
+                  ("needs src of " + std::string(name_of(a.dtype()))).c_str(), src, "src");
   const Array at = detail::checked_index(kOp, index, "index");
   if (!detail::fits_within(at.shape(), a.shape(), axis) || !detail::fits_within(at.shape(), src.shape(), -1))
     throw ArgumentError("scatter_add: index must fit into src, and into a in every axis but " + std::to_string(axis) +

@@ -48,19 +48,19 @@ class Labels {
 Labels::Labels(const char* op, const Array& scores, const char* name, const Array& target, const Array& weight,
                std::optional<std::int32_t> ignored)
     : ignored_(ignored) {
-  require(scores && is_floating(scores.dtype()) && scores.shape().rank() >= 1, op, "needs a floating array [..., C]",
-          scores, name);
+  require(scores.defined() && is_floating(scores.dtype()) && scores.shape().rank() >= 1, op,
+          "needs a floating array [..., C]", scores, name);
   const Shape rows(std::span<const std::int64_t>(scores.shape().begin(), scores.shape().end() - 1));
-  require(target && (target.dtype() == i32 || target.dtype() == u8) && target.shape() == rows, op,
+  require(target.defined() && (target.dtype() == i32 || target.dtype() == u8) && target.shape() == rows, op,
           ("target must be i32 or u8 " + rows.to_string() + ", " + name + " is " + describe(scores)).c_str(), target,
           "target");
   classes_ = scores.shape().back();
-  require(!weight || (weight.shape() == Shape{classes_} && is_floating(weight.dtype())), op,
+  require(!weight.defined() || (weight.shape() == Shape{classes_} && is_floating(weight.dtype())), op,
           ("class_weight must be floating [" + std::to_string(classes_) + "]").c_str(), weight, "class_weight");
   dtype_ = scores.dtype() == f64 ? f64 : f32;
   others_ = not_equal(unsqueeze(target, -1), arange(0, static_cast<double>(classes_), 1, i32));
   labels_ = astype(target, f32);
-  if (weight) {
+  if (weight.defined()) {
     const Array each = broadcast_to(as_dtype(stop_gradient(weight), dtype_), scores.shape());
     weight_ = pick(each);
   }
@@ -74,9 +74,9 @@ Array Labels::checked(const Array& losses) const {
 }
 
 Array Labels::weighted_mean(const Array& losses) const {
-  if (!weight_ && !ignored_) return mean(losses);
+  if (!weight_.defined() && !ignored_) return mean(losses);
   Array weights = weight_;
-  if (ignored_) weights = weight_ ? weight_ * astype(counts_, dtype_) : astype(counts_, dtype_);
+  if (ignored_) weights = weight_.defined() ? weight_ * astype(counts_, dtype_) : astype(counts_, dtype_);
   return sum(losses) / sum(weights);
 }
 
@@ -106,7 +106,7 @@ Array nll_loss(const Array& log_probability, const Array& target, const NllOptio
   const Labels labels("nll_loss", log_probability, "log_probability", target, options.class_weight,
                       options.ignore_index);
   Array losses = -labels.pick(as_dtype(log_probability, labels.dtype()));
-  if (labels.weight()) losses = losses * labels.weight();
+  if (labels.weight().defined()) losses = losses * labels.weight();
   losses = labels.checked(losses);
   return options.reduction == Reduction::mean ? labels.weighted_mean(losses) : reduce_loss(losses, options.reduction);
 }
@@ -117,7 +117,7 @@ Array focal_loss(const Array& logits, const Array& target, const FocalOptions& o
   detail::check_gamma("focal_loss", options.gamma);
   const Array losses = -labels.pick(log_softmax(as_dtype(logits, labels.dtype())));
   Array focused = detail::focus(losses, 1.0 - exp(-losses), options.gamma);
-  if (labels.weight()) focused = focused * labels.weight();
+  if (labels.weight().defined()) focused = focused * labels.weight();
   return reduce_loss(labels.checked(focused), options.reduction);
 }
 
@@ -143,7 +143,7 @@ Array multi_margin_loss(const Array& score, const Array& target, const MultiMarg
   if (options.p == 2) over = square(over);
   const Array theirs = where(labels.others(), over, full({}, 0.0, labels.dtype()));
   Array losses = sum(theirs, {-1}) / static_cast<double>(score.shape().back());
-  if (labels.weight()) losses = losses * labels.weight();
+  if (labels.weight().defined()) losses = losses * labels.weight();
   return reduce_loss(labels.checked(losses), options.reduction);
 }
 

@@ -119,7 +119,7 @@ Array layer_norm(const Array& src, const Array& scale, const Array& shift, float
   std::vector<Array> inputs = {src};
   int flags = 0;
   const auto add = [&](const Array& array, const char* name, int flag) {
-    if (!array) return;
+    if (!array.defined()) return;
     require(array.shape() == Shape{src.shape().back()} && array.dtype() == real, kOp, need.c_str(), array, name);
     inputs.push_back(array);
     flags |= flag;

@@ -27,7 +27,7 @@ Array flip(const Array& a, std::initializer_list<int> axes) {
     const std::int64_t n = a.shape()[axis];
     if (n > 0) result = slice(result, axis, n - 1, -n - 1, -1);
   }
-  require(static_cast<bool>(a), "flip", "needs an array", a, "src");
+  require(a.defined(), "flip", "needs an array", a, "src");
   return result;
 }
 
@@ -71,7 +71,7 @@ Array stack(std::span<const Array> arrays, int axis) {
   axis = checked_axis("stack", arrays[0], axis, 1);
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const Array& a = arrays[i];
-    if (!a || a.shape() != arrays[0].shape() || a.dtype() != arrays[0].dtype())
+    if (!a.defined() || a.shape() != arrays[0].shape() || a.dtype() != arrays[0].dtype())
       throw ArgumentError("stack: shapes and dtypes must agree, array 0 is " + describe(arrays[0]) + ", array " +
                           std::to_string(i) + " is " + describe(a));
     rows.push_back(unsqueeze(a, axis));
@@ -97,7 +97,7 @@ Array repeat_interleave(const Array& a, std::int64_t repeats, int axis) {
 }
 
 Array tile(const Array& a, std::span<const std::int64_t> repeats) {
-  require(static_cast<bool>(a), "tile", "needs an array", a, "src");
+  require(a.defined(), "tile", "needs an array", a, "src");
   if (repeats.size() > static_cast<std::size_t>(Shape::kMaxRank))
     throw ArgumentError("tile: at most eight axes, " + std::to_string(repeats.size()) + " repeats came");
   const int count = static_cast<int>(repeats.size()), rank = std::max(count, a.shape().rank());

@@ -196,7 +196,7 @@ class LinearCrossEntropy final : public Op {
 
   std::vector<Array> gradient(const GradientRequest& request) const override {
     std::vector<Array> result(request.src.size());
-    if (!request.dy[0]) return result;  // only the statistics matter to the loss, and they carry no gradient
+    if (!request.dy[0].defined()) return result;  // only the statistics matter to the loss, and they carry no gradient
     std::vector<Array> inputs{request.dy[0]};
     inputs.insert(inputs.end(), request.src.begin(), request.src.begin() + 3);
     inputs.push_back(request.dst[1]);
@@ -252,22 +252,22 @@ Array linear_cross_entropy(const Array& x, const Array& weight, const Array& lab
     return linear_cross_entropy(cast(x), cast(weight), labels, lower);
   }
   using detail::describe;
-  detail::require(x && is_floating(x.dtype()) && x.shape().rank() >= 1, kOp, "x must be floating with one axis or more",
-                  x, "x");
-  detail::require(weight && is_floating(weight.dtype()) && weight.shape().rank() == 2 && weight.size() > 0, kOp,
-                  "weight must be floating [classes, in]", weight, "weight");
+  detail::require(x.defined() && is_floating(x.dtype()) && x.shape().rank() >= 1, kOp,
+                  "x must be floating with one axis or more", x, "x");
+  detail::require(weight.defined() && is_floating(weight.dtype()) && weight.shape().rank() == 2 && weight.size() > 0,
+                  kOp, "weight must be floating [classes, in]", weight, "weight");
   const std::int64_t classes = weight.shape()[0], in = weight.shape()[1];
   if (x.shape().back() != in)
     throw ArgumentError(std::string(kOp) + ": x must have " + std::to_string(in) + " values in its last axis, x is " +
                         describe(x) + ", weight is " + describe(weight));
   const Array& bias = options.bias;
-  if (bias)
+  if (bias.defined())
     detail::require(is_floating(bias.dtype()) && bias.shape() == Shape{classes}, kOp, "bias must be floating [classes]",
                     bias, "bias");
   Shape rows;
   for (int i = 0; i + 1 < x.shape().rank(); ++i) rows.push_back(x.shape()[i]);
-  detail::require(labels && (labels.dtype() == i32 || labels.dtype() == u8), kOp, "needs i32 or u8 labels", labels,
-                  "labels");
+  detail::require(labels.defined() && (labels.dtype() == i32 || labels.dtype() == u8), kOp, "needs i32 or u8 labels",
+                  labels, "labels");
   if (labels.shape() != rows)
     throw ArgumentError(std::string(kOp) + ": labels must be " + rows.to_string() + ", x is " + describe(x) +
                         ", labels is " + describe(labels));
@@ -276,21 +276,21 @@ Array linear_cross_entropy(const Array& x, const Array& weight, const Array& lab
     throw ArgumentError(std::string(kOp) + ": chunks must be 0 or more, " + std::to_string(options.chunks) + " came");
 
   Dtype dtype = detail::wider(x.dtype(), weight.dtype());
-  if (bias) dtype = detail::wider(dtype, bias.dtype());
+  if (bias.defined()) dtype = detail::wider(dtype, bias.dtype());
   const Dtype real = detail::real_of(dtype);  // of the loss
   if (x.size() == 0) {
     if (options.reduction == Reduction::none) return full(rows, 0.0, real);
     return full({}, options.reduction == Reduction::sum ? 0.0 : std::numeric_limits<double>::quiet_NaN(), real);
   }
   const std::int64_t n = labels.size();
-  const detail::Head head{{static_cast<bool>(options.class_weight), options.ignore_index.has_value(),
+  const detail::Head head{{options.class_weight.defined(), options.ignore_index.has_value(),
                            options.ignore_index.value_or(0), options.label_smoothing, options.reduction},
                           detail::rows_of_chunk(n, classes, dtype, std::min(options.chunks, n)),
-                          static_cast<bool>(bias)};
+                          bias.defined()};
   std::vector<Array> inputs{reshape(detail::as_dtype(x, dtype), {n, in}), detail::as_dtype(weight, dtype),
                             reshape(labels, {n})};
-  if (bias) inputs.push_back(detail::as_dtype(bias, dtype));
-  if (options.class_weight) inputs.push_back(detail::as_dtype(stop_gradient(options.class_weight), real));
+  if (bias.defined()) inputs.push_back(detail::as_dtype(bias, dtype));
+  if (options.class_weight.defined()) inputs.push_back(detail::as_dtype(stop_gradient(options.class_weight), real));
   std::vector<detail::Result> results{{options.reduction == Reduction::none ? Shape{n} : Shape{}, real},
                                       {Shape{n, 2}, real}};
   if (options.reduction != Reduction::none) results.push_back({Shape{1}, real});

@@ -68,8 +68,8 @@ Array reduce_loss(const Array& losses, Reduction reduction) {
 }
 
 Dtype check_pair(const char* op, const Array& a, const char* a_name, const Array& b, const char* b_name) {
-  require(a && is_floating(a.dtype()), op, "needs floating arrays", a, a_name);
-  require(b && is_floating(b.dtype()), op, "needs floating arrays", b, b_name);
+  require(a.defined() && is_floating(a.dtype()), op, "needs floating arrays", a, a_name);
+  require(b.defined() && is_floating(b.dtype()), op, "needs floating arrays", b, b_name);
   if (a.shape() != b.shape())
     throw ArgumentError(std::string(op) + ": the shapes differ: " + a_name + " is " + describe(a) + ", " + b_name +
                         " is " + describe(b));
@@ -77,7 +77,7 @@ Dtype check_pair(const char* op, const Array& a, const char* a_name, const Array
 }
 
 Array check_signs(const char* op, const Array& target, const Array& like, const char* like_name, Dtype dtype) {
-  require(static_cast<bool>(target), op, "needs a target", target, "target");
+  require(target.defined(), op, "needs a target", target, "target");
   if (target.shape() != like.shape())
     throw ArgumentError(std::string(op) + ": the shapes differ: " + like_name + " is " + describe(like) +
                         ", target is " + describe(target));
@@ -134,7 +134,7 @@ Array gaussian_nll_loss(const Array& mean, const Array& target, const Array& var
   Shape narrow = mean.shape();
   if (narrow.rank() > 0) narrow[-1] = 1;
   require(
-      var && is_floating(var.dtype()) && (var.shape() == mean.shape() || var.shape() == narrow), kOp,
+      var.defined() && is_floating(var.dtype()) && (var.shape() == mean.shape() || var.shape() == narrow), kOp,
       ("var must be floating, of the shape of mean " + detail::describe(mean) + " or with a last axis of 1").c_str(),
       var, "var");
   if (!(options.eps >= 0.0))
@@ -180,7 +180,7 @@ Array huber_loss(const Array& a, const Array& b, const HuberOptions& options) {
 
 Array hinge_loss(const Array& score, const Array& target, const MarginOptions& options) {
   if (const detail::Casts cast("hinge_loss"); cast) return hinge_loss(cast(score), target, options);
-  require(score && is_floating(score.dtype()), "hinge_loss", "needs floating arrays", score, "score");
+  require(score.defined() && is_floating(score.dtype()), "hinge_loss", "needs floating arrays", score, "score");
   const Dtype dtype = score.dtype() == f64 ? f64 : f32;
   const Array t = detail::check_signs("hinge_loss", target, score, "score", dtype);
   return reduce_loss(relu(options.margin - t * as_dtype(score, dtype)), options.reduction);
@@ -189,8 +189,8 @@ Array hinge_loss(const Array& score, const Array& target, const MarginOptions& o
 Array hinge_embedding_loss(const Array& distance, const Array& target, const MarginOptions& options) {
   if (const detail::Casts cast("hinge_embedding_loss"); cast)
     return hinge_embedding_loss(cast(distance), target, options);
-  require(distance && is_floating(distance.dtype()), "hinge_embedding_loss", "needs floating arrays", distance,
-          "distance");
+  require(distance.defined() && is_floating(distance.dtype()), "hinge_embedding_loss", "needs floating arrays",
+          distance, "distance");
   const Dtype dtype = distance.dtype() == f64 ? f64 : f32;
   const Array t = detail::check_signs("hinge_embedding_loss", target, distance, "distance", dtype);
   const Array d = as_dtype(distance, dtype);

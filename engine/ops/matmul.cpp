@@ -134,10 +134,10 @@ class Linear final : public Op {
 Array matmul(const Array& a, const Array& b) {
   if (const detail::Casts cast("matmul"); cast) return matmul(cast(a), cast(b));
   using detail::require;
-  require(a && is_floating(a.dtype()) && a.shape().rank() >= 2, "matmul", "a must be floating with two axes or more", a,
-          "a");
-  require(b && is_floating(b.dtype()) && b.shape().rank() >= 2, "matmul", "b must be floating with two axes or more", b,
-          "b");
+  require(a.defined() && is_floating(a.dtype()) && a.shape().rank() >= 2, "matmul",
+          "a must be floating with two axes or more", a, "a");
+  require(b.defined() && is_floating(b.dtype()) && b.shape().rank() >= 2, "matmul",
+          "b must be floating with two axes or more", b, "b");
   if (a.shape()[-1] != b.shape()[-2])
     throw ArgumentError("matmul: inner dimensions differ: a is " + detail::shape_of(a) + ", b is " +
                         detail::shape_of(b));
@@ -185,29 +185,29 @@ Array linear(const Array& x, const Array& weight, const Array& bias) {
   if (const detail::Casts cast("linear"); cast)
     return linear(cast(x), cast(weight), detail::kept_bias(cast, bias, cast(x).dtype()));
   using detail::require;
-  require(x && is_floating(x.dtype()) && x.shape().rank() >= 1, "linear", "x must be floating with one axis or more", x,
-          "x");
-  require(weight && is_floating(weight.dtype()) && weight.shape().rank() == 2, "linear",
+  require(x.defined() && is_floating(x.dtype()) && x.shape().rank() >= 1, "linear",
+          "x must be floating with one axis or more", x, "x");
+  require(weight.defined() && is_floating(weight.dtype()) && weight.shape().rank() == 2, "linear",
           "weight must be floating [out, in]", weight, "weight");
   if (x.shape().back() != weight.shape()[1])
     throw ArgumentError("linear: x must have " + std::to_string(weight.shape()[1]) + " values in its last axis, x is " +
                         detail::shape_of(x) + ", weight is " + detail::shape_of(weight));
   const std::int64_t out = weight.shape()[0], in = weight.shape()[1];
-  if (bias)
+  if (bias.defined())
     require(is_floating(bias.dtype()) && bias.shape() == Shape{out}, "linear", "bias must be floating [out]", bias,
             "bias");
   Dtype dtype = detail::wider(x.dtype(), weight.dtype());
-  if (bias && bias.dtype() == f64) dtype = f64;
+  if (bias.defined() && bias.dtype() == f64) dtype = f64;
   Shape dst = x.shape();
   dst[-1] = out;
   if (x.size() == 0 || weight.size() == 0) {
     const Array nothing = zeros(dst, dtype);
-    return bias ? nothing + detail::as_dtype(bias, dtype) : nothing;
+    return bias.defined() ? nothing + detail::as_dtype(bias, dtype) : nothing;
   }
   if (x.shape().rank() != 2) return reshape(linear(reshape(x, {-1, in}), weight, bias), dst);
   static const auto op = detail::make_op<detail::Linear>();
   std::vector<Array> inputs{detail::as_dtype(x, dtype), detail::as_dtype(weight, dtype)};
-  if (bias) inputs.push_back(detail::as_dtype(bias, detail::real_of(dtype)));
+  if (bias.defined()) inputs.push_back(detail::as_dtype(bias, detail::real_of(dtype)));
   return detail::make_array(op, dst, dtype, inputs);
 }
 

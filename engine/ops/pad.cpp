@@ -177,13 +177,13 @@ Array pad_axis(const Array& a, const AxisPad& at, const Array& fill) {
   Shape shape = a.shape();
   shape[at.axis] = at.d;
   const Array inputs[] = {a, fill};
-  return detail::make_array(detail::make_op<Pad>(at), shape, a.dtype(), {inputs, fill ? 2u : 1u});
+  return detail::make_array(detail::make_op<Pad>(at), shape, a.dtype(), {inputs, fill.defined() ? 2u : 1u});
 }
 
 }  // namespace
 
 Array pad(const Array& a, std::span<const PadWidth> widths, PadMode mode, double value) {
-  require(static_cast<bool>(a), "pad", "needs an array", a, "src");
+  require(a.defined(), "pad", "needs an array", a, "src");
   const int rank = a.shape().rank();
   if (widths.size() != static_cast<std::size_t>(rank))
     throw ArgumentError("pad: needs one width for each axis, " + std::to_string(widths.size()) + " came, src is " +
@@ -219,7 +219,7 @@ Array pad(const Array& a, std::span<const PadWidth> widths, PadMode mode, double
 }
 
 Array roll(const Array& a, std::int64_t shift, int axis) {
-  require(static_cast<bool>(a), "roll", "needs an array", a, "src");
+  require(a.defined(), "roll", "needs an array", a, "src");
   const int rank = a.shape().rank();
   if (axis < -rank || axis >= rank)
     throw ArgumentError("roll: axis " + std::to_string(axis) + " is out of range for src " + describe(a));

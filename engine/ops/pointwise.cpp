@@ -42,7 +42,7 @@ Dtype promote(Dtype a, Dtype b) {
 Array apply(const PointwiseRow& row, const OpPtr& op, std::span<const Array> inputs, std::vector<Scalar> scalars,
             Dtype asked = Dtype::f32) {
   for (const Array& input : inputs)
-    if (!input) throw ArgumentError(std::string(row.name) + ": an empty array handle was passed");
+    if (!input.defined()) throw ArgumentError(std::string(row.name) + ": an empty array handle was passed");
   Shape shape = inputs[0].shape();
   for (std::size_t i = 1; i < inputs.size(); ++i) shape = broadcast_shapes(row.name, shape, inputs[i].shape());
   Dtype dtype = asked;
@@ -58,7 +58,7 @@ Array apply(const PointwiseRow& row, const OpPtr& op, std::span<const Array> inp
 }
 
 // Scalars of functions that live in floating numbers make integers floating.
-Array floating(const Array& a) { return a && !is_floating(a.dtype()) ? astype(a, Dtype::f32) : a; }
+Array floating(const Array& a) { return a.defined() && !is_floating(a.dtype()) ? astype(a, Dtype::f32) : a; }
 
 // clang-format off
 const PointwiseRow kAdd{"add", 2, 0, "$0 + $1", R::same, [](G g) -> Arrays { return {g.dy[0], g.dy[0]}; }};
@@ -286,20 +286,20 @@ SAMEBYTES_BINARY(less_equal, kLessEqual)
 SAMEBYTES_BINARY(greater, kGreater)
 SAMEBYTES_BINARY(greater_equal, kGreaterEqual)
 Array where(const Array& condition, const Array& a, const Array& b) {
-  detail::require(condition && condition.dtype() == bool_, "where", "the condition must be bool", condition,
+  detail::require(condition.defined() && condition.dtype() == bool_, "where", "the condition must be bool", condition,
                   "condition");
   const Array inputs[] = {condition, a, b};
   return detail::apply(detail::kWhere, SAMEBYTES_ROW(kWhere), inputs, {});
 }
 Array masked_fill(const Array& a, const Array& mask, double value) {
-  detail::require(mask && mask.dtype() == bool_, "masked_fill", "the mask must be bool", mask, "mask");
-  detail::require(static_cast<bool>(a), "masked_fill", "needs an array", a, "src");
+  detail::require(mask.defined() && mask.dtype() == bool_, "masked_fill", "the mask must be bool", mask, "mask");
+  detail::require(a.defined(), "masked_fill", "needs an array", a, "src");
   if (!is_floating(a.dtype())) return where(mask, full({}, value, a.dtype()), a);
   const Array inputs[] = {a, mask};
   return detail::apply(detail::kMaskedFill, SAMEBYTES_ROW(kMaskedFill), inputs, {value});
 }
 Array astype(const Array& a, Dtype dtype) {
-  if (a && a.dtype() == dtype) return a;
+  if (a.defined() && a.dtype() == dtype) return a;
   return detail::apply(detail::kCast, SAMEBYTES_ROW(kCast), std::span<const Array>(&a, 1), {}, dtype);
 }
 Array stop_gradient(const Array& a) { return detail::unary(detail::kStop, SAMEBYTES_ROW(kStop), a); }

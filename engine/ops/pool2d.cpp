@@ -56,7 +56,7 @@ int pooled_size(int size, int kernel, int stride, int pad, bool ceil_mode) {
 
 // Sources of one axis are images of one row.
 Array as_images(const char* op, const Array& src, int axes) {
-  require(src && src.shape().rank() == axes + 2 && is_floating(src.dtype()), op,
+  require(src.defined() && src.shape().rank() == axes + 2 && is_floating(src.dtype()), op,
           axes == 1 ? "src must be floating [N, L, C]" : "src must be floating [N, H, W, C]", src, "src");
   const Shape& s = src.shape();
   return axes == 1 ? reshape(src, Shape{s[0], 1, s[1], s[2]}) : src;
@@ -228,8 +228,8 @@ Array avg_pool1d(const Array& src, const Pool1dOptions& options) {
 
 Array global_avg_pool1d(const Array& src) {
   constexpr const char* kOp = "global_avg_pool1d";
-  require(src && src.shape().rank() == 3 && is_floating(src.dtype()), kOp, "src must be floating [N, L, C]", src,
-          "src");
+  require(src.defined() && src.shape().rank() == 3 && is_floating(src.dtype()), kOp, "src must be floating [N, L, C]",
+          src, "src");
   require(src.shape()[1] >= 1, kOp, "the mean needs at least one place", src, "src");
   return mean(src, {1});
 }

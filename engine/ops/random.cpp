@@ -118,7 +118,7 @@ Array normal(const Shape& shape, double mean, double deviation, Dtype dtype) {
 }
 
 Array dropout(const Array& a, double p, RandomKey key) {
-  detail::require(a && is_floating(a.dtype()), "dropout", "needs a floating array", a, "src");
+  detail::require(a.defined() && is_floating(a.dtype()), "dropout", "needs a floating array", a, "src");
   if (!(p >= 0.0 && p <= 1.0)) throw ArgumentError("dropout: p must be in [0, 1], " + std::to_string(p) + " came");
   if (p == 0.0) return a;
   if (p == 1.0) return zeros(a.shape(), a.dtype());

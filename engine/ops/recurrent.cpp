@@ -148,19 +148,18 @@ class Recurrent final : public Op {
     std::vector<Array> result(request.src.size());
     const int kept = form_.is_lstm ? 3 : 2;  // the first result that only the gradient reads
     const Array &dy = request.dy[0], &dh_n = request.dy[1], dc_n = form_.is_lstm ? request.dy[2] : Array();
-    if (!dy && !dh_n && !dc_n) return result;
+    if (!dy.defined() && !dh_n.defined() && !dc_n.defined()) return result;
     const Array &src = request.src[0], &weight = request.src[1], &h0 = request.src[2];
     const Array& y = request.dst[0];
     std::vector<Array> inputs{request.dst[kept], request.dst[kept + 1], y, h0, weight};
     if (form_.is_lstm) inputs.push_back(request.src[3]);
     if (form_.has_lengths) inputs.push_back(request.src.back());
     for (const Array& d : {dy, dh_n, dc_n})
-      if (d) inputs.push_back(d);
+      if (d.defined()) inputs.push_back(d);
     const Dtype real = y.dtype();
     const std::vector<Result> results{
         {src.shape(), real}, {y.shape(), real}, {h0.shape(), real}, {form_.is_lstm ? h0.shape() : src.shape(), real}};
-    const auto op =
-        make_op<RecurrentBackward>(form_, static_cast<bool>(dy), static_cast<bool>(dh_n), static_cast<bool>(dc_n));
+    const auto op = make_op<RecurrentBackward>(form_, dy.defined(), dh_n.defined(), dc_n.defined());
     const std::vector<Array> d = make_arrays(op, results, inputs);
     const Array& inner = form_.is_lstm ? d[0] : d[3];  // the gradient of the product with weight_hh
     result[0] = d[0];
@@ -184,30 +183,30 @@ struct Checked {
 
 Checked check_recurrent(const char* op, int gates, const Array& x, const RecurrentWeights& weights,
                         const RecurrentOptions& options) {
-  require(x && is_floating(x.dtype()) && x.shape().rank() == 3 && x.shape()[2] > 0, op,
+  require(x.defined() && is_floating(x.dtype()) && x.shape().rank() == 3 && x.shape()[2] > 0, op,
           "needs floating x [N, T, C] of at least one input", x, "x");
   const Dtype real = real_of(x.dtype());
   const Array& hh = weights.weight_hh;
-  require(hh && is_floating(hh.dtype()) && hh.shape().rank() == 2 && hh.shape()[1] > 0 &&
+  require(hh.defined() && is_floating(hh.dtype()) && hh.shape().rank() == 2 && hh.shape()[1] > 0 &&
               hh.shape()[0] == gates * hh.shape()[1],
           op, ("needs weight_hh [" + std::to_string(gates) + " * H, H]").c_str(), hh, "weight_hh");
   const std::int64_t batch = x.shape()[0], hidden = hh.shape()[1];
   const auto checked = [&](const Array& a, const Shape& shape, const char* name) {
     require(
-        a && is_floating(a.dtype()) && real_of(a.dtype()) == real && a.shape() == shape, op,
+        a.defined() && is_floating(a.dtype()) && real_of(a.dtype()) == real && a.shape() == shape, op,
         ("x " + describe(x) + " and " + std::to_string(hidden) + " hidden units need " + name + " " + shape.to_string())
             .c_str(),
         a, name);
     return a.dtype() == real ? a : astype(a, real);
   };
   const auto optional = [&](const Array& a, const Shape& shape, const char* name) {
-    return a ? checked(a, shape, name) : Array();
+    return a.defined() ? checked(a, shape, name) : Array();
   };
   const auto state = [&](const Array& a, const char* name) {
-    return a ? checked(a, {batch, hidden}, name) : zeros({batch, hidden}, real);
+    return a.defined() ? checked(a, {batch, hidden}, name) : zeros({batch, hidden}, real);
   };
   const Array& lengths = options.lengths;
-  if (lengths)
+  if (lengths.defined())
     require(lengths.dtype() == i32 && lengths.shape() == Shape{batch}, op, "needs a length of i32 for each sequence",
             lengths, "lengths");
   return {.x = x.dtype() == real ? x : astype(x, real),
@@ -232,14 +231,15 @@ LstmResult lstm(const Array& x, const RecurrentWeights& weights, const Recurrent
   if (states.size() == 0)
     return {zeros(states, x.dtype()), detail::as_dtype(in.h0, x.dtype()), detail::as_dtype(in.c0, x.dtype())};
   // Both biases are added to the same sums.
-  const Array bias = in.bias_ih && in.bias_hh ? in.bias_ih + in.bias_hh : in.bias_ih ? in.bias_ih : in.bias_hh;
+  const Array bias = in.bias_ih.defined() && in.bias_hh.defined() ? in.bias_ih + in.bias_hh
+                     : in.bias_ih.defined()                       ? in.bias_ih
+                                                                  : in.bias_hh;
   const Array src = linear(in.x, in.weight_ih, bias);
   std::vector<Array> inputs{src, in.weight_hh, in.h0, in.c0};
-  if (options.lengths) inputs.push_back(options.lengths);
+  if (options.lengths.defined()) inputs.push_back(options.lengths);
   const std::vector<detail::Result> results{
       {states, real}, {state, real}, {state, real}, {src.shape(), real}, {states, real}};
-  const detail::Form form{
-      .is_lstm = true, .is_reversed = options.reverse, .has_lengths = static_cast<bool>(options.lengths)};
+  const detail::Form form{.is_lstm = true, .is_reversed = options.reverse, .has_lengths = options.lengths.defined()};
   const auto d = detail::make_arrays(detail::make_op<detail::Recurrent>(form), results, inputs);
   return {detail::as_dtype(d[0], x.dtype()), detail::as_dtype(d[1], x.dtype()), detail::as_dtype(d[2], x.dtype())};
 }
@@ -248,19 +248,18 @@ GruResult gru(const Array& x, const RecurrentWeights& weights, const RecurrentOp
   if (const detail::Casts cast("gru"); cast)
     return gru(cast(x), {cast(weights.weight_ih), cast(weights.weight_hh), weights.bias_ih, weights.bias_hh}, options);
   constexpr int kGates = 3;
-  if (options.c0) throw ArgumentError("gru: has no cell state, c0 is " + detail::describe(options.c0));
+  if (options.c0.defined()) throw ArgumentError("gru: has no cell state, c0 is " + detail::describe(options.c0));
   const detail::Checked in = detail::check_recurrent("gru", kGates, x, weights, options);
   const Dtype real = in.x.dtype();
   const Shape &state = in.h0.shape(), states{x.shape()[0], x.shape()[1], state[1]};
   if (states.size() == 0) return {zeros(states, x.dtype()), detail::as_dtype(in.h0, x.dtype())};
   const Array src = linear(in.x, in.weight_ih, in.bias_ih);
   std::vector<Array> inputs{src, in.weight_hh, in.h0};
-  if (in.bias_hh) inputs.push_back(in.bias_hh);
-  if (options.lengths) inputs.push_back(options.lengths);
+  if (in.bias_hh.defined()) inputs.push_back(in.bias_hh);
+  if (options.lengths.defined()) inputs.push_back(options.lengths);
   const std::vector<detail::Result> results{{states, real}, {state, real}, {src.shape(), real}, {states, real}};
-  const detail::Form form{.is_reversed = options.reverse,
-                          .has_lengths = static_cast<bool>(options.lengths),
-                          .has_bias = static_cast<bool>(in.bias_hh)};
+  const detail::Form form{
+      .is_reversed = options.reverse, .has_lengths = options.lengths.defined(), .has_bias = in.bias_hh.defined()};
   const auto d = detail::make_arrays(detail::make_op<detail::Recurrent>(form), results, inputs);
   return {detail::as_dtype(d[0], x.dtype()), detail::as_dtype(d[1], x.dtype())};
 }

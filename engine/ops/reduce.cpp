@@ -260,8 +260,15 @@ Array reduce(const Array& a, What what, bool is_mean, AxisMask axes, bool keep) 
   return make_array(make_op<Reduce>(what, is_mean, axes), shape, a.dtype(), std::span<const Array>(&a, 1));
 }
 
+// Of truths: all is their least, of nothing true; any their greatest, of nothing false. Zero alone is not true.
+Array reduce_truths(const Array& a, What what, AxisMask axes, bool keep) {
+  const Shape shape = reduced_shape(a.shape(), axes, keep);
+  if (a.size() == 0) return full(shape, what == What::min ? 1.0 : 0.0, bool_);
+  return reduce(astype(a, bool_), what, false, axes, keep);
+}
+
 AxisMask mask_of(const char* op, const Array& a, std::span<const int> axes) {
-  require(static_cast<bool>(a), op, "needs an array", a, "src");
+  require(a.defined(), op, "needs an array", a, "src");
   const int rank = a.shape().rank();
   if (axes.empty()) return (AxisMask{1} << rank) - 1;
   AxisMask mask = 0;
@@ -338,7 +345,7 @@ Array sum(const Array& a, std::initializer_list<int> axes, bool keep) {
 }
 
 Array sum_of_squares(const Array& a) {
-  detail::require(static_cast<bool>(a) && is_floating(a.dtype()), "sum_of_squares", "needs a floating array", a, "src");
+  detail::require(a.defined() && is_floating(a.dtype()), "sum_of_squares", "needs a floating array", a, "src");
   if (a.size() < 2) return sum(square(a));
   static const detail::OpPtr op = detail::make_op<detail::SumOfSquares>();
   return detail::make_array(op, {}, a.dtype(), std::span<const Array>(&a, 1));
@@ -357,8 +364,16 @@ Array min(const Array& a, std::initializer_list<int> axes, bool keep) {
   return detail::reduce(a, What::min, false, detail::mask_of("min", a, {axes.begin(), axes.size()}), keep);
 }
 
+Array all(const Array& a, std::initializer_list<int> axes, bool keep) {
+  return detail::reduce_truths(a, What::min, detail::mask_of("all", a, {axes.begin(), axes.size()}), keep);
+}
+
+Array any(const Array& a, std::initializer_list<int> axes, bool keep) {
+  return detail::reduce_truths(a, What::max, detail::mask_of("any", a, {axes.begin(), axes.size()}), keep);
+}
+
 Array argmax(const Array& a, int axis) {
-  detail::require(static_cast<bool>(a), "argmax", "needs an array", a, "src");
+  detail::require(a.defined(), "argmax", "needs an array", a, "src");
   const int rank = a.shape().rank();
   if (axis < -rank || axis >= rank)
     throw ArgumentError("argmax: axis " + std::to_string(axis) + " is out of range for src " + detail::describe(a));
@@ -373,7 +388,7 @@ Array argmax(const Array& a, int axis) {
 }
 
 Array sum_to(const Array& a, const Shape& shape) {
-  detail::require(static_cast<bool>(a), "sum_to", "needs an array", a, "src");
+  detail::require(a.defined(), "sum_to", "needs an array", a, "src");
   if (a.shape() == shape) return a;
   const int extra = a.shape().rank() - shape.rank();
   bool ok = extra >= 0;

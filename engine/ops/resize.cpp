@@ -103,8 +103,8 @@ std::string describe_sides(double a, double b) {
 
 Array resize(const Array& src, const ResizeOptions& options) {
   const auto& o = options;
-  require(src && is_floating(src.dtype()) && src.shape().rank() == 4, "resize", "src must be floating [N, H, W, C]",
-          src, "src");
+  require(src.defined() && is_floating(src.dtype()) && src.shape().rank() == 4, "resize",
+          "src must be floating [N, H, W, C]", src, "src");
   const bool has_size = o.out_h > 0 && o.out_w > 0 && o.scale_h == 0 && o.scale_w == 0;
   const bool has_scale = o.scale_h > 0 && o.scale_w > 0 && std::isfinite(o.scale_h) && std::isfinite(o.scale_w) &&
                          o.out_h == 0 && o.out_w == 0;

@@ -112,11 +112,11 @@ double epsilon_of(Dtype dtype) {
 Array rms_norm(const Array& src, const Array& scale, std::optional<float> eps) {
   if (const detail::Casts cast("rms_norm"); cast) return rms_norm(cast(src), scale, eps);
   constexpr const char* kOp = "rms_norm";
-  require(src && src.shape().rank() >= 1 && is_floating(src.dtype()), kOp,
+  require(src.defined() && src.shape().rank() >= 1 && is_floating(src.dtype()), kOp,
           "src must be floating with at least one axis", src, "src");
   const Dtype real = src.dtype() == f64 ? f64 : f32;
   std::vector<Array> inputs = {src};
-  if (scale) {
+  if (scale.defined()) {
     const std::string need =
         "the last axis of src " + detail::describe(src) + " needs one value each, of " + std::string(name_of(real));
     require(scale.shape() == Shape{src.shape().back()} && scale.dtype() == real, kOp, need.c_str(), scale, "scale");
@@ -125,7 +125,7 @@ Array rms_norm(const Array& src, const Array& scale, std::optional<float> eps) {
   const Shape rows(std::span<const std::int64_t>(src.shape().begin(), src.shape().end() - 1));
   const detail::Result results[] = {{src.shape(), src.dtype()}, {rows, real}};
   const double added = eps ? double{*eps} : epsilon_of(src.dtype());
-  return detail::make_arrays(detail::make_op<RmsNorm>(scale ? kRmsNormScale : 0, added), results, inputs)[0];
+  return detail::make_arrays(detail::make_op<RmsNorm>(scale.defined() ? kRmsNormScale : 0, added), results, inputs)[0];
 }
 
 }  // namespace samebytes

@@ -59,7 +59,7 @@ Array turn(const Array& x, const RotaryOptions& options, double sign) {
 Array rotary(const Array& x, const RotaryOptions& options) {
   if (const detail::Casts cast("rotary"); cast) return rotary(cast(x), options);
   using detail::require;
-  require(x && is_floating(x.dtype()) && x.shape().rank() == 4 && x.shape()[3] % 2 == 0, "rotary",
+  require(x.defined() && is_floating(x.dtype()) && x.shape().rank() == 4 && x.shape()[3] % 2 == 0, "rotary",
           "x must be floating [N, T, H, D] with D even", x, "x");
   if (options.heads < 0 || options.heads > x.shape()[2])
     throw ArgumentError("rotary: heads must be between 0 and those of x, " + std::to_string(options.heads) +

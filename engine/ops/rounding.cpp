@@ -32,8 +32,8 @@ std::vector<Scalar> words_of(RandomKey key) {
 }  // namespace detail
 
 Array round_stochastic(const Array& a, const Array& salt, RandomKey key) {
-  detail::require(a && a.dtype() == f32, "round_stochastic", "needs an f32 array", a, "src");
-  detail::require(salt && salt.dtype() == f32 && salt.shape() == a.shape(), "round_stochastic",
+  detail::require(a.defined() && a.dtype() == f32, "round_stochastic", "needs an f32 array", a, "src");
+  detail::require(salt.defined() && salt.dtype() == f32 && salt.shape() == a.shape(), "round_stochastic",
                   "needs salt that is f32 and of the array's shape", salt, "salt");
   static const detail::OpPtr op = detail::make_op<detail::Pointwise>(detail::kStochastic);
   const Array inputs[] = {a, salt};
@@ -41,7 +41,7 @@ Array round_stochastic(const Array& a, const Array& salt, RandomKey key) {
 }
 
 Array round_stochastic_into(const Array& cell, const Array& a, RandomKey key) {
-  detail::require(a && a.dtype() == f32 && a.shape().rank() == 1, "round_stochastic_into",
+  detail::require(a.defined() && a.dtype() == f32 && a.shape().rank() == 1, "round_stochastic_into",
                   "needs an f32 array of one axis", a, "src");
   detail::require(is_cell(cell) && cell.dtype() == bf16 && cell.shape() == a.shape(), "round_stochastic_into",
                   "needs a cell that is bf16 and of the array's shape", cell, "cell");

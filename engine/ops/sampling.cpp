@@ -27,7 +27,7 @@ Array disturbed(const Array& logits, const Shape& shape, RandomKey key) {
 }
 
 Array checked(const char* op, const Array& a, const char* name) {
-  detail::require(a && is_floating(a.dtype()) && a.shape().rank() >= 1 && a.shape().back() > 0, op,
+  detail::require(a.defined() && is_floating(a.dtype()) && a.shape().rank() >= 1 && a.shape().back() > 0, op,
                   "needs a floating array of at least one class", a, name);
   const Dtype real = a.dtype() == f64 ? f64 : f32;
   return stop_gradient(a.dtype() == real ? a : astype(a, real));

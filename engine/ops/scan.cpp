@@ -95,7 +95,7 @@ class Cumprod final : public Op {
 };
 
 int scan_axis(const char* op, const Array& a, int axis) {
-  require(static_cast<bool>(a), op, "needs an array", a, "src");
+  require(a.defined(), op, "needs an array", a, "src");
   const int rank = a.shape().rank();
   if (axis < -rank || axis >= rank)
     throw ArgumentError(std::string(op) + ": axis " + std::to_string(axis) + " is out of range for src " + describe(a));

@@ -25,7 +25,7 @@ struct Around {
 // The axis counted from the front; `extra` axes more than `a` has may be named. Throws ArgumentError for an empty
 // handle and an axis out of range.
 inline int checked_axis(const char* op, const Array& a, int axis, int extra = 0) {
-  require(static_cast<bool>(a), op, "needs an array", a, "src");
+  require(a.defined(), op, "needs an array", a, "src");
   const int rank = a.shape().rank() + extra;
   if (axis < -rank || axis >= rank)
     throw ArgumentError(std::string(op) + ": axis " + std::to_string(axis) + " is out of range for src " + describe(a));

@@ -123,20 +123,20 @@ void require_flat(const char* op, const TrustSegments& segments, const Array& p,
   };
   check(p, segments.n());
   for (const Array& cell : cells) check(cell, segments.end() - segments.begin());
-  require(gradient && gradient.shape() == p.shape() && gradient.dtype() == p.dtype(), op,
+  require(gradient.defined() && gradient.shape() == p.shape() && gradient.dtype() == p.dtype(), op,
           "needs a gradient of the shape and type of the cells", gradient, "gradient");
 }
 
 void require_control(const char* op, const Array& control, std::int64_t size, Dtype dtype) {
   const std::string need = "needs control of the cells' type and " + std::to_string(size) + " elements";
-  if (control)
+  if (control.defined())
     require(control.shape() == Shape{size} && control.dtype() == dtype, op, need.c_str(), control, "control");
 }
 
 // The inputs of an op, with control behind them where it is there.
 std::vector<Array> with_control(std::initializer_list<Array> inputs, const Array& control) {
   std::vector<Array> all(inputs);
-  if (control) all.push_back(control);
+  if (control.defined()) all.push_back(control);
   return all;
 }
 

@@ -48,7 +48,7 @@ Array update_slice(const Array& cell, const Array& value, int axis, std::int64_t
     throw ArgumentError(std::string(kOp) + ": axis " + std::to_string(axis) + " is out of range for cell " +
                         detail::describe(cell));
   if (axis < 0) axis += rank;
-  bool fits = value && value.dtype() == cell.dtype() && value.shape().rank() == rank;
+  bool fits = value.defined() && value.dtype() == cell.dtype() && value.shape().rank() == rank;
   for (int i = 0; fits && i < rank; ++i) fits = i == axis || value.shape()[i] == cell.shape()[i];
   if (!fits)
     throw ArgumentError(std::string(kOp) + ": the value must agree with the cell in all axes but " +

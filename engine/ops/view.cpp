@@ -65,12 +65,12 @@ using detail::Strides;
 using detail::View;
 
 Array contiguous(const Array& a) {
-  detail::require(static_cast<bool>(a), "contiguous", "needs an array", a, "src");
+  detail::require(a.defined(), "contiguous", "needs an array", a, "src");
   return a.node()->is_dense() ? a : detail::copy_of(a);
 }
 
 Array reshape(const Array& a, const Shape& shape) {
-  detail::require(static_cast<bool>(a), "reshape", "needs an array", a, "src");
+  detail::require(a.defined(), "reshape", "needs an array", a, "src");
   if (shape.size() != a.size())
     throw ArgumentError("reshape: shape " + shape.to_string() + " has " + std::to_string(shape.size()) +
                         " elements, src is " + describe(a));
@@ -82,7 +82,7 @@ Array reshape(const Array& a, const Shape& shape) {
 }
 
 Array reshape(const Array& a, std::initializer_list<std::int64_t> sizes) {
-  detail::require(static_cast<bool>(a), "reshape", "needs an array", a, "src");
+  detail::require(a.defined(), "reshape", "needs an array", a, "src");
   std::vector<std::int64_t> known(sizes);
   std::int64_t product = 1;
   int open = -1;
@@ -105,8 +105,8 @@ Array reshape(const Array& a, std::initializer_list<std::int64_t> sizes) {
 }
 
 Array transpose(const Array& a, std::initializer_list<int> axes) {
-  detail::require(a && static_cast<int>(axes.size()) == a.shape().rank(), "transpose", "needs one axis per axis of src",
-                  a, "src");
+  detail::require(a.defined() && static_cast<int>(axes.size()) == a.shape().rank(), "transpose",
+                  "needs one axis per axis of src", a, "src");
   std::array<int, Shape::kMaxRank> order{}, back{};
   std::array<bool, Shape::kMaxRank> seen{};
   const auto layout = layout_of(a);
@@ -141,7 +141,7 @@ Array transpose(const Array& a, std::initializer_list<int> axes) {
 }
 
 Array transpose(const Array& a) {
-  detail::require(a && a.shape().rank() >= 2, "transpose", "needs rank 2 or more", a, "src");
+  detail::require(a.defined() && a.shape().rank() >= 2, "transpose", "needs rank 2 or more", a, "src");
   const auto layout = layout_of(a);
   const int last = a.shape().rank() - 1;
   Shape shape = a.shape();
@@ -182,7 +182,7 @@ Array slice(const Array& a, int axis, std::int64_t start, std::int64_t stop, std
 }
 
 Array broadcast_to(const Array& a, const Shape& shape) {
-  detail::require(static_cast<bool>(a), "broadcast_to", "needs an array", a, "src");
+  detail::require(a.defined(), "broadcast_to", "needs an array", a, "src");
   if (a.shape() == shape) return a;
   const int extra = shape.rank() - a.shape().rank();
   const auto layout = layout_of(a);

@@ -140,7 +140,7 @@ std::vector<Array> Accumulator::source_means(const Array& loss, double samples) 
     }
   }
   return optimizer_->flat_gradients(loss, [&](std::size_t parameter, const Array& gradient) {
-    if (!before[parameter]) return gradient;
+    if (!before[parameter].defined()) return gradient;
     return before[parameter] * (samples_ / all) + astype(gradient, before[parameter].dtype()) * (samples / all);
   });
 }

@@ -80,7 +80,7 @@ std::vector<Optimizer::CellUpdate> Adafactor::updates(std::size_t arena, const A
                            .clip = options_.d,
                            .keep = 1.0 - rate * *options_of(arena).weight_decay};
   Array told;
-  if (const Array taken = steps_taken())
+  if (const Array taken = steps_taken(); taken.defined())
     told = control(arena, {pow(taken, options_.beta2_decay), clip(rsqrt(taken), 0.0, rate)});
   return {{{},
            adafactor_update(arenas()[arena].values(), rows_[arena], columns_[arena], gradient, layouts_[arena], step,

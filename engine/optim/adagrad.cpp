@@ -31,8 +31,8 @@ std::vector<Optimizer::CellUpdate> Adagrad::updates(std::size_t arena, const Arr
   const Array next = sum_[arena] + square(g);
   const double rate = rate_of(arena);
   const Array taken = *own.rate_decay > 0.0 ? steps_taken() : Array();
-  const Array scaled = taken ? g * (rate / ((taken - 1.0) * *own.rate_decay + 1.0))
-                             : g * (rate / (1.0 + static_cast<double>(step_count()) * *own.rate_decay));
+  const Array scaled = taken.defined() ? g * (rate / ((taken - 1.0) * *own.rate_decay + 1.0))
+                                       : g * (rate / (1.0 + static_cast<double>(step_count()) * *own.rate_decay));
   return {{sum_[arena], next}, written(arena, values - scaled / (sqrt(next) + *own.eps))};
 }
 

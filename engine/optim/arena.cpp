@@ -15,10 +15,10 @@ void ParameterArena::check(std::span<const Array> gradients) const {
     throw ArgumentError("arena: needs one gradient for each of " + std::to_string(parameters_.size()) +
                         " parameters, " + std::to_string(gradients.size()) + " came");
   for (std::size_t i = 0; i < gradients.size(); ++i)
-    if (!gradients[i] || gradients[i].shape() != parameters_[i].shape())
+    if (!gradients[i].defined() || gradients[i].shape() != parameters_[i].shape())
       throw ArgumentError("arena: the gradient of " + cell_name(parameters_[i]) + " must be " +
                           parameters_[i].shape().to_string() + ", " +
-                          (gradients[i] ? gradients[i].shape().to_string() : "an empty handle") + " came");
+                          (gradients[i].defined() ? gradients[i].shape().to_string() : "an empty handle") + " came");
 }
 
 Array ParameterArena::pack(std::span<const Array> gradients, bool releases) const {

@@ -26,7 +26,7 @@ GradientNorm::GradientNorm(std::span<const Array> gradients) {
 Array GradientNorm::array() const {
   if (squares_.empty()) throw ArgumentError("GradientNorm: there is none");
   Array sum;
-  for (const Array& square : squares_) sum = sum ? sum + square : square;
+  for (const Array& square : squares_) sum = sum.defined() ? sum + square : square;
   return sqrt(sum);
 }
 

@@ -44,7 +44,7 @@ void Ema::swap() {
   if (!is_swapped_ && update_count_ == 0) throw ArgumentError("Ema: swap() before the first update()");
   for (std::size_t i = 0; i < arenas_.size(); ++i) {
     const Array& weights = arenas_[i].values();
-    if (is_swapped_ && narrow_[i]) {
+    if (is_swapped_ && narrow_[i].defined()) {
       assign(weights, std::exchange(narrow_[i], {}));
       continue;
     }
@@ -62,7 +62,7 @@ StateDict Ema::state_dict() const {
   StateDict state;
   for (std::size_t i = 0; i < averages_.size(); ++i)
     state.arrays.push_back(
-        {std::to_string(i) + ".average", is_swapped_ && !narrow_[i] ? arenas_[i].values() : averages_[i]});
+        {std::to_string(i) + ".average", is_swapped_ && !narrow_[i].defined() ? arenas_[i].values() : averages_[i]});
   state.numbers.push_back({"update_count", static_cast<double>(update_count_)});
   return state;
 }

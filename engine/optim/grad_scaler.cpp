@@ -36,14 +36,14 @@ GradScaler::GradScaler(const GradScalerOptions& options) : options_(options) {
 }
 
 void GradScaler::make_cells() {
-  if (scale_) return;
+  if (scale_.defined()) return;
   scale_ = cell(full({1}, options_.init_scale), "loss scale");
   tracker_ = cell(full({1}, 0.0), "steps without an overflow");
 }
 
 Array GradScaler::scale(const Array& loss) {
   if (!options_.enabled) return loss;
-  if (!loss) throw ArgumentError("GradScaler: scale needs a loss, an empty handle came");
+  if (!loss.defined()) throw ArgumentError("GradScaler: scale needs a loss, an empty handle came");
   make_cells();
   return loss * reshape(scale_, loss.shape());
 }
@@ -122,7 +122,7 @@ void GradScaler::update() {
   if (progress_.empty()) throw ArgumentError("GradScaler: update needs a step or unscale since the last one");
   Array finite;
   for (const auto& [optimizer, progress] : progress_)
-    finite = finite ? minimum(finite, progress.finite) : progress.finite;
+    finite = finite.defined() ? minimum(finite, progress.finite) : progress.finite;
   eval(new_scale(finite));
   progress_.clear();
 }
@@ -137,15 +137,15 @@ void GradScaler::set_scale(double scale) {
 
 double GradScaler::scale() const {
   if (!options_.enabled) return 1.0;
-  return scale_ ? scale_.value() : options_.init_scale;
+  return scale_.defined() ? scale_.value() : options_.init_scale;
 }
 
 GradScalerState GradScaler::state() const {
-  return {.scale = scale_ ? scale_.value() : options_.init_scale,
+  return {.scale = scale_.defined() ? scale_.value() : options_.init_scale,
           .growth_factor = options_.growth_factor,
           .backoff_factor = options_.backoff_factor,
           .growth_interval = options_.growth_interval,
-          .growth_tracker = tracker_ ? static_cast<std::int64_t>(tracker_.value()) : 0};
+          .growth_tracker = tracker_.defined() ? static_cast<std::int64_t>(tracker_.value()) : 0};
 }
 
 void GradScaler::load_state(const GradScalerState& state) {

@@ -5,7 +5,7 @@ namespace samebytes::optim {
 std::vector<ParameterGroup> split_vectors(std::span<const Array> parameters, const GroupOptions& options) {
   ParameterGroup matrices, vectors{{}, options};
   for (const Array& parameter : parameters)
-    (parameter && parameter.shape().rank() < 2 ? vectors : matrices).parameters.push_back(parameter);
+    (parameter.defined() && parameter.shape().rank() < 2 ? vectors : matrices).parameters.push_back(parameter);
   std::vector<ParameterGroup> groups;
   for (ParameterGroup& group : std::vector<ParameterGroup>{matrices, vectors})
     if (!group.parameters.empty()) groups.push_back(std::move(group));

@@ -43,7 +43,7 @@ std::vector<Optimizer::CellUpdate> Lamb::updates(std::size_t arena, const Array&
     const double t = static_cast<double>(step_count() + 1);
     const double correction1 = 1.0 - std::pow(beta1, t), correction2 = 1.0 - std::pow(beta2, t);
     const LambStep step{rate, beta1, beta2, correction1, correction2, *own.eps, *own.weight_decay};
-    const Array told = steps_taken() ? control(arena, {bias1.inverse(), bias2.inverse_root()}) : Array();
+    const Array told = steps_taken().defined() ? control(arena, {bias1.inverse(), bias2.inverse_root()}) : Array();
     return {{{}, lamb_update(arenas()[arena].values(), moment1, moment2, gradient, segments_[arena], step, told)}};
   }
   const Array values = weights(arena), slope = share_of(arena, gradient);

@@ -19,7 +19,7 @@ Array squared_norm(std::span<const Array> flat) {
   for (const Array& part : flat) {
     const Dtype real = part.dtype() == f64 ? f64 : f32;
     const Array square = reshape(astype(sum_of_squares(astype(part, real)), f32), {1});
-    total = total ? total + square : square;
+    total = total.defined() ? total + square : square;
   }
   return total;
 }

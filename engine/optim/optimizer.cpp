@@ -46,7 +46,7 @@ using Kind = std::pair<Dtype, Dtype>;
 constexpr Kind kKinds[] = {{f32, f32}, {f32, f16}, {f32, bf16}, {bf16, bf16}, {f64, f64}};
 Kind kind_of(const Array& parameter) {
   const Array copy = working_copy(parameter);
-  return {parameter.dtype(), copy ? copy.dtype() : parameter.dtype()};
+  return {parameter.dtype(), copy.defined() ? copy.dtype() : parameter.dtype()};
 }
 
 // Which parameters lie together: those of one group and kind, in order, as many as fit into the largest allocation.
@@ -249,7 +249,7 @@ void Optimizer::set_step_count(std::int64_t count) {
 
 StateDict Optimizer::state_dict() const {
   StateDict result{state(), {{"step_count", static_cast<double>(step_count_)}, {"rate", rate_}}};
-  if (skipped_) result.numbers.push_back({"skipped_steps", skipped_.value()});
+  if (skipped_.defined()) result.numbers.push_back({"skipped_steps", skipped_.value()});
   for (std::size_t g = 0; g < groups_.size(); ++g)
     if (const auto& value = groups_[g].*momentum_member())
       result.numbers.push_back({group_number("momentum", g), *value});
@@ -319,7 +319,7 @@ std::vector<Array> Optimizer::all_updates(StepParts parts) {
   for (std::size_t i = 0; i < gradients.size(); ++i)
     if (gradients[i].dtype() != compute_dtype(i)) gradients[i] = astype(gradients[i], compute_dtype(i));
   const Array& is_taken = parts.is_taken;
-  if (is_taken && !skipped_) set_skipped_steps(0);
+  if (is_taken.defined() && !skipped_.defined()) set_skipped_steps(0);
   if (maximize_)
     for (Array& gradient : gradients) gradient = -gradient;
   if (clip_value_ > 0.0) gradients = clip_by_value(gradients, clip_value_);
@@ -336,11 +336,11 @@ std::vector<Array> Optimizer::all_updates(StepParts parts) {
   is_taken_ = is_taken;
   for (std::size_t i = 0; i < arenas_.size(); ++i)
     for (const CellUpdate& one : updates_of_share(i, gradients[i])) {
-      const Array value = is_taken && one.cell ? where(is_taken, one.value, one.cell) : one.value;
-      all.push_back(one.cell ? update(one.cell, value) : value);
+      const Array value = is_taken.defined() && one.cell.defined() ? where(is_taken, one.value, one.cell) : one.value;
+      all.push_back(one.cell.defined() ? update(one.cell, value) : value);
     }
   is_taken_ = {};
-  if (is_taken) all.push_back(update(skipped_, where(is_taken, skipped_, skipped_ + 1.0)));
+  if (is_taken.defined()) all.push_back(update(skipped_, where(is_taken, skipped_, skipped_ + 1.0)));
   return all;
 }
 
@@ -356,14 +356,18 @@ void Optimizer::run(const std::function<StepParts()>& parts) {
   follow_schedules();
 }
 
-Array Optimizer::steps_taken() const { return skipped_ ? static_cast<double>(step_count_ + 1) - skipped_ : Array(); }
+Array Optimizer::steps_taken() const {
+  return skipped_.defined() ? static_cast<double>(step_count_ + 1) - skipped_ : Array();
+}
 
-std::int64_t Optimizer::skipped_steps() const { return skipped_ ? static_cast<std::int64_t>(skipped_.value()) : 0; }
+std::int64_t Optimizer::skipped_steps() const {
+  return skipped_.defined() ? static_cast<std::int64_t>(skipped_.value()) : 0;
+}
 
 void Optimizer::set_skipped_steps(std::int64_t count) {
   if (count < 0) throw ArgumentError(name_ + ": at least 0 steps were skipped, " + std::to_string(count) + " came");
   const Array number = full({1}, static_cast<double>(count));
-  if (skipped_)
+  if (skipped_.defined())
     assign(skipped_, number);
   else
     skipped_ = cell(number, name_ + " skipped steps");

@@ -47,7 +47,7 @@ Optimizer::CellUpdate Optimizer::written(std::size_t arena, const Array& next) c
     const bool is_plain = values.dtype() == next.dtype();
     Array value = is_plain ? next : round_stochastic(next, weights(arena), key);
     const auto [begin, end] = share(arena);
-    if (is_taken_) value = where(is_taken_, value, slice(values, 0, begin, end));
+    if (is_taken_.defined()) value = where(is_taken_, value, slice(values, 0, begin, end));
     return {Array(), update_parts(values, {&value, 1}, {&begin, 1})};
   }
   if (values.dtype() == next.dtype()) return {values, next};
@@ -76,14 +76,14 @@ std::vector<Array> Optimizer::momentum_buffers() const {
 std::vector<StateArray> Optimizer::named(const char* name, const std::vector<Array>& cells) const {
   std::vector<StateArray> result;
   for (std::size_t i = 0; i < cells.size(); ++i)
-    if (cells[i]) result.push_back({std::to_string(i) + "." + name, cells[i]});
+    if (cells[i].defined()) result.push_back({std::to_string(i) + "." + name, cells[i]});
   return result;
 }
 
 Array Optimizer::control(std::size_t arena, std::initializer_list<Array> numbers) const {
-  if (!skipped_) return {};  // there never was a scaler
+  if (!skipped_.defined()) return {};  // there never was a scaler
   const Dtype dtype = compute_dtype(arena);
-  std::vector<Array> all{is_taken_ ? astype(is_taken_, dtype) : ones({1}, dtype)};
+  std::vector<Array> all{is_taken_.defined() ? astype(is_taken_, dtype) : ones({1}, dtype)};
   for (const Array& number : numbers) all.push_back(astype(number, dtype));
   return all.size() == 1 ? all[0] : concat(all, 0);
 }

@@ -47,7 +47,7 @@ std::vector<Optimizer::CellUpdate> RmsProp::updates(std::size_t arena, const Arr
     variance = relu(next - square(mean));  // rounding may leave it a little below 0
   }
   const Array direction = g / (sqrt(variance) + *own.eps);
-  if (!momentum_[arena]) {
+  if (!momentum_[arena].defined()) {
     result.push_back(written(arena, values - direction * rate_of(arena)));
   } else {
     const Array buffer = widened(arena, momentum_[arena]) * *own.momentum + direction;

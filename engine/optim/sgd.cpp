@@ -32,7 +32,7 @@ std::vector<Optimizer::CellUpdate> Sgd::updates(std::size_t arena, const Array& 
   const Array values = weights(arena);
   const Array g = *own.weight_decay > 0.0 ? gradient + values * *own.weight_decay : gradient;
   const Array& momentum = momentum_[arena];
-  if (!momentum) return {written(arena, values - g * rate_of(arena))};
+  if (!momentum.defined()) return {written(arena, values - g * rate_of(arena))};
   // The buffer starts as 0, so that the first step differs from the others in a scalar only.
   const Array next = widened(arena, momentum) * *own.momentum + dampened(g, *own.dampening);
   const Array direction = options_.nesterov ? g + next * *own.momentum : next;
@@ -41,7 +41,7 @@ std::vector<Optimizer::CellUpdate> Sgd::updates(std::size_t arena, const Array& 
 
 Array Sgd::dampened(const Array& g, double dampening) const {
   const Array taken = steps_taken();
-  if (!taken || dampening == 0.0) return g * (step_count() == 0 ? 1.0 : 1.0 - dampening);
+  if (!taken.defined() || dampening == 0.0) return g * (step_count() == 0 ? 1.0 : 1.0 - dampening);
   return g * (1.0 - clip(taken - 1.0, 0.0, 1.0) * dampening);
 }
 

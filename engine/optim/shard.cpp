@@ -62,7 +62,7 @@ void Optimizer::shard(Shard shard) {
   for (std::size_t list = 0; list < lists.size(); ++list)
     for (std::size_t arena = 0; arena < lists[list]->size(); ++arena) {
       Array& whole = (*lists[list])[arena];
-      if (!whole) continue;
+      if (!whole.defined()) continue;
       Cut cut;
       cut.size = whole.size();
       for (int rank = 0; rank < shard_.ranks; ++rank)

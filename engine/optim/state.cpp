@@ -12,12 +12,13 @@ void load_arrays(const char* owner, const std::vector<StateArray>& to, const std
     const auto found =
         std::find_if(from.begin(), from.end(), [&](const auto& other) { return other.name == entry.name; });
     if (found == from.end()) throw ArgumentError(std::string(owner) + ": the state has no array " + entry.name);
-    if (!found->array || found->array.size() != entry.array.size() || found->array.dtype() != entry.array.dtype())
+    if (!found->array.defined() || found->array.size() != entry.array.size() ||
+        found->array.dtype() != entry.array.dtype())
       throw ArgumentError(
           std::string(owner) + ": " + entry.name + " must be " + std::string(name_of(entry.array.dtype())) + " " +
           entry.array.shape().to_string() + ", the state has " +
-          (found->array ? std::string(name_of(found->array.dtype())) + " " + found->array.shape().to_string()
-                        : std::string("an empty handle")));
+          (found->array.defined() ? std::string(name_of(found->array.dtype())) + " " + found->array.shape().to_string()
+                                  : std::string("an empty handle")));
     values.push_back(&found->array);
   }
   for (const StateArray& entry : from)

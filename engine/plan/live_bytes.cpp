@@ -76,7 +76,7 @@ LiveBytes live_at_peak(std::span<const Array> updates) {
   if (updates.empty()) throw ArgumentError("live_at_peak: needs at least one update, none came");
   std::vector<NodePtr> roots;
   for (const Array& update : updates) {
-    if (!update) throw ArgumentError("live_at_peak: an update is an empty handle");
+    if (!update.defined()) throw ArgumentError("live_at_peak: an update is an empty handle");
     roots.push_back(update.node());
   }
   Context& context = *roots[0]->context;

@@ -108,7 +108,7 @@ void DataParallel::build(std::vector<Piece>& pieces, std::int64_t samples, const
   if (job.together) job.together(pieces);
   for (const Piece& piece : pieces) {
     for (const Array& result : piece.results)
-      if (result) roots.push_back(result);
+      if (result.defined()) roots.push_back(result);
     roots.insert(roots.end(), piece.gradients.begin(), piece.gradients.end());
   }
 }
@@ -216,7 +216,7 @@ std::vector<Array> DataParallel::stored_gradients(const optim::Optimizer& optimi
   for (std::size_t i = 0; i < arenas.size(); ++i) {
     const std::span<const Array> own(&all[begin], arenas[i].parameters().size());
     begin += own.size();
-    if (!cells[i] || cells[i].size() != arenas[i].size() || cells[i].dtype() != own[0].dtype())
+    if (!cells[i].defined() || cells[i].size() != arenas[i].size() || cells[i].dtype() != own[0].dtype())
       cells[i] = arenas[i].zeros_like("gradients of a share", own[0].dtype(), MemoryCategory::gradients);
     result.push_back(arenas[i].store(cells[i], own));
   }
@@ -244,7 +244,7 @@ DataParallel::Job DataParallel::gradient_job(optim::Optimizer& optimizer, const 
       Array loss;
       for (const Piece& piece : pieces) {
         const Array part = piece.results[0] * (static_cast<double>(piece.samples()) / static_cast<double>(samples));
-        loss = loss ? loss + part : part;
+        loss = loss.defined() ? loss + part : part;
       }
       pieces[0].gradients = gradients_of(loss, pieces[0].device);
     };
@@ -265,7 +265,7 @@ Array DataParallel::mean_of(const std::vector<Piece>& pieces, std::int64_t sampl
   for (const Piece& piece : pieces) {
     const double weight = static_cast<double>(piece.samples()) / static_cast<double>(samples);
     const Array part = weight == 1 ? piece.results[0] : piece.results[0] * weight;
-    loss = loss ? loss + part : part;
+    loss = loss.defined() ? loss + part : part;
     samples_[static_cast<std::size_t>(piece.device)] += piece.samples();
   }
   return loss;

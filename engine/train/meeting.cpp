@@ -30,7 +30,7 @@ const std::vector<Meeting::Moments>& Meeting::meet(std::size_t place, Moments mo
   pass(place);
   wait(lock, place);
   for (const Moments& each : meetings_[number])
-    if (!each.mean)
+    if (!each.mean.defined())
       throw ArgumentError("data parallel: the shares of a batch do not have the same batch norms, meeting " +
                           std::to_string(number + 1) + " has not all of them");
   return meetings_[number];

@@ -28,16 +28,17 @@ void check_binary(const char* name, std::span<const float> scores, std::span<con
 }  // namespace
 
 void Mean::add(const Array& x, double weight) {
-  if (!x || x.size() == 0 || !is_floating(x.dtype()))
-    throw ArgumentError("Mean: needs a floating array with elements, " +
-                        (x ? std::string(name_of(x.dtype())) + " " + x.shape().to_string() : "an empty handle") +
-                        " came");
+  if (!x.defined() || x.size() == 0 || !is_floating(x.dtype()))
+    throw ArgumentError(
+        "Mean: needs a floating array with elements, " +
+        (x.defined() ? std::string(name_of(x.dtype())) + " " + x.shape().to_string() : "an empty handle") + " came");
   check_weight(weight);
   fold(x.size() == 1 ? x : sum(x), weight, weight * static_cast<double>(x.size()));
 }
 
 void Mean::add_sum(const Array& sum, double count) {
-  if (!sum || sum.size() != 1 || !is_floating(sum.dtype())) throw ArgumentError("Mean: a sum is one floating number");
+  if (!sum.defined() || sum.size() != 1 || !is_floating(sum.dtype()))
+    throw ArgumentError("Mean: a sum is one floating number");
   if (!(count >= 0.0)) throw ArgumentError("Mean: a count is at least 0, " + std::to_string(count) + " came");
   fold(sum, 1.0, count);
 }
@@ -64,7 +65,7 @@ void Mean::fold(const Array& x, double factor, double count) {
 
 // What is to be added, less what rounding took before; the first one decides the type.
 void Mean::take(Dtype dtype, const std::function<Array()>& added_of, double count) {
-  if (!sum_) {
+  if (!sum_.defined()) {
     sum_ = cell(zeros({}, dtype), "mean");
     lost_ = cell(zeros({}, dtype), "mean, rounding");
   }
@@ -85,7 +86,7 @@ double Mean::value() const {
 void Mean::reset() { *this = Mean(); }
 
 Mean::State Mean::state() const {
-  if (!sum_) return {};
+  if (!sum_.defined()) return {};
   return {.sum = sum_.value(), .lost = lost_.value(), .weight = weight_, .is_f64 = sum_.dtype() == f64};
 }
 
@@ -101,14 +102,15 @@ void Mean::restore(const State& state) {
 }
 
 void Accuracy::add(const Array& logits, const Array& labels) {
-  if (!logits || logits.shape().rank() != 2 || !is_floating(logits.dtype()))
+  if (!logits.defined() || logits.shape().rank() != 2 || !is_floating(logits.dtype()))
     throw ArgumentError("Accuracy: logits must be floating [N, C], " +
-                        (logits ? logits.shape().to_string() : "an empty handle") + " came");
-  if (!labels || labels.shape() != Shape{logits.shape()[0]} || (labels.dtype() != i32 && labels.dtype() != u8))
-    throw ArgumentError(
-        "Accuracy: labels must be i32 or u8 [" + std::to_string(logits.shape()[0]) + "], " +
-        (labels ? std::string(name_of(labels.dtype())) + " " + labels.shape().to_string() : "an empty handle") +
-        " came");
+                        (logits.defined() ? logits.shape().to_string() : "an empty handle") + " came");
+  if (!labels.defined() || labels.shape() != Shape{logits.shape()[0]} ||
+      (labels.dtype() != i32 && labels.dtype() != u8))
+    throw ArgumentError("Accuracy: labels must be i32 or u8 [" + std::to_string(logits.shape()[0]) + "], " +
+                        (labels.defined() ? std::string(name_of(labels.dtype())) + " " + labels.shape().to_string()
+                                          : "an empty handle") +
+                        " came");
   if (labels.size() == 0) return;
   const Array wanted = labels.dtype() == i32 ? labels : astype(labels, i32);
   mean_.add_sum(sum(astype(equal(argmax(logits), wanted), f32)), static_cast<double>(labels.size()));

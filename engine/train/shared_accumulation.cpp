@@ -21,7 +21,7 @@ std::vector<Array> DataParallel::added_gradients(const optim::Optimizer& optimiz
   for (std::size_t i = 0; i < arenas.size(); ++i) {
     const Dtype dtype = arenas[i].dtype() == f64 ? f64 : f32;
     for (Array* const cell : {&sum.cells[i], &sum.next[i]})
-      if (!*cell || cell->size() != arenas[i].size() || cell->dtype() != dtype)
+      if (!cell->defined() || cell->size() != arenas[i].size() || cell->dtype() != dtype)
         *cell = arenas[i].zeros_like("added gradients of a share", dtype, MemoryCategory::gradients);
     const Array part = astype(flat[i], dtype) * static_cast<double>(samples);
     result.push_back(samebytes::update(sum.next[i], sum.is_begun ? sum.cells[i] + part : part));
@@ -54,7 +54,8 @@ void DataParallel::update_with(optim::Optimizer& optimizer, optim::GradScaler* s
   std::vector<Array> means(optimizer.arenas().size());
   for (auto& [device, sum] : sums_) {
     if (!std::exchange(sum.is_begun, false)) continue;
-    for (std::size_t i = 0; i < means.size(); ++i) means[i] = means[i] ? means[i] + sum.cells[i] : sum.cells[i];
+    for (std::size_t i = 0; i < means.size(); ++i)
+      means[i] = means[i].defined() ? means[i] + sum.cells[i] : sum.cells[i];
   }
   for (Array& mean : means) mean = mean * (1.0 / static_cast<double>(added_));
   added_ = 0;

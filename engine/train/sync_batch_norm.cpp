@@ -20,12 +20,12 @@ Array sync_batch_norm(Meeting& meeting, std::size_t place, const BatchNormCall& 
   Array centre, variance;
   for (const Meeting::Moments& each : all) {
     const Array part = each.mean * (each.rows / total);
-    centre = centre ? centre + part : part;
+    centre = centre.defined() ? centre + part : part;
   }
   for (const Meeting::Moments& each : all) {
     const Array away = each.mean - centre;
     const Array part = (each.variance + away * away) * (each.rows / total);
-    variance = variance ? variance + part : part;
+    variance = variance.defined() ? variance + part : part;
   }
   if (updates != nullptr && is_grad_enabled()) {
     const double m = call.options.momentum, unbiased = total / std::max(1.0, total - 1);

@@ -38,7 +38,9 @@ class Array {
   Array& operator=(Array&& other) noexcept;
   ~Array();
 
-  explicit operator bool() const { return node_ != nullptr; }
+  // Whether this is a handle on an array, not an empty one. An array has no truth of its own, since equal(a, b) gives
+  // one value for each element: ask all(equal(a, b)).value() or any(...).value().
+  bool defined() const { return node_ != nullptr; }
   const Shape& shape() const;
   Dtype dtype() const;
   std::int64_t size() const { return shape().size(); }  // number of elements

@@ -46,7 +46,7 @@ TEST_P(ConvLayersTest, conv1d_is_its_op) {
   const Array x = uniform({2, 11, 4}, -1, 1);
   EXPECT_TRUE(same_bytes(layer(x),
                          conv1d(x, layer.weight(), layer.bias(), {.stride = 2, .pad = 1, .dilation = 2, .groups = 2})));
-  EXPECT_FALSE(nn::Conv1d({.in = 1, .out = 1, .bias = false}).bias());
+  EXPECT_FALSE(nn::Conv1d({.in = 1, .out = 1, .bias = false}).bias().defined());
   EXPECT_ERROR(nn::Conv1d({.in = 3, .out = 4, .groups = 2}), ArgumentError,
                "Conv1d: groups must divide in and out, 2 groups of 3 and 4 came");
   EXPECT_ERROR(nn::Conv1d({.in = 3, .out = 4, .pad = -1}), ArgumentError, "Conv1d: pad must be at least 0, -1 came");

@@ -20,7 +20,7 @@ TEST_P(LayersTest, linear_is_rows_times_the_transposed_weight) {
   assign(layer.bias(), array({10, 20}));
   EXPECT_TRUE(all_close(layer(array({1, 1, 1, 0, 1, 2}, {2, 3})), std::vector<double>{16, 35, 18, 37}, 1e-6));
   nn::Linear plain({.in = 3, .out = 2, .bias = false});
-  EXPECT_FALSE(plain.bias());
+  EXPECT_FALSE(plain.bias().defined());
   EXPECT_EQ(plain(zeros({4, 5, 3})).shape(), (Shape{4, 5, 2}));
 }
 

@@ -146,6 +146,34 @@ TEST_P(Reduce, nan_wins_in_max_min_and_argmax) {
   }
 }
 
+TEST_P(Reduce, all_and_any_give_truths_of_every_dtype) {
+  using Truths = std::vector<std::uint8_t>;
+  for (Dtype dtype : {f32, f16, i32, u8, bool_}) {
+    const Array a = astype(array({1, 0, 1, 1, 1, 1, 0, 0, 0}, {3, 3}), dtype);
+    EXPECT_EQ(all(a).dtype(), bool_);
+    EXPECT_EQ(any(a, {1}).dtype(), bool_);
+    EXPECT_EQ(all(a, {1}).to_vector<std::uint8_t>(), (Truths{0, 1, 0})) << name_of(dtype);
+    EXPECT_EQ(any(a, {-1}).to_vector<std::uint8_t>(), (Truths{1, 1, 0})) << name_of(dtype);
+    EXPECT_EQ(all(a, {0}).to_vector<std::uint8_t>(), (Truths{0, 0, 0})) << name_of(dtype);
+    EXPECT_EQ(all(a).value(), 0);
+    EXPECT_EQ(any(a).value(), 1);
+  }
+  EXPECT_EQ(all(array({0.5f, -2.0f, static_cast<float>(kNan)})).value(), 1);
+  EXPECT_EQ(all(ones({2, 3, 4}), {0, 2}, true).shape(), (Shape{1, 3, 1}));
+  EXPECT_EQ(any(zeros({70000})).value(), 0);
+  EXPECT_EQ(all(empty({0, 3})).value(), 1);
+  EXPECT_EQ(any(empty({0, 3}), {0}).to_vector<std::uint8_t>(), (Truths{0, 0, 0}));
+  EXPECT_ERROR((all(ones({2}), {1})), ArgumentError, "all: axis 1 is out of range for src f32 [2]");
+  EXPECT_ERROR((any(Array())), ArgumentError, "any: needs an array");
+}
+
+TEST_P(Reduce, all_of_equal_is_how_a_condition_asks) {
+  const Array a = arange(0, 6), b = a * 1.0, c = where(equal(a, array({3})), a + 1.0, a);
+  EXPECT_TRUE(all(equal(a, b)).value());
+  EXPECT_FALSE(all(equal(a, c)).value());
+  EXPECT_TRUE(any(not_equal(a, c)).value());
+}
+
 TEST_P(Reduce, argmax_gives_the_first_of_equal_values) {
   for (const Shape& shape : {Shape{7, 10}, Shape{1, 1}, Shape{3, 257}, Shape{5, 64, 3}, Shape{4, 3, 33}}) {
     auto values = random_values(shape.size(), 9);

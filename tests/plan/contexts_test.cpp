@@ -72,7 +72,7 @@ std::vector<float> trained_on_halves(int devices, std::uint64_t* crossed) {
       const DeviceScope on(half % devices);
       const auto part = [&](const Array& a) { return slice(a, 0, half * 32, half * 32 + 32); };
       const Array own = mse_loss(net(part(x)), part(y)) * 0.5;
-      loss = loss ? loss + own : own;
+      loss = loss.defined() ? loss + own : own;
     }
     adam.step(loss);
     EXPECT_TRUE(std::isfinite(loss.value()));

@@ -36,7 +36,7 @@ std::vector<float> trained_on_halves(int devices) {
       const DeviceScope on(half % devices);
       const auto part = [&](const Array& a) { return slice(a, 0, half * 32, half * 32 + 32); };
       const Array own = mse_loss(net(part(x)), part(y)) * 0.5;
-      loss = loss ? loss + own : own;
+      loss = loss.defined() ? loss + own : own;
     }
     sgd.step(loss);
   }

@@ -19,6 +19,10 @@ Array mean(const Array& a, std::initializer_list<int> axes = {}, bool keep = fal
 Array sum_of_squares(const Array& a);
 Array max(const Array& a, std::initializer_list<int> axes = {}, bool keep = false);
 Array min(const Array& a, std::initializer_list<int> axes = {}, bool keep = false);
+// Whether all values are true, that is not 0, or any is: bool, without a gradient. NaN is true. Of nothing all() is
+// true and any() false. if (all(equal(a, b)).value()) is how C++ asks.
+Array all(const Array& a, std::initializer_list<int> axes = {}, bool keep = false);
+Array any(const Array& a, std::initializer_list<int> axes = {}, bool keep = false);
 Array argmax(const Array& a, int axis = -1);  // i32, the first of equal values
 // The gradient of broadcasting: sums `a` down to `shape`.
 Array sum_to(const Array& a, const Shape& shape);
