@@ -18,12 +18,13 @@ Array::Array(NodePtr node) : node_(std::move(node)) {
   if (node_) node_->handles.fetch_add(1, std::memory_order_relaxed);
 }
 Array::Array(const Array& other) : Array(other.node_) {}
-Array& Array::operator=(const Array& other) {
+Array& Array::operator=(const Array& other) & {
   if (this != &other) *this = Array(other);
   return *this;
 }
-Array& Array::operator=(Array&& other) noexcept {
-  std::swap(node_, other.node_);
+Array& Array::operator=(Array&& other) & noexcept {
+  Array taken(std::move(other));
+  std::swap(node_, taken.node_);
   return *this;
 }
 Array::~Array() {
@@ -215,8 +216,9 @@ Borrow::Borrow(const Array& array, bool writes, const char* file, int line) {
 
 Borrow::Borrow(Borrow&&) noexcept = default;
 Borrow& Borrow::operator=(Borrow&& other) noexcept {
-  std::swap(state_, other.state_);
-  std::swap(data_, other.data_);
+  Borrow taken(std::move(other));
+  std::swap(state_, taken.state_);
+  std::swap(data_, taken.data_);
   return *this;
 }
 Borrow::~Borrow() {

@@ -28,7 +28,8 @@ Slot::~Slot() {
 }
 Slot::Slot(Slot&&) noexcept = default;
 Slot& Slot::operator=(Slot&& other) noexcept {
-  std::swap(state_, other.state_);
+  Slot taken(std::move(other));
+  std::swap(state_, taken.state_);
   return *this;
 }
 

@@ -6,6 +6,7 @@
 #include "graph/launch.h"
 #include "graph/working_copy.h"
 #include "ops/pointwise.h"
+#include "samebytes/autograd.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/update_parts.h"
 
@@ -37,6 +38,15 @@ Array cell(const Array& initial, std::string name, MemoryCategory category) {
   node.cell->name = std::move(name);
   node.cell->initial = value.node();
   node.cell->initial->category = kind;
+  return result;
+}
+
+Array clone_cell(const Array& cell) {
+  const auto& state = state_of("clone_cell", cell);
+  const NoGrad no_grad;
+  Array result = samebytes::cell(cell, state.name);
+  result.node()->category = result.node()->cell->initial->category = cell.node()->category;
+  result.eval();  // what the old one holds now, before anything overwrites it
   return result;
 }
 

@@ -31,7 +31,7 @@ Array flip(const Array& a, std::initializer_list<int> axes) {
   return result;
 }
 
-std::vector<Array> split(const Array& a, std::span<const std::int64_t> sizes, int axis) {
+const std::vector<Array> split(const Array& a, std::span<const std::int64_t> sizes, int axis) {
   axis = checked_axis("split", a, axis);
   std::int64_t total = 0;
   bool ok = true;
@@ -53,7 +53,7 @@ std::vector<Array> split(const Array& a, std::span<const std::int64_t> sizes, in
   return parts;
 }
 
-std::vector<Array> split(const Array& a, std::int64_t size, int axis) {
+const std::vector<Array> split(const Array& a, std::int64_t size, int axis) {
   axis = checked_axis("split", a, axis);
   if (size < 1)
     throw ArgumentError("split: the size must be at least 1, " + std::to_string(size) + " came, src is " + describe(a));

@@ -69,6 +69,11 @@ Array contiguous(const Array& a) {
   return a.node()->is_dense() ? a : detail::copy_of(a);
 }
 
+Array copy(const Array& a) {
+  detail::require(a.defined(), "copy", "needs an array", a, "src");
+  return detail::copy_of(a);
+}
+
 Array reshape(const Array& a, const Shape& shape) {
   detail::require(a.defined(), "reshape", "needs an array", a, "src");
   if (shape.size() != a.size())

@@ -33,9 +33,10 @@ class Array {
   Array() = default;  // an empty handle; every use but assignment throws ArgumentError
   explicit Array(detail::NodePtr node);
   Array(const Array& other);
-  Array(Array&& other) noexcept = default;
-  Array& operator=(const Array& other);
-  Array& operator=(Array&& other) noexcept;
+  Array(Array&& other) noexcept = default;  // leaves an empty handle
+  // Only a handle with a name can be assigned to: slice(a, ...) = b would change nothing and does not compile.
+  Array& operator=(const Array& other) &;
+  Array& operator=(Array&& other) & noexcept;  // leaves an empty handle; what this one was on is let go
   ~Array();
 
   // Whether this is a handle on an array, not an empty one. An array has no truth of its own, since equal(a, b) gives
@@ -135,6 +136,8 @@ Array adopt(std::vector<T>&& values, const Shape& shape,
 // is always the newest. `initial` is evaluated at the cell's first use.
 Array cell(const Array& initial, std::string name, MemoryCategory category = MemoryCategory::parameters);
 bool is_cell(const Array& array);
+// A new cell with the present value of this one and its name.
+Array clone_cell(const Array& cell);
 const std::string& cell_name(const Array& array);
 // A node that, when it is evaluated, overwrites the cell (same shape and dtype); its value is the new one, and all that
 // was written with the cell keeps the old one. The value may read the cell in any way: update(c, transpose(c)). Two

@@ -5,6 +5,7 @@
 
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
+#include "support/errors.h"
 
 namespace samebytes::testing {
 namespace {
@@ -22,6 +23,17 @@ TEST_P(CellsTest, an_update_overwrites_in_place) {
   assign(w, w + 1.0);
   EXPECT_EQ(w.host<float>().data(), before);
   EXPECT_EQ(w.to_vector<float>(), (std::vector<float>{3, 5, 7}));
+}
+
+TEST_P(CellsTest, a_clone_has_the_value_of_its_moment_and_goes_its_own_way) {
+  const Array w = cell(array({1, 2, 3}), "w");
+  const Array twin = clone_cell(w);
+  EXPECT_EQ(cell_name(twin), "w");
+  assign(w, w * 2.0);
+  EXPECT_EQ(twin.to_vector<float>(), (std::vector<float>{1, 2, 3}));
+  assign(twin, twin - 1.0);
+  EXPECT_EQ(w.to_vector<float>(), (std::vector<float>{2, 4, 6}));
+  EXPECT_ERROR(clone_cell(w + 1.0), ArgumentError, "clone_cell: needs a cell, the array is f32 [3]");
 }
 
 TEST_P(CellsTest, gaps_of_a_pack_are_zero_where_another_of_these_places_has_values) {

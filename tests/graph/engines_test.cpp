@@ -22,6 +22,30 @@ TEST(Engines, two_live_side_by_side_and_do_not_mix) {
   EXPECT_THROW(a + b, ArgumentError);
 }
 
+TEST(Engines, a_moved_from_array_is_empty_and_what_was_assigned_over_is_gone) {
+  Engine engine;
+  const auto held = [&] { return engine.memory().live_bytes; };
+  const std::size_t before = held();
+  Array a = zeros({1 << 20}).eval(), b = ones({256}).eval();
+  EXPECT_GE(held(), before + 4 * (1u << 20));
+  a = std::move(b);
+  EXPECT_FALSE(b.defined());  // NOLINT(bugprone-use-after-move): a moved-from handle is an empty one
+  EXPECT_LT(held(), before + 4 * (1u << 20));
+  EXPECT_EQ(a.to_vector<float>()[255], 1.0f);
+  Array& same = a;
+  a = std::move(same);
+  EXPECT_TRUE(a.defined());
+}
+
+TEST(Engines, a_view_that_is_assigned_over_ends_at_once) {
+  Engine engine;
+  const Array a = zeros({4}).eval(), b = zeros({4}).eval();
+  auto of_a = a.mutable_host<float>();
+  auto of_b = b.mutable_host<float>();
+  of_a = std::move(of_b);
+  EXPECT_EQ((a + 1.0).to_vector<float>(), (std::vector<float>{1, 1, 1, 1}));  // a is not borrowed any more
+}
+
 TEST(Engines, an_array_may_outlive_its_engine_but_not_be_used) {
   Array a;
   {

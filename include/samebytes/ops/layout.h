@@ -22,9 +22,9 @@ Array slice(const Array& a, int axis, std::int64_t start, std::int64_t stop, std
 Array flip(const Array& a, std::initializer_list<int> axes);  // elements in reverse order along the axes
 // Neighbouring parts of an axis: of `size` elements, the last one smaller where they do not divide it; or of the sizes
 // given, which must add up to the axis.
-std::vector<Array> split(const Array& a, std::int64_t size, int axis = 0);
-std::vector<Array> split(const Array& a, std::span<const std::int64_t> sizes, int axis = 0);
-inline std::vector<Array> split(const Array& a, std::initializer_list<std::int64_t> sizes, int axis = 0) {
+const std::vector<Array> split(const Array& a, std::int64_t size, int axis = 0);
+const std::vector<Array> split(const Array& a, std::span<const std::int64_t> sizes, int axis = 0);
+inline const std::vector<Array> split(const Array& a, std::initializer_list<std::int64_t> sizes, int axis = 0) {
   return split(a, std::span<const std::int64_t>(sizes.begin(), sizes.size()), axis);
 }
 Array broadcast_to(const Array& a, const Shape& shape);
@@ -32,6 +32,9 @@ Array squeeze(const Array& a, int axis);
 Array unsqueeze(const Array& a, int axis);
 Array flatten(const Array& a, int start_axis = 1);  // [N, ...] -> [N, size]
 Array contiguous(const Array& a);                   // the array itself where it is dense, else a dense copy
+// The same elements, dense, in storage of their own, of a dense array too; the gradient goes through. Lazy like any op:
+// copy(a).eval() reads what a holds now, and keeps neither a nor a loader's slot behind it.
+Array copy(const Array& a);
 Array concat(std::span<const Array> arrays, int axis);
 inline Array concat(std::initializer_list<Array> arrays, int axis) {
   return concat(std::span<const Array>(arrays.begin(), arrays.size()), axis);
