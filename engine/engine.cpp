@@ -60,6 +60,7 @@ Engine::~Engine() {
     std::erase(engines, this);
   }
   if (scope_engine == this) scope_engine = nullptr;
+  if (!context_->process.is_here()) return;
   const std::lock_guard lock(context_->mutex);
   context_->alive.store(false, std::memory_order_release);
   try {
@@ -81,10 +82,22 @@ int Engine::device_count() const { return context_->runtime->own_device_count();
 TuningReport Engine::tuning() const {
   return {.hash = context_->runtime->tuning_hash(), .file = context_->runtime->tuning_file()};
 }
-void Engine::wait() { context_->runtime->wait(); }
-MemoryReport Engine::memory() const { return context_->runtime->memory(); }
-TransferReport Engine::transfers() const { return context_->runtime->transfers(); }
-std::size_t Engine::clear_cache() { return context_->runtime->clear_cache(); }
+void Engine::wait() {
+  context_->check_alive("wait");
+  context_->runtime->wait();
+}
+MemoryReport Engine::memory() const {
+  context_->check_alive("memory");
+  return context_->runtime->memory();
+}
+TransferReport Engine::transfers() const {
+  context_->check_alive("transfers");
+  return context_->runtime->transfers();
+}
+std::size_t Engine::clear_cache() {
+  context_->check_alive("clear_cache");
+  return context_->runtime->clear_cache();
+}
 void Engine::set_memory_limit(std::size_t bytes) { context_->runtime->set_memory_limit(bytes); }
 void Engine::set_memory_fraction(double fraction) {
   if (!(fraction >= 0))
@@ -95,10 +108,12 @@ void Engine::set_memory_fraction(double fraction) {
 std::uint64_t Engine::random_counter() const { return context_->random_counter.load(); }
 void Engine::set_random_counter(std::uint64_t counter) { context_->random_counter.store(counter); }
 PlanReport Engine::plans() const {
+  context_->check_alive("plans");
   const std::lock_guard lock(context_->mutex);
   return context_->evaluator->report();
 }
 std::vector<Fallback> Engine::fallbacks() const {
+  context_->check_alive("fallbacks");
   const std::lock_guard lock(context_->mutex);
   return context_->evaluator->fallbacks();
 }

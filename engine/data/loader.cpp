@@ -73,6 +73,11 @@ class Loader::Workers {
 
  private:
   void join() {
+    if (state_->is_forked()) {  // they are in the parent; destroying what they wait on would wait for them
+      for (std::thread& thread : threads_) thread.detach();
+      static_cast<void>(new std::shared_ptr<State>(state_));
+      return;
+    }
     state_->stop();
     for (std::thread& thread : threads_) thread.join();
   }
@@ -92,18 +97,31 @@ Loader::Loader(Engine& engine, DatasetPtr dataset, const LoaderOptions& options)
 Loader::~Loader() = default;
 
 Loader::Iterator Loader::begin() {
+  state_->check_process();
+  if (!pass_.expired())
+    throw ArgumentError(
+        "loader: a pass over it is not finished, and it has one at a time; leave that loop first, or make "
+        "a second Loader for a loop inside it");
   if (!workers_) workers_ = std::make_unique<Workers>(state_, state_->workers());
   state_->begin_pass();
-  return Iterator(this);
+  const auto pass = std::make_shared<char>();
+  pass_ = pass;
+  return Iterator(this, pass);
 }
 
 Loader::Iterator& Loader::Iterator::operator++() {
   batch_ = Batch();  // first, so that its slot can be filled again
-  if (!loader_->next(batch_)) loader_ = nullptr;
+  if (!loader_->next(batch_)) {
+    loader_ = nullptr;
+    pass_.reset();
+  }
   return *this;
 }
 
-bool Loader::next(Batch& batch) { return state_->next(batch); }
+bool Loader::next(Batch& batch) {
+  state_->check_process();
+  return state_->next(batch);
+}
 std::int64_t Loader::size() const { return state_->size(); }
 std::int64_t Loader::epoch() const { return state_->epoch(); }
 const Dataset& Loader::dataset() const { return state_->dataset(); }

@@ -11,6 +11,7 @@ using detail::MutexLock;
 Batch Loader::State::lend(BatchSlot& slot) {
   // Keeps the state alive as long as the arrays live; the last field that comes back frees the slot.
   const auto returned = [state = shared_from_this(), back = &slot] {
+    if (state->is_forked()) return;  // a worker may have held the lock
     std::unique_ptr<BatchSlot> surplus;
     const MutexLock lock(state->mutex_);
     if (--back->lent > 0) return;

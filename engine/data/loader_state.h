@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/forks.h"
 #include "core/mutex.h"
 #include "data/batch_fields.h"
 #include "data/prefetch_depth.h"
@@ -28,6 +29,8 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   State(std::shared_ptr<detail::Context> engine, DatasetPtr dataset, const LoaderOptions& options);
 
   // The loop's side.
+  void check_process() const { process_.check("loader", "it was made"); }
+  bool is_forked() const { return !process_.is_here(); }
   void begin_pass();
   bool next(Batch& batch);
   void seek(std::int64_t epoch, std::int64_t step);
@@ -78,6 +81,7 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   Batch show(const BatchSlot& slot, std::int64_t epoch) const;
 
   // Constant after construction.
+  const detail::ProcessMark process_;
   const std::shared_ptr<detail::Context> engine_;
   const DatasetPtr dataset_;
   const LoaderOptions options_;

@@ -17,6 +17,7 @@ thread_local bool is_in_reverse_pass = false;
 thread_local int scope_device = 0;
 
 void Context::check_alive(const char* what) const {
+  process.check(what, "this engine was made");
   if (!alive.load(std::memory_order_acquire))
     throw ArgumentError(std::string(what) +
                         ": the engine of this array is gone; keep the engine alive as long as its arrays are used");
@@ -31,7 +32,13 @@ void Context::forget_finished() {
   std::erase_if(small, is_finished);
 }
 
-Context::~Context() = default;
+Context::Context() = default;
+Context::~Context() {
+  if (process.is_here()) return;
+  // Their destructors wait for threads that only the parent has.
+  static_cast<void>(evaluator.release());
+  static_cast<void>(runtime.release());
+}
 
 ContextPtr current_context() { return Engine::current().context(); }
 int current_device() { return scope_device; }

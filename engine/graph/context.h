@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "core/forks.h"
 #include "runtime/runtime.h"
 #include "samebytes/engine.h"
 #include "samebytes/profile.h"
@@ -41,6 +42,7 @@ class Evaluator {
 };
 
 struct Context {
+  const ProcessMark process;  // that its engine was made in
   std::atomic<bool> alive{true};
   EngineOptions options;
   Engine* engine = nullptr;
@@ -60,9 +62,10 @@ struct Context {
   std::map<Dtype, StoragePtr> ones;
   std::shared_ptr<const AutocastPolicy> autocast;  // null: the built-in policy. Under mutex.
 
-  void check_alive(const char* what) const;  // throws ArgumentError
+  void check_alive(const char* what) const;  // throws ArgumentError, in a child of its process Error
   void forget_finished();                    // nodes that wait no more. Under mutex.
-  ~Context();
+  Context();
+  ~Context();  // leaves its runtime where it is in a child of its process
 };
 using ContextPtr = std::shared_ptr<Context>;
 

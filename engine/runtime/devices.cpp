@@ -196,6 +196,8 @@ bool can_use_mode(const DeviceInfo& info, MemoryMode mode, std::string* reason) 
 }
 
 std::vector<FoundDevice> find_devices() {
+  static const ProcessMark first;  // drivers start threads when they are first asked for devices
+  first.check("devices", "OpenCL was first used");
   const DriverThreads rights;
   cl_uint platform_count = 0;
   if (clGetPlatformIDs(0, nullptr, &platform_count) != CL_SUCCESS || platform_count == 0) return {};

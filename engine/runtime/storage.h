@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/forks.h"
 #include "core/mutex.h"
 #include "runtime/opencl.h"
 #include "runtime/ranges.h"
@@ -46,7 +47,9 @@ class Storage : public std::enable_shared_from_this<Storage> {
 
   Storage(Space& space, std::shared_ptr<Allocator> allocator, std::unique_ptr<Block> block, std::size_t bytes,
           Category category);
-  ~Storage();  // never blocks: the block goes back to the allocator with its ticket, or to the reaper
+  // Never blocks: the block goes back to the allocator with its ticket, or to the reaper; in a child of its process it
+  // stays.
+  ~Storage();
   Storage(const Storage&) = delete;
 
   std::size_t bytes() const { return bytes_; }
@@ -112,6 +115,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
   std::unique_ptr<Block> block_;
   const std::size_t bytes_;
   const Category category_;
+  const unsigned forks_ = fork_count();
   std::atomic<int> borrow_count_{0};
 
   mutable Mutex mutex_;  // also guards the block's state

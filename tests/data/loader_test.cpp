@@ -11,6 +11,7 @@
 #include "samebytes/data/sets.h"
 #include "samebytes/ops.h"
 #include "support/devices.h"
+#include "support/errors.h"
 
 namespace samebytes::data {
 namespace {
@@ -79,6 +80,40 @@ TEST_P(LoaderTest, gives_every_sample_once_and_keeps_or_drops_the_tail) {
     EXPECT_EQ(loader.stats().steps, steps);
     EXPECT_EQ(loader.stats().samples, drop ? 100 : 103);
   }
+}
+
+TEST_P(LoaderTest, a_loop_inside_a_loop_over_it_is_an_error) {
+  for (const int workers : {0, 2}) {
+    Loader loader(engine(), counting(30), {.batch = 10, .workers = workers});
+    int outer = 0;
+    const auto nested = [&] {
+      for (const Batch& a : loader) {
+        outer += a.samples() == 10;
+        for (const Batch& b : loader) static_cast<void>(b);
+      }
+    };
+    EXPECT_ERROR(nested(), ArgumentError, "loader: a pass over it is not finished, and it has one at a time; leave that loop first, or make a second "
+                 "Loader for a loop inside it");
+    EXPECT_EQ(outer, 1);
+    int steps = 0;
+    for (const Batch& a : loader) steps += a.samples() == 10;  // the loops that threw are left
+    EXPECT_EQ(steps, 3);
+    for (const Batch& a : loader)
+      if (a.step() == 1) break;
+    auto it = loader.begin();
+    while (it != loader.end()) ++it;
+    EXPECT_EQ((*loader.begin()).step(), 0);  // an iterator at its end is in nobody's way
+  }
+}
+
+TEST_P(LoaderTest, a_copy_of_a_batch_does_not_hold_its_slot) {
+  Loader loader(engine(), counting(60), {.batch = 10, .slots = 2, .workers = 1});
+  std::vector<Array> kept;
+  for (const auto& [x, y] : loader) kept.push_back(copy(y).eval());
+  ASSERT_EQ(kept.size(), 6u);
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    EXPECT_EQ(kept[i].to_vector<std::int32_t>()[3], static_cast<std::int32_t>(10 * i + 3));
+  EXPECT_EQ(loader.stats().extra_slots, 0);
 }
 
 TEST_P(LoaderTest, the_device_reads_what_the_worker_wrote) {

@@ -31,9 +31,9 @@ class Engine;
 
 namespace samebytes::data {
 
-// The arrays of one step, each with a first axis of samples. Holds its slot; copy (contiguous(), to_vector()) what is
-// to be kept beyond the step. Of a set over arrays (array_set.h) taken in order they are views of the set, to be read
-// alone: mutable_host() throws.
+// The arrays of one step, each with a first axis of samples. Holds its slot, and so does every handle on one of them:
+// keep copy(array).eval() or to_vector() of what is needed beyond the step. contiguous() gives the same handle back.
+// Of a set over arrays (array_set.h) taken in order they are views of the set, to be read alone: mutable_host() throws.
 class Batch {
  public:
   Batch() = default;
@@ -139,14 +139,16 @@ class Loader {
 
    private:
     friend class Loader;
-    explicit Iterator(Loader* loader) : loader_(loader) { ++*this; }
-    Loader* loader_;  // null at the end
+    Iterator(Loader* loader, std::shared_ptr<void> pass) : loader_(loader), pass_(std::move(pass)) { ++*this; }
+    Loader* loader_;              // null at the end
+    std::shared_ptr<void> pass_;  // there as long as an iterator is within it
     Batch batch_;
   };
 
-  // Begins a pass; an earlier one that was left early ends here. Each pass is one epoch.
-  // Throws what workers throw; OutOfMemory where arrays of earlier batches are still held and no memory for another is
-  // left.
+  // Begins a pass; an earlier one that was left early ends here. Each pass is one epoch. A loader has one pass at a
+  // time: while the iterator of another is still there, as in a loop inside a loop, begin() throws ArgumentError; use a
+  // second loader. Throws what workers throw; OutOfMemory where arrays of earlier batches are still held and no memory
+  // for another is left.
   Iterator begin();
   std::default_sentinel_t end() const { return {}; }
 
@@ -175,6 +177,7 @@ class Loader {
   bool next(Batch& batch);
   std::shared_ptr<State> state_;
   std::unique_ptr<Workers> workers_;
+  std::weak_ptr<void> pass_;  // that is not finished
 };
 
 }  // namespace samebytes::data
