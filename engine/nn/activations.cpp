@@ -28,7 +28,7 @@ std::string Softplus::describe() const {
 PRelu::PRelu(const PReluOptions& options) : options_(options) {
   require_positive("PRelu", "features", options.features);
   require_real("PRelu", options.dtype);
-  weight_ = cell(full({options.features}, options.initial, options.dtype), describe() + ".weight");
+  weight_ = Parameter(cell(full({options.features}, options.initial, options.dtype), describe() + ".weight"));
 }
 
 std::string PRelu::describe() const { return "PRelu(" + std::to_string(options_.features) + ")"; }

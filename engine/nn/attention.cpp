@@ -63,10 +63,10 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options)
   const double xavier = std::sqrt(6.0 / static_cast<double>(o.width + rows));
   const double kaiming = 1.0 / std::sqrt(static_cast<double>(o.width));
   in_weight_ = weight_cell({rows, o.width}, o.deviation, xavier, o.dtype, describe() + ".in_proj_weight");
-  if (o.bias) in_bias_ = cell(zeros({rows}, o.dtype), describe() + ".in_proj_bias");
+  if (o.bias) in_bias_ = Parameter(cell(zeros({rows}, o.dtype), describe() + ".in_proj_bias"));
   out_weight_ = weight_cell({o.width, o.width}, o.result_deviation > 0 ? o.result_deviation : o.deviation, kaiming,
                             o.dtype, describe() + ".out_proj.weight");
-  if (o.bias) out_bias_ = cell(zeros({o.width}, o.dtype), describe() + ".out_proj.bias");
+  if (o.bias) out_bias_ = Parameter(cell(zeros({o.width}, o.dtype), describe() + ".out_proj.bias"));
 }
 
 Array MultiHeadAttention::project(const Array& x, std::int64_t offset) const {

@@ -19,7 +19,7 @@ Embedding::Embedding(const EmbeddingOptions& options) : options_(options) {
     const Array ids = reshape(arange(0, static_cast<double>(options.in), 1, i32), {options.in, 1});
     initial = where(equal(ids, full({}, static_cast<double>(row), i32)), zeros({}, options.dtype), initial);
   }
-  weight_ = cell(initial, describe() + ".weight");
+  weight_ = Parameter(cell(initial, describe() + ".weight"));
 }
 
 Array Embedding::forward(const Array& ids) { return embedding(ids, weight_, options_.padding_index); }

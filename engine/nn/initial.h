@@ -6,6 +6,7 @@
 
 #include "samebytes/array.h"
 #include "samebytes/error.h"
+#include "samebytes/nn/module.h"
 
 namespace samebytes::nn {
 
@@ -18,9 +19,9 @@ inline Array initial_normal(const Shape& shape, double deviation, Dtype dtype) {
 }
 
 // Uniform in +-1 / sqrt(fan_in): PyTorch's kaiming_uniform_ with a = sqrt(5), and its biases.
-inline Array uniform_cell(const Shape& shape, std::int64_t fan_in, Dtype dtype, std::string name) {
+inline Parameter uniform_cell(const Shape& shape, std::int64_t fan_in, Dtype dtype, std::string name) {
   const double bound = 1.0 / std::sqrt(static_cast<double>(fan_in));
-  return cell(initial_uniform(shape, bound, dtype), std::move(name));
+  return Parameter(cell(initial_uniform(shape, bound, dtype), std::move(name)));
 }
 
 inline void require_positive(const char* layer, const char* option, std::int64_t came) {

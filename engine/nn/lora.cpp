@@ -20,15 +20,15 @@ constexpr const char* kAllLinear = "all-linear";
 // the top down.
 class Walk final : public Visitor {
  public:
-  using Visit = std::function<void(const std::string&, const Array&, std::shared_ptr<Lora>&)>;
+  using Visit = std::function<void(const std::string&, const Array&, Adapter&)>;
   using Enter = std::function<void(const std::string&, Module&)>;
   Walk(Module& module, Visit visit, Enter enter = {}) : visit_(std::move(visit)), enter_(std::move(enter)) {
     walk("", module);
   }
-  void parameter(std::string_view, const Array&, Layout) override {}
-  void buffer(std::string_view, const Array&) override {}
+  void parameter(std::string_view, const Parameter&, Layout) override {}
+  void buffer(std::string_view, const Buffer&) override {}
   void child(std::string_view name, Module& module) override { walk(joined(name), module); }
-  void projection(std::string_view name, const Array& weight, std::shared_ptr<Lora>& adapter) override {
+  void projection(std::string_view name, const Array& weight, Adapter& adapter) override {
     visit_(joined(name), weight, adapter);
   }
 
@@ -97,7 +97,7 @@ class Choice {
 // Every adapter once, with its layer's weight.
 void each_adapter(const char* op, Module& model, const std::function<void(Lora&, const Array&)>& f) {
   std::set<const Lora*> seen;
-  Walk(model, [&](const std::string&, const Array& weight, std::shared_ptr<Lora>& adapter) {
+  Walk(model, [&](const std::string&, const Array& weight, Adapter& adapter) {
     if (adapter && seen.insert(adapter.get()).second) f(*adapter, weight);
   });
   if (seen.empty())
@@ -121,7 +121,7 @@ Lora::Lora(const Array& weight, const LoraOptions& options) : options_(options) 
   const Dtype dtype = weight.dtype() == f64 ? f64 : f32;
   const std::int64_t out = weight.shape()[0], in = weight.shape()[1];
   a_ = uniform_cell({options.rank, in}, in, dtype, "lora_A.weight");
-  b_ = cell(zeros({out, options.rank}, dtype), "lora_B.weight");
+  b_ = Parameter(cell(zeros({out, options.rank}, dtype), "lora_B.weight"));
 }
 
 Array Lora::forward(const Array& x) {
@@ -158,7 +158,7 @@ LoraReport apply_lora(Module& model, const LoraOptions& options) {
   struct Layer {
     std::string name;
     Array weight;
-    std::shared_ptr<Lora>* adapter;
+    Adapter* adapter;
   };
   std::vector<Layer> layers;
   std::vector<std::string> names, modules;
@@ -167,7 +167,7 @@ LoraReport apply_lora(Module& model, const LoraOptions& options) {
   Choice to_save(options.modules_to_save, "modules_to_save");
   Walk(
       model,
-      [&](const std::string& name, const Array& weight, std::shared_ptr<Lora>& adapter) {
+      [&](const std::string& name, const Array& weight, Adapter& adapter) {
         names.push_back(name);
         layers.push_back({name, weight, &adapter});
       },
@@ -232,13 +232,13 @@ void unmerge_lora(Module& model) {
 
 void unload_lora(Module& model) {
   each_adapter("unload_lora", model, [](Lora&, const Array&) {});
-  Walk(model, [](const std::string&, const Array&, std::shared_ptr<Lora>& adapter) { adapter.reset(); });
+  Walk(model, [](const std::string&, const Array&, Adapter& adapter) { adapter.reset(); });
   model.freeze(false);
 }
 
 bool has_lora(Module& model) {
   bool found = false;
-  Walk(model, [&](const std::string&, const Array&, std::shared_ptr<Lora>& adapter) { found = found || adapter; });
+  Walk(model, [&](const std::string&, const Array&, Adapter& adapter) { found = found || adapter; });
   return found;
 }
 

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "nn/trace.h"
 #include "samebytes/error.h"
 #include "samebytes/nn/lora.h"
+#include "samebytes/ops.h"
 
 namespace samebytes::nn {
 namespace {
@@ -24,7 +26,7 @@ class Collector final : public Visitor {
  public:
   explicit Collector(Module& module) { enter("", module); }
 
-  void parameter(std::string_view name, const Array& cell, Layout layout) override {
+  void parameter(std::string_view name, const Parameter& cell, Layout layout) override {
     NamedArray entry{
         .name = joined(path_, name), .array = cell, .layout = layout, .is_frozen = frozen_, .is_adapter = is_adapter_};
     if (layout == Layout::linear) {
@@ -33,12 +35,12 @@ class Collector final : public Visitor {
     }
     state_.push_back(std::move(entry));
   }
-  void buffer(std::string_view name, const Array& cell) override {
+  void buffer(std::string_view name, const Buffer& cell) override {
     state_.push_back({.name = joined(path_, name), .array = cell, .is_buffer = true, .is_frozen = frozen_});
   }
   void child(std::string_view name, Module& module) override { enter(joined(path_, name), module); }
   // The columns of an adapter's first matrix are those of the weight.
-  void projection(std::string_view name, const Array& weight, std::shared_ptr<Lora>& adapter) override {
+  void projection(std::string_view name, const Array& weight, Adapter& adapter) override {
     if (!adapter) return;
     const auto found = std::find_if(state_.rbegin(), state_.rend(),
                                     [&](const NamedArray& entry) { return entry.array.node() == weight.node(); });
@@ -79,14 +81,49 @@ class Walker final : public Visitor {
     module.visit(*this);
     std::swap(path, path_);
   }
-  void parameter(std::string_view, const Array&, Layout) override {}
-  void buffer(std::string_view, const Array&) override {}
+  void parameter(std::string_view, const Parameter&, Layout) override {}
+  void buffer(std::string_view, const Buffer&) override {}
   void child(std::string_view name, Module& module) override { walk(joined(path_, name), module); }
 
  private:
   Function function_;
   std::string path_;
 };
+
+// Throws where two Parameters below a module are one cell.
+void require_untied(const Module& module) {
+  class Ties final : public Visitor {
+   public:
+    void parameter(std::string_view name, const Parameter& cell, Layout) override { note(name, cell); }
+    void buffer(std::string_view name, const Buffer& cell) override { note(name, cell); }
+    void child(std::string_view name, Module& child) override { enter(joined(path_, name), child); }
+    void enter(std::string path, Module& child) {
+      std::swap(path, path_);
+      child.visit(*this);
+      std::swap(path, path_);
+    }
+    std::string first, second;  // names of a tied pair, empty where there is none
+
+   private:
+    struct Seen {
+      const Parameter* owner;
+      std::string name;
+    };
+    void note(std::string_view name, const Parameter& cell) {
+      if (!cell.defined()) return;
+      const auto [at, is_new] = seen_.try_emplace(cell.node().get(), Seen{&cell, joined(path_, name)});
+      if (is_new || at->second.owner == &cell || !first.empty()) return;
+      first = at->second.name;
+      second = joined(path_, name);
+    }
+    std::string path_;
+    std::unordered_map<const void*, Seen> seen_;
+  } ties;
+  ties.enter("", const_cast<Module&>(module));  // visit() changes nothing here
+  if (!ties.first.empty())
+    throw ArgumentError("copy of " + module.describe() + ": " + ties.first + " and " + ties.second +
+                        " are one parameter, which a plain copy would make two; use nn::clone(), which keeps them one");
+}
 
 // Numbers in the parameters that `counts` says, shared ones once.
 template <class Counts>
@@ -100,7 +137,69 @@ std::int64_t count_numbers(const Module& module, Counts counts) {
 
 }  // namespace
 
-void Visitor::projection(std::string_view name, const Array& /*weight*/, std::shared_ptr<Lora>& adapter) {
+struct Copies::State {
+  Kind kind;
+  State* outer;
+  std::unordered_map<const void*, Array> cells;                     // the copy of each, by its node
+  std::unordered_map<const Lora*, std::shared_ptr<Lora>> adapters;  // likewise
+};
+
+thread_local Copies::State* Copies::current = nullptr;
+
+Copies::Copies(Kind kind) : state_(std::make_unique<State>(State{kind, current, {}, {}})) { current = state_.get(); }
+Copies::~Copies() { current = state_->outer; }
+
+Parameter::Parameter(const Parameter& other) : Array(other) {
+  Copies::State* const scope = Copies::current;
+  if (!other.defined() || (scope && scope->kind == Copies::Kind::shared)) return;
+  const auto made = [&other] { return is_cell(other) ? clone_cell(other) : copy(other).eval(); };
+  if (!scope) {
+    Array::operator=(made());
+    return;
+  }
+  Array& known = scope->cells[other.node().get()];
+  if (!known.defined()) known = made();
+  Array::operator=(known);
+}
+
+Parameter& Parameter::operator=(const Parameter& other) & {
+  if (this != &other) *this = Parameter(other);
+  return *this;
+}
+
+Adapter::Adapter(const Adapter& other) : shared_ptr(other) {
+  Copies::State* const scope = Copies::current;
+  if (!other || (scope && scope->kind == Copies::Kind::shared)) return;
+  if (!scope) {
+    shared_ptr::operator=(std::make_shared<Lora>(*other));
+    return;
+  }
+  std::shared_ptr<Lora>& known = scope->adapters[other.get()];
+  if (!known) known = std::make_shared<Lora>(*other);
+  shared_ptr::operator=(known);
+}
+
+Adapter& Adapter::operator=(const Adapter& other) & {
+  if (this != &other) *this = Adapter(other);
+  return *this;
+}
+
+Module::Module(const Module& other)
+    : training_(other.training_), frozen_(other.frozen_), checkpointing_(other.checkpointing_), layer_(other.layer_) {
+  if (!Copies::current) require_untied(other);
+}
+
+Module& Module::operator=(const Module& other) {
+  if (!Copies::current) require_untied(other);
+  training_ = other.training_;
+  frozen_ = other.frozen_;
+  checkpointing_ = other.checkpointing_;
+  layer_ = other.layer_;
+  named_as_root_ = nullptr;
+  return *this;
+}
+
+void Visitor::projection(std::string_view name, const Array& /*weight*/, Adapter& adapter) {
   if (adapter) child(name, *adapter);
 }
 
@@ -128,24 +227,24 @@ Array Module::call(const std::function<Array()>& body) {
   return y;
 }
 
-std::vector<NamedArray> Module::state() const {
+const std::vector<NamedArray> Module::state() const {
   // visit() names children as non-const for those that change them; collecting changes nothing.
   return Collector(const_cast<Module&>(*this)).take();
 }
 
-std::vector<NamedArray> Module::named_parameters() const {
+const std::vector<NamedArray> Module::named_parameters() const {
   std::vector<NamedArray> result = state();
   std::erase_if(result, [](const NamedArray& entry) { return entry.is_buffer; });
   return result;
 }
 
-std::vector<NamedArray> Module::named_buffers() const {
+const std::vector<NamedArray> Module::named_buffers() const {
   std::vector<NamedArray> result = state();
   std::erase_if(result, [](const NamedArray& entry) { return !entry.is_buffer; });
   return result;
 }
 
-std::vector<Array> Module::parameters() const {
+const std::vector<Array> Module::parameters() const {
   std::vector<Array> result;
   std::unordered_set<const void*> seen;
   for (const NamedArray& entry : state())
@@ -177,8 +276,8 @@ void Module::gradient_checkpointing(const Checkpointing& how) {
   class Divider final : public Visitor {
    public:
     explicit Divider(const Checkpointing& how) : how_(how) {}
-    void parameter(std::string_view, const Array&, Layout) override {}
-    void buffer(std::string_view, const Array&) override {}
+    void parameter(std::string_view, const Parameter&, Layout) override {}
+    void buffer(std::string_view, const Buffer&) override {}
     void child(std::string_view, Module& module) override { enter(module); }
     void enter(Module& module) {
       if (!module.is_stack()) return module.visit(*this);

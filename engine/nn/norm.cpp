@@ -18,10 +18,10 @@ BatchNorm::BatchNorm(const BatchNormOptions& options) : options_(options) {
   require_positive("BatchNorm", "features", options.features);
   require_real("BatchNorm", options.dtype);
   const Shape shape{options.features};
-  weight_ = cell(ones(shape, options.dtype), describe() + ".weight");
-  bias_ = cell(zeros(shape, options.dtype), describe() + ".bias");
-  running_mean_ = cell(zeros(shape, options.dtype), describe() + ".running_mean");
-  running_var_ = cell(ones(shape, options.dtype), describe() + ".running_var");
+  weight_ = Parameter(cell(ones(shape, options.dtype), describe() + ".weight"));
+  bias_ = Parameter(cell(zeros(shape, options.dtype), describe() + ".bias"));
+  running_mean_ = Parameter(cell(zeros(shape, options.dtype), describe() + ".running_mean"));
+  running_var_ = Parameter(cell(ones(shape, options.dtype), describe() + ".running_var"));
 }
 
 Array BatchNorm::forward(const Array& x) {
@@ -43,8 +43,8 @@ LayerNorm::LayerNorm(const LayerNormOptions& options) : options_(options) {
   require_positive("LayerNorm", "features", options.features);
   require_real("LayerNorm", options.dtype);
   if (!options.affine) return;
-  weight_ = cell(ones({options.features}, options.dtype), describe() + ".weight");
-  bias_ = cell(zeros({options.features}, options.dtype), describe() + ".bias");
+  weight_ = Parameter(cell(ones({options.features}, options.dtype), describe() + ".weight"));
+  bias_ = Parameter(cell(zeros({options.features}, options.dtype), describe() + ".bias"));
 }
 
 Array LayerNorm::forward(const Array& x) {
@@ -63,7 +63,7 @@ std::string LayerNorm::describe() const { return "LayerNorm(" + std::to_string(o
 RmsNorm::RmsNorm(const RmsNormOptions& options) : options_(options) {
   require_positive("RmsNorm", "features", options.features);
   require_real("RmsNorm", options.dtype);
-  if (options.affine) weight_ = cell(ones({options.features}, options.dtype), describe() + ".weight");
+  if (options.affine) weight_ = Parameter(cell(ones({options.features}, options.dtype), describe() + ".weight"));
 }
 
 Array RmsNorm::forward(const Array& x) {
@@ -85,8 +85,8 @@ GroupNorm::GroupNorm(const GroupNormOptions& options) : options_(options) {
     throw ArgumentError("GroupNorm: groups must divide the features, " + std::to_string(options.groups) + " and " +
                         std::to_string(options.features) + " came");
   if (!options.affine) return;
-  weight_ = cell(ones({options.features}, options.dtype), describe() + ".weight");
-  bias_ = cell(zeros({options.features}, options.dtype), describe() + ".bias");
+  weight_ = Parameter(cell(ones({options.features}, options.dtype), describe() + ".weight"));
+  bias_ = Parameter(cell(zeros({options.features}, options.dtype), describe() + ".bias"));
 }
 
 Array GroupNorm::forward(const Array& x) {
@@ -109,12 +109,12 @@ InstanceNorm::InstanceNorm(const InstanceNormOptions& options) : options_(option
   require_real("InstanceNorm", options.dtype);
   const Shape shape{options.features};
   if (options.affine) {
-    weight_ = cell(ones(shape, options.dtype), describe() + ".weight");
-    bias_ = cell(zeros(shape, options.dtype), describe() + ".bias");
+    weight_ = Parameter(cell(ones(shape, options.dtype), describe() + ".weight"));
+    bias_ = Parameter(cell(zeros(shape, options.dtype), describe() + ".bias"));
   }
   if (options.track_running_stats) {
-    running_mean_ = cell(zeros(shape, options.dtype), describe() + ".running_mean");
-    running_var_ = cell(ones(shape, options.dtype), describe() + ".running_var");
+    running_mean_ = Parameter(cell(zeros(shape, options.dtype), describe() + ".running_mean"));
+    running_var_ = Parameter(cell(ones(shape, options.dtype), describe() + ".running_var"));
   }
 }
 

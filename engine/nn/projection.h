@@ -9,9 +9,9 @@
 namespace samebytes::nn {
 
 // Normal with this deviation, or where it is 0 uniform in +-bound.
-inline Array weight_cell(const Shape& shape, double deviation, double bound, Dtype dtype, std::string name) {
-  return cell(deviation > 0 ? initial_normal(shape, deviation, dtype) : initial_uniform(shape, bound, dtype),
-              std::move(name));
+inline Parameter weight_cell(const Shape& shape, double deviation, double bound, Dtype dtype, std::string name) {
+  return Parameter(cell(deviation > 0 ? initial_normal(shape, deviation, dtype) : initial_uniform(shape, bound, dtype),
+                        std::move(name)));
 }
 
 inline Layout layout_of(TransformerNames names) {

@@ -25,7 +25,7 @@ std::string suffix(const LstmOptions& options, int index) {
   return "_l" + std::to_string(layer) + (index > layer * directions(options) ? "_reverse" : "");
 }
 
-std::vector<RecurrentWeights> make_weights(const char* kind, int gates, const LstmOptions& options) {
+std::vector<RecurrentParameters> make_weights(const char* kind, int gates, const LstmOptions& options) {
   require_positive(kind, "in", options.in);
   require_positive(kind, "hidden", options.hidden);
   require_positive(kind, "layers", options.layers);
@@ -34,23 +34,23 @@ std::vector<RecurrentWeights> make_weights(const char* kind, int gates, const Ls
     throw ArgumentError(std::string(kind) + ": dropout must be in [0, 1), " + std::to_string(options.dropout) +
                         " came");
   const std::int64_t hidden = options.hidden, rows = gates * hidden;
-  std::vector<RecurrentWeights> weights;
+  std::vector<RecurrentParameters> weights;
   for (int i = 0; i < options.layers * directions(options); ++i) {
     const std::int64_t in = i < directions(options) ? options.in : directions(options) * hidden;
     const auto made = [&](const char* name, const Shape& shape) {
       return uniform_cell(shape, hidden, options.dtype, described(kind, options) + "." + name + suffix(options, i));
     };
-    RecurrentWeights w{.weight_ih = made("weight_ih", {rows, in}), .weight_hh = made("weight_hh", {rows, hidden})};
+    RecurrentParameters w{.weight_ih = made("weight_ih", {rows, in}), .weight_hh = made("weight_hh", {rows, hidden})};
     if (options.bias) {
       w.bias_ih = made("bias_ih", {rows});
       w.bias_hh = made("bias_hh", {rows});
     }
-    weights.push_back(w);
+    weights.push_back(std::move(w));
   }
   return weights;
 }
 
-void visit_weights(Visitor& visitor, const LstmOptions& options, const std::vector<RecurrentWeights>& weights) {
+void visit_weights(Visitor& visitor, const LstmOptions& options, const std::vector<RecurrentParameters>& weights) {
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const std::string end = suffix(options, static_cast<int>(i));
     visitor.parameter("weight_ih" + end, weights[i].weight_ih);

@@ -7,6 +7,11 @@
 
 namespace samebytes::nn {
 
+void AnyModule::throw_without_copies(const Module& module) {
+  throw ArgumentError("copy of " + module.describe() +
+                      ": its type has no copy constructor; give it one, or make it anew");
+}
+
 Module& Sequential::operator[](std::size_t i) const {
   if (i >= modules_.size())
     throw ArgumentError("Sequential: has " + std::to_string(modules_.size()) + " modules, number " + std::to_string(i) +

@@ -17,8 +17,8 @@ namespace {
 class Own final : public Visitor {
  public:
   explicit Own(Module& module) { module.visit(*this); }
-  void parameter(std::string_view, const Array& cell, Layout) override { count += cell.size(); }
-  void buffer(std::string_view, const Array&) override {}
+  void parameter(std::string_view, const Parameter& cell, Layout) override { count += cell.size(); }
+  void buffer(std::string_view, const Buffer&) override {}
   void child(std::string_view, Module&) override { has_children = true; }
   std::int64_t count = 0;
   bool has_children = false;

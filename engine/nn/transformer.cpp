@@ -29,8 +29,8 @@ TransformerBlock::TransformerBlock(const TransformerBlockOptions& options)
   const double bound1 = 1.0 / std::sqrt(static_cast<double>(o.width));
   const double bound2 = 1.0 / std::sqrt(static_cast<double>(o.hidden));
   const auto bias_cell = [&](std::int64_t n, double bound, const char* name) {
-    return o.deviation > 0 ? cell(zeros({n}, o.dtype), describe() + name)
-                           : cell(initial_uniform({n}, bound, o.dtype), describe() + name);
+    return Parameter(
+        cell(o.deviation > 0 ? zeros({n}, o.dtype) : initial_uniform({n}, bound, o.dtype), describe() + name));
   };
   weight1_ = weight_cell({o.hidden, o.width}, o.deviation, bound1, o.dtype, describe() + ".linear1.weight");
   if (o.bias) bias1_ = bias_cell(o.hidden, bound1, ".linear1.bias");

@@ -182,7 +182,7 @@ class Gpt final : public nn::Module {
   Array embed(const Array& ids, std::int64_t offset, bool by_number) const;
   Array hidden(const Array& ids);  // [N, T, C], what the product with the token embedding reads
   GptOptions options_;
-  Array tokens_, positions_;
+  nn::Parameter tokens_, positions_;
   std::vector<nn::TransformerBlock> blocks_;
   nn::LayerNorm norm_;
 };

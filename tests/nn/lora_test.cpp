@@ -213,7 +213,7 @@ TEST_P(LoraTest, targets_are_names_from_a_dot_on) {
 
 TEST_P(LoraTest, a_layer_that_shares_its_weight_shares_its_adapter) {
   const nn::Linear layer({.in = 6, .out = 6});
-  nn::Sequential net(layer, nn::Relu(), layer);
+  nn::Sequential net(nn::tied(layer), nn::Relu(), nn::tied(layer));
   EXPECT_EQ(nn::apply_lora(net, {.rank = 2}).trainable, 24);
   EXPECT_EQ(net.parameters().size(), 2u);
   fill_adapters(net);

@@ -80,7 +80,7 @@ class TwoLayers final : public nn::Module {
 
  private:
   nn::Linear in_{{.in = 4, .out = 8}}, out_{{.in = 8, .out = 2, .bias = false}};
-  Array scale_ = cell(ones({2}), "scale");
+  nn::Parameter scale_{cell(ones({2}), "scale")};
 };
 
 TEST_P(ModuleTest, a_users_module_joins_in) {
@@ -146,9 +146,9 @@ TEST_P(ModuleTest, the_same_seed_makes_the_same_network) {
   EXPECT_NE(values(7), values(8));
 }
 
-TEST_P(ModuleTest, a_copied_layer_shares_its_parameters) {
+TEST_P(ModuleTest, a_tied_layer_shares_its_parameters) {
   const nn::Linear layer({.in = 6, .out = 6});
-  nn::Sequential net(layer, nn::Relu(), layer);
+  nn::Sequential net(nn::tied(layer), nn::Relu(), nn::tied(layer));
   EXPECT_EQ(net.state().size(), 4u);
   EXPECT_EQ(net.parameters().size(), 2u);
   EXPECT_EQ(net.parameter_count(), 42);

@@ -222,9 +222,9 @@ TEST_P(RunStateTest, refuses_what_is_of_another_run_and_changes_nothing) {
 
 // On the host alone from here on, with one array.
 struct SmallRun {
-  Array values = cell(array({1, 2, 3}), "values");
+  nn::Parameter values{cell(array({1, 2, 3}), "values")};
   struct Net final : nn::Module {
-    Array* values = nullptr;
+    nn::Parameter* values = nullptr;
     Array forward(const Array& x) override { return x; }
     void visit(nn::Visitor& v) override { v.parameter("values", *values); }
   } net;

@@ -85,7 +85,7 @@ class PRelu final : public Module {
 
  private:
   PReluOptions options_;
-  Array weight_;
+  Parameter weight_;
 };
 
 class Elu final : public Module {

@@ -86,8 +86,8 @@ class MultiHeadAttention final : public Module {
   Array project(const Array& x, std::int64_t offset) const;  // [N, T, H + 2 G, D]
   Array finish(const Array& y) const;
   MultiHeadAttentionOptions options_;
-  Array in_weight_, in_bias_, out_weight_, out_bias_;
-  std::shared_ptr<Lora> in_adapter_, out_adapter_;
+  Parameter in_weight_, in_bias_, out_weight_, out_bias_;
+  Adapter in_adapter_, out_adapter_;
 };
 
 }  // namespace samebytes::nn

@@ -34,7 +34,7 @@ class Conv1d final : public Module {
 
  private:
   Conv1dOptions options_;
-  Array weight_, bias_;
+  Parameter weight_, bias_;
 };
 
 }  // namespace samebytes::nn

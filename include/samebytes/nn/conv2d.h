@@ -35,7 +35,7 @@ class Conv2d final : public Module {
 
  private:
   Conv2dOptions options_;
-  Array weight_, bias_;
+  Parameter weight_, bias_;
 };
 
 }  // namespace samebytes::nn

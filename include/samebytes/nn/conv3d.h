@@ -35,7 +35,7 @@ class Conv3d final : public Module {
 
  private:
   Conv3dOptions options_;
-  Array weight_, bias_;
+  Parameter weight_, bias_;
 };
 
 }  // namespace samebytes::nn

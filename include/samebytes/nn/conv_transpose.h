@@ -36,7 +36,7 @@ class ConvTranspose1d final : public Module {
 
  private:
   ConvTranspose1dOptions options_;
-  Array weight_, bias_;
+  Parameter weight_, bias_;
 };
 
 struct ConvTranspose2dOptions {
@@ -67,7 +67,7 @@ class ConvTranspose2d final : public Module {
 
  private:
   ConvTranspose2dOptions options_;
-  Array weight_, bias_;
+  Parameter weight_, bias_;
 };
 
 }  // namespace samebytes::nn

@@ -30,7 +30,7 @@ class Embedding final : public Module {
 
  private:
   EmbeddingOptions options_;
-  Array weight_;
+  Parameter weight_;
 };
 
 }  // namespace samebytes::nn

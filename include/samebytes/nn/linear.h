@@ -30,8 +30,8 @@ class Linear final : public Module {
 
  private:
   LinearOptions options_;
-  Array weight_, bias_;
-  std::shared_ptr<Lora> adapter_;
+  Parameter weight_, bias_;
+  Adapter adapter_;
 };
 
 }  // namespace samebytes::nn

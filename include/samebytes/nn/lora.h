@@ -59,7 +59,7 @@ class Lora final : public Module {
   void set_merged(const Array& weight, bool merged);
   LoraOptions options_;
   double scale_;
-  Array a_, b_;
+  Parameter a_, b_;
   bool is_merged_ = false;
 };
 

@@ -1,8 +1,9 @@
 // Module: a layer, a block or a whole network - a forward function with named parameters, buffers and children.
 // A module is a value. Its parameters are cells (array.h), made on the device at their first use: constructing or
-// moving a module computes nothing, and copying a layer shares its parameters (tied weights). It belongs to the engine
-// that was current when it was made. A user's own module derives from Module, holds its children as members and names
-// everything once, in visit():
+// moving a module computes nothing. A copy has cells of its own with the same values, so that training one leaves the
+// other; nn::clone() says so where it is read, and nn::tied() makes a layer on the very cells of another. A module
+// belongs to the engine that was current when it was made. A user's own module derives from Module, holds its children
+// as members and its own cells as Parameters, and names everything once, in visit():
 //   class Net : public nn::Module {
 //    public:
 //     Array forward(const Array& x) override { return out_(relu(in_(x))); }
@@ -13,11 +14,13 @@
 // A module is used by one thread at a time.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "samebytes/array.h"
@@ -33,6 +36,30 @@ class Module;
 // whose file has [in, out] (GPT-2's Conv1D); conv [taps..., in / groups, out] with one axis of taps for each axis of
 // the sequence, image or volume; conv_transpose [taps..., out / groups, in].
 enum class Layout : std::uint8_t { plain, linear, linear_transposed, conv, conv_transpose };
+
+// A cell that belongs to a module: a parameter, or a buffer. Used as an array it is a handle on the cell; a copy is
+// another cell with the same value, which is computed at once.
+class Parameter : public Array {
+ public:
+  Parameter() = default;  // none
+  explicit Parameter(const Array& cell) : Array(cell) {}
+  Parameter(const Parameter& other);
+  Parameter(Parameter&& other) noexcept = default;
+  Parameter& operator=(const Parameter& other) &;
+  Parameter& operator=(Parameter&& other) & noexcept = default;
+};
+using Buffer = Parameter;
+
+// The adapter of a linear layer, or none (lora.h). A copy has an adapter of its own.
+class Adapter : public std::shared_ptr<Lora> {
+ public:
+  Adapter() = default;
+  Adapter(std::shared_ptr<Lora> lora) : shared_ptr(std::move(lora)) {}
+  Adapter(const Adapter& other);
+  Adapter(Adapter&& other) noexcept = default;
+  Adapter& operator=(const Adapter& other) &;
+  Adapter& operator=(Adapter&& other) & noexcept = default;
+};
 
 // One entry of a module's state, with the name that PyTorch's state_dict gives it ("0.weight", "1.running_mean").
 struct NamedArray {
@@ -51,12 +78,12 @@ struct NamedArray {
 class Visitor {
  public:
   virtual ~Visitor() = default;
-  virtual void parameter(std::string_view name, const Array& cell, Layout layout = Layout::plain) = 0;
-  virtual void buffer(std::string_view name, const Array& cell) = 0;
+  virtual void parameter(std::string_view name, const Parameter& cell, Layout layout = Layout::plain) = 0;
+  virtual void buffer(std::string_view name, const Buffer& cell) = 0;
   virtual void child(std::string_view name, Module& module) = 0;
   // A linear layer of this module, y = x weight^T + bias, by the name that its parameters begin with ("" where they
   // have none), after them: where apply_lora() puts an adapter. One that is there is a child without a name.
-  virtual void projection(std::string_view name, const Array& weight, std::shared_ptr<Lora>& adapter);
+  virtual void projection(std::string_view name, const Array& weight, Adapter& adapter);
   // Here images leave with so many channels; called by convolutions.
   virtual void channels(std::int64_t /*count*/) {}
   // Here images become rows; `channels` 0 means those of the last convolution before.
@@ -79,12 +106,14 @@ class Module {
   virtual std::string describe() const { return kind(); }
 
   // The trainable parameters in order, a shared one once; what an optimizer takes. Frozen ones are left out.
-  std::vector<Array> parameters() const;
+  // The lists are const, since an entry is a handle: parameters()[0] = x would change no parameter and does not
+  // compile. assign(parameters()[0], x) does.
+  const std::vector<Array> parameters() const;
   // All parameters with their names, frozen and shared ones too.
-  std::vector<NamedArray> named_parameters() const;
-  std::vector<NamedArray> named_buffers() const;
+  const std::vector<NamedArray> named_parameters() const;
+  const std::vector<NamedArray> named_buffers() const;
   // Parameters and buffers in the order of PyTorch's state_dict.
-  std::vector<NamedArray> state() const;
+  const std::vector<NamedArray> state() const;
   // Numbers in all parameters, shared ones counted once, buffers not.
   std::int64_t parameter_count() const;
   // ... of those that are not frozen.
@@ -112,9 +141,10 @@ class Module {
 
  protected:
   Module() = default;
-  Module(const Module&) = default;
+  // Throws ArgumentError where parameters of `other` are tied, which a plain copy would untie: clone() keeps them so.
+  Module(const Module& other);
   Module(Module&&) = default;
-  Module& operator=(const Module&) = default;
+  Module& operator=(const Module& other);
   Module& operator=(Module&&) = default;
 
   // True where forward() runs a stack of blocks by run_blocks().
@@ -135,5 +165,41 @@ class Module {
   Label layer_;
   const Module* named_as_root_ = nullptr;  // this one, once it was; a copy or a moved one is named again
 };
+
+// Not for users: what copies of Parameters and Adapters in this thread are while it lives: each once for all that share
+// it, or shared with the original.
+class Copies {
+ public:
+  enum class Kind : std::uint8_t { own, shared };
+  explicit Copies(Kind kind);
+  ~Copies();
+  Copies(const Copies&) = delete;
+  Copies& operator=(const Copies&) = delete;
+
+ private:
+  friend class Parameter;
+  friend class Adapter;
+  friend class Module;
+  struct State;
+  static thread_local State* current;
+  std::unique_ptr<State> state_;
+};
+
+// A copy with parameters, buffers and adapters of its own, of the same values, names and modes. What is tied inside the
+// module is tied inside the copy.
+template <std::derived_from<Module> M>
+M clone(const M& module) {
+  const Copies scope(Copies::Kind::own);
+  return M(module);
+}
+
+// A module with the very parameters of this one, as in a network that uses a layer twice:
+//   nn::Linear layer({.in = 8, .out = 8});
+//   nn::Sequential net(nn::tied(layer), nn::Relu(), std::move(layer));
+template <std::derived_from<Module> M>
+M tied(const M& module) {
+  const Copies scope(Copies::Kind::shared);
+  return M(module);
+}
 
 }  // namespace samebytes::nn

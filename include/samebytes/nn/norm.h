@@ -34,7 +34,7 @@ class BatchNorm final : public Module {
 
  private:
   BatchNormOptions options_;
-  Array weight_, bias_, running_mean_, running_var_;
+  Parameter weight_, bias_, running_mean_, running_var_;
 };
 using BatchNorm1d = BatchNorm;
 using BatchNorm2d = BatchNorm;
@@ -61,7 +61,7 @@ class LayerNorm final : public Module {
 
  private:
   LayerNormOptions options_;
-  Array weight_, bias_;  // empty handles where not affine
+  Parameter weight_, bias_;  // empty handles where not affine
 };
 
 struct RmsNormOptions {
@@ -86,7 +86,7 @@ class RmsNorm final : public Module {
 
  private:
   RmsNormOptions options_;
-  Array weight_;  // an empty handle where not affine
+  Parameter weight_;  // an empty handle where not affine
 };
 
 struct GroupNormOptions {
@@ -112,7 +112,7 @@ class GroupNorm final : public Module {
 
  private:
   GroupNormOptions options_;
-  Array weight_, bias_;  // empty handles where not affine
+  Parameter weight_, bias_;  // empty handles where not affine
 };
 
 struct InstanceNormOptions {
@@ -143,7 +143,7 @@ class InstanceNorm final : public Module {
 
  private:
   InstanceNormOptions options_;
-  Array weight_, bias_, running_mean_, running_var_;  // empty handles where there are none
+  Parameter weight_, bias_, running_mean_, running_var_;  // empty handles where there are none
 };
 using InstanceNorm1d = InstanceNorm;
 using InstanceNorm2d = InstanceNorm;

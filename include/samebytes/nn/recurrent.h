@@ -38,6 +38,12 @@ struct GruOutput {
 // above the first], weight_hh_lk [4 * H, H], bias_ih_lk, bias_hh_lk [4 * H]; 3 * H for Gru; those of the reverse
 // direction end in _reverse. All start uniform in +-1 / sqrt(H), as in PyTorch. `lengths` (i32 [N]) says how many steps
 // of each sequence count. Throws ArgumentError for sizes below 1 and a dropout outside [0, 1).
+// The parameters of one layer and direction; biases may be missing.
+struct RecurrentParameters {
+  Parameter weight_ih, weight_hh, bias_ih{}, bias_hh{};
+  operator RecurrentWeights() const { return {weight_ih, weight_hh, bias_ih, bias_hh}; }
+};
+
 class Lstm final : public Module {
  public:
   explicit Lstm(const LstmOptions& options);
@@ -49,11 +55,11 @@ class Lstm final : public Module {
 
   const LstmOptions& options() const { return options_; }
   // Of each layer and direction, in the order of the states.
-  const std::vector<RecurrentWeights>& weights() const { return weights_; }
+  const std::vector<RecurrentParameters>& weights() const { return weights_; }
 
  private:
   LstmOptions options_;
-  std::vector<RecurrentWeights> weights_;
+  std::vector<RecurrentParameters> weights_;
 };
 
 class Gru final : public Module {
@@ -66,11 +72,11 @@ class Gru final : public Module {
   std::string describe() const override;
 
   const GruOptions& options() const { return options_; }
-  const std::vector<RecurrentWeights>& weights() const { return weights_; }
+  const std::vector<RecurrentParameters>& weights() const { return weights_; }
 
  private:
   GruOptions options_;
-  std::vector<RecurrentWeights> weights_;
+  std::vector<RecurrentParameters> weights_;
 };
 
 }  // namespace samebytes::nn

@@ -1,5 +1,5 @@
 // Modules made of modules: Sequential, Residual, and Lambda around any function.
-// Containers own their children and move; they are not copied.
+// Containers own their children: what is put into one moves there, and a copy of a container has copies of them.
 #pragma once
 
 #include <concepts>
@@ -15,6 +15,45 @@ namespace samebytes::nn {
 
 template <class T>
 concept ModuleLike = std::derived_from<std::remove_cvref_t<T>, Module>;
+
+// A module of any type that is copied as what it is; or none. Throws ArgumentError where its type has no copies.
+class AnyModule {
+ public:
+  AnyModule() = default;
+  template <ModuleLike M>
+  static AnyModule of(M&& module) {
+    static_assert(!std::is_lvalue_reference_v<M>,
+                  "a layer moves into a container: std::move(layer), or nn::clone(layer) for one of its own, or "
+                  "nn::tied(layer) for one on the same parameters");
+    using T = std::remove_cvref_t<M>;
+    AnyModule result;
+    result.module_ = std::make_unique<T>(std::forward<M>(module));
+    result.copied_ = [](const Module& from) -> std::unique_ptr<Module> {
+      if constexpr (std::copy_constructible<T>)
+        return std::make_unique<T>(static_cast<const T&>(from));
+      else
+        throw_without_copies(from);
+    };
+    return result;
+  }
+  AnyModule(const AnyModule& other)
+      : module_(other.module_ ? other.copied_(*other.module_) : nullptr), copied_(other.copied_) {}
+  AnyModule(AnyModule&& other) noexcept = default;
+  AnyModule& operator=(const AnyModule& other) {
+    if (this != &other) *this = AnyModule(other);
+    return *this;
+  }
+  AnyModule& operator=(AnyModule&& other) noexcept = default;
+
+  explicit operator bool() const { return module_ != nullptr; }
+  Module& operator*() const { return *module_; }
+  Module* operator->() const { return module_.get(); }
+
+ private:
+  [[noreturn]] static void throw_without_copies(const Module& module);
+  std::unique_ptr<Module> module_;
+  std::unique_ptr<Module> (*copied_)(const Module&) = nullptr;
+};
 
 // One after the other. Children are named "0", "1", ... An ArgumentError from a child is thrown on with the child's
 // place before its text. Where no argument has options, write braces: `Sequential net{Flatten(), Relu()};` (with
@@ -35,10 +74,8 @@ class Sequential final : public Module {
   // Appends; the returned reference lives as long as this one's modules.
   template <ModuleLike M>
   std::remove_cvref_t<M>& add(M&& module) {
-    auto owned = std::make_unique<std::remove_cvref_t<M>>(std::forward<M>(module));
-    auto& result = *owned;
-    modules_.push_back(std::move(owned));
-    return result;
+    modules_.push_back(AnyModule::of(std::forward<M>(module)));
+    return static_cast<std::remove_cvref_t<M>&>(*modules_.back());
   }
 
   std::size_t size() const { return modules_.size(); }
@@ -54,7 +91,7 @@ class Sequential final : public Module {
  private:
   Array run(std::size_t i, const Array& x) const;
   std::vector<std::size_t> block_begins() const;
-  std::vector<std::unique_ptr<Module>> modules_;
+  std::vector<AnyModule> modules_;
 };
 
 // block(x) + x, or block(x) + shortcut(x) (K. He et al., "Deep residual learning", 2015). Children are named "block"
@@ -66,18 +103,17 @@ class Residual final : public Module {
   requires(!std::same_as<std::remove_cvref_t<Block>, Residual>)
       // NOLINTNEXTLINE(bugprone-forwarding-reference-overload)
       explicit Residual(Block&& block)
-      : block_(std::make_unique<std::remove_cvref_t<Block>>(std::forward<Block>(block))) {}
+      : block_(AnyModule::of(std::forward<Block>(block))) {}
   template <ModuleLike Block, ModuleLike Shortcut>
   Residual(Block&& block, Shortcut&& shortcut)
-      : block_(std::make_unique<std::remove_cvref_t<Block>>(std::forward<Block>(block))),
-        shortcut_(std::make_unique<std::remove_cvref_t<Shortcut>>(std::forward<Shortcut>(shortcut))) {}
+      : block_(AnyModule::of(std::forward<Block>(block))), shortcut_(AnyModule::of(std::forward<Shortcut>(shortcut))) {}
 
   Array forward(const Array& x) override;
   void visit(Visitor& visitor) override;
   std::string kind() const override { return "Residual"; }
 
  private:
-  std::unique_ptr<Module> block_, shortcut_;
+  AnyModule block_, shortcut_;
 };
 
 // Any function of one array as a module without parameters.

@@ -46,8 +46,8 @@ class TransformerBlock final : public Module {
   TransformerBlockOptions options_;
   LayerNorm norm1_, norm2_;
   MultiHeadAttention attention_;
-  Array weight1_, bias1_, weight2_, bias2_;
-  std::shared_ptr<Lora> adapter1_, adapter2_;
+  Parameter weight1_, bias1_, weight2_, bias2_;
+  Adapter adapter1_, adapter2_;
 };
 
 }  // namespace samebytes::nn
