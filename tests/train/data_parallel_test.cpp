@@ -111,7 +111,7 @@ class DataParallelTest : public ::testing::Test {
         const double weight = static_cast<double>(end - begin) / static_cast<double>(n);
         const Array own = parallel.add(sgd, end - begin,
                                        [&](std::int64_t a, std::int64_t b) { return loss_of(begin + a, begin + b); });
-        loss = loss ? loss + own * weight : own * weight;
+        loss = loss.defined() ? loss + own * weight : own * weight;
         begin = end;
       }
       if (!setup.pieces.empty())
