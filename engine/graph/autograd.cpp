@@ -25,7 +25,8 @@ struct Tape {
 
 bool carries_gradient(const Node& node, std::size_t input) {
   const detail::Op* const op = node.tape_op().get();
-  return node.tracks_gradient && !(op && (!op->passes_gradient() || op->is_state(static_cast<int>(input))));
+  const int i = static_cast<int>(input);
+  return node.tracks_gradient && !(op && (op->is_state(i) || op->is_flat(i)));
 }
 
 std::string name_of(const Node& node) {
@@ -307,8 +308,14 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, cons
     detail::set_current_device(node->device);
     const std::vector<Array> dx = op->gradient(
         {upstream, src, outputs, std::span<const bool>(wanted.get(), inputs.size()), node->tape_scalars()});
-    for (std::size_t i = 0; i < dx.size() && i < src.size(); ++i)
-      if (wanted[i] && dx[i].defined()) accumulate(dy, inputs[i].node.get(), like(dx[i], *inputs[i].node));
+    for (std::size_t i = 0; i < src.size(); ++i) {
+      if (!wanted[i]) continue;
+      if (i < dx.size() && dx[i].defined())
+        accumulate(dy, inputs[i].node.get(), like(dx[i], *inputs[i].node));
+      else if (is_floating(src[i].dtype()))
+        throw ArgumentError(std::string(op->name()) + ": has no gradient for input " + std::to_string(i) + ", " +
+                            detail::describe(src[i]));
+    }
   };
   const auto gradient_of = [&](std::size_t i) {
     const Array& w = wrt[i];

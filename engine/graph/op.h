@@ -55,8 +55,8 @@ class Op {
                     std::span<const Shape> dst) const;  // default: reads and writes all once
   // Records the launches of one node. Empty results are never launched.
   virtual void launch(Launch& run) const = 0;
-  // The gradient with respect to each input, made of public ops. Default: throws ArgumentError "<name> has no
-  // gradient".
+  // The gradient with respect to each input, made of public ops: an array for each one that is wanted. Default: throws
+  // ArgumentError "<name>: has no gradient".
   virtual std::vector<Array> gradient(const GradientRequest& request) const;
 
   // The result of `node`, which is of this op, plus `other`: one node, where it reads less than adding afterwards (how
@@ -76,12 +76,12 @@ class Op {
   virtual int may_overwrite(int /*result*/) const { return -1; }
   // Inputs that only carry state: their version is not checked and no gradient flows to them.
   virtual bool is_state(int /*input*/) const { return false; }
+  // Inputs in which the results are piecewise constant, or to which the op says that nothing flows: gradient() is not
+  // asked for theirs. An input that is neither this nor state, floating and wanted gets a gradient or an error.
+  virtual bool is_flat(int /*input*/) const { return false; }
   // The op that makes the same results but overwrites nothing: it has neither the inputs that are state nor the results
   // that lie in them, which come last. Null where there is none: the results of a checkpointed node are kept then.
   virtual std::shared_ptr<const Op> without_state() const { return nullptr; }
-  // False where the result does not change with small changes of the inputs, or is not to (stop_gradient): the reverse
-  // pass ends there.
-  virtual bool passes_gradient() const { return true; }
   // True where the launch of `self`, a node of this op, can make all results of `later` as well (Launch::gradient):
   // a gradient of `self` that reads nothing but its upstream gradient (input 0) and what `self` reads and makes.
   virtual bool makes_gradient(const Node& /*self*/, const Node& /*later*/) const { return false; }

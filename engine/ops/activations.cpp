@@ -24,9 +24,9 @@ const PointwiseRow kPositive{"positive", 1, 0, "SB_TRUTH($0 > SB_ZERO)", R::trut
 const PointwiseRow kAbove{"above", 1, 2, "SB_TRUTH($0 * #0 > #1)", R::truth, nullptr};
 // ($0 = dy, $1 = x): dy where #0 < x < #1, else 0.
 const PointwiseRow kKeepBetween{"keep_between", 2, 2, "SB_WHERE(SB_TRUTH($1 > #0) * SB_TRUTH($1 < #1), $0, SB_ZERO)", R::same, [](G g) -> Arrays {
-  return {apply_row<kKeepBetween>({g.dy[0], g.src[1]}, {g.scalars[0], g.scalars[1]}), Array()}; }};
+  return {apply_row<kKeepBetween>({g.dy[0], g.src[1]}, {g.scalars[0], g.scalars[1]}), Array()}; }, 0b10};
 const PointwiseRow kLeakyReluGrad{"leaky_relu_grad", 2, 1, "SB_WHERE(SB_TRUTH($1 > SB_ZERO), $0, $0 * #0)", R::same, [](G g) -> Arrays {
-  return {apply_row<kLeakyReluGrad>({g.dy[0], g.src[1]}, {g.scalars[0]}), Array()}; }};
+  return {apply_row<kLeakyReluGrad>({g.dy[0], g.src[1]}, {g.scalars[0]}), Array()}; }, 0b10};
 
 Array positive(const Array& x) { return apply_row<kPositive>({x}); }
 Array keep_between(const Array& dy, const Array& x, double low, double high) { return apply_row<kKeepBetween>({dy, x}, {low, high}); }

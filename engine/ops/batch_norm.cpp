@@ -11,6 +11,8 @@
 #include "graph/autocast.h"
 #include "graph/op.h"
 #include "ops/conv.h"
+#include "ops/dtypes.h"
+#include "ops/formula.h"
 #include "ops/pointwise.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
@@ -53,6 +55,29 @@ class BatchNormSums final : public detail::Op {
               at.channels, at.parts, int{with_dx_})
         .over_tiles(at.merge_groups, 1, 1, ColumnLayout::kMergeX, 1);
   }
+  // mean and rstd are functions of src here; of shift alone it depends where a ReLU is open.
+  bool is_flat(int input) const override { return input == 2 || input == 3 || input == 5; }
+  Arrays gradient(const GradientRequest& request) const override {
+    return detail::formula_gradient(request, [this](std::span<const Array> in) {
+      const Dtype real = detail::real_of(in[0].dtype());
+      const std::int64_t channels = in[0].shape().back(), rows = in[0].size() / channels;
+      const auto columns = [&](const Array& a) { return reshape(detail::as_dtype(a, real), {rows, channels}); };
+      const Array x = columns(in[0]), centred = x - mean(x, {0});
+      const Array rstd = detail::rstd_of(mean(square(centred), {0}), in[3]), y = centred * rstd, &scale = in[4];
+      Array dy = columns(in[1]);
+      if (masked_) {
+        const Array open = greater((x - in[2]) * (in[3] * scale) + in[5], zeros({}, real));
+        dy = where(open, dy, zeros({}, real));
+      }
+      const Array dscale = sum(dy * y, {0}), dshift = sum(dy, {0});
+      Arrays results{dscale, dshift};
+      if (with_dx_) {
+        const Array factor = scale * rstd, share = factor / static_cast<double>(rows);
+        results.insert(results.end(), {factor, -(share * rstd * dscale), -(share * dshift)});
+      }
+      return results;
+    });
+  }
 
  private:
   bool with_dx_, masked_;
@@ -86,25 +111,39 @@ class BatchNormStats final : public detail::Op {
         .over_tiles(at.merge_groups, 1, 1, ColumnLayout::kMergeX, 1);
   }
 
-  // What flows to the statistics is part of the gradient of the normalised values.
-  Arrays gradient(const GradientRequest& request) const override { return Arrays(request.src.size()); }
-
  private:
   BatchNormOptions options_;
   bool updates_;
 };
 
-Arrays no_second_gradient(const GradientRequest&) { throw ArgumentError("batch_norm_gradient: has no gradient"); }
+// Of dx: dy and src by element, the factors by channel. What flows to the mean flows to src at once.
+Arrays dx_gradient(const GradientRequest& request) {
+  const Array &g = request.dy[0], &dy = request.src[0], &src = request.src[1], &mean_of_src = request.src[2];
+  const Array &a = request.src[3], &b = request.src[4];
+  const Shape per_channel = a.shape();
+  const auto wide = [&](const Array& v) { return detail::as_dtype(v, a.dtype()); };
+  Arrays result(6);
+  if (request.wanted[0]) result[0] = wide(g) * a;
+  if (request.wanted[1]) {
+    const Array flow = wide(g) * b;
+    const double rows = static_cast<double>(src.size() / src.shape().back());
+    result[1] = flow - sum_to(flow, per_channel) / rows;
+  }
+  if (request.wanted[3]) result[3] = sum_to(wide(g) * wide(dy), per_channel);
+  if (request.wanted[4]) result[4] = sum_to(wide(g) * (wide(src) - mean_of_src), per_channel);
+  if (request.wanted[5]) result[5] = sum_to(wide(g), per_channel);
+  return result;
+}
 
 // dx of dy, src, mean and the three factors.
 const PointwiseRow kGradientRow{
-    "batch_norm_dx", 6, 0, "FMA($3, $0, FMA($4, $1 - $2, $5))", PointwiseRow::Result::same, no_second_gradient};
+    "batch_norm_dx", 6, 0, "FMA($3, $0, FMA($4, $1 - $2, $5))", PointwiseRow::Result::same, dx_gradient, 0b100};
 
 Arrays train_gradient(const GradientRequest& request);
 
 // y of src, mean, rstd, scale, shift. Its gradient is that of the whole normalisation, statistics included.
-const PointwiseRow kNormaliseRow{"batch_norm",  5, 0, "FMA($0 - $1, $2 * $3, $4)", PointwiseRow::Result::same,
-                                 train_gradient};
+const PointwiseRow kNormaliseRow{"batch_norm",   5,    0, "FMA($0 - $1, $2 * $3, $4)", PointwiseRow::Result::same,
+                                 train_gradient, 0b110};
 
 // A pointwise node of values [..., C] and values per channel [C].
 template <const PointwiseRow& kRow>

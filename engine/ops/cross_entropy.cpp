@@ -9,6 +9,7 @@
 #include "graph/autocast.h"
 #include "graph/launch.h"
 #include "ops/dtypes.h"
+#include "ops/formula.h"
 #include "ops/rows.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
@@ -103,6 +104,27 @@ class CrossEntropyBackward final : public Op {
     if (!is_none) operands.denominator = run.src(4);
     if (rule_.has_weight) operands.class_weight = run.src(is_none ? 4 : 5);
     record_cross_entropy_gradient(run, rule_, operands, shape.rows(), shape.back(), run.dst_dtype());
+  }
+  // The statistics are a function of the logits here, and the denominator counts rows.
+  bool is_flat(int input) const override { return input == 3 || (rule_.reduction != Reduction::none && input == 4); }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    return formula_gradient(request, [this](std::span<const Array> in) -> std::vector<Array> {
+      const Dtype dtype = in[1].dtype(), real = real_of(dtype);
+      const bool is_none = rule_.reduction == Reduction::none;
+      const Array logits = as_dtype(in[1], real), &target = in[2];
+      const std::int64_t classes = logits.shape().back();
+      const double smoothing = rule_.smoothing;
+      const bool is_labels = !is_floating(target.dtype());
+      Array q = (is_labels ? one_hot(target, classes, real) : target) * (1.0 - smoothing) +
+                smoothing / static_cast<double>(classes);
+      if (rule_.has_weight) q = q * in[is_none ? 4 : 5];
+      if (is_labels && rule_.has_ignored) {
+        const Array ignored = unsqueeze(equal(astype(target, i32), full({}, rule_.ignored, i32)), -1);
+        q = masked_fill(q, broadcast_to(ignored, q.shape()), 0.0);
+      }
+      const Array dy = is_none ? unsqueeze(in[0], -1) : in[0] / stop_gradient(reshape(in[4], in[0].shape()));
+      return {as_dtype(dy * (softmax(logits) * sum(q, {-1}, true) - q), dtype)};
+    });
   }
 
  private:

@@ -35,7 +35,6 @@ class Full final : public Op {
       run.kernel(dtype == i32 ? "fill_i32" : "fill_u8").args(run.dst(), n, DynamicBits{0}).over_elements(n);
     }
   }
-  std::vector<Array> gradient(const GradientRequest&) const override { return {}; }
 };
 
 class Arange final : public Op {
@@ -50,7 +49,6 @@ class Arange final : public Op {
       run.kernel("fill_arange_i32").args(run.dst(), n, DynamicBits{0}, DynamicBits{1}).over_elements(n);
     }
   }
-  std::vector<Array> gradient(const GradientRequest&) const override { return {}; }
 };
 
 bool is_representable(double value, Dtype dtype) {

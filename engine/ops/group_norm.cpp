@@ -7,6 +7,8 @@
 #include "graph/autocast.h"
 #include "graph/op.h"
 #include "ops/batch_norm.h"
+#include "ops/dtypes.h"
+#include "ops/formula.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
 
@@ -66,6 +68,30 @@ class GroupNormGradient final : public detail::Op {
           .args(run.src(0), run.src(1), coef, run.dst(2), all, at.total, at.span, at.coef_row)
           .over_elements(all);
     }
+  }
+  bool is_flat(int input) const override { return input == 2 || input == 3; }  // both are functions of src here
+  std::vector<Array> gradient(const detail::GradientRequest& request) const override {
+    return detail::formula_gradient(request, [this](std::span<const Array> in) {
+      const Shape& shape = in[0].shape();
+      const Dtype dtype = in[0].dtype(), real = detail::real_of(dtype);
+      const std::int64_t images = shape[0], channels = shape.back(), each = channels / groups_;
+      const std::int64_t pixels = shape.size() / images / channels;
+      const auto apart = [&](const Array& a) {
+        return reshape(detail::as_dtype(a, real), {images, pixels, groups_, each});
+      };
+      const auto over_group = [](const Array& a) { return mean(a, {1, 3}, true); };
+      const Array x = apart(in[0]), dy = apart(in[1]), centred = x - over_group(x);
+      const Array statistic = slice(reshape(in[3], {images, 1, groups_, each}), 3, 0, 1);  // the same in a group
+      const Array rstd = detail::rstd_of(over_group(square(centred)), statistic);
+      const Array y = centred * rstd;
+      const Shape per_image{images, channels};
+      std::vector<Array> results{reshape(sum(dy * y, {1}), per_image), reshape(sum(dy, {1}), per_image)};
+      if (flags_ & kGroupNormDsrc) {
+        const Array g = flags_ & kGroupNormScale ? dy * reshape(in[4], {groups_, each}) : dy;
+        results.push_back(reshape(detail::as_dtype(rstd * (g - over_group(g) - y * over_group(g * y)), dtype), shape));
+      }
+      return results;
+    });
   }
 
  private:

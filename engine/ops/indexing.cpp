@@ -58,6 +58,22 @@ class IndexedSum final : public Op {
         .over_rows(share.groups, share.group);
   }
   int may_overwrite(int) const override { return 2; }  // the base, which is as large as a vocabulary's weight
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    const Array &dy = request.dy[0], &index = request.src[0], &src = request.src[1];
+    std::vector<Array> result(request.src.size());
+    if (request.wanted[1]) {  // what was left out, or lies outside, was not added
+      const auto number = [](std::int64_t n) { return full({}, static_cast<double>(n), i32); };
+      const Array left = equal(index, number(left_out_)), low = less(index, number(0));
+      const Array out = maximum(maximum(left, low), greater_equal(index, number(dy.shape()[axis_])));
+      const Array taken = take(dy, where(out, number(0), index), axis_);
+      Shape beside(std::vector<std::int64_t>(static_cast<std::size_t>(axis_), 1));
+      for (const std::int64_t size : index.shape()) beside.push_back(size);
+      while (beside.rank() < taken.shape().rank()) beside.push_back(1);
+      result[1] = reshape(masked_fill(taken, broadcast_to(reshape(out, beside), taken.shape()), 0.0), src.shape());
+    }
+    if (request.src.size() > 2) result[2] = dy;
+    return result;
+  }
   Array added_to(const Node& node, const Array& other) const override {
     const Node& base = *other.node();
     if (node.inputs.size() > 2 || (base.is_view && !base.is_dense())) return {};
@@ -166,6 +182,9 @@ class Put final : public Op {
     run.kernel("indexing_put", run.dst_dtype())
         .args(run.src(0), run.src(1), run.dst(), at.outer, static_cast<int>(at.depth), items, at.inner)
         .over_elements(at.outer * items * at.inner);
+  }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    return {Array(), gather(request.dy[0], axis_, request.src[0])};
   }
 
  private:

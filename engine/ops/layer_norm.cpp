@@ -6,6 +6,8 @@
 #include "graph/autocast.h"
 #include "graph/launch.h"
 #include "graph/op.h"
+#include "ops/dtypes.h"
+#include "ops/formula.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -48,6 +50,22 @@ class LayerNormGradient final : public detail::Op {
           .args(part, run.dst(result), run.dst(result + 1), columns, parts)
           .over_tiles((columns + block - 1) / block, 1, 1, kLayerNormItems, 1);
     }
+  }
+  bool is_flat(int input) const override { return input == 2 || input == 3; }  // both are functions of src here
+  std::vector<Array> gradient(const detail::GradientRequest& request) const override {
+    return detail::formula_gradient(request, [this](std::span<const Array> in) {
+      const Dtype dtype = in[0].dtype(), real = detail::real_of(dtype);
+      const Array x = detail::as_dtype(in[0], real), dy = detail::as_dtype(in[1], real);
+      const Array centred = x - mean(x, {-1}, true),
+                  rstd = detail::rstd_of(mean(square(centred), {-1}, true), unsqueeze(in[3], -1));
+      const Array y = centred * rstd, g = flags_ & kLayerNormScale ? dy * in[4] : dy;
+      std::vector<Array> results;
+      if (flags_ & kLayerNormDsrc)
+        results.push_back(detail::as_dtype(rstd * (g - mean(g, {-1}, true) - y * mean(g * y, {-1}, true)), dtype));
+      const Shape columns{x.shape().back()};
+      if (flags_ & kLayerNormDscale) results.insert(results.end(), {sum_to(dy * y, columns), sum_to(dy, columns)});
+      return results;
+    });
   }
 
  private:

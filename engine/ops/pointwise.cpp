@@ -92,19 +92,28 @@ const PointwiseRow kSquare{"square", 1, 0, "$0 * $0", R::same, [](G g) -> Arrays
 const PointwiseRow kAbs{"abs", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), -$0, $0)", R::same, [](G g) -> Arrays { return {g.dy[0] * sign(g.src[0])}; }};
 const PointwiseRow kSin{"sin", 1, 0, "sin($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * cos(g.src[0])}; }};
 const PointwiseRow kCos{"cos", 1, 0, "cos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * sin(g.src[0]))}; }};
-const PointwiseRow kSign{"sign", 1, 0, "SB_TRUTH($0 > SB_ZERO) - SB_TRUTH($0 < SB_ZERO)", R::same, nullptr};
-const PointwiseRow kFloor{"floor", 1, 0, "floor($0)", R::same, nullptr};
+const PointwiseRow kSign{"sign", 1, 0, "SB_TRUTH($0 > SB_ZERO) - SB_TRUTH($0 < SB_ZERO)", R::same, nullptr, PointwiseRow::kAllFlat};
+const PointwiseRow kFloor{"floor", 1, 0, "floor($0)", R::same, nullptr, PointwiseRow::kAllFlat};
 const PointwiseRow kTanh{"tanh", 1, 0, "sb_tanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * (1.0 - square(g.dst[0]))}; }};
 const PointwiseRow kSigmoid{"sigmoid", 1, 0, "REAL_C(1.0) / (REAL_C(1.0) + exp(-$0))", R::same, [](G g) -> Arrays {
   return {g.dy[0] * (g.dst[0] * (1.0 - g.dst[0]))}; }};
 const PointwiseRow kReluGrad{"relu_grad", 2, 0, "SB_WHERE(SB_TRUTH($1 > SB_ZERO), $0, SB_ZERO)", R::same, [](G g) -> Arrays {
-  return {where(greater(g.src[1], g.src[1] * 0.0), g.dy[0], g.dy[0] * 0.0), Array()}; }};
-const PointwiseRow kRelu{"relu", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), SB_ZERO, $0)", R::same, nullptr};
+  return {apply_row<kReluGrad>({g.dy[0], g.src[1]}), Array()}; }, 0b10};
+const PointwiseRow kReluRow{"relu", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), SB_ZERO, $0)", R::same, [](G g) -> Arrays {
+  return {apply_row<kReluGrad>({g.dy[0], g.dst[0]})}; }};
 const PointwiseRow kSilu{"silu", 1, 0, "$0 / (REAL_C(1.0) + exp(-$0))", R::same, [](G g) -> Arrays {
   const Array s = sigmoid(g.src[0]);
   return {g.dy[0] * (s * (1.0 + g.src[0] * (1.0 - s)))}; }};
-const PointwiseRow kGelu{"gelu", 1, 0, "REAL_C(0.5) * $0 * (REAL_C(1.0) + sb_erf($0 * REAL_C(0.70710678118654752)))", R::same, nullptr};
-const PointwiseRow kGeluGrad{"gelu_grad", 2, 0, "$0 * sb_gelu_slope($1)", R::same, nullptr};
+const PointwiseRow kGeluRow{"gelu", 1, 0, "REAL_C(0.5) * $0 * (REAL_C(1.0) + sb_erf($0 * REAL_C(0.70710678118654752)))", R::same, [](G g) -> Arrays {
+  return {apply_row<kGeluGrad>({g.dy[0], g.src[0]})}; }};
+const PointwiseRow kGeluGrad{"gelu_grad", 2, 0, "$0 * sb_gelu_slope($1)", R::same, [](G g) -> Arrays {
+  Arrays result(2);
+  if (g.wanted[0]) result[0] = apply_row<kGeluGrad>({g.dy[0], g.src[1]});
+  if (g.wanted[1]) {  // the slope's slope, (2 - x^2) times the normal density, which is 0 long before x^2 overflows
+    const Array s = clip(square(g.src[1]), {.high = 1e5});
+    result[1] = g.dy[0] * g.src[0] * ((2.0 - s) * exp(s * -0.5) * 0.39894228040143268);
+  }
+  return result; }};
 const PointwiseRow kGeluTanh{"gelu_tanh", 1, 0,
   "REAL_C(0.5) * $0 * (REAL_C(1.0) + sb_tanh(REAL_C(0.79788456080286536) * ($0 + REAL_C(0.044715) * $0 * $0 * $0)))", R::same,
   [](G g) -> Arrays {
@@ -121,6 +130,8 @@ const PointwiseRow kEqual{"equal", 2, 0, "SB_TRUTH($0 == $1)", R::truth, nullptr
 const PointwiseRow kNotEqual{"not_equal", 2, 0, "SB_TRUTH($0 != $1)", R::truth, nullptr};
 const PointwiseRow kLess{"less", 2, 0, "SB_TRUTH($0 < $1)", R::truth, nullptr};
 const PointwiseRow kLessEqual{"less_equal", 2, 0, "SB_TRUTH($0 <= $1)", R::truth, nullptr};
+// relu and gelu keep their derivative as one pointwise op: of (dy, y), so that x need not be kept, and of (dy, x).
+extern const PointwiseRow kReluGrad, kGeluGrad;
 const PointwiseRow kGreater{"greater", 2, 0, "SB_TRUTH($0 > $1)", R::truth, nullptr};
 const PointwiseRow kGreaterEqual{"greater_equal", 2, 0, "SB_TRUTH($0 >= $1)", R::truth, nullptr};
 const PointwiseRow kWhere{"where", 3, 0, "SB_WHERE($0, $1, $2)", R::same, [](G g) -> Arrays {
@@ -130,7 +141,7 @@ const PointwiseRow kMaskedFill{"masked_fill", 2, 1, "SB_WHERE($1, (SB_TYPE)(#0),
 const PointwiseRow kCast{"astype", 1, 0, "$0", R::asked, [](G g) -> Arrays {
   return {is_floating(g.src[0].dtype()) ? as_dtype(g.dy[0], g.src[0].dtype()) : Array()}; }};
 const PointwiseRow kCopy{"copy", 1, 0, "$0", R::same, [](G g) -> Arrays { return {g.dy[0]}; }};
-const PointwiseRow kStop{"stop_gradient", 1, 0, "$0", R::same, nullptr};
+const PointwiseRow kStop{"stop_gradient", 1, 0, "$0", R::same, nullptr, PointwiseRow::kAllFlat};
 // clang-format on
 
 Array unary(const PointwiseRow& row, const OpPtr& op, const Array& a, std::vector<Scalar> scalars = {}) {
@@ -151,8 +162,7 @@ void Update::launch(Launch&) const { throw Error("update: launched by the planne
 void Pack::launch(Launch&) const { throw Error("pack: launched by the planner"); }
 
 std::vector<Array> Pointwise::gradient(const GradientRequest& g) const {
-  if (row_.gradient) return row_.gradient(g);
-  return std::vector<Array>(g.src.size());
+  return row_.gradient ? row_.gradient(g) : Op::gradient(g);
 }
 
 void Pack::hash(Hasher& hasher) const {
@@ -232,22 +242,6 @@ SAMEBYTES_UNARY(silu, kSilu)
 
 namespace detail {
 namespace {
-
-// relu and gelu keep their derivative as_dtype one pointwise op: of (dy, y), so that x need not be kept, and of (dy,
-// x).
-template <const PointwiseRow& kGradRow, bool kOfResult>
-class WithGradRow {
- public:
-  static std::vector<Array> gradient(G g) { return {binary(kGradRow, op(), g.dy[0], kOfResult ? g.dst[0] : g.src[0])}; }
-
- private:
-  static const OpPtr& op() {
-    static const OpPtr made = make_op<Pointwise>(kGradRow);
-    return made;
-  }
-};
-const PointwiseRow kReluRow{"relu", 1, 0, kRelu.expression, R::same, &WithGradRow<kReluGrad, true>::gradient};
-const PointwiseRow kGeluRow{"gelu", 1, 0, kGelu.expression, R::same, &WithGradRow<kGeluGrad, false>::gradient};
 
 bool is_row(const Op& op, const PointwiseRow& row) {
   const auto* pointwise = dynamic_cast<const Pointwise*>(&op);

@@ -23,7 +23,11 @@ struct PointwiseRow {
   int scalars;
   const char* expression;
   Result result;
-  std::vector<Array> (*gradient)(const GradientRequest&);  // null: no gradient flows
+  std::vector<Array> (*gradient)(const GradientRequest&);  // null: none is written, asking for it is an error
+  // A bit for each operand in which the result is piecewise constant, or to which no gradient shall flow. Rows of truth
+  // values need none: all their operands are.
+  std::uint8_t flat = 0;
+  static constexpr std::uint8_t kAllFlat = 0xff;
 };
 
 class Pointwise final : public Op {
@@ -35,8 +39,10 @@ class Pointwise final : public Op {
   void hash(Hasher& hasher) const override { hasher.add(std::string_view(row_.expression)); }
   void launch(Launch& run) const override;  // never called: the planner generates the kernels of pointwise nodes
   std::vector<Array> gradient(const GradientRequest& request) const override;
+  bool is_flat(int input) const override {
+    return row_.result == PointwiseRow::Result::truth || (row_.flat >> input & 1) != 0;
+  }
   bool takes_strides(int) const override { return true; }
-  bool passes_gradient() const override { return row_.gradient != nullptr; }
 
  private:
   const PointwiseRow& row_;

@@ -29,6 +29,22 @@ struct Window {
     for (int size : {batch, h, w, c, oh, ow, kh, kw, sh, sw, ph, pw}) hasher.add(std::uint64_t(size));
   }
 
+  // The first pixel of each window along an axis; it may lie in the padding.
+  static Array starts(int in, int out, int stride, int pad) {
+    std::vector<std::int32_t> list;
+    for (std::int64_t o = 0; o < out; ++o)
+      list.push_back(static_cast<std::int32_t>(stride != 0 ? o * stride - pad : o * in / out));
+    return array(std::span<const std::int32_t>(list), Shape{out});
+  }
+  // The pixel of the image, i32 [N, OH OW, C], of each place in its window. Numbers below 2^24 are exact in f32.
+  Array places(const Array& index) const {
+    const Array at = astype(index, f32), y = floor((at + 0.5) / static_cast<double>(kw));
+    const Array x = at - y * static_cast<double>(kw);
+    const Array row = astype(y, i32) + reshape(starts(h, oh, sh, ph), {oh, 1, 1});
+    const Array column = astype(x, i32) + reshape(starts(w, ow, sw, pw), {ow, 1});
+    return reshape(row * full({}, w, i32) + column, {batch, std::int64_t{oh} * ow, c});
+  }
+
   // Binds `operands`, the geometry and `more`; one work-item per element of the result on a GPU, a block of its rows on
   // a CPU.
   template <class... Operands>
@@ -115,6 +131,8 @@ Window adaptive_window(const char* op, const Array& src, int out_h, int out_w, i
 class MaxPool2dGradient final : public detail::Op {
  public:
   explicit MaxPool2dGradient(const Window& window) : window_(window) {}
+Array avg_pool(const Array& images, const Window& window, bool padded);
+
   std::string_view name() const override { return "max_pool2d_gradient"; }
   void hash(detail::Hasher& hasher) const override { window_.hash(hasher); }
   void launch(Launch& run) const override {
@@ -125,6 +143,11 @@ class MaxPool2dGradient final : public detail::Op {
  private:
   Window window_;
 };
+  std::vector<Array> gradient(const detail::GradientRequest& request) const override {
+    const Array& g = request.dy[0];
+    const Array pixels = reshape(g, {window_.batch, std::int64_t{window_.h} * window_.w, window_.c});
+    return {reshape(gather(pixels, 1, window_.places(request.src[1])), window_.dst_shape()), Array()};
+  }
 
 // Input src; results y and, where a gradient may be asked for, index.
 class MaxPool2d final : public detail::Op {
@@ -166,6 +189,9 @@ class AvgPool2dGradient final : public detail::Op {
  private:
   Window window_;
   bool padded_;
+  std::vector<Array> gradient(const detail::GradientRequest& request) const override {
+    return {avg_pool(request.dy[0], window_, padded_)};
+  }
 };
 
 // Input src; result y.

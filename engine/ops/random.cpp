@@ -32,7 +32,6 @@ class Uniform final : public Op {
         .args(run.dst(), n, DynamicBits{0}, DynamicBits{1}, DynamicBits{2}, DynamicReal{3}, DynamicReal{4}, bits_)
         .over_elements(block_count(n));
   }
-  std::vector<Array> gradient(const GradientRequest&) const override { return {}; }
 
  private:
   int bits_;  // of each number
@@ -48,7 +47,6 @@ class Normal final : public Op {
         .args(run.dst(), n, DynamicBits{0}, DynamicBits{1}, DynamicBits{2}, DynamicReal{3}, DynamicReal{4})
         .over_elements(block_count(n));
   }
-  std::vector<Array> gradient(const GradientRequest&) const override { return {}; }
 };
 
 // Scalars: seed, counter, first block, threshold, scale. Linear in its input, so its gradient is itself with the same

@@ -6,6 +6,8 @@
 #include "graph/autocast.h"
 #include "graph/launch.h"
 #include "graph/op.h"
+#include "ops/dtypes.h"
+#include "ops/formula.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -45,6 +47,19 @@ class RmsNormGradient final : public detail::Op {
           .args(part, run.dst(flags_ & kRmsNormDsrc ? 1 : 0), columns, parts)
           .over_tiles((columns + block - 1) / block, 1, 1, kRmsNormItems, 1);
     }
+  }
+  bool is_flat(int input) const override { return input == 2; }  // a function of src here
+  std::vector<Array> gradient(const detail::GradientRequest& request) const override {
+    return detail::formula_gradient(request, [this](std::span<const Array> in) {
+      const Dtype dtype = in[0].dtype(), real = detail::real_of(dtype);
+      const Array x = detail::as_dtype(in[0], real), dy = detail::as_dtype(in[1], real);
+      const Array rstd = detail::rstd_of(mean(square(x), {-1}, true), unsqueeze(in[2], -1));
+      const Array y = x * rstd, g = flags_ & kRmsNormScale ? dy * in[3] : dy;
+      std::vector<Array> results;
+      if (flags_ & kRmsNormDsrc) results.push_back(detail::as_dtype(rstd * (g - y * mean(g * y, {-1}, true)), dtype));
+      if (flags_ & kRmsNormDscale) results.push_back(sum_to(dy * y, Shape{x.shape().back()}));
+      return results;
+    });
   }
 
  private:

@@ -1,6 +1,7 @@
 // Soft-max and log-soft-max over the last axis, each with a fused backward kernel.
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "ops/formula.h"
 #include "ops/rows.h"
 #include "samebytes/ops.h"
 
@@ -19,6 +20,13 @@ class SoftmaxBackward final : public Op {
     run.kernel("softmax_bwd", run.dst_dtype())
         .args(run.src(0), run.src(1), run.dst(), shape.rows(), shape.back(), share.rows_per_group, int{is_log_})
         .over_rows(share.groups, share.group);
+  }
+  std::vector<Array> gradient(const GradientRequest& request) const override {
+    return formula_gradient(request, [this](std::span<const Array> in) -> std::vector<Array> {
+      const Array &y = in[0], &dy = in[1];
+      if (is_log_) return {dy - exp(y) * sum(dy, {-1}, true)};
+      return {y * (dy - sum(y * dy, {-1}, true))};
+    });
   }
 
  private:
