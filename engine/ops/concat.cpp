@@ -1,6 +1,7 @@
 // concat: arrays one after the other along an axis; one launch per array that has elements.
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -66,7 +67,7 @@ Array concat(std::span<const Array> arrays, int axis) {
       throw ArgumentError("concat: dtypes and all sizes but those of axis " + std::to_string(axis) +
                           " must agree, array 0 is " + describe(first) + ", array " + std::to_string(i) + " is " +
                           describe(a));
-    shape[axis] += a.shape()[axis];
+    shape[axis] = detail::checked_sum("concat", first, shape[axis], a.shape()[axis]);
   }
   if (arrays.size() == 1) return first;
   return detail::make_array(detail::make_op<detail::Concat>(axis), shape, first.dtype(), arrays);

@@ -385,8 +385,10 @@ void launch_filter_reduce(Launch& run, Operand part, std::int64_t splits, int re
 }
 
 std::int64_t conv_size(std::int64_t in, std::int64_t kernel, int stride, int pad, int dilation) {
-  const std::int64_t span = dilation * (kernel - 1) + 1, padded = in + 2 * std::int64_t{pad};
-  return padded < span ? 0 : (padded - span) / stride + 1;
+  const std::int64_t padded = in + 2 * std::int64_t{pad};
+  std::int64_t span = 0;
+  if (__builtin_mul_overflow(std::int64_t{dilation}, kernel - 1, &span)) return 0;
+  return padded < ++span ? 0 : (padded - span) / stride + 1;
 }
 
 Array conv_forward(const Array& src, const Array& weight, const Array& bias, const Shape& dst,

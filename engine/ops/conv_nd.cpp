@@ -85,6 +85,7 @@ void check_conv_size(const char* op, const Shape& shape, const std::string& both
   // Pixel and channel indices and sums of two of them are ints in the kernels, and so are offsets within sixteen
   // volumes.
   constexpr std::int64_t most_values = std::int64_t{1} << 27, most_pixels = std::int64_t{1} << 30;
+  shape.size();
   std::int64_t pixels = 1;
   for (int axis = 1; axis + 1 < shape.rank(); ++axis) pixels *= shape[axis];
   if (pixels * shape.back() < most_values && pixels * shape[0] < most_pixels) return;

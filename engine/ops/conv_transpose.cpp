@@ -7,6 +7,7 @@
 #include "ops/conv.h"
 #include "ops/dtypes.h"
 #include "ops/kept_bias.h"
+#include "ops/sizes.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -47,8 +48,9 @@ Array conv_transpose(const char* op, const Array& src, const Array& weight, cons
                           " must be 0 or more and below stride or dilation, " + std::to_string(output_pad[axis]) +
                           " came with stride " + std::to_string(a.stride[axis]) + ", dilation " +
                           std::to_string(a.dilation[axis]));
-    const std::int64_t size = (s[k + 1] - 1) * a.stride[axis] - 2 * std::int64_t{a.pad[axis]} +
-                              a.dilation[axis] * (w[k] - 1) + output_pad[axis] + 1;
+    const std::int64_t size = checked_sum(op, src, checked_product(op, src, s[k + 1] - 1, a.stride[axis]),
+                                          checked_product(op, src, w[k] - 1, a.dilation[axis])) +
+                              output_pad[axis] + 1 - 2 * std::int64_t{a.pad[axis]};
     if (w[k] < 1 || s[k + 1] < 1 || size < 1)
       throw ArgumentError(std::string(op) + ": the padding must leave at least one place, " + both);
     dst.push_back(size);

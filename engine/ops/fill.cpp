@@ -85,7 +85,11 @@ Array arange(double start, double stop, double step, Dtype dtype) {
   if (!(std::isfinite(start) && std::isfinite(stop) && std::isfinite(step) && step != 0.0))
     throw ArgumentError("arange: start, stop and step must be finite and step not 0, " + detail::text_of(start) + ", " +
                         detail::text_of(stop) + ", " + detail::text_of(step) + " came");
-  const std::int64_t n = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil((stop - start) / step)));
+  const double count = std::max(0.0, std::ceil((stop - start) / step));
+  if (!(count <= static_cast<double>(Shape::kMostElements)))
+    throw ArgumentError("arange: gives at most 2^56 elements, " + detail::text_of(start) + ", " +
+                        detail::text_of(stop) + ", " + detail::text_of(step) + " came");
+  const auto n = static_cast<std::int64_t>(count);
   if (dtype == u8 || dtype == bool_) return astype(arange(start, stop, step, i32), dtype);
   if (!detail::is_representable(start, dtype) || !detail::is_representable(step, dtype))
     throw ArgumentError("arange: start and step must be whole numbers for " + std::string(name_of(dtype)) + ", " +

@@ -37,8 +37,8 @@ const std::vector<Array> split(const Array& a, std::span<const std::int64_t> siz
   bool ok = true;
   std::string text;
   for (const std::int64_t size : sizes) {
-    ok = ok && size >= 0;
-    total += size;
+    ok = ok && size >= 0 && size <= a.shape()[axis] - total;
+    if (ok) total += size;
     text += (text.empty() ? "" : ", ") + std::to_string(size);
   }
   if (!ok || total != a.shape()[axis])
@@ -59,7 +59,7 @@ const std::vector<Array> split(const Array& a, std::int64_t size, int axis) {
     throw ArgumentError("split: the size must be at least 1, " + std::to_string(size) + " came, src is " + describe(a));
   const std::int64_t n = a.shape()[axis];
   std::vector<std::int64_t> sizes;
-  for (std::int64_t start = 0; start < n; start += size) sizes.push_back(std::min(size, n - start));
+  for (std::int64_t left = n; left > 0; left -= std::min(size, left)) sizes.push_back(std::min(size, left));
   if (sizes.empty()) sizes.push_back(0);
   return split(a, sizes, axis);
 }
@@ -86,7 +86,7 @@ Array repeat_interleave(const Array& a, std::int64_t repeats, int axis) {
                         describe(a));
   if (repeats == 1) return a;
   Shape merged = a.shape();
-  merged[axis] *= repeats;
+  merged[axis] = detail::checked_product("repeat_interleave", a, merged[axis], repeats);
   // [outer, n, inner] -> [outer, n, repeats, inner], so that arrays of eight axes have room.
   Shape front{1, a.shape()[axis], 1, 1};
   for (int i = 0; i < axis; ++i) front[0] *= a.shape()[i];
@@ -115,7 +115,7 @@ Array tile(const Array& a, std::span<const std::int64_t> repeats) {
     for (int k = i; k < rank; ++k) front[2] *= shape[k];
     Shape wide = front;
     wide[1] = n;
-    shape[i] *= n;
+    shape[i] = detail::checked_product("tile", a, shape[i], n);
     result = reshape(broadcast_to(reshape(result, front), wide), shape);
   }
   return result;

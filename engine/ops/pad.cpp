@@ -203,7 +203,7 @@ Array pad(const Array& a, std::span<const PadWidth> widths, PadMode mode, double
                                                         : "") +
                           ", axis " + std::to_string(axis) + " has " + std::to_string(before) + " and " +
                           std::to_string(after) + ", src is " + describe(a));
-    shape[axis] = before + n + after;
+    shape[axis] = detail::checked_sum("pad", a, detail::checked_sum("pad", a, before, n), after);
   }
   if (shape == a.shape()) return a;
   const bool has_fill = mode == PadMode::constant && value != 0.0;

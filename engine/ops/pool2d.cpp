@@ -65,9 +65,10 @@ struct Window {
   }
 };
 
-int pooled_size(int size, int kernel, int stride, int pad, bool ceil_mode) {
-  const int out = (size + 2 * pad - kernel + (ceil_mode ? stride - 1 : 0)) / stride + 1;
-  return ceil_mode && (out - 1) * stride >= size + pad ? out - 1 : out;  // no window starts in the padding at the end
+int pooled_size(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t pad, bool ceil_mode) {
+  const std::int64_t out = (size + 2 * pad - kernel + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+  // No window starts in the padding at the end.
+  return static_cast<int>(ceil_mode && (out - 1) * stride >= size + pad ? out - 1 : out);
 }
 
 // Sources of one axis are images of one row.
@@ -75,6 +76,9 @@ Array as_images(const char* op, const Array& src, int axes) {
   require(src.defined() && src.shape().rank() == axes + 2 && is_floating(src.dtype()), op,
           axes == 1 ? "src must be floating [N, L, C]" : "src must be floating [N, H, W, C]", src, "src");
   const Shape& s = src.shape();
+  // Places and sums of two of them are ints in the kernels.
+  require(std::all_of(s.begin(), s.end(), [](std::int64_t size) { return size < std::int64_t{1} << 30; }), op,
+          "every side must be below 2^30", src, "src");
   return axes == 1 ? reshape(src, Shape{s[0], 1, s[1], s[2]}) : src;
 }
 Array as_sequences(const Array& y) { return reshape(y, Shape{y.shape()[0], y.shape()[2], y.shape()[3]}); }
@@ -87,7 +91,7 @@ Window make_window(const char* op, const Array& src, const Pool2dOptions& o, int
   require(o.kernel_h >= 1 && o.kernel_w >= 1 && sh >= 1 && sw >= 1, op, "kernel and stride must be at least 1", src,
           "src");
   const std::string kernel = "kernel " + sizes(o.kernel_h, o.kernel_w), pad = "pad " + sizes(o.pad_h, o.pad_w);
-  require(o.pad_h >= 0 && o.pad_w >= 0 && 2 * o.pad_h <= o.kernel_h && 2 * o.pad_w <= o.kernel_w, op,
+  require(o.pad_h >= 0 && o.pad_w >= 0 && o.pad_h <= o.kernel_h / 2 && o.pad_w <= o.kernel_w / 2, op,
           (pad + " must be at most half of " + kernel).c_str(), src, "src");
   const Shape& s = src.shape();
   const std::int64_t rows = axes == 1 ? 1 : s[1], columns = s[axes];
@@ -109,7 +113,7 @@ Window make_window(const char* op, const Array& src, const Pool2dOptions& o, int
 }
 
 // The largest of an axis' adaptive windows.
-int largest_window(int in, int out) { return in % out == 0 ? in / out : std::min(in, (in + out - 1) / out + 1); }
+int largest_window(int in, int out) { return in % out == 0 ? in / out : std::min(in, (in - 1) / out + 2); }
 
 Window adaptive_window(const char* op, const Array& src, int out_h, int out_w, int axes) {
   require(out_h >= 1 && out_w >= 1, op,
@@ -127,27 +131,27 @@ Window adaptive_window(const char* op, const Array& src, int out_h, int out_w, i
           is_even ? kw : 0,       0, 0};
 }
 
+Array avg_pool(const Array& images, const Window& window, bool padded);
+
 // Inputs dy, index; result dx.
 class MaxPool2dGradient final : public detail::Op {
  public:
   explicit MaxPool2dGradient(const Window& window) : window_(window) {}
-Array avg_pool(const Array& images, const Window& window, bool padded);
-
   std::string_view name() const override { return "max_pool2d_gradient"; }
   void hash(detail::Hasher& hasher) const override { window_.hash(hasher); }
   void launch(Launch& run) const override {
     window_.launch(run, window_.is_wide() ? "pool2d_max_bwd_wide" : "pool2d_max_bwd", window_.src_shape(), {},
                    run.src(0), run.src(1), run.dst());
   }
-
- private:
-  Window window_;
-};
   std::vector<Array> gradient(const detail::GradientRequest& request) const override {
     const Array& g = request.dy[0];
     const Array pixels = reshape(g, {window_.batch, std::int64_t{window_.h} * window_.w, window_.c});
     return {reshape(gather(pixels, 1, window_.places(request.src[1])), window_.dst_shape()), Array()};
   }
+
+ private:
+  Window window_;
+};
 
 // Input src; results y and, where a gradient may be asked for, index.
 class MaxPool2d final : public detail::Op {
@@ -185,13 +189,13 @@ class AvgPool2dGradient final : public detail::Op {
   void launch(Launch& run) const override {
     window_.launch(run, "pool2d_avg_bwd", window_.src_shape(), {int{padded_}}, run.src(0), run.dst());
   }
+  std::vector<Array> gradient(const detail::GradientRequest& request) const override {
+    return {avg_pool(request.dy[0], window_, padded_)};
+  }
 
  private:
   Window window_;
   bool padded_;
-  std::vector<Array> gradient(const detail::GradientRequest& request) const override {
-    return {avg_pool(request.dy[0], window_, padded_)};
-  }
 };
 
 // Input src; result y.

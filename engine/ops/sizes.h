@@ -10,6 +10,23 @@ namespace samebytes::detail {
 
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+// a + b and a * b of sizes. Throw ArgumentError "<op>: ..., src is f32 [2, 3]" beyond what an array can have.
+inline std::int64_t checked_size(const char* op, const Array& a, bool overflows, std::int64_t size) {
+  if (overflows || size > Shape::kMostElements)
+    throw ArgumentError(std::string(op) + ": the result may have at most 2^56 elements, src is " + describe(a));
+  return size;
+}
+inline std::int64_t checked_sum(const char* op, const Array& src, std::int64_t a, std::int64_t b) {
+  std::int64_t size = 0;
+  const bool overflows = __builtin_add_overflow(a, b, &size);
+  return checked_size(op, src, overflows, size);
+}
+inline std::int64_t checked_product(const char* op, const Array& src, std::int64_t a, std::int64_t b) {
+  std::int64_t size = 0;
+  const bool overflows = __builtin_mul_overflow(a, b, &size);
+  return checked_size(op, src, overflows, size);
+}
+
 // Of a size that was checked to fit.
 inline int i32_of(std::int64_t v) { return static_cast<int>(v); }
 

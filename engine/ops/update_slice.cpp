@@ -1,6 +1,8 @@
 // A part of a cell overwritten in place. Kernel: cl/*/update_slice.cl.
 #include "samebytes/ops/update_slice.h"
 
+#include <algorithm>
+
 #include "graph/launch.h"
 #include "ops/pointwise.h"
 #include "samebytes/ops.h"
@@ -54,10 +56,10 @@ Array update_slice(const Array& cell, const Array& value, int axis, std::int64_t
     throw ArgumentError(std::string(kOp) + ": the value must agree with the cell in all axes but " +
                         std::to_string(axis) + ", cell is " + detail::describe(cell) + ", value is " +
                         detail::describe(value));
-  if (start < 0 || start + value.shape()[axis] > cell.shape()[axis])
-    throw ArgumentError(std::string(kOp) + ": [" + std::to_string(start) + ", " +
-                        std::to_string(start + value.shape()[axis]) + ") is not within axis " + std::to_string(axis) +
-                        " of cell " + detail::describe(cell));
+  const std::int64_t end = std::min(start, Shape::kMostElements) + value.shape()[axis];
+  if (start < 0 || end > cell.shape()[axis])
+    throw ArgumentError(std::string(kOp) + ": [" + std::to_string(start) + ", " + std::to_string(end) +
+                        ") is not within axis " + std::to_string(axis) + " of cell " + detail::describe(cell));
   const Array inputs[] = {cell, value.node()->base().cell ? detail::copy_of(value) : value};
   return detail::make_array(detail::make_op<detail::UpdateSlice>(axis), cell.shape(), cell.dtype(), inputs,
                             {static_cast<std::uint64_t>(start)});

@@ -1,5 +1,6 @@
 // Views: other shapes and strides over the same bytes. No kernel; a view is materialised only where a kernel needs
 // dense rows.
+#include <algorithm>
 #include <numeric>
 
 #include "graph/launch.h"
@@ -93,6 +94,8 @@ Array reshape(const Array& a, std::initializer_list<std::int64_t> sizes) {
   int open = -1;
   for (std::size_t i = 0; i < known.size(); ++i) {
     if (known[i] >= 0) {
+      if (known[i] != 0 && product > Shape::kMostElements / known[i])
+        throw ArgumentError("reshape: at most 2^56 elements, src is " + describe(a));
       product *= known[i];
     } else if (known[i] == -1 && open < 0) {
       open = static_cast<int>(i);
@@ -172,6 +175,7 @@ Array slice(const Array& a, int axis, std::int64_t start, std::int64_t stop, std
                         std::to_string(step) + " is not within axis " + std::to_string(axis) + " of src " +
                         describe(a));
   const auto layout = layout_of(a);
+  step = std::clamp(step, -std::max<std::int64_t>(n, 1), std::max<std::int64_t>(n, 1));  // longer ones take one element
   const std::int64_t width = step > 0 ? step : -step;
   Shape shape = a.shape();
   Strides strides = layout.strides;

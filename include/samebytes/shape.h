@@ -1,8 +1,10 @@
 // Shape of an array: up to eight sizes, held in place, the last one the fastest.
-// A value type; rank 0 is a scalar (size 1), a size of 0 makes an empty array.
+// A value type; rank 0 is a scalar (size 1), a size of 0 makes an empty array. The product of the sizes, zeros left
+// out, is at most kMostElements, so that no product of some of them and no number of bytes overflows.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -13,18 +15,27 @@ namespace samebytes {
 class Shape {
  public:
   static constexpr int kMaxRank = 8;
+  static constexpr std::int64_t kMostElements = std::int64_t{1} << 56;
 
   Shape() = default;
-  // Throws ArgumentError for more than eight or negative sizes.
+  // Throws ArgumentError for more than eight or negative sizes, and beyond kMostElements.
   Shape(std::initializer_list<std::int64_t> sizes)
       : Shape(std::span<const std::int64_t>(sizes.begin(), sizes.size())) {}
   explicit Shape(std::span<const std::int64_t> sizes);
 
   int rank() const { return rank_; }
-  std::int64_t size() const {  // number of elements
+  // Number of elements. Throws ArgumentError where a size that was assigned is negative or leads beyond kMostElements.
+  std::int64_t size() const {
     std::int64_t n = 1;
-    for (int i = 0; i < rank_; ++i) n *= sizes_[i];
-    return n;
+    bool is_empty = false;
+    for (int i = 0; i < rank_; ++i) {
+      const std::int64_t size = sizes_[static_cast<std::size_t>(i)];
+      is_empty = is_empty || size == 0;
+      if (size == 0 || size == 1) continue;
+      if (size < 0 || size > kMostElements / n) refuse();
+      n *= size;
+    }
+    return is_empty ? 0 : n;
   }
   // Requires: -rank <= axis < rank; a negative axis counts from the end.
   std::int64_t operator[](int axis) const { return sizes_[axis < 0 ? axis + rank_ : axis]; }
@@ -34,7 +45,7 @@ class Shape {
   const std::int64_t* begin() const { return sizes_.data(); }
   const std::int64_t* end() const { return sizes_.data() + rank_; }
 
-  void push_back(std::int64_t size);  // throws ArgumentError beyond eight axes
+  void push_back(std::int64_t size);  // throws ArgumentError as the constructor does
   std::string to_string() const;      // "[64, 28, 28, 1]"
 
   friend bool operator==(const Shape& a, const Shape& b) {
@@ -45,6 +56,7 @@ class Shape {
   }
 
  private:
+  [[noreturn]] void refuse() const;
   std::array<std::int64_t, kMaxRank> sizes_{};
   int rank_ = 0;
 };
