@@ -79,6 +79,30 @@ const PointwiseRow kMax{"maximum", 2, 0, "SB_WHERE(SB_TRUTH($0 >= $1) + SB_TRUTH
 const PointwiseRow kMin{"minimum", 2, 0, "SB_WHERE(SB_TRUTH($0 <= $1) + SB_TRUTH($0 != $0), $0, $1)", R::same, [](G g) -> Arrays {
   const Array first = less_equal(g.src[0], g.src[1]);
   return {where(first, g.dy[0], g.dy[0] * 0.0), where(first, g.dy[0] * 0.0, g.dy[0])}; }};
+// Integer and half exponents are products and roots, of a few units in the last place; powers of reciprocals, since a
+// reciprocal of a power overflows first. Each gradient is a power again, as it is at 0 and at infinity.
+template <int kTwice>
+Arrays pow_gradient(G g) {
+  constexpr double e = kTwice / 2.0;
+  return {g.dy[0] * (pow(g.src[0], e - 1.0) * e)};
+}
+const PointwiseRow kPow0{"pow_0", 1, 0, "(SB_TYPE)(REAL_C(1.0))", R::same, nullptr, PointwiseRow::kAllFlat};  // of NaN too
+const PointwiseRow kPowHalf{"pow_0_5", 1, 0, "sb_root($0)", R::same, pow_gradient<1>};
+const PointwiseRow kPow1Half{"pow_1_5", 1, 0, "fabs($0) * sb_root($0)", R::same, pow_gradient<3>};
+const PointwiseRow kPow2Half{"pow_2_5", 1, 0, "$0 * $0 * sb_root($0)", R::same, pow_gradient<5>};
+const PointwiseRow kPow3Half{"pow_3_5", 1, 0, "fabs($0) * ($0 * $0) * sb_root($0)", R::same, pow_gradient<7>};
+const PointwiseRow kPow3{"pow_3", 1, 0, "$0 * $0 * $0", R::same, pow_gradient<6>};
+const PointwiseRow kPow4{"pow_4", 1, 0, "($0 * $0) * ($0 * $0)", R::same, pow_gradient<8>};
+const PointwiseRow kPow5{"pow_5", 1, 0, "($0 * $0) * ($0 * $0) * $0", R::same, pow_gradient<10>};
+const PointwiseRow kPow6{"pow_6", 1, 0, "($0 * $0) * ($0 * $0) * ($0 * $0)", R::same, pow_gradient<12>};
+const PointwiseRow kPow7{"pow_7", 1, 0, "($0 * $0) * ($0 * $0) * ($0 * $0) * $0", R::same, pow_gradient<14>};
+const PointwiseRow kPow8{"pow_8", 1, 0, "(($0 * $0) * ($0 * $0)) * (($0 * $0) * ($0 * $0))", R::same, pow_gradient<16>};
+const PointwiseRow kPowMinusHalf{"pow_minus_0_5", 1, 0, "REAL_C(1.0) / sb_root($0)", R::same, pow_gradient<-1>};
+const PointwiseRow kPowMinus1Half{"pow_minus_1_5", 1, 0, "sb_cube(REAL_C(1.0) / sb_root($0))", R::same, pow_gradient<-3>};
+const PointwiseRow kPowMinus1{"pow_minus_1", 1, 0, "REAL_C(1.0) / $0", R::same, pow_gradient<-2>};
+const PointwiseRow kPowMinus2{"pow_minus_2", 1, 0, "sb_square(REAL_C(1.0) / $0)", R::same, pow_gradient<-4>};
+const PointwiseRow kPowMinus3{"pow_minus_3", 1, 0, "sb_cube(REAL_C(1.0) / $0)", R::same, pow_gradient<-6>};
+const PointwiseRow kPowMinus4{"pow_minus_4", 1, 0, "sb_square(sb_square(REAL_C(1.0) / $0))", R::same, pow_gradient<-8>};
 const PointwiseRow kPow{"pow", 1, 1, "sb_pow($0, #0)", R::same, [](G g) -> Arrays {
   const double e = g.scalars[0].real;
   return {g.dy[0] * (pow(g.src[0], e - 1.0) * e)}; }};
@@ -97,6 +121,8 @@ const PointwiseRow kFloor{"floor", 1, 0, "floor($0)", R::same, nullptr, Pointwis
 const PointwiseRow kTanh{"tanh", 1, 0, "sb_tanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * (1.0 - square(g.dst[0]))}; }};
 const PointwiseRow kSigmoid{"sigmoid", 1, 0, "REAL_C(1.0) / (REAL_C(1.0) + exp(-$0))", R::same, [](G g) -> Arrays {
   return {g.dy[0] * (g.dst[0] * (1.0 - g.dst[0]))}; }};
+// relu and gelu keep their derivative as one pointwise op: of (dy, y), so that x need not be kept, and of (dy, x).
+extern const PointwiseRow kReluGrad, kGeluGrad;
 const PointwiseRow kReluGrad{"relu_grad", 2, 0, "SB_WHERE(SB_TRUTH($1 > SB_ZERO), $0, SB_ZERO)", R::same, [](G g) -> Arrays {
   return {apply_row<kReluGrad>({g.dy[0], g.src[1]}), Array()}; }, 0b10};
 const PointwiseRow kReluRow{"relu", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), SB_ZERO, $0)", R::same, [](G g) -> Arrays {
@@ -130,8 +156,6 @@ const PointwiseRow kEqual{"equal", 2, 0, "SB_TRUTH($0 == $1)", R::truth, nullptr
 const PointwiseRow kNotEqual{"not_equal", 2, 0, "SB_TRUTH($0 != $1)", R::truth, nullptr};
 const PointwiseRow kLess{"less", 2, 0, "SB_TRUTH($0 < $1)", R::truth, nullptr};
 const PointwiseRow kLessEqual{"less_equal", 2, 0, "SB_TRUTH($0 <= $1)", R::truth, nullptr};
-// relu and gelu keep their derivative as one pointwise op: of (dy, y), so that x need not be kept, and of (dy, x).
-extern const PointwiseRow kReluGrad, kGeluGrad;
 const PointwiseRow kGreater{"greater", 2, 0, "SB_TRUTH($0 > $1)", R::truth, nullptr};
 const PointwiseRow kGreaterEqual{"greater_equal", 2, 0, "SB_TRUTH($0 >= $1)", R::truth, nullptr};
 const PointwiseRow kWhere{"where", 3, 0, "SB_WHERE($0, $1, $2)", R::same, [](G g) -> Arrays {
@@ -143,6 +167,12 @@ const PointwiseRow kCast{"astype", 1, 0, "$0", R::asked, [](G g) -> Arrays {
 const PointwiseRow kCopy{"copy", 1, 0, "$0", R::same, [](G g) -> Arrays { return {g.dy[0]}; }};
 const PointwiseRow kStop{"stop_gradient", 1, 0, "$0", R::same, nullptr, PointwiseRow::kAllFlat};
 // clang-format on
+
+struct PowRow {
+  double exponent;
+  const PointwiseRow* row;
+  OpPtr op;
+};
 
 Array unary(const PointwiseRow& row, const OpPtr& op, const Array& a, std::vector<Scalar> scalars = {}) {
   return apply(row, op, std::span<const Array>(&a, 1), std::move(scalars));
@@ -217,7 +247,32 @@ SAMEBYTES_BINARY(maximum, kMax)
 SAMEBYTES_BINARY(minimum, kMin)
 Array pow(const Array& a, double exponent) {
   if (const detail::Casts cast("pow"); cast) return pow(cast(a), exponent);
-  return SAMEBYTES_WITH_SCALAR(kPow, a, exponent);
+  const Array x = detail::floating(a);
+  if (!x) return SAMEBYTES_WITH_SCALAR(kPow, a, exponent);
+  if (exponent == 1.0) return x;
+  if (exponent == 2.0) return square(x);
+  static const detail::PowRow kRows[] = {
+      {0.0, &detail::kPow0, detail::make_op<Pointwise>(detail::kPow0)},
+      {0.5, &detail::kPowHalf, detail::make_op<Pointwise>(detail::kPowHalf)},
+      {1.5, &detail::kPow1Half, detail::make_op<Pointwise>(detail::kPow1Half)},
+      {2.5, &detail::kPow2Half, detail::make_op<Pointwise>(detail::kPow2Half)},
+      {3.5, &detail::kPow3Half, detail::make_op<Pointwise>(detail::kPow3Half)},
+      {3.0, &detail::kPow3, detail::make_op<Pointwise>(detail::kPow3)},
+      {4.0, &detail::kPow4, detail::make_op<Pointwise>(detail::kPow4)},
+      {5.0, &detail::kPow5, detail::make_op<Pointwise>(detail::kPow5)},
+      {6.0, &detail::kPow6, detail::make_op<Pointwise>(detail::kPow6)},
+      {7.0, &detail::kPow7, detail::make_op<Pointwise>(detail::kPow7)},
+      {8.0, &detail::kPow8, detail::make_op<Pointwise>(detail::kPow8)},
+      {-0.5, &detail::kPowMinusHalf, detail::make_op<Pointwise>(detail::kPowMinusHalf)},
+      {-1.5, &detail::kPowMinus1Half, detail::make_op<Pointwise>(detail::kPowMinus1Half)},
+      {-1.0, &detail::kPowMinus1, detail::make_op<Pointwise>(detail::kPowMinus1)},
+      {-2.0, &detail::kPowMinus2, detail::make_op<Pointwise>(detail::kPowMinus2)},
+      {-3.0, &detail::kPowMinus3, detail::make_op<Pointwise>(detail::kPowMinus3)},
+      {-4.0, &detail::kPowMinus4, detail::make_op<Pointwise>(detail::kPowMinus4)},
+  };
+  for (const detail::PowRow& known : kRows)
+    if (exponent == known.exponent) return detail::unary(*known.row, known.op, x);
+  return SAMEBYTES_WITH_SCALAR(kPow, x, exponent);
 }
 Array exp(const Array& a) {
   if (const detail::Casts cast("exp"); cast) return exp(cast(a));

@@ -24,7 +24,8 @@ constexpr double kFunctionFlops = 64;  // exp, tanh and the like
 
 bool is_function(const Pointwise& op) {
   const std::string_view expression = op.row().expression;
-  for (const std::string_view name : {"exp(", "log(", "tanh(", "erf(", "sqrt(", "sin(", "cos(", "pow(", "/"})
+  for (const std::string_view name :
+       {"exp(", "log(", "tanh(", "erf(", "sqrt(", "sb_root(", "sin(", "cos(", "pow(", "/"})
     if (expression.find(name) != std::string_view::npos) return true;
   return false;
 }
