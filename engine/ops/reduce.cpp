@@ -1,5 +1,6 @@
-// Reductions over any axes. The axes are merged to alternating kept and reduced blocks; each reduced block is one
-// pattern [outer, reduced, inner] and takes one or, where it is long, a few launches. Splits depend on the shape alone.
+// Reductions over any axes. The axes of a dense array are merged to alternating kept and reduced blocks; each reduced
+// block is one pattern [outer, reduced, inner] and takes one or, where it is long, a few launches. Splits depend on the
+// shape alone. Views and narrow whole numbers are read in place (reduce_view.cpp).
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -18,14 +19,12 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-enum class What : int { sum = 0, max = 1, min = 2, squares = 3 };  // as in cl/*/reduce.cl
-using AxisMask = std::uint32_t;
+using What = ReduceWhat;
+using Pattern = ReducePattern;
 
 constexpr std::int64_t kElementsPerPart = 32768;  // of a long reduction; parts are reduced again
 constexpr std::int64_t kColumnTile = 1024;        // cpu: columns of one work-group
 constexpr std::int64_t kFoldedWidth = 1024;       // cpu: narrow rows are folded to about this width
-
-bool is_reduced(AxisMask axes, int axis) { return (axes >> axis & 1u) != 0; }
 
 Shape reduced_shape(const Shape& shape, AxisMask axes, bool keep) {
   Shape result;
@@ -65,10 +64,6 @@ std::vector<AxisBlock> blocks_of(const Shape& shape, AxisMask axes) {
   return blocks;
 }
 
-struct Pattern {
-  std::int64_t outer, reduced, inner;
-};
-
 // The program, and what an entry's name ends with, for arrays of these types: partial results of 16-bit values are f32.
 struct Variant {
   Dtype program;
@@ -106,7 +101,8 @@ void add_host_argmax(KernelCall& call, const Pattern& p) {
   });
 }
 
-// One pattern, dst [outer, inner]; results are divided by `divisor`.
+}  // namespace
+
 void launch_pattern(Launch& run, What what, Operand src, Operand dst, Pattern p, double divisor, Dtype src_dtype,
                     Dtype dst_dtype) {
   const Dtype dtype = real_of(src_dtype);
@@ -172,9 +168,17 @@ void launch_pattern(Launch& run, What what, Operand src, Operand dst, Pattern p,
   if (parts > 1) launch_pattern(run, rest, to, dst, {p.outer, parts, p.inner}, divisor, to_dtype, dst_dtype);
 }
 
+namespace {
+
 Array reduce(const Array& a, What what, bool is_mean, AxisMask axes, bool keep);
 
-// Floating or i32.
+bool is_dense(const Shape& shape, const Strides& strides) {
+  const Strides dense = dense_strides(shape);
+  for (int i = 0; i < shape.rank(); ++i)
+    if (shape[i] > 1 && strides[static_cast<std::size_t>(i)] != dense[static_cast<std::size_t>(i)]) return false;
+  return true;
+}
+
 class Reduce final : public Op {
  public:
   Reduce(What what, bool is_mean, AxisMask axes) : what_(what), is_mean_(is_mean), axes_(axes) {}
@@ -183,8 +187,13 @@ class Reduce final : public Op {
     return is_mean_ ? "mean" : what_ == What::sum ? "sum" : what_ == What::max ? "max" : "min";
   }
   void hash(Hasher& hasher) const override { hasher.add(std::uint64_t{axes_}); }
+  bool takes_strides(int) const override { return true; }
 
   void launch(Launch& run) const override {
+    const Dtype from = run.src_dtype(0);
+    const bool is_plain = is_floating(from) || (from == i32 && !is_mean_);
+    if (!is_plain || !is_dense(run.src_shape(0), run.src_strides(0)))
+      return launch_view_reduction(run, what_, is_mean_, axes_);
     std::vector<AxisBlock> blocks = blocks_of(run.src_shape(0), axes_);
     const double count = is_mean_ ? static_cast<double>(reduced_count(run.src_shape(0), axes_)) : 1.0;
     int left = 0;
@@ -228,11 +237,16 @@ class Reduce final : public Op {
   AxisMask axes_;
 };
 
+AxisMask all_axes(const Shape& shape) { return (AxisMask{1} << shape.rank()) - 1; }
+
 // All of src, floating, to one element. The squares are never written.
 class SumOfSquares final : public Op {
  public:
   std::string_view name() const override { return "sum_of_squares"; }
+  bool takes_strides(int) const override { return true; }
   void launch(Launch& run) const override {
+    if (!is_dense(run.src_shape(0), run.src_strides(0)))
+      return launch_view_reduction(run, What::squares, false, all_axes(run.src_shape(0)));
     launch_pattern(run, What::squares, run.src(0), run.dst(), {1, run.src_shape(0).size(), 1}, 1.0, run.src_dtype(0),
                    run.dst_dtype());
   }
@@ -244,20 +258,22 @@ class SumOfSquares final : public Op {
 Array reduce(const Array& a, What what, bool is_mean, AxisMask axes, bool keep) {
   const Shape shape = reduced_shape(a.shape(), axes, keep);
   const std::int64_t count = reduced_count(a.shape(), axes);
-  const bool is_small = a.dtype() == bool_ || a.dtype() == u8;
-  if (is_mean && !is_floating(a.dtype())) return reduce(astype(a, f32), what, is_mean, axes, keep);
-  if (is_small) {
-    const Array whole = reduce(astype(a, i32), what, is_mean, axes, keep);
-    return what == What::sum ? whole : astype(whole, a.dtype());
-  }
+  const bool is_narrow = a.dtype() == bool_ || a.dtype() == u8;
+  const Dtype dtype = is_mean && !is_floating(a.dtype()) ? f32 : is_narrow && what == What::sum ? i32 : a.dtype();
   if (a.size() == 0 && shape.size() > 0) {
     if (what != What::sum)
       throw ArgumentError(std::string(what == What::max ? "max" : "min") + ": an empty array has none, src is " +
                           describe(a));
-    return full(shape, is_mean ? std::numeric_limits<double>::quiet_NaN() : 0.0, a.dtype());
+    return full(shape, is_mean ? std::numeric_limits<double>::quiet_NaN() : 0.0, dtype);
   }
-  if (count == 1) return reshape(a, shape);
-  return make_array(make_op<Reduce>(what, is_mean, axes), shape, a.dtype(), std::span<const Array>(&a, 1));
+  if (count == 1) return reshape(as_dtype(a, dtype), shape);
+  const Dtype inside = is_narrow && !is_mean ? i32 : dtype;
+  // Few whole numbers are widened by the launch that makes them, and may be added up by the host.
+  constexpr std::int64_t kMostWidened = 1 << 16;
+  const bool is_few = a.size() <= kMostWidened && a.node()->is_dense() && !is_floating(a.dtype());
+  const Array src = is_few ? as_dtype(a, inside) : is_reducible_in_place(a, axes) ? a : contiguous(a);
+  return as_dtype(make_array(make_op<Reduce>(what, is_mean, axes), shape, inside, std::span<const Array>(&src, 1)),
+                  dtype);
 }
 
 // Of truths: all is their least, of nothing true; any their greatest, of nothing false. Zero alone is not true.
@@ -270,7 +286,7 @@ Array reduce_truths(const Array& a, What what, AxisMask axes, bool keep) {
 AxisMask mask_of(const char* op, const Array& a, std::span<const int> axes) {
   require(a.defined(), op, "needs an array", a, "src");
   const int rank = a.shape().rank();
-  if (axes.empty()) return (AxisMask{1} << rank) - 1;
+  if (axes.empty()) return all_axes(a.shape());
   AxisMask mask = 0;
   for (int axis : axes) {
     if (axis < -rank || axis >= rank)
@@ -320,10 +336,11 @@ class Argmax final : public Op {
 
 Array column_sums(const Array& a) {
   const std::int64_t columns = a.shape().back(), rows = a.size() / columns;
-  const Array flat = reshape(a, {rows, columns});
   const Dtype dtype = real_of(a.dtype());
-  if (rows == 1) return as_dtype(reshape(flat, {columns}), dtype);
-  return make_array(make_op<Reduce>(What::sum, false, AxisMask{1}), {columns}, dtype, std::span<const Array>(&flat, 1));
+  if (rows == 1) return as_dtype(reshape(a, {columns}), dtype);
+  const AxisMask above = all_axes(a.shape()) >> 1;
+  const Array src = is_reducible_in_place(a, above) ? a : contiguous(a);
+  return make_array(make_op<Reduce>(What::sum, false, above), {columns}, dtype, std::span<const Array>(&src, 1));
 }
 
 void launch_column_sums(Launch& run, Operand src, Operand dst, std::int64_t rows, std::int64_t columns, Dtype src_dtype,
@@ -348,7 +365,8 @@ Array sum_of_squares(const Array& a) {
   detail::require(a.defined() && is_floating(a.dtype()), "sum_of_squares", "needs a floating array", a, "src");
   if (a.size() < 2) return sum(square(a));
   static const detail::OpPtr op = detail::make_op<detail::SumOfSquares>();
-  return detail::make_array(op, {}, a.dtype(), std::span<const Array>(&a, 1));
+  const Array src = detail::is_reducible_in_place(a, detail::all_axes(a.shape())) ? a : contiguous(a);
+  return detail::make_array(op, {}, a.dtype(), std::span<const Array>(&src, 1));
 }
 
 Array mean(const Array& a, std::initializer_list<int> axes, bool keep) {
