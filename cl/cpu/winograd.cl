@@ -11,6 +11,11 @@
 // private memory, a vector of channels by itself, so nothing is transposed. The register tile then holds one row of six
 // positions of WINOGRAD_TILES tiles and a vector of columns, whose sums go through A^T across in registers; only
 // the four rows' results meet in private memory.
+//
+// Each sum of a tile rounds as the whole tile's source does, and a NaN of it is in all outputs. So a tile whose source is
+// too unlike what one of its windows holds (winograd_holds) is computed by the definition instead, in the same group.
+//
+// Over 400 lines because a tile's two ways share its source, its windows and its stores.
 // Program: convolution
 
 #define WINOGRAD_POSITIONS 24
@@ -28,6 +33,12 @@
 #define WINOGRAD_MOST_TILES 32      // of a block
 #define WINOGRAD_MOST_CHANNELS 512  // whose WINOGRAD_TILES tiles fit WINOGRAD_SOURCE
 #define WINOGRAD_SOURCE 49152       // transformed values of a block in private memory
+
+// The squares of a tile's source may sum to so many times those of each output's own window, between these limits, in
+// which no square overflows or vanishes.
+#define WINOGRAD_SPREAD REAL_C(256.0)
+#define WINOGRAD_LEAST_SQUARES REAL_C(1e-30)
+#define WINOGRAD_MOST_SQUARES REAL_C(1e30)
 
 #define WINOGRAD_BIAS 2
 #define WINOGRAD_RELU 4
@@ -104,6 +115,66 @@ typedef struct {
   int rows, columns;  // that it writes
 } winograd_tile;
 
+// Squares of a tile's source, lane by lane: of what every window of the left half has, of the right half, of the rest.
+typedef struct {
+  vreal left, right, upper, lower;
+} winograd_squares;
+
+static winograd_squares winograd_no_squares(void) {
+  const winograd_squares none = {(vreal)(0), (vreal)(0), (vreal)(0), (vreal)(0)};
+  return none;
+}
+
+// Whether that says that every window of the tile's first `columns` columns holds its share; 0: not, or not by these.
+static int winograd_surely_holds(const winograd_squares* q, const int columns) {
+  const real left = sb_sum(q->left), right = sb_sum(q->right), all = left + right + sb_sum(q->upper + q->lower);
+  return all <= WINOGRAD_SPREAD * (columns > 2 ? min(left, right) : left) && all >= WINOGRAD_LEAST_SQUARES &&
+         all <= WINOGRAD_MOST_SQUARES;
+}
+
+// A convolution's source [in_h,in_w,depth] and taps; along a line in_h and down are 1.
+typedef struct {
+  int in_h, in_w, depth, down, across;
+} winograd_shape;
+
+static int winograd_is_inside(const winograd_tile* t, const winograd_shape* s, const int y, const int x) {
+  return t->row + y >= 0 && t->row + y < s->in_h && t->column + x >= 0 && t->column + x < s->in_w;
+}
+
+// Whether the source of a tile is finite and the squares of each output's window are 1 / WINOGRAD_SPREAD of all its
+// squares or more, so that a sum's rounding is that of its own window. src: image 0's first pixel.
+static __attribute__((noinline)) int winograd_holds(__global const stored* src, const winograd_tile* t,
+                                                    const winograd_shape* s) {
+  const int lines = s->down == 1 ? 1 : 4;
+  vreal largest = (vreal)(0);
+  for (int i = 0; i < 6 * lines; ++i) {
+    __global const stored* at = src + t->from + (long)(i / 6 * s->in_w + i % 6) * s->depth;
+    for (int k = 0; k < s->depth && winograd_is_inside(t, s, i / 6, i % 6); k += VW)
+      largest = sb_max2(largest, fabs(VLOAD(at + k)));
+  }
+  const real most = sb_max(largest);
+  if (most == 0) return 1;
+  if (!(most >= WINOGRAD_LEAST_SQUARES && most <= WINOGRAD_MOST_SQUARES)) return 0;
+  real squares[24], all = 0;
+  for (int i = 0; i < 6 * lines; ++i) {
+    __global const stored* at = src + t->from + (long)(i / 6 * s->in_w + i % 6) * s->depth;
+    vreal sum = (vreal)(0);
+    for (int k = 0; k < s->depth && winograd_is_inside(t, s, i / 6, i % 6); k += VW) {
+      const vreal v = VLOAD(at + k) / (vreal)(most);
+      sum = FMA(v, v, sum);
+    }
+    all += squares[i] = sb_sum(sum);
+  }
+  for (int i = 0; i < t->rows * t->columns; ++i) {
+    const int y = i / t->columns, x = i - y * t->columns;
+    real window = 0;
+    for (int tap = 0; tap < s->down * s->across; ++tap)
+      window += squares[(y + tap / s->across) * 6 + x + tap % s->across];
+    if (all > WINOGRAD_SPREAD * window) return 0;
+  }
+  return 1;
+}
+
 // B^T along a line: the six values of a to the six positions, `step` apart.
 static void winograd_line(const vreal* a, const int step, real* to) {
   const vreal one_half = (vreal)(REAL_C(0.5)), two = (vreal)(2), middle = (vreal)(REAL_C(2.5)),
@@ -118,10 +189,27 @@ static void winograd_line(const vreal* a, const int step, real* to) {
   VSTORE(FMA(-middle, a[3], a[1] + a[5]), to + 5 * step);
 }
 
+// Column x of a tile's source, of four lines: B^T down it, and its squares.
+#define WINOGRAD_DOWN(x, d0, d1, d2, d3)                                                    \
+  a[0][x] = d0 - d2;                                                                        \
+  a[1][x] = d1 + d2;                                                                        \
+  a[2][x] = d2 - d1;                                                                        \
+  a[3][x] = d1 - d3;                                                                        \
+  q->upper = FMA(d0, d0, q->upper);                                                         \
+  q->lower = FMA(d3, d3, q->lower);                                                         \
+  if (x == 0 || x == 5) {                                                                   \
+    q->upper = FMA(d1, d1, q->upper);                                                       \
+    q->lower = FMA(d2, d2, q->lower);                                                       \
+  } else if (x < 3) {                                                                       \
+    q->left = FMA(d1, d1, FMA(d2, d2, q->left));                                            \
+  } else {                                                                                  \
+    q->right = FMA(d1, d1, FMA(d2, d2, q->right));                                          \
+  }
+
 // B^T x B of one vector of channels, zeros outside of the image: rows of positions to to + row_step * row. src is image
-// 0's first pixel.
-static void winograd_input(__global const stored* src, const winograd_tile* t, const int in_h, const int in_w,
-                           const int depth, const int row_step, const int step, real* to) {
+// 0's first pixel. Adds the squares to q.
+static __attribute__((always_inline)) void winograd_input(__global const stored* src, const winograd_tile* t, const int in_h, const int in_w,
+                           const int depth, const int row_step, const int step, real* to, winograd_squares* q) {
   vreal a[4][6];
   const int line = in_w * depth;
   __global const stored* at = src + t->from;
@@ -131,10 +219,7 @@ static void winograd_input(__global const stored* src, const winograd_tile* t, c
     for (int x = 0; x < 6; ++x) {
       const vreal d0 = VLOAD(at + x * depth), d1 = VLOAD(at + line + x * depth), d2 = VLOAD(at + 2 * line + x * depth),
                   d3 = VLOAD(at + 3 * line + x * depth);
-      a[0][x] = d0 - d2;
-      a[1][x] = d1 + d2;
-      a[2][x] = d2 - d1;
-      a[3][x] = d1 - d3;
+      WINOGRAD_DOWN(x, d0, d1, d2, d3)
     }
   } else {
     const vreal zero = (vreal)(0);
@@ -146,10 +231,7 @@ static void winograd_input(__global const stored* src, const winograd_tile* t, c
       const vreal d0 = ok && r0 ? VLOAD(at + x * depth) : zero, d1 = ok && r1 ? VLOAD(at + line + x * depth) : zero,
                   d2 = ok && r2 ? VLOAD(at + 2 * line + x * depth) : zero,
                   d3 = ok && r3 ? VLOAD(at + 3 * line + x * depth) : zero;
-      a[0][x] = d0 - d2;
-      a[1][x] = d1 + d2;
-      a[2][x] = d2 - d1;
-      a[3][x] = d1 - d3;
+      WINOGRAD_DOWN(x, d0, d1, d2, d3)
     }
   }
 #pragma unroll
@@ -169,6 +251,57 @@ static void winograd_store(vreal v, const winograd_target* o, const long at) {
   if (o->flags & WINOGRAD_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
   if (o->flags & WINOGRAD_GATE) v = select((vreal)(0), v, VLOAD(o->gate + at) > (vreal)(0));
   VSTORE(v, o->dst + at);
+}
+
+// Where the results of a vector of columns go.
+#define WINOGRAD_TARGET(o, column)                                               \
+  winograd_target o;                                                             \
+  o.dst = dst + (column);                                                        \
+  o.residual = residual + (column);                                              \
+  o.gate = gate + (column);                                                      \
+  o.bias = flags & WINOGRAD_BIAS ? VLOAD(bias + (column)) : (vreal)(0);          \
+  o.out_w = out_w;                                                               \
+  o.columns = columns;                                                           \
+  o.flags = flags
+
+// The outputs of one tile for one vector of columns by the definition, of w [taps][c][co] as winograd_transform takes it.
+static __attribute__((noinline)) void winograd_direct(__global const stored* src, __global const stored* w,
+                                                      const winograd_tile* t, const winograd_shape* s, const int column,
+                                                      const winograd_target* o) {
+  const int transposed = (o->flags & WINOGRAD_TRANSPOSED) != 0, co = transposed ? s->depth : o->columns;
+  const int taps = s->down * s->across;
+  vreal acc[8];
+  for (int i = 0; i < 8; ++i) acc[i] = (vreal)(0);
+  for (int tap = 0; tap < taps; ++tap) {
+    __global const stored* from[8];
+    int place[8], there = 0;
+    for (int i = 0; i < t->rows * t->columns; ++i) {
+      const int line = i / t->columns, y = line + tap / s->across, x = i - line * t->columns + tap % s->across;
+      if (!winograd_is_inside(t, s, y, x)) continue;
+      from[there] = src + t->from + (long)(y * s->in_w + x) * s->depth;
+      place[there++] = i;
+    }
+    __global const stored* weights = w + (long)(transposed ? taps - 1 - tap : tap) * s->depth * o->columns;
+    for (int k0 = 0; k0 < s->depth; k0 += VW) {
+      vreal r[VW];
+      if (transposed) {
+#pragma unroll
+        for (int i = 0; i < VW; ++i) r[i] = VLOAD(weights + (long)(column + i) * co + k0);
+        sb_transpose(r);
+      } else {
+#pragma unroll
+        for (int i = 0; i < VW; ++i) r[i] = VLOAD(weights + (long)(k0 + i) * co + column);
+      }
+      for (int k = 0; k < VW; ++k) {
+        for (int i = 0; i < there; ++i)
+          acc[place[i]] = FMA((vreal)(LOAD(from[i] + k0 + k)), r[k], acc[place[i]]);
+      }
+    }
+  }
+  for (int i = 0; i < t->rows * t->columns; ++i) {
+    const int y = i / t->columns;
+    winograd_store(acc[i], o, t->to + (long)(y * o->out_w + i - y * t->columns) * o->columns);
+  }
 }
 
 // The products of WINOGRAD_TILES tiles at six positions, summed over the channels, for one vector of columns. v:
@@ -249,8 +382,8 @@ static void winograd_micro(const real* v, __global const real* u, const int dept
 
 // dst [n,out_h,out_w,columns] of src [n,in_h,in_w,depth] and u of winograd_weights; depth and columns are multiples of
 // VW. Epilogue by `flags`: + bias [columns] 2, + residual (as dst) 8, then ReLU 4, which NaN passes, then 0 where gate
-// (as dst) is not above 0, 16. With 32 each group has a u of its own (u [groups][...]), which it makes of w first,
-// turned and exchanged with 64: few weights cost less that way than a launch of their own. Tiles are counted
+// (as dst) is not above 0, 16. With 32 each group has a u of its own (u [groups][...]), which it makes of w first:
+// few weights cost less that way than a launch of their own. With 64 the taps of w are turned and its channels exchanged. Tiles are counted
 // [n][down][across]. Groups: x = tiles / tiles_per_group, in blocks of `block` tiles, a multiple of WINOGRAD_TILES.
 // Accumulates in `real`, WINOGRAD_CHAIN channels at a time.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
@@ -269,7 +402,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
   const int first = (int)get_group_id(0) * tiles_per_group, last = min(n * down * across, first + tiles_per_group);
   real source[WINOGRAD_SOURCE] __attribute__((aligned(64)));
   real sums[WINOGRAD_MOST_TILES * 8 * VW] __attribute__((aligned(64)));
-  winograd_tile tiles[WINOGRAD_MOST_TILES];
+  winograd_tile tiles[WINOGRAD_MOST_TILES], apart[WINOGRAD_MOST_TILES];  // those that go by the definition
+  const winograd_shape shape = {in_h, in_w, depth, 3, 3};
   const int row_step = depth * 6 * WINOGRAD_TILES;
   if (flags & WINOGRAD_OWN) {
     u += (long)get_group_id(0) * WINOGRAD_POSITIONS * depth * columns;
@@ -281,6 +415,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
   for (int i = 0; i < block * WINOGRAD_POSITIONS * depth; i += VW) VSTORE((vreal)(0), source + i);
   for (int t0 = first; t0 < last; t0 += block) {
     const int there = min(block, last - t0);
+    int count = 0;
     for (int t = 0; t < there; ++t) {
       const int line = (t0 + t) / across, x = t0 + t - line * across, image = line / down, y = line - image * down;
       winograd_tile* tile = tiles + t;
@@ -291,19 +426,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
       tile->rows = min(2, out_h - 2 * y);
       tile->columns = min(4, out_w - 4 * x);
       const int part = t / WINOGRAD_TILES;
+      winograd_squares q = winograd_no_squares();
       for (int k = 0; k < depth; k += VW)
         winograd_input(src + k, tile, in_h, in_w, depth, row_step, WINOGRAD_TILES * VW,
-                       source + part * 4 * row_step + k * (6 * WINOGRAD_TILES) + (t - part * WINOGRAD_TILES) * VW);
+                       source + part * 4 * row_step + k * (6 * WINOGRAD_TILES) + (t - part * WINOGRAD_TILES) * VW, &q);
+      if (!winograd_surely_holds(&q, tile->columns) && !winograd_holds(src, tile, &shape)) {
+        apart[count++] = *tile;
+        tile->rows = 0;
+      }
     }
     for (int column = 0; column < columns; column += VW) {
-      winograd_target o;
-      o.dst = dst + column;
-      o.residual = residual + column;
-      o.gate = gate + column;
-      o.bias = flags & WINOGRAD_BIAS ? VLOAD(bias + column) : (vreal)(0);
-      o.out_w = out_w;
-      o.columns = columns;
-      o.flags = flags;
+      WINOGRAD_TARGET(o, column);
       for (int i = 0; i < 4; ++i) {
         const int r = i == 2 ? 0 : i == 3 ? 3 : i + 1;
         __global const real* panel = u + ((long)column / VW * 4 + r) * depth * (6 * VW);
@@ -311,6 +444,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
           winograd_micro(source + (t / WINOGRAD_TILES * 4 + r) * row_step, panel, depth, r, sums + t * 8 * VW,
                          tiles + t, there - t, &o);
       }
+      for (int i = 0; i < count; ++i) winograd_direct(src, w, apart + i, &shape, column, &o);
     }
   }
 }

@@ -69,28 +69,37 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_1d_weights
   }
 }
 
+#define WINOGRAD_1D_SQUARES(a, q)                          \
+  q->upper = FMA(a[0], a[0], q->upper);                    \
+  q->lower = FMA(a[5], a[5], q->lower);                    \
+  q->left = FMA(a[1], a[1], FMA(a[2], a[2], q->left));     \
+  q->right = FMA(a[3], a[3], FMA(a[4], a[4], q->right))
+
 // B^T x of the six pixels from `column` on, the first of which is `at`, to positions `step` apart and vectors of
-// channels `next` apart, with zeros outside of the line.
+// channels `next` apart, with zeros outside of the line. Adds the squares to q.
 static __attribute__((noinline)) void winograd_1d_edge(__global const stored* at, const int column, const int len,
-                                                       const int depth, const int step, const int next, real* to) {
+                                                       const int depth, const int step, const int next, real* to,
+                                                       winograd_squares* q) {
   for (int k = 0; k < depth; k += VW, to += next) {
     vreal a[6];
 #pragma unroll
     for (int x = 0; x < 6; ++x) a[x] = column + x >= 0 && column + x < len ? VLOAD(at + k + x * depth) : (vreal)(0);
+    WINOGRAD_1D_SQUARES(a, q);
     winograd_line(a, step, to);
   }
 }
 
 static void winograd_1d_input(__global const stored* at, const int column, const int len, const int depth,
-                              const int step, const int next, real* to) {
+                              const int step, const int next, real* to, winograd_squares* q) {
   if (column < 0 || column + 6 > len) {
-    winograd_1d_edge(at, column, len, depth, step, next, to);
+    winograd_1d_edge(at, column, len, depth, step, next, to, q);
     return;
   }
   for (int k = 0; k < depth; k += VW, to += next) {
     vreal a[6];
 #pragma unroll
     for (int x = 0; x < 6; ++x) a[x] = VLOAD(at + k + x * depth);
+    WINOGRAD_1D_SQUARES(a, q);
     winograd_line(a, step, to);
   }
 }
@@ -142,7 +151,7 @@ static void winograd_1d_outputs(const real* sums, const int step, const int outp
   const vreal s1 = VLOAD(sums + step), s2 = VLOAD(sums + 2 * step), s3 = VLOAD(sums + 3 * step),
               s4 = VLOAD(sums + 4 * step), last = VLOAD(sums + 5 * step), none = (vreal)(0);
   const vreal even_far = s1 + s2, odd_far = s1 - s2, even_near = s3 + s4, odd_near = s3 - s4;
-  winograd_store(VLOAD(sums) + (even_far + even_near), o, at);
+  if (n > 0) winograd_store(VLOAD(sums) + (even_far + even_near), o, at);
   if (n > 1) winograd_store(FMA(far, odd_far, FMA(near, odd_near, outputs == 2 ? last : none)), o, at + o->columns);
   if (n > 2)
     winograd_store(FMA(two, even_far, FMA(one_half, even_near, outputs == 3 ? last : none)), o, at + 2 * o->columns);
@@ -150,14 +159,17 @@ static void winograd_1d_outputs(const real* sums, const int step, const int outp
 }
 
 // dst [n,out,columns] of src [n,len,depth] and u of winograd_1d_weights; depth and columns are multiples of VW.
-// Epilogue by `flags`: + bias [columns] 2, + residual (as dst) 8, then ReLU 4, which NaN passes, then 0 where gate (as
-// dst) is not above 0, 16. Tiles are counted [n][across]. Groups: x = tiles / tiles_per_group, in blocks of `block`
-// tiles, a multiple of WINOGRAD_1D_TILES. Accumulates in `real`, WINOGRAD_CHAIN channels at a time.
+// Tiles that winograd_holds refuses are computed of w. Epilogue by `flags`: + bias [columns] 2, + residual (as dst) 8,
+// then ReLU 4, which NaN passes, then 0 where gate (as dst) is not above 0, 16; with 64 the taps of w are turned and its
+// channels exchanged. Tiles are counted [n][across]. Groups: x = tiles / tiles_per_group, in blocks of `block` tiles, a
+// multiple of WINOGRAD_1D_TILES. Accumulates in `real`, WINOGRAD_CHAIN channels at a time.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_1d_tiles(
-    ARRAY(const stored, src), ARRAY(const real, u), ARRAY(const real, bias), ARRAY(const stored, residual),
-    ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int len, const int depth, const int out,
-    const int columns, const int taps, const int pad, const int flags, const int tiles_per_group, const int block) {
+    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(const real, u), ARRAY(const real, bias),
+    ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int len,
+    const int depth, const int out, const int columns, const int taps, const int pad, const int flags,
+    const int tiles_per_group, const int block) {
   START(src);
+  START(w);
   START(u);
   START(bias);
   START(residual);
@@ -168,11 +180,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_1d_tiles(
   real source[WINOGRAD_1D_SOURCE] __attribute__((aligned(64)));
   long to[WINOGRAD_1D_MOST_TILES];
   int places[WINOGRAD_1D_MOST_TILES];
+  winograd_tile apart[WINOGRAD_1D_MOST_TILES];  // those that go by the definition
+  const winograd_shape shape = {1, len, depth, 1, taps};
+  const int out_w = 0;  // one line of outputs
   real sums[6 * WINOGRAD_1D_TILES * 2 * VW] __attribute__((aligned(64)));
   const int part_step = depth * 6 * WINOGRAD_1D_TILES;
   for (int i = 0; i < block * 6 * depth; i += VW) VSTORE((vreal)(0), source + i);
   for (int t0 = first; t0 < last; t0 += block) {
     const int there = min(block, last - t0);
+    int count = 0;
     real* v = source;
     int line = t0 / across, x = t0 - line * across;
     for (int part = 0; part < there; part += WINOGRAD_1D_TILES, v += part_step) {
@@ -180,8 +196,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_1d_tiles(
         const int column = outputs * x - pad;
         to[t] = ((long)line * out + outputs * x) * columns;
         places[t] = min(outputs, out - outputs * x);
-        winograd_1d_input(src + ((long)line * len + column) * depth, column, len, depth, WINOGRAD_1D_TILES * VW,
-                          6 * WINOGRAD_1D_TILES * VW, v + (t - part) * VW);
+        const long from = ((long)line * len + column) * depth;
+        winograd_squares q = winograd_no_squares();
+        winograd_1d_input(src + from, column, len, depth, WINOGRAD_1D_TILES * VW, 6 * WINOGRAD_1D_TILES * VW,
+                          v + (t - part) * VW, &q);
+        if (!winograd_surely_holds(&q, places[t])) {
+          const winograd_tile tile = {from, to[t], 0, column, 1, places[t]};
+          if (!winograd_holds(src, &tile, &shape)) {
+            apart[count++] = tile;
+            places[t] = 0;
+          }
+        }
         if (++x == across) {
           x = 0;
           ++line;
@@ -197,17 +222,15 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_1d_tiles(
         else
           winograd_1d_products_narrow(source + part / WINOGRAD_1D_TILES * part_step, panel, depth, sums);
         for (int j = 0; j < width; j += VW) {
-          winograd_target o;
-          o.dst = dst + column + j;
-          o.residual = residual + column + j;
-          o.gate = gate + column + j;
-          o.bias = flags & WINOGRAD_BIAS ? VLOAD(bias + column + j) : (vreal)(0);
-          o.columns = columns;
-          o.flags = flags;
+          WINOGRAD_TARGET(o, column + j);
           for (int t = part; t < min(there, part + WINOGRAD_1D_TILES); ++t)
             winograd_1d_outputs(sums + (t - part) * width + j, WINOGRAD_1D_TILES * width, outputs, to[t], places[t],
                                 &o);
         }
+      }
+      for (int j = 0; j < width && count > 0; j += VW) {
+        WINOGRAD_TARGET(o, column + j);
+        for (int i = 0; i < count; ++i) winograd_direct(src, w, apart + i, &shape, column + j, &o);
       }
     }
   }

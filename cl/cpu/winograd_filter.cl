@@ -87,8 +87,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd
       const int is_inside = column >= 0 && column + 6 <= wd, has_all = 4 * tx + 4 <= ow;
       if (rows == 4) {
         const winograd_tile tile = {(((long)image * h + top) * wd + column) * c, 0, top, column, 0, 0};
+        winograd_squares unused = winograd_no_squares();
         for (int k = 0; k < c; k += VW)
-          winograd_input(x + k, &tile, h, wd, c, 6 * block * c, block * c, source + t * c + k);
+          winograd_input(x + k, &tile, h, wd, c, 6 * block * c, block * c, source + t * c + k, &unused);
       }
       for (int r = 0; r < rows && rows < 4; ++r) {
         // A row of positions is the sum or difference of two source lines.

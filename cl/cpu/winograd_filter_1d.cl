@@ -30,7 +30,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_1d_
     for (int t = 0; t < there; ++t) {
       const int line = (t0 + t) / across, tile = t0 + t - line * across, column = outputs * tile - pad;
       __global const stored* at_x = x + ((long)line * len + column) * c;
-      winograd_1d_input(at_x, column, len, c, block * c, VW, source + t * c);
+      winograd_squares unused = winograd_no_squares();
+      winograd_1d_input(at_x, column, len, c, block * c, VW, source + t * c, &unused);
       const int places = min(outputs, out - outputs * tile);
       __global const stored* at = dy + ((long)line * out + outputs * tile) * co;
       for (int k = 0; k < co; k += VW, at += VW) {

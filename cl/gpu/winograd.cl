@@ -1,7 +1,7 @@
 // 3x3 convolution of stride 1 by minimal filtering on a GPU, channels last: x [n,h,wd,c], w [3,3,c,co], y [n,oh,ow,co];
 // cl/cpu/winograd.cl has the transforms. A group of 16 x 4 work-items makes four tiles of 2 x 4 outputs for 16 columns:
 // the tiles' transformed source goes through local memory, each work-item holds the 24 positions of one tile and
-// column.
+// column. Its squares decide, as in cl/cpu/winograd.cl, whether a tile goes by the definition instead.
 // Program: convolution
 #define WINOGRAD_TILES 4
 #define WINOGRAD_MOST_TILES 4
@@ -10,10 +10,15 @@
 #define WINOGRAD_STEP 16   // channels in local memory at a time, as many as a row of work-items
 #define WINOGRAD_PITCH 17  // odd, so that neighbouring tiles lie in different banks
 
+#define WINOGRAD_SPREAD REAL_C(256.0)
+#define WINOGRAD_LEAST_SQUARES REAL_C(1e-30)
+#define WINOGRAD_MOST_SQUARES REAL_C(1e30)
+
 #define WINOGRAD_BIAS 2
 #define WINOGRAD_RELU 4
 #define WINOGRAD_RESIDUAL 8
 #define WINOGRAD_GATE 16
+#define WINOGRAD_TRANSPOSED 64
 
 #define WINOGRAD_ROOT REAL_C(1.41421356237309504880)
 
@@ -64,9 +69,51 @@ void winograd_line(const real* a, const int step, __local real* to) {
   to[5 * step] = FMA(REAL_C(-2.5), a[3], a[1] + a[5]);
 }
 
-// dst [n,out_h,out_w,columns] of src [n,in_h,in_w,depth] and u of winograd_weights. Epilogue by `flags`: + bias
+// Of a work-item's channels of a tile: the squares of each of `count` outputs' windows and of all it reads, the largest
+// value.
+typedef struct {
+  real windows[8], all, largest;
+} winograd_squares;
+
+void winograd_start(winograd_squares* q) {
+  for (int i = 0; i < 8; ++i) q->windows[i] = 0;
+  q->all = q->largest = 0;
+}
+
+void winograd_add(winograd_squares* q, const real v) {
+  q->all = FMA(v, v, q->all);
+  q->largest = fmax(q->largest, fabs(v));
+}
+
+// Puts the squares of a row of 16 work-items together, which stand in `shared` [16]: whether each of rows x columns
+// outputs' windows, 4 to a row, holds 1 / WINOGRAD_SPREAD of all squares or more, and these are finite.
+int winograd_holds(__local const winograd_squares* shared, const int rows, const int columns) {
+  winograd_squares q;
+  winograd_start(&q);
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 8; ++j) q.windows[j] += shared[i].windows[j];
+    q.all += shared[i].all;
+    q.largest = fmax(q.largest, shared[i].largest);
+  }
+  if (q.all == 0 && q.largest == 0) return 1;
+  int holds = q.all >= WINOGRAD_LEAST_SQUARES && q.all <= WINOGRAD_MOST_SQUARES;
+  for (int i = 0; i < rows * columns; ++i)
+    holds = holds && q.all <= WINOGRAD_SPREAD * q.windows[i / columns * 4 + i % columns];
+  return holds;
+}
+
+// v + the products of one pixel's channels and one tap's weights for one column.
+real winograd_direct(__global const stored* src, __global const stored* w, const int depth, const int columns,
+                     const int column, const int transposed, real v) {
+  for (int k = 0; k < depth; ++k)
+    v = FMA(LOAD(src + k), LOAD(w + (transposed ? (long)column * depth + k : (long)k * columns + column)), v);
+  return v;
+}
+
+// dst [n,out_h,out_w,columns] of src [n,in_h,in_w,depth] and u of winograd_weights. Tiles that winograd_holds refuses
+// are computed of w [3,3,c,co], its taps turned and its channels exchanged with 64. Epilogue by `flags`: + bias
 // [columns] 2, + residual (as dst) 8, then ReLU 4, which NaN passes, then 0 where gate (as dst) is not above 0, 16.
-// w is not read: groups share u here. Tiles are counted [n][down][across]. Groups of 16 x 4: x = ceil(tiles/4), y =
+// Groups share u. Tiles are counted [n][down][across]. Groups of 16 x 4: x = ceil(tiles/4), y =
 // ceil(columns/16). Accumulates in `real`, WINOGRAD_STEP channels at a time.
 __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
     ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(real, u), ARRAY(const real, bias),
@@ -74,11 +121,13 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
     const int in_w, const int depth, const int out_h, const int out_w, const int columns, const int pad_h,
     const int pad_w, const int flags, const int tiles_per_group, const int block) {
   START(src);
+  START(w);
   START(u);
   START(bias);
   START(residual);
   START(gate);
   START(dst);
+  __local winograd_squares squares[16 * WINOGRAD_TILES];
   __local real source[24 * WINOGRAD_TILES * WINOGRAD_PITCH];
   const int lx = get_local_id(0), ly = get_local_id(1);
   const int across = (out_w + 3) / 4, down = (out_h + 1) / 2;
@@ -89,15 +138,22 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
   const long all = (long)depth * columns;
   real acc[24];
   for (int p = 0; p < 24; ++p) acc[p] = 0;
+  winograd_squares q;
+  winograd_start(&q);
   for (int k0 = 0; k0 < depth; k0 += WINOGRAD_STEP) {
     // This work-item transforms one channel of its tile.
     real a[4][6];
     for (int x = 0; x < 6; ++x) {
       real d[4];
       for (int y = 0; y < 4; ++y) {
-        const int h = row0 + y, w = column0 + x;
-        const int inside = is_tile && k0 + lx < depth && h >= 0 && h < in_h && w >= 0 && w < in_w;
-        d[y] = inside ? LOAD(src + (((long)image * in_h + h) * in_w + w) * depth + k0 + lx) : 0;
+        const int h = row0 + y, v = column0 + x;
+        const int inside = is_tile && k0 + lx < depth && h >= 0 && h < in_h && v >= 0 && v < in_w;
+        d[y] = inside ? LOAD(src + (((long)image * in_h + h) * in_w + v) * depth + k0 + lx) : 0;
+        winograd_add(&q, d[y]);
+        for (int i = 0; i < 8; ++i) {
+          const int in_window = y >= i / 4 && y < i / 4 + 3 && x >= i % 4 && x < i % 4 + 3;
+          q.windows[i] = in_window ? FMA(d[y], d[y], q.windows[i]) : q.windows[i];
+        }
       }
       a[0][x] = d[0] - d[2];
       a[1][x] = d[1] + d[2];
@@ -120,7 +176,11 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
     for (int p = 0; p < 24; ++p) acc[p] += sums[p];
     barrier(CLK_LOCAL_MEM_FENCE);
   }
+  squares[ly * 16 + lx] = q;
+  barrier(CLK_LOCAL_MEM_FENCE);
   if (!is_tile || column >= columns) return;  // after the last barrier
+  const int rows = min(2, out_h - 2 * ty), places = min(4, out_w - 4 * tx);
+  const int by_tile = winograd_holds(squares + ly * 16, rows, places), transposed = (flags & WINOGRAD_TRANSPOSED) != 0;
   real z[4][4];
   for (int r = 0; r < 4; ++r) {
     const real* m = acc + 6 * r;
@@ -130,10 +190,19 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
     z[r][2] = FMA(REAL_C(2.0), even_far, REAL_C(0.5) * even_near);
     z[r][3] = FMA(WINOGRAD_ROOT * 2, odd_far, FMA(WINOGRAD_ROOT / 4, odd_near, m[5]));
   }
-  for (int y = 0; y < min(2, out_h - 2 * ty); ++y) {
-    for (int x = 0; x < min(4, out_w - 4 * tx); ++x) {
+  for (int y = 0; y < rows; ++y) {
+    for (int x = 0; x < places; ++x) {
       const long at = (((long)image * out_h + 2 * ty + y) * out_w + 4 * tx + x) * columns + column;
       real v = y == 0 ? (z[1][x] + z[2][x]) + z[0][x] : (z[1][x] - z[2][x]) - z[3][x];
+      if (!by_tile) {
+        v = 0;
+        for (int tap = 0; tap < 9; ++tap) {
+          const int h = row0 + y + tap / 3, s = column0 + x + tap % 3;
+          if (h < 0 || h >= in_h || s < 0 || s >= in_w) continue;
+          v = winograd_direct(src + (((long)image * in_h + h) * in_w + s) * depth,
+                              w + (transposed ? 8 - tap : tap) * all, depth, columns, column, transposed, v);
+        }
+      }
       if (flags & WINOGRAD_BIAS) v += bias[column];
       if (flags & WINOGRAD_RESIDUAL) v = ROUND(v) + LOAD(residual + at);
       if ((flags & WINOGRAD_RELU) && v < 0) v = 0;

@@ -36,20 +36,24 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void winograd_1d_weights
   u[5 * all] = taps == 3 ? g[2] : taps == 4 ? g[3] : g[4];
 }
 
-// dst [n,out,columns] of src [n,len,depth] and u of winograd_1d_weights. Epilogue by `flags`: + bias [columns] 2, +
+// dst [n,out,columns] of src [n,len,depth] and u of winograd_1d_weights. Tiles that winograd_holds refuses are computed
+// of w [taps,c,co], its taps turned and its channels exchanged with 64. Epilogue by `flags`: + bias [columns] 2, +
 // residual (as dst) 8, then ReLU 4, which NaN passes, then 0 where gate (as dst) is not above 0, 16. Tiles are counted
 // [n][across]. Groups of 16 x 4: x = ceil(tiles/4), y = ceil(columns/16). Accumulates in `real`, WINOGRAD_1D_STEP
 // channels at a time.
 __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_1d_tiles(
-    ARRAY(const stored, src), ARRAY(const real, u), ARRAY(const real, bias), ARRAY(const stored, residual),
-    ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int len, const int depth, const int out,
-    const int columns, const int taps, const int pad, const int flags, const int tiles_per_group, const int block) {
+    ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(const real, u), ARRAY(const real, bias),
+    ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int len,
+    const int depth, const int out, const int columns, const int taps, const int pad, const int flags,
+    const int tiles_per_group, const int block) {
   START(src);
+  START(w);
   START(u);
   START(bias);
   START(residual);
   START(gate);
   START(dst);
+  __local winograd_squares squares[16 * WINOGRAD_1D_TILES];
   __local real source[6 * WINOGRAD_1D_TILES * WINOGRAD_1D_PITCH];
   const int lx = get_local_id(0), ly = get_local_id(1), outputs = 7 - taps, across = (out + outputs - 1) / outputs;
   const int tile = (int)get_group_id(0) * WINOGRAD_1D_TILES + ly, is_tile = tile < n * across;
@@ -58,12 +62,17 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_1d_tiles(
   const long all = (long)depth * columns;
   real acc[6];
   for (int p = 0; p < 6; ++p) acc[p] = 0;
+  winograd_squares q;
+  winograd_start(&q);
   for (int k0 = 0; k0 < depth; k0 += WINOGRAD_1D_STEP) {
     // This work-item transforms one channel of its tile.
     real a[6];
     for (int x = 0; x < 6; ++x) {
-      const int w = column0 + x, inside = is_tile && k0 + lx < depth && w >= 0 && w < len;
-      a[x] = inside ? LOAD(src + ((long)line * len + w) * depth + k0 + lx) : 0;
+      const int v = column0 + x, inside = is_tile && k0 + lx < depth && v >= 0 && v < len;
+      a[x] = inside ? LOAD(src + ((long)line * len + v) * depth + k0 + lx) : 0;
+      winograd_add(&q, a[x]);
+      for (int i = 0; i < outputs; ++i)
+        q.windows[i] = x >= i && x < i + taps ? FMA(a[x], a[x], q.windows[i]) : q.windows[i];
     }
     winograd_line(a, WINOGRAD_1D_TILES * WINOGRAD_1D_PITCH, source + ly * WINOGRAD_1D_PITCH + lx);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -79,7 +88,11 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_1d_tiles(
     for (int p = 0; p < 6; ++p) acc[p] += sums[p];
     barrier(CLK_LOCAL_MEM_FENCE);
   }
+  squares[ly * 16 + lx] = q;
+  barrier(CLK_LOCAL_MEM_FENCE);
   if (!is_tile || column >= columns) return;  // after the last barrier
+  const int places = min(outputs, out - outputs * tx), transposed = (flags & WINOGRAD_TRANSPOSED) != 0;
+  const int by_tile = winograd_holds(squares + ly * 16, 1, places);
   const real even_far = acc[1] + acc[2], odd_far = acc[1] - acc[2], even_near = acc[3] + acc[4],
              odd_near = acc[3] - acc[4];
   real z[4];
@@ -87,9 +100,15 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_1d_tiles(
   z[1] = FMA(WINOGRAD_ROOT, odd_far, FMA(WINOGRAD_ROOT / 2, odd_near, outputs == 2 ? acc[5] : 0));
   z[2] = FMA(REAL_C(2.0), even_far, FMA(REAL_C(0.5), even_near, outputs == 3 ? acc[5] : 0));
   z[3] = FMA(WINOGRAD_ROOT * 2, odd_far, FMA(WINOGRAD_ROOT / 4, odd_near, acc[5]));
-  for (int x = 0; x < min(outputs, out - outputs * tx); ++x) {
+  for (int x = 0; x < places; ++x) {
     const long at = ((long)line * out + outputs * tx + x) * columns + column;
-    real v = z[x];
+    real v = by_tile ? z[x] : 0;
+    for (int tap = 0; tap < taps && !by_tile; ++tap) {
+      const int s = column0 + x + tap;
+      if (s < 0 || s >= len) continue;
+      v = winograd_direct(src + ((long)line * len + s) * depth, w + (transposed ? taps - 1 - tap : tap) * all, depth,
+                          columns, column, transposed, v);
+    }
     if (flags & WINOGRAD_BIAS) v += bias[column];
     if (flags & WINOGRAD_RESIDUAL) v = ROUND(v) + LOAD(residual + at);
     if ((flags & WINOGRAD_RELU) && v < 0) v = 0;

@@ -16,7 +16,7 @@ constexpr std::int64_t kOwnWeights = 16 * 32;  // so few are transformed by ever
 constexpr std::int64_t kMostWinogradWeights = 128 * 128;  // more would not stay in a second-level cache
 constexpr std::int64_t kLeastGroups = 8;                  // that all parts of the weight gradient are to make
 
-constexpr int kWinogradOwn = 32, kWinogradTransposed = 64;  // of winograd.cl, beside the flags of convolutions
+constexpr int kWinogradOwn = 32;  // of winograd.cl, beside the flags of convolutions
 
 bool is_possible(const Launch& run, const ConvGeometry& g, Dtype real) {
   if (g.a.axes != 2 || g.groups() != 1 || g.kernel[1] != 3 || g.kernel[2] != 3) return false;
@@ -61,6 +61,7 @@ ConvAlgorithm conv_algorithm_asked_for() {
 
 bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype dtype) {
   const bool is_line = g.a.axes == 1;
+  if (run.node().context->options.check_nan) return false;
   if (is_line ? !is_winograd_1d_possible(run, g, pass, dtype)
               : !is_possible(run, g, dtype) || (pass == ConvPass::filter && !fits_filter(run, g, dtype)))
     return false;
@@ -91,17 +92,18 @@ void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand we
   const std::int64_t groups = ceil_div(tiles, each), values = kWinogradPositions * depth * columns;
   const bool has_own = run.is_cpu() && depth * columns <= kOwnWeights;
   const Operand transformed = run.temp((has_own ? groups : 1) * values, real);
+  if (transposed) flags |= kWinogradTransposed;
   if (has_own)
-    flags |= kWinogradOwn | (transposed ? kWinogradTransposed : 0);
+    flags |= kWinogradOwn;
   else
     run.kernel("winograd_weights", dtype)
         .args(weight, transformed, i32_of(g.c), i32_of(g.k), transposed ? 1 : 0)
         .over_tiles(ceil_div(columns, lanes), ceil_div(depth, lanes), 1, 8, 8)
         .prepares();
   KernelCall call = run.kernel("winograd_tiles", dtype);
-  call.args(src, has_own ? weight : Launch::none(), transformed, bias, epilogue.residual, epilogue.gate, run.dst(),
-            i32_of(g.n), i32_of(in[1]), i32_of(in[2]), i32_of(depth), i32_of(out[1]), i32_of(out[2]), i32_of(columns),
-            pad_h, pad_w, flags, i32_of(each), i32_of(block));
+  call.args(src, weight, transformed, bias, epilogue.residual, epilogue.gate, run.dst(), i32_of(g.n), i32_of(in[1]),
+            i32_of(in[2]), i32_of(depth), i32_of(out[1]), i32_of(out[2]), i32_of(columns), pad_h, pad_w, flags,
+            i32_of(each), i32_of(block));
   if (run.is_cpu())
     call.over_tiles(groups);
   else

@@ -17,8 +17,11 @@ enum class ConvPass : std::uint8_t { forward, input, filter };
 ConvAlgorithm conv_algorithm_asked_for();
 
 // Whether a pass goes by minimal filtering: what the attributes or else SAMEBYTES_CONV ask for, where the kernels can;
-// else what the tuner's choice says, on shapes where it wins, for values that are computed in f32.
+// else what the tuner's choice says, on shapes where it wins, for values that are computed in f32. Never with
+// EngineOptions::check_nan, which is to name the op that made a NaN and to show what the direct kernels give.
 bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype dtype);
+
+constexpr int kWinogradTransposed = 64;  // a flag of the kernels, beside those of convolutions and kWinogradOwn
 
 // The forward pass, or transposed the input gradient, of src and weight into the node's result, with its epilogue.
 void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed);

@@ -54,9 +54,9 @@ void launch_winograd_1d(Launch& run, const ConvGeometry& g, Operand src, Operand
       .prepares();
   KernelCall call = run.kernel("winograd_1d_tiles", dtype);
   const Epilogue& epilogue = run.epilogue();
-  call.args(src, transformed, bias, epilogue.residual, epilogue.gate, run.dst(), i32_of(g.n), i32_of(in), i32_of(depth),
-            i32_of(out), i32_of(columns), i32_of(taps), i32_of(pad), conv_flags(run, bias), i32_of(each),
-            i32_of(block));
+  const int flags = conv_flags(run, bias) | (transposed ? kWinogradTransposed : 0);
+  call.args(src, weight, transformed, bias, epilogue.residual, epilogue.gate, run.dst(), i32_of(g.n), i32_of(in),
+            i32_of(depth), i32_of(out), i32_of(columns), i32_of(taps), i32_of(pad), flags, i32_of(each), i32_of(block));
   if (run.is_cpu())
     call.over_tiles(ceil_div(tiles, each));
   else
