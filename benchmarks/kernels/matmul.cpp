@@ -3,6 +3,8 @@
 // bandwidth.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "kernels/row.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
@@ -29,6 +31,26 @@ Row product(const Product& p) {
                 for (std::int64_t k = 0; k < p.k; ++k)
                   sum += 1.0 * x[static_cast<std::size_t>(p.transposed_a ? k * p.m + row : row * p.k + k)] *
                          y[static_cast<std::size_t>(p.transposed_b ? column * p.k + k : k * p.n + column)];
+                return sum;
+              }};
+}
+
+// Products of n x n matrices, as many as there are in `batch`; no peer takes them in one call.
+Row batched(int batch, int n, bool transposed_a, bool transposed_b) {
+  const Array a = values({batch, n, n}), b = values({batch, n, n});
+  const Array left = transposed_a ? transpose(a) : a, right = transposed_b ? transpose(b) : b;
+  const std::vector<float> x = host(a), y = host(b);
+  return {.work = 2.0 * batch * n * n * n,
+          .bound = Bound::multiply_adds,
+          .make = [=] { return matmul(left, right); },
+          .length = n,
+          .expected =
+              [=](std::int64_t i) {
+                const std::int64_t z = i / (n * n) * n * n, row = i / n % n, column = i % n;
+                double sum = 0;
+                for (std::int64_t k = 0; k < n; ++k)
+                  sum += 1.0 * x[static_cast<std::size_t>(z + (transposed_a ? k * n + row : row * n + k))] *
+                         y[static_cast<std::size_t>(z + (transposed_b ? column * n + k : k * n + column))];
                 return sum;
               }};
 }
@@ -81,6 +103,15 @@ void add_matmul(std::vector<Entry>& entries) {
   add(entries, "generation", {1, 3072, 768, false, true});
   add(entries, "generation", {1, 768, 3072, false, true});
   add(entries, "generation", {1, 50257, 768, false, true});
+  add(entries, "row", {1, 1024, 1024});
+  add(entries, "row", {1, 1024, 1024, false, true});
+  add(entries, "column", {1024, 1, 1024});
+  add(entries, "column", {1024, 1, 1024, true, false});
+  add(entries, "outer", {1024, 1024, 1});
+  for (const int n : {8, 16})
+    for (const auto& [x, y] : {std::pair{false, false}, std::pair{false, true}, std::pair{true, false}})
+      entries.push_back({"matmul", fmt::format("batched/512x{0}x{0}x{0}{1}{2}", n, x ? "_T." : "", y ? "_.T" : ""),
+                         [n, x = x, y = y] { return batched(512, n, x, y); }});
 }
 
 }  // namespace samebytes::benchmarks

@@ -42,6 +42,11 @@ constexpr std::int64_t kMostDotGroups = 64;
 // Cycles of one core below which a product is one group: while a second core is woken, the first has done it.
 constexpr double kOneGroup = 20000;
 
+// gemm_row: values of B from which it pays, and columns or a sum that give enough groups. gemm_tiny: rows of a product,
+// products from which it pays, and multiply-adds that are worth a group.
+constexpr std::int64_t kRowValues = 1 << 16, kRowColumns = 512, kRowSum = 4096;
+constexpr std::int64_t kTinyRows = 32, kTinyProducts = 16, kTinyWork = 32768;
+
 struct GemmTiles {
   std::int64_t rows = 1, columns = 1, split_k = 0, splits = 1;
 };
@@ -204,6 +209,52 @@ void launch_dot(Launch& run, Operand a, Operand b, const Epilogues& e, Operand c
   offer_host_form(run, call, e, p, real, true);
 }
 
+// One row of A times lines of B that are contiguous.
+bool wants_row(const GemmProblem& p) {
+  return p.m == 1 && p.b_col == 1 && p.n * p.k >= kRowValues && (p.n >= kRowColumns || p.k <= kRowSum);
+}
+
+// The problem of the transposed result, which lies as the result does where one of its sizes is 1.
+GemmProblem transposed(const GemmProblem& p) {
+  GemmProblem t = p;
+  std::swap(t.m, t.n);
+  t.a_row = p.b_col;
+  t.a_col = p.b_row;
+  t.b_row = p.a_col;
+  t.b_col = p.a_row;
+  std::swap(t.a_outer, t.b_outer);
+  std::swap(t.a_inner, t.b_inner);
+  return t;
+}
+
+void launch_row(Launch& run, Operand a, Operand b, const Epilogues& e, Operand c, const GemmProblem& p, Dtype real) {
+  const std::int64_t width =
+      run.is_cpu() ? run.constant("gemm_small", "GEMM_ROW_VECTORS", real) * run.device().vector_width(real)
+                   : run.constant("gemm_small", "GEMM_ROW_ITEMS", real);
+  run.kernel("gemm_row", real)
+      .args(a, b, e.bias, e.residual, c, static_cast<int>(p.n), static_cast<int>(p.k), p.a_col, p.b_row,
+            static_cast<int>(p.inner), p.a_outer, p.a_inner, p.b_outer, p.b_inner, e.flags)
+      .over_tiles(ceil_div(p.n, width), 1, p.outer * p.inner, static_cast<int>(run.is_cpu() ? 1 : width), 1);
+}
+
+bool wants_tiny(const Launch& run, const GemmProblem& p, Dtype real) {
+  return p.outer * p.inner >= kTinyProducts && p.m <= kTinyRows &&
+         p.n <= run.constant("gemm_small", "GEMM_TINY_COLUMNS", real) &&
+         p.k <= run.constant("gemm_small", "GEMM_TINY_DEPTH", real) &&
+         p.outer * p.inner * p.m * p.n * p.k > kMostHostProducts;
+}
+
+void launch_tiny(Launch& run, Operand a, Operand b, const Epilogues& e, Operand c, const GemmProblem& p, Dtype real) {
+  const std::int64_t batch = p.outer * p.inner, each = std::max<std::int64_t>(1, kTinyWork / (p.m * p.n * p.k));
+  const std::int64_t items = run.is_cpu() ? 1 : run.constant("gemm_small", "GEMM_ROW_ITEMS", real);
+  run.kernel("gemm_tiny", real)
+      .args(a, b, e.bias, e.residual, c, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), p.a_row,
+            p.a_col, p.b_row, p.b_col, static_cast<int>(batch), static_cast<int>(p.inner), p.a_outer, p.a_inner,
+            p.b_outer, p.b_inner, static_cast<int>(each), e.flags)
+      .over_tiles(run.is_cpu() ? ceil_div(batch, each) : ceil_div(batch * p.m * p.n, items), 1, 1,
+                  static_cast<int>(items), 1);
+}
+
 void launch_packed(Launch& run, Operand a, Operand b, const Epilogues& e, Operand c, const GemmProblem& p, Dtype real) {
   const GemmTiles t = run.is_cpu() ? plan_cpu_tiles(run, p, real) : plan_gpu_tiles(run, p, real);
   const std::int64_t batch = p.outer * p.inner;
@@ -279,8 +330,15 @@ void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, con
   const bool elsewhere = (provider == GemmProvider::clblast || provider == GemmProvider::eigen) && gemm_is_blas(p) &&
                          real == real_of(real);
   if (!elsewhere) {
-    if (wants_dot(p))
+    const GemmProblem flipped = transposed(p);
+    if (wants_tiny(run, p, real))
+      launch_tiny(run, a, b, e, c, p, real);
+    else if (wants_dot(p))
       launch_dot(run, a, b, e, c, p, real);
+    else if (wants_row(p))
+      launch_row(run, a, b, e, c, p, real);
+    else if (wants_row(flipped) && bias.kind == Operand::Kind::none)
+      launch_row(run, b, a, e, c, flipped, real);
     else
       launch_packed(run, a, b, e, c, p, real);
     return;

@@ -2,8 +2,10 @@
 // arguments.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reference/matmul.h"
@@ -71,6 +73,63 @@ TEST_P(MatmulTest, reads_transposed_and_sliced_operands_in_place) {
     for (int j = 0; j < 30; j += 3) picked.push_back(a.values[static_cast<std::size_t>(i * 30 + j)]);
   EXPECT_TRUE(all_close(matmul(slice(slice(a.array, 0, 0, 20, 2), 1, 0, 30, 3), b.array),
                         reference_matmul(picked, {10, 10}, b.values, {10, 6}), sum_tolerance(f32, 10)));
+}
+
+TEST_P(MatmulTest, one_row_or_column_equals_the_definition_whichever_way_the_matrix_lies) {
+  std::vector<Dtype> dtypes = real_dtypes();
+  dtypes.push_back(bf16);
+  for (const Dtype dtype : dtypes) {
+    for (const auto& [n, k] : {std::pair{1024, 1024}, std::pair{701, 97}, std::pair{3, 30011}, std::pair{1031, 513}}) {
+      SCOPED_TRACE(std::to_string(n) + " of " + std::to_string(k) + " " + std::string(name_of(dtype)));
+      auto row = operand({1, k}, 1, f32), matrix = operand({k, n}, 2, f32), bias = operand({n}, 3, f32);
+      for (Operand* o : {&row, &matrix}) {
+        if (dtype == bf16) o->values = astype(astype(o->array, bf16), f32).to_vector<double>();
+        o->array = real_array(o->values, o->array.shape(), dtype == bf16 ? f32 : dtype);
+        if (dtype == bf16) o->array = astype(o->array, bf16);
+      }
+      const auto want = reference_matmul(row.values, {1, k}, matrix.values, {k, n});
+      const double tolerance = dtype == bf16 ? 0.01 : sum_tolerance(dtype, k);
+      const auto other = real_array(reference_transpose(matrix.values, k, n), {n, k}, dtype == f64 ? f64 : f32);
+      const Array turned = dtype == bf16 ? astype(other, bf16) : other;
+      EXPECT_TRUE(all_close(astype(matmul(row.array, matrix.array), f64 == dtype ? f64 : f32), want, tolerance));
+      EXPECT_TRUE(all_close(astype(matmul(row.array, transpose(turned)), f64 == dtype ? f64 : f32), want, tolerance));
+      EXPECT_TRUE(all_close(astype(matmul(turned, transpose(row.array)), f64 == dtype ? f64 : f32), want, tolerance));
+      EXPECT_TRUE(all_close(astype(matmul(transpose(matrix.array), transpose(row.array)), f64 == dtype ? f64 : f32),
+                            want, tolerance));
+      if (dtype != f32) continue;
+      std::vector<double> cut = want;
+      for (std::size_t i = 0; i < cut.size(); ++i) cut[i] = std::max(0.0, cut[i] + bias.values[i]);
+      EXPECT_TRUE(all_close(relu(linear(row.array, transpose(matrix.array), bias.array)), cut, tolerance));
+      EXPECT_TRUE(same_bytes(matmul(row.array, matrix.array), matmul(row.array, matrix.array)));
+    }
+  }
+}
+
+TEST_P(MatmulTest, many_tiny_products_equal_the_definition_whichever_way_they_lie) {
+  for (const Dtype dtype : real_dtypes()) {
+    for (const auto& s : std::vector<std::vector<std::int64_t>>{
+             {512, 8, 8, 8}, {301, 5, 8, 9}, {130, 7, 3, 33}, {65, 17, 13, 11}, {97, 32, 16, 64}, {4099, 3, 1, 7}}) {
+      SCOPED_TRACE(std::to_string(s[0]) + " of " + std::to_string(s[1]) + "x" + std::to_string(s[2]) + "x" +
+                   std::to_string(s[3]));
+      const std::int64_t z = s[0], m = s[1], n = s[2], k = s[3];
+      const auto a = operand({z, m, k}, 1, dtype), b = operand({z, k, n}, 2, dtype), c = operand({z, m, n}, 3, dtype);
+      const auto want = reference_matmul(a.values, a.array.shape(), b.values, b.array.shape());
+      const double tolerance = sum_tolerance(dtype, k);
+      const Array y = matmul(a.array, b.array);
+      EXPECT_TRUE(all_close(y, want, tolerance));
+      const Array at = contiguous(transpose(a.array)), bt = contiguous(transpose(b.array));
+      EXPECT_TRUE(all_close(matmul(transpose(at), transpose(bt)), want, tolerance));
+      std::vector<double> cut = want;
+      for (std::size_t i = 0; i < cut.size(); ++i) cut[i] = std::max(0.0, cut[i] + c.values[i]);
+      EXPECT_TRUE(all_close(relu(matmul(a.array, b.array) + c.array), cut, tolerance));
+      const auto d = gradients(sum(matmul(a.array, b.array) * c.array), std::vector<Array>{a.array, b.array});
+      const auto at_values = transpose(a.array).to_vector<double>(), bt_values = transpose(b.array).to_vector<double>();
+      EXPECT_TRUE(
+          all_close(d[0], reference_matmul(c.values, {z, m, n}, bt_values, {z, n, k}), sum_tolerance(dtype, n)));
+      EXPECT_TRUE(
+          all_close(d[1], reference_matmul(at_values, {z, k, m}, c.values, {z, m, n}), sum_tolerance(dtype, m)));
+    }
+  }
 }
 
 TEST_P(MatmulTest, broadcasts_batch_axes) {
