@@ -2,17 +2,19 @@
 // read once as it lies, and many products of a few rows and columns, several of which are one group's work.
 // Program: core
 
-#define GEMM_ROW_VECTORS 8  // of columns that a group of gemm_row takes
-#define GEMM_ROW_AHEAD 8    // lines of B that are asked for before they are used
-#define GEMM_TINY_COLUMNS 16
+// Vectors of columns of gemm_row that are summed at a time, at most and where these are too many: the longer the pieces
+// of B's lines, the nearer to the bandwidth.
+#define GEMM_ROW_VECTORS 32
+#define GEMM_ROW_FEW 8
+#define GEMM_ROW_AHEAD 2  // lines of B that are asked for before they are used
+#define GEMM_TINY_COLUMNS 8
 #define GEMM_TINY_DEPTH 64
 
 // C (1 x COLS vectors) = a (1 x k, a_col apart) * B, contiguous along a line; sums run over k in blocks of GEMM_KC.
 #define GEMM_ROW(name, COLS)                                                                                        \
   static __attribute__((noinline)) void name(__global const stored* a, const long a_col, __global const stored* b,  \
                                              const long b_row, const int k, real* sums) {                           \
-    vreal acc[COLS], all[COLS];                                                                                     \
-    _Pragma("unroll") for (int j = 0; j < COLS; ++j) all[j] = (vreal)(0);                                           \
+    vreal acc[COLS];                                                                                                \
     for (int p0 = 0; p0 < k; p0 += GEMM_KC) {                                                                       \
       const int end = min(k, p0 + GEMM_KC);                                                                         \
       _Pragma("unroll") for (int j = 0; j < COLS; ++j) acc[j] = (vreal)(0);                                         \
@@ -23,20 +25,23 @@
           acc[j] = FMA(value, GEMM_READ_VECTOR(b + j * VW), acc[j]);                                                \
         }                                                                                                           \
       }                                                                                                             \
-      _Pragma("unroll") for (int j = 0; j < COLS; ++j) all[j] += acc[j];                                            \
+      _Pragma("unroll") for (int j = 0; j < COLS; ++j)                                                              \
+          VSTORE(p0 > 0 ? VLOAD(sums + j * VW) + acc[j] : acc[j], sums + j * VW);                                   \
     }                                                                                                               \
-    _Pragma("unroll") for (int j = 0; j < COLS; ++j) VSTORE(all[j], sums + j * VW);                                 \
   }
 GEMM_ROW(gemm_row_wide, GEMM_ROW_VECTORS)
+GEMM_ROW(gemm_row_few, GEMM_ROW_FEW)
 GEMM_ROW(gemm_row_narrow, 1)
 #undef GEMM_ROW
 
 // C[z] (1 x n, dense) = A[z] * B[z] with the epilogue of `flags` as in gemm: A(p) = a[p*a_col], B(p,j) = b[p*b_row + j].
-// Groups: x = ceil(n / (GEMM_ROW_VECTORS*VW)); z = batch.
+// Groups: x = ceil(n / columns_per_group), which is GEMM_ROW_VECTORS * VW at most; z = batch. A value does not depend on
+// the groups.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_row(
     ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(stored, c), const int n, const int k, const long a_col, const long b_row, const int batch_inner,
-    const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int flags) {
+    const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int columns_per_group,
+    const int flags) {
   START(a);
   START(b);
   START(bias);
@@ -47,30 +52,30 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_row(
   b += outer * b_outer + inner * b_inner;
   c += (long)z * n;
   residual += (long)z * n;
-  const int first = (int)get_group_id(0) * (GEMM_ROW_VECTORS * VW), last = min(n, first + GEMM_ROW_VECTORS * VW);
+  const int first = (int)get_group_id(0) * columns_per_group, last = min(n, first + columns_per_group);
   real sums[GEMM_ROW_VECTORS * VW] __attribute__((aligned(64)));
-  if (last - first == GEMM_ROW_VECTORS * VW) {
-    gemm_row_wide(a, a_col, b + first, b_row, k, sums);
-  } else {
-    int j = first;
-    for (; j + VW <= last; j += VW) gemm_row_narrow(a, a_col, b + j, b_row, k, sums + j - first);
-    for (; j < last; ++j) {
-      real all = 0;
-      for (int p0 = 0; p0 < k; p0 += GEMM_KC) {
-        real sum = 0;
-        for (int p = p0; p < min(k, p0 + GEMM_KC); ++p)
-          sum = FMA(GEMM_READ(a + p * a_col), GEMM_READ(b + p * b_row + j), sum);
-        all += sum;
-      }
-      sums[j - first] = all;
+  int j = first;
+  for (; j + GEMM_ROW_VECTORS * VW <= last; j += GEMM_ROW_VECTORS * VW)
+    gemm_row_wide(a, a_col, b + j, b_row, k, sums + j - first);
+  for (; j + GEMM_ROW_FEW * VW <= last; j += GEMM_ROW_FEW * VW)
+    gemm_row_few(a, a_col, b + j, b_row, k, sums + j - first);
+  for (; j + VW <= last; j += VW) gemm_row_narrow(a, a_col, b + j, b_row, k, sums + j - first);
+  for (; j < last; ++j) {
+    real all = 0;
+    for (int p0 = 0; p0 < k; p0 += GEMM_KC) {
+      real sum = 0;
+      for (int p = p0; p < min(k, p0 + GEMM_KC); ++p)
+        sum = FMA(GEMM_READ(a + p * a_col), GEMM_READ(b + p * b_row + j), sum);
+      all += sum;
     }
+    sums[j - first] = all;
   }
-  for (int j = first; j < last; ++j)
+  for (j = first; j < last; ++j)
     GEMM_WRITE(gemm_finish(sums[j - first], c + j, bias + j, residual + j, flags), c + j);
 }
 
 // C[z] (m x n, dense) = A[z] * B[z] with the epilogue of `flags` as in gemm, any strides, n at most GEMM_TINY_COLUMNS, k
-// at most GEMM_TINY_DEPTH. B is copied to lines of GEMM_TINY_COLUMNS, of which half is multiplied where it is enough.
+// at most GEMM_TINY_DEPTH. B is copied to lines of GEMM_TINY_COLUMNS.
 // Groups: x = batch / products_per_group.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_tiny(
     ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const real, bias), ARRAY(const stored, residual),
@@ -103,26 +108,17 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_tiny(
       }
     }
     for (int i = 0; i < m; ++i) {
-      SB_REAL(8) low = 0, high = 0;
-      if (n > 8) {
-        for (int p = 0; p < k; ++p) {
-          const SB_REAL(8) value = GEMM_READ(from_a + i * a_row + p * a_col);
-          low = FMA(value, *(const SB_REAL(8)*)(panel + p * GEMM_TINY_COLUMNS), low);
-          high = FMA(value, *(const SB_REAL(8)*)(panel + p * GEMM_TINY_COLUMNS + 8), high);
-        }
-      } else {
-        for (int p = 0; p < k; ++p)
-          low = FMA((SB_REAL(8))(GEMM_READ(from_a + i * a_row + p * a_col)),
-                    *(const SB_REAL(8)*)(panel + p * GEMM_TINY_COLUMNS), low);
-      }
+      SB_REAL(8) sum = 0;
+      for (int p = 0; p < k; ++p)
+        sum = FMA((SB_REAL(8))(GEMM_READ(from_a + i * a_row + p * a_col)),
+                  *(const SB_REAL(8)*)(panel + p * GEMM_TINY_COLUMNS), sum);
 #ifndef SAMEBYTES_STORE_16
       if (n == 8 && flags == 0) {
-        vstore8(low, i, to);
+        vstore8(sum, i, to);
         continue;
       }
 #endif
-      *(SB_REAL(8)*)out = low;
-      *(SB_REAL(8)*)(out + 8) = high;
+      *(SB_REAL(8)*)out = sum;
       for (int j = 0; j < n; ++j)
         GEMM_WRITE(gemm_finish(out[j], to + i * n + j, bias + j, more + i * n + j, flags), to + i * n + j);
     }

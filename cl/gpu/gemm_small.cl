@@ -3,15 +3,16 @@
 // Program: core
 
 #define GEMM_ROW_ITEMS 64  // columns of a group of gemm_row, values of one of gemm_tiny
-#define GEMM_TINY_COLUMNS 16
+#define GEMM_TINY_COLUMNS 8
 #define GEMM_TINY_DEPTH 64
 
 // C[z] (1 x n, dense) = A[z] * B[z] with the epilogue of `flags` as in gemm: A(p) = a[p*a_col], B(p,j) = b[p*b_row + j].
-// Groups: x = ceil(n / GEMM_ROW_ITEMS); z = batch.
+// columns_per_group is GEMM_ROW_ITEMS. Groups: x = ceil(n / GEMM_ROW_ITEMS); z = batch.
 __kernel __attribute__((reqd_work_group_size(GEMM_ROW_ITEMS, 1, 1))) void gemm_row(
     ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(stored, c), const int n, const int k, const long a_col, const long b_row, const int batch_inner,
-    const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int flags) {
+    const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int columns_per_group,
+    const int flags) {
   START(a);
   START(b);
   START(bias);

@@ -228,13 +228,18 @@ GemmProblem transposed(const GemmProblem& p) {
 }
 
 void launch_row(Launch& run, Operand a, Operand b, const Epilogues& e, Operand c, const GemmProblem& p, Dtype real) {
-  const std::int64_t width =
-      run.is_cpu() ? run.constant("gemm_small", "GEMM_ROW_VECTORS", real) * run.device().vector_width(real)
-                   : run.constant("gemm_small", "GEMM_ROW_ITEMS", real);
+  std::int64_t width = run.is_cpu() ? 1 : run.constant("gemm_small", "GEMM_ROW_ITEMS", real);
+  const auto items = static_cast<int>(width);
+  if (run.is_cpu()) {  // a value does not depend on it, so it may follow from the cores
+    const std::int64_t vector = run.device().vector_width(real);
+    const std::int64_t few = run.constant("gemm_small", "GEMM_ROW_FEW", real) * vector;
+    const std::int64_t share = ceil_div(ceil_div(p.n, static_cast<std::int64_t>(run.cores())), few) * few;
+    width = std::min(share, run.constant("gemm_small", "GEMM_ROW_VECTORS", real) * vector);
+  }
   run.kernel("gemm_row", real)
       .args(a, b, e.bias, e.residual, c, static_cast<int>(p.n), static_cast<int>(p.k), p.a_col, p.b_row,
-            static_cast<int>(p.inner), p.a_outer, p.a_inner, p.b_outer, p.b_inner, e.flags)
-      .over_tiles(ceil_div(p.n, width), 1, p.outer * p.inner, static_cast<int>(run.is_cpu() ? 1 : width), 1);
+            static_cast<int>(p.inner), p.a_outer, p.a_inner, p.b_outer, p.b_inner, static_cast<int>(width), e.flags)
+      .over_tiles(ceil_div(p.n, width), 1, p.outer * p.inner, items, 1);
 }
 
 bool wants_tiny(const Launch& run, const GemmProblem& p, Dtype real) {
