@@ -2,7 +2,7 @@
 // read once as it lies, and many products of a few rows and columns, several of which are one group's work.
 // Program: core
 
-// Vectors of columns of gemm_row that are summed at a time, at most and where these are too many: the longer the pieces
+// Vectors of columns of gemm_small_row that are summed at a time, at most and where these are too many: the longer the pieces
 // of B's lines, the nearer to the bandwidth.
 #define GEMM_ROW_VECTORS 32
 #define GEMM_ROW_FEW 8
@@ -37,7 +37,7 @@ GEMM_ROW(gemm_row_narrow, 1)
 // C[z] (1 x n, dense) = A[z] * B[z] with the epilogue of `flags` as in gemm: A(p) = a[p*a_col], B(p,j) = b[p*b_row + j].
 // Groups: x = ceil(n / columns_per_group), which is GEMM_ROW_VECTORS * VW at most; z = batch. A value does not depend on
 // the groups.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_row(
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_small_row(
     ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(stored, c), const int n, const int k, const long a_col, const long b_row, const int batch_inner,
     const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int columns_per_group,
@@ -77,7 +77,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_row(
 // C[z] (m x n, dense) = A[z] * B[z] with the epilogue of `flags` as in gemm, any strides, n at most GEMM_TINY_COLUMNS, k
 // at most GEMM_TINY_DEPTH. B is copied to lines of GEMM_TINY_COLUMNS.
 // Groups: x = batch / products_per_group.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_tiny(
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void gemm_small_batch(
     ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(stored, c), const int m, const int n, const int k, const long a_row, const long a_col, const long b_row,
     const long b_col, const int batch, const int batch_inner, const long a_outer, const long a_inner,

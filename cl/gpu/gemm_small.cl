@@ -2,13 +2,13 @@
 // of a few rows and columns. A work-item makes one value.
 // Program: core
 
-#define GEMM_ROW_ITEMS 64  // columns of a group of gemm_row, values of one of gemm_tiny
+#define GEMM_ROW_ITEMS 64  // columns of a group of gemm_small_row, values of one of gemm_small_batch
 #define GEMM_TINY_COLUMNS 8
 #define GEMM_TINY_DEPTH 64
 
 // C[z] (1 x n, dense) = A[z] * B[z] with the epilogue of `flags` as in gemm: A(p) = a[p*a_col], B(p,j) = b[p*b_row + j].
 // columns_per_group is GEMM_ROW_ITEMS. Groups: x = ceil(n / GEMM_ROW_ITEMS); z = batch.
-__kernel __attribute__((reqd_work_group_size(GEMM_ROW_ITEMS, 1, 1))) void gemm_row(
+__kernel __attribute__((reqd_work_group_size(GEMM_ROW_ITEMS, 1, 1))) void gemm_small_row(
     ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(stored, c), const int n, const int k, const long a_col, const long b_row, const int batch_inner,
     const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int columns_per_group,
@@ -30,7 +30,7 @@ __kernel __attribute__((reqd_work_group_size(GEMM_ROW_ITEMS, 1, 1))) void gemm_r
 
 // C[z] (m x n, dense) = A[z] * B[z] with the epilogue of `flags` as in gemm, any strides. products_per_group is not
 // used. Groups: x = ceil(batch*m*n / GEMM_ROW_ITEMS).
-__kernel __attribute__((reqd_work_group_size(GEMM_ROW_ITEMS, 1, 1))) void gemm_tiny(
+__kernel __attribute__((reqd_work_group_size(GEMM_ROW_ITEMS, 1, 1))) void gemm_small_batch(
     ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(stored, c), const int m, const int n, const int k, const long a_row, const long a_col, const long b_row,
     const long b_col, const int batch, const int batch_inner, const long a_outer, const long a_inner,

@@ -42,8 +42,8 @@ constexpr std::int64_t kMostDotGroups = 64;
 // Cycles of one core below which a product is one group: while a second core is woken, the first has done it.
 constexpr double kOneGroup = 20000;
 
-// gemm_row: values of B from which it pays, and columns or a sum that give enough groups. gemm_tiny: rows of a product,
-// products from which it pays, and multiply-adds that are worth a group.
+// gemm_small_row: values of B from which it pays, and columns or a sum that give enough groups. gemm_small_batch: rows
+// of a product, products from which it pays, and multiply-adds that are worth a group.
 constexpr std::int64_t kRowValues = 1 << 16, kRowColumns = 512, kRowSum = 4096;
 constexpr std::int64_t kTinyRows = 32, kTinyProducts = 16, kTinyWork = 32768;
 
@@ -236,7 +236,7 @@ void launch_row(Launch& run, Operand a, Operand b, const Epilogues& e, Operand c
     const std::int64_t share = ceil_div(ceil_div(p.n, static_cast<std::int64_t>(run.cores())), few) * few;
     width = std::min(share, run.constant("gemm_small", "GEMM_ROW_VECTORS", real) * vector);
   }
-  run.kernel("gemm_row", real)
+  run.kernel("gemm_small_row", real)
       .args(a, b, e.bias, e.residual, c, static_cast<int>(p.n), static_cast<int>(p.k), p.a_col, p.b_row,
             static_cast<int>(p.inner), p.a_outer, p.a_inner, p.b_outer, p.b_inner, static_cast<int>(width), e.flags)
       .over_tiles(ceil_div(p.n, width), 1, p.outer * p.inner, items, 1);
@@ -252,7 +252,7 @@ bool wants_tiny(const Launch& run, const GemmProblem& p, Dtype real) {
 void launch_tiny(Launch& run, Operand a, Operand b, const Epilogues& e, Operand c, const GemmProblem& p, Dtype real) {
   const std::int64_t batch = p.outer * p.inner, each = std::max<std::int64_t>(1, kTinyWork / (p.m * p.n * p.k));
   const std::int64_t items = run.is_cpu() ? 1 : run.constant("gemm_small", "GEMM_ROW_ITEMS", real);
-  run.kernel("gemm_tiny", real)
+  run.kernel("gemm_small_batch", real)
       .args(a, b, e.bias, e.residual, c, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), p.a_row,
             p.a_col, p.b_row, p.b_col, static_cast<int>(batch), static_cast<int>(p.inner), p.a_outer, p.a_inner,
             p.b_outer, p.b_inner, static_cast<int>(each), e.flags)
