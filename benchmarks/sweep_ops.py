@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""Every public op at three sizes, forward and with its gradient, beside PyTorch on the same number of threads.
+
+    benchmarks/sweep_ops.py                     all rows, about eight minutes
+    benchmarks/sweep_ops.py --filter pool       rows whose name matches
+    benchmarks/sweep_ops.py --write             also docs/sweep_ops.md
+
+build/bench_sweep_ops has our side and says which shapes it takes; peers/torch_ops.py has the same rows in PyTorch
+(eager; the faster of channels first and channels last). The two take turns, each for a few hundredths of a second, with
+warm plans and caches; a ratio is PyTorch's time over ours, the median over the rounds. Forward runs under no_grad; a
+gradient is forward and backward together, on both sides. Rows below 0.5 are listed at the end.
+
+Needs the environment that peers/setup.sh makes.
+"""
+
+import argparse
+import datetime
+import json
+import math
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(FOLDER)
+BUILD = os.environ.get("SAMEBYTES_BUILD", os.path.join(ROOT, "build"))
+PEERS = os.environ.get("SAMEBYTES_PEERS", os.path.join(BUILD, "peers"))
+SIZES = ("small", "medium", "large")
+PASSES = ("forward", "gradient")
+BEHIND = 0.5
+PAUSE_SECONDS = 0.002  # after a turn: threads that still spin go to sleep
+MOST_IN_ROUND = 20000
+
+
+def in_peers_environment():
+    """Starts this script again with the interpreter that has PyTorch."""
+    python = os.path.join(PEERS, "bin", "python")
+    if os.path.realpath(sys.prefix) == os.path.realpath(PEERS) or not os.path.exists(python):
+        return
+    os.execv(python, [python, os.path.abspath(__file__), *sys.argv[1:]])
+
+
+class Ours:
+    """build/bench_sweep_ops --serve."""
+
+    def __init__(self):
+        command = [os.path.join(BUILD, "bench_sweep_ops"), "--serve"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.about = json.loads(self.process.stdout.readline())
+
+    def ask(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"bench_sweep_ops ended at: {line}")
+        answer = json.loads(answer)
+        if "fault" in answer:
+            raise ValueError(answer["fault"])
+        return answer
+
+    def round(self, seconds):
+        return self.ask(f"run {seconds}")["us"]
+
+
+class Peer:
+    """One row in PyTorch; the fastest way of those that the row knows."""
+
+    def __init__(self, torch, ops, name, about, gradient):
+        self.torch, self.gradient, self.count = torch, gradient, 0
+        self.forward, prepare = ops.ROWS[name]
+        self.wrt = about["wrt"]
+        tensors = [self.tensor(i) for i in about["inputs"]]
+        self.shape = ((about["outputs"],),) if name in ops.WITH_SHAPE else ()
+        best = None
+        ways = prepare(*tensors)
+        for way in ways:
+            self.choose(way)
+            if len(ways) > 1:
+                self.seconds(1)
+                once = self.seconds(1)
+                if best is None or once < best[0]:
+                    best = (once, way)
+        if best:
+            self.choose(best[1])
+        if self.outputs != about["outputs"]:
+            raise ValueError(f"{name}: {self.outputs} elements in PyTorch, {about['outputs']} in ours")
+
+    def tensor(self, about):
+        torch, shape = self.torch, about["shape"]
+        if about["dtype"] == "bool":
+            return torch.rand(shape) > 0.5
+        if about["dtype"] == "i32":
+            return torch.randint(int(about["low"]), int(about["high"]) + 1, shape, dtype=torch.int32)
+        tensor = torch.rand(shape) * (about["high"] - about["low"]) + about["low"]
+        whole = {about["low"], about["high"]} == {-1.0, 1.0}  # the targets of margins are signs
+        return torch.sign(tensor) if whole else tensor
+
+    def choose(self, way):
+        torch = self.torch
+        self.way = way
+        for tensor in way[: self.wrt] if self.gradient else ():
+            tensor.requires_grad_(True)
+        with torch.set_grad_enabled(self.gradient):
+            result = self.first(self.forward(*way, *self.shape))
+        self.outputs = result.numel()
+        self.dy = torch.rand_like(result) if self.gradient and result.numel() > 1 else None
+
+    def first(self, result):
+        return result if isinstance(result, self.torch.Tensor) else result[0]
+
+    def call(self):
+        result = self.forward(*self.way, *self.shape)
+        if self.gradient:
+            self.torch.autograd.grad(self.first(result), self.way[: self.wrt], self.dy)
+
+    def seconds(self, count):
+        with self.torch.set_grad_enabled(self.gradient):
+            start = time.perf_counter()
+            for _ in range(count):
+                self.call()
+            return time.perf_counter() - start
+
+    def round(self, seconds):
+        if self.count == 0:
+            self.seconds(1)
+            once, self.count = self.seconds(1), 1
+            while once < seconds / 8 and self.count < MOST_IN_ROUND:
+                self.count *= 2
+                once = self.seconds(self.count)
+            self.count = max(1, min(MOST_IN_ROUND, int(self.count * seconds / once)))
+        return 1e6 * self.seconds(self.count) / self.count
+
+
+def measure(ours, torch, ops, name, size, gradient, options):
+    about = ours.ask(f"open {name} {size} {PASSES[gradient]}")
+    if gradient and about["wrt"] == 0:
+        return None
+    peer = Peer(torch, ops, name, about, gradient)
+    mine, theirs = [], []
+    for _ in range(options.rounds):
+        mine.append(ours.round(options.seconds))
+        theirs.append(peer.round(options.seconds))
+        time.sleep(PAUSE_SECONDS)
+    middle = min if options.least else statistics.median
+    return {
+        "row": name,
+        "size": SIZES[size],
+        "pass": PASSES[gradient],
+        "ours_us": middle(mine),
+        "torch_us": middle(theirs),
+        "ratio": middle(theirs) / middle(mine) if options.least else middle([t / m for m, t in zip(mine, theirs)]),
+    }
+
+
+def names():
+    listed = subprocess.run(
+        [os.path.join(BUILD, "bench_sweep_ops"), "--list"], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+    return list(dict.fromkeys(line.split()[0] for line in listed.splitlines()))
+
+
+def line(result):
+    mark = "  <" if result["ratio"] < BEHIND else ""
+    return (
+        f"{result['row']:<38} {result['size']:<7} {result['pass']:<9} {result['ours_us']:>11.1f}"
+        f" {result['torch_us']:>11.1f} {result['ratio']:>7.2f}{mark}"
+    )
+
+
+def main():
+    in_peers_environment()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--filter", default="", help="a regular expression of names")
+    parser.add_argument("--sizes", default="0,1,2")
+    parser.add_argument("--seconds", type=float, default=0.04, help="of a turn")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--least", action="store_true", help="the least of the rounds: where others use the machine")
+    parser.add_argument("--json", help="file for the results")
+    parser.add_argument("--from", dest="source", help="a file of --json to print, instead of measuring")
+    parser.add_argument("--write", action="store_true", help="write docs/sweep_ops.md")
+    options = parser.parse_args()
+
+    if options.source:
+        with open(options.source, encoding="utf-8") as file:
+            report = json.load(file)
+    else:
+        import torch
+
+        sys.path.insert(0, os.path.join(FOLDER, "peers"))
+        sys.dont_write_bytecode = True
+        import torch_ops as ops
+
+        ours = Ours()
+        torch.set_num_threads(ours.about["threads"])
+        torch.manual_seed(1)
+        wanted = [name for name in names() if re.search(options.filter, name)]
+        missing = [name for name in wanted if name not in ops.ROWS]
+        if missing:
+            raise SystemExit("peers/torch_ops.py lacks: " + ", ".join(missing))
+        begin, results = time.time(), []
+        for name in wanted:
+            for size in map(int, options.sizes.split(",")):
+                for gradient in (False, True):
+                    try:
+                        result = measure(ours, torch, ops, name, size, gradient, options)
+                    except (ValueError, TypeError, RuntimeError) as fault:
+                        print(f"{name} {SIZES[size]} {PASSES[gradient]}: {fault}", flush=True)
+                        continue
+                    if result is None:
+                        break
+                    results.append(result)
+                    print(line(result), flush=True)
+        report = {
+            "date": datetime.date.today().isoformat(),
+            "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
+            "device": ours.about["device"],
+            "threads": ours.about["threads"],
+            "torch": torch.__version__,
+            "seconds": round(time.time() - begin),
+            "results": results,
+        }
+        if options.json:
+            with open(options.json, "w", encoding="utf-8") as file:
+                json.dump(report, file, indent=1)
+
+    results = report["results"]
+    behind = sorted((r for r in results if r["ratio"] < BEHIND), key=lambda r: r["ratio"])
+    print(f"\n{len(behind)} of {len(results)} below {BEHIND}:")
+    for result in behind:
+        print(line(result))
+    if results:
+        mean = math.exp(statistics.fmean(math.log(r["ratio"]) for r in results))
+        print(f"\ngeometric mean {mean:.2f}; {report['seconds']} s")
+
+
+if __name__ == "__main__":
+    main()
