@@ -63,8 +63,8 @@ class Ours:
             raise ValueError(answer["fault"])
         return answer
 
-    def round(self, seconds):
-        return self.ask(f"run {seconds}")["us"]
+    def round(self, seconds, cpu):
+        return self.ask(f"run {seconds}")["cpu_us" if cpu else "us"]
 
 
 class Peer:
@@ -125,7 +125,7 @@ class Peer:
                 self.call()
             return time.perf_counter() - start
 
-    def round(self, seconds):
+    def round(self, seconds, cpu):
         if self.count == 0:
             self.seconds(1)
             once, self.count = self.seconds(1), 1
@@ -133,7 +133,9 @@ class Peer:
                 self.count *= 2
                 once = self.seconds(self.count)
             self.count = max(1, min(MOST_IN_ROUND, int(self.count * seconds / once)))
-        return 1e6 * self.seconds(self.count) / self.count
+        before = time.process_time()
+        each = self.seconds(self.count) / self.count
+        return 1e6 * ((time.process_time() - before) / self.count if cpu else each)
 
 
 def measure(ours, torch, ops, name, size, gradient, options):
@@ -143,17 +145,16 @@ def measure(ours, torch, ops, name, size, gradient, options):
     peer = Peer(torch, ops, name, about, gradient)
     mine, theirs = [], []
     for _ in range(options.rounds):
-        mine.append(ours.round(options.seconds))
-        theirs.append(peer.round(options.seconds))
+        mine.append(ours.round(options.seconds, options.cpu))
+        theirs.append(peer.round(options.seconds, options.cpu))
         time.sleep(PAUSE_SECONDS)
-    middle = min if options.least else statistics.median
     return {
         "row": name,
         "size": SIZES[size],
         "pass": PASSES[gradient],
-        "ours_us": middle(mine),
-        "torch_us": middle(theirs),
-        "ratio": middle(theirs) / middle(mine) if options.least else middle([t / m for m, t in zip(mine, theirs)]),
+        "ours_us": statistics.median(mine),
+        "torch_us": statistics.median(theirs),
+        "ratio": statistics.median(t / m for m, t in zip(mine, theirs)),
     }
 
 
@@ -172,6 +173,62 @@ def line(result):
     )
 
 
+# What the rows that stay below have in common, by size, pass and name; the first that matches counts.
+CAUSES = (
+    ("small", ".*", "the cost of an evaluation and its launches, a few microseconds each, is that of the whole row"),
+    ("medium", "(forward|gradient) (operator|max|min|exp|log|sqrt|abs|square|sign|floor|relu|clip|leaky|tanh|sigmoid|astype|"
+     "full|arange|broadcast_to|sum|mean|where|equal|less|greater|not_equal)",
+     "the cost of a launch beside ten microseconds of work; calls in the queue write to several buffers in turn, where "
+     "PyTorch has one that stays in the cache"),
+    ("(medium|large)", "forward multinomial/replacement",
+     "noise is drawn for each class and sample, where PyTorch searches a running sum"),
+    ("(medium|large)", "(forward|gradient) (top_k|sort)", "keys are made of the values, and values are gathered by place afterwards"),
+    ("large", ".*", "the kernel itself"),
+    ("medium", ".*", "launches beside little work"),
+)
+
+
+def cause(result):
+    text = f"{result['pass']} {result['row']}"
+    return next(why for size, name, why in CAUSES if re.fullmatch(size, result["size"]) and re.match(name, text))
+
+
+def page(report, behind):
+    """docs/sweep_ops.md."""
+    lines = [
+        "# Every op beside PyTorch",
+        "",
+        "Written by `" + report["command"] + "`; `--from FILE --write` writes it again from a file of `--json`. A row is one",
+        "public op called in one way, `tests/house/sweep_test.cpp` sees that none is forgotten. A ratio is PyTorch's time over",
+        "ours: above 1 ours is quicker. Gradients are forward and backward pass together, on both sides.",
+        "",
+        f"{report['date']}, {report['machine']}, {report['device']}, {report['threads']} threads each, PyTorch",
+        f"{report['torch']} (eager), {report['clock']}. The geometric mean of {len(report['results'])} ratios is"
+        f" {mean_of(report['results']):.2f}; {len(behind)} are below {BEHIND}.",
+        "",
+        "| row | small: forward | gradient | medium: forward | gradient | large: forward | gradient |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    ratios = {(r["row"], r["size"], r["pass"]): r["ratio"] for r in report["results"]}
+    for name in dict.fromkeys(r["row"] for r in report["results"]):
+        cells = [ratios.get((name, size, way)) for size in SIZES for way in PASSES]
+        lines.append(f"| {name} | " + " | ".join("" if c is None else f"{c:.2f}" for c in cells) + " |")
+    lines += ["", f"## Below {BEHIND}", "", "Microseconds a call, and what they are spent on.", ""]
+    for why in dict.fromkeys(cause(r) for r in behind):
+        lines += ["", f"{why[0].upper()}{why[1:]}:", "", "| row | size | pass | ours | PyTorch | ratio |", "|---|---|---|---|---|---|"]
+        for r in behind:
+            if cause(r) == why:
+                lines.append(
+                    f"| {r['row']} | {r['size']} | {r['pass']} | {r['ours_us']:.1f} | {r['torch_us']:.1f} | {r['ratio']:.2f} |"
+                )
+    with open(os.path.join(ROOT, "docs", "sweep_ops.md"), "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def mean_of(results):
+    return math.exp(statistics.fmean(math.log(r["ratio"]) for r in results))
+
+
 def main():
     in_peers_environment()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -179,7 +236,7 @@ def main():
     parser.add_argument("--sizes", default="0,1,2")
     parser.add_argument("--seconds", type=float, default=0.04, help="of a turn")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--least", action="store_true", help="the least of the rounds: where others use the machine")
+    parser.add_argument("--cpu", action="store_true", help="processor time of all threads: where others use the machine")
     parser.add_argument("--json", help="file for the results")
     parser.add_argument("--from", dest="source", help="a file of --json to print, instead of measuring")
     parser.add_argument("--write", action="store_true", help="write docs/sweep_ops.md")
@@ -216,6 +273,8 @@ def main():
                     results.append(result)
                     print(line(result), flush=True)
         report = {
+            "command": "benchmarks/sweep_ops.py " + " ".join(sys.argv[1:]),
+            "clock": "processor time of all threads" if options.cpu else "wall-clock time",
             "date": datetime.date.today().isoformat(),
             "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
             "device": ours.about["device"],
@@ -234,8 +293,9 @@ def main():
     for result in behind:
         print(line(result))
     if results:
-        mean = math.exp(statistics.fmean(math.log(r["ratio"]) for r in results))
-        print(f"\ngeometric mean {mean:.2f}; {report['seconds']} s")
+        print(f"\ngeometric mean {mean_of(results):.2f}; {report['seconds']} s")
+    if options.write:
+        page(report, behind)
 
 
 if __name__ == "__main__":

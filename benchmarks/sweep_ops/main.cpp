@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <iostream>
 #include <optional>
 #include <regex>
@@ -40,6 +41,12 @@ using Json = nlohmann::json;
 constexpr int kRounds = 5;
 constexpr double kSmokeSeconds = 0.02;
 constexpr int kMostInRound = 20000;
+
+double cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 // Seconds of one thing done `count` times, with the wait for its end.
 class Measured {
@@ -75,9 +82,11 @@ class Measured {
   }
 
   double seconds(int count) {
+    const double cpu = cpu_seconds();
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < count; ++i) call();
     sb::Engine::current().wait();
+    cpu_ = (cpu_seconds() - cpu) / count;
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
@@ -98,12 +107,14 @@ class Measured {
 
   const Case& parts() const { return case_; }
   std::int64_t outputs() const { return outputs_; }
+  double cpu() const { return cpu_; }  // seconds of all threads for one call of the last round
 
  private:
   Case case_;
   bool with_gradient_;
   Array dy_;
   std::int64_t outputs_ = 0;
+  double cpu_ = 0;
   int count_ = 0;
 };
 
@@ -153,7 +164,8 @@ int serve(const std::vector<Row>& rows) {
       } else if (verb == "run" && measured) {
         double seconds = 0;
         words >> seconds;
-        std::cout << Json{{"us", measured->round(seconds) * 1e6}} << std::endl;
+        const double each = measured->round(seconds);
+        std::cout << Json{{"us", each * 1e6}, {"cpu_us", measured->cpu() * 1e6}} << std::endl;
       } else {
         throw sb::ArgumentError("expected open or run, got " + line);
       }
