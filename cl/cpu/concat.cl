@@ -3,19 +3,25 @@
 // width).
 // Program: transformer
 
-#define CONCAT_BODY(T)                                                    \
-  START(src);                                                             \
-  START(dst);                                                             \
-  const long end = SB_END(rows * width);                                  \
-  for (long i = SB_BEGIN(rows * width); i < end;) {                       \
-    const long row = i / width, column = i - row * width;                 \
-    const long n = min(width - column, end - i);                          \
-    const __global T* from = src + i;                                     \
-    __global T* to = dst + row * dst_stride + start + column;             \
-    long k = 0;                                                           \
-    for (; k + 16 <= n; k += 16) sb_store16(sb_load16(from + k), to + k); \
-    for (; k < n; ++k) to[k] = from[k];                                   \
-    i += n;                                                               \
+#define CONCAT_BODY(T)                                                      \
+  START(src);                                                               \
+  START(dst);                                                               \
+  const long end = SB_END(rows * width);                                    \
+  long i = SB_BEGIN(rows * width);                                          \
+  const long row = i / width;                                               \
+  long column = i - row * width;                                            \
+  __global T* line = dst + row * dst_stride + start;                        \
+  if (width == 1)                                                           \
+    for (; i < end; ++i, line += dst_stride) line[0] = src[i];              \
+  for (; i < end; line += dst_stride) {                                     \
+    const long n = min(width - column, end - i);                            \
+    const __global T* from = src + i;                                       \
+    __global T* to = line + column;                                         \
+    long k = 0;                                                             \
+    for (; k + 16 <= n; k += 16) sb_store16(sb_load16(from + k), to + k);   \
+    for (; k < n; ++k) to[k] = from[k];                                     \
+    i += n;                                                                 \
+    column = 0;                                                             \
   }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void concat_rows_8(ARRAY(const uchar, src), ARRAY(uchar, dst),

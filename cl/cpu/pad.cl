@@ -16,31 +16,52 @@ long pad_source(long i, const long n, const int mode) {
   return -1;
 }
 
-// One run after another: all of src's axis at once, or one position beyond its ends. Geometry: over_elements(outer * d
-// * inner).
+// How many positions from `at` on one stretch of src, in its order or reversed, one element of it or the constant
+// fills.
+long pad_run(const long at, const long n, const long d, const long inner, const long before, const int mode) {
+  const long i = at - before;
+  if (i >= 0 && i < n) return min(n - i, d - at);
+  if (inner > 1 && (mode == PAD_REFLECT || mode == PAD_REPLICATE)) return 1;
+  return i < 0 ? min(-i, d - at) : d - at;
+}
+
+// One run after another. Geometry: over_elements(outer * d * inner).
 #define PAD_BODY(T)                                                          \
   START(src);                                                                \
   START(fill);                                                               \
   START(dst);                                                                \
   const T value = has_fill ? fill[0] : (T)0;                                 \
   const long end = SB_END(outer * d * inner);                                \
-  for (long i = SB_BEGIN(outer * d * inner); i < end;) {                     \
-    const long row = i / inner, column = i - row * inner;                    \
-    const long o = row / d, at = row - o * d;                                \
-    const long from = pad_source(at - before, n, mode);                      \
-    const long inside = at >= before && at < before + n;                     \
-    const long positions = inside ? min(before + n, d) - at : 1;             \
+  long i = SB_BEGIN(outer * d * inner);                                      \
+  const long row = i / inner;                                                \
+  long column = i - row * inner, o = row / d;                                \
+  long at = row - o * d;                                                     \
+  while (i < end) {                                                          \
+    const long positions = pad_run(at, n, d, inner, before, mode);           \
     const long count = min(positions * inner - column, end - i);             \
+    const long from = pad_source(at - before, n, mode);                      \
+    const bool outside = at < before || at >= before + n;                    \
+    const __global T* p = src + (o * n + max(from, 0L)) * inner + column;    \
     __global T* to = dst + i;                                                \
     long k = 0;                                                              \
-    if (from < 0) {                                                          \
+    if (outside && mode == PAD_CONSTANT) {                                   \
       for (; k < count; ++k) to[k] = value;                                  \
+    } else if (outside && inner == 1 && mode == PAD_REPLICATE) {             \
+      const T same = p[0];                                                   \
+      for (; k < count; ++k) to[k] = same;                                   \
+    } else if (outside && inner == 1 && mode == PAD_REFLECT) {               \
+      for (; k < count; ++k) to[k] = p[-k];                                  \
     } else {                                                                 \
-      const __global T* p = src + (o * n + from) * inner + column;           \
       for (; k + 16 <= count; k += 16) sb_store16(sb_load16(p + k), to + k); \
       for (; k < count; ++k) to[k] = p[k];                                   \
     }                                                                        \
     i += count;                                                              \
+    column = 0;                                                              \
+    at += positions;                                                         \
+    if (at == d) {                                                           \
+      at = 0;                                                                \
+      ++o;                                                                   \
+    }                                                                        \
   }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pad_fwd_8(
@@ -82,9 +103,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pad_bwd(ARRAY(const
   const long begin = mode == PAD_REPLICATE ? 1 : mode == PAD_REFLECT ? before + 1 : after;
   const long stop = mode == PAD_REPLICATE ? n - 1 : mode == PAD_REFLECT ? n - 1 - after : n - before;
   const long end = SB_END(outer * n * inner);
-  for (long i = SB_BEGIN(outer * n * inner); i < end;) {
-    const long row = i / inner, column = i - row * inner;
-    const long o = row / n, at = row - o * n;
+  long i = SB_BEGIN(outer * n * inner);
+  const long row = i / inner;
+  long column = i - row * inner, o = row / n;
+  long at = row - o * n;
+  while (i < end) {
     const __global stored* rows = dy + o * d * inner + column;
     const long positions = at >= begin && at < stop ? stop - at : 1;
     const long count = min(positions * inner - column, end - i);
@@ -110,5 +133,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pad_bwd(ARRAY(const
       sb_store(sum, dx + i + k, left);
     }
     i += count;
+    column = 0;
+    at += positions;
+    if (at == n) {
+      at = 0;
+      ++o;
+    }
   }
 }
