@@ -4,6 +4,24 @@
 
 #define INDEXING_TILE 256  // columns of one group of indexing_scatter_add
 
+// Where inner is 1: elements [e, end) of dst line by line, line o from src's, by the index from `at` on. What is read
+// for an index outside does not count, so that the loop has no branch.
+#define INDEXING_LINES(T, at)                                                 \
+  while (inner == 1 && depth > 0 && e < end) {                                \
+    const long count = min(items - j, end - e);                               \
+    const __global T* line = src + o * depth;                                 \
+    const __global int* places = index + (at);                                \
+    __global T* to = dst + e;                                                 \
+    for (long k = 0; k < count; ++k) {                                        \
+      const int is_known = (uint)places[k] < (uint)depth;                     \
+      const T value = line[is_known ? places[k] : 0];                         \
+      to[k] = is_known ? value : (T)missing;                                  \
+    }                                                                         \
+    e += count;                                                               \
+    j = 0;                                                                    \
+    ++o;                                                                      \
+  }
+
 // Moves of elements as bits, one family for all types of a size. Geometry: over_elements(O * J * I).
 // indexing_take: dst [O, J, I] = src [O, index[j], I], index [J].
 // indexing_gather: dst [O, J, I] = src [O, index[o, j, i], I], index [O, J, I].
@@ -19,6 +37,7 @@
     const long row = e / inner;                                                                       \
     long i = e - row * inner, o = row / items;                                                        \
     long j = row - o * items;                                                                         \
+    INDEXING_LINES(T, j)                                                                              \
     while (e < end) {                                                                                 \
       const long count = min(inner - i, end - e);                                                     \
       const int d = index[j];                                                                         \
@@ -55,6 +74,7 @@
     const long row = e / inner;                                                                       \
     long i = e - row * inner, o = row / items;                                                        \
     long j = row - o * items;                                                                         \
+    INDEXING_LINES(T, e)                                                                              \
     while (e < end) {                                                                                 \
       const __global T* from = src + o * depth * inner;                                               \
       for (; i < inner && e < end; ++i, ++e) {                                                        \
@@ -217,3 +237,4 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_put(ARRAY(
 }
 
 #undef INDEXING_MOVES
+#undef INDEXING_LINES
