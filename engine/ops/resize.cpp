@@ -32,8 +32,9 @@ struct Geometry {
   void launch(Launch& run, const char* entry, const Shape& result) const {
     const Dtype real = run.dst_dtype();
     const std::int64_t rows = result[0] * result[1], row = result[2] * result[3];
-    const int rows_per_group =
-        static_cast<int>(std::clamp<std::int64_t>(run.constant("resize", "RESIZE_BLOCK", real) / row, 1, rows));
+    const std::int64_t fewest = std::max<std::int64_t>(run.constant("resize", "RESIZE_BLOCK", real) / row, 1),
+                       share = rows / (run.cores() * detail::kGroupsPerCore);
+    const int rows_per_group = static_cast<int>(std::clamp<std::int64_t>(std::max(fewest, share), 1, rows));
     auto kernel = run.kernel(entry, real);
     kernel.args(run.src(0), run.dst(), batch, h, w, c, oh, ow, scale_h, scale_w, mode, rows_per_group);
     if (run.is_cpu())
