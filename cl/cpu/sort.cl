@@ -1,10 +1,14 @@
 // Stable sorting of the rows of src [R, n] by keys: unsigned numbers in the order of the elements, NaN the largest, -0
 // equal to 0. Blocks of SORT_BLOCK elements are sorted by their digits (H. Hollerith's radix sort, lowest digit first),
 // then neighbouring runs are merged, a pass for each doubling. What comes out is index [R, n], places within the row.
+// The first few in order need no sorting: each block keeps its own, and those of all blocks are gone through once more.
 
 #define SORT_BLOCK 65536  // elements of a row sorted by one group; a multiple of SORT_MERGE
 #define SORT_MERGE 16384  // elements of a merge that one group writes
 #define SORT_SMALL 32     // up to here by insertion
+#define SORT_TOP_BLOCK 16384  // elements of a row of which one group finds the first ones, at least SORT_TOP_MOST
+#define SORT_TOP_MOST 64      // the most that are found so: kMostFound of sort.cpp
+#define SORT_TOP_STRETCH 64   // elements passed at once where none is among the first
 
 #ifdef SAMEBYTES_F64
 typedef ulong sort_key;
@@ -138,6 +142,76 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_merge(ARRAY(co
   }
 }
 
+// Puts (key, place) into its place among the first k, behind equal keys.
+static inline int sort_top_put(sort_key* best, int* places, int count, const int k, const sort_key key,
+                               const int place) {
+  if (count == k && key >= best[k - 1]) return count;
+  int j = count < k ? count++ : k - 1;
+  for (; j > 0 && best[j - 1] > key; --j) {
+    best[j] = best[j - 1];
+    places[j] = places[j - 1];
+  }
+  best[j] = key;
+  places[j] = place;
+  return count;
+}
+
+// keys, index [R, blocks, k] = the first k of each block of `block` elements, in order; a last block of fewer has the
+// largest keys behind them. Geometry: over_rows, a group for each block of each row.
+#define SORT_TOP(suffix, T)                                                                                 \
+  __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void SB_JOIN(sort_top_, suffix)(                  \
+      ARRAY(const T, src), ARRAY(sort_key, keys), ARRAY(int, index), const int columns, const int block,    \
+      const int k, const int descending) {                                                                  \
+    START(src);                                                                                             \
+    START(keys);                                                                                            \
+    START(index);                                                                                           \
+    const long blocks = (columns + block - 1) / block, row = (long)get_group_id(0) / blocks;                \
+    const int first = (int)((long)get_group_id(0) - row * blocks) * block, n = min(block, columns - first); \
+    const __global T* from = src + row * columns + first;                                                   \
+    const sort_key flip = descending ? ~(sort_key)0 : 0;                                                    \
+    sort_key best[SORT_TOP_MOST];                                                                           \
+    int places[SORT_TOP_MOST];                                                                              \
+    int count = 0;                                                                                          \
+    for (int i = 0; i < n;) {                                                                               \
+      const int end = min(n, i + SORT_TOP_STRETCH);                                                         \
+      int some = count < k || end - i < SORT_TOP_STRETCH;                                                   \
+      if (!some) {                                                                                          \
+        const sort_key worst = best[k - 1];                                                                 \
+        for (int j = 0; j < SORT_TOP_STRETCH; ++j)                                                          \
+          some |= (SB_JOIN(sort_key_, suffix)(from[i + j]) ^ flip) < worst;                                 \
+      }                                                                                                     \
+      for (int j = i; some && j < end; ++j)                                                                 \
+        count = sort_top_put(best, places, count, k, SB_JOIN(sort_key_, suffix)(from[j]) ^ flip, first + j); \
+      i = end;                                                                                              \
+    }                                                                                                       \
+    const long at = (long)get_group_id(0) * k;                                                              \
+    for (int j = 0; j < k; ++j) {                                                                           \
+      keys[at + j] = j < count ? best[j] : ~(sort_key)0;                                                    \
+      index[at + j] = j < count ? places[j] : -1;                                                           \
+    }                                                                                                       \
+  }
+
+SORT_TOP(real, real)
+SORT_TOP(i32, int)
+
+// index_to [R, k] = the places of the first k of keys [R, candidates]. Geometry: over_rows, a group for each row.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_top_merge(ARRAY(const sort_key, keys),
+                                                                            ARRAY(const int, index),
+                                                                            ARRAY(int, index_to), const int candidates,
+                                                                            const int k) {
+  START(keys);
+  START(index);
+  START(index_to);
+  const long row = get_group_id(0);
+  sort_key best[SORT_TOP_MOST];
+  int places[SORT_TOP_MOST];
+  int count = 0;
+  for (int i = 0; i < candidates; ++i)
+    count = sort_top_put(best, places, count, k, keys[row * candidates + i], index[row * candidates + i]);
+  for (int j = 0; j < k; ++j) index_to[row * k + j] = places[j];
+}
+
+#undef SORT_TOP
 #undef SORT_BITS
 #undef SORT_SIGN
 #undef SORT_BLOCKS

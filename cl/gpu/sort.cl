@@ -1,10 +1,13 @@
 // Stable sorting of the rows of src [R, n] by keys: unsigned numbers in the order of the elements, NaN the largest, -0
 // equal to 0. Blocks of SORT_BLOCK elements are sorted in local memory (K. Batcher's bitonic sort, by key and place,
 // which makes it stable), then neighbouring runs are merged, a pass for each doubling. What comes out is index [R, n],
-// places within the row.
+// places within the row. The first few in order need no sorting: each block keeps its own, and those of all blocks are
+// gone through once more.
 
 #define SORT_BLOCK 1024  // elements of a row sorted by one group
 #define SORT_MERGE 1024  // elements of a merge that one group reads
+#define SORT_TOP_BLOCK 4096  // elements of a row of which one group finds the first ones
+#define SORT_TOP_ITEMS 64    // items of such a group
 
 #ifdef SAMEBYTES_F64
 typedef ulong sort_key;
@@ -109,6 +112,97 @@ __kernel void sort_merge(ARRAY(const sort_key, keys), ARRAY(const int, index), A
   }
 }
 
+// Of each item's (key, place) the first one in order, in item_keys[0], item_places[0]. Every item of the group calls it.
+static void sort_top_reduce(__local sort_key* item_keys, __local int* item_places) {
+  const int item = (int)get_local_id(0);
+  for (int step = SORT_TOP_ITEMS / 2; step > 0; step /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < step) {
+      const sort_key key = item_keys[item + step];
+      const int place = item_places[item + step];
+      if (key < item_keys[item] || (key == item_keys[item] && place < item_places[item])) {
+        item_keys[item] = key;
+        item_places[item] = place;
+      }
+    }
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// k rounds, each of which finds the first element in order behind the one before: KEY(i) of element i of n, and
+// PUT(j, key, i) for the j-th; where there is none, i is INT_MAX and the key the largest.
+#define SORT_TOP_ROUNDS(n, k, KEY, PUT)                                                      \
+  __local sort_key item_keys[SORT_TOP_ITEMS];                                                \
+  __local int item_places[SORT_TOP_ITEMS];                                                   \
+  const int item = (int)get_local_id(0);                                                     \
+  sort_key last_key = 0;                                                                     \
+  int last = -1;                                                                             \
+  for (int j = 0; j < k; ++j) {                                                              \
+    sort_key best = ~(sort_key)0;                                                            \
+    int place = INT_MAX;                                                                     \
+    for (int i = item; i < n; i += SORT_TOP_ITEMS) {                                         \
+      const sort_key key = KEY(i);                                                           \
+      const bool is_later = key > last_key || (key == last_key && i > last);                 \
+      if (is_later && (key < best || (key == best && i < place))) {                          \
+        best = key;                                                                          \
+        place = i;                                                                           \
+      }                                                                                      \
+    }                                                                                        \
+    item_keys[item] = best;                                                                  \
+    item_places[item] = place;                                                               \
+    sort_top_reduce(item_keys, item_places);                                                 \
+    last_key = item_keys[0];                                                                 \
+    last = item_places[0];                                                                   \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                            \
+    if (item == 0) PUT(j, last_key, last);                                                   \
+  }
+
+// keys, index [R, blocks, k] = the first k of each block of `block` elements, in order; a last block of fewer has the
+// largest keys behind them. Geometry: over_rows, a group of SORT_TOP_ITEMS for each block of each row.
+#define SORT_TOP(suffix, T)                                                                                            \
+  __kernel void SB_JOIN(sort_top_, suffix)(ARRAY(const T, src), ARRAY(sort_key, keys), ARRAY(int, index),              \
+                                           const int columns, const int block, const int k, const int descending) {    \
+    START(src);                                                                                                        \
+    START(keys);                                                                                                       \
+    START(index);                                                                                                      \
+    const long blocks = (columns + block - 1) / block, row = (long)get_group_id(0) / blocks;                           \
+    const int first = (int)((long)get_group_id(0) - row * blocks) * block, n = min(block, columns - first);            \
+    const __global T* from = src + row * columns + first;                                                              \
+    const sort_key flip = descending ? ~(sort_key)0 : 0;                                                               \
+    const long at = (long)get_group_id(0) * k;                                                                         \
+    SORT_TOP_ROUNDS(n, k, SORT_TOP_KEY_##suffix, SORT_TOP_KEEP)                                                        \
+  }
+#define SORT_TOP_KEY_real(i) (sort_key_real(from[i]) ^ flip)
+#define SORT_TOP_KEY_i32(i) (sort_key_i32(from[i]) ^ flip)
+#define SORT_TOP_KEEP(j, key, i)               \
+  {                                            \
+    keys[at + (j)] = key;                      \
+    index[at + (j)] = (i) < n ? first + (i) : -1; \
+  }
+
+SORT_TOP(real, real)
+SORT_TOP(i32, int)
+
+// index_to [R, k] = the places of the first k of keys [R, candidates]. Geometry: over_rows, a group of SORT_TOP_ITEMS
+// for each row.
+#define SORT_TOP_CANDIDATE(i) keys[row * candidates + (i)]
+#define SORT_TOP_PLACE(j, key, i) index_to[row * k + (j)] = index[row * candidates + (i)]
+__kernel void sort_top_merge(ARRAY(const sort_key, keys), ARRAY(const int, index), ARRAY(int, index_to),
+                             const int candidates, const int k) {
+  START(keys);
+  START(index);
+  START(index_to);
+  const long row = get_group_id(0);
+  SORT_TOP_ROUNDS(candidates, k, SORT_TOP_CANDIDATE, SORT_TOP_PLACE)
+}
+
+#undef SORT_TOP
+#undef SORT_TOP_ROUNDS
+#undef SORT_TOP_KEY_real
+#undef SORT_TOP_KEY_i32
+#undef SORT_TOP_KEEP
+#undef SORT_TOP_CANDIDATE
+#undef SORT_TOP_PLACE
 #undef SORT_BITS
 #undef SORT_SIGN
 #undef SORT_BLOCKS

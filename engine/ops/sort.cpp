@@ -53,6 +53,41 @@ class ArgSort final : public Op {
   bool descending_;
 };
 
+constexpr std::int64_t kMostFound = 64;  // SORT_TOP_MOST of sort.cl
+
+// src [R, n], f32, f64 or i32 -> i32 [R, k], 1 <= k <= kMostFound: the first k of argsort.
+class TopPlaces final : public Op {
+ public:
+  TopPlaces(std::int64_t k, bool descending) : k_(k), descending_(descending) {}
+  std::string_view name() const override { return "top_places"; }
+  void hash(Hasher& hasher) const override {
+    hasher.add(static_cast<std::uint64_t>(k_));
+    hasher.add(std::uint64_t{descending_});
+  }
+
+  void launch(Launch& run) const override {
+    const std::int64_t rows = run.src_shape(0)[0], columns = run.src_shape(0)[1];
+    const Dtype dtype = run.src_dtype(0), real = real_of(dtype);
+    const std::int64_t block = std::min(columns, run.constant("sort", "SORT_TOP_BLOCK", real));
+    const std::int64_t blocks = (columns + block - 1) / block;
+    const Operand keys = run.temp(rows * blocks * k_, real == f64 ? f64 : i32);  // of the size of a key
+    const Operand places = blocks == 1 ? run.dst() : run.temp(rows * blocks * k_, i32);
+    run.kernel(is_floating(dtype) ? "sort_top_real" : "sort_top_i32", real)
+        .args(run.src(0), keys, places, static_cast<int>(columns), static_cast<int>(block), static_cast<int>(k_),
+              int{descending_})
+        .over_rows(rows * blocks);
+    if (blocks > 1)
+      run.kernel("sort_top_merge", real)
+          .args(keys, places, run.dst(), static_cast<int>(blocks * k_), static_cast<int>(k_))
+          .over_rows(rows);
+  }
+  std::vector<Array> gradient(const GradientRequest&) const override { return {}; }
+
+ private:
+  std::int64_t k_;
+  bool descending_;
+};
+
 int sort_axis(const char* op, const Array& a, int axis) {
   require(a.defined(), op, "needs an array", a, "src");
   const int rank = a.shape().rank();
@@ -78,14 +113,24 @@ Array exchanged(const Array& a, int axis) {
   return reshape(transpose(apart, {0, 3, 2, 1}), shape);
 }
 
-Array sorted_places(const Array& a, int axis, bool descending) {
-  if (a.dtype() == f16 || a.dtype() == bf16) return sorted_places(astype(a, f32), axis, descending);
-  if (a.dtype() == u8 || a.dtype() == bool_) return sorted_places(astype(a, i32), axis, descending);
-  if (a.size() == 0) return full(a.shape(), 0, i32);
+// The places of the first k elements in order.
+Array sorted_places(const Array& a, int axis, bool descending, std::int64_t k) {
+  if (a.dtype() == f16 || a.dtype() == bf16) return sorted_places(astype(a, f32), axis, descending, k);
+  if (a.dtype() == u8 || a.dtype() == bool_) return sorted_places(astype(a, i32), axis, descending, k);
+  Shape shape = a.shape();
+  shape[axis] = k;
+  if (shape.size() == 0) return full(shape, 0, i32);
   const Array moved = exchanged(a, axis);
   const Array rows = reshape(moved, {moved.shape().rows(), moved.shape().back()});
-  const Array places = make_array(make_op<ArgSort>(descending), rows.shape(), i32, std::span<const Array>(&rows, 1));
-  return exchanged(reshape(places, moved.shape()), axis);
+  Shape result = moved.shape();
+  result[-1] = k;
+  const bool is_short = k <= kMostFound && k < rows.shape()[1];
+  const OpPtr op = is_short ? make_op<TopPlaces>(k, descending) : make_op<ArgSort>(descending);
+  const Array places =
+      make_array(op, {rows.shape()[0], is_short ? k : rows.shape()[1]}, i32, std::span<const Array>(&rows, 1));
+  if (is_short) return contiguous(exchanged(reshape(places, result), axis));
+  const Array all = exchanged(reshape(places, moved.shape()), axis);
+  return k < a.shape()[axis] ? contiguous(slice(all, axis, 0, k)) : all;
 }
 
 }  // namespace
@@ -93,13 +138,13 @@ Array sorted_places(const Array& a, int axis, bool descending) {
 
 SortResult sort(const Array& a, int axis, bool descending) {
   axis = detail::sort_axis("sort", a, axis);
-  const Array places = detail::sorted_places(a, axis, descending);
+  const Array places = detail::sorted_places(a, axis, descending, a.shape()[axis]);
   return {detail::gather_at(a, axis, places, true), places};
 }
 
 Array argsort(const Array& a, int axis, bool descending) {
   axis = detail::sort_axis("argsort", a, axis);
-  return detail::sorted_places(a, axis, descending);
+  return detail::sorted_places(a, axis, descending, a.shape()[axis]);
 }
 
 SortResult top_k(const Array& a, std::int64_t k, int axis, bool largest) {
@@ -107,7 +152,7 @@ SortResult top_k(const Array& a, std::int64_t k, int axis, bool largest) {
   if (k < 0 || k > a.shape()[axis])
     throw ArgumentError("top_k: k must be between 0 and the size of axis " + std::to_string(axis) + ", " +
                         std::to_string(k) + " came, src is " + detail::describe(a));
-  const Array places = contiguous(slice(detail::sorted_places(a, axis, largest), axis, 0, k));
+  const Array places = detail::sorted_places(a, axis, largest, k);
   return {detail::gather_at(a, axis, places, true), places};
 }
 

@@ -117,6 +117,26 @@ TEST_P(SortTest, top_k_gives_the_first_of_equal_ones) {
   EXPECT_EQ(top_k(a, 0).values.shape(), (Shape{2, 0}));
 }
 
+// Found without sorting up to 64 of them, block by block in long rows; many equal keys, and NaN.
+TEST_P(SortTest, top_k_is_the_beginning_of_the_sorted_row) {
+  for (const std::int64_t n : {65, 200, 40001}) {
+    const Array steps = floor(uniform({2, n}, 0, n > 1000 ? 3000 : 20));
+    const Array a =
+        where(equal(steps, full({}, 7.0)), full({}, std::numeric_limits<double>::quiet_NaN()), steps).wait();
+    for (const bool largest : {true, false})
+      for (const std::int64_t k : {1, 5, 64, 65}) {
+        const SortResult found = top_k(a, k, -1, largest);
+        EXPECT_EQ(found.indices.to_vector<std::int32_t>(),
+                  contiguous(slice(argsort(a, -1, largest), 1, 0, k)).to_vector<std::int32_t>())
+            << n << " " << k << " " << largest;
+        const Array whole = astype(steps, i32);
+        EXPECT_EQ(top_k(whole, k, -1, largest).indices.to_vector<std::int32_t>(),
+                  contiguous(slice(argsort(whole, -1, largest), 1, 0, k)).to_vector<std::int32_t>())
+            << n << " " << k << " " << largest;
+      }
+  }
+}
+
 TEST_P(SortTest, gradients_go_back_to_where_values_came_from) {
   SAMEBYTES_NEEDS_F64();
   EXPECT_TRUE(check_gradients([](auto x) { return sort(x[0], 0).values; }, {random_input("src", {5, 3})}));
