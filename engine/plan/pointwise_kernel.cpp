@@ -1,6 +1,7 @@
 #include "plan/pointwise_kernel.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <unordered_map>
 
 #include "ops/pointwise.h"
@@ -9,7 +10,10 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr std::int64_t kInnerBlock = 4096;    // inner elements of one unit of work on a CPU
+constexpr std::int64_t kInnerBlock = 4096;  // inner elements of one unit of work on a CPU
+// The same where an operand's neighbours along the inner axis lie kFarApart elements apart or more: all rows of one
+// block, then the next block, so that the lines of memory that one row reads are still in the cache for the next rows.
+constexpr std::int64_t kFarBlock = 32, kFarApart = 16;
 constexpr std::int64_t kUnitElements = 8192;  // short rows are taken together until a unit has about this many
 constexpr std::int64_t kRepeatedMost = 1024;  // columns of an operand that a group copies, to read it at any column
 // Results from here on are stored past the caches: their lines need not be read before, and the next reader would not
@@ -136,7 +140,7 @@ class Writer {
     const std::int64_t inner = kernel_.sizes.back();
     std::int64_t rows = 1;
     for (int axis = 0; axis + 1 < axes(); ++axis) rows *= kernel_.sizes[axis];
-    const std::int64_t blocks = (inner + kInnerBlock - 1) / kInnerBlock;
+    const std::int64_t blocks = (inner + block() - 1) / block();
     kernel_.numbers = {inner, rows, blocks};
     for (int axis = 1; axis + 1 < axes(); ++axis) kernel_.numbers.push_back(kernel_.sizes[axis]);
     if (axes() > 1)
@@ -155,6 +159,14 @@ class Writer {
       kernel_.geometry.groups[0] = static_cast<std::size_t>((inner * rows + kGpuGroup - 1) / kGpuGroup);
     }
   }
+
+  // Whether a unit is kFarBlock columns of a row, and units go down the rows.
+  bool goes_down() const {
+    return on_cpu() && !repeats_ && axes() > 1 &&
+           std::any_of(kernel_.inputs.begin(), kernel_.inputs.end(),
+                       [](const PointwiseInput& input) { return std::abs(input.strides.back()) >= kFarApart; });
+  }
+  std::int64_t block() const { return goes_down() ? kFarBlock : kInnerBlock; }
 
   bool is_gathered(const PointwiseInput& input) const { return input.strides.back() != 0 && input.strides.back() != 1; }
 
@@ -191,12 +203,10 @@ class Writer {
     } else if (on_cpu()) {
       t += "  const long units = rows * blocks, share = (units + get_num_groups(0) - 1) / get_num_groups(0);\n"
            "  const long first = get_group_id(0) * share, last = min(units, first + share);\n"
-           "  for (long unit = first; unit < last; ++unit) {\n"
-           "    const long row = blocks == 1 ? unit : unit / blocks, begin = (unit - row * blocks) * " +
-           std::to_string(kInnerBlock) +
-           ";\n"
-           "    const long end = min(inner, begin + " +
-           std::to_string(kInnerBlock) + ");\n";
+           "  for (long unit = first; unit < last; ++unit) {\n";
+      t += goes_down() ? "    const long block = unit / rows, row = unit - block * rows, begin = block * "
+                       : "    const long row = blocks == 1 ? unit : unit / blocks, begin = (unit - row * blocks) * ";
+      t += std::to_string(block()) + ";\n    const long end = min(inner, begin + " + std::to_string(block()) + ");\n";
       t += bases();
       t += "    long i = begin;\n    for (; i + VW <= end; i += VW) {\n" + body(true) + "    }\n";
       t += "    if (i < end) {\n      const int lanes = (int)(end - i);\n" + body(false) + "    }\n  }\n}\n";

@@ -86,6 +86,21 @@ TEST_P(LayoutTest, split_and_stack_are_inverse) {
   EXPECT_EQ(split(zeros({0, 3}), 2).size(), 1u);
 }
 
+// Rows of more than one block, and blocks that the row does not fill.
+TEST_P(LayoutTest, transposed_arrays_are_copied_and_read_by_pointwise_ops) {
+  for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{70, 33}, {33, 130}, {64, 64}, {17, 5}}) {
+    const Array a = counted({2, rows, columns});
+    const std::vector<float> moved = contiguous(transpose(a)).to_vector<float>(),
+                             more = (transpose(a) + transpose(a, {0, 2, 1}) * 2.0).to_vector<float>();
+    for (std::int64_t i = 0; i < 2 * rows * columns; ++i) {
+      const std::int64_t k = i / (rows * columns), j = i % (rows * columns) / rows, row = i % rows;
+      const auto expected = static_cast<float>((k * rows + row) * columns + j);
+      ASSERT_EQ(moved[static_cast<std::size_t>(i)], expected) << i;
+      ASSERT_EQ(more[static_cast<std::size_t>(i)], 3 * expected) << i;
+    }
+  }
+}
+
 TEST_P(LayoutTest, tile_and_repeat_interleave_repeat) {
   const Array a = counted({2, 3});
   const auto modulo = [&](int axis, std::int64_t i) { return i % (axis == 0 ? 2 : 3); };
