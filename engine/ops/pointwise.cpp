@@ -114,8 +114,8 @@ const PointwiseRow kRsqrt{"rsqrt", 1, 0, "REAL_C(1.0) / sqrt($0)", R::same, [](G
   return {g.dy[0] * (g.dst[0] * g.dst[0] * g.dst[0]) * -0.5}; }};
 const PointwiseRow kSquare{"square", 1, 0, "$0 * $0", R::same, [](G g) -> Arrays { return {g.dy[0] * g.src[0] * 2.0}; }};
 const PointwiseRow kAbs{"abs", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), -$0, $0)", R::same, [](G g) -> Arrays { return {g.dy[0] * sign(g.src[0])}; }};
-const PointwiseRow kSin{"sin", 1, 0, "sin($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * cos(g.src[0])}; }};
-const PointwiseRow kCos{"cos", 1, 0, "cos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * sin(g.src[0]))}; }};
+const PointwiseRow kSin{"sin", 1, 0, "sb_sin($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * cos(g.src[0])}; }};
+const PointwiseRow kCos{"cos", 1, 0, "sb_cos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * sin(g.src[0]))}; }};
 const PointwiseRow kSign{"sign", 1, 0, "SB_TRUTH($0 > SB_ZERO) - SB_TRUTH($0 < SB_ZERO)", R::same, nullptr, PointwiseRow::kAllFlat};
 const PointwiseRow kFloor{"floor", 1, 0, "floor($0)", R::same, nullptr, PointwiseRow::kAllFlat};
 const PointwiseRow kTanh{"tanh", 1, 0, "sb_tanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * (1.0 - square(g.dst[0]))}; }};

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
@@ -73,6 +74,20 @@ TEST_P(PointwiseTest, unary_values_agree_with_double) {
             << row.name << " at " << x[i];
       }
     }
+}
+
+TEST_P(PointwiseTest, sine_and_cosine_are_right_far_from_zero) {
+  for (const double most : {10.0, 199.0, 1000.0, 1e6}) {
+    const std::vector<float> x = spread(1031, -most, most);
+    const Array a = array(x, {1031});
+    const std::vector<float> sines = sin(a).to_vector<float>(), cosines = cos(a).to_vector<float>();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      EXPECT_NEAR(sines[i], std::sin(static_cast<double>(x[i])), 9 * 6e-8) << x[i];
+      EXPECT_NEAR(cosines[i], std::cos(static_cast<double>(x[i])), 9 * 6e-8) << x[i];
+    }
+  }
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float value : sin(array({NAN, infinity, -infinity})).to_vector<float>()) EXPECT_TRUE(std::isnan(value));
 }
 
 TEST_P(PointwiseTest, unary_gradients_agree_with_differences) {
