@@ -16,9 +16,9 @@ class ArraySet final : public Dataset {
   explicit ArraySet(std::vector<ArrayColumn> columns) {
     if (columns.empty()) throw ArgumentError("from_arrays: a sample has at least one field, none came");
     for (const ArrayColumn& column : columns) {
-      if (!column.rows || column.rows.shape().rank() == 0)
+      if (!column.rows.defined() || column.rows.shape().rank() == 0)
         throw ArgumentError("from_arrays: '" + column.name + "' wants an array whose first axis counts samples, " +
-                            (column.rows ? "a scalar" : "an empty handle") + " came");
+                            (column.rows.defined() ? "a scalar" : "an empty handle") + " came");
       const Shape& shape = column.rows.shape();
       if (size_ >= 0 && shape[0] != size_)
         throw ArgumentError("from_arrays: columns of one length: '" + columns.front().name + "' has " +

@@ -24,11 +24,11 @@ std::vector<Array> formula_gradient(const GradientRequest& request, const Formul
   const std::vector<Array> results = formula(inputs);
   Array total;
   for (std::size_t k = 0; k < results.size(); ++k) {
-    if (!request.dy[k]) continue;
+    if (!request.dy[k].defined()) continue;
     const Array part = sum(as_dtype(results[k], real_of(results[k].dtype())) * request.dy[k]);
-    total = total ? total + part : part;
+    total = total.defined() ? total + part : part;
   }
-  const std::vector<Array> dx = gradients(total, wanted);
+  const std::vector<Array> dx = gradients(total, wanted, {.allow_unused = true});
   for (std::size_t i = 0; i < dx.size(); ++i) result[places[i]] = dx[i];
   return result;
 }

@@ -1,11 +1,12 @@
-// Losses of class labels other than the cross-entropy. A label is compared with the numbers of the classes, which gives
-// a mask of the row's columns; what is chosen or left out by it is summed over the row.
+// Losses of class labels other than the cross-entropy. What belongs to a row's own class is gathered; where the others
+// count, the label is compared with the numbers of the classes, which gives a mask of the row's columns.
 #include <cmath>
 #include <limits>
 #include <string>
 
 #include "graph/autocast.h"
 #include "graph/op.h"
+#include "ops/indexing.h"
 #include "ops/losses.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
@@ -29,8 +30,8 @@ class Labels {
 
   Dtype dtype() const { return dtype_; }
   const Array& others() const { return others_; }  // truth [..., C]: not the class of the row
-  // The value of a [..., C] in the row's class.
-  Array pick(const Array& a) const { return sum(masked_fill(a, others_, 0.0), {-1}); }
+  // The value of a [..., C] in the row's class; NaN where the label is none.
+  Array pick(const Array& a) const { return squeeze(gather_at(a, a.shape().rank() - 1, places_, true), -1); }
   // weight[t] of each row, or an empty handle.
   const Array& weight() const { return weight_; }
   // Losses of rows with labels that are no class become NaN, of ignored rows 0.
@@ -41,7 +42,8 @@ class Labels {
  private:
   Dtype dtype_;
   std::int64_t classes_;
-  Array others_, weight_, labels_, counts_;  // labels as real numbers; counts_: truth, where some rows are ignored
+  // places_: labels i32 [..., 1]; labels_: as real numbers; counts_: truth, where some rows are ignored
+  Array places_, others_, weight_, labels_, counts_;
   std::optional<std::int32_t> ignored_;
 };
 
@@ -58,13 +60,15 @@ Labels::Labels(const char* op, const Array& scores, const char* name, const Arra
   require(!weight.defined() || (weight.shape() == Shape{classes_} && is_floating(weight.dtype())), op,
           ("class_weight must be floating [" + std::to_string(classes_) + "]").c_str(), weight, "class_weight");
   dtype_ = scores.dtype() == f64 ? f64 : f32;
-  others_ = not_equal(unsqueeze(target, -1), arange(0, static_cast<double>(classes_), 1, i32));
+  const Array numbers = target.dtype() == i32 ? target : astype(target, i32);
+  places_ = unsqueeze(numbers, -1);
+  others_ = not_equal(places_, arange(0, static_cast<double>(classes_), 1, i32));
   labels_ = astype(target, f32);
-  if (weight.defined()) {
-    const Array each = broadcast_to(as_dtype(stop_gradient(weight), dtype_), scores.shape());
-    weight_ = pick(each);
-  }
   if (ignored_) counts_ = differs(labels_, static_cast<double>(*ignored_));
+  if (weight.defined()) {
+    weight_ = take(as_dtype(stop_gradient(weight), dtype_), numbers);
+    if (ignored_) weight_ = where(counts_, weight_, full({}, 0.0, dtype_));  // the ignored label may be no class
+  }
 }
 
 Array Labels::checked(const Array& losses) const {
@@ -105,7 +109,7 @@ Array nll_loss(const Array& log_probability, const Array& target, const NllOptio
   if (const detail::Casts cast("nll_loss"); cast) return nll_loss(cast(log_probability), target, options);
   const Labels labels("nll_loss", log_probability, "log_probability", target, options.class_weight,
                       options.ignore_index);
-  Array losses = -labels.pick(as_dtype(log_probability, labels.dtype()));
+  Array losses = -as_dtype(labels.pick(log_probability), labels.dtype());
   if (labels.weight().defined()) losses = losses * labels.weight();
   losses = labels.checked(losses);
   return options.reduction == Reduction::mean ? labels.weighted_mean(losses) : reduce_loss(losses, options.reduction);
