@@ -40,6 +40,7 @@ class BenchRun {
   // What was counted so far was warm-up.
   void restart() { meter_.restart(); }
   std::optional<std::size_t> resident_peak() const { return resident_->grown(); }
+  std::optional<std::size_t> resident_size() const { return resident_->largest(); }
   // What a step holds at its fullest moment (estimate.h). Evaluates nothing.
   LiveBytes live_bytes();
   MemoryParts memory() const;  // at the peak since the engine was made

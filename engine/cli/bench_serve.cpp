@@ -1,10 +1,11 @@
 // samebytes bench --serve: one workload as a worker that is told what to run, in the protocol of benchmarks/peers/
 // worker.py, so that benchmarks/compare.py can alternate between it and other frameworks. A line of JSON when it is
 // ready, and one for each line that it reads:
-//   train | infer   makes what the mode needs, runs the first step and warms up; the loss of the first and of the last
-//   step run SECONDS     runs steps of that mode for so long, one at least; the loss is that of the last one memory
-//   what the process has grown by since `train` or `infer`, at its largest quit            (or the end of the input)
-//   ends it
+//
+// - train or infer: makes what the mode needs, runs the first step and warms up; the loss of the first and last step.
+// - run SECONDS: steps of that mode for so long, one at least; the loss is that of the last one. steps N: so many.
+// - memory: the largest resident size since `train` or `infer`, in all and beyond that before.
+// - quit, or the end of the input: ends it.
 #include "cli/bench_serve.h"
 
 #include <fmt/format.h>
@@ -62,8 +63,8 @@ class Worker {
     if (!run_) throw UsageError(command + ": say train or infer first");
     if (command == "run") return run(BenchRun::kEndless, positive<double>(command, "seconds", rest));
     if (command == "steps") return run(positive<std::int64_t>(command, "a number of steps", rest), BenchRun::kForever);
-    const auto peak = run_->resident_peak();
-    return {{"peak_bytes", peak ? Json(*peak) : Json()}};
+    const auto peak = run_->resident_peak(), size = run_->resident_size();
+    return {{"peak_bytes", peak ? Json(*peak) : Json()}, {"resident_bytes", size ? Json(*size) : Json()}};
   }
 
  private:

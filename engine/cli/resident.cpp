@@ -26,9 +26,11 @@ ResidentPeak::ResidentPeak() {
 }
 
 std::optional<std::size_t> ResidentPeak::grown() const {
-  const auto now = high_water_mark();
-  if (!before_ || !now) return {};
+  const auto now = largest();
+  if (!now) return {};
   return *now - std::min(*now, *before_);
 }
+
+std::optional<std::size_t> ResidentPeak::largest() const { return before_ ? high_water_mark() : std::nullopt; }
 
 }  // namespace samebytes::cli

@@ -14,6 +14,8 @@ class ResidentPeak {
   ResidentPeak();
   // Empty where /proc does not say, or the mark could not be set back.
   std::optional<std::size_t> grown() const;
+  // That size with what lay in memory before, libraries and all.
+  std::optional<std::size_t> largest() const;
 
  private:
   std::optional<std::size_t> before_;

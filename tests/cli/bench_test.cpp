@@ -108,7 +108,12 @@ TEST(Bench, a_worker_answers_every_line_with_one) {
   EXPECT_GE(lines[2]["seconds"], 0.05);
   EXPECT_GT(lines[2]["samples_per_second"], 0.0);
   EXPECT_GT(lines[2]["step_ms_p50"], 0.0);
-  EXPECT_TRUE(lines[3].contains("peak_bytes"));
+  ASSERT_TRUE(lines[3].contains("peak_bytes"));
+  ASSERT_TRUE(lines[3].contains("resident_bytes"));
+  EXPECT_EQ(lines[3]["peak_bytes"].is_null(), lines[3]["resident_bytes"].is_null());
+  if (!lines[3]["peak_bytes"].is_null()) {  // libraries and samples lay there before
+    EXPECT_GT(lines[3]["resident_bytes"], lines[3]["peak_bytes"]);
+  }
 }
 
 TEST(Bench, a_worker_counts_the_steps_that_it_is_told) {
