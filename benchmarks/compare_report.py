@@ -1,11 +1,16 @@
-"""What compare.py makes of its rounds: ratios, the table, the plot."""
+"""What compare.py makes of its rounds: ratios, the leanest, the tables, the block of the README."""
 
 import math
+import re
 import statistics
-from xml.sax.saxutils import escape
+
+from compare_trials import PEERS
 
 MODES = {"train": "training", "infer": "inference"}
-PEERS = ("torch", "jax", "mlx", "tinygrad")
+SIDES = ("samebytes", *PEERS)
+NAMES = {"samebytes": "Samebytes", "torch": "PyTorch", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO",
+         "jax": "JAX", "mlx": "MLX", "tinygrad": "tinygrad"}  # fmt: skip
+BEGIN, END = "<!-- compare.py: begin -->", "<!-- compare.py: end -->"
 
 
 def with_ratio(row):
@@ -36,6 +41,18 @@ def geometric_means(rows):
     return means
 
 
+def leanest(row, key="peak_bytes"):
+    """(side, variant, bytes) of the least memory among all that ran, each peer in any of its variants. None where
+    nothing is known."""
+    known = []
+    for side, entry in row["sides"].items():
+        figures = {v: m.get(key) for v, m in entry.get("memory", {}).items()} if side != "samebytes" else {}
+        # Of the variant that took turns, those are the figure.
+        figures[entry.get("variant") or "default"] = entry.get(key)
+        known += [(side, variant, size) for variant, size in figures.items() if size is not None]
+    return min(known, key=lambda one: one[2], default=None)
+
+
 def rate(value):
     """Four digits, as people read them."""
     if value is None:
@@ -46,16 +63,26 @@ def rate(value):
 
 
 def megabytes(value):
-    return "" if value is None else f"{value / 1e6:.0f}"
+    if value is None:
+        return ""
+    return f"{value / 1e6:.1f}" if value < 1e7 else f"{value / 1e6:,.0f}".replace(",", " ")
 
 
 def seconds(value):
     return "" if value is None else f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
+def is_marked(row):
+    """The machine was not quiet, or a peer lagged behind its own trial. Runs that did not look are not marked."""
+    return not row.get("quiet", True) or bool(row.get("lagging"))
+
+
 def ratio_text(row):
     ratio = row.get("ratio")
-    return f"{ratio['median']:.2f} ({ratio['least']:.2f} .. {ratio['largest']:.2f})" if ratio else ""
+    if not ratio:
+        return ""
+    mark = " !" if is_marked(row) else ""
+    return f"{ratio['median']:.2f} ({ratio['least']:.2f} .. {ratio['largest']:.2f}){mark}"
 
 
 def one_line(row):
@@ -65,13 +92,28 @@ def one_line(row):
     return f"{row['workload']} {MODES[row['mode']]}: samebytes {rate(ours)} samples/s{theirs}"
 
 
-def peer_cell(row, name):
-    """Speed and variant; ~ before one that was only tried."""
+def speed_cell(row, name):
+    """~ before one that was only tried."""
     side = row["sides"].get(name, {})
     value = side.get("median") or side.get("trial_samples_per_second")
     if not value:
         return ""
     return ("" if "median" in side else "~") + rate(value)
+
+
+def memory_cell(row, name):
+    """Grown by, and in all where that was measured."""
+    side = row["sides"].get(name, {})
+    grown, whole = megabytes(side.get("peak_bytes")), megabytes(side.get("resident_bytes"))
+    return f"{grown} / {whole}" if whole else grown
+
+
+def leanest_text(row, key):
+    found = leanest(row, key)
+    if not found:
+        return ""
+    side, variant, size = found
+    return f"{side} {'' if variant == 'default' else variant} {megabytes(size)}".replace("  ", " ")
 
 
 def markdown(header, lines):
@@ -82,35 +124,69 @@ def markdown(header, lines):
     return "\n".join(text)
 
 
-def mode_table(result, mode):
+def of_mode(result, mode):
+    """The rows of a mode, and the peers that any of them has."""
     rows = [row for row in result["rows"] if row["mode"] == mode]
-    peers = [name for name in PEERS if any(name in row["sides"] for row in rows)]
+    return rows, [name for name in PEERS if any(name in row["sides"] for row in rows)]
+
+
+def mode_table(result, mode):
+    rows, peers = of_mode(result, mode)
     header = ["workload", "samebytes", *peers, "ratio to the best (least .. largest)", "best peer"]
-    header += ["memory MB", "best peer's", "first step s", "best peer's"]
-    lines = []
+    header += ["first step s", "best peer's"]
+    lines, memory = [], []
     for row in rows:
         ours, best = row["sides"]["samebytes"], row["sides"].get(row.get("best"), {})
         lines.append(
             [
                 row["workload"],
-                rate(ours["median"]),
-                *(peer_cell(row, name) for name in peers),
+                *(speed_cell(row, name) for name in ("samebytes", *peers)),
                 ratio_text(row),
                 f"{row.get('best', '')} {best.get('variant', '')}".strip(),
-                *(megabytes(ours.get("peak_bytes")), megabytes(best.get("peak_bytes"))),
                 *(seconds(ours["first_step_seconds"]), seconds(best.get("first_step_seconds"))),
             ]
         )
+        leanest_two = (leanest_text(row, key) for key in ("peak_bytes", "resident_bytes"))
+        memory.append([row["workload"], *(memory_cell(row, name) for name in ("samebytes", *peers)), *leanest_two])
     text = f"{MODES[mode]}, samples/s\n\n" + markdown(header, lines)
     if mode in result["geometric_mean"]:
         text += f"\n\nGeometric mean of the ratios: {result['geometric_mean'][mode]:.2f}"
-    reasons = [
+    header = ["workload", "samebytes", *peers, "leanest", "leanest in all"]
+    text += f"\n\n{MODES[mode]}, memory in MB: grown by / in all\n\n" + markdown(header, memory)
+    notes = [marks(rows), reasons(rows)]
+    if "+cu" in result["versions"].get("torch", ""):
+        notes.append(["This build of torch carries CUDA's libraries, some 400 MB of its memory in all."])
+    return text + "".join("\n\n" + "\n".join(part) for part in notes if part)
+
+
+def marks(rows):
+    """Why a row has its !"""
+    lines = []
+    for row in rows:
+        if not row.get("quiet", True):
+            lines.append(f"! {row['workload']}: the loop beside the turns differed by up to "
+                         f"{100 * row['loop_deviation']:.0f} % from the run's median")  # fmt: skip
+        for peer, share in row.get("lagging", {}).items():
+            lines.append(f"! {row['workload']}: {peer}'s turns are {100 * share:.0f} % below its trial, twice")
+    return lines
+
+
+def reasons(rows):
+    return [
         f"{row['workload']}, {name}: {side['reason']}"
         for row in rows
         for name, side in row["sides"].items()
         if side.get("reason")
     ]
-    return text + ("\n\n" + "\n".join(reasons) if reasons else "")
+
+
+def quiet_text(result):
+    loop = result.get("calibration")
+    if not loop:
+        return "whether the machine was quiet was not measured"
+    state = "quiet" if loop["quiet"] else "not quiet"
+    return (f"the machine was {state}: a loop of {loop['median_ms']:.0f} ms beside the turns varied by "
+            f"{100 * loop['spread']:.0f} % (10th to 90th percentile of {loop['loops']})")  # fmt: skip
 
 
 def heading(result):
@@ -120,7 +196,7 @@ def heading(result):
         f"{machine['cpu']}, {result['threads']} threads; {device['platform']} {device['driver']}, memory mode "
         f"{device['memory_mode']}, {device['personality']} kernels; {versions}\n"
         f"{result['date']}, `{result['command']}`, {result['rounds']} rounds of {result['seconds']} s, "
-        f"our loader: {result['loader']}; ~: tried only"
+        f"our loader: {result['loader']}; {quiet_text(result)}; ~: tried only"
     )
 
 
@@ -132,63 +208,61 @@ def any_rows(result, mode):
     return any(row["mode"] == mode for row in result["rows"])
 
 
-# ---- the plot
-
-BAR, GAP, GROUP_GAP = 16, 3, 14  # heights in pixels
-LEFT, WIDTH, RIGHT, TOP, BOTTOM = 96, 440, 260, 58, 34
-COLOURS = {"train": "#2b6cb0", "infer": "#90b4d8"}
-INK, GREY = "#222222", "#888888"
+# ---- the README
 
 
-def text_at(x, y, content, size=12, colour=INK, anchor="start"):
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}">'
-        f"{escape(content)}</text>"
-    )
+def in_turns(result, mode):
+    """The rows of a mode, and the peers that took turns in any of them."""
+    rows, peers = of_mode(result, mode)
+    return rows, [name for name in peers if any("median" in row["sides"].get(name, {}) for row in rows)]
 
 
-def plot(result):
-    """Horizontal bars of the median ratios, whiskers from the least to the largest round, a line at 1."""
-    rows = [row for row in result["rows"] if "ratio" in row]
-    names = list(dict.fromkeys(row["workload"] for row in rows))
-    most = max([row["ratio"]["largest"] for row in rows] + [1.2]) * 1.05
-    scale = WIDTH / most
-    parts, y = [], TOP
-    for name in names:
-        group = [row for row in rows if row["workload"] == name]
-        middle = y + (len(group) * (BAR + GAP) - GAP) / 2
-        parts.append(text_at(LEFT - 8, middle + 4, name, 13, anchor="end"))
-        for row in group:
-            ratio = row["ratio"]
-            parts.append(
-                f'<rect x="{LEFT}" y="{y}" width="{ratio["median"] * scale:.1f}" height="{BAR}" '
-                f'fill="{COLOURS[row["mode"]]}"/>'
-            )
-            whisker = f'M{LEFT + ratio["least"] * scale:.1f} {y + BAR / 2}H{LEFT + ratio["largest"] * scale:.1f}'
-            parts.append(f'<path d="{whisker}" stroke="{INK}" stroke-width="1.2"/>')
-            best = f"{row['best']} {row['sides'][row['best']]['variant']}".strip()
-            label = f"{ratio['median']:.2f}  {MODES[row['mode']]}, {best}"
-            parts.append(text_at(LEFT + ratio["largest"] * scale + 6, y + BAR - 4, label, 11))
-            y += BAR + GAP
-        y += GROUP_GAP
-    bottom = y - GROUP_GAP
-    step = 0.5 if most <= 4 else 1
-    for i in range(int(most / step) + 1):
-        x = LEFT + i * step * scale
-        parts.append(text_at(x, bottom + 18, f"{i * step:g}", 11, GREY, "middle"))
-    one = f'<path d="M{LEFT + scale:.1f} {TOP - 6}V{bottom + 4}" stroke="{INK}" stroke-dasharray="4 3"/>'
-    width, height = LEFT + WIDTH + RIGHT, bottom + BOTTOM
-    title = "samples/s over those of the best peer, bars: median, lines: all rounds"
-    where = f"{result['machine']['cpu']}, {result['threads']} threads, f32, {result['date'][:10]}"
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-            f'viewBox="0 0 {width} {height}" font-family="sans-serif">',
-            f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-            text_at(LEFT, 22, title, 14),
-            text_at(LEFT, 40, where, 11, GREY),
-            *parts,
-            one,
-            "</svg>\n",
-        ]
-    )
+def readme_block(result, source):
+    """The tables of the README, and what has to be said about them; source: where all figures are."""
+    means = result["geometric_mean"]
+    parts = [", ".join(f"{NAMES[s]} {v}" for s, v in result["versions"].items() if s != "samebytes")]
+    text = [
+        f"{result['threads']} threads of {article(result['machine']['cpu'])}, {result['device']['platform']} "
+        f"{result['device']['driver']}, f32, AdamW, batch 64 (gpt-small 4, context 128), {result['date'][:10]}: samples "
+        f"per second, median of {result['rounds']} rounds in turns; {parts[0]}. The ratio is to the best peer, the "
+        f"least and the largest round in brackets; {quiet_text(result)}. Everything measured is in [{source}]({source}).",
+    ]
+    for mode in MODES:
+        rows, peers = in_turns(result, mode)
+        if not rows:
+            continue
+        header = [MODES[mode], *(NAMES[name] for name in ("samebytes", *peers)), "ratio", "best peer"]
+        lines = [
+            [row["workload"], *(speed_cell(row, name) for name in ("samebytes", *peers)), ratio_text(row),
+             f"{NAMES.get(row.get('best'), '')} {row['sides'].get(row.get('best'), {}).get('variant') or ''}".strip()]
+            for row in rows
+        ]  # fmt: skip
+        text += [markdown(header, lines)]
+        if marks(rows):
+            text.append("\n".join(f"- {line}" for line in marks(rows)))
+    text.append("Geometric mean of the ratios: " + ", ".join(f"{means[m]:.2f} in {MODES[m]}" for m in MODES if m in means)
+                + ".")  # fmt: skip
+    rows, peers = in_turns(result, "train")
+    if rows:
+        header = ["training, MB", *(NAMES[name] for name in ("samebytes", *peers)), "leanest"]
+        lines = [
+            [row["workload"], *(megabytes(row["sides"].get(name, {}).get("peak_bytes")) for name in
+                                ("samebytes", *peers)), leanest_text(row, "peak_bytes")]
+            for row in rows
+        ]  # fmt: skip
+        text.append("Memory is what a process grows by from before the model is made to its largest, each framework in the "
+                    "variant that has the speed above; the leanest is of all variants tried.")  # fmt: skip
+        text.append(markdown(header, lines))
+    return "\n\n".join(text)
+
+
+def article(name):
+    return f"an {name}" if name[:1] in "AEIO" else f"a {name}"
+
+
+def with_block(text, result, source):
+    """A page with the block between its marks made anew."""
+    found = re.search(re.escape(BEGIN) + ".*?" + re.escape(END), text, re.DOTALL)
+    if not found:
+        raise ValueError(f"there is no {BEGIN} ... {END} in the page")
+    return text[: found.start()] + f"{BEGIN}\n\n{readme_block(result, source)}\n\n{END}" + text[found.end() :]

@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 
+import compare_report
 from compare_report import rate
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -37,10 +38,13 @@ FRAMEWORKS = [
     ("Samebytes", "yes, SVM", "yes; the ledger counts each copy", "any OpenCL device"),
     ("MLX", "yes, on Apple silicon", "yes", "Apple silicon; CPU and CUDA on Linux"),
     ("PyTorch", "no: tensors belong to a device, `.to()` copies", "between host and CPU tensors", "many"),
+    ("ONNX Runtime", "no: values belong to a provider's device", "of host arrays, by I/O binding", "many, inference"),
+    ("OpenVINO", "no; remote tensors on Intel GPUs can be shared", "of host arrays, as tensors over them",
+     "CPUs, Intel GPUs and NPUs, inference"),
     ("JAX", "no: arrays belong to a device", "on CPU, for aligned arrays (DLPack)", "many"),
     ("tinygrad", "no: buffers belong to a device", "no", "many, OpenCL too"),
 ]
-PEER_OF = {"MLX": "mlx", "PyTorch": "torch", "JAX": "jax", "tinygrad": "tinygrad"}
+PEER_OF = {name: side for side, name in compare_report.NAMES.items()}
 
 
 def bench(arguments, words, environment):
@@ -133,20 +137,17 @@ def devices_table(result):
 
 
 def frameworks_table(baseline):
-    measured = {}
-    if baseline.exists():
-        for row in json.loads(baseline.read_text())["rows"]:
-            if row["workload"] == "cnn" and row["mode"] == "train":
-                measured = {name: side.get("median") for name, side in row["sides"].items()}
-    lines = ["| | memory of host and device is one | without copies | runs on | cnn, training, samples/s |",
-             "|---|---|---|---|---|"]
+    rows = {row["mode"]: row for row in baseline["rows"] if row["workload"] == "cnn"}
+    lines = ["| | memory of host and device is one | without copies | runs on | cnn, training, samples/s | inference |",
+             "|---|---|---|---|---|---|"]
     for name, unified, copies, platforms in FRAMEWORKS:
-        speed = measured.get(PEER_OF.get(name, "samebytes"))
-        lines.append(f"| {name} | {unified} | {copies} | {platforms} | {rate(speed) if speed else ''} |")
+        speeds = [compare_report.speed_cell(rows[mode], PEER_OF[name]) if mode in rows else "" for mode in ("train", "infer")]
+        lines.append(f"| {name} | {unified} | {copies} | {platforms} | {speeds[0]} | {speeds[1]} |")
     return lines
 
 
 def page(result, baseline):
+    compared = json.loads(baseline.read_text())
     return "\n".join([
         "# Shared memory, compared",
         "",
@@ -171,9 +172,14 @@ def page(result, baseline):
         "",
         "## Frameworks",
         "",
-        f"Speeds are those of `benchmarks/baseline/{baseline.name}`, on two cores of one machine in turns.",
+        f"Speeds are those of `benchmarks/baseline/{baseline.name}`, {compared['threads']} threads of one machine in",
+        "turns; how and how fairly: [benchmarks/README.md](../benchmarks/README.md).",
         "",
-        *frameworks_table(baseline),
+        *frameworks_table(compared),
+        "",
+        "## Every workload",
+        "",
+        compare_report.table(compared),
         "",
     ])
 

@@ -29,7 +29,7 @@ import statistics
 import subprocess
 import sys
 
-from compare import Failed, Worker
+from compare_worker import Failed, Worker
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LONGEST = 3600  # seconds, for an answer

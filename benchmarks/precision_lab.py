@@ -19,7 +19,7 @@ import pathlib
 import statistics
 import sys
 
-from compare import Worker
+from compare_worker import Worker
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LONGEST = 900  # seconds, for an answer

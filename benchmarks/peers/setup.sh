@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes the virtual environment that benchmarks/compare.py measures against: PyTorch as pip installs it, JAX with optax,
-# MLX's CPU build, tinygrad. What does not install is named and left out; compare.py then has a blank there.
+# Makes the virtual environment that benchmarks/compare.py measures against: PyTorch (its build for the CPU where its own
+# index can be reached, else as pip installs it), ONNX Runtime, OpenVINO, JAX with optax, MLX's CPU build, tinygrad.
+# What does not install is named and left out; compare.py then has a blank there.
 #   benchmarks/peers/setup.sh              into build/peers
 #   SAMEBYTES_PEERS=DIR benchmarks/peers/setup.sh
 # Several GB are downloaded. Nothing of it is needed to build or to test Samebytes.
@@ -10,7 +11,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../../cmake/setup.sh"
 
 case ${1:-} in
   '') ;;
-  -h | --help) sed -n '2,6s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+  -h | --help) sed -n '2,7s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
   *) echo "setup.sh takes no arguments; SAMEBYTES_PEERS=DIR says where to" >&2; exit 2 ;;
 esac
 
@@ -31,8 +32,14 @@ samebytes_packages run # PoCL, which tinygrad runs on
 "$peers/bin/python" -m pip install --quiet --upgrade pip || true
 
 missing=()
-for wanted in 'numpy' 'torch' 'jax optax' 'mlx' 'tinygrad'; do
+for wanted in 'numpy' 'torch' 'onnxruntime onnx onnxscript' 'openvino' 'jax optax' 'mlx' 'tinygrad'; do
   packages=$wanted
+  # Without CUDA's libraries, which would only take memory.
+  if [ "$wanted" = torch ] && "$peers/bin/python" -m pip install --quiet --disable-pip-version-check --retries 1 \
+    --timeout 20 --index-url https://download.pytorch.org/whl/cpu torch 2>/dev/null; then
+    echo "Installed torch for the CPU"
+    continue
+  fi
   # On Linux the plain package has no backend.
   if [ "$wanted" = mlx ] && [ "$(uname -s)" = Linux ]; then packages='mlx[cpu]'; fi
   echo "Installing $wanted"

@@ -1,13 +1,17 @@
-"""What the peers share: options, protocol, timing, memory.
+"""What the peers share: options, protocol, timing, memory, and the check of what they compute.
 
-A peer is a process that lives as long as it is measured: PEER_peer.py --workload NAME [--variant NAME] [--threads N].
+A peer is a process that lives as long as it is measured: PEER_peer.py --workload NAME [--variant WORDS] [--threads N].
 It prints one line of JSON when it is ready and one for each line that it reads:
 
-    train | infer   makes what the mode needs, runs the first step and warms up: first_step_seconds, parameters, loss
+    train | infer   makes what the mode needs, runs the first step and warms up: first_step_seconds, parameters, loss;
+                    output_error where the outputs of inference were compared with PyTorch's
     run SECONDS     runs steps of that mode for so long, one at least: samples_per_second, steps, seconds, step_ms_p50
-    memory          peak_bytes: the largest resident size since `train` or `infer`, less the size before it; null where
-                    /proc cannot say
+    memory          resident_bytes: the largest resident size since `train` or `infer`, the framework's own included;
+                    peak_bytes: that less the size at that moment; null where /proc cannot say
     quit            (or the end of the input) ends it
+
+A variant is words joined by +, those of the peer and those that every peer knows: `passive` (threads that wait sleep,
+OMP_WAIT_POLICY) and `one_thread`.
 
 A line {"error": ...} says what went wrong; the process ends after it. `samebytes bench --serve` speaks the same.
 """
@@ -25,21 +29,34 @@ from workloads import WORKLOADS
 WARM_STEPS, WARM_SECONDS = 4, 0.5  # both are reached, but for slow steps
 LONGEST_WARM_SECONDS = 6.0
 LONGEST_STEP_SECONDS = 30.0  # a peer with slower steps is not worth the wait
+# Of the largest output. f32 summed in another order differs by 1e-6 to 1e-5 of it, a network in bf16 by 1e-3 and more.
+LARGEST_OUTPUT_ERROR = 1e-4
 
 
 class TooSlow(Exception):
     """A step takes longer than LONGEST_STEP_SECONDS."""
 
 
-def parse(description, variants=("",)):
-    """The options of a peer. Threads are limited here, so call it before the framework is imported."""
+class WrongOutputs(Exception):
+    """What a peer computes is not what PyTorch computes with the same weights and inputs."""
+
+
+def parse(description, variant=""):
+    """The options of a peer, and `words` of its variant. Threads are limited here and told how to wait, so call it
+    before the framework is imported."""
     parser = argparse.ArgumentParser(
         description=description + " Reads commands from its standard input, see worker.py."
     )
     parser.add_argument("--workload", required=True, choices=sorted(WORKLOADS))
-    parser.add_argument("--variant", default=variants[0], choices=variants)
+    parser.add_argument("--variant", default=variant, help="words joined by +")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="default: all cores")
+    parser.add_argument("--networks", default="", metavar="DIR", help="what networks.py wrote")
     options = parser.parse_args()
+    options.words = set(options.variant.split("+"))
+    if "one_thread" in options.words:
+        options.threads = 1
+    if "passive" in options.words:
+        os.environ["OMP_WAIT_POLICY"] = "passive"
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     cores = sorted(os.sched_getaffinity(0))
@@ -77,6 +94,9 @@ class Session:
     def __init__(self, peer, version, workload):
         self.peer, self.version, self.workload = peer, version, workload
 
+    def load(self, mode):
+        """What the framework itself still has to load for that mode: none of the model's memory or time."""
+
     def make(self, mode):
         raise NotImplementedError
 
@@ -84,6 +104,11 @@ class Session:
         """Blocks until the step of this handle has run."""
 
     def loss_of(self, handle):
+        return None
+
+    def output_error(self, handle):
+        """Of inference: the largest difference from PyTorch's outputs, in shares of the largest of them. None where
+        nothing is known to compare with."""
         return None
 
 
@@ -121,6 +146,9 @@ def prepare(session, mode):
     handle = step()
     session.wait(handle)
     first = time.perf_counter() - begin
+    output_error = session.output_error(handle) if mode == "infer" else None
+    if output_error is not None and not output_error <= LARGEST_OUTPUT_ERROR:
+        raise WrongOutputs(f"outputs differ from PyTorch's by {output_error:.1e} of the largest")
     loss = session.loss_of(handle)
     if loss is not None and not math.isfinite(loss):
         raise ValueError(f"the loss is {loss}")
@@ -130,7 +158,14 @@ def prepare(session, mode):
         spent, steps = spent + took, steps + 1
         if took > LONGEST_STEP_SECONDS:
             raise TooSlow(f"a step takes {took:.0f} s")
-    say(mode=mode, first_step_seconds=first, parameters=parameters, loss=loss, batch=session.workload.batch)
+    say(
+        mode=mode,
+        first_step_seconds=first,
+        parameters=parameters,
+        loss=loss,
+        output_error=output_error,
+        batch=session.workload.batch,
+    )
     return step
 
 
@@ -152,6 +187,7 @@ def serve(options, session):
         try:
             if words[0] in ("train", "infer"):
                 step = None
+                session.load(words[0])
                 base = resident_peak() if reset_resident_peak() else None
                 step = prepare(session, words[0])
             elif words[0] == "run":
@@ -165,7 +201,8 @@ def serve(options, session):
                     step_ms_p50=1e3 * statistics.median(times),
                 )
             elif words[0] == "memory":
-                say(peak_bytes=None if base is None else resident_peak() - base)
+                resident = None if base is None else resident_peak()
+                say(peak_bytes=None if base is None else resident - base, resident_bytes=resident)
             elif words[0] == "quit":
                 return 0
             else:
