@@ -10,7 +10,7 @@ its loader on, with the workload's augmentation. Between turns a loop that is al
 was quiet: where it varies by more than 10 % a round is taken again, and what stays so is marked with !. See
 benchmarks/README.md.
 
-    benchmarks/compare.py --peers torch,onnxruntime,openvino --baseline NAME --plot docs/comparison.svg --readme README.md
+    benchmarks/compare.py --peers torch,onnxruntime,openvino --baseline NAME --readme README.md --plot docs/comparison.svg
     benchmarks/compare.py --workloads mlp --peers torch --rounds 1 --seconds 0.3       a minute, to see that it runs
 
 Needs Python's standard library only; the peers' packages are in the environment that peers/setup.sh makes.
@@ -60,7 +60,7 @@ def parse_options():
     add("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
         help="of each side; default: all cores")  # fmt: skip
     add("--patience", type=float, default=45, metavar="S",
-        help="for MLX's and tinygrad's first step and warm-up, four times that for the others; default: 45")  # fmt: skip
+        help="for MLX's and tinygrad's first step and warm-up, four times that for others; default: 45")  # fmt: skip
     add("--fixed-batch", action="store_true", help="ours loops over one batch, too, instead of using its loader")
     add("--strict", action="store_true", help="refuse a machine that is not quiet, and fail where a row is marked")
     add("--json", metavar="FILE", help="write everything that was measured")
@@ -113,7 +113,8 @@ def main():
         with open(options.readme) as file:
             text = file.read()
         with open(options.readme, "w") as file:
-            source = os.path.relpath(files[-1] if files else options.source or "", os.path.dirname(options.readme) or ".")
+            measured = files[-1] if files else options.source or ""
+            source = os.path.relpath(measured, os.path.dirname(os.path.abspath(options.readme)))
             file.write(compare_report.with_block(text, result, source))
     marked = any(row.get("lagging") or not row.get("quiet", True) for row in result["rows"])
     return 1 if options.strict and marked else 0

@@ -3,6 +3,7 @@
 import math
 import re
 import statistics
+import textwrap
 
 from compare_trials import PEERS
 
@@ -113,7 +114,7 @@ def leanest_text(row, key):
     if not found:
         return ""
     side, variant, size = found
-    return f"{side} {'' if variant == 'default' else variant} {megabytes(size)}".replace("  ", " ")
+    return " ".join(filter(None, [NAMES[side], "" if variant == "default" else variant, megabytes(size)]))
 
 
 def markdown(header, lines):
@@ -151,8 +152,9 @@ def mode_table(result, mode):
     text = f"{MODES[mode]}, samples/s\n\n" + markdown(header, lines)
     if mode in result["geometric_mean"]:
         text += f"\n\nGeometric mean of the ratios: {result['geometric_mean'][mode]:.2f}"
-    header = ["workload", "samebytes", *peers, "leanest", "leanest in all"]
-    text += f"\n\n{MODES[mode]}, memory in MB: grown by / in all\n\n" + markdown(header, memory)
+    if mode == "train" or "calibration" in result:  # earlier runs inferred in the process that had trained
+        header = ["workload", "samebytes", *peers, "leanest", "leanest in all"]
+        text += f"\n\n{MODES[mode]}, memory in MB: grown by / in all\n\n" + markdown(header, memory)
     notes = [marks(rows), reasons(rows)]
     if "+cu" in result["versions"].get("torch", ""):
         notes.append(["This build of torch carries CUDA's libraries, some 400 MB of its memory in all."])
@@ -220,13 +222,19 @@ def in_turns(result, mode):
 def readme_block(result, source):
     """The tables of the README, and what has to be said about them; source: where all figures are."""
     means = result["geometric_mean"]
-    parts = [", ".join(f"{NAMES[s]} {v}" for s, v in result["versions"].items() if s != "samebytes")]
-    text = [
-        f"{result['threads']} threads of {article(result['machine']['cpu'])}, {result['device']['platform']} "
-        f"{result['device']['driver']}, f32, AdamW, batch 64 (gpt-small 4, context 128), {result['date'][:10]}: samples "
-        f"per second, median of {result['rounds']} rounds in turns; {parts[0]}. The ratio is to the best peer, the "
-        f"least and the largest round in brackets; {quiet_text(result)}. Everything measured is in [{source}]({source}).",
-    ]
+    shown = {name for mode in MODES for name in in_turns(result, mode)[1]}
+    versions = ", ".join(f"{NAMES[name]} {result['versions'][name]}" for name in PEERS if name in shown)
+    machine, device = result["machine"], result["device"]
+    paragraph = (
+        f"{result['threads']} threads of {article(machine['cpu'])}, {device['platform']} {device['driver']}, f32, "
+        f"AdamW, batch 64 (gpt-small 4, context 128), {result['date'][:10]}: samples per second, median of "
+        f"{result['rounds']} rounds in turns; {versions}. The ratio is to the best peer, the least and the largest round "
+        f"in brackets; {quiet_text(result)}. ~: far behind and only tried. Everything measured: [{source}]({source})."
+    )
+    if "calibration" not in result:
+        paragraph += (" PyTorch's threads spun in this run, where a neighbour that takes a core slows it most; sleeping "
+                      "threads, freezing, ONNX Runtime and OpenVINO were not part of it.")  # fmt: skip
+    text = [textwrap.fill(paragraph, 140, break_long_words=False, break_on_hyphens=False)]
     for mode in MODES:
         rows, peers = in_turns(result, mode)
         if not rows:
@@ -240,8 +248,7 @@ def readme_block(result, source):
         text += [markdown(header, lines)]
         if marks(rows):
             text.append("\n".join(f"- {line}" for line in marks(rows)))
-    text.append("Geometric mean of the ratios: " + ", ".join(f"{means[m]:.2f} in {MODES[m]}" for m in MODES if m in means)
-                + ".")  # fmt: skip
+    text.append("Geometric mean: " + ", ".join(f"{means[mode]:.2f} in {MODES[mode]}" for mode in means) + ".")
     rows, peers = in_turns(result, "train")
     if rows:
         header = ["training, MB", *(NAMES[name] for name in ("samebytes", *peers)), "leanest"]
@@ -250,8 +257,8 @@ def readme_block(result, source):
                                 ("samebytes", *peers)), leanest_text(row, "peak_bytes")]
             for row in rows
         ]  # fmt: skip
-        text.append("Memory is what a process grows by from before the model is made to its largest, each framework in the "
-                    "variant that has the speed above; the leanest is of all variants tried.")  # fmt: skip
+        text.append("Memory: what a process grows by from before the model is made to its largest, each framework in\n"
+                    "the variant that has the speed above; the leanest is of all variants tried.")  # fmt: skip
         text.append(markdown(header, lines))
     return "\n\n".join(text)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of compare.py's rules, with peers that are made up: which variant counts, what is measured again, what is marked.
+"""Tests of compare.py's rules, with made-up peers: which variant counts, what is measured again, what is marked.
 
 Needs Python's standard library only; CTest runs it as `compare` where there is a Python.
 """
@@ -243,7 +243,7 @@ class Report(unittest.TestCase):
         row = row_of(self.sides())
         self.assertEqual(row["best"], "jax")
         self.assertEqual(compare_report.leanest(row), ("torch", "eager", 21_000_000))
-        self.assertEqual(compare_report.leanest_text(row, "peak_bytes"), "torch eager 21")
+        self.assertEqual(compare_report.leanest_text(row, "peak_bytes"), "PyTorch eager 21")
 
     def test_each_peer_has_its_own_memory(self):
         row = row_of(self.sides())
@@ -278,6 +278,15 @@ class Report(unittest.TestCase):
         self.assertNotIn("old\n", made)
         self.assertIn("(benchmarks/baseline/x.json)", made)
         self.assertEqual(made, compare_report.with_block(made, self.baseline(), "benchmarks/baseline/x.json"))
+    def test_the_readme_says_what_the_file_says_that_it_names(self):
+        with open(os.path.join(os.path.dirname(FOLDER), "README.md")) as file:
+            page = file.read()
+        block = page[page.index(compare_report.BEGIN) : page.index(compare_report.END)]
+        source = block[block.rindex("](") + 2 : block.index(")", block.rindex("]("))]
+        with open(os.path.join(os.path.dirname(FOLDER), source)) as file:
+            self.assertEqual(compare_report.with_block(page, json.load(file), source), page)
+
+    def test_a_page_without_the_marks_is_refused(self):
         with self.assertRaises(ValueError):
             compare_report.with_block("no marks", self.baseline(), "")
 

@@ -141,7 +141,8 @@ def frameworks_table(baseline):
     lines = ["| | memory of host and device is one | without copies | runs on | cnn, training, samples/s | inference |",
              "|---|---|---|---|---|---|"]
     for name, unified, copies, platforms in FRAMEWORKS:
-        speeds = [compare_report.speed_cell(rows[mode], PEER_OF[name]) if mode in rows else "" for mode in ("train", "infer")]
+        side = PEER_OF[name]
+        speeds = [compare_report.speed_cell(rows[mode], side) if mode in rows else "" for mode in ("train", "infer")]
         lines.append(f"| {name} | {unified} | {copies} | {platforms} | {speeds[0]} | {speeds[1]} |")
     return lines
 
