@@ -19,6 +19,7 @@ import compare_quiet  # noqa: E402
 import compare_report  # noqa: E402
 import compare_run  # noqa: E402
 import compare_trials  # noqa: E402
+import worker  # noqa: E402
 from compare_worker import Failed  # noqa: E402
 from workloads import WORKLOADS  # noqa: E402
 
@@ -225,6 +226,27 @@ class Rounds(unittest.TestCase):
         comparison.calibration.probe = lambda: [1.0, 1.5] * 10
         with self.assertRaisesRegex(Failed, "not quiet"):
             comparison.run()
+
+
+class Other(worker.Session):
+    """A peer whose outputs are off by so much."""
+
+    def __init__(self, error):
+        super().__init__("other", "1", WORKLOADS["mlp"])
+        self.error = error
+
+    def make(self, mode):
+        return (lambda: None), self.workload.parameters
+
+    def output_error(self, handle):
+        return self.error
+
+
+class Outputs(unittest.TestCase):
+    def test_a_network_in_bf16_or_another_one_is_not_measured(self):
+        for error in (4e-3, float("inf"), float("nan")):
+            with self.assertRaises(worker.WrongOutputs):
+                worker.prepare(Other(error), "infer")
 
 
 def row_of(sides, mode="train"):

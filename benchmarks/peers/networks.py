@@ -3,7 +3,8 @@
     networks.py --to DIR WORKLOAD...      what is there and was made by the same PyTorch and code stays
 
 Of each workload: NAME.onnx (weights beside it in NAME.onnx.data), NAME.xml and NAME.bin (OpenVINO's own, converted from
-the PyTorch model, f32), NAME.npz (inputs, a sample of PyTorch's outputs for them), NAME.json (what made them).
+the PyTorch model, f32), NAME.npz (inputs, a sample of PyTorch's outputs for them), NAME.json (what made them). gpt-small
+has 1 GB of them.
 """
 
 import argparse
@@ -85,20 +86,29 @@ def write(workload, folder, made):
         **{"inputs": len(inputs), "outputs": outputs[::stride].numpy(), "stride": stride, "parameters": parameters},
     )
     del outputs
-    if made["onnx"]:
-        names = [f"input{i}" for i in range(len(inputs))]
-        with torch.no_grad():
-            torch.onnx.export(
-                model, inputs, path + ".onnx", input_names=names, output_names=["output"], opset_version=OPSET,
-                dynamo=True, external_data=True, optimize=True, verbose=False,
-            )  # fmt: skip
-    if made["openvino"]:
-        import openvino
-
-        network = openvino.convert_model(model, example_input=inputs, input=[list(x.shape) for x in inputs])
-        openvino.save_model(network, path + ".xml", compress_to_fp16=False)
+    for package, export in (("onnx", export_onnx), ("openvino", export_openvino)):
+        if made[package]:
+            export(model, inputs, path)
     with open(path + ".json", "w") as file:
         json.dump(made, file)
+
+
+def export_onnx(model, inputs, path):
+    import torch
+
+    names = [f"input{i}" for i in range(len(inputs))]
+    with torch.no_grad():
+        torch.onnx.export(
+            model, inputs, path + ".onnx", input_names=names, output_names=["output"], opset_version=OPSET,
+            dynamo=True, external_data=True, optimize=True, verbose=False,
+        )  # fmt: skip
+
+
+def export_openvino(model, inputs, path):
+    import openvino
+
+    network = openvino.convert_model(model, example_input=inputs, input=[list(x.shape) for x in inputs])
+    openvino.save_model(network, path + ".xml", compress_to_fp16=False)
 
 
 def main():
@@ -117,6 +127,7 @@ def main():
                     continue
         except (OSError, ValueError):
             pass
+        print(f"exporting {name}", flush=True)
         write(WORKLOADS[name], options.to, made)
     return 0
 
