@@ -237,7 +237,10 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, cons
     if (copy.defined()) sources.push_back(copy);
   const Tape tape = record(root, sources);
   auto reached = reach_unchanged(tape, *root, sources);
-  if (!options.allow_unused) require_used(wrt, copies, reached);
+  // Ops of no elements depend on nothing: a batch of no samples has zero gradients.
+  const bool is_of_nothing = std::any_of(tape.nodes.begin(), tape.nodes.end(),
+                                         [](const detail::NodePtr& node) { return node->shape.size() == 0; });
+  if (!options.allow_unused && !is_of_nothing) require_used(wrt, copies, reached);
   std::unordered_map<const Node*, Array> dy;
   // Gradients of the results of nodes of several results wait until all of them have come.
   std::unordered_map<const Node*, std::vector<Array>> several;

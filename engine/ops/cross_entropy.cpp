@@ -221,7 +221,8 @@ Array cross_entropy(const Array& logits, const Array& target, const CrossEntropy
   const Dtype dtype = detail::real_of(logits.dtype());  // of all but the logits
   if (logits.size() == 0) {
     if (options.reduction == Reduction::none) return full(rows, 0.0, dtype);
-    return full({}, options.reduction == Reduction::sum ? 0.0 : std::numeric_limits<double>::quiet_NaN(), dtype);
+    const Array nothing = detail::as_dtype(logits, dtype);
+    return options.reduction == Reduction::sum ? sum(nothing) : mean(nothing);
   }
   const detail::CrossEntropyRule kind{weight.defined(), options.ignore_index.has_value(),
                                       options.ignore_index.value_or(0), options.label_smoothing, options.reduction};

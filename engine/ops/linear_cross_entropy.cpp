@@ -280,7 +280,8 @@ Array linear_cross_entropy(const Array& x, const Array& weight, const Array& lab
   const Dtype real = detail::real_of(dtype);  // of the loss
   if (x.size() == 0) {
     if (options.reduction == Reduction::none) return full(rows, 0.0, real);
-    return full({}, options.reduction == Reduction::sum ? 0.0 : std::numeric_limits<double>::quiet_NaN(), real);
+    const Array nothing = detail::as_dtype(x, real);
+    return options.reduction == Reduction::sum ? sum(nothing) : mean(nothing);
   }
   const std::int64_t n = labels.size();
   const detail::Head head{{options.class_weight.defined(), options.ignore_index.has_value(),

@@ -170,6 +170,17 @@ void launch_pattern(Launch& run, What what, Operand src, Operand dst, Pattern p,
 
 namespace {
 
+// An empty array with a line of zeros in each axis that has none: what sums up nothing still depends on it.
+Array with_zeros(Array a) {
+  for (int axis = 0; axis < a.shape().rank(); ++axis) {
+    if (a.shape()[axis] > 0) continue;
+    Shape line = a.shape();
+    line[axis] = 1;
+    a = concat({a, zeros(line, a.dtype())}, axis);
+  }
+  return a;
+}
+
 Array reduce(const Array& a, What what, bool is_mean, AxisMask axes, bool keep);
 
 bool is_dense(const Shape& shape, const Strides& strides) {
@@ -264,7 +275,9 @@ Array reduce(const Array& a, What what, bool is_mean, AxisMask axes, bool keep) 
     if (what != What::sum)
       throw ArgumentError(std::string(what == What::max ? "max" : "min") + ": an empty array has none, src is " +
                           describe(a));
-    return full(shape, is_mean ? std::numeric_limits<double>::quiet_NaN() : 0.0, dtype);
+    if (!is_floating(a.dtype())) return full(shape, 0.0, dtype);
+    const Array zero = reduce(with_zeros(a), What::sum, false, axes, keep);
+    return is_mean ? zero + std::numeric_limits<double>::quiet_NaN() : zero;
   }
   if (count == 1) return reshape(as_dtype(a, dtype), shape);
   const Dtype inside = is_narrow && !is_mean ? i32 : dtype;

@@ -196,6 +196,14 @@ TEST_P(TapeTest, a_parameter_without_a_gradient_is_an_error_unless_allowed) {
   EXPECT_EQ(net.v.to_vector<float>(), before);
 }
 
+TEST_P(TapeTest, a_batch_of_no_samples_has_zero_gradients) {
+  const Array w = cell(ones({3, 4}), "w"), b = cell(ones({3}), "b");
+  const Array logits = linear(zeros({0, 4}), w, b);
+  for (const Array& loss : {sum(logits), mean(logits), cross_entropy(logits, array(std::vector<std::int32_t>{}, {0}))})
+    for (const Array& gradient : gradients(loss, std::vector<Array>{w, b}))
+      EXPECT_EQ(gradient.to_vector<float>(), Floats(static_cast<std::size_t>(gradient.size()), 0.0f));
+}
+
 // ---- memory
 
 TEST_P(TapeTest, a_training_loop_that_looks_at_its_values_keeps_no_more_of_them) {

@@ -46,7 +46,7 @@ class GradScalerTest : public OnDevice {
   static std::vector<Floats> everything(const Model& model, const optim::Optimizer& optimizer) {
     std::vector<Floats> all;
     for (const Array& p : model.parameters) all.push_back(p.to_vector<float>());
-    if (const Array copy = working_copy(model.w)) all.push_back(copy.to_vector<float>());
+    if (const Array copy = working_copy(model.w); copy.defined()) all.push_back(copy.to_vector<float>());
     for (const auto& entry : optimizer.state()) all.push_back(entry.array.to_vector<float>());
     return all;
   }

@@ -136,7 +136,7 @@ TEST_P(WeightsTest, releasing_gradients_and_running_again_give_the_same_bytes) {
       Array loss;
       for (const Array& w : cells) {
         const Array part = sum(square(linear(x, w)));
-        loss = loss ? loss + part : part;
+        loss = loss.defined() ? loss + part : part;
       }
       adam.step(loss);
     }
