@@ -29,6 +29,14 @@ bool carries_gradient(const Node& node, std::size_t input) {
   return node.tracks_gradient && !(op && (op->is_state(i) || op->is_flat(i)));
 }
 
+// Whether an array behind this input has a gradient by the node, which may be zero.
+bool is_connected(const Node& node, std::size_t input) {
+  const detail::Op* const op = node.tape_op().get();
+  const bool is_differentiable = is_floating(node.dtype) || !node.results.empty();
+  return node.tracks_gradient && is_differentiable &&
+         !(op && (op->cuts_gradient() || op->is_state(static_cast<int>(input))));
+}
+
 std::string name_of(const Node& node) {
   const detail::Op* const op = node.tape_op().get();
   return op ? std::string(op->name()) : std::string("an array");
@@ -55,8 +63,9 @@ std::unordered_map<const Node*, bool> reach_unchanged(const Tape& tape, const No
     }
     const std::vector<detail::Edge>& inputs = node.tape_inputs();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (!carries_gradient(node, i)) continue;
+      if (!is_connected(node, i)) continue;
       reached[inputs[i].node.get()] = true;
+      if (!carries_gradient(node, i)) continue;
       const Node& base = inputs[i].node->base();
       if (base.version != inputs[i].version && tape.depends.at(&node))
         throw ArgumentError("gradients: " + name_of(node) + " read " + base.name() +

@@ -79,6 +79,8 @@ class Op {
   // Inputs in which the results are piecewise constant, or to which the op says that nothing flows: gradient() is not
   // asked for theirs. An input that is neither this nor state, floating and wanted gets a gradient or an error.
   virtual bool is_flat(int /*input*/) const { return false; }
+  // True where the result counts as a constant, so that a gradient by what is behind it is a mistake and not zero.
+  virtual bool cuts_gradient() const { return false; }
   // The op that makes the same results but overwrites nothing: it has neither the inputs that are state nor the results
   // that lie in them, which come last. Null where there is none: the results of a checkpointed node are kept then.
   virtual std::shared_ptr<const Op> without_state() const { return nullptr; }

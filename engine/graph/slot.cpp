@@ -95,6 +95,8 @@ Array show_rows(const Array& a, std::int64_t begin, std::int64_t end) {
   return rows;
 }
 
-bool is_of(const Array& a, const std::shared_ptr<detail::Context>& engine) { return a.defined() && a.node()->context == engine; }
+bool is_of(const Array& a, const std::shared_ptr<detail::Context>& engine) {
+  return a.defined() && a.node()->context == engine;
+}
 
 }  // namespace samebytes

@@ -358,7 +358,7 @@ std::vector<Array> ConvFilter::gradient(const GradientRequest& g) const {  // of
   std::vector<Array> result(2);
   if (g.wanted[0])  // db does not depend on src
     result[0] = g.dy[0].defined() ? conv_bwd_input(g.src[1], g.dy[0], {}, g.src[0].shape(), a_)
-                        : zeros(g.src[0].shape(), g.src[0].dtype());
+                                  : zeros(g.src[0].shape(), g.src[0].dtype());
   if (!g.wanted[1]) return result;
   if (g.dy[0].defined()) result[1] = conv_forward(g.src[0], g.dy[0], {}, g.src[1].shape(), a_);
   if (with_bias_ && g.dy[1].defined()) {

@@ -165,7 +165,7 @@ const PointwiseRow kMaskedFill{"masked_fill", 2, 1, "SB_WHERE($1, (SB_TYPE)(#0),
 const PointwiseRow kCast{"astype", 1, 0, "$0", R::asked, [](G g) -> Arrays {
   return {is_floating(g.src[0].dtype()) ? as_dtype(g.dy[0], g.src[0].dtype()) : Array()}; }};
 const PointwiseRow kCopy{"copy", 1, 0, "$0", R::same, [](G g) -> Arrays { return {g.dy[0]}; }};
-const PointwiseRow kStop{"stop_gradient", 1, 0, "$0", R::same, nullptr, PointwiseRow::kAllFlat};
+const PointwiseRow kStop{"stop_gradient", 1, 0, "$0", R::same, nullptr, PointwiseRow::kAllFlat, true};
 // clang-format on
 
 struct PowRow {

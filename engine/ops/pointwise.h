@@ -28,6 +28,7 @@ struct PointwiseRow {
   // values need none: all their operands are.
   std::uint8_t flat = 0;
   static constexpr std::uint8_t kAllFlat = 0xff;
+  bool is_cut = false;  // the result counts as a constant (Op::cuts_gradient)
 };
 
 class Pointwise final : public Op {
@@ -42,6 +43,7 @@ class Pointwise final : public Op {
   bool is_flat(int input) const override {
     return row_.result == PointwiseRow::Result::truth || (row_.flat >> input & 1) != 0;
   }
+  bool cuts_gradient() const override { return row_.is_cut; }
   bool takes_strides(int) const override { return true; }
 
  private:

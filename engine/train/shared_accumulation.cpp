@@ -13,7 +13,8 @@ namespace samebytes {
 std::vector<Array> DataParallel::added_gradients(const optim::Optimizer& optimizer, const Array& loss, int device,
                                                  std::int64_t samples) {
   const std::vector<optim::ParameterArena>& arenas = optimizer.arenas();
-  const std::vector<Array> flat = optimizer.flat_gradients(gradients(loss, optimizer.parameters(), optimizer.gradient_options()));
+  const std::vector<Array> flat =
+      optimizer.flat_gradients(gradients(loss, optimizer.parameters(), optimizer.gradient_options()));
   Sum& sum = sums_[device];
   sum.cells.resize(arenas.size());
   sum.next.resize(arenas.size());

@@ -56,9 +56,9 @@ class Array {
 
   // The bytes themselves. Evaluates, waits for the last writer, copies nothing where memory is shared.
   // Throws ArgumentError for another element type, for a view that is not contiguous (call contiguous() first), for a
-  // writing view of an array that is not a leaf. Before the first byte is written, expressions of the array that somebody
-  // holds are evaluated, so they keep the value they were written with; those written while the view lives read what it
-  // leaves.
+  // writing view of an array that is not a leaf. Before the first byte is written, expressions of the array that
+  // somebody holds are evaluated, so they keep the value they were written with; those written while the view lives
+  // read what it leaves.
   template <class T>
   HostView<const T> host(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
     check_type(dtype_of<T>);
@@ -132,8 +132,8 @@ Array adopt(std::vector<T>&& values, const Shape& shape,
             Adoption* verdict = nullptr);  // the vector lives as long as the array
 
 // Cells: arrays that keep their identity and are overwritten in place (parameters, running statistics, optimizer
-// state). An expression reads the value that a cell had when it was written, views of the cell included; the cell itself
-// is always the newest. `initial` is evaluated at the cell's first use.
+// state). An expression reads the value that a cell had when it was written, views of the cell included; the cell
+// itself is always the newest. `initial` is evaluated at the cell's first use.
 Array cell(const Array& initial, std::string name, MemoryCategory category = MemoryCategory::parameters);
 bool is_cell(const Array& array);
 // A new cell with the present value of this one and its name.
@@ -141,8 +141,8 @@ Array clone_cell(const Array& cell);
 const std::string& cell_name(const Array& array);
 // A node that, when it is evaluated, overwrites the cell (same shape and dtype); its value is the new one, and all that
 // was written with the cell keeps the old one. The value may read the cell in any way: update(c, transpose(c)). Two
-// updates of one cell in one run are an ArgumentError. Several updates evaluated together whose values are pointwise share
-// one launch: this is how optimizers are written.
+// updates of one cell in one run are an ArgumentError. Several updates evaluated together whose values are pointwise
+// share one launch: this is how optimizers are written.
 Array update(const Array& cell, const Array& value);
 // eval(update(cell, value)).
 void assign(const Array& cell, const Array& value);

@@ -92,8 +92,10 @@ TEST_P(LoaderTest, a_loop_inside_a_loop_over_it_is_an_error) {
         for (const Batch& b : loader) static_cast<void>(b);
       }
     };
-    EXPECT_ERROR(nested(), ArgumentError, "loader: a pass over it is not finished, and it has one at a time; leave that loop first, or make a second "
-                 "Loader for a loop inside it");
+    EXPECT_ERROR(
+        nested(), ArgumentError,
+        "loader: a pass over it is not finished, and it has one at a time; leave that loop first, or make a second "
+        "Loader for a loop inside it");
     EXPECT_EQ(outer, 1);
     int steps = 0;
     for (const Batch& a : loader) steps += a.samples() == 10;  // the loops that threw are left

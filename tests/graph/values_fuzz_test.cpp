@@ -72,7 +72,8 @@ class Program {
 
   // Values only move and change their sign, so that they stay exact.
   Known made_of(const Known& a, const Known& b) {
-    const auto& [x, v] = a;
+    const Array& x = a.array;
+    const Values& v = a.values;
     switch (pick(9)) {
       case 0: return {transpose(x), mapped(v, [](std::size_t i, std::size_t j) { return j * kSide + i; })};
       case 1:

@@ -105,6 +105,7 @@ std::vector<Case> pointwise_cases() {
 
 std::vector<Case> layout_cases() {
   return {
+      {"copy", [](In x) { return copy(x[0]); }, {of({2, 3})}},
       {"reshape",
        [](In x) {
          return reshape(x[0], {3, 2});
@@ -341,8 +342,8 @@ std::vector<Refusal> refusals() {
 
 // Without a floating result, or without a derivative at all: comparisons, places, random draws, updates.
 const std::set<std::string> kNoDerivative = {
-    "equal",       "not_equal",   "less",         "less_equal",   "greater",          "greater_equal",
-    "argmax",      "argsort",     "all_finite",   "one_hot",      "categorical",      "multinomial",
+    "equal",       "not_equal",   "less",         "less_equal",   "greater",          "greater_equal",   "all",
+    "any",         "argmax",      "argsort",      "all_finite",   "one_hot",          "categorical",     "multinomial",
     "lars_update", "lamb_update", "update_parts", "update_slice", "adafactor_update", "round_stochastic"};
 
 // The gradients of sum(w * (y + y^2)), one behind the other: y^2 makes each gradient op depend on the inputs through
