@@ -75,9 +75,9 @@ TEST_P(ConvLayersTest, conv1d_stands_in_files_as_out_in_taps) {
 }
 
 TEST_P(ConvLayersTest, conv3d_is_its_op_and_starts_as_in_pytorch) {
-  nn::Conv3d layer({.in = 4, .out = 32, .kernel = {3, 1, 2}, .stride = {1, 2, 1}, .pad = {1, 0, 0}, .groups = 2});
-  EXPECT_EQ(layer.describe(), "Conv3d(4, 32, kernel=(3, 1, 2), stride=(1, 2, 1), pad=(1, 0, 0), groups=2)");
-  EXPECT_EQ(layer.weight().shape(), (Shape{3, 1, 2, 2, 32}));
+  nn::Conv3d layer({.in = 4, .out = 256, .kernel = {3, 1, 2}, .stride = {1, 2, 1}, .pad = {1, 0, 0}, .groups = 2});
+  EXPECT_EQ(layer.describe(), "Conv3d(4, 256, kernel=(3, 1, 2), stride=(1, 2, 1), pad=(1, 0, 0), groups=2)");
+  EXPECT_EQ(layer.weight().shape(), (Shape{3, 1, 2, 2, 256}));
   expect_uniform(layer.weight(), 1 / std::sqrt(12.0));
   expect_uniform(layer.bias(), 1 / std::sqrt(12.0));
   const Array x = uniform({1, 3, 4, 5, 4}, -1, 1);
