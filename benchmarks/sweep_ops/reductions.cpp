@@ -20,6 +20,8 @@ void add_reductions(std::vector<Row>& rows) {
   one("sum", [](const Array& a) { return sum(a); });
   one("mean", [](const Array& a) { return mean(a); });
   one("max", [](const Array& a) { return max(a); });
+  step("all", [](const Array& a) { return all(a); });
+  step("any", [](const Array& a) { return any(a); });
   for (const int axis : {0, 1}) {
     const std::string along = axis == 0 ? "/rows" : "/columns";
     one("sum" + along, [=](const Array& a) { return sum(a, {axis}); });

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "samebytes/error.h"
+#include "samebytes/shape.h"
 
 namespace samebytes::detail {
 
@@ -30,6 +31,23 @@ inline std::uint64_t bytes_of_sizes(std::span<const std::int64_t> sizes, std::ui
     if (n > 0) bytes *= n;
   }
   return is_empty ? 0 : bytes;
+}
+
+// "[3, 4]", of sizes that may be no shape.
+inline std::string text_of_sizes(std::span<const std::int64_t> sizes) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < sizes.size(); ++i) text += (i ? ", " : "") + std::to_string(sizes[i]);
+  return text + "]";
+}
+
+// The shape with these sizes, at most eight; IoError where it would have too many elements.
+inline Shape shape_of_sizes(const std::string& reader, const std::string& path, std::int64_t offset,
+                            std::span<const std::int64_t> sizes) {
+  try {
+    return Shape(sizes);
+  } catch (const ArgumentError&) {
+    throw_io(reader, path, offset, "at most 2^56 elements", "sizes " + text_of_sizes(sizes));
+  }
 }
 
 }  // namespace samebytes::detail

@@ -61,7 +61,7 @@ class ArraySet final : public Dataset {
 
 DatasetPtr from_arrays(std::vector<ArrayColumn> columns) { return std::make_shared<ArraySet>(std::move(columns)); }
 
-DatasetPtr preload(Engine& engine, DatasetPtr source, int threads) {
+DatasetPtr preload(Engine& engine, const DatasetPtr& source, int threads) {
   const std::vector<FieldSpec> rows = detail::specs_of_all(source, threads);
   const EngineScope scope(engine);
   std::vector<ArrayColumn> columns;

@@ -58,16 +58,16 @@ HostArray read_idx(const std::string& path) {
   if (file.size() < head)
     detail::throw_io("idx", path, static_cast<std::int64_t>(file.size()), std::to_string(rank) + " sizes of 4 bytes",
                      "the end of the file");
-  Shape shape;
+  std::vector<std::int64_t> sizes;
   for (std::size_t axis = 0; axis < rank; ++axis)
-    shape.push_back(static_cast<std::int64_t>(big_endian(file.data() + 4 + 4 * axis, 4)));
-  const std::uint64_t need = detail::bytes_of_sizes({shape.begin(), shape.end()}, width);
+    sizes.push_back(static_cast<std::int64_t>(big_endian(file.data() + 4 + 4 * axis, 4)));
+  const std::uint64_t need = detail::bytes_of_sizes(sizes, width);
   if (file.size() - head != need)
     detail::throw_io("idx", path, static_cast<std::int64_t>(file.size()),
-                     std::to_string(need) + " bytes of values for sizes " + shape.to_string(),
+                     std::to_string(need) + " bytes of values for sizes " + detail::text_of_sizes(sizes),
                      std::to_string(file.size() - head));
 
-  HostArray array(shape, dtype);
+  HostArray array(detail::shape_of_sizes("idx", path, 4, sizes), dtype);
   const std::byte* src = file.data() + head;
   switch (type) {
     case 0x08:

@@ -12,7 +12,7 @@ namespace {
 struct Header {
   std::string descr;
   bool fortran = false;
-  Shape shape;
+  std::vector<std::int64_t> sizes;
 };
 
 // Reads the Python dictionary {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
@@ -35,7 +35,7 @@ class HeaderParser {
         header.fortran = boolean();
         fortran = true;
       } else if (key == "shape") {
-        header.shape = tuple();
+        header.sizes = tuple();
         shape = true;
       } else {
         fail("a key descr, fortran_order or shape");
@@ -87,8 +87,8 @@ class HeaderParser {
     }
     fail("True or False");
   }
-  Shape tuple() {
-    Shape shape;
+  std::vector<std::int64_t> tuple() {
+    std::vector<std::int64_t> sizes;
     expect('(');
     while (!accept(')')) {
       std::int64_t size = 0;
@@ -98,14 +98,14 @@ class HeaderParser {
         size = size * 10 + (text_[place_++] - '0');
       }
       if (place_ == start) fail("a size");
-      if (shape.rank() == Shape::kMaxRank) fail("at most 8 axes");
-      shape.push_back(size);
+      if (sizes.size() == Shape::kMaxRank) fail("at most 8 axes");
+      sizes.push_back(size);
       if (!accept(',')) {
         expect(')');
         break;
       }
     }
-    return shape;
+    return sizes;
   }
 
   const std::string& path_;
@@ -166,17 +166,18 @@ NpyLayout read_npy_layout(const std::string& path, std::span<const std::byte> fi
     throw_io("npy", path, static_cast<std::int64_t>(begin),
              "a type f4, f2, f8, i4, u1, b1, V2 (bfloat16), i8, i2, i1 or u2", "'" + header.descr + "'");
 
-  const std::uint64_t need = bytes_of_sizes({header.shape.begin(), header.shape.end()}, type->width);
+  const std::uint64_t need = bytes_of_sizes(header.sizes, type->width);
   const std::size_t start = begin + length, have = file.size() - start;
   if (have != need)
     throw_io("npy", path, static_cast<std::int64_t>(file.size()),
-             std::to_string(need) + " bytes of values for shape " + header.shape.to_string(), std::to_string(have));
-  return {.shape = header.shape,
+             std::to_string(need) + " bytes of values for shape " + text_of_sizes(header.sizes), std::to_string(have));
+  const Shape shape = shape_of_sizes("npy", path, static_cast<std::int64_t>(begin), header.sizes);
+  return {.shape = shape,
           .dtype = type->dtype,
           .width = type->width,
           .kind = type->kind,
           .widen = type->widen,
-          .fortran = header.fortran && header.shape.rank() > 1 && need > 0,
+          .fortran = header.fortran && shape.rank() > 1 && need > 0,
           .big_endian = header.descr.front() == '>' && type->width > 1,
           .start = start};
 }

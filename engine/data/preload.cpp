@@ -70,11 +70,12 @@ void read_all(const data::Dataset& source, std::span<const std::span<std::byte>>
 
 namespace data {
 
-DatasetPtr preload(DatasetPtr source, int threads) {
+DatasetPtr preload(const DatasetPtr& source, int threads) {
   std::vector<Column> columns;
   for (const FieldSpec& spec : detail::specs_of_all(source, threads))
     columns.push_back({spec.name, HostArray(spec.shape, spec.dtype), spec.background});
   std::vector<std::span<std::byte>> bytes;
+  bytes.reserve(columns.size());
   for (Column& column : columns) bytes.emplace_back(column.rows.bytes);
   detail::read_all(*source, bytes, threads);
   return in_memory(std::move(columns));

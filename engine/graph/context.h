@@ -56,8 +56,8 @@ struct Context {
   std::vector<std::weak_ptr<Node>> small;  // those of a few elements that read as few. Under mutex.
   // Nodes that have their value and an origin (node.h). Under mutex.
   std::vector<std::weak_ptr<Node>> taped;
-  std::size_t next_sweep = 64;  // ... of them, at which they are looked through. Under mutex.
-  std::uint64_t stamp = 0;      // the last one that marked nodes as visited. Under mutex.
+  std::size_t next_sweep = 0;  // ... of them, at which they are looked through. Under mutex.
+  std::uint64_t stamp = 0;     // the last one that marked nodes as visited. Under mutex.
   // One element of value 1, by dtype: where every reverse pass begins. Under mutex.
   std::map<Dtype, StoragePtr> ones;
   std::shared_ptr<const AutocastPolicy> autocast;  // null: the built-in policy. Under mutex.

@@ -39,7 +39,7 @@ cl_command_queue queue(const Engine& engine, int device) { return device_of(engi
 
 void DeviceBytes::set_argument(cl_kernel kernel, cl_uint index) const {
   if (buffer)
-    detail::check_cl(clSetKernelArg(kernel, index, sizeof buffer, &buffer), "clSetKernelArg");
+    detail::check_cl(clSetKernelArg(kernel, index, sizeof(cl_mem), &buffer), "clSetKernelArg");
   else
     detail::check_cl(clSetKernelArgSVMPointer(kernel, index, pointer), "clSetKernelArgSVMPointer");
   const cl_long offset = static_cast<cl_long>(offset_bytes / element_bytes);

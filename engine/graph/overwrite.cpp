@@ -9,7 +9,7 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr std::size_t kOriginsBetweenSweeps = 64;
+constexpr std::size_t kFewOrigins = 8;  // are looked through after every evaluation
 
 // All that nodes with an origin were made of, the nodes themselves included, in the order in which they were built.
 class Ancestry {
@@ -128,7 +128,7 @@ void before_foreign_write(const NodePtr& leaf, const char* file, int line) {
 
 void keep_origin(const NodePtr& node) {
   node->origin = nullptr;
-  if (node->tracks_gradient && !node->inputs.empty()) {
+  if (node->tracks_gradient && !node->inputs.empty() && is_floating(node->dtype)) {
     node->origin = std::make_unique<Origin>();
     node->origin->op = std::move(node->op);
     node->origin->inputs = std::move(node->inputs);
@@ -161,7 +161,7 @@ void sweep_origins(Context& context) {
       context.taped.push_back(node);
     }
   }
-  context.next_sweep = std::max(kOriginsBetweenSweeps, 2 * context.taped.size());
+  context.next_sweep = context.taped.size() <= kFewOrigins ? 0 : 2 * context.taped.size();
 }
 
 }  // namespace samebytes::detail

@@ -214,12 +214,14 @@ struct TensorFile::State {
       wrong("a dtype F64, F32, F16, BF16, I32, U8, BOOL, I64, I16, U16 or I8", dtype.get<std::string>());
     info.dtype = entry.stored->dtype;
     if (shape.size() > Shape::kMaxRank) wrong("at most 8 axes", std::to_string(shape.size()));
+    std::vector<std::int64_t> sizes;
     for (const Json& item : shape)
-      info.shape.push_back(static_cast<std::int64_t>(std::min(item.get<std::uint64_t>(), kLargestSize)));
-    const std::uint64_t need = detail::bytes_of_sizes({info.shape.begin(), info.shape.end()}, entry.stored->width);
+      sizes.push_back(static_cast<std::int64_t>(std::min(item.get<std::uint64_t>(), kLargestSize)));
+    const std::uint64_t need = detail::bytes_of_sizes(sizes, entry.stored->width);
     const auto first = offsets[0].get<std::uint64_t>(), last = offsets[1].get<std::uint64_t>();
     if (first > last || last - first != need || last > kLargestSize)
       wrong("data_offsets " + std::to_string(need) + " bytes apart for shape " + shape.dump(), offsets.dump());
+    info.shape = detail::shape_of_sizes("safetensors", path, kLengthBytes, sizes);
     entry.begin = values + first;
     end = values + last;
   }

@@ -16,15 +16,11 @@ namespace {
 
 constexpr const char* kAllLinear = "all-linear";
 
-// Calls visit(name, weight, adapter) for every linear layer of a module, and enter(name, module) for every module, from
-// the top down.
 class Walk final : public Visitor {
  public:
   using Visit = std::function<void(const std::string&, const Array&, Adapter&)>;
   using Enter = std::function<void(const std::string&, Module&)>;
-  Walk(Module& module, Visit visit, Enter enter = {}) : visit_(std::move(visit)), enter_(std::move(enter)) {
-    walk("", module);
-  }
+  explicit Walk(Visit visit, Enter enter = {}) : visit_(std::move(visit)), enter_(std::move(enter)) {}
   void parameter(std::string_view, const Parameter&, Layout) override {}
   void buffer(std::string_view, const Buffer&) override {}
   void child(std::string_view name, Module& module) override { walk(joined(name), module); }
@@ -48,6 +44,13 @@ class Walk final : public Visitor {
   Enter enter_;
   std::string path_;
 };
+
+// Calls visit(name, weight, adapter) for every linear layer of a module, and enter(name, module) for every module, from
+// the top down.
+void visit_projections(Module& module, Walk::Visit visit, Walk::Enter enter = {}) {
+  Walk walk(std::move(visit), std::move(enter));
+  walk.child("", module);
+}
 
 bool ends_with(const std::string& name, const std::string& end) {
   return name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
@@ -97,7 +100,7 @@ class Choice {
 // Every adapter once, with its layer's weight.
 void each_adapter(const char* op, Module& model, const std::function<void(Lora&, const Array&)>& f) {
   std::set<const Lora*> seen;
-  Walk(model, [&](const std::string&, const Array& weight, Adapter& adapter) {
+  visit_projections(model, [&](const std::string&, const Array& weight, Adapter& adapter) {
     if (adapter && seen.insert(adapter.get()).second) f(*adapter, weight);
   });
   if (seen.empty())
@@ -165,7 +168,7 @@ LoraReport apply_lora(Module& model, const LoraOptions& options) {
   std::vector<Module*> saved;
   std::vector<std::string> saved_names;
   Choice to_save(options.modules_to_save, "modules_to_save");
-  Walk(
+  visit_projections(
       model,
       [&](const std::string& name, const Array& weight, Adapter& adapter) {
         names.push_back(name);
@@ -232,13 +235,13 @@ void unmerge_lora(Module& model) {
 
 void unload_lora(Module& model) {
   each_adapter("unload_lora", model, [](Lora&, const Array&) {});
-  Walk(model, [](const std::string&, const Array&, Adapter& adapter) { adapter.reset(); });
+  visit_projections(model, [](const std::string&, const Array&, Adapter& adapter) { adapter.reset(); });
   model.freeze(false);
 }
 
 bool has_lora(Module& model) {
   bool found = false;
-  Walk(model, [&](const std::string&, const Array&, Adapter& adapter) { found = found || adapter; });
+  visit_projections(model, [&](const std::string&, const Array&, Adapter& adapter) { found = found || adapter; });
   return found;
 }
 

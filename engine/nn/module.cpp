@@ -190,6 +190,7 @@ Module::Module(const Module& other)
 }
 
 Module& Module::operator=(const Module& other) {
+  if (this == &other) return *this;
   if (!Copies::current) require_untied(other);
   training_ = other.training_;
   frozen_ = other.frozen_;

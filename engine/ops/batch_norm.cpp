@@ -126,8 +126,8 @@ Arrays dx_gradient(const GradientRequest& request) {
   if (request.wanted[0]) result[0] = wide(g) * a;
   if (request.wanted[1]) {
     const Array flow = wide(g) * b;
-    const double rows = static_cast<double>(src.size() / src.shape().back());
-    result[1] = flow - sum_to(flow, per_channel) / rows;
+    const std::int64_t rows = src.size() / src.shape().back();
+    result[1] = flow - sum_to(flow, per_channel) / static_cast<double>(rows);
   }
   if (request.wanted[3]) result[3] = sum_to(wide(g) * wide(dy), per_channel);
   if (request.wanted[4]) result[4] = sum_to(wide(g) * (wide(src) - mean_of_src), per_channel);

@@ -97,8 +97,9 @@ Array packed(const char* name, std::span<const Array> arrays, std::span<const st
   for (const Array& a : arrays) sizes.push_back(a.size());
   std::vector<Array> inputs(arrays.begin(), arrays.end());
   if (cell.defined()) inputs.push_back(cell);
-  auto op = detail::make_op<detail::Pack>(std::vector<std::int64_t>(offsets.begin(), offsets.end()), n, sizes, into);
-  return detail::make_array(std::move(op), Shape{n}, arrays[0].dtype(), inputs);
+  const auto op =
+      detail::make_op<detail::Pack>(std::vector<std::int64_t>(offsets.begin(), offsets.end()), n, sizes, into);
+  return detail::make_array(op, Shape{n}, arrays[0].dtype(), inputs);
 }
 
 }  // namespace

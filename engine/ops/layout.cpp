@@ -106,7 +106,7 @@ Array tile(const Array& a, std::span<const std::int64_t> repeats) {
     shape.push_back(i < rank - a.shape().rank() ? 1 : a.shape()[i - rank + a.shape().rank()]);
   Array result = reshape(a, shape);
   for (int i = rank - 1; i >= rank - count; --i) {  // the innermost first: its copies are the smallest
-    const std::int64_t n = repeats[static_cast<std::size_t>(i - rank + count)];
+    const std::int64_t n = repeats[static_cast<std::size_t>(i + count - rank)];
     if (n < 0)
       throw ArgumentError("tile: repeats must be 0 or more, " + std::to_string(n) + " came, src is " + describe(a));
     if (n == 1) continue;

@@ -247,7 +247,7 @@ SAMEBYTES_BINARY(maximum, kMax)
 SAMEBYTES_BINARY(minimum, kMin)
 Array pow(const Array& a, double exponent) {
   if (const detail::Casts cast("pow"); cast) return pow(cast(a), exponent);
-  const Array x = detail::floating(a);
+  Array x = detail::floating(a);
   if (!x.defined()) return SAMEBYTES_WITH_SCALAR(kPow, a, exponent);
   if (exponent == 1.0) return x;
   if (exponent == 2.0) return square(x);

@@ -1,6 +1,7 @@
 // Reductions over any axes. The axes of a dense array are merged to alternating kept and reduced blocks; each reduced
 // block is one pattern [outer, reduced, inner] and takes one or, where it is long, a few launches. Splits depend on the
-// shape alone. Views and narrow whole numbers are read in place (reduce_view.cpp).
+// shape alone. Views and narrow whole numbers are read in place (reduce_view.cpp). Over 400 lines because the functions
+// of every reduction and their gradients stand beside the one op that they share.
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -64,7 +65,8 @@ std::vector<AxisBlock> blocks_of(const Shape& shape, AxisMask axes) {
   return blocks;
 }
 
-// The program, and what an entry's name ends with, for arrays of these types: partial results of 16-bit values are f32.
+// The program, and what an entry's name ends with, for arrays of these types: partial results of 16-bit values are
+// f32.
 struct Variant {
   Dtype program;
   const char* suffix;

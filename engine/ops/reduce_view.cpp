@@ -123,7 +123,8 @@ void launch_view_reduction(Launch& run, ReduceWhat what, bool is_mean, AxisMask 
   const Dtype src_dtype = run.src_dtype(0), dst_dtype = run.dst_dtype();
   const Dtype inside = is_floating(dst_dtype) ? real_of(dst_dtype) : dst_dtype;
   const bool is_sum = what == ReduceWhat::sum || what == ReduceWhat::squares;
-  const double divisor = is_mean ? static_cast<double>(view.count / view.times) : 1.0;
+  const std::int64_t divided = view.count / view.times;
+  const double divisor = is_mean ? static_cast<double>(divided) : 1.0;
 
   StridedPass first{.what = what, .kept = {}, .reduced = view.reduced, .times = is_sum && !is_mean ? view.times : 1};
   for (const StridedAxis& axis : view.kept)

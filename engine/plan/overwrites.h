@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "graph/op.h"
 #include "plan/graph_list.h"
 
 namespace samebytes::detail {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "core/forks.h"
 #include "runtime/protect.h"
 #include "samebytes/error.h"
 

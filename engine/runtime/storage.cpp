@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -43,8 +44,8 @@ Storage::Storage(Space& space, std::shared_ptr<Allocator> allocator, std::unique
 Storage::~Storage() {
   if (forks_ != fork_count()) {  // the driver and who held the locks are in the parent: all is left as it is
     static_cast<void>(block_.release());
-    static_cast<void>(new std::pair(std::move(last_user_), std::move(last_writer_)));
-    static_cast<void>(new std::vector(std::move(writers_)));
+    static_cast<void>(new (std::nothrow) std::pair(std::move(last_user_), std::move(last_writer_)));
+    static_cast<void>(new (std::nothrow) std::vector(std::move(writers_)));
     return;
   }
   TicketPtr ticket;

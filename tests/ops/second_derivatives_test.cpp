@@ -1,6 +1,7 @@
 // Second derivatives of every public op: the gradient of its gradient against central differences of the gradient in
 // double, or an error that names the op. A missing gradient is never counted as zero. The ops that refuse are listed
 // here and in docs/second_derivatives.md, and every function of include/samebytes/ops/ has a row in one of the tables.
+// Over 400 lines because it is one table.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -29,6 +29,6 @@ struct ArrayColumn {
 DatasetPtr from_arrays(std::vector<ArrayColumn> columns);
 
 // preload() (preload.h) into memory of the engine: reads every sample once, and a pass in order gathers nothing more.
-DatasetPtr preload(Engine& engine, DatasetPtr source, int threads = 0);
+DatasetPtr preload(Engine& engine, const DatasetPtr& source, int threads = 0);
 
 }  // namespace samebytes::data

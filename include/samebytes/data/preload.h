@@ -9,6 +9,6 @@ namespace samebytes::data {
 // Reads with so many threads, the caller's among them (0: one for each core), and returns when all samples are there.
 // The values do not depend on the number. Throws ArgumentError for a source without end or fewer than 0 threads, and
 // what reading throws.
-DatasetPtr preload(DatasetPtr source, int threads = 0);
+DatasetPtr preload(const DatasetPtr& source, int threads = 0);
 
 }  // namespace samebytes::data
