@@ -26,7 +26,7 @@ void decode(const std::byte* src, std::span<T> dst) {
     const auto bits = static_cast<Bits>(big_endian(src + i * sizeof(Bits), sizeof(Bits)));
     Stored value;
     std::memcpy(&value, &bits, sizeof value);
-    dst[i] = static_cast<T>(value);
+    dst[i] = static_cast<T>(value);  // NOLINT(bugprone-signed-char-misuse): i8 keeps its sign
   }
 }
 

@@ -431,7 +431,7 @@ TEST_P(SecondDerivativesTest, a_custom_op_that_leaves_a_gradient_out_is_an_error
 std::set<std::string> public_ops() {
   std::set<std::string> names;
   const std::regex declaration(
-      R"(^(?:inline )?(?:Array|std::vector<Array>|SortResult|LstmResult|GruResult) (operator.|\w+)\()");
+      R"(^(?:inline )?(?:const )?(?:Array|std::vector<Array>|SortResult|LstmResult|GruResult) (operator.|\w+)\()");
   for (const SourceFile& file : source_files({"include/samebytes/ops"}, {".h"}))
     for (const std::string& line : lines_of(file.text)) {
       std::smatch found;
