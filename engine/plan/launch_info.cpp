@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/op.h"
+#include "runtime/ticket.h"
 
 namespace samebytes::detail {
 
@@ -58,6 +59,17 @@ void count_bytes(Plan& plan) {
     plan.bytes += launch.info->bytes;
     launch.info->arena_bytes = std::min(arena, static_cast<std::size_t>(std::max<std::ptrdiff_t>(alive, 0)));
   }
+}
+
+int Plan::weight() const {
+  constexpr std::size_t most_launches = 16, bytes_of_one = 1 << 15;
+  constexpr double most_bytes = 4e6, most_flops = 1e7;
+  if (launches.size() > most_launches || bytes > most_bytes || flops > most_flops || transfer_bytes > 0)
+    return Ticket::kStep;
+  std::size_t made = 0;
+  for (const PlanBuffer& buffer : buffers)
+    if (buffer.kind == PlanBuffer::Kind::own) made += buffer.bytes;
+  return static_cast<int>(std::min<std::size_t>(Ticket::kStep, 1 + made / bytes_of_one));
 }
 
 void count_run(PlanReport& report, const Plan& plan, std::uint64_t launches) {

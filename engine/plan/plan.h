@@ -136,6 +136,9 @@ struct Plan {
   std::uint64_t nodes_fused = 0;
   std::uint64_t host_runs = 0, launches_on_host = 0;
   std::size_t relayout_bytes = 0;
+  // How much a run of it counts in what is in flight: Ticket::kStep, or less where it takes a fraction of a
+  // millisecond.
+  int weight() const;
   std::size_t transfer_bytes = 0;    // between contexts
   std::vector<std::string> reasons;  // why work and bytes are where they are, for explain()
   double flops = 0, bytes = 0;       // of all launches, as the profile counts them

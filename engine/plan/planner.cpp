@@ -206,6 +206,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
 
   const RecordedSpan span(runtime.recorder(), "enqueue");
   Submission submission(runtime);
+  submission.set_weight(plan.weight());
   std::size_t other_bytes = 0;
   if (runtime.recorder().is_active()) {
     std::size_t in_arena = 0;

@@ -173,10 +173,10 @@ void Runtime::wait() {
     tickets.swap(in_flight_);
     failed.swap(failed_);
   }
-  for (const TicketPtr& ticket : tickets) {
-    ticket->wait_quietly();
+  // The last one first: to be woken once is enough.
+  for (auto ticket = tickets.rbegin(); ticket != tickets.rend(); ++ticket) (*ticket)->wait_quietly();
+  for (const TicketPtr& ticket : tickets)
     if (!failed && ticket->is_failed()) failed = ticket;
-  }
   if (failed) failed->throw_if_failed();
 }
 

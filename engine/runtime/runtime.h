@@ -147,6 +147,8 @@ class Submission {
   void run_host(const char* op, const std::vector<HostUse>& uses,
                 const std::function<void(const std::function<void*(Storage&)>&)>& fn);
 
+  // How much it counts in what is in flight, of Ticket::kStep.
+  void set_weight(int weight) { ticket_->set_weight(weight); }
   // Flushes, closes the ticket, and limits the submissions in flight: waits for the oldest where there are too many.
   TicketPtr finish();
   std::uint64_t launches() const { return launches_; }

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
+#include <iterator>
 #include <thread>
 
 #include "samebytes/error.h"
@@ -49,6 +51,22 @@ bool is_pending(const Handle<cl_event>& event) {
   cl_int status = CL_COMPLETE;
   if (event) clGetEventInfo(event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
   return status > CL_COMPLETE;
+}
+
+// Null where no more than `steps` are in flight. Small ones are waited for until half of their places are free: to be
+// woken takes longer than what one of them does.
+TicketPtr first_to_wait_for(const std::deque<TicketPtr>& queued, int steps) {
+  const int most = steps * Ticket::kStep;
+  int weight = 0;
+  for (const TicketPtr& ticket : queued) weight += ticket->weight();
+  if (weight <= most) return nullptr;
+  auto last = queued.begin();
+  weight -= (*last)->weight();
+  while (weight > most / 2 && std::next(last) != queued.end() && (*std::next(last))->weight() < Ticket::kStep) {
+    ++last;
+    weight -= (*last)->weight();
+  }
+  return *last;
 }
 
 thread_local int previous_device = -1;  // of this thread's submission
@@ -380,7 +398,7 @@ void Submission::close() noexcept {
 TicketPtr Submission::finish() {
   close();
   for (;;) {
-    TicketPtr oldest;
+    TicketPtr next;
     {
       MutexLock lock(runtime_.mutex_);
       std::deque<TicketPtr>& queued = runtime_.in_flight_;
@@ -388,11 +406,11 @@ TicketPtr Submission::finish() {
         if (!runtime_.failed_ && queued.front()->is_failed()) runtime_.failed_ = queued.front();
         queued.pop_front();
       }
-      if (queued.size() <= static_cast<std::size_t>(runtime_.options_.steps_in_flight)) break;
-      oldest = queued.front();
+      next = first_to_wait_for(queued, runtime_.options_.steps_in_flight);
     }
+    if (!next) break;
     const RecordedSpan span(runtime_.recorder_, "wait for device");
-    oldest->wait_quietly();
+    next->wait_quietly();
   }
   return ticket_;
 }

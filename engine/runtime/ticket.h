@@ -38,6 +38,10 @@ class Ticket {
       : number_(number), device_(std::move(device)), is_polled_(is_polled) {}
 
   std::uint64_t number() const { return number_; }
+  // How much it counts in what is in flight: kStep for a step, less for a small evaluation. Set before it is closed.
+  static constexpr int kStep = 32;
+  void set_weight(int weight) { weight_ = weight; }
+  int weight() const { return weight_; }
   void reserve(std::size_t events);
   // Takes over the event. `op` lives for ever (keep_op_name). The last event added for each queue stands for that
   // queue.
@@ -75,6 +79,7 @@ class Ticket {
   const std::uint64_t number_;
   const std::string device_;
   const bool is_polled_;
+  int weight_ = kStep;
   std::atomic<bool> is_abandoned_{false};
   mutable std::atomic<State> state_{State::open};
   mutable Mutex mutex_;

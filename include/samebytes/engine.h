@@ -34,8 +34,10 @@ struct EngineOptions {
   std::optional<MemoryMode> memory = {};  // forced; else SAMEBYTES_MEMORY, else the best the device has
   bool forbid_copies = false;             // throw at the first byte copied between host and device
   std::size_t memory_limit = 0;           // bytes; 0: 85 % of the smaller of the cgroup's limit and what is available
-  int steps_in_flight = 3;                // evaluations queued before the next one waits
-  std::uint64_t seed = 0;                 // of everything random
+  // Evaluations queued before the next one waits. Up to 32 small ones (a few launches, little work and memory) count as
+  // one.
+  int steps_in_flight = 3;
+  std::uint64_t seed = 0;                       // of everything random
   GemmProvider gemm = GemmProvider::automatic;  // else SAMEBYTES_GEMM
   // Runs of small launches may be one function of the host in the device's queue, on devices that share their bytes
   // with it and run such functions (PoCL). The bytes of results are the same. Else SAMEBYTES_HOST_EXECUTION.

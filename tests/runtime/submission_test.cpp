@@ -123,32 +123,61 @@ TEST(Submission, a_host_thread_waits_for_a_submission_that_is_still_being_made) 
   EXPECT_EQ(seen, std::vector<float>(100, 8.0f));
 }
 
+// One storage that a kernel of n steps of arithmetic works on, submission after submission.
+class SlowWork {
+ public:
+  explicit SlowWork(Runtime& runtime)
+      : runtime_(runtime),
+        kernel_(runtime.device().kernels().make_generated(
+            f32,
+            "__kernel void slow(ARRAY_INPLACE(float, x), const int n) { START(x); float s = x[0];"
+            " for (int i = 0; i < n; ++i) s = s * 0.999f + 1.0f; x[0] = s; }",
+            "slow")),
+        storage_(runtime.allocate(64, Category::value, "test")) {
+    write_host(*storage_, {0.0f});
+  }
+
+  // How many are queued once it is.
+  int submit(int n, int weight = Ticket::kStep) {
+    Submission submission(runtime_);
+    submission.set_weight(weight);
+    submission.acquire(*storage_, true, "slow", 0, 64);
+    const std::int64_t start = 0;
+    kernel_->set_storage(0, *storage_);
+    kernel_->set_bytes(1, &start, sizeof start);
+    kernel_->set_bytes(2, &n, sizeof n);
+    submission.enqueue(runtime_.device(), *kernel_, rows(1), "slow");
+    tickets_.push_back(submission.finish());
+    int queued = 0;
+    for (const TicketPtr& ticket : tickets_) queued += ticket->is_done() ? 0 : 1;
+    return queued;
+  }
+
+ private:
+  Runtime& runtime_;
+  std::unique_ptr<Kernel> kernel_;
+  StoragePtr storage_;
+  std::vector<TicketPtr> tickets_;
+};
+
 TEST(Submission, at_most_steps_in_flight_are_queued) {
   RuntimeOptions options = options_for(MemoryMode::fine);
   options.steps_in_flight = 2;
   Runtime runtime(options);
-  auto kernel = runtime.device().kernels().make_generated(
-      f32,
-      "__kernel void slow(ARRAY_INPLACE(float, x), const int n) { START(x); float s = x[0];"
-      " for (int i = 0; i < n; ++i) s = s * 0.999f + 1.0f; x[0] = s; }",
-      "slow");
-  StoragePtr storage = runtime.allocate(64, Category::value, "test");
-  write_host(*storage, {0.0f});
-  std::vector<TicketPtr> tickets;
-  for (int i = 0; i < 6; ++i) {
-    Submission submission(runtime);
-    submission.acquire(*storage, true, "slow", 0, 64);
-    const std::int64_t start = 0;
-    const int n = 3000000;
-    kernel->set_storage(0, *storage);
-    kernel->set_bytes(1, &start, sizeof start);
-    kernel->set_bytes(2, &n, sizeof n);
-    submission.enqueue(runtime.device(), *kernel, rows(1), "slow");
-    tickets.push_back(submission.finish());
-    int queued = 0;
-    for (const TicketPtr& ticket : tickets) queued += ticket->is_done() ? 0 : 1;
-    EXPECT_LE(queued, 2);
-  }
+  SlowWork work(runtime);
+  for (int i = 0; i < 6; ++i) EXPECT_LE(work.submit(3000000), 2);
+}
+
+TEST(Submission, many_small_ones_are_queued_where_one_step_would_be) {
+  RuntimeOptions options = options_for(MemoryMode::fine);
+  options.steps_in_flight = 2;
+  Runtime runtime(options);
+  SlowWork work(runtime);
+  work.submit(100000000);  // longer than the next ones take to be queued
+  for (int i = 2; i <= 33; ++i) EXPECT_EQ(work.submit(10, 1), i);
+  // One more is too many: the oldest end, and half of the places are free again.
+  EXPECT_LE(work.submit(10, 1), 32);
+  for (int i = 0; i < 300; ++i) EXPECT_LE(work.submit(10, 1), 64);
 }
 
 TEST(Submission, counts_launches) {
