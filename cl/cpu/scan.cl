@@ -114,5 +114,32 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan_product_bwd(AR
   }
 }
 
+// Draws with replacement: dst [rows, samples] = the class of weights [rows, classes] in whose part of the running sum
+// `sums` lies u, from 0 to 1, times their total; -1 where the total is not above 0. A class of weight 0 is never drawn,
+// also where sums round up and down. Geometry: over_elements(rows * samples), a draw per item.
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void scan_places(ARRAY(const real, weights), ARRAY(const real, sums), ARRAY(const real, u),
+                            ARRAY(int, dst), const long rows, const long classes, const long samples) {
+  START(weights);
+  START(sums);
+  START(u);
+  START(dst);
+  const long end = SB_END(rows * samples);
+  for (long i = SB_BEGIN(rows * samples); i < end; ++i) {
+    const long row = i / samples * classes;
+    const real total = sums[row + classes - 1], wanted = u[i] * total;
+    long low = 0, high = classes - 1;  // the first class whose sum is above what is wanted, or all there is
+    while (low < high) {
+      const long middle = low + (high - low) / 2;
+      if (sums[row + middle] > wanted || sums[row + middle] >= total)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    while (low + 1 < classes && !(weights[row + low] > 0)) ++low;
+    while (low > 0 && !(weights[row + low] > 0)) --low;
+    dst[i] = total > 0 ? (int)low : -1;
+  }
+}
+
 #undef SCAN_PLACE
 #undef SCAN_KERNELS

@@ -1,10 +1,12 @@
 // Draws by the Gumbel-max trick: the place of the largest of log-weights plus noise; the largest k are a draw without
-// replacement (W. Kool et al., "Stochastic beams and where to find them", 2019).
+// replacement (W. Kool et al., "Stochastic beams and where to find them", 2019). With replacement: the place of a
+// uniform number in the running sum of the weights (cl/*/scan.cl).
 #include "samebytes/ops/sampling.h"
 
 #include <limits>
 #include <string>
 
+#include "graph/launch.h"
 #include "graph/op.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
@@ -33,6 +35,20 @@ Array checked(const char* op, const Array& a, const char* name) {
   return stop_gradient(a.dtype() == real ? a : astype(a, real));
 }
 
+// Inputs: weights, their running sum, numbers from 0 to 1.
+class ScanPlaces final : public detail::Op {
+ public:
+  std::string_view name() const override { return "scan_places"; }
+  bool is_flat(int /*input*/) const override { return true; }
+  void launch(detail::Launch& run) const override {
+    const std::int64_t classes = run.src_shape(0).back(), samples = run.dst_shape().back();
+    const std::int64_t draws = run.dst_shape().size();
+    run.kernel("scan_places", run.src_dtype(0))
+        .args(run.src(0), run.src(1), run.src(2), run.dst(), draws / samples, classes, samples)
+        .over_elements(draws);
+  }
+};
+
 Array drawn(const Array& disturbed_logits) {
   return or_none(argmax(disturbed_logits, -1), max(disturbed_logits, {-1}));
 }
@@ -57,13 +73,16 @@ Array multinomial(const Array& weights, const MultinomialOptions& options, Rando
   const Array spoilt = sum(where(greater_equal(wide, zeros({}, wide.dtype())), zeros({}, wide.dtype()),
                                  full({}, std::numeric_limits<double>::quiet_NaN(), wide.dtype())),
                            {-1}, true);
-  const Array logits = log(wide) + spoilt;
   if (options.replacement) {
-    const Array rows = unsqueeze(logits, -2);
-    Shape shape = rows.shape();
-    shape[-2] = options.samples;
-    return drawn(disturbed(rows, shape, key));
+    Shape shape = wide.shape();
+    shape[-1] = options.samples;
+    const Array rows = wide + spoilt;
+    key.domain = RandomDomain::sampling;
+    const Array inputs[] = {rows, cumsum(rows, -1), uniform(shape, 0.0, 1.0, wide.dtype(), key)};
+    static const auto op = detail::make_op<ScanPlaces>();
+    return detail::make_array(op, shape, i32, inputs);
   }
+  const Array logits = log(wide) + spoilt;
   const SortResult best = top_k(disturbed(logits, logits.shape(), key), options.samples);
   // NaN is the largest, so a spoilt row shows in every sample.
   return or_none(best.indices, best.values);

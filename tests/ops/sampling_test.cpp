@@ -38,6 +38,27 @@ TEST_P(SamplingTest, draws_have_the_frequencies_of_their_weights) {
   EXPECT_FALSE(same_bytes(categorical(rows), categorical(rows)));
 }
 
+TEST_P(SamplingTest, draws_with_replacement_are_of_classes_with_weight_only) {
+  const std::int64_t classes = is_simulated() ? 70 : 9001, draws = 3 * classes, rows = 2;
+  std::vector<double> weights = random_values(static_cast<std::size_t>(rows * classes), 4, 0.5, 1.5);
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (i % 3 != 1) weights[i] = 0;  // the first and the last of each row, too
+  const Ints drawn =
+      multinomial(real_array(weights, {rows, classes}, f32), {.samples = draws, .replacement = true}, {3, 1})
+          .to_vector<std::int32_t>();
+  std::vector<double> halves(2, 0.0);
+  for (std::size_t i = 0; i < drawn.size(); ++i) {
+    const std::size_t row = i / static_cast<std::size_t>(draws);
+    ASSERT_GT(weights.at(row * static_cast<std::size_t>(classes) + static_cast<std::size_t>(drawn[i])), 0) << i;
+    halves[drawn[i] < classes / 2 ? 0 : 1] += 1 / static_cast<double>(rows * draws);
+  }
+  EXPECT_NEAR(halves[0], 0.5, is_simulated() ? 0.15 : 0.02);
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const Array special = array({0, 0, 0, 1, -1, 1, 1, nan, 1, 1, inf, 2}, {4, 3});
+  EXPECT_EQ(multinomial(special, {.samples = 2, .replacement = true}, {1, 1}).to_vector<std::int32_t>(),
+            (Ints{-1, -1, -1, -1, -1, -1, 1, 1}));
+}
+
 TEST_P(SamplingTest, draws_without_replacement_are_of_different_classes) {
   const std::int64_t rows = is_simulated() ? 200 : 10000;
   const std::vector<double> weights{1, 0, 2, 5};
