@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
-#include <iterator>
 #include <thread>
 
 #include "samebytes/error.h"
@@ -51,22 +49,6 @@ bool is_pending(const Handle<cl_event>& event) {
   cl_int status = CL_COMPLETE;
   if (event) clGetEventInfo(event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
   return status > CL_COMPLETE;
-}
-
-// Null where no more than `steps` are in flight. Small ones are waited for until half of their places are free: to be
-// woken takes longer than what one of them does.
-TicketPtr first_to_wait_for(const std::deque<TicketPtr>& queued, int steps) {
-  const int most = steps * Ticket::kStep;
-  int weight = 0;
-  for (const TicketPtr& ticket : queued) weight += ticket->weight();
-  if (weight <= most) return nullptr;
-  auto last = queued.begin();
-  weight -= (*last)->weight();
-  while (weight > most / 2 && std::next(last) != queued.end() && (*std::next(last))->weight() < Ticket::kStep) {
-    ++last;
-    weight -= (*last)->weight();
-  }
-  return *last;
 }
 
 thread_local int previous_device = -1;  // of this thread's submission

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <map>
 
 #include "samebytes/error.h"
@@ -86,6 +87,20 @@ std::string launch_status_name(cl_int status) {
 }  // namespace
 
 const char* keep_op_name(std::string_view op) { return Label(op).text(); }
+
+TicketPtr first_to_wait_for(const std::deque<TicketPtr>& queued, int steps) {
+  const int most = steps * Ticket::kStep;
+  int weight = 0;
+  for (const TicketPtr& ticket : queued) weight += ticket->weight();
+  if (weight <= most) return nullptr;
+  auto last = queued.begin();
+  weight -= (*last)->weight();
+  while (weight > most / 2 && std::next(last) != queued.end() && (*std::next(last))->weight() < Ticket::kStep) {
+    ++last;
+    weight -= (*last)->weight();
+  }
+  return *last;
+}
 
 void Ticket::reserve(std::size_t events) {
   MutexLock lock(mutex_);

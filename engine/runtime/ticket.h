@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -92,5 +93,9 @@ class Ticket {
   mutable int failed_queue_ SAMEBYTES_GUARDED_BY(mutex_) = -1;
 };
 using TicketPtr = std::shared_ptr<Ticket>;
+
+// The one to wait for where more than `steps` are in flight, else null; `queued`: the oldest first. Small ones are
+// waited for until half of their places are free: to be woken takes longer than what one of them does.
+TicketPtr first_to_wait_for(const std::deque<TicketPtr>& queued, int steps);
 
 }  // namespace samebytes::detail
