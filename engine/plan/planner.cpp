@@ -180,7 +180,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
         const Node& maker = node.output >= 0 ? *node.inputs[0].node : node;  // of several results
         fresh[b] = runtime.allocate(buffer.bytes, node.category,
                                     maker.op ? std::string(maker.op->name()) : std::string("result"), node.layer.text(),
-                                    buffer.device);
+                                    buffer.device, FirstUse::device);
         bound[b] = {fresh[b].get(), 0};
         break;
       }

@@ -98,14 +98,16 @@ void Allocator::count_live(Storage::Block& block, Category category, const std::
   peak_by_category_ = live_by_category_;
 }
 
-Allocator::BlockPtr Allocator::take_cached(std::size_t capacity) {
+Allocator::BlockPtr Allocator::take_cached(std::size_t capacity, FirstUse first) {
   auto found = cache_.lower_bound(capacity);
   const std::size_t most = capacity >= kLarge ? capacity + capacity / kStepsPerDoubling : capacity;
   while (found != cache_.end() && found->first <= most && found->second.empty()) ++found;
   if (found == cache_.end() || found->first > most) return nullptr;
   std::vector<BlockPtr>& blocks = found->second;
-  // The last one is warm in the caches; where it is still in use the oldest is the most likely to be free.
-  auto chosen = !blocks.back()->ticket || blocks.back()->ticket->is_done() ? blocks.end() - 1 : blocks.begin();
+  // The last one is warm in the caches; where the host would have to wait for it the oldest is the most likely to be
+  // free.
+  const bool is_free = first == FirstUse::device || !blocks.back()->ticket || blocks.back()->ticket->is_done();
+  auto chosen = is_free ? blocks.end() - 1 : blocks.begin();
   BlockPtr block = std::move(*chosen);
   blocks.erase(chosen);
   if (blocks.empty() && capacity >= kLarge) cache_.erase(found);  // there are too many such sizes to keep them all
@@ -116,7 +118,7 @@ Allocator::BlockPtr Allocator::take_cached(std::size_t capacity) {
 }
 
 std::unique_ptr<Storage::Block> Allocator::take(std::size_t bytes, Category category, const std::string& what,
-                                                const char* layer) {
+                                                const char* layer, FirstUse first) {
   const std::size_t largest = setup_.info.max_allocation_bytes;
   if (bytes > largest)
     throw_out_of_memory(bytes, what,
@@ -129,7 +131,7 @@ std::unique_ptr<Storage::Block> Allocator::take(std::size_t bytes, Category cate
     std::vector<BlockPtr> evicted;
     {
       MutexLock lock(mutex_);
-      if (BlockPtr block = setup_.is_exact ? nullptr : take_cached(capacity)) {
+      if (BlockPtr block = setup_.is_exact ? nullptr : take_cached(capacity, first)) {
         count_live(*block, category, what, layer);
         return block;
       }

@@ -46,7 +46,7 @@ class Allocator {
   // A block of at least `bytes` (exactly, in exact mode) counted as live. The bytes may be in use by its ticket. Throws
   // OutOfMemory.
   std::unique_ptr<Storage::Block> take(std::size_t bytes, Category category, const std::string& what,
-                                       const char* layer = "");
+                                       const char* layer = "", FirstUse first = FirstUse::host);
   // A block over the user's memory; null where the driver refuses. Requires: can_adopt().
   std::unique_ptr<Storage::Block> wrap(void* pointer, std::size_t bytes, MemoryMode mode,
                                        std::function<void()> deleter);
@@ -82,7 +82,7 @@ class Allocator {
   bool make_host(Storage::Block& block, std::size_t bytes);
   BlockPtr make_reserved(std::size_t bytes);
   void free_block(BlockPtr block) noexcept;
-  BlockPtr take_cached(std::size_t capacity) SAMEBYTES_REQUIRES(mutex_);
+  BlockPtr take_cached(std::size_t capacity, FirstUse first) SAMEBYTES_REQUIRES(mutex_);
   std::vector<BlockPtr> trim(std::size_t target) SAMEBYTES_REQUIRES(mutex_);
   void count_live(Storage::Block& block, Category category, const std::string& what, const char* layer)
       SAMEBYTES_REQUIRES(mutex_);

@@ -106,8 +106,8 @@ void Runtime::set_tuning(const TuningPtr& tuning) {
 }
 
 StoragePtr Runtime::allocate(std::size_t bytes, Category category, const std::string& what, const char* layer,
-                             int device) {
-  return devices_[static_cast<std::size_t>(device)]->space().allocate(bytes, category, what, layer);
+                             int device, FirstUse first) {
+  return devices_[static_cast<std::size_t>(device)]->space().allocate(bytes, category, what, layer, first);
 }
 
 StoragePtr Runtime::adopt(void* pointer, std::size_t bytes, std::function<void()> deleter, Adoption* verdict) {

@@ -203,7 +203,7 @@ class Runtime {
   // The bytes are not zeroed. bytes 0 gives null. They lie where `device` reads them without a copy.
   // For `what` in a layer: who caused the peak.
   StoragePtr allocate(std::size_t bytes, Category category, const std::string& what, const char* layer = "",
-                      int device = 0);
+                      int device = 0, FirstUse first = FirstUse::host);
   std::uint64_t memory_peaks() const;  // how often the peak was raised
   void name_memory_peak(const std::string& what, const char* layer);
   // What is taken and given back from now on; null: no more. False where there is a log already.

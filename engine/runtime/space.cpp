@@ -53,9 +53,10 @@ void Space::open_memory(const RuntimeOptions& options) {
   allocator_ = std::make_shared<Allocator>(std::move(setup));
 }
 
-StoragePtr Space::allocate(std::size_t bytes, Category category, const std::string& what, const char* layer) {
+StoragePtr Space::allocate(std::size_t bytes, Category category, const std::string& what, const char* layer,
+                           FirstUse first) {
   if (bytes == 0) return nullptr;
-  std::unique_ptr<Storage::Block> block = allocator_->take(bytes, category, what, layer);
+  std::unique_ptr<Storage::Block> block = allocator_->take(bytes, category, what, layer, first);
   return std::make_shared<Storage>(*this, allocator_, std::move(block), bytes, category);
 }
 

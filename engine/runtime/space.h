@@ -42,7 +42,8 @@ class Space {
   void set_first_device(Device& device) { first_device_ = &device; }
 
   // Throws OutOfMemory; see Runtime::allocate.
-  StoragePtr allocate(std::size_t bytes, Category category, const std::string& what, const char* layer = "");
+  StoragePtr allocate(std::size_t bytes, Category category, const std::string& what, const char* layer = "",
+                      FirstUse first = FirstUse::host);
   StoragePtr adopt(void* pointer, std::size_t bytes, std::function<void()> deleter, Adoption* verdict);
   // The self-test of cl_mem aliases over storages, run at the first call: host writes, a kernel through the pointer,
   // the same kernel through the alias at an offset, host reads.

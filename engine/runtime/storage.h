@@ -35,6 +35,10 @@ using StoragePtr = std::shared_ptr<Storage>;
 // What an allocation is for; the memory ledger keeps one account per category.
 enum class Category : std::uint8_t { value, parameter, gradient, optimizer, arena, slot, library, adopted };
 
+// Who uses it first. What a device writes first may lie where queued launches still read or write, because it comes
+// after them; so it gets the block that is warm in the caches. The host would have to wait for them.
+enum class FirstUse : std::uint8_t { host, device };
+
 // Bytes by category, when their sum and the cache's was largest.
 struct HeldPeak {
   std::array<std::size_t, 8> by_category{};
