@@ -38,6 +38,43 @@ TEST(Allocator, serves_the_same_size_from_its_cache) {
   EXPECT_EQ(runtime.memory().cached_bytes, 0u);
 }
 
+TEST(Allocator, what_a_device_writes_first_lies_where_launches_still_are) {
+  Runtime runtime(limited(64 * kMegabyte));
+  auto slow = runtime.device().kernels().make_generated(
+      f32,
+      "__kernel void slow(ARRAY_INPLACE(float, x), const int n) { START(x); float s = x[0];"
+      " for (int i = 0; i < n; ++i) s = s * 0.999f + 1.0f; x[0] = s; }",
+      "slow");
+  const auto device_first = [&] {
+    return runtime.allocate(kMegabyte, Category::value, "test", "", 0, FirstUse::device);
+  };
+  StoragePtr free = device_first(), busy = device_first();
+  const void *const free_place = free->device_pointer(), *const busy_place = busy->device_pointer();
+  write_host(*busy, {0.0f});
+  Submission submission(runtime);
+  submission.acquire(*busy, true, "slow", 0, 4);
+  const std::int64_t start = 0;
+  const int n = 100000000;
+  slow->set_storage(0, *busy);
+  slow->set_bytes(1, &start, sizeof start);
+  slow->set_bytes(2, &n, sizeof n);
+  submission.enqueue(runtime.device(), *slow, rows(1), "slow");
+  submission.finish();
+  free.reset();
+  busy.reset();
+  StoragePtr next = device_first();  // where the queue was last
+  EXPECT_EQ(next->device_pointer(), busy_place);
+  EXPECT_TRUE(next->is_busy());
+  next.reset();
+  // The host does not wait.
+  EXPECT_EQ(runtime.allocate(kMegabyte, Category::value, "test")->device_pointer(), free_place);
+  // What is written there comes after what is under way.
+  next = device_first();
+  auto kernel = test_kernel(runtime, "fill");
+  fill(runtime, *kernel, *next, 4, 3.0f);
+  EXPECT_EQ(read_host(*next, 4), std::vector<float>(4, 3.0f));
+}
+
 TEST(Allocator, keeps_one_account_per_category_and_the_cause_of_the_peak) {
   Runtime runtime(limited(64 * kMegabyte));
   StoragePtr a = runtime.allocate(2 * kMegabyte, Category::parameter, "layer 1");
