@@ -94,9 +94,10 @@ HostExecution host_execution(const EngineOptions& options) {
   if (options.host_execution != HostExecution::automatic) return options.host_execution;
   const std::string word = environment("SAMEBYTES_HOST_EXECUTION");
   if (word.empty() || word == "automatic") return HostExecution::automatic;
+  if (word == "queued") return HostExecution::queued;
   if (word == "off") return HostExecution::off;
   if (word == "always") return HostExecution::always;
-  throw ArgumentError("SAMEBYTES_HOST_EXECUTION: needs automatic, off or always, \"" + word + "\" came");
+  throw ArgumentError("SAMEBYTES_HOST_EXECUTION: expected automatic, queued, off or always, got \"" + word + "\"");
 }
 
 // ---- the store

@@ -93,18 +93,44 @@ class CallTask final : public RecordedTask {
   }
 };
 
-void add_step(HostProgram& program, PlanLaunch& launch) {
-  HostProgram::Step step{launch.host_form, launch.info, program.arrays.size(), program.scalars.size()};
+// Its info says that the host does it.
+void add_step(HostProgram& program, const PlanLaunch& launch, std::shared_ptr<const LaunchInfo> info) {
+  HostProgram::Step step{launch.host_form, std::move(info), program.arrays.size(), program.scalars.size()};
   for (const PlanArgument& argument : launch.arguments) {
     if (argument.kind == PlanArgument::Kind::array) program.arrays.push_back({argument.buffer, argument.offset});
     if (argument.kind == PlanArgument::Kind::null_array) program.arrays.emplace_back();
     if (argument.kind == PlanArgument::Kind::scalar_real) program.scalars.emplace_back(argument.node, argument.scalar);
   }
   program.steps.push_back(std::move(step));
+}
+
+// The host does it in a run, and it needs no kernel any more.
+void move_to_host(HostProgram& program, PlanLaunch& launch) {
+  launch.info->kernel = "host";
+  add_step(program, launch, launch.info);
   launch.arguments.clear();
   launch.kernel.reset();
   launch.is_on_host = true;
-  launch.info->kernel = "host";
+}
+
+// The whole plan in one run; null where a launch has no host form, or all together take longer than what it costs to
+// hand them to the device and wake its thread.
+std::shared_ptr<const HostProgram> direct_program(const Plan& plan) {
+  constexpr double most_seconds = 4e-6;
+  const HostCosts built_in;
+  double seconds = 0;
+  for (const PlanLaunch& launch : plan.launches) {
+    if (!launch.host_form || launch.transfer || launch.queue_call || launch.host_call) return nullptr;
+    seconds += seconds_on_host(built_in, launch.host_form->work);
+  }
+  if (plan.launches.empty() || seconds > most_seconds) return nullptr;
+  auto program = std::make_shared<HostProgram>();
+  for (const PlanLaunch& launch : plan.launches) {
+    auto info = std::make_shared<LaunchInfo>(*launch.info);
+    info->kernel = "host";
+    add_step(*program, launch, std::move(info));
+  }
+  return program;
 }
 
 // Gathers the chosen launches into runs: the first one of each gets the program, all of them lose their arguments and
@@ -123,7 +149,7 @@ void make_runs(Plan& plan, const std::vector<std::size_t>& places, const std::ve
       launch.host_run = program;
       ++plan.host_runs;
     }
-    add_step(*program, launch);
+    move_to_host(*program, launch);
     ++plan.launches_on_host;
     if (all[i].ends) program.reset();
   }
@@ -144,7 +170,7 @@ HostShare::HostShare(Context& context)
     : context_(context),
       mode_(host_execution(context.options)),
       costs_(static_cast<std::size_t>(context.runtime->own_device_count())) {
-  if (mode_ != HostExecution::automatic) return;
+  if (mode_ != HostExecution::automatic && mode_ != HostExecution::queued) return;
   for (int d = 0; d < context.runtime->own_device_count(); ++d)
     if (const Device& device = context.runtime->device(d); device.runs_host_functions())
       costs_[static_cast<std::size_t>(d)] = load_host_costs(device.info());
@@ -172,13 +198,15 @@ const HostCosts& HostShare::costs(int index) {
 
 void HostShare::take_from(Plan& plan) {
   if (mode_ == HostExecution::off) return;
+  const bool is_alone = context_.runtime->lane_count() == 1 && context_.runtime->device().runs_host_functions();
+  if (mode_ == HostExecution::automatic && is_alone) plan.direct = direct_program(plan);
   for (int d = 0; d < context_.runtime->own_device_count(); ++d) {
     if (!context_.runtime->device(d).runs_host_functions()) continue;
     const std::vector<std::size_t> places = launches_of(plan, d);
     const std::vector<HostCandidate> all = candidates(plan, places);
-    if (mode_ == HostExecution::automatic && most_neighbours(all) < kLeastNeighbours) continue;
+    if (mode_ != HostExecution::always && most_neighbours(all) < kLeastNeighbours) continue;
     const HostCosts any;
-    make_runs(plan, places, all, choose_for_host(mode_ == HostExecution::automatic ? costs(d) : any, all, mode_));
+    make_runs(plan, places, all, choose_for_host(mode_ == HostExecution::always ? any : costs(d), all, mode_));
   }
 }
 
@@ -191,15 +219,16 @@ std::string name_of_run(const PlanLaunch& launch) {
   return launch.what;
 }
 
-std::shared_ptr<HostTask> bind_host_run(const PlanLaunch& launch, const Plan& plan, const GraphList& list,
-                                        const std::vector<Bound>& bound, Runtime& runtime, std::size_t other_bytes) {
-  auto task = std::make_shared<RunTask>(launch.device, runtime, other_bytes);
-  task->program = launch.host_run;
-  task->arrays.reserve(launch.host_run->arrays.size());
-  for (const HostProgram::Array& array : launch.host_run->arrays)
+std::shared_ptr<HostTask> bind_host_run(const std::shared_ptr<const HostProgram>& program, int device, const Plan& plan,
+                                        const GraphList& list, const std::vector<Bound>& bound, Runtime& runtime,
+                                        std::size_t other_bytes) {
+  auto task = std::make_shared<RunTask>(device, runtime, other_bytes);
+  task->program = program;
+  task->arrays.reserve(program->arrays.size());
+  for (const HostProgram::Array& array : program->arrays)
     task->arrays.push_back(array.buffer < 0 ? nullptr : address_of(plan, bound, array.buffer, array.offset));
-  task->scalars.reserve(launch.host_run->scalars.size());
-  for (const auto& [node, scalar] : launch.host_run->scalars)
+  task->scalars.reserve(program->scalars.size());
+  for (const auto& [node, scalar] : program->scalars)
     task->scalars.push_back(list.nodes[static_cast<std::size_t>(node)]->scalars[static_cast<std::size_t>(scalar)].real);
   return task;
 }

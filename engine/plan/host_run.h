@@ -37,7 +37,8 @@ class HostShare {
  public:
   // Throws ArgumentError for an unknown SAMEBYTES_HOST_EXECUTION, IoError for a damaged store of constants.
   explicit HostShare(Context& context);
-  // Moves what pays off. Requires: order_devices() was called, and nothing was bound or built.
+  // Moves what pays off, and offers the whole of a small plan to the thread that evaluates (Plan::direct). Requires:
+  // order_devices() was called, and nothing was bound or built.
   void take_from(Plan& plan);
 
  private:
@@ -50,9 +51,10 @@ class HostShare {
 // What a run is called: its first launch, or one that a test lets fail.
 std::string name_of_run(const PlanLaunch& launch);
 
-// The task of one evaluation of a run.
-std::shared_ptr<HostTask> bind_host_run(const PlanLaunch& launch, const Plan& plan, const GraphList& list,
-                                        const std::vector<Bound>& bound, Runtime& runtime, std::size_t other_bytes);
+// The task of one evaluation of a run on a device.
+std::shared_ptr<HostTask> bind_host_run(const std::shared_ptr<const HostProgram>& program, int device, const Plan& plan,
+                                        const GraphList& list, const std::vector<Bound>& bound, Runtime& runtime,
+                                        std::size_t other_bytes);
 // ... of a call that an op made for the host.
 std::shared_ptr<HostTask> bind_host_call(const PlanLaunch& launch, const Plan& plan, const std::vector<Bound>& bound,
                                          Runtime& runtime, std::size_t other_bytes);

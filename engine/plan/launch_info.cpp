@@ -72,10 +72,10 @@ int Plan::weight() const {
   return static_cast<int>(std::min<std::size_t>(Ticket::kStep, 1 + made / bytes_of_one));
 }
 
-void count_run(PlanReport& report, const Plan& plan, std::uint64_t launches) {
-  report.launches += launches - plan.host_runs + plan.launches_on_host;
-  report.host_runs += plan.host_runs;
-  report.launches_on_host += plan.launches_on_host;
+void count_run(PlanReport& report, const Plan& plan, std::uint64_t launches, bool is_direct) {
+  report.launches += is_direct ? launches : launches - plan.host_runs + plan.launches_on_host;
+  report.host_runs += is_direct ? 1 : plan.host_runs;
+  report.launches_on_host += is_direct ? launches : plan.launches_on_host;
   report.flops += plan.flops;
   report.bytes += plan.bytes;
 }

@@ -21,7 +21,8 @@ Cost cost_of(const Node& n);
 void count_bytes(Plan& plan);
 
 // A run of the plan, in so many commands of its queues: what the host did counts as the launches that it stands for.
-void count_run(PlanReport& report, const Plan& plan, std::uint64_t launches);
+// is_direct: the thread that evaluates did all of it.
+void count_run(PlanReport& report, const Plan& plan, std::uint64_t launches, bool is_direct);
 
 // The cells of the list, with their layers.
 void note_cells(Plan& plan, const GraphList& list);

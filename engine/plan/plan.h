@@ -135,6 +135,7 @@ struct Plan {
   std::vector<int> late_cells;  // places of nodes whose run overwrites cells
   std::uint64_t nodes_fused = 0;
   std::uint64_t host_runs = 0, launches_on_host = 0;
+  std::shared_ptr<const HostProgram> direct;  // all of it, for the thread that evaluates; null where that does not pay
   std::size_t relayout_bytes = 0;
   // How much a run of it counts in what is in flight: Ticket::kStep, or less where it takes a fraction of a
   // millisecond.

@@ -230,8 +230,12 @@ void Planner::run(Plan& plan, const GraphList& list) {
   if (plan.transfer_bytes > 0) submission.begin_transfers();
   report_.bind_seconds += seconds_since(start);
 
+  const bool is_direct = plan.direct && submission.can_run_directly();
+  if (is_direct)
+    submission.run_directly(*bind_host_run(plan.direct, 0, plan, list, bound, runtime, other_bytes),
+                            plan.direct->steps.size());
   std::vector<Submission::Mark> marks(plan.several_devices ? plan.launches.size() : 0);
-  for (std::size_t l = 0; l < plan.launches.size(); ++l) {
+  for (std::size_t l = 0; l < plan.launches.size() && !is_direct; ++l) {
     PlanLaunch& launch = plan.launches[l];
     if (launch.transfer) {
       marks[l] = run_transfer(launch, plan, bound, marks, submission);
@@ -256,7 +260,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
     if (launch.is_on_host) {
       if (launch.host_run)
         submission.enqueue_host(device, name_of_run(launch).c_str(),
-                                bind_host_run(launch, plan, list, bound, runtime, other_bytes));
+                                bind_host_run(launch.host_run, launch.device, plan, list, bound, runtime, other_bytes));
       if (launch.is_awaited) marks[l] = submission.mark(device);
       continue;
     }
@@ -330,7 +334,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
   }
   submission.finish();
   plan.has_run = true;
-  count_run(report_, plan, submission.launches());
+  count_run(report_, plan, submission.launches(), is_direct);
   fallbacks_.count(plan);
   if (!plan.fallbacks.empty()) last_fallback_ = plan.fallbacks.front().entry;
   runtime.count_relayout(plan.relayout_bytes);

@@ -136,6 +136,12 @@ class Submission {
   // A host function in its place in the queue of a device that runs_host_functions(): what stands before it is done,
   // and what comes after it waits for it. Nobody else waits. The storages it touches must have been acquired.
   void enqueue_host(Device& device, const char* op, std::shared_ptr<HostTask> task);
+  // The same at once, on the calling thread, in the place of so many launches. Requires: can_run_directly(), and that
+  // the one device of the engine runs_host_functions(); nothing else may be in this submission.
+  void run_directly(HostTask& task, std::uint64_t launches);
+  // Whether no launch of earlier submissions that uses what was acquired is still to end. A planted fault is met by
+  // launches only.
+  bool can_run_directly() const;
   // The same for any device: waits for what was enqueued, runs fn on the calling thread.
   // The storages it touches must have been acquired; the runtime acquires them for the host and hands them back to the
   // device after it.
@@ -154,6 +160,7 @@ class Submission {
   std::uint64_t launches() const { return launches_; }
 
  private:
+  static std::uint64_t bit_of(const Device& device) { return std::uint64_t{1} << device.index(); }
   std::uint64_t count_launches(std::uint64_t count);  // gives the index of the first
   void begin_device(Device& device);                  // at the first command on it
   void flush(Device& device);
@@ -167,6 +174,8 @@ class Submission {
   std::uint64_t launches_ = 0;
   std::size_t other_bytes_ = 0;
   bool is_finished_ = false;
+  bool is_free_ = true;                             // all that was acquired
+  bool is_direct_ = false;                          // done by this thread
   std::vector<Handle<cl_event>> before_transfers_;  // what the first one waits for
 };
 

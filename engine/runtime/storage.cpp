@@ -179,7 +179,7 @@ void Storage::release_host(std::uint64_t borrow_id) noexcept {
   close_if_idle();
 }
 
-void Storage::acquire_device(const TicketPtr& ticket, bool writes, const std::string& op, std::size_t offset,
+bool Storage::acquire_device(const TicketPtr& ticket, bool writes, const std::string& op, std::size_t offset,
                              std::size_t length, bool whole) {
   check_engine();
   const std::size_t end = offset + length;
@@ -201,6 +201,7 @@ void Storage::acquire_device(const TicketPtr& ticket, bool writes, const std::st
       check_lost(op, offset, end);
   }
   to_device(writes, op, offset, length, whole);
+  const bool is_free = !last_user_ || last_user_ == ticket || last_user_->is_done();
   last_user_ = ticket;
   if (block_->protection != Protection::off) {
     close_if_idle();
@@ -212,15 +213,16 @@ void Storage::acquire_device(const TicketPtr& ticket, bool writes, const std::st
         }
       });
   }
-  if (!writes) return;
+  if (!writes) return is_free;
   last_writer_ = ticket;
   for (WriteRecord& record : writers_)
     if (record.ticket == ticket) {
       record.begin = std::min(record.begin, offset);
       record.end = std::max(record.end, end);
-      return;
+      return is_free;
     }
   writers_.push_back({ticket, offset, end});
+  return is_free;
 }
 
 void* Storage::begin_host_call(bool writes, const std::string& op) {

@@ -71,8 +71,8 @@ class Storage : public std::enable_shared_from_this<Storage> {
   // Device side, called by Submission for every storage of a launch list before anything is enqueued. From here on the
   // storage counts as used by the (still open) ticket. `whole` says that the launches overwrite every byte of the range
   // before any is read (copy mode then skips the upload). Throws ArgumentError for a living view in the way,
-  // DeviceError for lost bytes.
-  void acquire_device(const TicketPtr& ticket, bool writes, const std::string& op, std::size_t offset,
+  // DeviceError for lost bytes. Returns whether the submissions that used it before are done.
+  bool acquire_device(const TicketPtr& ticket, bool writes, const std::string& op, std::size_t offset,
                       std::size_t length, bool whole = false);
   // For a host function in the middle of a submission, whose earlier launches are complete: the bytes for the host, and
   // back.

@@ -18,8 +18,6 @@ thread_local std::shared_ptr<DeviceTimes> device_times;
 
 namespace {
 
-std::uint64_t bit_of(const Device& device) { return std::uint64_t{1} << device.index(); }
-
 // A launch that is accepted and then fails, as a GPU's may: it waits for an event that ends with an error.
 bool is_doomed(const char* op) {
   if (!faults().fail_launch.load(std::memory_order_relaxed)) return false;
@@ -99,7 +97,7 @@ Submission::~Submission() { close(); }
 
 void Submission::acquire(Storage& storage, bool writes, const std::string& op, std::size_t offset, std::size_t length,
                          bool whole) {
-  storage.acquire_device(ticket_, writes, op, offset, length, whole);
+  is_free_ = storage.acquire_device(ticket_, writes, op, offset, length, whole) && is_free_;
 }
 
 void Submission::begin_device(Device& device) {
@@ -313,45 +311,6 @@ void Submission::enqueue_host(Device& device, const char* op, std::shared_ptr<Ho
   count_launches(1);
 }
 
-void Submission::run_host(const char* op, const std::vector<HostUse>& uses,
-                          const std::function<void(const std::function<void*(Storage&)>&)>& fn) {
-  if (runtime_.is_dry()) return;
-  for (int i = 0; i < runtime_.device_count(); ++i) {
-    Device& device = runtime_.device(i);
-    // Also what earlier submissions and the runtime itself put there: unmaps, uploads.
-    if (!(begun_ & bit_of(device))) begin_device(device);
-    check_cl(clFinish(device.queue()), "clFinish", device.info().name);
-  }
-  unflushed_ = 0;
-  ticket_->wait_so_far();
-  struct Handed {
-    Storage* storage;
-    bool writes;
-    void* address;
-  };
-  std::vector<Handed> handed;  // each storage once, though several of its parts may be used
-  for (const HostUse& use : uses) {
-    const auto found =
-        std::find_if(handed.begin(), handed.end(), [&](const Handed& h) { return h.storage == use.storage; });
-    if (found == handed.end())
-      handed.push_back({use.storage, use.writes, nullptr});
-    else
-      found->writes = found->writes || use.writes;
-  }
-  for (Handed& h : handed) h.address = h.storage->begin_host_call(h.writes, op);
-  fn([&](Storage& storage) -> void* {
-    for (const Handed& h : handed)
-      if (h.storage == &storage) return h.address;
-    throw Error(std::string(op) + ": a host call asks for a storage that it did not declare");
-  });
-  for (const Handed& h : handed) h.storage->end_host_call(op);
-  // What the hand-over put on the first queue of a space must come before later work of the space's other devices.
-  for (int i = 0; i < runtime_.device_count(); ++i) {
-    Device& device = runtime_.device(i);
-    if (device.space().has_housekeeping()) order_after(device, device.space().first_device());
-  }
-}
-
 void Submission::close() noexcept {
   if (is_finished_) return;
   is_finished_ = true;
@@ -373,6 +332,7 @@ void Submission::close() noexcept {
     if (unflushed_ & bit_of(runtime_.device(i))) clFlush(runtime_.device(i).queue());
   if (launches_ > runtime_.launches_hint_) runtime_.launches_hint_ = launches_;
   ticket_->close();
+  if (is_direct_) return;
   MutexLock lock(runtime_.mutex_);
   runtime_.in_flight_.push_back(ticket_);
 }

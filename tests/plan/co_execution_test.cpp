@@ -14,6 +14,7 @@
 #include "runtime/runtime.h"
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
+#include "support/environment.h"
 #include "support/errors.h"
 
 namespace samebytes::testing {
@@ -289,6 +290,64 @@ TEST_P(CoExecutionTest, exp_log_and_16_bit_values_stay_on_the_device) {
   const std::uint64_t before = own->plans().launches_on_host;
   eval({exp(x), log(x), tanh(x), sigmoid(x), pow(x, 2.5), astype(x, f16), astype(x, bf16) * 2.0, softmax(x)});
   EXPECT_EQ(own->plans().launches_on_host, before);
+}
+
+// ---- at once, on the thread that evaluates
+
+TEST_P(CoExecutionTest, a_small_evaluation_that_waits_for_nothing_is_done_by_its_thread) {
+  const Environment asked("SAMEBYTES_HOST_EXECUTION", "automatic");
+  const auto own = make_engine(GetParam());
+  const EngineScope use(*own);
+  const Array x = array({1.0f, -2.0f, 3.0f, 0.5f}, {2, 2});
+  for (int i = 0; i < 3; ++i) {
+    const PlanReport before = own->plans();
+    const Array y = x * (2.0 + i) + x;
+    y.eval();
+    const PlanReport after = own->plans();
+    EXPECT_EQ(after.launches - before.launches, 1u);
+    EXPECT_EQ(after.launches_on_host - before.launches_on_host, runs_on_host(*own) ? 1u : 0u);
+    const auto scale = static_cast<float>(3 + i);
+    EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{scale, -2 * scale, 3 * scale, 0.5f * scale}));
+  }
+  if (!runs_on_host(*own)) return;
+  const std::uint64_t before = own->plans().launches_on_host;
+  eval({exp(x)});            // which the host cannot do
+  eval({ones({300, 300})});  // too much
+  EXPECT_EQ(own->plans().launches_on_host, before);
+}
+
+TEST_P(CoExecutionTest, a_small_evaluation_comes_after_the_launches_that_it_waits_for) {
+  const Environment asked("SAMEBYTES_HOST_EXECUTION", "automatic");
+  const auto own = make_engine(GetParam(), {.seed = 3});
+  const EngineScope use(*own);
+  const Array a = uniform({384, 384});
+  a.eval();
+  for (int i = 0; i < 5; ++i) {
+    const Array product = matmul(a, a + static_cast<double>(i));  // takes a while
+    product.eval();
+    const Array corner = slice(slice(product, 0, 382, 384), 1, 382, 384) * 2.0;
+    corner.eval();
+    const std::vector<float> all = product.to_vector<float>(), some = corner.to_vector<float>();
+    EXPECT_EQ(some[3], 2 * all.back());
+    EXPECT_EQ(some[0], 2 * all[382 * 384 + 382]);
+  }
+}
+
+// What a queued launch still reads is not free because a small evaluation that reads it, too, is done.
+TEST_P(CoExecutionTest, what_a_launch_reads_is_not_written_behind_a_small_evaluation) {
+  const Environment asked("SAMEBYTES_HOST_EXECUTION", "automatic");
+  const auto own = make_engine(GetParam(), {.seed = 3});
+  const EngineScope use(*own);
+  const Array a = full({384, 384}, 2.0), state = cell(full({2, 2}, 2.0), "state");
+  eval({a, state});
+  for (int i = 0; i < 5; ++i) {
+    const Array reader = matmul(matmul(a, a), a) + sum(state, {});  // in the queue for a while
+    const float expected = 384.f * 384.f * 8.f + 4 * (2.f + static_cast<float>(i));
+    reader.eval();
+    eval({state * 3.0});
+    assign(state, state + 1.0);
+    EXPECT_EQ(reader.to_vector<float>().back(), expected);
+  }
 }
 
 TEST_P(CoExecutionTest, the_profile_shows_what_the_host_did) {
