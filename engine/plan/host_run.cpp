@@ -115,13 +115,12 @@ void move_to_host(HostProgram& program, PlanLaunch& launch) {
 
 // The whole plan in one run; null where a launch has no host form, or all together take longer than what it costs to
 // hand them to the device and wake its thread.
-std::shared_ptr<const HostProgram> direct_program(const Plan& plan) {
+std::shared_ptr<const HostProgram> direct_program(const Plan& plan, const HostCosts& costs) {
   constexpr double most_seconds = 4e-6;
-  const HostCosts built_in;
   double seconds = 0;
   for (const PlanLaunch& launch : plan.launches) {
     if (!launch.host_form || launch.transfer || launch.queue_call || launch.host_call) return nullptr;
-    seconds += seconds_on_host(built_in, launch.host_form->work);
+    seconds += seconds_on_host(costs, launch.host_form->work);
   }
   if (plan.launches.empty() || seconds > most_seconds) return nullptr;
   auto program = std::make_shared<HostProgram>();
@@ -199,7 +198,8 @@ const HostCosts& HostShare::costs(int index) {
 void HostShare::take_from(Plan& plan) {
   if (mode_ == HostExecution::off) return;
   const bool is_alone = context_.runtime->lane_count() == 1 && context_.runtime->device().runs_host_functions();
-  if (mode_ == HostExecution::automatic && is_alone) plan.direct = direct_program(plan);
+  if (mode_ == HostExecution::automatic && is_alone)
+    plan.direct = direct_program(plan, costs_[0].value_or(HostCosts{}));
   for (int d = 0; d < context_.runtime->own_device_count(); ++d) {
     if (!context_.runtime->device(d).runs_host_functions()) continue;
     const std::vector<std::size_t> places = launches_of(plan, d);

@@ -40,8 +40,8 @@ struct EngineOptions {
   std::uint64_t seed = 0;                       // of everything random
   GemmProvider gemm = GemmProvider::automatic;  // else SAMEBYTES_GEMM
   // Runs of small launches may be one function of the host in the device's queue, on devices that share their bytes
-  // with it and run such functions (PoCL); a small evaluation that waits for nothing is done by the thread that asks for
-  // it, unless this is `queued`. The bytes of results are the same. Else SAMEBYTES_HOST_EXECUTION.
+  // with it and run such functions (PoCL); a small evaluation that waits for nothing is done by the thread that asks
+  // for it, unless this is `queued`. The bytes of results are the same. Else SAMEBYTES_HOST_EXECUTION.
   HostExecution host_execution = HostExecution::automatic;
   // Values that the forward pass and the gradient both read may be computed twice instead of being kept, where that
   // lowers the peak of memory: at most this share of what a run costs. 0: only where it costs nothing.
