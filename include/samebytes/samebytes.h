@@ -27,5 +27,6 @@
 #include "samebytes/slot.h"
 #include "samebytes/tensorboard.h"
 #include "samebytes/train.h"
+#include "samebytes/train/session.h"
 #include "samebytes/tune.h"
 #include "samebytes/weights.h"

@@ -102,7 +102,7 @@ std::int64_t state_size(const optim::Optimizer& optimizer) {
   return elements;
 }
 
-void train(distributed::Group& group, const Way& way) {
+void run_training(distributed::Group& group, const Way& way) {
   constexpr std::int64_t kRows = 50, kWidth = 24;
   const int rank = group.rank(), size = group.size();
   // What rank 0 has counts, so that the others' seeds do not.
@@ -233,7 +233,7 @@ int main(int argc, char** argv) {
   try {
     distributed::Group group;
     if (mode == "collectives") collectives(group);
-    if (mode == "train") train(group, way_of(argc, argv));
+    if (mode == "train") run_training(group, way_of(argc, argv));
     std::printf("rank %d of %d %s\n", group.rank(), group.size(), g_failures == 0 ? "is done" : "FAILED");
   } catch (const std::exception& error) {
     std::printf("%s\n", error.what());

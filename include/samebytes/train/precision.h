@@ -1,0 +1,56 @@
+// Precision: how a run computes. In f32 alone; or with 16-bit activations, gradients and working copies of the
+// parameters; or, with bf16_weights, with parameters in bf16 alone. f16 has a loss scaler, bf16 needs none.
+//   train::Precision precision({.dtype = bf16});
+//   precision.prepare(net);               // before the optimizer is made
+//   optim::AdamW adam(net.parameters());
+//   const auto scope = precision.scope(); // while the forward pass and the loss are built
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "samebytes/autocast.h"
+#include "samebytes/dtype.h"
+#include "samebytes/optim/accumulator.h"
+#include "samebytes/optim/grad_scaler.h"
+
+namespace samebytes::nn {
+class Module;
+}
+
+namespace samebytes::train {
+
+struct PrecisionOptions {
+  Dtype dtype = f32;                     // or f16, bf16
+  bool bf16_weights = false;             // with bf16: no f32 parameters beside them
+  bool trains = true;                    // false: no gradient is taken, so f16 has no scaler
+  optim::GradScalerOptions scaler = {};  // of f16
+};
+
+class Precision {
+ public:
+  // Throws ArgumentError for another dtype, and for bf16_weights without bf16.
+  explicit Precision(const PrecisionOptions& options = {});
+
+  // Stores the parameters as the options say, those of adapters in f32.
+  void prepare(nn::Module& net) const;
+  std::unique_ptr<Autocast> scope() const;  // null for f32
+
+  // One step of the optimizer, scaled where there is a scaler.
+  void step(optim::Optimizer& optimizer, const Array& loss);
+  // The same in parts: what the gradient of a piece is taken of, and the update after all of them.
+  Array scaled(const Array& loss);
+  void step(optim::Accumulator& accumulator);
+  // ... with the last piece, in one evaluation.
+  void step(optim::Accumulator& accumulator, const Array& loss, double samples);
+
+  Dtype dtype() const { return options_.dtype; }
+  const optim::GradScaler* scaler() const { return scaler_ ? &*scaler_ : nullptr; }
+  optim::GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
+
+ private:
+  PrecisionOptions options_;
+  std::optional<optim::GradScaler> scaler_;
+};
+
+}  // namespace samebytes::train
