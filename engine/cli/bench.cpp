@@ -17,7 +17,6 @@
 #include "cli/memory.h"
 #include "cli/progress.h"
 #include "cli/session.h"
-#include "cli/step_log.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
@@ -143,14 +142,14 @@ int run_bench(const Options& options) {
     return serve_bench(options, chosen.front());
   }
 
-  StepLog log(options.log);
+  train::RunLog log(options.log);
   Progress progress(stream_for_people(options), options.quiet && options.json);
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   Throughput throughput{.command = options.command_line, .date = today()};
   const auto report = [&](const Summary& summary) {
     throughput.rows.push_back(throughput_row(summary, throughput.devices.size() - 1));
     list.push_back(to_json(summary));
-    log.write(list.back());
+    log.write(list.back().dump());
     progress.say(table_row(summary));
   };
   for (const std::string& wish : device_wishes(options)) {

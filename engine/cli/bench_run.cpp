@@ -22,7 +22,7 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
     : workload_(is_training ? with_head(workload, options) : workload),
       engine_(engine),
       is_training_(is_training),
-      precision_(options, is_training),
+      precision_(precision_options(options, is_training)),
       has_fixed_batch_(options.fixed_batch),
       clip_norm_(options.clip_norm.value_or(workload.defaults.clip_norm)),
       meter_(engine) {
@@ -42,12 +42,11 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
   if (is_training) {
     divide(*net_, options);
     optimizer_.emplace(net_->parameters(), optimizer_options(workload, options));
-    accumulation_.emplace(options, precision_, *optimizer_);
   } else {
     net_->eval();
   }
   shared_ = SharedSteps::make(options, engine, *net_, is_training);
-  if (accumulation_) accumulation_->share(shared_.get());
+  if (is_training) accumulation_.emplace(accumulation_options(options), precision_, *optimizer_, shared_.get());
   making_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
   described_.parameters = net_->parameter_count();
 }
@@ -126,8 +125,8 @@ MemoryParts BenchRun::memory() const {
 
 Summary BenchRun::summary() const {
   Summary summary = described_;
-  meter_.fill(summary);
-  precision_.fill(optimizer_ ? &*optimizer_ : nullptr, summary);
+  fill(meter_.figures(), engine_, summary);
+  fill(precision_, optimizer_ ? &*optimizer_ : nullptr, summary);
   summary.first_step_seconds += making_seconds_;
   summary.resident_peak_bytes = resident_peak();
   if (shared_) shared_->fill(summary);

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 
-#include "cli/accumulate.h"
 #include "cli/options.h"
 #include "cli/resident.h"
 #include "cli/session.h"
@@ -56,18 +55,18 @@ class BenchRun {
   const Workload workload_;
   Engine& engine_;
   bool is_training_;
-  Precision precision_;
+  train::Precision precision_;
   bool has_fixed_batch_;
   double clip_norm_;
   Summary described_;
-  RunMeter meter_;
+  train::RunMeter meter_;
   std::optional<data::Loader> batches_;
   std::optional<ResidentPeak> resident_;  // set back after the samples are there, before the first graph
   std::optional<NoGrad> no_grad_;
   std::unique_ptr<nn::Module> net_;
   std::optional<optim::AdamW> optimizer_;
   std::unique_ptr<SharedSteps> shared_;  // on several devices
-  std::optional<Accumulation> accumulation_;
+  std::optional<train::Accumulation> accumulation_;
   double making_seconds_ = 0;
   data::Batch fixed_;
   Array last_loss_;

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "cli/doctor_rules.h"
-#include "cli/step_error.h"
 #include "cli/text.h"
+#include "samebytes/train/run_log.h"
 
 namespace samebytes::cli {
 namespace {
@@ -75,7 +75,7 @@ bool has_bad_loss(const LoggedStep& step) { return !std::isfinite(step.loss); }
 std::optional<Finding> not_finite(const Patient& patient) {
   const RunLog& run = patient.run;
   const auto bad = std::find_if(run.steps.begin(), run.steps.end(), has_bad_loss);
-  const bool has_error = run.error && run.error->kind == kNotFinite;
+  const bool has_error = run.error && run.error->kind == train::kNotFinite;
   if (!has_error && bad == run.steps.end()) return {};
   const std::int64_t step = has_error ? run.error->step.value_or(0) : bad->step;
   Finding finding = patient.finding(Severity::failure, 2, has_error ? run.error->line : bad->line);
@@ -137,7 +137,7 @@ std::optional<Finding> device_failed(const Patient& patient) {
 
 std::optional<Finding> other_error(const Patient& patient) {
   const std::optional<LoggedError>& error = patient.run.error;
-  if (!error || error->kind == kNotFinite || error->kind == "DeviceError" || is_out_of_memory(*error)) return {};
+  if (!error || error->kind == train::kNotFinite || error->kind == "DeviceError" || is_out_of_memory(*error)) return {};
   Finding finding = patient.finding(Severity::failure, 1, error->line);
   finding.seen = step_text(*error) + error->message;
   finding.why = error->kind == "BuildError" ? "a kernel did not compile; the driver's own log stands in the message"

@@ -7,7 +7,6 @@
 #include "cli/interrupt.h"
 #include "cli/lora.h"
 #include "cli/session.h"
-#include "cli/step_log.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
 #include "samebytes/samebytes.h"
@@ -16,14 +15,14 @@ namespace samebytes::cli {
 
 int run_eval(const Options& options) {
   const Workload workload = make_workload(options.workloads.front(), options.form);
-  const Precision precision(options, false);
+  const train::Precision precision(precision_options(options, false));
   expect_one_device(options, "eval");
   const data::Split split = workload.open(0);
   const std::int64_t batch = options.batch.value_or(workload.defaults.batch);
   if (batch > split.test->size())
     throw UsageError(
         fmt::format("--batch {} is larger than the test set, which has {} samples", batch, split.test->size()));
-  StepLog log(options.log);
+  train::RunLog log(options.log);
   const std::unique_ptr<Engine> engine = open_engine(options, options.device);
   const std::unique_ptr<nn::Module> net = workload.make_model();
   io::load(options.load, *net);
@@ -34,19 +33,20 @@ int run_eval(const Options& options) {
   data::LoaderOptions loading = loader_options(options, batch);
   loading.transforms = workload.prepare;
   data::Loader batches(*engine, split.test, loading);
-  RunMeter meter(*engine);
+  train::RunMeter meter(*engine);
   const std::unique_ptr<Autocast> scope = precision.scope();
-  const std::optional<Evaluation> result =
-      evaluate(workload, *net, batches, options.steps.value_or(batches.size()), &meter);
+  const std::optional<train::Evaluation> result = train::evaluate(
+      task_of(workload), *net, batches,
+      {.batches = options.steps.value_or(batches.size()), .meter = &meter, .should_stop = is_interrupted});
   Summary summary;
   describe(*engine, workload, batch, summary);
-  meter.fill(summary);
-  precision.fill(nullptr, summary);
-  if (result) result->fill(summary);
+  fill(meter.figures(), *engine, summary);
+  fill(precision, nullptr, summary);
+  if (result) fill(*result, summary);
   auto line = to_json(summary);
   line["event"] = "summary";
   line["interrupted"] = is_interrupted();
-  log.write(line);
+  log.write(line.dump());
   print_summary(options, summary, is_interrupted());
   return is_interrupted() ? kInterrupted : kDone;
 }

@@ -1,5 +1,5 @@
-// Options of train, bench and profile that say what a step keeps and how it is cut: engine/cli/accumulate.h,
-// samebytes/checkpoint.h.
+// Options of train, bench and profile that say what a step keeps and how it is cut:
+// include/samebytes/train/accumulation.h, samebytes/checkpoint.h.
 #include "cli/option_groups.h"
 #include "samebytes/checkpoint.h"
 #include "samebytes/error.h"

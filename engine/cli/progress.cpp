@@ -109,6 +109,10 @@ Progress::Progress(std::FILE* stream, bool quiet)
 
 Progress::~Progress() { erase(); }
 
+double Progress::seconds_between() const {
+  return std::chrono::duration<double>(terminal_ ? kRedraw : std::chrono::milliseconds(kPlainPause)).count();
+}
+
 bool Progress::is_due() const { return !quiet_ && std::chrono::steady_clock::now() >= next_; }
 
 void Progress::draw(const ProgressState& state) {

@@ -40,6 +40,7 @@ class Progress {
   void say(const std::string& line);
   void erase();  // takes the bar away; the next draw() brings it back
   bool is_terminal() const { return terminal_; }
+  double seconds_between() const;  // two draws
 
  private:
   std::FILE* stream_;

@@ -148,13 +148,13 @@ void Ranks::divide_test(data::LoaderOptions& testing, const data::Dataset& datas
   test_batches_ = 0;
   if (!are_many() || dataset.is_sequential() || dataset.size() == data::kEndless) return;
   test_batches_ = (dataset.size() + testing.batch - 1) / testing.batch;
-  if (own_test_batches() == 0) return;
+  if (own_validation_batches() == 0) return;
   const auto own = std::make_shared<EveryBatch>(dataset.size(), testing.batch, rank(), size());
   testing.batch = std::min(testing.batch, own->size());  // the last one, which may be incomplete, may be all there is
   testing.sampler = own;
 }
 
-std::int64_t Ranks::own_test_batches() const { return (test_batches_ - rank() + size() - 1) / size(); }
+std::int64_t Ranks::own_validation_batches() const { return (test_batches_ - rank() + size() - 1) / size(); }
 
 void Ranks::share_buffers(const nn::Module& net) const {
   if (!are_many()) return;
@@ -195,8 +195,8 @@ Ranks::Share Ranks::share_of(const data::Batch& batch) {
   return {samples > 0 && samples < batch.samples() ? batch.piece(0, samples) : batch, samples};
 }
 
-std::unique_ptr<distributed::SyncBatchNorm> Ranks::synced_norms() const {
-  return syncs_norms_ ? std::make_unique<distributed::SyncBatchNorm>(*group_, counts_) : nullptr;
+std::shared_ptr<void> Ranks::loss_scope() const {
+  return syncs_norms_ ? std::make_shared<distributed::SyncBatchNorm>(*group_, counts_) : nullptr;
 }
 
 void Ranks::tell(std::int64_t samples, const Array& loss) {
@@ -220,16 +220,18 @@ std::int64_t Ranks::global_samples(std::int64_t own) const {
   return parallel ? static_cast<std::int64_t>(parallel->global_samples()) : own;
 }
 
-bool Ranks::stops() const {
+bool Ranks::stops(bool is_asked) const {
   const auto parallel = parallel_.lock();
-  if (!parallel) return is_interrupted();
-  if (is_interrupted()) parallel->ask_to_stop();
+  if (!parallel) return is_asked;
+  if (is_asked) parallel->ask_to_stop();
   return parallel->is_asked_to_stop();
 }
 
-bool Ranks::agree_to_stop() const {
-  if (!are_many()) return is_interrupted();
-  double one = is_interrupted() ? 1 : 0;
+bool Ranks::agree_to_stop() const { return agree_to_stop(is_interrupted()); }
+
+bool Ranks::agree_to_stop(bool is_asked) const {
+  if (!are_many()) return is_asked;
+  double one = is_asked ? 1 : 0;
   group_->all_reduce({&one, 1}, distributed::Reduction::max);
   return one > 0;
 }

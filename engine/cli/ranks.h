@@ -13,23 +13,24 @@
 #include "samebytes/data.h"
 #include "samebytes/distributed.h"
 #include "samebytes/samebytes.h"
+#include "samebytes/train/strategy.h"
 
 namespace samebytes::cli {
 
 // Cores that a process of several on one machine may use, where no option says it; 0: as the library does.
 int threads_of_rank();
 
-class Ranks {
+class Ranks final : public train::RankStrategy {
  public:
   Ranks() = default;  // alone
   // Joins the others, where there are any. Throws UsageError for options that one process only can follow, and alone
   // for those that need several.
   explicit Ranks(const Options& options);
-  ~Ranks();
+  ~Ranks() override;
 
   bool are_many() const { return group_ != nullptr; }
-  int rank() const { return group_ ? group_->rank() : 0; }
-  int size() const { return group_ ? group_->size() : 1; }
+  int rank() const override { return group_ ? group_->rank() : 0; }
+  int size() const override { return group_ ? group_->size() : 1; }
   // The options with which this rank trains: rank 0's, and those of the others without what writes. The checkpoint that
   // rank 0 goes on from comes to the others as a file of their own.
   Options own(Options options);
@@ -39,34 +40,31 @@ class Ranks {
   // The batches of a test, whole ones in turn, where it can be shared out; the others stay as they are.
   void divide_test(data::LoaderOptions& testing, const data::Dataset& dataset);
   // Of all of them in a test that is shared out, else 0; and how many of them are this rank's.
-  std::int64_t test_batches() const { return test_batches_; }
-  std::int64_t own_test_batches() const;
+  std::int64_t validation_batches() const override { return test_batches_; }
+  std::int64_t own_validation_batches() const override;
   // Rank 0's running statistics to all, which is what a test is of.
-  void share_buffers(const nn::Module& net) const;
-  void all_reduce(std::span<double> sums) const;
+  void share_buffers(const nn::Module& net) const override;
+  void all_reduce(std::span<double> sums) const override;
   // The optimizer's gradients are those of all ranks as long as what comes back lives, which the optimizer outlives.
   std::shared_ptr<void> join(Engine& engine, nn::Module& net, optim::Optimizer& optimizer, bool shards_state);
   // After a state was restored: random numbers of its own for each rank.
   void spread_random_numbers() const;
 
   // What this rank computes of a batch, and how many of its samples count: none where the batch is too small for all.
-  struct Share {
-    data::Batch batch;
-    std::int64_t samples;
-  };
-  Share share_of(const data::Batch& batch);
+  Share share_of(const data::Batch& batch) override;
   // While it lives, batch norms see what all ranks compute of that batch; null where that was not asked for.
-  std::unique_ptr<distributed::SyncBatchNorm> synced_norms() const;
+  std::shared_ptr<void> loss_scope() const override;
   // Of the next step's gradients and loss.
-  void tell(std::int64_t samples, const Array& loss);
-  std::optional<double> mean_loss() const;              // of the last step, over all ranks; nothing where there is one
-  void all_reduce(optim::Accumulator& accumulator);     // before its step
-  std::int64_t global_samples(std::int64_t own) const;  // of the last step
+  void tell(std::int64_t samples, const Array& loss) override;
+  std::optional<double> mean_loss() const override;  // of the last step, over all ranks; nothing where there is one
+  void all_reduce(optim::Accumulator& accumulator) override;     // before its step
+  std::int64_t global_samples(std::int64_t own) const override;  // of the last step
 
   // Whether somebody interrupted one of the ranks, the same on all: between two steps, as they heard in the last one,
   // and where all of them ask at the same place.
-  bool stops() const;
-  bool agree_to_stop() const;
+  bool stops(bool is_asked) const override;
+  bool agree_to_stop(bool is_asked) const override;
+  bool agree_to_stop() const;  // Ctrl-C
 
   void fill(const optim::Optimizer& optimizer, Summary& summary) const;
 

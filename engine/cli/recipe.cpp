@@ -257,17 +257,21 @@ OptimizerPtr Recipe::make_optimizer(std::span<const Array> parameters) const {
 }
 
 std::unique_ptr<optim::Ema> Recipe::make_ema(const optim::Optimizer& optimizer) const {
-  if (!options_.ema) return nullptr;
-  return std::make_unique<optim::Ema>(optimizer, optim::EmaOptions{.decay = *options_.ema, .warmup = true});
+  const std::optional<optim::EmaOptions> options = ema_options();
+  return options ? std::make_unique<optim::Ema>(optimizer, *options) : nullptr;
+}
+
+std::optional<optim::EmaOptions> Recipe::ema_options() const {
+  return options_.ema ? std::optional(optim::EmaOptions{.decay = *options_.ema, .warmup = true}) : std::nullopt;
+}
+
+std::optional<optim::PlateauOptions> Recipe::plateau_options() const {
+  return plateau_ ? std::optional(plateau_->options()) : std::nullopt;
 }
 
 void Recipe::tested(optim::Optimizer& optimizer, double test_loss) {
   if (plateau_ && optimizer.step_count() >= scaled_.warmup && plateau_->step(test_loss))
     optimizer.set_rate(plateau_->rate());
-}
-
-void Recipe::resumed(optim::Optimizer& optimizer) const {
-  if (plateau_ && plateau_->rate() != plateau_->options().rate) optimizer.set_rate(plateau_->rate());
 }
 
 std::string Recipe::to_text() const {

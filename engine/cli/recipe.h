@@ -41,12 +41,12 @@ class Recipe {
 
   std::unique_ptr<optim::Optimizer> make_optimizer(std::span<const Array> parameters) const;
   // Nothing without --ema.
+  std::optional<optim::EmaOptions> ema_options() const;
   std::unique_ptr<optim::Ema> make_ema(const optim::Optimizer& optimizer) const;
+  // Of --schedule plateau.
+  std::optional<optim::PlateauOptions> plateau_options() const;
   // After each test: lowers the rate of a plateau.
   void tested(optim::Optimizer& optimizer, double test_loss);
-  optim::Plateau* plateau() { return plateau_ ? &*plateau_ : nullptr; }
-  // After a state was loaded: a plateau that had lowered the rate has the last word on it.
-  void resumed(optim::Optimizer& optimizer) const;
   // "rate 0.004 (4 x 0.001 for a batch of 256), warm-up of 115 steps"
   std::string to_text() const;
 

@@ -30,7 +30,7 @@ struct LoggedEpoch {
 struct LoggedError {
   int line = 0;
   std::optional<std::int64_t> step;
-  std::string kind;  // error_kind of step_error.h
+  std::string kind;  // as train::error_line() says
   std::string message;
   std::optional<double> need_bytes, limit_bytes;
 };

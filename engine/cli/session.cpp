@@ -2,22 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 
-#include "cli/interrupt.h"
 #include "cli/limit.h"
-#include "cli/ranks.h"
 #include "cli/recipe.h"
-#include "cli/shares.h"
-#include "cli/test_counts.h"
 #include "cli/usage_error.h"
-#include "samebytes/autograd.h"
 #include "samebytes/error.h"
 #include "samebytes/explain.h"
-#include "samebytes/memory.h"
-#include "samebytes/train.h"
-#include "samebytes/weights.h"
 
 namespace samebytes::cli {
 namespace {
@@ -29,10 +20,17 @@ HostExecution host_execution_of(const Options& options) {
   return options.co_execution.host == "always" ? HostExecution::always : HostExecution::automatic;
 }
 
-// A run of small launches on the host is one command.
-std::uint64_t enqueued(const Engine& engine) {
-  const PlanReport plans = engine.plans();
-  return plans.launches - plans.launches_on_host + plans.host_runs;
+void check_release(const Options& options) {
+  if (!options.release_gradients) return;
+  const auto refuse = [](const char* other, const char* why) {
+    throw UsageError(
+        fmt::format("--release-gradients updates parameters as soon as their gradients are there, but {} "
+                    "{}; use one of the two",
+                    other, why));
+  };
+  if (options.step.accumulate > 1) refuse("--accumulate", "adds up the gradients of several batches first");
+  if (options.step.micro_batch) refuse("--micro-batch", "adds up the gradients of several pieces first");
+  if (options.precision == "f16") refuse("--precision f16", "looks for overflows in all of them first");
 }
 
 }  // namespace
@@ -72,133 +70,34 @@ data::LoaderOptions loader_options(const Options& options, std::int64_t batch) {
   return loader;
 }
 
-void RunMeter::begin() {
-  const TransferReport moved = engine_->transfers();
-  copied_before_ = moved.bytes_copied;
-  gathered_before_ = moved.bytes_gathered;
-  launches_before_ = enqueued(*engine_);
-  touched_before_ = engine_->plans().bytes;
-  clock_.resume();
-}
-
-void RunMeter::step(std::int64_t samples) {
-  if (is_first_) engine_->wait();
-  last_step_seconds_ = clock_.tick();
-  samples_ += samples;
-  if (is_first_) {
-    is_first_ = false;
-    first_step_seconds_ = last_step_seconds_;
-    launches_before_ = enqueued(*engine_);
-    touched_before_ = engine_->plans().bytes;
-  } else {
-    ++launch_steps_;
-  }
-}
-
-void RunMeter::end(double stalled_seconds) {
-  engine_->wait();
-  clock_.add_rest();
-  stall_seconds_ += stalled_seconds;
-  const TransferReport moved = engine_->transfers();
-  copied_ += moved.bytes_copied - copied_before_;
-  gathered_ += moved.bytes_gathered - gathered_before_;
-  launches_ += enqueued(*engine_) - launches_before_;
-  touched_ += engine_->plans().bytes - touched_before_;
-}
-
-void RunMeter::go_on_from(std::int64_t steps, std::int64_t samples, double seconds) {
-  steps_before_ = steps;
-  samples_ = samples;
-  seconds_before_ = seconds;
-}
-
-void RunMeter::restart() {
-  const double first = first_step_seconds_;
-  *this = RunMeter(*engine_);
-  is_first_ = false;
-  first_step_seconds_ = first;
-}
-
-void RunMeter::fill(Summary& summary) const {
-  const auto per_step = [](std::uint64_t count, std::int64_t steps) {
-    return steps > 0 ? static_cast<double>(count) / static_cast<double>(steps) : 0.0;
-  };
-  summary.steps = steps();
-  summary.samples = samples_;
-  summary.seconds = seconds();
-  summary.step_ms_p50 = clock_.milliseconds(50);
-  summary.step_ms_p95 = clock_.milliseconds(95);
-  summary.bytes_copied_per_step = per_step(copied_, clock_.steps());
-  summary.bytes_gathered_per_step = per_step(gathered_, clock_.steps());
-  summary.launches_per_step = per_step(launches_, launch_steps_);
-  summary.bytes_per_step = launch_steps_ > 0 ? touched_ / static_cast<double>(launch_steps_) : 0;
-  summary.peak_bytes = engine_->memory().peak_bytes;
-  summary.stall_fraction = clock_.seconds() > 0 ? std::min(1.0, stall_seconds_ / clock_.seconds()) : 0;
-  summary.first_step_seconds = first_step_seconds_;
-  if (engine_->options().fallback) summary.fallbacks = engine_->fallbacks();
-}
-
-Precision::Precision(const Options& options, bool is_training)
-    : dtype_(options.precision == "f16"    ? f16
-             : options.precision == "bf16" ? bf16
-                                           : f32),
-      has_bf16_weights_(options.weights == "bf16") {
-  if (has_bf16_weights_ && dtype_ != bf16)
+train::PrecisionOptions precision_options(const Options& options, bool is_training) {
+  const Dtype dtype = options.precision == "f16" ? f16 : options.precision == "bf16" ? bf16 : f32;
+  const bool has_bf16_weights = options.weights == "bf16";
+  if (has_bf16_weights && dtype != bf16)
     throw UsageError(
         "--weights bf16 is of --precision bf16, whose ops read such weights as they are; ask for that too");
-  if (dtype_ != f16 || !is_training) return;
-  if (options.check_nan)
+  if (dtype == f16 && is_training && options.check_nan)
     throw UsageError(
         "--check-nan stops at the overflows that the loss scaler of --precision f16 looks for; take f32 or bf16");
-  scaler_.emplace();
+  return {.dtype = dtype, .bf16_weights = has_bf16_weights, .trains = is_training};
 }
 
-void Precision::prepare(nn::Module& net) const {
-  if (dtype_ == f32) return;
-  std::vector<Array> alone, copied;  // frozen ones too, which would be cast in every step
-  for (const nn::NamedArray& entry : net.named_parameters())
-    (has_bf16_weights_ && !entry.is_adapter ? alone : copied).push_back(entry.array);
-  store_in_bf16(alone);
-  keep_working_copies(copied, dtype_);
+train::AccumulationOptions accumulation_options(const Options& options) {
+  check_release(options);
+  return {.batches = options.step.accumulate,
+          .micro_batch = options.step.micro_batch.value_or(0),
+          .rehearses = options.limit.rehearses};
 }
 
-std::unique_ptr<Autocast> Precision::scope() const {
-  return dtype_ == f32 ? nullptr : std::make_unique<Autocast>(AutocastOptions{.dtype = dtype_});
-}
-
-void Precision::step(optim::Optimizer& optimizer, const Array& loss) {
-  if (scaler_)
-    scaler_->step(optimizer, loss);
-  else
-    optimizer.step(loss);
-}
-
-Array Precision::scaled(const Array& loss) { return scaler_ ? scaler_->scale(loss) : loss; }
-
-void Precision::step(optim::Accumulator& accumulator) {
-  if (!scaler_) return accumulator.step();
-  accumulator.step(*scaler_);
-  scaler_->update();
-}
-
-void Precision::step(optim::Accumulator& accumulator, const Array& loss, double samples) {
-  if (scaler_)
-    accumulator.step(scaler_->scale(loss), samples, *scaler_);
-  else
-    accumulator.step(loss, samples);
-}
-
-void Precision::fill(const optim::Optimizer* optimizer, Summary& summary) const {
-  summary.precision = name_of(dtype_);
-  if (!scaler_ || optimizer == nullptr) return;
-  summary.loss_scale = scaler_->scale();
-  summary.skipped_steps = optimizer->skipped_steps();
-}
-
-void Precision::add_to(nlohmann::ordered_json& line, const optim::Optimizer& optimizer) const {
-  if (!scaler_) return;
-  line["loss_scale"] = scaler_->scale();
-  line["skipped_steps"] = optimizer.skipped_steps();
+std::int64_t norm_interval(const Options& options, const Defaults& defaults) {
+  const bool clips = options.clip_norm.value_or(defaults.clip_norm) > 0;
+  // Some norms wait to be read, in a few kB that a plan to the byte does not have.
+  const std::int64_t every = options.seeing.grad_norm.value_or(clips && !options.limit.memory ? 1 : 0);
+  if (every > 0 && options.release_gradients)
+    throw UsageError(
+        "--log-grad-norm reads all gradients at once, and --release-gradients throws each one away; use one of the "
+        "two");
+  return every;
 }
 
 optim::AdamWOptions optimizer_options(const Workload& workload, const Options& options) {
@@ -211,53 +110,51 @@ optim::AdamWOptions optimizer_options(const Workload& workload, const Options& o
           .moments = moments_dtype(options)};
 }
 
-void Evaluation::fill(Summary& summary) const {
-  summary.test_loss = loss;
-  summary.test_accuracy = accuracy;
-  summary.test_balanced_accuracy = balanced_accuracy;
-  summary.test_area_under_curve = area_under_curve;
+train::Task task_of(const Workload& workload) {
+  train::Task task{.loss = workload.loss, .forward = workload.forward};
+  if (workload.right) task.metrics.push_back({"accuracy", workload.right});
+  task.whole_loss = workload.whole_loss;
+  task.is_binary = workload.is_binary;
+  return task;
 }
 
-std::string Evaluation::to_text() const {
-  std::string text = fmt::format("test loss {:.4f}", loss);
-  if (accuracy) text += fmt::format("  accuracy {:.2f} %", 100 * *accuracy);
-  if (balanced_accuracy) text += fmt::format("  balanced {:.2f} %", 100 * *balanced_accuracy);
-  if (area_under_curve) text += fmt::format("  area under curve {:.4f}", *area_under_curve);
+std::string to_text(const train::Evaluation& evaluation) {
+  std::string text = fmt::format("test loss {:.4f}", evaluation.loss);
+  if (const auto accuracy = evaluation.find("accuracy")) text += fmt::format("  accuracy {:.2f} %", 100 * *accuracy);
+  if (const auto balanced = evaluation.find("balanced_accuracy"))
+    text += fmt::format("  balanced {:.2f} %", 100 * *balanced);
+  if (const auto area = evaluation.find("area_under_curve")) text += fmt::format("  area under curve {:.4f}", *area);
   return text;
 }
 
-std::optional<Evaluation> evaluate(const Workload& workload, nn::Module& net, data::Loader& batches, std::int64_t steps,
-                                   RunMeter* meter, SharedSteps* shared, const Ranks* ranks) {
-  const NoGrad no_grad;
-  const bool was_training = net.is_training();
-  net.eval();
-  if (ranks != nullptr) ranks->share_buffers(net);
-  TestCounts counts(workload, ranks);
-  batches.reset_stats();
-  if (meter != nullptr) meter->begin();
-  std::int64_t left = ranks != nullptr && ranks->test_batches() > 0 ? ranks->own_test_batches() : steps;
-  // The loss and, where there are, right answers and the output.
-  const auto results_of = [&](const data::Batch& batch) -> std::vector<Array> {
-    if (workload.whole_loss) return {workload.whole_loss(net, batch)};
-    const Array output = workload.forward(net, batch);  // kept, so that one pass makes it for all of them
-    return {workload.loss(output, batch), workload.right ? workload.right(output, batch) : Array(), output};
-  };
-  const auto test = [&](const data::Batch& batch) {
-    if (shared != nullptr)
-      for (const SharedSteps::Results& part : shared->map(batch, results_of)) counts.add(part.arrays, part.samples);
-    else
-      counts.add(results_of(batch), batch.samples());
-    counts.add_labels(batch);
-    if (meter != nullptr) meter->step(batch.samples());
-    return --left > 0 && !is_interrupted();
-  };
-  if (left > 0)
-    for (const data::Batch& batch : batches)
-      if (!test(batch)) break;
-  if (meter != nullptr) meter->end(batches.stats().loop_wait_seconds);
-  net.train(was_training);
-  if (ranks != nullptr ? ranks->agree_to_stop() : is_interrupted()) return {};
-  return counts.total();
+void fill(const train::Evaluation& evaluation, Summary& summary) {
+  summary.test_loss = evaluation.loss;
+  summary.test_accuracy = evaluation.find("accuracy");
+  summary.test_balanced_accuracy = evaluation.find("balanced_accuracy");
+  summary.test_area_under_curve = evaluation.find("area_under_curve");
+}
+
+void fill(const train::RunFigures& figures, const Engine& engine, Summary& summary) {
+  summary.steps = figures.steps;
+  summary.samples = figures.samples;
+  summary.seconds = figures.seconds;
+  summary.step_ms_p50 = figures.step_ms_p50;
+  summary.step_ms_p95 = figures.step_ms_p95;
+  summary.bytes_copied_per_step = figures.bytes_copied_per_step;
+  summary.bytes_gathered_per_step = figures.bytes_gathered_per_step;
+  summary.launches_per_step = figures.launches_per_step;
+  summary.bytes_per_step = figures.bytes_per_step;
+  summary.peak_bytes = figures.peak_bytes;
+  summary.stall_fraction = figures.stall_fraction;
+  summary.first_step_seconds = figures.first_step_seconds;
+  if (engine.options().fallback) summary.fallbacks = engine.fallbacks();
+}
+
+void fill(const train::Precision& precision, const optim::Optimizer* optimizer, Summary& summary) {
+  summary.precision = name_of(precision.dtype());
+  if (precision.scaler() == nullptr || optimizer == nullptr) return;
+  summary.loss_scale = precision.scaler()->scale();
+  summary.skipped_steps = optimizer->skipped_steps();
 }
 
 void describe(const Engine& engine, const Workload& workload, std::int64_t batch, Summary& summary) {

@@ -61,8 +61,8 @@ std::unique_ptr<SharedSteps> SharedSteps::make(const Options& options, Engine& e
   }
 }
 
-void SharedSteps::find(optim::Optimizer& optimizer, Precision& precision, data::Loader& loader, std::int64_t samples,
-                       const LossOf& loss_of) {
+void SharedSteps::find(optim::Optimizer& optimizer, train::Precision& precision, data::Loader& loader,
+                       std::int64_t samples, const train::LossOf& loss_of) {
   batch_ = samples;
   data::Batch batch;
   const data::LoaderPlace place = loader.place();
@@ -75,33 +75,33 @@ void SharedSteps::find(optim::Optimizer& optimizer, Precision& precision, data::
   loader.seek(place.epoch, place.step);
 }
 
-DataParallel::LossOf SharedSteps::loss_of_shares(const data::Batch& batch, const LossOf& loss_of) {
+DataParallel::LossOf SharedSteps::loss_of_shares(const data::Batch& batch, const train::LossOf& loss_of) {
   batch_ = std::max(batch_, batch.samples());
   return [&](std::int64_t begin, std::int64_t end) {
     return loss_of(end - begin == batch.samples() ? batch : batch.piece(begin, end));
   };
 }
 
-Array SharedSteps::step(optim::Optimizer& optimizer, Precision& precision, const data::Batch& batch,
-                        const LossOf& loss_of) {
+Array SharedSteps::step(optim::Optimizer& optimizer, optim::GradScaler* scaler, const data::Batch& batch,
+                        const train::LossOf& loss_of) {
   const DataParallel::LossOf loss = loss_of_shares(batch, loss_of);
-  if (precision.scaler() != nullptr) return parallel_.step(optimizer, batch.samples(), loss, *precision.scaler());
+  if (scaler != nullptr) return parallel_.step(optimizer, batch.samples(), loss, *scaler);
   return parallel_.step(optimizer, batch.samples(), loss);
 }
 
-Array SharedSteps::add(optim::Optimizer& optimizer, Precision& precision, const data::Batch& piece,
-                       const LossOf& loss_of) {
+Array SharedSteps::add(optim::Optimizer& optimizer, optim::GradScaler* scaler, const data::Batch& piece,
+                       const train::LossOf& loss_of) {
   const DataParallel::LossOf loss = loss_of_shares(piece, loss_of);
-  if (precision.scaler() != nullptr) return parallel_.add(optimizer, piece.samples(), loss, *precision.scaler());
+  if (scaler != nullptr) return parallel_.add(optimizer, piece.samples(), loss, *scaler);
   return parallel_.add(optimizer, piece.samples(), loss);
 }
 
-void SharedSteps::update(optim::Optimizer& optimizer, Precision& precision) {
-  if (precision.scaler() != nullptr) return parallel_.update(optimizer, *precision.scaler());
+void SharedSteps::update(optim::Optimizer& optimizer, optim::GradScaler* scaler) {
+  if (scaler != nullptr) return parallel_.update(optimizer, *scaler);
   parallel_.update(optimizer);
 }
 
-std::vector<SharedSteps::Results> SharedSteps::map(const data::Batch& batch, const ResultsOf& results_of) {
+std::vector<SharedSteps::Results> SharedSteps::map(const data::Batch& batch, const train::ResultsOf& results_of) {
   batch_ = std::max(batch_, batch.samples());
   std::vector<Results> results;
   for (DataParallel::ShareResults& share : parallel_.map(batch.samples(), [&](std::int64_t begin, std::int64_t end) {
@@ -111,10 +111,12 @@ std::vector<SharedSteps::Results> SharedSteps::map(const data::Batch& batch, con
   return results;
 }
 
-void SharedSteps::report(std::function<void(const std::string&)> say, StepLog& log) {
+void SharedSteps::report(std::function<void(const std::string&)> say, train::RunLog& log) {
   parallel_.set_listener([say = std::move(say), &log](const DeviceEvent& event) {
     say(fmt::format("step {}: {}", event.step, event.text));
-    log.write({{"event", "device"}, {"step", event.step}, {"what", name_of(event.kind)}, {"text", event.text}});
+    log.write(nlohmann::ordered_json{
+        {"event", "device"}, {"step", event.step}, {"what", name_of(event.kind)}, {"text", event.text}}
+                  .dump());
   });
 }
 

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "cli/lora.h"
-#include "cli/norm_watch.h"
+#include "cli/session.h"
 #include "samebytes/distributed.h"
 
 namespace samebytes::cli {

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <chrono>
-#include <filesystem>
 #include <utility>
 
 #include "cli/json.h"
@@ -15,16 +13,6 @@ namespace {
 
 constexpr const char* kFoldsPart = "folds";  // a part of the state of a run that has several
 constexpr int kMostDeviceErrors = 3;         // of a run, before it ends
-
-struct Result {
-  const char* name;
-  std::optional<double> Summary::*member;
-};
-constexpr Result kResults[] = {{"train_loss", &Summary::train_loss},
-                               {"test_loss", &Summary::test_loss},
-                               {"test_accuracy", &Summary::test_accuracy},
-                               {"test_balanced_accuracy", &Summary::test_balanced_accuracy},
-                               {"test_area_under_curve", &Summary::test_area_under_curve}};
 
 template <class T>
 std::string word_of(const std::optional<T>& option) {
@@ -71,33 +59,19 @@ void expect_options(RunState& state, const Options& options, const Workload& wor
     state.expect("the number of steps", fmt::format("{}", parts.steps));
 }
 
-void add_parts(RunState& state, const RunParts& parts) {
-  state.add("model", parts.net);
-  state.add("optimizer", parts.optimizer);
-  if (parts.scaler != nullptr) state.add("scaler", *parts.scaler);
-  if (parts.ema != nullptr) state.add("ema", *parts.ema);
-  if (parts.recipe.plateau() != nullptr) state.add("plateau", *parts.recipe.plateau());
-  if (parts.adaptive != nullptr) parts.adaptive->add_to(state);
-  if (parts.shared != nullptr) parts.shared->add_to(state);
-  state.add("training", parts.training);
-  state.add("train loss", parts.mean);
-  state.add("counts", parts.counts, parts.set_counts);
+train::CheckpointsOptions checkpoints_of(const Options& options) {
+  const SurviveOptions& survive = options.survive;
+  train::CheckpointsOptions result{.folder = survive.folder,
+                                   .keep = survive.keep.value_or(3),
+                                   .resume = survive.resume,
+                                   .in_memory = survive.on_device_error.value_or("stop") != "stop",
+                                   .gives_state = options.ranks.gives_state};
+  if (survive.every && *survive.every != "epoch")
+    std::from_chars(survive.every->data(), survive.every->data() + survive.every->size(), result.every);
+  return result;
 }
 
 }  // namespace
-
-Json results_of(const Summary& summary) {
-  Json json = Json::object();
-  for (const Result& result : kResults)
-    if (summary.*result.member) json[result.name] = *(summary.*result.member);
-  return json;
-}
-
-void set_results(const Json& results, Summary& summary) {
-  for (const Result& result : kResults)
-    if (results.contains(result.name) && results[result.name].is_number())
-      summary.*result.member = results[result.name].get<double>();
-}
 
 void check_survival(const Options& options) {
   const SurviveOptions& survive = options.survive;
@@ -116,115 +90,67 @@ void check_survival(const Options& options) {
                     survive.folder));
 }
 
-Keeper::Keeper(const Options& options, StepLog& log) : options_(options), log_(log) {
-  const SurviveOptions& survive = options.survive;
-  if (!survive.folder.empty())
-    folder_.emplace(survive.folder, CheckpointFolderOptions{.keep = survive.keep.value_or(3)});
-  keeps_in_memory_ = !folder_ && survive.on_device_error.value_or("stop") != "stop";
-  if (survive.every && *survive.every != "epoch")
-    std::from_chars(survive.every->data(), survive.every->data() + survive.every->size(), every_);
-}
-
-// The file to go on from, if there is any: the last one of this process, else what --resume says.
-const std::optional<Checkpoint>& Keeper::wanted() {
-  if (std::exchange(has_looked_, true) || options_.survive.resume.empty()) return wanted_;
-  if (options_.survive.resume != "auto") return wanted_ = Checkpoint{options_.survive.resume, 0};
-  CheckpointFolder::Newest newest = folder_->newest();
-  for (const std::string& text : newest.damaged) {
-    survival_.damaged.push_back(text);
-    troubles_.push_back("passed over: " + text);
-  }
-  return wanted_ = newest.checkpoint;
-}
+Keeper::Keeper(const Options& options, train::RunLog& log)
+    : options_(options), log_(log), checkpoints_(std::make_shared<train::Checkpoints>(checkpoints_of(options))) {}
 
 void Keeper::find_fold() {
-  if (!wanted()) return;
-  if (const std::optional<std::string> text = run_text(wanted()->path, kFoldsPart)) folds_ = FoldRun::from_text(*text);
+  if (const std::optional<Checkpoint>& wanted = checkpoints_->wanted())
+    if (const std::optional<std::string> text = run_text(wanted->path, kFoldsPart)) folds_ = FoldRun::from_text(*text);
+  checkpoints_->set_first_step(folds_.steps);
 }
 
 void Keeper::end_fold(const Summary& summary) {
   folds_.end(summary);
-  last_.reset();
-  wanted_.reset();
-  has_looked_ = true;
-  log_begin_ = log_.position();
+  checkpoints_->begin_next(folds_.steps, log_.position());
 }
 
-std::optional<std::string> Keeper::begin(const Workload& workload, const RunParts& parts) {
-  engine_ = &parts.engine;
-  optimizer_ = &parts.optimizer;
-  if (!is_on()) return std::nullopt;
-  state_.emplace(parts.engine);
-  std::string from;
-  RunOrigin origin;
+std::optional<std::string> Keeper::begin(const Workload& workload, const RunParts& parts, train::Session& session) {
+  if (!checkpoints_->is_on()) return std::nullopt;
+  std::optional<train::Resumed> resumed;
   try {
-    expect_options(*state_, options_, workload, parts);
-    add_parts(*state_, parts);
-    state_->add(
-        "log", [this] { return std::to_string(log_.position()); },
-        [this](const std::string& text) { log_position_ = std::stoll(text); });
+    RunState& state = session.state();
+    expect_options(state, options_, workload, parts);
     if (workload.folds > 1)
-      state_->add(
+      state.add(
           kFoldsPart, [this] { return folds_.to_text(); },
           [this](const std::string& text) { folds_ = FoldRun::from_text(text); });
-    log_position_ = log_begin_;
-    if (last_) {
-      from = "memory";
-      origin = state_->restore(*last_);
-    } else if (const std::optional<Checkpoint> checkpoint = wanted()) {
-      from = checkpoint->path;
-      origin = state_->load(from);
-    }
+    resumed = session.resume();
   } catch (const ArgumentError& error) {
     throw UsageError(error.what());
   }
-  parts.recipe.resumed(parts.optimizer);
-  log_.rewind(log_position_);
-  if (from.empty()) return std::nullopt;
-  const std::int64_t step = parts.done();
-  if (survival_.device_errors.empty()) survival_.resumed_from = step;
-  const TuningReport tuning = parts.engine.tuning();
-  std::string text = fmt::format("goes on after step {}, from {}", step, from);
-  if (origin != RunOrigin{parts.engine.device().name, tuning.hash})
-    text += fmt::format("; made on {} with tuning {}, so not bit for bit", origin.device, origin.tuning);
-  Json line{{"event", "resume"}, {"step", step}, {"from", from}, {"text", text}};
+  if (!resumed) return std::nullopt;
+  if (survival_.device_errors.empty()) survival_.resumed_from = resumed->step;
+  Json line{{"event", "resume"}, {"step", resumed->step}, {"from", resumed->from}, {"text", resumed->text}};
   if (workload.folds > 1) line["fold"] = folds_.fold + 1;
-  log_.write(line);
-  return text;
+  log_.write(line.dump());
+  return resumed->text;
 }
 
 void Keeper::tell_log() const {
   for (const std::string& error : unsaid_)
     log_.write(
-        {{"event", "device_error"}, {"action", options_.survive.on_device_error.value_or("stop")}, {"error", error}});
+        Json{{"event", "device_error"}, {"action", options_.survive.on_device_error.value_or("stop")}, {"error", error}}
+            .dump());
 }
 
-void Keeper::save(std::int64_t step) {
-  engine_->wait();  // also throws what failed: a state is whole or is not written
-  if (options_.ranks.gives_state) {
-    static_cast<void>(optimizer_->whole_state());
-    return;
-  }
-  const auto start = std::chrono::steady_clock::now();
-  if (folder_) {
-    survival_.checkpoint = folder_->save(*state_, folds_.steps + step);
-    survival_.checkpoint_bytes = std::filesystem::file_size(survival_.checkpoint);
-    wanted_ = Checkpoint{survival_.checkpoint, folds_.steps + step};
-    has_looked_ = true;
-  } else {
-    last_ = state_->snapshot();
-    survival_.checkpoint_bytes = last_->bytes();
-  }
-  unsaid_.clear();
-  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  ++survival_.checkpoints;
+std::vector<std::string> Keeper::troubles() {
+  const std::vector<std::string>& damaged = checkpoints_->written().damaged;
+  std::vector<std::string> texts;
+  for (; told_ < damaged.size(); ++told_) texts.push_back("passed over: " + damaged[told_]);
+  texts.insert(texts.end(), troubles_.begin(), troubles_.end());
+  troubles_.clear();
+  return texts;
 }
 
 void Keeper::fill(Summary& summary) const {
-  if (!is_on()) return;
+  if (!checkpoints_->is_on()) return;
+  const train::Checkpoints::Written& written = checkpoints_->written();
   summary.survival = survival_;
-  if (survival_.checkpoints > 0)
-    summary.survival->checkpoint_ms = seconds_ * 1e3 / static_cast<double>(survival_.checkpoints);
+  summary.survival->checkpoints = written.count;
+  summary.survival->checkpoint = written.path;
+  summary.survival->checkpoint_bytes = written.bytes;
+  summary.survival->damaged = written.damaged;
+  if (written.count > 0) summary.survival->checkpoint_ms = written.seconds * 1e3 / static_cast<double>(written.count);
 }
 
 bool Keeper::goes_on_after(const DeviceError& error, std::string& device) {
@@ -232,7 +158,7 @@ bool Keeper::goes_on_after(const DeviceError& error, std::string& device) {
   // Without a call it is not an error of a device, but the lack of one.
   if (error.call().empty()) return false;
   if (action == "stop" || survival_.device_errors.size() >= kMostDeviceErrors) {
-    log_.write({{"event", "device_error"}, {"action", "stop"}, {"error", error.what()}});
+    log_.write(Json{{"event", "device_error"}, {"action", "stop"}, {"error", error.what()}}.dump());
     return false;
   }
   survival_.device_errors.emplace_back(error.what());
@@ -245,7 +171,7 @@ bool Keeper::goes_on_after(const DeviceError& error, std::string& device) {
 }
 
 std::string Keeper::last_resort() const {
-  const std::string& path = survival_.checkpoint;
+  const std::string& path = checkpoints_->written().path;
   return path.empty() ? "" : fmt::format("; {} is whole, --resume auto goes on from it", path);
 }
 

@@ -35,7 +35,7 @@ Options with_batch(const Options& options, std::int64_t batch) {
 class NoiseProbe {
  public:
   NoiseProbe(Engine& engine, const Options& options, const Workload& workload, const data::DatasetPtr& set,
-             nn::Module& net, Precision& precision, optim::Optimizer& optimizer,
+             nn::Module& net, train::Precision& precision, optim::Optimizer& optimizer,
              const std::vector<data::TransformPtr>& transforms)
       : workload_(workload), net_(net), precision_(precision), sums_(optimizer), meter_(sums_, {.decay = kNoiseDecay}) {
     data::LoaderOptions loading = loader_options(
@@ -69,7 +69,7 @@ class NoiseProbe {
  private:
   const Workload& workload_;
   nn::Module& net_;
-  Precision& precision_;
+  train::Precision& precision_;
   optim::Accumulator sums_;
   optim::NoiseScaleMeter meter_;
   std::unique_ptr<data::Loader> batches_;
@@ -92,7 +92,7 @@ class SizeRun {
   const std::string title_;
   const std::int64_t steps_, every_;
   const Options options_;
-  Precision precision_;
+  train::Precision precision_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<nn::Module> net_;
   std::unique_ptr<data::Loader> training_, test_;
@@ -100,7 +100,7 @@ class SizeRun {
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::Ema> ema_;  // where averages are asked for
   std::unique_ptr<NoiseProbe> probe_;
-  std::unique_ptr<RunMeter> meter_;
+  std::unique_ptr<train::RunMeter> meter_;
   std::vector<data::TransformPtr> transforms_;
 };
 
@@ -112,7 +112,7 @@ SizeRun::SizeRun(const SweepPlan& plan, std::int64_t batch, std::optional<double
       steps_(steps_of(plan, batch)),
       every_(std::max(kStepsOfPeak, (steps_ + kTests - 1) / kTests)),
       options_(with_batch(plan.options, batch)),
-      precision_(options_, true),
+      precision_(precision_options(options_, true)),
       engine_(open_engine(options_, options_.device)),
       net_(workload_.make_model()),
       transforms_(workload_.augment) {
@@ -128,7 +128,7 @@ SizeRun::SizeRun(const SweepPlan& plan, std::int64_t batch, std::optional<double
   recipe_.emplace(options_, workload_, batch, steps_, training_->size());
   optimizer_ = recipe_->make_optimizer(net_->parameters());
   ema_ = recipe_->make_ema(*optimizer_);
-  meter_ = std::make_unique<RunMeter>(*engine_);
+  meter_ = std::make_unique<train::RunMeter>(*engine_);
 }
 
 // Before anything but training steps has run. Of the rest, gradients count whole; where the planner let them share
@@ -150,7 +150,8 @@ bool SizeRun::test(SweepRow& row) {
   std::optional<optim::EmaScope> averages;
   if (ema_) averages.emplace(*ema_);
   std::unique_ptr<Autocast> scope = precision_.scope();
-  const std::optional<Evaluation> result = evaluate(workload_, *net_, *test_);
+  const std::optional<train::Evaluation> result =
+      train::evaluate(task_of(workload_), *net_, *test_, {.should_stop = is_interrupted});
   scope.reset();
   averages.reset();
   if (!result) return false;
@@ -207,15 +208,13 @@ void SizeRun::run(SweepRow& row) {
   }
   engine_->wait();
   if (probe_) probe_->fill(row);
-  Summary summary;
-  meter_->fill(summary);
-  precision_.fill(optimizer_.get(), summary);
-  row.skipped_steps = summary.skipped_steps;
-  row.steps = summary.steps;
-  row.samples = summary.samples;
-  row.seconds = summary.seconds;
-  row.step_ms_p50 = summary.step_ms_p50;
-  row.step_ms_p95 = summary.step_ms_p95;
+  const train::RunFigures figures = meter_->figures();
+  if (precision_.scaler() != nullptr) row.skipped_steps = optimizer_->skipped_steps();
+  row.steps = figures.steps;
+  row.samples = figures.samples;
+  row.seconds = figures.seconds;
+  row.step_ms_p50 = figures.step_ms_p50;
+  row.step_ms_p95 = figures.step_ms_p95;
 }
 
 }  // namespace

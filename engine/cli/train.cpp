@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "cli/interrupt.h"
+#include "cli/json.h"
 #include "cli/limit.h"
 #include "cli/lora.h"
-#include "cli/step_error.h"
 #include "cli/trainer.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
@@ -13,7 +13,8 @@ namespace samebytes::cli {
 namespace {
 
 // Once, or again after a device error, as --on-device-error says.
-Summary train_fold(Options options, const Workload& workload, StepLog& log, Keeper& keeper, Ranks& ranks) {
+Summary train_fold(Options options, const Workload& workload, const std::shared_ptr<train::RunLog>& log, Keeper& keeper,
+                   Ranks& ranks) {
   for (;;) {
     try {
       return Trainer(options, workload, log, keeper, keeper.folds().fold, ranks).run();
@@ -28,11 +29,16 @@ Summary train_fold(Options options, const Workload& workload, StepLog& log, Keep
   }
 }
 
+std::string line_of(const std::exception& error) {
+  if (dynamic_cast<const UsageError*>(&error) == nullptr) return train::error_line(error);
+  return Json{{"event", "error"}, {"kind", "UsageError"}, {"message", error.what()}}.dump();
+}
+
 }  // namespace
 
 Rehearsal rehearse_train(const Options& options, const Workload& workload) {
-  StepLog log("");
-  Keeper keeper(options, log);
+  const auto log = std::make_shared<train::RunLog>("");
+  Keeper keeper(options, *log);
   Ranks alone;
   Trainer trainer(options, workload, log, keeper, 0, alone);
   trainer.run();
@@ -49,19 +55,19 @@ int run_train(const Options& all) {
   if (workload.folds > 1 && !(options.save.empty() && options.lora.save.empty()))
     throw UsageError("--save keeps one network, and this data is trained in several folds");
   check_survival(options);
-  StepLog log(options.log, options.tensorboard, !options.survive.resume.empty());
+  const auto log = std::make_shared<train::RunLog>(options.log, options.tensorboard, !options.survive.resume.empty());
   if (!fitted.text.empty()) {
     if (!options.quiet) fmt::print(stream_for_people(options), "{}\n", fitted.text);
-    log.write(fitted.to_json());
+    log->write(fitted.to_json().dump());
   }
   Summary summary;
-  Keeper keeper(options, log);
+  Keeper keeper(options, *log);
   if (workload.folds > 1) keeper.find_fold();
   while (keeper.folds().fold < workload.folds && !ranks.agree_to_stop()) {
     try {
       summary = train_fold(options, workload, log, keeper, ranks);
     } catch (const std::exception& error) {
-      log.write(error_line(error));
+      log->write(line_of(error));
       throw;
     }
     if (!is_interrupted()) keeper.end_fold(summary);
@@ -71,7 +77,7 @@ int run_train(const Options& all) {
   nlohmann::ordered_json line = to_json(summary);
   line["event"] = "summary";
   line["interrupted"] = is_interrupted();
-  log.write(line);
+  log->write(line.dump());
   if (ranks.rank() == 0) print_summary(options, summary, is_interrupted());
   return is_interrupted() ? kInterrupted : kDone;
 }

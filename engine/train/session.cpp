@@ -141,8 +141,9 @@ void Session::Impl::go_on_in_epoch() {
 
 // It may be what is left of an epoch, or its validation alone.
 void Session::Impl::train_epoch() {
-  epoch = static_cast<int>(training.place().epoch) + 1;
-  begin_pass();
+  const data::LoaderPlace place = training.place();
+  epoch = static_cast<int>(place.epoch) + 1;
+  begin_pass(place.step == 0);
   if (!target.steps || meter.steps() < *target.steps)
     for (const data::Batch& batch : training) {
       if (!step(batch)) continue;

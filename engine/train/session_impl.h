@@ -46,7 +46,7 @@ struct Session::Impl {
   // session_step.cpp
   std::optional<Accumulation::Step> step(const data::Batch& batch);
   void flush();
-  void begin_pass();
+  void begin_pass(bool is_new_epoch);
   void end_pass();
   Array loss_of(const data::Batch& batch) const;
   std::optional<Accumulation::Step> update(const data::Batch& batch);

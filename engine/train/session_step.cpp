@@ -26,7 +26,8 @@ Array Session::Impl::loss_of(const data::Batch& batch) const {
   return task.loss_of(net, batch);
 }
 
-void Session::Impl::begin_pass() {
+void Session::Impl::begin_pass(bool is_new_epoch) {
+  if (is_new_epoch && mean.weight() > 0) mean.reset();
   if (std::exchange(is_in_pass, true)) return;
   seconds_before = meter.seconds();
   training.reset_stats();
@@ -39,10 +40,9 @@ void Session::Impl::end_pass() {
 
 std::optional<Accumulation::Step> Session::Impl::step(const data::Batch& batch) {
   start();
-  begin_pass();
+  begin_pass(batch.step() == 0);
   epoch = static_cast<int>(batch.epoch()) + 1;
   largest_batch = std::max(largest_batch, batch.samples());
-  if (batch.step() == 0) mean.reset();
   const double rate = optimizer->rate();
   const std::optional<Accumulation::Step> made = update(batch);
   if (!made) return {};
