@@ -31,13 +31,16 @@ std::shared_ptr<Exchange> still_there(const std::weak_ptr<Exchange>& exchange) {
 class SendBucket final : public Op {
  public:
   SendBucket(std::weak_ptr<Exchange> exchange, std::uint64_t id, std::size_t bucket, bool watches)
-      : exchange_(std::move(exchange)), id_(id), bucket_(bucket), watches_(watches) {}
+      : Op({.may_overwrite = {.result = 0, .input = 0}}),
+        exchange_(std::move(exchange)),
+        id_(id),
+        bucket_(bucket),
+        watches_(watches) {}
   std::string_view name() const override { return "send_gradients"; }
   void hash(Hasher& hasher) const override {
     hasher.add(id_);
     hasher.add(static_cast<std::uint64_t>(bucket_) << 1 | static_cast<std::uint64_t>(watches_));
   }
-  int may_overwrite(int result) const override { return result; }
 
   void launch(Launch& run) const override {
     std::vector<Operand> from, to;
@@ -85,13 +88,15 @@ class SendBucket final : public Op {
 class WaitForGradients final : public Op {
  public:
   WaitForGradients(std::weak_ptr<Exchange> exchange, std::uint64_t id, std::vector<std::int64_t> offsets)
-      : exchange_(std::move(exchange)), id_(id), offsets_(std::move(offsets)) {}
+      : Op({.in_place = {.result = 0, .input = 0}}),
+        exchange_(std::move(exchange)),
+        id_(id),
+        offsets_(std::move(offsets)) {}
   std::string_view name() const override { return "wait_for_gradients"; }
   void hash(Hasher& hasher) const override {
     hasher.add(id_);
     for (const std::int64_t offset : offsets_) hasher.add(static_cast<std::uint64_t>(offset));
   }
-  int in_place(int) const override { return 0; }
 
   void launch(Launch& run) const override {
     struct Part {

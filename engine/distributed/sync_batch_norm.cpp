@@ -29,11 +29,13 @@ namespace {
 
 using samebytes::detail::GradientRequest;
 using samebytes::detail::Hasher;
+using samebytes::detail::InputSet;
 using samebytes::detail::Launch;
 using samebytes::detail::make_arrays;
 using samebytes::detail::make_op;
 using samebytes::detail::Op;
 using samebytes::detail::Operand;
+using samebytes::detail::OpTraits;
 using samebytes::detail::Result;
 
 using Pointers = std::function<void*(Operand)>;
@@ -103,8 +105,8 @@ void write(const std::vector<double>& values, void* to, Dtype dtype) {
 
 class OverRanks : public Op {
  public:
-  OverRanks(std::weak_ptr<Communicator> group, std::uint64_t id, double rows)
-      : group_(std::move(group)), id_(id), rows_(rows) {}
+  OverRanks(std::weak_ptr<Communicator> group, std::uint64_t id, double rows, OpTraits traits = {})
+      : Op(std::move(traits)), group_(std::move(group)), id_(id), rows_(rows) {}
   void hash(Hasher& hasher) const override {
     hasher.add(id_);
     hasher.add(rows_);
@@ -147,15 +149,14 @@ class RankMeans final : public OverRanks {
 class RankMoments final : public OverRanks {
  public:
   RankMoments(const std::shared_ptr<Communicator>& group, double rows, std::optional<double> momentum)
-      : OverRanks(group, group->id(), rows), momentum_(momentum) {}
+      : OverRanks(group, group->id(), rows, {.is_state = InputSet::from(2), .in_place = {.result = 2, .input = 2}}),
+        momentum_(momentum) {}
   std::string_view name() const override { return "sync_batch_norm"; }
   void hash(Hasher& hasher) const override {
     OverRanks::hash(hasher);
     hasher.add(std::uint64_t{momentum_.has_value()});
     hasher.add(momentum_.value_or(0));
   }
-  int in_place(int result) const override { return result >= 2 ? result : -1; }
-  bool is_state(int input) const override { return input >= 2; }
 
   void launch(Launch& run) const override {
     std::vector<Operand> from{run.src(0), run.src(1)}, to{run.dst(0), run.dst(1)};

@@ -45,6 +45,12 @@ struct Autocast::State {
 namespace detail {
 namespace {
 
+// Of the rows in the op files, which enter themselves before main() runs or as a library is loaded.
+std::map<std::string, CastRule, std::less<>>& built_in_rules() {
+  static std::map<std::string, CastRule, std::less<>> rules;
+  return rules;
+}
+
 thread_local Autocast::State* open_scope = nullptr;
 
 }  // namespace
@@ -52,10 +58,16 @@ thread_local Autocast::State* open_scope = nullptr;
 NoCasts::NoCasts() : outer_(open_scope) { open_scope = nullptr; }
 NoCasts::~NoCasts() { open_scope = outer_; }
 
-Casts::Casts(std::string_view op) {
+CastRow::CastRow(const char* function, CastRule rule) : function_(function), rule_(rule) {
+  built_in_rules().emplace(function, rule);
+}
+
+Casts::Casts(const CastRow& row) {
   Autocast::State* scope = open_scope;
   if (scope == nullptr || !scope->enabled) return;
-  rule_ = scope->policy->rule(op);
+  const auto& rules = scope->policy->table();
+  const auto found = rules.find(row.function());
+  rule_ = found == rules.end() ? row.rule() : found->second;  // a row may be younger than the policy
   if (rule_ == CastRule::as_given) return;
   state_ = scope;
   open_scope = nullptr;
@@ -134,46 +146,7 @@ std::string_view name_of(CastRule rule) {
   return "";
 }
 
-AutocastPolicy::AutocastPolicy() {
-  const auto add = [this](CastRule rule, std::initializer_list<const char*> ops) {
-    for (const char* op : ops) rules_.emplace(op, rule);
-  };
-  add(CastRule::lower,
-      {"matmul", "linear", "linear_cross_entropy", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-       "scaled_dot_product_attention", "packed_attention", "embedding", "lstm", "gru"});
-  add(CastRule::keep_f32, {"nll_loss",
-                           "focal_loss",
-                           "sigmoid_focal_loss",
-                           "multi_margin_loss",
-                           "bce_with_logits",
-                           "bce_loss",
-                           "kl_div",
-                           "gaussian_nll_loss",
-                           "mse_loss",
-                           "l1_loss",
-                           "smooth_l1_loss",
-                           "huber_loss",
-                           "hinge_loss",
-                           "hinge_embedding_loss",
-                           "margin_ranking_loss",
-                           "cosine_similarity",
-                           "cosine_embedding_loss",
-                           "triplet_margin_loss",
-                           "nt_xent_loss",
-                           "softmax",
-                           "log_softmax",
-                           "exp",
-                           "log",
-                           "pow",
-                           "sum",
-                           "mean",
-                           "cumsum",
-                           "cumprod"});
-  add(CastRule::widest, {"concat", "stack"});
-  // cross_entropy computes in f32 and gives an f32 loss whatever comes; a cast would be a second copy of the logits.
-  add(CastRule::as_given, {"cross_entropy", "batch_norm_train", "batch_norm_eval", "layer_norm", "rms_norm",
-                           "group_norm", "instance_norm", "rotary"});
-}
+AutocastPolicy::AutocastPolicy() : rules_(detail::built_in_rules()) {}
 
 namespace {
 

@@ -1,20 +1,35 @@
-// What an op function asks first: whether an Autocast scope of this thread has a rule for it.
-//   if (const Casts cast("linear"); cast) return linear(cast(x), cast(weight), cast(bias));
-// While it is true the scope is closed, so that the call inside casts nothing more.
+// What an op function asks first: whether an Autocast scope of this thread casts its inputs. The rule stands in the
+// op's own file:
+//   const CastRow kLinearCast{"linear", CastRule::lower};
+//   if (const Casts cast(kLinearCast); cast) return linear(cast(x), cast(weight), cast(bias));
+// While it is true the scope is closed, so that the call inside casts nothing more. A function that does not ask runs
+// in the types of its inputs, as if its rule was as_given.
 #pragma once
 
 #include <initializer_list>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "samebytes/autocast.h"
 
 namespace samebytes::detail {
 
+// The rule of a function where a policy says no other. To make one enters it into AutocastPolicy's table; a constant at
+// namespace scope.
+class CastRow {
+ public:
+  CastRow(const char* function, CastRule rule);
+  const char* function() const { return function_; }
+  CastRule rule() const { return rule_; }
+
+ private:
+  const char* function_;
+  CastRule rule_;
+};
+
 class Casts {
  public:
-  explicit Casts(std::string_view op);
+  explicit Casts(const CastRow& row);
   ~Casts();
   Casts(const Casts&) = delete;
   Casts& operator=(const Casts&) = delete;

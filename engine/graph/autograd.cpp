@@ -26,7 +26,7 @@ struct Tape {
 bool carries_gradient(const Node& node, std::size_t input) {
   const detail::Op* const op = node.tape_op().get();
   const int i = static_cast<int>(input);
-  return node.tracks_gradient && !(op && (op->is_state(i) || op->is_flat(i)));
+  return node.tracks_gradient && !(op && (op->traits().is_state(i) || op->traits().is_flat(i)));
 }
 
 // Whether an array behind this input has a gradient by the node, which may be zero.
@@ -34,7 +34,7 @@ bool is_connected(const Node& node, std::size_t input) {
   const detail::Op* const op = node.tape_op().get();
   const bool is_differentiable = is_floating(node.dtype) || !node.results.empty();
   return node.tracks_gradient && is_differentiable &&
-         !(op && (op->cuts_gradient() || op->is_state(static_cast<int>(input))));
+         !(op && (op->traits().cuts_gradient || op->traits().is_state(static_cast<int>(input))));
 }
 
 std::string name_of(const Node& node) {

@@ -83,7 +83,7 @@ Dtype Launch::src_dtype(int i) const { return node_.inputs[static_cast<std::size
 
 Strides Launch::src_strides(int i) const {
   const Node& input = *node_.inputs[static_cast<std::size_t>(i)].node;
-  return input.is_view && node_.op->takes_strides(i) ? input.strides : dense_strides(input.shape);
+  return input.is_view && node_.op->traits().takes_strides(i) ? input.strides : dense_strides(input.shape);
 }
 
 std::int64_t Launch::constant(std::string_view stem, std::string_view name, Dtype real) const {

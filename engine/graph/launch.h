@@ -33,7 +33,7 @@ struct Operand {
 };
 // What the planner asks a kernel to do to each value before it is stored: + residual (dense, shape and dtype of the
 // result), then ReLU (NaN passes), then 0 where gate (as residual) is not above 0, which is the gradient of a ReLU.
-// Only ops with takes_epilogue() ever see one that is not empty, and with takes_gate() one with a gate.
+// Only ops with takes_epilogue ever see one that is not empty, and with takes_gate one with a gate.
 struct Epilogue {
   Operand residual;  // none: nothing is added
   bool relu = false;
@@ -43,7 +43,7 @@ struct Epilogue {
 // own. Only ops with makes_gradient() ever see one.
 struct GradientBeside {
   Operand dy;                  // the upstream gradient
-  Operand result;              // may lie over the input that may_overwrite() of the gradient's op names
+  Operand result;              // may lie over the input that may_overwrite of the gradient's op names
   const Node* node = nullptr;  // the gradient; where it has several results, result_at(k) is the k-th
   Operand result_at(int k) const { return {result.kind, result.index + k}; }
 };

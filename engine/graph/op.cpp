@@ -133,7 +133,7 @@ NodePtr repeat_node(const Node& node, const OpPtr& op, std::vector<Edge> inputs)
   again->strides = node.strides;
   again->inputs = std::move(inputs);
   for (std::size_t k = 0; k < node.results.size(); ++k)
-    if (op == node.op || node.op->in_place(static_cast<int>(k)) < 0) again->results.push_back(node.results[k]);
+    if (op == node.op || node.op->traits().in_place(static_cast<int>(k)) < 0) again->results.push_back(node.results[k]);
   note_waiting(again);
   return again;
 }

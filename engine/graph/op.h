@@ -1,6 +1,6 @@
-// Op: what the engine must know about one kind of node - its name, what makes it another kernel, cost, launches and
-// gradient. The class of an op lives in an unnamed namespace of its own .cpp under engine/ops; only its free function
-// is visible.
+// Op: what the engine must know about one kind of node - its name, what makes it another kernel, its traits, cost,
+// launches and gradient. The class of an op lives in an unnamed namespace of its own .cpp under engine/ops; only its
+// free function is visible.
 #pragma once
 
 #include <atomic>
@@ -16,6 +16,7 @@
 #include "core/hash.h"
 #include "graph/context.h"
 #include "graph/node.h"
+#include "graph/op_traits.h"
 #include "samebytes/array.h"
 #include "samebytes/error.h"
 
@@ -45,7 +46,12 @@ struct GradientRequest {
 
 class Op {
  public:
+  Op() = default;
+  explicit Op(OpTraits traits) : traits_(std::move(traits)) {}
+  Op(const Op&) = delete;
+  Op& operator=(const Op&) = delete;
   virtual ~Op() = default;
+  const OpTraits& traits() const { return traits_; }
   virtual std::string_view name() const = 0;  // "softmax"
   // Adds every attribute that changes kernels, arguments or results, and what names the objects that a host function
   // of launch() holds (a number that is never given twice, not an address); not the shapes, dtypes and numbers of
@@ -67,39 +73,17 @@ class Op {
   // there is nothing.
   virtual Array companion(const Node& node) const;
 
-  // An input taken with strides (Launch::strides) instead of as dense rows. Default: dense; the planner copies views.
-  virtual bool takes_strides(int /*input*/) const { return false; }
-  // The input whose storage result k is written into (a cell, or a value that dies here); -1: storage of its own.
-  virtual int in_place(int /*result*/) const { return -1; }
-  // The input in whose place result k may lie where nothing reads that input later: the op's last launch reads each of
-  // its elements before it writes the same element, and none of it afterwards; it alone writes the result. -1: none.
-  virtual int may_overwrite(int /*result*/) const { return -1; }
-  // Inputs that only carry state: their version is not checked and no gradient flows to them.
-  virtual bool is_state(int /*input*/) const { return false; }
-  // Inputs in which the results are piecewise constant, or to which the op says that nothing flows: gradient() is not
-  // asked for theirs. An input that is neither this nor state, floating and wanted gets a gradient or an error.
-  virtual bool is_flat(int /*input*/) const { return false; }
-  // True where the result counts as a constant, so that a gradient by what is behind it is a mistake and not zero.
-  virtual bool cuts_gradient() const { return false; }
   // The op that makes the same results but overwrites nothing: it has neither the inputs that are state nor the results
   // that lie in them, which come last. Null where there is none: the results of a checkpointed node are kept then.
   virtual std::shared_ptr<const Op> without_state() const { return nullptr; }
   // True where the launch of `self`, a node of this op, can make all results of `later` as well (Launch::gradient):
   // a gradient of `self` that reads nothing but its upstream gradient (input 0) and what `self` reads and makes.
   virtual bool makes_gradient(const Node& /*self*/, const Node& /*later*/) const { return false; }
-  // True where a node does best just before the first one that reads it: it makes something large of what is kept
-  // anyway.
-  virtual bool runs_late() const { return false; }
-  // True where the launch adds Launch::epilogue() to its one result as it stores it.
-  virtual bool takes_epilogue() const { return false; }
-  // True where that may have a gate.
-  virtual bool takes_gate() const { return false; }
-  // True where the inputs should be produced side by side in one buffer (see pack.cpp).
-  virtual bool packs_inputs() const { return false; }
 
   std::uint64_t fingerprint() const;  // of type and attributes; computed once, by whichever thread asks first
 
  private:
+  const OpTraits traits_;
   mutable std::atomic<std::uint64_t> fingerprint_{0};  // one op is shared by engines and threads
 };
 using OpPtr = std::shared_ptr<const Op>;

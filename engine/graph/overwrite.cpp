@@ -67,7 +67,7 @@ class Ancestry {
     const Op* const op = node.tape_op().get();
     int input = 0;
     for (const Edge& edge : node.tape_inputs()) {
-      if (op && op->is_state(input++)) continue;
+      if (op && op->traits().is_state(input++)) continue;
       const Node& base = edge.node->base();
       if (!own.overwritten && base.version != edge.version) own.overwritten = &base;
       if (!own.overwritten) own.overwritten = facts(*edge.node).overwritten;

@@ -15,7 +15,7 @@ constexpr std::int64_t kKeptShare = 16;
 bool writes_in_place(const Node& node) {
   const int results = std::max<int>(1, static_cast<int>(node.results.size()));
   for (int k = 0; k < results; ++k)
-    if (node.op->in_place(k) >= 0) return true;
+    if (node.op->traits().in_place(k) >= 0) return true;
   return false;
 }
 
@@ -103,7 +103,7 @@ NodePtr Recomputation::again(const Segment* segment, const NodePtr& node) {
   inputs.reserve(node->inputs.size());
   bool is_changed = false;
   for (std::size_t i = 0; i < node->inputs.size(); ++i) {
-    if (op != node->op && node->op->is_state(static_cast<int>(i))) continue;
+    if (op != node->op && node->op->traits().is_state(static_cast<int>(i))) continue;
     const Edge& edge = node->inputs[i];
     inputs.push_back({seen_from(segment, edge.node), edge.version});
     is_changed = is_changed || inputs.back().node != edge.node;

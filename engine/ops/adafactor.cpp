@@ -23,6 +23,7 @@ constexpr std::int64_t kBlockColumns = 256;
 
 class WithoutGradient : public Op {
  public:
+  using Op::Op;
   std::vector<Array> gradient(const GradientRequest&) const override {
     throw ArgumentError("adafactor_update has no gradient");
   }
@@ -31,9 +32,8 @@ class WithoutGradient : public Op {
 // Inputs gradient, p, tiles and the cell of rows; results parts [2, tiles], sums of columns, rows. Scalar: rest.
 class AdafactorRows final : public WithoutGradient {
  public:
+  AdafactorRows() : WithoutGradient({.is_state = {3}, .in_place = {.result = 2, .input = 3}}) {}
   std::string_view name() const override { return "adafactor_rows"; }
-  int in_place(int result) const override { return result == 2 ? 3 : -1; }
-  bool is_state(int input) const override { return input == 3; }
   void launch(Launch& run) const override {
     const std::int64_t tiles = run.src_shape(2)[0];
     run.kernel("adafactor_rows", run.dst_dtype())
@@ -46,9 +46,8 @@ class AdafactorRows final : public WithoutGradient {
 // Inputs sums of columns, blocks and the cell of columns; result columns. Scalar: rest.
 class AdafactorColumns final : public WithoutGradient {
  public:
+  AdafactorColumns() : WithoutGradient({.is_state = {2}, .in_place = {.result = 0, .input = 2}}) {}
   std::string_view name() const override { return "adafactor_columns"; }
-  int in_place(int) const override { return 2; }
-  bool is_state(int input) const override { return input == 2; }
   void launch(Launch& run) const override {
     run.kernel("adafactor_columns", run.dst_dtype())
         .args(run.src(0), run.src(1), run.dst(), DynamicReal{0}, run.optional_src(3), int{run.src_count() > 3})
@@ -60,7 +59,7 @@ class AdafactorColumns final : public WithoutGradient {
 // [tiles]. Scalar: eps.
 class AdafactorNorms final : public WithoutGradient {
  public:
-  bool is_state(int input) const override { return input == 1; }
+  AdafactorNorms() : WithoutGradient({.is_state = {1}}) {}
   std::string_view name() const override { return "adafactor_norms"; }
   void launch(Launch& run) const override {
     run.kernel("adafactor_norms", run.dst_dtype())
@@ -74,9 +73,8 @@ class AdafactorNorms final : public WithoutGradient {
 // least_scale, clip, keep.
 class AdafactorUpdate final : public WithoutGradient {
  public:
+  AdafactorUpdate() : WithoutGradient({.is_state = {1, 6}, .in_place = {.result = 0, .input = 6}}) {}
   std::string_view name() const override { return "adafactor_update"; }
-  int in_place(int) const override { return 6; }
-  bool is_state(int input) const override { return input == 1 || input == 6; }
   void launch(Launch& run) const override {
     const std::int64_t tiles = run.src_shape(4).size();
     run.kernel("adafactor_update", run.dst_dtype())

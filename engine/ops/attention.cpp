@@ -93,10 +93,10 @@ Array dense_rows(const Array& a) {
 // Inputs q, k, v or qkv, then lengths where there are any, y, dy, lse; results dq, dk, dv or dqkv.
 class AttentionBackward final : public Op {
  public:
-  explicit AttentionBackward(const AttentionKind& kind) : kind_(kind) {}
+  explicit AttentionBackward(const AttentionKind& kind)
+      : Op({.takes_strides = InputSet::below(kind.arrays()).with(y_input_of(kind) + 1)}), kind_(kind) {}
   std::string_view name() const override { return "attention_backward"; }
   void hash(Hasher& hasher) const override { kind_.hash(hasher); }
-  bool takes_strides(int input) const override { return input < kind_.arrays() || input == y_input() + 1; }
   Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
     Cost cost = Op::cost(src, dst);
     const Shape& k = src[kind_.packed ? 0 : 1];
@@ -122,17 +122,17 @@ class AttentionBackward final : public Op {
   }
 
  private:
-  int y_input() const { return kind_.arrays() + int{kind_.has_lengths}; }
+  static int y_input_of(const AttentionKind& kind) { return kind.arrays() + int{kind.has_lengths}; }
+  int y_input() const { return y_input_of(kind_); }
   AttentionKind kind_;
 };
 
 // Inputs q, k, v or qkv, then lengths where there are any; results y and lse [N, H, T]. Scalar: the offset.
 class Attention final : public Op {
  public:
-  explicit Attention(const AttentionKind& kind) : kind_(kind) {}
+  explicit Attention(const AttentionKind& kind) : Op({.takes_strides = InputSet::below(kind.arrays())}), kind_(kind) {}
   std::string_view name() const override { return "attention"; }
   void hash(Hasher& hasher) const override { kind_.hash(hasher); }
-  bool takes_strides(int input) const override { return input < kind_.arrays(); }
   Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
     Cost cost = Op::cost(src, dst);
     const Shape& k = src[kind_.packed ? 0 : 1];
@@ -201,8 +201,9 @@ Array attend(const char* op, AttentionKind kind, std::vector<Array> arrays, cons
 }  // namespace
 }  // namespace detail
 
+const detail::CastRow kScaledDotProductAttentionCast{"scaled_dot_product_attention", CastRule::lower};
 Array scaled_dot_product_attention(const Array& q, const Array& k, const Array& v, const AttentionOptions& options) {
-  if (const detail::Casts cast("scaled_dot_product_attention"); cast)
+  if (const detail::Casts cast(kScaledDotProductAttentionCast); cast)
     return scaled_dot_product_attention(cast(q), cast(k), cast(v), options);
   constexpr const char* kOp = "scaled_dot_product_attention";
   using detail::describe;
@@ -224,8 +225,9 @@ Array scaled_dot_product_attention(const Array& q, const Array& k, const Array& 
   return detail::attend(kOp, {.packed = false, .heads = heads, .kv_heads = kv_heads}, {q, k, v}, options);
 }
 
+const detail::CastRow kPackedAttentionCast{"packed_attention", CastRule::lower};
 Array packed_attention(const Array& qkv, std::int64_t heads, const AttentionOptions& options) {
-  if (const detail::Casts cast("packed_attention"); cast) return packed_attention(cast(qkv), heads, options);
+  if (const detail::Casts cast(kPackedAttentionCast); cast) return packed_attention(cast(qkv), heads, options);
   constexpr const char* kOp = "packed_attention";
   detail::require_rank_4(kOp, qkv, "qkv", "qkv must be floating [N, T, H + 2 G, D]");
   const std::int64_t kv_heads = (qkv.shape()[2] - heads) / 2;

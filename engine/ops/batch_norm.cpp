@@ -33,7 +33,8 @@ using Arrays = std::vector<Array>;
 // factors per channel (see the kernel). masked: dy is the gradient behind a ReLU of the normalised values.
 class BatchNormSums final : public detail::Op {
  public:
-  BatchNormSums(bool with_dx, bool masked) : with_dx_(with_dx), masked_(masked) {}
+  // mean and rstd are functions of src here; of shift alone it depends where a ReLU is open.
+  BatchNormSums(bool with_dx, bool masked) : Op({.is_flat = {2, 3, 5}}), with_dx_(with_dx), masked_(masked) {}
   std::string_view name() const override { return "batch_norm_gradient"; }
   void hash(detail::Hasher& hasher) const override {
     hasher.add(std::uint64_t{with_dx_});
@@ -55,8 +56,6 @@ class BatchNormSums final : public detail::Op {
               at.channels, at.parts, int{with_dx_})
         .over_tiles(at.merge_groups, 1, 1, ColumnLayout::kMergeX, 1);
   }
-  // mean and rstd are functions of src here; of shift alone it depends where a ReLU is open.
-  bool is_flat(int input) const override { return input == 2 || input == 3 || input == 5; }
   Arrays gradient(const GradientRequest& request) const override {
     return detail::formula_gradient(request, [this](std::span<const Array> in) {
       const Dtype real = detail::real_of(in[0].dtype());
@@ -86,16 +85,17 @@ class BatchNormSums final : public detail::Op {
 // Inputs src and, where they are updated, running_mean, running_var; results mean, rstd and the updated statistics.
 class BatchNormStats final : public detail::Op {
  public:
-  BatchNormStats(const BatchNormOptions& options, bool updates) : options_(options), updates_(updates) {}
+  // Running statistics are inputs 1 and 2, results 2 and 3.
+  BatchNormStats(const BatchNormOptions& options, bool updates)
+      : Op({.is_state = detail::InputSet::from(1), .in_place = {.result = 2, .input = 1}}),
+        options_(options),
+        updates_(updates) {}
   std::string_view name() const override { return "batch_norm_train"; }
   void hash(detail::Hasher& hasher) const override {
     hasher.add(double{options_.eps});
     hasher.add(double{options_.momentum});
     hasher.add(std::uint64_t{updates_});
   }
-  // Running statistics are inputs 1 and 2, results 2 and 3.
-  int in_place(int result) const override { return result >= 2 ? result - 1 : -1; }
-  bool is_state(int input) const override { return input >= 1; }
 
   void launch(Launch& run) const override {
     const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
@@ -190,9 +190,10 @@ void check_batch_norm(const char* op, const Array& src, const Array& scale, cons
 
 }  // namespace
 
+const detail::CastRow kBatchNormTrainCast{"batch_norm_train", CastRule::as_given};
 Array batch_norm_train(const Array& src, const Array& scale, const Array& shift, const Array& running_mean,
                        const Array& running_var, const BatchNormOptions& options) {
-  if (const detail::Casts cast("batch_norm_train"); cast)
+  if (const detail::Casts cast(kBatchNormTrainCast); cast)
     return batch_norm_train(cast(src), scale, shift, running_mean, running_var, options);
   constexpr const char* kOp = "batch_norm_train";
   check_batch_norm(kOp, src, scale, shift, running_mean, running_var);
@@ -215,9 +216,10 @@ Array batch_norm_train(const Array& src, const Array& scale, const Array& shift,
   return per_channel<kNormaliseRow>(src.shape(), src.dtype(), {src, moments[0], moments[1], scale, shift});
 }
 
+const detail::CastRow kBatchNormEvalCast{"batch_norm_eval", CastRule::as_given};
 Array batch_norm_eval(const Array& src, const Array& scale, const Array& shift, const Array& running_mean,
                       const Array& running_var, const BatchNormOptions& options) {
-  if (const detail::Casts cast("batch_norm_eval"); cast)
+  if (const detail::Casts cast(kBatchNormEvalCast); cast)
     return batch_norm_eval(cast(src), scale, shift, running_mean, running_var, options);
   check_batch_norm("batch_norm_eval", src, scale, shift, running_mean, running_var);
   const Dtype real = compute_dtype(src.dtype());

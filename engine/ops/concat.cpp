@@ -48,8 +48,9 @@ class Concat final : public Op {
 }  // namespace
 }  // namespace detail
 
+const detail::CastRow kConcatCast{"concat", CastRule::widest};
 Array concat(std::span<const Array> arrays, int axis) {
-  if (const detail::Casts cast("concat"); cast) return concat(cast(arrays), axis);
+  if (const detail::Casts cast(kConcatCast); cast) return concat(cast(arrays), axis);
   using detail::describe;
   if (arrays.empty()) throw ArgumentError("concat: needs at least one array, none came");
   for (const Array& a : arrays) detail::require(a.defined(), "concat", "needs arrays", a, "src");

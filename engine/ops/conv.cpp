@@ -136,8 +136,10 @@ Cost conv_cost(const Shape& weight, const Shape& dst, std::span<const Shape> src
 
 class ConvOp : public Op {
  public:
-  ConvOp(const ConvAttributes& attributes, const char* suffix)
-      : a_(attributes), name_("conv" + std::to_string(attributes.axes) + "d" + suffix) {}
+  ConvOp(const ConvAttributes& attributes, const char* suffix, bool takes_epilogue)
+      : Op({.takes_epilogue = takes_epilogue, .takes_gate = takes_epilogue}),
+        a_(attributes),
+        name_("conv" + std::to_string(attributes.axes) + "d" + suffix) {}
   std::string_view name() const override { return name_; }
   void hash(Hasher& hasher) const override {
     hasher.add(static_cast<std::uint64_t>(a_.axes));
@@ -157,13 +159,11 @@ class ConvOp : public Op {
 // dy, weight and perhaps bias -> dx
 class ConvInput final : public ConvOp {
  public:
-  explicit ConvInput(const ConvAttributes& attributes) : ConvOp(attributes, "_bwd_input") {}
+  explicit ConvInput(const ConvAttributes& attributes) : ConvOp(attributes, "_bwd_input", attributes.groups == 1) {}
   Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
     return conv_cost(src[1], src[0], src, dst);
   }
 
-  bool takes_epilogue() const override { return a_.groups == 1; }
-  bool takes_gate() const override { return a_.groups == 1; }
   void launch(Launch& run) const override {
     const ConvGeometry g(run.dst_shape(), run.src_shape(1), run.src_shape(0), a_);
     const Operand bias = run.optional_src(2);
@@ -249,7 +249,7 @@ FilterPlan plan_gpu_filter(const Launch& run, const ConvGeometry& g, Dtype real)
 class ConvFilter final : public ConvOp {
  public:
   ConvFilter(const ConvAttributes& attributes, bool with_bias)
-      : ConvOp(attributes, "_bwd_filter"), with_bias_(with_bias) {}
+      : ConvOp(attributes, "_bwd_filter", false), with_bias_(with_bias) {}
   void hash(Hasher& hasher) const override {
     ConvOp::hash(hasher);
     hasher.add(std::uint64_t{with_bias_});
@@ -307,14 +307,12 @@ class ConvFilter final : public ConvOp {
 // src, weight and perhaps bias -> dst
 class Conv final : public ConvOp {
  public:
-  explicit Conv(const ConvAttributes& attributes) : ConvOp(attributes, "") {}
+  explicit Conv(const ConvAttributes& attributes) : ConvOp(attributes, "", attributes.groups == 1) {}
   const ConvAttributes& attributes() const { return a_; }
   Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
     return conv_cost(src[1], dst[0], src, dst);
   }
 
-  bool takes_epilogue() const override { return a_.groups == 1; }
-  bool takes_gate() const override { return a_.groups == 1; }
   void launch(Launch& run) const override {
     const ConvGeometry g(run.src_shape(0), run.src_shape(1), run.dst_shape(), a_);
     const Operand bias = run.optional_src(2);

@@ -19,10 +19,12 @@ namespace {
 constexpr const char* kSrcLetters[] = {"[N, L, C]", "[N, H, W, C]", "[N, D, H, W, C]"};
 constexpr const char* kWeightLetters[] = {"[kw, C / groups, K]", "[kh, kw, C / groups, K]",
                                           "[kd, kh, kw, C / groups, K]"};
+const CastRow kConvCasts[] = {{"conv1d", CastRule::lower}, {"conv2d", CastRule::lower}, {"conv3d", CastRule::lower}};
 constexpr const char* kThing[] = {"sequence", "image", "volume"};
 
 Array conv(const char* op, const Array& src, const Array& weight, const Array& bias, const ConvAttributes& a) {
-  if (const Casts cast(op); cast) return conv(op, cast(src), cast(weight), kept_bias(cast, bias, cast(src).dtype()), a);
+  if (const Casts cast(kConvCasts[a.axes - 1]); cast)
+    return conv(op, cast(src), cast(weight), kept_bias(cast, bias, cast(src).dtype()), a);
   require(src.defined() && is_floating(src.dtype()) && src.shape().rank() == a.axes + 2, op,
           (std::string("src must be floating ") + kSrcLetters[a.axes - 1]).c_str(), src, "src");
   require(weight.defined() && is_floating(weight.dtype()) && weight.shape().rank() == a.axes + 2, op,

@@ -18,10 +18,11 @@ namespace {
 constexpr const char* kSrcNeed[] = {"src must be floating [N, L, C]", "src must be floating [N, H, W, C]"};
 constexpr const char* kWeightNeed[] = {"weight must be floating [kw, K / groups, C]",
                                        "weight must be floating [kh, kw, K / groups, C]"};
+const CastRow kConvTransposeCasts[] = {{"conv_transpose1d", CastRule::lower}, {"conv_transpose2d", CastRule::lower}};
 
 Array conv_transpose(const char* op, const Array& src, const Array& weight, const Array& bias, const ConvAttributes& a,
                      const int (&output_pad)[3]) {
-  if (const Casts cast(op); cast)
+  if (const Casts cast(kConvTransposeCasts[a.axes - 1]); cast)
     return conv_transpose(op, cast(src), cast(weight), kept_bias(cast, bias, cast(src).dtype()), a, output_pad);
   require(src.defined() && is_floating(src.dtype()) && src.shape().rank() == a.axes + 2, op, kSrcNeed[a.axes - 1], src,
           "src");

@@ -89,9 +89,13 @@ namespace {
 // Inputs: dy, logits, target, statistics, the denominator unless Reduction::none, the class weights if any.
 class CrossEntropyBackward final : public Op {
  public:
-  explicit CrossEntropyBackward(const CrossEntropyRule& rule) : rule_(rule) {}
+  // It may overwrite the logits, which may be the largest array of a model. The statistics are a function of the logits
+  // here, and the denominator counts rows.
+  explicit CrossEntropyBackward(const CrossEntropyRule& rule)
+      : Op({.is_flat = rule.reduction != Reduction::none ? InputSet{3, 4} : InputSet{3},
+            .may_overwrite = {.result = 0, .input = 1}}),
+        rule_(rule) {}
   std::string_view name() const override { return "cross_entropy_backward"; }
-  int may_overwrite(int) const override { return 1; }  // the logits, which may be the largest array of a model
   void hash(Hasher& hasher) const override { rule_.hash(hasher); }
 
   void launch(Launch& run) const override {
@@ -105,8 +109,6 @@ class CrossEntropyBackward final : public Op {
     if (rule_.has_weight) operands.class_weight = run.src(is_none ? 4 : 5);
     record_cross_entropy_gradient(run, rule_, operands, shape.rows(), shape.back(), run.dst_dtype());
   }
-  // The statistics are a function of the logits here, and the denominator counts rows.
-  bool is_flat(int input) const override { return input == 3 || (rule_.reduction != Reduction::none && input == 4); }
   std::vector<Array> gradient(const GradientRequest& request) const override {
     return formula_gradient(request, [this](std::span<const Array> in) -> std::vector<Array> {
       const Dtype dtype = in[1].dtype(), real = real_of(dtype);
@@ -196,8 +198,9 @@ class CrossEntropy final : public Op {
 }  // namespace
 }  // namespace detail
 
+const detail::CastRow kCrossEntropyCast{"cross_entropy", CastRule::as_given};
 Array cross_entropy(const Array& logits, const Array& target, const CrossEntropyOptions& options) {
-  if (const detail::Casts cast("cross_entropy"); cast) return cross_entropy(cast(logits), target, options);
+  if (const detail::Casts cast(kCrossEntropyCast); cast) return cross_entropy(cast(logits), target, options);
   using detail::describe;
   detail::require(
       logits.defined() && is_floating(logits.dtype()) && logits.shape().rank() >= 1 && logits.shape().back() > 0,

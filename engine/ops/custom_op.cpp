@@ -1,6 +1,9 @@
 // custom_op: the user's own OpenCL C as a node of the graph.
+#include <algorithm>
+
 #include "graph/launch.h"
 #include "samebytes/autograd.h"
+#include "samebytes/ops.h"
 
 namespace samebytes {
 
@@ -53,6 +56,13 @@ Array custom_op(const CustomOp& op, std::span<const Array> inputs, const Shape& 
   if (op.elements_per_item < 1)
     throw ArgumentError(op.name + ": elements_per_item must be 1 or more, it is " +
                         std::to_string(op.elements_per_item));
+  const auto is_narrow = [](const Array& a) { return a.defined() && detail::is_16_bit(a.dtype()); };
+  if (detail::is_16_bit(dtype) || std::any_of(inputs.begin(), inputs.end(), is_narrow)) {  // its kernel reads `real`
+    std::vector<Array> wide(inputs.begin(), inputs.end());
+    for (Array& a : wide)
+      if (is_narrow(a)) a = astype(a, f32);
+    return astype(custom_op(op, wide, shape, detail::is_16_bit(dtype) ? f32 : dtype, parameters), dtype);
+  }
   std::vector<detail::Scalar> scalars(parameters.begin(), parameters.end());
   return detail::make_array(detail::make_op<detail::Custom>(op, inputs.size()), shape, dtype, inputs,
                             std::move(scalars));

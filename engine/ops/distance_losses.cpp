@@ -23,8 +23,9 @@ Array distance(const Array& a, const Array& b, double eps) {
 
 }  // namespace
 
+const detail::CastRow kCosineSimilarityCast{"cosine_similarity", CastRule::keep_f32};
 Array cosine_similarity(const Array& a, const Array& b, int axis, double eps) {
-  if (const detail::Casts cast("cosine_similarity"); cast) return cosine_similarity(cast(a), cast(b), axis, eps);
+  if (const detail::Casts cast(kCosineSimilarityCast); cast) return cosine_similarity(cast(a), cast(b), axis, eps);
   constexpr const char* kOp = "cosine_similarity";
   require(a.defined() && is_floating(a.dtype()), kOp, "needs floating arrays", a, "a");
   require(b.defined() && is_floating(b.dtype()), kOp, "needs floating arrays", b, "b");
@@ -38,8 +39,9 @@ Array cosine_similarity(const Array& a, const Array& b, int axis, double eps) {
   return sum(x * y, {axis}) / (norm(x) * norm(y));
 }
 
+const detail::CastRow kCosineEmbeddingLossCast{"cosine_embedding_loss", CastRule::keep_f32};
 Array cosine_embedding_loss(const Array& a, const Array& b, const Array& target, const MarginOptions& options) {
-  if (const detail::Casts cast("cosine_embedding_loss"); cast)
+  if (const detail::Casts cast(kCosineEmbeddingLossCast); cast)
     return cosine_embedding_loss(cast(a), cast(b), target, options);
   constexpr const char* kOp = "cosine_embedding_loss";
   constexpr double kEps = 1e-12;  // added to the squared norms, as in PyTorch
@@ -56,9 +58,10 @@ Array cosine_embedding_loss(const Array& a, const Array& b, const Array& target,
   return reduce_loss(same + other, options.reduction);
 }
 
+const detail::CastRow kTripletMarginLossCast{"triplet_margin_loss", CastRule::keep_f32};
 Array triplet_margin_loss(const Array& anchor, const Array& positive, const Array& negative,
                           const TripletMarginOptions& options) {
-  if (const detail::Casts cast("triplet_margin_loss"); cast)
+  if (const detail::Casts cast(kTripletMarginLossCast); cast)
     return triplet_margin_loss(cast(anchor), cast(positive), cast(negative), options);
   constexpr const char* kOp = "triplet_margin_loss";
   const Dtype first = detail::check_pair(kOp, anchor, "anchor", positive, "positive");
@@ -71,8 +74,9 @@ Array triplet_margin_loss(const Array& anchor, const Array& positive, const Arra
   return reduce_loss(detail::above_zero(distance(a, p, options.eps) - far + options.margin), options.reduction);
 }
 
+const detail::CastRow kNtXentLossCast{"nt_xent_loss", CastRule::keep_f32};
 Array nt_xent_loss(const Array& z, const NtXentOptions& options) {
-  if (const detail::Casts cast("nt_xent_loss"); cast) return nt_xent_loss(cast(z), options);
+  if (const detail::Casts cast(kNtXentLossCast); cast) return nt_xent_loss(cast(z), options);
   constexpr const char* kOp = "nt_xent_loss";
   constexpr double kSmallestNorm = 1e-12;
   constexpr double kNever = -1e30;  // of a row with itself; its soft-max is 0

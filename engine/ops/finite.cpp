@@ -24,6 +24,7 @@ std::int64_t exponent_of(Dtype dtype) {
 
 class AllFinite final : public Op {
  public:
+  AllFinite() : Op({.is_flat = InputSet::all()}) {}
   std::string_view name() const override { return "all_finite"; }
   void launch(Launch& run) const override {
     const std::int64_t per_part = run.is_cpu() ? kCpuPart : kGpuPart;
@@ -41,7 +42,6 @@ class AllFinite final : public Op {
     }
     run.kernel("finite_all").args(each, run.dst(), first).over_rows(1, kFiniteGroup);
   }
-  bool is_flat(int) const override { return true; }
 };
 
 }  // namespace

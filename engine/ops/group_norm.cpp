@@ -40,7 +40,8 @@ struct Images {
 // dx.
 class GroupNormGradient final : public detail::Op {
  public:
-  GroupNormGradient(int groups, int flags) : groups_(groups), flags_(flags) {}
+  // mean and rstd are functions of src here.
+  GroupNormGradient(int groups, int flags) : Op({.is_flat = {2, 3}}), groups_(groups), flags_(flags) {}
   std::string_view name() const override { return "group_norm_gradient"; }
   void hash(detail::Hasher& hasher) const override {
     hasher.add(std::uint64_t(groups_));
@@ -69,7 +70,6 @@ class GroupNormGradient final : public detail::Op {
           .over_elements(all);
     }
   }
-  bool is_flat(int input) const override { return input == 2 || input == 3; }  // both are functions of src here
   std::vector<Array> gradient(const detail::GradientRequest& request) const override {
     return detail::formula_gradient(request, [this](std::span<const Array> in) {
       const Shape& shape = in[0].shape();
@@ -103,7 +103,13 @@ class GroupNormGradient final : public detail::Op {
 class GroupNorm final : public detail::Op {
  public:
   GroupNorm(const char* name, int groups, int flags, double eps, double momentum, bool updates)
-      : name_(name), groups_(groups), flags_(flags), eps_(eps), momentum_(momentum), updates_(updates) {}
+      : Op(traits_of(flags)),
+        name_(name),
+        groups_(groups),
+        flags_(flags),
+        eps_(eps),
+        momentum_(momentum),
+        updates_(updates) {}
   std::string_view name() const override { return name_; }
   void hash(detail::Hasher& hasher) const override {
     hasher.add(std::uint64_t(groups_));
@@ -112,9 +118,6 @@ class GroupNorm final : public detail::Op {
     hasher.add(momentum_);
     hasher.add(std::uint64_t{updates_});
   }
-  // Running statistics are the last two inputs and results 3 and 4.
-  int in_place(int result) const override { return result >= 3 ? first_state() + result - 3 : -1; }
-  bool is_state(int input) const override { return input >= first_state(); }
   detail::OpPtr without_state() const override {
     return detail::make_op<GroupNorm>(name_, groups_, flags_, eps_, momentum_, false);
   }
@@ -169,7 +172,11 @@ class GroupNorm final : public detail::Op {
   }
 
  private:
-  int first_state() const { return 1 + (flags_ & kGroupNormScale ? 1 : 0) + (flags_ & kGroupNormShift ? 1 : 0); }
+  // Running statistics are the last two inputs and results 3 and 4.
+  static detail::OpTraits traits_of(int flags) {
+    const int first_state = 1 + (flags & kGroupNormScale ? 1 : 0) + (flags & kGroupNormShift ? 1 : 0);
+    return {.is_state = detail::InputSet::from(first_state), .in_place = {.result = 3, .input = first_state}};
+  }
 
   const char* name_;
   int groups_, flags_;
@@ -219,8 +226,9 @@ Array normalise(const char* op, const Array& src, std::int64_t groups, const Arr
 
 }  // namespace
 
+const detail::CastRow kGroupNormCast{"group_norm", CastRule::as_given};
 Array group_norm(const Array& src, std::int64_t groups, const Array& scale, const Array& shift, float eps) {
-  if (const detail::Casts cast("group_norm"); cast) return group_norm(cast(src), groups, scale, shift, eps);
+  if (const detail::Casts cast(kGroupNormCast); cast) return group_norm(cast(src), groups, scale, shift, eps);
   constexpr const char* kOp = "group_norm";
   require(src.defined() && src.shape().rank() >= 2 && is_floating(src.dtype()), kOp,
           "src must be floating [N, ..., C] with channels in its last axis", src, "src");
@@ -230,9 +238,10 @@ Array group_norm(const Array& src, std::int64_t groups, const Array& scale, cons
   return normalise(kOp, src, groups, scale, shift, eps, {});
 }
 
+const detail::CastRow kInstanceNormCast{"instance_norm", CastRule::as_given};
 Array instance_norm(const Array& src, const Array& scale, const Array& shift, const Array& running_mean,
                     const Array& running_var, const InstanceNormOptions& options) {
-  if (const detail::Casts cast("instance_norm"); cast)
+  if (const detail::Casts cast(kInstanceNormCast); cast)
     return instance_norm(cast(src), scale, shift, running_mean, running_var, options);
   constexpr const char* kOp = "instance_norm";
   require(src.defined() && src.shape().rank() >= 2 && is_floating(src.dtype()), kOp,

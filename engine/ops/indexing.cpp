@@ -34,7 +34,11 @@ Array indexed_sum(const Array& base, const Array& index, const Array& src, const
 // index.
 class IndexedSum final : public Op {
  public:
-  IndexedSum(int axis, int left_out, bool spoils) : axis_(axis), left_out_(left_out), spoils_(spoils) {}
+  IndexedSum(int axis, int left_out, bool spoils)
+      : Op({.may_overwrite = {.result = 0, .input = 2}}),  // the base, which is as large as a vocabulary's weight
+        axis_(axis),
+        left_out_(left_out),
+        spoils_(spoils) {}
   std::string_view name() const override { return "indexed_sum"; }
   void hash(Hasher& hasher) const override {
     hasher.add(static_cast<std::uint64_t>(axis_) << 1 | std::uint64_t{spoils_});
@@ -57,7 +61,6 @@ class IndexedSum final : public Op {
               share.rows_per_group, int{spoils_})
         .over_rows(share.groups, share.group);
   }
-  int may_overwrite(int) const override { return 2; }  // the base, which is as large as a vocabulary's weight
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array &dy = request.dy[0], &index = request.src[0], &src = request.src[1];
     std::vector<Array> result(request.src.size());
@@ -273,8 +276,9 @@ Array gather_at(const Array& a, int axis, const Array& index, bool is_distinct) 
 
 }  // namespace detail
 
+const detail::CastRow kEmbeddingCast{"embedding", CastRule::lower};
 Array embedding(const Array& ids, const Array& table, std::optional<std::int32_t> padding_index) {
-  if (const detail::Casts cast("embedding"); cast) return embedding(ids, cast(table), padding_index);
+  if (const detail::Casts cast(kEmbeddingCast); cast) return embedding(ids, cast(table), padding_index);
   constexpr const char* kOp = "embedding";
   detail::require(table.defined() && is_floating(table.dtype()) && table.shape().rank() == 2, kOp,
                   "needs a floating table of two axes", table, "table");

@@ -105,8 +105,9 @@ using detail::as_dtype;
 using detail::Labels;
 using detail::reduce_loss;
 
+const detail::CastRow kNllLossCast{"nll_loss", CastRule::keep_f32};
 Array nll_loss(const Array& log_probability, const Array& target, const NllOptions& options) {
-  if (const detail::Casts cast("nll_loss"); cast) return nll_loss(cast(log_probability), target, options);
+  if (const detail::Casts cast(kNllLossCast); cast) return nll_loss(cast(log_probability), target, options);
   const Labels labels("nll_loss", log_probability, "log_probability", target, options.class_weight,
                       options.ignore_index);
   Array losses = -as_dtype(labels.pick(log_probability), labels.dtype());
@@ -115,8 +116,9 @@ Array nll_loss(const Array& log_probability, const Array& target, const NllOptio
   return options.reduction == Reduction::mean ? labels.weighted_mean(losses) : reduce_loss(losses, options.reduction);
 }
 
+const detail::CastRow kFocalLossCast{"focal_loss", CastRule::keep_f32};
 Array focal_loss(const Array& logits, const Array& target, const FocalOptions& options) {
-  if (const detail::Casts cast("focal_loss"); cast) return focal_loss(cast(logits), target, options);
+  if (const detail::Casts cast(kFocalLossCast); cast) return focal_loss(cast(logits), target, options);
   const Labels labels("focal_loss", logits, "logits", target, options.class_weight);
   detail::check_gamma("focal_loss", options.gamma);
   const Array losses = -labels.pick(log_softmax(as_dtype(logits, labels.dtype())));
@@ -125,8 +127,9 @@ Array focal_loss(const Array& logits, const Array& target, const FocalOptions& o
   return reduce_loss(labels.checked(focused), options.reduction);
 }
 
+const detail::CastRow kSigmoidFocalLossCast{"sigmoid_focal_loss", CastRule::keep_f32};
 Array sigmoid_focal_loss(const Array& logits, const Array& target, const SigmoidFocalOptions& options) {
-  if (const detail::Casts cast("sigmoid_focal_loss"); cast)
+  if (const detail::Casts cast(kSigmoidFocalLossCast); cast)
     return sigmoid_focal_loss(cast(logits), cast(target), options);
   const Dtype dtype = detail::check_pair("sigmoid_focal_loss", logits, "logits", target, "target");
   detail::check_gamma("sigmoid_focal_loss", options.gamma);
@@ -137,8 +140,9 @@ Array sigmoid_focal_loss(const Array& logits, const Array& target, const Sigmoid
   return reduce_loss(losses, options.reduction);
 }
 
+const detail::CastRow kMultiMarginLossCast{"multi_margin_loss", CastRule::keep_f32};
 Array multi_margin_loss(const Array& score, const Array& target, const MultiMarginOptions& options) {
-  if (const detail::Casts cast("multi_margin_loss"); cast) return multi_margin_loss(cast(score), target, options);
+  if (const detail::Casts cast(kMultiMarginLossCast); cast) return multi_margin_loss(cast(score), target, options);
   const Labels labels("multi_margin_loss", score, "score", target, options.class_weight);
   if (options.p != 1 && options.p != 2)
     throw ArgumentError("multi_margin_loss: p must be 1 or 2, " + std::to_string(options.p) + " came");

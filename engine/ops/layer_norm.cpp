@@ -25,7 +25,8 @@ constexpr int kLayerNormItems = 64;
 // (kLayerNormDscale).
 class LayerNormGradient final : public detail::Op {
  public:
-  explicit LayerNormGradient(int flags) : flags_(flags) {}
+  // mean and rstd are functions of src here.
+  explicit LayerNormGradient(int flags) : Op({.is_flat = {2, 3}}), flags_(flags) {}
   std::string_view name() const override { return "layer_norm_gradient"; }
   void hash(detail::Hasher& hasher) const override { hasher.add(std::uint64_t(flags_)); }
 
@@ -51,7 +52,6 @@ class LayerNormGradient final : public detail::Op {
           .over_tiles((columns + block - 1) / block, 1, 1, kLayerNormItems, 1);
     }
   }
-  bool is_flat(int input) const override { return input == 2 || input == 3; }  // both are functions of src here
   std::vector<Array> gradient(const detail::GradientRequest& request) const override {
     return detail::formula_gradient(request, [this](std::span<const Array> in) {
       const Dtype dtype = in[0].dtype(), real = detail::real_of(dtype);
@@ -126,8 +126,9 @@ class LayerNorm final : public detail::Op {
 
 }  // namespace
 
+const detail::CastRow kLayerNormCast{"layer_norm", CastRule::as_given};
 Array layer_norm(const Array& src, const Array& scale, const Array& shift, float eps) {
-  if (const detail::Casts cast("layer_norm"); cast) return layer_norm(cast(src), scale, shift, eps);
+  if (const detail::Casts cast(kLayerNormCast); cast) return layer_norm(cast(src), scale, shift, eps);
   constexpr const char* kOp = "layer_norm";
   require(src.shape().rank() >= 1 && is_floating(src.dtype()), kOp, "src must be floating with at least one axis", src,
           "src");

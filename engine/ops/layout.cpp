@@ -64,8 +64,9 @@ const std::vector<Array> split(const Array& a, std::int64_t size, int axis) {
   return split(a, sizes, axis);
 }
 
+const detail::CastRow kStackCast{"stack", CastRule::widest};
 Array stack(std::span<const Array> arrays, int axis) {
-  if (const detail::Casts cast("stack"); cast) return stack(cast(arrays), axis);
+  if (const detail::Casts cast(kStackCast); cast) return stack(cast(arrays), axis);
   if (arrays.empty()) throw ArgumentError("stack: needs at least one array, none came");
   std::vector<Array> rows;
   axis = checked_axis("stack", arrays[0], axis, 1);

@@ -100,7 +100,7 @@ double flops_of(const Shape& x, const Shape& weight, int products) {
 class LinearCrossEntropyBackward final : public Op {
  public:
   LinearCrossEntropyBackward(const Head& head, const Wanted& wanted, bool is_late)
-      : head_(head), wanted_(wanted), is_late_(is_late) {}
+      : Op({.runs_late = is_late}), head_(head), wanted_(wanted), is_late_(is_late) {}
   std::string_view name() const override { return "linear_cross_entropy_backward"; }
   void hash(Hasher& hasher) const override {
     head_.hash(hasher);
@@ -112,7 +112,6 @@ class LinearCrossEntropyBackward final : public Op {
     cost.flops = flops_of(src[1], src[2], int{wanted_.x} + int{wanted_.weight});
     return cost;
   }
-  bool runs_late() const override { return is_late_; }
 
   // Where the results of this node are, of which the first one is `first`.
   void set_results(HeadOperands& operands, Operand first) const {
@@ -158,7 +157,7 @@ class LinearCrossEntropy final : public Op {
 
   bool makes_gradient(const Node& self, const Node& later) const override {
     const auto* const op = dynamic_cast<const LinearCrossEntropyBackward*>(later.op.get());
-    if (!op || op->runs_late()) return false;
+    if (!op || op->traits().runs_late) return false;
     for (std::size_t i = 0; i < 3; ++i)
       if (later.inputs[i + 1].node != self.inputs[i].node) return false;
     return true;
@@ -243,10 +242,11 @@ std::int64_t rows_of_chunk(std::int64_t rows, std::int64_t classes, Dtype dtype,
 }  // namespace
 }  // namespace detail
 
+const detail::CastRow kLinearCrossEntropyCast{"linear_cross_entropy", CastRule::lower};
 Array linear_cross_entropy(const Array& x, const Array& weight, const Array& labels,
                            const LinearCrossEntropyOptions& options) {
   constexpr const char* kOp = "linear_cross_entropy";
-  if (const detail::Casts cast(kOp); cast) {
+  if (const detail::Casts cast(kLinearCrossEntropyCast); cast) {
     LinearCrossEntropyOptions lower = options;
     lower.bias = cast(options.bias);
     return linear_cross_entropy(cast(x), cast(weight), labels, lower);

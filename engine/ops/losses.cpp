@@ -93,8 +93,9 @@ using detail::check_pair;
 using detail::reduce_loss;
 using detail::require;
 
+const detail::CastRow kBceWithLogitsCast{"bce_with_logits", CastRule::keep_f32};
 Array bce_with_logits(const Array& logits, const Array& target, Reduction reduction) {
-  if (const detail::Casts cast("bce_with_logits"); cast) return bce_with_logits(cast(logits), cast(target), reduction);
+  if (const detail::Casts cast(kBceWithLogitsCast); cast) return bce_with_logits(cast(logits), cast(target), reduction);
   const Dtype dtype = check_pair("bce_with_logits", logits, "logits", target, "target");
   const Dtype inside = logits.dtype() == target.dtype() ? logits.dtype() : dtype;
   const Array inputs[] = {as_dtype(logits, inside), as_dtype(target, inside)};
@@ -102,15 +103,17 @@ Array bce_with_logits(const Array& logits, const Array& target, Reduction reduct
   return reduce_loss(detail::make_array(op, logits.shape(), dtype, inputs), reduction);
 }
 
+const detail::CastRow kBceLossCast{"bce_loss", CastRule::keep_f32};
 Array bce_loss(const Array& probability, const Array& target, Reduction reduction) {
-  if (const detail::Casts cast("bce_loss"); cast) return bce_loss(cast(probability), cast(target), reduction);
+  if (const detail::Casts cast(kBceLossCast); cast) return bce_loss(cast(probability), cast(target), reduction);
   const Dtype dtype = check_pair("bce_loss", probability, "probability", target, "target");
   return reduce_loss(detail::apply_row<detail::kBce>({as_dtype(probability, dtype), as_dtype(target, dtype)}),
                      reduction);
 }
 
+const detail::CastRow kKlDivCast{"kl_div", CastRule::keep_f32};
 Array kl_div(const Array& log_probability, const Array& target, const KlDivOptions& options) {
-  if (const detail::Casts cast("kl_div"); cast) return kl_div(cast(log_probability), cast(target), options);
+  if (const detail::Casts cast(kKlDivCast); cast) return kl_div(cast(log_probability), cast(target), options);
   const Dtype dtype = check_pair("kl_div", log_probability, "log_probability", target, "target");
   Array x = as_dtype(log_probability, dtype), t = as_dtype(target, dtype), losses;
   if (options.log_target) {
@@ -126,8 +129,9 @@ Array kl_div(const Array& log_probability, const Array& target, const KlDivOptio
   return reduce_loss(losses, options.reduction);
 }
 
+const detail::CastRow kGaussianNllLossCast{"gaussian_nll_loss", CastRule::keep_f32};
 Array gaussian_nll_loss(const Array& mean, const Array& target, const Array& var, const GaussianNllOptions& options) {
-  if (const detail::Casts cast("gaussian_nll_loss"); cast)
+  if (const detail::Casts cast(kGaussianNllLossCast); cast)
     return gaussian_nll_loss(cast(mean), cast(target), cast(var), options);
   constexpr const char* kOp = "gaussian_nll_loss";
   Dtype dtype = check_pair(kOp, mean, "mean", target, "target");
@@ -148,20 +152,23 @@ Array gaussian_nll_loss(const Array& mean, const Array& target, const Array& var
   return reduce_loss(losses, options.reduction);
 }
 
+const detail::CastRow kMseLossCast{"mse_loss", CastRule::keep_f32};
 Array mse_loss(const Array& a, const Array& b, Reduction reduction) {
-  if (const detail::Casts cast("mse_loss"); cast) return mse_loss(cast(a), cast(b), reduction);
+  if (const detail::Casts cast(kMseLossCast); cast) return mse_loss(cast(a), cast(b), reduction);
   const Dtype dtype = check_pair("mse_loss", a, "a", b, "b");
   return reduce_loss(square(as_dtype(a, dtype) - as_dtype(b, dtype)), reduction);
 }
 
+const detail::CastRow kL1LossCast{"l1_loss", CastRule::keep_f32};
 Array l1_loss(const Array& a, const Array& b, Reduction reduction) {
-  if (const detail::Casts cast("l1_loss"); cast) return l1_loss(cast(a), cast(b), reduction);
+  if (const detail::Casts cast(kL1LossCast); cast) return l1_loss(cast(a), cast(b), reduction);
   const Dtype dtype = check_pair("l1_loss", a, "a", b, "b");
   return reduce_loss(abs(as_dtype(a, dtype) - as_dtype(b, dtype)), reduction);
 }
 
+const detail::CastRow kSmoothL1LossCast{"smooth_l1_loss", CastRule::keep_f32};
 Array smooth_l1_loss(const Array& a, const Array& b, const SmoothL1Options& options) {
-  if (const detail::Casts cast("smooth_l1_loss"); cast) return smooth_l1_loss(cast(a), cast(b), options);
+  if (const detail::Casts cast(kSmoothL1LossCast); cast) return smooth_l1_loss(cast(a), cast(b), options);
   const Dtype dtype = check_pair("smooth_l1_loss", a, "a", b, "b");
   if (!(options.beta >= 0.0))
     throw ArgumentError("smooth_l1_loss: beta must be 0 or more, " + std::to_string(options.beta) + " came");
@@ -170,24 +177,27 @@ Array smooth_l1_loss(const Array& a, const Array& b, const SmoothL1Options& opti
   return reduce_loss(detail::huber_of(d, options.beta) / options.beta, options.reduction);
 }
 
+const detail::CastRow kHuberLossCast{"huber_loss", CastRule::keep_f32};
 Array huber_loss(const Array& a, const Array& b, const HuberOptions& options) {
-  if (const detail::Casts cast("huber_loss"); cast) return huber_loss(cast(a), cast(b), options);
+  if (const detail::Casts cast(kHuberLossCast); cast) return huber_loss(cast(a), cast(b), options);
   const Dtype dtype = check_pair("huber_loss", a, "a", b, "b");
   if (!(options.delta > 0.0))
     throw ArgumentError("huber_loss: delta must be above 0, " + std::to_string(options.delta) + " came");
   return reduce_loss(detail::huber_of(as_dtype(a, dtype) - as_dtype(b, dtype), options.delta), options.reduction);
 }
 
+const detail::CastRow kHingeLossCast{"hinge_loss", CastRule::keep_f32};
 Array hinge_loss(const Array& score, const Array& target, const MarginOptions& options) {
-  if (const detail::Casts cast("hinge_loss"); cast) return hinge_loss(cast(score), target, options);
+  if (const detail::Casts cast(kHingeLossCast); cast) return hinge_loss(cast(score), target, options);
   require(score.defined() && is_floating(score.dtype()), "hinge_loss", "needs floating arrays", score, "score");
   const Dtype dtype = score.dtype() == f64 ? f64 : f32;
   const Array t = detail::check_signs("hinge_loss", target, score, "score", dtype);
   return reduce_loss(relu(options.margin - t * as_dtype(score, dtype)), options.reduction);
 }
 
+const detail::CastRow kHingeEmbeddingLossCast{"hinge_embedding_loss", CastRule::keep_f32};
 Array hinge_embedding_loss(const Array& distance, const Array& target, const MarginOptions& options) {
-  if (const detail::Casts cast("hinge_embedding_loss"); cast)
+  if (const detail::Casts cast(kHingeEmbeddingLossCast); cast)
     return hinge_embedding_loss(cast(distance), target, options);
   require(distance.defined() && is_floating(distance.dtype()), "hinge_embedding_loss", "needs floating arrays",
           distance, "distance");
@@ -197,8 +207,9 @@ Array hinge_embedding_loss(const Array& distance, const Array& target, const Mar
   return reduce_loss(where(detail::differs(t, 1.0), detail::above_zero(options.margin - d), d), options.reduction);
 }
 
+const detail::CastRow kMarginRankingLossCast{"margin_ranking_loss", CastRule::keep_f32};
 Array margin_ranking_loss(const Array& first, const Array& second, const Array& target, const MarginOptions& options) {
-  if (const detail::Casts cast("margin_ranking_loss"); cast)
+  if (const detail::Casts cast(kMarginRankingLossCast); cast)
     return margin_ranking_loss(cast(first), cast(second), target, options);
   const Dtype dtype = check_pair("margin_ranking_loss", first, "first", second, "second");
   const Array t = detail::check_signs("margin_ranking_loss", target, first, "first", dtype);

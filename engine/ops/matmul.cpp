@@ -73,9 +73,8 @@ std::optional<GemmProblem> make_problem(const Shape& a, const Strides& a_strides
 
 class Matmul final : public Op {
  public:
+  Matmul() : Op({.takes_strides = InputSet::all(), .takes_epilogue = true}) {}
   std::string_view name() const override { return "matmul"; }
-  bool takes_strides(int) const override { return true; }
-  bool takes_epilogue() const override { return true; }
   Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
     return product_cost(dst[0], src[0].back(), src);
   }
@@ -98,9 +97,8 @@ class Matmul final : public Op {
 // x [M, K], weight [N, K], bias [N] of the dtype that sums have, or absent.
 class Linear final : public Op {
  public:
+  Linear() : Op({.takes_strides = {0, 1}, .takes_epilogue = true}) {}
   std::string_view name() const override { return "linear"; }
-  bool takes_strides(int input) const override { return input < 2; }
-  bool takes_epilogue() const override { return true; }
   Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
     return product_cost(dst[0], src[0].back(), src);
   }
@@ -131,8 +129,9 @@ class Linear final : public Op {
 }  // namespace
 }  // namespace detail
 
+const detail::CastRow kMatmulCast{"matmul", CastRule::lower};
 Array matmul(const Array& a, const Array& b) {
-  if (const detail::Casts cast("matmul"); cast) return matmul(cast(a), cast(b));
+  if (const detail::Casts cast(kMatmulCast); cast) return matmul(cast(a), cast(b));
   using detail::require;
   require(a.defined() && is_floating(a.dtype()) && a.shape().rank() >= 2, "matmul",
           "a must be floating with two axes or more", a, "a");
@@ -181,8 +180,9 @@ Array matmul(const Array& a, const Array& b) {
   return detail::make_array(op, dst, dtype, operands);
 }
 
+const detail::CastRow kLinearCast{"linear", CastRule::lower};
 Array linear(const Array& x, const Array& weight, const Array& bias) {
-  if (const detail::Casts cast("linear"); cast)
+  if (const detail::Casts cast(kLinearCast); cast)
     return linear(cast(x), cast(weight), detail::kept_bias(cast, bias, cast(x).dtype()));
   using detail::require;
   require(x.defined() && is_floating(x.dtype()) && x.shape().rank() >= 1, "linear",

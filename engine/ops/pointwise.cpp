@@ -61,7 +61,7 @@ Array apply(const PointwiseRow& row, const OpPtr& op, std::span<const Array> inp
 Array floating(const Array& a) { return a.defined() && !is_floating(a.dtype()) ? astype(a, Dtype::f32) : a; }
 
 // clang-format off
-const PointwiseRow kAdd{"add", 2, 0, "$0 + $1", R::same, [](G g) -> Arrays { return {g.dy[0], g.dy[0]}; }};
+const PointwiseRow kAdd{"add", 2, 0, "$0 + $1", R::same, [](G g) -> Arrays { return {g.dy[0], g.dy[0]}; }, 0, false, EpilogueStep::sum};
 const PointwiseRow kSub{"subtract", 2, 0, "$0 - $1", R::same, [](G g) -> Arrays { return {g.dy[0], -g.dy[0]}; }};
 const PointwiseRow kMul{"multiply", 2, 0, "$0 * $1", R::same, [](G g) -> Arrays {
   return {g.wanted[0] ? g.dy[0] * g.src[1] : Array(), g.wanted[1] ? g.dy[0] * g.src[0] : Array()}; }};
@@ -124,9 +124,9 @@ const PointwiseRow kSigmoid{"sigmoid", 1, 0, "REAL_C(1.0) / (REAL_C(1.0) + exp(-
 // relu and gelu keep their derivative as one pointwise op: of (dy, y), so that x need not be kept, and of (dy, x).
 extern const PointwiseRow kReluGrad, kGeluGrad;
 const PointwiseRow kReluGrad{"relu_grad", 2, 0, "SB_WHERE(SB_TRUTH($1 > SB_ZERO), $0, SB_ZERO)", R::same, [](G g) -> Arrays {
-  return {apply_row<kReluGrad>({g.dy[0], g.src[1]}), Array()}; }, 0b10};
+  return {apply_row<kReluGrad>({g.dy[0], g.src[1]}), Array()}; }, 0b10, false, EpilogueStep::gate};
 const PointwiseRow kReluRow{"relu", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), SB_ZERO, $0)", R::same, [](G g) -> Arrays {
-  return {apply_row<kReluGrad>({g.dy[0], g.dst[0]})}; }};
+  return {apply_row<kReluGrad>({g.dy[0], g.dst[0]})}; }, 0, false, EpilogueStep::relu};
 const PointwiseRow kSilu{"silu", 1, 0, "$0 / (REAL_C(1.0) + exp(-$0))", R::same, [](G g) -> Arrays {
   const Array s = sigmoid(g.src[0]);
   return {g.dy[0] * (s * (1.0 + g.src[0] * (1.0 - s)))}; }};
@@ -164,7 +164,7 @@ const PointwiseRow kMaskedFill{"masked_fill", 2, 1, "SB_WHERE($1, (SB_TYPE)(#0),
   return {masked_fill(g.dy[0], g.src[1], 0.0), Array()}; }};
 const PointwiseRow kCast{"astype", 1, 0, "$0", R::asked, [](G g) -> Arrays {
   return {is_floating(g.src[0].dtype()) ? as_dtype(g.dy[0], g.src[0].dtype()) : Array()}; }};
-const PointwiseRow kCopy{"copy", 1, 0, "$0", R::same, [](G g) -> Arrays { return {g.dy[0]}; }};
+const PointwiseRow kCopy{"copy", 1, 0, "$0", R::same, [](G g) -> Arrays { return {g.dy[0]}; }, 0, false, EpilogueStep::none, true};
 const PointwiseRow kStop{"stop_gradient", 1, 0, "$0", R::same, nullptr, PointwiseRow::kAllFlat, true};
 // clang-format on
 
@@ -185,6 +185,32 @@ Array binary(const PointwiseRow& row, const OpPtr& op, const Array& a, const Arr
 
 }  // namespace
 
+namespace {
+
+OpTraits traits_of(const PointwiseRow& row) {
+  return {.takes_strides = InputSet::all(),
+          .is_flat = row.result == PointwiseRow::Result::truth ? InputSet::all() : InputSet::of_bits(row.flat),
+          .expression = row.expression,
+          .epilogue_step = row.epilogue_step,
+          .is_copy = row.is_copy,
+          .cuts_gradient = row.is_cut};
+}
+
+OpTraits traits_of(std::vector<std::int64_t> offsets, std::int64_t n, Pack::Into into) {
+  const int cell = static_cast<int>(offsets.size());
+  const bool fills_cell = into == Pack::Into::cell;
+  return {.takes_strides = InputSet::all(),
+          .is_state = InputSet::from(cell),
+          .in_place = fills_cell ? ResultsInInputs{.result = 0, .input = cell} : ResultsInInputs{},
+          .updates_cell = fills_cell,
+          .pack = std::make_shared<const PackLayout>(
+              PackLayout{.offsets = std::move(offsets), .n = n, .is_released = into == Pack::Into::released})};
+}
+
+}  // namespace
+
+Pointwise::Pointwise(const PointwiseRow& row) : Op(traits_of(row)), row_(row) {}
+
 void Pointwise::launch(Launch&) const {
   throw Error(std::string(row_.name) + ": pointwise nodes are launched by the planner");
 }
@@ -195,17 +221,21 @@ std::vector<Array> Pointwise::gradient(const GradientRequest& g) const {
   return row_.gradient ? row_.gradient(g) : Op::gradient(g);
 }
 
+Pack::Pack(std::vector<std::int64_t> offsets, std::int64_t n, std::vector<std::int64_t> sizes, Into into)
+    : Op(traits_of(std::move(offsets), n, into)), sizes_(std::move(sizes)), into_(into) {}
+
 void Pack::hash(Hasher& hasher) const {
-  for (const std::int64_t offset : offsets_) hasher.add(static_cast<std::uint64_t>(offset));
-  hasher.add(static_cast<std::uint64_t>(n_));
+  for (const std::int64_t offset : layout().offsets) hasher.add(static_cast<std::uint64_t>(offset));
+  hasher.add(static_cast<std::uint64_t>(layout().n));
   hasher.add(static_cast<std::uint64_t>(into_));
   for (const std::int64_t size : sizes_) hasher.add(static_cast<std::uint64_t>(size));
 }
 
 std::vector<Array> Pack::gradient(const GradientRequest& g) const {
   std::vector<Array> result;
-  for (std::size_t i = 0; i < offsets_.size(); ++i)
-    result.push_back(reshape(slice(g.dy[0], 0, offsets_[i], offsets_[i] + g.src[i].size()), g.src[i].shape()));
+  const std::vector<std::int64_t>& offsets = layout().offsets;
+  for (std::size_t i = 0; i < offsets.size(); ++i)
+    result.push_back(reshape(slice(g.dy[0], 0, offsets[i], offsets[i] + g.src[i].size()), g.src[i].shape()));
   result.resize(g.src.size());
   return result;
 }
@@ -245,8 +275,9 @@ Array operator*(double a, const Array& b) { return b * a; }
 Array operator/(double a, const Array& b) { return SAMEBYTES_WITH_SCALAR(kRdivS, b, a); }
 SAMEBYTES_BINARY(maximum, kMax)
 SAMEBYTES_BINARY(minimum, kMin)
+const detail::CastRow kPowCast{"pow", CastRule::keep_f32};
 Array pow(const Array& a, double exponent) {
-  if (const detail::Casts cast("pow"); cast) return pow(cast(a), exponent);
+  if (const detail::Casts cast(kPowCast); cast) return pow(cast(a), exponent);
   Array x = detail::floating(a);
   if (!x.defined()) return SAMEBYTES_WITH_SCALAR(kPow, a, exponent);
   if (exponent == 1.0) return x;
@@ -274,12 +305,14 @@ Array pow(const Array& a, double exponent) {
     if (exponent == known.exponent) return detail::unary(*known.row, known.op, x);
   return SAMEBYTES_WITH_SCALAR(kPow, x, exponent);
 }
+const detail::CastRow kExpCast{"exp", CastRule::keep_f32};
 Array exp(const Array& a) {
-  if (const detail::Casts cast("exp"); cast) return exp(cast(a));
+  if (const detail::Casts cast(kExpCast); cast) return exp(cast(a));
   return detail::unary(detail::kExp, SAMEBYTES_ROW(kExp), detail::floating(a));
 }
+const detail::CastRow kLogCast{"log", CastRule::keep_f32};
 Array log(const Array& a) {
-  if (const detail::Casts cast("log"); cast) return log(cast(a));
+  if (const detail::Casts cast(kLogCast); cast) return log(cast(a));
   return detail::unary(detail::kLog, SAMEBYTES_ROW(kLog), detail::floating(a));
 }
 SAMEBYTES_UNARY(expm1, kExpm1)
@@ -294,22 +327,6 @@ SAMEBYTES_UNARY(floor, kFloor)
 SAMEBYTES_UNARY(tanh, kTanh)
 SAMEBYTES_UNARY(sigmoid, kSigmoid)
 SAMEBYTES_UNARY(silu, kSilu)
-
-namespace detail {
-namespace {
-
-bool is_row(const Op& op, const PointwiseRow& row) {
-  const auto* pointwise = dynamic_cast<const Pointwise*>(&op);
-  return pointwise && &pointwise->row() == &row;
-}
-
-}  // namespace
-
-bool is_sum(const Op& op) { return is_row(op, kAdd); }
-bool is_relu(const Op& op) { return is_row(op, kReluRow); }
-bool is_relu_gradient(const Op& op) { return is_row(op, kReluGrad); }
-
-}  // namespace detail
 
 SAMEBYTES_UNARY(relu, kReluRow)
 Array gelu(const Array& a, GeluForm form) {
@@ -354,7 +371,6 @@ Array astype(const Array& a, Dtype dtype) {
 Array stop_gradient(const Array& a) { return detail::unary(detail::kStop, SAMEBYTES_ROW(kStop), a); }
 
 namespace detail {
-bool is_copy(const Op& op) { return is_row(op, kCopy); }
 Array copy_of(const Array& a) { return unary(kCopy, SAMEBYTES_ROW(kCopy), a); }
 Array apply_row(const PointwiseRow& row, const OpPtr& op, std::initializer_list<Array> operands,
                 std::vector<Scalar> scalars) {

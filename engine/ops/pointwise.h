@@ -28,23 +28,20 @@ struct PointwiseRow {
   // values need none: all their operands are.
   std::uint8_t flat = 0;
   static constexpr std::uint8_t kAllFlat = 0xff;
-  bool is_cut = false;  // the result counts as a constant (Op::cuts_gradient)
+  bool is_cut = false;  // the result counts as a constant (OpTraits::cuts_gradient)
+  EpilogueStep epilogue_step = EpilogueStep::none;
+  bool is_copy = false;
 };
 
 class Pointwise final : public Op {
  public:
-  explicit Pointwise(const PointwiseRow& row) : row_(row) {}
+  explicit Pointwise(const PointwiseRow& row);
   const PointwiseRow& row() const { return row_; }
 
   std::string_view name() const override { return row_.name; }
   void hash(Hasher& hasher) const override { hasher.add(std::string_view(row_.expression)); }
   void launch(Launch& run) const override;  // never called: the planner generates the kernels of pointwise nodes
   std::vector<Array> gradient(const GradientRequest& request) const override;
-  bool is_flat(int input) const override {
-    return row_.result == PointwiseRow::Result::truth || (row_.flat >> input & 1) != 0;
-  }
-  bool cuts_gradient() const override { return row_.is_cut; }
-  bool takes_strides(int) const override { return true; }
 
  private:
   const PointwiseRow& row_;
@@ -62,27 +59,23 @@ Array apply_row(std::initializer_list<Array> operands, std::vector<Scalar> scala
 // The array, as f32 where it is not floating.
 Array as_floating(const Array& a);
 
-// a + b of one shape, relu(a), and a where b > 0, else 0: what a kernel may append to the values that it stores
-// (plan/epilogue.h).
-bool is_sum(const Op& op);
-bool is_relu(const Op& op);
-bool is_relu_gradient(const Op& op);
-
 // Where `gradient` is that of relu(x), the gradient behind the ReLU; else an empty handle.
 Array relu_gradient_source(const Array& gradient, const Array& x);
 
-bool is_copy(const Op& op);  // of copy_of()
 // Copies: the dense form of a view, or a value that must have storage of its own.
 Array copy_of(const Array& a);
 
 // update(cell, value): pointwise in $1 and written into the storage of the cell $0. Runs after every other reader.
 class Update final : public Op {
  public:
+  Update()
+      : Op({.takes_strides = InputSet::all(),
+            .is_state = {0},
+            .in_place = {.result = 0, .input = 0},
+            .expression = "$1",
+            .updates_cell = true}) {}
   std::string_view name() const override { return "update"; }
   void launch(Launch& run) const override;
-  bool takes_strides(int) const override { return true; }
-  int in_place(int) const override { return 0; }
-  bool is_state(int input) const override { return input == 0; }
   std::vector<Array> gradient(const GradientRequest& request) const override { return {Array(), request.dy[0]}; }
   Array companion(const Node& node) const override;  // the update of the cell's working copy
 };
@@ -91,26 +84,16 @@ class Update final : public Op {
 // input more, the flat cell that they are written into: what lies between them stays as it is.
 class Pack final : public Op {
  public:
-  enum class Into : std::uint8_t { fresh, released, cell };  // released: plan/release.h, also where it is small
+  enum class Into : std::uint8_t { fresh, released, cell };  // released: PackLayout::is_released
   // `sizes` of the arrays: packs that share their places must have the same gaps, which are zeroed once.
-  Pack(std::vector<std::int64_t> offsets, std::int64_t n, std::vector<std::int64_t> sizes, Into into = Into::fresh)
-      : offsets_(std::move(offsets)), n_(n), sizes_(std::move(sizes)), into_(into) {}
-  const std::vector<std::int64_t>& offsets() const { return offsets_; }
-  std::int64_t n() const { return n_; }
-  bool releases() const { return into_ == Into::released; }
-  bool fills_cell() const { return into_ == Into::cell; }
-  std::string_view name() const override { return fills_cell() ? "update_parts" : "pack"; }
+  Pack(std::vector<std::int64_t> offsets, std::int64_t n, std::vector<std::int64_t> sizes, Into into = Into::fresh);
+  std::string_view name() const override { return into_ == Into::cell ? "update_parts" : "pack"; }
   void hash(Hasher& hasher) const override;
   void launch(Launch& run) const override;
   std::vector<Array> gradient(const GradientRequest& request) const override;
-  bool takes_strides(int) const override { return true; }
-  bool packs_inputs() const override { return true; }
-  int in_place(int) const override { return fills_cell() ? static_cast<int>(offsets_.size()) : -1; }
-  bool is_state(int input) const override { return input == static_cast<int>(offsets_.size()); }
 
  private:
-  std::vector<std::int64_t> offsets_;
-  std::int64_t n_;
+  const PackLayout& layout() const { return *traits().pack; }
   std::vector<std::int64_t> sizes_;
   Into into_;
 };

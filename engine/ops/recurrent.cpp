@@ -221,8 +221,9 @@ Checked check_recurrent(const char* op, int gates, const Array& x, const Recurre
 }  // namespace
 }  // namespace detail
 
+const detail::CastRow kLstmCast{"lstm", CastRule::lower};
 LstmResult lstm(const Array& x, const RecurrentWeights& weights, const RecurrentOptions& options) {
-  if (const detail::Casts cast("lstm"); cast)
+  if (const detail::Casts cast(kLstmCast); cast)
     return lstm(cast(x), {cast(weights.weight_ih), cast(weights.weight_hh), weights.bias_ih, weights.bias_hh}, options);
   constexpr int kGates = 4;
   const detail::Checked in = detail::check_recurrent("lstm", kGates, x, weights, options);
@@ -244,8 +245,9 @@ LstmResult lstm(const Array& x, const RecurrentWeights& weights, const Recurrent
   return {detail::as_dtype(d[0], x.dtype()), detail::as_dtype(d[1], x.dtype()), detail::as_dtype(d[2], x.dtype())};
 }
 
+const detail::CastRow kGruCast{"gru", CastRule::lower};
 GruResult gru(const Array& x, const RecurrentWeights& weights, const RecurrentOptions& options) {
-  if (const detail::Casts cast("gru"); cast)
+  if (const detail::Casts cast(kGruCast); cast)
     return gru(cast(x), {cast(weights.weight_ih), cast(weights.weight_hh), weights.bias_ih, weights.bias_hh}, options);
   constexpr int kGates = 3;
   if (options.c0.defined()) throw ArgumentError("gru: has no cell state, c0 is " + detail::describe(options.c0));

@@ -194,13 +194,13 @@ bool is_dense(const Shape& shape, const Strides& strides) {
 
 class Reduce final : public Op {
  public:
-  Reduce(What what, bool is_mean, AxisMask axes) : what_(what), is_mean_(is_mean), axes_(axes) {}
+  Reduce(What what, bool is_mean, AxisMask axes)
+      : Op({.takes_strides = InputSet::all()}), what_(what), is_mean_(is_mean), axes_(axes) {}
 
   std::string_view name() const override {
     return is_mean_ ? "mean" : what_ == What::sum ? "sum" : what_ == What::max ? "max" : "min";
   }
   void hash(Hasher& hasher) const override { hasher.add(std::uint64_t{axes_}); }
-  bool takes_strides(int) const override { return true; }
 
   void launch(Launch& run) const override {
     const Dtype from = run.src_dtype(0);
@@ -255,8 +255,8 @@ AxisMask all_axes(const Shape& shape) { return (AxisMask{1} << shape.rank()) - 1
 // All of src, floating, to one element. The squares are never written.
 class SumOfSquares final : public Op {
  public:
+  SumOfSquares() : Op({.takes_strides = InputSet::all()}) {}
   std::string_view name() const override { return "sum_of_squares"; }
-  bool takes_strides(int) const override { return true; }
   void launch(Launch& run) const override {
     if (!is_dense(run.src_shape(0), run.src_strides(0)))
       return launch_view_reduction(run, What::squares, false, all_axes(run.src_shape(0)));
@@ -317,7 +317,7 @@ AxisMask mask_of(const char* op, const Array& a, std::span<const int> axes) {
 
 class Argmax final : public Op {
  public:
-  explicit Argmax(int axis) : axis_(axis) {}
+  explicit Argmax(int axis) : Op({.is_flat = InputSet::all()}), axis_(axis) {}
   std::string_view name() const override { return "argmax"; }
   void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(axis_)); }
 
@@ -340,8 +340,6 @@ class Argmax final : public Op {
     if (is_small(pattern) && run.src_dtype(0) == f32) add_host_argmax<float>(call, pattern);
     if (is_small(pattern) && run.src_dtype(0) == f64) add_host_argmax<double>(call, pattern);
   }
-
-  bool is_flat(int) const override { return true; }
 
  private:
   int axis_;
@@ -367,8 +365,9 @@ void launch_column_sums(Launch& run, Operand src, Operand dst, std::int64_t rows
 
 using detail::What;
 
+const detail::CastRow kSumCast{"sum", CastRule::keep_f32};
 Array sum(const Array& a, std::span<const int> axes, bool keep) {
-  if (const detail::Casts cast("sum"); cast) return sum(cast(a), axes, keep);
+  if (const detail::Casts cast(kSumCast); cast) return sum(cast(a), axes, keep);
   return detail::reduce(a, What::sum, false, detail::mask_of("sum", a, axes), keep);
 }
 
@@ -384,8 +383,9 @@ Array sum_of_squares(const Array& a) {
   return detail::make_array(op, {}, a.dtype(), std::span<const Array>(&src, 1));
 }
 
+const detail::CastRow kMeanCast{"mean", CastRule::keep_f32};
 Array mean(const Array& a, std::initializer_list<int> axes, bool keep) {
-  if (const detail::Casts cast("mean"); cast) return mean(cast(a), axes, keep);
+  if (const detail::Casts cast(kMeanCast); cast) return mean(cast(a), axes, keep);
   return detail::reduce(a, What::sum, true, detail::mask_of("mean", a, {axes.begin(), axes.size()}), keep);
 }
 

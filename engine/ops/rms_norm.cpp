@@ -24,7 +24,7 @@ constexpr int kRmsNormItems = 64;
 // Inputs src, dy, rstd and, with kRmsNormScale, scale; results dx (kRmsNormDsrc) and dscale (kRmsNormDscale).
 class RmsNormGradient final : public detail::Op {
  public:
-  explicit RmsNormGradient(int flags) : flags_(flags) {}
+  explicit RmsNormGradient(int flags) : Op({.is_flat = {2}}), flags_(flags) {}  // rstd is a function of src here
   std::string_view name() const override { return "rms_norm_gradient"; }
   void hash(detail::Hasher& hasher) const override { hasher.add(std::uint64_t(flags_)); }
 
@@ -48,7 +48,6 @@ class RmsNormGradient final : public detail::Op {
           .over_tiles((columns + block - 1) / block, 1, 1, kRmsNormItems, 1);
     }
   }
-  bool is_flat(int input) const override { return input == 2; }  // a function of src here
   std::vector<Array> gradient(const detail::GradientRequest& request) const override {
     return detail::formula_gradient(request, [this](std::span<const Array> in) {
       const Dtype dtype = in[0].dtype(), real = detail::real_of(dtype);
@@ -124,8 +123,9 @@ double epsilon_of(Dtype dtype) {
 
 }  // namespace
 
+const detail::CastRow kRmsNormCast{"rms_norm", CastRule::as_given};
 Array rms_norm(const Array& src, const Array& scale, std::optional<float> eps) {
-  if (const detail::Casts cast("rms_norm"); cast) return rms_norm(cast(src), scale, eps);
+  if (const detail::Casts cast(kRmsNormCast); cast) return rms_norm(cast(src), scale, eps);
   constexpr const char* kOp = "rms_norm";
   require(src.defined() && src.shape().rank() >= 1 && is_floating(src.dtype()), kOp,
           "src must be floating with at least one axis", src, "src");

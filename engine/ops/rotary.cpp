@@ -17,14 +17,14 @@ Array turn(const Array& x, const RotaryOptions& options, double sign);
 // Scalar: the offset.
 class Rotary final : public Op {
  public:
-  Rotary(const RotaryOptions& options, double sign) : options_(options), sign_(sign) {}
+  Rotary(const RotaryOptions& options, double sign)
+      : Op({.takes_strides = InputSet::all()}), options_(options), sign_(sign) {}
   std::string_view name() const override { return "rotary"; }
   void hash(Hasher& hasher) const override {
     hasher.add(static_cast<std::uint64_t>(options_.interleaved) << 1 | static_cast<std::uint64_t>(sign_ < 0));
     hasher.add(static_cast<std::uint64_t>(options_.heads));
     hasher.add(options_.base);
   }
-  bool takes_strides(int) const override { return true; }
   void launch(Launch& run) const override {
     const Shape& shape = run.dst_shape();
     const Strides strides = run.src_strides(0);
@@ -56,8 +56,9 @@ Array turn(const Array& x, const RotaryOptions& options, double sign) {
 }  // namespace
 }  // namespace detail
 
+const detail::CastRow kRotaryCast{"rotary", CastRule::as_given};
 Array rotary(const Array& x, const RotaryOptions& options) {
-  if (const detail::Casts cast("rotary"); cast) return rotary(cast(x), options);
+  if (const detail::Casts cast(kRotaryCast); cast) return rotary(cast(x), options);
   using detail::require;
   require(x.defined() && is_floating(x.dtype()) && x.shape().rank() == 4 && x.shape()[3] % 2 == 0, "rotary",
           "x must be floating [N, T, H, D] with D even", x, "x");

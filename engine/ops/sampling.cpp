@@ -38,8 +38,8 @@ Array checked(const char* op, const Array& a, const char* name) {
 // Inputs: weights, their running sum, numbers from 0 to 1.
 class ScanPlaces final : public detail::Op {
  public:
+  ScanPlaces() : Op({.is_flat = detail::InputSet::all()}) {}
   std::string_view name() const override { return "scan_places"; }
-  bool is_flat(int /*input*/) const override { return true; }
   void launch(detail::Launch& run) const override {
     const std::int64_t classes = run.src_shape(0).back(), samples = run.dst_shape().back();
     const std::int64_t draws = run.dst_shape().size();

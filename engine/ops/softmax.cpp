@@ -53,8 +53,10 @@ class Softmax final : public Op {
   bool is_log_;
 };
 
+const CastRow kSoftmaxCast{"softmax", CastRule::keep_f32}, kLogSoftmaxCast{"log_softmax", CastRule::keep_f32};
+
 Array apply_softmax(const char* name, bool is_log, const Array& a) {
-  if (const Casts cast(name); cast) return apply_softmax(name, is_log, cast(a));
+  if (const Casts cast(is_log ? kLogSoftmaxCast : kSoftmaxCast); cast) return apply_softmax(name, is_log, cast(a));
   require(a.defined() && is_floating(a.dtype()), name, "needs a floating array", a, "src");
   require(a.shape().rank() >= 1, name, "needs at least one axis", a, "src");
   return make_array(make_op<Softmax>(is_log), a.shape(), a.dtype(), std::span<const Array>(&a, 1));

@@ -16,7 +16,7 @@ namespace {
 // src [R, n], f32, f64 or i32 -> i32 [R, n].
 class ArgSort final : public Op {
  public:
-  explicit ArgSort(bool descending) : descending_(descending) {}
+  explicit ArgSort(bool descending) : Op({.is_flat = InputSet::all()}), descending_(descending) {}
   std::string_view name() const override { return "argsort"; }
   void hash(Hasher& hasher) const override { hasher.add(std::uint64_t{descending_}); }
 
@@ -47,7 +47,6 @@ class ArgSort final : public Op {
       std::swap(from, to);
     }
   }
-  bool is_flat(int) const override { return true; }
 
  private:
   bool descending_;

@@ -30,7 +30,7 @@ std::vector<Array> no_gradient(const char* op) { throw ArgumentError(std::string
 // there.
 class OfShare : public Op {
  public:
-  explicit OfShare(std::int64_t first) : first_(first) {}
+  explicit OfShare(std::int64_t first, OpTraits traits = {}) : Op(std::move(traits)), first_(first) {}
   void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(first_)); }
 
  protected:
@@ -39,6 +39,9 @@ class OfShare : public Op {
  private:
   std::int64_t first_;
 };
+
+// Inputs 3 and 4 are cells, in which results 1 and 2 lie.
+const OpTraits kSecondAndThird{.is_state = {3, 4}, .in_place = {.result = 1, .input = 3}};
 
 // Sums of squares of a and b: inputs a, b, table; result [2, chunks].
 class TrustNorms final : public OfShare {
@@ -56,14 +59,12 @@ class TrustNorms final : public OfShare {
 // Inputs gradient, parts, table and the cells p and b; results ratios [chunks], p and b. Scalars as in LarsStep.
 class TrustLars final : public OfShare {
  public:
-  TrustLars(std::int64_t first, bool nesterov) : OfShare(first), nesterov_(nesterov) {}
+  TrustLars(std::int64_t first, bool nesterov) : OfShare(first, kSecondAndThird), nesterov_(nesterov) {}
   std::string_view name() const override { return "lars_update"; }
   void hash(Hasher& hasher) const override {
     OfShare::hash(hasher);
     hasher.add(std::uint64_t{nesterov_});
   }
-  int in_place(int result) const override { return result == 0 ? -1 : 2 + result; }
-  bool is_state(int input) const override { return input == 3 || input == 4; }
   void launch(Launch& run) const override {
     const std::int64_t chunks = chunks_of(run.src_shape(2));
     run.kernel("trust_lars", run.dst_dtype())
@@ -81,10 +82,8 @@ class TrustLars final : public OfShare {
 // Inputs p, gradient, table and the cells m and v; results parts, m and v.
 class TrustLambMoments final : public OfShare {
  public:
-  using OfShare::OfShare;
+  explicit TrustLambMoments(std::int64_t first) : OfShare(first, kSecondAndThird) {}
   std::string_view name() const override { return "lamb_moments"; }
-  int in_place(int result) const override { return result == 0 ? -1 : 2 + result; }
-  bool is_state(int input) const override { return input == 3 || input == 4; }
   void launch(Launch& run) const override {
     const std::int64_t chunks = chunks_of(run.src_shape(2));
     run.kernel("trust_lamb_moments", run.dst_dtype())
@@ -100,10 +99,9 @@ class TrustLambMoments final : public OfShare {
 // left them.
 class TrustLamb final : public OfShare {
  public:
-  using OfShare::OfShare;
+  explicit TrustLamb(std::int64_t first)
+      : OfShare(first, {.is_state = {0, 1, 4}, .in_place = {.result = 0, .input = 4}}) {}
   std::string_view name() const override { return "lamb_update"; }
-  int in_place(int) const override { return 4; }
-  bool is_state(int input) const override { return input < 2 || input == 4; }
   void launch(Launch& run) const override {
     const std::int64_t chunks = chunks_of(run.src_shape(3));
     run.kernel("trust_lamb", run.dst_dtype())

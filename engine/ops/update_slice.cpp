@@ -14,11 +14,9 @@ namespace {
 // Inputs: the cell, the value; scalar: the start.
 class UpdateSlice final : public Op {
  public:
-  explicit UpdateSlice(int axis) : axis_(axis) {}
+  explicit UpdateSlice(int axis) : Op({.is_state = {0}, .in_place = {.result = 0, .input = 0}}), axis_(axis) {}
   std::string_view name() const override { return "update_slice"; }
   void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(axis_)); }
-  int in_place(int) const override { return 0; }
-  bool is_state(int input) const override { return input == 0; }
 
   void launch(Launch& run) const override {
     const Shape &cell = run.dst_shape(), &value = run.src_shape(1);

@@ -1,7 +1,6 @@
 #include "plan/epilogue.h"
 
 #include "graph/op.h"
-#include "ops/pointwise.h"
 
 namespace samebytes::detail {
 namespace {
@@ -35,7 +34,7 @@ class Appender {
   static bool writes_in_place(const Node& n) {
     const int results = n.results.empty() ? 1 : static_cast<int>(n.results.size());
     for (int k = 0; k < results; ++k)
-      if (n.op->in_place(k) >= 0) return true;
+      if (n.op->traits().in_place(k) >= 0) return true;
     return false;
   }
 
@@ -64,7 +63,7 @@ class Appender {
     if (residual.shape != reader.shape || residual.dtype != reader.dtype || !residual.is_dense()) return -1;
     const Node& base = residual.base();
     const bool is_leaf = base.has_value || !base.op || list_.wanted[static_cast<std::size_t>(base.place)];
-    const bool is_chain = !is_leaf && dynamic_cast<const Pointwise*>(base.op.get()) != nullptr &&
+    const bool is_chain = !is_leaf && base.op->traits().is_pointwise_value() &&
                           result_.producer[static_cast<std::size_t>(base.place)] < 0;
     return is_chain && sole_reader(base.place) == reader.place ? -1 : residual.place;
   }
@@ -77,7 +76,7 @@ class Appender {
   void append_to(int place) {
     const Node& n = node(place);
     if (n.has_value || n.is_view || n.output >= 0 || !n.results.empty() || n.shape.size() == 0 ||
-        !n.op->takes_epilogue())
+        !n.op->traits().takes_epilogue)
       return;
     AppendedEpilogue appended;
     std::vector<int> taken;
@@ -86,12 +85,13 @@ class Appender {
       if (next < 0 || result_.absorbed[static_cast<std::size_t>(next)] || !may_move(place, next)) break;
       const Node& reader = node(next);
       if (!reader.op || reader.dtype != n.dtype || reader.device != n.device) break;
-      if (is_relu(*reader.op)) {
+      const EpilogueStep step = reader.op->traits().epilogue_step;
+      if (step == EpilogueStep::relu) {
         appended.relu = true;
-      } else if (is_sum(*reader.op) && appended.residual < 0 && reader.shape.size() == n.shape.size()) {
+      } else if (step == EpilogueStep::sum && appended.residual < 0 && reader.shape.size() == n.shape.size()) {
         appended.residual = other_of(reader, other_input(reader, at));
         if (appended.residual < 0) break;
-      } else if (is_relu_gradient(*reader.op) && n.op->takes_gate() && other_input(reader, at) == 1 &&
+      } else if (step == EpilogueStep::gate && n.op->traits().takes_gate && other_input(reader, at) == 1 &&
                  reader.shape.size() == n.shape.size()) {
         appended.gate = other_of(reader, 1);
         if (appended.gate < 0) break;

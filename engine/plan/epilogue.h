@@ -1,5 +1,5 @@
 // Epilogues: a sum with an array that is there anyway, and a ReLU or the gradient of one, are taken over by the launch
-// that makes their operand, where its op offers that (Op::takes_epilogue). What lies between is never written to
+// that makes their operand, where its op offers that (OpTraits::takes_epilogue). What lies between is never written to
 // memory.
 #pragma once
 

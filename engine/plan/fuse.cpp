@@ -1,14 +1,13 @@
 #include "plan/fuse.h"
 
-#include "ops/pointwise.h"
+#include "graph/op.h"
 #include "plan/overwrites.h"
 
 namespace samebytes::detail {
 namespace {
 
 bool is_pointwise(const Node& node) {
-  return !node.has_value && node.op && !node.is_view && node.shape.size() > 0 &&
-         (dynamic_cast<const Pointwise*>(node.op.get()) || dynamic_cast<const Update*>(node.op.get()));
+  return !node.has_value && node.op && !node.is_view && node.shape.size() > 0 && node.op->traits().is_pointwise();
 }
 
 bool computes_in_f64(const Node& node) {
@@ -60,7 +59,7 @@ FuseResult fuse(const GraphList& list, const EpilogueResult& epilogues, bool ena
       const bool is_before = groups[static_cast<std::size_t>(home)].members.front() < overwrites_at(place);
       const bool is_within =
           result.group[static_cast<std::size_t>(place)] == home &&
-          dynamic_cast<const Update*>(list.nodes[static_cast<std::size_t>(place)]->op.get()) &&
+          list.nodes[static_cast<std::size_t>(place)]->op->traits().is_pointwise_update() &&
           Overwrites::is_same_element(*list.nodes[static_cast<std::size_t>(place)], *node.inputs[input].node);
       in_time = in_time && (is_before || is_within);
     });
@@ -70,7 +69,7 @@ FuseResult fuse(const GraphList& list, const EpilogueResult& epilogues, bool ena
     const Node& node = *list.nodes[i];
     if (!is_pointwise(node) || epilogues.absorbed[static_cast<std::size_t>(i)]) continue;
     const bool f64 = computes_in_f64(node);
-    const bool is_update = dynamic_cast<const Update*>(node.op.get()) != nullptr;
+    const bool is_update = node.op->traits().updates_cell;
     const auto fits = [&](const Group& group) {
       return group.first->shape == node.shape && group.first->device == node.device && group.f64 == f64 &&
              group.members.size() < kMostMembers;

@@ -5,7 +5,6 @@
 
 #include "graph/op.h"
 #include "graph/overwrite.h"
-#include "ops/pointwise.h"
 #include "plan/overwrites.h"
 #include "plan/readers.h"
 
@@ -16,7 +15,7 @@ namespace {
 void check_version(const Node& node, const Edge& edge, int input) {
   const Node& base = *edge.node;
   if (base.is_view || base.version == edge.version) return;
-  if (node.op && node.op->is_state(input)) return;
+  if (node.op && node.op->traits().is_state(input)) return;
   throw ArgumentError("eval: " + (node.op ? std::string(node.op->name()) : std::string("an array")) + " reads " +
                       base.name() + " as it was when the graph was built, but " + base.overwritten_by() +
                       " has overwritten it; build the graph again");
@@ -26,7 +25,7 @@ bool overwrites_cells(const Node& node) {
   if (!node.op) return false;
   const int results = node.results.empty() ? 1 : static_cast<int>(node.results.size());
   for (int k = 0; k < results; ++k) {
-    const int input = node.op->in_place(k);
+    const int input = node.op->traits().in_place(k);
     if (input >= 0 && node.inputs[static_cast<std::size_t>(input)].node->base().cell) return true;
   }
   return false;
@@ -67,7 +66,9 @@ class Collector {
 
 // Moves the nodes that do so best, and their results, to just before the first node that reads one of them.
 void delay(std::vector<NodePtr>& nodes) {
-  const auto is_delayed = [](const NodePtr& node) { return !node->has_value && node->op && node->op->runs_late(); };
+  const auto is_delayed = [](const NodePtr& node) {
+    return !node->has_value && node->op && node->op->traits().runs_late;
+  };
   if (std::none_of(nodes.begin(), nodes.end(), is_delayed)) return;
   for (std::size_t i = nodes.size(); i-- > 0;) {
     if (!is_delayed(nodes[i])) continue;
@@ -94,8 +95,7 @@ void order(GraphList& list) {
   for (std::size_t i = 0; i < list.nodes.size(); ++i) {
     const Node& node = *list.nodes[i];
     if (node.has_value) continue;
-    const auto* pack = dynamic_cast<const Pack*>(node.op.get());
-    late[i] = dynamic_cast<const Update*>(node.op.get()) != nullptr || (pack && pack->fills_cell());
+    late[i] = node.op && node.op->traits().updates_cell;
     for (const Edge& edge : node.inputs) late[i] = late[i] || late[static_cast<std::size_t>(edge.node->place)];
     any = any || late[i];
   }
@@ -159,7 +159,7 @@ GraphList collect(std::span<const NodePtr> roots, std::uint64_t stamp, std::vect
     for (const NodePtr& node : list.nodes) {
       if (node->has_value || !overwrites_cells(*node)) continue;
       for (int k = 0; k < std::max<int>(1, static_cast<int>(node->results.size())); ++k) {
-        const int input = node->op->in_place(k);
+        const int input = node->op->traits().in_place(k);
         if (input < 0) continue;
         const NodePtr base = base_of(node->inputs[static_cast<std::size_t>(input)].node);
         if (!base->cell) continue;

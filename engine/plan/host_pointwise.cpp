@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "ops/host.h"
-#include "ops/pointwise.h"
 #include "plan/pointwise_text.h"
 
 namespace samebytes::detail {
@@ -86,18 +85,11 @@ class Compiler {
   // As Writer::member_text of pointwise_kernel.cpp has it.
   Value value_of(const Node& member) {
     const bool result_real = is_real(checked(member.dtype));
-    Value value;
     member_ = &member;
-    if (const auto* pointwise = dynamic_cast<const Pointwise*>(member.op.get())) {
-      compute_real_ = false;
-      for (const Edge& edge : member.inputs) compute_real_ = compute_real_ || is_real(edge.node->dtype);
-      text_ = pointwise->row().expression;
-      value = comparison();
-      if (!text_.empty() || value.is_real != compute_real_) throw Unknown();
-    } else {  // update
-      compute_real_ = result_real;
-      value = operand(1);
-    }
+    compute_real_ = computes_real(member);
+    text_ = member.op->traits().expression;
+    Value value = comparison();
+    if (!text_.empty() || value.is_real != compute_real_) throw Unknown();
     if (member.dtype == Dtype::bool_)
       return compute_real_ ? emit(Code::not_equal, false, value, constant(true, 0))
                            : emit(Code::not_equal_i, false, value, constant(false, 0));

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "graph/op.h"
-#include "ops/pointwise.h"
 
 namespace samebytes::detail {
 namespace {
@@ -26,8 +25,7 @@ std::size_t bytes_of_node(const Node& node) {
 // A value that may be made anywhere: it has inputs, one result, and overwrites nothing.
 bool is_free(const Node& node) {
   return !node.has_value && !node.is_view && node.output < 0 && node.op && node.results.empty() &&
-         !node.inputs.empty() && node.shape.size() > 0 && node.op->in_place(0) < 0 &&
-         dynamic_cast<const Pack*>(node.op.get()) == nullptr && dynamic_cast<const Update*>(node.op.get()) == nullptr;
+         !node.inputs.empty() && node.shape.size() > 0 && node.op->traits().in_place(0) < 0 && !node.op->traits().pack;
 }
 
 // By place: the bytes that must come back where a node is left in another context. A chain of free nodes may be left

@@ -5,7 +5,6 @@
 #include <mutex>
 
 #include "graph/launch.h"
-#include "ops/pointwise.h"
 #include "plan/graph_list.h"
 #include "plan/loss_gradient.h"
 #include "plan/release.h"
@@ -19,8 +18,8 @@ namespace {
 
 // Bytes of temporaries that the launches of a node take for themselves: packed operands, partial sums.
 std::size_t operands_of(const Node& n, Context& context) {
-  if (n.has_value || n.is_view || n.output >= 0 || !n.op || n.op->packs_inputs()) return 0;
-  if (dynamic_cast<const Pointwise*>(n.op.get()) || dynamic_cast<const Update*>(n.op.get())) return 0;
+  if (n.has_value || n.is_view || n.output >= 0 || !n.op || n.op->traits().pack || n.op->traits().is_pointwise())
+    return 0;
   std::vector<Shape> shapes;
   std::vector<Dtype> dtypes;
   if (n.results.empty()) {

@@ -21,7 +21,7 @@ const Node* loss_of(const Node& gradient) {
 bool overwrites(const Node& node) {
   const int results = std::max<int>(1, static_cast<int>(node.results.size()));
   for (int k = 0; k < results; ++k)
-    if (node.op->in_place(k) >= 0) return true;
+    if (node.op->traits().in_place(k) >= 0) return true;
   return false;
 }
 

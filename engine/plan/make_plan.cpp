@@ -4,7 +4,6 @@
 #include <map>
 
 #include "core/hash.h"
-#include "ops/pointwise.h"
 #include "plan/contexts.h"
 #include "plan/epilogue.h"
 #include "plan/fallback.h"
@@ -102,8 +101,9 @@ class Maker {
   int count() const { return static_cast<int>(list_.nodes.size()); }
   const Node& node(int place) const { return *list_.nodes[static_cast<std::size_t>(place)]; }
   Device& device_of(const Node& n) { return context_.runtime->device(n.device); }
-  const Pack* pack_of(int place) const {
-    return node(place).has_value ? nullptr : dynamic_cast<const Pack*>(node(place).op.get());
+  const PackLayout* pack_of(int place) const {
+    const Node& n = node(place);
+    return n.has_value || !n.op ? nullptr : n.op->traits().pack.get();
   }
 
   struct Released {
@@ -156,7 +156,7 @@ class Maker {
     }
     if (!n.results.empty()) {
       for (std::size_t k = 0; k < n.results.size(); ++k) {
-        const int over = n.op->in_place(static_cast<int>(k));
+        const int over = n.op->traits().in_place(static_cast<int>(k));
         const bool keeps = over >= 0 && !n.state_written;
         results_[place].push_back(
             keeps ? overwritten(place, over)
@@ -167,7 +167,7 @@ class Maker {
     const int group = fusion_.group[place];
     if (group >= 0 && !fusion_.is_output[place]) return;  // lives in registers
     if (epilogues_.of[place].result >= 0 || (epilogues_.absorbed[place] && epilogues_.producer[place] < 0)) return;
-    const int over = n.op->in_place(0);
+    const int over = n.op->traits().in_place(0);
     if (over >= 0) {
       const int buffer = plan_->buffer_of[place] = overwritten(place, over);
       // What was written over a temporary and has a handle keeps the bytes.
@@ -201,7 +201,7 @@ class Maker {
   }
 
   // The producers of a pack write straight into it where nobody else needs them elsewhere.
-  void place_parts(int place, const Pack& pack) {
+  void place_parts(int place, const PackLayout& pack) {
     const Node& n = node(place);
     if (Released* const released = released_pack(place)) {
       plan_->buffers[plan_->buffer_of[place]].kind = PlanBuffer::Kind::empty;  // there are only its segments
@@ -220,15 +220,16 @@ class Maker {
       whole.kind = PlanBuffer::Kind::persistent;
       // Plans share it, packs of one layout in one plan do not.
       Hasher layout;
-      layout.add(pack.fingerprint());
-      layout.add(packs_of_layout_[pack.fingerprint()]++);
+      layout.add(n.op->fingerprint());
+      layout.add(packs_of_layout_[n.op->fingerprint()]++);
       kernels_.run({.op = "pack", .places = {place}, .device = device_of(n), .real = whole.dtype}, [&] {
         whole.storage = persistent_.get(context_, layout.key().a, whole.bytes, whole.dtype, n.device);
       });
     }
-    const bool fills_cell = pack.fills_cell() && whole.kind == PlanBuffer::Kind::leaf && is_alone_with_cell(n, place);
+    const bool fills_cell =
+        n.op->traits().updates_cell && whole.kind == PlanBuffer::Kind::leaf && is_alone_with_cell(n, place);
     if (whole.kind == PlanBuffer::Kind::persistent || whole.by_parts || fills_cell)
-      place_parts_in(plan_->buffer_of[place], n, pack, {0, pack.n(), 0, pack.offsets().size()});
+      place_parts_in(plan_->buffer_of[place], n, pack, {0, pack.n, 0, pack.offsets.size()});
   }
 
   // Whether nobody but this node, which fills a cell, has to do with what the cell holds: then parts may be written
@@ -245,7 +246,7 @@ class Maker {
     return true;
   }
 
-  void place_parts_in(int whole, const Node& n, const Pack& pack, const GradientSegment& range) {
+  void place_parts_in(int whole, const Node& n, const PackLayout& pack, const GradientSegment& range) {
     for (std::size_t i = range.first_part; i < range.end_part; ++i) {
       const Node& part = *n.inputs[i].node;
       const Node& base = part.base();
@@ -256,7 +257,7 @@ class Maker {
       if (buffer < 0 || plan_->buffers[buffer].kind != PlanBuffer::Kind::arena) continue;
       plan_->buffers[buffer].kind = PlanBuffer::Kind::part;
       plan_->buffers[buffer].parent = whole;
-      plan_->buffers[buffer].offset = pack.offsets()[i] - range.begin;
+      plan_->buffers[buffer].offset = pack.offsets[i] - range.begin;
     }
   }
 
@@ -270,8 +271,8 @@ class Maker {
       if (fusion_.members[group].back() == place && !is_released(group)) lower_group(fusion_.members[group]);
       return;
     }
-    if (const Pack* const pack = pack_of(place)) {
-      if (!released_pack(place)) lower_parts(n, plan_->buffer_of[place], {0, pack->n(), 0, pack->offsets().size()});
+    if (const PackLayout* const pack = pack_of(place)) {
+      if (!released_pack(place)) lower_parts(n, plan_->buffer_of[place], {0, pack->n, 0, pack->offsets.size()});
       return;
     }
     if (n.results.empty() ? n.shape.size() == 0 : all_empty(n)) return;
@@ -452,7 +453,7 @@ class Maker {
 
   // What the producers of a pack do not write there themselves.
   void lower_parts(const Node& n, int whole, const GradientSegment& range) {
-    const auto& offsets = pack_of(n.place)->offsets();
+    const auto& offsets = pack_of(n.place)->offsets;
     const auto add_piece = [&](std::int64_t offset, std::int64_t size) {
       if (plan_->buffers[whole].by_parts)
         pieces_.push_back({whole, static_cast<std::size_t>(offset - range.begin) * bytes_of(n.dtype),
@@ -499,7 +500,7 @@ class Maker {
     };
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {
       const Node& input = *n.inputs[i].node;
-      if (input.is_view && !input.is_dense() && !n.op->takes_strides(static_cast<int>(i))) {
+      if (input.is_view && !input.is_dense() && !n.op->traits().takes_strides(static_cast<int>(i))) {
         src.emplace_back(relayout(input), 0);
         extents.push_back(kWhole);
       } else {
@@ -563,7 +564,7 @@ class Maker {
     };
     if (gradient >= 0) place_gradient(gradient, n, src, static_cast<int>(run.records().size()));
     for (std::size_t k = 0; k < shapes.size(); ++k)
-      if (const int over = n.op->may_overwrite(static_cast<int>(k));
+      if (const int over = n.op->traits().may_overwrite(static_cast<int>(k));
           over >= 0 && over < static_cast<int>(n.inputs.size()))
         if (const auto [input, offset] = src[static_cast<std::size_t>(over)]; input >= 0 && dst[k] >= 0 && offset == 0)
           pairs_.push_back({static_cast<int>(plan_->launches.size() + run.records().size()) - 1, input, dst[k],
@@ -636,7 +637,7 @@ class Maker {
   // The gradient that a loss makes may lie over the input that its own op names, if nothing else is read from there.
   void place_gradient(int gradient, const Node& loss, const std::vector<std::pair<int, std::int64_t>>& src,
                       int launches) {
-    const int over = node(gradient).op->may_overwrite(0);
+    const int over = node(gradient).op->traits().may_overwrite(0);
     if (over < 0) return;
     const Node* const input = node(gradient).inputs[static_cast<std::size_t>(over)].node.get();
     for (std::size_t i = 0; i < loss.inputs.size(); ++i) {

@@ -7,7 +7,6 @@
 #include "graph/op.h"
 #include "graph/overwrite.h"
 #include "graph/snapshot.h"
-#include "ops/pointwise.h"
 
 namespace samebytes::detail {
 namespace {
@@ -17,17 +16,14 @@ int results_of(const Node& node) { return std::max(1, static_cast<int>(node.resu
 // The cell that the k-th result of a node is written into, null for none.
 NodePtr cell_under(const Node& node, int k) {
   if (node.has_value || node.is_view || node.output >= 0 || !node.op || node.state_written) return nullptr;
-  const int input = node.op->in_place(k);
+  const int input = node.op->traits().in_place(k);
   if (input < 0) return nullptr;
   NodePtr base = base_of(node.inputs[static_cast<std::size_t>(input)].node);
   return base->cell ? base : nullptr;
 }
 
 // The whole of the cell, not what its op makes of what was there.
-bool is_update(const Node& node) {
-  const auto* const pack = dynamic_cast<const Pack*>(node.op.get());
-  return dynamic_cast<const Update*>(node.op.get()) != nullptr || (pack && pack->fills_cell());
-}
+bool is_update(const Node& node) { return node.op && node.op->traits().updates_cell; }
 
 }  // namespace
 
@@ -64,7 +60,7 @@ void take_snapshots(std::vector<NodePtr>& nodes) {
     overwrites.each(*reader, [&](std::size_t input, int place) {
       const bool is_late =
           place < reader->place || (place == reader->place && is_update(*reader) &&
-                                    !(dynamic_cast<const Update*>(reader->op.get()) &&
+                                    !(reader->op->traits().is_pointwise_update() &&
                                       Overwrites::is_same_element(*reader, *reader->inputs[input].node)));
       if (is_late && (late.empty() || late.back().first != input)) late.emplace_back(input, place);
     });

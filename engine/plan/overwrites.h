@@ -21,7 +21,7 @@ class Overwrites {
   void each(const Node& reader, Visit visit) const {
     if (!any() || reader.has_value || reader.is_view || reader.output >= 0) return;
     for (std::size_t i = 0; i < reader.inputs.size(); ++i) {
-      if (reader.op && reader.op->is_state(static_cast<int>(i))) continue;
+      if (reader.op && reader.op->traits().is_state(static_cast<int>(i))) continue;
       const Node& base = reader.inputs[i].node->base();
       const Node* const cell = target(base);
       const auto found = cell ? by_cell_.find(cell) : by_cell_.end();

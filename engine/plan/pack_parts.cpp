@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "ops/pointwise.h"
+#include "graph/op.h"
 
 namespace samebytes::detail {
 namespace {
@@ -16,12 +16,12 @@ constexpr std::size_t kBytesPerGap = std::size_t{1} << 20;
 }  // namespace
 
 std::vector<Gap> gaps_of(const Node& pack) {
-  const auto& op = static_cast<const Pack&>(*pack.op);
+  const PackLayout& layout = *pack.op->traits().pack;
   std::vector<Gap> gaps;
   std::int64_t end = 0;
-  const std::size_t parts = op.offsets().size();
+  const std::size_t parts = layout.offsets.size();
   for (std::size_t i = 0; i <= parts; ++i) {
-    const std::int64_t next = i < parts ? op.offsets()[i] : op.n();
+    const std::int64_t next = i < parts ? layout.offsets[i] : layout.n;
     if (next > end) gaps.emplace_back(end, next - end);
     if (i < parts) end = next + pack.inputs[i].node->shape.size();
   }
@@ -29,7 +29,7 @@ std::vector<Gap> gaps_of(const Node& pack) {
 }
 
 bool lies_in_arena(const Node& pack) {
-  if (static_cast<const Pack&>(*pack.op).fills_cell()) return false;
+  if (pack.op->traits().updates_cell) return false;
   const std::size_t bytes = static_cast<std::size_t>(pack.shape.size()) * bytes_of(pack.dtype);
   return bytes >= kLeastArenaPack && gaps_of(pack).size() * kBytesPerGap <= bytes;
 }

@@ -16,7 +16,7 @@ namespace samebytes::detail {
 using Gap = std::pair<std::int64_t, std::int64_t>;
 std::vector<Gap> gaps_of(const Node& pack);
 
-// Requires: a node of the op Pack.
+// Requires: a node whose op packs its inputs.
 bool lies_in_arena(const Node& pack);
 
 // A piece of a pack in the arena that a launch of the plan writes: a part that is copied there, or a gap.

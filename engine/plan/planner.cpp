@@ -7,7 +7,6 @@
 
 #include "graph/op.h"
 #include "graph/overwrite.h"
-#include "ops/pointwise.h"
 #include "plan/launch_info.h"
 #include "plan/pointwise_kernel.h"
 #include "plan/readers.h"
@@ -22,7 +21,7 @@ constexpr int kReplansBeforeWarning = 32;    // a loop that never meets its plan
 
 // The cell that a node of one result wrote into, if it did.
 NodePtr overwritten_cell(const Node& node) {
-  const int input = node.op && node.results.empty() ? node.op->in_place(0) : -1;
+  const int input = node.op && node.results.empty() ? node.op->traits().in_place(0) : -1;
   if (input < 0) return nullptr;
   const NodePtr& target = node.inputs[static_cast<std::size_t>(input)].node;
   return target->cell ? target : nullptr;
@@ -32,10 +31,10 @@ NodePtr overwritten_cell(const Node& node) {
 // becomes the cell, so that no second copy is ever there.
 NodePtr initial_of(const Node& cell) {
   NodePtr& initial = cell.cell->initial;
-  if (initial->has_value || !initial->op || !is_copy(*initial->op)) return initial;
+  if (initial->has_value || !initial->op || !initial->op->traits().is_copy) return initial;
   const NodePtr& source = initial->inputs[0].node;
   const bool is_plain = !source->has_value && !source->is_view && source->op && source->output < 0 &&
-                        source->results.empty() && source->op->in_place(0) < 0;
+                        source->results.empty() && source->op->traits().in_place(0) < 0;
   const bool is_held = source->handles.load(std::memory_order_relaxed) > 0 || source.use_count() > 1;
   if (!is_plain || is_held || source->dtype != initial->dtype || source->device != initial->device) return initial;
   source->category = initial->category;
@@ -351,7 +350,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
     Node& node = *list.nodes[static_cast<std::size_t>(place)];
     const int results = std::max<int>(1, static_cast<int>(node.results.size()));
     for (int k = 0; k < results; ++k) {
-      const int input = node.op->in_place(k);
+      const int input = node.op->traits().in_place(k);
       if (input < 0) continue;
       const NodePtr base = base_of(node.inputs[static_cast<std::size_t>(input)].node);
       if (!base->cell) continue;

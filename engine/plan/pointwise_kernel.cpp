@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <unordered_map>
 
-#include "ops/pointwise.h"
 #include "plan/pointwise_text.h"
 
 namespace samebytes::detail {
@@ -63,9 +62,7 @@ class Writer {
   }
 
  private:
-  static bool is_skipped(const Node& member, int input) {
-    return dynamic_cast<const Update*>(member.op.get()) && input == 0;
-  }
+  static bool is_skipped(const Node& member, int input) { return member.op->traits().is_state(input); }
 
   int add_input(const Node& input) {
     const auto found = input_of_.find(&input);
@@ -330,11 +327,11 @@ class Writer {
     const std::string name = "v" + std::to_string(inside_.at(&member));
     const bool result_real = is_real(member.dtype);
     const std::string type = result_real ? "vreal" : "sb_int";
-    std::string expression;
-    bool compute_real = false;
-    if (const auto* pointwise = dynamic_cast<const Pointwise*>(member.op.get())) {
-      expression = pointwise->row().expression;
-      for (const Edge& edge : member.inputs) compute_real = compute_real || is_real(edge.node->dtype);
+    const bool compute_real = computes_real(member);
+    std::string expression(member.op->traits().expression);
+    if (member.op->traits().updates_cell) {  // the value itself
+      expression = operand(member, 1, compute_real);
+    } else {
       for (std::size_t i = 0; i < member.inputs.size(); ++i)
         replace_all(expression, "$" + std::to_string(i), "(" + operand(member, i, compute_real) + ")");
       for (std::size_t i = 0; i < member.inputs.size(); ++i)
@@ -345,9 +342,6 @@ class Writer {
       replace_all(expression, "SB_TRUTH(", compute_real ? "SB_TRUTH_R(" : "SB_TRUTH_I(");
       replace_all(expression, "SB_ZERO", compute_real ? "(vreal)(0)" : "(sb_int)(0)");
       replace_all(expression, "SB_TYPE", compute_real ? "vreal" : "sb_int");
-    } else {  // update: the value itself
-      compute_real = is_real(member.dtype);
-      expression = operand(member, 1, compute_real);
     }
     if (member.dtype == Dtype::bool_ && compute_real) {
       expression = "SB_TO_INT(SB_TRUTH_R((" + expression + ") != (vreal)(0)))";

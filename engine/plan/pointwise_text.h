@@ -3,11 +3,18 @@
 
 #include <string>
 
+#include "graph/op.h"
 #include "samebytes/dtype.h"
 
 namespace samebytes::detail {
 
 inline bool is_real(Dtype dtype) { return is_floating(dtype); }
+// Whether a pointwise node computes in vectors of `real`: it reads a floating value.
+inline bool computes_real(const Node& node) {
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    if (is_real(node.inputs[i].node->dtype) && !node.op->traits().is_state(static_cast<int>(i))) return true;
+  return false;
+}
 inline std::string suffix(Dtype dtype) { return std::string(name_of(dtype)); }
 inline std::string storage_type(Dtype dtype) {
   switch (dtype) {

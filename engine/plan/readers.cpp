@@ -4,7 +4,6 @@
 
 #include "graph/op.h"
 #include "graph/snapshot.h"
-#include "ops/pointwise.h"
 
 namespace samebytes::detail {
 namespace {
@@ -44,9 +43,7 @@ bool is_held(const Node& node) { return node.handles.load(std::memory_order_rela
 // Not lost in a launch that failed, which would be thrown here.
 bool is_there(const Node& leaf) { return !leaf.storage || !leaf.storage->is_lost(); }
 
-bool is_pointwise(const Node& node) {
-  return !node.is_view && node.op && dynamic_cast<const Pointwise*>(node.op.get()) != nullptr;
-}
+bool is_pointwise(const Node& node) { return !node.is_view && node.op && node.op->traits().is_pointwise_value(); }
 
 // Whether all that a small pointwise node needs is evaluated, or as small and simple; and it goes on from an earlier
 // value that nobody holds any more, or from a chain that grows.
@@ -96,7 +93,7 @@ Readers readers_of(const Context& context, const std::unordered_set<const Node*>
           readers.views.push_back(std::move(node));
         continue;
       }
-    } else if (node->op && node->op->in_place(0) >= 0) {
+    } else if (node->op && node->op->traits().in_place(0) >= 0) {
       continue;
     }
     if (search.reads(*node)) readers.waiting.push_back(std::move(node));

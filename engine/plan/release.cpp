@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "ops/pointwise.h"
+#include "graph/op.h"
 
 namespace samebytes::detail {
 namespace {
@@ -23,7 +23,7 @@ class Releaser {
     std::vector<GradientRelease> result;
     for (int i = 0; i < count(); ++i) {
       const Node& n = node(i);
-      if (n.has_value || n.is_view || !dynamic_cast<const Pack*>(n.op.get())) continue;
+      if (n.has_value || n.is_view || !n.op || !n.op->traits().pack) continue;
       if (n.device != list_.nodes[0]->device) return {};
       if (std::optional<GradientRelease> release = release_of(i)) result.push_back(std::move(*release));
     }
@@ -61,7 +61,7 @@ class Releaser {
     const Node& flat = node(pack);
     for (const int place : members) {
       const Node& n = node(place);
-      const bool is_update = dynamic_cast<const Update*>(n.op.get()) != nullptr;
+      const bool is_update = n.op->traits().is_pointwise_update();
       if (fusion_.group[place] != group || n.shape != flat.shape) return false;
       if (is_update != (fusion_.is_output[place] != 0)) return false;
       for (std::size_t i = 0; i < n.inputs.size(); ++i) {
@@ -76,13 +76,13 @@ class Releaser {
   }
 
   std::vector<GradientSegment> cut(const Node& pack) const {
-    const auto& op = static_cast<const Pack&>(*pack.op);
-    const auto& offsets = op.offsets();
+    const PackLayout& layout = *pack.op->traits().pack;
+    const auto& offsets = layout.offsets;
     const std::int64_t width = static_cast<std::int64_t>(bytes_of(pack.dtype));
     const auto bytes = static_cast<std::size_t>(pack.shape.size() * width);
     const std::size_t enough = std::min(kSegmentBytes, std::max<std::size_t>(1, bytes / kFewestSegments));
     std::vector<GradientSegment> segments;
-    const auto end_of = [&](std::size_t part) { return part + 1 < offsets.size() ? offsets[part + 1] : op.n(); };
+    const auto end_of = [&](std::size_t part) { return part + 1 < offsets.size() ? offsets[part + 1] : layout.n; };
     for (std::size_t part = 0; part < offsets.size(); ++part) {
       const auto size_of = [&](std::int64_t begin) { return static_cast<std::size_t>((end_of(part) - begin) * width); };
       const bool is_full = !segments.empty() &&
@@ -97,9 +97,10 @@ class Releaser {
 
   std::optional<GradientRelease> release_of(int place) const {
     const Node& pack = node(place);
-    const auto& op = static_cast<const Pack&>(*pack.op);
     const std::size_t bytes = static_cast<std::size_t>(pack.shape.size()) * bytes_of(pack.dtype);
-    if (list_.wanted[static_cast<std::size_t>(place)] || (bytes < kLeastReleasedPack && !op.releases())) return {};
+    if (list_.wanted[static_cast<std::size_t>(place)] ||
+        (bytes < kLeastReleasedPack && !pack.op->traits().pack->is_released))
+      return {};
     int group = -1;
     bool is_alone = true;
     each_read([&](int reader, int, const Node& base) {
@@ -125,7 +126,7 @@ class Releaser {
     };
     std::vector<Target> targets;
     for (const int place : members) {
-      if (!dynamic_cast<const Update*>(node(place).op.get())) continue;
+      if (!node(place).op->traits().is_pointwise_update()) continue;
       const Node& cell = *node(place).inputs[0].node;
       targets.push_back({&cell, 0, pack.shape.size()});
       for (const auto& member : cell.cell->members)

@@ -23,8 +23,8 @@ struct GradientRelease {
   std::vector<GradientSegment> segments;
 };
 
-// A large flat gradient, or one that asked for it (Pack::releases), that only one group of updates reads. Nothing where
-// several devices are at work.
+// A large flat gradient, or one that asked for it (PackLayout::is_released), that only one group of updates reads.
+// Nothing where several devices are at work.
 std::vector<GradientRelease> release_gradients(const GraphList& list, const FuseResult& fusion);
 
 }  // namespace samebytes::detail

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "graph/op.h"
-#include "ops/pointwise.h"
 #include "plan/fuse.h"
 #include "plan/pack_parts.h"
 
@@ -22,8 +21,7 @@ constexpr double kFlopsPerByte = 6;
 constexpr double kLaunchBytes = 150e3;
 constexpr double kFunctionFlops = 64;  // exp, tanh and the like
 
-bool is_function(const Pointwise& op) {
-  const std::string_view expression = op.row().expression;
+bool calls_function(std::string_view expression) {
   for (const std::string_view name :
        {"exp(", "log(", "tanh(", "erf(", "sqrt(", "sb_root(", "sin(", "cos(", "pow(", "/"})
     if (expression.find(name) != std::string_view::npos) return true;
@@ -56,7 +54,7 @@ class Rematerialiser {
     for (int i = 0; i < count(); ++i) {
       const Value& v = values_[i];
       if (v.packed_until >= 0) result.push_back({i, v.bytes, v.made, std::max(v.made, v.packed_until), true});
-      if (!v.is_temporary || (node(i).op && node(i).op->packs_inputs())) continue;  // a pack has its parts
+      if (!v.is_temporary || (node(i).op && node(i).op->traits().pack)) continue;  // a pack has its parts
       if (v.dropped_after >= 0) result.push_back({i, v.bytes, v.made, v.dropped_after});
       result.push_back({i, v.bytes, v.dropped_after >= 0 ? v.again_at : v.made, v.last()});
     }
@@ -108,7 +106,7 @@ class Rematerialiser {
         continue;
       }
       v.made = fusion_.runs_at(list_, i);
-      const bool in_place = n.output < 0 && n.results.empty() && n.op->in_place(0) >= 0;
+      const bool in_place = n.output < 0 && n.results.empty() && n.op->traits().in_place(0) >= 0;
       const bool is_pointwise = fusion_.group[i] >= 0;
       const bool is_stored = fusion_.moved_to[i] <= i;  // a later place: only a launch that appends it knows it
       v.is_temporary =
@@ -116,22 +114,22 @@ class Rematerialiser {
       v.is_candidate = v.is_temporary && is_pointwise && (!limits_.may_be || limits_.may_be(n));
       if (n.output >= 0) {
         const Node& producer = *n.inputs[0].node;
-        v.is_temporary = v.is_temporary && producer.op->in_place(n.output) < 0;
+        v.is_temporary = v.is_temporary && producer.op->traits().in_place(n.output) < 0;
         continue;
       }
-      if (dynamic_cast<const Update*>(n.op.get())) first_update = std::min(first_update, v.made);
+      if (n.op->traits().is_pointwise_update()) first_update = std::min(first_update, v.made);
       const int group = fusion_.group[i];
-      const bool packs_in_arena = n.op->packs_inputs() && !list_.wanted[i] && lies_in_arena(n);
+      const bool packs_in_arena = n.op->traits().pack && !list_.wanted[i] && lies_in_arena(n);
       for (std::size_t k = 0; k < n.inputs.size(); ++k) {
         const Edge& edge = n.inputs[k];
         Value& source = values_[base(*edge.node)];
         if (packs_in_arena && source.is_temporary) source.packed_until = packed_until(i, k);
-        if (n.op->packs_inputs()) source.is_temporary = source.is_candidate = false;  // lies in the pack
+        if (n.op->traits().pack) source.is_temporary = source.is_candidate = false;  // lies in the pack
         const bool inside = group >= 0 && !edge.node->is_view && fusion_.group[edge.node->place] == group;
         if (!inside) source.readers.push_back({v.made, group, !edge.node->is_view});
       }
       for (int k = 0; k < std::max<int>(1, static_cast<int>(n.results.size())); ++k)
-        if (const int input = n.op->in_place(k); input >= 0) {
+        if (const int input = n.op->traits().in_place(k); input >= 0) {
           Value& target = values_[base(*n.inputs[static_cast<std::size_t>(input)].node)];
           target.overwritten = std::min(target.overwritten, v.made);
           target.is_candidate = false;
@@ -158,10 +156,11 @@ class Rematerialiser {
       open.pop_back();
       if (std::find(recipe.members.begin(), recipe.members.end(), place) != recipe.members.end()) continue;
       recipe.members.push_back(place);
-      const auto* op = dynamic_cast<const Pointwise*>(node(place).op.get());
-      if (!op || recipe.members.size() > kMostRecomputed) return {};
-      recipe.is_cheap = recipe.is_cheap && !is_function(*op);
-      recipe.flops += is_function(*op) ? kFunctionFlops : 2;
+      const OpTraits& traits = node(place).op->traits();
+      if (!traits.is_pointwise_value() || recipe.members.size() > kMostRecomputed) return {};
+      const bool is_costly = calls_function(traits.expression);
+      recipe.is_cheap = recipe.is_cheap && !is_costly;
+      recipe.flops += is_costly ? kFunctionFlops : 2;
       for (const Edge& edge : node(place).inputs) {
         const Node* input = edge.node.get();
         if (!input->is_view && std::binary_search(home.begin(), home.end(), input->place))

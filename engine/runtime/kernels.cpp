@@ -208,12 +208,12 @@ std::unique_ptr<Kernel> KernelLibrary::make_kernel(Dtype dtype, const std::strin
   return make(dtype, key, text_of(dtype, device_.personality()), "", entry);
 }
 
-std::unique_ptr<Kernel> KernelLibrary::make_generated(Dtype real, const std::string& text, const std::string& entry,
+std::unique_ptr<Kernel> KernelLibrary::make_generated(Dtype dtype, const std::string& text, const std::string& entry,
                                                       const std::string& what) {
-  check_real(real, device_.info());
+  check_real(computed_in(dtype), device_.info());
   if (device_.runtime().is_dry()) return std::make_unique<Kernel>(Handle<cl_kernel>(), entry);
-  return make(real, std::string(name_of(real)) + "\n" + text, what, common_text() + "#line 1 \"" + what + "\"\n" + text,
-              entry);
+  return make(dtype, std::string(name_of(dtype)) + "\n" + text, what,
+              common_text() + "#line 1 \"" + what + "\"\n" + text, entry);
 }
 
 std::int64_t KernelLibrary::constant(Dtype dtype, std::string_view stem, std::string_view name) const {

@@ -61,7 +61,7 @@ class KernelLibrary {
 
   // A kernel of generated text, or of a user's (custom_op); common.clh is put before it. Programs are kept by text.
   // `what` names the text in errors and in the compiler's messages.
-  std::unique_ptr<Kernel> make_generated(Dtype real, const std::string& text, const std::string& entry,
+  std::unique_ptr<Kernel> make_generated(Dtype dtype, const std::string& text, const std::string& entry,
                                          const std::string& what = "generated");
 
   // The integer that `#define name value` gives in a .cl file of the personality, after common.clh's VW rules:

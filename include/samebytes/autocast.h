@@ -33,7 +33,7 @@ std::string_view name_of(CastRule rule);  // "lower", "keep_f32", "widest", "as_
 // dropout and layout have none: they are as given, and f16 beside f32 gives f32. A value; copies are independent.
 class AutocastPolicy {
  public:
-  AutocastPolicy();  // the built-in table
+  AutocastPolicy();  // the rules that stand beside the functions
   // Both throw ArgumentError for an op that is not in the table, naming those that are.
   CastRule rule(std::string_view op) const;
   AutocastPolicy& set(std::string_view op, CastRule rule);

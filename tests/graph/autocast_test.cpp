@@ -4,6 +4,9 @@
 #include <regex>
 #include <vector>
 
+#include "graph/autocast.h"
+#include "graph/launch.h"
+#include "graph/op.h"
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
 #include "support/errors.h"
@@ -59,14 +62,107 @@ TEST_P(AutocastTest, the_policy_can_be_read_and_changed) {
 
 TEST(AutocastPolicyTest, every_op_that_asks_stands_in_the_table) {
   const AutocastPolicy policy;
-  const std::regex asks("Casts cast\\(\"([a-z0-9_]+)\"\\)");
+  const std::regex row("\\{\"([a-z0-9_]+)\", CastRule::(\\w+)\\}");
   int found = 0;
   for (const SourceFile& file : source_files({"engine/ops"}, {".cpp"}))
-    for (auto it = std::sregex_iterator(file.text.begin(), file.text.end(), asks); it != std::sregex_iterator(); ++it) {
+    for (auto it = std::sregex_iterator(file.text.begin(), file.text.end(), row); it != std::sregex_iterator(); ++it) {
       ++found;
-      EXPECT_NO_THROW(policy.rule((*it)[1].str())) << file.path;
+      const std::string op = (*it)[1].str();
+      EXPECT_NO_THROW(policy.rule(op)) << file.path;
+      EXPECT_EQ(policy.rule(op), AutocastPolicy().rule(op));
+      EXPECT_EQ(name_of(policy.rule(op)), (*it)[2].str()) << op;
     }
-  EXPECT_GT(found, 30);
+  EXPECT_EQ(found, 51);
+}
+
+// Ops as docs/adding_an_op.md has them: of a kernel, of an expression, and of a kernel with a rule of its own.
+class Cubed final : public detail::Op {
+ public:
+  std::string_view name() const override { return "cubed"; }
+  void launch(detail::Launch& run) const override {
+    run.generated(
+           "__kernel void cubed(ARRAY(const stored, src), ARRAY(stored, dst), const long n) {\n"
+           "  START(src); START(dst);\n"
+           "  const long i = get_global_id(0);\n"
+           "  if (i >= n) return;\n"
+           "  const real v = LOAD(src + i);\n"
+           "  STORE(v * v * v, dst + i);\n"
+           "}\n",
+           "cubed", run.dst_dtype(), "cubed")
+        .args(run.src(0), run.dst(), run.dst_shape().size())
+        .over_items(run.dst_shape().size());
+  }
+  std::vector<Array> gradient(const detail::GradientRequest& request) const override {
+    return {request.dy[0] * square(request.src[0]) * 3.0};
+  }
+};
+
+class Tripled final : public detail::Op {
+ public:
+  Tripled() : Op({.takes_strides = detail::InputSet::all(), .expression = "$0 + $0 + $0"}) {}
+  std::string_view name() const override { return "tripled"; }
+  void launch(detail::Launch&) const override { throw Error("tripled: launched by the planner"); }
+  std::vector<Array> gradient(const detail::GradientRequest& request) const override { return {request.dy[0] * 3.0}; }
+};
+
+template <class T>
+Array apply_own(const Array& a) {
+  return detail::make_array(detail::make_op<T>(), a.shape(), a.dtype(), std::span<const Array>(&a, 1));
+}
+
+const detail::CastRow kSafelyCubedCast{"safely_cubed", CastRule::keep_f32};
+Array safely_cubed(const Array& a) {
+  if (const detail::Casts cast(kSafelyCubedCast); cast) return safely_cubed(cast(a));
+  return apply_own<Cubed>(a);
+}
+
+TEST_P(AutocastTest, an_op_that_nobody_knows_runs_in_the_type_of_its_inputs_or_by_its_own_rule) {
+  const Array x = whole_numbers({2, 3}, 1), w = whole_numbers({4, 3}, 2);
+  const Array wrt[] = {w};
+  const auto loss = [&](const auto& op) { return sum(op(linear(x, w))); };
+  for (const Dtype dtype : {f16, bf16}) {
+    for (Array (*const op)(const Array&) : {&apply_own<Cubed>, &apply_own<Tripled>, &safely_cubed}) {
+      const Floats want = op(linear(x, w)).to_vector<float>();
+      const Floats slope = gradients(loss(op), wrt)[0].to_vector<float>();
+      const Autocast use({.dtype = dtype});
+      const Array y = op(linear(x, w));
+      EXPECT_EQ(y.dtype(), op == &safely_cubed ? f32 : dtype);
+      EXPECT_EQ(y.to_vector<float>(), want);  // whole numbers of few bits
+      EXPECT_EQ(gradients(loss(op), wrt)[0].to_vector<float>(), slope);
+    }
+  }
+}
+
+TEST_P(AutocastTest, a_custom_op_reads_and_gives_16_bit_arrays_as_real_ones) {
+  const CustomOp halved{.name = "halved",
+                        .entry = "halved",
+                        .source =
+                            "__kernel void halved(ARRAY(const real, src), ARRAY(real, dst), const int n) {\n"
+                            "  START(src); START(dst);\n"
+                            "  const int i = get_global_id(0);\n"
+                            "  if (i < n) dst[i] = src[i] / 2;\n"
+                            "}\n",
+                        .gradient = [](const Array& dy, auto, const Array&) { return std::vector<Array>{dy * 0.5}; }};
+  const Array x = whole_numbers({2, 3}, 1), w = whole_numbers({4, 3}, 2);
+  const Array wrt[] = {w};
+  const auto apply = [&] {
+    const Array a = linear(x, w), inputs[] = {a};
+    return custom_op(halved, inputs, a.shape(), a.dtype());
+  };
+  const Floats want = apply().to_vector<float>(), slope = gradients(sum(apply()), wrt)[0].to_vector<float>();
+  for (const Dtype dtype : {f16, bf16}) {
+    const Autocast use({.dtype = dtype});
+    EXPECT_EQ(apply().dtype(), dtype);
+    EXPECT_EQ(apply().to_vector<float>(), want);
+    EXPECT_EQ(gradients(sum(apply()), wrt)[0].to_vector<float>(), slope);
+  }
+}
+
+TEST_P(AutocastTest, a_policy_changes_the_rule_of_an_op_that_nobody_knows) {
+  const Array x = astype(whole_numbers({2, 3}, 1), bf16);
+  EXPECT_EQ(AutocastPolicy().rule("safely_cubed"), CastRule::keep_f32);
+  const Autocast use({.dtype = bf16, .policy = AutocastPolicy().set("safely_cubed", CastRule::as_given)});
+  EXPECT_EQ(safely_cubed(x).dtype(), bf16);
 }
 
 TEST_P(AutocastTest, a_scope_decides_what_ops_give) {

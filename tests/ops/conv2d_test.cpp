@@ -122,8 +122,8 @@ TEST_P(Conv2dTest, adds_a_residual_and_cuts_at_zero_or_by_a_gate_as_it_stores) {
                                      real_array(residual, want.shape, f32)};
   const Array plain = conv2d(inputs[0], inputs[1], inputs[2], {.pad_h = 1, .pad_w = 1});
   const detail::OpPtr op = plain.node()->op;
-  ASSERT_TRUE(op->takes_epilogue());
-  ASSERT_TRUE(op->takes_gate());
+  ASSERT_TRUE(op->traits().takes_epilogue);
+  ASSERT_TRUE(op->traits().takes_gate);
   const auto gate = random_values(want.shape.size(), 5);
   for (const bool has_residual : {true, false}) {
     std::vector<Array> with_gate(inputs.begin(), inputs.begin() + (has_residual ? 4 : 3));

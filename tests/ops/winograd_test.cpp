@@ -152,7 +152,7 @@ void expect_epilogues(const Array& x, const Array& w, const std::vector<double>&
   const std::vector<Array> inputs = {x, w, real_array(b, {columns}, f32), real_array(residual, shape, f32)};
   const Array plain = detail::conv_forward(inputs[0], inputs[1], inputs[2], shape, a);
   const detail::OpPtr op = plain.node()->op;
-  ASSERT_TRUE(op->takes_epilogue());
+  ASSERT_TRUE(op->traits().takes_epilogue);
   for (const bool has_residual : {true, false}) {
     std::vector<double> y = sums;
     for (std::size_t i = 0; i < y.size(); ++i)

@@ -17,11 +17,10 @@ using detail::Operand;
 class Twice final : public detail::Op {
  public:
   // The gradient is an op of this class, too, where it is `whole`.
-  explicit Twice(bool offers, bool whole = false) : offers_(offers), whole_(whole) {}
+  explicit Twice(bool offers, bool whole = false)
+      : Op({.takes_epilogue = offers, .takes_gate = offers}), offers_(offers), whole_(whole) {}
   std::string_view name() const override { return "twice"; }
   void hash(detail::Hasher& hasher) const override { hasher.add(std::uint64_t{offers_}); }
-  bool takes_epilogue() const override { return offers_; }
-  bool takes_gate() const override { return offers_; }
   void launch(Launch& run) const override {
     const auto& epilogue = run.epilogue();
     const std::int64_t n = run.dst_shape().size();
