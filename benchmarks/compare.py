@@ -10,7 +10,8 @@ its loader on, with the workload's augmentation. Between turns a loop that is al
 was quiet: where it varies by more than 10 % a round is taken again, and what stays so is marked with !. See
 benchmarks/README.md.
 
-    benchmarks/compare.py --peers torch,onnxruntime,openvino --baseline NAME --readme README.md --plot docs/comparison.svg
+    benchmarks/compare.py --peers torch,onnxruntime,openvino --baseline NAME --page README.md \
+        --page docs/measured.md --plot docs/comparison.svg
     benchmarks/compare.py --workloads mlp --peers torch --rounds 1 --seconds 0.3       a minute, to see that it runs
 
 Needs Python's standard library only; the peers' packages are in the environment that peers/setup.sh makes.
@@ -66,7 +67,7 @@ def parse_options():
     add("--json", metavar="FILE", help="write everything that was measured")
     add("--baseline", metavar="NAME", help="the same to benchmarks/baseline/NAME.json")
     add("--plot", metavar="FILE.svg", help="draw the ratios")
-    add("--readme", metavar="FILE.md", help="write the table between the marks of that file")
+    add("--page", action="append", default=[], metavar="FILE.md", help="write the tables between the marks of that file")
     add("--from", dest="source", metavar="FILE.json", help="measure nothing: table and plot of an earlier run")
     add("--samebytes", metavar="PATH", default=os.path.join(top, "build", "samebytes"), help="default: build/samebytes")
     add("--environment", metavar="DIR", default=os.environ.get("SAMEBYTES_PEERS", os.path.join(top, "build", "peers")),
@@ -109,12 +110,12 @@ def main():
     if options.plot:
         with open(options.plot, "w") as file:
             file.write(compare_plot.plot(result))
-    if options.readme:
-        with open(options.readme) as file:
+    for page in options.page:
+        with open(page) as file:
             text = file.read()
-        with open(options.readme, "w") as file:
+        with open(page, "w") as file:
             measured = files[-1] if files else options.source or ""
-            source = os.path.relpath(measured, os.path.dirname(os.path.abspath(options.readme)))
+            source = os.path.relpath(measured, os.path.dirname(os.path.abspath(page)))
             file.write(compare_report.with_block(text, result, source))
     marked = any(row.get("lagging") or not row.get("quiet", True) for row in result["rows"])
     return 1 if options.strict and marked else 0

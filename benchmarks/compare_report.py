@@ -12,6 +12,7 @@ SIDES = ("samebytes", *PEERS)
 NAMES = {"samebytes": "Samebytes", "torch": "PyTorch", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO",
          "jax": "JAX", "mlx": "MLX", "tinygrad": "tinygrad"}  # fmt: skip
 BEGIN, END = "<!-- compare.py: begin -->", "<!-- compare.py: end -->"
+SHORT_BEGIN, SHORT_END = "<!-- compare.py: short begin -->", "<!-- compare.py: short end -->"
 
 
 def with_ratio(row):
@@ -219,8 +220,29 @@ def in_turns(result, mode):
     return rows, [name for name in peers if any("median" in row["sides"].get(name, {}) for row in rows)]
 
 
-def readme_block(result, source):
-    """The tables of the README, and what has to be said about them; source: where all figures are."""
+def short_block(result, source):
+    """One table of ratios and memory; source: where all figures are."""
+    means = result["geometric_mean"]
+    rows = {mode: {row["workload"]: row for row in in_turns(result, mode)[0]} for mode in MODES}
+    header = ["", "training, samples/s", "to the best peer", "inference, samples/s", "to the best peer", "MB", "leanest"]
+    lines = []
+    for name, row in rows["train"].items():
+        inference = rows["infer"].get(name, {"sides": {}})
+        lines.append(
+            [name, speed_cell(row, "samebytes"), ratio_text(row).split(" (")[0], speed_cell(inference, "samebytes"),
+             ratio_text(inference).split(" (")[0], megabytes(row["sides"]["samebytes"].get("peak_bytes")),
+             leanest_text(row, "peak_bytes")]
+        )  # fmt: skip
+    lines.append(["mean", "", f"{means['train']:.2f}" if "train" in means else "", "",
+                  f"{means['infer']:.2f}" if "infer" in means else "", "", ""])  # fmt: skip
+    machine = result["machine"]["cpu"]
+    paragraph = (f"{result['threads']} threads of {article(machine)}, f32, {result['date'][:10]}. Everything measured: "
+                 f"[{source}]({source}).")  # fmt: skip
+    return f"{textwrap.fill(paragraph, 140, break_long_words=False, break_on_hyphens=False)}\n\n{markdown(header, lines)}"
+
+
+def full_block(result, source):
+    """All tables, and what has to be said about them; source: where all figures are."""
     means = result["geometric_mean"]
     shown = {name for mode in MODES for name in in_turns(result, mode)[1]}
     versions = ", ".join(f"{NAMES[name]} {result['versions'][name]}" for name in PEERS if name in shown)
@@ -268,8 +290,13 @@ def article(name):
 
 
 def with_block(text, result, source):
-    """A page with the block between its marks made anew."""
-    found = re.search(re.escape(BEGIN) + ".*?" + re.escape(END), text, re.DOTALL)
-    if not found:
+    """A page with the blocks between its marks made anew."""
+    is_marked_page = False
+    for begin, end, block in ((BEGIN, END, full_block), (SHORT_BEGIN, SHORT_END, short_block)):
+        found = re.search(re.escape(begin) + ".*?" + re.escape(end), text, re.DOTALL)
+        if found:
+            is_marked_page = True
+            text = text[: found.start()] + f"{begin}\n\n{block(result, source)}\n\n{end}" + text[found.end() :]
+    if not is_marked_page:
         raise ValueError(f"there is no {BEGIN} ... {END} in the page")
-    return text[: found.start()] + f"{BEGIN}\n\n{readme_block(result, source)}\n\n{END}" + text[found.end() :]
+    return text

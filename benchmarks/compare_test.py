@@ -300,13 +300,19 @@ class Report(unittest.TestCase):
         self.assertNotIn("old\n", made)
         self.assertIn("(benchmarks/baseline/x.json)", made)
         self.assertEqual(made, compare_report.with_block(made, self.baseline(), "benchmarks/baseline/x.json"))
-    def test_the_readme_says_what_the_file_says_that_it_names(self):
-        with open(os.path.join(os.path.dirname(FOLDER), "README.md")) as file:
-            page = file.read()
-        block = page[page.index(compare_report.BEGIN) : page.index(compare_report.END)]
-        source = block[block.rindex("](") + 2 : block.index(")", block.rindex("]("))]
-        with open(os.path.join(os.path.dirname(FOLDER), source)) as file:
-            self.assertEqual(compare_report.with_block(page, json.load(file), source), page)
+
+    def test_the_pages_say_what_the_file_says_that_they_name(self):
+        for name, begin, end in (
+            ("README.md", compare_report.SHORT_BEGIN, compare_report.SHORT_END),
+            ("docs/measured.md", compare_report.BEGIN, compare_report.END),
+        ):
+            path = os.path.join(os.path.dirname(FOLDER), name)
+            with open(path) as file:
+                page = file.read()
+            block = page[page.index(begin) : page.index(end)]
+            source = block[block.rindex("](") + 2 : block.index(")", block.rindex("]("))]
+            with open(os.path.join(os.path.dirname(path), source)) as file:
+                self.assertEqual(compare_report.with_block(page, json.load(file), source), page)
 
     def test_a_page_without_the_marks_is_refused(self):
         with self.assertRaises(ValueError):

@@ -1,5 +1,5 @@
 # Shared by examples/quickstart.sh, tests/run.sh and .ci/run: source it, then
-#   samebytes_packages GROUP...            installs what is missing of run, test, ci, bench, peers (quick when nothing is)
+#   samebytes_packages GROUP...            installs what is missing of run, test, ci, docs, bench, peers (quick when nothing is)
 #   samebytes_build [-D...]... -- TARGET   configures build/ (Release, Ninja) and builds TARGET with all cores
 # It sets SAMEBYTES_TOP, SAMEBYTES_BUILD, SAMEBYTES_DATA, and POCL_CACHE_DIR if SAMEBYTES_KERNEL_CACHE is set; else kernels
 # lie where PoCL keeps them, so that no checkout and no later run compiles them again.
@@ -20,6 +20,7 @@ samebytes_run_packages=(g++ cmake ninja-build pkg-config ocl-icd-opencl-dev open
   libyaml-cpp-dev libutf8proc-dev libkissfft-dev libpng-dev libjpeg62-turbo-dev libopenmpi-dev openmpi-bin)
 samebytes_test_packages=(libgtest-dev libgmock-dev libbenchmark-dev mesa-opencl-icd)
 samebytes_ci_packages=(git ccache clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 llvm-14 libomp-14-dev oclgrind)
+samebytes_docs_packages=(doxygen)
 samebytes_bench_packages=(libopenblas-dev libdnnl-dev)
 samebytes_peers_packages=(g++ python3 python3-venv python3-dev)
 
@@ -30,6 +31,7 @@ samebytes_packages() {
       run) wanted+=("${samebytes_run_packages[@]}") ;;
       test) wanted+=("${samebytes_test_packages[@]}") ;;
       ci) wanted+=("${samebytes_ci_packages[@]}") ;;
+      docs) wanted+=("${samebytes_docs_packages[@]}") ;;
       bench) wanted+=("${samebytes_bench_packages[@]}") ;;
       peers) wanted+=("${samebytes_peers_packages[@]}") ;;
       *) echo "samebytes_packages: no group '$group'" >&2; return 1 ;;

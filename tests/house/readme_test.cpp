@@ -1,4 +1,4 @@
-// The README is true: its commands, files and headers exist, and its example is the one that is built.
+// README and documents are true: their commands, files and headers exist, and the example is the one that is built.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -35,12 +35,17 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-// Every line of every sh block, in README.md and docs/.
+// README.md, CONTRIBUTING.md and docs/.
+auto all_pages() {
+  auto pages = source_files({"docs"}, {".md"});
+  for (const char* name : {"README.md", "CONTRIBUTING.md"}) pages.push_back({name, read_text(name)});
+  return pages;
+}
+
+// Every line of every sh block.
 std::vector<std::string> shell_lines() {
   std::vector<std::string> lines;
-  auto pages = source_files({"docs"}, {".md"});
-  pages.push_back({"README.md", read_text("README.md")});
-  for (const auto& page : pages) {
+  for (const auto& page : all_pages()) {
     for (const auto& block : blocks_of(page.text, "sh")) {
       for (const auto& line : lines_of(block)) lines.push_back(line);
     }
@@ -50,9 +55,7 @@ std::vector<std::string> shell_lines() {
 
 TEST(Readme, links_lead_to_files) {
   static const std::regex link("\\]\\(([^)#: ]+)\\)");
-  auto pages = source_files({"docs"}, {".md"});
-  pages.push_back({"README.md", read_text("README.md")});
-  for (const auto& page : pages) {
+  for (const auto& page : all_pages()) {
     const std::string folder =
         page.path.find('/') == std::string::npos ? "" : page.path.substr(0, page.path.rfind('/') + 1);
     for (auto it = std::sregex_iterator(page.text.begin(), page.text.end(), link); it != std::sregex_iterator(); ++it) {
@@ -99,12 +102,31 @@ TEST(Readme, the_example_is_the_program_that_is_built) {
   EXPECT_LE(lines_of(program).size(), 40u);
 }
 
-TEST(Readme, names_every_public_header) {
-  const std::string readme = read_text("README.md");
+TEST(Readme, is_read_in_five_minutes) { EXPECT_LE(lines_of(read_text("README.md")).size(), 150u); }
+
+TEST(Readme, the_table_of_headers_names_every_one) {
+  const std::string readme = read_text("docs/headers.md");
   for (const auto& header : source_files({"include/samebytes"}, {".h"})) {
     const std::string name = header.path.substr(std::string("include/samebytes/").size());
     EXPECT_NE(readme.find("`" + name + "`"), std::string::npos) << "no line about " << name;
   }
+}
+
+TEST(Readme, one_include_gives_every_public_header) {
+  const std::string umbrella = read_text("include/samebytes/samebytes.h");
+  for (const auto& header : source_files({"include/samebytes"}, {".h"})) {
+    const std::string name = header.path.substr(std::string("include/").size());
+    if (name.find('/') != name.rfind('/') || name == "samebytes/samebytes.h") continue;  // of an umbrella of its own
+    EXPECT_NE(umbrella.find("\"" + name + "\""), std::string::npos) << name;
+  }
+}
+
+TEST(Readme, the_index_of_decisions_names_every_page) {
+  const std::string contents = read_text("docs/decisions/README.md");
+  for (const auto& page : source_files({"docs/decisions"}, {".md"}))
+    if (const std::string name = page.path.substr(page.path.rfind('/') + 1); name != "README.md") {
+      EXPECT_NE(contents.find("(" + name + ")"), std::string::npos) << name;
+    }
 }
 
 }  // namespace
