@@ -6,6 +6,13 @@ install(TARGETS samebytes EXPORT SamebytesTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET samebytes_cli)
   install(TARGETS samebytes_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  if(samebytes_pages)
+    install(FILES ${samebytes_pages}/samebytes.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(FILES ${samebytes_pages}/samebytes.bash RENAME samebytes
+      DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(FILES ${samebytes_pages}/_samebytes DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES ${samebytes_pages}/samebytes.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  endif()
   if(BUILD_SHARED_LIBS)
     file(RELATIVE_PATH samebytes_bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
     set_target_properties(samebytes_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${samebytes_bin_to_lib}")

@@ -53,7 +53,7 @@ void set_shares(const DevicePeak& peak, Summary& summary) {
       peak.gigabytes_per_second > 0 ? summary.gigabytes_per_second() / peak.gigabytes_per_second : 0;
 }
 
-std::vector<std::string> device_wishes(const Options& options) {
+std::vector<std::string> device_names(const Options& options) {
   if (options.device != "all") return {options.device};
   std::vector<std::string> ids;
   for (const DeviceInfo& info : list_devices())
@@ -82,8 +82,8 @@ std::string table_row(const Summary& summary) {
       duration_text(summary.first_step_seconds));
 }
 
-DeviceInfo device_of(const Options& options, const std::string& wish, Progress& progress) {
-  const std::unique_ptr<Engine> engine = open_engine(options, wish);
+DeviceInfo device_of(const Options& options, const std::string& device, Progress& progress) {
+  const std::unique_ptr<Engine> engine = open_engine(options, device);
   const DeviceInfo& info = engine->device();
   progress.say(fmt::format("{}, memory mode {}, {} kernels", device_text(*engine), name_of(info.memory_mode),
                            name_of(info.personality)));
@@ -91,8 +91,8 @@ DeviceInfo device_of(const Options& options, const std::string& wish, Progress& 
 }
 
 // After the first workload has run: its first step would find kernels that are built for this.
-DevicePeak peak_of(const Options& options, const std::string& wish, Progress& progress) {
-  const std::unique_ptr<Engine> engine = open_engine(options, wish);
+DevicePeak peak_of(const Options& options, const std::string& device, Progress& progress) {
+  const std::unique_ptr<Engine> engine = open_engine(options, device);
   const EngineScope scope(*engine);
   const DevicePeak peak = measure_peak();
   progress.say(
@@ -133,12 +133,14 @@ int run_bench(const Options& options) {
     for (const WorkloadEntry& entry : workloads()) chosen.push_back(make_workload(entry.name, options.form));
 
   if (!options.memory.snapshot.empty() && (chosen.size() != 1 || options.mode == "both" || options.serve))
-    throw UsageError("--memory-snapshot is of one run: it needs one workload, --mode train or infer, and no --serve");
+    throw UsageError(
+        "--memory-snapshot needs one workload, --mode train or infer, and no --serve");
   if (options.serve) {
-    if (!options.html.empty()) throw UsageError("--html is of a table; --serve makes none");
+    if (!options.html.empty())
+      throw UsageError("--html draws a table, and --serve makes none; leave one of the two out");
     if (chosen.size() != 1 || options.workloads.empty())
-      throw UsageError(fmt::format("--serve needs one workload, {} came", options.workloads.size()));
-    if (is_list(options.device)) throw UsageError("--serve needs one device, --device " + options.device + " came");
+      throw UsageError(fmt::format("--serve needs one workload, got {}", options.workloads.size()));
+    if (is_list(options.device)) throw UsageError("--serve needs one device, got --device " + options.device);
     return serve_bench(options, chosen.front());
   }
 
@@ -152,23 +154,23 @@ int run_bench(const Options& options) {
     log.write(list.back().dump());
     progress.say(table_row(summary));
   };
-  for (const std::string& wish : device_wishes(options)) {
-    throughput.devices.push_back({device_of(options, wish, progress), {}});
+  for (const std::string& device : device_names(options)) {
+    throughput.devices.push_back({device_of(options, device, progress), {}});
     std::optional<DevicePeak> peak;
     for (const Workload& workload : chosen) {
       for (const bool training : {true, false}) {
         if (is_interrupted()) break;
         if (options.mode == (training ? "infer" : "train")) continue;
         // An engine for each, so that the memory peak is this run's own.
-        const Fitted fitted = fit_bench(options, wish, workload, training);
+        const Fitted fitted = fit_bench(options, device, workload, training);
         if (!fitted.text.empty()) progress.say(fitted.text);
         std::optional<std::int64_t> largest;
         if (options.finds_largest_batch || !options.html.empty())
-          largest = largest_bench_batch(options, wish, workload, training);
-        const std::unique_ptr<Engine> engine = open_engine(fitted.options, wish);
+          largest = largest_bench_batch(options, device, workload, training);
+        const std::unique_ptr<Engine> engine = open_engine(fitted.options, device);
         Summary summary = measure(fitted.options, *engine, workload, training);
         if (!is_interrupted()) {
-          if (!peak) throughput.devices.back().peak = peak.emplace(peak_of(options, wish, progress));
+          if (!peak) throughput.devices.back().peak = peak.emplace(peak_of(options, device, progress));
           set_shares(*peak, summary);
           fitted.fill(summary);
           summary.largest_batch = largest;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/json.h"
+#include "cli/session.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
@@ -108,6 +109,29 @@ int run_devices(const Options& options) {
   std::fflush(stdout);
   fmt::print(stderr, "samebytes: {}\n", trouble);
   return kFailed;
+}
+
+bool is_list(const std::string& device) { return device == "all" || device.find(',') != std::string::npos; }
+
+void expect_one_device(const Options& options, const std::string& verb) {
+  if (is_list(options.device))
+    throw UsageError(verb + " uses one device, --device " + options.device +
+                     " names several; train and bench take them");
+}
+
+EngineOptions devices_of(const Options& options, const std::string& device) {
+  EngineOptions result;
+  result.split = options.devices.split;
+  if (!is_list(device)) {
+    result.device = device;
+    return result;
+  }
+  for (std::size_t begin = 0; begin <= device.size();) {
+    const std::size_t end = std::min(device.find(',', begin), device.size());
+    result.devices.push_back(device.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return result;
 }
 
 }  // namespace samebytes::cli

@@ -7,7 +7,7 @@
 
 #include "cli/doctor_rules.h"
 #include "cli/json.h"
-#include "cli/option_verbs.h"
+#include "cli/option_table.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
@@ -17,33 +17,20 @@ namespace {
 
 constexpr std::span<const Rule> (*kFamilies[])() = {failure_rules, learning_rules, gradient_rules, speed_rules};
 
-// The options and verbs that this program has.
-class Program {
- public:
-  Program() : app_("", "samebytes"), train_(add_train(app_, ignored_)) {}
-  // Every word of "--batch 32 --scale-rate linear" that begins with -- is one of train's; of "samebytes tune ..." the
-  // verb is one of `verbs`.
-  bool has(const std::string& options) const {
-    std::istringstream words(options);
-    for (std::string word; words >> word;) {
-      if (word == "samebytes") {
-        words >> word;
-        return has_verb(word);
-      }
-      if (word.starts_with("--") && train_->get_option_no_throw(word) == nullptr) return false;
+// Every word of "--batch 32 --scale-rate linear" that begins with -- is an option of train; of "samebytes tune ..." the
+// verb is one of this program's.
+bool program_has(const std::string& options) {
+  std::istringstream words(options);
+  for (std::string word; words >> word;) {
+    if (word == "samebytes") {
+      words >> word;
+      const std::vector<std::string> names = verb_names();
+      return std::find(names.begin(), names.end(), word) != names.end();
     }
-    return true;
+    if (word.starts_with("--") && find_row(Verb::train, word) == nullptr) return false;
   }
-
- private:
-  static bool has_verb(const std::string& name) {
-    const std::vector<std::string> names = verb_names();
-    return std::find(names.begin(), names.end(), name) != names.end();
-  }
-  Options ignored_;
-  CLI::App app_;
-  CLI::App* train_;
-};
+  return true;
+}
 
 Json to_json(const Finding& finding) {
   Json json{{"rule", finding.rule}, {"source", finding.source}, {"severity", name_of(finding.severity)},
@@ -154,7 +141,6 @@ std::size_t rule_count() {
 }
 
 std::vector<Finding> diagnose(const Patient& patient) {
-  const Program program;
   std::vector<Finding> findings;
   for (const auto family : kFamilies) {
     for (const Rule& rule : family()) {
@@ -162,7 +148,7 @@ std::vector<Finding> diagnose(const Patient& patient) {
       if (!finding) continue;
       finding->rule = rule.name;
       finding->source = rule.source;
-      std::erase_if(finding->actions, [&](const Action& action) { return !program.has(action.options); });
+      std::erase_if(finding->actions, [&](const Action& action) { return !program_has(action.options); });
       findings.push_back(*finding);
     }
   }

@@ -31,7 +31,7 @@ int run_generate(const Options& options) {
   } catch (const ArgumentError& error) {
     throw UsageError(fmt::format("--prompt: {}", error.what()));
   }
-  if (prompt.empty()) throw UsageError("--prompt is empty; the text goes on from it");
+  if (prompt.empty()) throw UsageError("--prompt is empty; give it at least one character to continue");
 
   const std::unique_ptr<Engine> engine = open_engine(options, options.device);
   models::Gpt net(form);

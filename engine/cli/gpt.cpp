@@ -35,7 +35,7 @@ Tokens Tokens::pairs(const std::string& folder) {
 
 Tokens Tokens::characters_of(const io::Metadata& metadata) {
   const auto text = word(metadata, kCharacters);
-  if (!text) throw UsageError("the file says nothing of its tokens: --tokenizer DIR with vocab.json and merges.txt");
+  if (!text) throw UsageError("the file does not name its tokens; give --tokenizer DIR with vocab.json and merges.txt");
   return characters(*text);
 }
 

@@ -7,7 +7,7 @@ namespace samebytes::cli {
 Workload with_head(const Workload& workload, const Options& options) {
   const HeadOptions& head = options.head;
   if (!head.is_chunked()) {
-    if (head.is_late) throw UsageError("--late-head-gradient is of a chunked head; ask for --head-chunks too");
+    if (head.is_late) throw UsageError("--late-head-gradient needs --head-chunks N|auto, with N above 1");
     return workload;
   }
   if (!workload.chunked_loss || workload.right || workload.is_binary)  // those need the output

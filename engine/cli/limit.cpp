@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/bench_run.h"
+#include "cli/option_table.h"
 #include "cli/session.h"
 #include "cli/techniques.h"
 #include "cli/text.h"
@@ -30,19 +31,11 @@ constexpr std::int64_t kLargestBatch = 1 << 20;
 
 using Rehearse = std::function<Rehearsal(const Options&)>;
 
-// What a rehearsal must not do: read and write files, print.
-Options rehearsal(Options options) {
+Options rehearsal(const Options& asked) {
+  Options options = without_files(asked);
   options.limit.rehearses = true;
   options.steps = kRehearsedSteps;
-  options.epochs.reset();
   options.workers = 0;
-  options.load.clear();
-  options.save.clear();
-  options.lora.save.clear();
-  options.log.clear();
-  options.tensorboard.clear();
-  options.survive = {};
-  options.check_nan = false;
   options.quiet = true;
   return options;
 }
@@ -74,7 +67,7 @@ class Fitter {
     const LimitOptions& limit = asked_.limit;
     if (!limit.automatic_batch && !limit.memory) {
       if (std::any_of(limit.allowed.begin(), limit.allowed.end(), [](const auto& word) { return word != "pieces"; }))
-        throw UsageError("--allow is of --memory-limit; ask for that too");
+        throw UsageError("--allow needs --memory-limit BYTES");
       return {asked_};
     }
     Fitted fitted{asked_};

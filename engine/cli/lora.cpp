@@ -11,14 +11,9 @@ void check_lora(const Options& options) {
   const AdapterOptions& lora = options.lora;
   const auto refuse = [](const char* option, const char* why) { throw UsageError(std::string(option) + " " + why); };
   if (lora.rank && !lora.load.empty())
-    refuse("--lora-rank", "is of new adapters, and those of --lora FILE have theirs; leave one of the two out");
-  if (lora.rank) return;
-  constexpr const char* kOfRank = "is of --lora-rank; ask for that too";
-  if (lora.alpha) refuse("--lora-alpha", kOfRank);
-  if (lora.dropout) refuse("--lora-dropout", kOfRank);
-  if (!lora.targets.empty()) refuse("--lora-targets", kOfRank);
-  if (!lora.save.empty() && lora.load.empty())
-    refuse("--lora-save", "writes the adapters of --lora-rank or --lora; ask for one of them too");
+    refuse("--lora-rank", "makes new adapters, and --lora FILE reads existing ones; use one of the two");
+  if (!lora.rank && !lora.save.empty() && lora.load.empty())
+    refuse("--lora-save", "needs --lora-rank R or --lora FILE");
 }
 
 std::string add_adapters(const Options& options, nn::Module& net) {

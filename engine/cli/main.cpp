@@ -20,23 +20,6 @@ namespace {
 
 using namespace samebytes::cli;
 
-int run(const Options& options) {
-  switch (options.verb) {
-    case Verb::devices: return run_devices(options);
-    case Verb::train: return run_train(options);
-    case Verb::eval: return run_eval(options);
-    case Verb::bench: return run_bench(options);
-    case Verb::generate: return run_generate(options);
-    case Verb::tune: return run_tune(options);
-    case Verb::profile: return run_profile(options);
-    case Verb::memory: return run_memory(options);
-    case Verb::doctor: return run_doctor(options);
-    case Verb::sweep: return run_sweep(options);
-    case Verb::estimate: return run_estimate(options);
-  }
-  return kFailed;
-}
-
 int complain(const std::string& message, int status) {
   std::fflush(stdout);
   fmt::print(stderr, "samebytes: {}\n", message);
@@ -68,7 +51,7 @@ int main(int argc, char** argv) {
     // Before the first OpenCL call and the first thread.
     samebytes::pin_threads(parsed.options->threads > 0 ? parsed.options->threads : threads_of_rank());
     watch_interrupts();
-    return run(*parsed.options);
+    return row_of(parsed.options->verb).run(*parsed.options);
   } catch (const UsageError& error) {
     return complain(error.what(), kWrongUsage);
   } catch (const samebytes::BuildError& error) {

@@ -177,15 +177,14 @@ Recipe::Recipe(const Options& options, const Workload& workload, std::int64_t ba
   if (options.momentum && !entry.has_momentum) throw UsageError(fmt::format("--momentum: {} has none", optimizer_));
   if (options.release_gradients && !entry.has_release)
     throw UsageError(
-        fmt::format("--release-gradients: {} has no such option; it is of sgd, adam and adamw", optimizer_));
+        fmt::format("--release-gradients: {} does not update parameters one by one; sgd, adam and adamw do", optimizer_));
   if (moments_dtype(options) != f32 && !entry.has_moments)
     throw UsageError(
         fmt::format("--moments: {} keeps them in f32; sgd, adam, adamw, rmsprop and lion have the choice", optimizer_));
   if (options.weights != "f32" && !entry.has_weights && !has_adapters(options))
     throw UsageError(fmt::format(
         "--weights: {} keeps them in f32; sgd, adam, adamw, rmsprop, adagrad and lion have the choice", optimizer_));
-  if (options.base_batch && !options.scale_rate)
-    throw UsageError("--base-batch is the batch that --scale-rate starts from; ask for that too");
+  if (options.base_batch && !options.scale_rate) throw UsageError("--base-batch needs --scale-rate RULE");
   if (options.warmup && schedule_ == "onecycle")
     throw UsageError("--schedule onecycle begins with a warm-up of its own; leave --warmup out");
   std::int64_t warmup = options.warmup.value_or(

@@ -3,26 +3,22 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <map>
 #include <set>
 
-#include "cli/option_verbs.h"
+#include "cli/option_table.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"
+#include "cli/verbs.h"
 
 namespace samebytes::cli {
 namespace {
 
 constexpr const char* kWorkload = "workload";
-constexpr const char* kPrintConfig = "print-config";
-const std::vector<std::string> kSections = {"run",      "model",     "data",   "loader", "training",   "optimizer",
-                                            "schedule", "precision", "memory", "device", "checkpoint", "output"};
 
 struct Pair {
   std::string key;
@@ -30,100 +26,50 @@ struct Pair {
   int line;
 };
 
-bool is_option(const CLI::Option& option) { return !option.get_lnames().empty(); }
-bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
-bool takes_many(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
-
 // The options that a file may hold.
-std::vector<const CLI::Option*> options_of(const CLI::App& verb) {
-  std::vector<const CLI::Option*> options;
-  for (const CLI::Option* option : verb.get_options())
-    if (is_option(*option) && !option->check_lname("help") && !option->check_lname(kPrintConfig))
-      options.push_back(option);
-  return options;
+std::vector<const OptionRow*> rows_of(Verb verb) {
+  std::vector<const OptionRow*> rows;
+  for (const OptionRow& row : option_table())
+    if (row.verbs.has(verb) && row.in_run_file && !row.is_positional()) rows.push_back(&row);
+  return rows;
 }
 
-const CLI::Option* find(const CLI::App& verb, const std::string& key) {
-  for (const CLI::Option* option : options_of(verb))
-    if (option->check_lname(key)) return option;
-  return nullptr;
+const OptionRow* find(Verb verb, const std::string& key) {
+  const OptionRow* const row = find_row(verb, key);
+  return row != nullptr && row->in_run_file && !row->is_positional() ? row : nullptr;
 }
 
-// A verb by itself, to be asked about its options.
-class Questions {
- public:
-  explicit Questions(AddVerb add) : app_("", "samebytes"), verb_(add(app_, ignored_)) {
-    for (CLI::Option* option : verb_->get_options()) option->required(false);
-  }
-  const CLI::App& verb() const { return *verb_; }
-  // Why the verb refuses these words; empty where it does not.
-  std::string refusal(const std::vector<std::string>& words) {
-    std::vector<std::string> all(words.rbegin(), words.rend());  // CLI11 takes the last one first
-    all.push_back(verb_->get_name());
-    try {
-      app_.parse(all);
-    } catch (const CLI::ParseError& error) {
-      return error.what();
-    }
-    return {};
-  }
-
- private:
-  Options ignored_;
-  CLI::App app_;
-  CLI::App* verb_;
-};
-
-// "INT" of "INT:INT in [1 - 1024]"
-std::string type_of(const CLI::Option& option) {
-  const std::string name = option.get_type_name();
-  return name.substr(0, name.find(':'));
-}
-
-bool is_whole(const std::string& text) {
-  long long signed_value = 0;
-  unsigned long long value = 0;
-  const char* const end = text.data() + text.size();
-  const auto a = std::from_chars(text.data(), end, signed_value);
-  const auto b = std::from_chars(text.data(), end, value);
-  return (a.ec == std::errc() && a.ptr == end) || (b.ec == std::errc() && b.ptr == end);
-}
-
-bool is_number(const std::string& text) {
-  char* end = nullptr;
-  std::strtod(text.c_str(), &end);
-  return !text.empty() && *end == '\0';
+bool is_section(const std::string& key) {
+  return std::find(std::begin(group::all), std::end(group::all), key) != std::end(group::all);
 }
 
 bool is_quoted(const YAML::Node& node) { return node.Tag() == "!"; }
 
-std::string wanted(const CLI::Option& option) {
-  if (is_flag(option)) return "true or false";
-  const std::string type = type_of(option);
-  const std::string one = type == "INT" || type == "UINT" ? "a whole number" : type == "FLOAT" ? "a number" : "a text";
-  return takes_many(option) ? one + " or a list of them" : one;
-}
-
-std::string came(const YAML::Node& node) {
+std::string text_of(const YAML::Node& node) {
   if (node.IsMap()) return "a section";
   if (node.IsSequence()) return "a list";
   if (node.IsNull()) return "nothing";
   return is_quoted(node) ? fmt::format("the text \"{}\"", node.Scalar()) : node.Scalar();
 }
 
-bool fits(const CLI::Option& option, const YAML::Node& node) {
-  if (!node.IsScalar()) return false;
+// What a value must be, whatever its size; empty where it is that.
+std::string type_fault(const OptionRow& row, const YAML::Node& node) {
   bool flag = false;
-  if (is_flag(option)) return !is_quoted(node) && YAML::convert<bool>::decode(node, flag);
-  const std::string type = type_of(option);
-  if (type == "INT" || type == "UINT") return !is_quoted(node) && is_whole(node.Scalar());
-  if (type == "FLOAT") return !is_quoted(node) && is_number(node.Scalar());
-  return true;
+  const bool is_bare = node.IsScalar() && !is_quoted(node);
+  const bool is_right = row.kind == ValueKind::flag   ? is_bare && YAML::convert<bool>::decode(node, flag)
+                        : row.kind == ValueKind::text ? node.IsScalar()
+                                                      : is_bare;
+  if (is_right) return {};
+  const char* const one = row.kind == ValueKind::flag     ? "true or false"
+                          : row.kind == ValueKind::whole  ? "a whole number"
+                          : row.kind == ValueKind::number ? "a number"
+                                                          : "a text";
+  return fmt::format("expected {}{}, got {}", one, row.takes_many ? " or a list of them" : "", text_of(node));
 }
 
 class Reader {
  public:
-  Reader(AddVerb add, std::string path) : add_(add), questions_(add), train_(add_train), path_(std::move(path)) {}
+  Reader(Verb verb, std::string path) : verb_(verb), path_(std::move(path)) {}
 
   // The words of every option that `given` does not hold already.
   void read(const std::set<std::string>& given);
@@ -135,14 +81,13 @@ class Reader {
     throw UsageError(fmt::format("{}:{}: {}", path_, line, message));
   }
   std::vector<Pair> pairs() const;
-  void add_pairs(const YAML::Node& map, bool is_section, std::vector<Pair>& list) const;
+  void add_pairs(const YAML::Node& map, bool is_inside, std::vector<Pair>& list) const;
   [[noreturn]] void refuse_key(const std::string& key, int line) const;
-  std::vector<std::string> words_of(const Pair& pair, const CLI::Option& option) const;
+  std::vector<std::string> words_of(const Pair& pair, const OptionRow& row) const;
   std::vector<std::string> workload_names(const Pair& pair) const;
 
-  AddVerb add_;
-  Questions questions_, train_;
-  std::string path_;
+  const Verb verb_;
+  const std::string path_;
 };
 
 std::vector<Pair> Reader::pairs() const {
@@ -152,21 +97,22 @@ std::vector<Pair> Reader::pairs() const {
   try {
     const YAML::Node root = YAML::Load(file);
     if (root.IsNull()) return list;
-    if (!root.IsMap()) refuse(root.Mark().line + 1, "a run file is lines of `option: value`, " + came(root) + " came");
+    if (!root.IsMap())
+      refuse(root.Mark().line + 1, "a run file is lines of `option: value`, this one is " + text_of(root));
     add_pairs(root, false, list);
   } catch (const YAML::Exception& error) {
-    refuse(std::max(error.mark.line, 0) + 1, "this is no YAML: " + error.msg);
+    refuse(std::max(error.mark.line, 0) + 1, "this is not YAML: " + error.msg);
   }
   return list;
 }
 
-void Reader::add_pairs(const YAML::Node& map, bool is_section, std::vector<Pair>& list) const {
+void Reader::add_pairs(const YAML::Node& map, bool is_inside, std::vector<Pair>& list) const {
   for (const auto& entry : map) {
     const int line = entry.first.Mark().line + 1;
-    if (!entry.first.IsScalar()) refuse(line, "the name of an option must come first, " + came(entry.first) + " came");
+    if (!entry.first.IsScalar()) refuse(line, "expected the name of an option, got " + text_of(entry.first));
     std::string key = entry.first.Scalar();
     std::replace(key.begin(), key.end(), '_', '-');
-    if (entry.second.IsMap() && !is_section && std::find(kSections.begin(), kSections.end(), key) != kSections.end()) {
+    if (entry.second.IsMap() && !is_inside && is_section(key)) {
       add_pairs(entry.second, true, list);
       continue;
     }
@@ -177,36 +123,32 @@ void Reader::add_pairs(const YAML::Node& map, bool is_section, std::vector<Pair>
 }
 
 void Reader::refuse_key(const std::string& key, int line) const {
-  if (std::find(kSections.begin(), kSections.end(), key) != kSections.end())
-    refuse(line, fmt::format("{} is a section, options stand indented below it", key));
-  std::vector<std::string> names = kSections;
+  if (is_section(key)) refuse(line, fmt::format("{} is a section; options stand indented below it", key));
+  std::vector<std::string> names(std::begin(group::all), std::end(group::all));
   names.emplace_back(kWorkload);
-  for (const CLI::App* verb : {&questions_.verb(), &train_.verb()})
-    for (const CLI::Option* option : options_of(*verb)) names.push_back(option->get_lnames().front());
-  const std::string near = nearest_word(key, names);
-  refuse(line, fmt::format("{} has no option {}{}; `samebytes {} --help` lists them", questions_.verb().get_name(), key,
-                           near.empty() ? "" : ", did you mean " + near + "?", questions_.verb().get_name()));
+  for (const Verb verb : {verb_, Verb::train})
+    for (const OptionRow* row : rows_of(verb)) names.push_back(row->name());
+  const std::string near = nearest_word(key, names), &verb = row_of(verb_).name;
+  refuse(line, fmt::format("{} has no option {}{}; `samebytes {} --help` lists them", verb, key,
+                           near.empty() ? "" : ", did you mean " + near + "?", verb));
 }
 
-std::vector<std::string> Reader::words_of(const Pair& pair, const CLI::Option& option) const {
+std::vector<std::string> Reader::words_of(const Pair& pair, const OptionRow& row) const {
   std::vector<std::string> texts;
-  const bool is_list = pair.value.IsSequence() && takes_many(option);
-  const auto check = [&](const YAML::Node& node) {
-    if (!fits(option, node))
-      refuse(pair.line, fmt::format("{} wants {}, {} came", pair.key, wanted(option), came(node)));
+  const bool is_list = pair.value.IsSequence() && row.takes_many;
+  const auto add = [&](const YAML::Node& node) {
+    std::string fault = type_fault(row, node);
+    if (fault.empty() && row.kind != ValueKind::flag) fault = row.fault(node.Scalar());
+    if (!fault.empty()) refuse(pair.line, fmt::format("{}: {}", pair.key, fault));
     texts.push_back(node.Scalar());
   };
   if (is_list)
-    for (const auto& node : pair.value) check(node);
+    for (const auto& node : pair.value) add(node);
   else
-    check(pair.value);
-  const std::string name = "--" + option.get_lnames().front();
-  if (is_flag(option)) return {name + (pair.value.as<bool>() ? "=true" : "=false")};
-  if (!is_list) return texts.front().empty() ? std::vector<std::string>{name, ""} : std::vector{name + "=" + texts[0]};
-  if (option.get_delimiter() != '\0')
-    return {fmt::format("{}={}", name, fmt::join(texts, std::string(1, option.get_delimiter())))};
-  texts.insert(texts.begin(), name);
-  return texts;
+    add(pair.value);
+  if (row.kind == ValueKind::flag) return {row.flag + (pair.value.as<bool>() ? "=true" : "=false")};
+  if (texts.size() == 1 && texts[0].empty()) return {row.flag, ""};
+  return {fmt::format("{}={}", row.flag, fmt::join(texts, ","))};
 }
 
 std::vector<std::string> Reader::workload_names(const Pair& pair) const {
@@ -215,7 +157,7 @@ std::vector<std::string> Reader::workload_names(const Pair& pair) const {
   if (pair.value.IsSequence())
     for (const auto& node : pair.value)
       if (node.IsScalar()) names.push_back(node.Scalar());
-  if (names.empty()) refuse(pair.line, fmt::format("workload wants a name, {} came", came(pair.value)));
+  if (names.empty()) refuse(pair.line, fmt::format("workload: expected a name, got {}", text_of(pair.value)));
   return names;
 }
 
@@ -225,21 +167,11 @@ void Reader::read(const std::set<std::string>& given) {
       workloads = workload_names(pair);
       continue;
     }
-    const CLI::Option* const own = find(questions_.verb(), pair.key);
-    const CLI::Option* const option = own != nullptr ? own : find(train_.verb(), pair.key);
-    if (option == nullptr) refuse_key(pair.key, pair.line);
+    const OptionRow* const own = find(verb_, pair.key);
+    const OptionRow* const row = own != nullptr ? own : find(Verb::train, pair.key);
+    if (row == nullptr) refuse_key(pair.key, pair.line);
     if (pair.value.IsNull()) continue;  // the default
-    const std::vector<std::string> words = words_of(pair, *option);
-    // A fresh one each time: it remembers what it was asked.
-    std::string refusal = Questions(own != nullptr ? add_ : add_train).refusal(words);
-    if (!refusal.empty()) {
-      const std::string prefix = "--" + pair.key + ": ";
-      if (refusal.starts_with(prefix)) refusal.erase(0, prefix.size());
-      // CLI11 writes out the largest double.
-      if (const std::size_t at = refusal.find(" not in range 0.000000 to 1797"); at != refusal.npos)
-        refusal.replace(at, refusal.npos, " is too small");
-      refuse(pair.line, fmt::format("{}: {}", pair.key, refusal));
-    }
+    const std::vector<std::string> words = words_of(pair, *row);
     if (own == nullptr)
       left_out.push_back(pair.key);
     else if (given.count(pair.key) == 0)
@@ -251,12 +183,9 @@ bool is_run_file_name(const std::string& word) { return word.ends_with(".yaml") 
 
 }  // namespace
 
-bool takes_run_file(const CLI::App& verb) { return verb.get_option_no_throw(kWorkload) != nullptr; }
-
-RunFile expand_run_file(AddVerb add, const std::vector<std::string>& words) {
+RunFile expand_run_file(Verb verb, const std::vector<std::string>& words) {
   RunFile result{{}, words, {}};
-  const Questions questions(add);
-  if (!takes_run_file(questions.verb())) return result;
+  if (!kWorkloadVerbs.has(verb)) return result;
   std::set<std::string> given;
   std::size_t place = 0;  // of the file's name; the verb stands at 0
   bool has_workload = false;
@@ -265,19 +194,19 @@ RunFile expand_run_file(AddVerb add, const std::vector<std::string>& words) {
     if (word.starts_with("--")) {
       const std::string name = word.substr(2, word.find('=') == std::string::npos ? word.npos : word.find('=') - 2);
       given.insert(name);
-      const CLI::Option* const option = find(questions.verb(), name);
-      if (option != nullptr && !is_flag(*option) && word.find('=') == std::string::npos) ++i;
+      const OptionRow* const row = find_row(verb, name);
+      if (row != nullptr && row->kind != ValueKind::flag && word.find('=') == std::string::npos) ++i;
     } else if (!is_run_file_name(word)) {
       has_workload = true;
     } else if (place != 0) {
-      throw UsageError(fmt::format("one run file is enough, {} and {} came", words[place], word));
+      throw UsageError(fmt::format("expected one run file, got {} and {}", words[place], word));
     } else {
       place = i;
     }
   }
   if (place == 0) return result;
 
-  Reader reader(add, words[place]);
+  Reader reader(verb, words[place]);
   reader.read(given);
   if (reader.workloads.empty() && !has_workload)
     throw UsageError(fmt::format("{} lacks `workload: NAME`, which says what to {}", words[place], words[0]));
@@ -291,12 +220,7 @@ RunFile expand_run_file(AddVerb add, const std::vector<std::string>& words) {
   return result;
 }
 
-void add_run_file_options(CLI::App& verb, Options& options) {
-  verb.add_flag(std::string("--") + kPrintConfig, options.print_config,
-                "run nothing; print what was asked for as a run file, which may stand in the workload's place");
-}
-
-std::string to_run_file(const CLI::App& verb) {
+std::string to_run_file(const CLI::App& parsed, Verb verb) {
   const auto scalar = [](const std::string& text) {
     YAML::Emitter out;
     out << text;
@@ -309,19 +233,19 @@ std::string to_run_file(const CLI::App& verb) {
     return line + "]";
   };
   std::string text =
-      fmt::format("# For `samebytes {} FILE.yaml`. What stands behind # has its default.\n", verb.get_name());
+      fmt::format("# For `samebytes {} FILE.yaml`. What stands behind # has its default.\n", row_of(verb).name);
   std::string rest;
-  if (const CLI::Option* workload = verb.get_option_no_throw(kWorkload); workload->count() > 0)
+  if (const CLI::Option* workload = parsed.get_option(kWorkload); workload->count() > 0)
     text += fmt::format("{}: {}\n", kWorkload, list(workload->results()));
-  for (const CLI::Option* option : options_of(verb)) {
-    const std::string& name = option->get_lnames().front();
-    if (option->count() > 0) {
-      text += fmt::format("{}: {}\n", name, is_flag(*option) ? option->as<std::string>() : list(option->results()));
+  for (const OptionRow* row : rows_of(verb)) {
+    const bool is_flag = row->kind == ValueKind::flag;
+    if (const CLI::Option* option = parsed.get_option(row->flag); option->count() > 0) {
+      text += fmt::format("{}: {}\n", row->name(), is_flag ? option->as<std::string>() : list(option->results()));
       continue;
     }
-    std::string about = option->get_description();
+    std::string about = row->help;
     std::replace(about.begin(), about.end(), '\n', ' ');
-    rest += fmt::format("# {}: {}  # {}\n", name, is_flag(*option) ? "true" : option->get_option_text(), about);
+    rest += fmt::format("# {}: {}  # {}\n", row->name(), is_flag ? "true" : row->value, about);
   }
   return text + rest;
 }

@@ -17,6 +17,7 @@ constexpr int kDefaultSlots = 2;
 
 HostExecution host_execution_of(const Options& options) {
   if (options.co_execution.host == "off") return HostExecution::off;
+  if (options.co_execution.host == "queued") return HostExecution::queued;
   return options.co_execution.host == "always" ? HostExecution::always : HostExecution::automatic;
 }
 
@@ -38,7 +39,7 @@ void check_release(const Options& options) {
 std::unique_ptr<Engine> open_engine(const Options& options, const std::string& device, bool profile) {
   if (const std::string trouble = explain_no_device(); !trouble.empty()) throw DeviceError(trouble, "", "", "");
   try {
-    EngineOptions wish = device_wish(options, device);
+    EngineOptions wish = devices_of(options, device);
     wish.memory_limit = engine_limit(options);
     wish.seed = options.seed;
     wish.host_execution = host_execution_of(options);
@@ -74,8 +75,7 @@ train::PrecisionOptions precision_options(const Options& options, bool is_traini
   const Dtype dtype = options.precision == "f16" ? f16 : options.precision == "bf16" ? bf16 : f32;
   const bool has_bf16_weights = options.weights == "bf16";
   if (has_bf16_weights && dtype != bf16)
-    throw UsageError(
-        "--weights bf16 is of --precision bf16, whose ops read such weights as they are; ask for that too");
+    throw UsageError("--weights bf16 needs --precision bf16, whose ops read such weights as they are");
   if (dtype == f16 && is_training && options.check_nan)
     throw UsageError(
         "--check-nan stops at the overflows that the loss scaler of --precision f16 looks for; take f32 or bf16");
@@ -92,7 +92,7 @@ train::AccumulationOptions accumulation_options(const Options& options) {
 std::int64_t norm_interval(const Options& options, const Defaults& defaults) {
   const bool clips = options.clip_norm.value_or(defaults.clip_norm) > 0;
   // Some norms wait to be read, in a few kB that a plan to the byte does not have.
-  const std::int64_t every = options.seeing.grad_norm.value_or(clips && !options.limit.memory ? 1 : 0);
+  const std::int64_t every = options.log_grad_norm.value_or(clips && !options.limit.memory ? 1 : 0);
   if (every > 0 && options.release_gradients)
     throw UsageError(
         "--log-grad-norm reads all gradients at once, and --release-gradients throws each one away; use one of the "

@@ -25,8 +25,8 @@ namespace samebytes::cli {
 std::unique_ptr<Engine> open_engine(const Options& options, const std::string& device, bool profile = false);
 std::string device_text(const DeviceInfo& info);  // "cpu:0 pthread-..."
 std::string device_text(const Engine& engine);    // ... of all its devices
-// What an engine is told of devices: a name, the names of a list, or all; and how one is split (options_devices.cpp).
-EngineOptions device_wish(const Options& options, const std::string& device);
+// The devices of an engine: a name, the names of a list, or all; and how one is split (devices.cpp).
+EngineOptions devices_of(const Options& options, const std::string& device);
 bool is_list(const std::string& device);  // of names, or "all"
 // Throws UsageError where a verb of one device is given several.
 void expect_one_device(const Options& options, const std::string& verb);

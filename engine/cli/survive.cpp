@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/json.h"
+#include "cli/option_table.h"
 #include "cli/usage_error.h"
 
 namespace samebytes::cli {
@@ -14,48 +15,23 @@ namespace {
 constexpr const char* kFoldsPart = "folds";  // a part of the state of a run that has several
 constexpr int kMostDeviceErrors = 3;         // of a run, before it ends
 
-template <class T>
-std::string word_of(const std::optional<T>& option) {
-  return option ? fmt::format("{}", *option) : "the default";
-}
-
-// What the steps depend on, under the names of the options.
+// What the steps depend on, under the names of the options, with the values that the run came to.
 void expect_options(RunState& state, const Options& options, const Workload& workload, const RunParts& parts) {
+  Options used = options;
+  used.batch = parts.batch;
+  used.limit.automatic_batch = false;
+  used.optimizer = parts.recipe.optimizer();
+  used.schedule = parts.recipe.schedule();
+  used.rate = parts.recipe.rate();
+  used.warmup = parts.recipe.warmup();
+  used.scale_rate.reset();  // it is part of the rate
+  if (options.adaptive.is_on) used.scale_rate = scale_rule_of(options) == optim::ScaleRule::linear ? "linear" : "sqrt";
   state.expect("workload", workload.name);
-  if (options.form.size) state.expect("--size", *options.form.size);
-  if (options.form.context) state.expect("--context", fmt::format("{}", *options.form.context));
-  if (options.form.name) state.expect("--name", *options.form.name);
   state.expect("the training set", fmt::format("{} samples", parts.training.dataset().size()));
-  state.expect("--batch", fmt::format("{}", parts.batch));
-  state.expect("--accumulate", fmt::format("{}", options.step.accumulate));
-  state.expect("--micro-batch", word_of(options.step.micro_batch));
-  if (options.head.is_chunked()) state.expect("--head-chunks", options.head.to_text());
-  state.expect("--moments", options.moments);
-  state.expect("--weights", options.weights);
-  state.expect("--lora-rank", word_of(options.lora.rank));
-  state.expect("--lora-alpha", word_of(options.lora.alpha));
-  state.expect("--lora-dropout", word_of(options.lora.dropout));
-  state.expect("--lora-targets", fmt::format("{}", fmt::join(options.lora.targets, ",")));
-  state.expect("--seed", fmt::format("{}", options.seed));
-  state.expect("--precision", options.precision);
-  state.expect("--optimizer", parts.recipe.optimizer());
-  state.expect("--schedule", parts.recipe.schedule());
-  state.expect("--rate", fmt::format("{}", parts.recipe.rate()));
-  state.expect("--warmup", fmt::format("{}", parts.recipe.warmup()));
-  state.expect("--gamma", word_of(options.gamma));
-  state.expect("--every", word_of(options.every));
-  state.expect("--weight-decay", word_of(options.weight_decay));
-  state.expect("--momentum", word_of(options.momentum));
-  state.expect("--clip-norm", word_of(options.clip_norm));
-  state.expect("--ema", word_of(options.ema));
-  if (options.adaptive.is_on) {
-    state.expect("--adaptive-batch", "on");
-    state.expect("--max-batch", word_of(options.adaptive.max_batch));
-    state.expect("--scale-rate", scale_rule_of(options) == optim::ScaleRule::linear ? "linear" : "sqrt");
-  }
+  for (const auto& [flag, value] : values_to_agree_on(used)) state.expect(flag, value);
   // Most schedules are laid out over all steps; a run of the others may be made longer,
   // but for micro-batches, the last ones of which make an update whatever the batch is.
-  if (options.adaptive.is_on || (parts.recipe.schedule() != "constant" && parts.recipe.schedule() != "plateau"))
+  if (options.adaptive.is_on || (*used.schedule != "constant" && *used.schedule != "plateau"))
     state.expect("the number of steps", fmt::format("{}", parts.steps));
 }
 
@@ -76,11 +52,10 @@ train::CheckpointsOptions checkpoints_of(const Options& options) {
 void check_survival(const Options& options) {
   const SurviveOptions& survive = options.survive;
   if (survive.folder.empty()) {
-    if (survive.keep) throw UsageError("--keep is of --checkpoint DIR; ask for that too");
     if (survive.every && survive.on_device_error.value_or("stop") == "stop" && !options.ranks.gives_state)
-      throw UsageError("--checkpoint-every is of --checkpoint DIR; ask for that too");
+      throw UsageError("--checkpoint-every needs --checkpoint DIR");
     if (survive.resume == "auto")
-      throw UsageError("--resume auto looks in the folder of --checkpoint DIR; ask for that too, or name a file");
+      throw UsageError("--resume auto needs --checkpoint DIR, the folder to look in; or name a file");
     return;
   }
   if (survive.resume.empty() && !CheckpointFolder(survive.folder).list().empty())

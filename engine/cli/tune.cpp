@@ -115,7 +115,7 @@ int run_tune(const Options& options) {
     throw UsageError("tune times the kernels of one device; leave --fallback out, which has others run them");
   const bool tunes = options.tune_rapid || options.tune_seconds || !options.tune_only.empty() || options.tune_dry_run;
   if (options.tune_show + options.tune_reset + tunes > 1)
-    throw UsageError("--show and --reset stand alone: they tune nothing");
+    throw UsageError("--show and --reset tune nothing; leave the other options of tune out");
   if (options.tune_show) return show(options);
   if (options.tune_reset) return reset(options);
   TuneOptions wish;

@@ -1,10 +1,27 @@
-// The verbs of the command, one file each. They print to the terminal, throw UsageError or an Error, and return the
-// status.
+// The verbs of the command: a table of them, and their functions, one file each. They print to the terminal, throw
+// UsageError or an Error, and return the status.
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "cli/options.h"
 
 namespace samebytes::cli {
+
+struct VerbRow {
+  Verb verb;
+  std::string name;
+  std::string about;
+  int (*run)(const Options& options);
+  bool lists_workloads;  // in its help
+  std::string footer;    // of its help: examples, and what the exit status says
+};
+
+const std::vector<VerbRow>& verb_table();
+const VerbRow& row_of(Verb verb);
+std::vector<std::string> verb_names();
+std::string footer_of(const VerbRow& row);  // with the list of workloads
 
 int run_devices(const Options& options);
 int run_train(const Options& options);
@@ -17,5 +34,7 @@ int run_memory(const Options& options);
 int run_doctor(const Options& options);
 int run_sweep(const Options& options);
 int run_estimate(const Options& options);
+int run_completion(const Options& options);
+int run_man(const Options& options);
 
 }  // namespace samebytes::cli

@@ -131,7 +131,7 @@ TEST_F(AccumulateTest, what_does_not_go_together_is_refused) {
           release + "--precision f16 looks for overflows in all of them first; use one of the two");
   refuses({"--release-gradients", "--clip-norm", "1"},
           "release_gradients updates parameters before all gradients are there, so clip_norm must be 0");
-  refuses({"--gradient-checkpointing", "some"}, "needs off, block, sqrt or a number of blocks above 0, some came");
+  refuses({"--gradient-checkpointing", "some"}, "expected off, block, sqrt or a number of blocks above 0, got some");
   const auto lstm =
       run_command({"bench", "vowels", "--steps", "1", "--mode", "train", "--gradient-checkpointing", "2"});
   EXPECT_EQ(lstm.status, 2);

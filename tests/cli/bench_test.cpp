@@ -132,7 +132,7 @@ TEST(Bench, a_worker_says_what_it_does_not_understand_and_ends) {
   EXPECT_EQ(serve("run 1\n", 1).back()["error"], "run: say train or infer first");
   const auto without = run_command({"bench", "--serve"});
   EXPECT_EQ(without.status, 2);
-  EXPECT_THAT(without.err, HasSubstr("--serve needs one workload, 0 came"));
+  EXPECT_THAT(without.err, HasSubstr("--serve needs one workload, got 0"));
   EXPECT_EQ(run_command({"bench", "mlp", "--serve", "--device", "all"}).status, 2);
 }
 
@@ -180,7 +180,7 @@ TEST(Bench, a_page_has_every_row_with_its_largest_batch_and_a_roofline) {
   for (const auto& row : result.json()) EXPECT_GT(row["largest_batch"], 16) << row.dump();
   const auto refused = run_command({"bench", "digits", "--serve", "--html", page});
   EXPECT_EQ(refused.status, 2);
-  EXPECT_THAT(refused.err, HasSubstr("--html is of a table; --serve makes none"));
+  EXPECT_THAT(refused.err, HasSubstr("--html draws a table, and --serve makes none"));
 }
 
 }  // namespace

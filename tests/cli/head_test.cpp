@@ -41,10 +41,10 @@ TEST(Head, who_has_none_is_told) {
   EXPECT_THAT(none.err, HasSubstr("--head-chunks: digits has no product with classes at its end that could be cut"));
   const auto late = run_command({"bench", "gpt", "--mode", "train", "--steps", "1", "--late-head-gradient"});
   EXPECT_EQ(late.status, 2);
-  EXPECT_THAT(late.err, HasSubstr("--late-head-gradient is of a chunked head; ask for --head-chunks too"));
+  EXPECT_THAT(late.err, HasSubstr("--late-head-gradient needs --head-chunks N|auto"));
   const auto wrong = run_command({"bench", "gpt", "--head-chunks", "some"});
   EXPECT_EQ(wrong.status, 2);
-  EXPECT_THAT(wrong.err, HasSubstr("--head-chunks: needs auto or a whole number from 0 on, 'some' came"));
+  EXPECT_THAT(wrong.err, HasSubstr("--head-chunks: expected auto or a whole number from 0 to 2^30, got some"));
 }
 
 TEST(Head, a_memory_limit_may_cut_it) {

@@ -84,7 +84,7 @@ TEST(Limit, wrong_texts_say_what_is_expected) {
   EXPECT_EQ(run_command({"train", "digits", "--batch", "automatic"}).status, 2);
   const auto allow = run_command({"train", "digits", "--allow", "moments"});
   EXPECT_EQ(allow.status, 2);
-  EXPECT_THAT(allow.err, HasSubstr("--allow is of --memory-limit"));
+  EXPECT_THAT(allow.err, HasSubstr("--allow needs --memory-limit BYTES"));
 }
 
 }  // namespace

@@ -112,12 +112,11 @@ TEST_F(LoraCommandTest, what_does_not_go_together_is_refused) {
     EXPECT_EQ(result.status, 2);
     EXPECT_THAT(result.err, HasSubstr(message));
   };
-  refuses({"--lora-alpha", "8"}, "--lora-alpha is of --lora-rank; ask for that too");
-  refuses({"--lora-dropout", "0.1"}, "--lora-dropout is of --lora-rank; ask for that too");
-  refuses({"--lora-targets", "fc"}, "--lora-targets is of --lora-rank; ask for that too");
-  refuses({"--lora-save", adapters_},
-          "--lora-save writes the adapters of --lora-rank or --lora; ask for one of them too");
-  refuses({"--lora-rank", "2", "--lora", adapters_}, "--lora-rank is of new adapters");
+  refuses({"--lora-alpha", "8"}, "--lora-alpha needs --lora-rank R");
+  refuses({"--lora-dropout", "0.1"}, "--lora-dropout needs --lora-rank R");
+  refuses({"--lora-targets", "fc"}, "--lora-targets needs --lora-rank R");
+  refuses({"--lora-save", adapters_}, "--lora-save needs --lora-rank R or --lora FILE");
+  refuses({"--lora-rank", "2", "--lora", adapters_}, "--lora-rank makes new adapters");
   refuses({"--lora-rank", "2", "--lora-targets", "q_proj"},
           "--lora-targets: apply_lora: targets has q_proj, which matches no linear layer; there are 13");
   refuses({"--lora-rank", "0"}, "--lora-rank");

@@ -67,7 +67,7 @@ TEST(Memory, what_is_no_snapshot_is_named) {
   EXPECT_THAT(result.err, HasSubstr("missing.json"));
   result = run_command({"bench", "digits", "--memory-snapshot", file});
   EXPECT_EQ(result.status, 2);
-  EXPECT_THAT(result.err, HasSubstr("--memory-snapshot is of one run"));
+  EXPECT_THAT(result.err, HasSubstr("--memory-snapshot needs one workload"));
 }
 
 }  // namespace

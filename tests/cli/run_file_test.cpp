@@ -72,22 +72,22 @@ TEST(RunFile, refuses_with_the_line_and_what_is_wanted) {
   const std::vector<Case> cases = {
       {"workload: digits\nbatchs: 3\n", "run.yaml:2: train has no option batchs, did you mean batch?"},
       {"workload: digits\noptimizer:\n  momentun: 0.9\n", "run.yaml:3: train has no option momentun, did you mean mom"},
-      {"workload: digits\nsteps: many\n", "run.yaml:2: steps wants a whole number, many came"},
-      {"workload: digits\nsteps: 1.5\n", "run.yaml:2: steps wants a whole number, 1.5 came"},
-      {"workload: digits\nsteps: \"64\"\n", "run.yaml:2: steps wants a whole number, the text \"64\" came"},
-      {"workload: digits\nsteps: [1, 2]\n", "run.yaml:2: steps wants a whole number, a list came"},
-      {"workload: digits\nseed: -x\n", "run.yaml:2: seed wants a whole number, -x came"},
-      {"workload: digits\nrate: fast\n", "run.yaml:2: rate wants a number, fast came"},
-      {"workload: digits\nrate: -0.1\n", "run.yaml:2: rate: Value -0.1 is too small"},
+      {"workload: digits\nsteps: many\n", "run.yaml:2: steps: expected a whole number from 1 to 2^40, got many"},
+      {"workload: digits\nsteps: 1.5\n", "run.yaml:2: steps: expected a whole number from 1 to 2^40, got 1.5"},
+      {"workload: digits\nsteps: \"64\"\n", "run.yaml:2: steps: expected a whole number, got the text \"64\""},
+      {"workload: digits\nsteps: [1, 2]\n", "run.yaml:2: steps: expected a whole number, got a list"},
+      {"workload: digits\nseed: -x\n", "run.yaml:2: seed: expected a whole number, got -x"},
+      {"workload: digits\nrate: fast\n", "run.yaml:2: rate: expected a number above 0, got fast"},
+      {"workload: digits\nrate: -0.1\n", "run.yaml:2: rate: expected a number above 0, got -0.1"},
       {"workload: digits\n\nbatch: 0\n", "run.yaml:3: batch: "},
-      {"workload: digits\nquiet: 3\n", "run.yaml:2: quiet wants true or false, 3 came"},
-      {"workload: digits\nlog: {a: b}\n", "run.yaml:2: log wants a text, a section came"},
+      {"workload: digits\nquiet: 3\n", "run.yaml:2: quiet: expected true or false, got 3"},
+      {"workload: digits\nlog: {a: b}\n", "run.yaml:2: log: expected a text, got a section"},
       {"workload: digits\noptimizer: adamv\n", "run.yaml:2: optimizer: "},
       {"workload: digits\nmodel: gpt\n", "run.yaml:2: model is a section"},
       {"workload: digits\nmodell:\n  size: nano\n", "run.yaml:2: train has no option modell"},
       {"workload: digits\nrate: 1\noptimizer: {rate: 2}\n", "run.yaml:3: rate was given before, in line 2"},
       {"workload: digits\nprint-config: true\n", "run.yaml:2: train has no option print-config"},
-      {"workload: {a: 1}\n", "run.yaml:1: workload wants a name, a section came"},
+      {"workload: {a: 1}\n", "run.yaml:1: workload: expected a name, got a section"},
       {"- digits\n", "run.yaml:1: a run file is lines of `option: value`"},
       {"workload: digits\nbatch: [1\n", "run.yaml:"},
       {"batch: 3\n", "lacks `workload: NAME`, which says what to train"},
@@ -100,8 +100,7 @@ TEST(RunFile, refuses_with_the_line_and_what_is_wanted) {
     EXPECT_THAT(result.err, HasSubstr(c.message)) << c.text;
   }
   EXPECT_THAT(run_command({"train", "missing.yaml"}).err, HasSubstr("missing.yaml cannot be read: No such file"));
-  EXPECT_THAT(run_command({"train", "a.yaml", "b.yml"}).err,
-              HasSubstr("one run file is enough, a.yaml and b.yml came"));
+  EXPECT_THAT(run_command({"train", "a.yaml", "b.yml"}).err, HasSubstr("expected one run file, got a.yaml and b.yml"));
 }
 
 TEST(RunFile, nothing_means_the_default) {

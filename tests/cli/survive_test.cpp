@@ -149,10 +149,10 @@ TEST(Survive, what_does_not_fit_is_refused) {
   refused(joined(run, {"--resume", "auto", "--batch", "32"}), 2, "--batch is 64 there and 32 here");
   refused(joined(run, {"--resume", "auto", "--precision", "f16"}), 2, "--precision is f32 there and f16 here");
   refused({"train", "digits", "--resume", files.saved}, 1, "expected the format \"samebytes run 1\", found \"pt\"");
-  refused({"train", "digits", "--resume", "auto"}, 2, "--resume auto looks in the folder of --checkpoint DIR");
-  refused({"train", "digits", "--keep", "2"}, 2, "--keep is of --checkpoint DIR");
-  refused({"train", "digits", "--checkpoint-every", "0"}, 2, "needs epoch or a number of steps, 0 came");
-  refused({"train", "digits", "--checkpoint-every", "5"}, 2, "--checkpoint-every is of --checkpoint DIR");
+  refused({"train", "digits", "--resume", "auto"}, 2, "--resume auto needs --checkpoint DIR");
+  refused({"train", "digits", "--keep", "2"}, 2, "--keep needs --checkpoint DIR");
+  refused({"train", "digits", "--checkpoint-every", "0"}, 2, "expected epoch or a number of steps, got 0");
+  refused({"train", "digits", "--checkpoint-every", "5"}, 2, "--checkpoint-every needs --checkpoint DIR");
 
   // A damaged file is passed over with a word, by name it is an error.
   const std::string last = files.kept + "/" + *names_in(files.kept).rbegin();

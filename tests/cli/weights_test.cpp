@@ -61,8 +61,8 @@ TEST(Weights, what_does_not_go_together_is_refused) {
     EXPECT_EQ(result.status, 2);
     EXPECT_THAT(result.err, HasSubstr(message));
   };
-  refuses({}, "--weights bf16 is of --precision bf16, whose ops read such weights as they are; ask for that too");
-  refuses({"--precision", "f16"}, "--weights bf16 is of --precision bf16");
+  refuses({}, "--weights bf16 needs --precision bf16, whose ops read such weights as they are");
+  refuses({"--precision", "f16"}, "--weights bf16 needs --precision bf16");
   refuses({"--precision", "bf16", "--optimizer", "lamb"},
           "--weights: lamb keeps them in f32; sgd, adam, adamw, rmsprop, adagrad and lion have the choice");
 }

@@ -24,7 +24,7 @@ std::vector<std::string> names_in(const std::string& text) {
 
 std::string command_sources() {
   std::string text;
-  for (const auto& file : source_files({"engine/cli"}, {".cpp"})) text += file.text;
+  for (const auto& file : source_files({"engine/cli"}, {".h", ".cpp"})) text += file.text;
   return text;
 }
 
@@ -39,7 +39,7 @@ std::string command_fault(const std::string& words, const std::string& sources) 
   std::istringstream stream(words);
   std::string word;
   stream >> word >> word;
-  if (sources.find("add_subcommand(\"" + word + "\"") == std::string::npos) return "there is no verb " + word;
+  if (sources.find("{Verb::" + word + ", \"" + word + "\"") == std::string::npos) return "there is no verb " + word;
   while (stream >> word) {
     if (!word.starts_with("--")) continue;
     const bool is_there = sources.find("\"" + word + "\"") != std::string::npos ||

@@ -1,0 +1,224 @@
+// Where a run works and what it leaves behind: the options of devices, loader, processes, checkpoints and output.
+// Members first, then the row of each (option_row.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/option_row.h"
+
+namespace samebytes::cli {
+
+// Which devices work, beside Options::device (a name, a comma list, or "all").
+struct DeviceOptions {
+  std::vector<int> split;  // --split-device: parts of one device by cores
+  bool explain = false;    // the plan of a step as text, at the end
+  bool fallback = false;   // another device runs what one cannot
+};
+
+// What the host does of a device's work: EngineOptions::host_execution.
+struct CoExecutionOptions {
+  std::string host = "automatic";  // --host-execution
+};
+
+// How train's loader follows what it measures, and where its workers run.
+struct LoadingOptions {
+  std::optional<int> most_slots;
+  std::string cores = "all";  // efficiency, performance, or a list
+};
+
+// Of train in several processes (ranks.h).
+struct RankOptions {
+  std::optional<double> timeout;  // seconds; 10 without it
+  bool shard_state = false;       // each rank keeps its share of the optimizer's state
+  bool gives_state = false;       // of a rank other than 0, to checkpoints that rank 0 writes
+};
+
+// A batch over several devices (shares.h).
+struct ShareOptions {
+  std::vector<double> shares;  // of each device; empty: measured
+  bool rebalance = false;
+  bool sync_batch_norm = false;
+  std::optional<double> timeout;  // seconds
+};
+
+// Runs that survive (survive.h). Empty: not used.
+struct SurviveOptions {
+  std::string folder;                          // of checkpoints
+  std::optional<std::string> every;            // "epoch", or a number of steps
+  std::optional<int> keep;                     // files
+  std::string resume;                          // "auto", or a file
+  std::optional<std::string> on_device_error;  // stop, retry, cpu
+};
+
+// Of the verb memory, and of those that write the file it reads.
+struct MemoryOptions {
+  std::string snapshot;  // --memory-snapshot
+  std::string file;
+  std::string svg;
+  int top = 10;
+};
+
+struct RunningOptions {
+  std::string device;
+  DeviceOptions devices;
+  CoExecutionOptions co_execution;
+  std::optional<int> workers;
+  std::optional<int> slots;
+  LoadingOptions loading;
+  std::uint64_t seed = 1;
+  int threads = 0;
+  RankOptions ranks;
+  ShareOptions shares;
+  SurviveOptions survive;
+  MemoryOptions memory;
+  std::string log;
+  std::string tensorboard;
+  std::optional<std::int64_t> log_grad_norm;  // updates from one norm in the log to the next; 0: none
+  bool check_nan = false;
+  bool json = false;
+  bool quiet = false;
+  bool print_config = false;  // of verbs that take a run file (run_file.h)
+};
+
+inline std::string checkpoint_every_fault(const std::string& text) {
+  const bool is_number =
+      !text.empty() && text.size() < 16 && text[0] != '0' && text.find_first_not_of("0123456789") == std::string::npos;
+  return is_number || text == "epoch" ? "" : "expected epoch or a number of steps, got " + text;
+}
+
+// clang-format off
+template <class Row>
+void describe_devices(Row& row, RunningOptions& o) {
+  using enum Verb;
+  constexpr Verbs kSeveral = train | profile | bench;
+  const auto device = [&](Verbs verbs, const std::string& several) {
+    row(o.device, {.flag = "--device", .value = several.empty() ? "DEVICE" : "DEVICES", .group = group::device,
+        .verbs = verbs,
+        .help = "cpu:0, gpu:0, an index, a part of a name, cpu or gpu (see `samebytes devices`); " + several + "default: the best device found"});
+  };
+  device(train | profile, "devices in a comma list work together; all: every device found; ");
+  device(bench, "devices in a comma list work together; all: one after the other; ");
+  device(eval | generate | tune | estimate | sweep, "");
+  row(o.devices.split, {.flag = "--split-device", .value = "CORES", .group = group::device, .verbs = kSeveral,
+      .check = whole(1, 4096),
+      .help = "cores of each part of one device, such as 1,1; the parts work together; default: not split"});
+  row(o.devices.explain, {.flag = "--explain", .group = group::device, .verbs = kSeveral,
+      .help = "print the plan of a step at the end: each launch, its device, what it moves and waits for, and why "
+              "work is where it is"});
+  row(o.devices.fallback, {.flag = "--fallback", .group = group::device, .verbs = kDeviceVerbs, .log = Log::if_given,
+      .help = "let another device, a CPU if need be, run what a device cannot (a kernel that does not build, f64 "
+              "without double), and count it in the summary; default: it is an error"});
+  row(o.threads, {.flag = "--threads", .value = "N", .group = group::device, .verbs = kDeviceVerbs,
+      .check = whole(1, 4096), .log = Log::always,
+      .help = "cores that a CPU device may use; default: all of them"});
+  row(o.co_execution.host, {.flag = "--host-execution", .value = "MODE", .group = group::device, .verbs = kDeviceVerbs,
+      .choices = {"automatic", "queued", "off", "always"},
+      .help = "automatic: the host does small launches itself, over the same bytes, where the measured costs of the "
+              "device favour it; off; always; results are the same bytes"});
+  row(o.seed, {.flag = "--seed", .value = "N", .group = group::run, .verbs = kDeviceVerbs, .resume = Resume::must_agree,
+      .log = Log::always,
+      .help = "seed of everything random; the same seed gives the same bytes"});
+  row(o.workers, {.flag = "--workers", .value = "N", .group = group::loader,
+      .verbs = train | eval | bench | profile | sweep, .check = whole(0, 1024), .log = Log::if_given,
+      .help = "threads that prepare batches; 0: the loop prepares them; default: 1, more from 8 cores on"});
+  row(o.slots, {.flag = "--slots", .value = "N", .group = group::loader, .verbs = kWorkloadVerbs,
+      .check = whole(1, 1024), .log = Log::if_given,
+      .help = "batches in memory: the device reads one while workers fill the others; default: 2"});
+  row(o.loading.most_slots, {.flag = "--max-slots", .value = "N", .group = group::loader, .verbs = train,
+      .check = whole(1, 1024),
+      .help = "add batches in memory, up to N and 256 MB, while the loop waits for them and more would help; results "
+              "stay the same; default: 8 without --slots and --memory-limit, else --slots"});
+  row(o.loading.cores, {.flag = "--loader-cores", .value = "WHICH", .group = group::loader, .verbs = train,
+      .help = "cores that the loader's workers run on, which decide their number without --workers: efficiency, "
+              "performance, all, or a list such as 0,2-3; on one class of cores: all"});
+}
+
+template <class Row>
+void describe_parallel(Row& row, RunningOptions& o) {
+  using enum Verb;
+  row(o.shares.shares, {.flag = "--shares", .value = "N,N,...", .group = group::parallel, .verbs = train | bench,
+      .check = at_least_zero(),
+      .help = "share of each of several devices in a batch, in any unit: 3,1; fixed for the run; default: as "
+              "measured beside each other before the first step, equal for devices that are alike"});
+  row(o.shares.rebalance, {.flag = "--rebalance", .group = group::parallel, .verbs = train | bench,
+      .help = "let shares follow the times of the steps during the run, which then does not repeat bit for bit"});
+  row(o.shares.sync_batch_norm, {.flag = "--sync-batch-norm", .group = group::parallel, .verbs = train | bench,
+      .help = "batch norm takes its statistics over all shares, under mpirun over all processes; default: each share "
+              "has its own"});
+  row(o.shares.timeout, {.flag = "--device-timeout", .value = "SECONDS", .group = group::parallel,
+      .verbs = train | bench, .check = above_zero(),
+      .help = "give up a device that does not answer for so long, and for 20 steps; default: 10"});
+  row(o.ranks.timeout, {.flag = "--rank-timeout", .value = "SECONDS", .group = group::parallel, .verbs = train,
+      .check = number(2, 86400),
+      .help = "under mpirun: a process that is silent for so long is lost, and the others end; default: 10"});
+  row(o.ranks.shard_state, {.flag = "--shard-state", .group = group::parallel, .verbs = train,
+      .help = "under mpirun: each process keeps and updates only its share of the optimizer's state (ZeRO, stage 1)"});
+}
+
+template <class Row>
+void describe_checkpoints(Row& row, RunningOptions& o) {
+  using enum Verb;
+  row(o.survive.folder, {.flag = "--checkpoint", .value = "DIR", .group = group::checkpoint, .verbs = train,
+      .in_rehearsal = false,
+      .help = "keep the whole state of the run in this folder: it continues from there bit for bit, also after kill "
+              "-9 and in the middle of an epoch; Ctrl-C writes it once more"});
+  row(o.survive.every, {.flag = "--checkpoint-every", .value = "N|epoch", .group = group::checkpoint, .verbs = train,
+      .check = checkpoint_every_fault, .in_rehearsal = false,
+      .help = "epoch: after each test; N: after every N steps; default: epoch"});
+  row(o.survive.keep, {.flag = "--keep", .value = "N", .group = group::checkpoint, .verbs = train,
+      .check = whole(0, 1 << 30), .needs = "--checkpoint", .in_rehearsal = false,
+      .help = "number of checkpoints in the folder; the oldest is removed; 0: all; default: 3"});
+  row(o.survive.resume, {.flag = "--resume", .value = "auto|FILE", .group = group::checkpoint, .verbs = train,
+      .in_rehearsal = false,
+      .help = "auto: continue from the newest whole checkpoint in the folder, or begin if it has none; FILE: "
+              "continue from this checkpoint"});
+  row(o.survive.on_device_error, {.flag = "--on-device-error", .value = "WHAT", .group = group::checkpoint,
+      .verbs = train, .choices = {"stop", "retry", "cpu"}, .in_rehearsal = false,
+      .help = "stop; retry: continue from the last checkpoint on the same device, at most 3 times; cpu: continue on "
+              "the CPU; without --checkpoint the state is kept in memory; default: stop"});
+}
+
+template <class Row>
+void describe_output(Row& row, RunningOptions& o) {
+  using enum Verb;
+  constexpr Verbs kRuns = train | eval | bench;
+  row(o.log, {.flag = "--log", .value = "FILE.jsonl", .group = group::output, .verbs = kRuns, .in_rehearsal = false,
+      .help = "write a JSON object a line, for each step and each epoch, during the run"});
+  row(o.log_grad_norm, {.flag = "--log-grad-norm", .value = "N", .group = group::output, .verbs = train,
+      .check = whole(0, std::int64_t{1} << 40), .log = Log::if_given,
+      .help = "log the norm of all gradients, before clipping, every N updates; 0: never; default: 1 where "
+              "--clip-norm computes it anyway and there is no --memory-limit, else 0, since it costs a pass"});
+  row(o.tensorboard, {.flag = "--tensorboard", .value = "DIR", .group = group::output, .verbs = train,
+      .in_rehearsal = false,
+      .help = "write loss, rate and test results as event files for `tensorboard --logdir DIR`"});
+  row(o.memory.snapshot, {.flag = "--memory-snapshot", .value = "FILE.json", .group = group::output,
+      .verbs = train | bench | profile,
+      .help = "write what memory is used for; `samebytes memory FILE` draws it"});
+  row(o.check_nan, {.flag = "--check-nan", .group = group::output, .verbs = kRuns, .log = Log::always,
+      .in_rehearsal = false,
+      .help = "stop at the first NaN or infinity and name the op that made it; runs every op by itself and reads all "
+              "its results, so it is several times slower"});
+  const auto json = [&](Verbs verbs, const char* help) {
+    row(o.json, {.flag = "--json", .group = group::output, .verbs = verbs,
+        .help = help});
+  };
+  json(kRuns, "print the summary as one line of JSON, the last line of standard output");
+  json(tune, "print the result as one line of JSON, the last line of standard output");
+  json(profile, "print the tables as one line of JSON, the last line of standard output");
+  json(sweep, "print the table and the advice as one line of JSON, the last line of standard output");
+  json(estimate, "print the estimates as one line of JSON");
+  json(generate, "print the text, the number of tokens and the time as one line of JSON");
+  json(devices, "print the list as JSON");
+  json(doctor, "print the findings as one line of JSON");
+  json(memory, "print categories, peak and layers as one line of JSON; with --diff, what changed");
+  row(o.quiet, {.flag = "--quiet", .group = group::output, .verbs = kRuns | tune | profile | sweep,
+      .help = "print no progress, only the result"});
+  row(o.print_config, {.flag = "--print-config", .group = group::output, .verbs = kWorkloadVerbs, .in_run_file = false,
+      .help = "run nothing; print the options as a run file, which may stand in the place of the workload"});
+}
+// clang-format on
+
+}  // namespace samebytes::cli

@@ -1,0 +1,144 @@
+// Options of single verbs: bench, profile, sweep, tune, generate, memory, doctor, completion. Members first, then the
+// row of each (option_row.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options_running.h"
+
+namespace samebytes::cli {
+
+struct SweepOptions {
+  std::vector<std::int64_t> batches = {1, 8, 32, 128};
+  std::optional<double> target_loss;
+  std::string plot;
+};
+
+struct DoctorOptions {
+  std::string run;      // a log of train
+  std::string profile;  // empty: none
+};
+
+struct ToolOptions {
+  std::string mode = "both";  // of bench: train, infer or both
+  bool fixed_batch = false;
+  bool finds_largest_batch = false;
+  bool serve = false;
+  int profile_wait = 0;    // of profile: steps before anything is recorded
+  int profile_warmup = 5;  // recorded and thrown away
+  std::string profile_by;  // kernel, op or layer; empty: kernel and layer
+  std::string profile_sort = "time";
+  int profile_top = 15;
+  std::string trace;
+  std::string html;
+  SweepOptions sweep;
+  std::string prompt = "\n";
+  std::int64_t tokens = 500;
+  double temperature = 0.8;
+  std::int64_t top_k = 0;
+  bool tune_rapid = false;
+  std::optional<double> tune_seconds;
+  std::vector<std::string> tune_only;  // gemm, conv, clblast
+  bool tune_dry_run = false;
+  bool tune_show = false;
+  bool tune_reset = false;
+  DoctorOptions doctor;
+  std::string shell;  // bash, zsh, fish
+};
+
+// clang-format off
+template <class Row>
+void describe_measurement(Row& row, ToolOptions& o) {
+  using enum Verb;
+  constexpr int kMost = 1 << 30;
+  row(o.mode, {.flag = "--mode", .value = "MODE", .group = group::measurement, .verbs = bench,
+      .choices = {"train", "infer", "both"},
+      .help = "train, infer or both; default: both"});
+  row(o.mode, {.flag = "--mode", .value = "MODE", .group = group::measurement, .verbs = profile,
+      .choices = {"train", "infer"},
+      .help = "train or infer; default: train"});
+  row(o.fixed_batch, {.flag = "--fixed-batch", .group = group::measurement, .verbs = bench,
+      .help = "loop over one batch that is made once, to see what the loader costs"});
+  row(o.finds_largest_batch, {.flag = "--largest-batch", .group = group::measurement, .verbs = bench,
+      .help = "also find the largest batch whose step fits into memory, by planning it; implied by --html"});
+  row(o.serve, {.flag = "--serve", .group = group::measurement, .verbs = bench,
+      .help = "obey lines of standard input (train [STEPS], infer, run SECONDS, steps N, memory, quit), and answer "
+              "each with a line of JSON, as benchmarks/compare.py wants it"});
+  row(o.profile_wait, {.flag = "--wait", .value = "N", .group = group::measurement, .verbs = profile,
+      .check = whole(0, kMost),
+      .help = "steps before anything is recorded"});
+  row(o.profile_warmup, {.flag = "--warmup", .value = "N", .group = group::measurement, .verbs = profile,
+      .check = whole(0, kMost),
+      .help = "steps to record and throw away"});
+  row(o.profile_by, {.flag = "--by", .value = "WHAT", .group = group::output, .verbs = profile,
+      .choices = {"kernel", "op", "layer"},
+      .help = "kernel, op or layer; default: a table by kernel and one by layer"});
+  row(o.profile_sort, {.flag = "--sort", .value = "WHAT", .group = group::output, .verbs = profile,
+      .choices = {"time", "count", "flops", "bytes"},
+      .help = "order of the lines"});
+  row(o.profile_top, {.flag = "--top", .value = "N", .group = group::output, .verbs = profile, .check = whole(0, kMost),
+      .help = "lines of a table, with one more line for the rest; 0: all"});
+  row(o.trace, {.flag = "--trace", .value = "FILE.json", .group = group::output, .verbs = profile,
+      .help = "write the timeline as Chrome's trace events, for https://ui.perfetto.dev"});
+  row(o.html, {.flag = "--html", .value = "FILE.html", .group = group::output, .verbs = profile,
+      .help = "write one page with layers, timeline, roofline, memory and all tables"});
+  row(o.html, {.flag = "--html", .value = "FILE.html", .group = group::output, .verbs = bench,
+      .help = "write one page with the devices, all rows, bars side by side and a roofline for each device"});
+  row(o.sweep.batches, {.flag = "--batch", .value = "LIST", .group = group::run, .verbs = sweep,
+      .check = whole(1, kMost),
+      .help = "batch sizes in a comma list"});
+  row(o.sweep.target_loss, {.flag = "--target-loss", .value = "X", .group = group::run, .verbs = sweep,
+      .help = "test loss whose steps and seconds are counted; default: the lowest that the size nearest to the "
+              "workload's own reaches in the first half of its training"});
+  row(o.sweep.plot, {.flag = "--plot", .value = "FILE.svg", .group = group::output, .verbs = sweep,
+      .help = "draw samples/s, steps and seconds to the target, noise scale and memory"});
+}
+
+template <class Row>
+void describe_tools(Row& row, ToolOptions& o, MemoryOptions& drawn) {
+  using enum Verb;
+  constexpr std::int64_t kMost = 1 << 30;
+  row(o.prompt, {.flag = "--prompt", .value = "TEXT", .group = group::run, .verbs = generate,
+      .help = "text to continue; default: a new line"});
+  row(o.tokens, {.flag = "--tokens", .value = "N", .group = group::run, .verbs = generate, .check = whole(1, kMost),
+      .help = "number of tokens to write"});
+  row(o.temperature, {.flag = "--temperature", .value = "X", .group = group::run, .verbs = generate,
+      .check = at_least_zero(),
+      .help = "below 1 likely tokens come more often; 0: always the most likely token"});
+  row(o.top_k, {.flag = "--top-k", .value = "N", .group = group::run, .verbs = generate, .check = whole(0, kMost),
+      .help = "draw among the N most likely tokens; 0: among all"});
+  row(o.tune_rapid, {.flag = "--rapid", .group = group::run, .verbs = tune,
+      .help = "only the shapes and candidates that matter most, in about 20 s; without CLBlast on a CPU"});
+  row(o.tune_seconds, {.flag = "--seconds", .value = "N", .group = group::run, .verbs = tune, .check = above_zero(),
+      .help = "begin no candidate after N seconds; default: 180, with --rapid 20"});
+  row(o.tune_only, {.flag = "--only", .value = "LIST", .group = group::run, .verbs = tune,
+      .choices = {"gemm", "conv", "clblast"},
+      .help = "tune only these, in a comma list; the others stay as they are"});
+  row(o.tune_dry_run, {.flag = "--dry-run", .group = group::run, .verbs = tune,
+      .help = "measure, but leave the store as it is"});
+  row(o.tune_show, {.flag = "--show", .group = group::run, .verbs = tune,
+      .help = "print where the store is and every choice: the one in use, the built-in one, the legal ones"});
+  row(o.tune_reset, {.flag = "--reset", .group = group::run, .verbs = tune,
+      .help = "remove the store, so that the built-in choices are used again"});
+  row(drawn.file, {.flag = "file", .value = "FILE", .group = group::run, .verbs = memory, .is_required = true,
+      .help = "a file that --memory-snapshot of train, bench or profile wrote"});
+  row(drawn.snapshot, {.flag = "--diff", .value = "LATER", .group = group::run, .verbs = memory,
+      .help = "a later snapshot: show what grew and what shrank since the first"});
+  row(drawn.svg, {.flag = "--svg", .value = "OUT.svg", .group = group::output, .verbs = memory, .excludes = "--diff",
+      .help = "draw the timeline and the arena as a picture, for any browser"});
+  row(drawn.top, {.flag = "--top", .value = "N", .group = group::output, .verbs = memory, .check = whole(0, kMost),
+      .help = "lines of a list, with one more line for the rest; 0: all"});
+  row(o.doctor.run, {.flag = "run", .value = "RUN.jsonl", .group = group::run, .verbs = doctor, .is_required = true,
+      .help = "a log that `train --log FILE.jsonl` wrote, also of a run that failed"});
+  row(o.doctor.profile, {.flag = "profile", .value = "[PROFILE.json]", .group = group::run, .verbs = doctor,
+      .help = "what `profile WORKLOAD --json` printed, for advice on speed"});
+  row(o.shell, {.flag = "shell", .value = "SHELL", .group = group::run, .verbs = completion,
+      .choices = {"bash", "zsh", "fish"}, .is_required = true,
+      .help = "bash, zsh or fish"});
+}
+// clang-format on
+
+}  // namespace samebytes::cli
