@@ -1,14 +1,11 @@
 // A Session learns what a loop by hand learns, with the same bytes; it stops early or when it is told to, tells what
-// happens in order, goes on where a killed run was, and refuses what does not go together.
-// Over 400 lines because all of it is about runs of one small network.
+// happens in order, writes what the command writes, and refuses what does not go together.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -16,67 +13,13 @@
 #include "support/devices.h"
 #include "support/errors.h"
 #include "support/files.h"
+#include "train/session_runs.h"
 
 namespace samebytes::train {
 namespace {
 
-using samebytes::testing::get;
 using samebytes::testing::TemporaryFolder;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr std::int64_t kSamples = 120, kBatch = 16;  // eight batches in an epoch, the last one of eight
-
-Array digits_loss(const Array& logits, const data::Batch& batch) { return cross_entropy(logits, batch[1]); }
-
-// Two runs on one engine begin with the same random numbers.
-struct TrainedNet {
-  nn::Sequential net;
-  data::Loader training, validation;
-  std::unique_ptr<Session> session;
-
-  TrainedNet(Engine& engine, SessionOptions options, OfOutput loss = digits_loss)
-      : net(make_net(engine)),
-        training(engine, data::slice(data::digits().train, 0, kSamples), {.batch = kBatch, .shuffle = true, .seed = 7}),
-        validation(engine, data::slice(data::digits().test, 0, 100), {.batch = 50}) {
-    options.validation = &validation;
-    session = std::make_unique<Session>(engine, net, Task{.loss = std::move(loss), .metrics = {accuracy()}}, training,
-                                        std::move(options));
-  }
-  static nn::Sequential make_net(Engine& engine) {
-    engine.set_random_counter(1);
-    return nn::Sequential(nn::Flatten(), nn::Linear({.in = 64, .out = 32}), nn::Relu(), nn::Dropout(0.2),
-                          nn::Linear({.in = 32, .out = 10}));
-  }
-  Session* operator->() { return session.get(); }
-  std::vector<float> weights() const {
-    std::vector<float> all;
-    for (const Array& parameter : net.parameters())
-      for (const float value : parameter.to_vector<float>()) all.push_back(value);
-    return all;
-  }
-};
-
-OptimizerPtr fast_adam(std::span<const Array> parameters) {
-  return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.rate = 1e-2});
-}
-
-// What a run can have: schedule, clipping, averages.
-SessionOptions full_options() {
-  return {.make_optimizer = [](std::span<const Array> parameters) -> OptimizerPtr {
-            return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.rate = 1e-2, .clip_norm = 1});
-          },
-          .schedule = optim::Schedule{.decay = optim::Decay::cosine, .rate = 1e-2, .warmup = 2, .steps = 40},
-          .ema = optim::EmaOptions{.decay = 0.9, .warmup = true},
-          .grad_norm_every = 1};
-}
-
-std::vector<nlohmann::json> lines_of(const std::string& path) {
-  std::vector<nlohmann::json> lines;
-  std::istringstream text(get(path));
-  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
-  return lines;
-}
 
 class SessionTest : public testing::OnDevice {};
 SAMEBYTES_ON_EVERY_DEVICE(SessionTest);
@@ -269,91 +212,6 @@ TEST_P(SessionTest, an_adaptive_batch_grows_in_its_session) {
   EXPECT_EQ(report.adaptive->batch, 64);
   EXPECT_LT(report.adaptive->updates, 12 * 4);
   EXPECT_EQ(changes, 1);
-}
-
-// Interrupted in the middle of an epoch and resumed by a new Session: the bytes of a run that was not.
-TEST_P(SessionTest, goes_on_bit_for_bit_after_an_interrupt) {
-  struct Case {
-    const char* name;
-    Dtype dtype;
-    std::int64_t batches;
-    bool adapts;
-  };
-  for (const Case& one : {Case{"f32", f32, 1, false}, Case{"f16", f16, 1, false}, Case{"accumulated", f32, 3, false},
-                          Case{"adaptive", f32, 1, true}}) {
-    SCOPED_TRACE(one.name);
-    const TemporaryFolder folder;
-    std::vector<double> losses;
-    const auto options_of = [&](const std::string& resume) {
-      SessionOptions options = full_options();
-      options.precision.dtype = one.dtype;
-      options.accumulation.batches = one.batches;
-      if (one.adapts) {
-        options.schedule = {};
-        options.adaptive = AdaptiveBatching{.sizes = {.batch = 32, .max_batch = 64, .every = 2, .patience = 1},
-                                            .rate = [](std::int64_t) { return 1e-2; }};
-      } else {
-        options.plateau = optim::PlateauOptions{.rate = 1e-2, .factor = 0.5, .patience = 0};
-        options.schedule = {};
-      }
-      options.early_stopping = EarlyStopping{.patience = 5};
-      if (!resume.empty())
-        options.checkpoints = std::make_shared<Checkpoints>(
-            CheckpointsOptions{.folder = folder / "states", .every = 1, .keep = 2, .resume = resume});
-      options.log = std::make_shared<RunLog>(folder / (resume.empty() ? "whole.jsonl" : "parts.jsonl"), "", true);
-      options.callbacks.on_step = [&](const StepReport& step) { losses.push_back(step.loss); };
-      return options;
-    };
-    TrainedNet whole(engine(), options_of(""));
-    const Report report = whole->fit(2);
-    const std::vector<double> wanted = std::exchange(losses, {});
-    {
-      SessionOptions options = options_of("auto");
-      int left = 5;
-      options.should_stop = [&] { return --left <= 0; };
-      EXPECT_EQ(TrainedNet(engine(), options)->fit(2).stopped_because, Stopped::asked);
-    }
-    losses.clear();
-    engine().set_random_counter(999);
-    TrainedNet resumed(engine(), options_of("auto"));
-    const Report rest = resumed->fit(2);
-    ASSERT_TRUE(rest.resumed_from);
-    EXPECT_LT(*rest.resumed_from, report.figures.steps);
-    EXPECT_GT(*rest.resumed_from, 0);
-    EXPECT_EQ(resumed.weights(), whole.weights());
-    EXPECT_EQ(rest.train_loss, report.train_loss);
-    EXPECT_EQ(rest.validation->loss, report.validation->loss);
-    EXPECT_EQ(rest.figures.steps, report.figures.steps);
-    EXPECT_EQ(rest.figures.samples, report.figures.samples);
-    EXPECT_EQ(losses, std::vector<double>(wanted.begin() + *rest.resumed_from, wanted.end()));
-    // Each step and epoch stands in the log once.
-    std::vector<double> logged;
-    std::vector<std::string> others;
-    for (const nlohmann::json& line : lines_of(folder / "parts.jsonl")) {
-      if (line["event"] == "step")
-        logged.push_back(line["loss"]);
-      else if (line["event"] != "batch")
-        others.push_back(line["event"]);
-    }
-    EXPECT_EQ(logged, wanted);
-    EXPECT_THAT(others, ElementsAre("start", "resume", "epoch", "epoch", "summary"));
-  }
-}
-
-TEST_P(SessionTest, a_state_of_another_run_is_refused) {
-  const TemporaryFolder folder;
-  const auto checkpoints = [&](const std::string& resume) {
-    return std::make_shared<Checkpoints>(CheckpointsOptions{.folder = folder / "states", .resume = resume});
-  };
-  {
-    TrainedNet run(engine(), {.checkpoints = checkpoints("auto")});
-    run->state().expect("width", "32");
-    run->fit(1);
-  }
-  TrainedNet other(engine(), {.checkpoints = checkpoints("auto")});
-  other->state().expect("width", "64");
-  EXPECT_THAT(message_of<ArgumentError>([&] { other->fit(1); }), HasSubstr("width is 32 there and 64 here"));
-  EXPECT_THAT(message_of<ArgumentError>([&] { checkpoints(""); }), HasSubstr("has the checkpoints of an earlier run"));
 }
 
 TEST_P(SessionTest, writes_the_lines_and_curves_of_the_command) {
