@@ -112,6 +112,10 @@ std::string Planner::explain(const ExplainOptions& options) const {
   }
   text += table.to_text();
   if (most < plan->launches.size()) text += "  and " + std::to_string(plan->launches.size() - most) + " more\n";
+  text += "passes:\n";
+  TextTable passes;
+  for (const PlanPass& pass : plan->passes) passes.add({pass.name, pass.did});
+  text += passes.to_text();
   text += "why:\n";
   for (const std::string& reason : plan->reasons) text += "  " + reason + "\n";
   if (runtime.device_count() == 1) text += "  there is one device\n";

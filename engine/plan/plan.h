@@ -116,6 +116,11 @@ struct ArenaSegment {
   int k = 0;
 };
 
+// What a pass of make_plan() did, in a line for explain().
+struct PlanPass {
+  std::string name, did;
+};
+
 // What of a plan runs on another device than the one that it was for: an entry of Fallbacks, and how much each run is.
 struct PlanFallback {
   int entry = 0;
@@ -142,6 +147,7 @@ struct Plan {
   int weight() const;
   std::size_t transfer_bytes = 0;    // between contexts
   std::vector<std::string> reasons;  // why work and bytes are where they are, for explain()
+  std::vector<PlanPass> passes;      // in their order
   double flops = 0, bytes = 0;       // of all launches, as the profile counts them
   bool several_devices = false;
   std::vector<PlanFallback> fallbacks;

@@ -1,0 +1,47 @@
+// Lower: the fourth pass of planning. It turns groups, packs and ops into launches in the order in which they run, with
+// the buffers that they read and write, and adds buffers for dense copies of views and for the ops' own temporaries.
+// Kernels of ops are made here; those that the planner writes are texts still (generated.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/launch.h"
+#include "plan/generated.h"
+#include "plan/group.h"
+#include "plan/in_place.h"
+#include "plan/pack_parts.h"
+#include "plan/place.h"
+#include "plan/plan.h"
+
+namespace samebytes::detail {
+
+// An argument of a kernel that never changes; it is set once, when the kernel is there (bind.h).
+struct ConstantArgument {
+  std::size_t launch;
+  int index;
+  KernelArgument::Kind kind;
+  std::int64_t integer;
+  double real;
+};
+
+struct Lowered {
+  PlacedValues placed;
+  std::vector<PlanLaunch> launches;
+  std::vector<InPlacePair> pairs;  // in the order of launches
+  std::vector<PackPiece> pieces;
+  std::vector<Generated> generated;
+  std::vector<ConstantArgument> constants;
+  std::size_t relayout_bytes = 0;
+
+  void renumber(
+      const std::vector<int>& number);  // after launches were added between the others; nothing for no numbers
+};
+
+// Throws whatever the ops' launch() throws, BuildError and Refused as KernelMaker does.
+Lowered lower(const GraphList& list, const Grouping& grouping, PlacedValues placed, Context& context,
+              KernelMaker& kernels);
+std::string describe(const Lowered& lowered);  // a line for explain()
+
+}  // namespace samebytes::detail
