@@ -19,14 +19,6 @@ namespace {
 constexpr std::size_t kMostPlansKept = 256;  // least recently used ones go first
 constexpr int kReplansBeforeWarning = 32;    // a loop that never meets its plan again
 
-// The cell that a node of one result wrote into, if it did.
-NodePtr overwritten_cell(const Node& node) {
-  const int input = node.op && node.results.empty() ? node.op->traits().in_place(0) : -1;
-  if (input < 0) return nullptr;
-  const NodePtr& target = node.inputs[static_cast<std::size_t>(input)].node;
-  return target->cell ? target : nullptr;
-}
-
 // What fills a new cell. cell() copies its initial value, which the user may hold; where nobody does, the value itself
 // becomes the cell, so that no second copy is ever there.
 NodePtr initial_of(const Node& cell) {
@@ -157,52 +149,8 @@ void Planner::run_asked(std::span<const NodePtr> roots) {
 void Planner::run(Plan& plan, const GraphList& list) {
   const auto start = std::chrono::steady_clock::now();
   Runtime& runtime = *context_.runtime;
-  std::vector<Bound> bound(plan.buffers.size());
-  std::vector<StoragePtr> fresh(plan.buffers.size());
-  // SAMEBYTES_ALLOCATOR=exact: what would lie in an arena is a storage of its own, so that an overrun is seen.
-  const bool is_exact = runtime.is_exact();
-  std::vector<StoragePtr> apart(is_exact ? plan.buffers.size() : 0);
-  const std::uint64_t peaks = runtime.memory_peaks();
-  std::vector<Storage*> arena;
-  for (std::size_t s = 0; s < plan.arena_segments.size() && !is_exact; ++s)
-    arena.push_back(&arena_segment(plan.arena_segments[s]));
-  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
-    PlanBuffer& buffer = plan.buffers[b];
-    switch (buffer.kind) {
-      case PlanBuffer::Kind::leaf: {
-        const Node& leaf = *list.nodes[static_cast<std::size_t>(buffer.node)];
-        bound[b] = {leaf.storage.get(), leaf.offset};
-        break;
-      }
-      case PlanBuffer::Kind::own: {
-        const Node& node = *list.nodes[static_cast<std::size_t>(buffer.node)];
-        const Node& maker = node.output >= 0 ? *node.inputs[0].node : node;  // of several results
-        fresh[b] = runtime.allocate(buffer.bytes, node.category,
-                                    maker.op ? std::string(maker.op->name()) : std::string("result"), node.layer.text(),
-                                    buffer.device, FirstUse::device);
-        bound[b] = {fresh[b].get(), 0};
-        break;
-      }
-      case PlanBuffer::Kind::arena:
-        if (buffer.first >= 0 && is_exact) {
-          apart[b] = runtime.allocate(buffer.bytes, Category::arena, "arena", "", buffer.device);
-          bound[b] = {apart[b].get(), 0};
-        } else if (buffer.first >= 0)
-          bound[b] = {arena[static_cast<std::size_t>(buffer.place.segment)],
-                      static_cast<std::int64_t>(buffer.place.offset / bytes_of(buffer.dtype))};
-        break;
-      case PlanBuffer::Kind::persistent: bound[b] = {buffer.storage.get(), 0}; break;
-      case PlanBuffer::Kind::part:
-      case PlanBuffer::Kind::empty: break;
-    }
-  }
-  if (runtime.memory_peaks() != peaks) name_peak(plan);
-  for (std::size_t b = 0; b < plan.buffers.size(); ++b)
-    if (const PlanBuffer& buffer = plan.buffers[b]; buffer.kind == PlanBuffer::Kind::part) {
-      const Bound& whole = bound[static_cast<std::size_t>(buffer.parent)];
-      bound[b] = {whole.storage, whole.offset + buffer.offset};
-    }
-
+  RunBuffers buffers = bind_buffers(plan, list);
+  const std::vector<Bound>& bound = buffers.bound;
   const RecordedSpan span(runtime.recorder(), "enqueue");
   Submission submission(runtime);
   submission.set_weight(plan.weight());
@@ -214,16 +162,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
     other_bytes = runtime.memory().live_bytes - in_arena;
     submission.set_other_bytes(other_bytes);
   }
-  for (Storage* segment : arena) submission.acquire(*segment, true, "arena", 0, segment->bytes(), true);
-  for (const StoragePtr& storage : apart)
-    if (storage) submission.acquire(*storage, true, "arena", 0, storage->bytes(), true);
-  for (const PlanUse& use : plan.uses) {
-    const PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(use.buffer)];
-    const Bound& at = bound[static_cast<std::size_t>(use.buffer)];
-    const bool whole = buffer.kind == PlanBuffer::Kind::own;
-    submission.acquire(*at.storage, use.writes, use.what, static_cast<std::size_t>(at.offset) * bytes_of(buffer.dtype),
-                       buffer.bytes, whole);
-  }
+  acquire(plan, buffers, submission);
   const int n = plan.several_devices ? runtime.device_count() : 0;  // each after what all of them have to do
   for (int p = 0; p < n * n; ++p) submission.order_after(runtime.device(p / n), runtime.device(p % n));
   if (plan.transfer_bytes > 0) submission.begin_transfers();
@@ -338,46 +277,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
   if (!plan.fallbacks.empty()) last_fallback_ = plan.fallbacks.front().entry;
   runtime.count_relayout(plan.relayout_bytes);
 
-  // Wanted values have their storage now and drop their inputs; cells have a new version.
-  for (std::size_t b = 0; b < plan.buffers.size(); ++b)
-    if (fresh[b]) {
-      Node& node = *list.nodes[static_cast<std::size_t>(plan.buffers[b].node)];
-      node.storage = std::move(fresh[b]);
-      // Which may have been left elsewhere; the spare device takes no part in what is built on it.
-      if (runtime.space_count() > 1 && plan.buffers[b].device != runtime.spare()) node.device = plan.buffers[b].device;
-    }
-  for (const int place : plan.late_cells) {
-    Node& node = *list.nodes[static_cast<std::size_t>(place)];
-    const int results = std::max<int>(1, static_cast<int>(node.results.size()));
-    for (int k = 0; k < results; ++k) {
-      const int input = node.op->traits().in_place(k);
-      if (input < 0) continue;
-      const NodePtr base = base_of(node.inputs[static_cast<std::size_t>(input)].node);
-      if (!base->cell) continue;
-      for (const NodePtr& other : overlapping(base)) {
-        ++other->version;
-        other->changed_at = context_.evaluations;
-      }
-    }
-    if (!node.results.empty()) node.state_written = true;
-  }
-  for (const NodePtr& node : list.nodes) {
-    if (node->has_value || node->is_view) continue;
-    const std::size_t place = static_cast<std::size_t>(node->place);
-    if (const NodePtr cell = overwritten_cell(*node)) {  // from now on a view of the cell's new value
-      keep_origin(node);
-      node->is_view = true;
-      node->strides = dense_strides(node->shape);
-      node->offset = 0;
-      node->inputs.assign(1, Edge{cell, cell->version.load()});
-      continue;
-    }
-    if (!list.wanted[place]) continue;
-    node->has_value = node->was_made = true;
-    keep_origin(node);
-  }
-  const bool is_due = !plan.late_cells.empty() || context_.taped.size() >= context_.next_sweep;
-  if (is_due && !context_.taped.empty()) sweep_origins(context_);
+  commit(plan, list, buffers.fresh);
 }
 
 void Planner::keep_readers(const NodePtr& leaf) {

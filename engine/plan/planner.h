@@ -27,6 +27,16 @@ class PersistentStorages {
   std::map<std::pair<std::uint64_t, std::size_t>, std::weak_ptr<Storage>> storages_;
 };
 
+// What the buffers of a plan are in one run.
+struct RunBuffers {
+  std::vector<Bound> bound;       // by buffer
+  std::vector<StoragePtr> fresh;  // by buffer: of values that are wanted
+  // With SAMEBYTES_ALLOCATOR=exact, by buffer: what would lie in an arena is a storage of its own, so that an overrun
+  // is seen.
+  std::vector<StoragePtr> apart;
+  std::vector<Storage*> arena;  // by segment
+};
+
 class Planner final : public Evaluator {
  public:
   explicit Planner(Context& context) : context_(context), share_(context), fallbacks_(context) {}
@@ -49,6 +59,9 @@ class Planner final : public Evaluator {
   void bring_home(std::span<const NodePtr> cells);  // whose first values another device made in its context
   [[noreturn]] void refuse_launch(const Plan& plan, std::size_t launch, const DeviceError& error) const;
   void run(Plan& plan, const GraphList& list);
+  RunBuffers bind_buffers(Plan& plan, const GraphList& list);
+  static void acquire(const Plan& plan, const RunBuffers& buffers, Submission& submission);
+  void commit(const Plan& plan, const GraphList& list, std::vector<StoragePtr>& fresh);
   Submission::Mark run_transfer(const PlanLaunch& launch, const Plan& plan, const std::vector<Bound>& bound,
                                 const std::vector<Submission::Mark>& marks, Submission& submission);
   void evaluate_checked(const GraphList& list);  // op by op, stops at the first NaN
