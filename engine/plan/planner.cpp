@@ -7,6 +7,7 @@
 
 #include "graph/op.h"
 #include "graph/overwrite.h"
+#include "plan/enqueue.h"
 #include "plan/launch_info.h"
 #include "plan/pointwise_kernel.h"
 #include "plan/readers.h"
@@ -146,6 +147,25 @@ void Planner::run_asked(std::span<const NodePtr> roots) {
   }
 }
 
+void Planner::enqueue(Plan& plan, std::size_t at, const std::vector<Bound>& bound, Submission& submission) {
+  PlanLaunch& launch = plan.launches[at];
+  Device& device = context_.runtime->device(launch.device);
+  try {
+    if (launch.queue_call) {
+      RunAccess access(launch, bound, [&](std::size_t bytes) -> Storage& {
+        return workspace(submission, launch.device, bytes, launch.what);
+      });
+      submission.enqueue_call(
+          device, launch.what.c_str(), [&](cl_command_queue queue) { return launch.queue_call(queue, access); },
+          launch.info);
+    } else {
+      submission.enqueue(device, *launch.kernel, launch.geometry, launch.what.c_str(), launch.info);
+    }
+  } catch (const DeviceError& error) {
+    refuse_launch(plan, at, error);
+  }
+}
+
 void Planner::run(Plan& plan, const GraphList& list) {
   const auto start = std::chrono::steady_clock::now();
   Runtime& runtime = *context_.runtime;
@@ -181,92 +201,18 @@ void Planner::run(Plan& plan, const GraphList& list) {
     }
     Device& device = runtime.device(launch.device);
     for (const int other : launch.after) submission.order_after(device, marks[static_cast<std::size_t>(other)]);
-    if (launch.queue_call) {
-      RunAccess access(launch, bound, [&](std::size_t bytes) -> Storage& {
-        return workspace(submission, launch.device, bytes, launch.what);
-      });
-      try {
-        submission.enqueue_call(
-            device, launch.what.c_str(), [&](cl_command_queue queue) { return launch.queue_call(queue, access); },
-            launch.info);
-      } catch (const DeviceError& error) {
-        refuse_launch(plan, l, error);
-      }
-      if (launch.is_awaited) marks[l] = submission.mark(device);
-      continue;
-    }
     if (launch.is_on_host) {
       if (launch.host_run)
         submission.enqueue_host(device, name_of_run(launch).c_str(),
                                 bind_host_run(launch.host_run, launch.device, plan, list, bound, runtime, other_bytes));
-      if (launch.is_awaited) marks[l] = submission.mark(device);
-      continue;
-    }
-    if (launch.host_call && !launch.waits && device.runs_host_functions()) {
+    } else if (launch.host_call && !launch.waits && device.runs_host_functions()) {
       submission.enqueue_host(device, launch.what.c_str(), bind_host_call(launch, plan, bound, runtime, other_bytes));
-      if (launch.is_awaited) marks[l] = submission.mark(device);
+    } else if (launch.host_call) {
+      run_host_call(launch, plan, bound, submission);
       continue;
-    }
-    if (launch.host_call) {
-      RunAccess access(launch, bound);
-      std::vector<Submission::HostUse> uses;
-      for (std::size_t o = 0; o < launch.operands.size(); ++o)
-        uses.push_back(
-            {bound[static_cast<std::size_t>(launch.operands[o].second)].storage, launch.operand_writes[o] != 0});
-      submission.run_host(launch.what.c_str(), uses, [&](const std::function<void*(Storage&)>& address) {
-        launch.host_call([&](Operand operand) -> void* {
-          const auto found = std::find_if(launch.operands.begin(), launch.operands.end(), [&](const auto& o) {
-            return o.first.kind == operand.kind && o.first.index == operand.index;
-          });
-          const std::size_t width = bytes_of(plan.buffers[static_cast<std::size_t>(found->second)].dtype);
-          return static_cast<char*>(address(access.storage(operand))) +
-                 static_cast<std::size_t>(access.offset(operand)) * width;
-        });
-      });
-      continue;
-    }
-    for (PlanArgument& argument : launch.arguments) {
-      switch (argument.kind) {
-        case PlanArgument::Kind::array: {
-          const Bound& at = bound[static_cast<std::size_t>(argument.buffer)];
-          const void* base = base_of(*at.storage);
-          if (base != argument.bound_base) {
-            launch.kernel->set_storage(argument.index, *at.storage);
-            argument.bound_base = base;
-          }
-          const std::int64_t offset = at.offset + argument.offset;
-          if (offset != argument.bound_offset) {
-            launch.kernel->set_bytes(argument.index + 1, &offset, sizeof offset);
-            argument.bound_offset = offset;
-          }
-          break;
-        }
-        case PlanArgument::Kind::scalar_real: {
-          const double v = list.nodes[static_cast<std::size_t>(argument.node)]
-                               ->scalars[static_cast<std::size_t>(argument.scalar)]
-                               .real;
-          if (launch.real == Dtype::f64) {
-            launch.kernel->set_bytes(argument.index, &v, sizeof v);
-          } else {
-            const float f = static_cast<float>(v);
-            launch.kernel->set_bytes(argument.index, &f, sizeof f);
-          }
-          break;
-        }
-        case PlanArgument::Kind::scalar_bits: {
-          const std::uint64_t v = list.nodes[static_cast<std::size_t>(argument.node)]
-                                      ->scalars[static_cast<std::size_t>(argument.scalar)]
-                                      .bits;
-          launch.kernel->set_bytes(argument.index, &v, sizeof v);
-          break;
-        }
-        default: break;
-      }
-    }
-    try {
-      submission.enqueue(device, *launch.kernel, launch.geometry, launch.what.c_str(), launch.info);
-    } catch (const DeviceError& error) {
-      refuse_launch(plan, l, error);
+    } else {
+      if (launch.kernel) bind_arguments(launch, list, bound);
+      enqueue(plan, l, bound, submission);
     }
     if (launch.is_awaited) marks[l] = submission.mark(device);
   }

@@ -61,6 +61,8 @@ class Planner final : public Evaluator {
   void run(Plan& plan, const GraphList& list);
   RunBuffers bind_buffers(Plan& plan, const GraphList& list);
   static void acquire(const Plan& plan, const RunBuffers& buffers, Submission& submission);
+  // A kernel or a library call; what the device refuses goes to refuse_launch().
+  void enqueue(Plan& plan, std::size_t at, const std::vector<Bound>& bound, Submission& submission);
   void commit(const Plan& plan, const GraphList& list, std::vector<StoragePtr>& fresh);
   Submission::Mark run_transfer(const PlanLaunch& launch, const Plan& plan, const std::vector<Bound>& bound,
                                 const std::vector<Submission::Mark>& marks, Submission& submission);
