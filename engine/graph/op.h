@@ -83,7 +83,7 @@ class Op {
   std::uint64_t fingerprint() const;  // of type and attributes; computed once, by whichever thread asks first
 
  private:
-  const OpTraits traits_;
+  const OpTraits traits_{};
   mutable std::atomic<std::uint64_t> fingerprint_{0};  // one op is shared by engines and threads
 };
 using OpPtr = std::shared_ptr<const Op>;
