@@ -133,8 +133,7 @@ int run_bench(const Options& options) {
     for (const WorkloadEntry& entry : workloads()) chosen.push_back(make_workload(entry.name, options.form));
 
   if (!options.memory.snapshot.empty() && (chosen.size() != 1 || options.mode == "both" || options.serve))
-    throw UsageError(
-        "--memory-snapshot needs one workload, --mode train or infer, and no --serve");
+    throw UsageError("--memory-snapshot needs one workload, --mode train or infer, and no --serve");
   if (options.serve) {
     if (!options.html.empty())
       throw UsageError("--html draws a table, and --serve makes none; leave one of the two out");

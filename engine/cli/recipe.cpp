@@ -176,8 +176,8 @@ Recipe::Recipe(const Options& options, const Workload& workload, std::int64_t ba
   const Entry& entry = entry_of(optimizer_);
   if (options.momentum && !entry.has_momentum) throw UsageError(fmt::format("--momentum: {} has none", optimizer_));
   if (options.release_gradients && !entry.has_release)
-    throw UsageError(
-        fmt::format("--release-gradients: {} does not update parameters one by one; sgd, adam and adamw do", optimizer_));
+    throw UsageError(fmt::format(
+        "--release-gradients: {} does not update parameters one by one; sgd, adam and adamw do", optimizer_));
   if (moments_dtype(options) != f32 && !entry.has_moments)
     throw UsageError(
         fmt::format("--moments: {} keeps them in f32; sgd, adam, adamw, rmsprop and lion have the choice", optimizer_));

@@ -242,7 +242,8 @@ TEST(HostCost, the_environment_asks_unless_the_option_does) {
     EXPECT_EQ(host_execution({}), mode);
   }
   const Environment asked("SAMEBYTES_HOST_EXECUTION", "on");
-  EXPECT_ERROR(Engine(), ArgumentError, "SAMEBYTES_HOST_EXECUTION: expected automatic, queued, off or always, got \"on\"");
+  EXPECT_ERROR(Engine(), ArgumentError,
+               "SAMEBYTES_HOST_EXECUTION: expected automatic, queued, off or always, got \"on\"");
 }
 
 }  // namespace
