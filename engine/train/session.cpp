@@ -19,6 +19,12 @@ namespace {
 
 bool is_endless(const data::Loader& loader) { return loader.size() == data::kEndless; }
 
+// Of the pass that begins next, or of the one that was left early.
+std::int64_t epoch_to_come(const data::Loader& loader) {
+  const data::LoaderPlace place = loader.place();
+  return place.step > 0 && place.step == loader.size() ? place.epoch + 1 : place.epoch;
+}
+
 }  // namespace
 
 const char* name_of(Stopped stopped) {
@@ -32,7 +38,8 @@ Session::Impl::Impl(Engine& engine_, nn::Module& net_, Task task_, data::Loader&
       training(training_),
       options(std::move(options_)),
       precision(options.precision),
-      meter(engine) {
+      meter(engine),
+      first_epoch(epoch_to_come(training)) {
   check();
   if (options.optimizer == nullptr) {
     precision.prepare(net);
@@ -97,7 +104,7 @@ void Session::Impl::start() {
 
 bool Session::Impl::is_before_goal() const {
   if (target.steps) return tested_steps < *target.steps;
-  return !target.epochs || training.place().epoch < *target.epochs;
+  return !target.epochs || training.place().epoch - first_epoch < *target.epochs;
 }
 
 Report Session::Impl::run(const Target& goal) {
@@ -142,7 +149,7 @@ void Session::Impl::go_on_in_epoch() {
 // It may be what is left of an epoch, or its validation alone.
 void Session::Impl::train_epoch() {
   const data::LoaderPlace place = training.place();
-  epoch = static_cast<int>(place.epoch) + 1;
+  epoch = number_of(place.epoch);
   begin_pass(place.step == 0);
   if (!target.steps || meter.steps() < *target.steps)
     for (const data::Batch& batch : training) {
@@ -174,7 +181,7 @@ EpochReport Session::Impl::end_epoch() {
   if (is_whole) {
     tested_steps = meter.steps();
   } else if (saves()) {
-    if (training.place().step == 0) training.seek(epoch - 1, training.size());  // the validation is still to be made
+    if (training.place().step == 0) training.seek(first_epoch + epoch - 1, training.size());  // the validation is still to be made
     keep();
   }
   LogLine line = {{"event", "epoch"},

@@ -61,6 +61,7 @@ struct Session::Impl {
   // session.cpp
   void check() const;
   std::int64_t steps_per_epoch() const;
+  int number_of(std::int64_t loader_epoch) const { return static_cast<int>(loader_epoch - first_epoch) + 1; }
   void start();  // of the log, before the first step
   Report run(const Target& goal);
   bool is_before_goal() const;
@@ -112,6 +113,7 @@ struct Session::Impl {
 
   Target target;
   std::int64_t largest_batch = 0;  // samples
+  std::int64_t first_epoch = 0;    // of the loader when the run began: it may have served another run
   int epoch = 0;                   // from 1; 0: none was begun
   bool is_in_pass = false;         // the meter runs
   double seconds_before = 0;       // of this epoch's steps in this process

@@ -66,6 +66,7 @@ std::string Session::Impl::counts() const {
                  {"samples", meter.samples()},
                  {"seconds", meter.seconds()},
                  {"tested_steps", tested_steps},
+                 {"first_epoch", first_epoch},
                  {"results", results_of(train_loss, validation)}}
       .dump();
 }
@@ -75,6 +76,7 @@ void Session::Impl::set_counts(const std::string& text) {
   meter.go_on_from(json["steps"].get<std::int64_t>(), json["samples"].get<std::int64_t>(),
                    json["seconds"].get<double>());
   tested_steps = json["tested_steps"].get<std::int64_t>();
+  first_epoch = json.value("first_epoch", std::int64_t{0});
   train_loss.reset();
   validation.reset();
   for (const auto& [key, value] : json["results"].items()) {
@@ -113,7 +115,7 @@ std::optional<Resumed> Session::Impl::resume() {
                                restored->origin.tuning);
   kept_steps = result.step;
   resumed_from = result.step;
-  epoch = static_cast<int>(training.place().epoch) + 1;
+  epoch = number_of(training.place().epoch);
   if (options.frames_log)
     write({{"event", "resume"}, {"step", result.step}, {"from", result.from}, {"text", result.text}});
   return result;

@@ -41,7 +41,7 @@ void Session::Impl::end_pass() {
 std::optional<Accumulation::Step> Session::Impl::step(const data::Batch& batch) {
   start();
   begin_pass(batch.step() == 0);
-  epoch = static_cast<int>(batch.epoch()) + 1;
+  epoch = number_of(batch.epoch());
   largest_batch = std::max(largest_batch, batch.samples());
   const double rate = optimizer->rate();
   const std::optional<Accumulation::Step> made = update(batch);

@@ -1,5 +1,5 @@
-// Everything of Samebytes but interop/, whose headers need Eigen or OpenCL. One header per idea; docs/headers.md says what
-// is where.
+// Everything of Samebytes but interop/, whose headers need Eigen or OpenCL. One header per idea; docs/headers.md says
+// what is where.
 #pragma once
 
 #include "samebytes/array.h"

@@ -71,6 +71,31 @@ TEST_P(SessionTest, does_the_same_bytes_as_a_loop_by_hand) {
   EXPECT_EQ(weights, fitted.weights());
 }
 
+TEST_P(SessionTest, counts_its_own_epochs_with_a_loader_that_served_another_run) {
+  TrainedNet first(engine(), {.make_optimizer = fast_adam});
+  first->fit(2);
+  for (const data::Batch& batch : first.training) first->step(batch);  // and a third epoch by hand
+
+  const TemporaryFolder folder;
+  const auto checkpoints = [&] {
+    return std::make_shared<Checkpoints>(CheckpointsOptions{.folder = folder.path(), .resume = "auto"});
+  };
+  std::vector<int> epochs;
+  SessionOptions options{.checkpoints = checkpoints()};
+  options.callbacks.on_epoch = [&](const EpochReport& report) { epochs.push_back(report.epoch); };
+  nn::Sequential net = TrainedNet::make_net(engine());
+  {
+    Session second(engine(), net, {.loss = digits_loss}, first.training, options);
+    EXPECT_EQ(second.fit(2).figures.steps, 2 * 8);
+  }
+  options.checkpoints = checkpoints();
+  data::Loader fresh(engine(), data::slice(data::digits().train, 0, kSamples),
+                     {.batch = kBatch, .shuffle = true, .seed = 7});
+  Session resumed(engine(), net, {.loss = digits_loss}, fresh, options);
+  EXPECT_EQ(resumed.fit(3).figures.steps, 3 * 8);
+  EXPECT_EQ(epochs, (std::vector{1, 2, 3}));
+}
+
 TEST_P(SessionTest, a_second_fit_goes_on_where_the_first_one_ended) {
   TrainedNet whole(engine(), full_options());
   whole->fit(3);
