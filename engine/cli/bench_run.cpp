@@ -2,7 +2,6 @@
 
 #include <chrono>
 
-#include "cli/head.h"
 #include "cli/interrupt.h"
 #include "cli/lora.h"
 

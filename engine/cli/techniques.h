@@ -20,7 +20,7 @@ struct Tool {
 struct Subject {
   std::int64_t batch = 1;
   bool is_training = true;
-  bool has_head = false;  // that can be cut (head.h)
+  bool has_head = false;  // that can be cut (workload.h)
 };
 
 // Those that the options leave open: what the user has set stays, and what changes results must be allowed.

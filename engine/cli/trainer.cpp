@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cli/adaptive.h"
-#include "cli/head.h"
 #include "cli/interrupt.h"
 #include "cli/json.h"
 #include "cli/loading.h"

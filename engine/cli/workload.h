@@ -74,7 +74,7 @@ struct Workload {
   // the model's output.
   std::function<Array(const Array& output, const data::Batch& batch)> loss;
   std::function<Array(const Array& output, const data::Batch& batch)> right = {};
-  // The same loss without the output, chunk by chunk, where the model can (head.h).
+  // The same loss without the output, chunk by chunk, where the model can (with_head).
   std::function<Array(nn::Module& net, const data::Batch& batch, const HeadOptions& head)> chunked_loss = {};
   std::function<Array(nn::Module& net, const data::Batch& batch)> whole_loss = {};  // that, as the run asks for it
   bool is_binary =
@@ -101,6 +101,10 @@ struct WorkloadEntry {
 const std::vector<WorkloadEntry>& workloads();
 // Throws UsageError with what there is and the nearest name, and for an option that the workload does not take.
 Workload make_workload(const std::string& name, const WorkloadOptions& options);
+
+// The workload whose loss is made as the options ask for: chunk by chunk (--head-chunks), or as it is. Throws
+// UsageError for a workload whose model does not end in a product with its classes.
+Workload with_head(const Workload& workload, const Options& options);
 
 // Shared by the classifiers: fields are "image" [N, H, W, C] f32 and "label" [N] i32.
 Array classifier_loss(const Array& logits, const data::Batch& batch);
