@@ -1,6 +1,6 @@
 """The workloads of `samebytes bench`, as numbers: what every peer builds its model from and is checked against.
 
-Models: engine/nn/models_*.cpp; batches, rates and the rest of AdamW: engine/cli/workload_*.cpp.
+Models: engine/nn/models_*.cpp; batches, rates and the rest of AdamW: examples/workloads/*.cpp.
 """
 
 from dataclasses import dataclass

@@ -266,7 +266,7 @@ int run_bench(const Options& options) {
   std::vector<Workload> chosen;
   for (const std::string& name : options.workloads) chosen.push_back(make_workload(name, options.form));
   if (chosen.empty())
-    for (const WorkloadEntry& entry : workloads()) chosen.push_back(make_workload(entry.name, options.form));
+    for (const WorkloadEntry& entry : workloads::all()) chosen.push_back(make_workload(entry.name, options.form));
 
   if (!options.memory.snapshot.empty() && (chosen.size() != 1 || options.mode == "both" || options.serve))
     throw UsageError("--memory-snapshot needs one workload, --mode train or infer, and no --serve");

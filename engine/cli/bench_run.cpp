@@ -130,7 +130,7 @@ Summary BenchRun::summary() const {
   summary.resident_peak_bytes = resident_peak();
   if (shared_) shared_->fill(summary);
   if (last_loss_.defined()) summary.train_loss = last_loss_.value();
-  const FlopCount& flops = workload_.flops;
+  const workloads::FlopCount& flops = workload_.flops;
   summary.gflops = (is_training_ ? flops.training() : flops.forward()) * summary.samples_per_second() * 1e-9;
   return summary;
 }

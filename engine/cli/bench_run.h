@@ -13,7 +13,7 @@
 #include "cli/session.h"
 #include "cli/shares.h"
 #include "cli/summary.h"
-#include "cli/workload.h"
+#include "cli/workloads.h"
 #include "samebytes/autograd.h"
 #include "samebytes/data.h"
 #include "samebytes/estimate.h"

@@ -7,7 +7,7 @@
 
 #include "cli/option_table.h"
 #include "cli/verbs.h"
-#include "cli/workload.h"
+#include "cli/workloads.h"
 
 namespace samebytes::cli {
 namespace {
@@ -23,7 +23,7 @@ std::vector<const OptionRow*> rows_with_flag(Verb verb) {
 std::vector<std::string> words_of(Verb verb) {
   std::vector<std::string> words;
   if (kWorkloadVerbs.has(verb))
-    for (const WorkloadEntry& workload : workloads()) words.push_back(workload.name);
+    for (const WorkloadEntry& workload : workloads::all()) words.push_back(workload.name);
   for (const OptionRow& row : option_table())
     if (row.verbs.has(verb) && row.is_positional()) words.insert(words.end(), row.choices.begin(), row.choices.end());
   return words;

@@ -6,22 +6,22 @@
 #include <memory>
 #include <string>
 
-#include "cli/gpt.h"
 #include "cli/interrupt.h"
 #include "cli/lora.h"
 #include "cli/session.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
 #include "samebytes/samebytes.h"
+#include "workloads/tokens.h"
 
 namespace samebytes::cli {
 
 int run_generate(const Options& options) {
   expect_one_device(options, "generate");
   const io::TensorFile file(options.load);
-  const models::GptOptions form = form_of(file);
-  const Tokens tokens =
-      options.form.tokenizer ? Tokens::pairs(*options.form.tokenizer) : Tokens::characters_of(file.metadata());
+  const models::GptOptions form = workloads::form_of(file);
+  const workloads::Tokens tokens = options.form.tokenizer ? workloads::Tokens::pairs(*options.form.tokenizer)
+                                                          : workloads::Tokens::characters_of(file.metadata());
   if (tokens.size() != form.vocabulary)
     throw UsageError(
         fmt::format("{} has {} tokens, its tokenizer has {}", options.load, form.vocabulary, tokens.size()));

@@ -10,7 +10,7 @@
 
 #include "cli/options.h"
 #include "cli/summary.h"
-#include "cli/workload.h"
+#include "cli/workloads.h"
 #include "samebytes/estimate.h"
 
 namespace samebytes::cli {

@@ -15,6 +15,7 @@
 #include "cli/verbs.h"
 #include "samebytes/device.h"
 #include "samebytes/error.h"
+#include "workloads/workload.h"
 
 namespace {
 
@@ -53,6 +54,8 @@ int main(int argc, char** argv) {
     watch_interrupts();
     return row_of(parsed.options->verb).run(*parsed.options);
   } catch (const UsageError& error) {
+    return complain(error.what(), kWrongUsage);
+  } catch (const samebytes::workloads::OptionError& error) {
     return complain(error.what(), kWrongUsage);
   } catch (const samebytes::BuildError& error) {
     return complain(fmt::format("{}\n{}", error.what(), error.log()), kFailed);

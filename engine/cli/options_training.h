@@ -10,20 +10,14 @@
 #include "cli/option_row.h"
 #include "samebytes/checkpoint.h"
 #include "samebytes/error.h"
+#include "workloads/workload.h"
 
 namespace samebytes::cli {
 
 const std::vector<std::string>& optimizer_names();  // recipe.h
 const std::vector<std::string>& schedule_names();
 
-// The data and the form of a workload. Each takes some of these (WorkloadEntry::takes).
-struct WorkloadOptions {
-  std::string data;                      // a folder or a file
-  std::optional<std::string> size;       // nano, small, medium
-  std::optional<std::int64_t> context;   // tokens in a window
-  std::optional<std::string> tokenizer;  // a folder with vocab.json and merges.txt
-  std::optional<std::string> name;       // one of the sets in a folder
-};
+using workloads::WorkloadOptions;
 
 // A batch that grows with the gradient noise scale.
 struct AdaptiveOptions {

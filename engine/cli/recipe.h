@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/options.h"
-#include "cli/workload.h"
+#include "cli/workloads.h"
 #include "samebytes/optim.h"
 
 namespace samebytes::cli {

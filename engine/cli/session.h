@@ -11,7 +11,7 @@
 
 #include "cli/options.h"
 #include "cli/summary.h"
-#include "cli/workload.h"
+#include "cli/workloads.h"
 #include "samebytes/engine.h"
 #include "samebytes/optim.h"
 #include "samebytes/train/accumulation.h"

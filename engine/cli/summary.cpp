@@ -32,7 +32,7 @@ std::string baseline_table(const Summary& summary) {
   };
   line(summary.workload + ", this network", summary.test_balanced_accuracy.value_or(NAN),
        summary.test_area_under_curve.value_or(NAN));
-  for (const Baseline& baseline : summary.baselines)
+  for (const workloads::Baseline& baseline : summary.baselines)
     line(baseline.name, baseline.balanced_accuracy, baseline.area_under_curve);
   return text;
 }
@@ -86,7 +86,7 @@ Json to_json(const Summary& summary) {
     json["folds"] = {
         {"test_area_under_curve", summary.fold_areas}, {"mean", spread.mean}, {"deviation", spread.deviation}};
   }
-  for (const Baseline& baseline : summary.baselines)
+  for (const workloads::Baseline& baseline : summary.baselines)
     json["baselines"].push_back({{"name", baseline.name},
                                  {"test_balanced_accuracy", finite_or_null(baseline.balanced_accuracy)},
                                  {"test_area_under_curve", finite_or_null(baseline.area_under_curve)}});

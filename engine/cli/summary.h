@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "samebytes/engine.h"
+#include "workloads/workload.h"
 
 namespace samebytes::cli {
 
@@ -33,13 +34,6 @@ struct RanksReport {
   double hidden = 0;            // share of the exchange behind the backward pass
   double spread_ms = 0;         // with --shard-state: of a step, until everybody has everybody's parameters
   std::size_t state_bytes = 0;  // of the optimizer, on rank 0
-};
-
-// What a simpler method reaches.
-struct Baseline {
-  std::string name;
-  double balanced_accuracy = 0;
-  double area_under_curve = 0;
 };
 
 // Of a run on several devices.
@@ -70,11 +64,11 @@ struct Summary {
   std::optional<double> test_area_under_curve;   // ... under the receiver operating characteristic
   std::vector<double>
       fold_areas;  // under the curve, of each fold where there are several; the others are the last one's
-  std::vector<Baseline> baselines;     // what simpler methods reach on the same data
-  double bytes_copied_per_step = 0;    // between host and device
-  double bytes_gathered_per_step = 0;  // by the host, from the data set into batches
-  double launches_per_step = 0;        // without the first step, which may initialise parameters
-  double bytes_per_step = 0;           // that those launches read and write, as a profile counts them
+  std::vector<workloads::Baseline> baselines;  // what simpler methods reach on the same data
+  double bytes_copied_per_step = 0;            // between host and device
+  double bytes_gathered_per_step = 0;          // by the host, from the data set into batches
+  double launches_per_step = 0;                // without the first step, which may initialise parameters
+  double bytes_per_step = 0;                   // that those launches read and write, as a profile counts them
   std::size_t peak_bytes = 0;
   // Of a run with --memory-limit or --batch auto.
   std::optional<std::size_t> memory_limit_bytes, planned_peak_bytes;

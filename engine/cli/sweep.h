@@ -10,7 +10,7 @@
 
 #include "cli/options.h"
 #include "cli/progress.h"
-#include "cli/workload.h"
+#include "cli/workloads.h"
 #include "samebytes/optim.h"
 #include "samebytes/plot.h"
 

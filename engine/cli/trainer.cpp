@@ -185,7 +185,7 @@ Summary Trainer::run() {
   print_plan(options_, *engine_);
   memory_->save();
   save_network();
-  if (workload_.baselines && !is_interrupted()) summary_.baselines = workload_.baselines(split_);
+  if (workload_.baselines && !is_interrupted()) summary_.baselines = workload_.baselines(split_, is_interrupted);
   return summary_;
 }
 

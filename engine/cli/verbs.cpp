@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/workload.h"
+#include "cli/workloads.h"
 
 namespace samebytes::cli {
 
@@ -94,7 +94,8 @@ std::vector<std::string> verb_names() {
 std::string footer_of(const VerbRow& row) {
   if (!row.lists_workloads) return row.footer;
   std::string text = "Workloads:\n";
-  for (const WorkloadEntry& workload : workloads()) text += fmt::format("  {:<9}{}\n", workload.name, workload.about);
+  for (const WorkloadEntry& workload : workloads::all())
+    text += fmt::format("  {:<9}{}\n", workload.name, workload.about);
   return text + "\n" + row.footer;
 }
 

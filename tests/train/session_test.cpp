@@ -78,7 +78,7 @@ TEST_P(SessionTest, counts_its_own_epochs_with_a_loader_that_served_another_run)
 
   const TemporaryFolder folder;
   const auto checkpoints = [&] {
-    return std::make_shared<Checkpoints>(CheckpointsOptions{.folder = folder.path(), .resume = "auto"});
+    return std::make_shared<Checkpoints>(CheckpointsOptions{.folder = folder.string(), .resume = "auto"});
   };
   std::vector<int> epochs;
   SessionOptions options{.checkpoints = checkpoints()};

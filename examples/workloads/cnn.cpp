@@ -1,8 +1,8 @@
 // cnn: two convolutions and two linear layers on MNIST-shaped folders. conv 32 3x3 pad 1, ReLU, max-pool 2, conv 64 3x3
 // pad 1, ReLU, max-pool 2, linear 128, ReLU, linear 10.
-#include "cli/workload.h"
+#include "workloads/workload.h"
 
-namespace samebytes::cli {
+namespace samebytes::workloads {
 
 Workload cnn_workload(const WorkloadOptions& options) {
   constexpr int kSide = 28, kHalf = kSide / 2, kQuarter = kSide / 4;
@@ -28,4 +28,4 @@ Workload cnn_workload(const WorkloadOptions& options) {
           .right = count_right};
 }
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::workloads

@@ -1,7 +1,7 @@
 // mlp: 784-512-256-10 with ReLU, on MNIST-shaped folders.
-#include "cli/workload.h"
+#include "workloads/workload.h"
 
-namespace samebytes::cli {
+namespace samebytes::workloads {
 
 Workload mlp_workload(const WorkloadOptions& options) {
   constexpr int kSide = 28, kPixels = kSide * kSide, kFirst = 512, kSecond = 256, kClasses = 10;
@@ -19,4 +19,4 @@ Workload mlp_workload(const WorkloadOptions& options) {
           .right = count_right};
 }
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::workloads

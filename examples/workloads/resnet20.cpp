@@ -1,9 +1,9 @@
 // resnet20: the residual network of 20 layers for 32x32 images (models.h) on CIFAR-10, training images cropped out of a
 // border of four pixels and flipped, every pixel normalised by the published moments of the training set.
-#include "cli/workload.h"
 #include "samebytes/models.h"
+#include "workloads/workload.h"
 
-namespace samebytes::cli {
+namespace samebytes::workloads {
 namespace {
 
 constexpr int kDepth = 20, kCifarSide = 32, kColours = 3, kPad = 4;
@@ -43,4 +43,4 @@ Workload resnet20_workload(const WorkloadOptions& options) {
       .right = count_right};
 }
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::workloads

@@ -1,10 +1,9 @@
 // series: a residual network over time (models.h) on one set of the UCR archive, named by --name.
-#include "cli/usage_error.h"
-#include "cli/workload.h"
 #include "samebytes/models.h"
 #include "samebytes/random.h"
+#include "workloads/workload.h"
 
-namespace samebytes::cli {
+namespace samebytes::workloads {
 namespace {
 
 constexpr int kBenchLength = 128, kBenchClasses = 10;
@@ -45,7 +44,7 @@ Workload series_workload(const WorkloadOptions& options) {
   Form form;
   data::Split split;
   if (!options.data.empty()) {
-    if (!options.name) throw UsageError("series reads one set of the folder --data: --name SET, such as GunPoint");
+    if (!options.name) throw OptionError("series reads one set of the folder --data: --name SET, such as GunPoint");
     split = data::ucr(options.data, *options.name, {.normalise = true});
     const Shape& shape = split.train->fields()[0].shape;
     form = {.length = shape[0], .channels = shape[1], .classes = static_cast<std::int64_t>(split.classes.size())};
@@ -67,4 +66,4 @@ Workload series_workload(const WorkloadOptions& options) {
           .right = count_right};
 }
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::workloads

@@ -1,9 +1,9 @@
 // speech: a small network of convolutions on log-mel spectrograms of spoken digits.
-#include "cli/workload.h"
 #include "samebytes/ops.h"
 #include "samebytes/random.h"
+#include "workloads/workload.h"
 
-namespace samebytes::cli {
+namespace samebytes::workloads {
 namespace {
 
 // Recordings at 8 kHz: frames of 32 ms every 16 ms, 40 mel filters, the first second of each.
@@ -80,4 +80,4 @@ Workload speech_workload(const WorkloadOptions& options) {
           .right = count_right};
 }
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::workloads

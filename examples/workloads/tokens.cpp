@@ -1,13 +1,11 @@
-#include "cli/gpt.h"
+#include "workloads/tokens.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "cli/usage_error.h"
-
-namespace samebytes::cli {
+namespace samebytes::workloads {
 namespace {
 
 constexpr const char* kCharacters = "characters";
@@ -35,7 +33,8 @@ Tokens Tokens::pairs(const std::string& folder) {
 
 Tokens Tokens::characters_of(const io::Metadata& metadata) {
   const auto text = word(metadata, kCharacters);
-  if (!text) throw UsageError("the file does not name its tokens; give --tokenizer DIR with vocab.json and merges.txt");
+  if (!text)
+    throw OptionError("the file does not name its tokens; give --tokenizer DIR with vocab.json and merges.txt");
   return characters(*text);
 }
 
@@ -72,12 +71,12 @@ io::Metadata words_of(const models::GptOptions& form, const Tokens& tokens) {
 models::GptOptions form_of(const io::TensorFile& file) {
   const auto shape_of = [&](const char* name) {
     const auto place = file.find(name);
-    if (!place) throw UsageError(fmt::format("{}: not a GPT, it has no {}", file.path(), name));
+    if (!place) throw OptionError(fmt::format("{}: not a GPT, it has no {}", file.path(), name));
     return file.tensors()[*place].shape;
   };
   const Shape tokens = shape_of("wte.weight"), positions = shape_of("wpe.weight");
   if (tokens.rank() != 2 || positions.rank() != 2)
-    throw UsageError(fmt::format("{}: not a GPT, wte.weight is {}", file.path(), tokens.to_string()));
+    throw OptionError(fmt::format("{}: not a GPT, wte.weight is {}", file.path(), tokens.to_string()));
   models::GptOptions form{.vocabulary = tokens[0], .context = positions[0], .layers = 0, .width = tokens[1]};
   while (file.find(fmt::format("h.{}.ln_1.weight", form.layers))) ++form.layers;
   form.heads = std::max<std::int64_t>(1, form.width / kPublishedHeadWidth);
@@ -86,4 +85,4 @@ models::GptOptions form_of(const io::TensorFile& file) {
   return form;
 }
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::workloads

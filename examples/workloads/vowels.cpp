@@ -1,10 +1,10 @@
 // vowels: an LSTM (models.h) on the Japanese vowels of nine speakers, sequences of 7 to 29 steps with 12 values each,
 // padded to one length; the steps behind a sequence's end do not count.
-#include "cli/workload.h"
 #include "samebytes/models.h"
 #include "samebytes/random.h"
+#include "workloads/workload.h"
 
-namespace samebytes::cli {
+namespace samebytes::workloads {
 namespace {
 
 constexpr int kVowelSteps = 29, kVowelValues = 12, kVowelClasses = 9, kVowelHidden = 96;
@@ -56,4 +56,4 @@ Workload vowels_workload(const WorkloadOptions& options) {
           .right = count_right};
 }
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::workloads

@@ -1,23 +1,46 @@
-// Workload: everything that train, eval and bench must know about one of the networks they run: its data, its model,
-// its loss, its defaults, and how many operations a sample costs. One file each (workload_<name>.cpp) with a function
-// that makes it from the options; the table in workload.cpp lists them, so another one is one more file and one line.
+// Workload: everything that `samebytes train`, `eval` and `bench` must know about one of the networks they run: its
+// data, its model, its loss, its defaults, and how many operations a sample costs. One file each (<name>.cpp), written
+// on the public headers alone, with a function that makes it from the options; the table in workload.cpp lists them, so
+// another one is one more file and one line.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "cli/options.h"
-#include "cli/summary.h"
 #include "samebytes/array.h"
 #include "samebytes/data.h"
 #include "samebytes/io.h"
 #include "samebytes/nn.h"
+#include "samebytes/ops.h"
 
-namespace samebytes::cli {
+namespace samebytes::workloads {
+
+// The options ask for what the workload does not have.
+class OptionError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Where the data is and what form the model has. Each workload takes some of these (WorkloadEntry::takes).
+struct WorkloadOptions {
+  std::string data;                      // a folder or a file
+  std::optional<std::string> size;       // nano, small, medium
+  std::optional<std::int64_t> context;   // tokens in a window
+  std::optional<std::string> tokenizer;  // a folder with vocab.json and merges.txt
+  std::optional<std::string> name;       // one of the sets in a folder
+};
+
+// What a simpler method reaches.
+struct Baseline {
+  std::string name;
+  double balanced_accuracy = 0;
+  double area_under_curve = 0;
+};
 
 struct Defaults {
   int epochs = 3;
@@ -61,7 +84,7 @@ struct Workload {
   std::string name;
   Defaults defaults;
   FlopCount flops;  // of one sample
-  // The real data, of one of `folds`. Throws UsageError where its place was not given, IoError.
+  // The real data, of one of `folds`. Throws OptionError where its place was not given, IoError.
   std::function<data::Split(int fold)> open;
   int folds = 1;  // more than one: train trains once for each and reports mean and spread
   // Made-up samples of the same fields, for bench.
@@ -74,12 +97,15 @@ struct Workload {
   // the model's output.
   std::function<Array(const Array& output, const data::Batch& batch)> loss;
   std::function<Array(const Array& output, const data::Batch& batch)> right = {};
-  // The same loss without the output, chunk by chunk, where the model can (with_head).
-  std::function<Array(nn::Module& net, const data::Batch& batch, const HeadOptions& head)> chunked_loss = {};
+  // The same loss without the output, chunk by chunk, where the model can.
+  std::function<Array(nn::Module& net, const data::Batch& batch, const LinearCrossEntropyOptions& head)> chunked_loss =
+      {};
   std::function<Array(nn::Module& net, const data::Batch& batch)> whole_loss = {};  // that, as the run asks for it
-  bool is_binary =
-      false;  // the output is one logit a sample, "label" is 0 or 1: balanced accuracy and area under the curve
-  std::function<std::vector<Baseline>(const data::Split& split)> baselines = {};
+  // The output is one logit a sample, "label" is 0 or 1: balanced accuracy and area under the curve.
+  bool is_binary = false;
+  // What simpler methods reach; asks now and then whether to stop early.
+  std::function<std::vector<Baseline>(const data::Split& split, const std::function<bool()>& should_stop)> baselines =
+      {};
   io::Metadata metadata = {{"format", "pt"}};  // of the file that --save writes
 
   Array loss_of(nn::Module& net, const data::Batch& batch) const {
@@ -94,24 +120,18 @@ struct WorkloadEntry {
   std::string name;
   std::string about;               // one line of help
   std::vector<std::string> takes;  // "--size", "--context", "--name"
-  // Reads what decides the form of the model. Throws UsageError, IoError.
+  // Reads what decides the form of the model. Throws OptionError, IoError.
   Workload (*make)(const WorkloadOptions& options);
 };
 
-const std::vector<WorkloadEntry>& workloads();
-// Throws UsageError with what there is and the nearest name, and for an option that the workload does not take.
-Workload make_workload(const std::string& name, const WorkloadOptions& options);
-
-// The workload whose loss is made as the options ask for: chunk by chunk (--head-chunks), or as it is. Throws
-// UsageError for a workload whose model does not end in a product with its classes.
-Workload with_head(const Workload& workload, const Options& options);
+const std::vector<WorkloadEntry>& all();
 
 // Shared by the classifiers: fields are "image" [N, H, W, C] f32 and "label" [N] i32.
 Array classifier_loss(const Array& logits, const data::Batch& batch);
 Array count_right(const Array& logits, const data::Batch& batch);
 // Noise for pixels and any of ten labels, both a function of the sample's index.
 data::DatasetPtr noise_images(std::int64_t samples, int height, int width, int channels = 1);
-// --data, or a UsageError that says what the workload reads there.
+// --data, or an OptionError that says what the workload reads there.
 std::string needed_data(const char* workload, const WorkloadOptions& options, const char* what);
 
 inline constexpr const char* kMnistFolder = "a folder with the four MNIST files: --data DIR";
@@ -126,4 +146,4 @@ Workload speech_workload(const WorkloadOptions& options);
 Workload vowels_workload(const WorkloadOptions& options);
 Workload gpt_workload(const WorkloadOptions& options);
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::workloads

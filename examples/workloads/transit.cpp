@@ -9,8 +9,6 @@
 #include <span>
 #include <vector>
 
-#include "cli/interrupt.h"
-#include "cli/workload.h"
 #include "samebytes/autograd.h"
 #include "samebytes/engine.h"
 #include "samebytes/models.h"
@@ -18,8 +16,9 @@
 #include "samebytes/optim.h"
 #include "samebytes/random.h"
 #include "samebytes/train.h"
+#include "workloads/workload.h"
 
-namespace samebytes::cli {
+namespace samebytes::workloads {
 namespace {
 
 constexpr std::int64_t kCurves = 10000, kTraining = 8000;
@@ -53,6 +52,8 @@ Array count_right_signs(const Array& logits, const data::Batch& batch) {
   return sum(astype(equal(astype(greater(logits, zeros({1})), f32), batch["label"]), f32));
 }
 
+using Stop = std::function<bool()>;
+
 // What one method says of every test sample, and the truth.
 struct Verdicts {
   std::vector<float> scores, truth;
@@ -65,11 +66,11 @@ struct Verdicts {
 
 // Each sample once, in order; `visit` gets its views and its label.
 template <class Visit>
-void for_each_sample(const data::Dataset& set, const Visit& visit) {
+void for_each_sample(const data::Dataset& set, const Stop& should_stop, const Visit& visit) {
   std::vector<float> global(kGlobal), local(kLocal);
   float label = 0;
   const auto bytes = [](auto& values) { return std::as_writable_bytes(std::span(values)); };
-  for (std::int64_t i = 0; i < set.size() && !is_interrupted(); ++i) {
+  for (std::int64_t i = 0; i < set.size() && !should_stop(); ++i) {
     const std::array<data::Field, 3> fields{data::Field{bytes(global), {kGlobal, 1}},
                                             data::Field{bytes(local), {kLocal, 1}},
                                             data::Field{std::as_writable_bytes(std::span(&label, 1)), {}}};
@@ -78,7 +79,7 @@ void for_each_sample(const data::Dataset& set, const Visit& visit) {
   }
 }
 
-Baseline logistic_regression(const data::Split& split) {
+Baseline logistic_regression(const data::Split& split, const Stop& should_stop) {
   Engine& engine = Engine::current();
   nn::Linear net({.in = kGlobal + kLocal, .out = 1});
   const auto logits = [&](const data::Batch& batch) {
@@ -86,7 +87,7 @@ Baseline logistic_regression(const data::Split& split) {
   };
   optim::AdamW optimizer(net.parameters(), {.rate = kRegressionRate});
   data::Loader training(engine, split.train, {.batch = kRegressionBatch, .shuffle = true});
-  for (int epoch = 0; epoch < kRegressionEpochs && !is_interrupted(); ++epoch)
+  for (int epoch = 0; epoch < kRegressionEpochs && !should_stop(); ++epoch)
     for (const data::Batch& batch : training) optimizer.step(binary_loss(logits(batch), batch));
   const NoGrad no_grad;
   Verdicts verdicts;
@@ -99,10 +100,10 @@ Baseline logistic_regression(const data::Split& split) {
 }
 
 // The threshold is the one with the best balanced accuracy on the training set.
-Baseline box_depth(const data::Split& split) {
-  const auto measure = [](const data::Dataset& set) {
+Baseline box_depth(const data::Split& split, const Stop& should_stop) {
+  const auto measure = [&should_stop](const data::Dataset& set) {
     Verdicts verdicts;
-    for_each_sample(set, [&](const auto& global, const auto&, float label) {
+    for_each_sample(set, should_stop, [&](const auto& global, const auto&, float label) {
       verdicts.scores.push_back(static_cast<float>(data::box_least_squares_depth(global)));
       verdicts.truth.push_back(label);
     });
@@ -194,9 +195,9 @@ Workload transit_workload(const WorkloadOptions& options) {
           .right = count_right_signs,
           .is_binary = true,
           .baselines =
-              [](const data::Split& split) {
-                return std::vector<Baseline>{logistic_regression(split), box_depth(split)};
+              [](const data::Split& split, const Stop& should_stop) {
+                return std::vector<Baseline>{logistic_regression(split, should_stop), box_depth(split, should_stop)};
               }};
 }
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::workloads

@@ -1,17 +1,14 @@
 // gpt: GPT-2's architecture (models.h) on a text, of characters or, with --tokenizer, of GPT-2's byte pairs. nano: 4
 // layers, 4 heads, width 128, context 64; small and medium as published.
-#include "cli/gpt.h"
+#include "workloads/tokens.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "cli/usage_error.h"
-#include "cli/workload.h"
 #include "samebytes/ops.h"
 #include "samebytes/random.h"
+#include "workloads/workload.h"
 
-namespace samebytes::cli {
+namespace samebytes::workloads {
 namespace {
 
 constexpr std::int64_t kBenchCharacters = 65;
@@ -66,8 +63,8 @@ Workload gpt_workload(const WorkloadOptions& options) {
   models::GptOptions form = models::gpt_options(chosen.size);
   if (options.context) {
     if (size != "nano" && *options.context > form.context)
-      throw UsageError(fmt::format("gpt --size {} has a context of at most {}, --context is {}", size, form.context,
-                                   *options.context));
+      throw OptionError(fmt::format("gpt --size {} has a context of at most {}, --context is {}", size, form.context,
+                                    *options.context));
     form.context = *options.context;
   }
   std::vector<std::int32_t> ids;
@@ -93,12 +90,10 @@ Workload gpt_workload(const WorkloadOptions& options) {
           .make_model = [form]() -> std::unique_ptr<nn::Module> { return std::make_unique<models::Gpt>(form); },
           .loss = [](const Array& logits, const data::Batch& batch) { return cross_entropy(logits, batch["target"]); },
           .chunked_loss =
-              [](nn::Module& net, const data::Batch& batch, const HeadOptions& head) {
-                return dynamic_cast<models::Gpt&>(net).loss(
-                    batch[0], batch["target"],
-                    {.chunks = std::max<std::int64_t>(0, head.chunks), .late_weight_gradient = head.is_late});
+              [](nn::Module& net, const data::Batch& batch, const LinearCrossEntropyOptions& head) {
+                return dynamic_cast<models::Gpt&>(net).loss(batch[0], batch["target"], head);
               },
           .metadata = words};
 }
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::workloads

@@ -11,14 +11,14 @@
 #include "samebytes/io.h"
 #include "samebytes/models.h"
 
-namespace samebytes::cli {
+namespace samebytes::workloads {
 
 // Text as token ids, by either tokenizer.
 class Tokens {
  public:
   static Tokens characters(std::string_view text);            // those of this text
   static Tokens pairs(const std::string& folder);             // vocab.json and merges.txt
-  static Tokens characters_of(const io::Metadata& metadata);  // throws UsageError where the file has none
+  static Tokens characters_of(const io::Metadata& metadata);  // throws OptionError where the file has none
 
   std::int64_t size() const;
   std::vector<std::int32_t> encode(std::string_view text) const;
@@ -33,7 +33,7 @@ class Tokens {
 
 // {"model", "gpt"}, sizes, and the characters, for io::save.
 io::Metadata words_of(const models::GptOptions& form, const Tokens& tokens);
-// The form that words_of wrote, or the size that the published tensors have; throws UsageError for another file.
+// The form that words_of wrote, or the size that the published tensors have; throws OptionError for another file.
 models::GptOptions form_of(const io::TensorFile& file);
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::workloads

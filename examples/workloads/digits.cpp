@@ -1,8 +1,8 @@
 // digits: a small network with batch norm and dropout on the UCI digits that are part of the library: two 3x3
 // convolutions of 32 channels, one of 64, training images shifted by one pixel at most.
-#include "cli/workload.h"
+#include "workloads/workload.h"
 
-namespace samebytes::cli {
+namespace samebytes::workloads {
 
 Workload digits_workload(const WorkloadOptions&) {
   constexpr int kSide = 8, kHalf = kSide / 2, kQuarter = kSide / 4;
@@ -33,4 +33,4 @@ Workload digits_workload(const WorkloadOptions&) {
           .right = count_right};
 }
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::workloads

@@ -1,18 +1,14 @@
-#include "cli/workload.h"
+#include "workloads/workload.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "cli/text.h"
-#include "cli/usage_error.h"
 #include "samebytes/ops.h"
 #include "samebytes/random.h"
 
-namespace samebytes::cli {
+namespace samebytes::workloads {
 
-const std::vector<WorkloadEntry>& workloads() {
-  static const std::vector<WorkloadEntry> all = {
+const std::vector<WorkloadEntry>& all() {
+  static const std::vector<WorkloadEntry> entries = {
       {"digits", "conv 32, 32, pool, 64, pool, 10, batch norm, dropout; its data is built in", {}, digits_workload},
       {"mlp", "784-512-256-10, ReLU; reads an MNIST-shaped folder (--data)", {}, mlp_workload},
       {"cnn", "conv 32, pool, conv 64, pool, 128, 10, ReLU; reads an MNIST-shaped folder (--data)", {}, cnn_workload},
@@ -38,27 +34,7 @@ const std::vector<WorkloadEntry>& workloads() {
        gpt_workload},
       {"vowels", "LSTM on padded sequences; reads the Japanese vowels (--data)", {}, vowels_workload},
   };
-  return all;
-}
-
-Workload make_workload(const std::string& name, const WorkloadOptions& options) {
-  std::vector<std::string> names;
-  for (const WorkloadEntry& entry : workloads()) {
-    names.push_back(entry.name);
-    if (entry.name != name) continue;
-    const auto check_option = [&](const char* option, bool is_given) {
-      if (is_given && std::find(entry.takes.begin(), entry.takes.end(), option) == entry.takes.end())
-        throw UsageError(fmt::format("{} has no {}", name, option));
-    };
-    check_option("--size", options.size.has_value());
-    check_option("--context", options.context.has_value());
-    check_option("--name", options.name.has_value());
-    check_option("--tokenizer", options.tokenizer.has_value());
-    return entry.make(options);
-  }
-  const std::string near = nearest_word(name, names);
-  throw UsageError(fmt::format("there is no workload {}{}; there are {}", name,
-                               near.empty() ? "" : ", did you mean " + near + "?", list_text(names)));
+  return entries;
 }
 
 Array classifier_loss(const Array& logits, const data::Batch& batch) { return cross_entropy(logits, batch[1]); }
@@ -83,23 +59,8 @@ data::DatasetPtr noise_images(std::int64_t samples, int height, int width, int c
 }
 
 std::string needed_data(const char* workload, const WorkloadOptions& options, const char* what) {
-  if (options.data.empty()) throw UsageError(fmt::format("{} reads its data from {}", workload, what));
+  if (options.data.empty()) throw OptionError(fmt::format("{} reads its data from {}", workload, what));
   return options.data;
 }
 
-Workload with_head(const Workload& workload, const Options& options) {
-  const HeadOptions& head = options.head;
-  if (!head.is_chunked()) {
-    if (head.is_late) throw UsageError("--late-head-gradient needs --head-chunks N|auto, with N above 1");
-    return workload;
-  }
-  if (!workload.chunked_loss || workload.right || workload.is_binary)  // those need the output
-    throw UsageError("--head-chunks: " + workload.name + " has no product with classes at its end that could be cut");
-  Workload result = workload;
-  result.whole_loss = [loss = workload.chunked_loss, head](nn::Module& net, const data::Batch& batch) {
-    return loss(net, batch, head);
-  };
-  return result;
-}
-
-}  // namespace samebytes::cli
+}  // namespace samebytes::workloads
