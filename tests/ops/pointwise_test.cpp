@@ -37,6 +37,7 @@ const UnaryRow kUnary[] = {
     {"abs", abs, [](double x) { return std::fabs(x); }, -3, 3, 0},
     {"sin", sin, std::sin, -3, 3, 8},
     {"cos", cos, std::cos, -3, 3, 8},
+    {"erf", erf, std::erf, -4.5, 4.5, 16},
     {"tanh", tanh, std::tanh, -3, 3, 10},
     {"sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -5, 5, 8},
     {"relu", relu, [](double x) { return x > 0 ? x : 0; }, -3, 3, 0},
