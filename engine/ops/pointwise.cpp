@@ -118,6 +118,7 @@ const PointwiseRow kSin{"sin", 1, 0, "sb_sin($0)", R::same, [](G g) -> Arrays { 
 const PointwiseRow kCos{"cos", 1, 0, "sb_cos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * sin(g.src[0]))}; }};
 const PointwiseRow kSign{"sign", 1, 0, "SB_TRUTH($0 > SB_ZERO) - SB_TRUTH($0 < SB_ZERO)", R::same, nullptr, PointwiseRow::kAllFlat};
 const PointwiseRow kFloor{"floor", 1, 0, "floor($0)", R::same, nullptr, PointwiseRow::kAllFlat};
+const PointwiseRow kRound{"round", 1, 0, "rint($0)", R::same, nullptr, PointwiseRow::kAllFlat};
 const PointwiseRow kErf{"erf", 1, 0, "sb_erf($0)", R::same, [](G g) -> Arrays {
   return {g.dy[0] * exp(-square(g.src[0])) * 1.1283791670955126}; }};  // 2 / sqrt(pi)
 const PointwiseRow kTanh{"tanh", 1, 0, "sb_tanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * (1.0 - square(g.dst[0]))}; }};
@@ -326,6 +327,7 @@ SAMEBYTES_UNARY(sin, kSin)
 SAMEBYTES_UNARY(cos, kCos)
 Array sign(const Array& a) { return detail::unary(detail::kSign, SAMEBYTES_ROW(kSign), a); }
 SAMEBYTES_UNARY(floor, kFloor)
+SAMEBYTES_UNARY(round, kRound)
 SAMEBYTES_UNARY(erf, kErf)
 SAMEBYTES_UNARY(tanh, kTanh)
 SAMEBYTES_UNARY(sigmoid, kSigmoid)

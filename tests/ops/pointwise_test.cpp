@@ -91,6 +91,13 @@ TEST_P(PointwiseTest, sine_and_cosine_are_right_far_from_zero) {
   for (const float value : sin(array({NAN, infinity, -infinity})).to_vector<float>()) EXPECT_TRUE(std::isnan(value));
 }
 
+TEST_P(PointwiseTest, round_takes_halves_to_even) {
+  const std::vector<float> x{-2.5f, -1.5f, -0.5f, 0.5f, 1.5f, 2.5f, 2.4999998f, 8388609.0f, 1e30f, INFINITY};
+  const std::vector<float> expected{-2, -2, 0, 0, 2, 2, 2, 8388609.0f, 1e30f, INFINITY};
+  EXPECT_EQ(round(array(x, {10})).to_vector<float>(), expected);
+  EXPECT_TRUE(std::isnan(round(array({NAN})).to_vector<float>()[0]));
+}
+
 TEST_P(PointwiseTest, unary_gradients_agree_with_differences) {
   SAMEBYTES_NEEDS_F64();
   for (const UnaryRow& row : kUnary) {

@@ -37,6 +37,7 @@ Array sin(const Array& a);
 Array cos(const Array& a);
 Array sign(const Array& a);
 Array floor(const Array& a);
+Array round(const Array& a);  // halves to even, as in NumPy
 Array erf(const Array& a);
 Array tanh(const Array& a);
 Array sigmoid(const Array& a);
