@@ -13,6 +13,7 @@
 #include "samebytes/device.h"
 #include "samebytes/device_watch.h"
 #include "samebytes/distributed.h"
+#include "samebytes/doctor.h"
 #include "samebytes/dtype.h"
 #include "samebytes/energy.h"
 #include "samebytes/engine.h"

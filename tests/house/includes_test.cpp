@@ -30,6 +30,7 @@ const std::map<std::string, std::set<std::string>> kSees = {
     {"nn", {}},
     {"optim", {}},
     {"train", {}},
+    {"doctor", {}},
     {"cli", {"workloads"}},
     {"workloads", {}},
     {"examples", {}},

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/doctor_rules.h"
-#include "cli/text.h"
+#include "doctor/rules.h"
+#include "samebytes/budget.h"
 #include "samebytes/train/run_log.h"
 
-namespace samebytes::cli {
+namespace samebytes::doctor {
 namespace {
 
 constexpr double kAdvisedWarmUpShare = 0.05;
@@ -191,4 +191,4 @@ constexpr Rule kFailureRules[] = {
 
 std::span<const Rule> failure_rules() { return kFailureRules; }
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::doctor

@@ -1,36 +1,16 @@
-// What `samebytes doctor` knows: a table of rules. A rule looks at the log of a run, and at a profile where there is
-// one, and says what it saw, why that matters and what to do. Another rule is one function in doctor_failure.cpp,
-// doctor_learning.cpp, doctor_gradients.cpp or doctor_speed.cpp and one line in the table of that file.
+// What the doctor knows: a table of rules. A rule looks at the log of a run, and at a profile where there is
+// one, and says what it saw, why that matters and what to do. Another rule is one function in failure.cpp,
+// learning.cpp, gradients.cpp or speed.cpp and one line in the table of that file.
 #pragma once
 
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
-#include "cli/run_log.h"
+#include "doctor/run_log.h"
+#include "samebytes/doctor.h"
 
-namespace samebytes::cli {
-
-enum class Severity : std::uint8_t { advice, serious, failure };
-const char* name_of(Severity severity);
-
-struct Action {
-  std::string options;  // "--batch 32" of train, or a whole command "samebytes tune"; empty: the text alone
-  std::string text;     // what it does here
-};
-
-struct Finding {
-  std::string rule;    // filled in by diagnose
-  std::string source;  // ... the rows of the feature list that the rule is from
-  Severity severity = Severity::advice;
-  double weight = 0;  // among findings of one severity, the larger ones first
-  std::string seen;   // figures
-  std::string file;   // ... and where they stand; line 0: the whole file
-  int line = 0;
-  std::string why;
-  std::vector<Action> actions;
-};
+namespace samebytes::doctor {
 
 // What the rules look at.
 struct Patient {
@@ -64,12 +44,6 @@ std::span<const Rule> speed_rules();     // what it cost
 // Of the steps, at each end: what a trend is read from.
 inline constexpr double kTrendShare = 0.2;
 
-// All findings, the most severe first. Options that train does not have are left out of the actions, and actions
-// without any other content with them.
-std::vector<Finding> diagnose(const Patient& patient);
-// How many rules there are.
-std::size_t rule_count();
-
 std::string number_text(double value);  // "0.003", "1e+04"
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::doctor

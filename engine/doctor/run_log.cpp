@@ -1,4 +1,4 @@
-#include "cli/run_log.h"
+#include "doctor/run_log.h"
 
 #include <fmt/format.h>
 
@@ -8,16 +8,16 @@
 #include <cstring>
 #include <fstream>
 
-#include "cli/usage_error.h"
+#include "samebytes/error.h"
 
-namespace samebytes::cli {
+namespace samebytes::doctor {
 namespace {
 
 using SortedJson = nlohmann::json;
 
 std::vector<std::string> read_lines(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw UsageError(fmt::format("{} cannot be read: {}", path, std::strerror(errno)));
+  if (!file) throw IoError(fmt::format("{} cannot be read: {}", path, std::strerror(errno)), path);
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   return lines;
@@ -99,13 +99,13 @@ RunLog read_run_log(const std::string& path) {
     const SortedJson json = SortedJson::parse(lines[i], nullptr, false);
     if (!json.is_object()) {
       if (i + 1 == lines.size() && has_event) break;  // it was killed in the middle of this line
-      throw UsageError(fmt::format("{}:{}: not a line of JSON", path, i + 1));
+      throw IoError(fmt::format("{}:{}: not a line of JSON", path, i + 1), path);
     }
     has_event = has_event || json.contains("event");
     take(run, json, static_cast<int>(i) + 1);
   }
   if (!has_event)
-    throw UsageError(fmt::format("{} is no log of `samebytes train --log FILE.jsonl`: no line has an event", path));
+    throw IoError(fmt::format("{} is no log of `samebytes train --log FILE.jsonl`: no line has an event", path), path);
   return run;
 }
 
@@ -119,7 +119,7 @@ ProfileLog read_profile(const std::string& path) {
   const double seconds = profile.all.is_object() ? number_of(profile.all, "seconds").value_or(0) : 0;
   if (seconds <= 0 || !profile.all.contains("by_op") || !profile.all.contains("by_kernel") ||
       !profile.all.contains("by_layer"))
-    throw UsageError(fmt::format("{} is no profile of `samebytes profile WORKLOAD --json`", path));
+    throw IoError(fmt::format("{} is no profile of `samebytes profile WORKLOAD --json`", path), path);
   const double steps = std::max(number_of(profile.all, "steps").value_or(1), 1.0);
   profile.busy_share = number_of(profile.all, "busy_seconds").value_or(0) / seconds;
   profile.launches = number_of(profile.all, "launches").value_or(0) / steps;
@@ -130,4 +130,4 @@ ProfileLog read_profile(const std::string& path) {
   return profile;
 }
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::doctor

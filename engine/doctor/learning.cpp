@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/doctor_rules.h"
+#include "doctor/rules.h"
 
-namespace samebytes::cli {
+namespace samebytes::doctor {
 namespace {
 
 constexpr double kRateTooLarge = 5;     // times the largest fair one
@@ -207,4 +207,4 @@ constexpr Rule kLearningRules[] = {
 
 std::span<const Rule> learning_rules() { return kLearningRules; }
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::doctor

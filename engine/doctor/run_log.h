@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace samebytes::cli {
+namespace samebytes::doctor {
 
 struct LoggedStep {
   int line = 0;  // of the file, from 1
@@ -52,7 +52,7 @@ struct RunLog {
   std::optional<double> result(const char* key) const;  // of the summary
 };
 
-// Throws UsageError for a file that cannot be read, that is no log of train, or that has a broken line before its last
+// Throws IoError for a file that cannot be read, that is no log of train, or that has a broken line before its last
 // one; the last one of a run that was killed may be cut.
 RunLog read_run_log(const std::string& path);
 
@@ -70,7 +70,7 @@ struct ProfileLog {
   std::vector<ProfileRowRead> by_kernel, by_op, by_layer;
 };
 
-// The last line of a file that `profile --json` was sent to. Throws UsageError for anything else.
+// The last line of a file that `profile --json` was sent to. Throws IoError for anything else.
 ProfileLog read_profile(const std::string& path);
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::doctor

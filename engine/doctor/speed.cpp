@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/doctor_rules.h"
-#include "cli/text.h"
+#include "doctor/rules.h"
+#include "samebytes/budget.h"
 
-namespace samebytes::cli {
+namespace samebytes::doctor {
 namespace {
 
 constexpr double kStarving = 0.10, kStarvingBadly = 0.30;  // share of the time
@@ -171,4 +171,4 @@ constexpr Rule kSpeedRules[] = {
 
 std::span<const Rule> speed_rules() { return kSpeedRules; }
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::doctor

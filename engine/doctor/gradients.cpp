@@ -6,9 +6,9 @@
 #include <cmath>
 #include <vector>
 
-#include "cli/doctor_rules.h"
+#include "doctor/rules.h"
 
-namespace samebytes::cli {
+namespace samebytes::doctor {
 namespace {
 
 constexpr std::size_t kLeastNorms = 20;  // that anything is said from
@@ -135,4 +135,4 @@ constexpr Rule kGradientRules[] = {
 
 std::span<const Rule> gradient_rules() { return kGradientRules; }
 
-}  // namespace samebytes::cli
+}  // namespace samebytes::doctor
