@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "graph/context.h"
+#include "graph/graph_list.h"
 #include "graph/node.h"
-#include "plan/graph_list.h"
 
 namespace samebytes::detail {
 namespace {

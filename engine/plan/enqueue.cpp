@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plan/graph_list.h"
+#include "graph/graph_list.h"
 
 namespace samebytes::detail {
 

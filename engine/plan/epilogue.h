@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "plan/graph_list.h"
+#include "graph/graph_list.h"
 
 namespace samebytes::detail {
 

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "graph/graph_list.h"
 #include "plan/epilogue.h"
-#include "plan/graph_list.h"
 
 namespace samebytes::detail {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/fallback.h"
+#include "placement/fallback.h"
 #include "plan/plan.h"
 
 namespace samebytes::detail {

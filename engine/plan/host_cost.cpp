@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "ops/host.h"
-#include "plan/least_seconds.h"
+#include "profile/least_seconds.h"
 #include "runtime/devices.h"
 #include "samebytes/error.h"
 #include "samebytes/io/files.h"

@@ -4,8 +4,9 @@
 #include <atomic>
 #include <mutex>
 
+#include "graph/graph_list.h"
 #include "graph/launch.h"
-#include "plan/graph_list.h"
+#include "plan/collect.h"
 #include "plan/loss_gradient.h"
 #include "plan/release.h"
 #include "plan/rematerialise.h"

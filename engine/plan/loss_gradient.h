@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "graph/graph_list.h"
 #include "plan/fuse.h"
-#include "plan/graph_list.h"
 
 namespace samebytes::detail {
 

@@ -2,9 +2,9 @@
 // of its own, which describes itself in a line; Plan::passes keeps the lines for explain().
 #include <algorithm>
 
+#include "placement/fallback.h"
 #include "plan/bind.h"
 #include "plan/contexts.h"
-#include "plan/fallback.h"
 #include "plan/finish.h"
 #include "plan/generated.h"
 #include "plan/group.h"

@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "graph/graph_list.h"
 #include "graph/op.h"
-#include "plan/graph_list.h"
 
 namespace samebytes::detail {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/fallback.h"
+#include "placement/fallback.h"
 #include "plan/group.h"
 #include "plan/plan.h"
 

@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "graph/graph_list.h"
 #include "graph/launch.h"
+#include "placement/fallback.h"
 #include "plan/arena.h"
-#include "plan/graph_list.h"
 #include "profile/recorder.h"
 
 namespace samebytes::detail {
@@ -67,7 +68,7 @@ struct PlanTransfer {
 struct PlanLaunch {
   std::string what;
   int node = -1;                 // place of the node that it is for, or of one of them; -1: of a transfer
-  std::uint64_t kernel_key = 0;  // of its kernel and groups; with EngineOptions::fallback only (fallback.h)
+  std::uint64_t kernel_key = 0;  // of its kernel and groups; with EngineOptions::fallback only (placement/fallback.h)
   int device = 0;                // of a transfer: the number of devices, as if it ran on one more
   std::optional<PlanTransfer> transfer;
   std::unique_ptr<Kernel> kernel;
@@ -121,12 +122,6 @@ struct PlanPass {
   std::string name, did;
 };
 
-// What of a plan runs on another device than the one that it was for: an entry of Fallbacks, and how much each run is.
-struct PlanFallback {
-  int entry = 0;
-  std::uint64_t launches = 0, bytes = 0;
-};
-
 struct Plan {
   std::vector<PlanBuffer> buffers;
   std::vector<PlanLaunch> launches;
@@ -150,17 +145,16 @@ struct Plan {
   std::vector<PlanPass> passes;      // in their order
   double flops = 0, bytes = 0;       // of all launches, as the profile counts them
   bool several_devices = false;
-  std::vector<PlanFallback> fallbacks;
+  std::vector<PlacedElsewhere> fallbacks;
   int first_overwrite = -1;     // launch that first writes into what was there before the run; -1: none
   bool has_run = false;         // all its launches were enqueued once
   std::uint64_t last_used = 0;  // for the cache
 };
 
 class HostShare;           // the host's part of plans; host_run.h
-class KernelMaker;         // fallback.h
 class PersistentStorages;  // zeroed storages shared by plans of one layout; defined in planner.h
 
-// Throws whatever the ops' launch() throws, BuildError, OutOfMemory, Refused (fallback.h).
+// Throws whatever the ops' launch() throws, BuildError, OutOfMemory, Refused (placement/fallback.h).
 std::unique_ptr<Plan> make_plan(const GraphList& list, Context& context, PersistentStorages& persistent,
                                 HostShare& share, KernelMaker& kernels, bool fused);
 

@@ -7,6 +7,7 @@
 
 #include "graph/op.h"
 #include "graph/overwrite.h"
+#include "plan/collect.h"
 #include "plan/enqueue.h"
 #include "plan/launch_info.h"
 #include "plan/pointwise_kernel.h"
@@ -219,7 +220,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
   submission.finish();
   plan.has_run = true;
   count_run(report_, plan, submission.launches(), is_direct);
-  fallbacks_.count(plan);
+  fallbacks_.count(plan.fallbacks);
   if (!plan.fallbacks.empty()) last_fallback_ = plan.fallbacks.front().entry;
   runtime.count_relayout(plan.relayout_bytes);
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "graph/context.h"
-#include "plan/crossings.h"
-#include "plan/fallback.h"
+#include "placement/crossings.h"
+#include "placement/fallback.h"
 #include "plan/host_run.h"
 #include "plan/plan.h"
 #include "plan/run_access.h"

@@ -1,11 +1,59 @@
 // Where the launches of a plan find memory beside their arrays, and what is done where an engine has several contexts:
 // work that is left where its bytes are, and transfers.
+#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
-#include "plan/leave.h"
+#include "placement/leave.h"
 #include "plan/planner.h"
+#include "plan/pointwise_kernel.h"
 
 namespace samebytes::detail {
+namespace {
+
+constexpr const char* kMeasuring = "measuring contexts";
+
+std::function<void()> pass_over(Runtime& runtime, Device& device, Storage& storage, std::size_t bytes) {
+  PointwiseKernel zero = write_zero_kernel(static_cast<std::int64_t>(bytes / sizeof(float)), f32, device);
+  zero.body.replace(zero.body.find("@NAME@"), 6, "zero");
+  const std::shared_ptr<Kernel> kernel = device.kernels().make_generated(zero.real, zero.body, "zero");
+  const std::int64_t start = 0;
+  int index = 2;
+  kernel->set_storage(0, storage);
+  kernel->set_bytes(1, &start, sizeof start);
+  for (const std::int64_t number : zero.numbers) kernel->set_bytes(index++, &number, sizeof number);
+  return [&runtime, &device, &storage, bytes, kernel, geometry = zero.geometry] {
+    Submission submission(runtime);
+    submission.acquire(storage, true, kMeasuring, 0, bytes, true);
+    submission.enqueue(device, *kernel, geometry, kMeasuring);
+    submission.finish()->wait();
+  };
+}
+
+// Why nodes were moved, and how much of them each run is.
+void note_moves(const Moves& moves, Plan& plan) {
+  const std::map<int, int> entries = moves.entries();
+  if (entries.empty()) return;
+  std::map<int, PlacedElsewhere> counted;  // by entry
+  for (const auto& [place, entry] : entries) counted[entry].entry = entry;
+  for (const PlanLaunch& launch : plan.launches) {
+    if (!launch.transfer) {
+      if (const auto found = entries.find(launch.node); found != entries.end()) ++counted[found->second].launches;
+      continue;
+    }
+    int entry = moves.entry_behind(launch.transfer->reader, entries);
+    if (entry < 0) entry = moves.entry_behind(launch.transfer->maker, entries);
+    if (entry >= 0) counted[entry].bytes += launch.transfer->bytes;
+  }
+  for (const auto& [entry, each] : counted) plan.fallbacks.push_back(each);
+  const std::vector<std::string> reasons = moves.reasons(entries);
+  plan.reasons.insert(plan.reasons.begin(), reasons.begin(), reasons.end());
+}
+
+}  // namespace
 
 Storage& Planner::arena_segment(const ArenaSegment& wanted) {
   const auto space = static_cast<std::size_t>(wanted.space), k = static_cast<std::size_t>(wanted.k);
@@ -63,13 +111,16 @@ std::unique_ptr<Plan> Planner::make(GraphList& list) {
 std::unique_ptr<Plan> Planner::make_with(Moves& moves, GraphList& list) {
   std::optional<LeftWork> left;
   if (context_.runtime->space_count() > 1) {
-    if (!crossings_) crossings_ = std::make_unique<Crossings>(context_);
+    if (!crossings_)
+      crossings_ = std::make_unique<Crossings>(context_, [this](Device& device, Storage& storage, std::size_t bytes) {
+        return pass_over(*context_.runtime, device, storage, bytes);
+      });
     left.emplace(list, context_, *crossings_, moves);
   }
   KernelMaker kernels(fallbacks_);
   std::unique_ptr<Plan> plan = make_plan(list, context_, persistent_, share_, kernels, !context_.options.check_nan);
   if (left) plan->reasons.insert(plan->reasons.begin(), left->reasons().begin(), left->reasons().end());
-  moves.note_in(*plan);
+  note_moves(moves, *plan);
   return plan;
 }
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "graph/graph_list.h"
 #include "graph/launch.h"
-#include "plan/graph_list.h"
 
 namespace samebytes::detail {
 

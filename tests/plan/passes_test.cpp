@@ -6,8 +6,9 @@
 #include <functional>
 #include <mutex>
 
+#include "placement/fallback.h"
 #include "plan/bind.h"
-#include "plan/fallback.h"
+#include "plan/collect.h"
 #include "plan/group.h"
 #include "plan/lay_out.h"
 #include "plan/lower.h"

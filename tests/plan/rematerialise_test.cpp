@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "plan/collect.h"
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
 

@@ -1,4 +1,4 @@
-#include "plan/leave.h"
+#include "placement/leave.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "plan/crossings.h"
-#include "plan/fallback.h"
-#include "plan/graph_list.h"
+#include "graph/graph_list.h"
+#include "placement/crossings.h"
+#include "placement/fallback.h"
 
 namespace samebytes::detail {
 

@@ -1,4 +1,4 @@
-#include "plan/graph_list.h"
+#include "plan/collect.h"
 
 #include <algorithm>
 #include <unordered_set>

@@ -1,20 +1,13 @@
-// The nodes that one run touches, in the order in which they run, with the key under which their plan is kept.
+// Collect: the first pass of planning. What an evaluation runs, in order.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
-#include "core/hash.h"
-#include "graph/node.h"
+#include "graph/graph_list.h"
 
 namespace samebytes::detail {
-
-struct GraphList {
-  std::vector<NodePtr> nodes;  // leaves included; a node's `place` is its index here
-  std::vector<char> wanted;    // by place: gets storage of its own (bases of wanted views included)
-  std::vector<char> is_root;
-  Key128 key;
-};
 
 // Collects what `roots` need, and what else must run or be copied before they overwrite it. Cells without storage are
 // returned in `fresh_cells` and nothing else is valid then: run their initial values first. Throws ArgumentError for a

@@ -1,4 +1,4 @@
-#include "plan/fallback.h"
+#include "placement/fallback.h"
 
 #include <algorithm>
 
@@ -85,8 +85,8 @@ int Fallbacks::entry_of(const Refusal& refusal, int ran_on) {
   return static_cast<int>(report_.size()) - 1;
 }
 
-void Fallbacks::count(const Plan& plan) {
-  for (const PlanFallback& each : plan.fallbacks) {
+void Fallbacks::count(std::span<const PlacedElsewhere> run) {
+  for (const PlacedElsewhere& each : run) {
     Fallback& entry = report_[static_cast<std::size_t>(each.entry)];
     entry.launches += each.launches;
     entry.bytes_crossed += each.bytes;
@@ -218,7 +218,6 @@ void Moves::place_on(int place, int device) {
   }
 }
 
-// The entry of the nearest moved node that a node depends on; -1: none.
 int Moves::entry_behind(int place, const std::map<int, int>& entries) const {
   std::vector<int> stack{place};
   std::set<int> met;
@@ -234,28 +233,21 @@ int Moves::entry_behind(int place, const std::map<int, int>& entries) const {
   return -1;
 }
 
-void Moves::note_in(Plan& plan) {
-  if (moved_.empty()) return;
-  std::map<int, int> entries;           // by place
-  std::map<int, PlanFallback> counted;  // by entry
+std::map<int, int> Moves::entries() const {
+  std::map<int, int> entries;
+  for (const auto& [place, moved] : moved_) entries[place] = fallbacks_.entry_of(moved.refusal, moved.target);
+  return entries;
+}
+
+std::vector<std::string> Moves::reasons(const std::map<int, int>& entries) const {
   std::vector<std::string> reasons;
-  for (const auto& [place, moved] : moved_) {
-    const int entry = entries[place] = fallbacks_.entry_of(moved.refusal, moved.target);
-    if (!counted.emplace(entry, PlanFallback{.entry = entry}).second) continue;
+  std::set<int> told;
+  for (const auto& [place, entry] : entries) {
+    if (!told.insert(entry).second) continue;
     const Fallback& line = fallbacks_.report()[static_cast<std::size_t>(entry)];
     reasons.push_back(line.op + " runs on " + line.ran_on + ": " + line.device + " cannot (" + line.reason + ")");
   }
-  for (const PlanLaunch& launch : plan.launches) {
-    if (!launch.transfer) {
-      if (const auto found = entries.find(launch.node); found != entries.end()) ++counted[found->second].launches;
-      continue;
-    }
-    int entry = entry_behind(launch.transfer->reader, entries);
-    if (entry < 0) entry = entry_behind(launch.transfer->maker, entries);
-    if (entry >= 0) counted[entry].bytes += launch.transfer->bytes;
-  }
-  for (const auto& [entry, each] : counted) plan.fallbacks.push_back(each);
-  plan.reasons.insert(plan.reasons.begin(), reasons.begin(), reasons.end());
+  return reasons;
 }
 
 }  // namespace samebytes::detail

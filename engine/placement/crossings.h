@@ -3,6 +3,8 @@
 // edit it. Without a store (SAMEBYTES_TUNING=off, EngineOptions::tuning "") and in rehearsals built-in numbers hold.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -12,8 +14,10 @@ namespace samebytes::detail {
 
 class Crossings {
  public:
+  // Makes a launch that overwrites so many bytes of a storage on a device. What comes back enqueues it and waits.
+  using Pass = std::function<std::function<void()>(Device& device, Storage& storage, std::size_t bytes)>;
   // Reads the store; measures what it lacks and writes it. Throws IoError for a damaged one.
-  explicit Crossings(Context& context);
+  Crossings(Context& context, const Pass& pass);
 
   double seconds(int from, int to, std::size_t bytes) const;  // of one transfer between two contexts; 0 within one
   double pass_seconds(int space, std::size_t bytes) const;    // to read or write bytes on the context's first device
@@ -28,7 +32,7 @@ class Crossings {
   bool read(const std::string& path);  // true: nothing is missing
   void write(const std::string& path) const;
   Cost measure_pair(int from, int to) const;
-  Cost measure_pass(int space) const;
+  Cost measure_pass(int space, const Pass& pass) const;
 
   Context& context_;
   std::map<std::string, Cost> costs_;  // by name of pair or of space

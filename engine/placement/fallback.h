@@ -10,13 +10,13 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "graph/context.h"
-#include "plan/graph_list.h"
-#include "plan/plan.h"
+#include "graph/graph_list.h"
 #include "samebytes/error.h"
 
 namespace samebytes::detail {
@@ -52,6 +52,12 @@ class LaunchRefused final : public Error {
   int launch_;
 };
 
+// What of a plan runs on another device than the one that it was for: an entry of Fallbacks, and how much each run is.
+struct PlacedElsewhere {
+  int entry = 0;
+  std::uint64_t launches = 0, bytes = 0;
+};
+
 // What an engine knows of refusals, and the report of what ran elsewhere. Under the engine's lock.
 class Fallbacks {
  public:
@@ -61,7 +67,7 @@ class Fallbacks {
   void note_refused(int device, std::uint64_t kernel_key, std::string reason);
   const std::string* refusal_of(int device, std::uint64_t kernel_key) const;  // null: none is known
   int entry_of(const Refusal& refusal, int ran_on);  // of the report; a new one is told to the log
-  void count(const Plan& plan);                      // one run
+  void count(std::span<const PlacedElsewhere> run);  // one run of a plan
   void add_bytes(int entry, std::size_t bytes) { report_[static_cast<std::size_t>(entry)].bytes_crossed += bytes; }
   const std::vector<Fallback>& report() const { return report_; }
 
@@ -113,7 +119,11 @@ class Moves {
   // the driver's words where there is none.
   void move(const Refused& refused);
   bool is_moved(int place) const { return moved_.count(place) != 0; }
-  void note_in(Plan& plan);  // why, and how much each run is
+  // The entries of the report that the moved nodes are of, by place; and why, a line for each entry.
+  std::map<int, int> entries() const;
+  std::vector<std::string> reasons(const std::map<int, int>& entries) const;
+  // The entry of the nearest moved node that a node depends on; -1: none.
+  int entry_behind(int place, const std::map<int, int>& entries) const;
 
  private:
   struct Move {
@@ -127,7 +137,6 @@ class Moves {
   int home_of(const Node& node) const;  // the device that it was built for
   int next_device(const std::set<int>& refused_by, int home) const;
   void place_on(int place, int device);
-  int entry_behind(int place, const std::map<int, int>& entries) const;
 
   GraphList& list_;
   Context& context_;

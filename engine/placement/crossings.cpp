@@ -1,11 +1,10 @@
-#include "plan/crossings.h"
+#include "placement/crossings.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "plan/least_seconds.h"
-#include "plan/pointwise_kernel.h"
+#include "profile/least_seconds.h"
 #include "runtime/carrier.h"
 #include "samebytes/error.h"
 #include "samebytes/io/files.h"
@@ -40,7 +39,7 @@ void carry_once(Carrier& carrier, Storage& from, Storage& to, std::size_t bytes)
 
 }  // namespace
 
-Crossings::Crossings(Context& context) : context_(context) {
+Crossings::Crossings(Context& context, const Pass& pass) : context_(context) {
   const Runtime& runtime = *context.runtime;
   const bool has_store = !(context.options.tuning && context.options.tuning->empty());
   const std::string store = has_store ? tuning_path(runtime.space(0).info()) : std::string();
@@ -49,7 +48,7 @@ Crossings::Crossings(Context& context) : context_(context) {
   if (read(path) || runtime.is_dry()) return;
   for (int from = 0; from < runtime.space_count(); ++from) {
     try {
-      if (costs_.count(name_of_space(from)) == 0) costs_[name_of_space(from)] = measure_pass(from);
+      if (costs_.count(name_of_space(from)) == 0) costs_[name_of_space(from)] = measure_pass(from, pass);
     } catch (const BuildError&) {  // with fallback its launches run elsewhere, and the built-in cost holds
       if (!context.options.fallback) throw;
     }
@@ -122,25 +121,12 @@ Crossings::Cost Crossings::measure_pair(int from, int to) const {
   return {few, static_cast<double>(kManyBytes) / std::max(many - few, 1e-7)};
 }
 
-Crossings::Cost Crossings::measure_pass(int space) const {
+Crossings::Cost Crossings::measure_pass(int space, const Pass& pass) const {
   Runtime& runtime = *context_.runtime;
   Device& device = runtime.space(space).first_device();
   const StoragePtr storage = runtime.space(space).allocate(kManyBytes, Category::value, "measuring contexts");
   const auto seconds_of = [&](std::size_t bytes) {
-    PointwiseKernel zero = write_zero_kernel(static_cast<std::int64_t>(bytes / sizeof(float)), f32, device);
-    zero.body.replace(zero.body.find("@NAME@"), 6, "zero");
-    const auto kernel = device.kernels().make_generated(zero.real, zero.body, "zero");
-    const std::int64_t start = 0;
-    int index = 2;
-    kernel->set_storage(0, *storage);
-    kernel->set_bytes(1, &start, sizeof start);
-    for (const std::int64_t number : zero.numbers) kernel->set_bytes(index++, &number, sizeof number);
-    return least_seconds(kCrossingRounds, [&] {
-      Submission submission(runtime);
-      submission.acquire(*storage, true, "measuring contexts", 0, bytes, true);
-      submission.enqueue(device, *kernel, zero.geometry, "measuring contexts");
-      submission.finish()->wait();
-    });
+    return least_seconds(kCrossingRounds, pass(device, *storage, bytes));
   };
   const double few = seconds_of(kFewBytes), many = seconds_of(kManyBytes);
   return {few, static_cast<double>(kManyBytes) / std::max(many - few, 1e-7)};
