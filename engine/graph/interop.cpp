@@ -33,9 +33,9 @@ DeviceBytes bytes_of_array(const Array& array) {
 
 }  // namespace
 
-cl_context context(const Engine& engine) { return engine.context()->runtime->context(); }
-cl_device_id device_id(const Engine& engine, int device) { return device_of(engine, device).id(); }
-cl_command_queue queue(const Engine& engine, int device) { return device_of(engine, device).queue(); }
+cl_context context(const Engine& engine) { return engine.context()->runtime->context()(); }
+cl_device_id device_id(const Engine& engine, int device) { return device_of(engine, device).handle()(); }
+cl_command_queue queue(const Engine& engine, int device) { return device_of(engine, device).queue()(); }
 
 void DeviceBytes::set_argument(cl_kernel kernel, cl_uint index) const {
   if (buffer)
@@ -84,10 +84,10 @@ void enqueue(std::span<const Array> reads, std::span<const Array> writes,
     if (storage.binds_pointer())
       bytes[i].pointer = storage.device_pointer();
     else
-      bytes[i].buffer = storage.buffer();
+      bytes[i].buffer = storage.buffer()();
   }
-  submission.enqueue_call(device, "interop", [&](cl_command_queue queue) {
-    work(queue, bytes);
+  submission.enqueue_call(device, "interop", [&](const cl::CommandQueue& queue) {
+    work(queue(), bytes);
     return 1;
   });
   submission.finish();

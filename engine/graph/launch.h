@@ -74,7 +74,8 @@ class CallAccess {
   // counted in the memory ledger as the library's, kept for the next call.
   virtual Storage& workspace(std::size_t bytes) = 0;
 };
-using QueueCall = std::function<int(cl_command_queue queue, CallAccess& access)>;  // gives the launches it enqueued
+using QueueCall =
+    std::function<int(const cl::CommandQueue& queue, CallAccess& access)>;  // gives the launches it enqueued
 using HostCall = std::function<void(const std::function<void*(Operand)>& pointer)>;
 
 struct LaunchRecord {

@@ -56,7 +56,7 @@ void use_cpu_parameters(cl_device_id device, const std::string& name, const Para
 }
 
 cl_mem buffer_of(Storage& storage) {
-  const cl_mem buffer = storage.binds_pointer() ? storage.alias() : storage.buffer();
+  const cl_mem buffer = storage.binds_pointer() ? storage.alias() : storage.buffer()();
   if (!buffer)
     throw ArgumentError(
         "matmul: CLBlast needs a buffer over the same bytes and this device has none that is sound; choose "
@@ -104,9 +104,10 @@ template <class T>
 void record(Launch& run, Operand a, Operand b, Operand c, const GemmProblem& p) {
   const bool cpu_device = run.device().info().type == "cpu";
   const std::string name = run.device().info().name;
-  const cl_device_id device = run.device().id();
+  const cl_device_id device = run.device().handle()();
   const Parameters parameters = parameters_of(run.device().tuning());
-  run.queue_call("gemm_clblast", {a, b}, {c}, [=](cl_command_queue queue, CallAccess& access) {
+  run.queue_call("gemm_clblast", {a, b}, {c}, [=](const cl::CommandQueue& given, CallAccess& access) {
+    cl_command_queue queue = given();
     const std::lock_guard lock(clblast_mutex);
     if (cpu_device) use_cpu_parameters(device, name, parameters);
     const cl_mem from_a = buffer_of(access.storage(a)), from_b = buffer_of(access.storage(b)),

@@ -30,11 +30,9 @@ void carry_once(Carrier& carrier, Storage& from, Storage& to, std::size_t bytes)
   job.bytes = bytes;
   job.at_source = Carrier::make_event(from.space());
   job.at_target = Carrier::make_event(to.space());
-  const cl_event done = job.at_target.get();
-  clRetainEvent(done);
-  const Handle<cl_event> kept(done);
+  const cl::Event done = job.at_target;
   carrier.add(std::move(job));
-  clWaitForEvents(1, &done);
+  on_device(to.space().name(), [&] { return done.wait(); });
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ DeviceStanding wait_for_devices(Engine& engine, std::chrono::steady_clock::time_
     return {std::vector<double>(static_cast<std::size_t>(runtime.own_device_count()), passed), -1};
   }
   if (expected > 0) std::this_thread::sleep_until(start + std::chrono::duration<double>(kFirstLook * expected));
-  std::vector<detail::Handle<cl_event>> events;
+  std::vector<cl::Event> events;
   {
     const std::lock_guard lock(context->mutex);
     events = runtime.last_events();

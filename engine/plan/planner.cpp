@@ -157,7 +157,7 @@ void Planner::enqueue(Plan& plan, std::size_t at, const std::vector<Bound>& boun
         return workspace(submission, launch.device, bytes, launch.what);
       });
       submission.enqueue_call(
-          device, launch.what.c_str(), [&](cl_command_queue queue) { return launch.queue_call(queue, access); },
+          device, launch.what.c_str(), [&](const cl::CommandQueue& queue) { return launch.queue_call(queue, access); },
           launch.info);
     } else {
       submission.enqueue(device, *launch.kernel, launch.geometry, launch.what.c_str(), launch.info);

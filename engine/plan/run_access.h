@@ -17,7 +17,7 @@ struct Bound {
 };
 
 inline const void* base_of(const Storage& storage) {
-  return storage.binds_pointer() ? storage.device_pointer() : static_cast<const void*>(storage.buffer());
+  return storage.binds_pointer() ? storage.device_pointer() : static_cast<const void*>(storage.buffer()());
 }
 
 // What a recorded call to a library or to the host asks for while its plan runs.

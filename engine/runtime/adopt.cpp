@@ -34,17 +34,13 @@ StoragePtr Space::adopt(void* pointer, std::size_t bytes, std::function<void()> 
     if (block) {
       if (as == MemoryMode::hostptr && deleter) {
         // The user's memory is read again after the deleter: what the device wrote last must stand in it.
-        clRetainMemObject(block->buffer.get());
-        clRetainCommandQueue(host_queue());
-        auto buffer = std::make_shared<Handle<cl_mem>>(block->buffer.get());
-        auto queue = std::make_shared<Handle<cl_command_queue>>(host_queue());
-        block->deleter = [buffer, queue, bytes, inner = std::move(deleter)] {
-          cl_int status = CL_SUCCESS;
-          void* mapped = clEnqueueMapBuffer(queue->get(), buffer->get(), CL_TRUE, CL_MAP_READ, 0, bytes, 0, nullptr,
-                                            nullptr, &status);
-          if (status == CL_SUCCESS) clEnqueueUnmapMemObject(queue->get(), buffer->get(), mapped, 0, nullptr, nullptr);
-          clFinish(queue->get());
-          *buffer = {};
+        block->deleter = [buffer = block->buffer, queue = host_queue(), bytes, inner = std::move(deleter)]() mutable {
+          try {
+            queue.enqueueUnmapMemObject(buffer, queue.enqueueMapBuffer(buffer, CL_TRUE, CL_MAP_READ, 0, bytes));
+            queue.finish();
+          } catch (const cl::Error&) {  // then the memory keeps what it had
+          }
+          buffer = cl::Buffer();
           inner();
         };
       }
@@ -85,17 +81,14 @@ bool Space::run_alias_test() {
   try {
     Device& first = first_device();
     auto kernel = first.kernels().make_generated(f32, text, "alias_probe", "alias self-test");
-    Handle<cl_command_queue> queue;
-    cl_int status = CL_SUCCESS;
-    queue = Handle<cl_command_queue>(clCreateCommandQueue(context(), first.id(), 0, &status));
-    check_cl(status, "clCreateCommandQueue", name());
+    const cl::CommandQueue queue(context(), first.handle());
     // Raw blocks of the driver, outside the ledger, and so outside every storage's rules.
     const bool is_fine = mode() == MemoryMode::fine;
     void* raw = nullptr;
     if (mode() == MemoryMode::system)
       raw = allocate_pages(kCount * sizeof(float));
     else
-      raw = clSVMAlloc(context(), CL_MEM_READ_WRITE | (is_fine ? CL_MEM_SVM_FINE_GRAIN_BUFFER : 0),
+      raw = clSVMAlloc(context_(), CL_MEM_READ_WRITE | (is_fine ? CL_MEM_SVM_FINE_GRAIN_BUFFER : 0),
                        kCount * sizeof(float), 0);
     if (!raw) return false;
     struct Owner {
@@ -103,39 +96,30 @@ bool Space::run_alias_test() {
       void* raw;
       bool is_svm;
       ~Owner() { is_svm ? clSVMFree(context, raw) : std::free(raw); }
-    } owner{context(), raw, mode() != MemoryMode::system};
+    } owner{context_(), raw, mode() != MemoryMode::system};
     const bool needs_map = mode() == MemoryMode::coarse;
     auto map = [&] {
-      if (needs_map)
-        check_cl(clEnqueueSVMMap(queue.get(), CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, raw, kCount * sizeof(float), 0,
-                                 nullptr, nullptr),
-                 "clEnqueueSVMMap", name());
+      if (needs_map) queue.enqueueMapSVM(raw, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, kCount * sizeof(float));
     };
     auto unmap = [&] {
-      if (needs_map) check_cl(clEnqueueSVMUnmap(queue.get(), raw, 0, nullptr, nullptr), "clEnqueueSVMUnmap", name());
+      if (needs_map) queue.enqueueUnmapSVM(raw);
     };
     auto* values = static_cast<float*>(raw);
     map();
     for (int i = 0; i < kCount; ++i) values[i] = static_cast<float>(i);
     unmap();
-    Handle<cl_mem> alias(
-        clCreateBuffer(context(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, kCount * sizeof(float), raw, &status));
-    check_cl(status, "clCreateBuffer", name());
+    const cl::Buffer alias(context(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, kCount * sizeof(float), raw);
     const cl_int all = kCount, rest = kCount - kOffset;
     const cl_long start = 0, offset = kOffset;
-    const std::size_t groups = kCount, one = 1;
     check_cl(clSetKernelArgSVMPointer(kernel->get(), 0, raw), "clSetKernelArgSVMPointer", name());
     kernel->set_bytes(1, &start, sizeof start);
     kernel->set_bytes(2, &all, sizeof all);
-    check_cl(clEnqueueNDRangeKernel(queue.get(), kernel->get(), 1, nullptr, &groups, &one, 0, nullptr, nullptr),
-             "clEnqueueNDRangeKernel", name());
-    cl_mem bound = alias.get();
-    check_cl(clSetKernelArg(kernel->get(), 0, sizeof(cl_mem), &bound), "clSetKernelArg", name());
+    queue.enqueueNDRangeKernel(kernel->handle(), cl::NullRange, cl::NDRange(kCount), cl::NDRange(1));
+    kernel->set_bytes(0, &alias(), sizeof(cl_mem));
     kernel->set_bytes(1, &offset, sizeof offset);
     kernel->set_bytes(2, &rest, sizeof rest);
-    check_cl(clEnqueueNDRangeKernel(queue.get(), kernel->get(), 1, nullptr, &groups, &one, 0, nullptr, nullptr),
-             "clEnqueueNDRangeKernel", name());
-    check_cl(clFinish(queue.get()), "clFinish", name());
+    queue.enqueueNDRangeKernel(kernel->handle(), cl::NullRange, cl::NDRange(kCount), cl::NDRange(1));
+    queue.finish();
     if (faults().break_alias_test.load()) return false;
     map();
     bool is_right = true;
@@ -144,9 +128,9 @@ bool Space::run_alias_test() {
       is_right = is_right && values[i] == (i < kOffset ? once : 2.0f * once + 1.0f);
     }
     unmap();
-    check_cl(clFinish(queue.get()), "clFinish", name());
+    queue.finish();
     return is_right;
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     return false;  // a driver that refuses any step of it cannot be trusted with the rest
   }
 }

@@ -55,7 +55,6 @@ std::size_t size_class(std::size_t bytes) {
 }
 
 Allocator::Allocator(AllocatorSetup setup) : setup_(std::move(setup)), reaper_(std::make_unique<Reaper>()) {
-  clRetainContext(setup_.context);
   MutexLock lock(mutex_);
   limit_ = setup_.limit;
 }
@@ -68,7 +67,6 @@ Allocator::~Allocator() {
     blocks = trim(0);
   }
   for (BlockPtr& block : blocks) free_block(std::move(block));
-  clReleaseContext(setup_.context);
 }
 
 std::size_t Allocator::held() const {

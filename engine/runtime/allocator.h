@@ -27,7 +27,7 @@ std::size_t size_class(std::size_t bytes);
 std::size_t default_memory_limit(const DeviceInfo& info);
 
 struct AllocatorSetup {
-  cl_context context;  // retained
+  cl::Context context;
   DeviceInfo info;
   MemoryMode mode;
   bool has_shadow = false;  // coarse mode on a device whose map is empty
@@ -80,6 +80,7 @@ class Allocator {
   BlockPtr make_block(std::size_t bytes);  // null where the driver has no memory
   bool make_svm(Storage::Block& block, std::size_t bytes);
   bool make_host(Storage::Block& block, std::size_t bytes);
+  bool make_buffer(Storage::Block& block, void* host);
   BlockPtr make_reserved(std::size_t bytes);
   void free_block(BlockPtr block) noexcept;
   BlockPtr take_cached(std::size_t capacity, FirstUse first) SAMEBYTES_REQUIRES(mutex_);

@@ -77,7 +77,7 @@ bool Allocator::make_svm(Storage::Block& block, std::size_t bytes) {
                                                                    : 0;
   const std::size_t extra = pads ? kPage + around : 0;
   if (bytes + extra > setup_.info.max_allocation_bytes) return false;
-  block.svm = clSVMAlloc(setup_.context, flags, bytes + extra, 0);
+  block.svm = clSVMAlloc(setup_.context(), flags, bytes + extra, 0);
   if (!block.svm) return false;
   block.device = pads ? round_up(block.svm, kPage) : static_cast<std::byte*>(block.svm);
   if (block.is_guarded) {
@@ -94,6 +94,16 @@ bool Allocator::make_host(Storage::Block& block, std::size_t bytes) {
   block.heap = allocate_pages(bytes + extra);
   if (!block.heap) return false;
   block.host = static_cast<std::byte*>(block.heap) + (block.is_guarded ? kGuardedBase : 0);
+  return true;
+}
+
+// Over memory of the host, or, where that is null, wherever the driver likes.
+bool Allocator::make_buffer(Storage::Block& block, void* host) {
+  try {
+    block.buffer = cl::Buffer(setup_.context, CL_MEM_READ_WRITE | (host ? CL_MEM_USE_HOST_PTR : 0), block.bytes, host);
+  } catch (const cl::Error&) {  // as nullptr of clSVMAlloc: the caller knows what to do then
+    return false;
+  }
   return true;
 }
 
@@ -120,7 +130,6 @@ std::unique_ptr<Storage::Block> Allocator::make_block(std::size_t bytes) {
   block->is_guarded = setup_.has_guards && setup_.mode != MemoryMode::copy;
   block->protection = setup_.protection;
   bool made = false;
-  cl_int status = CL_SUCCESS;
   switch (setup_.mode) {
     case MemoryMode::system:
       made = make_host(*block, bytes);
@@ -142,15 +151,9 @@ std::unique_ptr<Storage::Block> Allocator::make_block(std::size_t bytes) {
       break;
     case MemoryMode::hostptr:
       made = make_host(*block, bytes);
-      if (made)
-        block->buffer = Handle<cl_mem>(
-            clCreateBuffer(setup_.context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, block->host, &status));
-      made = made && status == CL_SUCCESS;
+      made = made && make_buffer(*block, block->host);
       break;
-    case MemoryMode::copy:
-      block->buffer = Handle<cl_mem>(clCreateBuffer(setup_.context, CL_MEM_READ_WRITE, bytes, nullptr, &status));
-      made = status == CL_SUCCESS;
-      break;
+    case MemoryMode::copy: made = make_buffer(*block, nullptr); break;
   }
   if (!made) {
     block->is_guarded = false;
@@ -176,14 +179,8 @@ std::unique_ptr<Storage::Block> Allocator::wrap(void* pointer, std::size_t bytes
   block->bytes = bytes;
   block->host = static_cast<std::byte*>(pointer);
   block->is_adopted = true;
-  if (mode == MemoryMode::hostptr) {
-    cl_int status = CL_SUCCESS;
-    block->buffer = Handle<cl_mem>(
-        clCreateBuffer(setup_.context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, pointer, &status));
-    if (status != CL_SUCCESS) return nullptr;
-  } else {
-    block->device = block->host;
-  }
+  if (mode == MemoryMode::hostptr && !make_buffer(*block, pointer)) return nullptr;
+  if (mode != MemoryMode::hostptr) block->device = block->host;
   block->deleter = std::move(deleter);
   MutexLock lock(mutex_);
   live_by_category_[static_cast<std::size_t>(Category::adopted)] += bytes;
@@ -198,14 +195,14 @@ void Allocator::free_block(BlockPtr block) noexcept {
     guarded_.erase(block.get());
     if (!damage.empty()) damage_.push_back(damage);
   }
-  block->alias = {};
-  block->buffer = {};
+  block->alias = cl::Buffer();
+  block->buffer = cl::Buffer();
   if (block->protection != Protection::off && !block->is_open) open_pages(block->host, block->page_bytes());
   // PoCL's shared memory on a CPU is the host's own; what other drivers allocate is theirs.
   const bool is_host = setup_.info.type == "cpu" && setup_.info.platform == "Portable Computing Language";
   if (block->svm && is_host) drop_pages(block->device, block->bytes);
   if (block->reserved > 0) munmap(block->host, block->reserved);
-  if (block->svm) clSVMFree(setup_.context, block->svm);
+  if (block->svm) clSVMFree(setup_.context(), block->svm);
   if (block->heap) drop_pages(block->heap, block->bytes);
   std::free(block->heap);
   if (!block->deleter) return;

@@ -38,13 +38,12 @@ void map_block(Space& space, Block& block, bool writes, std::size_t length) {
   } else if (is_shadowed) {
     map_shadow(block);
   } else if (block.mode == MemoryMode::coarse) {
-    check_cl(clEnqueueSVMMap(space.host_queue(), CL_TRUE, flags, block.device, block.bytes, 0, nullptr, nullptr),
-             "clEnqueueSVMMap", space.name());
+    on_device(space.name(),
+              [&] { return space.host_queue().enqueueMapSVM(block.device, CL_TRUE, flags, block.bytes); });
   } else {
-    cl_int status = CL_SUCCESS;
-    void* mapped = clEnqueueMapBuffer(space.host_queue(), block.buffer.get(), CL_TRUE, flags, 0, block.bytes, 0,
-                                      nullptr, nullptr, &status);
-    check_cl(status, "clEnqueueMapBuffer", space.name());
+    const void* const mapped = on_device(space.name(), [&] {
+      return space.host_queue().enqueueMapBuffer(block.buffer, CL_TRUE, flags, 0, block.bytes);
+    });
     if (mapped != block.host)
       throw DeviceError("clEnqueueMapBuffer: the pointer is not the one that the buffer was made with on " +
                             space.name() + "; use SAMEBYTES_MEMORY=copy",
@@ -60,12 +59,11 @@ void unmap_block(Space& space, Block& block) {
     // A mapping for reading carries nothing back.
     if (block.mapped == Block::Mapped::write) unmap_shadow(block);
   } else {
-    cl_command_queue queue = space.first_device().queue();
-    if (block.mode == MemoryMode::coarse)
-      check_cl(clEnqueueSVMUnmap(queue, block.device, 0, nullptr, nullptr), "clEnqueueSVMUnmap", space.name());
-    else
-      check_cl(clEnqueueUnmapMemObject(queue, block.buffer.get(), block.host, 0, nullptr, nullptr),
-               "clEnqueueUnmapMemObject", space.name());
+    const cl::CommandQueue& queue = space.first_device().queue();
+    on_device(space.name(), [&] {
+      return block.mode == MemoryMode::coarse ? queue.enqueueUnmapSVM(block.device)
+                                              : queue.enqueueUnmapMemObject(block.buffer, block.host);
+    });
     space.note_housekeeping();
   }
   block.mapped = Block::Mapped::no;
@@ -73,17 +71,18 @@ void unmap_block(Space& space, Block& block) {
 
 void download_block(Space& space, Block& block, std::size_t begin, std::size_t end) {
   space.runtime().count_copy(end - begin, false, "reading an array on the host");
-  check_cl(clEnqueueReadBuffer(space.host_queue(), block.buffer.get(), CL_TRUE, begin, end - begin, block.host + begin,
-                               0, nullptr, nullptr),
-           "clEnqueueReadBuffer", space.name());
+  on_device(space.name(), [&] {
+    return space.host_queue().enqueueReadBuffer(block.buffer, CL_TRUE, begin, end - begin, block.host + begin);
+  });
 }
 
 void upload_block(Space& space, Block& block, std::size_t begin, std::size_t end, const std::string& op) {
   space.runtime().count_copy(end - begin, true, op);
   // Not blocking: the next host write waits for the submission that this upload belongs to.
-  check_cl(clEnqueueWriteBuffer(space.first_device().queue(), block.buffer.get(), CL_FALSE, begin, end - begin,
-                                block.host + begin, 0, nullptr, nullptr),
-           "clEnqueueWriteBuffer", space.name());
+  on_device(space.name(), [&] {
+    return space.first_device().queue().enqueueWriteBuffer(block.buffer, CL_FALSE, begin, end - begin,
+                                                           block.host + begin);
+  });
   space.note_housekeeping();
 }
 

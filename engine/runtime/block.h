@@ -25,8 +25,8 @@ struct Storage::Block {
   void* svm = nullptr;          // as clSVMAlloc returned it
   void* heap = nullptr;         // as the host's allocator returned it
   std::size_t reserved = 0;     // of address space, in a dry run
-  Handle<cl_mem> buffer;        // hostptr and copy
-  Handle<cl_mem> alias;         // for CLBlast, made when first asked for
+  cl::Buffer buffer;            // hostptr and copy
+  cl::Buffer alias;             // for CLBlast, made when first asked for
   Mapped mapped = Mapped::no;
   bool is_guarded = false;
   Protection protection = Protection::off;

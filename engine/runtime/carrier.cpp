@@ -16,14 +16,18 @@ bool has_gone_well(cl_event event) {
   return status >= 0;
 }
 
+void copy_shared(const cl::CommandQueue& queue, void* to, const void* from, std::size_t bytes,
+                 const std::string& device) {
+  check_cl(clEnqueueSVMMemcpy(queue(), CL_TRUE, to, from, bytes, 0, nullptr, nullptr), "clEnqueueSVMMemcpy", device);
+}
+
 }  // namespace
 
 Carrier::Carrier(Runtime& runtime) {
   for (int s = 0; s < runtime.space_count(); ++s) {
     const Space& space = runtime.space(s);
-    cl_int status = CL_SUCCESS;
-    queues_.emplace_back(clCreateCommandQueue(space.context(), space.first_device().id(), 0, &status));
-    check_cl(status, "clCreateCommandQueue", space.name());
+    queues_.push_back(
+        on_device(space.name(), [&] { return cl::CommandQueue(space.context(), space.first_device().handle()); }));
   }
   thread_ = std::thread([this] { run(); });
 }
@@ -39,15 +43,13 @@ Carrier::~Carrier() {
 
 int Carrier::index_of(const Space& space) { return space.index(); }
 
-Handle<cl_event> Carrier::make_event(const Space& space) {
-  cl_int status = CL_SUCCESS;
-  Handle<cl_event> event(clCreateUserEvent(space.context(), &status));
-  check_cl(status, "clCreateUserEvent", space.name());
-  return event;
+cl::Event Carrier::make_event(const Space& space) {
+  return on_device(space.name(), [&] { return cl::UserEvent(space.context()); });
 }
 
 Carrier::Side Carrier::side_of(Storage& storage, std::size_t offset) {
-  Side side{.space = &storage.space()};
+  Side side;
+  side.space = &storage.space();
   if (!storage.binds_pointer()) {
     side.buffer = storage.buffer();
     side.offset = offset;
@@ -87,25 +89,22 @@ void Carrier::carry(const Job& job) {
       landing = staging_.data();
     }
     if (job.from.pointer)
-      check_cl(
-          clEnqueueSVMMemcpy(queue_of(*job.from.space), CL_TRUE, landing, job.from.pointer, bytes, 0, nullptr, nullptr),
-          "clEnqueueSVMMemcpy", reader);
+      copy_shared(queue_of(*job.from.space), landing, job.from.pointer, bytes, reader);
     else
-      check_cl(clEnqueueReadBuffer(queue_of(*job.from.space), job.from.buffer, CL_TRUE, job.from.offset, bytes, landing,
-                                   0, nullptr, nullptr),
-               "clEnqueueReadBuffer", reader);
+      on_device(reader, [&] {
+        return queue_of(*job.from.space).enqueueReadBuffer(job.from.buffer, CL_TRUE, job.from.offset, bytes, landing);
+      });
     if (job.to.is_direct) return;
     source = landing;
   }
   if (job.to.is_direct)
     std::memcpy(job.to.pointer, source, bytes);
   else if (job.to.pointer)
-    check_cl(clEnqueueSVMMemcpy(queue_of(*job.to.space), CL_TRUE, job.to.pointer, source, bytes, 0, nullptr, nullptr),
-             "clEnqueueSVMMemcpy", writer);
+    copy_shared(queue_of(*job.to.space), job.to.pointer, source, bytes, writer);
   else
-    check_cl(clEnqueueWriteBuffer(queue_of(*job.to.space), job.to.buffer, CL_TRUE, job.to.offset, bytes, source, 0,
-                                  nullptr, nullptr),
-             "clEnqueueWriteBuffer", writer);
+    on_device(writer, [&] {
+      return queue_of(*job.to.space).enqueueWriteBuffer(job.to.buffer, CL_TRUE, job.to.offset, bytes, source);
+    });
 }
 
 void Carrier::run() {
@@ -119,7 +118,7 @@ void Carrier::run() {
       jobs_.pop_front();
     }
     bool is_well = true;
-    for (const Handle<cl_event>& event : job.after) is_well = has_gone_well(event.get()) && is_well;
+    for (const cl::Event& event : job.after) is_well = has_gone_well(event()) && is_well;
     const double start = steady_seconds();
     if (is_well) {
       try {
@@ -129,9 +128,9 @@ void Carrier::run() {
       }
     }
     if (job.times) *job.times = {start, steady_seconds()};
-    if (job.verdict) clSetUserEventStatus(job.verdict.get(), is_well ? CL_COMPLETE : CL_OUT_OF_RESOURCES);
-    clSetUserEventStatus(job.at_source.get(), CL_COMPLETE);
-    clSetUserEventStatus(job.at_target.get(), CL_COMPLETE);
+    if (job.verdict()) clSetUserEventStatus(job.verdict(), is_well ? CL_COMPLETE : CL_OUT_OF_RESOURCES);
+    clSetUserEventStatus(job.at_source(), CL_COMPLETE);
+    clSetUserEventStatus(job.at_target(), CL_COMPLETE);
   }
 }
 

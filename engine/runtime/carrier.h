@@ -30,26 +30,26 @@ class Carrier final : public EventClock {
   struct Side {
     Space* space = nullptr;
     std::byte* pointer = nullptr;  // SVM; else
-    cl_mem buffer = nullptr;
+    cl::Buffer buffer;
     std::size_t offset = 0;  // within the buffer
     bool is_direct = false;  // the host may touch the pointer
   };
   static Side side_of(Storage& storage, std::size_t offset);
   // A user event: an ending of a job. Throws DeviceError.
-  static Handle<cl_event> make_event(const Space& space);
+  static cl::Event make_event(const Space& space);
 
   // When it was carried, for the profile: kept by the job and by the recorder.
   struct Times {
     double start = 0, end = 0;
   };
   struct Job {
-    std::vector<Handle<cl_event>> after;  // of flushed queues; where one failed the job fails too
+    std::vector<cl::Event> after;  // of flushed queues; where one failed the job fails too
     Side from, to;
     std::size_t bytes = 0;
-    Handle<cl_event> at_source, at_target;  // user events for launches to wait for: complete in any case, since
-                                            // PoCL 3.1 loses what waits for one that fails
-    Handle<cl_event> verdict;               // a user event for the ticket, which fails where the job did; or none
-    std::shared_ptr<Times> times;           // or null
+    cl::Event at_source, at_target;  // user events for launches to wait for: complete in any case, since
+                                     // PoCL 3.1 loses what waits for one that fails
+    cl::Event verdict;               // a user event for the ticket, which fails where the job did; or none
+    std::shared_ptr<Times> times;    // or null
   };
   void add(Job job);
 
@@ -60,13 +60,13 @@ class Carrier final : public EventClock {
  private:
   void run();
   void carry(const Job& job);
-  cl_command_queue queue_of(const Space& space) const {
-    return queues_[static_cast<std::size_t>(index_of(space))].get();
+  const cl::CommandQueue& queue_of(const Space& space) const {
+    return queues_[static_cast<std::size_t>(index_of(space))];
   }
   static int index_of(const Space& space);
 
-  std::vector<Handle<cl_command_queue>> queues_;  // by space
-  std::vector<std::byte> staging_;                // where neither side can be touched; of the thread alone
+  std::vector<cl::CommandQueue> queues_;  // by space
+  std::vector<std::byte> staging_;        // where neither side can be touched; of the thread alone
   Mutex mutex_;
   CondVar changed_;
   std::deque<Job> jobs_ SAMEBYTES_GUARDED_BY(mutex_);

@@ -28,20 +28,21 @@ namespace detail {
 
 namespace {
 
-std::string text_of(cl_device_id id, cl_device_info what) {
-  std::size_t size = 0;
-  if (clGetDeviceInfo(id, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
-  std::string text(size, '\0');
-  clGetDeviceInfo(id, what, size, text.data(), nullptr);
-  text.resize(text.find('\0') == std::string::npos ? size : text.find('\0'));
-  const auto first = text.find_first_not_of(' ');
-  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
+// What a driver does not answer is nothing, or the fallback.
+template <cl_device_info what, class T = decltype(cl::Device().getInfo<what>())>
+T info_of(const cl::Device& device, T fallback = {}) {
+  try {
+    return device.getInfo<what>();
+  } catch (const cl::Error&) {
+    return fallback;
+  }
 }
 
-template <class T>
-T value_of(cl_device_id id, cl_device_info what, T fallback = {}) {
-  T value{};
-  return clGetDeviceInfo(id, what, sizeof value, &value, nullptr) == CL_SUCCESS ? value : fallback;
+template <cl_device_info what>
+std::string text_of(const cl::Device& device) {
+  const std::string text = info_of<what>(device);
+  const auto first = text.find_first_not_of(' ');
+  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
 // "OpenCL 3.0 PoCL ..." and "OpenCL C 1.2 PoCL": the number.
@@ -84,43 +85,43 @@ void choose_personality(DeviceInfo* info) {
   }
 }
 
-FoundDevice look_at(cl_platform_id platform, const std::string& platform_name, cl_device_id id) {
+FoundDevice look_at(const cl::Platform& platform, const std::string& platform_name, const cl::Device& device) {
   DeviceInfo info;
-  info.name = text_of(id, CL_DEVICE_NAME);
-  info.vendor = text_of(id, CL_DEVICE_VENDOR);
+  info.name = text_of<CL_DEVICE_NAME>(device);
+  info.vendor = text_of<CL_DEVICE_VENDOR>(device);
   info.platform = platform_name;
-  info.driver = text_of(id, CL_DRIVER_VERSION);
-  info.opencl_c = version_in(text_of(id, CL_DEVICE_OPENCL_C_VERSION));
-  const auto type = value_of<cl_device_type>(id, CL_DEVICE_TYPE);
+  info.driver = text_of<CL_DRIVER_VERSION>(device);
+  info.opencl_c = version_in(text_of<CL_DEVICE_OPENCL_C_VERSION>(device));
+  const auto type = info_of<CL_DEVICE_TYPE>(device);
   info.type = type & CL_DEVICE_TYPE_GPU ? "gpu" : type & CL_DEVICE_TYPE_CPU ? "cpu" : "accelerator";
-  const std::string version = version_in(text_of(id, CL_DEVICE_VERSION));
+  const std::string version = version_in(text_of<CL_DEVICE_VERSION>(device));
   const bool has_svm_query = version.empty() ? false : version[0] >= '2';
-  const auto svm = has_svm_query ? value_of<cl_device_svm_capabilities>(id, CL_DEVICE_SVM_CAPABILITIES) : 0;
+  const auto svm = has_svm_query ? info_of<CL_DEVICE_SVM_CAPABILITIES>(device) : 0;
   info.svm = svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM     ? "system"
              : svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER   ? (svm & CL_DEVICE_SVM_ATOMICS ? "fine+atomics" : "fine")
              : svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER ? "coarse"
                                                        : "none";
-  info.unified_memory = value_of<cl_bool>(id, CL_DEVICE_HOST_UNIFIED_MEMORY) != CL_FALSE;
-  const std::string extensions = " " + text_of(id, CL_DEVICE_EXTENSIONS) + " ";
+  info.unified_memory = info_of<CL_DEVICE_HOST_UNIFIED_MEMORY>(device) != CL_FALSE;
+  const std::string extensions = " " + text_of<CL_DEVICE_EXTENSIONS>(device) + " ";
   info.has_f16 = extensions.find(" cl_khr_fp16 ") != std::string::npos;
-  info.has_f64 = extensions.find(" cl_khr_fp64 ") != std::string::npos ||
-                 value_of<cl_device_fp_config>(id, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
-  info.has_fma = (value_of<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_FMA) != 0;
-  info.cores = static_cast<int>(value_of<cl_uint>(id, CL_DEVICE_MAX_COMPUTE_UNITS, 1));
-  info.vector_width = static_cast<int>(value_of<cl_uint>(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, 1));
-  info.memory_bytes = value_of<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE);
-  info.max_allocation_bytes = value_of<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-  info.alignment_bytes = value_of<cl_uint>(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 1024) / 8;
-  info.max_group_size = value_of<std::size_t>(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, 1);
+  info.has_f64 =
+      extensions.find(" cl_khr_fp64 ") != std::string::npos || info_of<CL_DEVICE_DOUBLE_FP_CONFIG>(device) != 0;
+  info.has_fma = (info_of<CL_DEVICE_SINGLE_FP_CONFIG>(device) & CL_FP_FMA) != 0;
+  info.cores = static_cast<int>(info_of<CL_DEVICE_MAX_COMPUTE_UNITS>(device, 1));
+  info.vector_width = static_cast<int>(info_of<CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT>(device, 1));
+  info.memory_bytes = info_of<CL_DEVICE_GLOBAL_MEM_SIZE>(device);
+  info.max_allocation_bytes = info_of<CL_DEVICE_MAX_MEM_ALLOC_SIZE>(device);
+  info.alignment_bytes = info_of<CL_DEVICE_MEM_BASE_ADDR_ALIGN>(device, 1024) / 8;
+  info.max_group_size = info_of<CL_DEVICE_MAX_WORK_GROUP_SIZE>(device, 1);
   choose_memory_mode(&info);
   choose_personality(&info);
-  if (!value_of<cl_bool>(id, CL_DEVICE_AVAILABLE))
+  if (!info_of<CL_DEVICE_AVAILABLE>(device))
     info.refused = "the driver says that it is not available";
-  else if (!value_of<cl_bool>(id, CL_DEVICE_COMPILER_AVAILABLE))
+  else if (!info_of<CL_DEVICE_COMPILER_AVAILABLE>(device))
     info.refused = "its driver has no compiler";
   else if (version < "1.2")
     info.refused = "OpenCL " + version + ", 1.2 is needed";
-  return {std::move(info), platform, id};
+  return {std::move(info), platform, device};
 }
 
 bool contains(std::string text, std::string part) {
@@ -196,23 +197,28 @@ bool can_use_mode(const DeviceInfo& info, MemoryMode mode, std::string* reason) 
   return false;
 }
 
+std::vector<cl::Platform> find_platforms() {
+  std::vector<cl::Platform> platforms;
+  try {
+    cl::Platform::get(&platforms);
+  } catch (const cl::Error&) {  // none is an error to the loader
+  }
+  return platforms;
+}
+
 std::vector<FoundDevice> find_devices() {
   static const ProcessMark first;  // drivers start threads when they are first asked for devices
   first.check("devices", "OpenCL was first used");
   const DriverThreads rights;
-  cl_uint platform_count = 0;
-  if (clGetPlatformIDs(0, nullptr, &platform_count) != CL_SUCCESS || platform_count == 0) return {};
-  std::vector<cl_platform_id> platforms(platform_count);
-  if (clGetPlatformIDs(platform_count, platforms.data(), nullptr) != CL_SUCCESS) return {};
   std::vector<FoundDevice> found;
-  for (cl_platform_id platform : platforms) {
-    char name[256] = {};
-    clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, nullptr);
-    cl_uint count = 0;
-    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS || count == 0) continue;
-    std::vector<cl_device_id> ids(count);
-    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr) != CL_SUCCESS) continue;
-    for (cl_device_id id : ids) found.push_back(look_at(platform, name, id));
+  for (const cl::Platform& platform : find_platforms()) {
+    try {
+      const std::string name = platform.getInfo<CL_PLATFORM_NAME>();
+      std::vector<cl::Device> devices;
+      platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
+      for (const cl::Device& device : devices) found.push_back(look_at(platform, name, device));
+    } catch (const cl::Error&) {  // a driver that does not start: explain_no_device() is for that
+    }
   }
   std::stable_sort(found.begin(), found.end(), [](const FoundDevice& a, const FoundDevice& b) {
     const int ra = rank_of(a.info), rb = rank_of(b.info);
@@ -276,7 +282,7 @@ std::vector<FoundDevice> find_devices(const std::vector<std::string>& names, con
     if (name.empty()) throw ArgumentError("devices: a name is empty; there is " + list_text(find_devices()));
     FoundDevice found = find_device(name);
     for (std::size_t i = 0; i < chosen.size(); ++i)
-      if (chosen[i].id == found.id)
+      if (chosen[i].handle() == found.handle())
         throw ArgumentError("devices: '" + names[i] + "' and '" + name + "' are one device, " + found.info.id + " '" +
                             found.info.name + "'");
     chosen.push_back(std::move(found));

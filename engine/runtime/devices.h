@@ -11,9 +11,11 @@ namespace samebytes::detail {
 
 struct FoundDevice {
   DeviceInfo info;
-  cl_platform_id platform;
-  cl_device_id id;
+  cl::Platform platform;
+  cl::Device handle;
 };
+
+std::vector<cl::Platform> find_platforms();  // none where there is no driver
 
 // Best first. Environment: SAMEBYTES_MEMORY and SAMEBYTES_PERSONALITY are not applied here.
 std::vector<FoundDevice> find_devices();

@@ -72,22 +72,16 @@ std::string explain_no_device() {
     refused += (refused.empty() ? "" : "; ") + found.info.name + ": " + found.info.refused;
   }
   // The cache folder first: a machine may have other, empty platforms beside a PoCL that cannot start.
-  cl_uint platform_count = 0;
-  clGetPlatformIDs(0, nullptr, &platform_count);
-  bool has_pocl = false;
-  std::vector<cl_platform_id> platforms(platform_count);
-  if (platform_count) clGetPlatformIDs(platform_count, platforms.data(), nullptr);
-  for (cl_platform_id platform : platforms) {
-    char name[256] = {};
-    clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, nullptr);
-    has_pocl = has_pocl || std::string(name).find("Portable Computing Language") != std::string::npos;
-  }
+  const std::vector<cl::Platform> platforms = detail::find_platforms();
+  const bool has_pocl = std::any_of(platforms.begin(), platforms.end(), [](const cl::Platform& platform) {
+    return platform.getInfo<CL_PLATFORM_NAME>().find("Portable Computing Language") != std::string::npos;
+  });
   const std::string cache = kernel_cache_folder();
   if (has_pocl && !can_write(cache))
     return "No OpenCL device: PoCL is installed, but its kernel cache folder " + cache +
            " cannot be written; set POCL_CACHE_DIR to a folder that can.";
   if (!refused.empty()) return "No OpenCL device can be used (" + refused + "); " + kInstall + ".";
-  if (platform_count == 0) {
+  if (platforms.empty()) {
     const std::string vendors = environment("OCL_ICD_VENDORS");
     if (!vendors.empty())
       return "No OpenCL platform: OCL_ICD_VENDORS is " + vendors +

@@ -9,32 +9,21 @@
 
 namespace samebytes::detail {
 
-void Kernel::set_storage(int index, const Storage& storage) {
-  if (!kernel_) return;
-  const auto place = static_cast<cl_uint>(index);
-  cl_int status = CL_SUCCESS;
-  if (storage.binds_pointer()) {
-    status = clSetKernelArgSVMPointer(kernel_.get(), place, storage.device_pointer());
-  } else {
-    cl_mem buffer = storage.buffer();
-    status = clSetKernelArg(kernel_.get(), place, sizeof(cl_mem), &buffer);
-  }
+void Kernel::check_argument(int index, cl_int status) const {
   if (status != CL_SUCCESS)
     check_cl(status, ("clSetKernelArg (argument " + std::to_string(index) + " of " + entry_ + ")").c_str());
 }
 
-void Kernel::set_null(int index) {
-  if (!kernel_) return;
-  const cl_int status = clSetKernelArg(kernel_.get(), static_cast<cl_uint>(index), sizeof(cl_mem), nullptr);
-  if (status != CL_SUCCESS)
-    check_cl(status, ("clSetKernelArg (argument " + std::to_string(index) + " of " + entry_ + ")").c_str());
+void Kernel::set_storage(int index, const Storage& storage) {
+  if (!storage.binds_pointer()) return set_bytes(index, &storage.buffer()(), sizeof(cl_mem));
+  if (kernel_())
+    check_argument(index, clSetKernelArgSVMPointer(kernel_(), static_cast<cl_uint>(index), storage.device_pointer()));
 }
+
+void Kernel::set_null(int index) { set_bytes(index, nullptr, sizeof(cl_mem)); }
 
 void Kernel::set_bytes(int index, const void* bytes, std::size_t size) {
-  if (!kernel_) return;
-  const cl_int status = clSetKernelArg(kernel_.get(), static_cast<cl_uint>(index), size, bytes);
-  if (status != CL_SUCCESS)
-    check_cl(status, ("clSetKernelArg (argument " + std::to_string(index) + " of " + entry_ + ")").c_str());
+  if (kernel_()) check_argument(index, clSetKernelArg(kernel_(), static_cast<cl_uint>(index), size, bytes));
 }
 
 namespace {
@@ -81,7 +70,7 @@ std::string why_not_launched(Device& device, const Kernel& kernel, const Geometr
   std::size_t most = 0;
   cl_ulong local = 0, there_is = 0;
   const auto ask = [&](cl_kernel_work_group_info what, std::size_t size, void* answer) {
-    return clGetKernelWorkGroupInfo(kernel.get(), device.id(), what, size, answer, nullptr) == CL_SUCCESS;
+    return clGetKernelWorkGroupInfo(kernel.get(), device.handle()(), what, size, answer, nullptr) == CL_SUCCESS;
   };
   // Rusticl says 32 of kernels that it runs in groups of 128.
   const bool is_known =
@@ -90,7 +79,7 @@ std::string why_not_launched(Device& device, const Kernel& kernel, const Geometr
   if (is_known && items > most)
     return "groups of " + std::to_string(items) + " items, at most " + std::to_string(most) + " of this kernel";
   if (ask(CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local) &&
-      clGetDeviceInfo(device.id(), CL_DEVICE_LOCAL_MEM_SIZE, sizeof there_is, &there_is, nullptr) == CL_SUCCESS &&
+      clGetDeviceInfo(device.handle()(), CL_DEVICE_LOCAL_MEM_SIZE, sizeof there_is, &there_is, nullptr) == CL_SUCCESS &&
       local > there_is)
     return std::to_string(local) + " bytes of local memory for each group, there are " + std::to_string(there_is);
   return {};
@@ -107,28 +96,21 @@ std::string KernelLibrary::defines(Dtype dtype) const {
   return text;
 }
 
-cl_program KernelLibrary::program(Dtype real, const std::string& key, const std::string& what, const std::string& text,
-                                  const std::string& tiles) {
+const cl::Program& KernelLibrary::program(Dtype real, const std::string& key, const std::string& what,
+                                          const std::string& text, const std::string& tiles) {
   auto found = programs_.find(key);
-  if (found != programs_.end()) return found->second.get();
+  if (found != programs_.end()) return found->second;
   if (const auto failed = failures_.find(key); failed != failures_.end()) throw BuildError(failed->second);
   const std::string given = spoilt(text, device_);
-  const char* source = given.c_str();
-  const std::size_t length = given.size();
-  cl_int status = CL_SUCCESS;
-  Handle<cl_program> program(clCreateProgramWithSource(device_.context(), 1, &source, &length, &status));
-  check_cl(status, "clCreateProgramWithSource", device_.info().name);
+  cl::Program program = on_device(device_.info().name, [&] { return cl::Program(device_.context(), given); });
   const std::string chosen = defines(real) + tiles;
   const std::string options = "-cl-std=CL1.2 " + chosen;
-  cl_device_id id = device_.id();
-  status = clBuildProgram(program.get(), 1, &id, options.c_str(), nullptr, nullptr);
   programs_built_.fetch_add(1, std::memory_order_relaxed);
+  // Bare: the wrapper asks every device of the context for its log, also of a program that builds.
+  const cl_int status = clBuildProgram(program(), 1, &device_.handle()(), options.c_str(), nullptr, nullptr);
   if (status != CL_SUCCESS) {
-    std::size_t size = 0;
-    clGetProgramBuildInfo(program.get(), id, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
-    std::string log(size, '\0');
-    if (size) clGetProgramBuildInfo(program.get(), id, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
-    log.resize(std::min(log.find('\0'), log.size()));
+    const std::string log =
+        on_device(device_.info().name, [&] { return program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_.handle()); });
     const std::string file = first_file_in_log(log, what);
     const BuildError error("kernel " + file + " does not build on " + device_.info().name + " with " + chosen + ": " +
                                status_name(status) + "\n" + log,
@@ -136,25 +118,21 @@ cl_program KernelLibrary::program(Dtype real, const std::string& key, const std:
     if (keeps_what_builds_) failures_.emplace(key, error);
     throw error;
   }
-  return programs_.emplace(key, std::move(program)).first->second.get();
+  return programs_.emplace(key, std::move(program)).first->second;
 }
 
 std::unique_ptr<Kernel> KernelLibrary::make(Dtype real, const std::string& key, const std::string& what,
                                             const std::string& text, const std::string& entry) {
   MutexLock lock(mutex_);
-  cl_program built = program(real, key, what, text);
-  cl_int status = CL_SUCCESS;
-  Handle<cl_kernel> kernel(clCreateKernel(built, entry.c_str(), &status));
-  if (status == CL_INVALID_KERNEL_NAME) {
-    std::size_t size = 0;
-    clGetProgramInfo(built, CL_PROGRAM_KERNEL_NAMES, 0, nullptr, &size);
-    std::string names(size, '\0');
-    if (size) clGetProgramInfo(built, CL_PROGRAM_KERNEL_NAMES, size, names.data(), nullptr);
-    names.resize(std::min(names.find('\0'), names.size()));
-    throw no_such_entry(entry, what, "; there is " + names);
-  }
-  check_cl(status, "clCreateKernel", device_.info().name);
-  return std::make_unique<Kernel>(std::move(kernel), entry);
+  const cl::Program& built = program(real, key, what, text);
+  return on_device(device_.info().name, [&] {
+    try {
+      return std::make_unique<Kernel>(cl::Kernel(built, entry.c_str()), entry);
+    } catch (const cl::Error& error) {
+      if (error.err() != CL_INVALID_KERNEL_NAME) throw;
+      throw no_such_entry(entry, what, "; there is " + built.getInfo<CL_PROGRAM_KERNEL_NAMES>());
+    }
+  });
 }
 
 std::string KernelLibrary::build_for(Dtype dtype, const std::string& entry) {
@@ -199,7 +177,7 @@ std::string KernelLibrary::build_for(Dtype dtype, const std::string& entry) {
 
 std::unique_ptr<Kernel> KernelLibrary::make_kernel(Dtype dtype, const std::string& entry) {
   check_real(computed_in(dtype), device_.info());
-  if (device_.runtime().is_dry()) return std::make_unique<Kernel>(Handle<cl_kernel>(), entry);
+  if (device_.runtime().is_dry()) return std::make_unique<Kernel>(cl::Kernel(), entry);
   std::string key;
   {
     MutexLock lock(mutex_);
@@ -211,7 +189,7 @@ std::unique_ptr<Kernel> KernelLibrary::make_kernel(Dtype dtype, const std::strin
 std::unique_ptr<Kernel> KernelLibrary::make_generated(Dtype dtype, const std::string& text, const std::string& entry,
                                                       const std::string& what) {
   check_real(computed_in(dtype), device_.info());
-  if (device_.runtime().is_dry()) return std::make_unique<Kernel>(Handle<cl_kernel>(), entry);
+  if (device_.runtime().is_dry()) return std::make_unique<Kernel>(cl::Kernel(), entry);
   return make(dtype, std::string(name_of(dtype)) + "\n" + text, what,
               common_text() + "#line 1 \"" + what + "\"\n" + text, entry);
 }

@@ -33,16 +33,19 @@ struct Geometry {
 class Kernel {
  public:
   // A null handle is the kernel of a dry run, which nothing is bound to.
-  Kernel(Handle<cl_kernel> kernel, std::string entry) : kernel_(std::move(kernel)), entry_(std::move(entry)) {}
+  Kernel(cl::Kernel kernel, std::string entry) : kernel_(std::move(kernel)), entry_(std::move(entry)) {}
   const std::string& entry() const { return entry_; }
   cl_kernel get() const { return kernel_.get(); }
+  const cl::Kernel& handle() const { return kernel_; }
   // Binds the base of a storage; the offset in elements is an argument of its own. Throws DeviceError.
   void set_storage(int index, const Storage& storage);
   void set_null(int index);  // an optional array that is absent
   void set_bytes(int index, const void* bytes, std::size_t size);
 
  private:
-  Handle<cl_kernel> kernel_;
+  void check_argument(int index, cl_int status) const;
+
+  cl::Kernel kernel_;
   std::string entry_;
 };
 
@@ -80,8 +83,8 @@ class KernelLibrary {
  private:
   // The key of a program that has the entry's file, which is built.
   std::string build_for(Dtype dtype, const std::string& entry) SAMEBYTES_REQUIRES(mutex_);
-  cl_program program(Dtype real, const std::string& key, const std::string& what, const std::string& text,
-                     const std::string& tiles = {}) SAMEBYTES_REQUIRES(mutex_);
+  const cl::Program& program(Dtype real, const std::string& key, const std::string& what, const std::string& text,
+                             const std::string& tiles = {}) SAMEBYTES_REQUIRES(mutex_);
   std::unique_ptr<Kernel> make(Dtype real, const std::string& key, const std::string& what, const std::string& text,
                                const std::string& entry);
 
@@ -90,7 +93,7 @@ class KernelLibrary {
   bool keeps_what_builds_ = false;
   mutable Mutex mutex_;
   KernelFiles files_ SAMEBYTES_GUARDED_BY(mutex_);  // of the personality, read at the first use
-  std::map<std::string, Handle<cl_program>> programs_ SAMEBYTES_GUARDED_BY(mutex_);
+  std::map<std::string, cl::Program> programs_ SAMEBYTES_GUARDED_BY(mutex_);
   mutable std::map<std::string, std::int64_t> constants_ SAMEBYTES_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> programs_built_{0};
   std::map<std::string, BuildError> failures_ SAMEBYTES_GUARDED_BY(mutex_);       // not tried again

@@ -19,20 +19,20 @@ constexpr std::size_t kMostDevices =
 
 // Parts of a device are made once and live as long as the process: a worker of PoCL 3.1 still looks at the device of an
 // event that clFinish has waited for, and ends the process where the last engine on a part has just released it.
-std::vector<cl_device_id> sub_devices_of(cl_device_id parent, const std::vector<int>& split, const std::string& name) {
+std::vector<cl::Device> sub_devices_of(const cl::Device& parent, const std::vector<int>& split,
+                                       const std::string& name) {
   static Mutex mutex;
-  static std::map<std::pair<cl_device_id, std::vector<int>>, std::vector<cl_device_id>> made;
+  using Made = std::map<std::pair<cl_device_id, std::vector<int>>, std::vector<cl::Device>>;
+  static Made& made = *new Made;
   const MutexLock lock(mutex);
-  std::vector<cl_device_id>& ids = made[{parent, split}];
-  if (!ids.empty()) return ids;
+  std::vector<cl::Device>& parts = made[{parent(), split}];
+  if (!parts.empty()) return parts;
   std::vector<cl_device_partition_property> wanted{CL_DEVICE_PARTITION_BY_COUNTS};
   wanted.insert(wanted.end(), split.begin(), split.end());
   wanted.push_back(CL_DEVICE_PARTITION_BY_COUNTS_LIST_END);
   wanted.push_back(0);
-  std::vector<cl_device_id> parts(split.size());
-  check_cl(clCreateSubDevices(parent, wanted.data(), static_cast<cl_uint>(parts.size()), parts.data(), nullptr),
-           "clCreateSubDevices", name);
-  return ids = parts;
+  on_device(name, [&] { return cl::Device(parent).createSubDevices(wanted.data(), &parts); });
+  return parts;
 }
 
 // A device, or the parts that it is to be split into.
@@ -46,11 +46,11 @@ std::vector<FoundDevice> parts_of(const FoundDevice& found, const RuntimeOptions
   if (has_bad || cores > info.cores || split.size() > kMostDevices)
     throw ArgumentError("engine: split wants parts of 1 or more cores, " + std::to_string(info.cores) + " in all; " +
                         std::to_string(cores) + " in " + std::to_string(split.size()) + " parts came");
-  const std::vector<cl_device_id> ids = sub_devices_of(found.id, split, info.name);
+  const std::vector<cl::Device> handles = sub_devices_of(found.handle, split, info.name);
   std::vector<FoundDevice> parts;
   for (std::size_t i = 0; i < split.size(); ++i) {
     FoundDevice& part = parts.emplace_back(found);
-    part.id = ids[i];
+    part.handle = handles[i];
     part.info.cores = split[i];
     if (split.size() > 1) part.info.id += "." + std::to_string(i);
   }
@@ -117,10 +117,10 @@ std::vector<Runtime::Wanted> Runtime::wanted_devices() {
     throw ArgumentError("SAMEBYTES_CONTEXTS: platform or separate, '" + contexts + "' came");
   std::vector<cl_platform_id> platforms;
   for (Wanted& each : wanted) {
-    const auto known = std::find(platforms.begin(), platforms.end(), each.found.platform);
+    const auto known = std::find(platforms.begin(), platforms.end(), each.found.platform());
     each.space = static_cast<int>(known - platforms.begin());
     if (contexts == "separate") each.space = static_cast<int>(platforms.size());
-    if (each.space == static_cast<int>(platforms.size())) platforms.push_back(each.found.platform);
+    if (each.space == static_cast<int>(platforms.size())) platforms.push_back(each.found.platform());
   }
   return wanted;
 }
@@ -166,23 +166,24 @@ void Runtime::make_devices(std::vector<Wanted> wanted) {
   for (int s = 0;; ++s) {
     const std::vector<DeviceInfo*> infos = infos_of(s);
     if (infos.empty()) break;
-    std::vector<cl_device_id> ids;  // each once
+    std::vector<cl::Device> handles;  // each once
     for (const Wanted& each : wanted)
-      if (each.space == s && std::find(ids.begin(), ids.end(), each.found.id) == ids.end())
-        ids.push_back(each.found.id);
+      if (each.space == s && std::none_of(handles.begin(), handles.end(),
+                                          [&](const cl::Device& known) { return known() == each.found.handle(); }))
+        handles.push_back(each.found.handle);
     DeviceInfo common = *infos.front();
     for (const DeviceInfo* info : infos) {
       common.max_allocation_bytes = std::min(common.max_allocation_bytes, info->max_allocation_bytes);
       common.alignment_bytes = std::max(common.alignment_bytes, info->alignment_bytes);
     }
-    spaces_.push_back(std::make_unique<Space>(*this, s, std::move(common), ids));
+    spaces_.push_back(std::make_unique<Space>(*this, s, std::move(common), handles));
   }
   std::vector<bool> has_first(spaces_.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     Wanted& each = wanted[i];
     Space& space = *spaces_[static_cast<std::size_t>(each.space)];
     devices_.push_back(std::make_unique<Device>(space, static_cast<int>(i), std::move(each.found.info),
-                                                std::move(each.tuning), each.found.id, options_.profile));
+                                                std::move(each.tuning), each.found.handle, options_.profile));
     if (options_.fallback) devices_.back()->kernels().keep_what_builds();
     if (!has_first[static_cast<std::size_t>(each.space)]) space.set_first_device(*devices_.back());
     has_first[static_cast<std::size_t>(each.space)] = true;

@@ -17,12 +17,11 @@ bool time_of(cl_event event, cl_profiling_info what, double* seconds) {
 
 }  // namespace
 
-void QueueClock::calibrate(cl_command_queue queue, const std::string& device) {
+void QueueClock::calibrate(const cl::CommandQueue& queue, const std::string& device) {
   double least = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kMarkers; ++i) {
-    Handle<cl_event> marker;
-    check_cl(clEnqueueMarkerWithWaitList(queue, 0, nullptr, marker.out()), "clEnqueueMarkerWithWaitList", device);
-    check_cl(clFinish(queue), "clFinish", device);
+    cl::Event marker;
+    on_device(device, [&] { return queue.enqueueMarkerWithWaitList(nullptr, &marker), queue.finish(); });
     double end = 0;
     // The host looks at its clock after the marker ended; the smallest difference has the least of that delay.
     if (time_of(marker.get(), CL_PROFILING_COMMAND_END, &end)) least = std::min(least, steady_seconds() - end);

@@ -11,7 +11,7 @@ namespace samebytes::detail {
 class QueueClock final : public EventClock {
  public:
   // Finds the distance between the two clocks with a few markers. The queue notes times and is empty.
-  void calibrate(cl_command_queue queue, const std::string& device);
+  void calibrate(const cl::CommandQueue& queue, const std::string& device);
   bool read(void* event, double* start, double* end) const override;
   void release(void* event) const override;
 

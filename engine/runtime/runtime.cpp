@@ -13,46 +13,40 @@ namespace samebytes::detail {
 
 namespace {
 
-Handle<cl_command_queue> make_queue(cl_context context, cl_device_id id, const std::string& name,
-                                    cl_command_queue_properties properties = 0) {
-  cl_int status = CL_SUCCESS;
-  Handle<cl_command_queue> queue(clCreateCommandQueue(context, id, properties, &status));
-  check_cl(status, "clCreateCommandQueue", name);
-  return queue;
+cl::CommandQueue make_queue(const Device& device, cl_command_queue_properties properties) {
+  return on_device(device.info().name, [&] { return cl::CommandQueue(device.context(), device.handle(), properties); });
 }
 
 }  // namespace
 
-Device::Device(Space& space, int index, DeviceInfo info, TuningPtr tuning, cl_device_id id, bool profile)
+Device::Device(Space& space, int index, DeviceInfo info, TuningPtr tuning, cl::Device handle, bool profile)
     : space_(space),
       index_(index),
       info_(std::move(info)),
       tuning_(std::move(tuning)),
-      id_(id),
-      queue_(make_queue(space.context(), id, info_.name, profile ? CL_QUEUE_PROFILING_ENABLE : 0)),
+      handle_(std::move(handle)),
+      queue_(make_queue(*this, profile ? CL_QUEUE_PROFILING_ENABLE : 0)),
       kernels_(*this) {
   // A simulator has bytes of its own behind the pointers of its kernels.
   const MemoryMode mode = info_.memory_mode;
   const bool shares_bytes = mode == MemoryMode::fine || mode == MemoryMode::system;
   if (!shares_bytes || info_.platform == "Oclgrind" || runtime().is_dry()) return;
-  cl_device_exec_capabilities can = 0;
-  check_cl(clGetDeviceInfo(id_, CL_DEVICE_EXECUTION_CAPABILITIES, sizeof can, &can, nullptr), "clGetDeviceInfo",
-           info_.name);
+  const auto can = on_device(info_.name, [&] { return handle_.getInfo<CL_DEVICE_EXECUTION_CAPABILITIES>(); });
   runs_host_functions_ = (can & CL_EXEC_NATIVE_KERNEL) != 0;
 }
 
-void Device::finish() { check_cl(clFinish(queue()), "clFinish", info_.name); }
-
-void Device::drop_queue(bool makes_another) {
-  if (!queue_) return;
-  cl_command_queue_properties properties = 0;
-  check_cl(clGetCommandQueueInfo(queue(), CL_QUEUE_PROPERTIES, sizeof properties, &properties, nullptr),
-           "clGetCommandQueueInfo", info_.name);
-  queue_.release();  // to release it may wait for what is in it
-  if (makes_another) queue_ = make_queue(space_.context(), id_, info_.name, properties);
+void Device::finish() {
+  on_device(info_.name, [&] { return queue_.finish(); });
 }
 
-void Device::calibrate_clock() { clock_.calibrate(queue(), info_.name); }
+void Device::drop_queue(bool makes_another) {
+  if (!queue_()) return;
+  const auto properties = on_device(info_.name, [&] { return queue_.getInfo<CL_QUEUE_PROPERTIES>(); });
+  queue_() = nullptr;  // and never released, which may wait for what is in it
+  if (makes_another) queue_ = make_queue(*this, properties);
+}
+
+void Device::calibrate_clock() { clock_.calibrate(queue_, info_.name); }
 
 int vector_width_of(const DeviceInfo& info, Dtype real) {
   if (info.personality == Personality::gpu) return 1;
@@ -80,9 +74,9 @@ Runtime::~Runtime() {
     carrier_.reset();
   }
   if (spaces_.empty() || !spaces_.back()->allocator()) return;  // the constructor threw
-  for (const auto& device : devices_) clFinish(device->queue());
+  for (const auto& device : devices_) clFinish(device->queue().get());
   for (const auto& space : spaces_) {
-    clFinish(space->host_queue());
+    clFinish(space->host_queue().get());
     space->allocator()->close();
   }
 }

@@ -53,7 +53,7 @@ int vector_width_of(const DeviceInfo& info, Dtype real);
 // One device, or sub-device, of the engine.
 class Device {
  public:
-  Device(Space& space, int index, DeviceInfo info, TuningPtr tuning, cl_device_id id, bool profile);
+  Device(Space& space, int index, DeviceInfo info, TuningPtr tuning, cl::Device handle, bool profile);
   int index() const { return index_; }
   const DeviceInfo& info() const { return info_; }
   Personality personality() const { return info_.personality; }
@@ -61,9 +61,9 @@ class Device {
   const Tuning& tuning() const { return *tuning_; }
   void set_tuning(TuningPtr tuning) { tuning_ = std::move(tuning); }
   Space& space() const { return space_; }
-  cl_context context() const { return space_.context(); }
-  cl_device_id id() const { return id_; }
-  cl_command_queue queue() const { return queue_.get(); }
+  const cl::Context& context() const { return space_.context(); }
+  const cl::Device& handle() const { return handle_; }
+  const cl::CommandQueue& queue() const { return queue_; }
   void finish();  // waits for what is enqueued on it
   KernelLibrary& kernels() { return kernels_; }
   // Whether its queue runs host functions between kernels, over the bytes that kernels see (enqueue_host).
@@ -80,8 +80,8 @@ class Device {
   int index_;
   DeviceInfo info_;
   TuningPtr tuning_;
-  cl_device_id id_;  // the runtime owns sub-devices
-  Handle<cl_command_queue> queue_;
+  cl::Device handle_;
+  cl::CommandQueue queue_;
   bool runs_host_functions_ = false;
   KernelLibrary kernels_;
   QueueClock clock_;
@@ -105,10 +105,10 @@ class Submission {
                         const std::shared_ptr<const LaunchInfo>& info = nullptr);
   // What was enqueued last on a device, or a transfer, for others to wait for. An empty mark stands for what is done.
   struct Mark {
-    Handle<cl_event> event;      // of a transfer: in the context of its target
-    Handle<cl_event> at_source;  // of a transfer only
-    int device = -1;             // -1: of a transfer
-    int space = -1;              // where `event` is
+    cl::Event event;      // of a transfer: in the context of its target
+    cl::Event at_source;  // of a transfer only
+    int device = -1;      // -1: of a transfer
+    int space = -1;       // where `event` is
   };
   Mark mark(Device& device);
   // Makes later work of `device` wait for a mark of another device of its space, for a transfer from or to its space,
@@ -129,7 +129,7 @@ class Submission {
   Mark transfer(const Crossing& crossing, const std::vector<const Mark*>& after, const char* op,
                 const std::shared_ptr<const LaunchInfo>& info = nullptr);
   // A library call on the queue (CLBlast): fn enqueues itself on the given queue and gives the number of its launches.
-  void enqueue_call(Device& device, const char* op, const std::function<int(cl_command_queue)>& fn,
+  void enqueue_call(Device& device, const char* op, const std::function<int(const cl::CommandQueue&)>& fn,
                     const std::shared_ptr<const LaunchInfo>& info = nullptr);
   // For the profile: what the engine holds besides the arena.
   void set_other_bytes(std::size_t bytes) { other_bytes_ = bytes; }
@@ -164,7 +164,7 @@ class Submission {
   std::uint64_t count_launches(std::uint64_t count);  // gives the index of the first
   void begin_device(Device& device);                  // at the first command on it
   void flush(Device& device);
-  void add_event(Device& device, cl_event event, const char* op, const std::shared_ptr<const LaunchInfo>& info);
+  void add_event(Device& device, cl::Event event, const char* op, const std::shared_ptr<const LaunchInfo>& info);
   void close() noexcept;
 
   Runtime& runtime_;
@@ -174,9 +174,9 @@ class Submission {
   std::uint64_t launches_ = 0;
   std::size_t other_bytes_ = 0;
   bool is_finished_ = false;
-  bool is_free_ = true;                             // all that was acquired
-  bool is_direct_ = false;                          // done by this thread
-  std::vector<Handle<cl_event>> before_transfers_;  // what the first one waits for
+  bool is_free_ = true;                      // all that was acquired
+  bool is_direct_ = false;                   // done by this thread
+  std::vector<cl::Event> before_transfers_;  // what the first one waits for
 };
 
 class Runtime {
@@ -203,7 +203,7 @@ class Runtime {
   Space& space(int index = 0) const { return *spaces_[static_cast<std::size_t>(index)]; }
   // Of the first space, which is the only one but where devices of several platforms work together.
   MemoryMode mode() const { return space().mode(); }
-  cl_context context() const { return space().context(); }
+  const cl::Context& context() const { return space().context(); }
   bool is_dry() const { return options_.dry_run; }
   bool is_exact() const;  // SAMEBYTES_ALLOCATOR=exact
   bool coarse_shadow() const { return space().coarse_shadow(); }
@@ -255,8 +255,8 @@ class Runtime {
     int failed = -1;
   };
   // The last event of each device, an empty one where there is none. Under the engine's lock.
-  std::vector<Handle<cl_event>> last_events() const;
-  Standing look_until_done(const std::vector<Handle<cl_event>>& events, std::chrono::steady_clock::time_point start,
+  const std::vector<cl::Event>& last_events() const { return tails_; }
+  Standing look_until_done(const std::vector<cl::Event>& events, std::chrono::steady_clock::time_point start,
                            double limit);
   // From now on another device does what this one is asked for. Where launches are not done, queues are made anew and
   // nobody waits for the old ones. Returns the other device, of the same space, or 0. Requires: can_give_up(); the
@@ -288,9 +288,9 @@ class Runtime {
   std::atomic<std::uint64_t> launches_{0};
 
   // Touched by submissions only, under the engine's lock.
-  int refused_ = -1;                         // device that did not take a launch
-  std::vector<Handle<cl_event>> tails_;      // last event of each device, for order between submissions
-  std::vector<Handle<cl_event>> crossings_;  // by space: of the last transfer from it or to it
+  int refused_ = -1;                  // device that did not take a launch
+  std::vector<cl::Event> tails_;      // last event of each device, for order between submissions
+  std::vector<cl::Event> crossings_;  // by space: of the last transfer from it or to it
   std::uint64_t next_ticket_ = 1;
   std::size_t launches_hint_ = 64;
 

@@ -25,17 +25,7 @@ void Runtime::open_spare() {
   is_spare_open_.store(true, std::memory_order_release);
 }
 
-std::vector<Handle<cl_event>> Runtime::last_events() const {
-  std::vector<Handle<cl_event>> events(tails_.size());
-  for (std::size_t d = 0; d < tails_.size(); ++d) {
-    if (!tails_[d]) continue;
-    clRetainEvent(tails_[d].get());
-    events[d] = Handle<cl_event>(tails_[d].get());
-  }
-  return events;
-}
-
-Runtime::Standing Runtime::look_until_done(const std::vector<Handle<cl_event>>& events,
+Runtime::Standing Runtime::look_until_done(const std::vector<cl::Event>& events,
                                            std::chrono::steady_clock::time_point start, double limit) {
   Standing standing;
   standing.seconds.assign(events.size(), std::numeric_limits<double>::infinity());
@@ -44,11 +34,8 @@ Runtime::Standing Runtime::look_until_done(const std::vector<Handle<cl_event>>& 
     bool all = true;
     for (std::size_t d = 0; d < events.size(); ++d) {
       if (!std::isinf(standing.seconds[d])) continue;
-      cl_int status = CL_COMPLETE;
-      if (events[d])
-        check_cl(clGetEventInfo(events[d].get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr),
-                 "clGetEventInfo", devices_[d]->info().name);
-      if (status <= CL_COMPLETE)
+      const auto status = [&] { return events[d].getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>(); };
+      if (!events[d]() || on_device(devices_[d]->info().name, status) <= CL_COMPLETE)
         standing.seconds[d] = passed;
       else
         all = false;
@@ -106,13 +93,13 @@ int Runtime::give_up(int device, const std::string& why) {
       space.set_first_device(*devices_[static_cast<std::size_t>(other)]);
   }
   // New queues: what failed stays without consequence for what comes, and what is stuck in an old one is left there.
-  for (Handle<cl_event>& tail : tails_) {
-    if (is_silent) tail.release();
-    tail = {};
+  for (cl::Event& tail : tails_) {
+    if (is_silent) tail() = nullptr;  // and never released
+    tail = cl::Event();
   }
-  for (Handle<cl_event>& crossing : crossings_) {
-    if (is_silent) crossing.release();
-    crossing = {};
+  for (cl::Event& crossing : crossings_) {
+    if (is_silent) crossing() = nullptr;
+    crossing = cl::Event();
   }
   for (const auto& each : devices_) each->drop_queue(!is_given_up(each->index()));
   return std::max(other, 0);

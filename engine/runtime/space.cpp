@@ -6,29 +6,15 @@
 #include "samebytes/error.h"
 
 namespace samebytes::detail {
-namespace {
 
-Handle<cl_context> make_context(const std::vector<cl_device_id>& devices, const std::string& name) {
-  cl_int status = CL_SUCCESS;
-  Handle<cl_context> context(
-      clCreateContext(nullptr, static_cast<cl_uint>(devices.size()), devices.data(), nullptr, nullptr, &status));
-  check_cl(status, "clCreateContext", name);
-  return context;
-}
-
-}  // namespace
-
-Space::Space(Runtime& runtime, int index, DeviceInfo info, const std::vector<cl_device_id>& devices)
+Space::Space(Runtime& runtime, int index, DeviceInfo info, const std::vector<cl::Device>& devices)
     : runtime_(runtime),
       index_(index),
       info_(std::move(info)),
       // A device with fine-grained SVM has an empty map, with which no missing map would ever show.
       coarse_shadow_(info_.memory_mode == MemoryMode::coarse && info_.svm != "coarse"),
-      context_(make_context(devices, info_.name)) {
-  cl_int status = CL_SUCCESS;
-  host_queue_ = Handle<cl_command_queue>(clCreateCommandQueue(context(), devices.front(), 0, &status));
-  check_cl(status, "clCreateCommandQueue", name());
-}
+      context_(on_device(name(), [&] { return cl::Context(devices); })),
+      host_queue_(on_device(name(), [&] { return cl::CommandQueue(context_, devices.front()); })) {}
 
 void Space::open_memory(const RuntimeOptions& options) {
   const std::string allocator = environment("SAMEBYTES_ALLOCATOR");

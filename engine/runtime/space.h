@@ -23,7 +23,7 @@ struct RuntimeOptions;
 class Space {
  public:
   // `info` is of its first device, with the limits of all of them and the mode that holds for all.
-  Space(Runtime& runtime, int index, DeviceInfo info, const std::vector<cl_device_id>& devices);
+  Space(Runtime& runtime, int index, DeviceInfo info, const std::vector<cl::Device>& devices);
   Space(const Space&) = delete;
 
   // Once, before anything is allocated. Throws ArgumentError for wishes that do not go together.
@@ -34,8 +34,8 @@ class Space {
   const DeviceInfo& info() const { return info_; }
   const std::string& name() const { return info_.name; }
   MemoryMode mode() const { return info_.memory_mode; }
-  cl_context context() const { return context_.get(); }
-  cl_command_queue host_queue() const { return host_queue_.get(); }  // maps and reads: never behind a running step
+  const cl::Context& context() const { return context_; }
+  const cl::CommandQueue& host_queue() const { return host_queue_; }  // maps and reads: never behind a running step
   bool coarse_shadow() const { return coarse_shadow_; }  // PoCL in coarse mode keeps a shadow so that missing maps show
   const std::shared_ptr<Allocator>& allocator() const { return allocator_; }
   Device& first_device() const { return *first_device_; }  // whose queue takes unmaps and uploads
@@ -61,8 +61,8 @@ class Space {
   const int index_;
   const DeviceInfo info_;
   const bool coarse_shadow_;
-  Handle<cl_context> context_;
-  Handle<cl_command_queue> host_queue_;
+  cl::Context context_;
+  cl::CommandQueue host_queue_;
   std::shared_ptr<Allocator> allocator_;
   Device* first_device_ = nullptr;
   std::atomic<bool> has_housekeeping_{false};

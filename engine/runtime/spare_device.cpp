@@ -11,12 +11,12 @@ bool is_own(const FoundDevice& found, const std::vector<FoundDevice>& own) {
 }
 
 // A context that the device can join without changing what the others get from it.
-int shared_space(const DeviceInfo& info, cl_platform_id platform, const std::vector<FoundDevice>& own,
+int shared_space(const DeviceInfo& info, const cl::Platform& platform, const std::vector<FoundDevice>& own,
                  const std::vector<int>& spaces) {
   for (std::size_t i = 0; i < own.size(); ++i) {
     const DeviceInfo& other = own[i].info;
     std::string reason;
-    if (own[i].platform == platform && can_use_mode(info, other.memory_mode, &reason) &&
+    if (own[i].platform() == platform() && can_use_mode(info, other.memory_mode, &reason) &&
         info.max_allocation_bytes >= other.max_allocation_bytes && info.alignment_bytes <= other.alignment_bytes)
       return spaces[i];
   }

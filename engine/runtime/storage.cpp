@@ -253,20 +253,18 @@ bool Storage::binds_pointer() const { return block_->device != nullptr; }
 
 void* Storage::device_pointer() const { return block_->device; }
 
-cl_mem Storage::buffer() const { return block_->buffer.get(); }
+const cl::Buffer& Storage::buffer() const { return block_->buffer; }
 
 cl_mem Storage::alias() {
   check_engine();
-  if (block_->buffer) return block_->buffer.get();
+  if (block_->buffer()) return block_->buffer();
   if (!space_.alias_works()) return nullptr;
   MutexLock lock(mutex_);
-  if (!block_->alias) {
-    cl_int status = CL_SUCCESS;
-    block_->alias = Handle<cl_mem>(clCreateBuffer(space_.context(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
-                                                  block_->bytes, block_->device, &status));
-    check_cl(status, "clCreateBuffer", space_.name());
-  }
-  return block_->alias.get();
+  if (!block_->alias())
+    block_->alias = on_device(space_.name(), [&] {
+      return cl::Buffer(space_.context(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, block_->bytes, block_->device);
+    });
+  return block_->alias();
 }
 
 bool Storage::is_busy() const {

@@ -83,7 +83,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
   // What is bound to a kernel: an SVM pointer (fine, coarse, system) or a cl_mem (hostptr, copy).
   bool binds_pointer() const;
   void* device_pointer() const;
-  cl_mem buffer() const;
+  const cl::Buffer& buffer() const;
   // A cl_mem over the same bytes for CLBlast, made once; null where the device's self-test failed.
   cl_mem alias();
 

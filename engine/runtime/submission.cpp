@@ -27,9 +27,11 @@ bool is_doomed(const char* op) {
 
 // The event for it. Nothing may be under way then: where the launch before ends at the same moment, PoCL 3.1 submits
 // what it has just failed, and ends in an assertion or in freed memory.
-Handle<cl_event> make_doom(Device& device) {
-  clFinish(device.queue());
-  return Handle<cl_event>(clCreateUserEvent(device.context(), nullptr));
+cl::Event make_doom(Device& device) {
+  return on_device(device.info().name, [&] {
+    device.queue().finish();
+    return cl::Event(cl::UserEvent(device.context()));
+  });
 }
 
 // What a planted fault does to the next launch on this device.
@@ -43,9 +45,9 @@ DeviceFault fault_of(const Device& device) {
 
 // Whether what an earlier submission left is still to be waited for. What has failed by now is over, too: its ticket
 // says so, and what it wrote is lost, but work that reads nothing of it is not to fail with it.
-bool is_pending(const Handle<cl_event>& event) {
+bool is_pending(const cl::Event& event) {
   cl_int status = CL_COMPLETE;
-  if (event) clGetEventInfo(event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+  if (event()) clGetEventInfo(event(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
   return status > CL_COMPLETE;
 }
 
@@ -81,8 +83,18 @@ void enqueue_wait(Device& device, const std::vector<cl_event>& events) {
   if (device.info().name.rfind("basic", 0) == 0)
     check_cl(clWaitForEvents(count, events.data()), "clWaitForEvents", device.info().name);
   else
-    check_cl(clEnqueueBarrierWithWaitList(device.queue(), count, events.data(), nullptr),
+    check_cl(clEnqueueBarrierWithWaitList(device.queue().get(), count, events.data(), nullptr),
              "clEnqueueBarrierWithWaitList", device.info().name);
+}
+
+// What is on the queue of a device by now. It is flushed: else another queue could wait for ever.
+cl::Event reached_by(const Device& device) {
+  return on_device(device.info().name, [&] {
+    cl::Event reached;
+    device.queue().enqueueMarkerWithWaitList(nullptr, &reached);
+    device.queue().flush();
+    return reached;
+  });
 }
 
 }  // namespace
@@ -109,33 +121,32 @@ void Submission::begin_device(Device& device) {
   std::vector<cl_event> before;
   for (int other = 0; other < runtime_.device_count(); ++other)
     if (other != device.index() && &runtime_.device(other).space() == &space && is_pending(runtime_.tails_[other]))
-      before.push_back(runtime_.tails_[other].get());
+      before.push_back(runtime_.tails_[other]());
   if (const auto& crossing = runtime_.crossings_[static_cast<std::size_t>(space.index())]; is_pending(crossing))
-    before.push_back(crossing.get());
+    before.push_back(crossing());
   if (!before.empty()) enqueue_wait(device, before);
   if (&device != &space.first_device() && space.has_housekeeping()) order_after(device, space.first_device());
 }
 
 void Submission::flush(Device& device) {
   if (!(unflushed_ & bit_of(device))) return;
-  check_cl(clFlush(device.queue()), "clFlush", device.info().name);
+  check_cl(clFlush(device.queue().get()), "clFlush", device.info().name);
   unflushed_ &= ~bit_of(device);
 }
 
-void Submission::add_event(Device& device, cl_event event, const char* op,
+void Submission::add_event(Device& device, cl::Event event, const char* op,
                            const std::shared_ptr<const LaunchInfo>& info) {
   if (info && runtime_.recorder_.is_active()) {
-    clRetainEvent(event);
-    runtime_.recorder_.add_launch(info, event, device.clock(), device.index(), other_bytes_);
+    clRetainEvent(event());  // for the recorder, whose clock releases it
+    runtime_.recorder_.add_launch(info, event(), device.clock(), device.index(), other_bytes_);
   }
   if (runtime_.device_count() > 1) {
     if (device_times && previous_device >= 0 && previous_device != device.index())
-      watch_ending(runtime_.tails_[previous_device].get(), previous_device);
+      watch_ending(runtime_.tails_[previous_device](), previous_device);
     previous_device = device.index();
-    clRetainEvent(event);
-    runtime_.tails_[device.index()] = Handle<cl_event>(event);
+    runtime_.tails_[device.index()] = event;
   }
-  ticket_->add(event, keep_op_name(op), device.index());
+  ticket_->add(std::move(event), keep_op_name(op), device.index());
   unflushed_ |= bit_of(device);
 }
 
@@ -145,21 +156,20 @@ std::uint64_t Submission::enqueue(Device& device, Kernel& kernel, const Geometry
   if (!(begun_ & bit_of(device))) begin_device(device);
   std::size_t global[3];
   for (int i = 0; i < geometry.dimensions; ++i) global[i] = geometry.groups[i] * geometry.local[i];
-  cl_event event = nullptr;
-  Handle<cl_event> doom;
+  cl::Event event, doom;
   const DeviceFault fault = fault_of(device);
   if (is_doomed(op) || fault == DeviceFault::fail || fault == DeviceFault::hang) doom = make_doom(device);
-  const cl_event wait_for = doom.get();
   if (fault == DeviceFault::slow) {
     int pause = faults().slow_microseconds;
-    clEnqueueNativeKernel(device.queue(), sleep_a_while, &pause, sizeof pause, 0, nullptr, nullptr, 0, nullptr,
+    clEnqueueNativeKernel(device.queue().get(), sleep_a_while, &pause, sizeof pause, 0, nullptr, nullptr, 0, nullptr,
                           nullptr);
   }
   const cl_int status =
       fault == DeviceFault::refuse
           ? CL_OUT_OF_RESOURCES
-          : clEnqueueNDRangeKernel(device.queue(), kernel.get(), static_cast<cl_uint>(geometry.dimensions), nullptr,
-                                   global, geometry.local, doom ? 1 : 0, doom ? &wait_for : nullptr, &event);
+          : clEnqueueNDRangeKernel(device.queue().get(), kernel.get(), static_cast<cl_uint>(geometry.dimensions),
+                                   nullptr, global, geometry.local, doom() ? 1 : 0, doom() ? &doom() : nullptr,
+                                   &event());
   if (status != CL_SUCCESS) {
     runtime_.refused_ = device.index();
     const std::string name = status_name(status);
@@ -170,8 +180,8 @@ std::uint64_t Submission::enqueue(Device& device, Kernel& kernel, const Geometry
                           device.info().name + ": " + name,
                       "clEnqueueNDRangeKernel", name, device.info().name);
   }
-  if (doom && fault != DeviceFault::hang) clSetUserEventStatus(doom.get(), CL_OUT_OF_RESOURCES);
-  add_event(device, event, op, info);
+  if (doom() && fault != DeviceFault::hang) clSetUserEventStatus(doom(), CL_OUT_OF_RESOURCES);
+  add_event(device, std::move(event), op, info);
   return count_launches(1);
 }
 
@@ -182,19 +192,17 @@ std::uint64_t Submission::count_launches(std::uint64_t count) {
 }
 
 Submission::Mark Submission::mark(Device& device) {
-  if (runtime_.is_dry() || !runtime_.tails_[device.index()]) return {};
-  clRetainEvent(runtime_.tails_[device.index()].get());
-  return {Handle<cl_event>(runtime_.tails_[device.index()].get()), {}, device.index(), device.space().index()};
+  if (runtime_.is_dry() || !runtime_.tails_[device.index()]()) return {};
+  return {runtime_.tails_[device.index()], {}, device.index(), device.space().index()};
 }
 
 void Submission::order_after(Device& device, const Mark& mark) {
-  if (!mark.event || mark.device == device.index()) return;
+  if (!mark.event() || mark.device == device.index()) return;
   const bool is_here = mark.space == device.space().index();
   if (mark.device >= 0 && !is_here) return;
   if (!(begun_ & bit_of(device))) begin_device(device);
   if (mark.device >= 0) flush(runtime_.device(mark.device));  // else the other queue could wait for ever
-  const cl_event event = is_here ? mark.event.get() : mark.at_source.get();
-  enqueue_wait(device, {event});
+  enqueue_wait(device, {is_here ? mark.event() : mark.at_source()});
   unflushed_ |= bit_of(device);
 }
 
@@ -202,31 +210,17 @@ void Submission::order_after(Device& device, Device& other) {
   if (device.index() == other.index() || &device.space() != &other.space() || runtime_.is_dry()) return;
   if (!(begun_ & bit_of(device))) begin_device(device);
   if (!(begun_ & bit_of(other))) begin_device(other);
-  Handle<cl_event> reached;
-  check_cl(clEnqueueMarkerWithWaitList(other.queue(), 0, nullptr, reached.out()), "clEnqueueMarkerWithWaitList",
-           other.info().name);
-  check_cl(clFlush(other.queue()), "clFlush", other.info().name);  // else the other queue could wait for ever
-  const cl_event event = reached.get();
-  enqueue_wait(device, {event});
+  enqueue_wait(device, {reached_by(other)()});
   unflushed_ |= bit_of(device);
 }
 
 // What the submissions before this one left to be done, and the unmaps and uploads of this one.
 void Submission::begin_transfers() {
   if (runtime_.is_dry()) return;
-  for (const Handle<cl_event>& tail : runtime_.tails_)
-    if (is_pending(tail)) {
-      clRetainEvent(tail.get());
-      before_transfers_.emplace_back(tail.get());
-    }
+  for (const cl::Event& tail : runtime_.tails_)
+    if (is_pending(tail)) before_transfers_.push_back(tail);
   for (const auto& space : runtime_.spaces_) {
-    if (!space->has_housekeeping()) continue;
-    Device& first = space->first_device();
-    Handle<cl_event> reached;
-    check_cl(clEnqueueMarkerWithWaitList(first.queue(), 0, nullptr, reached.out()), "clEnqueueMarkerWithWaitList",
-             space->name());
-    check_cl(clFlush(first.queue()), "clFlush", space->name());
-    before_transfers_.push_back(std::move(reached));
+    if (space->has_housekeeping()) before_transfers_.push_back(reached_by(space->first_device()));
   }
 }
 
@@ -239,30 +233,24 @@ Submission::Mark Submission::transfer(const Crossing& crossing, const std::vecto
   Carrier::Job job;
   job.after.swap(before_transfers_);
   for (const Mark* mark : after) {
-    if (!mark->event || mark->device < 0) continue;  // transfers run in their order
+    if (!mark->event() || mark->device < 0) continue;  // transfers run in their order
     flush(runtime_.device(mark->device));
-    clRetainEvent(mark->event.get());
-    job.after.emplace_back(mark->event.get());
+    job.after.push_back(mark->event);
   }
   job.from = Carrier::side_of(*crossing.from, crossing.from_offset);
   job.to = Carrier::side_of(*crossing.to, crossing.to_offset);
   job.bytes = crossing.bytes;
   Mark mark;
   mark.space = job.to.space->index();
-  const auto share = [](const Handle<cl_event>& event) {
-    clRetainEvent(event.get());
-    return Handle<cl_event>(event.get());
-  };
   job.at_source = Carrier::make_event(*job.from.space);
   job.at_target = Carrier::make_event(*job.to.space);
   job.verdict = Carrier::make_event(*job.to.space);
-  mark.at_source = share(job.at_source);
-  mark.event = share(job.at_target);
-  runtime_.crossings_[static_cast<std::size_t>(job.from.space->index())] = share(job.at_source);
-  runtime_.crossings_[static_cast<std::size_t>(mark.space)] = share(job.at_target);
-  clRetainEvent(job.verdict.get());
+  mark.at_source = job.at_source;
+  mark.event = job.at_target;
+  runtime_.crossings_[static_cast<std::size_t>(job.from.space->index())] = job.at_source;
+  runtime_.crossings_[static_cast<std::size_t>(mark.space)] = job.at_target;
   // A queue of its own for each target: the last event of each is waited for.
-  ticket_->add(job.verdict.get(), keep_op_name(op), runtime_.lane_count() + mark.space);
+  ticket_->add(job.verdict, keep_op_name(op), runtime_.lane_count() + mark.space);
   if (info && runtime_.recorder_.is_active()) {
     job.times = std::make_shared<Carrier::Times>();
     runtime_.recorder_.add_launch(info, new std::shared_ptr<Carrier::Times>(job.times), *runtime_.carrier_,
@@ -272,7 +260,7 @@ Submission::Mark Submission::transfer(const Crossing& crossing, const std::vecto
   return mark;
 }
 
-void Submission::enqueue_call(Device& device, const char* op, const std::function<int(cl_command_queue)>& fn,
+void Submission::enqueue_call(Device& device, const char* op, const std::function<int(const cl::CommandQueue&)>& fn,
                               const std::shared_ptr<const LaunchInfo>& info) {
   if (runtime_.is_dry()) {
     count_launches(1);
@@ -280,10 +268,9 @@ void Submission::enqueue_call(Device& device, const char* op, const std::functio
   }
   if (!(begun_ & bit_of(device))) begin_device(device);
   const int launches = fn(device.queue());
-  cl_event event = nullptr;
-  check_cl(clEnqueueMarkerWithWaitList(device.queue(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList",
-           device.info().name);
-  add_event(device, event, op, info);
+  cl::Event event;
+  on_device(device.info().name, [&] { return device.queue().enqueueMarkerWithWaitList(nullptr, &event); });
+  add_event(device, std::move(event), op, info);
   count_launches(static_cast<std::uint64_t>(launches));
 }
 
@@ -297,17 +284,15 @@ void Submission::enqueue_host(Device& device, const char* op, std::shared_ptr<Ho
     return;
   }
   if (!(begun_ & bit_of(device))) begin_device(device);
-  cl_event event = nullptr;
-  Handle<cl_event> doom;
+  cl::Event event, doom;
   if (is_doomed(op)) doom = make_doom(device);
-  const cl_event wait_for = doom.get();
   void* argument = task.get();  // the driver copies it
-  check_cl(clEnqueueNativeKernel(device.queue(), start_task, &argument, sizeof argument, 0, nullptr, nullptr,
-                                 doom ? 1 : 0, doom ? &wait_for : nullptr, &event),
+  check_cl(clEnqueueNativeKernel(device.queue().get(), start_task, &argument, sizeof argument, 0, nullptr, nullptr,
+                                 doom() ? 1 : 0, doom() ? &doom() : nullptr, &event()),
            "clEnqueueNativeKernel", device.info().name);
-  if (doom) clSetUserEventStatus(doom.get(), CL_OUT_OF_RESOURCES);
+  if (doom()) clSetUserEventStatus(doom(), CL_OUT_OF_RESOURCES);
   ticket_->keep(std::move(task), keep_op_name(op));
-  add_event(device, event, op, nullptr);
+  add_event(device, std::move(event), op, nullptr);
   count_launches(1);
 }
 
@@ -318,18 +303,18 @@ void Submission::close() noexcept {
   for (const auto& space : runtime_.spaces_) {
     Device& first = space->first_device();
     if (!space->take_housekeeping() || (unflushed_ & bit_of(first))) continue;
-    cl_event event = nullptr;
-    if (clEnqueueMarkerWithWaitList(first.queue(), 0, nullptr, &event) == CL_SUCCESS) {
-      ticket_->add(event, "unmap", first.index());
+    cl::Event event;
+    if (clEnqueueMarkerWithWaitList(first.queue().get(), 0, nullptr, &event()) == CL_SUCCESS) {
+      ticket_->add(std::move(event), "unmap", first.index());
       unflushed_ |= bit_of(first);
     }
   }
   if (device_times)
     for (const auto& device : runtime_.devices_)
-      if (const auto& tail = runtime_.tails_[device->index()]; tail && (begun_ & bit_of(*device)))
-        watch_ending(tail.get(), device->index());
+      if (const auto& tail = runtime_.tails_[device->index()]; tail() && (begun_ & bit_of(*device)))
+        watch_ending(tail(), device->index());
   for (int i = 0; i < runtime_.device_count(); ++i)
-    if (unflushed_ & bit_of(runtime_.device(i))) clFlush(runtime_.device(i).queue());
+    if (unflushed_ & bit_of(runtime_.device(i))) clFlush(runtime_.device(i).queue().get());
   if (launches_ > runtime_.launches_hint_) runtime_.launches_hint_ = launches_;
   ticket_->close();
   if (is_direct_) return;

@@ -27,7 +27,7 @@ void Submission::run_host(const char* op, const std::vector<HostUse>& uses,
     Device& device = runtime_.device(i);
     // Also what earlier submissions and the runtime itself put there: unmaps, uploads.
     if (!(begun_ & bit_of(device))) begin_device(device);
-    check_cl(clFinish(device.queue()), "clFinish", device.info().name);
+    device.finish();
   }
   unflushed_ = 0;
   ticket_->wait_so_far();

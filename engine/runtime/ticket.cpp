@@ -107,10 +107,9 @@ void Ticket::reserve(std::size_t events) {
   entries_.reserve(events);
 }
 
-void Ticket::add(cl_event event, const char* op, int queue) {
-  Handle<cl_event> owned(event);
+void Ticket::add(cl::Event event, const char* op, int queue) {
   MutexLock lock(mutex_);
-  entries_.push_back({std::move(owned), op, queue});
+  entries_.push_back({std::move(event), op, queue});
 }
 
 void HostTask::start() noexcept {
@@ -135,14 +134,12 @@ void Ticket::close() {
   closed_.notify_all();
 }
 
-std::vector<cl_event> Ticket::last_events() const {
-  std::vector<cl_event> last;
+std::vector<cl::Event> Ticket::last_events() const {
+  std::vector<cl::Event> last;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     bool is_last = true;
     for (std::size_t j = entries_.size(); is_last && j-- > i + 1;) is_last = entries_[j].queue != entries_[i].queue;
-    if (!is_last) continue;
-    clRetainEvent(entries_[i].event.get());
-    last.push_back(entries_[i].event.get());
+    if (is_last) last.push_back(entries_[i].event);
   }
   return last;
 }
@@ -150,7 +147,7 @@ std::vector<cl_event> Ticket::last_events() const {
 void Ticket::settle() const {
   if (state_.load(std::memory_order_relaxed) != State::closed) return;
   for (const Entry& entry : entries_) {
-    const cl_int status = status_of(entry.event.get());
+    const cl_int status = status_of(entry.event());
     if (status >= 0) continue;
     failed_op_ = entry.op;
     failed_status_ = status;
@@ -175,14 +172,14 @@ bool Ticket::is_done() const {
   MutexLock lock(mutex_);
   if (state_.load(std::memory_order_relaxed) != State::closed) return true;
   for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry)
-    if (status_of(entry->event.get()) > 0) return false;
+    if (status_of(entry->event()) > 0) return false;
   settle();
   return true;
 }
 
 void Ticket::wait_quietly() noexcept {
   if (state_.load(std::memory_order_acquire) >= State::done) return;
-  std::vector<cl_event> last;
+  std::vector<cl::Event> last;
   {
     MutexLock lock(mutex_);
     while (state_.load(std::memory_order_relaxed) == State::open) closed_.wait(mutex_);
@@ -191,38 +188,33 @@ void Ticket::wait_quietly() noexcept {
   }
   if (is_polled_) {
     const Bell bell;
-    for (cl_event event : last) {
-      bell.attach(event);
-      clReleaseEvent(event);
-    }
+    for (const cl::Event& event : last) bell.attach(event());
+    last.clear();
     while (!is_done()) bell.wait();
     return;
   }
   // One by one: a failed event must not hide that another queue still runs.
-  for (cl_event event : last) {
-    clWaitForEvents(1, &event);
-    clReleaseEvent(event);
-  }
+  for (const cl::Event& event : last) clWaitForEvents(1, &event());
+  last.clear();  // drivers keep memory per event
   MutexLock lock(mutex_);
   settle();
 }
 
 void Ticket::wait_so_far() {
-  std::vector<cl_event> last;
+  std::vector<cl::Event> last;
   {
     MutexLock lock(mutex_);
     last = last_events();
   }
   cl_int failed = CL_SUCCESS;
-  for (cl_event event : last) {
-    clWaitForEvents(1, &event);
-    if (const cl_int status = status_of(event); status < 0) failed = status;
-    clReleaseEvent(event);
+  for (const cl::Event& event : last) {
+    clWaitForEvents(1, &event());
+    if (const cl_int status = status_of(event()); status < 0) failed = status;
   }
   if (failed == CL_SUCCESS) return;
   MutexLock lock(mutex_);
   for (const Entry& entry : entries_) {
-    const cl_int status = status_of(entry.event.get());
+    const cl_int status = status_of(entry.event());
     if (status < 0)
       throw DeviceError(std::string(entry.op) + ": the launch failed on " + device_ + ": " + launch_status_name(status),
                         "clWaitForEvents", launch_status_name(status), device_);
@@ -238,7 +230,7 @@ int Ticket::failed_queue() const {
 void Ticket::abandon(int queue, const std::string& why) {
   MutexLock lock(mutex_);
   if (state_.load(std::memory_order_relaxed) != State::closed) return;
-  for (Entry& entry : entries_) entry.event.release();  // the driver may look at them for ever
+  for (Entry& entry : entries_) entry.event() = nullptr;  // never released: the driver may look at them for ever
   entries_.clear();
   failed_op_ = keep_op_name(why);
   failed_status_ = CL_DEVICE_NOT_AVAILABLE;

@@ -46,7 +46,7 @@ class Ticket {
   void reserve(std::size_t events);
   // Takes over the event. `op` lives for ever (keep_op_name). The last event added for each queue stands for that
   // queue.
-  void add(cl_event event, const char* op, int queue);
+  void add(cl::Event event, const char* op, int queue);
   // Keeps a host function, and what it works on, until everything is complete; where it failed, so has the ticket.
   void keep(std::shared_ptr<HostTask> task, const char* op);
   void close();          // nothing is added any more
@@ -66,7 +66,7 @@ class Ticket {
  private:
   enum class State : std::uint8_t { open, closed, done, failed };
   struct Entry {
-    Handle<cl_event> event;
+    cl::Event event;
     const char* op;
     int queue;
   };
@@ -74,8 +74,8 @@ class Ticket {
     std::shared_ptr<HostTask> task;
     const char* op;
   };
-  std::vector<cl_event> last_events() const SAMEBYTES_REQUIRES(mutex_);  // retained, one of each queue
-  void settle() const SAMEBYTES_REQUIRES(mutex_);                        // every event is complete
+  std::vector<cl::Event> last_events() const SAMEBYTES_REQUIRES(mutex_);  // one of each queue
+  void settle() const SAMEBYTES_REQUIRES(mutex_);                         // every event is complete
 
   const std::uint64_t number_;
   const std::string device_;

@@ -105,7 +105,7 @@ TEST(Includes, planted_violations_are_found) {
       {"engine/runtime/queue.cpp", "#include \"graph/node.h\"\n"},
       {"engine/graph/node.cpp", "  #  include \"ops/gemm.h\"\n"},
       {"engine/ops/softmax.cpp", "#include \"plan/plan.h\"\n"},
-      {"engine/ops/softmax.cpp", "#include <CL/cl.h>\n"},
+      {"engine/ops/softmax.cpp", "#include <CL/opencl.hpp>\n"},
       {"engine/ops/softmax.cpp", "#include <clblast.h>\n"},
       {"engine/plan/order.cpp", "#include \"tune/search.h\"\n"},
       {"engine/placement/leave.cpp", "#include \"plan/plan.h\"\n"},
@@ -129,7 +129,7 @@ TEST(Includes, planted_violations_are_found) {
 TEST(Includes, allowed_ones_are_left_alone) {
   const std::vector<SourceFile> right = {
       {"engine/engine.cpp", "#include \"plan/plan.h\"\n"},
-      {"engine/runtime/opencl.h", "#include <CL/cl.h>\n"},
+      {"engine/runtime/opencl.h", "#include <CL/opencl.hpp>\n"},
       {"engine/ops/gemm_clblast.cpp", "#include <clblast.h>\n"},
       {"engine/plan/order.cpp", "#include \"graph/node.h\"\n#include \"profile/trace.h\"\n"},
       {"engine/data/loader.cpp", "#include \"core/mutex.h\"\n#include \"data/queue.h\"\n#include <zlib.h>\n"},

@@ -93,14 +93,14 @@ TEST_P(Adopt, a_buffer_for_clblast_shares_the_bytes_at_an_offset) {
   EXPECT_EQ(alias, storage->alias());  // made once
   Submission submission(runtime);
   submission.acquire(*storage, true, "alias", 0, 400);
-  submission.enqueue_call(runtime.device(), "alias", [&](cl_command_queue queue) {
+  submission.enqueue_call(runtime.device(), "alias", [&](const cl::CommandQueue& queue) {
     const std::int64_t offset = 20;
     const int n = 80;
     check_cl(clSetKernelArg(kernel->get(), 0, sizeof alias, &alias), "clSetKernelArg");
     kernel->set_bytes(1, &offset, sizeof offset);
     kernel->set_bytes(2, &n, sizeof n);
     const std::size_t global = 80, local = 1;
-    check_cl(clEnqueueNDRangeKernel(queue, kernel->get(), 1, nullptr, &global, &local, 0, nullptr, nullptr),
+    check_cl(clEnqueueNDRangeKernel(queue(), kernel->get(), 1, nullptr, &global, &local, 0, nullptr, nullptr),
              "clEnqueueNDRangeKernel");
     return 1;
   });

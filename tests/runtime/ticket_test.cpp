@@ -14,10 +14,9 @@ namespace {
 
 TEST(Ticket, a_wait_that_may_be_abandoned_sleeps_until_the_driver_calls) {
   Runtime runtime(options_for(MemoryMode::fine));
-  const cl_event event = clCreateUserEvent(runtime.device().context(), nullptr);
+  cl::UserEvent event(runtime.device().context());
   Ticket ticket(1, "device", true);
   ticket.reserve(1);
-  clRetainEvent(event);
   ticket.add(event, "op", 0);
   ticket.close();
   long woken = 0;
@@ -29,11 +28,10 @@ TEST(Ticket, a_wait_that_may_be_abandoned_sleeps_until_the_driver_calls) {
     woken = after.ru_nvcsw - before.ru_nvcsw;
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  EXPECT_EQ(clSetUserEventStatus(event, CL_COMPLETE), CL_SUCCESS);
+  EXPECT_EQ(event.setStatus(CL_COMPLETE), CL_SUCCESS);
   waiting.join();
   EXPECT_TRUE(ticket.is_done());
   EXPECT_LE(woken, 120) << "a look every 5 ms, and one when the driver calls";
-  clReleaseEvent(event);
 }
 
 }  // namespace
