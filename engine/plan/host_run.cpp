@@ -30,10 +30,12 @@ std::vector<HostCandidate> candidates(const Plan& plan, const std::vector<std::s
   return result;
 }
 
+// Memory of the user's may be bound as a buffer, on a device that works on the host's bytes all the same.
 char* address_of(const Plan& plan, const std::vector<Bound>& bound, int buffer, std::int64_t offset) {
   const Bound& at = bound[static_cast<std::size_t>(buffer)];
   const std::size_t width = bytes_of(plan.buffers[static_cast<std::size_t>(buffer)].dtype);
-  return static_cast<char*>(at.storage->device_pointer()) + static_cast<std::size_t>(at.offset + offset) * width;
+  void* const base = at.storage->binds_pointer() ? at.storage->device_pointer() : at.storage->host_pointer();
+  return static_cast<char*>(base) + static_cast<std::size_t>(at.offset + offset) * width;
 }
 
 // Notes the times of what the host does where somebody records.

@@ -98,6 +98,17 @@ Array whole(const Shape& shape) {
   return array(values, shape);
 }
 
+TEST_P(CoExecutionTest, adopted_memory_is_read_where_it_lies) {
+  const Environment home("XDG_CACHE_HOME", ::testing::TempDir());
+  expect_same_bytes(
+      [&] {
+        const Array x = adopt(std::vector<float>{1, 2, 3, 4}, Shape{4});
+        const Array s = sum(x), y = x - s, q = sum(y * y);
+        return std::vector<Array>{y / q + s};
+      },
+      0);
+}
+
 TEST_P(CoExecutionTest, pointwise_ops_give_the_same_bytes) {
   expect_same_bytes(
       [&] {
