@@ -31,7 +31,13 @@ bool wants_fallback(const EngineOptions& options) {
 
 }  // namespace
 
-Engine::Engine(const EngineOptions& options) : context_(std::make_shared<detail::Context>()) {
+Engine::Engine(const EngineOptions& options) : Engine(options, nullptr, nullptr) {}
+
+Engine::Engine(const cl::Context& context, const cl::CommandQueue& queue, const EngineOptions& options)
+    : Engine(options, &context, &queue) {}
+
+Engine::Engine(const EngineOptions& options, const cl::Context* context, const cl::CommandQueue* queue)
+    : context_(std::make_shared<detail::Context>()) {
   context_->options = options;
   context_->options.fallback = wants_fallback(options);
   context_->engine = this;
@@ -48,6 +54,7 @@ Engine::Engine(const EngineOptions& options) : context_(std::make_shared<detail:
   runtime.tuning = options.tuning;
   runtime.profile = options.profile;
   runtime.dry_run = options.dry_run;
+  if (context) runtime.given = {*context, *queue};
   context_->runtime = std::make_unique<detail::Runtime>(runtime);
   context_->evaluator = std::make_unique<detail::Planner>(*context_);
   const std::lock_guard lock(engines_mutex);

@@ -33,21 +33,20 @@ DeviceBytes bytes_of_array(const Array& array) {
 
 }  // namespace
 
-cl_context context(const Engine& engine) { return engine.context()->runtime->context()(); }
-cl_device_id device_id(const Engine& engine, int device) { return device_of(engine, device).handle()(); }
-cl_command_queue queue(const Engine& engine, int device) { return device_of(engine, device).queue()(); }
+cl::Context context(const Engine& engine, int device) { return device_of(engine, device).context(); }
+cl::Device device(const Engine& engine, int device) { return device_of(engine, device).handle(); }
+cl::CommandQueue queue(const Engine& engine, int device) { return device_of(engine, device).queue(); }
 
-void DeviceBytes::set_argument(cl_kernel kernel, cl_uint index) const {
-  if (buffer)
-    detail::check_cl(clSetKernelArg(kernel, index, sizeof(cl_mem), &buffer), "clSetKernelArg");
+void DeviceBytes::set_argument(const cl::Kernel& kernel, cl_uint index) const {
+  if (buffer())
+    detail::check_cl(clSetKernelArg(kernel(), index, sizeof(cl_mem), &buffer()), "clSetKernelArg");
   else
-    detail::check_cl(clSetKernelArgSVMPointer(kernel, index, pointer), "clSetKernelArgSVMPointer");
+    detail::check_cl(clSetKernelArgSVMPointer(kernel(), index, pointer), "clSetKernelArgSVMPointer");
   const cl_long offset = static_cast<cl_long>(offset_bytes / element_bytes);
-  detail::check_cl(clSetKernelArg(kernel, index + 1, sizeof offset, &offset), "clSetKernelArg");
+  detail::check_cl(clSetKernelArg(kernel(), index + 1, sizeof offset, &offset), "clSetKernelArg");
 }
 
-void enqueue(std::span<const Array> reads, std::span<const Array> writes,
-             const std::function<void(cl_command_queue, std::span<const DeviceBytes>)>& work) {
+void enqueue(std::span<const Array> reads, std::span<const Array> writes, const Work& work) {
   std::vector<Array> all(reads.begin(), reads.end());
   all.insert(all.end(), writes.begin(), writes.end());
   if (all.empty()) throw ArgumentError("interop: needs at least one array");
@@ -84,13 +83,56 @@ void enqueue(std::span<const Array> reads, std::span<const Array> writes,
     if (storage.binds_pointer())
       bytes[i].pointer = storage.device_pointer();
     else
-      bytes[i].buffer = storage.buffer()();
+      bytes[i].buffer = storage.buffer();
   }
   submission.enqueue_call(device, "interop", [&](const cl::CommandQueue& queue) {
-    work(queue(), bytes);
+    work(queue, bytes);
     return 1;
   });
   submission.finish();
+}
+
+cl::Event ready(std::span<const Array> arrays) {
+  cl::Event event;
+  enqueue(arrays, {}, [&](const cl::CommandQueue& queue, auto) {
+    detail::on_device("ready", [&] { return queue.enqueueMarkerWithWaitList(nullptr, &event); });
+  });
+  return event;
+}
+
+void wait_for(const cl::Event& event, std::span<const Array> arrays) {
+  if (!event()) throw ArgumentError("wait_for: expected an event, got an empty handle");
+  enqueue({}, arrays, [&](const cl::CommandQueue& queue, auto) {
+    detail::on_device("wait_for", [&] {
+      if (event.getInfo<CL_EVENT_CONTEXT>()() != queue.getInfo<CL_QUEUE_CONTEXT>()())
+        throw ArgumentError("wait_for: the event is of another context than the arrays; wait for it on the host");
+      const std::vector<cl::Event> events{event};
+      return queue.enqueueBarrierWithWaitList(&events);
+    });
+  });
+}
+
+namespace {
+
+std::size_t bytes_of_shape(const Shape& shape, Dtype dtype) {
+  return static_cast<std::size_t>(shape.size()) * bytes_of(dtype);
+}
+
+}  // namespace
+
+Array adopt(const cl::Buffer& buffer, const Shape& shape, Dtype dtype) {
+  const detail::ContextPtr owner = detail::current_context();
+  const detail::Space& space = owner->runtime->space();
+  return detail::make_leaf_on(owner, shape, dtype, detail::Category::adopted, detail::on_device(space.name(), [&] {
+                                return owner->runtime->space().adopt(buffer, bytes_of_shape(shape, dtype));
+                              }));
+}
+
+Array adopt_svm(void* pointer, const Shape& shape, Dtype dtype, std::function<void()> deleter) {
+  const detail::ContextPtr owner = detail::current_context();
+  return detail::make_leaf_on(
+      owner, shape, dtype, detail::Category::adopted,
+      owner->runtime->space().adopt_svm(pointer, bytes_of_shape(shape, dtype), std::move(deleter)));
 }
 
 }  // namespace samebytes::interop

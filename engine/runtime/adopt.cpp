@@ -62,6 +62,37 @@ StoragePtr Space::adopt(void* pointer, std::size_t bytes, std::function<void()> 
   return storage;
 }
 
+StoragePtr Space::adopt(const cl::Buffer& buffer, std::size_t bytes) {
+  if (!buffer() || bytes == 0) throw ArgumentError("adopt: expected a buffer and elements, got none");
+  if (buffer.getInfo<CL_MEM_CONTEXT>()() != context_())
+    throw ArgumentError("adopt: the buffer is of another context than the engine's; make it in interop::context()");
+  if (const auto size = buffer.getInfo<CL_MEM_SIZE>(); size < bytes)
+    throw ArgumentError("adopt: expected a buffer of " + std::to_string(bytes) + " bytes, got one of " +
+                        std::to_string(size));
+  if (buffer.getInfo<CL_MEM_FLAGS>() & (CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY))
+    throw ArgumentError("adopt: expected a buffer with CL_MEM_READ_WRITE, got one for reading or for writing only");
+  void* host = nullptr;  // where a map shows it each time, on devices that share the host's memory
+  if (mode() != MemoryMode::copy && (info_.type == "cpu" || info_.unified_memory)) {
+    host = host_queue_.enqueueMapBuffer(buffer, CL_TRUE, CL_MAP_READ, 0, bytes);
+    host_queue_.enqueueUnmapMemObject(buffer, host);
+    host_queue_.finish();
+    allocator_->claim(host, bytes, "adopt");
+  }
+  return std::make_shared<Storage>(*this, allocator_, allocator_->wrap(buffer, host, bytes), bytes, Category::adopted);
+}
+
+StoragePtr Space::adopt_svm(void* pointer, std::size_t bytes, std::function<void()> deleter) {
+  if (!pointer || bytes == 0) throw ArgumentError("adopt_svm: expected memory and elements, got none");
+  if (mode() == MemoryMode::hostptr || mode() == MemoryMode::copy)
+    throw ArgumentError(std::string("adopt_svm: the engine's memory mode is ") + samebytes::name_of(mode()) +
+                        ", which binds buffers; adopt a cl::Buffer, or use mode fine or coarse");
+  allocator_->claim(pointer, bytes, "adopt_svm");
+  auto block = allocator_->wrap(pointer, bytes, mode(), std::move(deleter));
+  if (block) return std::make_shared<Storage>(*this, allocator_, std::move(block), bytes, Category::adopted);
+  allocator_->unclaim(pointer);
+  throw OutOfMemory("adopt_svm: the host has no memory for " + std::to_string(bytes) + " bytes", bytes, 0);
+}
+
 bool Space::alias_works() {
   MutexLock lock(alias_mutex_);
   if (alias_state_ < 0) alias_state_ = run_alias_test() ? 1 : 0;

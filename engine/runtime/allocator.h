@@ -47,9 +47,11 @@ class Allocator {
   // OutOfMemory.
   std::unique_ptr<Storage::Block> take(std::size_t bytes, Category category, const std::string& what,
                                        const char* layer = "", FirstUse first = FirstUse::host);
-  // A block over the user's memory; null where the driver refuses. Requires: can_adopt().
+  // A block over the user's memory; null where the driver refuses, or the host has no memory for a shadow.
   std::unique_ptr<Storage::Block> wrap(void* pointer, std::size_t bytes, MemoryMode mode,
                                        std::function<void()> deleter);
+  // The same over a buffer of the user's, which the host sees at `host`, or else through copies.
+  std::unique_ptr<Storage::Block> wrap(cl::Buffer buffer, void* host, std::size_t bytes);
   void give_back(std::unique_ptr<Storage::Block> block, Category category, TicketPtr ticket) noexcept;
 
   std::size_t clear_cache();  // waits for nothing: busy blocks are freed by the reaper
@@ -83,6 +85,7 @@ class Allocator {
   bool make_buffer(Storage::Block& block, void* host);
   BlockPtr make_reserved(std::size_t bytes);
   void free_block(BlockPtr block) noexcept;
+  void count_adopted(Storage::Block& block);
   BlockPtr take_cached(std::size_t capacity, FirstUse first) SAMEBYTES_REQUIRES(mutex_);
   std::vector<BlockPtr> trim(std::size_t target) SAMEBYTES_REQUIRES(mutex_);
   void count_live(Storage::Block& block, Category category, const std::string& what, const char* layer)

@@ -178,17 +178,38 @@ std::unique_ptr<Storage::Block> Allocator::wrap(void* pointer, std::size_t bytes
   block->mode = mode;
   block->bytes = bytes;
   block->host = static_cast<std::byte*>(pointer);
-  block->is_adopted = true;
   if (mode == MemoryMode::hostptr && !make_buffer(*block, pointer)) return nullptr;
   if (mode != MemoryMode::hostptr) block->device = block->host;
+  if (mode == MemoryMode::coarse && setup_.has_shadow) {
+    block->heap = allocate_pages(bytes);
+    if (!block->heap) return nullptr;
+    block->host = static_cast<std::byte*>(block->heap);
+  }
   block->deleter = std::move(deleter);
-  MutexLock lock(mutex_);
-  live_by_category_[static_cast<std::size_t>(Category::adopted)] += bytes;
+  count_adopted(*block);
   return block;
+}
+
+std::unique_ptr<Storage::Block> Allocator::wrap(cl::Buffer buffer, void* host, std::size_t bytes) {
+  auto block = std::make_unique<Storage::Block>();
+  block->mode = host ? MemoryMode::hostptr : MemoryMode::copy;
+  block->bytes = bytes;
+  block->host = static_cast<std::byte*>(host);
+  block->buffer = std::move(buffer);
+  if (!host) block->device_newer.add(0, bytes);
+  count_adopted(*block);
+  return block;
+}
+
+void Allocator::count_adopted(Storage::Block& block) {
+  block.is_adopted = true;
+  MutexLock lock(mutex_);
+  live_by_category_[static_cast<std::size_t>(Category::adopted)] += block.bytes;
 }
 
 void Allocator::free_block(BlockPtr block) noexcept {
   if (block->host) unclaim(block->host);
+  if (block->is_adopted && block->device) unclaim(block->device);
   if (block->is_guarded) {
     const std::string damage = damage_of(*block);
     MutexLock lock(mutex_);

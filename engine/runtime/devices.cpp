@@ -261,6 +261,18 @@ FoundDevice find_device(const std::string& name) {
   return *chosen;
 }
 
+FoundDevice find_device(const cl::Device& device) {
+  cl::Device whole = device;
+  for (cl::Device parent = device; parent(); parent = info_of<CL_DEVICE_PARENT_DEVICE>(parent)) whole = parent;
+  for (FoundDevice& found : find_devices()) {
+    if (found.handle() != whole()) continue;
+    found.handle = device;
+    found.info.cores = static_cast<int>(info_of<CL_DEVICE_MAX_COMPUTE_UNITS>(device, 1));
+    return found;
+  }
+  throw ArgumentError("device: '" + info_of<CL_DEVICE_NAME>(device) + "' belongs to no platform that is installed");
+}
+
 std::vector<FoundDevice> find_devices(const std::vector<std::string>& names, const MemoryMode* wanted) {
   std::vector<FoundDevice> chosen;
   if (names == std::vector<std::string>{"all"}) {

@@ -23,6 +23,9 @@ std::vector<FoundDevice> find_devices();
 // The device meant by `name`, see choose_device.
 FoundDevice find_device(const std::string& name);
 
+// The device behind a handle of the user's, which may be a part of one.
+FoundDevice find_device(const cl::Device& device);
+
 // The devices meant by a list of names, in its order; {"all"}: each that can be used in the memory mode that is asked
 // for, if any. Throws as find_device, and ArgumentError for an empty name, a device named twice and "all" among others.
 std::vector<FoundDevice> find_devices(const std::vector<std::string>& names, const MemoryMode* wanted);

@@ -35,6 +35,25 @@ std::vector<cl::Device> sub_devices_of(const cl::Device& parent, const std::vect
   return parts;
 }
 
+// The device of a user's queue, once the queue, its context and the options go together.
+FoundDevice device_of_given(const RuntimeOptions& options) {
+  const auto& [context, queue] = *options.given;
+  if (!context() || !queue()) throw ArgumentError("engine: expected a context and a queue, got an empty handle");
+  if (!options.device.empty() || !options.devices.empty() || !options.split.empty())
+    throw ArgumentError("engine: the queue says which device works; leave device, devices and split out");
+  const cl_command_queue_properties has = queue.getInfo<CL_QUEUE_PROPERTIES>();
+  if (queue.getInfo<CL_QUEUE_CONTEXT>()() != context())
+    throw ArgumentError("engine: the queue is of another context than the one that came with it");
+  if (has & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    throw ArgumentError("engine: expected an in-order queue, got one with CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE");
+  if (options.profile && !(has & CL_QUEUE_PROFILING_ENABLE))
+    throw ArgumentError("engine: profile was asked for; make the queue with CL_QUEUE_PROFILING_ENABLE");
+  FoundDevice found = find_device(queue.getInfo<CL_QUEUE_DEVICE>());
+  if (!found.info.refused.empty())
+    throw ArgumentError("engine: '" + found.info.name + "' cannot be used: " + found.info.refused);
+  return found;
+}
+
 // A device, or the parts that it is to be split into.
 std::vector<FoundDevice> parts_of(const FoundDevice& found, const RuntimeOptions& options) {
   const DeviceInfo& info = found.info;
@@ -94,7 +113,9 @@ std::vector<Runtime::Wanted> Runtime::wanted_devices() {
   MemoryMode forced = options_.mode;
   const bool is_forced = options_.force_mode || read_memory_mode(&forced);
   std::vector<FoundDevice> found;
-  if (options_.devices.empty())
+  if (options_.given)
+    found.push_back(on_device("the queue that was given", [&] { return device_of_given(options_); }));
+  else if (options_.devices.empty())
     found.push_back(find_device(options_.device));
   else
     found = find_devices(options_.devices, is_forced ? &forced : nullptr);
@@ -133,7 +154,8 @@ void Runtime::add_spare(std::vector<Wanted>& wanted) {
     own.push_back(each.found);
     spaces.push_back(each.space);
   }
-  std::optional<SpareDevice> spare = find_spare(own, spaces, environment("SAMEBYTES_CONTEXTS") == "separate");
+  const bool are_separate = options_.given || environment("SAMEBYTES_CONTEXTS") == "separate";
+  std::optional<SpareDevice> spare = find_spare(own, spaces, are_separate);
   if (!spare) return;
   RuntimeOptions whole = options_;
   whole.split.clear();

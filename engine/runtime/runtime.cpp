@@ -25,7 +25,8 @@ Device::Device(Space& space, int index, DeviceInfo info, TuningPtr tuning, cl::D
       info_(std::move(info)),
       tuning_(std::move(tuning)),
       handle_(std::move(handle)),
-      queue_(make_queue(*this, profile ? CL_QUEUE_PROFILING_ENABLE : 0)),
+      queue_(index == 0 && runtime().options().given ? runtime().options().given->queue
+                                                     : make_queue(*this, profile ? CL_QUEUE_PROFILING_ENABLE : 0)),
       kernels_(*this) {
   // A simulator has bytes of its own behind the pointers of its kernels.
   const MemoryMode mode = info_.memory_mode;

@@ -31,6 +31,12 @@ class Carrier;
 class MemoryLog;
 struct FoundDevice;
 
+// A context and an in-order queue of the user's, which the runtime works on instead of its own.
+struct GivenQueue {
+  cl::Context context;
+  cl::CommandQueue queue;
+};
+
 struct RuntimeOptions {
   std::string device;                // "", "cpu", "gpu:0", an index, or part of a name
   std::vector<std::string> devices;  // several, or "all"; instead of `device`
@@ -44,6 +50,7 @@ struct RuntimeOptions {
   bool dry_run = false;               // nothing is built, allocated or enqueued, but all is counted
   bool profile = false;               // queues note the times of their commands
   bool fallback = false;              // there is a spare CPU device for what the others cannot run
+  std::optional<GivenQueue> given;    // instead of device, devices and split
   std::optional<std::string> tuning;  // a store file, "" for the built-in choices; nothing: the device's own store
 };
 

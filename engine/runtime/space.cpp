@@ -13,7 +13,8 @@ Space::Space(Runtime& runtime, int index, DeviceInfo info, const std::vector<cl:
       info_(std::move(info)),
       // A device with fine-grained SVM has an empty map, with which no missing map would ever show.
       coarse_shadow_(info_.memory_mode == MemoryMode::coarse && info_.svm != "coarse"),
-      context_(on_device(name(), [&] { return cl::Context(devices); })),
+      context_(index == 0 && runtime.options().given ? runtime.options().given->context
+                                                     : on_device(name(), [&] { return cl::Context(devices); })),
       host_queue_(on_device(name(), [&] { return cl::CommandQueue(context_, devices.front()); })) {}
 
 void Space::open_memory(const RuntimeOptions& options) {

@@ -45,6 +45,9 @@ class Space {
   StoragePtr allocate(std::size_t bytes, Category category, const std::string& what, const char* layer = "",
                       FirstUse first = FirstUse::host);
   StoragePtr adopt(void* pointer, std::size_t bytes, std::function<void()> deleter, Adoption* verdict);
+  // Of the user's, in this context. Throw ArgumentError for what cannot be used (interop/opencl.h).
+  StoragePtr adopt(const cl::Buffer& buffer, std::size_t bytes);
+  StoragePtr adopt_svm(void* pointer, std::size_t bytes, std::function<void()> deleter);
   // The self-test of cl_mem aliases over storages, run at the first call: host writes, a kernel through the pointer,
   // the same kernel through the alias at an offset, host reads.
   bool alias_works();

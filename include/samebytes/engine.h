@@ -14,6 +14,11 @@
 #include "samebytes/device.h"
 #include "samebytes/memory.h"
 
+namespace cl {  // of <CL/opencl.hpp>; interop/opencl.h includes it
+class CommandQueue;
+class Context;
+}  // namespace cl
+
 namespace samebytes {
 
 namespace detail {
@@ -99,6 +104,10 @@ class Engine {
   // there is) and for one that is named twice, IoError for a damaged store of choices (with file, key, what was
   // expected and what came).
   explicit Engine(const EngineOptions& options = {});
+  // On a context and an in-order queue of yours, with the device of the queue; interop/opencl.h has the contract.
+  // Retains both. Throws ArgumentError for a queue of another context or out of order, for options that name devices,
+  // for `profile` with a queue that does not note times, and for a device that cannot be used.
+  Engine(const cl::Context& context, const cl::CommandQueue& queue, const EngineOptions& options = {});
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -127,6 +136,7 @@ class Engine {
   const std::shared_ptr<detail::Context>& context() const { return context_; }  // for the engine's rooms
 
  private:
+  Engine(const EngineOptions& options, const cl::Context* context, const cl::CommandQueue* queue);
   std::shared_ptr<detail::Context> context_;
 };
 

@@ -19,32 +19,20 @@ __kernel void add_twice(__global const float* x, const long x_offset, __global f
 class InteropTest : public OnDevice {
  protected:
   InteropTest() {
-    const cl_context context = interop::context(engine());
-    const cl_device_id device = interop::device_id(engine());
-    cl_int status = CL_SUCCESS;
-    const char* source = kSource;
-    program_ = clCreateProgramWithSource(context, 1, &source, nullptr, &status);
-    EXPECT_EQ(clBuildProgram(program_, 1, &device, "", nullptr, nullptr), CL_SUCCESS);
-    kernel_ = clCreateKernel(program_, "add_twice", &status);
-    EXPECT_EQ(status, CL_SUCCESS);
-  }
-  ~InteropTest() override {
-    clReleaseKernel(kernel_);
-    clReleaseProgram(program_);
+    const cl::Program program(interop::context(engine()), std::string(kSource), true);
+    kernel_ = cl::Kernel(program, "add_twice");
   }
   // y += 2 x
   void add_twice(const Array& x, const Array& y) {
-    interop::enqueue({x}, {y}, [&](cl_command_queue queue, std::span<const interop::DeviceBytes> bytes) {
+    interop::enqueue({x}, {y}, [&](const cl::CommandQueue& queue, std::span<const interop::DeviceBytes> bytes) {
       bytes[0].set_argument(kernel_, 0);
       bytes[1].set_argument(kernel_, 2);
-      const std::size_t items = static_cast<std::size_t>(x.size());
-      ASSERT_EQ(clEnqueueNDRangeKernel(queue, kernel_, 1, nullptr, &items, nullptr, 0, nullptr, nullptr), CL_SUCCESS);
+      queue.enqueueNDRangeKernel(kernel_, cl::NullRange, cl::NDRange(static_cast<std::size_t>(x.size())));
     });
   }
 
  private:
-  cl_program program_ = nullptr;
-  cl_kernel kernel_ = nullptr;
+  cl::Kernel kernel_;
 };
 SAMEBYTES_ON_EVERY_DEVICE(InteropTest);
 
