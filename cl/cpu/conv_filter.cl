@@ -11,6 +11,7 @@
 // the gradient of a bias, are taken on the way, while a block is in the cache.
 // Over 400 lines because copying and tiles are of no use to another kernel and all kernels are one program.
 // Program: convolution
+#include "shared/conv.h"
 
 #define CONV_FILTER_MR_VW16 8
 #define CONV_FILTER_MR_VW8 4
@@ -76,15 +77,6 @@
 #define CONV_FILTER_STRIP 384          // pixels of an output line that are taken in one piece, at most
 #define CONV_FILTER_SOURCE 12288       // values of copied lines
 #define CONV_FILTER_REDUCE_BLOCK 4096  // values per group of conv_filter_reduce
-
-#define CONV_FILTER_ACCUMULATE 1
-#define CONV_FILTER_SUMS 2
-
-// s* stride, p* padding, d* dilation of an axis.
-#define CONV_FILTER_GEOMETRY                                                                                          \
-  const int n, const int d, const int h, const int wd, const int c, const int od, const int oh, const int ow,         \
-      const int co, const int kd, const int kh, const int kw, const int sd, const int sh, const int sw, const int pd, \
-      const int ph, const int pw, const int dd, const int dh, const int dw, const int groups, const int flags
 
 // The pixels that meet one tap in the lines of a block: per line the first one in the source and in dy, and how many.
 typedef struct {
@@ -287,18 +279,21 @@ static void conv_filter_add_columns(__global const stored* dy, const long pixels
 // strips_per_split - 1 of n*od*oh*ceil(ow/strip); strips are pieces of output lines, so that a long line is cached and
 // shared like short ones, and are summed in blocks of `lines`. copied: 0 the source is read where it is (needs
 // CONV_FILTER_MR channels, not of 16 bits), 1 the channels of a tap are copied, 2 the lines of all taps are copied (one
-// group). Rows of a tap are its input channels, or with copied 2 those of all taps together, which count as one. flags:
-// with 2 sums [splits][co] are the sums of dy over the split's pixels. Groups: x = splits, y =
+// group). Rows of a tap are its input channels, or with copied 2 those of all taps together, which count as one. sums
+// [splits][co], where they are there, are those of dy over the split's pixels. Groups: x = splits, y =
 // ceil(taps/taps_per_group)*ceil(rows/tile_m)*ceil((co/groups)/tile_n), column tile fastest, z = groups. tile_m: a
 // multiple of CONV_FILTER_MR_NARROW, tile_n: of CONV_FILTER_NR. Sums run over pixels in order, block by block.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
-    ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), ARRAY(real, sums), CONV_FILTER_GEOMETRY,
-    const int strip, const int strips_per_split, const int lines, const int copied, const int taps_per_group,
-    const int tile_m, const int tile_n) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(ARRAY(const stored, x),
+                                                                             ARRAY(const stored, dy), ARRAY(real, part),
+                                                                             ARRAY(real, sums), const conv_sizes sizes,
+                                                                             const conv_filter_shares share) {
   START(x);
   START(dy);
   START(part);
   START(sums);
+  CONV_NAMES(sizes);
+  const int strip = share.strip, strips_per_split = share.strips_per_split, lines = share.lines, copied = share.copied;
+  const int taps_per_group = share.taps, tile_m = share.rows, tile_n = share.columns;
   const int ci_group = c / groups, co_group = co / groups, g = get_group_id(2), split = get_group_id(0);
   const int is_one = copied == 2, row_taps = kd * kh * kw;
   const int rows_all = is_one ? row_taps * c : ci_group, taps_all = is_one ? 1 : row_taps;
@@ -324,7 +319,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
   // Source lines that an output line and the next one both meet.
   const int shared = kd == 1 && dh == 1 && strips == 1 ? max(0, kh - sh) : 0;
   const int has_runs = VW == 16 && is_one && dw == 1 && kw * c == CONV_FILTER_RUN && kd * kh == 3;
-  const int has_sums = (flags & CONV_FILTER_SUMS) && tap0 == 0 && row0 == 0;
+  const int has_sums = sums != 0 && tap0 == 0 && row0 == 0;
   for (int block = begin; block < end; block += lines) {
     const int block_end = min(end, block + lines);
     for (int tap = tap0; tap < tap1; ++tap) {
@@ -480,11 +475,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_bwd(
   }
 }
 
-// dw[i] = sum over s, ascending, of part[s*total + i] (flags 1: added to dw). Groups: x =
+// dw[i] = sum over s, ascending, of part[s*total + i]. Groups: x =
 // ceil(total/CONV_FILTER_REDUCE_BLOCK).
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_reduce(ARRAY(const real, part),
                                                                                 ARRAY(stored, dw), const long total,
-                                                                                const int splits, const int flags) {
+                                                                                const int splits) {
   START(part);
   START(dw);
   const long begin = (long)get_group_id(0) * CONV_FILTER_REDUCE_BLOCK,
@@ -493,13 +488,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_reduce(
   for (; i + VW <= end; i += VW) {
     vreal v = VLOAD(part + i);
     for (int s = 1; s < splits; ++s) v += VLOAD(part + s * total + i);
-    if (flags & CONV_FILTER_ACCUMULATE) v += VLOAD(dw + i);
     VSTORE(v, dw + i);
   }
   for (; i < end; ++i) {
     real v = part[i];
     for (int s = 1; s < splits; ++s) v += part[s * total + i];
-    if (flags & CONV_FILTER_ACCUMULATE) v += LOAD(dw + i);
     STORE(v, dw + i);
   }
 }
@@ -525,4 +518,3 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_filter_unbundl
     }
   }
 }
-#undef CONV_FILTER_GEOMETRY

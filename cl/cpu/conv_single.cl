@@ -75,8 +75,9 @@ CONV_SINGLE(conv_single_7_narrow, 1, 7, 1)
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_single_fwd(
     ARRAY(const stored, x), ARRAY(const stored, w), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(const stored, gate), ARRAY(stored, y), const int n, const int h, const int wd, const int oh, const int ow,
-    const int co, const int kh, const int kw, const int ph, const int pw, const int flags, const int blocks,
-    const int units) {
+    const int co, const int kh, const int kw, const int ph, const int pw, const conv_single_shares share,
+    const int flags) {
+  const int blocks = share.blocks, units = share.units;
   START(x);
   START(w);
   START(bias);

@@ -6,15 +6,9 @@
 // outside, are taken one by one. The weight gradient keeps up to four taps of a row of the kernel in registers and
 // walks over the pixels of a line. Lines are cut into strips, so that long ones are shared. Everything is summed in
 // `real`.
+#include "shared/conv.h"
+
 #define GROUPED_PIXELS 8
-
-#define GROUPED_BIAS 2
-
-// s* stride, p* padding, d* dilation of an axis; flags: GROUPED_BIAS.
-#define GROUPED_GEOMETRY                                                                                              \
-  const int n, const int d, const int h, const int wd, const int c, const int od, const int oh, const int ow,         \
-      const int co, const int kd, const int kh, const int kw, const int sd, const int sh, const int sw, const int pd, \
-      const int ph, const int pw, const int dd, const int dh, const int dw, const int groups, const int flags
 
 // One axis of a launch. Target place a of `grid` lies at a*out_mul + out_add of `out`; tap first + i*step, i < count,
 // looks at source place a*mul + off + i*off_step, which counts where it is inside `in`.
@@ -135,7 +129,7 @@ static void grouped_strips(const __global real* source, const __global real* w, 
         target +
         (((long)volume * D.out + at_d * D.out_mul + D.out_add) * H.out + at_h * H.out_mul + H.out_add) * W.out * c;
 #define GROUPED_ARGUMENTS \
-  from, source_end, w, w_end, to, bias, D, H, W, at_d *D.mul, at_h *H.mul, c, k0, k1, flags &GROUPED_BIAS
+  from, source_end, w, w_end, to, bias, D, H, W, at_d *D.mul, at_h *H.mul, c, k0, k1, flags &CONV_BIAS
     // The last tile of a range begins early rather than being narrower.
     for (int a = a0; a < lo; ++a) grouped_one_tile(GROUPED_ARGUMENTS, a);
     if (hi - lo >= GROUPED_PIXELS) {
@@ -153,12 +147,14 @@ static void grouped_strips(const __global real* source, const __global real* w, 
 // multiple of VW.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void grouped_fwd(ARRAY(const real, x), ARRAY(const real, w),
                                                                          ARRAY(const real, bias), ARRAY(real, y),
-                                                                         GROUPED_GEOMETRY, const int strip,
-                                                                         const int strips_per_group, const int tile_n) {
+                                                                         const conv_sizes sizes,
+                                                                         const grouped_shares share, const int flags) {
   START(x);
   START(w);
   START(bias);
   START(y);
+  CONV_NAMES(sizes);
+  const int strip = share.strip, strips_per_group = share.units, tile_n = share.columns;
   const int k0 = (int)get_group_id(1) * tile_n;
   grouped_strips(x, w, bias, y, grouped_axis_fwd(d, od, kd, sd, pd, dd), grouped_axis_fwd(h, oh, kh, sh, ph, dh),
                  grouped_axis_fwd(wd, ow, kw, sw, pw, dw), n, c, strip, strips_per_group, k0, min(c, k0 + tile_n),
@@ -169,12 +165,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void grouped_fwd(ARRAY(c
 // Groups: x = ceil(n*ceil(d/sd)*ceil(h/sh)*ceil(ceil(wd/sw)/strip)/strips_per_group), y = ceil(c/tile_n), z = sd*sh*sw
 // phases.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void grouped_bwd_input(
-    ARRAY(const real, dy), ARRAY(const real, w), ARRAY(const real, bias), ARRAY(real, dx), GROUPED_GEOMETRY,
-    const int strip, const int strips_per_group, const int tile_n) {
+    ARRAY(const real, dy), ARRAY(const real, w), ARRAY(const real, bias), ARRAY(real, dx), const conv_sizes sizes,
+    const grouped_shares share, const int flags) {
   START(dy);
   START(w);
   START(bias);
   START(dx);
+  CONV_NAMES(sizes);
+  const int strip = share.strip, strips_per_group = share.units, tile_n = share.columns;
   const int k0 = (int)get_group_id(1) * tile_n, phase = get_group_id(2);
   const int phase_dh = phase / sw, phase_d = phase_dh / sh;
   const grouped_axis D = grouped_axis_bwd(d, od, kd, sd, pd, dd, phase_d),
@@ -230,12 +228,16 @@ GROUPED_FILTER(grouped_filter_tail, 1, 0)
 
 // part [splits][kd][kh][kw][c]: split s is the weight gradient over strips s*strips_per_group and the next
 // strips_per_group - 1 of n*od*oh*ceil(ow/strip). Groups: x = splits, y = ceil(c/tile_n). tile_n: a multiple of VW.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void grouped_bwd_filter(
-    ARRAY(const real, x), ARRAY(const real, dy), ARRAY(real, part), GROUPED_GEOMETRY, const int strip,
-    const int strips_per_group, const int tile_n) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void grouped_bwd_filter(ARRAY(const real, x),
+                                                                                ARRAY(const real, dy),
+                                                                                ARRAY(real, part),
+                                                                                const conv_sizes sizes,
+                                                                                const grouped_shares share) {
   START(x);
   START(dy);
   START(part);
+  CONV_NAMES(sizes);
+  const int strip = share.strip, strips_per_group = share.units, tile_n = share.columns;
   const int strips = (ow + strip - 1) / strip, all = n * od * oh * strips;
   const int begin = min(all, (int)get_group_id(0) * strips_per_group), end = min(all, begin + strips_per_group);
   const int k0 = (int)get_group_id(1) * tile_n, k1 = min(c, k0 + tile_n), taps = kd * kh * kw;
@@ -280,4 +282,3 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void grouped_bwd_filter(
     }
   }
 }
-#undef GROUPED_GEOMETRY

@@ -17,6 +17,8 @@
 //
 // Over 400 lines because a tile's two ways share its source, its windows and its stores.
 // Program: convolution
+#include "shared/conv.h"
+
 
 #define WINOGRAD_POSITIONS 24
 #define WINOGRAD_TILES_VW16 4  // of a register tile
@@ -39,13 +41,6 @@
 #define WINOGRAD_SPREAD REAL_C(256.0)
 #define WINOGRAD_LEAST_SQUARES REAL_C(1e-30)
 #define WINOGRAD_MOST_SQUARES REAL_C(1e30)
-
-#define WINOGRAD_BIAS 2
-#define WINOGRAD_RELU 4
-#define WINOGRAD_RESIDUAL 8
-#define WINOGRAD_GATE 16
-#define WINOGRAD_OWN 32
-#define WINOGRAD_TRANSPOSED 64
 
 #define WINOGRAD_ROOT REAL_C(1.41421356237309504880)
 
@@ -247,9 +242,9 @@ typedef struct {
 
 static void winograd_store(vreal v, const winograd_target* o, const long at) {
   v += o->bias;
-  if (o->flags & WINOGRAD_RESIDUAL) v = VROUND(v) + VLOAD(o->residual + at);
-  if (o->flags & WINOGRAD_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
-  if (o->flags & WINOGRAD_GATE) v = select((vreal)(0), v, VLOAD(o->gate + at) > (vreal)(0));
+  if (o->flags & CONV_RESIDUAL) v = VROUND(v) + VLOAD(o->residual + at);
+  if (o->flags & CONV_RELU) v = select(v, (vreal)(0), v < (vreal)(0));
+  if (o->flags & CONV_GATE) v = select((vreal)(0), v, VLOAD(o->gate + at) > (vreal)(0));
   VSTORE(v, o->dst + at);
 }
 
@@ -259,7 +254,7 @@ static void winograd_store(vreal v, const winograd_target* o, const long at) {
   o.dst = dst + (column);                                                        \
   o.residual = residual + (column);                                              \
   o.gate = gate + (column);                                                      \
-  o.bias = flags & WINOGRAD_BIAS ? VLOAD(bias + (column)) : (vreal)(0);          \
+  o.bias = flags & CONV_BIAS ? VLOAD(bias + (column)) : (vreal)(0);          \
   o.out_w = out_w;                                                               \
   o.columns = columns;                                                           \
   o.flags = flags
@@ -390,7 +385,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
     ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(real, u), ARRAY(const real, bias),
     ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int in_h,
     const int in_w, const int depth, const int out_h, const int out_w, const int columns, const int pad_h,
-    const int pad_w, const int flags, const int tiles_per_group, const int block) {
+    const int pad_w, const winograd_shares share, const int flags) {
+  const int tiles_per_group = share.tiles, block = share.block;
   START(src);
   START(w);
   START(u);

@@ -166,8 +166,9 @@ static void winograd_1d_outputs(const real* sums, const int step, const int outp
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_1d_tiles(
     ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(const real, u), ARRAY(const real, bias),
     ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int len,
-    const int depth, const int out, const int columns, const int taps, const int pad, const int flags,
-    const int tiles_per_group, const int block) {
+    const int depth, const int out, const int columns, const int taps, const int pad, const winograd_shares share,
+    const int flags) {
+  const int tiles_per_group = share.tiles, block = share.block;
   START(src);
   START(w);
   START(u);

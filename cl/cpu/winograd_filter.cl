@@ -67,8 +67,9 @@ static void winograd_filter_products(const real* a, const int c, const real* b, 
 // tiles_per_split tiles, y = 4 / rows. block tiles, c and co fit WINOGRAD_FILTER_VALUES. Overwrites its part of `part`.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd(
     ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), const int n, const int h, const int wd,
-    const int c, const int oh, const int ow, const int co, const int pad_h, const int pad_w, const int tiles_per_split,
-    const int block, const int rows) {
+    const int c, const int oh, const int ow, const int co, const int pad_h, const int pad_w,
+    const winograd_filter_shares share) {
+  const int tiles_per_split = share.tiles, block = share.block, rows = share.rows;
   START(x);
   START(dy);
   START(part);

@@ -5,12 +5,12 @@
 // Program: convolution
 
 // part [split][6][c][co]: what a group's tiles add to the weight gradient at each position, the transformed x times dy
-// after A; where has_sums is set, sums [split][co]: dy summed over their pixels. Groups: x = splits of tiles_per_split
+// after A; sums [split][co], where they are there: dy summed over their pixels. Groups: x = splits of tiles_per_split
 // tiles. block tiles of c and co channels fit WINOGRAD_FILTER_VALUES. Overwrites its parts of `part` and `sums`.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_1d_bwd(
     ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), ARRAY(real, sums), const int n, const int len,
-    const int c, const int out, const int co, const int taps, const int pad, const int has_sums,
-    const int tiles_per_split, const int block) {
+    const int c, const int out, const int co, const int taps, const int pad, const winograd_shares share) {
+  const int tiles_per_split = share.tiles, block = share.block;
   START(x);
   START(dy);
   START(part);
@@ -18,6 +18,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_1d_
   const int outputs = 7 - taps, across = (out + outputs - 1) / outputs;
   const int first = (int)get_group_id(0) * tiles_per_split, last = min(n * across, first + tiles_per_split);
   part += (long)get_group_id(0) * 6 * c * co;
+  const int has_sums = sums != 0;
   sums += (long)get_group_id(0) * co;
   real source[WINOGRAD_FILTER_VALUES] __attribute__((aligned(64)));
   real* other = source + 6 * block * c;

@@ -5,21 +5,12 @@
 // memory (implicit GEMM): groups of 16 x 16 work-items make a 64 x 64 tile, four by four values each. Every work-item
 // takes part in every load and barrier; padding and what lies outside the matrices is zero.
 // Program: convolution
+#include "shared/conv.h"
+
 #define CONV_TILE_M 64
 #define CONV_TILE_N 64
 #define CONV_STEP 16   // values of the summed axis in local memory at a time
 #define CONV_PITCH 65  // of a row in local memory; odd, so that a column's values lie in different banks
-
-#define CONV_BIAS 2
-#define CONV_RELU 4
-#define CONV_RESIDUAL 8
-#define CONV_GATE 16
-
-// s* stride, p* padding, d* dilation of an axis; flags: CONV_BIAS and so on.
-#define CONV_GEOMETRY                                                                                                 \
-  const int n, const int d, const int h, const int wd, const int c, const int od, const int oh, const int ow,         \
-      const int co, const int kd, const int kh, const int kw, const int sd, const int sh, const int sw, const int pd, \
-      const int ph, const int pw, const int dd, const int dh, const int dw, const int groups, const int flags
 
 // acc += the product of the tiles in local memory, for rows ly + 16 r and columns lx + 16 s.
 void conv_multiply(__local const real* a_tile, __local const real* b_tile, real (*acc)[4]) {
@@ -125,21 +116,18 @@ void conv_tile(__global const stored* source, __global const stored* w, const co
 }
 
 // transposed 0: dst = y = conv(src = x, w). transposed 1: dst = dx, the sum over the taps that reach an input pixel, of
-// src = dy. Epilogue by `flags`: + bias [channels of dst] 2, + residual (as dst) 8, then ReLU 4, which NaN passes,
-// then 0 where gate (as dst) is not above 0, 16.
-// Groups: x = ceil(pixels of dst/64)*ceil(columns/64), column tile fastest, z = groups. bundle is 1; the arguments
-// after it, and sums, are for the other personality.
+// src = dy. Epilogue by `flags`: shared/conv.h.
+// Groups: x = ceil(pixels of dst/64)*ceil(columns/64), column tile fastest, z = groups.
 __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_tiles(
     ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(const real, bias), ARRAY(const stored, residual),
-    ARRAY(const stored, gate), ARRAY(stored, dst), ARRAY(real, sums), CONV_GEOMETRY, const int transposed,
-    const int bundle, const int units, const int block, const int tile_n, const int chunk_rows, const int chunk_columns,
-    const int chunk_depth) {
+    ARRAY(const stored, gate), ARRAY(stored, dst), const conv_sizes sizes, const int transposed, const int flags) {
   START(src);
   START(w);
   START(bias);
   START(residual);
   START(gate);
   START(dst);
+  CONV_NAMES(sizes);
   __local real a_tile[CONV_STEP * CONV_PITCH];
   __local real b_tile[CONV_STEP * CONV_PITCH];
   const int ci = c / groups, co_group = co / groups, g = get_group_id(2);
@@ -154,4 +142,3 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_tiles(
             dst + first, a_tile, b_tile, row_tile * CONV_TILE_M, n, transposed ? back : forward, depth, kd, kh, kw,
             columns - column, flags);
 }
-#undef CONV_GEOMETRY

@@ -5,19 +5,12 @@
 // input channel) x output channel, whose left side is gathered while it is loaded into local memory. A fixed number of
 // partial sums, chosen by shape, gives the device enough groups.
 // Program: convolution
+#include "shared/conv.h"
 #define CONV_FILTER_TILE_M 64
 #define CONV_FILTER_TILE_N 64
 #define CONV_FILTER_STEP 16           // pixels in local memory at a time
 #define CONV_FILTER_PITCH 65          // of a row in local memory; odd, so that a column's values lie in different banks
 #define CONV_FILTER_REDUCE_BLOCK 256  // values per group of conv_filter_reduce
-
-#define CONV_FILTER_ACCUMULATE 1
-
-// s* stride, p* padding, d* dilation of an axis.
-#define CONV_FILTER_GEOMETRY                                                                                          \
-  const int n, const int d, const int h, const int wd, const int c, const int od, const int oh, const int ow,         \
-      const int co, const int kd, const int kh, const int kw, const int sd, const int sh, const int sw, const int pd, \
-      const int ph, const int pw, const int dd, const int dh, const int dw, const int groups, const int flags
 
 // acc += the product of the tiles in local memory, for rows ly + 16 r and columns lx + 16 s.
 void conv_filter_multiply(__local const real* a_tile, __local const real* b_tile, real (*acc)[4]) {
@@ -40,15 +33,17 @@ void conv_filter_multiply(__local const real* a_tile, __local const real* b_tile
 // part [splits][kd][kh][kw][c/groups][co]: split s is the weight gradient over strips s*strips_per_split and the next
 // strips_per_split - 1 of n*od*oh*ceil(ow/strip), the pieces of output lines. Rows of a tile are (tap, input channel),
 // columns output channels, the summed axis output pixels in order. Groups: x = splits, y =
-// ceil(kd*kh*kw*(c/groups)/64)*ceil((co/groups)/64), column tile fastest, z = groups. tile_m and tile_n are 64;
-// sums, lines, copied and taps_per_group are for the other personality.
-__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_filter_bwd(
-    ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), ARRAY(real, sums), CONV_FILTER_GEOMETRY,
-    const int strip, const int strips_per_split, const int lines, const int copied, const int taps_per_group,
-    const int tile_m, const int tile_n) {
+// ceil(kd*kh*kw*(c/groups)/64)*ceil((co/groups)/64), column tile fastest, z = groups.
+__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_filter_bwd(ARRAY(const stored, x),
+                                                                               ARRAY(const stored, dy),
+                                                                               ARRAY(real, part),
+                                                                               const conv_sizes sizes,
+                                                                               const conv_strips share) {
   START(x);
   START(dy);
   START(part);
+  CONV_NAMES(sizes);
+  const int strip = share.strip, strips_per_split = share.per_group;
   __local real a_tile[CONV_FILTER_STEP * CONV_FILTER_PITCH];
   __local real b_tile[CONV_FILTER_STEP * CONV_FILTER_PITCH];
   // Where the pixels of a step lie: volume, position before the tap's step. Two sets, so that the next is made while
@@ -119,17 +114,16 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void conv_filter_bwd(
   }
 }
 
-// dw[i] = sum over s, ascending, of part[s*total + i] (flags 1: added to dw). Groups: x = ceil(total/256), one value
+// dw[i] = sum over s, ascending, of part[s*total + i]. Groups: x = ceil(total/256), one value
 // per work-item.
 __kernel __attribute__((reqd_work_group_size(CONV_FILTER_REDUCE_BLOCK, 1, 1))) void conv_filter_reduce(
-    ARRAY(const real, part), ARRAY(stored, dw), const long total, const int splits, const int flags) {
+    ARRAY(const real, part), ARRAY(stored, dw), const long total, const int splits) {
   START(part);
   START(dw);
   const long i = get_global_id(0);
   if (i < total) {
     real v = part[i];
     for (int s = 1; s < splits; ++s) v += part[s * total + i];
-    if (flags & CONV_FILTER_ACCUMULATE) v += LOAD(dw + i);
     STORE(v, dw + i);
   }
 }
@@ -154,4 +148,3 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void conv_filter_unbund
     STORE(v, dw + (long)row * co + k);
   }
 }
-#undef CONV_FILTER_GEOMETRY

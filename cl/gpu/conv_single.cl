@@ -3,13 +3,12 @@
 // which are columns of one pixel, read the same source and neighbouring weights.
 // Program: convolution
 
-// y = x * w, with the epilogue of conv_tiles by `flags`. Work-items: n*oh*ow*co, padded to groups; blocks and units are
-// for the other personality. Accumulates in `real`, over taps in order.
+// y = x * w, with the epilogue of conv_tiles by `flags`. Work-items: n*oh*ow*co, padded to groups. Accumulates in
+// `real`, over taps in order.
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void conv_single_fwd(
     ARRAY(const stored, x), ARRAY(const stored, w), ARRAY(const real, bias), ARRAY(const stored, residual),
     ARRAY(const stored, gate), ARRAY(stored, y), const int n, const int h, const int wd, const int oh, const int ow,
-    const int co, const int kh, const int kw, const int ph, const int pw, const int flags, const int blocks,
-    const int units) {
+    const int co, const int kh, const int kw, const int ph, const int pw, const int flags) {
   START(x);
   START(w);
   START(bias);

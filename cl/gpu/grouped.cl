@@ -5,16 +5,10 @@
 // channel on its own; neighbouring work-items are neighbouring channels, so what they read lies side by side. The
 // weight gradient gives each work-item one tap and input channel of an output channel and a quarter of the pixels.
 // Everything is summed in `real`.
+#include "shared/conv.h"
+
 #define GROUPED_PIXELS 4
 #define GROUPED_CHANNELS 64  // of a group of the weight gradient
-
-#define GROUPED_BIAS 2
-
-// s* stride, p* padding, d* dilation of an axis; flags: GROUPED_BIAS.
-#define GROUPED_GEOMETRY                                                                                              \
-  const int n, const int d, const int h, const int wd, const int c, const int od, const int oh, const int ow,         \
-      const int co, const int kd, const int kh, const int kw, const int sd, const int sh, const int sw, const int pd, \
-      const int ph, const int pw, const int dd, const int dh, const int dw, const int groups, const int flags
 
 // One axis of a launch. Target place a of `grid` lies at a*out_mul + out_add of `out`; tap first + i*step, i < count,
 // looks at source place a*mul + off + i*off_step, which counts where it is inside `in`.
@@ -98,22 +92,20 @@ void grouped_item(__global const real* source, __global const real* w, const rea
   }
 }
 
-// y = x * w (+ bias [co]). Groups of 256: x = ceil(n*od*oh*ceil(ow/GROUPED_PIXELS)*co/256). strip, strips_per_group and
-// tile_n are the cpu kernel's.
+// y = x * w (+ bias [co]). Groups of 256: x = ceil(n*od*oh*ceil(ow/GROUPED_PIXELS)*co/256).
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void grouped_fwd(ARRAY(const real, x), ARRAY(const real, w),
                                                                            ARRAY(const real, bias), ARRAY(real, y),
-                                                                           GROUPED_GEOMETRY, const int strip,
-                                                                           const int strips_per_group,
-                                                                           const int tile_n) {
+                                                                           const conv_sizes sizes, const int flags) {
   START(x);
   START(w);
   START(bias);
   START(y);
+  CONV_NAMES(sizes);
   const long item = get_global_id(0);
   const long items = (long)n * od * oh * ((ow + GROUPED_PIXELS - 1) / GROUPED_PIXELS) * co;
   if (item < items) {
     const int ci_group = c / groups, k = (int)(item - item / co * co);
-    grouped_item(x, w + k, flags & GROUPED_BIAS ? bias[k] : 0, y, grouped_axis_fwd(d, od, kd, sd, pd, dd),
+    grouped_item(x, w + k, flags & CONV_BIAS ? bias[k] : 0, y, grouped_axis_fwd(d, od, kd, sd, pd, dd),
                  grouped_axis_fwd(h, oh, kh, sh, ph, dh), grouped_axis_fwd(wd, ow, kw, sw, pw, dw), item, c, co,
                  k / (co / groups) * ci_group, ci_group, (long)ci_group * co, co);
   }
@@ -122,12 +114,13 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void grouped_fwd(ARRAY
 // dx = the gradient of grouped_fwd for x (+ bias [c]: a transposed convolution has one), by phase of the stride. Groups
 // of 256: x = ceil(n*ceil(d/sd)*ceil(h/sh)*ceil(ceil(wd/sw)/GROUPED_PIXELS)*c/256), z = sd*sh*sw phases.
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void grouped_bwd_input(
-    ARRAY(const real, dy), ARRAY(const real, w), ARRAY(const real, bias), ARRAY(real, dx), GROUPED_GEOMETRY,
-    const int strip, const int strips_per_group, const int tile_n) {
+    ARRAY(const real, dy), ARRAY(const real, w), ARRAY(const real, bias), ARRAY(real, dx), const conv_sizes sizes,
+    const int flags) {
   START(dy);
   START(w);
   START(bias);
   START(dx);
+  CONV_NAMES(sizes);
   const int phase = get_group_id(2), phase_dh = phase / sw, phase_d = phase_dh / sh;
   const grouped_axis D = grouped_axis_bwd(d, od, kd, sd, pd, dd, phase_d),
                      H = grouped_axis_bwd(h, oh, kh, sh, ph, dh, phase_dh - phase_d * sh),
@@ -136,7 +129,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void grouped_bwd_input
   const long items = (long)n * D.grid * H.grid * ((W.grid + GROUPED_PIXELS - 1) / GROUPED_PIXELS) * c;
   if (item < items) {
     const int ci_group = c / groups, co_group = co / groups, k = (int)(item - item / c * c), g = k / ci_group;
-    grouped_item(dy, w + (long)(k - g * ci_group) * co + g * co_group, flags & GROUPED_BIAS ? bias[k] : 0, dx, D, H, W,
+    grouped_item(dy, w + (long)(k - g * ci_group) * co + g * co_group, flags & CONV_BIAS ? bias[k] : 0, dx, D, H, W,
                  item, co, c, g * co_group, co_group, (long)ci_group * co, 1);
   }
 }
@@ -145,11 +138,12 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void grouped_bwd_input
 // strips_per_group - 1 of n*od*oh*ceil(ow/strip). Groups of 256, GROUPED_CHANNELS output channels x 4 pixels: x =
 // splits, y = kd*kh*kw*(c/groups)*ceil(co/GROUPED_CHANNELS), channel tile fastest.
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void grouped_bwd_filter(
-    ARRAY(const real, x), ARRAY(const real, dy), ARRAY(real, part), GROUPED_GEOMETRY, const int strip,
-    const int strips_per_group, const int tile_n) {
+    ARRAY(const real, x), ARRAY(const real, dy), ARRAY(real, part), const conv_sizes sizes, const conv_strips share) {
   START(x);
   START(dy);
   START(part);
+  CONV_NAMES(sizes);
+  const int strip = share.strip, strips_per_group = share.per_group;
   __local real sums[256];
   const int item = get_local_id(0), lane = item / GROUPED_CHANNELS;
   const int ci_group = c / groups, tiles = (co + GROUPED_CHANNELS - 1) / GROUPED_CHANNELS;
@@ -183,4 +177,3 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void grouped_bwd_filte
     part[((long)get_group_id(0) * kd * kh * kw * ci_group + row) * co + k] = total;
   }
 }
-#undef GROUPED_GEOMETRY

@@ -3,6 +3,8 @@
 // the tiles' transformed source goes through local memory, each work-item holds the 24 positions of one tile and
 // column. Its squares decide, as in cl/cpu/winograd.cl, whether a tile goes by the definition instead.
 // Program: convolution
+#include "shared/conv.h"
+
 #define WINOGRAD_TILES 4
 #define WINOGRAD_MOST_TILES 4
 #define WINOGRAD_COLUMNS 16
@@ -13,12 +15,6 @@
 #define WINOGRAD_SPREAD REAL_C(256.0)
 #define WINOGRAD_LEAST_SQUARES REAL_C(1e-30)
 #define WINOGRAD_MOST_SQUARES REAL_C(1e30)
-
-#define WINOGRAD_BIAS 2
-#define WINOGRAD_RELU 4
-#define WINOGRAD_RESIDUAL 8
-#define WINOGRAD_GATE 16
-#define WINOGRAD_TRANSPOSED 64
 
 #define WINOGRAD_ROOT REAL_C(1.41421356237309504880)
 
@@ -119,7 +115,7 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
     ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(real, u), ARRAY(const real, bias),
     ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int in_h,
     const int in_w, const int depth, const int out_h, const int out_w, const int columns, const int pad_h,
-    const int pad_w, const int flags, const int tiles_per_group, const int block) {
+    const int pad_w, const int flags) {
   START(src);
   START(w);
   START(u);
@@ -203,10 +199,10 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
                               w + (transposed ? 8 - tap : tap) * all, depth, columns, column, transposed, v);
         }
       }
-      if (flags & WINOGRAD_BIAS) v += bias[column];
-      if (flags & WINOGRAD_RESIDUAL) v = ROUND(v) + LOAD(residual + at);
-      if ((flags & WINOGRAD_RELU) && v < 0) v = 0;
-      if ((flags & WINOGRAD_GATE) && !(LOAD(gate + at) > 0)) v = 0;
+      if (flags & CONV_BIAS) v += bias[column];
+      if (flags & CONV_RESIDUAL) v = ROUND(v) + LOAD(residual + at);
+      if ((flags & CONV_RELU) && v < 0) v = 0;
+      if ((flags & CONV_GATE) && !(LOAD(gate + at) > 0)) v = 0;
       STORE(v, dst + at);
     }
   }

@@ -44,8 +44,7 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void winograd_1d_weights
 __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_1d_tiles(
     ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(const real, u), ARRAY(const real, bias),
     ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int len,
-    const int depth, const int out, const int columns, const int taps, const int pad, const int flags,
-    const int tiles_per_group, const int block) {
+    const int depth, const int out, const int columns, const int taps, const int pad, const int flags) {
   START(src);
   START(w);
   START(u);
@@ -109,10 +108,10 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_1d_tiles(
       v = winograd_direct(src + ((long)line * len + s) * depth, w + (transposed ? taps - 1 - tap : tap) * all, depth,
                           columns, column, transposed, v);
     }
-    if (flags & WINOGRAD_BIAS) v += bias[column];
-    if (flags & WINOGRAD_RESIDUAL) v = ROUND(v) + LOAD(residual + at);
-    if ((flags & WINOGRAD_RELU) && v < 0) v = 0;
-    if ((flags & WINOGRAD_GATE) && !(LOAD(gate + at) > 0)) v = 0;
+    if (flags & CONV_BIAS) v += bias[column];
+    if (flags & CONV_RESIDUAL) v = ROUND(v) + LOAD(residual + at);
+    if ((flags & CONV_RELU) && v < 0) v = 0;
+    if ((flags & CONV_GATE) && !(LOAD(gate + at) > 0)) v = 0;
     STORE(v, dst + at);
   }
 }

@@ -25,8 +25,8 @@ void winograd_filter_line(const real* a, const int step, __local real* to) {
 // positions, z = ceil(c/16)*ceil(co/16), co fastest. Overwrites its part of `part`.
 __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void winograd_filter_bwd(
     ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), const int n, const int h, const int wd,
-    const int c, const int oh, const int ow, const int co, const int pad_h, const int pad_w, const int tiles_per_split,
-    const int block, const int rows) {
+    const int c, const int oh, const int ow, const int co, const int pad_h, const int pad_w,
+    const int tiles_per_split) {
   START(x);
   START(dy);
   START(part);

@@ -3,12 +3,11 @@
 // six positions, over a share of the tiles that goes through local memory.
 // Program: convolution
 
-// part [split][6][c][co]: the sums of a group's tiles; the sums of dy are not made here, has_sums is 0. Groups: x =
+// part [split][6][c][co]: the sums of a group's tiles. Groups: x =
 // splits of tiles_per_split tiles, y = 1, z = ceil(c/16)*ceil(co/16), co fastest. Overwrites its part of `part`.
 __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void winograd_filter_1d_bwd(
-    ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), ARRAY(real, sums), const int n, const int len,
-    const int c, const int out, const int co, const int taps, const int pad, const int has_sums,
-    const int tiles_per_split, const int block) {
+    ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), const int n, const int len, const int c,
+    const int out, const int co, const int taps, const int pad, const int tiles_per_split) {
   START(x);
   START(dy);
   START(part);

@@ -1,6 +1,7 @@
 #include "graph/launch.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace samebytes::detail {
 
@@ -17,6 +18,12 @@ void KernelCall::add(DynamicReal v) {
 }
 void KernelCall::add(DynamicBits v) {
   record_.arguments.push_back({KernelArgument::Kind::dynamic_bits, {}, 0, 0, v.index});
+}
+void KernelCall::add_structure(const void* bytes, std::size_t size) {
+  KernelArgument argument{KernelArgument::Kind::structure, {}};
+  const auto* first = static_cast<const unsigned char*>(bytes);
+  argument.bytes.assign(first, first + size);
+  record_.arguments.push_back(std::move(argument));
 }
 
 KernelCall& KernelCall::over_rows(std::int64_t rows, int group) {

@@ -1,7 +1,8 @@
 // Launch: how an op says which kernels fill its results. Called once per plan; the plan binds and repeats what was
 // recorded.
 //   run.kernel("softmax_fwd").args(run.src(0), run.dst(), rows, columns).over_rows(rows);
-// Host code does not know which personality runs: it asks for rows, elements or tiles.
+// Host code does not know which personality runs: it asks for rows, elements or tiles, or where the two are cut
+// differently, picks its tiling.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "graph/host_form.h"
@@ -56,13 +58,18 @@ struct DynamicBits {
 };
 
 struct KernelArgument {
-  enum class Kind : std::uint8_t { array, i32, i64, real, dynamic_real, dynamic_bits };
+  enum class Kind : std::uint8_t { array, i32, i64, real, structure, dynamic_real, dynamic_bits };
   Kind kind;
   Operand operand;  // array
   std::int64_t integer = 0;
   double real = 0;
-  int scalar = 0;  // dynamic_*
+  int scalar = 0;                         // dynamic_*
+  std::vector<unsigned char> bytes = {};  // structure
 };
+
+// A struct of cl/shared: the kernel takes it by value, byte for byte.
+template <class T>
+concept KernelStruct = std::is_class_v<T> && std::is_trivially_copyable_v<T> && std::is_standard_layout_v<T>;
 
 // What a recorded call to a library or to the host may ask for while it runs.
 class CallAccess {
@@ -126,8 +133,19 @@ class KernelCall {
   void add(double v);
   void add(DynamicReal v);
   void add(DynamicBits v);
+  template <KernelStruct T>
+  void add(const T& v) {
+    add_structure(&v, sizeof v);
+  }
+  void add_structure(const void* bytes, std::size_t size);
   LaunchRecord& record_;
   Device& device_;
+};
+
+// What differs between the personalities, side by side: numbers, or a struct of functions that cut an op into groups.
+template <class T>
+struct PerPersonality {
+  T cpu, gpu;
 };
 
 class Launch {
@@ -159,6 +177,11 @@ class Launch {
   Device& device() const { return device_; }
   Personality personality() const { return device_.personality(); }
   bool is_cpu() const { return personality() == Personality::cpu; }
+  // The one that this device's kernels take.
+  template <class T>
+  const T& pick(const PerPersonality<T>& both) const {
+    return personality() == Personality::cpu ? both.cpu : both.gpu;
+  }
   int cores() const { return device_.info().cores; }
   // A #define of a .cl file, after the width of what `real` is computed in (KernelLibrary::constant).
   std::int64_t constant(std::string_view stem, std::string_view name, Dtype real = Dtype::f32) const;

@@ -27,14 +27,19 @@ constexpr std::int64_t kMostShared = 5 << 18;  // values of both images that eve
 constexpr std::int64_t kGpuFilterPixels = 512;  // output pixels of a part of the weight gradient, at least
 constexpr std::int64_t kGpuLongestStrip = 384;  // pixels of a line that a part of it takes in one piece
 
-// How conv_tiles is shared (see there): what a group takes, and in which chunks it sums.
+// How conv_tiles of a CPU device is shared (see there): what a group takes, and in which chunks it sums.
 struct LinePlan {
   std::int64_t block, units, column_tile;  // places of a line; units and columns of a group
   std::int64_t rows, columns, depth;       // of a chunk of the sum
   std::int64_t groups;                     // of all units and columns
+
+  conv_shares shares(std::int64_t bundle) const {
+    return {i32_of(bundle), i32_of(units),   i32_of(block), i32_of(column_tile),
+            i32_of(rows),   i32_of(columns), i32_of(depth)};
+  }
 };
 LinePlan plan_lines(const Launch& run, const ConvGeometry& g, bool transposed, Dtype real) {
-  const std::int64_t width = run.is_cpu() ? run.constant("conv", "CONV_NR", real) / 2 : 0, nr = 2 * width;
+  const std::int64_t width = run.constant("conv", "CONV_NR", real) / 2, nr = 2 * width;
   const std::int64_t most_source = run.constant("conv", "CONV_SOURCE", real),
                      most_weights = run.constant("conv", "CONV_WEIGHTS", real);
   const std::int64_t all_depth = transposed ? g.k_group() : g.c_group(),
@@ -88,41 +93,53 @@ LinePlan plan_lines(const Launch& run, const ConvGeometry& g, bool transposed, D
 // How many neighbouring groups a cpu kernel takes as one: as many as fill half a panel, which is one vector of output
 // channels. The products with the zeros between them cost no more than the empty lanes would.
 std::int64_t bundle_of(const Launch& run, const ConvGeometry& g, std::int64_t columns, Dtype real) {
-  if (!run.is_cpu() || g.groups() == 1) return 1;
+  if (g.groups() == 1) return 1;
   std::int64_t bundle = std::clamp<std::int64_t>(run.constant("conv", "CONV_NR", real) / 2 / columns, 1, g.groups());
   while (g.groups() % bundle != 0) --bundle;
   return bundle;
 }
 
-// The forward pass, or transposed the input gradient, of src and weight into the node's result.
-void launch_tiles(Launch& run, const ConvGeometry& whole, Operand src, Operand weight, Operand bias, bool transposed) {
+// A forward pass, or transposed an input gradient, of src and weight into the node's result.
+struct ConvCase {
+  ConvGeometry geometry;
+  Operand src, weight, bias;
+  bool transposed;
+  int flags;
+  std::int64_t depth() const { return transposed ? geometry.k_group() : geometry.c_group(); }
+  std::int64_t columns() const { return transposed ? geometry.c_group() : geometry.k_group(); }
+};
+void launch_cpu_tiles(Launch& run, const ConvCase& whole) {
   const Dtype real = run.dst_dtype();
-  const std::int64_t bundle = bundle_of(run, whole, transposed ? whole.c_group() : whole.k_group(), real);
-  const ConvGeometry g = whole.bundled(bundle).flattened();
-  const Epilogue& epilogue = run.epilogue();
-  const int flags = conv_flags(run, bias);
+  const std::int64_t bundle = bundle_of(run, whole.geometry, whole.columns(), real);
+  ConvCase c = whole;
+  c.geometry = whole.geometry.bundled(bundle).flattened();
+  const ConvGeometry& g = c.geometry;
   KernelCall call = run.kernel("conv_tiles", real);
-  LinePlan t{};
+  const LinePlan t = plan_lines(run, g, c.transposed, real);
+  const bool is_one_chunk = t.rows == g.kernel[0] * g.kernel[1] && t.columns == g.kernel[2] && t.depth == c.depth();
   Operand sums;  // a 16-bit result between the chunks of its sum
-  if (run.is_cpu()) {
-    t = plan_lines(run, g, transposed, real);
-    const std::int64_t depth = transposed ? g.k_group() : g.c_group();
-    const bool is_one_chunk = t.rows == g.kernel[0] * g.kernel[1] && t.columns == g.kernel[2] && t.depth == depth;
-    if (real != real_of(real) && !is_one_chunk) sums = run.temp(run.dst_shape().size(), real_of(real));
-  }
-  call.args(src, weight, bias, epilogue.residual, epilogue.gate, run.dst(), sums);
-  g.add_to(call, flags);
-  call.args(transposed ? 1 : 0, i32_of(bundle));
-  if (run.is_cpu()) {
-    call.args(i32_of(t.units), i32_of(t.block), i32_of(t.column_tile), i32_of(t.rows), i32_of(t.columns),
-              i32_of(t.depth))
-        .over_tiles(t.groups, 1, g.groups());
-  } else {
-    const std::int64_t m = run.constant("conv", "CONV_TILE_M", real), n = run.constant("conv", "CONV_TILE_N", real);
-    const std::int64_t pixels = transposed ? g.in_pixels() : g.out_pixels();
-    call.args(0, 0, 0, 0, 0, 0)
-        .over_tiles(ceil_div(pixels, m) * ceil_div(transposed ? g.c_group() : g.k_group(), n), 1, g.groups());
-  }
+  if (real != real_of(real) && !is_one_chunk) sums = run.temp(run.dst_shape().size(), real_of(real));
+  const Epilogue& e = run.epilogue();
+  call.args(c.src, c.weight, c.bias, e.residual, e.gate, run.dst(), sums, g.sizes(), t.shares(bundle),
+            c.transposed ? 1 : 0, c.flags)
+      .over_tiles(t.groups, 1, g.groups());
+}
+void launch_gpu_tiles(Launch& run, const ConvCase& whole) {
+  const Dtype real = run.dst_dtype();
+  ConvCase c = whole;
+  c.geometry = whole.geometry.flattened();
+  const ConvGeometry& g = c.geometry;
+  const Epilogue& e = run.epilogue();
+  const std::int64_t m = run.constant("conv", "CONV_TILE_M", real), n = run.constant("conv", "CONV_TILE_N", real);
+  const std::int64_t pixels = c.transposed ? g.in_pixels() : g.out_pixels();
+  run.kernel("conv_tiles", real)
+      .args(c.src, c.weight, c.bias, e.residual, e.gate, run.dst(), g.sizes(), c.transposed ? 1 : 0, c.flags)
+      .over_tiles(ceil_div(pixels, m) * ceil_div(c.columns(), n), 1, g.groups());
+}
+constexpr PerPersonality<void (*)(Launch&, const ConvCase&)> kLaunchTiles{launch_cpu_tiles, launch_gpu_tiles};
+
+void launch_tiles(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed) {
+  run.pick(kLaunchTiles)(run, {g, src, weight, bias, transposed, conv_flags(run, bias)});
 }
 
 Cost conv_cost(const Shape& weight, const Shape& dst, std::span<const Shape> src, std::span<const Shape> results) {
@@ -178,12 +195,20 @@ class ConvInput final : public ConvOp {
 
 // How conv_filter_bwd is shared (see there).
 struct FilterPlan {
-  std::int64_t strip = 0, strips = 0, strips_per_split = 0, lines = 0;
+  std::int64_t strip = 0, strips = 0, strips_per_split = 0;
+  std::int64_t others = 0;  // groups of a split
+  // Of a CPU device:
+  std::int64_t lines = 0;
   int copied = 0;
   std::int64_t taps = 0, m = 0, n = 0;  // of a group
-  std::int64_t others = 0;              // groups of a split
+
+  std::int64_t splits() const { return ceil_div(strips, strips_per_split); }
+  conv_filter_shares cpu_shares() const {
+    return {i32_of(strip), i32_of(strips_per_split), i32_of(lines), copied, i32_of(taps), i32_of(m), i32_of(n)};
+  }
+  conv_strips gpu_shares() const { return {i32_of(strip), i32_of(strips_per_split)}; }
 };
-FilterPlan plan_filter(const Launch& run, const ConvGeometry& g, std::int64_t bundle, Dtype real) {
+FilterPlan plan_cpu_filter(const Launch& run, const ConvGeometry& g, std::int64_t bundle, Dtype real) {
   const auto constant = [&](const char* name) { return run.constant("conv_filter", name, real); };
   const std::int64_t mr = constant("CONV_FILTER_MR_NARROW"), nr = constant("CONV_FILTER_NR");
   const std::int64_t most_source = constant("CONV_FILTER_SOURCE"), width = g.out[2];
@@ -232,7 +257,7 @@ FilterPlan plan_filter(const Launch& run, const ConvGeometry& g, std::int64_t bu
   t.strips_per_split = ceil_div(blocks, std::clamp<std::int64_t>(wanted, 1, blocks)) * t.lines;
   return t;
 }
-FilterPlan plan_gpu_filter(const Launch& run, const ConvGeometry& g, Dtype real) {
+FilterPlan plan_gpu_filter(const Launch& run, const ConvGeometry& g, std::int64_t, Dtype real) {
   FilterPlan t;
   t.strip = ceil_div(g.out[2], ceil_div(g.out[2], kGpuLongestStrip));
   t.strips = g.n * g.out[0] * g.out[1] * ceil_div(g.out[2], t.strip);
@@ -244,6 +269,25 @@ FilterPlan plan_gpu_filter(const Launch& run, const ConvGeometry& g, Dtype real)
   t.strips_per_split = ceil_div(blocks, std::clamp<std::int64_t>(wanted, 1, blocks)) * step;
   return t;
 }
+
+// What a weight gradient is to each personality.
+struct FilterTiling {
+  bool has_sums;  // the kernel sums dy over pixels on its way, which is the bias's gradient
+  std::int64_t (*bundle)(const Launch&, const ConvGeometry&, std::int64_t columns, Dtype real);
+  FilterPlan (*plan)(const Launch&, const ConvGeometry&, std::int64_t bundle, Dtype real);
+  void (*add)(KernelCall&, const ConvGeometry&, const FilterPlan&, Operand sums);  // what follows the other arrays
+};
+constexpr PerPersonality<FilterTiling> kFilterTiling{
+    {.has_sums = true,
+     .bundle = bundle_of,
+     .plan = plan_cpu_filter,
+     .add = [](KernelCall& call, const ConvGeometry& g, const FilterPlan& t,
+               Operand sums) { call.args(sums, g.sizes(), t.cpu_shares()); }},
+    {.has_sums = false,
+     .bundle = [](const Launch&, const ConvGeometry&, std::int64_t, Dtype) -> std::int64_t { return 1; },
+     .plan = plan_gpu_filter,
+     .add = [](KernelCall& call, const ConvGeometry& g, const FilterPlan& t,
+               Operand) { call.args(g.sizes(), t.gpu_shares()); }}};
 
 // src, dy -> gradient of the weight, and where it is asked for that of the bias, the sum of dy over pixels
 class ConvFilter final : public ConvOp {
@@ -268,21 +312,19 @@ class ConvFilter final : public ConvOp {
       if (with_bias_ && !has_summed) sum_columns(run, whole);
       return;
     }
-    const std::int64_t bundle = bundle_of(run, whole, whole.k_group(), real);
+    const FilterTiling& tiling = run.pick(kFilterTiling);
+    const std::int64_t bundle = tiling.bundle(run, whole, whole.k_group(), real);
     const ConvGeometry g = whole.bundled(bundle).flattened();
-    const FilterPlan t = run.is_cpu() ? plan_filter(run, g, bundle, real) : plan_gpu_filter(run, g, real);
-    const std::int64_t total = run.dst_shape().size() * bundle;
-    const std::int64_t splits = ceil_div(t.strips, t.strips_per_split);
+    const FilterPlan t = tiling.plan(run, g, bundle, real);
+    const std::int64_t total = run.dst_shape().size() * bundle, splits = t.splits();
     // 16-bit gradients are rounded once, when all is summed.
-    const bool in_parts = splits > 1 || real != real_of(real), has_sums = with_bias_ && run.is_cpu();
+    const bool in_parts = splits > 1 || real != real_of(real), has_sums = with_bias_ && tiling.has_sums;
     const Operand part = in_parts || bundle > 1 ? run.temp(splits * total, real_of(real)) : run.dst();
     const Operand sums = !has_sums ? Launch::none() : splits > 1 ? run.temp(splits * g.k, real_of(real)) : run.dst(1);
     KernelCall call = run.kernel("conv_filter_bwd", real);
-    call.args(run.src(0), run.src(1), part, sums);
-    g.add_to(call, has_sums ? kConvFilterSums : 0);
-    call.args(i32_of(t.strip), i32_of(t.strips_per_split), i32_of(t.lines), t.copied, i32_of(t.taps), i32_of(t.m),
-              i32_of(t.n))
-        .over_tiles(splits, t.others, g.groups());
+    call.args(run.src(0), run.src(1), part);
+    tiling.add(call, g, t, sums);
+    call.over_tiles(splits, t.others, g.groups());
     if (bundle > 1)
       run.kernel("conv_filter_unbundle", real)
           .args(part, run.dst(), i32_of(g.taps()), i32_of(whole.c_group()), i32_of(g.k), i32_of(whole.k_group()),
@@ -378,7 +420,7 @@ void launch_filter_reduce(Launch& run, Operand part, std::int64_t splits, int re
   const Dtype real = run.dst_dtype(result);
   const std::int64_t total = run.dst_shape(result).size();
   run.kernel("conv_filter_reduce", real)
-      .args(part, run.dst(result), total, i32_of(splits), 0)
+      .args(part, run.dst(result), total, i32_of(splits))
       .over_tiles(ceil_div(total, run.constant("conv_filter", "CONV_FILTER_REDUCE_BLOCK", real)), 1, 1, 256, 1);
 }
 

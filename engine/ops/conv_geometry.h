@@ -7,6 +7,7 @@
 #include "graph/launch.h"
 #include "ops/conv.h"
 #include "ops/sizes.h"
+#include "shared/conv.h"
 
 namespace samebytes::detail {
 
@@ -52,30 +53,20 @@ struct ConvGeometry {
     return g;
   }
 
-  void add_to(KernelCall& call, int flags) const {
-    call.args(i32_of(n));
-    for (const std::int64_t size : in) call.args(i32_of(size));
-    call.args(i32_of(c));
-    for (const std::int64_t size : out) call.args(i32_of(size));
-    call.args(i32_of(k));
-    for (const std::int64_t size : kernel) call.args(i32_of(size));
-    for (const int size : a.stride) call.args(size);
-    for (const int size : a.pad) call.args(size);
-    for (const int size : a.dilation) call.args(size);
-    call.args(a.groups, flags);
+  conv_sizes sizes() const {  // as the kernels take them
+    const auto axes = [](const auto* size) { return conv_axes{i32_of(size[0]), i32_of(size[1]), i32_of(size[2])}; };
+    const auto small = [](const int* size) { return conv_axes{size[0], size[1], size[2]}; };
+    return {i32_of(n), i32_of(c),    i32_of(k),       a.groups,     axes(in),
+            axes(out), axes(kernel), small(a.stride), small(a.pad), small(a.dilation)};
   }
 };
-
-constexpr int kConvBias = 2;                                     // CONV_BIAS of conv.cl, GROUPED_BIAS of grouped.cl
-constexpr int kConvRelu = 4, kConvResidual = 8, kConvGate = 16;  // of conv.cl
-constexpr int kConvFilterSums = 2;                               // of conv_filter.cl
 
 // What a forward pass or input gradient adds and cuts as it stores.
 inline int conv_flags(const Launch& run, const Operand& bias) {
   const Epilogue& epilogue = run.epilogue();
   const auto is_given = [](const Operand& operand) { return operand.kind != Operand::Kind::none; };
-  return (is_given(bias) ? kConvBias : 0) | (is_given(epilogue.residual) ? kConvResidual : 0) |
-         (epilogue.relu ? kConvRelu : 0) | (is_given(epilogue.gate) ? kConvGate : 0);
+  return (is_given(bias) ? CONV_BIAS : 0) | (is_given(epilogue.residual) ? CONV_RESIDUAL : 0) |
+         (epilogue.relu ? CONV_RELU : 0) | (is_given(epilogue.gate) ? CONV_GATE : 0);
 }
 
 // Groups of few channels: launched by grouped.cpp where is_grouped says so.

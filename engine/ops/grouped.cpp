@@ -15,85 +15,114 @@ constexpr std::int64_t kGroupWork = 1 << 18;      // multiplications of a group,
 constexpr std::int64_t kWantedGpuGroups = 512;    // of the weight gradient
 constexpr std::int64_t kGpuStripsPerSplit = 16;   // at least
 
-// How a launch is shared: strips of lines, and channels where there are few strips.
+// The places of a launch: lines of `width` places, each of which has `channels` and meets `taps`, in `phases`.
+struct Places {
+  std::int64_t lines, width, channels, taps, phases;
+};
+
+// How they are shared: strips of lines, and channels where there are few strips.
 struct Shares {
   std::int64_t strip, strips, per_group, tile_n;
   std::int64_t groups() const { return ceil_div(strips, per_group); }
+  grouped_shares on_cpu() const { return {i32_of(strip), i32_of(per_group), i32_of(tile_n)}; }
 };
-Shares share(const Launch& run, std::int64_t lines, std::int64_t width, std::int64_t channels, std::int64_t taps,
-             std::int64_t others, std::int64_t longest = kLongestStrip) {
-  const std::int64_t strip = ceil_div(width, ceil_div(width, longest));
-  Shares s{strip, lines * ceil_div(width, strip), 1, channels};
-  const std::int64_t most = std::max<std::int64_t>(1, s.strips * others / kWantedGroups);
-  s.per_group = std::clamp<std::int64_t>(kGroupWork / (strip * channels * taps), 1, most);
-  const std::int64_t vector = run.is_cpu() ? run.constant("conv", "CONV_NR", run.dst_dtype()) / 2 : 1;
-  const std::int64_t wanted = ceil_div(kWantedGroups, s.groups() * others), vectors = ceil_div(channels, vector);
+Shares share(const Places& p, std::int64_t vector, std::int64_t longest) {
+  const std::int64_t strip = ceil_div(p.width, ceil_div(p.width, longest));
+  Shares s{strip, p.lines * ceil_div(p.width, strip), 1, p.channels};
+  const std::int64_t most = std::max<std::int64_t>(1, s.strips * p.phases / kWantedGroups);
+  s.per_group = std::clamp<std::int64_t>(kGroupWork / (strip * p.channels * p.taps), 1, most);
+  const std::int64_t wanted = ceil_div(kWantedGroups, s.groups() * p.phases), vectors = ceil_div(p.channels, vector);
   s.tile_n = ceil_div(vectors, std::min(wanted, vectors)) * vector;
   return s;
 }
 
-void add_shares(KernelCall& call, const Shares& s) {
-  call.args(i32_of(s.strip), i32_of(s.per_group), i32_of(s.tile_n));
+// A part of the weight gradient: its strips, and groups beside the splits.
+struct FilterShares {
+  Shares shares;
+  std::int64_t tiles;
+};
+
+// What the kernels are to each personality.
+struct GroupedTiling {
+  bool (*takes)(const ConvGeometry& g);
+  void (*share)(const Launch& run, KernelCall& call, const Places& places,
+                int flags);  // the last arguments, the groups
+  FilterShares (*plan_filter)(const Launch& run, const ConvGeometry& g, const Places& places);
+  void (*share_filter)(KernelCall& call, const Shares& shares);
+};
+
+// Vectors of channels.
+std::int64_t cpu_vector(const Launch& run) { return run.constant("conv", "CONV_NR", run.dst_dtype()) / 2; }
+void share_cpu(const Launch& run, KernelCall& call, const Places& p, int flags) {
+  const Shares s = share(p, cpu_vector(run), kLongestStrip);
+  call.args(s.on_cpu(), flags).over_tiles(s.groups(), ceil_div(p.channels, s.tile_n), p.phases);
+}
+FilterShares plan_cpu_filter(const Launch& run, const ConvGeometry& g, const Places& p) {
+  Shares s = share(p, cpu_vector(run), kLongestFilterStrip);
+  s.per_group = ceil_div(s.strips, kWantedGroups);  // each part is a copy of the weights: no more than are needed
+  return {s, ceil_div(g.k, s.tile_n)};
 }
 
 // One work-item per channel and a few places of a line.
-std::int64_t gpu_groups(const Launch& run, std::int64_t lines, std::int64_t width, std::int64_t channels) {
+void share_gpu(const Launch& run, KernelCall& call, const Places& p, int flags) {
   const std::int64_t pixels = run.constant("grouped", "GROUPED_PIXELS", run.dst_dtype());
-  return ceil_div(lines * ceil_div(width, pixels) * channels, kGpuItems);
+  const std::int64_t groups = ceil_div(p.lines * ceil_div(p.width, pixels) * p.channels, kGpuItems);
+  call.args(flags).over_tiles(groups, 1, p.phases, kGpuItems, 1);
+}
+FilterShares plan_gpu_filter(const Launch& run, const ConvGeometry& g, const Places& p) {
+  Shares s = share(p, 1, kLongestFilterStrip);
+  const std::int64_t tiles =
+      g.taps() * g.c_group() * ceil_div(g.k, run.constant("grouped", "GROUPED_CHANNELS", run.dst_dtype()));
+  s.per_group = std::max(kGpuStripsPerSplit, ceil_div(s.strips * tiles, kWantedGpuGroups));
+  return {s, tiles};
+}
+
+constexpr PerPersonality<GroupedTiling> kGroupedTiling{
+    {.takes = [](const ConvGeometry& g) { return g.c_group() == 1 && g.k_group() == 1; },
+     .share = share_cpu,
+     .plan_filter = plan_cpu_filter,
+     .share_filter = [](KernelCall& call, const Shares& s) { call.args(s.on_cpu()); }},
+    {.takes = [](const ConvGeometry& g) { return std::max(g.c_group(), g.k_group()) <= kGpuGroupChannels; },
+     .share = share_gpu,
+     .plan_filter = plan_gpu_filter,
+     .share_filter =
+         [](KernelCall& call, const Shares& s) {
+           call.args(conv_strips{i32_of(s.strip), i32_of(s.per_group)});
+         }}};
+
+Places forward_places(const ConvGeometry& g) { return {g.n * g.out[0] * g.out[1], g.out[2], g.k, g.taps(), 1}; }
+
+void launch_places(Launch& run, const char* kernel, const ConvGeometry& g, Operand bias, const Places& places) {
+  KernelCall call = run.kernel(kernel, run.dst_dtype());
+  call.args(run.src(0), run.src(1), bias, run.dst(), g.sizes());
+  run.pick(kGroupedTiling).share(run, call, places, bias.kind == Operand::Kind::none ? 0 : CONV_BIAS);
 }
 
 }  // namespace
 
 bool is_grouped(const Launch& run, const ConvGeometry& g) {
-  if (g.groups() == 1) return false;
-  if (run.is_cpu()) return g.c_group() == 1 && g.k_group() == 1;
-  return std::max(g.c_group(), g.k_group()) <= kGpuGroupChannels;
+  return g.groups() > 1 && run.pick(kGroupedTiling).takes(g);
 }
 
 void launch_grouped_fwd(Launch& run, const ConvGeometry& g, Operand bias) {
-  const std::int64_t lines = g.n * g.out[0] * g.out[1];
-  const Shares s = share(run, lines, g.out[2], g.k, g.taps(), 1);
-  KernelCall call = run.kernel("grouped_fwd", run.dst_dtype());
-  call.args(run.src(0), run.src(1), bias, run.dst());
-  g.add_to(call, bias.kind == Operand::Kind::none ? 0 : kConvBias);
-  add_shares(call, s);
-  if (run.is_cpu())
-    call.over_tiles(s.groups(), ceil_div(g.k, s.tile_n));
-  else
-    call.over_tiles(gpu_groups(run, lines, g.out[2], g.k), 1, 1, kGpuItems, 1);
+  launch_places(run, "grouped_fwd", g, bias, forward_places(g));
 }
 
 void launch_grouped_bwd_input(Launch& run, const ConvGeometry& g, Operand bias) {
-  const std::int64_t lines = g.n * g.phase_size(0) * g.phase_size(1), width = g.phase_size(2);
-  const Shares s = share(run, lines, width, g.c, ceil_div(g.taps(), g.phases()), g.phases());
-  KernelCall call = run.kernel("grouped_bwd_input", run.dst_dtype());
-  call.args(run.src(0), run.src(1), bias, run.dst());
-  g.add_to(call, bias.kind == Operand::Kind::none ? 0 : kConvBias);
-  add_shares(call, s);
-  if (run.is_cpu())
-    call.over_tiles(s.groups(), ceil_div(g.c, s.tile_n), g.phases());
-  else
-    call.over_tiles(gpu_groups(run, lines, width, g.c), 1, g.phases(), kGpuItems, 1);
+  launch_places(
+      run, "grouped_bwd_input", g, bias,
+      {g.n * g.phase_size(0) * g.phase_size(1), g.phase_size(2), g.c, ceil_div(g.taps(), g.phases()), g.phases()});
 }
 
 void launch_grouped_bwd_filter(Launch& run, const ConvGeometry& g) {
-  const std::int64_t lines = g.n * g.out[0] * g.out[1];
-  Shares s = share(run, lines, g.out[2], g.k, g.taps(), 1, kLongestFilterStrip);
-  std::int64_t tiles = 0;
-  if (run.is_cpu()) {
-    s.per_group = ceil_div(s.strips, kWantedGroups);  // each part is a copy of the weights: no more than are needed
-    tiles = ceil_div(g.k, s.tile_n);
-  } else {
-    tiles = g.taps() * g.c_group() * ceil_div(g.k, run.constant("grouped", "GROUPED_CHANNELS", run.dst_dtype()));
-    s.per_group = std::max(kGpuStripsPerSplit, ceil_div(s.strips * tiles, kWantedGpuGroups));
-  }
-  const std::int64_t splits = s.groups();
+  const GroupedTiling& tiling = run.pick(kGroupedTiling);
+  const FilterShares t = tiling.plan_filter(run, g, forward_places(g));
+  const std::int64_t splits = t.shares.groups();
   const Operand part = splits > 1 ? run.temp(splits * run.dst_shape().size(), run.dst_dtype()) : run.dst();
   KernelCall call = run.kernel("grouped_bwd_filter", run.dst_dtype());
-  call.args(run.src(0), run.src(1), part);
-  g.add_to(call, 0);
-  add_shares(call, s);
-  call.over_tiles(splits, tiles, 1, kGpuItems, 1);
+  call.args(run.src(0), run.src(1), part, g.sizes());
+  tiling.share_filter(call, t.shares);
+  call.over_tiles(splits, t.tiles, 1, kGpuItems, 1);
   if (splits > 1) launch_filter_reduce(run, part, splits);
 }
 

@@ -16,7 +16,9 @@ constexpr std::int64_t kOwnWeights = 16 * 32;  // so few are transformed by ever
 constexpr std::int64_t kMostWinogradWeights = 128 * 128;  // more would not stay in a second-level cache
 constexpr std::int64_t kLeastGroups = 8;                  // that all parts of the weight gradient are to make
 
-constexpr int kWinogradOwn = 32;  // of winograd.cl, beside the flags of convolutions
+std::int64_t vector_lanes(const Launch& run, Dtype real) { return run.constant("winograd", "WINOGRAD_LANES", real); }
+std::int64_t one_lane(const Launch&, Dtype) { return 1; }
+constexpr PerPersonality<std::int64_t (*)(const Launch&, Dtype)> kLanes{vector_lanes, one_lane};
 
 bool is_possible(const Launch& run, const ConvGeometry& g, Dtype real) {
   if (g.a.axes != 2 || g.groups() != 1 || g.kernel[1] != 3 || g.kernel[2] != 3) return false;
@@ -27,9 +29,9 @@ bool is_possible(const Launch& run, const ConvGeometry& g, Dtype real) {
 }
 
 // How many positions' values of all channels of x and dy fit the private memory of winograd_filter_bwd.
-bool fits_filter(const Launch& run, const ConvGeometry& g, Dtype real) {
-  return !run.is_cpu() || 6 * (g.c + g.k) * WinogradWork::least_filter_block <=
-                              run.constant("winograd_filter", "WINOGRAD_FILTER_VALUES", real);
+bool fits_cpu_filter(const Launch& run, const ConvGeometry& g, Dtype real) {
+  return 6 * (g.c + g.k) * WinogradWork::least_filter_block <=
+         run.constant("winograd_filter", "WINOGRAD_FILTER_VALUES", real);
 }
 
 std::int64_t tiles_of(std::int64_t n, const std::int64_t* size) {
@@ -44,10 +46,87 @@ bool is_worthwhile(const ConvGeometry& g, ConvPass pass) {
          2 * 9 * pixels >= 3 * kWinogradPositions * tiles;
 }
 
+// A pass over tiles: blocks of so many tiles at most, `least` of them at least; flags of the kernel.
+struct WinogradTiles {
+  std::int64_t tiles, block, least, columns, weights;
+  int flags;
+};
+
+// What the kernels of 3x3 taps are to each personality.
+struct WinogradTiling {
+  bool (*fits_filter)(const Launch& run, const ConvGeometry& g, Dtype real);
+  bool (*has_own)(std::int64_t weights);  // a group transforms the weights itself, without a launch before
+  std::int64_t (*groups)(const WinogradTiles& t);
+  void (*share)(const Launch& run, KernelCall& call, const WinogradTiles& t, Dtype real);  // last arguments, groups
+  WinogradParts (*plan_filter)(const Launch& run, const ConvGeometry& g, std::int64_t tiles, Dtype real);
+  void (*share_filter)(const Launch& run, KernelCall& call, KernelCall& sum, const ConvGeometry& g,
+                       const WinogradParts& p, Dtype real);
+};
+
+std::int64_t tiles_of_cpu_group(const WinogradTiles& t) {
+  return ceil_div(ceil_div(t.tiles, t.block), WinogradWork::wanted_groups) * t.block;
+}
+std::int64_t cpu_groups(const WinogradTiles& t) { return ceil_div(t.tiles, tiles_of_cpu_group(t)); }
+void share_cpu(const Launch&, KernelCall& call, const WinogradTiles& t, Dtype) {
+  call.args(winograd_shares{i32_of(tiles_of_cpu_group(t)), i32_of(t.block)}, t.flags).over_tiles(cpu_groups(t));
+}
+WinogradParts plan_cpu_filter(const Launch& run, const ConvGeometry& g, std::int64_t tiles, Dtype real) {
+  const std::int64_t wanted = std::clamp(WinogradWork::most_sums / (kWinogradPositions * g.c * g.k),
+                                         WinogradWork::least_parts, WinogradWork::most_parts);
+  WinogradParts p = winograd_parts(tiles, wanted);
+  // Where parts are few, rows of positions are groups of their own.
+  p.rows = wanted >= kLeastGroups ? 4 : 2 * wanted >= kLeastGroups ? 2 : 1;
+  p.block = std::min(run.constant("winograd_filter", "WINOGRAD_FILTER_BLOCK", real),
+                     run.constant("winograd_filter", "WINOGRAD_FILTER_VALUES", real) / (6 * p.rows * (g.c + g.k)));
+  return p;
+}
+void share_cpu_filter(const Launch&, KernelCall& call, KernelCall& sum, const ConvGeometry& g, const WinogradParts& p,
+                      Dtype) {
+  call.args(winograd_filter_shares{i32_of(p.each), i32_of(p.block), i32_of(p.rows)}).over_tiles(p.splits, 4 / p.rows);
+  sum.over_tiles(g.c);
+}
+
+std::int64_t gpu_groups(const WinogradTiles& t) { return ceil_div(t.tiles, t.least); }
+void share_gpu(const Launch& run, KernelCall& call, const WinogradTiles& t, Dtype real) {
+  const std::int64_t columns = run.constant("winograd", "WINOGRAD_COLUMNS", real);
+  call.args(t.flags).over_tiles(gpu_groups(t), ceil_div(t.columns, columns), 1, i32_of(columns), i32_of(t.least));
+}
+WinogradParts plan_gpu_filter(const Launch&, const ConvGeometry&, std::int64_t tiles, Dtype) {
+  return winograd_parts(tiles, WinogradWork::gpu_parts);
+}
+void share_gpu_filter(const Launch& run, KernelCall& call, KernelCall& sum, const ConvGeometry& g,
+                      const WinogradParts& p, Dtype real) {
+  const std::int64_t tile = run.constant("winograd_filter", "WINOGRAD_FILTER_TILE", real);
+  call.args(i32_of(p.each)).over_tiles(p.splits, 4, ceil_div(g.c, tile) * ceil_div(g.k, tile));
+  sum.over_tiles(ceil_div(g.k, std::int64_t{8}), ceil_div(g.c, std::int64_t{8}), 1, 8, 8);
+}
+
+constexpr PerPersonality<WinogradTiling> kWinogradTiling{
+    {.fits_filter = fits_cpu_filter,
+     .has_own = [](std::int64_t weights) { return weights <= kOwnWeights; },
+     .groups = cpu_groups,
+     .share = share_cpu,
+     .plan_filter = plan_cpu_filter,
+     .share_filter = share_cpu_filter},
+    {.fits_filter = [](const Launch&, const ConvGeometry&, Dtype) { return true; },
+     .has_own = [](std::int64_t) { return false; },
+     .groups = gpu_groups,
+     .share = share_gpu,
+     .plan_filter = plan_gpu_filter,
+     .share_filter = share_gpu_filter}};
+
+// The tuner's word for minimal filtering: the built-in one comes first (tunables.cpp).
+constexpr PerPersonality<std::int64_t> kWinogradWord{0, 1};
+
 }  // namespace
 
-std::int64_t winograd_lanes(const Launch& run, Dtype real) {
-  return run.is_cpu() ? run.constant("winograd", "WINOGRAD_LANES", real) : 1;
+std::int64_t winograd_lanes(const Launch& run, Dtype real) { return run.pick(kLanes)(run, real); }
+
+WinogradParts winograd_parts(std::int64_t tiles, std::int64_t wanted) {
+  WinogradParts p;
+  p.each = std::max(WinogradWork::least_filter_tiles, ceil_div(tiles, wanted));
+  p.splits = ceil_div(tiles, p.each);
+  return p;
 }
 
 ConvAlgorithm conv_algorithm_asked_for() {
@@ -63,15 +142,15 @@ bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype 
   const bool is_line = g.a.axes == 1;
   if (run.node().context->options.check_nan) return false;
   if (is_line ? !is_winograd_1d_possible(run, g, pass, dtype)
-              : !is_possible(run, g, dtype) || (pass == ConvPass::filter && !fits_filter(run, g, dtype)))
+              : !is_possible(run, g, dtype) ||
+                    (pass == ConvPass::filter && !run.pick(kWinogradTiling).fits_filter(run, g, dtype)))
     return false;
   const ConvAlgorithm asked = g.a.algorithm != ConvAlgorithm::automatic ? g.a.algorithm : conv_algorithm_asked_for();
   if (asked != ConvAlgorithm::automatic) return asked == ConvAlgorithm::winograd;
   if (real_of(dtype) != Dtype::f32 || !(is_line ? is_winograd_1d_worthwhile(g, pass) : is_worthwhile(g, pass)))
     return false;
   constexpr std::string_view names[] = {"forward", "input", "filter"};
-  const std::int64_t word = run.choice("conv", names[static_cast<int>(pass)], "algorithm");
-  return word == (run.is_cpu() ? 0 : 1);  // the built-in one comes first (tunables.cpp)
+  return run.choice("conv", names[static_cast<int>(pass)], "algorithm") == run.pick(kWinogradWord);
 }
 
 void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed) {
@@ -87,60 +166,35 @@ void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand we
                      most = run.constant("winograd", "WINOGRAD_MOST_TILES", real);
   const std::int64_t block =
       std::clamp(WinogradWork::block_values / (kWinogradPositions * depth) / least * least, least, most);
-  const std::int64_t tiles = tiles_of(g.n, out), blocks = ceil_div(tiles, block);
-  const std::int64_t each = run.is_cpu() ? ceil_div(blocks, WinogradWork::wanted_groups) * block : least;
-  const std::int64_t groups = ceil_div(tiles, each), values = kWinogradPositions * depth * columns;
-  const bool has_own = run.is_cpu() && depth * columns <= kOwnWeights;
-  const Operand transformed = run.temp((has_own ? groups : 1) * values, real);
-  if (transposed) flags |= kWinogradTransposed;
-  if (has_own)
-    flags |= kWinogradOwn;
-  else
+  const WinogradTiling& tiling = run.pick(kWinogradTiling);
+  const bool has_own = tiling.has_own(depth * columns);
+  if (transposed) flags |= WINOGRAD_TRANSPOSED;
+  if (has_own) flags |= WINOGRAD_OWN;
+  const WinogradTiles t{tiles_of(g.n, out), block, least, columns, depth * columns, flags};
+  const Operand transformed = run.temp((has_own ? tiling.groups(t) : 1) * kWinogradPositions * t.weights, real);
+  if (!has_own)
     run.kernel("winograd_weights", dtype)
         .args(weight, transformed, i32_of(g.c), i32_of(g.k), transposed ? 1 : 0)
         .over_tiles(ceil_div(columns, lanes), ceil_div(depth, lanes), 1, 8, 8)
         .prepares();
   KernelCall call = run.kernel("winograd_tiles", dtype);
   call.args(src, weight, transformed, bias, epilogue.residual, epilogue.gate, run.dst(), i32_of(g.n), i32_of(in[1]),
-            i32_of(in[2]), i32_of(depth), i32_of(out[1]), i32_of(out[2]), i32_of(columns), pad_h, pad_w, flags,
-            i32_of(each), i32_of(block));
-  if (run.is_cpu())
-    call.over_tiles(groups);
-  else
-    call.over_tiles(groups, ceil_div(columns, run.constant("winograd", "WINOGRAD_COLUMNS", real)), 1,
-                    run.constant("winograd", "WINOGRAD_COLUMNS", real), i32_of(least));
+            i32_of(in[2]), i32_of(depth), i32_of(out[1]), i32_of(out[2]), i32_of(columns), pad_h, pad_w);
+  tiling.share(run, call, t, real);
 }
 
 bool launch_winograd_filter(Launch& run, const ConvGeometry& g, bool with_bias) {
   if (g.a.axes == 1) return launch_winograd_1d_filter(run, g, with_bias);
   const Dtype dtype = run.dst_dtype(), real = real_of(dtype);
-  const std::int64_t tiles = tiles_of(g.n, g.out);
-  const std::int64_t most = WinogradWork::most_sums / (kWinogradPositions * g.c * g.k);
-  const std::int64_t wanted =
-      run.is_cpu() ? std::clamp(most, WinogradWork::least_parts, WinogradWork::most_parts) : WinogradWork::gpu_parts;
-  const std::int64_t each = std::max(WinogradWork::least_filter_tiles, ceil_div(tiles, wanted)),
-                     splits = ceil_div(tiles, each);
-  // Where parts are few, rows of positions are groups of their own.
-  std::int64_t rows = 1, block = 0;
-  if (run.is_cpu()) {
-    rows = wanted >= kLeastGroups ? 4 : 2 * wanted >= kLeastGroups ? 2 : 1;
-    block = std::min(run.constant("winograd_filter", "WINOGRAD_FILTER_BLOCK", real),
-                     run.constant("winograd_filter", "WINOGRAD_FILTER_VALUES", real) / (6 * rows * (g.c + g.k)));
-  }
-  const Operand part = run.temp(splits * kWinogradPositions * g.c * g.k, real);
+  const WinogradTiling& tiling = run.pick(kWinogradTiling);
+  const WinogradParts p = tiling.plan_filter(run, g, tiles_of(g.n, g.out), real);
+  const Operand part = run.temp(p.splits * kWinogradPositions * g.c * g.k, real);
   KernelCall call = run.kernel("winograd_filter_bwd", dtype);
   call.args(run.src(0), run.src(1), part, i32_of(g.n), i32_of(g.in[1]), i32_of(g.in[2]), i32_of(g.c), i32_of(g.out[1]),
-            i32_of(g.out[2]), i32_of(g.k), g.a.pad[1], g.a.pad[2], i32_of(each), i32_of(block), i32_of(rows));
+            i32_of(g.out[2]), i32_of(g.k), g.a.pad[1], g.a.pad[2]);
   KernelCall sum = run.kernel("winograd_filter_weights", dtype);
-  sum.args(part, run.dst(), i32_of(g.c), i32_of(g.k), i32_of(splits));
-  if (run.is_cpu()) {
-    call.over_tiles(splits, 4 / rows);
-    sum.over_tiles(g.c);
-  } else {
-    const std::int64_t tile = run.constant("winograd_filter", "WINOGRAD_FILTER_TILE", real);
-    call.over_tiles(splits, 4, ceil_div(g.c, tile) * ceil_div(g.k, tile));
-    sum.over_tiles(ceil_div(g.k, std::int64_t{8}), ceil_div(g.c, std::int64_t{8}), 1, 8, 8);
-  }
+  sum.args(part, run.dst(), i32_of(g.c), i32_of(g.k), i32_of(p.splits));
+  tiling.share_filter(run, call, sum, g, p, real);
   return false;
 }
 

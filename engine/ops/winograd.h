@@ -21,8 +21,6 @@ ConvAlgorithm conv_algorithm_asked_for();
 // EngineOptions::check_nan, which is to name the op that made a NaN and to show what the direct kernels give.
 bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype dtype);
 
-constexpr int kWinogradTransposed = 64;  // a flag of the kernels, beside those of convolutions and kWinogradOwn
-
 // The forward pass, or transposed the input gradient, of src and weight into the node's result, with its epilogue.
 void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand weight, Operand bias, bool transposed);
 
@@ -46,7 +44,14 @@ struct WinogradWork {
   static constexpr std::int64_t least_filter_tiles = 64, least_filter_block = 8;
 };
 
-// Channels that the cpu kernels take at a time.
+// How a weight gradient is summed: parts of `each` tiles; on a CPU device in blocks of tiles, and rows of positions of
+// a group.
+struct WinogradParts {
+  std::int64_t each = 0, splits = 0, block = 0, rows = 1;
+};
+WinogradParts winograd_parts(std::int64_t tiles, std::int64_t wanted);  // of about `wanted` parts
+
+// Channels that the kernels take at a time: a vector, or one.
 std::int64_t winograd_lanes(const Launch& run, Dtype real);
 
 }  // namespace samebytes::detail

@@ -13,6 +13,9 @@ void set(const ConstantArgument& constant, PlanLaunch& launch) {
     case KernelArgument::Kind::i64:
       launch.kernel->set_bytes(constant.index, &constant.integer, sizeof constant.integer);
       break;
+    case KernelArgument::Kind::structure:
+      launch.kernel->set_bytes(constant.index, constant.bytes.data(), constant.bytes.size());
+      break;
     default:
       if (launch.real == Dtype::f64) {
         launch.kernel->set_bytes(constant.index, &constant.real, sizeof constant.real);

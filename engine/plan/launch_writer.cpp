@@ -48,10 +48,11 @@ void LaunchWriter::add_operand(Operand operand, const BufferPlace& at, bool writ
   touch(at.first);
 }
 
-void LaunchWriter::add_constant(KernelArgument::Kind kind, std::int64_t integer, double real) {
+void LaunchWriter::add_constant(KernelArgument::Kind kind, std::int64_t integer, double real,
+                                std::vector<unsigned char> bytes) {
   const int index = next_index();
   last().arguments.push_back({PlanArgument::Kind::value, index});
-  lowered_.constants.push_back({lowered_.launches.size() - 1, index, kind, integer, real});
+  lowered_.constants.push_back({lowered_.launches.size() - 1, index, kind, integer, real, std::move(bytes)});
 }
 
 void LaunchWriter::add_scalar(PlanArgument::Kind kind, int place, int scalar) {

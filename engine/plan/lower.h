@@ -24,6 +24,7 @@ struct ConstantArgument {
   KernelArgument::Kind kind;
   std::int64_t integer;
   double real;
+  std::vector<unsigned char> bytes = {};  // of a structure
 };
 
 struct Lowered {

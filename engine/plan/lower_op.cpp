@@ -184,7 +184,7 @@ void Lowerer::add_arguments(const Node& n, const LaunchRecord& record, const OpB
       case KernelArgument::Kind::dynamic_bits:
         writer_.add_scalar(PlanArgument::Kind::scalar_bits, n.place, argument.scalar);
         break;
-      default: writer_.add_constant(argument.kind, argument.integer, argument.real);
+      default: writer_.add_constant(argument.kind, argument.integer, argument.real, argument.bytes);
     }
   }
 }

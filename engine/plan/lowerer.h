@@ -40,7 +40,8 @@ class LaunchWriter {
   PlanLaunch& add_launch(const Node& n, std::string what, const std::string& kernel);
   void add_array(const BufferPlace& at, bool writes, Extent extent = kWhole);
   void add_operand(Operand operand, const BufferPlace& at, bool writes, Extent extent);  // of a call
-  void add_constant(KernelArgument::Kind kind, std::int64_t integer, double real);
+  void add_constant(KernelArgument::Kind kind, std::int64_t integer, double real,
+                    std::vector<unsigned char> bytes = {});
   void add_scalar(PlanArgument::Kind kind, int place, int scalar);
 
  private:

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "core/embedded.h"
@@ -42,17 +43,45 @@ Texts all_texts() {
   return texts;
 }
 
-void append(std::string* text, const std::string& name, const std::string& part) {
-  *text += "#line 1 \"" + name + "\"\n" + part;
-  if (text->back() != '\n') *text += '\n';
-}
+// Puts a file in place of each line #include "name", once in a text: names are those of cl/, as in C++
+// ("shared/conv.h").
+class Inclusion {
+ public:
+  explicit Inclusion(const Texts& texts) : texts_(texts) {}
 
-std::string common_of(const Texts& texts) {
+  void append_to(std::string* text, const std::string& name, const std::string& part) {
+    *text += "#line 1 \"" + name + "\"\n";
+    std::istringstream lines(part);
+    int number = 0;
+    for (std::string line; std::getline(lines, line);) {
+      ++number;
+      const auto included = texts_.find(included_by(line));
+      if (included == texts_.end()) {
+        *text += line + "\n";
+        continue;
+      }
+      if (done_.insert(included->first).second) append_to(text, included->first, included->second);
+      *text += "#line " + std::to_string(number + 1) + " \"" + name + "\"\n";
+    }
+  }
+
+ private:
+  static std::string included_by(const std::string& line) {
+    const std::string mark = "#include \"";
+    return line.rfind(mark, 0) == 0 && line.back() == '"' ? line.substr(mark.size(), line.size() - mark.size() - 1)
+                                                          : "";
+  }
+
+  const Texts& texts_;
+  std::set<std::string> done_;
+};
+
+std::string common_of(const Texts& texts, Inclusion& inclusion) {
   std::string text;
   const std::string first = "common/common.clh";
-  if (auto found = texts.find(first); found != texts.end()) append(&text, first, found->second);
+  if (auto found = texts.find(first); found != texts.end()) inclusion.append_to(&text, first, found->second);
   for (const auto& [name, part] : texts)
-    if (name.rfind("common/", 0) == 0 && name != first) append(&text, name, part);
+    if (name.rfind("common/", 0) == 0 && name != first) inclusion.append_to(&text, name, part);
   return text;
 }
 
@@ -180,14 +209,19 @@ std::string stem_of(const std::string& file, Personality personality) {
   return file.substr(folder.size(), file.size() - folder.size() - ending.size());
 }
 
-std::string common_text() { return common_of(all_texts()); }
+std::string common_text() {
+  const Texts texts = all_texts();
+  Inclusion inclusion(texts);
+  return common_of(texts, inclusion);
+}
 
 std::string library_text(Personality personality, const std::set<std::string>& stems, bool stored_only) {
   const Texts texts = all_texts();
-  std::string text = common_of(texts);
+  Inclusion inclusion(texts);
+  std::string text = common_of(texts, inclusion);
   for (const auto& [name, part] : texts)
     if (stems.count(stem_of(name, personality)) != 0 && (!stored_only || has_stored_arrays(part)))
-      append(&text, name, part);
+      inclusion.append_to(&text, name, part);
   return text;
 }
 
@@ -213,7 +247,10 @@ std::int64_t kernel_constant(Personality personality, int vector_width, std::str
   const std::string file = std::string(name_of(personality)) + "/" + std::string(stem) + ".cl";
   auto found = texts.find(file);
   if (found == texts.end()) throw ArgumentError("kernel constant: there is no kernel file " + file);
-  const std::string text = found->second + "\n" + common_of(texts);
+  Inclusion inclusion(texts);
+  std::string text;
+  inclusion.append_to(&text, file, found->second);
+  text += common_of(texts, inclusion);
   for (const std::string& wanted :
        {chosen.count(std::string(name)) ? std::string(name) : std::string(name) + "_VW" + std::to_string(vector_width),
         std::string(name)}) {

@@ -1,5 +1,6 @@
 // The texts of the .cl files: embedded in the library, or read from the folder SAMEBYTES_KERNEL_DIR (same layout as
-// cl/), and which of them are compiled together. Pure text work; knows no device.
+// cl/), and which of them are compiled together. A line #include "name" stands for a file of cl/, which a text holds
+// once. Pure text work; knows no device.
 #pragma once
 
 #include <cstdint>

@@ -133,6 +133,20 @@ TEST(KernelLibrary, reads_constants_from_the_kernel_file) {
   EXPECT_THROW(kernel_constant(Personality::gpu, 1, "tile", "TILE_ROWS"), ArgumentError);
 }
 
+TEST(KernelLibrary, includes_files_of_the_kernel_folder_once) {
+  KernelFolder folder;
+  folder.write("shared/sizes.h", "#define SIZE_ROWS 12\nint rows_of_all;\n");
+  folder.write("cpu/part.clh", "#include \"shared/sizes.h\"\n#define PART_ROWS (SIZE_ROWS / 4)\n");
+  folder.write("cpu/first.cl", "#include \"cpu/part.clh\"\nfirst\n");
+  folder.write("cpu/second.cl", "#include \"shared/sizes.h\"\nsecond\n");
+  EXPECT_EQ(kernel_constant(Personality::cpu, 16, "first", "PART_ROWS"), 3);
+  const std::string text = library_text(Personality::cpu, {"first", "second"});
+  EXPECT_EQ(text.find("int rows_of_all"), text.rfind("int rows_of_all"));
+  EXPECT_NE(text.find("#line 2 \"cpu/first.cl\"\nfirst\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("#line 2 \"cpu/second.cl\"\nsecond\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("#include"), std::string::npos);
+}
+
 TEST(KernelLibrary, refuses_types_that_are_not_floating) {
   Runtime runtime(options_for(MemoryMode::fine));
   EXPECT_THROW(runtime.device().kernels().make_kernel(i32, "a"), ArgumentError);
