@@ -2,17 +2,14 @@
 // of A and B in local memory. Every work-item takes part in every load and barrier; what lies outside the matrices is
 // zero.
 // Program: core
+#include "shared/gemm.h"
+
 #define GEMM_TILE_M 64
 #define GEMM_TILE_N 64
 #define GEMM_STEP 16           // k values in local memory at a time
 #define GEMM_PITCH 65          // of a row in local memory; odd, so that a column's values lie in different banks
 #define GEMM_DOT_ITEMS 64      // of a group of gemm_dot
 #define GEMM_REDUCE_BLOCK 256  // values per group of gemm_reduce
-
-#define GEMM_ACCUMULATE 1
-#define GEMM_BIAS 2
-#define GEMM_RELU 4
-#define GEMM_RESIDUAL 8
 
 // One value with the epilogue; what a 16-bit product is before more is added to it was rounded. NaN passes the ReLU.
 static real gemm_finish(real v, __global const stored* c, __global const real* bias, __global const stored* residual,
@@ -23,26 +20,23 @@ static real gemm_finish(real v, __global const stored* c, __global const real* b
   return (flags & GEMM_RELU) && v < 0 ? 0 : v;
 }
 
-// C[z] (m x n, dense) = A[z] * B[z] with the epilogue of `flags` (accumulate 1, bias 2, ReLU 4, residual [z] (m x n,
-// dense) 8; in the order accumulate, bias, residual, ReLU), or where part is there, part[split][z] (as C) = the product
-// over the split's part of k, without one. A(i,p) = a[i*a_row +
-// p*a_col], B(p,j) = b[p*b_row + j*b_col]; z = outer*batch_inner + inner picks the matrices by the four batch strides.
-// Groups: x = row_tiles*column_tiles, column tile fastest; y = splits; z = batch. A tile is 64 x 64: row_tiles is
-// ceil(m/64), column_tiles ceil(n/64). Accumulates in `real`. A work-item holds rows ly + 16 r and columns lx + 16 s,
+// C[z] = A[z] * B[z] (shared/gemm.h) with the epilogue of `flags`, or where part is there, part[split][z] (as C) = the
+// product over the split's part of k, without one. Groups: x = ceil(m/64)*ceil(n/64), tiles of 64 x 64, column tile
+// fastest; y = splits; z = batch. Accumulates in `real`. A work-item holds rows ly + 16 r and columns lx + 16 s,
 // so neighbours write neighbours.
-__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm(
-    ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const real, bias), ARRAY(const stored, residual),
-    ARRAY(stored, c), ARRAY(real, part), const int m, const int n, const int k, const long a_row, const long a_col,
-    const long b_row, const long b_col, const int batch_inner, const long a_outer, const long a_inner,
-    const long b_outer, const long b_inner, const int row_tiles, const int column_tiles, const int split_k,
-    const int flags) {
+__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm(ARRAY(const stored, a), ARRAY(const stored, b),
+                                                                    ARRAY(const real, bias),
+                                                                    ARRAY(const stored, residual), ARRAY(stored, c),
+                                                                    ARRAY(real, part), const gemm_sizes s,
+                                                                    const gemm_strips share, const int flags) {
   START(a);
   START(b);
   START(bias);
   START(residual);
   START(c);
   START(part);
-  const int is_part = part != 0;
+  GEMM_NAMES(s);
+  const int column_tiles = share.column_tiles, split_k = share.split_k, is_part = part != 0;
   __local real a_tile[GEMM_STEP * GEMM_PITCH];
   __local real b_tile[GEMM_STEP * GEMM_PITCH];
   const int lx = get_local_id(0), ly = get_local_id(1), item = ly * 16 + lx;
@@ -117,14 +111,14 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gemm(
 // over k and add theirs up in pairs.
 __kernel __attribute__((reqd_work_group_size(GEMM_DOT_ITEMS, 1, 1))) void gemm_dot(
     ARRAY(const stored, a), ARRAY(const stored, b), ARRAY(const real, bias), ARRAY(const stored, residual),
-    ARRAY(stored, c), const int m, const int n, const int k, const long a_row, const long b_col, const int batch_inner,
-    const long a_outer, const long a_inner, const long b_outer, const long b_inner, const int row_tiles,
-    const int column_tiles, const int flags) {
+    ARRAY(stored, c), const gemm_sizes s, const gemm_dot_tiles tiles, const int flags) {
   START(a);
   START(b);
   START(bias);
   START(residual);
   START(c);
+  GEMM_NAMES(s);
+  const int row_tiles = tiles.row_tiles, column_tiles = tiles.column_tiles;
   __local real scratch[GEMM_DOT_ITEMS];
   const int item = get_local_id(0);
   const long z = get_group_id(2);

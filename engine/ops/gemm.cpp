@@ -9,12 +9,10 @@
 #include "ops/host.h"
 #include "ops/sizes.h"
 #include "samebytes/error.h"
+#include "shared/gemm.h"
 
 namespace samebytes::detail {
 namespace {
-
-constexpr int kGemmAccumulate = 1, kGemmBias = 2, kGemmRelu = 4, kGemmResidual = 8,
-              kGemmDirect = 16;  // GEMM_* of gemm.cl
 
 // All of it depends on the shape and the tuner's choices only, so results do not change with the number of threads.
 constexpr std::int64_t kSplitFrom = 1024;  // a k below this is not split
@@ -46,6 +44,11 @@ constexpr double kOneGroup = 20000;
 // of a product, products from which it pays, and multiply-adds that are worth a group.
 constexpr std::int64_t kRowValues = 1 << 16, kRowColumns = 512, kRowSum = 4096;
 constexpr std::int64_t kTinyRows = 32, kTinyProducts = 16, kTinyWork = 32768;
+
+gemm_sizes sizes_of(const GemmProblem& p) {
+  return {p.a_row,   p.a_col,   p.b_row,     p.b_col,     p.a_outer,   p.a_inner,
+          p.b_outer, p.b_inner, i32_of(p.m), i32_of(p.n), i32_of(p.k), i32_of(p.inner)};
+}
 
 struct GemmTiles {
   std::int64_t rows = 1, columns = 1, split_k = 0, splits = 1;
@@ -160,7 +163,7 @@ void launch_reduce(Launch& run, Operand part, const Epilogues& e, Operand c, con
       .over_tiles(ceil_div(total, run.constant("gemm", "GEMM_REDUCE_BLOCK", real)), 1, 1, 256, 1);
 }
 
-// A small product of the cpu personality, in one block of k, as the host has it; arrays are a, b, bias, residual, c.
+// A small product of a cpu kernel, in one block of k, as the host has it; arrays are a, b, bias, residual, c.
 template <class T>
 void add_host_product(KernelCall& call, const HostProduct& product) {
   const double groups = static_cast<double>(product.m * product.outer * product.inner);
@@ -175,11 +178,11 @@ void offer_host_form(Launch& run, KernelCall& call, const Epilogues& e, const Ge
                      bool by_lanes) {
   const bool is_small = p.m * p.n <= kMostHostProducts && p.m * p.n * p.k <= kMostHostProducts &&
                         p.m * p.n * p.k * p.outer * p.inner <= kMostHostProducts;
-  if (!run.is_cpu() || real != real_of(real) || !is_small) return;
+  if (real != real_of(real) || !is_small) return;
   HostProduct product{p.m,     p.n,     p.k,       p.a_row,   p.a_col,   p.b_row,  p.b_col,
                       p.outer, p.inner, p.a_outer, p.a_inner, p.b_outer, p.b_inner};
-  product.accumulates = (e.flags & kGemmAccumulate) != 0;
-  product.relu = (e.flags & kGemmRelu) != 0;
+  product.accumulates = (e.flags & GEMM_ACCUMULATE) != 0;
+  product.relu = (e.flags & GEMM_RELU) != 0;
   product.by_lanes = by_lanes;
   product.width = run.device().vector_width(real);
   if (real == Dtype::f64)
@@ -190,24 +193,75 @@ void offer_host_form(Launch& run, KernelCall& call, const Epilogues& e, const Ge
 
 bool wants_dot(const GemmProblem& p) { return p.a_col == 1 && p.b_row == 1 && std::min(p.m, p.n) <= kDotLines; }
 
-void launch_dot(Launch& run, Operand a, Operand b, const Epilogues& e, Operand c, const GemmProblem& p, Dtype real) {
-  const std::int64_t batch = p.outer * p.inner;
-  std::int64_t rows = ceil_div(p.m, 4), columns = ceil_div(p.n, 4);
-  if (run.is_cpu()) {
-    const std::int64_t vectors = ceil_div(p.k, run.device().vector_width(real));
-    const std::int64_t groups = std::clamp<std::int64_t>(p.m * p.n * batch * vectors / kDotWork, 1, kMostDotGroups);
-    const std::int64_t tiles = std::min(std::max(rows, columns), ceil_div(groups, batch));
-    const bool by_rows = rows > columns;
-    rows = by_rows ? tiles : 1;
-    columns = by_rows ? 1 : tiles;
-  }
-  KernelCall call = run.kernel("gemm_dot", real);
-  call.args(a, b, e.bias, e.residual, c, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), p.a_row,
-            p.b_col, static_cast<int>(p.inner), p.a_outer, p.a_inner, p.b_outer, p.b_inner, static_cast<int>(rows),
-            static_cast<int>(columns), e.flags)
-      .over_tiles(rows * columns, 1, batch, 64, 1);
-  offer_host_form(run, call, e, p, real, true);
+// A product whose kernel is chosen.
+struct GemmCase {
+  Operand a, b, c;
+  Epilogues e;
+  GemmProblem p;
+  Dtype real;
+  std::int64_t batch() const { return p.outer * p.inner; }
+};
+
+// Adds the arguments behind the sizes, and the groups.
+using GemmAdd = void (*)(Launch& run, KernelCall& call, const GemmCase& x);
+
+// How the kernels are cut, for each personality; host forms have the bytes of cpu kernels.
+struct GemmTiling {
+  GemmAdd dot, row, tiny;
+  GemmTiles (*plan)(const Launch& run, const GemmProblem& p, Dtype real);
+  void (*packed)(Launch& run, KernelCall& call, const GemmCase& x, const GemmTiles& t);
+};
+
+void add_dot(KernelCall& call, const GemmCase& x, std::int64_t rows, std::int64_t columns) {
+  call.args(gemm_dot_tiles{i32_of(rows), i32_of(columns)}, x.e.flags).over_tiles(rows * columns, 1, x.batch(), 64, 1);
 }
+void cpu_dot(Launch& run, KernelCall& call, const GemmCase& x) {
+  const GemmProblem& p = x.p;
+  const std::int64_t vectors = ceil_div(p.k, run.device().vector_width(x.real));
+  const std::int64_t rows = ceil_div(p.m, 4), columns = ceil_div(p.n, 4);
+  const std::int64_t groups = std::clamp<std::int64_t>(p.m * p.n * x.batch() * vectors / kDotWork, 1, kMostDotGroups);
+  const std::int64_t tiles = std::min(std::max(rows, columns), ceil_div(groups, x.batch()));
+  const bool by_rows = rows > columns;
+  add_dot(call, x, by_rows ? tiles : 1, by_rows ? 1 : tiles);
+  offer_host_form(run, call, x.e, p, x.real, true);
+}
+void gpu_dot(Launch&, KernelCall& call, const GemmCase& x) { add_dot(call, x, ceil_div(x.p.m, 4), ceil_div(x.p.n, 4)); }
+
+void cpu_row(Launch& run, KernelCall& call, const GemmCase& x) {
+  // A value does not depend on the width, so it may follow from the cores.
+  const std::int64_t vector = run.device().vector_width(x.real);
+  const std::int64_t few = run.constant("gemm_small", "GEMM_ROW_FEW", x.real) * vector;
+  const std::int64_t share = ceil_div(ceil_div(x.p.n, static_cast<std::int64_t>(run.cores())), few) * few;
+  const std::int64_t width = std::min(share, run.constant("gemm_small", "GEMM_ROW_VECTORS", x.real) * vector);
+  call.args(i32_of(width), x.e.flags).over_tiles(ceil_div(x.p.n, width), 1, x.batch());
+}
+void gpu_row(Launch& run, KernelCall& call, const GemmCase& x) {
+  const std::int64_t items = run.constant("gemm_small", "GEMM_ROW_ITEMS", x.real);
+  call.args(x.e.flags).over_tiles(ceil_div(x.p.n, items), 1, x.batch(), i32_of(items), 1);
+}
+
+void cpu_tiny(Launch&, KernelCall& call, const GemmCase& x) {
+  const std::int64_t each = std::max<std::int64_t>(1, kTinyWork / (x.p.m * x.p.n * x.p.k));
+  call.args(i32_of(x.batch()), i32_of(each), x.e.flags).over_tiles(ceil_div(x.batch(), each));
+}
+void gpu_tiny(Launch& run, KernelCall& call, const GemmCase& x) {
+  const std::int64_t items = run.constant("gemm_small", "GEMM_ROW_ITEMS", x.real);
+  call.args(i32_of(x.batch()), x.e.flags)
+      .over_tiles(ceil_div(x.batch() * x.p.m * x.p.n, items), 1, 1, i32_of(items), 1);
+}
+
+void cpu_packed(Launch& run, KernelCall& call, const GemmCase& x, const GemmTiles& t) {
+  const int flags = x.e.flags | (reads_a_in_place(x.p, x.real) ? GEMM_DIRECT_A : 0);
+  call.args(gemm_shares{i32_of(t.rows), i32_of(t.columns), i32_of(t.split_k)}, flags);
+  if (t.splits == 1 && x.p.k <= run.constant("gemm", "GEMM_KC", x.real))
+    offer_host_form(run, call, x.e, x.p, x.real, false);
+}
+void gpu_packed(Launch&, KernelCall& call, const GemmCase& x, const GemmTiles& t) {
+  call.args(gemm_strips{i32_of(t.columns), i32_of(t.split_k)}, x.e.flags);
+}
+
+constexpr PerPersonality<GemmTiling> kGemmTiling{{cpu_dot, cpu_row, cpu_tiny, plan_cpu_tiles, cpu_packed},
+                                                 {gpu_dot, gpu_row, gpu_tiny, plan_gpu_tiles, gpu_packed}};
 
 // One row of A times lines of B that are contiguous.
 bool wants_row(const GemmProblem& p) {
@@ -227,21 +281,6 @@ GemmProblem transposed(const GemmProblem& p) {
   return t;
 }
 
-void launch_row(Launch& run, Operand a, Operand b, const Epilogues& e, Operand c, const GemmProblem& p, Dtype real) {
-  std::int64_t width = run.is_cpu() ? 1 : run.constant("gemm_small", "GEMM_ROW_ITEMS", real);
-  const auto items = static_cast<int>(width);
-  if (run.is_cpu()) {  // a value does not depend on it, so it may follow from the cores
-    const std::int64_t vector = run.device().vector_width(real);
-    const std::int64_t few = run.constant("gemm_small", "GEMM_ROW_FEW", real) * vector;
-    const std::int64_t share = ceil_div(ceil_div(p.n, static_cast<std::int64_t>(run.cores())), few) * few;
-    width = std::min(share, run.constant("gemm_small", "GEMM_ROW_VECTORS", real) * vector);
-  }
-  run.kernel("gemm_small_row", real)
-      .args(a, b, e.bias, e.residual, c, static_cast<int>(p.n), static_cast<int>(p.k), p.a_col, p.b_row,
-            static_cast<int>(p.inner), p.a_outer, p.a_inner, p.b_outer, p.b_inner, static_cast<int>(width), e.flags)
-      .over_tiles(ceil_div(p.n, width), 1, p.outer * p.inner, items, 1);
-}
-
 bool wants_tiny(const Launch& run, const GemmProblem& p, Dtype real) {
   return p.outer * p.inner >= kTinyProducts && p.m <= kTinyRows &&
          p.n <= run.constant("gemm_small", "GEMM_TINY_COLUMNS", real) &&
@@ -249,32 +288,25 @@ bool wants_tiny(const Launch& run, const GemmProblem& p, Dtype real) {
          p.outer * p.inner * p.m * p.n * p.k > kMostHostProducts;
 }
 
-void launch_tiny(Launch& run, Operand a, Operand b, const Epilogues& e, Operand c, const GemmProblem& p, Dtype real) {
-  const std::int64_t batch = p.outer * p.inner, each = std::max<std::int64_t>(1, kTinyWork / (p.m * p.n * p.k));
-  const std::int64_t items = run.is_cpu() ? 1 : run.constant("gemm_small", "GEMM_ROW_ITEMS", real);
-  run.kernel("gemm_small_batch", real)
-      .args(a, b, e.bias, e.residual, c, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), p.a_row,
-            p.a_col, p.b_row, p.b_col, static_cast<int>(batch), static_cast<int>(p.inner), p.a_outer, p.a_inner,
-            p.b_outer, p.b_inner, static_cast<int>(each), e.flags)
-      .over_tiles(run.is_cpu() ? ceil_div(batch, each) : ceil_div(batch * p.m * p.n, items), 1, 1,
-                  static_cast<int>(items), 1);
+void launch_unpacked(Launch& run, const char* entry, const GemmCase& x, GemmAdd add) {
+  KernelCall call = run.kernel(entry, x.real);
+  call.args(x.a, x.b, x.e.bias, x.e.residual, x.c, sizes_of(x.p));
+  add(run, call, x);
 }
 
-void launch_packed(Launch& run, Operand a, Operand b, const Epilogues& e, Operand c, const GemmProblem& p, Dtype real) {
-  const GemmTiles t = run.is_cpu() ? plan_cpu_tiles(run, p, real) : plan_gpu_tiles(run, p, real);
-  const std::int64_t batch = p.outer * p.inner;
+void launch_packed(Launch& run, const GemmCase& x) {
+  const GemmTiling& tiling = run.pick(kGemmTiling);
+  const GemmProblem& p = x.p;
+  const GemmTiles t = tiling.plan(run, p, x.real);
   const bool split = t.splits > 1;
-  const Operand part = split ? run.temp(t.splits * batch * p.m * p.n, real_of(real)) : Launch::none();
-  const int flags = (split ? 0 : e.flags) | (run.is_cpu() && reads_a_in_place(p, real) ? kGemmDirect : 0);
-  KernelCall call = run.kernel("gemm", real);
-  call.args(a, b, e.bias, e.residual, split ? Launch::none() : c, part, static_cast<int>(p.m), static_cast<int>(p.n),
-            static_cast<int>(p.k), p.a_row, p.a_col, p.b_row, p.b_col, static_cast<int>(p.inner), p.a_outer, p.a_inner,
-            p.b_outer, p.b_inner, static_cast<int>(t.rows), static_cast<int>(t.columns), static_cast<int>(t.split_k),
-            flags)
-      .over_tiles(t.rows * t.columns, t.splits, batch);
-  if (!split && run.is_cpu() && p.k <= run.constant("gemm", "GEMM_KC", real))
-    offer_host_form(run, call, e, p, real, false);
-  if (split) launch_reduce(run, part, e, c, p, t.splits, real);
+  GemmCase one = x;
+  if (split) one.e.flags = 0;
+  const Operand part = split ? run.temp(t.splits * x.batch() * p.m * p.n, real_of(x.real)) : Launch::none();
+  KernelCall call = run.kernel("gemm", x.real);
+  call.args(x.a, x.b, x.e.bias, x.e.residual, split ? Launch::none() : x.c, part, sizes_of(p));
+  tiling.packed(run, call, one, t);
+  call.over_tiles(t.rows * t.columns, t.splits, x.batch());
+  if (split) launch_reduce(run, part, x.e, x.c, p, t.splits, x.real);
 }
 
 template <class T>
@@ -325,27 +357,28 @@ void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, con
     throw ArgumentError("matmul: sizes must fit 31 bits, m, n, k and batch are " + std::to_string(p.m) + ", " +
                         std::to_string(p.n) + ", " + std::to_string(p.k) + ", " + std::to_string(p.outer * p.inner));
   const Epilogue& asked = run.epilogue();
-  Epilogues e{bias, asked.residual, asked.relu ? kGemmRelu : 0};
-  if (accumulates) e.flags |= kGemmAccumulate;
-  if (bias.kind != Operand::Kind::none) e.flags |= kGemmBias;
-  if (asked.residual.kind != Operand::Kind::none) e.flags |= kGemmResidual;
+  Epilogues e{bias, asked.residual, asked.relu ? GEMM_RELU : 0};
+  if (accumulates) e.flags |= GEMM_ACCUMULATE;
+  if (bias.kind != Operand::Kind::none) e.flags |= GEMM_BIAS;
+  if (asked.residual.kind != Operand::Kind::none) e.flags |= GEMM_RESIDUAL;
   GemmProvider provider = gemm_provider(run.node().context->options);
   if (provider == GemmProvider::automatic && real == f32 && run.choice("gemm", gemm_shape_class(p), "provider") == 1)
     provider = GemmProvider::clblast;
   const bool elsewhere = (provider == GemmProvider::clblast || provider == GemmProvider::eigen) && gemm_is_blas(p) &&
                          real == real_of(real);
   if (!elsewhere) {
-    const GemmProblem flipped = transposed(p);
+    const GemmCase x{a, b, c, e, p, real}, flipped{b, a, c, e, transposed(p), real};
+    const GemmTiling& tiling = run.pick(kGemmTiling);
     if (wants_tiny(run, p, real))
-      launch_tiny(run, a, b, e, c, p, real);
+      launch_unpacked(run, "gemm_small_batch", x, tiling.tiny);
     else if (wants_dot(p))
-      launch_dot(run, a, b, e, c, p, real);
+      launch_unpacked(run, "gemm_dot", x, tiling.dot);
     else if (wants_row(p))
-      launch_row(run, a, b, e, c, p, real);
-    else if (wants_row(flipped) && bias.kind == Operand::Kind::none)
-      launch_row(run, b, a, e, c, flipped, real);
+      launch_unpacked(run, "gemm_small_row", x, tiling.row);
+    else if (wants_row(flipped.p) && bias.kind == Operand::Kind::none)
+      launch_unpacked(run, "gemm_small_row", flipped, tiling.row);
     else
-      launch_packed(run, a, b, e, c, p, real);
+      launch_packed(run, x);
     return;
   }
   const Operand to = e.flags != 0 ? run.temp(p.outer * p.inner * p.m * p.n, real) : c;
