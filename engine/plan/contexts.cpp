@@ -53,9 +53,9 @@ class Crosser {
     return plan_.buffers[static_cast<std::size_t>(root_of(buffer))].space != space_of(launch.device);
   }
   Range range_of(const PlanLaunch& launch, std::size_t operand) const {
-    const int buffer = launch.operands[operand].second;
+    const int buffer = launch.operands[operand].buffer;
     const PlanBuffer& b = plan_.buffers[static_cast<std::size_t>(buffer)];
-    const auto& [begin, end] = launch.operand_ranges[operand];
+    const auto& [begin, end] = launch.operands[operand].extent;
     const std::size_t start = start_of(buffer), width = bytes_of(b.dtype);
     if (end < 0) return {start, start + b.bytes};
     return {start + static_cast<std::size_t>(begin) * width,
@@ -87,10 +87,10 @@ class Crosser {
     for (int l = 0; l < static_cast<int>(plan_.launches.size()); ++l) {
       PlanLaunch& launch = plan_.launches[static_cast<std::size_t>(l)];
       for (std::size_t o = 0; o < launch.operands.size(); ++o)
-        if (is_foreign(launch, launch.operands[o].second)) use(l, o, versions[root_of(launch.operands[o].second)]);
+        if (is_foreign(launch, launch.operands[o].buffer)) use(l, o, versions[root_of(launch.operands[o].buffer)]);
       for (std::size_t o = 0; o < launch.operands.size(); ++o)
-        if (launch.operand_writes[o] && launch.operands[o].second >= 0)
-          for (const int root : same_bytes_as(root_of(launch.operands[o].second))) {
+        if (launch.operands[o].writes && launch.operands[o].buffer >= 0)
+          for (const int root : same_bytes_as(root_of(launch.operands[o].buffer))) {
             ++versions[root].number;
             versions[root].made_by = l;
           }
@@ -100,7 +100,7 @@ class Crosser {
   void find_copies() {
     walk([&](int l, std::size_t o, const Version& version) {
       const PlanLaunch& launch = plan_.launches[static_cast<std::size_t>(l)];
-      const int root = root_of(launch.operands[o].second), space = space_of(launch.device);
+      const int root = root_of(launch.operands[o].buffer), space = space_of(launch.device);
       const Range range = range_of(launch, o);
       const auto [it, is_new] = copies_.emplace(Key{root, version.number, space}, Copy{});
       Copy& copy = it->second;
@@ -118,11 +118,8 @@ class Crosser {
     PlanLaunch launch;
     launch.what = "transfer";
     launch.device = runtime_.device_count();
-    launch.transfer = carried;
-    launch.operands = {{Operand{}, carried.from}, {Operand{}, carried.to}};
-    launch.operand_offsets = {0, 0};
-    launch.operand_writes = {0, 1};
-    launch.operand_ranges = {{0, -1}, {0, -1}};
+    launch.work = carried;
+    launch.operands = {{.operand = {}, .buffer = carried.from}, {.operand = {}, .buffer = carried.to, .writes = true}};
     launch.info = std::make_shared<LaunchInfo>();
     launch.info->op = "transfer";
     launch.info->kernel = "transfer";
@@ -160,20 +157,21 @@ class Crosser {
   }
 
   void use_copy(PlanLaunch& launch, std::size_t o, const Copy& copy) {
-    const int old = launch.operands[o].second;
+    const int old = launch.operands[o].buffer;
     const std::size_t width = bytes_of(plan_.buffers[static_cast<std::size_t>(old)].dtype);
     const auto distance = (static_cast<std::int64_t>(start_of(old)) - static_cast<std::int64_t>(copy.range.begin)) /
                           static_cast<std::int64_t>(width);
-    for (PlanArgument& argument : launch.arguments)
-      if (argument.buffer == old && (argument.kind == PlanArgument::Kind::array)) {
-        argument.buffer = copy.buffer;
-        argument.offset += distance;
-      }
-    for (std::size_t other = 0; other < launch.operands.size(); ++other)
-      if (launch.operands[other].second == old) {
-        launch.operands[other].second = copy.buffer;
-        launch.operand_offsets[other] += distance;
-        launch.operand_ranges[other] = {0, -1};
+    if (PlanKernel* const work = launch.kernel())
+      for (PlanArgument& argument : work->arguments)
+        if (argument.buffer == old && argument.kind == PlanArgument::Kind::array) {
+          argument.buffer = copy.buffer;
+          argument.offset += distance;
+        }
+    for (PlanOperand& other : launch.operands)
+      if (other.buffer == old) {
+        other.buffer = copy.buffer;
+        other.offset += distance;
+        other.extent = kWhole;
       }
   }
 
@@ -188,7 +186,7 @@ class Crosser {
     std::vector<Rewiring> rewirings;
     walk([&](int l, std::size_t o, const Version& version) {
       const PlanLaunch& launch = plan_.launches[static_cast<std::size_t>(l)];
-      const int root = root_of(launch.operands[o].second);
+      const int root = root_of(launch.operands[o].buffer);
       rewirings.push_back({l, o, {root, version.number, space_of(launch.device)}});
     });
     const auto first_info = [&](int l) -> const LaunchInfo& {
@@ -210,11 +208,10 @@ class Crosser {
                                              first_info(copy.after < 0 ? r.launch : copy.after)));
       }
       PlanLaunch& launch = plan_.launches[static_cast<std::size_t>(r.launch)];
-      if (launch.operands[r.operand].second == copy.buffer) continue;  // named twice by one launch
-      const int old = launch.operands[r.operand].second;
+      if (launch.operands[r.operand].buffer == copy.buffer) continue;  // named twice by one launch
+      const int old = launch.operands[r.operand].buffer;
       bool writes = false;
-      for (std::size_t o = 0; o < launch.operands.size(); ++o)
-        writes = writes || (launch.operands[o].second == old && launch.operand_writes[o] != 0);
+      for (const PlanOperand& o : launch.operands) writes = writes || (o.buffer == old && o.writes);
       use_copy(launch, r.operand, copy);
       if (writes)
         added[r.launch].push_back(transfer({.from = copy.buffer,
@@ -252,8 +249,8 @@ void find_lives(Plan& plan) {
     buffer.devices = 0;
   }
   for (std::size_t l = 0; l < plan.launches.size(); ++l)
-    for (const auto& operand : plan.launches[l].operands)
-      for (int b = operand.second; b >= 0;) {
+    for (const PlanOperand& operand : plan.launches[l].operands)
+      for (int b = operand.buffer; b >= 0;) {
         PlanBuffer& buffer = plan.buffers[static_cast<std::size_t>(b)];
         if (buffer.first < 0) buffer.first = static_cast<int>(l);
         buffer.last = static_cast<int>(l);

@@ -7,18 +7,19 @@
 namespace samebytes::detail {
 
 void bind_arguments(PlanLaunch& launch, const GraphList& list, const std::vector<Bound>& bound) {
-  for (PlanArgument& argument : launch.arguments) {
+  PlanKernel& work = *launch.kernel();
+  for (PlanArgument& argument : work.arguments) {
     switch (argument.kind) {
       case PlanArgument::Kind::array: {
         const Bound& at = bound[static_cast<std::size_t>(argument.buffer)];
         const void* base = base_of(*at.storage);
         if (base != argument.bound_base) {
-          launch.kernel->set_storage(argument.index, *at.storage);
+          work.kernel->set_storage(argument.index, *at.storage);
           argument.bound_base = base;
         }
         const std::int64_t offset = at.offset + argument.offset;
         if (offset != argument.bound_offset) {
-          launch.kernel->set_bytes(argument.index + 1, &offset, sizeof offset);
+          work.kernel->set_bytes(argument.index + 1, &offset, sizeof offset);
           argument.bound_offset = offset;
         }
         break;
@@ -27,11 +28,11 @@ void bind_arguments(PlanLaunch& launch, const GraphList& list, const std::vector
         const double v = list.nodes[static_cast<std::size_t>(argument.node)]
                              ->scalars[static_cast<std::size_t>(argument.scalar)]
                              .real;
-        if (launch.real == Dtype::f64) {
-          launch.kernel->set_bytes(argument.index, &v, sizeof v);
+        if (work.real == Dtype::f64) {
+          work.kernel->set_bytes(argument.index, &v, sizeof v);
         } else {
           const float f = static_cast<float>(v);
-          launch.kernel->set_bytes(argument.index, &f, sizeof f);
+          work.kernel->set_bytes(argument.index, &f, sizeof f);
         }
         break;
       }
@@ -39,7 +40,7 @@ void bind_arguments(PlanLaunch& launch, const GraphList& list, const std::vector
         const std::uint64_t v = list.nodes[static_cast<std::size_t>(argument.node)]
                                     ->scalars[static_cast<std::size_t>(argument.scalar)]
                                     .bits;
-        launch.kernel->set_bytes(argument.index, &v, sizeof v);
+        work.kernel->set_bytes(argument.index, &v, sizeof v);
         break;
       }
       default: break;
@@ -51,14 +52,12 @@ void run_host_call(const PlanLaunch& launch, const Plan& plan, const std::vector
                    Submission& submission) {
   RunAccess access(launch, bound);
   std::vector<Submission::HostUse> uses;
-  for (std::size_t o = 0; o < launch.operands.size(); ++o)
-    uses.push_back({bound[static_cast<std::size_t>(launch.operands[o].second)].storage, launch.operand_writes[o] != 0});
+  for (const PlanOperand& o : launch.operands)
+    uses.push_back({bound[static_cast<std::size_t>(o.buffer)].storage, o.writes});
   submission.run_host(launch.what.c_str(), uses, [&](const std::function<void*(Storage&)>& address) {
-    launch.host_call([&](Operand operand) -> void* {
-      const auto found = std::find_if(launch.operands.begin(), launch.operands.end(), [&](const auto& o) {
-        return o.first.kind == operand.kind && o.first.index == operand.index;
-      });
-      const std::size_t width = bytes_of(plan.buffers[static_cast<std::size_t>(found->second)].dtype);
+    std::get<PlanHostCall>(launch.work).call([&](Operand operand) -> void* {
+      const int buffer = access.operand(operand).buffer;
+      const std::size_t width = bytes_of(plan.buffers[static_cast<std::size_t>(buffer)].dtype);
       return static_cast<char*>(address(access.storage(operand))) +
              static_cast<std::size_t>(access.offset(operand)) * width;
     });

@@ -58,11 +58,12 @@ class TextTable {
 };
 
 std::string place_of(const PlanLaunch& launch, const Plan& plan, Runtime& runtime) {
-  if (!launch.transfer) return runtime.device(launch.device).info().id;
+  const PlanTransfer* const transfer = launch.transfer();
+  if (!transfer) return runtime.device(launch.device).info().id;
   const auto context_of = [&](int buffer) {
     return std::to_string(plan.buffers[static_cast<std::size_t>(buffer)].space);  // never of a part
   };
-  return "context " + context_of(launch.transfer->from) + " to " + context_of(launch.transfer->to);
+  return "context " + context_of(transfer->from) + " to " + context_of(transfer->to);
 }
 
 std::string list_of(const std::vector<int>& numbers) {
@@ -85,8 +86,10 @@ std::string Planner::explain(const ExplainOptions& options) const {
   int transfers = 0;
   std::map<int, int> launches_of;  // by device
   for (const PlanLaunch& launch : plan->launches) {
-    transfers += launch.transfer.has_value();
-    if (!launch.transfer) ++launches_of[launch.device];
+    if (launch.transfer())
+      ++transfers;
+    else
+      ++launches_of[launch.device];
   }
   std::string text = "plan of " + std::to_string(plan->launches.size()) + " launches; arena " +
                      size_text(static_cast<double>(plan->arena_bytes())) + "; between contexts: ";
@@ -108,7 +111,7 @@ std::string Planner::explain(const ExplainOptions& options) const {
     const PlanLaunch& launch = plan->launches[l];
     const LaunchInfo& info = *launch.info;
     table.add({std::to_string(l), place_of(launch, *plan, runtime), info.op + (info.is_gradient ? " '" : ""),
-               info.layer, launch.transfer ? "" : info.shape, size_text(info.bytes), list_of(launch.after)});
+               info.layer, launch.transfer() ? "" : info.shape, size_text(info.bytes), list_of(launch.after)});
   }
   text += table.to_text();
   if (most < plan->launches.size()) text += "  and " + std::to_string(plan->launches.size() - most) + " more\n";

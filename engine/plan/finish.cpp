@@ -74,13 +74,13 @@ void collect_uses(Plan& plan) {
   std::map<int, std::size_t> seen;
   for (std::size_t l = 0; l < plan.launches.size(); ++l) {
     const PlanLaunch& launch = plan.launches[l];
-    for (std::size_t o = 0; o < launch.operands.size(); ++o) {
-      int buffer = launch.operands[o].second;
+    for (const PlanOperand& o : launch.operands) {
+      int buffer = o.buffer;
       if (buffer < 0) continue;
       if (plan.buffers[buffer].kind == PlanBuffer::Kind::part) buffer = plan.buffers[buffer].parent;
       const PlanBuffer::Kind kind = plan.buffers[buffer].kind;
       if (kind == PlanBuffer::Kind::arena || kind == PlanBuffer::Kind::empty) continue;
-      const bool writes = launch.operand_writes[o];
+      const bool writes = o.writes;
       if (writes && kind == PlanBuffer::Kind::leaf && plan.first_overwrite < 0)
         plan.first_overwrite = static_cast<int>(l);
       const auto [it, fresh] = seen.emplace(buffer, plan.uses.size());
@@ -90,14 +90,9 @@ void collect_uses(Plan& plan) {
         plan.uses[it->second] = {buffer, true, launch.what};
     }
   }
-  for (PlanLaunch& launch : plan.launches) {
-    launch.operand_ranges.clear();
-    if (launch.kernel || launch.transfer || launch.is_on_host) {  // only calls look operands up while they run
+  for (PlanLaunch& launch : plan.launches)  // only calls look operands up while they run
+    if (!std::holds_alternative<PlanLibraryCall>(launch.work) && !std::holds_alternative<PlanHostCall>(launch.work))
       launch.operands.clear();
-      launch.operand_offsets.clear();
-      launch.operand_writes.clear();
-    }
-  }
 }
 
 void order_devices(Plan& plan) {
@@ -111,10 +106,7 @@ void order_devices(Plan& plan) {
   for (std::size_t l = 0; l < plan.launches.size(); ++l) {
     PlanLaunch& launch = plan.launches[l];
     std::vector<int> need(static_cast<std::size_t>(devices), -1);
-    for (std::size_t o = 0; o < launch.operands.size(); ++o) {
-      const bool writes = launch.operand_writes[o] != 0;
-      accesses.add(launch.operands[o].second, writes, static_cast<int>(l), need);
-    }
+    for (const PlanOperand& o : launch.operands) accesses.add(o.buffer, o.writes, static_cast<int>(l), need);
     for (std::size_t d = 0; d < need.size(); ++d) {
       int& reached = waited[static_cast<std::size_t>(launch.device)][d];
       if (static_cast<int>(d) == launch.device || need[d] <= reached) continue;

@@ -34,9 +34,9 @@ void build_program(Plan& plan, const std::vector<const Generated*>& kernels_of_i
                                  .places = g->places,
                                  .device = device,
                                  .real = real,
-                                 .geometry = launch.geometry,
+                                 .geometry = launch.kernel()->geometry,
                                  .text = g->body};
-    launch.kernel = kernels.make(wish, build, &launch.kernel_key);
+    launch.kernel()->kernel = kernels.make(wish, build, &launch.kernel_key);
   }
 }
 
@@ -48,7 +48,8 @@ void build_generated(Plan& plan, const std::vector<Generated>& generated, Runtim
       std::vector<const Generated*> of_program;
       for (const Generated& g : generated) {
         const PlanLaunch& launch = plan.launches[g.launch];
-        if (launch.real == real && launch.device == d && !launch.is_on_host) of_program.push_back(&g);
+        const PlanKernel* const work = launch.kernel();  // null: the host does it
+        if (work && work->real == real && launch.device == d) of_program.push_back(&g);
       }
       if (!of_program.empty()) build_program(plan, of_program, runtime.device(d), real, kernels);
     }

@@ -98,7 +98,7 @@ class CallTask final : public RecordedTask {
 // Its info says that the host does it.
 void add_step(HostProgram& program, const PlanLaunch& launch, std::shared_ptr<const LaunchInfo> info) {
   HostProgram::Step step{launch.host_form, std::move(info), program.arrays.size(), program.scalars.size()};
-  for (const PlanArgument& argument : launch.arguments) {
+  for (const PlanArgument& argument : launch.kernel()->arguments) {
     if (argument.kind == PlanArgument::Kind::array) program.arrays.push_back({argument.buffer, argument.offset});
     if (argument.kind == PlanArgument::Kind::null_array) program.arrays.emplace_back();
     if (argument.kind == PlanArgument::Kind::scalar_real) program.scalars.emplace_back(argument.node, argument.scalar);
@@ -110,9 +110,7 @@ void add_step(HostProgram& program, const PlanLaunch& launch, std::shared_ptr<co
 void move_to_host(HostProgram& program, PlanLaunch& launch) {
   launch.info->kernel = "host";
   add_step(program, launch, launch.info);
-  launch.arguments.clear();
-  launch.kernel.reset();
-  launch.is_on_host = true;
+  launch.work = PlanHostRun{};
 }
 
 // The whole plan in one run; null where a launch has no host form, or all together take longer than what it costs to
@@ -121,7 +119,7 @@ std::shared_ptr<const HostProgram> direct_program(const Plan& plan, const HostCo
   constexpr double most_seconds = 4e-6;
   double seconds = 0;
   for (const PlanLaunch& launch : plan.launches) {
-    if (!launch.host_form || launch.transfer || launch.queue_call || launch.host_call) return nullptr;
+    if (!launch.host_form || !launch.kernel()) return nullptr;
     seconds += seconds_on_host(costs, launch.host_form->work);
   }
   if (plan.launches.empty() || seconds > most_seconds) return nullptr;
@@ -145,12 +143,13 @@ void make_runs(Plan& plan, const std::vector<std::size_t>& places, const std::ve
       continue;
     }
     PlanLaunch& launch = plan.launches[places[i]];
-    if (!program || all[i].begins) {
-      program = std::make_shared<HostProgram>();
-      launch.host_run = program;
+    const bool begins = !program || all[i].begins;
+    if (begins) program = std::make_shared<HostProgram>();
+    move_to_host(*program, launch);
+    if (begins) {
+      std::get<PlanHostRun>(launch.work).program = program;
       ++plan.host_runs;
     }
-    move_to_host(*program, launch);
     ++plan.launches_on_host;
     if (all[i].ends) program.reset();
   }
@@ -215,7 +214,7 @@ void HostShare::take_from(Plan& plan) {
 std::string name_of_run(const PlanLaunch& launch) {
   if (faults().fail_launch.load(std::memory_order_relaxed)) {
     const MutexLock lock(faults().mutex);
-    for (const HostProgram::Step& step : launch.host_run->steps)
+    for (const HostProgram::Step& step : std::get<PlanHostRun>(launch.work).program->steps)
       if (step.info->op == faults().failing_op) return step.info->op;
   }
   return launch.what;
@@ -238,12 +237,10 @@ std::shared_ptr<HostTask> bind_host_run(const std::shared_ptr<const HostProgram>
 std::shared_ptr<HostTask> bind_host_call(const PlanLaunch& launch, const Plan& plan, const std::vector<Bound>& bound,
                                          Runtime& runtime, std::size_t other_bytes) {
   auto task = std::make_shared<CallTask>(launch.device, runtime, other_bytes);
-  task->call = launch.host_call;
+  task->call = std::get<PlanHostCall>(launch.work).call;
   task->info = launch.info;
-  for (std::size_t o = 0; o < launch.operands.size(); ++o) {
-    const auto& [operand, buffer] = launch.operands[o];
-    task->operands.emplace_back(operand, address_of(plan, bound, buffer, launch.operand_offsets[o]));
-  }
+  for (const PlanOperand& o : launch.operands)
+    task->operands.emplace_back(o.operand, address_of(plan, bound, o.buffer, o.offset));
   return task;
 }
 

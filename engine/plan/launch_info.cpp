@@ -44,13 +44,13 @@ void count_bytes(Plan& plan) {
       most = alive;
       plan.peak_launch = static_cast<int>(i);
     }
-    if (launch.transfer) {
+    if (launch.transfer()) {
       launch.info->arena_bytes = std::min(arena, static_cast<std::size_t>(std::max<std::ptrdiff_t>(alive, 0)));
       continue;
     }
     std::set<int> buffers;
-    for (const auto& operand : launch.operands)
-      if (operand.second >= 0) buffers.insert(operand.second);
+    for (const PlanOperand& operand : launch.operands)
+      if (operand.buffer >= 0) buffers.insert(operand.buffer);
     double bytes = 0;
     for (const int buffer : buffers) bytes += static_cast<double>(plan.buffers[static_cast<std::size_t>(buffer)].bytes);
     // An op that looks at a part of an operand (a gather) says so in its cost.
@@ -83,9 +83,9 @@ void count_run(PlanReport& report, const Plan& plan, std::uint64_t launches, boo
 void note_cells(Plan& plan, const GraphList& list) {
   std::vector<const char*> layer_of(plan.buffers.size(), nullptr);
   for (const PlanLaunch& launch : plan.launches)
-    for (const auto& operand : launch.operands)
-      if (operand.second >= 0 && !layer_of[static_cast<std::size_t>(operand.second)])
-        layer_of[static_cast<std::size_t>(operand.second)] = launch.info->layer.c_str();
+    for (const PlanOperand& operand : launch.operands)
+      if (operand.buffer >= 0 && !layer_of[static_cast<std::size_t>(operand.buffer)])
+        layer_of[static_cast<std::size_t>(operand.buffer)] = launch.info->layer.c_str();
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     const PlanBuffer& buffer = plan.buffers[b];
     if (buffer.kind != PlanBuffer::Kind::leaf || !layer_of[b]) continue;

@@ -29,29 +29,26 @@ PlanLaunch& LaunchWriter::add_launch(const Node& n, std::string what, const std:
 void LaunchWriter::add_array(const BufferPlace& at, bool writes, Extent extent) {
   const auto& [index, offset] = at;
   if (index < 0 || buffer(index).kind == PlanBuffer::Kind::empty) {
-    last().arguments.push_back({PlanArgument::Kind::null_array, next_index()});
+    arguments().push_back({PlanArgument::Kind::null_array, next_index()});
     return;
   }
   PlanArgument argument{PlanArgument::Kind::array, next_index()};
   argument.buffer = index;
   argument.offset = offset;
   argument.writes = writes;
-  last().arguments.push_back(argument);
+  arguments().push_back(argument);
   add_operand(Operand{}, at, writes, extent);
 }
 
 void LaunchWriter::add_operand(Operand operand, const BufferPlace& at, bool writes, Extent extent) {
-  last().operands.emplace_back(operand, at.first);
-  last().operand_offsets.push_back(at.second);
-  last().operand_writes.push_back(writes);
-  last().operand_ranges.push_back(extent);
+  last().operands.push_back({operand, at.first, at.second, writes, extent});
   touch(at.first);
 }
 
 void LaunchWriter::add_constant(KernelArgument::Kind kind, std::int64_t integer, double real,
                                 std::vector<unsigned char> bytes) {
   const int index = next_index();
-  last().arguments.push_back({PlanArgument::Kind::value, index});
+  arguments().push_back({PlanArgument::Kind::value, index});
   lowered_.constants.push_back({lowered_.launches.size() - 1, index, kind, integer, real, std::move(bytes)});
 }
 
@@ -59,13 +56,13 @@ void LaunchWriter::add_scalar(PlanArgument::Kind kind, int place, int scalar) {
   PlanArgument argument{kind, next_index()};
   argument.node = place;
   argument.scalar = scalar;
-  last().arguments.push_back(argument);
+  arguments().push_back(argument);
 }
 
 int LaunchWriter::next_index() const {
-  const PlanLaunch& launch = lowered_.launches.back();
-  if (launch.arguments.empty()) return 0;
-  const PlanArgument& before = launch.arguments.back();
+  const std::vector<PlanArgument>& all = lowered_.launches.back().kernel()->arguments;
+  if (all.empty()) return 0;
+  const PlanArgument& before = all.back();
   const bool pair = before.kind == PlanArgument::Kind::array || before.kind == PlanArgument::Kind::null_array;
   return before.index + (pair ? 2 : 1);
 }

@@ -62,8 +62,8 @@ void Lowerer::add_pointwise(const PointwiseKernel& kernel, const Written& writte
   const Node& n = written.node;
   const Window& window = written.window;
   PlanLaunch& launch = writer_.add_launch(n, written.what, "fused");
-  launch.real = kernel.real;
-  launch.geometry = kernel.geometry;
+  launch.kernel()->real = kernel.real;
+  launch.kernel()->geometry = kernel.geometry;
   const Device& device = device_of(n);
   if (device.runs_host_functions()) launch.host_form = host_form_of(kernel, written.members, device.info().has_fma);
   std::vector<int> inputs, results;
@@ -195,7 +195,7 @@ Lowered lower(const GraphList& list, const Grouping& grouping, PlacedValues plac
 
 std::string describe(const Lowered& lowered) {
   const auto calls = std::count_if(lowered.launches.begin(), lowered.launches.end(),
-                                   [](const PlanLaunch& l) { return l.queue_call || l.host_call; });
+                                   [](const PlanLaunch& l) { return l.kernel() == nullptr; });
   return std::to_string(lowered.launches.size()) + " launches: " + std::to_string(lowered.generated.size()) +
          " of written kernels, " + std::to_string(calls) + " calls, the rest of ops; " +
          std::to_string(lowered.relayout_bytes) + " bytes of views made dense, " +

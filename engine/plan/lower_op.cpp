@@ -121,8 +121,6 @@ void Lowerer::add_record(const Node& n, LaunchRecord& record, const OpBuffers& a
                                           record.queue_call  ? "library"
                                           : record.host_call ? "host"
                                                              : record.entry);
-  launch.real = record.real;
-  launch.geometry = record.geometry;
   if (device.runs_host_functions()) launch.host_form = std::move(record.on_host);
   KernelMaker::Wish wish{.op = record.what,
                          .places = {n.place},
@@ -136,13 +134,15 @@ void Lowerer::add_record(const Node& n, LaunchRecord& record, const OpBuffers& a
     add_call(record, at);
     return;
   }
+  launch.kernel()->real = record.real;
+  launch.kernel()->geometry = record.geometry;
   add_arguments(n, record, at);
   const auto build = [&] {
     return record.source.empty()
                ? device.kernels().make_kernel(record.real, record.entry)
                : device.kernels().make_generated(record.real, record.source, record.entry, record.what);
   };
-  launch.kernel = kernels_.make(wish, build, &launch.kernel_key);
+  launch.kernel()->kernel = kernels_.make(wish, build, &launch.kernel_key);
 }
 
 BufferPlace Lowerer::OpBuffers::resolve(Operand operand) const {
@@ -162,9 +162,10 @@ Extent Lowerer::OpBuffers::extent_in(Operand operand) const {
 
 void Lowerer::add_call(LaunchRecord& record, const OpBuffers& at) {
   PlanLaunch& launch = writer_.lowered().launches.back();
-  launch.queue_call = std::move(record.queue_call);
-  launch.host_call = std::move(record.host_call);
-  launch.waits = record.waits;
+  if (record.queue_call)
+    launch.work = PlanLibraryCall{std::move(record.queue_call)};
+  else
+    launch.work = PlanHostCall{std::move(record.host_call), record.waits};
   for (const Operand& operand : record.call_reads)
     writer_.add_operand(operand, at.resolve(operand), false, at.extent_in(operand));
   for (const Operand& operand : record.call_writes)

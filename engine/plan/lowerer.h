@@ -12,9 +12,6 @@ namespace samebytes::detail {
 
 // A buffer, and where in it a value begins, in elements.
 using BufferPlace = std::pair<int, std::int64_t>;
-// Elements of a buffer, begin and end; end -1: all of them.
-using Extent = std::pair<std::int64_t, std::int64_t>;
-inline constexpr Extent kWhole = {0, -1};
 Extent extent_of(const Node& n);  // the elements of its base that a node shows
 
 // The part of a group that runs on a segment of a flat gradient.
@@ -48,6 +45,7 @@ class LaunchWriter {
   int next_index() const;
   void touch(int buffer);
   PlanLaunch& last() { return lowered_.launches.back(); }
+  std::vector<PlanArgument>& arguments() { return last().kernel()->arguments; }
 
   Runtime& runtime_;
   Lowered lowered_;

@@ -4,8 +4,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "graph/graph_list.h"
@@ -44,6 +45,9 @@ struct PlanBuffer {
   StoragePtr storage;  // persistent
 };
 
+using Extent = std::pair<std::int64_t, std::int64_t>;  // elements of a buffer, begin and end; end -1: all of them
+inline constexpr Extent kWhole = {0, -1};
+
 struct PlanArgument {
   enum class Kind : std::uint8_t { array, null_array, value, scalar_real, scalar_bits };
   Kind kind;
@@ -65,30 +69,54 @@ struct PlanTransfer {
   int maker = -1, reader = -1;  // places of the nodes whose launches made them and read them first; -1: none
 };
 
+// A kernel of a program; null until those that the planner writes are built.
+struct PlanKernel {
+  std::unique_ptr<Kernel> kernel;
+  Dtype real = Dtype::f32;
+  Geometry geometry;
+  std::vector<PlanArgument> arguments;
+};
+
+// A library's function that fills the queue itself.
+struct PlanLibraryCall {
+  QueueCall call;
+};
+
+// An op's function of the host: in the device's queue, or, if it waits for others, on the thread that evaluates.
+struct PlanHostCall {
+  HostCall call;
+  bool waits = false;
+};
+
+// What the host does instead of a kernel, with the launches after it; null: in the run of one before.
+struct PlanHostRun {
+  std::shared_ptr<const HostProgram> program;
+};
+
+// A buffer that a launch reads or writes.
+struct PlanOperand {
+  Operand operand;
+  int buffer = -1;
+  std::int64_t offset = 0;  // elements
+  bool writes = false;
+  Extent extent = kWhole;  // elements of the buffer
+};
+
 struct PlanLaunch {
   std::string what;
   int node = -1;                 // place of the node that it is for, or of one of them; -1: of a transfer
   std::uint64_t kernel_key = 0;  // of its kernel and groups; with EngineOptions::fallback only (placement/fallback.h)
   int device = 0;                // of a transfer: the number of devices, as if it ran on one more
-  std::optional<PlanTransfer> transfer;
-  std::unique_ptr<Kernel> kernel;
-  Dtype real = Dtype::f32;
-  Geometry geometry;
-  std::vector<PlanArgument> arguments;
-  QueueCall queue_call;
-  HostCall host_call;
-  bool waits = false;                             // ... on the thread that evaluates, not in the device's queue
-  std::vector<std::pair<Operand, int>> operands;  // of a call: operand -> buffer
-  std::vector<std::int64_t> operand_offsets;      // elements, same order
-  std::vector<char> operand_writes;               // same order
-  // Elements of the buffer that are read or written, same order; all of them where the end is -1.
-  std::vector<std::pair<std::int64_t, std::int64_t>> operand_ranges;
-  std::shared_ptr<const HostForm> host_form;    // what the host may do instead
-  bool is_on_host = false;                      // the host does it, in a run that begins here or before
-  std::shared_ptr<const HostProgram> host_run;  // that begins here
-  std::shared_ptr<LaunchInfo> info;             // for the profile
-  std::vector<int> after;                       // launches on other devices that must be done first
-  bool is_awaited = false;                      // by a launch on another device
+  std::variant<PlanKernel, PlanLibraryCall, PlanHostCall, PlanHostRun, PlanTransfer> work;
+  std::vector<PlanOperand> operands;          // while the plan is made, and of calls while it runs
+  std::shared_ptr<const HostForm> host_form;  // what the host may do instead of a kernel
+  std::shared_ptr<LaunchInfo> info;           // for the profile
+  std::vector<int> after;                     // launches on other devices that must be done first
+  bool is_awaited = false;                    // by a launch on another device
+
+  PlanKernel* kernel() { return std::get_if<PlanKernel>(&work); }  // null for other kinds
+  const PlanKernel* kernel() const { return std::get_if<PlanKernel>(&work); }
+  const PlanTransfer* transfer() const { return std::get_if<PlanTransfer>(&work); }
 };
 
 // How a whole storage is used by a run, per buffer that is not a temporary.

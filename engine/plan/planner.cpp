@@ -152,15 +152,16 @@ void Planner::enqueue(Plan& plan, std::size_t at, const std::vector<Bound>& boun
   PlanLaunch& launch = plan.launches[at];
   Device& device = context_.runtime->device(launch.device);
   try {
-    if (launch.queue_call) {
+    if (const auto* library = std::get_if<PlanLibraryCall>(&launch.work)) {
       RunAccess access(launch, bound, [&](std::size_t bytes) -> Storage& {
         return workspace(submission, launch.device, bytes, launch.what);
       });
       submission.enqueue_call(
-          device, launch.what.c_str(), [&](const cl::CommandQueue& queue) { return launch.queue_call(queue, access); },
+          device, launch.what.c_str(), [&](const cl::CommandQueue& queue) { return library->call(queue, access); },
           launch.info);
     } else {
-      submission.enqueue(device, *launch.kernel, launch.geometry, launch.what.c_str(), launch.info);
+      const PlanKernel& work = *launch.kernel();
+      submission.enqueue(device, *work.kernel, work.geometry, launch.what.c_str(), launch.info);
     }
   } catch (const DeviceError& error) {
     refuse_launch(plan, at, error);
@@ -196,23 +197,24 @@ void Planner::run(Plan& plan, const GraphList& list) {
   std::vector<Submission::Mark> marks(plan.several_devices ? plan.launches.size() : 0);
   for (std::size_t l = 0; l < plan.launches.size() && !is_direct; ++l) {
     PlanLaunch& launch = plan.launches[l];
-    if (launch.transfer) {
-      marks[l] = run_transfer(launch, plan, bound, marks, submission);
+    if (const PlanTransfer* transfer = launch.transfer()) {
+      marks[l] = run_transfer(launch, *transfer, plan, bound, marks, submission);
       continue;
     }
     Device& device = runtime.device(launch.device);
     for (const int other : launch.after) submission.order_after(device, marks[static_cast<std::size_t>(other)]);
-    if (launch.is_on_host) {
-      if (launch.host_run)
+    if (const auto* run = std::get_if<PlanHostRun>(&launch.work)) {
+      if (run->program)
         submission.enqueue_host(device, name_of_run(launch).c_str(),
-                                bind_host_run(launch.host_run, launch.device, plan, list, bound, runtime, other_bytes));
-    } else if (launch.host_call && !launch.waits && device.runs_host_functions()) {
+                                bind_host_run(run->program, launch.device, plan, list, bound, runtime, other_bytes));
+    } else if (const auto* call = std::get_if<PlanHostCall>(&launch.work)) {
+      if (call->waits || !device.runs_host_functions()) {
+        run_host_call(launch, plan, bound, submission);
+        continue;
+      }
       submission.enqueue_host(device, launch.what.c_str(), bind_host_call(launch, plan, bound, runtime, other_bytes));
-    } else if (launch.host_call) {
-      run_host_call(launch, plan, bound, submission);
-      continue;
     } else {
-      if (launch.kernel) bind_arguments(launch, list, bound);
+      if (launch.kernel()) bind_arguments(launch, list, bound);
       enqueue(plan, l, bound, submission);
     }
     if (launch.is_awaited) marks[l] = submission.mark(device);

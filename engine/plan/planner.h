@@ -64,8 +64,9 @@ class Planner final : public Evaluator {
   // A kernel or a library call; what the device refuses goes to refuse_launch().
   void enqueue(Plan& plan, std::size_t at, const std::vector<Bound>& bound, Submission& submission);
   void commit(const Plan& plan, const GraphList& list, std::vector<StoragePtr>& fresh);
-  Submission::Mark run_transfer(const PlanLaunch& launch, const Plan& plan, const std::vector<Bound>& bound,
-                                const std::vector<Submission::Mark>& marks, Submission& submission);
+  Submission::Mark run_transfer(const PlanLaunch& launch, const PlanTransfer& transfer, const Plan& plan,
+                                const std::vector<Bound>& bound, const std::vector<Submission::Mark>& marks,
+                                Submission& submission);
   void evaluate_checked(const GraphList& list);  // op by op, stops at the first NaN
   Storage& arena_segment(const ArenaSegment& wanted);
   void name_peak(const Plan& plan);

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "graph/op.h"
+#include "plan/collect.h"
 #include "plan/planner.h"
 #include "samebytes/error.h"
 

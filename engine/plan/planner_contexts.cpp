@@ -40,13 +40,14 @@ void note_moves(const Moves& moves, Plan& plan) {
   std::map<int, PlacedElsewhere> counted;  // by entry
   for (const auto& [place, entry] : entries) counted[entry].entry = entry;
   for (const PlanLaunch& launch : plan.launches) {
-    if (!launch.transfer) {
+    const PlanTransfer* const transfer = launch.transfer();
+    if (!transfer) {
       if (const auto found = entries.find(launch.node); found != entries.end()) ++counted[found->second].launches;
       continue;
     }
-    int entry = moves.entry_behind(launch.transfer->reader, entries);
-    if (entry < 0) entry = moves.entry_behind(launch.transfer->maker, entries);
-    if (entry >= 0) counted[entry].bytes += launch.transfer->bytes;
+    int entry = moves.entry_behind(transfer->reader, entries);
+    if (entry < 0) entry = moves.entry_behind(transfer->maker, entries);
+    if (entry >= 0) counted[entry].bytes += transfer->bytes;
   }
   for (const auto& [entry, each] : counted) plan.fallbacks.push_back(each);
   const std::vector<std::string> reasons = moves.reasons(entries);
@@ -78,9 +79,9 @@ Storage& Planner::workspace(Submission& submission, int device, std::size_t byte
   return *workspace;
 }
 
-Submission::Mark Planner::run_transfer(const PlanLaunch& launch, const Plan& plan, const std::vector<Bound>& bound,
-                                       const std::vector<Submission::Mark>& marks, Submission& submission) {
-  const PlanTransfer& t = *launch.transfer;
+Submission::Mark Planner::run_transfer(const PlanLaunch& launch, const PlanTransfer& t, const Plan& plan,
+                                       const std::vector<Bound>& bound, const std::vector<Submission::Mark>& marks,
+                                       Submission& submission) {
   const auto start_of = [&](int buffer) {
     return static_cast<std::size_t>(bound[static_cast<std::size_t>(buffer)].offset) *
            bytes_of(plan.buffers[static_cast<std::size_t>(buffer)].dtype);

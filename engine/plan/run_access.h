@@ -26,20 +26,17 @@ class RunAccess final : public CallAccess {
   using Workspace = std::function<Storage&(std::size_t bytes)>;
   RunAccess(const PlanLaunch& launch, const std::vector<Bound>& bound, Workspace workspace = {})
       : launch_(launch), bound_(bound), workspace_(std::move(workspace)) {}
-  Storage& storage(Operand operand) override { return *bound_[buffer(operand).first].storage; }
-  std::int64_t offset(Operand operand) override {
-    const auto [b, offset] = buffer(operand);
-    return bound_[b].offset + offset;
-  }
+  Storage& storage(Operand operand) override { return *bound_of(operand).storage; }
+  std::int64_t offset(Operand operand) override { return bound_of(operand).offset + this->operand(operand).offset; }
   Storage& workspace(std::size_t bytes) override { return workspace_(bytes); }
-
- private:
-  std::pair<int, std::int64_t> buffer(Operand operand) const {
-    for (std::size_t i = 0; i < launch_.operands.size(); ++i)
-      if (launch_.operands[i].first.kind == operand.kind && launch_.operands[i].first.index == operand.index)
-        return {launch_.operands[i].second, launch_.operand_offsets[i]};
+  const PlanOperand& operand(Operand asked) const {
+    for (const PlanOperand& o : launch_.operands)
+      if (o.operand.kind == asked.kind && o.operand.index == asked.index) return o;
     throw Error(launch_.what + ": a call asks for an operand that it did not declare");
   }
+
+ private:
+  const Bound& bound_of(Operand asked) const { return bound_[static_cast<std::size_t>(operand(asked).buffer)]; }
   const PlanLaunch& launch_;
   const std::vector<Bound>& bound_;
   const Workspace workspace_;

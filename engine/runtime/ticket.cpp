@@ -157,8 +157,7 @@ void Ticket::settle() const {
   for (const Kept& kept : kept_) {
     if (failed_op_ || kept.task->failure().empty()) continue;
     failed_op_ = kept.op;
-    failed_status_ = CL_OUT_OF_HOST_MEMORY;
-    failed_why_ = kept.task->failure();
+    failed_why_ = std::string(kept.op) + ": the host's part failed: " + kept.task->failure();
   }
   kept_.clear();
   entries_.clear();  // drivers keep memory per event
@@ -233,7 +232,7 @@ void Ticket::abandon(int queue, const std::string& why) {
   for (Entry& entry : entries_) entry.event() = nullptr;  // never released: the driver may look at them for ever
   entries_.clear();
   failed_op_ = keep_op_name(why);
-  failed_status_ = CL_DEVICE_NOT_AVAILABLE;
+  failed_why_ = device_ + " was given up: " + why;
   failed_queue_ = queue;
   is_abandoned_.store(true, std::memory_order_release);
   state_.store(State::failed, std::memory_order_release);
@@ -242,7 +241,7 @@ void Ticket::abandon(int queue, const std::string& why) {
 std::string Ticket::failure() const {
   if (!is_failed()) return {};
   MutexLock lock(mutex_);
-  if (!failed_why_.empty()) return std::string(failed_op_) + ": the host's part failed: " + failed_why_;
+  if (!failed_why_.empty()) return failed_why_;
   return std::string(failed_op_) + ": the launch failed on " + device_ + ": " + launch_status_name(failed_status_);
 }
 
@@ -250,6 +249,7 @@ void Ticket::throw_if_failed() const {
   if (!is_failed()) return;
   const std::string message = failure();
   MutexLock lock(mutex_);
+  if (failed_status_ == CL_SUCCESS) throw DeviceError(message, "", "", device_);
   throw DeviceError(message, "clWaitForEvents", launch_status_name(failed_status_), device_);
 }
 

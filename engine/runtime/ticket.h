@@ -87,9 +87,9 @@ class Ticket {
   mutable CondVar closed_;
   mutable std::vector<Entry> entries_ SAMEBYTES_GUARDED_BY(mutex_);
   mutable std::vector<Kept> kept_ SAMEBYTES_GUARDED_BY(mutex_);
-  mutable std::string failed_why_ SAMEBYTES_GUARDED_BY(mutex_);  // of a host function
+  mutable std::string failed_why_ SAMEBYTES_GUARDED_BY(mutex_);  // of a host function, and of a device given up
   mutable const char* failed_op_ SAMEBYTES_GUARDED_BY(mutex_) = nullptr;
-  mutable cl_int failed_status_ SAMEBYTES_GUARDED_BY(mutex_) = CL_SUCCESS;
+  mutable cl_int failed_status_ SAMEBYTES_GUARDED_BY(mutex_) = CL_SUCCESS;  // what OpenCL said, if it did
   mutable int failed_queue_ SAMEBYTES_GUARDED_BY(mutex_) = -1;
 };
 using TicketPtr = std::shared_ptr<Ticket>;

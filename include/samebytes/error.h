@@ -40,6 +40,7 @@ class DeviceError : public Error {
  public:
   DeviceError(const std::string& message, std::string call, std::string status, std::string device)
       : Error(message), call_(std::move(call)), status_(std::move(status)), device_(std::move(device)) {}
+  // Both are empty where no OpenCL call failed: what the host did for a device threw, or the device was given up.
   const std::string& call() const { return call_; }      // "clEnqueueNDRangeKernel"
   const std::string& status() const { return status_; }  // "CL_OUT_OF_RESOURCES"
   const std::string& device() const { return device_; }  // empty where no device was involved

@@ -468,6 +468,12 @@ TEST_P(CoExecutionTest, what_a_host_function_throws_is_thrown_at_the_next_wait) 
     ticket = submission.finish();
   }
   EXPECT_ERROR(ticket->wait(), DeviceError, "small: the host's part failed: no more room");
+  try {
+    ticket->wait();
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(error.status(), "");  // no OpenCL call failed
+    EXPECT_EQ(error.call(), "");
+  }
   EXPECT_THROW(own->wait(), DeviceError);
   EXPECT_NO_THROW(own->wait());
 }

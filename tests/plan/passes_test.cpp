@@ -176,7 +176,7 @@ TEST_P(PassesTest, bind_sets_what_never_changes_and_leaves_arrays_and_scalars) {
   ASSERT_FALSE(lowered.constants.empty());
   const detail::BoundConstants bound = bind_constants(lowered.launches, lowered.constants);
   EXPECT_EQ(bound.constants, lowered.constants.size());
-  for (const PlanArgument& argument : lowered.launches[0].arguments)
+  for (const PlanArgument& argument : lowered.launches[0].kernel()->arguments)
     EXPECT_EQ(argument.kind, PlanArgument::Kind::array);
 }
 
