@@ -56,7 +56,8 @@ row("maximum", torch.maximum)
 row("minimum", torch.minimum)
 row("pow", lambda x: torch.pow(x, 1.7))
 row("pow/cube", lambda x: torch.pow(x, 3.0))
-for name in ("exp", "expm1", "log", "sqrt", "rsqrt", "square", "abs", "sin", "cos", "sign", "floor", "tanh", "sigmoid"):
+for name in ("exp", "expm1", "log", "sqrt", "rsqrt", "square", "abs", "sin", "cos", "sign", "floor",
+             "round", "erf", "tanh", "sigmoid"):
     row(name, getattr(torch, name))
 row("relu", torch.relu)
 row("silu", F.silu)

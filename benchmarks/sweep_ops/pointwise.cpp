@@ -69,6 +69,8 @@ void add_pointwise(std::vector<Row>& rows) {
   one("cos", [](const Array& a) { return cos(a); });
   step("sign", [](const Array& a) { return sign(a); });
   step("floor", [](const Array& a) { return floor(a); });
+  step("round", [](const Array& a) { return round(a); });
+  one("erf", [](const Array& a) { return erf(a); });
   one("tanh", [](const Array& a) { return tanh(a); });
   one("sigmoid", [](const Array& a) { return sigmoid(a); });
   one("relu", [](const Array& a) { return relu(a); });
