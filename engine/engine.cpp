@@ -25,7 +25,7 @@ bool wants_fallback(const EngineOptions& options) {
   const char* const text = std::getenv("SAMEBYTES_FALLBACK");
   const std::string_view word = text ? text : "";
   if (!word.empty() && word != "0" && word != "1")
-    throw ArgumentError("SAMEBYTES_FALLBACK: 0 or 1, '" + std::string(word) + "' came");
+    throw ArgumentError("SAMEBYTES_FALLBACK: expected 0 or 1, got '" + std::string(word) + "'");
   return options.fallback || word == "1";
 }
 
@@ -108,8 +108,8 @@ std::size_t Engine::clear_cache() {
 void Engine::set_memory_limit(std::size_t bytes) { context_->runtime->set_memory_limit(bytes); }
 void Engine::set_memory_fraction(double fraction) {
   if (!(fraction >= 0))
-    throw ArgumentError("set_memory_fraction: a part of the device's memory, 0 or more; " + std::to_string(fraction) +
-                        " came");
+    throw ArgumentError("set_memory_fraction: expected a part of the device's memory, got 0 or more; " +
+                        std::to_string(fraction));
   context_->runtime->set_memory_fraction(fraction);
 }
 std::uint64_t Engine::random_counter() const { return context_->random_counter.load(); }

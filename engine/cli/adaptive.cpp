@@ -29,8 +29,9 @@ optim::AdaptiveBatchOptions sizes_of(const Options& options, std::int64_t first,
 
 std::int64_t adaptive_micro_batch(const Options& options, std::int64_t first_batch) {
   if (first_batch % kFirstMicroBatches != 0)
-    throw UsageError(fmt::format(
-        "--adaptive-batch measures noise between the halves of a batch: an even --batch, {} came", first_batch));
+    throw UsageError(
+        fmt::format("--adaptive-batch measures noise between the halves of a batch: expected an even --batch, got {}",
+                    first_batch));
   if (options.release_gradients)
     throw UsageError("--adaptive-batch adds gradients up, which --release-gradients has thrown away by then");
   if (options.step.accumulate > 1 || options.step.micro_batch)

@@ -8,19 +8,20 @@
 namespace samebytes {
 
 Shape::Shape(std::span<const std::int64_t> sizes) {
-  if (sizes.size() > kMaxRank) throw ArgumentError("shape: at most 8 axes, " + std::to_string(sizes.size()) + " came");
+  if (sizes.size() > kMaxRank)
+    throw ArgumentError("shape: expected at most 8 axes, got " + std::to_string(sizes.size()));
   for (std::int64_t size : sizes) sizes_[static_cast<std::size_t>(rank_++)] = size;
   size();
 }
 
 void Shape::refuse() const {
   for (const std::int64_t size : *this)
-    if (size < 0) throw ArgumentError("shape: sizes are 0 or more, " + std::to_string(size) + " came");
-  throw ArgumentError("shape: at most 2^56 elements, " + to_string() + " came");
+    if (size < 0) throw ArgumentError("shape: sizes must be 0 or more, got " + std::to_string(size));
+  throw ArgumentError("shape: expected at most 2^56 elements, got " + to_string());
 }
 
 void Shape::push_back(std::int64_t size) {
-  if (rank_ == kMaxRank) throw ArgumentError("shape: at most 8 axes, a ninth came after " + to_string());
+  if (rank_ == kMaxRank) throw ArgumentError("shape: expected at most 8 axes, got a ninth after " + to_string());
   sizes_[static_cast<std::size_t>(rank_++)] = size;
   this->size();
 }

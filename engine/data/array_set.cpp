@@ -14,18 +14,18 @@ namespace {
 class ArraySet final : public Dataset {
  public:
   explicit ArraySet(std::vector<ArrayColumn> columns) {
-    if (columns.empty()) throw ArgumentError("from_arrays: a sample has at least one field, none came");
+    if (columns.empty()) throw ArgumentError("from_arrays: a sample has at least one field, got none");
     for (const ArrayColumn& column : columns) {
       if (!column.rows.defined() || column.rows.shape().rank() == 0)
-        throw ArgumentError("from_arrays: '" + column.name + "' wants an array whose first axis counts samples, " +
-                            (column.rows.defined() ? "a scalar" : "an empty handle") + " came");
+        throw ArgumentError("from_arrays: '" + column.name + "' wants an array whose first axis counts samples, got " +
+                            (column.rows.defined() ? "a scalar" : "an empty handle"));
       const Shape& shape = column.rows.shape();
       if (size_ >= 0 && shape[0] != size_)
         throw ArgumentError("from_arrays: columns of one length: '" + columns.front().name + "' has " +
                             std::to_string(size_) + " samples, '" + column.name + "' " + std::to_string(shape[0]));
       for (const FieldSpec& field : fields_)
         if (field.name == column.name)
-          throw ArgumentError("from_arrays: fields have different names, '" + column.name + "' came twice");
+          throw ArgumentError("from_arrays: fields have different names, got '" + column.name + "' twice");
       size_ = shape[0];
       fields_.push_back(
           {column.name, Shape(std::span(shape.begin() + 1, shape.end())), column.rows.dtype(), column.background});

@@ -208,7 +208,7 @@ std::string BpeTokenizer::decode(std::span<const std::int32_t> ids) const {
   std::string text;
   for (const std::int32_t id : ids) {
     if (id < 0 || id >= size())
-      throw ArgumentError("bpe: a token is 0 to " + std::to_string(size() - 1) + ", " + std::to_string(id) + " came");
+      throw ArgumentError("bpe: a token must be 0 to " + std::to_string(size() - 1) + ", got " + std::to_string(id));
     text += tables_->bytes[static_cast<std::size_t>(id)];
   }
   return text;

@@ -15,7 +15,7 @@ std::vector<std::vector<std::int64_t>> members_of(const char* what, std::span<co
   std::map<std::int32_t, std::vector<std::int64_t>> members;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] < 0)
-      throw ArgumentError(std::string(what) + ": labels are 0 or more, " + std::to_string(labels[i]) + " came");
+      throw ArgumentError(std::string(what) + ": labels must be 0 or more, got " + std::to_string(labels[i]));
     members[labels[i]].push_back(static_cast<std::int64_t>(i));
   }
   std::vector<std::vector<std::int64_t>> classes;
@@ -72,8 +72,8 @@ class Balanced final : public Sampler {
         count_(options.count > 0 ? options.count : static_cast<std::int64_t>(labels.size())),
         seed_(options.seed) {
     if (options.count < 0)
-      throw ArgumentError("balanced: count is 0 or more, " + std::to_string(options.count) + " came");
-    if (classes_.empty()) throw ArgumentError("balanced: needs one label or more, none came");
+      throw ArgumentError("balanced: count must be 0 or more, got " + std::to_string(options.count));
+    if (classes_.empty()) throw ArgumentError("balanced: expected one label or more, got none");
   }
   std::int64_t size() const override { return count_; }
   std::int64_t at(std::int64_t epoch, std::int64_t position) const override {

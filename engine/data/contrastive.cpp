@@ -7,12 +7,12 @@ namespace {
 class ContrastiveCollate final : public Collate {
  public:
   explicit ContrastiveCollate(const ContrastiveOptions& options) : options_(options) {
-    if (options.views < 1) throw ArgumentError("contrastive_collate: views is 1 or more, 0 came");
+    if (options.views < 1) throw ArgumentError("contrastive_collate: views must be 1 or more, got 0");
   }
 
   std::vector<FieldSpec> fields(const Dataset& dataset, std::span<const std::int64_t> indices) const override {
     if (dataset.is_sequential())
-      throw ArgumentError("contrastive_collate: reads a sample once for each view, a stream came");
+      throw ArgumentError("contrastive_collate: reads a sample once for each view, got a stream");
     const std::int64_t rows = static_cast<std::int64_t>(indices.size()) * options_.views;
     std::vector<FieldSpec> batch;
     for (const FieldSpec& field : dataset.fields()) batch.push_back(detail::batched(field, rows));

@@ -159,14 +159,14 @@ std::vector<int> choose_cores(const CoreTopology& topology, std::string_view cho
   }
   const auto cores = parse_list(choice);
   if (!cores || cores->empty())
-    throw ArgumentError("cores: needs efficiency, performance, all or a list such as 0,2-3, '" + std::string(choice) +
-                        "' came");
+    throw ArgumentError("cores: expected efficiency, performance, all or a list such as 0,2-3, got '" +
+                        std::string(choice) + "'");
   std::vector<int> allowed;
   for (const CoreClass& one : topology.classes) allowed.insert(allowed.end(), one.cores.begin(), one.cores.end());
   std::sort(allowed.begin(), allowed.end());
   for (const int core : *cores)
     if (!std::binary_search(allowed.begin(), allowed.end(), core))
-      throw ArgumentError(fmt::format("cores: the process may use {}, core {} came", core_list_text(allowed), core));
+      throw ArgumentError(fmt::format("cores: the process may use {}, got core {}", core_list_text(allowed), core));
   return *cores;
 }
 

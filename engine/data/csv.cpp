@@ -141,7 +141,7 @@ void number_words(const std::vector<Cell>& words, Table& table, std::vector<std:
 
 Table parse_csv(std::string_view name, std::span<const std::byte> bytes, const CsvOptions& options) {
   if (options.label_dtype != i32 && options.label_dtype != f32)
-    throw ArgumentError("csv: label_dtype is i32 or f32, " + std::string(name_of(options.label_dtype)) + " came");
+    throw ArgumentError("csv: label_dtype must be i32 or f32, got " + std::string(name_of(options.label_dtype)));
   Lines lines(name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   for (int i = 0; i < options.skip_lines; ++i) lines.skip();
   if (lines.at_end()) lines.fail(lines.place(), "a table", "the end of the file");

@@ -11,11 +11,11 @@ namespace samebytes::data {
 namespace {
 
 void check_fields(const char* what, const std::vector<FieldSpec>& fields) {
-  if (fields.empty()) throw ArgumentError(std::string(what) + ": a sample has at least one field, none came");
+  if (fields.empty()) throw ArgumentError(std::string(what) + ": a sample has at least one field, got none");
   for (std::size_t i = 0; i < fields.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (fields[i].name == fields[j].name)
-        throw ArgumentError(std::string(what) + ": fields have different names, '" + fields[i].name + "' came twice");
+        throw ArgumentError(std::string(what) + ": fields have different names, got '" + fields[i].name + "' twice");
 }
 
 class InMemory final : public Dataset {
@@ -24,7 +24,7 @@ class InMemory final : public Dataset {
     for (const Column& column : columns_) {
       const Shape& shape = column.rows.shape;
       if (shape.rank() == 0)
-        throw ArgumentError("in_memory: '" + column.name + "' wants a first axis that counts samples, a scalar came");
+        throw ArgumentError("in_memory: '" + column.name + "' wants a first axis that counts samples, got a scalar");
       if (size_ >= 0 && shape[0] != size_)
         throw ArgumentError("in_memory: columns of one length: '" + columns_.front().name + "' has " +
                             std::to_string(size_) + " samples, '" + column.name + "' " + std::to_string(shape[0]));
@@ -62,8 +62,8 @@ class Generated final : public Dataset {
       : size_(size), fields_(std::move(fields)), make_(std::move(make)) {
     check_fields("generate", fields_);
     if (size_ < 0 && size_ != kEndless)
-      throw ArgumentError("generate: size is 0 or more, or kEndless, " + std::to_string(size_) + " came");
-    if (!make_) throw ArgumentError("generate: needs a function that makes a sample, an empty one came");
+      throw ArgumentError("generate: size must be 0 or more, or kEndless, got " + std::to_string(size_));
+    if (!make_) throw ArgumentError("generate: expected a function that makes a sample, got an empty one");
   }
 
   std::int64_t size() const override { return size_; }
@@ -84,7 +84,7 @@ class Stream final : public Dataset {
   Stream(std::vector<FieldSpec> fields, NextSample next, std::function<void()> restart)
       : fields_(std::move(fields)), next_(std::move(next)), restart_(std::move(restart)) {
     check_fields("stream", fields_);
-    if (!next_) throw ArgumentError("stream: needs a function that gives the next sample, an empty one came");
+    if (!next_) throw ArgumentError("stream: expected a function that gives the next sample, got an empty one");
   }
 
   std::int64_t size() const override { return kEndless; }
@@ -150,8 +150,8 @@ DatasetPtr stream(std::vector<FieldSpec> fields, NextSample next, std::function<
 }
 
 DatasetPtr slice(DatasetPtr source, std::int64_t first, std::int64_t count) {
-  if (!source) throw ArgumentError("slice: needs a data set, none came");
-  if (source->is_sequential()) throw ArgumentError("slice: needs a set that reads any sample, a stream came");
+  if (!source) throw ArgumentError("slice: expected a data set, got none");
+  if (source->is_sequential()) throw ArgumentError("slice: expected a set that reads any sample, got a stream");
   const std::int64_t size = source->size();
   if (first < 0 || count < 0 || (size != kEndless && first > size - count))
     throw ArgumentError("slice: samples " + std::to_string(first) + " to " + std::to_string(first + count - 1) +

@@ -51,8 +51,8 @@ std::vector<int> place_groups(std::span<const std::int32_t> labels, const std::m
   std::map<std::int32_t, Members> members;
   for (std::size_t i = 0; i < labels.size(); ++i) members[options.groups[i]].push_back(static_cast<std::int64_t>(i));
   if (members.size() < static_cast<std::size_t>(options.folds))
-    throw ArgumentError("stratified_folds: " + std::to_string(options.folds) + " folds want as many groups, " +
-                        std::to_string(members.size()) + " came");
+    throw ArgumentError("stratified_folds: " + std::to_string(options.folds) + " folds want as many groups, got " +
+                        std::to_string(members.size()));
   std::map<std::int32_t, std::size_t> class_places;
   for (const auto& [label, all] : classes) class_places.emplace(label, class_places.size());
 
@@ -124,13 +124,13 @@ class Subset final : public Dataset {
 
 std::vector<Fold> stratified_folds(std::span<const std::int32_t> labels, const FoldOptions& options) {
   if (options.folds < 2)
-    throw ArgumentError("stratified_folds: folds is 2 or more, " + std::to_string(options.folds) + " came");
+    throw ArgumentError("stratified_folds: folds must be 2 or more, got " + std::to_string(options.folds));
   if (!options.groups.empty() && options.groups.size() != labels.size())
-    throw ArgumentError("stratified_folds: " + std::to_string(labels.size()) + " labels want as many groups, " +
-                        std::to_string(options.groups.size()) + " came");
+    throw ArgumentError("stratified_folds: " + std::to_string(labels.size()) + " labels want as many groups, got " +
+                        std::to_string(options.groups.size()));
   std::map<std::int32_t, Members> classes;
   for (std::size_t i = 0; i < labels.size(); ++i) classes[labels[i]].push_back(static_cast<std::int64_t>(i));
-  if (classes.empty()) throw ArgumentError("stratified_folds: needs samples, none came");
+  if (classes.empty()) throw ArgumentError("stratified_folds: expected samples, got none");
   const std::vector<int> fold_of =
       options.groups.empty() ? deal(classes, options, labels.size()) : place_groups(labels, classes, options);
   std::vector<Fold> folds(static_cast<std::size_t>(options.folds));
@@ -142,12 +142,12 @@ std::vector<Fold> stratified_folds(std::span<const std::int32_t> labels, const F
 }
 
 DatasetPtr subset(DatasetPtr source, std::vector<std::int64_t> indices) {
-  if (!source) throw ArgumentError("subset: needs a data set, none came");
-  if (source->is_sequential()) throw ArgumentError("subset: a stream has no places, a sequential source came");
+  if (!source) throw ArgumentError("subset: expected a data set, got none");
+  if (source->is_sequential()) throw ArgumentError("subset: a stream has no places, got a sequential source");
   for (const std::int64_t index : indices)
     if (index < 0 || (source->size() != kEndless && index >= source->size()))
-      throw ArgumentError("subset: an index is from 0 to " + std::to_string(source->size() - 1) + ", " +
-                          std::to_string(index) + " came");
+      throw ArgumentError("subset: an index must be from 0 to " + std::to_string(source->size() - 1) + ", got " +
+                          std::to_string(index));
   return std::make_shared<Subset>(std::move(source), std::move(indices));
 }
 

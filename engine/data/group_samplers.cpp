@@ -11,7 +11,7 @@ namespace samebytes::data {
 namespace {
 
 void check_batch(const char* what, std::int64_t batch) {
-  if (batch < 1) throw ArgumentError(std::string(what) + ": batch is 1 or more, " + std::to_string(batch) + " came");
+  if (batch < 1) throw ArgumentError(std::string(what) + ": batch must be 1 or more, got " + std::to_string(batch));
 }
 
 // Streams of an epoch: the order of the groups, the order before they are made, and from here on that within each.
@@ -33,14 +33,14 @@ class Proximity final : public Sampler {
   Proximity(const HostArray& features, const GroupOptions& options) : options_(options) {
     check_batch("proximity", options.batch);
     if (features.dtype != f32 || features.shape.rank() < 1 || features.shape.rank() > 2)
-      throw ArgumentError("proximity: features are [n] or [n, D] f32, " + std::string(name_of(features.dtype)) + " " +
-                          features.shape.to_string() + " came");
+      throw ArgumentError("proximity: features must be [n] or [n, D] f32, got " + std::string(name_of(features.dtype)) +
+                          " " + features.shape.to_string());
     order_.resize(static_cast<std::size_t>(features.shape[0]));
     std::iota(order_.begin(), order_.end(), 0);
     width_ = features.shape.rank() == 2 ? static_cast<std::size_t>(features.shape[1]) : 1;
     const std::span<const float> values = features.as<float>();
     for (const float value : values)
-      if (value != value) throw ArgumentError("proximity: features are numbers, NaN came");
+      if (value != value) throw ArgumentError("proximity: features must be numbers, got NaN");
     if (width_ > 0) halve(values, 0, order_.size());
   }
   std::int64_t size() const override { return static_cast<std::int64_t>(order_.size()); }
@@ -104,9 +104,9 @@ class Bucketed final : public Sampler {
         }) {
     check_batch("bucketed", options.batch);
     if (options.pool < 1)
-      throw ArgumentError("bucketed: pool is 1 batch or more, " + std::to_string(options.pool) + " came");
+      throw ArgumentError("bucketed: pool must be 1 batch or more, got " + std::to_string(options.pool));
     for (const std::int64_t length : lengths)
-      if (length < 0) throw ArgumentError("bucketed: lengths are 0 or more, " + std::to_string(length) + " came");
+      if (length < 0) throw ArgumentError("bucketed: lengths must be 0 or more, got " + std::to_string(length));
   }
   std::int64_t size() const override { return size_; }
   std::int64_t at(std::int64_t epoch, std::int64_t position) const override {

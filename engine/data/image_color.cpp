@@ -65,10 +65,10 @@ class ColorJitter final : public Transform {
   explicit ColorJitter(const ColorJitterOptions& options) : options_(options) {
     for (const double value : {options.brightness, options.contrast, options.saturation})
       if (!(value >= 0))
-        throw ArgumentError("color_jitter: brightness, contrast and saturation are 0 or more, " +
-                            std::to_string(value) + " came");
+        throw ArgumentError("color_jitter: brightness, contrast and saturation must be 0 or more, got " +
+                            std::to_string(value));
     if (!(options.hue >= 0 && options.hue <= 0.5))
-      throw ArgumentError("color_jitter: hue is from 0 to 0.5, " + std::to_string(options.hue) + " came");
+      throw ArgumentError("color_jitter: hue must be from 0 to 0.5, got " + std::to_string(options.hue));
   }
   void check(std::span<const FieldSpec> fields) const override { check_colors("color_jitter", fields, options_.field); }
 
@@ -117,7 +117,7 @@ class Grayscale final : public Transform {
  public:
   explicit Grayscale(const GrayscaleOptions& options) : options_(options) {
     if (options.channels != 1 && options.channels != 3)
-      throw ArgumentError("grayscale: channels is 1 or 3, " + std::to_string(options.channels) + " came");
+      throw ArgumentError("grayscale: channels must be 1 or 3, got " + std::to_string(options.channels));
   }
   bool moves() const override { return options_.channels == 1; }
   void check(std::span<const FieldSpec> fields) const override {

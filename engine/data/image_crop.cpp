@@ -11,8 +11,8 @@ using detail::check_pixels;
 
 void check_size(const char* what, const ImageSize& size) {
   if (size.height < 1 || size.width < 1)
-    throw ArgumentError(std::string(what) + ": size is 1 or more, " + std::to_string(size.height) + " x " +
-                        std::to_string(size.width) + " came");
+    throw ArgumentError(std::string(what) + ": size must be 1 or more, got " + std::to_string(size.height) + " x " +
+                        std::to_string(size.width));
 }
 
 // The window whose corner is (top, left), which may lie outside of src; what does is background. Any dtype.
@@ -66,7 +66,7 @@ class RandomCrop final : public Crop {
  public:
   explicit RandomCrop(const RandomCropOptions& options)
       : Crop("random_crop", options.size, options.field), padding_(options.padding) {
-    if (padding_ < 0) throw ArgumentError("random_crop: padding is 0 or more, " + std::to_string(padding_) + " came");
+    if (padding_ < 0) throw ArgumentError("random_crop: padding must be 0 or more, got " + std::to_string(padding_));
   }
   void check(std::span<const FieldSpec> fields) const override {
     const FieldSpec& spec = check_image(name_, fields, field_);
@@ -129,11 +129,11 @@ class RandomErasing final : public Transform {
  public:
   explicit RandomErasing(const RandomErasingOptions& options) : options_(options) {
     if (!(options.scale_low >= 0 && options.scale_low <= options.scale_high && options.scale_high <= 1))
-      throw ArgumentError("random_erasing: scale from 0 to 1 and low <= high, " + std::to_string(options.scale_low) +
-                          " to " + std::to_string(options.scale_high) + " came");
+      throw ArgumentError("random_erasing: expected scale from 0 to 1 and low <= high, got " +
+                          std::to_string(options.scale_low) + " to " + std::to_string(options.scale_high));
     if (!(options.ratio_low > 0 && options.ratio_low <= options.ratio_high))
-      throw ArgumentError("random_erasing: ratio above 0 and low <= high, " + std::to_string(options.ratio_low) +
-                          " to " + std::to_string(options.ratio_high) + " came");
+      throw ArgumentError("random_erasing: expected ratio above 0 and low <= high, got " +
+                          std::to_string(options.ratio_low) + " to " + std::to_string(options.ratio_high));
   }
   void check(std::span<const FieldSpec> fields) const override {
     check_pixels("random_erasing", fields, options_.field);

@@ -63,7 +63,7 @@ Taps triangle_taps(std::int64_t src, std::int64_t dst) {
 
 void decode_image(std::string_view name, std::span<const std::byte> file, int channels, const ImageRoom& room) {
   if (channels != 1 && channels != 3 && channels != 4)
-    throw ArgumentError("image: channels is 1, 3 or 4, " + std::to_string(channels) + " came");
+    throw ArgumentError("image: channels must be 1, 3 or 4, got " + std::to_string(channels));
   const bool is_png = begins_with(file, "\x89PNG\r\n\x1a\n"), is_jpeg = begins_with(file, "\xff\xd8\xff");
   if (!is_png && !is_jpeg)
     detail::throw_io("image", std::string(name), 0, "the first bytes of a PNG or JPEG",
@@ -76,8 +76,8 @@ void decode_image(std::string_view name, std::span<const std::byte> file, int ch
   const auto pixels = static_cast<std::size_t>(header.height * header.width);
   const std::span<std::uint8_t> dst = room(header.height, header.width);
   if (dst.size() != pixels * static_cast<std::size_t>(channels))
-    throw ArgumentError("image: room for " + std::to_string(pixels * static_cast<std::size_t>(channels)) + " bytes, " +
-                        std::to_string(dst.size()) + " came");
+    throw ArgumentError("image: room for " + std::to_string(pixels * static_cast<std::size_t>(channels)) +
+                        " bytes, got " + std::to_string(dst.size()));
   std::vector<std::uint8_t> converted(header.channels == channels ? 0
                                                                   : pixels * static_cast<std::size_t>(header.channels));
   std::uint8_t* const begin = converted.empty() ? dst.data() : converted.data();
@@ -102,10 +102,10 @@ void resize_bilinear(std::span<const std::uint8_t> src, std::int64_t src_height,
   if (src_height < 1 || src_width < 1 || height < 1 || width < 1 || channels < 1 ||
       static_cast<std::int64_t>(src.size()) != src_height * src_width * channels ||
       static_cast<std::int64_t>(dst.size()) != height * width * channels)
-    throw ArgumentError("resize_bilinear: sizes of 1 or more that go with the values, " + std::to_string(src_height) +
-                        " x " + std::to_string(src_width) + " to " + std::to_string(height) + " x " +
-                        std::to_string(width) + " of " + std::to_string(channels) + " came with " +
-                        std::to_string(src.size()) + " and " + std::to_string(dst.size()) + " values");
+    throw ArgumentError("resize_bilinear: expected sizes of 1 or more that go with the values, got " +
+                        std::to_string(src_height) + " x " + std::to_string(src_width) + " to " +
+                        std::to_string(height) + " x " + std::to_string(width) + " of " + std::to_string(channels) +
+                        " with " + std::to_string(src.size()) + " and " + std::to_string(dst.size()) + " values");
   const Taps across = triangle_taps(src_width, width), down = triangle_taps(src_height, height);
   const auto row_values = static_cast<std::size_t>(width * channels);
   std::vector<float> narrowed(static_cast<std::size_t>(src_height) * row_values);  // every source row, already `width`

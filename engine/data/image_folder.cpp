@@ -98,10 +98,10 @@ class ImageSet final : public Dataset {
 ImageFolder image_folder(const std::string& folder, const ImageFolderOptions& options) {
   ImageFolderOptions wanted = options;
   if (wanted.height < 0 || wanted.width < 0 || (wanted.height == 0) != (wanted.width == 0))
-    throw ArgumentError("image_folder: height and width are both given or both 0, " + std::to_string(wanted.height) +
-                        " and " + std::to_string(wanted.width) + " came");
+    throw ArgumentError("image_folder: height and width are both given or both 0, got " +
+                        std::to_string(wanted.height) + " and " + std::to_string(wanted.width));
   if (wanted.channels != 1 && wanted.channels != 3 && wanted.channels != 4)
-    throw ArgumentError("image_folder: channels is 1, 3 or 4, " + std::to_string(wanted.channels) + " came");
+    throw ArgumentError("image_folder: channels must be 1, 3 or 4, got " + std::to_string(wanted.channels));
   const auto is_folder = [](const fs::directory_entry& entry) { return entry.is_directory(); };
   const auto is_file = [](const fs::directory_entry& entry) {
     return entry.is_regular_file() && is_image(entry.path());

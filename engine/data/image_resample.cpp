@@ -30,8 +30,8 @@ class ResizingTransform : public Transform {
  public:
   ResizingTransform(const char* name, const Sampling& how, std::size_t field) : name_(name), how_(how), field_(field) {
     if (how.size.height < 1 || how.size.width < 1)
-      throw ArgumentError(std::string(name) + ": size is 1 or more, " + std::to_string(how.size.height) + " x " +
-                          std::to_string(how.size.width) + " came");
+      throw ArgumentError(std::string(name) + ": size must be 1 or more, got " + std::to_string(how.size.height) +
+                          " x " + std::to_string(how.size.width));
   }
   bool moves() const override { return true; }
   void check(std::span<const FieldSpec> fields) const override { check_pixels(name_, fields, field_); }
@@ -71,11 +71,11 @@ class RandomResizedCrop final : public ResizingTransform {
                           options.field),
         options_(options) {
     if (!(options.scale_low > 0 && options.scale_low <= options.scale_high))
-      throw ArgumentError("random_resized_crop: scale above 0 and low <= high, " + std::to_string(options.scale_low) +
-                          " to " + std::to_string(options.scale_high) + " came");
+      throw ArgumentError("random_resized_crop: expected scale above 0 and low <= high, got " +
+                          std::to_string(options.scale_low) + " to " + std::to_string(options.scale_high));
     if (!(options.ratio_low > 0 && options.ratio_low <= options.ratio_high))
-      throw ArgumentError("random_resized_crop: ratio above 0 and low <= high, " + std::to_string(options.ratio_low) +
-                          " to " + std::to_string(options.ratio_high) + " came");
+      throw ArgumentError("random_resized_crop: expected ratio above 0 and low <= high, got " +
+                          std::to_string(options.ratio_low) + " to " + std::to_string(options.ratio_high));
   }
 
  protected:
@@ -111,8 +111,8 @@ class RandomRotation final : public Transform {
  public:
   explicit RandomRotation(const RandomRotationOptions& options) : options_(options) {
     if (!(options.degrees_low <= options.degrees_high))
-      throw ArgumentError("random_rotation: degrees low <= high, " + std::to_string(options.degrees_low) + " to " +
-                          std::to_string(options.degrees_high) + " came");
+      throw ArgumentError("random_rotation: expected degrees low <= high, got " + std::to_string(options.degrees_low) +
+                          " to " + std::to_string(options.degrees_high));
   }
   bool moves() const override { return true; }
   void check(std::span<const FieldSpec> fields) const override {
@@ -171,10 +171,10 @@ class GaussianBlur final : public Transform {
  public:
   explicit GaussianBlur(const GaussianBlurOptions& options) : options_(options) {
     if (options.kernel < 1 || options.kernel % 2 == 0)
-      throw ArgumentError("gaussian_blur: kernel is odd and above 0, " + std::to_string(options.kernel) + " came");
+      throw ArgumentError("gaussian_blur: kernel must be odd and above 0, got " + std::to_string(options.kernel));
     if (!(options.sigma_low > 0 && options.sigma_low <= options.sigma_high))
-      throw ArgumentError("gaussian_blur: sigma above 0 and low <= high, " + std::to_string(options.sigma_low) +
-                          " to " + std::to_string(options.sigma_high) + " came");
+      throw ArgumentError("gaussian_blur: expected sigma above 0 and low <= high, got " +
+                          std::to_string(options.sigma_low) + " to " + std::to_string(options.sigma_high));
   }
   void check(std::span<const FieldSpec> fields) const override {
     const FieldSpec& spec = check_pixels("gaussian_blur", fields, options_.field);

@@ -55,8 +55,8 @@ void set_classes(const Table& table, Series& series) {
 
 LightCurves light_curves(const std::string& path, const LightCurveOptions& options) {
   if (!(options.lowest <= options.highest))
-    throw ArgumentError("light_curves: lowest is at most highest, " + std::to_string(options.lowest) + " and " +
-                        std::to_string(options.highest) + " came");
+    throw ArgumentError("light_curves: lowest must be at most highest, got " + std::to_string(options.lowest) +
+                        " and " + std::to_string(options.highest));
   const std::vector<std::byte> file = io::read_file(path);
   const std::vector<std::string> names = read_header(path, {reinterpret_cast<const char*>(file.data()), file.size()});
   const auto read = [&](const char* label) {

@@ -26,21 +26,21 @@ int worker_count(const LoaderOptions& options) {
 }
 
 BatchSampler make_batches(const DatasetPtr& dataset, const LoaderOptions& options) {
-  if (!dataset) throw ArgumentError("loader: needs a data set, none came");
-  if (options.slots < 1) throw ArgumentError("loader: slots is 1 or more, " + std::to_string(options.slots) + " came");
+  if (!dataset) throw ArgumentError("loader: expected a data set, got none");
+  if (options.slots < 1) throw ArgumentError("loader: slots must be 1 or more, got " + std::to_string(options.slots));
   if (options.most_slots != 0 && options.most_slots < options.slots)
-    throw ArgumentError("loader: most_slots is at least slots, " + std::to_string(options.slots) + ", or 0, " +
-                        std::to_string(options.most_slots) + " came");
+    throw ArgumentError("loader: most_slots is at least slots, " + std::to_string(options.slots) + ", or 0, got " +
+                        std::to_string(options.most_slots));
   if (!options.worker_cores.empty())
     if (const std::vector<int> allowed = allowed_cores();
         !std::includes(allowed.begin(), allowed.end(), options.worker_cores.begin(), options.worker_cores.end()))
-      throw ArgumentError("loader: worker_cores are some of " + core_list_text(allowed) + ", ascending, " +
-                          core_list_text(options.worker_cores) + " came");
+      throw ArgumentError("loader: worker_cores are some of " + core_list_text(allowed) + ", ascending, got " +
+                          core_list_text(options.worker_cores));
   if (options.workers < -1)
-    throw ArgumentError("loader: workers is 0 or more, or -1, " + std::to_string(options.workers) + " came");
-  if (options.sampler && options.shuffle) throw ArgumentError("loader: shuffle or a sampler, both came");
+    throw ArgumentError("loader: workers must be 0 or more, or -1, got " + std::to_string(options.workers));
+  if (options.sampler && options.shuffle) throw ArgumentError("loader: expected shuffle or a sampler, got both");
   if (dataset->is_sequential() && (options.sampler || options.shuffle))
-    throw ArgumentError("loader: a stream has its own order; shuffle or a sampler came");
+    throw ArgumentError("loader: a stream has its own order; got shuffle or a sampler");
   SamplerPtr sampler = options.sampler;
   if (!sampler) sampler = options.shuffle ? random(dataset->size(), options.seed) : sequential(dataset->size());
   const BatchSampler checked(sampler, options.batch);  // before drop_last makes a too large batch an empty epoch
@@ -106,8 +106,8 @@ void Loader::State::seek(std::int64_t epoch, std::int64_t step) {
   const std::int64_t count = size();
   if (dataset_->is_sequential()) throw ArgumentError("loader: seek: a stream cannot be read from another place");
   if (epoch < 0 || step < 0 || (count != kEndless && step > count))
-    throw ArgumentError("loader: seek: epoch 0 or more and step 0 to " + std::to_string(count) + ", epoch " +
-                        std::to_string(epoch) + " and step " + std::to_string(step) + " came");
+    throw ArgumentError("loader: seek: epoch 0 or more and step 0 to " + std::to_string(count) + ", got epoch " +
+                        std::to_string(epoch) + " and step " + std::to_string(step));
   const MutexLock lock(mutex_);
   active_ = false;
   epoch_ = epoch;

@@ -40,13 +40,14 @@ class Mix final : public Collate {
   Mix(Way way, const MixOptions& options, CollatePtr inner)
       : way_(way), name_(name_of(way)), options_(options), inner_(inner ? std::move(inner) : default_collate()) {
     if (options.classes < 1)
-      throw ArgumentError(name_ + ": classes is 1 or more, " + std::to_string(options.classes) + " came");
+      throw ArgumentError(name_ + ": classes must be 1 or more, got " + std::to_string(options.classes));
     if (!(options.alpha > 0))
-      throw ArgumentError(name_ + ": alpha is above 0, " + std::to_string(options.alpha) + " came");
+      throw ArgumentError(name_ + ": alpha must be above 0, got " + std::to_string(options.alpha));
     if (!(options.probability >= 0 && options.probability <= 1))
-      throw ArgumentError(name_ + ": probability is from 0 to 1, " + std::to_string(options.probability) + " came");
+      throw ArgumentError(name_ + ": probability must be from 0 to 1, got " + std::to_string(options.probability));
     if (options.image == options.label)
-      throw ArgumentError(name_ + ": image and label are two fields, " + std::to_string(options.image) + " came twice");
+      throw ArgumentError(name_ + ": image and label must be two fields, got " + std::to_string(options.image) +
+                          " twice");
   }
 
   std::vector<FieldSpec> fields(const Dataset& dataset, std::span<const std::int64_t> indices) const override {
@@ -88,8 +89,8 @@ class Mix final : public Collate {
     batch[options_.label].shape[0] = static_cast<std::int64_t>(labels.size());
     for (const std::int32_t label : labels)
       if (label < 0 || label >= options_.classes)
-        throw ArgumentError(name_ + ": labels are from 0 to " + std::to_string(options_.classes - 1) + ", " +
-                            std::to_string(label) + " came");
+        throw ArgumentError(name_ + ": labels must be from 0 to " + std::to_string(options_.classes - 1) + ", got " +
+                            std::to_string(label));
 
     Random random(key);
     double share = 1;

@@ -105,17 +105,17 @@ namespace {
 class MappedSet final : public Dataset {
  public:
   explicit MappedSet(std::vector<MappedColumn> columns) : columns_(std::move(columns)) {
-    if (columns_.empty()) throw ArgumentError("mapped: a sample has at least one field, none came");
+    if (columns_.empty()) throw ArgumentError("mapped: a sample has at least one field, got none");
     for (const MappedColumn& column : columns_) {
       const Shape& shape = column.rows.shape();
       if (shape.rank() == 0)
-        throw ArgumentError("mapped: '" + column.name + "' wants a first axis that counts samples, a scalar came");
+        throw ArgumentError("mapped: '" + column.name + "' wants a first axis that counts samples, got a scalar");
       if (size_ >= 0 && shape[0] != size_)
         throw ArgumentError("mapped: columns of one length: '" + columns_.front().name + "' has " +
                             std::to_string(size_) + " samples, '" + column.name + "' " + std::to_string(shape[0]));
       for (const FieldSpec& field : fields_)
         if (field.name == column.name)
-          throw ArgumentError("mapped: fields have different names, '" + column.name + "' came twice");
+          throw ArgumentError("mapped: fields have different names, got '" + column.name + "' twice");
       size_ = shape[0];
       fields_.push_back(
           {column.name, Shape(std::span(shape.begin() + 1, shape.end())), column.rows.dtype(), column.background});

@@ -23,9 +23,9 @@ class PadCollate final : public Collate {
  public:
   explicit PadCollate(const PadOptions& options) : options_(options) {
     if (options.multiple < 1)
-      throw ArgumentError("pad_collate: multiple is 1 or more, " + std::to_string(options.multiple) + " came");
+      throw ArgumentError("pad_collate: multiple must be 1 or more, got " + std::to_string(options.multiple));
     if (options.mask != f32 && options.mask != Dtype::u8 && options.mask != Dtype::bool_)
-      throw ArgumentError("pad_collate: a mask is f32, u8 or bool, " + std::string(name_of(options.mask)) + " came");
+      throw ArgumentError("pad_collate: a mask must be f32, u8 or bool, got " + std::string(name_of(options.mask)));
   }
 
   std::vector<FieldSpec> fields(const Dataset& dataset, std::span<const std::int64_t> indices) const override {
@@ -49,8 +49,7 @@ class PadCollate final : public Collate {
       const std::int64_t length = row[layout.length].as<std::int32_t>()[0];
       if (length < 0 || length > layout.longest)
         throw ArgumentError("pad_collate: '" + options_.length + "' of sample " + std::to_string(indices[i]) +
-                            " is from 0 to " + std::to_string(layout.longest) + ", " + std::to_string(length) +
-                            " came");
+                            " must be from 0 to " + std::to_string(layout.longest) + ", got " + std::to_string(length));
       lengths.push_back(length);
     }
     const auto count = static_cast<std::int64_t>(lengths.size());
@@ -102,8 +101,8 @@ class PadCollate final : public Collate {
     layout.length = place(options_.length);
     const FieldSpec& length = specs[layout.length];
     if (length.dtype != i32 || length.shape.rank() != 0)
-      throw ArgumentError("pad_collate: '" + length.name + "' is one i32, " + std::string(name_of(length.dtype)) + " " +
-                          length.shape.to_string() + " came");
+      throw ArgumentError("pad_collate: '" + length.name + "' must be one i32, got " +
+                          std::string(name_of(length.dtype)) + " " + length.shape.to_string());
     for (const std::string& name : options_.fields) layout.padded.push_back(place(name));
     for (std::size_t f = 0; options_.fields.empty() && f < specs.size(); ++f)
       if (specs[f].shape.rank() > 0) layout.padded.push_back(f);

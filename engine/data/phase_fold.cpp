@@ -15,12 +15,12 @@ namespace {
 void check_light_curve(const char* what, std::span<const double> time, std::span<const float> flux,
                        const Ephemeris& ephemeris, std::span<const float> view) {
   if (time.size() != flux.size())
-    throw ArgumentError(std::string(what) + ": one flux for each time, " + std::to_string(time.size()) + " times and " +
-                        std::to_string(flux.size()) + " fluxes came");
-  if (view.empty()) throw ArgumentError(std::string(what) + ": a view has one bin or more, none came");
+    throw ArgumentError(std::string(what) + ": expected one flux for each time, got " + std::to_string(time.size()) +
+                        " times and " + std::to_string(flux.size()) + " fluxes");
+  if (view.empty()) throw ArgumentError(std::string(what) + ": a view has one bin or more, got none");
   if (!(ephemeris.period > 0) || !(ephemeris.duration > 0))
-    throw ArgumentError(std::string(what) + ": period and duration are above 0, " + std::to_string(ephemeris.period) +
-                        " and " + std::to_string(ephemeris.duration) + " came");
+    throw ArgumentError(std::string(what) + ": period and duration must be above 0, got " +
+                        std::to_string(ephemeris.period) + " and " + std::to_string(ephemeris.duration));
 }
 
 // From -0.5 to below 0.5, 0 at the centre.
@@ -91,8 +91,8 @@ void local_view(std::span<const double> time, std::span<const float> flux, const
                 std::span<float> view, const LocalViewOptions& options) {
   check_light_curve("local_view", time, flux, ephemeris, view);
   if (!(options.durations > 0) || !(options.width > 0))
-    throw ArgumentError("local_view: durations and width are above 0, " + std::to_string(options.durations) + " and " +
-                        std::to_string(options.width) + " came");
+    throw ArgumentError("local_view: durations and width must be above 0, got " + std::to_string(options.durations) +
+                        " and " + std::to_string(options.width));
   const double reach = std::min(ephemeris.period / 2, options.durations * ephemeris.duration);
   const double step = 2 * reach / static_cast<double>(view.size());
   const double half = std::max(step, options.width * ephemeris.duration) / 2;
@@ -119,11 +119,11 @@ void local_view(std::span<const double> time, std::span<const float> flux, const
 Box box_least_squares(std::span<const float> folded, const BoxOptions& options) {
   constexpr std::size_t kFewest = 8;
   const std::size_t size = folded.size();
-  if (size < kFewest) throw ArgumentError("box_least_squares: 8 values or more, " + std::to_string(size) + " came");
+  if (size < kFewest) throw ArgumentError("box_least_squares: expected 8 values or more, got " + std::to_string(size));
   if (!(options.narrowest > 0 && options.narrowest <= options.widest && options.widest < 1) || options.widths < 1)
-    throw ArgumentError("box_least_squares: 0 < narrowest <= widest < 1 and 1 width or more, " +
+    throw ArgumentError("box_least_squares: expected 0 < narrowest <= widest < 1 and 1 width or more, got " +
                         std::to_string(options.narrowest) + ", " + std::to_string(options.widest) + " and " +
-                        std::to_string(options.widths) + " came");
+                        std::to_string(options.widths));
   std::vector<double> sums(2 * size + 1);  // twice round
   double squares = 0;
   for (std::size_t i = 0; i < 2 * size; ++i) sums[i + 1] = sums[i] + static_cast<double>(folded[i % size]);

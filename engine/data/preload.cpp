@@ -14,11 +14,11 @@ namespace samebytes {
 namespace detail {
 
 std::vector<data::FieldSpec> specs_of_all(const data::DatasetPtr& source, int threads) {
-  if (!source) throw ArgumentError("preload: needs a data set, none came");
+  if (!source) throw ArgumentError("preload: expected a data set, got none");
   const std::int64_t size = source->size();
   if (size == data::kEndless)
-    throw ArgumentError("preload: needs a known number of samples, a source without end came");
-  if (threads < 0) throw ArgumentError("preload: threads is 0 or more, " + std::to_string(threads) + " came");
+    throw ArgumentError("preload: expected a known number of samples, got a source without end");
+  if (threads < 0) throw ArgumentError("preload: threads must be 0 or more, got " + std::to_string(threads));
   std::vector<data::FieldSpec> specs;
   for (const data::FieldSpec& spec : source->fields()) {
     if (spec.shape.rank() == Shape::kMaxRank)

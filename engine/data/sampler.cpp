@@ -58,7 +58,7 @@ class DropLast final : public Sampler {
 Permutation::Permutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch, std::int64_t stream,
                          RandomDomain domain)
     : size_(size) {
-  if (size < 0) throw ArgumentError("permutation: size is 0 or more, " + std::to_string(size) + " came");
+  if (size < 0) throw ArgumentError("permutation: size must be 0 or more, got " + std::to_string(size));
   const auto bits = static_cast<unsigned>(size > 1 ? std::bit_width(static_cast<std::uint64_t>(size - 1)) : 0);
   low_bits_ = bits / 2;
   high_bits_ = bits - low_bits_;
@@ -85,27 +85,27 @@ std::int64_t Permutation::at(std::int64_t position) const {
 
 SamplerPtr sequential(std::int64_t size) {
   if (size < 0 && size != kEndless)
-    throw ArgumentError("sequential: size is 0 or more, or kEndless, " + std::to_string(size) + " came");
+    throw ArgumentError("sequential: size must be 0 or more, or kEndless, got " + std::to_string(size));
   return std::make_shared<Sequential>(size);
 }
 
 SamplerPtr random(std::int64_t size, std::uint64_t seed) {
-  if (size < 0) throw ArgumentError("random: needs a known number of samples, a source without end came");
+  if (size < 0) throw ArgumentError("random: expected a known number of samples, got a source without end");
   return std::make_shared<Shuffled>(size, seed);
 }
 
 SamplerPtr drop_last(SamplerPtr inner, std::int64_t batch) {
-  if (!inner) throw ArgumentError("drop_last: needs a sampler, none came");
-  if (batch < 1) throw ArgumentError("drop_last: batch is 1 or more, " + std::to_string(batch) + " came");
+  if (!inner) throw ArgumentError("drop_last: expected a sampler, got none");
+  if (batch < 1) throw ArgumentError("drop_last: batch must be 1 or more, got " + std::to_string(batch));
   return std::make_shared<DropLast>(std::move(inner), batch);
 }
 
 BatchSampler::BatchSampler(SamplerPtr inner, std::int64_t batch) : inner_(std::move(inner)), batch_(batch) {
-  if (!inner_) throw ArgumentError("batch: needs a sampler, none came");
-  if (batch < 1) throw ArgumentError("batch: 1 or more samples, " + std::to_string(batch) + " came");
+  if (!inner_) throw ArgumentError("batch: expected a sampler, got none");
+  if (batch < 1) throw ArgumentError("batch: expected 1 or more samples, got " + std::to_string(batch));
   if (const std::int64_t size = inner_->size(); size != kEndless && batch > size)
-    throw ArgumentError("batch: at most the " + std::to_string(size) + " samples of the set, " + std::to_string(batch) +
-                        " came");
+    throw ArgumentError("batch: at most the " + std::to_string(size) + " samples of the set, got " +
+                        std::to_string(batch));
 }
 
 std::int64_t BatchSampler::size() const {

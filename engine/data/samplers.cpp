@@ -16,7 +16,7 @@ class SubsetSampler final : public Sampler {
   SubsetSampler(std::vector<std::int64_t> indices, const SubsetOptions& options)
       : indices_(std::move(indices)), options_(options) {
     for (const std::int64_t index : indices_)
-      if (index < 0) throw ArgumentError("subset: indices are 0 or more, " + std::to_string(index) + " came");
+      if (index < 0) throw ArgumentError("subset: indices must be 0 or more, got " + std::to_string(index));
   }
   std::int64_t size() const override { return static_cast<std::int64_t>(indices_.size()); }
   std::int64_t at(std::int64_t epoch, std::int64_t position) const override {
@@ -34,13 +34,13 @@ class Curriculum final : public Sampler {
   Curriculum(std::span<const float> difficulty, const CurriculumOptions& options)
       : options_(options), order_(difficulty.size()) {
     if (options.epochs < 0)
-      throw ArgumentError("curriculum: epochs is 0 or more, " + std::to_string(options.epochs) + " came");
+      throw ArgumentError("curriculum: epochs must be 0 or more, got " + std::to_string(options.epochs));
     if (!(options.floor > 0 && options.floor <= 1))
-      throw ArgumentError("curriculum: floor is above 0 and at most 1, " + std::to_string(options.floor) + " came");
+      throw ArgumentError("curriculum: floor must be above 0 and at most 1, got " + std::to_string(options.floor));
     if (!(options.power > 0))
-      throw ArgumentError("curriculum: power is above 0, " + std::to_string(options.power) + " came");
+      throw ArgumentError("curriculum: power must be above 0, got " + std::to_string(options.power));
     for (const float value : difficulty)
-      if (std::isnan(value)) throw ArgumentError("curriculum: difficulties are numbers, NaN came");
+      if (std::isnan(value)) throw ArgumentError("curriculum: difficulties must be numbers, got NaN");
     std::iota(order_.begin(), order_.end(), 0);
     std::ranges::stable_sort(order_, [&](std::int64_t a, std::int64_t b) {
       return difficulty[static_cast<std::size_t>(a)] < difficulty[static_cast<std::size_t>(b)];
@@ -62,15 +62,15 @@ class Curriculum final : public Sampler {
 class Distributed final : public Sampler {
  public:
   Distributed(SamplerPtr inner, const DistributedOptions& options) : inner_(std::move(inner)), options_(options) {
-    if (!inner_) throw ArgumentError("distributed: needs a sampler, none came");
+    if (!inner_) throw ArgumentError("distributed: expected a sampler, got none");
     if (inner_->size() == kEndless && options.batch == 0)
       throw ArgumentError("distributed: needs a known number of samples");
     if (options.batch < 0 || (options.batch > 0 && options.drop))
       throw ArgumentError(options.drop ? "distributed: batch and drop do not go together"
-                                       : "distributed: batch is 0 or more, " + std::to_string(options.batch) + " came");
+                                       : "distributed: batch must be 0 or more, got " + std::to_string(options.batch));
     if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks)
-      throw ArgumentError("distributed: rank is from 0 to ranks - 1, rank " + std::to_string(options.rank) + " of " +
-                          std::to_string(options.ranks) + " came");
+      throw ArgumentError("distributed: rank must be from 0 to ranks - 1, got rank " + std::to_string(options.rank) +
+                          " of " + std::to_string(options.ranks));
   }
   std::int64_t size() const override {
     const std::int64_t whole = inner_->size();
@@ -97,7 +97,7 @@ class Distributed final : public Sampler {
 class WithIndex final : public Dataset {
  public:
   explicit WithIndex(DatasetPtr source) : source_(std::move(source)) {
-    if (!source_) throw ArgumentError("with_index: needs a data set, none came");
+    if (!source_) throw ArgumentError("with_index: expected a data set, got none");
     fields_ = source_->fields();
     for (const FieldSpec& field : fields_)
       if (field.name == "index") throw ArgumentError("with_index: the samples have a field 'index' already");
@@ -107,7 +107,7 @@ class WithIndex final : public Dataset {
   const std::vector<FieldSpec>& fields() const override { return fields_; }
   bool read(std::int64_t index, std::span<const Field> dst) const override {
     if (index > std::numeric_limits<std::int32_t>::max())
-      throw ArgumentError("with_index: the field is i32, sample " + std::to_string(index) + " came");
+      throw ArgumentError("with_index: the field must be i32, got sample " + std::to_string(index));
     dst.back().as<std::int32_t>()[0] = static_cast<std::int32_t>(index);
     return source_->read(index, dst.first(dst.size() - 1));
   }

@@ -23,7 +23,7 @@ const FieldSpec& check_series_field(const char* what, std::span<const FieldSpec>
 
 void check_deviation(const char* what, double deviation) {
   if (!(deviation >= 0))
-    throw ArgumentError(std::string(what) + ": deviation is 0 or more, " + std::to_string(deviation) + " came");
+    throw ArgumentError(std::string(what) + ": deviation must be 0 or more, got " + std::to_string(deviation));
 }
 
 class Jitter final : public Transform {
@@ -70,7 +70,7 @@ class TimeShift final : public Transform {
  public:
   explicit TimeShift(const TimeShiftOptions& options) : options_(options) {
     if (options.steps < 0 || options.steps > INT32_MAX / 2)
-      throw ArgumentError("time_shift: steps is 0 or more, " + std::to_string(options.steps) + " came");
+      throw ArgumentError("time_shift: steps must be 0 or more, got " + std::to_string(options.steps));
   }
   void check(std::span<const FieldSpec> fields) const override {
     check_series_field("time_shift", fields, options_.field);
@@ -106,7 +106,7 @@ class RandomWindow final : public Transform {
  public:
   explicit RandomWindow(const RandomWindowOptions& options) : options_(options) {
     if (options.length < 1)
-      throw ArgumentError("random_window: length is 1 or more, " + std::to_string(options.length) + " came");
+      throw ArgumentError("random_window: length must be 1 or more, got " + std::to_string(options.length));
   }
   bool moves() const override { return true; }
   void check(std::span<const FieldSpec> fields) const override {

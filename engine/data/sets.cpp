@@ -105,7 +105,7 @@ DatasetPtr raw_set(Pixels pixels) {
 
 Split mnist(const std::string& folder, const MnistOptions& options) {
   if (options.deviation && !(*options.deviation > 0))
-    throw ArgumentError("mnist: deviation is above 0, " + std::to_string(*options.deviation) + " came");
+    throw ArgumentError("mnist: deviation must be above 0, got " + std::to_string(*options.deviation));
   Pixels train = read_mnist_part(folder, "train", options.classes);
   Pixels test = read_mnist_part(folder, "t10k", options.classes);
   if (options.raw) return {raw_set(std::move(train)), raw_set(std::move(test))};

@@ -122,7 +122,7 @@ class SpeechSet final : public Dataset {
 
 Split speech_digits(const std::string& folder, const SpeechOptions& options) {
   if (options.samples < 0)
-    throw ArgumentError("speech_digits: samples is 0 or more, " + std::to_string(options.samples) + " came");
+    throw ArgumentError("speech_digits: samples must be 0 or more, got " + std::to_string(options.samples));
   const std::vector<Recording> recordings = find_recordings(folder);
   std::vector<std::string> speakers;
   speakers.reserve(recordings.size());
@@ -154,8 +154,8 @@ Split speech_digits(const std::string& folder, const SpeechOptions& options) {
     MelOptions wanted = *options.mel;
     if (wanted.rate == 0) wanted.rate = rate;
     if (wanted.rate != rate)
-      throw ArgumentError("speech_digits: mel.rate is 0 or that of the files, " + std::to_string(rate) + ", " +
-                          std::to_string(wanted.rate) + " came");
+      throw ArgumentError("speech_digits: mel.rate must be 0 or that of the files, " + std::to_string(rate) + ", got " +
+                          std::to_string(wanted.rate));
     mel = std::make_shared<const MelSpectrogram>(wanted);
   }
   Split split{std::make_shared<SpeechSet>(std::move(train), samples, mel, options.speaker),

@@ -51,11 +51,11 @@ class TokenWindows final : public Dataset {
   TokenWindows(const char* part, Ids ids, std::int64_t first, std::int64_t count, std::int64_t context,
                std::int64_t stride)
       : ids_(std::move(ids)), first_(first), context_(context), stride_(stride > 0 ? stride : context) {
-    if (context < 1) throw ArgumentError("token_windows: context is 1 or more, " + std::to_string(context) + " came");
-    if (stride < 0) throw ArgumentError("token_windows: stride is 0 or more, " + std::to_string(stride) + " came");
+    if (context < 1) throw ArgumentError("token_windows: context must be 1 or more, got " + std::to_string(context));
+    if (stride < 0) throw ArgumentError("token_windows: stride must be 0 or more, got " + std::to_string(stride));
     if (count <= context)
       throw ArgumentError("token_windows: a context of " + std::to_string(context) + " wants at least " +
-                          std::to_string(context + 1) + " tokens" + part + ", " + std::to_string(count) + " came");
+                          std::to_string(context + 1) + " tokens" + part + ", got " + std::to_string(count));
     size_ = (count - 1 - context) / stride_ + 1;
     fields_ = {{"ids", Shape{context}, i32}, {"target", Shape{context}, i32}};
   }
@@ -150,8 +150,8 @@ std::string CharTokenizer::decode(std::span<const std::int32_t> ids) const {
   std::string text;
   for (const std::int32_t id : ids) {
     if (id < 0 || id >= size())
-      throw ArgumentError("char_tokenizer: a token is 0 to " + std::to_string(size() - 1) + ", " + std::to_string(id) +
-                          " came");
+      throw ArgumentError("char_tokenizer: a token must be 0 to " + std::to_string(size() - 1) + ", got " +
+                          std::to_string(id));
     detail::append_utf8(text, characters_[static_cast<std::size_t>(id)]);
   }
   return text;
@@ -165,7 +165,7 @@ DatasetPtr token_windows(std::vector<std::int32_t> ids, std::int64_t context, st
 
 Split token_split(std::vector<std::int32_t> ids, std::int64_t context, const TokenSplitOptions& options) {
   if (!(options.validation > 0 && options.validation < 1))
-    throw ArgumentError("token_split: validation is between 0 and 1, " + std::to_string(options.validation) + " came");
+    throw ArgumentError("token_split: validation must be between 0 and 1, got " + std::to_string(options.validation));
   const auto count = static_cast<std::int64_t>(ids.size());
   const auto train = static_cast<std::int64_t>(std::floor(static_cast<double>(count) * (1 - options.validation)));
   const auto shared = std::make_shared<const std::vector<std::int32_t>>(std::move(ids));

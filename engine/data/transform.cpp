@@ -23,7 +23,7 @@ class Normalise final : public Transform {
       throw ArgumentError("normalise: mean and deviation have at least one number each");
     for (const float deviation : options.deviation)
       if (!(deviation > 0))
-        throw ArgumentError("normalise: deviation is above 0, " + std::to_string(deviation) + " came");
+        throw ArgumentError("normalise: deviation must be above 0, got " + std::to_string(deviation));
   }
 
   void check(std::span<const FieldSpec> fields) const override {
@@ -32,8 +32,8 @@ class Normalise final : public Transform {
       throw ArgumentError("normalise: needs f32, field '" + spec.name + "' is " + std::string(name_of(spec.dtype)));
     for (const std::size_t count : {options_.mean.size(), options_.deviation.size()})
       if (count != 1 && static_cast<std::int64_t>(count) != spec.shape.back())
-        throw ArgumentError("normalise: one number or one for each channel of '" + spec.name + "' " +
-                            spec.shape.to_string() + ", " + std::to_string(count) + " came");
+        throw ArgumentError("normalise: expected one number or one for each channel of '" + spec.name + "' " +
+                            spec.shape.to_string() + ", got " + std::to_string(count));
   }
 
   void apply(std::span<const Field> sample, const SequenceKey&) const override {
@@ -53,7 +53,7 @@ class Shift final : public Transform {
  public:
   explicit Shift(const ShiftOptions& options) : options_(options) {
     if (options.pixels < 0)
-      throw ArgumentError("shift: pixels is 0 or more, " + std::to_string(options.pixels) + " came");
+      throw ArgumentError("shift: pixels must be 0 or more, got " + std::to_string(options.pixels));
   }
   void check(std::span<const FieldSpec> fields) const override { check_image("shift", fields, options_.field); }
 
@@ -117,7 +117,7 @@ class Compose final : public Transform {
  public:
   explicit Compose(std::vector<TransformPtr> parts) : parts_(std::move(parts)) {
     for (const TransformPtr& part : parts_) {
-      if (!part) throw ArgumentError("compose: needs transforms, an empty one came");
+      if (!part) throw ArgumentError("compose: expected transforms, got an empty one");
       lanes_ += part->lanes();
     }
     last_move_ = parts_.size();
@@ -177,9 +177,9 @@ class Compose final : public Transform {
 class WithProbability final : public Transform {
  public:
   WithProbability(double probability, TransformPtr inner) : probability_(probability), inner_(std::move(inner)) {
-    if (!inner_) throw ArgumentError("with_probability: needs a transform, none came");
+    if (!inner_) throw ArgumentError("with_probability: expected a transform, got none");
     if (!(probability >= 0 && probability <= 1))
-      throw ArgumentError("with_probability: from 0 to 1, " + std::to_string(probability) + " came");
+      throw ArgumentError("with_probability: expected from 0 to 1, got " + std::to_string(probability));
   }
   void check(std::span<const FieldSpec> fields) const override {
     inner_->check(fields);

@@ -25,7 +25,7 @@ bool Transformed::read_with(const SequenceKey& key, std::int64_t index, std::spa
 }
 
 DatasetPtr transformed(DatasetPtr source, std::vector<TransformPtr> transforms, std::uint64_t seed) {
-  if (!source) throw ArgumentError("transformed: needs a data set, none came");
+  if (!source) throw ArgumentError("transformed: expected a data set, got none");
   TransformPtr transform = compose(std::move(transforms));
   transform->check(source->fields());
   return std::make_shared<Transformed>(std::move(source), std::move(transform), seed);

@@ -32,17 +32,17 @@ void check_range(const char* name, const Range& range, double least, bool is_ope
   const bool above = is_open ? range.low > least : range.low >= least;
   if (!above || !(range.low <= range.high))
     throw ArgumentError("transits: " + std::string(name) + ": " + (is_open ? "above " : "at least ") +
-                        std::to_string(least) + " and low <= high, " + std::to_string(range.low) + " to " +
-                        std::to_string(range.high) + " came");
+                        std::to_string(least) + " and low <= high, got " + std::to_string(range.low) + " to " +
+                        std::to_string(range.high));
 }
 
 void check_share(const char* name, double value) {
   if (!(value >= 0 && value <= 1))
-    throw ArgumentError("transits: " + std::string(name) + ": from 0 to 1, " + std::to_string(value) + " came");
+    throw ArgumentError("transits: " + std::string(name) + ": expected from 0 to 1, got " + std::to_string(value));
 }
 
 void check_transits(const TransitOptions& options) {
-  if (options.size < 0) throw ArgumentError("transits: size is 0 or more, " + std::to_string(options.size) + " came");
+  if (options.size < 0) throw ArgumentError("transits: size must be 0 or more, got " + std::to_string(options.size));
   check_share("positives", options.positives);
   check_share("binaries", options.binaries);
   check_share("variables", options.variables);
@@ -56,15 +56,15 @@ void check_transits(const TransitOptions& options) {
   check_range("ratio", options.ratio, 0, true);
   check_range("impact", options.impact, 0, false);
   if (options.ratio.high >= 1 || options.impact.high >= 1)
-    throw ArgumentError("transits: ratio and impact are below 1, " + std::to_string(options.ratio.high) + " and " +
-                        std::to_string(options.impact.high) + " came");
+    throw ArgumentError("transits: ratio and impact must be below 1, got " + std::to_string(options.ratio.high) +
+                        " and " + std::to_string(options.impact.high));
   constexpr std::int64_t kFewestPoints = 256;
   constexpr std::int64_t kMostPoints = 100000;  // a lane has numbers for this many
   if (options.points < kFewestPoints || options.points > kMostPoints)
-    throw ArgumentError("transits: 256 to 100000 points, " + std::to_string(options.points) + " came");
+    throw ArgumentError("transits: expected 256 to 100000 points, got " + std::to_string(options.points));
   if (options.global_bins < 8 || options.local_bins < 8)
-    throw ArgumentError("transits: 8 bins or more in a view, " + std::to_string(options.global_bins) + " and " +
-                        std::to_string(options.local_bins) + " came");
+    throw ArgumentError("transits: expected 8 bins or more in a view, got " + std::to_string(options.global_bins) +
+                        " and " + std::to_string(options.local_bins));
 }
 
 // occulted_flux over the distance, read from a table: a curve has thousands of points in transit.

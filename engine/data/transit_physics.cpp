@@ -29,8 +29,8 @@ double light_within(double r, const LimbDarkening& limb) {
 
 double occulted_flux(double distance, double ratio, const LimbDarkening& limb) {
   if (!(distance >= 0) || !(ratio >= 0))
-    throw ArgumentError("occulted_flux: distance and ratio are 0 or more, " + std::to_string(distance) + " and " +
-                        std::to_string(ratio) + " came");
+    throw ArgumentError("occulted_flux: distance and ratio must be 0 or more, got " + std::to_string(distance) +
+                        " and " + std::to_string(ratio));
   const double z = distance, k = ratio;
   if (k == 0 || z >= 1 + k) return 1;
   const double covered = std::min(1.0, std::max(0.0, k - z));  // annuli within are dark all round

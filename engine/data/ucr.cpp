@@ -14,19 +14,18 @@ namespace {
 
 void check_series(const Series& series, const SeriesOptions& options) {
   const auto complain = [](const std::string& text) { throw ArgumentError("from_series: " + text); };
-  if (options.length < 0) complain("length is 0 or more, " + std::to_string(options.length) + " came");
-  if (series.channels < 1) complain("channels is 1 or more, " + std::to_string(series.channels) + " came");
+  if (options.length < 0) complain("length must be 0 or more, got " + std::to_string(options.length));
+  if (series.channels < 1) complain("channels must be 1 or more, got " + std::to_string(series.channels));
   if (series.starts.empty() || series.starts.front() != 0 ||
       !std::is_sorted(series.starts.begin(), series.starts.end()))
     complain("starts begin with 0 and do not fall");
   const std::int64_t values = series.starts.back() * series.channels;
   if (static_cast<std::int64_t>(series.values.size()) != values)
-    complain("starts and channels want " + std::to_string(values) + " values, " + std::to_string(series.values.size()) +
-             " came");
+    complain("starts and channels want " + std::to_string(values) + " values, got " +
+             std::to_string(series.values.size()));
   for (const std::size_t count : {series.labels.size(), series.targets.size()})
     if (count != 0 && static_cast<std::int64_t>(count) != series.size())
-      complain(std::to_string(series.size()) + " series want as many labels or targets, " + std::to_string(count) +
-               " came");
+      complain(std::to_string(series.size()) + " series want as many labels or targets, got " + std::to_string(count));
 }
 
 void normalise_channels(Series& series) {

@@ -56,7 +56,7 @@ std::int64_t check_weights(std::span<const double> weights) {
   std::int64_t positive = 0;
   for (const double weight : weights) {
     if (!(weight >= 0) || !std::isfinite(weight))
-      throw ArgumentError("weighted: weights are finite and 0 or more, " + std::to_string(weight) + " came");
+      throw ArgumentError("weighted: weights must be finite and 0 or more, got " + std::to_string(weight));
     positive += weight > 0;
   }
   if (positive == 0) throw ArgumentError("weighted: one weight or more is above 0, none was");
@@ -112,12 +112,11 @@ class WithoutReplacement final : public Sampler {
 
 SamplerPtr weighted(std::span<const double> weights, const WeightedOptions& options) {
   const std::int64_t positive = check_weights(weights);
-  if (options.count < 0)
-    throw ArgumentError("weighted: count is 0 or more, " + std::to_string(options.count) + " came");
+  if (options.count < 0) throw ArgumentError("weighted: count must be 0 or more, got " + std::to_string(options.count));
   if (options.replacement) return std::make_shared<WithReplacement>(weights, options);
   if (options.count > positive)
     throw ArgumentError("weighted: without replacement at most the " + std::to_string(positive) +
-                        " samples with a weight above 0, " + std::to_string(options.count) + " came");
+                        " samples with a weight above 0, got " + std::to_string(options.count));
   return std::make_shared<WithoutReplacement>(weights, options.count > 0 ? options.count : positive, options.seed);
 }
 
@@ -155,11 +154,11 @@ struct HardExamples::Impl {
 
 HardExamples::HardExamples(std::int64_t size, const HardExamplesOptions& options) : impl_(std::make_unique<Impl>()) {
   if (size < 1 || static_cast<std::uint64_t>(size) > kMostSamples)
-    throw ArgumentError("hard examples: 1 sample or more, " + std::to_string(size) + " came");
+    throw ArgumentError("hard examples: expected 1 sample or more, got " + std::to_string(size));
   if (!(options.momentum >= 0 && options.momentum < 1))
-    throw ArgumentError("hard examples: momentum is from 0 to below 1, " + std::to_string(options.momentum) + " came");
+    throw ArgumentError("hard examples: momentum must be from 0 to below 1, got " + std::to_string(options.momentum));
   if (!(options.floor > 0 && options.floor <= 1))
-    throw ArgumentError("hard examples: floor is above 0 and at most 1, " + std::to_string(options.floor) + " came");
+    throw ArgumentError("hard examples: floor must be above 0 and at most 1, got " + std::to_string(options.floor));
   impl_->options = options;
   const detail::MutexLock lock(impl_->mutex);
   impl_->losses.assign(static_cast<std::size_t>(size), -1.0f);
@@ -187,15 +186,15 @@ std::int64_t HardExamples::at(std::int64_t epoch, std::int64_t position) const {
 
 void HardExamples::feed(std::span<const std::int32_t> indices, std::span<const float> losses) {
   if (indices.size() != losses.size())
-    throw ArgumentError("hard examples: one loss for each index, " + std::to_string(indices.size()) + " indices and " +
-                        std::to_string(losses.size()) + " losses came");
+    throw ArgumentError("hard examples: expected one loss for each index, got " + std::to_string(indices.size()) +
+                        " indices and " + std::to_string(losses.size()) + " losses");
   const detail::MutexLock lock(impl_->mutex);
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] < 0 || static_cast<std::size_t>(indices[i]) >= impl_->losses.size())
       throw ArgumentError("hard examples: sample " + std::to_string(indices[i]) + " of " +
                           std::to_string(impl_->losses.size()));
     if (!(losses[i] >= 0) || !std::isfinite(losses[i]))
-      throw ArgumentError("hard examples: losses are finite and 0 or more, " + std::to_string(losses[i]) + " came");
+      throw ArgumentError("hard examples: losses must be finite and 0 or more, got " + std::to_string(losses[i]));
   }
   const auto momentum = static_cast<float>(impl_->options.momentum);
   for (std::size_t i = 0; i < indices.size(); ++i) {

@@ -54,8 +54,8 @@ bool shares_memory(const DeviceInfo& device) {
 struct DataParallel::Impl {
   Impl(Group& g, optim::Optimizer& o, const DataParallelOptions& options) : group(g), optimizer(o) {
     if (!(options.bucket_megabytes > 0))
-      throw ArgumentError("DataParallel: bucket_megabytes must be above 0, " +
-                          std::to_string(options.bucket_megabytes) + " came");
+      throw ArgumentError("DataParallel: bucket_megabytes must be above 0, got " +
+                          std::to_string(options.bucket_megabytes));
     if (o.releases_gradients())
       throw ArgumentError(
           "DataParallel: the optimizer has release_gradients, which updates parameters before the other ranks' "
@@ -246,8 +246,7 @@ DataParallel::~DataParallel() {
 }
 
 void DataParallel::set_samples(double samples) {
-  if (!(samples >= 0))
-    throw ArgumentError("DataParallel: samples must be at least 0, " + std::to_string(samples) + " came");
+  if (!(samples >= 0)) throw ArgumentError("DataParallel: samples must be at least 0, got " + std::to_string(samples));
   impl_->samples = samples;
 }
 

@@ -23,12 +23,11 @@ std::size_t bytes_in(const Array& array) { return static_cast<std::size_t>(array
 
 void check_root(int root, int size) {
   if (root < 0 || root >= size)
-    throw ArgumentError("broadcast: root is from 0 to " + std::to_string(size - 1) + ", " + std::to_string(root) +
-                        " came");
+    throw ArgumentError("broadcast: root must be from 0 to " + std::to_string(size - 1) + ", got " + std::to_string(root));
 }
 
 void check_array(const char* function, const Array& array) {
-  if (!array.defined()) throw ArgumentError(std::string(function) + ": an empty array handle came");
+  if (!array.defined()) throw ArgumentError(std::string(function) + ": got an empty array handle");
 }
 
 // Weights that make a sum or a mean.
@@ -65,8 +64,8 @@ int launched_local_processes() { return number_in({"OMPI_COMM_WORLD_LOCAL_SIZE",
 
 Group::Group(const GroupOptions& options) : exceptions_(std::uncaught_exceptions()) {
   if (!(options.timeout_seconds >= 2))
-    throw ArgumentError("distributed: timeout_seconds is at least 2, " + std::to_string(options.timeout_seconds) +
-                        " came");
+    throw ArgumentError("distributed: timeout_seconds must be at least 2, got " +
+                        std::to_string(options.timeout_seconds));
   if (g_was_started.exchange(true))
     throw ArgumentError("distributed: this process had a Group already, and MPI cannot be started again");
   communicator_ = std::make_shared<detail::Communicator>(options);
@@ -118,7 +117,7 @@ std::string Group::broadcast(const std::string& text, int root) {
 Array Group::all_gather(const Array& array) {
   check_array("all_gather", array);
   if (array.shape().rank() == 0)
-    throw ArgumentError("all_gather: needs an array with an axis, a scalar came; reshape it to {1}");
+    throw ArgumentError("all_gather: expected an array with an axis, got a scalar; reshape it to {1}");
   Shape shape = array.shape();
   shape[0] *= size();
   Array result = empty(shape, array.dtype());

@@ -234,8 +234,8 @@ namespace {
 template <class T>
 Array leaf_of(std::span<const T> values, const Shape& shape) {
   if (static_cast<std::int64_t>(values.size()) != shape.size())
-    throw ArgumentError("array: shape " + shape.to_string() + " has " + std::to_string(shape.size()) + " elements, " +
-                        std::to_string(values.size()) + " came");
+    throw ArgumentError("array: shape " + shape.to_string() + " has " + std::to_string(shape.size()) +
+                        " elements, got " + std::to_string(values.size()));
   Array result = empty(shape, dtype_of<T>);
   if (!values.empty()) {
     const HostView<T> view = result.mutable_host<T>();

@@ -120,7 +120,7 @@ Array Autocast::State::cast(const Array& a, Dtype to) {
 
 Autocast::Autocast(const AutocastOptions& options) : state_(std::make_unique<State>()), outer_(detail::open_scope) {
   if (!detail::is_16_bit(options.dtype))
-    throw ArgumentError("Autocast: the dtype must be f16 or bf16, " + std::string(name_of(options.dtype)) + " came");
+    throw ArgumentError("Autocast: the dtype must be f16 or bf16, got " + std::string(name_of(options.dtype)));
   state_->enabled = options.enabled;
   state_->dtype = options.dtype;
   state_->policy = options.policy ? std::make_shared<const AutocastPolicy>(*options.policy) : policy_of_engine();

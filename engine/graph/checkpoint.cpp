@@ -36,8 +36,8 @@ Array checkpoint_sequential(std::span<const std::function<Array(const Array&)>> 
                             const Array& x) {
   const auto count = static_cast<int>(functions.size());
   if (segments < 1 || segments > count)
-    throw ArgumentError("checkpoint_sequential: segments must be from 1 to the number of functions, " +
-                        std::to_string(segments) + " came for " + std::to_string(count));
+    throw ArgumentError("checkpoint_sequential: segments must be from 1 to the number of functions, got " +
+                        std::to_string(segments) + " for " + std::to_string(count));
   const int length = count / segments;
   Array y = x;
   int next = 0;
@@ -50,8 +50,7 @@ Array checkpoint_sequential(std::span<const std::function<Array(const Array&)>> 
 }
 
 Checkpointing Checkpointing::every(std::int64_t blocks) {
-  if (blocks < 1)
-    throw ArgumentError("Checkpointing: a segment has at least 1 block, " + std::to_string(blocks) + " came");
+  if (blocks < 1) throw ArgumentError("Checkpointing: a segment has at least 1 block, got " + std::to_string(blocks));
   Checkpointing result;
   result.blocks_ = blocks;
   return result;
@@ -70,8 +69,8 @@ Checkpointing Checkpointing::parse(std::string_view text) {
   std::int64_t blocks = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), blocks);
   if (error != std::errc() || end != text.data() + text.size() || blocks < 1)
-    throw ArgumentError("Checkpointing: needs off, block, sqrt or a number of blocks above 0, '" + std::string(text) +
-                        "' came");
+    throw ArgumentError("Checkpointing: expected off, block, sqrt or a number of blocks above 0, got '" +
+                        std::string(text) + "'");
   return every(blocks);
 }
 

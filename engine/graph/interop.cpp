@@ -51,7 +51,7 @@ void enqueue(std::span<const Array> reads, std::span<const Array> writes, const 
   all.insert(all.end(), writes.begin(), writes.end());
   if (all.empty()) throw ArgumentError("interop: needs at least one array");
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!all[i].defined() || all[i].size() == 0) throw ArgumentError("interop: an empty array or handle came");
+    if (!all[i].defined() || all[i].size() == 0) throw ArgumentError("interop: got an empty array or handle");
     const detail::Node& node = *all[i].node();
     if (node.context != all[0].node()->context || node.device != all[0].node()->device)
       throw ArgumentError("interop: the arrays belong to several engines or devices");

@@ -55,7 +55,7 @@ Array current_working_copy(const Array& cell, Dtype dtype) {
 
 void keep_working_copies(std::span<const Array> parameters, Dtype dtype) {
   if (dtype != f16 && dtype != bf16)
-    throw ArgumentError("keep_working_copies: the copies are f16 or bf16, " + std::string(name_of(dtype)) + " came");
+    throw ArgumentError("keep_working_copies: the copies must be f16 or bf16, got " + std::string(name_of(dtype)));
   for (const Array& parameter : parameters)
     if (!is_cell(parameter))
       throw ArgumentError("keep_working_copies: a parameter must be a cell, one is " + detail::describe(parameter));

@@ -65,10 +65,10 @@ void save_tensors(const std::string& path, std::span<const TensorView> tensors, 
     const std::size_t need = static_cast<std::size_t>(tensor.shape.size()) * bytes_of(tensor.dtype);
     if (tensor.bytes.size() != need)
       throw ArgumentError("save_tensors: '" + tensor.name + "' " + tensor.shape.to_string() + " of " +
-                          std::string(name_of(tensor.dtype)) + " has " + std::to_string(need) + " bytes, " +
-                          std::to_string(tensor.bytes.size()) + " came");
+                          std::string(name_of(tensor.dtype)) + " has " + std::to_string(need) + " bytes, got " +
+                          std::to_string(tensor.bytes.size()));
     if (tensor.name == kMetadataKey || !names.insert(tensor.name).second)
-      throw ArgumentError("save_tensors: names are different and not __metadata__, '" + tensor.name + "' came");
+      throw ArgumentError("save_tensors: names must be different and not __metadata__, got '" + tensor.name + "'");
     order.push_back(&tensor);
   }
   std::stable_sort(order.begin(), order.end(),
@@ -248,8 +248,8 @@ void TensorFile::read(std::size_t index, std::span<std::byte> dst) const {
   const TensorInfo& info = state_->infos.at(index);
   const detail::StoredTensor& entry = state_->entries[index];
   if (dst.size() != info.bytes())
-    throw ArgumentError("safetensors: '" + info.name + "' has " + std::to_string(info.bytes()) + " bytes, memory for " +
-                        std::to_string(dst.size()) + " came");
+    throw ArgumentError("safetensors: '" + info.name + "' has " + std::to_string(info.bytes()) +
+                        " bytes, got memory for " + std::to_string(dst.size()));
   if (entry.stored->width == bytes_of(info.dtype)) {
     state_->read_at(entry.begin, dst);
     return;

@@ -35,8 +35,8 @@ std::pair<Array, Array> KeyValueCache::append(const Array& kv) {
 
 void KeyValueCache::reset(std::int64_t length) {
   if (length < 0 || length > length_)
-    throw ArgumentError("KeyValueCache: can go back to between 0 and " + std::to_string(length_) + " tokens, " +
-                        std::to_string(length) + " came");
+    throw ArgumentError("KeyValueCache: can go back to between 0 and " + std::to_string(length_) + " tokens, got " +
+                        std::to_string(length));
   length_ = length;
 }
 
@@ -53,11 +53,11 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options)
   require_real(kLayer, o.dtype);
   if (o.width % o.heads != 0 || o.heads % o.kv_heads != 0)
     throw ArgumentError("MultiHeadAttention: heads must divide the width and kv_heads the heads, width " +
-                        std::to_string(o.width) + ", heads " + std::to_string(o.heads) + ", kv_heads " +
-                        std::to_string(o.kv_heads) + " came");
+                        std::to_string(o.width) + ", heads " + std::to_string(o.heads) + ", got kv_heads " +
+                        std::to_string(o.kv_heads));
   if (o.rotary && o.width / o.heads % 2 != 0)
-    throw ArgumentError("MultiHeadAttention: rotary positions need an even number of values per head, " +
-                        std::to_string(o.width / o.heads) + " came");
+    throw ArgumentError("MultiHeadAttention: rotary positions need an even number of values per head, got " +
+                        std::to_string(o.width / o.heads));
   if (o.rotary) o.rotary->heads = o.heads + o.kv_heads;  // queries and keys turn, values do not
   const std::int64_t rows = (o.heads + 2 * o.kv_heads) * (o.width / o.heads);
   const double xavier = std::sqrt(6.0 / static_cast<double>(o.width + rows));

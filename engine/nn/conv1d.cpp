@@ -13,7 +13,7 @@ Conv1d::Conv1d(const Conv1dOptions& options) : options_(options) {
   require_positive("Conv1d", "dilation", options.dilation);
   require_positive("Conv1d", "groups", options.groups);
   require_real("Conv1d", options.dtype);
-  if (options.pad < 0) throw ArgumentError("Conv1d: pad must be at least 0, " + std::to_string(options.pad) + " came");
+  if (options.pad < 0) throw ArgumentError("Conv1d: pad must be at least 0, got " + std::to_string(options.pad));
   require_groups("Conv1d", options.groups, options.in, options.out);
   const std::int64_t in_group = options.in / options.groups, fan_in = in_group * options.kernel;
   weight_ = uniform_cell({options.kernel, in_group, options.out}, fan_in, options.dtype, describe() + ".weight");

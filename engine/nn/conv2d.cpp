@@ -16,7 +16,7 @@ Conv2d::Conv2d(const Conv2dOptions& options) : options_(options) {
   require_positive("Conv2d", "groups", options.groups);
   require_real("Conv2d", options.dtype);
   if (options.pad.h < 0 || options.pad.w < 0)
-    throw ArgumentError("Conv2d: pad must be at least 0, " + options.pad.to_string() + " came");
+    throw ArgumentError("Conv2d: pad must be at least 0, got " + options.pad.to_string());
   require_groups("Conv2d", options.groups, options.in, options.out);
   const std::int64_t in_group = options.in / options.groups;
   const std::int64_t fan_in = in_group * options.kernel.h * options.kernel.w;

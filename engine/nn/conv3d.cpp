@@ -13,8 +13,7 @@ Conv3d::Conv3d(const Conv3dOptions& options) : options_(options) {
   require_positive("Conv3d", "dilation", options.dilation.least());
   require_positive("Conv3d", "groups", options.groups);
   require_real("Conv3d", options.dtype);
-  if (options.pad.least() < 0)
-    throw ArgumentError("Conv3d: pad must be at least 0, " + options.pad.to_string() + " came");
+  if (options.pad.least() < 0) throw ArgumentError("Conv3d: pad must be at least 0, got " + options.pad.to_string());
   require_groups("Conv3d", options.groups, options.in, options.out);
   const Size3& kernel = options.kernel;
   const std::int64_t in_group = options.in / options.groups;

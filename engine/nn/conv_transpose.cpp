@@ -19,8 +19,8 @@ void check(const char* layer, std::int64_t in, std::int64_t out, int kernel, int
   require_positive(layer, "groups", groups);
   require_real(layer, dtype);
   if (pad < 0 || output_pad < 0)
-    throw ArgumentError(std::string(layer) + ": pad and output_pad must be at least 0, " + std::to_string(pad) +
-                        " and " + std::to_string(output_pad) + " came");
+    throw ArgumentError(std::string(layer) + ": pad and output_pad must be at least 0, got " + std::to_string(pad) +
+                        " and " + std::to_string(output_pad));
   require_groups(layer, groups, in, out);
 }
 

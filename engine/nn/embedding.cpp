@@ -14,8 +14,8 @@ Embedding::Embedding(const EmbeddingOptions& options) : options_(options) {
   if (options.padding_index) {
     const std::int64_t row = *options.padding_index;
     if (row < 0 || row >= options.in)
-      throw ArgumentError("Embedding: padding_index must be in [0, " + std::to_string(options.in) + "), " +
-                          std::to_string(row) + " came");
+      throw ArgumentError("Embedding: padding_index must be in [0, " + std::to_string(options.in) + "), got " +
+                          std::to_string(row));
     const Array ids = reshape(arange(0, static_cast<double>(options.in), 1, i32), {options.in, 1});
     initial = where(equal(ids, full({}, static_cast<double>(row), i32)), zeros({}, options.dtype), initial);
   }

@@ -26,18 +26,18 @@ inline Parameter uniform_cell(const Shape& shape, std::int64_t fan_in, Dtype dty
 
 inline void require_positive(const char* layer, const char* option, std::int64_t came) {
   if (came < 1)
-    throw ArgumentError(std::string(layer) + ": " + option + " must be at least 1, " + std::to_string(came) + " came");
+    throw ArgumentError(std::string(layer) + ": " + option + " must be at least 1, got " + std::to_string(came));
 }
 
 inline void require_groups(const char* layer, int groups, std::int64_t in, std::int64_t out) {
   if (in % groups || out % groups)
-    throw ArgumentError(std::string(layer) + ": groups must divide in and out, " + std::to_string(groups) +
-                        " groups of " + std::to_string(in) + " and " + std::to_string(out) + " came");
+    throw ArgumentError(std::string(layer) + ": groups must divide in and out, got " + std::to_string(groups) +
+                        " groups of " + std::to_string(in) + " and " + std::to_string(out));
 }
 
 inline void require_real(const char* layer, Dtype dtype) {
   if (dtype != f32 && dtype != f64)
-    throw ArgumentError(std::string(layer) + ": parameters are f32 or f64, " + std::string(name_of(dtype)) + " came");
+    throw ArgumentError(std::string(layer) + ": parameters must be f32 or f64, got " + std::string(name_of(dtype)));
 }
 
 }  // namespace samebytes::nn

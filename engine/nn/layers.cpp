@@ -7,7 +7,7 @@
 namespace samebytes::nn {
 
 Dropout::Dropout(double p) : p_(p) {
-  if (!(p >= 0.0 && p < 1.0)) throw ArgumentError("Dropout: p must be in [0, 1), " + std::to_string(p) + " came");
+  if (!(p >= 0.0 && p < 1.0)) throw ArgumentError("Dropout: p must be in [0, 1), got " + std::to_string(p));
 }
 
 Array Dropout::forward(const Array& x) { return is_training() && p_ > 0.0 ? dropout(x, p_) : x; }

@@ -112,13 +112,12 @@ void each_adapter(const char* op, Module& model, const std::function<void(Lora&,
 Lora::Lora(const Array& weight, const LoraOptions& options) : options_(options) {
   require_positive("Lora", "rank", options.rank);
   if (!(options.alpha > 0.0 && std::isfinite(options.alpha)))
-    throw ArgumentError("Lora: alpha must be above 0, " + std::to_string(options.alpha) + " came");
+    throw ArgumentError("Lora: alpha must be above 0, got " + std::to_string(options.alpha));
   require_dropout("Lora", options.dropout);
   if (!weight.defined() || weight.shape().rank() != 2 || !is_floating(weight.dtype()))
-    throw ArgumentError("Lora: the weight must be floating [out, in], " +
+    throw ArgumentError("Lora: the weight must be floating [out, in], got " +
                         (weight.defined() ? std::string(name_of(weight.dtype())) + " " + weight.shape().to_string()
-                                          : std::string("an empty handle")) +
-                        " came");
+                                          : std::string("an empty handle")));
   const auto rank = static_cast<double>(options.rank);
   scale_ = options.alpha / (options.rank_stabilized ? std::sqrt(rank) : rank);
   const Dtype dtype = weight.dtype() == f64 ? f64 : f32;

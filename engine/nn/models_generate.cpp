@@ -58,17 +58,16 @@ std::int32_t draw(const std::vector<double>& logits, const GenerateOptions& opti
 
 std::vector<std::int32_t> generate(Gpt& model, std::span<const std::int32_t> prompt, const GenerateOptions& options) {
   const auto& o = model.options();
-  if (prompt.empty()) throw ArgumentError("generate: the prompt needs at least one id, none came");
+  if (prompt.empty()) throw ArgumentError("generate: the prompt needs at least one id, got none");
   for (const std::int32_t id : prompt)
     if (id < 0 || id >= o.vocabulary)
-      throw ArgumentError("generate: ids must be in [0, " + std::to_string(o.vocabulary) + "), " + std::to_string(id) +
-                          " came");
+      throw ArgumentError("generate: ids must be in [0, " + std::to_string(o.vocabulary) + "), got " +
+                          std::to_string(id));
   if (!(options.temperature >= 0 && std::isfinite(options.temperature)))
-    throw ArgumentError("generate: the temperature must be 0 or more, " + std::to_string(options.temperature) +
-                        " came");
+    throw ArgumentError("generate: the temperature must be 0 or more, got " + std::to_string(options.temperature));
   if (options.tokens < 0 || options.top_k < 0)
-    throw ArgumentError("generate: tokens and top_k must be 0 or more, " + std::to_string(options.tokens) + " and " +
-                        std::to_string(options.top_k) + " came");
+    throw ArgumentError("generate: tokens and top_k must be 0 or more, got " + std::to_string(options.tokens) +
+                        " and " + std::to_string(options.top_k));
   const NoGrad no_grad;
   const EvaluationMode evaluation(model);
   GptCache cache = model.make_cache();

@@ -80,7 +80,7 @@ Array Gpt::loss(const Array& ids, const Array& target, const LinearCrossEntropyO
 
 Array Gpt::forward(const Array& ids, GptCache& cache) {
   if (cache.size() != blocks_.size())
-    throw ArgumentError("Gpt: needs one cache per layer, " + std::to_string(cache.size()) + " came for " +
+    throw ArgumentError("Gpt: expected one cache per layer, got " + std::to_string(cache.size()) + " for " +
                         std::to_string(blocks_.size()) + " layers");
   Array x = embed(ids, cache[0].length(), true);
   for (std::size_t i = 0; i < blocks_.size(); ++i) x = blocks_[i].forward(x, cache[i]);

@@ -82,8 +82,8 @@ GroupNorm::GroupNorm(const GroupNormOptions& options) : options_(options) {
   require_positive("GroupNorm", "features", options.features);
   require_real("GroupNorm", options.dtype);
   if (options.features % options.groups != 0)
-    throw ArgumentError("GroupNorm: groups must divide the features, " + std::to_string(options.groups) + " and " +
-                        std::to_string(options.features) + " came");
+    throw ArgumentError("GroupNorm: groups must divide the features, got " + std::to_string(options.groups) + " and " +
+                        std::to_string(options.features));
   if (!options.affine) return;
   weight_ = Parameter(cell(ones({options.features}, options.dtype), describe() + ".weight"));
   bias_ = Parameter(cell(zeros({options.features}, options.dtype), describe() + ".bias"));

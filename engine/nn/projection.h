@@ -20,11 +20,11 @@ inline Layout layout_of(TransformerNames names) {
 
 inline void require_deviation(const char* layer, double deviation) {
   if (!(deviation >= 0.0 && std::isfinite(deviation)))
-    throw ArgumentError(std::string(layer) + ": a deviation must be 0 or more, " + std::to_string(deviation) + " came");
+    throw ArgumentError(std::string(layer) + ": a deviation must be 0 or more, got " + std::to_string(deviation));
 }
 inline void require_dropout(const char* layer, double p) {
   if (!(p >= 0.0 && p < 1.0))
-    throw ArgumentError(std::string(layer) + ": dropout must be in [0, 1), " + std::to_string(p) + " came");
+    throw ArgumentError(std::string(layer) + ": dropout must be in [0, 1), got " + std::to_string(p));
 }
 
 }  // namespace samebytes::nn

@@ -31,8 +31,7 @@ std::vector<RecurrentParameters> make_weights(const char* kind, int gates, const
   require_positive(kind, "layers", options.layers);
   require_real(kind, options.dtype);
   if (!(options.dropout >= 0.0 && options.dropout < 1.0))
-    throw ArgumentError(std::string(kind) + ": dropout must be in [0, 1), " + std::to_string(options.dropout) +
-                        " came");
+    throw ArgumentError(std::string(kind) + ": dropout must be in [0, 1), got " + std::to_string(options.dropout));
   const std::int64_t hidden = options.hidden, rows = gates * hidden;
   std::vector<RecurrentParameters> weights;
   for (int i = 0; i < options.layers * directions(options); ++i) {

@@ -17,10 +17,10 @@ std::string number(double v) {
 Upsample::Upsample(const UpsampleOptions& options) : options_(options) {
   const bool has_size = options.size.h > 0 && options.size.w > 0, has_scale = options.scale > 0;
   if (has_size == has_scale || options.size.h < 0 || options.size.w < 0 || options.scale < 0)
-    throw ArgumentError("Upsample: needs either size or scale above 0, size " + options.size.to_string() +
-                        " and scale " + number(options.scale) + " came");
+    throw ArgumentError("Upsample: expected either size or scale above 0, got size " + options.size.to_string() +
+                        " and scale " + number(options.scale));
   if (options.align_corners && options.mode == ResizeMode::nearest)
-    throw ArgumentError("Upsample: align_corners needs mode bilinear, nearest came");
+    throw ArgumentError("Upsample: align_corners needs mode bilinear, got nearest");
 }
 
 Array Upsample::forward(const Array& x) {

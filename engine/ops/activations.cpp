@@ -97,8 +97,7 @@ Array elu(const Array& a, double alpha) { return detail::apply_row<detail::kElu>
 Array selu(const Array& a) { return detail::apply_row<detail::kSelu>({as_floating(a)}); }
 
 Array softplus(const Array& a, double beta, double threshold) {
-  if (beta == 0.0 || std::isnan(beta))
-    throw ArgumentError("softplus: beta must not be 0, " + std::to_string(beta) + " came");
+  if (beta == 0.0 || std::isnan(beta)) throw ArgumentError("softplus: beta must not be 0, got " + std::to_string(beta));
   return detail::apply_row<detail::kSoftplus>({as_floating(a)}, {beta, threshold});
 }
 

@@ -117,8 +117,8 @@ using detail::make_op;
 AdafactorLayout::AdafactorLayout(std::span<const std::int64_t> offsets, std::span<const Shape> shapes, std::int64_t n)
     : n_(n) {
   if (offsets.empty() || offsets.size() != shapes.size())
-    throw ArgumentError("adafactor_layout: needs one shape per offset, " + std::to_string(offsets.size()) +
-                        " offsets and " + std::to_string(shapes.size()) + " shapes came");
+    throw ArgumentError("adafactor_layout: expected one shape per offset, got " + std::to_string(offsets.size()) +
+                        " offsets and " + std::to_string(shapes.size()) + " shapes");
   std::vector<std::int32_t> tiles, blocks;
   const auto narrow = [](std::int64_t value) {
     if (value > std::numeric_limits<std::int32_t>::max())
@@ -130,7 +130,7 @@ AdafactorLayout::AdafactorLayout(std::span<const std::int64_t> offsets, std::spa
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     if (offsets[i] < end || offsets[i] % detail::kAdafactorUnit != 0 || offsets[i] + shapes[i].size() > n)
       throw ArgumentError("adafactor_layout: parameters must rise without overlap in steps of 16 within " +
-                          std::to_string(n) + " elements, " + std::to_string(offsets[i]) + " came");
+                          std::to_string(n) + " elements, got " + std::to_string(offsets[i]));
     end = offsets[i] + shapes[i].size();
     if (shapes[i].size() == 0) continue;
     const detail::Matrices m = detail::matrices_of(shapes[i]);

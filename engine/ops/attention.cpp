@@ -173,9 +173,9 @@ Array attend(const char* op, AttentionKind kind, std::vector<Array> arrays, cons
   const Shape &q = arrays[0].shape(), &k = arrays.back().shape();
   const std::int64_t offset = options.offset.value_or(k[1] - q[1]);
   if (options.causal && offset < 0)
-    throw ArgumentError(std::string(op) + ": the offset of causal attention must be 0 or more, " +
-                        std::to_string(offset) + " came; " + std::to_string(q[1]) + " queries, " +
-                        std::to_string(k[1]) + " keys");
+    throw ArgumentError(std::string(op) + ": the offset of causal attention must be 0 or more, got " +
+                        std::to_string(offset) + "; " + std::to_string(q[1]) + " queries, " + std::to_string(k[1]) +
+                        " keys");
   if (options.offset && !options.causal)
     throw ArgumentError(std::string(op) + ": the offset belongs to causal attention, which was not asked for");
   kind.causal = options.causal;

@@ -28,7 +28,7 @@ Array cell(const Array& initial, std::string name, MemoryCategory category) {
                                 : category == MemoryCategory::optimizer  ? detail::Category::optimizer
                                 : category == MemoryCategory::parameters ? detail::Category::parameter
                                                                          : detail::Category::value;
-  if (!initial.defined()) throw ArgumentError("cell: " + name + " needs an initial value, an empty handle came");
+  if (!initial.defined()) throw ArgumentError("cell: " + name + " needs an initial value, got an empty handle");
   const Array value = detail::copy_of(initial);
   Array result = detail::make_leaf(initial.node()->context, Shape{0}, initial.dtype(), kind);
   detail::Node& node = *result.node();
@@ -81,8 +81,8 @@ Array packed(const char* name, std::span<const Array> arrays, std::span<const st
              detail::Pack::Into into, const Array& cell = {}) {
   const std::string op_name(name);
   if (arrays.empty() || arrays.size() != offsets.size())
-    throw ArgumentError(op_name + ": needs one offset per array, " + std::to_string(arrays.size()) + " arrays and " +
-                        std::to_string(offsets.size()) + " offsets came");
+    throw ArgumentError(op_name + ": expected one offset per array, got " + std::to_string(arrays.size()) +
+                        " arrays and " + std::to_string(offsets.size()) + " offsets");
   std::int64_t end = 0;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (!arrays[i].defined() || arrays[i].dtype() != arrays[0].dtype())
@@ -90,7 +90,7 @@ Array packed(const char* name, std::span<const Array> arrays, std::span<const st
                           ", another is " + detail::describe(arrays[i]));
     if (offsets[i] < end || offsets[i] + arrays[i].size() > n)
       throw ArgumentError(op_name + ": offsets must ascend without overlap within " + std::to_string(n) +
-                          " elements, " + std::to_string(offsets[i]) + " came");
+                          " elements, got " + std::to_string(offsets[i]));
     end = offsets[i] + arrays[i].size();
   }
   std::vector<std::int64_t> sizes;
@@ -158,7 +158,7 @@ FlatCells flatten_cells(std::span<const Array> cells, std::string name) {
   for (const Array& part : cells) {
     const auto& state = state_of("flatten_cells", part);
     if (!seen.insert(part.node().get()).second)
-      throw ArgumentError("flatten_cells: cell " + state.name + " came twice");
+      throw ArgumentError("flatten_cells: cell " + state.name + " is named twice");
     if (part.dtype() != cells[0].dtype())
       throw ArgumentError("flatten_cells: all cells must have one dtype, " + state.name + " is " +
                           detail::describe(part));

@@ -52,7 +52,7 @@ const detail::CastRow kConcatCast{"concat", CastRule::widest};
 Array concat(std::span<const Array> arrays, int axis) {
   if (const detail::Casts cast(kConcatCast); cast) return concat(cast(arrays), axis);
   using detail::describe;
-  if (arrays.empty()) throw ArgumentError("concat: needs at least one array, none came");
+  if (arrays.empty()) throw ArgumentError("concat: expected at least one array, got none");
   for (const Array& a : arrays) detail::require(a.defined(), "concat", "needs arrays", a, "src");
   const Array& first = arrays[0];
   const int rank = first.shape().rank();

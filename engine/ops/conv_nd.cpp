@@ -72,8 +72,8 @@ std::string conv_option(const char* name, int axes, int axis) {
 void check_conv_attributes(const char* op, const ConvAttributes& a) {
   const auto at_least = [&](int v, int least, const std::string& name) {
     if (v < least)
-      throw ArgumentError(std::string(op) + ": " + name + " must be " + std::to_string(least) + " or more, " +
-                          std::to_string(v) + " came");
+      throw ArgumentError(std::string(op) + ": " + name + " must be " + std::to_string(least) + " or more, got " +
+                          std::to_string(v));
   };
   for (int axis = 3 - a.axes; axis < 3; ++axis) {
     at_least(a.stride[axis], 1, conv_option("stride", a.axes, axis));

@@ -46,8 +46,8 @@ Array conv_transpose(const char* op, const Array& src, const Array& weight, cons
     const int axis = 3 - a.axes + k;
     if (output_pad[axis] < 0 || output_pad[axis] >= std::max(a.stride[axis], a.dilation[axis]))
       throw ArgumentError(std::string(op) + ": " + conv_option("output_pad", a.axes, axis) +
-                          " must be 0 or more and below stride or dilation, " + std::to_string(output_pad[axis]) +
-                          " came with stride " + std::to_string(a.stride[axis]) + ", dilation " +
+                          " must be 0 or more and below stride or dilation, got " + std::to_string(output_pad[axis]) +
+                          " with stride " + std::to_string(a.stride[axis]) + ", dilation " +
                           std::to_string(a.dilation[axis]));
     const std::int64_t size = checked_sum(op, src, checked_product(op, src, s[k + 1] - 1, a.stride[axis]),
                                           checked_product(op, src, w[k] - 1, a.dilation[axis])) +

@@ -77,8 +77,8 @@ void record_cross_entropy_total(Launch& run, const CrossEntropyRule& rule, Opera
 void check_cross_entropy_options(const char* op, float label_smoothing, const Array& class_weight,
                                  std::int64_t classes) {
   if (!(label_smoothing >= 0.0f && label_smoothing < 1.0f))
-    throw ArgumentError(std::string(op) + ": label_smoothing must be in [0, 1), " + std::to_string(label_smoothing) +
-                        " came");
+    throw ArgumentError(std::string(op) + ": label_smoothing must be in [0, 1), got " +
+                        std::to_string(label_smoothing));
   if (class_weight.defined() && (class_weight.shape() != Shape{classes} || !is_floating(class_weight.dtype())))
     throw ArgumentError(std::string(op) + ": class_weight must be floating [" + std::to_string(classes) +
                         "], class_weight is " + describe(class_weight));

@@ -83,7 +83,7 @@ Array nt_xent_loss(const Array& z, const NtXentOptions& options) {
   require(z.defined() && is_floating(z.dtype()) && z.shape().rank() == 2 && z.shape()[0] >= 2 && z.shape()[0] % 2 == 0,
           kOp, "z must be floating [2N, D]", z, "z");
   if (!(options.temperature > 0.0))
-    throw ArgumentError("nt_xent_loss: temperature must be above 0, " + std::to_string(options.temperature) + " came");
+    throw ArgumentError("nt_xent_loss: temperature must be above 0, got " + std::to_string(options.temperature));
   const Dtype dtype = z.dtype() == f64 ? f64 : f32;
   const Array x = as_dtype(z, dtype);
   const Array norm = sqrt(clip(sum(square(x), {1}, true), {.low = kSmallestNorm * kSmallestNorm}));

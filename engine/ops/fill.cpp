@@ -75,25 +75,24 @@ std::string text_of(double value) {
 
 Array full(const Shape& shape, double value, Dtype dtype) {
   if (!detail::is_representable(value, dtype))
-    throw ArgumentError("full: the value must fit " + std::string(name_of(dtype)) + ", " + detail::text_of(value) +
-                        " came");
+    throw ArgumentError("full: the value must fit " + std::string(name_of(dtype)) + ", got " + detail::text_of(value));
   static const auto op = detail::make_op<detail::Full>();
   return detail::make_array(op, shape, dtype, {}, {detail::scalar_of(value, dtype)});
 }
 
 Array arange(double start, double stop, double step, Dtype dtype) {
   if (!(std::isfinite(start) && std::isfinite(stop) && std::isfinite(step) && step != 0.0))
-    throw ArgumentError("arange: start, stop and step must be finite and step not 0, " + detail::text_of(start) + ", " +
-                        detail::text_of(stop) + ", " + detail::text_of(step) + " came");
+    throw ArgumentError("arange: start, stop and step must be finite and step not 0, got " + detail::text_of(start) + ", " +
+                        detail::text_of(stop) + ", " + detail::text_of(step));
   const double count = std::max(0.0, std::ceil((stop - start) / step));
   if (!(count <= static_cast<double>(Shape::kMostElements)))
-    throw ArgumentError("arange: gives at most 2^56 elements, " + detail::text_of(start) + ", " +
-                        detail::text_of(stop) + ", " + detail::text_of(step) + " came");
+    throw ArgumentError("arange: expected at most 2^56 elements, got " + detail::text_of(start) + ", " +
+                        detail::text_of(stop) + ", " + detail::text_of(step));
   const auto n = static_cast<std::int64_t>(count);
   if (dtype == u8 || dtype == bool_) return astype(arange(start, stop, step, i32), dtype);
   if (!detail::is_representable(start, dtype) || !detail::is_representable(step, dtype))
-    throw ArgumentError("arange: start and step must be whole numbers for " + std::string(name_of(dtype)) + ", " +
-                        detail::text_of(start) + " and " + detail::text_of(step) + " came");
+    throw ArgumentError("arange: start and step must be whole numbers for " + std::string(name_of(dtype)) + ", got " +
+                        detail::text_of(start) + " and " + detail::text_of(step));
   static const auto op = detail::make_op<detail::Arange>();
   return detail::make_array(op, Shape{n}, dtype, {}, {detail::scalar_of(start, dtype), detail::scalar_of(step, dtype)});
 }

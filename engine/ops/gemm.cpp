@@ -332,7 +332,8 @@ GemmProvider gemm_provider(const EngineOptions& options) {
   if (text == "packed") return GemmProvider::packed;
   if (text == "clblast") return GemmProvider::clblast;
   if (text == "eigen") return GemmProvider::eigen;
-  throw ArgumentError("SAMEBYTES_GEMM: needs automatic, packed, clblast or eigen, \"" + std::string(text) + "\" came");
+  throw ArgumentError("SAMEBYTES_GEMM: expected automatic, packed, clblast or eigen, got \"" + std::string(text) +
+                      "\"");
 }
 
 std::string_view gemm_shape_class(const GemmProblem& p) {

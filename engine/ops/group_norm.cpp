@@ -233,7 +233,7 @@ Array group_norm(const Array& src, std::int64_t groups, const Array& scale, cons
   require(src.defined() && src.shape().rank() >= 2 && is_floating(src.dtype()), kOp,
           "src must be floating [N, ..., C] with channels in its last axis", src, "src");
   if (groups < 1 || src.shape().back() % groups != 0)
-    throw ArgumentError("group_norm: groups must divide the channels, " + std::to_string(groups) + " came, src is " +
+    throw ArgumentError("group_norm: groups must divide the channels, got " + std::to_string(groups) + ", src is " +
                         detail::describe(src));
   return normalise(kOp, src, groups, scale, shift, eps, {});
 }

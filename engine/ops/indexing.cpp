@@ -285,8 +285,8 @@ Array embedding(const Array& ids, const Array& table, std::optional<std::int32_t
   const Array index = detail::checked_index(kOp, ids, "ids");
   detail::countable_axis(kOp, table, 0);
   if (padding_index && (*padding_index < 0 || *padding_index >= table.shape()[0]))
-    throw ArgumentError("embedding: padding_index must be a row of the table, " + std::to_string(*padding_index) +
-                        " came, table is " + detail::describe(table));
+    throw ArgumentError("embedding: padding_index must be a row of the table, got " + std::to_string(*padding_index) +
+                        ", table is " + detail::describe(table));
   return detail::take_rows(kOp, table, index, 0, padding_index.value_or(detail::kNoIndex));
 }
 
@@ -330,7 +330,7 @@ Array scatter_add(const Array& a, int axis, const Array& index, const Array& src
 Array one_hot(const Array& ids, std::int64_t classes, Dtype dtype) {
   const Array index = detail::checked_index("one_hot", ids, "ids");
   if (classes < 1 || classes > std::numeric_limits<std::int32_t>::max())
-    throw ArgumentError("one_hot: classes must be at least 1 and fit i32, " + std::to_string(classes) + " came");
+    throw ArgumentError("one_hot: classes must be at least 1 and fit i32, got " + std::to_string(classes));
   return astype(equal(unsqueeze(index, -1), arange(0, static_cast<double>(classes), 1, i32)), dtype);
 }
 

@@ -94,8 +94,7 @@ Array focus(const Array& losses, const Array& q, double gamma) {
 }
 
 void check_gamma(const char* op, double gamma) {
-  if (!(gamma >= 0.0))
-    throw ArgumentError(std::string(op) + ": gamma must be 0 or more, " + std::to_string(gamma) + " came");
+  if (!(gamma >= 0.0)) throw ArgumentError(std::string(op) + ": gamma must be 0 or more, got " + std::to_string(gamma));
 }
 
 }  // namespace
@@ -145,7 +144,7 @@ Array multi_margin_loss(const Array& score, const Array& target, const MultiMarg
   if (const detail::Casts cast(kMultiMarginLossCast); cast) return multi_margin_loss(cast(score), target, options);
   const Labels labels("multi_margin_loss", score, "score", target, options.class_weight);
   if (options.p != 1 && options.p != 2)
-    throw ArgumentError("multi_margin_loss: p must be 1 or 2, " + std::to_string(options.p) + " came");
+    throw ArgumentError("multi_margin_loss: p must be 1 or 2, got " + std::to_string(options.p));
   const Array x = as_dtype(score, labels.dtype());
   Array over = relu(x - unsqueeze(labels.pick(x), -1) + options.margin);
   if (options.p == 2) over = square(over);

@@ -22,7 +22,7 @@ Array flip(const Array& a, std::initializer_list<int> axes) {
   for (int axis : axes) {
     axis = checked_axis("flip", a, axis);
     if ((seen >> axis & 1u) != 0)
-      throw ArgumentError("flip: axis " + std::to_string(axis) + " came twice, src is " + describe(a));
+      throw ArgumentError("flip: axis " + std::to_string(axis) + " is named twice, src is " + describe(a));
     seen |= 1u << axis;
     const std::int64_t n = a.shape()[axis];
     if (n > 0) result = slice(result, axis, n - 1, -n - 1, -1);
@@ -42,8 +42,8 @@ const std::vector<Array> split(const Array& a, std::span<const std::int64_t> siz
     text += (text.empty() ? "" : ", ") + std::to_string(size);
   }
   if (!ok || total != a.shape()[axis])
-    throw ArgumentError("split: sizes must be 0 or more and add up to axis " + std::to_string(axis) + ", {" + text +
-                        "} came, src is " + describe(a));
+    throw ArgumentError("split: sizes must be 0 or more and add up to axis " + std::to_string(axis) + ", got {" + text +
+                        "}, src is " + describe(a));
   std::vector<Array> parts;
   std::int64_t start = 0;
   for (const std::int64_t size : sizes) {
@@ -56,7 +56,7 @@ const std::vector<Array> split(const Array& a, std::span<const std::int64_t> siz
 const std::vector<Array> split(const Array& a, std::int64_t size, int axis) {
   axis = checked_axis("split", a, axis);
   if (size < 1)
-    throw ArgumentError("split: the size must be at least 1, " + std::to_string(size) + " came, src is " + describe(a));
+    throw ArgumentError("split: the size must be at least 1, got " + std::to_string(size) + ", src is " + describe(a));
   const std::int64_t n = a.shape()[axis];
   std::vector<std::int64_t> sizes;
   for (std::int64_t left = n; left > 0; left -= std::min(size, left)) sizes.push_back(std::min(size, left));
@@ -67,7 +67,7 @@ const std::vector<Array> split(const Array& a, std::int64_t size, int axis) {
 const detail::CastRow kStackCast{"stack", CastRule::widest};
 Array stack(std::span<const Array> arrays, int axis) {
   if (const detail::Casts cast(kStackCast); cast) return stack(cast(arrays), axis);
-  if (arrays.empty()) throw ArgumentError("stack: needs at least one array, none came");
+  if (arrays.empty()) throw ArgumentError("stack: expected at least one array, got none");
   std::vector<Array> rows;
   axis = checked_axis("stack", arrays[0], axis, 1);
   for (std::size_t i = 0; i < arrays.size(); ++i) {
@@ -83,7 +83,7 @@ Array stack(std::span<const Array> arrays, int axis) {
 Array repeat_interleave(const Array& a, std::int64_t repeats, int axis) {
   axis = checked_axis("repeat_interleave", a, axis);
   if (repeats < 0)
-    throw ArgumentError("repeat_interleave: repeats must be 0 or more, " + std::to_string(repeats) + " came, src is " +
+    throw ArgumentError("repeat_interleave: repeats must be 0 or more, got " + std::to_string(repeats) + ", src is " +
                         describe(a));
   if (repeats == 1) return a;
   Shape merged = a.shape();
@@ -100,7 +100,7 @@ Array repeat_interleave(const Array& a, std::int64_t repeats, int axis) {
 Array tile(const Array& a, std::span<const std::int64_t> repeats) {
   require(a.defined(), "tile", "needs an array", a, "src");
   if (repeats.size() > static_cast<std::size_t>(Shape::kMaxRank))
-    throw ArgumentError("tile: at most eight axes, " + std::to_string(repeats.size()) + " repeats came");
+    throw ArgumentError("tile: expected at most eight axes, got " + std::to_string(repeats.size()) + " repeats");
   const int count = static_cast<int>(repeats.size()), rank = std::max(count, a.shape().rank());
   Shape shape;  // of a, with ones in front
   for (int i = 0; i < rank; ++i)
@@ -109,7 +109,7 @@ Array tile(const Array& a, std::span<const std::int64_t> repeats) {
   for (int i = rank - 1; i >= rank - count; --i) {  // the innermost first: its copies are the smallest
     const std::int64_t n = repeats[static_cast<std::size_t>(i + count - rank)];
     if (n < 0)
-      throw ArgumentError("tile: repeats must be 0 or more, " + std::to_string(n) + " came, src is " + describe(a));
+      throw ArgumentError("tile: repeats must be 0 or more, got " + std::to_string(n) + ", src is " + describe(a));
     if (n == 1) continue;
     Shape front{1, 1, 1};
     for (int k = 0; k < i; ++k) front[0] *= shape[k];

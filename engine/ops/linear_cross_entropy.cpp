@@ -273,7 +273,7 @@ Array linear_cross_entropy(const Array& x, const Array& weight, const Array& lab
                         ", labels is " + describe(labels));
   detail::check_cross_entropy_options(kOp, options.label_smoothing, options.class_weight, classes);
   if (options.chunks < 0)
-    throw ArgumentError(std::string(kOp) + ": chunks must be 0 or more, " + std::to_string(options.chunks) + " came");
+    throw ArgumentError(std::string(kOp) + ": chunks must be 0 or more, got " + std::to_string(options.chunks));
 
   Dtype dtype = detail::wider(x.dtype(), weight.dtype());
   if (bias.defined()) dtype = detail::wider(dtype, bias.dtype());

@@ -142,7 +142,7 @@ Array gaussian_nll_loss(const Array& mean, const Array& target, const Array& var
       ("var must be floating, of the shape of mean " + detail::describe(mean) + " or with a last axis of 1").c_str(),
       var, "var");
   if (!(options.eps >= 0.0))
-    throw ArgumentError("gaussian_nll_loss: eps must be 0 or more, " + std::to_string(options.eps) + " came");
+    throw ArgumentError("gaussian_nll_loss: eps must be 0 or more, got " + std::to_string(options.eps));
   if (var.dtype() == f64) dtype = f64;
   const Array v = as_dtype(var, dtype);
   const Array bounded = v + stop_gradient(clip(v, {.low = options.eps}) - v);
@@ -171,7 +171,7 @@ Array smooth_l1_loss(const Array& a, const Array& b, const SmoothL1Options& opti
   if (const detail::Casts cast(kSmoothL1LossCast); cast) return smooth_l1_loss(cast(a), cast(b), options);
   const Dtype dtype = check_pair("smooth_l1_loss", a, "a", b, "b");
   if (!(options.beta >= 0.0))
-    throw ArgumentError("smooth_l1_loss: beta must be 0 or more, " + std::to_string(options.beta) + " came");
+    throw ArgumentError("smooth_l1_loss: beta must be 0 or more, got " + std::to_string(options.beta));
   if (options.beta == 0.0) return l1_loss(a, b, options.reduction);
   const Array d = as_dtype(a, dtype) - as_dtype(b, dtype);
   return reduce_loss(detail::huber_of(d, options.beta) / options.beta, options.reduction);
@@ -182,7 +182,7 @@ Array huber_loss(const Array& a, const Array& b, const HuberOptions& options) {
   if (const detail::Casts cast(kHuberLossCast); cast) return huber_loss(cast(a), cast(b), options);
   const Dtype dtype = check_pair("huber_loss", a, "a", b, "b");
   if (!(options.delta > 0.0))
-    throw ArgumentError("huber_loss: delta must be above 0, " + std::to_string(options.delta) + " came");
+    throw ArgumentError("huber_loss: delta must be above 0, got " + std::to_string(options.delta));
   return reduce_loss(detail::huber_of(as_dtype(a, dtype) - as_dtype(b, dtype), options.delta), options.reduction);
 }
 

@@ -186,7 +186,7 @@ Array pad(const Array& a, std::span<const PadWidth> widths, PadMode mode, double
   require(a.defined(), "pad", "needs an array", a, "src");
   const int rank = a.shape().rank();
   if (widths.size() != static_cast<std::size_t>(rank))
-    throw ArgumentError("pad: needs one width for each axis, " + std::to_string(widths.size()) + " came, src is " +
+    throw ArgumentError("pad: expected one width for each axis, got " + std::to_string(widths.size()) + ", src is " +
                         describe(a));
   Shape shape = a.shape();
   for (int axis = 0; axis < rank; ++axis) {

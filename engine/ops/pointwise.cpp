@@ -340,7 +340,7 @@ Array gelu(const Array& a, GeluForm form) {
                                  : detail::unary(detail::kGeluTanh, SAMEBYTES_ROW(kGeluTanh), x);
 }
 Array clip(const Array& a, const ClipBounds& bounds) {
-  if (!bounds.low && !bounds.high) throw ArgumentError("clip: needs a lower or an upper bound, none came");
+  if (!bounds.low && !bounds.high) throw ArgumentError("clip: expected a lower or an upper bound, got none");
   constexpr double kUnbounded = std::numeric_limits<double>::infinity();
   return clip(a, bounds.low.value_or(-kUnbounded), bounds.high.value_or(kUnbounded));
 }

@@ -117,8 +117,8 @@ int largest_window(int in, int out) { return in % out == 0 ? in / out : std::min
 
 Window adaptive_window(const char* op, const Array& src, int out_h, int out_w, int axes) {
   require(out_h >= 1 && out_w >= 1, op,
-          ("the result must have at least one place, " +
-           (axes == 1 ? std::to_string(out_w) : std::to_string(out_h) + " x " + std::to_string(out_w)) + " came")
+          ("the result must have at least one place, got " +
+           (axes == 1 ? std::to_string(out_w) : std::to_string(out_h) + " x " + std::to_string(out_w)))
               .c_str(),
           src, "src");
   const Shape& s = src.shape();

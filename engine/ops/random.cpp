@@ -69,7 +69,7 @@ class Dropout final : public Op {
 
 void require_floating(const char* op, Dtype dtype) {
   if (!is_floating(dtype))
-    throw ArgumentError(std::string(op) + ": needs a floating dtype, " + std::string(name_of(dtype)) + " came");
+    throw ArgumentError(std::string(op) + ": expected a floating dtype, got " + std::string(name_of(dtype)));
 }
 
 // Random bits of a number in [0, 1) that the dtype holds exactly.
@@ -88,8 +88,8 @@ int uniform_bits(Dtype dtype) {
 Array uniform(const Shape& shape, double low, double high, Dtype dtype, RandomKey key) {
   detail::require_floating("uniform", dtype);
   if (!(std::isfinite(low) && std::isfinite(high) && low <= high))
-    throw ArgumentError("uniform: low must be at most high and both finite, " + std::to_string(low) + " and " +
-                        std::to_string(high) + " came");
+    throw ArgumentError("uniform: low must be at most high and both finite, got " + std::to_string(low) + " and " +
+                        std::to_string(high));
   const auto op = detail::make_op<detail::Uniform>(detail::uniform_bits(dtype));
   const Array result =
       detail::make_array(op, shape, detail::real_of(dtype), {}, detail::stream_of(key, {low, high - low}));
@@ -103,8 +103,8 @@ Array uniform(const Shape& shape, double low, double high, Dtype dtype) {
 Array normal(const Shape& shape, double mean, double deviation, Dtype dtype, RandomKey key) {
   detail::require_floating("normal", dtype);
   if (!(std::isfinite(mean) && std::isfinite(deviation) && deviation >= 0))
-    throw ArgumentError("normal: mean must be finite and deviation 0 or more, " + std::to_string(mean) + " and " +
-                        std::to_string(deviation) + " came");
+    throw ArgumentError("normal: mean must be finite and deviation 0 or more, got " + std::to_string(mean) + " and " +
+                        std::to_string(deviation));
   static const auto op = detail::make_op<detail::Normal>();
   const Array result =
       detail::make_array(op, shape, detail::real_of(dtype), {}, detail::stream_of(key, {mean, deviation}));
@@ -117,7 +117,7 @@ Array normal(const Shape& shape, double mean, double deviation, Dtype dtype) {
 
 Array dropout(const Array& a, double p, RandomKey key) {
   detail::require(a.defined() && is_floating(a.dtype()), "dropout", "needs a floating array", a, "src");
-  if (!(p >= 0.0 && p <= 1.0)) throw ArgumentError("dropout: p must be in [0, 1], " + std::to_string(p) + " came");
+  if (!(p >= 0.0 && p <= 1.0)) throw ArgumentError("dropout: p must be in [0, 1], got " + std::to_string(p));
   if (p == 0.0) return a;
   if (p == 1.0) return zeros(a.shape(), a.dtype());
   const auto threshold =

@@ -110,11 +110,10 @@ Array resize(const Array& src, const ResizeOptions& options) {
   const bool has_scale = o.scale_h > 0 && o.scale_w > 0 && std::isfinite(o.scale_h) && std::isfinite(o.scale_w) &&
                          o.out_h == 0 && o.out_w == 0;
   if (!has_size && !has_scale)
-    throw ArgumentError("resize: needs either two sizes or two scales above 0, size " +
-                        describe_sides(o.out_h, o.out_w) + " and scale " + describe_sides(o.scale_h, o.scale_w) +
-                        " came");
+    throw ArgumentError("resize: expected either two sizes or two scales above 0, got size " +
+                        describe_sides(o.out_h, o.out_w) + " and scale " + describe_sides(o.scale_h, o.scale_w));
   if (o.align_corners && o.mode == ResizeMode::nearest)
-    throw ArgumentError("resize: align_corners needs mode bilinear, nearest came");
+    throw ArgumentError("resize: align_corners needs mode bilinear, got nearest");
   const Shape& s = src.shape();
   require(s[1] >= 1 && s[2] >= 1, "resize", "src must have at least one pixel", src, "src");
   const double oh = has_size ? o.out_h : std::floor(static_cast<double>(s[1]) * o.scale_h),

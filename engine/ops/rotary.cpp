@@ -63,12 +63,12 @@ Array rotary(const Array& x, const RotaryOptions& options) {
   require(x.defined() && is_floating(x.dtype()) && x.shape().rank() == 4 && x.shape()[3] % 2 == 0, "rotary",
           "x must be floating [N, T, H, D] with D even", x, "x");
   if (options.heads < 0 || options.heads > x.shape()[2])
-    throw ArgumentError("rotary: heads must be between 0 and those of x, " + std::to_string(options.heads) +
-                        " came, x is " + detail::describe(x));
+    throw ArgumentError("rotary: heads must be between 0 and those of x, got " + std::to_string(options.heads) +
+                        ", x is " + detail::describe(x));
   if (!(std::isfinite(options.base) && options.base > 0))
-    throw ArgumentError("rotary: base must be above 0, " + std::to_string(options.base) + " came");
+    throw ArgumentError("rotary: base must be above 0, got " + std::to_string(options.base));
   if (options.offset < 0)
-    throw ArgumentError("rotary: offset must be 0 or more, " + std::to_string(options.offset) + " came");
+    throw ArgumentError("rotary: offset must be 0 or more, got " + std::to_string(options.offset));
   if (x.size() == 0) return x;
   RotaryOptions all = options;
   if (all.heads == 0) all.heads = x.shape()[2];

@@ -67,8 +67,8 @@ Array multinomial(const Array& weights, const MultinomialOptions& options, Rando
   if (options.samples < 1 || (!options.replacement && options.samples > classes))
     throw ArgumentError(
         "multinomial: samples must be at least 1 and, without replacement, at most the number of "
-        "classes, " +
-        std::to_string(options.samples) + " came, weights is " + detail::describe(weights));
+        "classes, got " +
+        std::to_string(options.samples) + ", weights is " + detail::describe(weights));
   // A weight that is none spoils its row: the sum is NaN.
   const Array spoilt = sum(where(greater_equal(wide, zeros({}, wide.dtype())), zeros({}, wide.dtype()),
                                  full({}, std::numeric_limits<double>::quiet_NaN(), wide.dtype())),

@@ -149,8 +149,8 @@ Array argsort(const Array& a, int axis, bool descending) {
 SortResult top_k(const Array& a, std::int64_t k, int axis, bool largest) {
   axis = detail::sort_axis("top_k", a, axis);
   if (k < 0 || k > a.shape()[axis])
-    throw ArgumentError("top_k: k must be between 0 and the size of axis " + std::to_string(axis) + ", " +
-                        std::to_string(k) + " came, src is " + detail::describe(a));
+    throw ArgumentError("top_k: k must be between 0 and the size of axis " + std::to_string(axis) + ", got " +
+                        std::to_string(k) + ", src is " + detail::describe(a));
   const Array places = detail::sorted_places(a, axis, largest, k);
   return {detail::gather_at(a, axis, places, true), places};
 }

@@ -151,19 +151,19 @@ TrustSegments::TrustSegments(std::span<const std::int64_t> offsets, std::span<co
                              std::int64_t begin, std::int64_t end)
     : n_(n), begin_(begin), end_(end) {
   if (begin < 0 || end < begin || end > n || begin % detail::kTrustUnit != 0 || end % detail::kTrustUnit != 0)
-    throw ArgumentError("trust_segments: a share begins and ends at multiples of 16 within " + std::to_string(n) +
-                        " elements, [" + std::to_string(begin) + ", " + std::to_string(end) + ") came");
+    throw ArgumentError("trust_segments: a share must begin and end at multiples of 16 within " + std::to_string(n) +
+                        " elements, got [" + std::to_string(begin) + ", " + std::to_string(end) + ")");
   if (offsets.empty() || offsets.size() != sizes.size() || n % detail::kTrustUnit != 0)
-    throw ArgumentError("trust_segments: needs one size per offset and a length that is a multiple of 16, " +
+    throw ArgumentError("trust_segments: expected one size per offset and a length that is a multiple of 16, got " +
                         std::to_string(offsets.size()) + " offsets, " + std::to_string(sizes.size()) +
-                        " sizes and length " + std::to_string(n) + " came");
+                        " sizes and length " + std::to_string(n));
   std::vector<std::int32_t> table;
   std::int64_t before = 0;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const std::int64_t units = detail::ceil_div(sizes[i], detail::kTrustUnit);
     if (offsets[i] < before || offsets[i] % detail::kTrustUnit != 0 || sizes[i] < 0 || offsets[i] + sizes[i] > n)
       throw ArgumentError("trust_segments: segments must rise without overlap in steps of 16 within " +
-                          std::to_string(n) + " elements, " + std::to_string(offsets[i]) + " came");
+                          std::to_string(n) + " elements, got " + std::to_string(offsets[i]));
     before = offsets[i] + units * detail::kTrustUnit;
     if (before <= begin || offsets[i] >= end) continue;
     if (offsets[i] < begin || before > end)

@@ -124,7 +124,7 @@ Array transpose(const Array& a, std::initializer_list<int> axes) {
   for (int axis : axes) {
     axis = checked_axis("transpose", a, axis);
     if (seen[axis])
-      throw ArgumentError("transpose: axis " + std::to_string(axis) + " came twice, src is " + describe(a));
+      throw ArgumentError("transpose: axis " + std::to_string(axis) + " is named twice, src is " + describe(a));
     seen[axis] = true;
     order[i] = axis;
     back[axis] = i;

@@ -135,7 +135,7 @@ ConvAlgorithm conv_algorithm_asked_for() {
   if (text.empty() || text == "automatic") return ConvAlgorithm::automatic;
   if (text == "direct") return ConvAlgorithm::direct;
   if (text == "winograd") return ConvAlgorithm::winograd;
-  throw ArgumentError("SAMEBYTES_CONV: needs automatic, direct or winograd, \"" + std::string(text) + "\" came");
+  throw ArgumentError("SAMEBYTES_CONV: expected automatic, direct or winograd, got \"" + std::string(text) + "\"");
 }
 
 bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype dtype) {

@@ -56,8 +56,7 @@ Accumulator::Accumulator(Optimizer& optimizer) : optimizer_(&optimizer) {
 }
 
 void Accumulator::check(double samples) {
-  if (!(samples > 0.0))
-    throw ArgumentError("Accumulator: samples must be above 0, " + std::to_string(samples) + " came");
+  if (!(samples > 0.0)) throw ArgumentError("Accumulator: samples must be above 0, got " + std::to_string(samples));
 }
 
 // The cells hold the mean of what was added so far, so that a step reads them as they are: a mean made of sums would
@@ -181,8 +180,7 @@ StateDict Accumulator::state_dict() const {
 
 void Accumulator::load_state_dict(const StateDict& state) {
   const double samples = number_of("Accumulator", state, "samples");
-  if (!(samples >= 0.0))
-    throw ArgumentError("Accumulator: samples must be at least 0, " + std::to_string(samples) + " came");
+  if (!(samples >= 0.0)) throw ArgumentError("Accumulator: samples must be at least 0, got " + std::to_string(samples));
   load_arrays("Accumulator", samples > 0.0 ? named_means() : std::vector<StateArray>(), state.arrays);
   samples_ = samples;
 }

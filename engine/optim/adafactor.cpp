@@ -33,9 +33,8 @@ Adafactor::Adafactor(const std::vector<ParameterGroup>& groups, const AdafactorO
   require_range("Adafactor", "eps1", options.eps1, 0.0, HUGE_VAL);
   require_range("Adafactor", "eps2", options.eps2, 0.0, HUGE_VAL);
   if (!(options.beta2_decay <= 0.0))
-    throw ArgumentError("Adafactor: beta2_decay must be at most 0, " + std::to_string(options.beta2_decay) + " came");
-  if (!(options.d >= 1.0))
-    throw ArgumentError("Adafactor: d must be at least 1, " + std::to_string(options.d) + " came");
+    throw ArgumentError("Adafactor: beta2_decay must be at most 0, got " + std::to_string(options.beta2_decay));
+  if (!(options.d >= 1.0)) throw ArgumentError("Adafactor: d must be at least 1, got " + std::to_string(options.d));
   for (std::size_t i = 0; i < arenas().size(); ++i) {
     const ParameterArena& arena = arenas()[i];
     const AdafactorLayout& layout = layouts_.emplace_back(layout_of(arena, 0, arena.size()));

@@ -13,12 +13,12 @@ ParameterArena::ParameterArena(std::span<const Array> parameters, std::string na
 void ParameterArena::check(std::span<const Array> gradients) const {
   if (gradients.size() != parameters_.size())
     throw ArgumentError("arena: needs one gradient for each of " + std::to_string(parameters_.size()) +
-                        " parameters, " + std::to_string(gradients.size()) + " came");
+                        " parameters, got " + std::to_string(gradients.size()));
   for (std::size_t i = 0; i < gradients.size(); ++i)
     if (!gradients[i].defined() || gradients[i].shape() != parameters_[i].shape())
       throw ArgumentError("arena: the gradient of " + cell_name(parameters_[i]) + " must be " +
-                          parameters_[i].shape().to_string() + ", " +
-                          (gradients[i].defined() ? gradients[i].shape().to_string() : "an empty handle") + " came");
+                          parameters_[i].shape().to_string() + ", got " +
+                          (gradients[i].defined() ? gradients[i].shape().to_string() : "an empty handle"));
 }
 
 Array ParameterArena::pack(std::span<const Array> gradients, bool releases) const {

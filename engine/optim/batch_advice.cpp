@@ -199,7 +199,7 @@ BatchRecommendation recommend_batch(std::span<const MeasuredBatch> measured, con
   if (measured.empty()) throw ArgumentError("recommend_batch: needs at least one measured batch");
   for (const MeasuredBatch& one : measured)
     if (one.batch < 1)
-      throw ArgumentError("recommend_batch: a batch has at least 1 sample, " + std::to_string(one.batch) + " came");
+      throw ArgumentError("recommend_batch: a batch has at least 1 sample, got " + std::to_string(one.batch));
   BatchRecommendation result;
   const MeasuredBatch& best = choose(measured, facts, result.reason);
   result.batch = best.batch;

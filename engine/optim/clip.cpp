@@ -11,8 +11,7 @@ namespace {
 constexpr double kNormEps = 1e-6;  // PyTorch's, against division by zero
 
 void require_positive(const char* function, double most) {
-  if (!(most > 0.0))
-    throw ArgumentError(std::string(function) + ": most must be above 0, " + std::to_string(most) + " came");
+  if (!(most > 0.0)) throw ArgumentError(std::string(function) + ": most must be above 0, got " + std::to_string(most));
 }
 
 }  // namespace

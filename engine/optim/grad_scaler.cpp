@@ -43,7 +43,7 @@ void GradScaler::make_cells() {
 
 Array GradScaler::scale(const Array& loss) {
   if (!options_.enabled) return loss;
-  if (!loss.defined()) throw ArgumentError("GradScaler: scale needs a loss, an empty handle came");
+  if (!loss.defined()) throw ArgumentError("GradScaler: scale needs a loss, got an empty handle");
   make_cells();
   return loss * reshape(scale_, loss.shape());
 }
@@ -52,7 +52,7 @@ Array GradScaler::scale(const Array& loss) {
 Array GradScaler::finite_of(const Optimizer& optimizer, std::span<const Array> gradients) const {
   if (gradients.size() != optimizer.arenas().size())
     throw ArgumentError("GradScaler: needs one flat gradient for each of " + std::to_string(optimizer.arenas().size()) +
-                        " arenas, " + std::to_string(gradients.size()) + " came");
+                        " arenas, got " + std::to_string(gradients.size()));
   return all_finite(gradients);
 }
 

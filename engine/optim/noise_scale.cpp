@@ -117,7 +117,7 @@ StateDict NoiseScaleMeter::state_dict() {
 void NoiseScaleMeter::load_state_dict(const StateDict& state) {
   const double batches = number_of("NoiseScaleMeter", state, "batches");
   if (!(batches >= 0.0 && batches < 0x1p53))
-    throw ArgumentError("NoiseScaleMeter: batches must be at least 0, " + std::to_string(batches) + " came");
+    throw ArgumentError("NoiseScaleMeter: batches must be at least 0, got " + std::to_string(batches));
   GradientNoiseScale scale = scale_;
   scale.load_state_dict(state);
   load_arrays("NoiseScaleMeter", std::vector<StateArray>{{kSquares, small_}}, state.arrays);

@@ -97,14 +97,14 @@ Optimizer::Optimizer(const char* name, std::span<const ParameterGroup> groups, c
   if (releases_gradients_ && clip_norm_ > 0.0)
     throw ArgumentError(name_ +
                         ": release_gradients updates parameters before all gradients are there, so clip_norm must "
-                        "be 0, " +
-                        std::to_string(clip_norm_) + " came; clip_value can be used");
+                        "be 0, got " +
+                        std::to_string(clip_norm_) + "; clip_value can be used");
   if (moments_ != f32 && moments_ != bf16)
-    throw ArgumentError(name_ + ": moments are f32 or bf16, " + std::string(name_of(moments_)) +
-                        " came (f16 is too narrow for the squares of small gradients)");
+    throw ArgumentError(name_ + ": moments must be f32 or bf16, got " + std::string(name_of(moments_)) +
+                        " (f16 is too narrow for the squares of small gradients)");
   for (const ParameterGroup& group : groups) {
     if (group.options.adapts && !common.adapts)
-      throw ArgumentError(name_ + ": it has no option adapts, a group came with one");
+      throw ArgumentError(name_ + ": it has no option adapts, got a group with one");
     take_options(group.options, options);
   }
   take_parameters(groups, common.rounds_weights);
@@ -136,7 +136,7 @@ void Optimizer::take_options(const GroupOptions& own, std::span<const Option> op
   }
   for (const NamedMember& named : kMembers)
     if (own.*named.member && !(all.*named.member))
-      throw ArgumentError(name_ + ": it has no option " + named.name + ", a group came with one");
+      throw ArgumentError(name_ + ": it has no option " + named.name + ", got a group with one");
   keeps_momentum_.push_back(all.momentum && *all.momentum > 0.0);
   groups_.push_back(all);
 }
@@ -153,7 +153,7 @@ void Optimizer::take_parameters(std::span<const ParameterGroup> groups, bool rou
         throw ArgumentError(name_ + ": parameters are f32 or f64, " + cell_name(parameter) + " is " +
                             std::string(name_of(parameter.dtype())));
       const auto [place, is_new] = seen.try_emplace(parameter.node().get(), g);
-      if (place->second != g) throw ArgumentError(name_ + ": " + cell_name(parameter) + " came in two groups");
+      if (place->second != g) throw ArgumentError(name_ + ": " + cell_name(parameter) + " is in two groups");
       if (!is_new) continue;
       parameters_.push_back(parameter);
       parameter_groups_.push_back(g);
@@ -183,7 +183,7 @@ std::vector<ParameterGroup> Optimizer::without_vectors(const std::vector<Paramet
 void Optimizer::require_range(const char* name, const char* option, double value, double low, double high) {
   if (!(value >= low && value < high))
     throw ArgumentError(std::string(name) + ": " + option + " must be in [" + std::to_string(low) + ", " +
-                        std::to_string(high) + "), " + std::to_string(value) + " came");
+                        std::to_string(high) + "), got " + std::to_string(value));
 }
 
 double Optimizer::rate(std::size_t group) const {
@@ -242,7 +242,7 @@ void Optimizer::follow_schedules() {
 }
 
 void Optimizer::set_step_count(std::int64_t count) {
-  if (count < 0) throw ArgumentError(name_ + ": the step count is at least 0, " + std::to_string(count) + " came");
+  if (count < 0) throw ArgumentError(name_ + ": the step count must be at least 0, got " + std::to_string(count));
   step_count_ = count;
   follow_schedules();
 }
@@ -285,7 +285,7 @@ std::vector<Array> Optimizer::flat_gradients(const Array& loss, const GradientMa
 std::vector<Array> Optimizer::flat_gradients(std::span<const Array> gradients) const {
   if (gradients.size() != parameters_.size())
     throw ArgumentError(name_ + ": needs one gradient for each of " + std::to_string(parameters_.size()) +
-                        " parameters, " + std::to_string(gradients.size()) + " came");
+                        " parameters, got " + std::to_string(gradients.size()));
   std::vector<Array> flat;
   for (std::size_t i = 0; i < arenas_.size(); ++i) {
     std::vector<Array> members;
@@ -310,7 +310,7 @@ void Optimizer::step_flat(std::span<const Array> gradients) {
                         ": release_gradients never has a flat gradient; use step(loss), or step_flat without it");
   if (gradients.size() != arenas_.size())
     throw ArgumentError(name_ + ": needs one flat gradient for each of " + std::to_string(arenas_.size()) +
-                        " arenas, " + std::to_string(gradients.size()) + " came");
+                        " arenas, got " + std::to_string(gradients.size()));
   run([&] { return StepParts{{gradients.begin(), gradients.end()}}; });
 }
 
@@ -365,7 +365,7 @@ std::int64_t Optimizer::skipped_steps() const {
 }
 
 void Optimizer::set_skipped_steps(std::int64_t count) {
-  if (count < 0) throw ArgumentError(name_ + ": at least 0 steps were skipped, " + std::to_string(count) + " came");
+  if (count < 0) throw ArgumentError(name_ + ": at least 0 steps were skipped, got " + std::to_string(count));
   const Array number = full({1}, static_cast<double>(count));
   if (skipped_.defined())
     assign(skipped_, number);

@@ -7,9 +7,9 @@
 
 namespace samebytes::optim {
 
-// Throws ArgumentError "<who>: <need>, <came> came" unless ok.
-inline void require(bool ok, const char* who, const char* need, double came) {
-  if (!ok) throw ArgumentError(std::string(who) + ": " + need + ", " + std::to_string(came) + " came");
+// Throws ArgumentError "<who>: <need>, got <value>" unless ok.
+inline void require(bool ok, const char* who, const char* need, double value) {
+  if (!ok) throw ArgumentError(std::string(who) + ": " + need + ", got " + std::to_string(value));
 }
 
 }  // namespace samebytes::optim

@@ -10,10 +10,10 @@
 namespace samebytes::optim {
 
 double Schedule::operator()(std::int64_t step) const {
-  if (step < 0) throw ArgumentError("schedule: steps count from 0, " + std::to_string(step) + " came");
+  if (step < 0) throw ArgumentError("schedule: expected steps count from 0, got " + std::to_string(step));
   if (decay != Decay::constant && steps <= warmup)
-    throw ArgumentError("schedule: a decay needs more steps than its warm-up of " + std::to_string(warmup) + ", " +
-                        std::to_string(steps) + " came");
+    throw ArgumentError("schedule: a decay needs more steps than its warm-up of " + std::to_string(warmup) + ", got " +
+                        std::to_string(steps));
   if (step < warmup) return rate * static_cast<double>(step + 1) / static_cast<double>(warmup);
   if (decay == Decay::constant) return rate;
   const double progress = std::min(1.0, static_cast<double>(step - warmup) / static_cast<double>(steps - warmup));

@@ -19,9 +19,8 @@ Sgd::Sgd(const std::vector<ParameterGroup>& groups, const SgdOptions& options)
       options_(options) {
   for (std::size_t g = 0; g < group_count(); ++g)
     if (options.nesterov && (*group(g).momentum <= 0.0 || *group(g).dampening != 0.0))
-      throw ArgumentError("Sgd: nesterov needs momentum above 0 and no dampening, momentum " +
-                          std::to_string(*group(g).momentum) + " and dampening " + std::to_string(*group(g).dampening) +
-                          " came");
+      throw ArgumentError("Sgd: nesterov needs momentum above 0 and no dampening, got momentum " +
+                          std::to_string(*group(g).momentum) + " and dampening " + std::to_string(*group(g).dampening));
   momentum_ = momentum_buffers();
 }
 

@@ -73,7 +73,7 @@ std::size_t taken_over(int place, const GraphList& list, const FuseResult& fusio
 
 LiveBytes live_at_peak(std::span<const Array> updates) {
   using namespace detail;
-  if (updates.empty()) throw ArgumentError("live_at_peak: needs at least one update, none came");
+  if (updates.empty()) throw ArgumentError("live_at_peak: expected at least one update, got none");
   std::vector<NodePtr> roots;
   for (const Array& update : updates) {
     if (!update.defined()) throw ArgumentError("live_at_peak: an update is an empty handle");

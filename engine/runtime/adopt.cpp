@@ -25,7 +25,7 @@ std::string Space::why_not_adopted(const void* pointer, MemoryMode* as) const {
 }
 
 StoragePtr Space::adopt(void* pointer, std::size_t bytes, std::function<void()> deleter, Adoption* verdict) {
-  if (bytes == 0 || !pointer) throw ArgumentError("adopt: needs memory, an empty block came");
+  if (bytes == 0 || !pointer) throw ArgumentError("adopt: expected memory, got an empty block");
   MemoryMode as{};
   const std::string reason = why_not_adopted(pointer, &as);
   if (reason.empty()) {

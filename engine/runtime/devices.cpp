@@ -170,13 +170,14 @@ bool read_memory_mode(MemoryMode* mode, int context) {
       *mode = each;
       return true;
     }
-  throw ArgumentError("SAMEBYTES_MEMORY: system, fine, coarse, hostptr or copy, '" + word + "' came");
+  throw ArgumentError("SAMEBYTES_MEMORY: expected system, fine, coarse, hostptr or copy, got '" + word + "'");
 }
 
 bool read_personality(Personality* personality) {
   const std::string text = environment("SAMEBYTES_PERSONALITY");
   if (text.empty()) return false;
-  if (text != "cpu" && text != "gpu") throw ArgumentError("SAMEBYTES_PERSONALITY: cpu or gpu, '" + text + "' came");
+  if (text != "cpu" && text != "gpu")
+    throw ArgumentError("SAMEBYTES_PERSONALITY: expected cpu or gpu, got '" + text + "'");
   *personality = text == "cpu" ? Personality::cpu : Personality::gpu;
   return true;
 }
@@ -290,7 +291,7 @@ std::vector<FoundDevice> find_devices(const std::vector<std::string>& names, con
   }
   for (const std::string& name : names) {
     if (name == "all")
-      throw ArgumentError("devices: 'all' stands alone, " + std::to_string(names.size()) + " names came");
+      throw ArgumentError("devices: expected 'all' stands alone, got " + std::to_string(names.size()) + " names");
     if (name.empty()) throw ArgumentError("devices: a name is empty; there is " + list_text(find_devices()));
     FoundDevice found = find_device(name);
     for (std::size_t i = 0; i < chosen.size(); ++i)

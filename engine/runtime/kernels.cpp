@@ -41,7 +41,7 @@ Dtype computed_in(Dtype dtype) { return is_16_bit(dtype) ? f32 : dtype; }
 
 void check_real(Dtype real, const DeviceInfo& info) {
   if (real != f32 && real != f64)
-    throw ArgumentError("kernels: computed in f32 or f64, " + std::string(name_of(real)) + " came");
+    throw ArgumentError("kernels: expected computed in f32 or f64, got " + std::string(name_of(real)));
   if (real == f64 && !info.has_f64)
     throw ArgumentError("kernels: f64 needs a device with double, " + info.name + " has none");
 }

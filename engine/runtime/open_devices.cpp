@@ -131,11 +131,11 @@ std::vector<Runtime::Wanted> Runtime::wanted_devices() {
     for (FoundDevice& part : parts_of(each, options_)) wanted.push_back({std::move(part), tuning});
   }
   if (wanted.size() > kMostDevices)
-    throw ArgumentError("engine: at most " + std::to_string(kMostDevices) + " devices, " +
-                        std::to_string(wanted.size()) + " came");
+    throw ArgumentError("engine: at most " + std::to_string(kMostDevices) + " devices, got " +
+                        std::to_string(wanted.size()));
   const std::string contexts = environment("SAMEBYTES_CONTEXTS");
   if (!contexts.empty() && contexts != "platform" && contexts != "separate")
-    throw ArgumentError("SAMEBYTES_CONTEXTS: platform or separate, '" + contexts + "' came");
+    throw ArgumentError("SAMEBYTES_CONTEXTS: expected platform or separate, got '" + contexts + "'");
   std::vector<cl_platform_id> platforms;
   for (Wanted& each : wanted) {
     const auto known = std::find(platforms.begin(), platforms.end(), each.found.platform());

@@ -20,7 +20,7 @@ Protection wanted_protection() {
   const std::string text = environment("SAMEBYTES_PROTECT");
   if (text.empty() || text == "0") return Protection::off;
   if (text == "pages") return Protection::pages;
-  if (text != "1") throw ArgumentError("SAMEBYTES_PROTECT: 0, 1 or pages, '" + text + "' came");
+  if (text != "1") throw ArgumentError("SAMEBYTES_PROTECT: expected 0, 1 or pages, got '" + text + "'");
   return protection_key.load() >= 0 ? Protection::keys : Protection::pages;
 }
 

@@ -57,7 +57,7 @@ int vector_width_of(const DeviceInfo& info, Dtype real) {
 
 Runtime::Runtime(const RuntimeOptions& options) : options_(options), ledger_(std::make_unique<Ledger>()) {
   if (options.steps_in_flight < 1)
-    throw ArgumentError("engine: steps_in_flight is 1 or more, " + std::to_string(options.steps_in_flight) + " came");
+    throw ArgumentError("engine: steps_in_flight must be 1 or more, got " + std::to_string(options.steps_in_flight));
   open_devices();
   for (const auto& space : spaces_) space->open_memory(options);
 }

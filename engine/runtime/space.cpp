@@ -20,7 +20,7 @@ Space::Space(Runtime& runtime, int index, DeviceInfo info, const std::vector<cl:
 void Space::open_memory(const RuntimeOptions& options) {
   const std::string allocator = environment("SAMEBYTES_ALLOCATOR");
   if (!allocator.empty() && allocator != "exact" && allocator != "cache")
-    throw ArgumentError("SAMEBYTES_ALLOCATOR: cache or exact, '" + allocator + "' came");
+    throw ArgumentError("SAMEBYTES_ALLOCATOR: expected cache or exact, got '" + allocator + "'");
   AllocatorSetup setup{.context = context(), .info = info_, .mode = mode()};
   setup.is_dry = options.dry_run;
   setup.has_shadow = coarse_shadow_;

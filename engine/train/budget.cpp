@@ -28,8 +28,8 @@ std::size_t parse_bytes(std::string_view text) {
   const auto wrong = [&] {
     return ArgumentError(
         "a size in bytes is a number above 0 with B, kB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, "
-        "TiB (powers of 1024) behind it, such as 1.5GB; '" +
-        std::string(text) + "' came");
+        "TiB (powers of 1024) behind it, got such as 1.5GB; '" +
+        std::string(text) + "'");
   };
   std::size_t digits = 0;
   while (digits < text.size() && (std::isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.'))
@@ -49,9 +49,9 @@ std::size_t parse_bytes(std::string_view text) {
 std::optional<std::int64_t> largest_batch(const BatchSearch& search,
                                           const std::function<std::size_t(std::int64_t batch)>& peak) {
   if (search.least < 1 || search.most < search.least || search.multiple < 1)
-    throw ArgumentError("largest_batch: needs 1 <= least <= most and a multiple of 1 or more, " +
+    throw ArgumentError("largest_batch: expected 1 <= least <= most and a multiple of 1 or more, got " +
                         std::to_string(search.least) + ", " + std::to_string(search.most) + " and " +
-                        std::to_string(search.multiple) + " came");
+                        std::to_string(search.multiple));
   const std::size_t budget = std::min(search.budget - std::min(search.reserve, search.budget), search.cap);
   const auto fits = [&](std::int64_t batch) { return peak(batch) <= budget; };
   if (!fits(search.least)) return {};

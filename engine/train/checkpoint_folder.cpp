@@ -45,7 +45,7 @@ bool is_abandoned(std::string_view name) {
 CheckpointFolder::CheckpointFolder(std::string path, const CheckpointFolderOptions& options)
     : path_(std::move(path)), options_(options) {
   if (options_.keep < 0)
-    throw ArgumentError("checkpoint folder: keep is 0 or more, " + std::to_string(options_.keep) + " came");
+    throw ArgumentError("checkpoint folder: keep must be 0 or more, got " + std::to_string(options_.keep));
   std::error_code error;
   fs::create_directories(path_, error);
   if (!fs::is_directory(path_))
@@ -64,7 +64,7 @@ std::vector<Checkpoint> CheckpointFolder::list() const {
 }
 
 std::string CheckpointFolder::save(const RunState& run, std::int64_t step) const {
-  if (step < 0) throw ArgumentError("checkpoint folder: a step is 0 or more, " + std::to_string(step) + " came");
+  if (step < 0) throw ArgumentError("checkpoint folder: a step must be 0 or more, got " + std::to_string(step));
   char name[64];
   std::snprintf(name, sizeof name, "checkpoint-%09lld.safetensors", static_cast<long long>(step));
   std::string path = (fs::path(path_) / name).string();

@@ -56,15 +56,14 @@ void DataParallel::Kept::restore() const {
 DataParallel::DataParallel(Engine& engine, nn::Module& net, const DataParallelOptions& options)
     : engine_(&engine), net_(&net), options_(options), names_(names()), samples_(names_.size()) {
   const auto refuse = [](const std::string& what) { throw ArgumentError("DataParallel: " + what); };
-  if (options.least < 1) refuse(fmt::format("least is 1 or more, {} came", options.least));
-  if (!(options.time_limit > 0)) refuse(fmt::format("time_limit is above 0, {} came", options.time_limit));
-  if (!(options.least_seconds >= 0))
-    refuse(fmt::format("least_seconds is not below 0, {} came", options.least_seconds));
+  if (options.least < 1) refuse(fmt::format("least must be 1 or more, got {}", options.least));
+  if (!(options.time_limit > 0)) refuse(fmt::format("time_limit must be above 0, got {}", options.time_limit));
+  if (!(options.least_seconds >= 0)) refuse(fmt::format("least_seconds is not below 0, got {}", options.least_seconds));
   if (options.slow_factor != 0 && !(options.slow_factor > 1))
-    refuse(fmt::format("slow_factor is above 1, or 0 for never, {} came", options.slow_factor));
+    refuse(fmt::format("slow_factor must be above 1, or 0 for never, got {}", options.slow_factor));
   if (options.shares.empty()) return;
   if (options.shares.size() != names_.size())
-    refuse(fmt::format("needs a share of each device, the engine has {} ({}), {} came", names_.size(),
+    refuse(fmt::format("expected a share of each device, the engine has {} ({}), got {}", names_.size(),
                        fmt::join(names_, ", "), options.shares.size()));
   cut_by_shares(1, options.shares);
   set_parts(options.shares);
@@ -256,7 +255,7 @@ void DataParallel::check(const optim::Optimizer& optimizer, std::int64_t samples
     throw ArgumentError(
         "DataParallel: the optimizer has release_gradients, which updates parameters before the gradients of all "
         "shares are there; use one of the two");
-  if (samples < 1) throw ArgumentError(fmt::format("DataParallel: a batch has samples, {} came", samples));
+  if (samples < 1) throw ArgumentError(fmt::format("DataParallel: a batch has samples, got {}", samples));
 }
 
 // Of the losses of all pieces, whose samples are counted.
@@ -342,7 +341,7 @@ void DataParallel::measure_shares(optim::Optimizer& optimizer, std::int64_t samp
 }
 
 std::vector<DataParallel::ShareResults> DataParallel::map(std::int64_t samples, const ResultsOf& results_of) {
-  if (samples < 1) throw ArgumentError(fmt::format("DataParallel: a batch has samples, {} came", samples));
+  if (samples < 1) throw ArgumentError(fmt::format("DataParallel: a batch has samples, got {}", samples));
   Job job;
   job.each = [&](Piece& piece, double) { piece.results = results_of(piece.begin, piece.end); };
   if (!has_shares()) find_shares(samples, job);

@@ -13,7 +13,7 @@ namespace samebytes {
 namespace {
 
 void check_weight(double weight) {
-  if (!(weight >= 0.0)) throw ArgumentError("Mean: a weight is at least 0, " + std::to_string(weight) + " came");
+  if (!(weight >= 0.0)) throw ArgumentError("Mean: a weight must be at least 0, got " + std::to_string(weight));
 }
 
 void check_binary(const char* name, std::span<const float> scores, std::span<const float> truth) {
@@ -21,8 +21,7 @@ void check_binary(const char* name, std::span<const float> scores, std::span<con
     throw ArgumentError(std::string(name) + ": scores and truth differ in length: " + std::to_string(scores.size()) +
                         ", " + std::to_string(truth.size()));
   for (const float v : truth)
-    if (v != 0 && v != 1)
-      throw ArgumentError(std::string(name) + ": truth holds 0 and 1, " + std::to_string(v) + " came");
+    if (v != 0 && v != 1) throw ArgumentError(std::string(name) + ": truth holds 0 and 1, got " + std::to_string(v));
 }
 
 }  // namespace
@@ -30,8 +29,8 @@ void check_binary(const char* name, std::span<const float> scores, std::span<con
 void Mean::add(const Array& x, double weight) {
   if (!x.defined() || x.size() == 0 || !is_floating(x.dtype()))
     throw ArgumentError(
-        "Mean: needs a floating array with elements, " +
-        (x.defined() ? std::string(name_of(x.dtype())) + " " + x.shape().to_string() : "an empty handle") + " came");
+        "Mean: expected a floating array with elements, got " +
+        (x.defined() ? std::string(name_of(x.dtype())) + " " + x.shape().to_string() : "an empty handle"));
   check_weight(weight);
   fold(x.size() == 1 ? x : sum(x), weight, weight * static_cast<double>(x.size()));
 }
@@ -39,7 +38,7 @@ void Mean::add(const Array& x, double weight) {
 void Mean::add_sum(const Array& sum, double count) {
   if (!sum.defined() || sum.size() != 1 || !is_floating(sum.dtype()))
     throw ArgumentError("Mean: a sum is one floating number");
-  if (!(count >= 0.0)) throw ArgumentError("Mean: a count is at least 0, " + std::to_string(count) + " came");
+  if (!(count >= 0.0)) throw ArgumentError("Mean: a count must be at least 0, got " + std::to_string(count));
   fold(sum, 1.0, count);
 }
 
@@ -92,7 +91,7 @@ Mean::State Mean::state() const {
 
 void Mean::restore(const State& state) {
   if (!(state.weight >= 0.0))
-    throw ArgumentError("Mean: a weight is at least 0, " + std::to_string(state.weight) + " came");
+    throw ArgumentError("Mean: a weight must be at least 0, got " + std::to_string(state.weight));
   reset();
   if (state.weight == 0.0) return;
   const Dtype dtype = state.is_f64 ? f64 : f32;
@@ -103,14 +102,13 @@ void Mean::restore(const State& state) {
 
 void Accuracy::add(const Array& logits, const Array& labels) {
   if (!logits.defined() || logits.shape().rank() != 2 || !is_floating(logits.dtype()))
-    throw ArgumentError("Accuracy: logits must be floating [N, C], " +
-                        (logits.defined() ? logits.shape().to_string() : "an empty handle") + " came");
+    throw ArgumentError("Accuracy: logits must be floating [N, C], got " +
+                        (logits.defined() ? logits.shape().to_string() : "an empty handle"));
   if (!labels.defined() || labels.shape() != Shape{logits.shape()[0]} ||
       (labels.dtype() != i32 && labels.dtype() != u8))
-    throw ArgumentError("Accuracy: labels must be i32 or u8 [" + std::to_string(logits.shape()[0]) + "], " +
+    throw ArgumentError("Accuracy: labels must be i32 or u8 [" + std::to_string(logits.shape()[0]) + "], got " +
                         (labels.defined() ? std::string(name_of(labels.dtype())) + " " + labels.shape().to_string()
-                                          : "an empty handle") +
-                        " came");
+                                          : "an empty handle"));
   if (labels.size() == 0) return;
   const Array wanted = labels.dtype() == i32 ? labels : astype(labels, i32);
   mean_.add_sum(sum(astype(equal(argmax(logits), wanted), f32)), static_cast<double>(labels.size()));

@@ -82,8 +82,8 @@ MemoryFigures process_memory() {
 
 PressureGuard::PressureGuard(Engine& engine, PressureOptions options) : engine_(engine), options_(std::move(options)) {
   if (!(options_.trim_share > 0 && options_.trim_share <= options_.stop_share))
-    throw ArgumentError("PressureGuard: needs 0 < trim_share <= stop_share, " + std::to_string(options_.trim_share) +
-                        " and " + std::to_string(options_.stop_share) + " came");
+    throw ArgumentError("PressureGuard: expected 0 < trim_share <= stop_share, got " +
+                        std::to_string(options_.trim_share) + " and " + std::to_string(options_.stop_share));
 }
 
 MemoryFigures PressureGuard::read() const {

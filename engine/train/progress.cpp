@@ -48,7 +48,7 @@ void StepTimes::mark(Clock::time_point now) {
 
 double StepTimes::percentile_ms(double percent) const {
   if (!(percent >= 0.0 && percent <= 100.0))
-    throw ArgumentError("StepTimes: a percentile is in [0, 100], " + std::to_string(percent) + " came");
+    throw ArgumentError("StepTimes: a percentile must be in [0, 100], got " + std::to_string(percent));
   if (ms_.empty()) return 0.0;
   constexpr double kCounted = 0.8;  // the part of the steps that counts, the last ones
   const auto counted = std::max<std::size_t>(1, static_cast<std::size_t>(kCounted * static_cast<double>(ms_.size())));

@@ -95,7 +95,7 @@ void RunState::expect(const std::string& name, const std::string& value) {
 
 void RunState::Impl::add(Part part) {
   if (part.name.empty() || part.name.find('/') != std::string::npos)
-    throw ArgumentError("run state: a name is not empty and has no \"/\", '" + part.name + "' came");
+    throw ArgumentError("run state: a name is not empty and has no \"/\", got '" + part.name + "'");
   if (std::any_of(parts.begin(), parts.end(), [&](const Part& other) { return other.name == part.name; }))
     throw ArgumentError("run state: " + part.name + " was added twice");
   parts.push_back(std::move(part));

@@ -147,7 +147,7 @@ void SummaryWriter::scalar(std::string_view tag, double value, std::int64_t step
 }
 
 void SummaryWriter::histogram(std::string_view tag, std::span<const float> values, std::int64_t step, int buckets) {
-  if (buckets < 1) throw ArgumentError("histogram: buckets is 1 or more, " + std::to_string(buckets) + " came");
+  if (buckets < 1) throw ArgumentError("histogram: buckets must be 1 or more, got " + std::to_string(buckets));
   double low = 0, high = 0, sum = 0, squares = 0, count = 0;
   for (const float value : values) {
     if (!std::isfinite(value)) continue;

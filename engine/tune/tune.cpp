@@ -65,9 +65,9 @@ class Tuner {
   explicit Tuner(const TuneOptions& options) : options_(options), info_(device_of(options.device)) {
     for (const std::string& name : options.only)
       if (std::none_of(std::begin(kGroups), std::end(kGroups), [&](const Group& group) { return name == group.name; }))
-        throw ArgumentError("tune: only takes gemm, conv and clblast, \"" + name + "\" came");
+        throw ArgumentError("tune: only takes gemm, conv and clblast, got \"" + name + "\"");
     if (!(options.seconds > 0))
-      throw ArgumentError("tune: seconds is more than 0, " + std::to_string(options.seconds) + " came");
+      throw ArgumentError("tune: seconds must be more than 0, got " + std::to_string(options.seconds));
     report_.device = info_.id + " " + info_.name;
     report_.file = detail::tuning_path(info_);
     store_ = read_store(report_.file, info_);

@@ -28,7 +28,7 @@ struct HostArray {
   HostArray(const Shape& shape_, std::span<const T> values) : HostArray(shape_, dtype_of<T>) {
     if (values.size() * sizeof(T) != bytes.size())
       throw ArgumentError("host array: shape " + shape.to_string() + " wants " + std::to_string(shape.size()) +
-                          " values, " + std::to_string(values.size()) + " came");
+                          " values, got " + std::to_string(values.size()));
     if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   }
   template <class T>

@@ -110,7 +110,7 @@ TEST(Devices, wrong_lists_say_what_is_wrong) {
   EXPECT_THAT(refusal({"train", "digits", "--device", "cpu:0,cpu"}), HasSubstr("'cpu:0' and 'cpu' are one device"));
   EXPECT_THAT(refusal({"train", "digits", "--device", "cpu:0,"}), HasSubstr("a name is empty"));
   EXPECT_THAT(refusal({"train", "digits", "--device", "all,cpu:0"}), HasSubstr("'all' stands alone"));
-  EXPECT_THAT(refusal({"train", "digits", "--split-device", "99,99"}), HasSubstr("198 in 2 parts came"));
+  EXPECT_THAT(refusal({"train", "digits", "--split-device", "99,99"}), HasSubstr("got 198 in 2 parts"));
   EXPECT_THAT(refusal({"bench", "mlp", "--serve", "--device", "cpu:0,cpu:1"}), HasSubstr("--serve needs one device"));
   EXPECT_THAT(refusal({"eval", "digits", "--load", "x", "--device", "all"}), HasSubstr("eval uses one device"));
 }

@@ -80,7 +80,7 @@ TEST(Limit, a_batch_is_found_that_fills_the_budget) {
 TEST(Limit, wrong_texts_say_what_is_expected) {
   const auto text = run_command({"train", "digits", "--memory-limit", "lots"});
   EXPECT_EQ(text.status, 2);
-  EXPECT_THAT(text.err, HasSubstr("powers of 1024) behind it, such as 1.5GB; 'lots' came"));
+  EXPECT_THAT(text.err, HasSubstr("powers of 1024) behind it, such as 1.5GB; got 'lots'"));
   EXPECT_EQ(run_command({"train", "digits", "--batch", "automatic"}).status, 2);
   const auto allow = run_command({"train", "digits", "--allow", "moments"});
   EXPECT_EQ(allow.status, 2);

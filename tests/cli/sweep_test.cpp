@@ -142,7 +142,7 @@ TEST(AdaptiveBatch, what_it_excludes_is_wrong_usage) {
     EXPECT_EQ(result.status, 2) << message;
     EXPECT_THAT(result.err, HasSubstr(message));
   };
-  expect({"--adaptive-batch", "--batch", "9"}, "an even --batch, 9 came");
+  expect({"--adaptive-batch", "--batch", "9"}, "an even --batch, got 9");
   expect({"--adaptive-batch", "--release-gradients"}, "--release-gradients has thrown away");
   expect({"--adaptive-batch", "--schedule", "onecycle"}, "--schedule onecycle does not go with it");
   expect({"--adaptive-batch", "--max-batch", "32"}, "--max-batch 32 is below the first batch, 64");

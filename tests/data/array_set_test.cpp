@@ -209,7 +209,7 @@ TEST_P(ArraySetTest, wrong_columns_are_refused) {
   EXPECT_SAYS((data::from_arrays({})), "from_arrays: a sample has at least one field");
   EXPECT_SAYS((data::from_arrays({{"x", Array()}})), "'x' wants an array whose first axis");
   EXPECT_SAYS((data::from_arrays({{"x", a}, {"y", b}})), "'x' has 4 samples, 'y' 3");
-  EXPECT_SAYS((data::from_arrays({{"x", a}, {"x", a}})), "'x' came twice");
+  EXPECT_SAYS((data::from_arrays({{"x", a}, {"x", a}})), "got 'x' twice");
   EXPECT_SAYS((data::from_arrays({{"x", transpose(a)}})), "needs a contiguous array");
   EXPECT_SAYS((data::from_arrays({{"x", cell(a, "c")}})), "shows no cell");
 }

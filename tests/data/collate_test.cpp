@@ -102,10 +102,10 @@ TEST(PadCollate, checks_fields_and_lengths) {
                     [length](std::int64_t, std::span<const Field> dst) { dst[1].as<std::int32_t>()[0] = length; });
   };
   EXPECT_ERROR(fill(pad_collate(), with_length(5), {2}), ArgumentError,
-               "pad_collate: 'length' of sample 2 is from 0 to 4, 5 came");
+               "pad_collate: 'length' of sample 2 must be from 0 to 4, got 5");
   EXPECT_ERROR(fill(pad_collate({.fields = {"y"}}), with_length(1), {0}), ArgumentError,
                "pad_collate: the samples have no field 'y'");
-  EXPECT_ERROR(pad_collate({.multiple = 0}), ArgumentError, "pad_collate: multiple is 1 or more, 0 came");
+  EXPECT_ERROR(pad_collate({.multiple = 0}), ArgumentError, "pad_collate: multiple must be 1 or more, got 0");
   const DatasetPtr uneven = generate(3, {{"x", Shape{4}}, {"z", Shape{5}}, {"length", Shape{}, i32}},
                                      [](std::int64_t, std::span<const Field>) {});
   EXPECT_ERROR(fill(pad_collate(), uneven, {0}), ArgumentError,
@@ -174,9 +174,9 @@ TEST(Mixup, leaves_batches_alone_with_the_rest_of_the_probability) {
     EXPECT_EQ(filled.values<float>(1), (Floats{0, 1, 0, 0, 0, 1}));
   }
   EXPECT_NEAR(alone, 700, 6 * std::sqrt(210.0));
-  EXPECT_ERROR(fill(mixup({.classes = 2}), numbers(9), {2}), ArgumentError, "mixup: labels are from 0 to 1, 2 came");
-  EXPECT_ERROR(mixup({}), ArgumentError, "mixup: classes is 1 or more, 0 came");
-  EXPECT_ERROR(mixup({.classes = 2, .alpha = 0}), ArgumentError, "mixup: alpha is above 0, 0.000000 came");
+  EXPECT_ERROR(fill(mixup({.classes = 2}), numbers(9), {2}), ArgumentError, "mixup: labels must be from 0 to 1, got 2");
+  EXPECT_ERROR(mixup({}), ArgumentError, "mixup: classes must be 1 or more, got 0");
+  EXPECT_ERROR(mixup({.classes = 2, .alpha = 0}), ArgumentError, "mixup: alpha must be above 0, got 0.000000");
   EXPECT_ERROR(fill(cutmix({.classes = 3}), numbers(9), {1}), ArgumentError,
                "cutmix: needs images [H, W, C], field 'x' of a batch is [1, 2]");
 }

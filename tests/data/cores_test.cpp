@@ -76,7 +76,7 @@ TEST(Cores, outside_of_the_process_s_set_are_not_there) {
   const CoreTopology cores = core_topology(tree.root(), Cores{1, 3, 6});
   EXPECT_EQ(choose_cores(cores, "efficiency"), Cores({1, 3}));
   EXPECT_EQ(choose_cores(cores, "performance"), Cores({6}));
-  EXPECT_ERROR(choose_cores(cores, "0"), ArgumentError, "cores: the process may use 1,3,6, core 0 came");
+  EXPECT_ERROR(choose_cores(cores, "0"), ArgumentError, "cores: the process may use 1,3,6, got core 0");
   EXPECT_EQ(core_topology(tree.root(), Cores{4, 5}).classes.size(), 1u) << "the fast ones alone";
 }
 
@@ -98,9 +98,10 @@ TEST(Cores, all_alike_or_untold_are_one_class_and_the_words_mean_all_of_them) {
 TEST(Cores, another_text_says_what_is_expected) {
   const CoreTopology cores = core_topology("/nowhere", upto(2));
   for (const char* text : {"", "slow", "1-", "2-1", "0,,1", "-1", "99999999"})
-    EXPECT_ERROR(choose_cores(cores, text), ArgumentError,
-                 ("cores: needs efficiency, performance, all or a list such as 0,2-3, '" + std::string(text) + "' came")
-                     .c_str());
+    EXPECT_ERROR(
+        choose_cores(cores, text), ArgumentError,
+        ("cores: expected efficiency, performance, all or a list such as 0,2-3, got '" + std::string(text) + "'")
+            .c_str());
   EXPECT_EQ(core_list_text(Cores{0, 1, 3, 4, 5, 9}), "0,1,3-5,9");
 }
 
@@ -123,7 +124,7 @@ TEST_P(LoaderCoresTest, workers_run_where_they_were_told_to_and_the_loop_where_i
   EXPECT_EQ(allowed_cores(), before);
   EXPECT_EQ(data::Loader(engine(), set, {.worker_cores = last}).workers(), 1) << "as many as cores were given";
   EXPECT_ERROR(data::Loader(engine(), set, {.worker_cores = {8191}}), ArgumentError,
-               ("loader: worker_cores are some of " + core_list_text(before) + ", ascending, 8191 came").c_str());
+               ("loader: worker_cores are some of " + core_list_text(before) + ", ascending, got 8191").c_str());
 }
 
 }  // namespace

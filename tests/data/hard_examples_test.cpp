@@ -75,15 +75,15 @@ TEST(HardExamples, refuse_losses_that_are_none) {
   HardExamples hard(3);
   const std::vector<std::int32_t> two = {0, 1};
   EXPECT_ERROR(hard.feed(two, std::vector<float>{1}), ArgumentError,
-               "hard examples: one loss for each index, 2 indices and 1 losses came");
+               "hard examples: expected one loss for each index, got 2 indices and 1 losses");
   EXPECT_ERROR(hard.feed(two, std::vector<float>{1, -0.5f}), ArgumentError,
-               "hard examples: losses are finite and 0 or more, -0.500000 came");
+               "hard examples: losses must be finite and 0 or more, got -0.500000");
   EXPECT_THROW(hard.feed(two, std::vector<float>{1, NAN}), ArgumentError);
   EXPECT_ERROR(hard.feed(std::vector<std::int32_t>{3}, std::vector<float>{1}), ArgumentError,
                "hard examples: sample 3 of 3");
   EXPECT_EQ(hard.state().losses, (std::vector<float>{-1, -1, -1}));  // nothing was taken
   EXPECT_ERROR(HardExamples(3, {.floor = 0}), ArgumentError,
-               "hard examples: floor is above 0 and at most 1, 0.000000 came");
+               "hard examples: floor must be above 0 and at most 1, got 0.000000");
 }
 
 class SamplerLoaderTest : public testing::OnDevice {};

@@ -36,7 +36,7 @@ TEST(Resize, works_on_both_axes_and_rounds_bytes) {
   // Two channels do not mix.
   expect_near(apply<float>(resize({.size = 1}), {0, 100, 1, 300}, Shape{1, 2, 2}), {0.5f, 200});
   EXPECT_EQ(apply<std::uint8_t>(resize({.size = {1, 4}}), {10, 255}, Shape{1, 2, 1}), (Bytes{10, 71, 194, 255}));
-  EXPECT_ERROR(resize({.size = {0, 4}}), ArgumentError, "resize: size is 1 or more, 0 x 4 came");
+  EXPECT_ERROR(resize({.size = {0, 4}}), ArgumentError, "resize: size must be 1 or more, got 0 x 4");
   EXPECT_ERROR(apply<std::int32_t>(resize({.size = 2}), {1}, Shape{1, 1, 1}), ArgumentError,
                "resize: needs pixels in f32 or u8, field 'image' is i32");
   EXPECT_ERROR(apply<float>(resize({.size = 2}), {}, Shape{0, 1, 1}), ArgumentError,
@@ -110,7 +110,7 @@ TEST(GaussianBlur, spreads_a_point_by_the_kernel_and_mirrors_edges) {
   expect_near(apply<float>(blur, {0, 0, 0, 1, 0, 0, 0, 0, 0}, Shape{3, 3, 1}),
               {2 * a * b, 2 * a * a, 0, b * b, a * b, 0, 2 * a * b, 2 * a * a, 0});
   EXPECT_EQ(apply<std::uint8_t>(gaussian_blur({.kernel = 5}), Bytes(27, 200), Shape{3, 3, 3}), Bytes(27, 200));
-  EXPECT_ERROR(gaussian_blur({.kernel = 4}), ArgumentError, "gaussian_blur: kernel is odd and above 0, 4 came");
+  EXPECT_ERROR(gaussian_blur({.kernel = 4}), ArgumentError, "gaussian_blur: kernel must be odd and above 0, got 4");
   EXPECT_ERROR(apply<float>(gaussian_blur({.kernel = 7}), ramp(9), Shape{3, 3, 1}), ArgumentError,
                "gaussian_blur: kernel 7 reaches beyond the mirrored edges of field 'image' [3, 3, 1]");
 }
@@ -197,7 +197,7 @@ TEST(ColorJitter, stays_in_range_and_leaves_alone_what_is_not_asked_for) {
     EXPECT_EQ(apply<float>(color_jitter({.saturation = 1, .hue = 0.5}), {0.3f, 0.6f}, Shape{1, 2, 1}, {.index = i}),
               (Floats{0.3f, 0.6f}));
   }
-  EXPECT_ERROR(color_jitter({.hue = 0.7}), ArgumentError, "color_jitter: hue is from 0 to 0.5, 0.700000 came");
+  EXPECT_ERROR(color_jitter({.hue = 0.7}), ArgumentError, "color_jitter: hue must be from 0 to 0.5, got 0.700000");
   EXPECT_ERROR(apply<float>(color_jitter({}), ramp(2), Shape{1, 1, 2}), ArgumentError,
                "color_jitter: needs 1 or 3 channels, field 'image' is [1, 1, 2]");
 }

@@ -182,7 +182,7 @@ TEST(Image, names_damage_and_where_it_is) {
     put(path, colour.substr(0, cut));
     expect_io_error(act, path, static_cast<std::int64_t>(cut), {"an intact JPEG"});
   }
-  EXPECT_ERROR(read_image(path, 2), ArgumentError, "image: channels is 1, 3 or 4, 2 came");
+  EXPECT_ERROR(read_image(path, 2), ArgumentError, "image: channels must be 1, 3 or 4, got 2");
 }
 
 TEST(Image, is_decoded_by_several_threads_at_once) {
@@ -267,9 +267,9 @@ TEST(ImageFolder, names_what_is_wrong) {
   std::filesystem::remove(folder / "a/2.png");
   expect_io_error(read(1), folder / "a/2.png", -1, {"No such file"});
   EXPECT_ERROR(image_folder(folder.string(), {.height = 3}), ArgumentError,
-               "image_folder: height and width are both given or both 0, 3 and 0 came");
+               "image_folder: height and width are both given or both 0, got 3 and 0");
   EXPECT_ERROR(image_folder(folder.string(), {.channels = 2}), ArgumentError,
-               "image_folder: channels is 1, 3 or 4, 2 came");
+               "image_folder: channels must be 1, 3 or 4, got 2");
 }
 
 }  // namespace

@@ -59,8 +59,9 @@ TEST(RandomCrop, may_be_smaller_than_the_image_and_in_place) {
 }
 
 TEST(RandomCrop, checks_its_arguments) {
-  EXPECT_ERROR(random_crop({}), ArgumentError, "random_crop: size is 1 or more, 0 x 0 came");
-  EXPECT_ERROR(random_crop({.size = 2, .padding = -1}), ArgumentError, "random_crop: padding is 0 or more, -1 came");
+  EXPECT_ERROR(random_crop({}), ArgumentError, "random_crop: size must be 1 or more, got 0 x 0");
+  EXPECT_ERROR(random_crop({.size = 2, .padding = -1}), ArgumentError,
+               "random_crop: padding must be 0 or more, got -1");
   EXPECT_ERROR(apply<float>(random_crop({.size = 5}), ramp(9), Shape{3, 3, 1}), ArgumentError,
                "random_crop: 5 x 5 out of field 'image' [3, 3, 1] with padding 0");
   EXPECT_ERROR(apply<float>(random_crop({.size = 2}), ramp(4), Shape{4}), ArgumentError,

@@ -62,7 +62,7 @@ TEST(LightCurves, report_file_line_and_expectation) {
   with("label,f0,f1\n1,2,x\n", 16, {"a number in line 2", "'x'"});
   with("label,f0,f1\n", 12, {"at least one row"});
   EXPECT_ERROR(light_curves(path, {.lowest = 2, .highest = 1}), ArgumentError,
-               "light_curves: lowest is at most highest, 2.000000 and 1.000000 came");
+               "light_curves: lowest must be at most highest, got 2.000000 and 1.000000");
 }
 
 TEST(LightCurves, read_the_real_tables) {
@@ -154,14 +154,15 @@ TEST(Folds, keep_groups_together_and_classes_even) {
 
 TEST(Folds, check_their_arguments) {
   const Ints labels{0, 0, 1, 1, 1};
-  EXPECT_ERROR(stratified_folds(labels, {.folds = 1}), ArgumentError, "stratified_folds: folds is 2 or more, 1 came");
+  EXPECT_ERROR(stratified_folds(labels, {.folds = 1}), ArgumentError,
+               "stratified_folds: folds must be 2 or more, got 1");
   EXPECT_ERROR(stratified_folds(labels, {.folds = 3}), ArgumentError,
                "stratified_folds: 3 folds want as many samples of each class, class 0 has 2");
   EXPECT_ERROR((stratified_folds(labels, {.folds = 2, .groups = {1, 2}})), ArgumentError,
-               "stratified_folds: 5 labels want as many groups, 2 came");
+               "stratified_folds: 5 labels want as many groups, got 2");
   EXPECT_ERROR((stratified_folds(labels, {.folds = 3, .groups = {1, 1, 2, 2, 2}})), ArgumentError,
-               "stratified_folds: 3 folds want as many groups, 2 came");
-  EXPECT_ERROR(stratified_folds(Ints{}), ArgumentError, "stratified_folds: needs samples, none came");
+               "stratified_folds: 3 folds want as many groups, got 2");
+  EXPECT_ERROR(stratified_folds(Ints{}), ArgumentError, "stratified_folds: expected samples, got none");
 }
 
 TEST(Folds, a_subset_is_the_samples_it_names) {
@@ -170,9 +171,9 @@ TEST(Folds, a_subset_is_the_samples_it_names) {
   EXPECT_EQ(part->size(), 3);
   EXPECT_EQ(Sample(*part, 0).value<float>(0), 4);
   EXPECT_EQ(Sample(*part, 1).value<float>(0), 1);
-  EXPECT_ERROR(subset(set, {4}), ArgumentError, "subset: an index is from 0 to 3, 4 came");
+  EXPECT_ERROR(subset(set, {4}), ArgumentError, "subset: an index must be from 0 to 3, got 4");
   EXPECT_ERROR(subset(stream({{"x", Shape{}}}, [](std::span<const Field>) { return false; }), {}), ArgumentError,
-               "subset: a stream has no places, a sequential source came");
+               "subset: a stream has no places, got a sequential source");
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ TEST_P(LoaderLimitTest, slots_go_in_the_middle_of_a_pass_and_the_batches_stay_th
 TEST_P(LoaderLimitTest, one_batch_is_the_least) {
   const DatasetPtr set = generate(4, {{"x", Shape{}}}, [](std::int64_t, std::span<const Field>) {});
   Loader loader(engine(), set, {.batch = 2});
-  EXPECT_ERROR(loader.limit_slots(0), ArgumentError, "loader: limit_slots: 1 or more, 0 came");
+  EXPECT_ERROR(loader.limit_slots(0), ArgumentError, "loader: limit_slots: expected 1 or more, got 0");
 }
 
 }  // namespace

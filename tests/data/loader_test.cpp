@@ -187,7 +187,7 @@ TEST_P(LoaderTest, an_error_of_a_worker_comes_out_of_the_loop_at_its_step) {
     int steps = 0;
     try {
       for (const auto& [x, y] : loader) steps += x.size() == 10;
-      ADD_FAILURE() << "no error came";
+      ADD_FAILURE() << "got no error";
     } catch (const IoError& error) {
       EXPECT_STREQ(error.what(), "sample 57 is damaged");
     }
@@ -335,16 +335,18 @@ TEST_P(LoaderTest, checks_its_arguments) {
     return "no error";
   };
   const DatasetPtr set = counting(360);
-  EXPECT_EQ(message(set, {.batch = 4096}), "batch: at most the 360 samples of the set, 4096 came");
-  EXPECT_EQ(message(set, {.batch = 4096, .drop_last = true}), "batch: at most the 360 samples of the set, 4096 came");
-  EXPECT_EQ(message(set, {.batch = 0}), "batch: 1 or more samples, 0 came");
-  EXPECT_EQ(message(set, {.slots = 0}), "loader: slots is 1 or more, 0 came");
-  EXPECT_EQ(message(set, {.workers = -2}), "loader: workers is 0 or more, or -1, -2 came");
-  EXPECT_EQ(message(set, {.shuffle = true, .sampler = sequential(360)}), "loader: shuffle or a sampler, both came");
-  EXPECT_EQ(message(nullptr, {}), "loader: needs a data set, none came");
+  EXPECT_EQ(message(set, {.batch = 4096}), "batch: expected at most the 360 samples of the set, got 4096");
+  EXPECT_EQ(message(set, {.batch = 4096, .drop_last = true}),
+            "batch: expected at most the 360 samples of the set, got 4096");
+  EXPECT_EQ(message(set, {.batch = 0}), "batch: expected 1 or more samples, got 0");
+  EXPECT_EQ(message(set, {.slots = 0}), "loader: slots must be 1 or more, got 0");
+  EXPECT_EQ(message(set, {.workers = -2}), "loader: workers must be 0 or more, or -1, got -2");
+  EXPECT_EQ(message(set, {.shuffle = true, .sampler = sequential(360)}),
+            "loader: expected shuffle or a sampler, got both");
+  EXPECT_EQ(message(nullptr, {}), "loader: expected a data set, got none");
   EXPECT_EQ(message(set, {.transforms = {shift({})}}), "shift: needs an image [H, W, C], field 'x' is [2]");
   EXPECT_EQ(message(counting(kEndless), {.shuffle = true}),
-            "random: needs a known number of samples, a source without end came");
+            "random: expected a known number of samples, got a source without end");
   EXPECT_NE(message(stream({{"x", Shape{}}}, [](std::span<const Field>) { return false; }), {.shuffle = true}),
             "no error");
 }
@@ -373,7 +375,7 @@ TEST_P(LoaderTest, says_which_batch_is_held_when_memory_ends) {
   std::vector<Array> kept;
   try {
     for (const auto& [x, y] : loader) kept.push_back(x);
-    ADD_FAILURE() << "no error came";
+    ADD_FAILURE() << "got no error";
   } catch (const OutOfMemory& error) {
     EXPECT_NE(std::string(error.what()).find("batch of step 0 is still held; copy what you keep"), std::string::npos)
         << error.what();

@@ -50,14 +50,14 @@ TEST(NpyMap, columns_become_a_set) {
   const Sample sample(*set, 3);
   EXPECT_EQ(sample.values<float>(0), (std::vector<float>{9, 10, 11}));
   EXPECT_EQ(sample.value<std::int32_t>(1), 6);
-  EXPECT_ERROR(mapped({}), ArgumentError, "mapped: a sample has at least one field, none came");
-  EXPECT_ERROR((mapped({{"x", x}, {"x", y}})), ArgumentError, "mapped: fields have different names, 'x' came twice");
+  EXPECT_ERROR(mapped({}), ArgumentError, "mapped: a sample has at least one field, got none");
+  EXPECT_ERROR((mapped({{"x", x}, {"x", y}})), ArgumentError, "mapped: fields have different names, got 'x' twice");
   write_npy(folder / "z.npy", HostArray(Shape{4}, i32));
   EXPECT_ERROR((mapped({{"x", x}, {"z", NpyMap(folder / "z.npy")}})), ArgumentError,
                "mapped: columns of one length: 'x' has 5 samples, 'z' 4");
   write_npy(folder / "z.npy", HostArray(Shape{}, i32));
   EXPECT_ERROR((mapped({{"z", NpyMap(folder / "z.npy")}})), ArgumentError,
-               "mapped: 'z' wants a first axis that counts samples, a scalar came");
+               "mapped: 'z' wants a first axis that counts samples, got a scalar");
 }
 
 std::string npy(const std::string& header, const std::string& values) {

@@ -159,7 +159,7 @@ TEST_P(LoaderDepthTest, room_for_slots_is_bounded) {
                 {.batch = 8, .most_slots = 6, .most_slot_bytes = 3 * bytes, .workers = 3});
   for (const Batch& batch : loader) EXPECT_LE(loader.stats().slots - loader.stats().extra_slots, 3) << batch.step();
   EXPECT_ERROR(Loader(engine(), working(8, work), {.slots = 4, .most_slots = 3}), ArgumentError,
-               "loader: most_slots is at least slots, 4, or 0, 3 came");
+               "loader: most_slots must be at least slots, 4, or 0, got 3");
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ TEST_P(ReadersLoaderTest, a_damaged_image_comes_out_of_its_batch_with_its_name) 
         EXPECT_EQ(image.shape(), (Shape{1, 1, 1, 3}));
         ++steps;
       }
-      ADD_FAILURE() << "no error came";
+      ADD_FAILURE() << "got no error";
     } catch (const IoError& error) {
       EXPECT_EQ(error.path(), folder / "a/3.png");
       EXPECT_EQ(error.offset(), 45);

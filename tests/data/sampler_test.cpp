@@ -76,7 +76,7 @@ TEST(Samplers, check_their_arguments) {
     BatchSampler(sequential(360), 4096);
     FAIL();
   } catch (const ArgumentError& error) {
-    EXPECT_STREQ(error.what(), "batch: at most the 360 samples of the set, 4096 came");
+    EXPECT_STREQ(error.what(), "batch: expected at most the 360 samples of the set, got 4096");
   }
 }
 

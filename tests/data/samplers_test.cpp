@@ -116,7 +116,7 @@ TEST(SubsetSampler, keeps_its_samples_and_their_order_if_asked) {
   EXPECT_EQ(order(*subset(some, {.shuffle = false}), 4), some);
   EXPECT_EQ(sorted(order(*subset(some), 4)), sorted(some));
   EXPECT_EQ(subset({})->size(), 0);
-  EXPECT_ERROR(subset({1, -2}), ArgumentError, "subset: indices are 0 or more, -2 came");
+  EXPECT_ERROR(subset({1, -2}), ArgumentError, "subset: indices must be 0 or more, got -2");
 }
 
 TEST(WeightedSampler, draws_by_weight_with_replacement) {
@@ -149,10 +149,10 @@ TEST(WeightedSampler, without_replacement_takes_the_heavy_ones_first) {
   }
   EXPECT_EQ(weighted(weights, {.count = 2, .replacement = false})->size(), 2);
   EXPECT_ERROR(weighted(weights, {.count = 4, .replacement = false}), ArgumentError,
-               "weighted: without replacement at most the 3 samples with a weight above 0, 4 came");
+               "weighted: without replacement, count must be at most the 3 samples with a weight above 0, got 4");
   EXPECT_ERROR(weighted(std::vector<double>{0, 0}), ArgumentError, "weighted: one weight or more is above 0, none was");
   EXPECT_ERROR(weighted(std::vector<double>{-1}), ArgumentError,
-               "weighted: weights are finite and 0 or more, -1.000000 came");
+               "weighted: weights must be finite and 0 or more, got -1.000000");
 }
 
 TEST(StratifiedSampler, gives_each_class_its_share_of_every_prefix) {
@@ -169,7 +169,7 @@ TEST(StratifiedSampler, gives_each_class_its_share_of_every_prefix) {
     }
   }
   EXPECT_ERROR(stratified(std::vector<std::int32_t>{0, -1}), ArgumentError,
-               "stratified: labels are 0 or more, -1 came");
+               "stratified: labels must be 0 or more, got -1");
 }
 
 TEST(StratifiedSampler, keeps_its_bound_with_many_uneven_classes) {
@@ -206,7 +206,7 @@ TEST(BalancedSampler, gives_each_class_once_in_a_turn_and_all_samples_in_time) {
   // 30 epochs of 34 turns: 1020 for each class, so 17, 34 and 102 for each sample.
   for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(counts[i], labels[i] == 0 ? 17 : (labels[i] == 5 ? 34 : 102));
   EXPECT_EQ(balanced(labels, {.count = 7})->size(), 7);
-  EXPECT_ERROR(balanced({}), ArgumentError, "balanced: needs one label or more, none came");
+  EXPECT_ERROR(balanced({}), ArgumentError, "balanced: expected one label or more, got none");
 }
 
 TEST(ProximitySampler, puts_neighbours_into_one_batch) {
@@ -237,7 +237,7 @@ TEST(ProximitySampler, puts_neighbours_into_one_batch) {
   EXPECT_TRUE(sorted({indices[0], indices[1]}) == (Indices{2, 4}) ||
               sorted({indices[0], indices[1]}) == (Indices{1, 3}));
   EXPECT_ERROR(proximity(HostArray(Shape{2}, i32), {.batch = 1}), ArgumentError,
-               "proximity: features are [n] or [n, D] f32, i32 [2] came");
+               "proximity: features must be [n] or [n, D] f32, got i32 [2]");
 }
 
 TEST(BucketedSampler, makes_batches_of_similar_lengths) {
@@ -267,7 +267,7 @@ TEST(BucketedSampler, makes_batches_of_similar_lengths) {
     rises += lengths[static_cast<std::size_t>(indices[b])] > lengths[static_cast<std::size_t>(indices[b - 10])];
   EXPECT_GT(rises, 25);
   EXPECT_LT(rises, 75);
-  EXPECT_ERROR(bucketed(lengths, {.batch = 0}), ArgumentError, "bucketed: batch is 1 or more, 0 came");
+  EXPECT_ERROR(bucketed(lengths, {.batch = 0}), ArgumentError, "bucketed: batch must be 1 or more, got 0");
 }
 
 TEST(CurriculumSampler, begins_with_the_easiest_and_grows_until_all_take_part) {
@@ -295,7 +295,7 @@ TEST(CurriculumSampler, begins_with_the_easiest_and_grows_until_all_take_part) {
   EXPECT_EQ(curriculum_count(100, 5, options), 100);
   EXPECT_EQ(curriculum_count(3, 0, {.floor = 0.001}), 1);  // never none
   EXPECT_ERROR(curriculum(difficulty, {.floor = 0}), ArgumentError,
-               "curriculum: floor is above 0 and at most 1, 0.000000 came");
+               "curriculum: floor must be above 0 and at most 1, got 0.000000");
 }
 
 TEST(DistributedSampler, deals_out_the_very_batches_of_one_process) {
@@ -352,7 +352,7 @@ TEST(DistributedSampler, shares_every_sample_once) {
     }
   }
   EXPECT_ERROR(distributed(random(5), {.rank = 2, .ranks = 2}), ArgumentError,
-               "distributed: rank is from 0 to ranks - 1, rank 2 of 2 came");
+               "distributed: rank must be from 0 to ranks - 1, got rank 2 of 2");
   EXPECT_THROW(distributed(nullptr, {}), ArgumentError);
   EXPECT_THROW(distributed(sequential(kEndless), {}), ArgumentError);
 }

@@ -207,24 +207,26 @@ TEST(Spectrogram, mel_filters_are_triangles_over_the_bins) {
 }
 
 TEST(Spectrogram, says_what_is_wrong_with_its_options) {
-  EXPECT_ERROR(Spectrogram({.fft = 0}), ArgumentError, "spectrogram: fft is 1 or more, 0 came");
+  EXPECT_ERROR(Spectrogram({.fft = 0}), ArgumentError, "spectrogram: fft must be 1 or more, got 0");
   EXPECT_ERROR(Spectrogram({.fft = 8, .window = 9}), ArgumentError,
-               "spectrogram: a window of at most 8 samples (fft), 9 came");
-  EXPECT_ERROR(Spectrogram({.hop = -1}), ArgumentError, "spectrogram: hop is 1 or more, -1 came");
-  EXPECT_ERROR(Spectrogram({.power = 3}), ArgumentError, "spectrogram: power is 1 or 2, 3.000000 came");
-  EXPECT_ERROR(Spectrogram({.fft = 8}).frames(4), ArgumentError, "spectrogram: a sound of at least 5 samples, 4 came");
+               "spectrogram: expected a window of at most 8 samples (fft), got 9");
+  EXPECT_ERROR(Spectrogram({.hop = -1}), ArgumentError, "spectrogram: hop must be 1 or more, got -1");
+  EXPECT_ERROR(Spectrogram({.power = 3}), ArgumentError, "spectrogram: power must be 1 or 2, got 3.000000");
+  EXPECT_ERROR(Spectrogram({.fft = 8}).frames(4), ArgumentError,
+               "spectrogram: expected a sound of at least 5 samples, got 4");
   EXPECT_ERROR(Spectrogram({.fft = 8, .centre = false}).frames(7), ArgumentError,
-               "spectrogram: a sound of at least 8 samples, 7 came");
+               "spectrogram: expected a sound of at least 8 samples, got 7");
   EXPECT_EQ(Spectrogram({.fft = 8, .reflect = false}).frames(1), 1);
-  EXPECT_ERROR(MelSpectrogram({.rate = 8000, .high = 5000}), ArgumentError,
-               "mel_spectrogram: 0 <= low < high <= rate / 2 = 4000.000000 Hz, low 0.000000 and high 5000.000000 came");
-  EXPECT_ERROR(MelSpectrogram({.floor = 0}), ArgumentError, "mel_spectrogram: floor is above 0, 0.000000 came");
+  EXPECT_ERROR(
+      MelSpectrogram({.rate = 8000, .high = 5000}), ArgumentError,
+      "mel_spectrogram: expected 0 <= low < high <= rate / 2 = 4000.000000 Hz, got low 0.000000 and high 5000.000000");
+  EXPECT_ERROR(MelSpectrogram({.floor = 0}), ArgumentError, "mel_spectrogram: floor must be above 0, got 0.000000");
   EXPECT_ERROR(MelSpectrogram({.mels = 128, .spectrum = {.fft = 64}}), ArgumentError,
                "mel_spectrogram: every filter wants a bin, filter 0 from 0.000000 to 27.890097 Hz has none; ask for "
                "fewer mels or a larger fft");
   Floats room(3);
   EXPECT_ERROR(MelSpectrogram().apply(Floats(400), room), ArgumentError,
-               "mel_spectrogram: room for 120 values, 3 came");
+               "mel_spectrogram: expected room for 120 values, got 3");
 }
 
 TEST(Spectrogram, may_be_shared_by_threads) {
@@ -289,9 +291,9 @@ TEST(SpeechDigits, reports_wrong_names_and_files) {
   expect_io_error(act, folder / "2_a_1.wav", 4, {"end of the file"});
   put_sound(folder / "2_a_1.wav", {1});
   EXPECT_ERROR(speech_digits(folder.string(), {.samples = -1}), ArgumentError,
-               "speech_digits: samples is 0 or more, -1 came");
+               "speech_digits: samples must be 0 or more, got -1");
   EXPECT_ERROR(speech_digits(folder.string(), {.mel = MelOptions{.rate = 16000}}), ArgumentError,
-               "speech_digits: mel.rate is 0 or that of the files, 8000, 16000.000000 came");
+               "speech_digits: mel.rate must be 0 or that of the files, 8000, got 16000.000000");
 }
 
 TEST(SpeechDigits, reports_a_damaged_archive) {

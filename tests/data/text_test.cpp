@@ -48,7 +48,7 @@ TEST(CharTokenizer, names_what_it_does_not_know) {
   EXPECT_ERROR(tokenizer.encode("abé"), ArgumentError,
                "char_tokenizer: 'é' (U+00E9) at byte 2 is not among the 2 characters of the vocabulary");
   EXPECT_ERROR(tokenizer.encode("a\xff"), ArgumentError, "char_tokenizer: wants text in UTF-8, byte 1 is 255");
-  EXPECT_ERROR((tokenizer.decode(Ints{2})), ArgumentError, "char_tokenizer: a token is 0 to 1, 2 came");
+  EXPECT_ERROR((tokenizer.decode(Ints{2})), ArgumentError, "char_tokenizer: a token must be 0 to 1, got 2");
   const TemporaryFolder folder;
   const std::string path = folder / "x.json";
   const auto act = [&] { CharTokenizer::load(path); };
@@ -143,7 +143,7 @@ TEST(BpeTokenizer, reports_damaged_files_and_unknown_bytes) {
   const std::string vocab = small.folder / "vocab.json", merges = small.folder / "merges.txt";
   const auto act = [&] { BpeTokenizer::load(vocab, merges); };
   EXPECT_ERROR(small.load().encode("l\x80"), ArgumentError, "bpe: the vocabulary has no token for byte 128");
-  EXPECT_ERROR((small.load().decode(Ints{-1})), ArgumentError, "bpe: a token is 0 to 97, -1 came");
+  EXPECT_ERROR((small.load().decode(Ints{-1})), ArgumentError, "bpe: a token must be 0 to 97, got -1");
   expect_io_error([&] { BpeTokenizer::load(small.folder / "absent", merges); }, small.folder / "absent", -1,
                   {"No such file"});
   put(merges, "#version: 0.2\nl o\nlo\n");
@@ -200,9 +200,9 @@ TEST(TokenWindows, pair_each_token_with_its_successor) {
   EXPECT_EQ(every->size(), 4);
   EXPECT_EQ(Sample(*every, 3).values<std::int32_t>(1), (Ints{14, 15, 16}));
   EXPECT_ERROR(token_windows({1, 2, 3}, 3), ArgumentError,
-               "token_windows: a context of 3 wants at least 4 tokens, 3 came");
-  EXPECT_ERROR(token_windows({1, 2, 3}, 0), ArgumentError, "token_windows: context is 1 or more, 0 came");
-  EXPECT_ERROR(token_windows({1, 2, 3}, 1, -1), ArgumentError, "token_windows: stride is 0 or more, -1 came");
+               "token_windows: a context of 3 wants at least 4 tokens, got 3");
+  EXPECT_ERROR(token_windows({1, 2, 3}, 0), ArgumentError, "token_windows: context must be 1 or more, got 0");
+  EXPECT_ERROR(token_windows({1, 2, 3}, 1, -1), ArgumentError, "token_windows: stride must be 0 or more, got -1");
 }
 
 TEST(TokenWindows, keep_the_end_of_the_text_for_validation) {
@@ -214,9 +214,9 @@ TEST(TokenWindows, keep_the_end_of_the_text_for_validation) {
   EXPECT_EQ(parts.test->size(), 2);
   EXPECT_EQ(Sample(*parts.test, 0).values<std::int32_t>(0), (Ints{90, 91, 92, 93}));
   EXPECT_ERROR(token_split(ids, 10), ArgumentError,
-               "token_windows: a context of 10 wants at least 11 tokens for validation, 10 came");
+               "token_windows: a context of 10 wants at least 11 tokens for validation, got 10");
   EXPECT_ERROR(token_split(ids, 4, {.validation = 1}), ArgumentError,
-               "token_split: validation is between 0 and 1, 1.000000 came");
+               "token_split: validation must be between 0 and 1, got 1.000000");
 }
 
 TEST(Text, reads_the_real_shakespeare) {

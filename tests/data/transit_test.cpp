@@ -65,7 +65,7 @@ TEST(OccultedFlux, follows_a_sum_over_the_limb_darkened_disc) {
   const double dark = 1 - std::sqrt(1 - 0.25), mean = 1 - 0.5 / 3 - 0.3 / 6;
   EXPECT_NEAR((1 - occulted_flux(0.5, 0.001, limb)) / 1e-6, (1 - 0.5 * dark - 0.3 * dark * dark) / mean, 1e-4);
   EXPECT_ERROR(occulted_flux(-1, 0.1), ArgumentError,
-               "occulted_flux: distance and ratio are 0 or more, -1.000000 and 0.100000 came");
+               "occulted_flux: distance and ratio must be 0 or more, got -1.000000 and 0.100000");
 }
 
 TEST(Orbit, begins_and_ends_where_the_discs_touch) {
@@ -190,9 +190,9 @@ TEST(Views, take_the_median_of_each_bin) {
   local_view(near, values, {.period = 100, .centre = 2.5, .duration = 1}, pair, {.durations = 0.5, .width = 1});
   EXPECT_EQ(pair, (std::vector<float>{1, -1}));  // 2.5 and 1.5 about 2, over a half
   EXPECT_ERROR(global_view(time, values, {.period = 4}, view), ArgumentError,
-               "global_view: one flux for each time, 10 times and 6 fluxes came");
+               "global_view: expected one flux for each time, got 10 times and 6 fluxes");
   EXPECT_ERROR(global_view(time, flux, {.period = 0}, view), ArgumentError,
-               "global_view: period and duration are above 0, 0.000000 and 1.000000 came");
+               "global_view: period and duration must be above 0, got 0.000000 and 1.000000");
 }
 
 TEST(BoxLeastSquares, finds_the_box_wherever_it_is) {
@@ -210,7 +210,8 @@ TEST(BoxLeastSquares, finds_the_box_wherever_it_is) {
   EXPECT_NEAR(box_least_squares_depth(noisy, {.narrowest = 0.05, .widest = 0.05, .widths = 1}),
               0.25 / (0.01 * std::sqrt(0.1 + 1 / 190.0)), 1);
   EXPECT_EQ(box_least_squares_depth(std::vector<float>(50, 2.0f)), 0.0);
-  EXPECT_ERROR(box_least_squares(std::vector<float>(5)), ArgumentError, "box_least_squares: 8 values or more, 5 came");
+  EXPECT_ERROR(box_least_squares(std::vector<float>(5)), ArgumentError,
+               "box_least_squares: expected 8 values or more, got 5");
 }
 
 TEST(Transits, are_a_function_of_seed_and_index) {
@@ -264,12 +265,12 @@ TEST(Transits, without_a_planet_have_boxes_as_deep) {
 }
 
 TEST(Transits, check_their_options) {
-  EXPECT_ERROR(transits({.positives = 1.5}), ArgumentError, "transits: positives: from 0 to 1, 1.500000 came");
+  EXPECT_ERROR(transits({.positives = 1.5}), ArgumentError, "transits: positives: expected from 0 to 1, got 1.500000");
   EXPECT_ERROR(transits({.binaries = 0.7, .variables = 0.4}), ArgumentError,
-               "transits: binaries + variables: from 0 to 1, 1.100000 came");
+               "transits: binaries + variables: expected from 0 to 1, got 1.100000");
   EXPECT_ERROR(transits({.signal_to_noise = {0, 5}}), ArgumentError,
-               "transits: signal_to_noise: above 0.000000 and low <= high, 0.000000 to 5.000000 came");
-  EXPECT_ERROR(transits({.points = 10}), ArgumentError, "transits: 256 to 100000 points, 10 came");
+               "transits: signal_to_noise: expected above 0.000000 and low <= high, got 0.000000 to 5.000000");
+  EXPECT_ERROR(transits({.points = 10}), ArgumentError, "transits: expected 256 to 100000 points, got 10");
   EXPECT_ERROR(make_transit_curve({.size = 3}, 3), ArgumentError, "transits: curve 3 of 3");
 }
 
@@ -299,7 +300,7 @@ TEST(Preload, keeps_the_same_bytes_with_any_number_of_threads) {
   });
   EXPECT_THROW(preload(broken, 3), IoError);
   EXPECT_ERROR(preload(generate(kEndless, {{"x", Shape{}}}, [](std::int64_t, std::span<const Field>) {})),
-               ArgumentError, "preload: needs a known number of samples, a source without end came");
+               ArgumentError, "preload: expected a known number of samples, got a source without end");
   EXPECT_THROW(preload(nullptr), ArgumentError);
 }
 

@@ -162,14 +162,15 @@ TEST(Series, check_that_their_parts_go_together) {
   Series series;
   series.values = {1, 2};
   series.starts = {0, 1};
-  EXPECT_ERROR(from_series(series), ArgumentError, "from_series: starts and channels want 1 values, 2 came");
+  EXPECT_ERROR(from_series(series), ArgumentError, "from_series: starts and channels want 1 values, got 2");
   series.starts = {0, 3, 2};
   EXPECT_ERROR(from_series(series), ArgumentError, "from_series: starts begin with 0 and do not fall");
   series.starts = {0, 2};
   series.labels = {0, 1};
-  EXPECT_ERROR(from_series(series), ArgumentError, "from_series: 1 series want as many labels or targets, 2 came");
+  EXPECT_ERROR(from_series(series), ArgumentError,
+               "from_series: 1 series want as many labels or targets, got 2");
   series.labels = {};
-  EXPECT_ERROR(from_series(series, {.length = -1}), ArgumentError, "from_series: length is 0 or more, -1 came");
+  EXPECT_ERROR(from_series(series, {.length = -1}), ArgumentError, "from_series: length must be 0 or more, got -1");
 }
 
 TEST(Ucr, gives_both_parts_the_same_classes_and_length) {

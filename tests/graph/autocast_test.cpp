@@ -194,7 +194,7 @@ TEST_P(AutocastTest, a_scope_decides_what_ops_give) {
     }
   }
   EXPECT_EQ(linear(x, w, bias).dtype(), f32);
-  EXPECT_ERROR(Autocast({.dtype = f32}), ArgumentError, "Autocast: the dtype must be f16 or bf16, f32 came");
+  EXPECT_ERROR(Autocast({.dtype = f32}), ArgumentError, "Autocast: the dtype must be f16 or bf16, got f32");
 }
 
 TEST_P(AutocastTest, a_cell_is_cast_once_for_all_that_read_the_same_value) {
@@ -279,7 +279,7 @@ TEST_P(AutocastTest, gradients_come_in_the_dtype_of_what_they_belong_to) {
 TEST_P(AutocastTest, copies_are_refused_where_they_cannot_be) {
   const Array w = cell(whole_numbers({4, 3}, 2), "w"), x = whole_numbers({2, 2}, 1);
   EXPECT_ERROR(keep_working_copies(std::span(&w, 1), f32), ArgumentError,
-               "keep_working_copies: the copies are f16 or bf16, f32 came");
+               "keep_working_copies: the copies must be f16 or bf16, got f32");
   EXPECT_ERROR(keep_working_copies(std::span(&x, 1), f16), ArgumentError,
                "keep_working_copies: a parameter must be a cell, one is f32 [2, 2]");
   const optim::Sgd sgd(std::span(&w, 1));

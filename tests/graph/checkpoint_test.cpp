@@ -223,7 +223,7 @@ TEST_P(CheckpointTest, functions_in_segments_are_the_functions_one_after_the_oth
   EXPECT_EQ(outcome(in_segments(3)), plain);
   EXPECT_EQ(outcome(in_segments(7)), plain);
   EXPECT_ERROR((checkpoint_sequential(functions, 8, x_)), ArgumentError,
-               "checkpoint_sequential: segments must be from 1 to the number of functions, 8 came for 7");
+               "checkpoint_sequential: segments must be from 1 to the number of functions, got 8 for 7");
 }
 
 TEST_P(CheckpointTest, a_stack_is_divided_by_blocks_or_by_the_square_root) {
@@ -233,10 +233,10 @@ TEST_P(CheckpointTest, a_stack_is_divided_by_blocks_or_by_the_square_root) {
   EXPECT_EQ(Checkpointing::sqrt().length(12), 3);
   EXPECT_EQ(Checkpointing::sqrt().length(64), 8);
   for (const char* text : {"off", "block", "sqrt", "5"}) EXPECT_EQ(Checkpointing::parse(text).to_text(), text);
-  EXPECT_ERROR((Checkpointing::every(0)), ArgumentError, "Checkpointing: a segment has at least 1 block, 0 came");
+  EXPECT_ERROR((Checkpointing::every(0)), ArgumentError, "Checkpointing: a segment has at least 1 block, got 0");
   for (const char* text : {"", "0", "-2", "2x", "blocks"}) {
     const std::string want =
-        std::string("Checkpointing: needs off, block, sqrt or a number of blocks above 0, '") + text + "' came";
+        std::string("Checkpointing: expected off, block, sqrt or a number of blocks above 0, got '") + text + "'";
     EXPECT_ERROR((Checkpointing::parse(text)), ArgumentError, want.c_str());
   }
 }

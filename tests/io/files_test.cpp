@@ -43,7 +43,7 @@ IoError error_of(const std::function<void()>& act) {
   } catch (const IoError& error) {
     return error;
   }
-  ADD_FAILURE() << "no IoError came";
+  ADD_FAILURE() << "got no IoError";
   return IoError("", "");
 }
 

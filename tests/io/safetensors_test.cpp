@@ -26,7 +26,7 @@ void expect_io_error(const std::string& path, std::int64_t offset, std::initiali
   try {
     const TensorFile file(path);
     for (std::size_t i = 0; i < file.tensors().size(); ++i) file.read(i);
-    ADD_FAILURE() << "no error came";
+    ADD_FAILURE() << "got no error";
   } catch (const IoError& error) {
     EXPECT_EQ(error.path(), path);
     EXPECT_EQ(error.offset(), offset) << error.what();

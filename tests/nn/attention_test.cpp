@@ -105,7 +105,7 @@ TEST_P(AttentionLayersTest, a_cache_gives_token_by_token_what_the_whole_gives) {
   cache.reset();
   EXPECT_TRUE(all_close(block.forward(x, cache), whole, sum_tolerance(f32, 200)));
   EXPECT_ERROR((block.forward(x, cache)), ArgumentError, "KeyValueCache: no room for 11 tokens behind 11 of 16");
-  EXPECT_ERROR((cache.reset(12)), ArgumentError, "KeyValueCache: can go back to between 0 and 11 tokens, 12 came");
+  EXPECT_ERROR((cache.reset(12)), ArgumentError, "KeyValueCache: can go back to between 0 and 11 tokens, got 12");
 }
 
 TEST_P(AttentionLayersTest, every_further_token_finds_the_plan_of_the_one_before) {
@@ -182,13 +182,14 @@ TEST_P(AttentionLayersTest, a_block_learns) {
 }
 
 TEST_P(AttentionLayersTest, wrong_options_and_shapes_are_named) {
-  EXPECT_ERROR((nn::MultiHeadAttention({.width = 10, .heads = 4})), ArgumentError,
-               "MultiHeadAttention: heads must divide the width and kv_heads the heads, width 10, heads 4, kv_heads 4 "
-               "came");
+  EXPECT_ERROR(
+      (nn::MultiHeadAttention({.width = 10, .heads = 4})), ArgumentError,
+      "MultiHeadAttention: heads must divide the width and kv_heads the heads, width 10, heads 4, got kv_heads 4 "
+      "");
   EXPECT_ERROR((nn::MultiHeadAttention({.width = 6, .heads = 2, .rotary = RotaryOptions{}})), ArgumentError,
-               "MultiHeadAttention: rotary positions need an even number of values per head, 3 came");
+               "MultiHeadAttention: rotary positions need an even number of values per head, got 3");
   EXPECT_ERROR((nn::TransformerBlock({.width = 8, .heads = 2, .dropout = 1.0})), ArgumentError,
-               "MultiHeadAttention: dropout must be in [0, 1), 1.000000 came");
+               "MultiHeadAttention: dropout must be in [0, 1), got 1.000000");
   nn::MultiHeadAttention layer({.width = 8, .heads = 2});
   EXPECT_ERROR((layer(zeros({2, 8}))), ArgumentError, "MultiHeadAttention: x must be [N, T, 8], it is [2, 8]");
   nn::KeyValueCache cache = layer.make_cache(1, 4);

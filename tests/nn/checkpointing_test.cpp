@@ -102,7 +102,7 @@ TEST_P(CheckpointingTest, a_sequence_in_segments_is_the_sequence) {
   const Array x = uniform({3, 4});
   EXPECT_EQ(nn::checkpoint_sequential(net, 2, x).to_vector<float>(), net(x).to_vector<float>());
   EXPECT_ERROR((nn::checkpoint_sequential(net, 4, x)), ArgumentError,
-               "checkpoint_sequential: segments must be from 1 to the number of functions, 4 came for 3");
+               "checkpoint_sequential: segments must be from 1 to the number of functions, got 4 for 3");
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ TEST_P(ConvLayersTest, conv1d_is_its_op) {
                          conv1d(x, layer.weight(), layer.bias(), {.stride = 2, .pad = 1, .dilation = 2, .groups = 2})));
   EXPECT_FALSE(nn::Conv1d({.in = 1, .out = 1, .bias = false}).bias().defined());
   EXPECT_ERROR(nn::Conv1d({.in = 3, .out = 4, .groups = 2}), ArgumentError,
-               "Conv1d: groups must divide in and out, 2 groups of 3 and 4 came");
-  EXPECT_ERROR(nn::Conv1d({.in = 3, .out = 4, .pad = -1}), ArgumentError, "Conv1d: pad must be at least 0, -1 came");
+               "Conv1d: groups must divide in and out, got 2 groups of 3 and 4");
+  EXPECT_ERROR(nn::Conv1d({.in = 3, .out = 4, .pad = -1}), ArgumentError, "Conv1d: pad must be at least 0, got -1");
 }
 
 TEST_P(ConvLayersTest, conv1d_starts_as_in_pytorch_and_names_its_state) {
@@ -83,7 +83,7 @@ TEST_P(ConvLayersTest, conv3d_is_its_op_and_starts_as_in_pytorch) {
   const Array x = uniform({1, 3, 4, 5, 4}, -1, 1);
   EXPECT_TRUE(same_bytes(layer(x), conv3d(x, layer.weight(), layer.bias(), {.stride_h = 2, .pad_d = 1, .groups = 2})));
   EXPECT_ERROR(nn::Conv3d({.in = 3, .out = 4, .stride = {1, 0, 1}}), ArgumentError,
-               "Conv3d: stride must be at least 1, 0 came");
+               "Conv3d: stride must be at least 1, got 0");
   const TemporaryFolder folder;
   nn::Conv3d small({.in = 1, .out = 2, .kernel = {1, 1, 2}, .bias = false});
   assign(small.weight(), array({0, 1, 2, 3}, {1, 1, 2, 1, 2}));
@@ -105,7 +105,7 @@ TEST_P(ConvLayersTest, transposed_layers_are_their_ops_and_start_as_in_pytorch) 
   EXPECT_TRUE(same_bytes(image(y), conv_transpose2d(y, image.weight(), image.bias(),
                                                     {.stride_h = 2, .pad_w = 1, .dilation_h = 2, .dilation_w = 2})));
   EXPECT_ERROR(nn::ConvTranspose2d({.in = 2, .out = 3, .pad = {0, -1}}), ArgumentError,
-               "ConvTranspose2d: pad and output_pad must be at least 0, -1 and 0 came");
+               "ConvTranspose2d: pad and output_pad must be at least 0, got -1 and 0");
 }
 
 TEST_P(ConvLayersTest, transposed_weights_stand_in_files_as_in_out_taps) {

@@ -46,7 +46,7 @@ TEST_P(EmbeddingLayerTest, forward_is_the_op_and_the_padding_is_not_trained) {
   EXPECT_TRUE(all_close(slice(layer.weight(), 0, 0, 1), std::vector<double>{0, 0}, 0));
   EXPECT_THROW(nn::Embedding({.in = 0, .out = 2}), ArgumentError);
   EXPECT_ERROR((nn::Embedding({.in = 3, .out = 2, .padding_index = 3})), ArgumentError,
-               "Embedding: padding_index must be in [0, 3), 3 came");
+               "Embedding: padding_index must be in [0, 3), got 3");
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ TEST_P(LayersTest, upsampling_passes_its_options_on) {
   EXPECT_EQ(layer.describe(), "Upsample(size=(5, 7), mode=bilinear, align_corners=true)");
   EXPECT_EQ(nn::Upsample({.scale = 1.5}).describe(), "Upsample(scale=1.5, mode=nearest)");
   EXPECT_ERROR(nn::Upsample({.size = 2, .scale = 2}), ArgumentError,
-               "Upsample: needs either size or scale above 0, size 2 and scale 2 came");
+               "Upsample: expected either size or scale above 0, got size 2 and scale 2");
 }
 
 TEST_P(LayersTest, activations_are_the_ops_of_their_names) {

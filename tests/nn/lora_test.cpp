@@ -301,9 +301,9 @@ TEST_P(LoraTest, frozen_weights_take_no_memory_for_gradients_and_moments) {
 
 TEST_P(LoraTest, wrong_arguments_are_named_and_change_nothing) {
   models::Gpt net = tiny();
-  EXPECT_ERROR((nn::apply_lora(net, {.rank = 0})), ArgumentError, "Lora: rank must be at least 1, 0 came");
-  EXPECT_ERROR((nn::apply_lora(net, {.alpha = 0})), ArgumentError, "Lora: alpha must be above 0, 0.000000 came");
-  EXPECT_ERROR((nn::apply_lora(net, {.dropout = 1})), ArgumentError, "Lora: dropout must be in [0, 1), 1.000000 came");
+  EXPECT_ERROR((nn::apply_lora(net, {.rank = 0})), ArgumentError, "Lora: rank must be at least 1, got 0");
+  EXPECT_ERROR((nn::apply_lora(net, {.alpha = 0})), ArgumentError, "Lora: alpha must be above 0, got 0.000000");
+  EXPECT_ERROR((nn::apply_lora(net, {.dropout = 1})), ArgumentError, "Lora: dropout must be in [0, 1), got 1.000000");
   EXPECT_ERROR((nn::apply_lora(net, {.targets = {"c_attn", "q_proj"}})), ArgumentError,
                "apply_lora: targets has q_proj, which matches no linear layer; there are c_attn, c_proj, c_fc");
   EXPECT_ERROR((nn::apply_lora(net, {.modules_to_save = {"head"}})), ArgumentError,
@@ -319,7 +319,7 @@ TEST_P(LoraTest, wrong_arguments_are_named_and_change_nothing) {
   nn::apply_lora(net);
   EXPECT_ERROR(nn::apply_lora(net), ArgumentError,
                "apply_lora: Gpt(23, context=8, layers=2, heads=2, width=16) has adapters already; unload_lora() first");
-  EXPECT_ERROR((nn::Lora(zeros({3}), {})), ArgumentError, "Lora: the weight must be floating [out, in], f32 [3] came");
+  EXPECT_ERROR((nn::Lora(zeros({3}), {})), ArgumentError, "Lora: the weight must be floating [out, in], got f32 [3]");
 }
 
 }  // namespace

@@ -177,14 +177,14 @@ TEST_P(GptTest, wrong_arguments_are_refused) {
   EXPECT_ERROR((model(zeros({1, 17}, i32))), ArgumentError,
                "Gpt: ids must be [N, T] with 1 to 16 tokens, they are [1, 17]");
   const std::vector<std::int32_t> none, outside{3, 29};
-  EXPECT_ERROR((models::generate(model, none)), ArgumentError, "generate: the prompt needs at least one id, none came");
-  EXPECT_ERROR((models::generate(model, outside)), ArgumentError, "generate: ids must be in [0, 29), 29 came");
+  EXPECT_ERROR((models::generate(model, none)), ArgumentError, "generate: the prompt needs at least one id, got none");
+  EXPECT_ERROR((models::generate(model, outside)), ArgumentError, "generate: ids must be in [0, 29), got 29");
   EXPECT_ERROR((models::generate(model, std::vector<std::int32_t>{1}, {.temperature = -1})), ArgumentError,
-               "generate: the temperature must be 0 or more, -1.000000 came");
-  EXPECT_ERROR((models::gpt(models::GptOptions{.layers = 0})), ArgumentError, "Gpt: layers must be at least 1, 0 came");
+               "generate: the temperature must be 0 or more, got -1.000000");
+  EXPECT_ERROR((models::gpt(models::GptOptions{.layers = 0})), ArgumentError, "Gpt: layers must be at least 1, got 0");
   models::GptCache cache;
   EXPECT_ERROR((model.forward(zeros({1, 1}, i32), cache)), ArgumentError,
-               "Gpt: needs one cache per layer, 0 came for 2 layers");
+               "Gpt: expected one cache per layer, got 0 for 2 layers");
 }
 
 }  // namespace

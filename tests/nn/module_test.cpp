@@ -186,7 +186,7 @@ TEST_P(ModuleTest, a_mistake_names_the_layer) {
 }
 
 TEST_P(ModuleTest, wrong_options_are_named) {
-  EXPECT_THAT(message_of([] { nn::Linear({.in = 0, .out = 3}); }), HasSubstr("Linear: in must be at least 1, 0 came"));
+  EXPECT_THAT(message_of([] { nn::Linear({.in = 0, .out = 3}); }), HasSubstr("Linear: in must be at least 1, got 0"));
   EXPECT_THAT(message_of([] { nn::Conv2d({.in = 3, .out = 4, .groups = 2}); }), HasSubstr("groups must divide"));
   EXPECT_THAT(message_of([] { nn::Conv2d({.in = 3, .out = 4, .kernel = {3, 0}}); }), HasSubstr("kernel"));
   EXPECT_THAT(message_of([] { nn::Conv2d({.in = 3, .out = 4, .pad = -1}); }), HasSubstr("pad"));

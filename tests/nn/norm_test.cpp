@@ -82,14 +82,14 @@ TEST_P(NormLayersTest, activations_are_the_ops_of_their_names) {
 }
 
 TEST_P(NormLayersTest, wrong_options_are_named) {
-  EXPECT_ERROR(nn::RmsNorm({}), ArgumentError, "RmsNorm: features must be at least 1, 0 came");
+  EXPECT_ERROR(nn::RmsNorm({}), ArgumentError, "RmsNorm: features must be at least 1, got 0");
   EXPECT_ERROR(nn::GroupNorm({.groups = 4, .features = 6}), ArgumentError,
-               "GroupNorm: groups must divide the features, 4 and 6 came");
+               "GroupNorm: groups must divide the features, got 4 and 6");
   EXPECT_ERROR(nn::InstanceNorm({.features = 3, .dtype = f16}), ArgumentError,
-               "InstanceNorm: parameters are f32 or f64, f16 came");
+               "InstanceNorm: parameters must be f32 or f64, got f16");
   EXPECT_ERROR(nn::GroupNorm({.groups = 2, .features = 6})(zeros({2, 4})), ArgumentError,
                "GroupNorm: needs 6 features in the last axis, src is [2, 4]");
-  EXPECT_ERROR(nn::PRelu({.features = 0}), ArgumentError, "PRelu: features must be at least 1, 0 came");
+  EXPECT_ERROR(nn::PRelu({.features = 0}), ArgumentError, "PRelu: features must be at least 1, got 0");
 }
 
 }  // namespace

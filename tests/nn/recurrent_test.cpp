@@ -97,9 +97,9 @@ TEST_P(RecurrentLayersTest, it_learns_to_remember_the_first_step) {
 }
 
 TEST_P(RecurrentLayersTest, wrong_arguments_are_refused) {
-  EXPECT_ERROR((nn::Lstm({.in = 0, .hidden = 2})), ArgumentError, "Lstm: in must be at least 1, 0 came");
+  EXPECT_ERROR((nn::Lstm({.in = 0, .hidden = 2})), ArgumentError, "Lstm: in must be at least 1, got 0");
   EXPECT_ERROR((nn::Gru({.in = 1, .hidden = 2, .dropout = 1})), ArgumentError,
-               "Gru: dropout must be in [0, 1), 1.000000 came");
+               "Gru: dropout must be in [0, 1), got 1.000000");
   nn::Gru layer({.in = 1, .hidden = 2});
   EXPECT_ERROR((layer(zeros({3, 1}))), ArgumentError, "Gru: needs x [N, T, C], x is [3, 1]");
   EXPECT_ERROR((layer.run(zeros({3, 1, 1}), zeros({2, 3, 2}))), ArgumentError,

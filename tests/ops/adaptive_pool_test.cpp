@@ -128,7 +128,7 @@ TEST_P(AdaptivePoolTest, wrong_arguments_are_named) {
   EXPECT_ERROR(adaptive_avg_pool2d(zeros({4, 4, 3}), 1, 1), ArgumentError,
                "adaptive_avg_pool2d: src must be floating [N, H, W, C], src is f32 [4, 4, 3]");
   EXPECT_ERROR(adaptive_max_pool2d(zeros({1, 4, 4, 3}), 0, 2), ArgumentError,
-               "adaptive_max_pool2d: the result must have at least one place, 0 x 2 came, src is f32 [1, 4, 4, 3]");
+               "adaptive_max_pool2d: the result must have at least one place, got 0 x 2, src is f32 [1, 4, 4, 3]");
   EXPECT_ERROR(adaptive_max_pool1d(zeros({1, 0, 3}), 2), ArgumentError,
                "adaptive_max_pool1d: src must have at least one place, src is f32 [1, 0, 3]");
   EXPECT_ERROR(max_pool1d(zeros({1, 4, 4, 3})), ArgumentError,

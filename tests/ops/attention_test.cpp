@@ -204,7 +204,7 @@ TEST_P(AttentionTest, wrong_arguments_are_refused) {
                    .c_str());
   EXPECT_ERROR(
       (scaled_dot_product_attention(q, slice(k, 1, 0, 2), slice(k, 1, 0, 2), {.causal = true})), ArgumentError,
-      (std::string(kOp) + "the offset of causal attention must be 0 or more, -1 came; 3 queries, 2 keys").c_str());
+      (std::string(kOp) + "the offset of causal attention must be 0 or more, got -1; 3 queries, 2 keys").c_str());
   EXPECT_ERROR((scaled_dot_product_attention(q, k, k, {.offset = 1})), ArgumentError,
                (std::string(kOp) + "the offset belongs to causal attention, which was not asked for").c_str());
   EXPECT_ERROR((scaled_dot_product_attention(q, k, k, {.lengths = zeros({2})})), ArgumentError,

@@ -71,7 +71,7 @@ TEST_P(Concat, one_array_is_itself) {
 
 TEST_P(Concat, wrong_arguments_are_refused) {
   const Array a = ones({2, 3});
-  EXPECT_ERROR(concat(std::span<const Array>(), 0), ArgumentError, "concat: needs at least one array, none came");
+  EXPECT_ERROR(concat(std::span<const Array>(), 0), ArgumentError, "concat: expected at least one array, got none");
   EXPECT_ERROR((concat({a, a}, 2)), ArgumentError, "concat: axis 2 is out of range for src f32 [2, 3]");
   EXPECT_ERROR(
       (concat({a, ones({3, 3})}, 1)), ArgumentError,

@@ -113,8 +113,8 @@ TEST_P(Conv1dTest, wrong_arguments_are_named) {
                "conv1d: the channels must divide into 2 groups, src is f32 [1, 8, 3], weight is f32 [3, 3, 4]");
   EXPECT_ERROR(conv1d(zeros({1, 2, 3}), weight), ArgumentError,
                "conv1d: the kernel must fit into the padded sequence, src is f32 [1, 2, 3], weight is f32 [3, 3, 4]");
-  EXPECT_ERROR((conv1d(src, weight, {}, {.stride = 0})), ArgumentError, "conv1d: stride must be 1 or more, 0 came");
-  EXPECT_ERROR((conv1d(src, weight, {}, {.pad = -1})), ArgumentError, "conv1d: pad must be 0 or more, -1 came");
+  EXPECT_ERROR((conv1d(src, weight, {}, {.stride = 0})), ArgumentError, "conv1d: stride must be 1 or more, got 0");
+  EXPECT_ERROR((conv1d(src, weight, {}, {.pad = -1})), ArgumentError, "conv1d: pad must be 0 or more, got -1");
   EXPECT_ERROR(conv1d(src, weight, zeros({5})), ArgumentError, "conv1d: bias must be floating [K], bias is f32 [5]");
 }
 

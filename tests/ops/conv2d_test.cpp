@@ -249,8 +249,8 @@ TEST_P(Conv2dTest, wrong_arguments_are_named) {
             "conv2d: the channels must divide into 2 groups, src is f32 [1, 8, 8, 4], weight is f32 [3, 3, 2, 5]");
   EXPECT_EQ(message({1, 2, 8, 3}, {3, 3, 3, 4}, {}),
             "conv2d: the kernel must fit into the padded image, src is f32 [1, 2, 8, 3], weight is f32 [3, 3, 3, 4]");
-  EXPECT_EQ(message({1, 8, 8, 3}, {3, 3, 3, 4}, {.stride_w = 0}), "conv2d: stride_w must be 1 or more, 0 came");
-  EXPECT_EQ(message({1, 8, 8, 3}, {3, 3, 3, 4}, {.pad_h = -1}), "conv2d: pad_h must be 0 or more, -1 came");
+  EXPECT_EQ(message({1, 8, 8, 3}, {3, 3, 3, 4}, {.stride_w = 0}), "conv2d: stride_w must be 1 or more, got 0");
+  EXPECT_EQ(message({1, 8, 8, 3}, {3, 3, 3, 4}, {.pad_h = -1}), "conv2d: pad_h must be 0 or more, got -1");
   EXPECT_EQ(message({1, 8, 8, 3}, {3, 3, 3, 4}, {}, zeros({5})), "conv2d: bias must be floating [K], bias is f32 [5]");
 }
 

@@ -135,7 +135,7 @@ TEST_P(Conv3dTest, wrong_arguments_are_named) {
       "conv3d: the kernel must fit into the padded volume, src is f32 [1, 2, 4, 4, 3], weight is f32 [3, 3, 3, "
       "3, 2]");
   EXPECT_ERROR((conv3d(src, weight, {}, {.dilation_d = 0})), ArgumentError,
-               "conv3d: dilation_d must be 1 or more, 0 came");
+               "conv3d: dilation_d must be 1 or more, got 0");
 }
 
 }  // namespace

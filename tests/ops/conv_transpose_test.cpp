@@ -145,7 +145,7 @@ TEST_P(ConvTransposeTest, wrong_arguments_are_named) {
                "conv_transpose1d: the channels must divide into 3 groups, src is f32 [1, 8, 4], weight is f32 [3, 3, "
                "4]");
   EXPECT_ERROR((conv_transpose1d(src, weight, {}, {.stride = 2, .output_pad = 2})), ArgumentError,
-               "conv_transpose1d: output_pad must be 0 or more and below stride or dilation, 2 came with stride 2, "
+               "conv_transpose1d: output_pad must be 0 or more and below stride or dilation, got 2 with stride 2, "
                "dilation 1");
   EXPECT_ERROR(
       (conv_transpose1d(src, weight, {}, {.pad = 5})), ArgumentError,
@@ -154,7 +154,7 @@ TEST_P(ConvTransposeTest, wrong_arguments_are_named) {
   EXPECT_ERROR((conv_transpose1d(src, weight, zeros({4}))), ArgumentError,
                "conv_transpose1d: bias must be floating [K], bias is f32 [4]");
   EXPECT_ERROR((conv_transpose1d(src, weight, {}, {.stride = 0})), ArgumentError,
-               "conv_transpose1d: stride must be 1 or more, 0 came");
+               "conv_transpose1d: stride must be 1 or more, got 0");
 }
 
 }  // namespace

@@ -176,9 +176,9 @@ TEST_P(GroupNormTest, empty_arrays_have_zero_gradients) {
 TEST_P(GroupNormTest, wrong_arguments_are_named) {
   const Array src = zeros({2, 4, 6});
   EXPECT_ERROR(group_norm(src, 4), ArgumentError,
-               "group_norm: groups must divide the channels, 4 came, src is f32 [2, 4, 6]");
+               "group_norm: groups must divide the channels, got 4, src is f32 [2, 4, 6]");
   EXPECT_ERROR(group_norm(src, 0), ArgumentError,
-               "group_norm: groups must divide the channels, 0 came, src is f32 [2, 4, 6]");
+               "group_norm: groups must divide the channels, got 0, src is f32 [2, 4, 6]");
   EXPECT_ERROR(group_norm(src, 2, zeros({4})), ArgumentError,
                "group_norm: each channel of src f32 [2, 4, 6] needs one value, of f32, scale is f32 [4]");
   EXPECT_ERROR(group_norm(zeros({6}), 2), ArgumentError,

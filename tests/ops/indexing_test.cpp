@@ -214,7 +214,7 @@ TEST_P(IndexingTest, wrong_arguments_are_refused) {
                "embedding: needs a floating table of two axes, table is f32 [4]");
   EXPECT_ERROR((embedding(zeros({2}), table)), ArgumentError, "embedding: needs i32 or u8 indices, ids is f32 [2]");
   EXPECT_ERROR((embedding(ids, table, 4)), ArgumentError,
-               "embedding: padding_index must be a row of the table, 4 came, table is f32 [4, 3]");
+               "embedding: padding_index must be a row of the table, got 4, table is f32 [4, 3]");
   EXPECT_ERROR((embedding(ids, zeros({0, 3}))), ArgumentError, "embedding: needs elements to take, a is f32 [0, 3]");
   EXPECT_ERROR((take(table, ids, 2)), ArgumentError, "take: axis 2 is out of range for a f32 [4, 3]");
   EXPECT_ERROR((gather(table, 0, ids)), ArgumentError,
@@ -224,7 +224,7 @@ TEST_P(IndexingTest, wrong_arguments_are_refused) {
                "[2, 1], src is f32 [1, 1]");
   EXPECT_ERROR((scatter_add(table, 0, reshape(ids, {2, 1}), zeros({2, 1}, i32))), ArgumentError,
                "scatter_add: needs src of f32, src is i32 [2, 1]");
-  EXPECT_ERROR((one_hot(ids, 0)), ArgumentError, "one_hot: classes must be at least 1 and fit i32, 0 came");
+  EXPECT_ERROR((one_hot(ids, 0)), ArgumentError, "one_hot: classes must be at least 1 and fit i32, got 0");
 }
 
 class SmallShapesIndexingTest : public SmallShapes {};

@@ -219,9 +219,9 @@ TEST_P(LinearCrossEntropyTest, wrong_arguments_say_what_is_wrong) {
   EXPECT_ERROR((linear_cross_entropy(x, weight, labels, {.class_weight = zeros({4})})), ArgumentError,
                "linear_cross_entropy: class_weight must be floating [5], class_weight is f32 [4]");
   EXPECT_ERROR((linear_cross_entropy(x, weight, labels, {.label_smoothing = 1.0f})), ArgumentError,
-               "linear_cross_entropy: label_smoothing must be in [0, 1), 1.000000 came");
+               "linear_cross_entropy: label_smoothing must be in [0, 1), got 1.000000");
   EXPECT_ERROR((linear_cross_entropy(x, weight, labels, {.chunks = -2})), ArgumentError,
-               "linear_cross_entropy: chunks must be 0 or more, -2 came");
+               "linear_cross_entropy: chunks must be 0 or more, got -2");
 }
 
 // Bytes at the peak of two steps of a head whose weight is also the embedding, as GPT's is, planned and not run.

@@ -295,18 +295,18 @@ TEST_P(LossFunctions, modules_pass_their_options_on) {
 TEST_P(LossFunctions, wrong_arguments_are_named) {
   const Array a = ones({2, 3}), label = zeros({2}, i32);
   EXPECT_ERROR(l1_loss(a, ones({3})), ArgumentError, "l1_loss: the shapes differ: a is f32 [2, 3], b is f32 [3]");
-  EXPECT_ERROR(huber_loss(a, a, {.delta = 0}), ArgumentError, "huber_loss: delta must be above 0, 0.000000 came");
+  EXPECT_ERROR(huber_loss(a, a, {.delta = 0}), ArgumentError, "huber_loss: delta must be above 0, got 0.000000");
   EXPECT_ERROR(smooth_l1_loss(a, a, {.beta = -1}), ArgumentError,
-               "smooth_l1_loss: beta must be 0 or more, -1.000000 came");
+               "smooth_l1_loss: beta must be 0 or more, got -1.000000");
   EXPECT_ERROR(nll_loss(a, zeros({3}, i32)), ArgumentError,
                "nll_loss: target must be i32 or u8 [2], log_probability is f32 [2, 3], target is i32 [3]");
   EXPECT_ERROR(nll_loss(a, zeros({2})), ArgumentError,
                "nll_loss: target must be i32 or u8 [2], log_probability is f32 [2, 3], target is f32 [2]");
   EXPECT_ERROR(nll_loss(a, label, {.class_weight = ones({2})}), ArgumentError,
                "nll_loss: class_weight must be floating [3], class_weight is f32 [2]");
-  EXPECT_ERROR(multi_margin_loss(a, label, {.p = 3}), ArgumentError, "multi_margin_loss: p must be 1 or 2, 3 came");
+  EXPECT_ERROR(multi_margin_loss(a, label, {.p = 3}), ArgumentError, "multi_margin_loss: p must be 1 or 2, got 3");
   EXPECT_ERROR(focal_loss(a, label, {.gamma = -1}), ArgumentError,
-               "focal_loss: gamma must be 0 or more, -1.000000 came");
+               "focal_loss: gamma must be 0 or more, got -1.000000");
   EXPECT_ERROR(hinge_loss(a, label), ArgumentError,
                "hinge_loss: the shapes differ: score is f32 [2, 3], target is i32 [2]");
   EXPECT_ERROR(cosine_similarity(a, a, 2), ArgumentError,
@@ -318,7 +318,7 @@ TEST_P(LossFunctions, wrong_arguments_are_named) {
                "is f32 [2]");
   EXPECT_ERROR(nt_xent_loss(ones({3, 2})), ArgumentError, "nt_xent_loss: z must be floating [2N, D], z is f32 [3, 2]");
   EXPECT_ERROR(nt_xent_loss(a, {.temperature = 0}), ArgumentError,
-               "nt_xent_loss: temperature must be above 0, 0.000000 came");
+               "nt_xent_loss: temperature must be above 0, got 0.000000");
 }
 
 class SmallShapesLossFunctionsTest : public SmallShapes {};

@@ -169,12 +169,12 @@ TEST_P(RandomArrays, dropout_of_nothing_and_of_everything) {
 }
 
 TEST_P(RandomArrays, wrong_arguments_are_refused) {
-  EXPECT_ERROR((uniform({2}, 0, 1, i32)), ArgumentError, "uniform: needs a floating dtype, i32 came");
+  EXPECT_ERROR((uniform({2}, 0, 1, i32)), ArgumentError, "uniform: expected a floating dtype, got i32");
   EXPECT_ERROR((uniform({2}, 2, 1)), ArgumentError,
-               "uniform: low must be at most high and both finite, 2.000000 and 1.000000 came");
+               "uniform: low must be at most high and both finite, got 2.000000 and 1.000000");
   EXPECT_ERROR((normal({2}, 0, -1)), ArgumentError,
-               "normal: mean must be finite and deviation 0 or more, 0.000000 and -1.000000 came");
-  EXPECT_ERROR((dropout(ones({2}), 1.5)), ArgumentError, "dropout: p must be in [0, 1], 1.500000 came");
+               "normal: mean must be finite and deviation 0 or more, got 0.000000 and -1.000000");
+  EXPECT_ERROR((dropout(ones({2}), 1.5)), ArgumentError, "dropout: p must be in [0, 1], got 1.500000");
   EXPECT_ERROR((dropout(full({2}, 1, i32), 0.5)), ArgumentError, "dropout: needs a floating array, src is i32 [2]");
 }
 

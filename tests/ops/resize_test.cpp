@@ -142,13 +142,13 @@ TEST_P(ResizeTest, wrong_arguments_are_named) {
   EXPECT_ERROR((resize(zeros({4, 4, 3}), {.out_h = 2, .out_w = 2})), ArgumentError,
                "resize: src must be floating [N, H, W, C], src is f32 [4, 4, 3]");
   EXPECT_ERROR(resize(x, {}), ArgumentError,
-               "resize: needs either two sizes or two scales above 0, size 0 x 0 and scale 0 x 0 came");
+               "resize: expected either two sizes or two scales above 0, got size 0 x 0 and scale 0 x 0");
   EXPECT_ERROR((resize(x, {.out_h = 2, .out_w = 2, .scale_w = 0.5})), ArgumentError,
-               "resize: needs either two sizes or two scales above 0, size 2 x 2 and scale 0 x 0.5 came");
+               "resize: expected either two sizes or two scales above 0, got size 2 x 2 and scale 0 x 0.5");
   EXPECT_ERROR((resize(x, {.scale_h = 0.1, .scale_w = 1})), ArgumentError,
                "resize: scale 0.1 x 1 must leave at least one pixel, src is f32 [1, 4, 4, 3]");
   EXPECT_ERROR((resize(x, {.out_h = 2, .out_w = 2, .align_corners = true})), ArgumentError,
-               "resize: align_corners needs mode bilinear, nearest came");
+               "resize: align_corners needs mode bilinear, got nearest");
   EXPECT_ERROR((resize(zeros({1, 0, 4, 3}), {.out_h = 2, .out_w = 2})), ArgumentError,
                "resize: src must have at least one pixel, src is f32 [1, 0, 4, 3]");
 }

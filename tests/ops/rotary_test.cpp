@@ -92,11 +92,10 @@ TEST_P(RotaryTest, wrong_arguments_are_refused) {
   EXPECT_ERROR((rotary(zeros({1, 2, 3, 5}))), ArgumentError,
                "rotary: x must be floating [N, T, H, D] with D even, x is f32 [1, 2, 3, 5]");
   EXPECT_ERROR((rotary(zeros({1, 2, 3, 4}), {.heads = 4})), ArgumentError,
-               "rotary: heads must be between 0 and those of x, 4 came, x is f32 [1, 2, 3, 4]");
-  EXPECT_ERROR((rotary(zeros({1, 2, 3, 4}), {.base = 0})), ArgumentError,
-               "rotary: base must be above 0, 0.000000 came");
+               "rotary: heads must be between 0 and those of x, got 4, x is f32 [1, 2, 3, 4]");
+  EXPECT_ERROR((rotary(zeros({1, 2, 3, 4}), {.base = 0})), ArgumentError, "rotary: base must be above 0, got 0.000000");
   EXPECT_ERROR((rotary(zeros({1, 2, 3, 4}), {.offset = -2})), ArgumentError,
-               "rotary: offset must be 0 or more, -2 came");
+               "rotary: offset must be 0 or more, got -2");
 }
 
 class SmallShapesRotaryTest : public SmallShapes {};

@@ -148,7 +148,7 @@ TEST_P(SortTest, wrong_arguments_are_refused) {
   const Array a = zeros({2, 3});
   EXPECT_ERROR((sort(a, 2)), ArgumentError, "sort: axis 2 is out of range for src f32 [2, 3]");
   EXPECT_ERROR((top_k(a, 4)), ArgumentError,
-               "top_k: k must be between 0 and the size of axis 1, 4 came, src is f32 [2, 3]");
+               "top_k: k must be between 0 and the size of axis 1, got 4, src is f32 [2, 3]");
 }
 
 class SmallShapesSortTest : public SmallShapes {};

@@ -49,7 +49,7 @@ TEST_P(UpdatePartsTest, wrong_arguments_are_named) {
   const EngineScope scope(engine());
   const Array a = array({1, 2, 3, 4, 5}, {5});
   EXPECT_ERROR((update_parts(flat_, std::vector<Array>{a, a}, offsets_)), ArgumentError,
-               "update_parts: offsets must ascend without overlap within 8 elements, 4 came");
+               "update_parts: offsets must ascend without overlap within 8 elements, got 4");
   EXPECT_ERROR((update_parts(a, std::vector<Array>{a}, std::vector<std::int64_t>{0})), ArgumentError,
                "update_parts: needs a cell, the array is f32 [5]");
   EXPECT_ERROR(

@@ -281,7 +281,7 @@ TEST(Winograd, an_unknown_word_is_refused) {
     detail::conv_algorithm_asked_for();
     ADD_FAILURE() << "nothing was thrown";
   } catch (const ArgumentError& error) {
-    EXPECT_STREQ(error.what(), "SAMEBYTES_CONV: needs automatic, direct or winograd, \"fft\" came");
+    EXPECT_STREQ(error.what(), "SAMEBYTES_CONV: expected automatic, direct or winograd, got \"fft\"");
   }
   ::setenv("SAMEBYTES_CONV", kept.c_str(), 1);
 }

@@ -80,19 +80,20 @@ TEST(AdaptiveBatch, a_saved_state_goes_on_alike) {
   EXPECT_TRUE(b.measured(100.0));
   EXPECT_EQ(b.batch(), 32);
   AdaptiveBatch other({.batch = 5, .max_batch = 64});
-  EXPECT_ERROR((other.load_state_dict(a.state_dict()), 0), ArgumentError,
-               "AdaptiveBatch: batch must be that of the options times a power of two, at most max_batch, 16.000000 "
-               "came");
+  EXPECT_ERROR(
+      (other.load_state_dict(a.state_dict()), 0), ArgumentError,
+      "AdaptiveBatch: batch must be that of the options times a power of two, at most max_batch, got 16.000000 "
+      "");
   EXPECT_EQ(other.batch(), 5);
 }
 
 TEST(AdaptiveBatch, wrong_options_are_named) {
   EXPECT_ERROR((AdaptiveBatch({.max_batch = 4})), ArgumentError,
-               "AdaptiveBatch: batch must be at least 1, 0.000000 came");
+               "AdaptiveBatch: batch must be at least 1, got 0.000000");
   EXPECT_ERROR((AdaptiveBatch({.batch = 8, .max_batch = 4})), ArgumentError,
-               "AdaptiveBatch: max_batch must be at least batch, 4.000000 came");
+               "AdaptiveBatch: max_batch must be at least batch, got 4.000000");
   EXPECT_ERROR((AdaptiveBatch({.batch = 8, .max_batch = 16, .shrink_below = 0.6})), ArgumentError,
-               "AdaptiveBatch: shrink_below must be at least 0 and at most half of grow_above, 0.600000 came");
+               "AdaptiveBatch: shrink_below must be at least 0 and at most half of grow_above, got 0.600000");
 }
 
 class AdaptiveBatchTest : public OnDevice {

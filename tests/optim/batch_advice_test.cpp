@@ -94,7 +94,7 @@ TEST(BatchAdvice, each_rule_says_the_figure_it_is_applied_to) {
 TEST(BatchAdvice, wrong_arguments_are_named) {
   EXPECT_ERROR(recommend_batch({}, {}), ArgumentError, "recommend_batch: needs at least one measured batch");
   const std::vector<MeasuredBatch> none(1);
-  EXPECT_ERROR(recommend_batch(none, {}), ArgumentError, "recommend_batch: a batch has at least 1 sample, 0 came");
+  EXPECT_ERROR(recommend_batch(none, {}), ArgumentError, "recommend_batch: a batch has at least 1 sample, got 0");
 }
 
 }  // namespace

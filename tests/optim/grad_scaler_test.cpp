@@ -205,7 +205,7 @@ TEST_P(GradScalerTest, a_restored_scaler_goes_on_as_if_never_interrupted) {
   second.set_scale(4.0);
   EXPECT_EQ(second.scale(), 4.0);
   EXPECT_ERROR(second.load_state({.growth_interval = 2, .growth_tracker = 2}), ArgumentError,
-               "GradScaler: growth_tracker must be in [0, growth_interval), 2.000000 came");
+               "GradScaler: growth_tracker must be in [0, growth_interval), got 2.000000");
 }
 
 TEST_P(GradScalerTest, one_that_is_not_enabled_does_nothing) {
@@ -217,13 +217,13 @@ TEST_P(GradScalerTest, one_that_is_not_enabled_does_nothing) {
   EXPECT_EQ(scaler.scale(), 1.0);
   EXPECT_NO_THROW(scaler.update());
   EXPECT_ERROR(GradScaler({.init_scale = 0.0}), ArgumentError,
-               "GradScaler: init_scale must be above 0 and finite, 0.000000 came");
+               "GradScaler: init_scale must be above 0 and finite, got 0.000000");
   EXPECT_ERROR(GradScaler({.growth_factor = 1.0}), ArgumentError,
-               "GradScaler: growth_factor must be above 1, 1.000000 came");
+               "GradScaler: growth_factor must be above 1, got 1.000000");
   EXPECT_ERROR(GradScaler({.backoff_factor = 1.0}), ArgumentError,
-               "GradScaler: backoff_factor must be between 0 and 1, 1.000000 came");
+               "GradScaler: backoff_factor must be between 0 and 1, got 1.000000");
   EXPECT_ERROR(GradScaler({.growth_interval = 0}), ArgumentError,
-               "GradScaler: growth_interval must be 1 to 2^24, 0.000000 came");
+               "GradScaler: growth_interval must be 1 to 2^24, got 0.000000");
 }
 
 TEST_P(GradScalerTest, the_update_is_one_launch_for_each_kind_of_parameter) {

@@ -158,7 +158,7 @@ TEST_P(MomentsTest, a_scaler_skips_steps_with_them) {
 TEST_P(MomentsTest, what_is_not_sound_is_refused) {
   const std::vector<Array> cells{cell(ones({3}), "p")};
   EXPECT_ERROR((optim::Adam(cells, {.moments = f16})), ArgumentError,
-               "Adam: moments are f32 or bf16, f16 came (f16 is too narrow for the squares of small gradients)");
+               "Adam: moments must be f32 or bf16, got f16 (f16 is too narrow for the squares of small gradients)");
   EXPECT_ERROR((optim::RmsProp(cells, {.centered = true, .moments = bf16})), ArgumentError,
                "RmsProp: centered takes the square of one moment from another, which needs moments in f32");
   SAMEBYTES_NEEDS_F64();

@@ -71,12 +71,12 @@ TEST(GradientNoiseScale, state_goes_on_with_the_same_numbers) {
 
 TEST(GradientNoiseScale, wrong_arguments_are_named) {
   EXPECT_ERROR((GradientNoiseScale({.decay = 1.0})), ArgumentError,
-               "GradientNoiseScale: decay must be at least 0 and below 1, 1.000000 came");
+               "GradientNoiseScale: decay must be at least 0 and below 1, got 1.000000");
   GradientNoiseScale scale;
   EXPECT_ERROR((scale.add(1.0, 0.0, 1.0, 2.0), 0), ArgumentError,
-               "GradientNoiseScale: small_samples must be above 0, 0.000000 came");
+               "GradientNoiseScale: small_samples must be above 0, got 0.000000");
   EXPECT_ERROR((scale.add(1.0, 2.0, 1.0, 2.0), 0), ArgumentError,
-               "GradientNoiseScale: big_samples must be above small_samples, 2.000000 came");
+               "GradientNoiseScale: big_samples must be above small_samples, got 2.000000");
 }
 
 class NoiseScaleMeterTest : public OnDevice {

@@ -167,9 +167,9 @@ TEST_P(PointwiseOptimizersTest, wrong_options_are_named) {
   EXPECT_THROW(optim::Lars(cells, {.trust = -1.0}), ArgumentError);
   EXPECT_THROW(optim::Lamb(cells, {.eps = 0.0}), ArgumentError);
   EXPECT_ERROR((optim::Lion(std::vector<ParameterGroup>{{cells, {.adapts = false}}})), ArgumentError,
-               "Lion: it has no option adapts, a group came with one");
+               "Lion: it has no option adapts, got a group with one");
   EXPECT_ERROR(optim::Lars(cells, {.momentum = -1.0}), ArgumentError,
-               "Lars: momentum must be in [0.000000, inf), -1.000000 came");
+               "Lars: momentum must be in [0.000000, inf), got -1.000000");
 }
 
 // The trust ratios have kernels of their own.

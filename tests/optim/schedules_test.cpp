@@ -94,7 +94,7 @@ TEST(Schedules, wrong_arguments_are_named) {
   EXPECT_THROW((OneCycle{.total_steps = 5}(-1)), ArgumentError);
   EXPECT_THROW((OneCycle{.total_steps = 5, .pct_start = 1.5}(0)), ArgumentError);
   EXPECT_THROW((OneCycle{.total_steps = 5, .div_factor = 0}(0)), ArgumentError);
-  EXPECT_ERROR((StepDecay{.every = 0}(0)), ArgumentError, "StepDecay: every must be above 0, 0.000000 came");
+  EXPECT_ERROR((StepDecay{.every = 0}(0)), ArgumentError, "StepDecay: every must be above 0, got 0.000000");
   EXPECT_THROW((MultiStep{.gamma = -1}(0)), ArgumentError);
   EXPECT_THROW((Exponential{}(-1)), ArgumentError);
   EXPECT_THROW((Polynomial{.steps = 0}(0)), ArgumentError);
@@ -191,7 +191,7 @@ TEST(ScaleRate, a_larger_rate_comes_with_a_warm_up_from_the_known_one) {
 
 TEST(ScaleRate, wrong_arguments_are_named) {
   EXPECT_ERROR(scale_rate(0.1, {.batch = 0, .base_batch = 256}), ArgumentError,
-               "scale_rate: batch must be at least 1, 0.000000 came");
+               "scale_rate: batch must be at least 1, got 0.000000");
   EXPECT_THROW(scale_rate(0.1, {.batch = 8}), ArgumentError);
   EXPECT_THROW(scale_rate(-0.1, {.batch = 8, .base_batch = 8}), ArgumentError);
   EXPECT_THROW(scale_rate(0.1, {.batch = 8, .base_batch = 8, .most_factor = 0}), ArgumentError);

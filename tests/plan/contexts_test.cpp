@@ -340,7 +340,7 @@ TEST_F(Contexts, one_context_moves_nothing) {
   EXPECT_THAT(text, HasSubstr("and 2 more\n"));
   EXPECT_THAT(text, HasSubstr("all devices share one context"));
   set("SAMEBYTES_CONTEXTS", "one");
-  EXPECT_ERROR(Engine(), ArgumentError, "SAMEBYTES_CONTEXTS: platform or separate, 'one' came");
+  EXPECT_ERROR(Engine(), ArgumentError, "SAMEBYTES_CONTEXTS: expected platform or separate, got 'one'");
 }
 
 }  // namespace

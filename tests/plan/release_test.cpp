@@ -123,7 +123,7 @@ TEST_P(ReleaseTest, what_needs_all_gradients_is_refused) {
   const Model model;
   EXPECT_ERROR((optim::AdamW(model.cells, {.clip_norm = 1.0, .release_gradients = true})), ArgumentError,
                "AdamW: release_gradients updates parameters before all gradients are there, so clip_norm must be 0, "
-               "1.000000 came; clip_value can be used");
+               "got 1.000000; clip_value can be used");
   optim::Sgd sgd(model.cells, {.release_gradients = true});
   EXPECT_ERROR(
       (optim::Accumulator(sgd)), ArgumentError,

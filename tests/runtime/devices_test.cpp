@@ -55,7 +55,7 @@ TEST(Devices, are_chosen_by_type_rank_index_or_part_of_a_name) {
 TEST(Devices, unknown_modes_and_personalities_are_refused_by_name) {
   setenv("SAMEBYTES_MEMORY", "shared", 1);
   const std::string mode = message_of<ArgumentError>([] { list_devices(); });
-  EXPECT_EQ(mode, "SAMEBYTES_MEMORY: system, fine, coarse, hostptr or copy, 'shared' came");
+  EXPECT_EQ(mode, "SAMEBYTES_MEMORY: expected system, fine, coarse, hostptr or copy, got 'shared'");
   EXPECT_THROW(Runtime{RuntimeOptions{}}, ArgumentError);
   setenv("SAMEBYTES_MEMORY", "copy", 1);
   EXPECT_EQ(Runtime{RuntimeOptions{}}.mode(), MemoryMode::copy);

@@ -31,7 +31,7 @@ std::string message_of(F&& fn) {
   } catch (const E& error) {
     return error.what();
   } catch (const std::exception& error) {
-    ADD_FAILURE() << "another exception came: " << error.what();
+    ADD_FAILURE() << "got another exception: " << error.what();
     return {};
   }
   ADD_FAILURE() << "nothing was thrown";

@@ -106,14 +106,14 @@ double sum_tolerance(Dtype dtype, std::int64_t n) {
 
 ::testing::AssertionResult all_close(const Array& came, std::span<const double> want, double tolerance) {
   if (came.size() != static_cast<std::int64_t>(want.size()))
-    return ::testing::AssertionFailure() << fmt::format("{} elements came, {} wanted", came.size(), want.size());
+    return ::testing::AssertionFailure() << fmt::format("got {} elements, {} wanted", came.size(), want.size());
   const std::vector<double> values = came.to_vector<double>();
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::isnan(want[i]) && std::isnan(values[i])) continue;
     if (values[i] == want[i]) continue;  // infinities
     if (!(std::abs(values[i] - want[i]) <= tolerance * (1 + std::abs(want[i]))))
       return ::testing::AssertionFailure() << fmt::format(
-                 "at {} of {} came {}, wanted {}, tolerance {}", index_text(came.shape(), static_cast<std::int64_t>(i)),
+                 "got at {} of {} {}, wanted {}, tolerance {}", index_text(came.shape(), static_cast<std::int64_t>(i)),
                  came.shape().to_string(), values[i], want[i], tolerance * (1 + std::abs(want[i])));
   }
   return ::testing::AssertionSuccess();

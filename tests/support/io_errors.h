@@ -15,7 +15,7 @@ inline void expect_io_error(const std::function<void()>& act, const std::string&
                             std::initializer_list<const char*> parts) {
   try {
     act();
-    ADD_FAILURE() << "no error came for " << path;
+    ADD_FAILURE() << "got no error for " << path;
   } catch (const IoError& error) {
     EXPECT_EQ(error.path(), path) << error.what();
     EXPECT_EQ(error.offset(), offset) << error.what();

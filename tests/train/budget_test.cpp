@@ -44,7 +44,7 @@ TEST(Budget, another_text_is_an_error_that_says_what_is_expected) {
       ADD_FAILURE() << text;
     } catch (const ArgumentError& error) {
       EXPECT_NE(std::string(error.what())
-                    .find("GiB, TiB (powers of 1024) behind it, such as 1.5GB; '" + std::string(text) + "' came"),
+                    .find("GiB, TiB (powers of 1024) behind it, got such as 1.5GB; '" + std::string(text) + "'"),
                 std::string::npos)
           << error.what();
     }
@@ -79,7 +79,7 @@ TEST(Budget, reserve_cap_and_multiple_are_kept) {
   EXPECT_EQ(largest_batch({.multiple = 16, .budget = 10}, peak), 10);
   EXPECT_EQ(largest_batch({.budget = 10, .reserve = 20}, peak), std::nullopt);
   EXPECT_ERROR((largest_batch({.least = 5, .most = 4}, peak)), ArgumentError,
-               "largest_batch: needs 1 <= least <= most and a multiple of 1 or more, 5, 4 and 1 came");
+               "largest_batch: expected 1 <= least <= most and a multiple of 1 or more, 5, got 4 and 1");
 }
 
 const std::vector<Technique> kTechniques = {

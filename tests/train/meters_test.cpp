@@ -46,7 +46,7 @@ TEST_P(MetersTest, a_number_of_the_host_counts_as_an_array_of_it) {
   EXPECT_EQ(of_numbers.weight(), 28.0);
   of_numbers.add_value(NAN, 1);
   EXPECT_TRUE(std::isnan(of_numbers.value()));
-  EXPECT_ERROR((of_numbers.add_value(1, -1)), ArgumentError, "Mean: a weight is at least 0, -1.000000 came");
+  EXPECT_ERROR((of_numbers.add_value(1, -1)), ArgumentError, "Mean: a weight must be at least 0, got -1.000000");
 }
 
 TEST_P(MetersTest, folding_a_value_in_is_one_launch_and_one_plan) {
@@ -131,7 +131,7 @@ TEST(BinaryMeasures, name_what_does_not_fit) {
   EXPECT_ERROR((area_under_curve(std::vector<float>{1}, std::vector<float>{})), ArgumentError,
                "area_under_curve: scores and truth differ in length: 1, 0");
   EXPECT_ERROR((balanced_accuracy(std::vector<float>{1}, std::vector<float>{2})), ArgumentError,
-               "balanced_accuracy: truth holds 0 and 1, 2.000000 came");
+               "balanced_accuracy: truth holds 0 and 1, got 2.000000");
 }
 
 }  // namespace

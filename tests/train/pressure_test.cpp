@@ -155,7 +155,7 @@ TEST_P(PressureTest, a_limit_of_its_own_counts_where_it_is_lower) {
 
 TEST_P(PressureTest, the_shares_are_checked) {
   EXPECT_ERROR(PressureGuard(engine(), {.trim_share = 0.9, .stop_share = 0.8}), ArgumentError,
-               "PressureGuard: needs 0 < trim_share <= stop_share, 0.900000 and 0.800000 came");
+               "PressureGuard: expected 0 < trim_share <= stop_share, got 0.900000 and 0.800000");
 }
 
 TEST(Pressure, the_system_says_what_this_process_uses) {

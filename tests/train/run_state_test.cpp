@@ -215,7 +215,7 @@ TEST_P(RunStateTest, refuses_what_is_of_another_run_and_changes_nothing) {
       ("run state: " + (folder / "small") + ": model/0.weight is f32 [3, 2] there and f32 [4, 2] here").c_str());
   std::int64_t number = 0;
   EXPECT_ERROR(less.add("model", number), ArgumentError, "run state: model was added twice");
-  EXPECT_ERROR(less.add("a/b", number), ArgumentError, "run state: a name is not empty and has no \"/\", 'a/b' came");
+  EXPECT_ERROR(less.add("a/b", number), ArgumentError, "run state: a name is not empty and has no \"/\", got 'a/b'");
   const optim::EmaScope averages(*run.ema);
   EXPECT_ERROR(run.state.save(file), ArgumentError, "run state: ema: the averages are swapped in; swap them back");
 }
@@ -304,7 +304,7 @@ TEST_P(CheckpointFolderTest, keeps_the_newest_and_passes_over_what_is_damaged) {
   folder.save(run.state, 15);
   EXPECT_EQ(folder.newest().checkpoint->step, 15);
   EXPECT_ERROR(CheckpointFolder(place / "a", {.keep = -1}), ArgumentError,
-               "checkpoint folder: keep is 0 or more, -1 came");
+               "checkpoint folder: keep must be 0 or more, got -1");
   EXPECT_THROW(CheckpointFolder("/dev/null/x"), IoError);
 }
 

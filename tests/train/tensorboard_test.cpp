@@ -126,7 +126,7 @@ TEST_F(TensorBoardTest, runs_of_one_second_have_files_of_their_own_and_bad_place
   EXPECT_NE(first.path(), second.path());
   EXPECT_THROW(SummaryWriter("/proc/nowhere"), IoError);
   SummaryWriter writer(folder_);
-  EXPECT_ERROR(writer.histogram("h", {}, 0, 0), ArgumentError, "histogram: buckets is 1 or more, 0 came");
+  EXPECT_ERROR(writer.histogram("h", {}, 0, 0), ArgumentError, "histogram: buckets must be 1 or more, got 0");
 }
 
 }  // namespace

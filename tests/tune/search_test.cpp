@@ -99,7 +99,7 @@ TEST_F(SearchTest, a_difference_beyond_rounding_is_seen) {
 
 TEST_F(SearchTest, wrong_wishes_are_refused_at_the_call) {
   setenv("SAMEBYTES_TUNING", "off", 1);
-  EXPECT_ERROR(tune({.only = {"softmax"}}), ArgumentError, "tune: only takes gemm, conv and clblast, \"softmax\" came");
+  EXPECT_ERROR(tune({.only = {"softmax"}}), ArgumentError, "tune: only takes gemm, conv and clblast, got \"softmax\"");
   EXPECT_ERROR(tune({.seconds = 1}), ArgumentError,
                "tune: there is no place for a store: SAMEBYTES_TUNING is off, or neither XDG_CACHE_HOME nor HOME is "
                "set");
