@@ -1,7 +1,7 @@
 // Array: a value handle on an n-dimensional array that lives in shared memory, or on the op that will fill it.
 // Ops build a lazy graph; value(), host(), eval() and an optimizer's step run it. Copying a handle copies no bytes.
-// An array means the value that it had when the expression was written: what is evaluated, updated or written by the
-// host later changes neither it nor its gradient (docs/design.md, "What an array means").
+// An array stands for the value it had when the expression was written: later evaluations, updates and writes by the
+// host change neither that value nor its gradient (docs/design.md, "What an array means").
 // A handle may outlive its engine; any use but destruction then throws ArgumentError.
 #pragma once
 
@@ -39,8 +39,8 @@ class Array {
   Array& operator=(Array&& other) & noexcept;  // leaves an empty handle; what this one was on is let go
   ~Array();
 
-  // Whether this is a handle on an array, not an empty one. An array has no truth of its own, since equal(a, b) gives
-  // one value for each element: ask all(equal(a, b)).value() or any(...).value().
+  // True unless the handle is empty. An array does not convert to bool, because equal(a, b) has one value per element:
+  // write all(equal(a, b)).value() or any(...).value().
   bool defined() const { return node_ != nullptr; }
   const Shape& shape() const;
   Dtype dtype() const;
@@ -51,14 +51,14 @@ class Array {
   const Array& eval() const;
   // Enqueues and waits. Throws DeviceError if a launch failed.
   const Array& wait() const;
-  // The one element, as double. Waits. Throws ArgumentError unless size() is 1.
+  // Waits and returns the only element as a double. Throws ArgumentError unless size() is 1.
   double value() const;
 
-  // The bytes themselves. Evaluates, waits for the last writer, copies nothing where memory is shared.
-  // Throws ArgumentError for another element type, for a view that is not contiguous (call contiguous() first), for a
-  // writing view of an array that is not a leaf. Before the first byte is written, expressions of the array that
-  // somebody holds are evaluated, so they keep the value they were written with; those written while the view lives
-  // read what it leaves.
+  // A view of the bytes themselves. Evaluates the array and waits for its last writer; copies nothing where memory is
+  // shared. Throws ArgumentError if T is not the element type, if the array is a non-contiguous view (call contiguous()
+  // first), or if a writing view is requested of an array that is not a leaf. Before a writing view is returned, every
+  // live expression that reads the array is evaluated and so keeps its value; expressions written while the view lives
+  // read the new bytes.
   template <class T>
   HostView<const T> host(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
     check_type(dtype_of<T>);
@@ -92,7 +92,7 @@ void eval(std::span<const Array> arrays);
 inline void eval(std::initializer_list<Array> arrays) { eval(std::span<const Array>(arrays.begin(), arrays.size())); }
 
 // Leaves. All belong to the current engine (Engine::current()).
-// The values are written by the host straight into the storage; nothing is staged where memory is shared.
+// The host writes the values straight into the storage; no staging copy where memory is shared.
 Array array(std::span<const float> values, const Shape& shape);
 Array array(std::span<const double> values, const Shape& shape);
 Array array(std::span<const std::int32_t> values, const Shape& shape);
@@ -114,53 +114,53 @@ Array arange(double start, double stop, double step = 1.0, Dtype dtype = f32);
 struct RandomKey {
   std::uint64_t seed = 0;
   std::uint64_t counter = 0;
-  RandomDomain domain = RandomDomain::arrays;  // other ops than uniform and normal have domains of their own
+  RandomDomain domain = RandomDomain::arrays;  // ops other than uniform and normal have their own domains
 };
-// The engine's seed and its counter, advanced.
+// Returns the engine's seed and advances its counter.
 RandomKey next_random_key(RandomDomain domain = RandomDomain::arrays);
 Array uniform(const Shape& shape, double low = 0.0, double high = 1.0, Dtype dtype = f32);
 Array uniform(const Shape& shape, double low, double high, Dtype dtype, RandomKey key);
 Array normal(const Shape& shape, double mean = 0.0, double deviation = 1.0, Dtype dtype = f32);
 Array normal(const Shape& shape, double mean, double deviation, Dtype dtype, RandomKey key);
 
-// The user's own memory as an array: shape.size() elements of dtype at `pointer`. `deleter` runs when nothing uses the
-// bytes any more (also where they had to be copied). `verdict` says which of both happened and why.
+// The user's own memory as an array: shape.size() elements of dtype at `pointer`. `deleter` runs once nothing uses the
+// bytes any more, also if they had to be copied. `verdict` receives whether they were adopted or copied, and why.
 Array adopt(void* pointer, const Shape& shape, Dtype dtype, std::function<void()> deleter = {},
             Adoption* verdict = nullptr);
 template <class T>
 Array adopt(std::vector<T>&& values, const Shape& shape,
-            Adoption* verdict = nullptr);  // the vector lives as long as the array
+            Adoption* verdict = nullptr);  // the array owns the vector
 
 // Cells: arrays that keep their identity and are overwritten in place (parameters, running statistics, optimizer
-// state). An expression reads the value that a cell had when it was written, views of the cell included; the cell
-// itself is always the newest. `initial` is evaluated at the cell's first use.
+// state). An expression, a view included, reads the value that the cell had when the expression was written; the cell
+// itself always has the newest value. `initial` is evaluated at the cell's first use.
 Array cell(const Array& initial, std::string name, MemoryCategory category = MemoryCategory::parameters);
 bool is_cell(const Array& array);
-// A new cell with the present value of this one and its name.
+// A new cell with the same name and current value.
 Array clone_cell(const Array& cell);
 const std::string& cell_name(const Array& array);
-// A node that, when it is evaluated, overwrites the cell (same shape and dtype); its value is the new one, and all that
-// was written with the cell keeps the old one. The value may read the cell in any way: update(c, transpose(c)). Two
-// updates of one cell in one run are an ArgumentError. Several updates evaluated together whose values are pointwise
-// share one launch: this is how optimizers are written.
+// Returns a node that overwrites the cell with `value` (same shape and dtype) when it is evaluated, and has the new
+// value; expressions written with the cell before keep the old one. `value` may read the cell in any way: update(c,
+// transpose(c)). Throws ArgumentError if one run updates a cell twice. Updates that are evaluated together and whose
+// values are pointwise share one launch: this is how optimizers are written.
 Array update(const Array& cell, const Array& value);
 // eval(update(cell, value)).
 void assign(const Array& cell, const Array& value);
 
-// One flat cell that lies under many: the values of `cells` move into it once, each at a multiple of 128 bytes with
-// zero gaps, and each cell becomes a part of it. All of one dtype; a cell that is part of a flat one still alive is an
-// ArgumentError.
+// Makes one flat cell that holds many: the values of `cells` move into it once, each at a multiple of 128 bytes with
+// zeros in the gaps, and each cell becomes a part of it. Throws ArgumentError if dtypes differ or if a cell is already
+// part of a live flat cell.
 struct FlatCells {
   Array values;                       // the flat cell [n]
   std::vector<std::int64_t> offsets;  // of each cell, in elements
 };
 FlatCells flatten_cells(std::span<const Array> cells, std::string name);
-// Arrays side by side in one flat array [n] at the given offsets, zero between them; their producers write there
-// directly.
+// Puts arrays side by side into one flat array [n] at the given offsets, zeros between them; their producers write into
+// it directly.
 Array pack(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n);
-// As pack(), but where nothing except the updates of cells reads the result, element by element, each run of
-// neighbouring arrays is updated as soon as they are there, and their bytes are free again. The values are the same. An
-// engine of one device does that for flat arrays of 64 MiB and more without being asked.
+// As pack(), with the same values. If only elementwise updates of cells read the result, each run of neighbouring
+// arrays is applied as soon as it is computed, and its bytes are released. An engine with one device does this for
+// every flat array of 64 MiB or more.
 Array pack_to_release(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n);
 
 template <class T>

@@ -1,4 +1,5 @@
-// Reverse mode: the gradient of a scalar as more nodes of the same graph, so it is planned and fused like the rest.
+// Reverse-mode differentiation: the gradient of a scalar is more nodes of the same graph, planned and fused like the
+// rest.
 #pragma once
 
 #include <functional>
@@ -11,22 +12,21 @@
 
 namespace samebytes {
 
-// Told of each gradient (its place in wrt) as soon as nothing is added to it any more, in the order of the backward
-// pass: that of the last layer first. Nodes that it builds run at that place, before the rest of the backward pass.
+// Called with each gradient and its index in wrt as soon as the gradient is complete, in the order of the backward
+// pass: the last layer first. Nodes that it builds run at that point, before the rest of the backward pass.
 using FinalGradient = std::function<void(std::size_t index, const Array& gradient)>;
 
 struct GradientOptions {
-  bool allow_unused = false;  // zeros for arrays that loss does not depend on, instead of an error
+  bool allow_unused = false;  // zeros instead of an error for arrays that loss does not depend on
   FinalGradient on_final = {};
 };
 
-// d loss / d wrt[i], each with the shape of wrt[i]. Nothing runs. Whether loss, or anything that it was made of, has
-// been evaluated changes nothing: an array with a handle remembers how it was made until a parameter behind it is
-// overwritten. Only values that were asked for are kept; the others are computed once more.
-// Throws ArgumentError unless loss has one element and is floating; where it was built under NoGrad; where it does not
-// depend on wrt, or on one of them (allow_unused); where something that it was made of has been overwritten since it
-// was built, by an optimizer's step, assign() or mutable_host(). What comes out of an earlier step and is to be a
-// constant from there on (the state of a recurrent layer) goes through stop_gradient().
+// d loss / d wrt[i], each with the shape of wrt[i]. Runs nothing. It does not matter whether loss or any of its inputs
+// has been evaluated: an array with a handle remembers how it was made until a parameter behind it is overwritten. Only
+// values that were evaluated are kept; the others are recomputed. Throws ArgumentError unless loss has one element and
+// is floating; if loss was built under NoGrad; if loss does not depend on an array of wrt (see allow_unused); if an
+// input of loss has been overwritten since, by an optimizer's step, assign() or mutable_host(). Pass a value of an
+// earlier step that shall be a constant from now on (the state of a recurrent layer) through stop_gradient().
 std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const GradientOptions& options = {});
 
 // Value and gradients of f at x.
@@ -49,11 +49,11 @@ bool is_grad_enabled();
 // The same values, cut off from the gradient.
 Array stop_gradient(const Array& x);
 
-// An op from the user's own OpenCL C. The source defines
+// An op from the user's own OpenCL C. The source defines the kernel
 //   __kernel void <entry>(ARRAY(const real, src0), ..., ARRAY(real, dst), const int n, const real p0, ...)
-// and is called with one work-item per `elements_per_item` elements of dst (n elements in all); common.clh is included,
-// the arguments are dense. `gradient` gets dy, the inputs and the output and returns one array per input; without it
-// the op has none.
+// which runs with one work-item per `elements_per_item` of the n elements of dst. common.clh is included; the arguments
+// are dense. `gradient` gets dy, the inputs and the output and returns one array per input; if it is empty, the op has
+// no gradient.
 struct CustomOp {
   std::string name;
   std::string entry;
@@ -61,7 +61,8 @@ struct CustomOp {
   int elements_per_item = 1;
   std::function<std::vector<Array>(const Array& dy, std::span<const Array> inputs, const Array& y)> gradient = {};
 };
-// Throws ArgumentError for empty inputs or mixed engines; BuildError with name, defines and log when it is first run.
+// Throws ArgumentError if `inputs` is empty or mixes engines. The first run throws BuildError with name, defines and
+// log if the source does not build.
 Array custom_op(const CustomOp& op, std::span<const Array> inputs, const Shape& shape, Dtype dtype = f32,
                 std::span<const double> parameters = {});
 

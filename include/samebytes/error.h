@@ -1,5 +1,5 @@
-// The one family of exceptions of Samebytes. Everybody throws these, nobody prints.
-// Messages read: what was called, what it needs, what came.
+// The exceptions of Samebytes. The library throws these and prints nothing.
+// A message says what failed, what was expected, what it got, and what to do.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The caller passed something wrong; thrown at the call that did it, nothing has happened yet.
+// The caller passed a wrong argument. The call that got it throws, before it has any effect.
 class ArgumentError : public Error {
  public:
   using Error::Error;
@@ -35,7 +35,7 @@ class OutOfMemory : public Error {
   std::size_t budget_;
 };
 
-// An OpenCL call failed, or no device could be had.
+// An OpenCL call failed, or no device is available.
 class DeviceError : public Error {
  public:
   DeviceError(const std::string& message, std::string call, std::string status, std::string device)
@@ -43,7 +43,7 @@ class DeviceError : public Error {
   // Both are empty where no OpenCL call failed: what the host did for a device threw, or the device was given up.
   const std::string& call() const { return call_; }      // "clEnqueueNDRangeKernel"
   const std::string& status() const { return status_; }  // "CL_OUT_OF_RESOURCES"
-  const std::string& device() const { return device_; }  // empty where no device was involved
+  const std::string& device() const { return device_; }  // empty if no device was involved
 
  private:
   std::string call_;
@@ -58,7 +58,7 @@ class BuildError : public Error {
       : Error(message), file_(std::move(file)), defines_(std::move(defines)), log_(std::move(log)) {}
   const std::string& file() const { return file_; }        // kernel file or generated program
   const std::string& defines() const { return defines_; }  // "-DREAL=float ..."
-  const std::string& log() const { return log_; }          // the compiler's log, whole
+  const std::string& log() const { return log_; }          // the compiler's complete log
 
  private:
   std::string file_;
@@ -72,7 +72,7 @@ class IoError : public Error {
   IoError(const std::string& message, std::string path, std::int64_t offset = -1)
       : Error(message), path_(std::move(path)), offset_(offset) {}
   const std::string& path() const { return path_; }
-  std::int64_t offset() const { return offset_; }  // byte offset of the trouble, -1 where there is none
+  std::int64_t offset() const { return offset_; }  // byte offset of the fault, -1 if there is none
 
  private:
   std::string path_;

@@ -1,6 +1,6 @@
-// Host access to the bytes of arrays, adoption of the user's own memory, and the two ledgers.
+// Host access to the bytes of arrays, adoption of the user's own memory, and the reports of transfers and memory.
 // A HostView owns a borrow: while a writing view lives, launching work that uses those bytes throws ArgumentError.
-// Views are made by Array::host and Array::mutable_host; making one evaluates the array and waits for its last writer.
+// Array::host and Array::mutable_host make views: they evaluate the array and wait for its last writer.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ class Borrow {
 
 }  // namespace detail
 
-// A span over the very bytes that the device uses. T is const for a reading view. Move-only.
+// A span over the bytes that the device itself uses. T is const for a reading view. Move-only.
 template <class T>
 class HostView {
  public:
@@ -58,18 +58,19 @@ class HostView {
   std::span<T> span_;
 };
 
-// What became of memory handed to adopt().
+// What adopt() did with the memory it was given.
 struct Adoption {
   bool adopted = false;  // false: the bytes were copied once
   std::string reason;    // "adopted: fine-grained system SVM", "copied: pointer is not page-aligned"
 };
 
-// Bytes moved since the engine started. Between host and device all zero on fine and system modes within one OpenCL
-// context. bytes_gathered is the host's own work, in every mode: 0 where batches are views of the data set.
+// Bytes moved since the engine started. In the fine and system modes, with one OpenCL context, all transfers between
+// host and device are zero. bytes_gathered counts the host's own work in every mode; it is 0 where batches are views of
+// the data set.
 struct TransferReport {
-  std::uint64_t bytes_gathered = 0;  // written by the host into slots that were lent: rows copied, or decoded there
-  std::uint64_t bytes_copied = 0;    // read, write, copy, SVM memcpy, migration, copied host pointers, own staging
-  std::uint64_t bytes_between_contexts = 0;  // of these: from device to device, which share no memory
+  std::uint64_t bytes_gathered = 0;          // rows that the host copied or decoded into lent slots
+  std::uint64_t bytes_copied = 0;            // read, write, copy, SVM memcpy, migration, copied host pointers, staging
+  std::uint64_t bytes_between_contexts = 0;  // of these: between devices that share no memory
   std::uint64_t crossings = 0;               // transfers that moved them
   std::uint64_t bytes_to_device = 0;
   std::uint64_t bytes_to_host = 0;
@@ -77,15 +78,15 @@ struct TransferReport {
   std::uint64_t relayout_bytes = 0;  // device-side copies that make a strided view dense
 };
 
-// What bytes of an engine are for.
+// What an engine's bytes are used for.
 enum class MemoryCategory : std::uint8_t {
   parameters,   // cells, and their 16-bit working copies
-  gradients,    // flat gradients; those of 4 MiB and more lie in the arena, where only a snapshot tells them apart
-  optimizer,    // moments and whatever else an optimizer or an average of weights remembers
-  activations,  // the arena of all plans: what is alive for some launches only
+  gradients,    // flat gradients; those of 4 MiB or more lie in the arena, where only a snapshot tells them apart
+  optimizer,    // state of optimizers and of averages of weights
+  activations,  // the arena of all plans: values that live for some launches only
   inputs,       // slots of loaders
   library,      // temporaries of CLBlast
-  other,        // values that somebody holds
+  other,        // values with a live handle
 };
 inline constexpr std::size_t kMemoryCategories = 7;
 const char* name_of(MemoryCategory category);  // "parameters", "optimizer"
@@ -112,11 +113,12 @@ struct MemoryReport {
   std::size_t library_bytes = 0;  // temporaries of CLBlast
   std::size_t peak_bytes = 0;     // largest live + library
   std::size_t limit_bytes = 0;
-  std::uint64_t allocations = 0;      // asked of the driver, not served by the cache
-  std::string peak_cause;             // op that caused the peak; where it lies in the arena, the op at the arena's own
+  std::uint64_t allocations = 0;      // made by the driver, not served by the cache
+  std::string peak_cause;             // op that caused the peak; for a peak in the arena, the op at the arena's own
+                                      // peak
   std::string peak_layer;             // "h.0.mlp Linear", or empty
-  MemoryByCategory live_by_category;  // sums to live + library
-  MemoryByCategory peak_by_category;  // sums to the peak
+  MemoryByCategory live_by_category;  // its total is live + library
+  MemoryByCategory peak_by_category;  // its total is the peak
 };
 
 }  // namespace samebytes

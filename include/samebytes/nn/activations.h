@@ -1,5 +1,5 @@
-// Activations as modules, for Sequential; each is the op of the same name (ops.h). Any shape; the soft-maxes run over
-// the last axis.
+// Activations as modules, for Sequential; each applies the op with the same name (ops.h) to an input of any shape.
+// Softmax and LogSoftmax run over the last axis.
 #pragma once
 
 #include "samebytes/nn/module.h"
@@ -66,7 +66,7 @@ class LeakyRelu final : public Module {
 };
 
 struct PReluOptions {
-  std::int64_t features = 1;  // 1: one slope for all; C: one for each channel of the last axis
+  std::int64_t features = 1;  // 1: one slope for all channels; C: one for each channel (the last axis)
   double initial = 0.25;
   Dtype dtype = f32;
 };

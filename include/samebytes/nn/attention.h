@@ -1,4 +1,4 @@
-// Self-attention with several heads, and the cache of keys and values that makes generation cost one token per token.
+// Multi-head self-attention, and the cache of keys and values that lets generation compute each token only once.
 // Letters: N batch, T tokens, C width, H heads, G heads of keys and values, D = C / H.
 #pragma once
 
@@ -20,9 +20,9 @@ struct KeyValueCacheOptions {
   Dtype dtype = f32;
 };
 
-// Keys and values of the tokens so far, of one layer: a cell [N, capacity, 2 G, D] that is written in place. Its shape
-// never changes and its length is a scalar of the launches, so every further token finds the plan of the one before. A
-// copy shares the cell. Used by one thread at a time.
+// Keys and values of the tokens so far, for one layer: a cell [N, capacity, 2 G, D] that is written in place. Its shape
+// never changes and its length is a scalar argument of the launches, so every token reuses the plan of the previous
+// one. A copy shares the cell. Use it from one thread at a time.
 class KeyValueCache {
  public:
   explicit KeyValueCache(const KeyValueCacheOptions& options);  // throws ArgumentError for sizes below 1
@@ -31,11 +31,12 @@ class KeyValueCache {
   std::int64_t capacity() const { return options_.capacity; }
   const KeyValueCacheOptions& options() const { return options_; }
 
-  // kv [N, T, 2 G, D], the heads of the keys, then those of the values. The results, [N, capacity, G, D] each, hold the
-  // T tokens behind the others when they are evaluated; what lies beyond length() is old or zero. An append counts at
-  // once: evaluate what depends on it before the next reset(). Throws ArgumentError where there is no room.
+  // kv [N, T, 2 G, D], the heads of the keys, then those of the values. Returns keys and values, [N, capacity, G, D]
+  // each; once evaluated they hold the T tokens after the earlier ones, and old values or zeros beyond length(). An
+  // append changes length() at once: evaluate what depends on it before the next reset(). Throws ArgumentError if the
+  // cache is full.
   std::pair<Array, Array> append(const Array& kv);
-  // Back to the first `length` tokens.
+  // Keeps the first `length` tokens only.
   void reset(std::int64_t length = 0);
 
  private:
@@ -44,8 +45,8 @@ class KeyValueCache {
   std::int64_t length_ = 0;
 };
 
-// Which names parameters have, and how weights lie in files: PyTorch's modules, or GPT-2's published checkpoints, whose
-// weights are [in, out].
+// The names of parameters and the layout of weights in files: those of PyTorch's modules, or of GPT-2's published
+// checkpoints, whose weights are [in, out].
 enum class TransformerNames : std::uint8_t { pytorch, gpt2 };
 
 struct MultiHeadAttentionOptions {
@@ -54,26 +55,26 @@ struct MultiHeadAttentionOptions {
   std::int64_t kv_heads = 0;  // G, a divisor of H; 0: as many as heads
   bool bias = true;
   bool causal = false;
-  double dropout = 0.0;                      // of the result, in training mode
-  std::optional<RotaryOptions> rotary = {};  // positions by turning queries and keys
-  double deviation = 0.0;                    // weights start normal with it and biases as 0; 0: PyTorch's start
-  double result_deviation = 0.0;             // the same of the projection of the result; 0: `deviation`
+  double dropout = 0.0;                      // on the result, in training mode
+  std::optional<RotaryOptions> rotary = {};  // rotary position embedding of queries and keys
+  double deviation = 0.0;                    // weights start normal with it and biases as 0; 0: PyTorch's defaults
+  double result_deviation = 0.0;             // the same for the output projection; 0: `deviation`
   TransformerNames names = TransformerNames::pytorch;
   Dtype dtype = f32;
 };
 
-// x [N, T, C] -> [N, T, C]: every token attends to all, or where causal to those up to itself (A. Vaswani et al.,
+// x [N, T, C] -> [N, T, C]: every token attends to all tokens, or, if causal, to those up to itself (A. Vaswani et al.,
 // "Attention is all you need", 2017, section 3.2.2; grouped queries: J. Ainslie et al., "GQA", 2023). in_proj_weight
-// [(H + 2 G) D, C], in_proj_bias and out_proj as in PyTorch's MultiheadAttention, which starts them with
-// xavier_uniform_, zeros and the start of Linear. Nothing of size T x T is stored. Throws ArgumentError for sizes that
-// do not divide.
+// [(H + 2 G) D, C], in_proj_bias and out_proj as in PyTorch's MultiheadAttention, which initialises them with
+// xavier_uniform_, zeros and Linear's default. No T x T matrix is stored. Throws ArgumentError for sizes that do not
+// divide.
 class MultiHeadAttention final : public Module {
  public:
   explicit MultiHeadAttention(const MultiHeadAttentionOptions& options);
   Array forward(const Array& x) override;
-  // lengths i32 [N]: tokens from there on are padding that nobody attends to (PyTorch's key_padding_mask).
+  // lengths i32 [N]: tokens from that index on are padding and are masked out as keys (PyTorch's key_padding_mask).
   Array forward(const Array& x, const Array& lengths);
-  // The next T tokens, which see those in the cache, too. Needs causal.
+  // The next T tokens, which also attend to those in the cache. Requires causal.
   Array forward(const Array& x, KeyValueCache& cache);
   KeyValueCache make_cache(std::int64_t batch, std::int64_t capacity) const;
   void visit(Visitor& visitor) override;

@@ -18,9 +18,9 @@ struct Conv3dOptions {
   Dtype dtype = f32;
 };
 
-// x [N, D, H, W, in] -> [N, D', H', W', out] with H' = (H + 2 pad - dilation (kernel - 1) - 1) / stride + 1, the others
-// alike. weight [kd, kh, kw, in / groups, out] and bias [out] start uniform in +-1 / sqrt(kd kh kw in / groups), as in
-// PyTorch. Throws ArgumentError for sizes below 1 and channels that groups do not divide.
+// x [N, D, H, W, in] -> [N, D', H', W', out] with H' = (H + 2 pad - dilation (kernel - 1) - 1) / stride + 1, D' and W'
+// likewise. weight [kd, kh, kw, in / groups, out] and bias [out] start uniform in +-1 / sqrt(kd kh kw in / groups), as
+// in PyTorch. Throws ArgumentError for sizes below 1 and channels that groups do not divide.
 class Conv3d final : public Module {
  public:
   explicit Conv3d(const Conv3dOptions& options);

@@ -12,7 +12,7 @@ struct ConvTranspose1dOptions {
   int kernel = 1;
   int stride = 1;
   int pad = 0;
-  int output_pad = 0;  // places more at the end; below stride or dilation
+  int output_pad = 0;  // added to the end of the result; below stride or dilation
   int dilation = 1;
   int groups = 1;
   bool bias = true;
@@ -45,7 +45,7 @@ struct ConvTranspose2dOptions {
   Size2 kernel = 1;
   Size2 stride = 1;
   Size2 pad = 0;
-  Size2 output_pad = 0;  // places more at the end; below stride or dilation
+  Size2 output_pad = 0;  // added to the end of the result; below stride or dilation
   Size2 dilation = 1;
   int groups = 1;
   bool bias = true;

@@ -1,5 +1,5 @@
-// Dropout: in training mode zeroes each element with probability p and scales the rest by 1 / (1 - p); else passes x
-// on.
+// Dropout: in training mode zeroes each element with probability p and scales the rest by 1 / (1 - p); in evaluation
+// mode returns x.
 #pragma once
 
 #include "samebytes/nn/module.h"
@@ -10,8 +10,8 @@ struct DropoutOptions {
   double p = 0.5;  // in [0, 1)
 };
 
-// N. Srivastava et al., "Dropout", 2014. The mask comes from the engine's seed and counter and is recomputed in the
-// gradient.
+// N. Srivastava et al., "Dropout", 2014. The mask is a function of the engine's seed and counter; the backward pass
+// recomputes it.
 class Dropout final : public Module {
  public:
   explicit Dropout(double p = 0.5);  // throws ArgumentError outside [0, 1)

@@ -1,4 +1,4 @@
-// Embedding: one learnt row of numbers for each id.
+// Embedding: a table with one learned vector for each id.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 namespace samebytes::nn {
 
 struct EmbeddingOptions {
-  std::int64_t in = 0;   // V, the ids are 0 ... V - 1
-  std::int64_t out = 0;  // D, numbers per id
+  std::int64_t in = 0;   // V: ids are 0 ... V - 1
+  std::int64_t out = 0;  // D: the length of a vector
   std::optional<std::int32_t> padding_index{};
   Dtype dtype = f32;
 };

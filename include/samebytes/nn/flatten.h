@@ -1,7 +1,7 @@
-// Flatten: [N, ...] -> [N, size], a view. Images are channels last, so a Linear behind it has its columns in (position,
-// channel) order; files keep PyTorch's (channel, position). Whoever converts finds the number of channels in
-// NamedArray::flattened_channels: those given here, else those of the images last seen, else those of the last
-// convolution before.
+// Flatten: [N, ...] -> [N, size], a view. Images are channels last, so the columns of a Linear after it are in
+// (position, channel) order; files keep PyTorch's (channel, position). Converters find the number of channels in
+// NamedArray::flattened_channels: the option below if set, otherwise that of the last images seen, otherwise that of
+// the preceding convolution.
 #pragma once
 
 #include "samebytes/nn/module.h"
@@ -9,7 +9,7 @@
 namespace samebytes::nn {
 
 struct FlattenOptions {
-  std::int64_t channels = 0;  // of the images; needed only where no convolution comes before
+  std::int64_t channels = 0;  // of the images; needed only if no convolution precedes
 };
 
 class Flatten final : public Module {
@@ -18,7 +18,7 @@ class Flatten final : public Module {
   Array forward(const Array& x) override;
   void visit(Visitor& visitor) override;
   std::string kind() const override { return "Flatten"; }
-  // [H, W, C] of the images last seen; an empty shape before, and where x was not [N, H, W, C].
+  // [H, W, C] of the last images seen; empty before the first call and after an x that was not [N, H, W, C].
   const Shape& seen() const { return seen_; }
 
  private:

@@ -1,9 +1,9 @@
 // LoRA: low-rank adapters beside the linear layers of a frozen network (E. Hu et al., "LoRA: Low-rank adaptation of
-// large language models", 2021, section 4.1), with the names and the meaning of Hugging Face's PEFT. Only the adapters
-// are trained: the weights of the network get no gradients and no optimizer state, and stay bit for bit what they were.
+// large language models", 2021, section 4.1), with the names and semantics of Hugging Face's PEFT. Only the adapters
+// are trained: the weights of the network get no gradients and no optimizer state and stay bit for bit the same.
 //   io::load("gpt2.safetensors", net, {.strict = false});
 //   nn::apply_lora(net, {.rank = 8, .alpha = 16, .targets = {"c_attn"}});
-//   optim::AdamW adam(net.parameters(), {.rate = 1e-3});  // after apply_lora(); sees the adapters alone
+//   optim::AdamW adam(net.parameters(), {.rate = 1e-3});  // after apply_lora(): only the adapters
 //   ...
 //   io::save_lora("adapters.safetensors", net);
 //   nn::merge_lora(net);                                  // the same network with plain weights
@@ -20,25 +20,24 @@ namespace samebytes::nn {
 
 struct LoraOptions {
   std::int64_t rank = 8;         // r
-  double alpha = 8.0;            // lora_alpha: what the adapters give is multiplied by alpha / rank
-  double dropout = 0.0;          // lora_dropout: of what the adapters read, in training mode
-  bool rank_stabilized = false;  // use_rslora: by alpha / sqrt(rank) instead (D. Kalajdzievski, 2023)
-  // target_modules: names of linear layers, whole ("h.0.attn.c_attn") or from some dot on ("c_attn", "attn.c_proj"), or
-  // "all-linear". Empty: the projection of queries, keys and values of each attention (c_attn of a GPT, in_proj of
-  // others), or where there is no attention every linear layer.
+  double alpha = 8.0;            // lora_alpha: scales the adapters' output by alpha / rank
+  double dropout = 0.0;          // lora_dropout: on the adapters' input, in training mode
+  bool rank_stabilized = false;  // use_rslora: scales by alpha / sqrt(rank) instead (D. Kalajdzievski, 2023)
+  // target_modules: full names of linear layers ("h.0.attn.c_attn") or their endings after a dot ("c_attn",
+  // "attn.c_proj"), or "all-linear". Empty: the projection of queries, keys and values of each attention (c_attn of a
+  // GPT, in_proj of others); every linear layer if the model has no attention.
   std::vector<std::string> targets = {};
-  // modules_to_save: layers that are trained whole beside the adapters, such as a new head, named likewise. They get no
-  // adapters.
+  // modules_to_save: layers that are trained in full, without adapters, such as a new head; named as in targets.
   std::vector<std::string> modules_to_save = {};
 };
 
 // The adapter of a linear layer: x [..., in] -> scale B A dropout(x) [..., out]. lora_A.weight A [rank, in] starts
 // uniform in +-1 / sqrt(in) (kaiming_uniform_ with a = sqrt(5)) and lora_B.weight B [out, rank] as 0, so that the
-// network begins as what it was. Made by apply_lora(); layers that share a weight share its adapter.
+// network computes the same at first. apply_lora() makes adapters; layers that share a weight share its adapter.
 class Lora final : public Module {
  public:
-  // Beside a weight [out, in]. Throws ArgumentError for a weight that is not one, a rank below 1, an alpha that is not
-  // above 0 and a dropout outside [0, 1).
+  // An adapter for a weight [out, in]. Throws ArgumentError for a weight that is not a matrix, a rank below 1, an alpha
+  // that is not above 0 and a dropout outside [0, 1).
   Lora(const Array& weight, const LoraOptions& options);
   Array forward(const Array& x) override;
   void visit(Visitor& visitor) override;
@@ -49,9 +48,9 @@ class Lora final : public Module {
   double scale() const { return scale_; }
   const Array& a() const { return a_; }
   const Array& b() const { return b_; }
-  // Whether the layer's weight has scale B A in it; it is then left out of the layer's sum.
+  // Whether the layer's weight includes scale B A; the layer then does not add the adapter's output.
   bool is_merged() const { return is_merged_; }
-  // Adds it to the weight, or takes it out again; nothing where that is so already.
+  // Adds scale B A to the weight, or subtracts it again; a second call has no effect.
   void merge(const Array& weight) { set_merged(weight, true); }
   void unmerge(const Array& weight) { set_merged(weight, false); }
 
@@ -63,37 +62,38 @@ class Lora final : public Module {
   bool is_merged_ = false;
 };
 
-// x weight^T + bias, and what the adapter adds where there is one: what layers with a projection (Visitor::projection)
+// x weight^T + bias, plus the adapter's output if there is one: what layers with a projection (Visitor::projection)
 // compute.
 Array adapted_linear(const Array& x, const Array& weight, const Array& bias, const std::shared_ptr<Lora>& adapter);
 
 struct LoraReport {
-  std::vector<std::string> layers;  // that got adapters, "h.0.attn.c_attn"
-  std::int64_t trainable = 0;       // numbers: of adapters and modules_to_save
-  std::int64_t all = 0;             // ... and of all parameters
+  std::vector<std::string> layers;  // with adapters, "h.0.attn.c_attn"
+  std::int64_t trainable = 0;       // number of values in adapters and modules_to_save
+  std::int64_t all = 0;             // ... and in all parameters
   std::string to_text() const;      // "294,912 of 124,734,720 parameters are trained (0.24 %), in 12 layers"
 };
 // Freezes the model and gives adapters to its linear layers: Linear, the projections of attention, the networks of
-// transformer blocks, and what a module of one's own names by Visitor::projection. Before the optimizer is made. Batch
-// norms go on following the data in training mode, as in PEFT. Throws ArgumentError for options out of range, a target
-// or module to save that matches nothing, naming what there is, and a model that has adapters already.
+// transformer blocks, and what the user's own modules name by Visitor::projection. Call it before the optimizer is
+// made. Batch norms still update their running statistics in training mode, as in PEFT. Throws ArgumentError for
+// options out of range, for a target or module to save that matches nothing (the message lists the available names),
+// and for a model that already has adapters.
 LoraReport apply_lora(Module& model, const LoraOptions& options = {});
 
 // Adds every adapter to its weight, W + scale B A (PEFT's merge_adapter): the network computes the same to within
-// rounding and costs what it did without adapters. Adapters stay beside it, without effect, and are not trained then.
-// unmerge_lora takes them out again, which restores weights to within rounding. Both throw ArgumentError where there
-// are no adapters.
+// rounding and costs what it did without adapters. Merged adapters have no effect and are not trained. unmerge_lora
+// subtracts them again, which restores the weights to within rounding. Both throw ArgumentError if the model has no
+// adapters.
 void merge_lora(Module& model);
 void unmerge_lora(Module& model);
-// Takes the adapters away, whose effect stays where they are merged (PEFT's unload, and merge_and_unload after
-// merge_lora). All parameters are trained again.
+// Removes the adapters; merged ones keep their effect in the weights (PEFT's unload, and merge_and_unload after
+// merge_lora). All parameters are trainable again.
 void unload_lora(Module& model);
 bool has_lora(Module& model);
 
-// The options that the model's adapters were made with. Throws ArgumentError where there are none.
+// The options that the model's adapters were made with. Throws ArgumentError if it has none.
 const LoraOptions& lora_options(Module& model);
-// What training changed, by name: the adapters ("h.0.attn.c_attn.lora_A.weight"), other parameters that are not frozen,
-// and running statistics. Throws ArgumentError where there are no adapters.
+// The values that training changes, by name: the adapters ("h.0.attn.c_attn.lora_A.weight"), other parameters that are
+// not frozen, and running statistics. Throws ArgumentError if the model has no adapters.
 std::vector<NamedArray> lora_state(const Module& model);
 
 }  // namespace samebytes::nn

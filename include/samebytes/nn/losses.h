@@ -1,6 +1,6 @@
-// Losses as objects with PyTorch's names: options once, then loss(input, target). They hold no parameters and are no
-// Module, whose forward takes one array. Each is the function of losses.h that stands beside it, which says shapes,
-// formula and errors:
+// Losses as objects with PyTorch's names: options once, then loss(input, target). They hold no parameters, and they are
+// not Modules, since a Module's forward takes one array. Each calls the function of ops/losses.h that its definition
+// names; see there for shapes, formula and errors:
 //   nn::CrossEntropyLoss criterion({.label_smoothing = 0.1f});
 //   adam.step(criterion(net(image), label));
 #pragma once
@@ -26,7 +26,7 @@ class Loss {
   Options options_;
 };
 
-// As Loss, for functions whose margin is 0 unless it is given.
+// As Loss, for functions whose default margin is 0.
 template <auto kFunction>
 class MarginLoss {
  public:

@@ -16,8 +16,8 @@ struct BatchNormOptions {
 };
 
 // x [..., C] -> [..., C] (S. Ioffe and C. Szegedy, "Batch normalization", 2015). weight [C] starts as 1, bias [C] as 0,
-// running_mean [C] as 0, running_var [C] as 1. In training mode it uses the batch's statistics, and updates the running
-// ones unless gradients are off.
+// running_mean [C] as 0, running_var [C] as 1. In training mode it uses the batch's statistics and, unless gradients
+// are off, updates the running ones.
 class BatchNorm final : public Module {
  public:
   explicit BatchNorm(const BatchNormOptions& options);
@@ -66,7 +66,7 @@ class LayerNorm final : public Module {
 
 struct RmsNormOptions {
   std::int64_t features = 0;   // C
-  std::optional<float> eps{};  // that of x's dtype where it is not given
+  std::optional<float> eps{};  // unset: the machine epsilon of x's dtype
   bool affine = true;          // with weight
   Dtype dtype = f32;
 };
@@ -125,8 +125,8 @@ struct InstanceNormOptions {
 };
 
 // x [N, ..., C] -> [N, ..., C] (D. Ulyanov et al., "Instance normalization", 2016). weight [C] starts as 1, bias [C] as
-// 0. Without running statistics it uses those of each sample in both modes; with them (running_mean [C] from 0,
-// running_var [C] from 1) training updates them and evaluation uses them.
+// 0. Without running statistics it uses those of each sample in both modes; with them (running_mean [C] starts as 0,
+// running_var [C] as 1) training updates them and evaluation uses them.
 class InstanceNorm final : public Module {
  public:
   explicit InstanceNorm(const InstanceNormOptions& options);
@@ -143,7 +143,7 @@ class InstanceNorm final : public Module {
 
  private:
   InstanceNormOptions options_;
-  Parameter weight_, bias_, running_mean_, running_var_;  // empty handles where there are none
+  Parameter weight_, bias_, running_mean_, running_var_;  // empty handles if not used
 };
 using InstanceNorm1d = InstanceNorm;
 using InstanceNorm2d = InstanceNorm;

@@ -97,7 +97,7 @@ class GlobalAvgPool2d final : public Module {
   std::string kind() const override { return "GlobalAvgPool2d"; }
 };
 
-// Pooling to a given number of places, whatever the size of x: AdaptiveAvgPool2d({1, 1}), AdaptiveMaxPool1d(8).
+// Pooling to a given output size, for x of any size: AdaptiveAvgPool2d({1, 1}), AdaptiveMaxPool1d(8).
 class AdaptiveAvgPool1d final : public Module {
  public:
   explicit AdaptiveAvgPool1d(int out) : out_(out) {}

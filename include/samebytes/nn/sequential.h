@@ -1,5 +1,5 @@
-// Modules made of modules: Sequential, Residual, and Lambda around any function.
-// Containers own their children: what is put into one moves there, and a copy of a container has copies of them.
+// Modules made of modules: Sequential, Residual, and Lambda, which wraps any function.
+// A container owns its children: they move into it, and a copy of the container copies them.
 #pragma once
 
 #include <concepts>
@@ -16,7 +16,7 @@ namespace samebytes::nn {
 template <class T>
 concept ModuleLike = std::derived_from<std::remove_cvref_t<T>, Module>;
 
-// A module of any type that is copied as what it is; or none. Throws ArgumentError where its type has no copies.
+// Owns a module of any type, or none; copying it copies the module. Throws ArgumentError if the type is not copyable.
 class AnyModule {
  public:
   AnyModule() = default;
@@ -55,9 +55,9 @@ class AnyModule {
   std::unique_ptr<Module> (*copied_)(const Module&) = nullptr;
 };
 
-// One after the other. Children are named "0", "1", ... An ArgumentError from a child is thrown on with the child's
-// place before its text. Where no argument has options, write braces: `Sequential net{Flatten(), Relu()};` (with
-// parentheses C++ reads a function).
+// Applies its children one after the other. They are named "0", "1", ... An ArgumentError from a child is rethrown with
+// the child's place before its text. If no argument has options, write braces: `Sequential net{Flatten(), Relu()};`
+// (C++ reads parentheses as the declaration of a function).
 // For gradient_checkpointing() a block is a child with weights (a parameter of two or more axes) and what follows it up
 // to the next one: Linear, ReLU, dropout; or convolution, norm, ReLU, pooling.
 class Sequential final : public Module {
@@ -71,7 +71,7 @@ class Sequential final : public Module {
     (add(std::forward<Modules>(modules)), ...);
   }
 
-  // Appends; the returned reference lives as long as this one's modules.
+  // Appends; the returned reference is valid as long as this container's modules.
   template <ModuleLike M>
   std::remove_cvref_t<M>& add(M&& module) {
     modules_.push_back(AnyModule::of(std::forward<M>(module)));
@@ -116,7 +116,7 @@ class Residual final : public Module {
   AnyModule block_, shortcut_;
 };
 
-// Any function of one array as a module without parameters.
+// A module without parameters that wraps any function of one array.
 class Lambda final : public Module {
  public:
   explicit Lambda(std::function<Array(const Array&)> function, std::string name = "Lambda")
@@ -129,8 +129,8 @@ class Lambda final : public Module {
   std::string name_;
 };
 
-// The modules one after the other in `segments` parts of equal length, all but the last part checkpointed
-// (checkpoint.h), as PyTorch's function of this name. Throws ArgumentError unless 1 <= segments <= their number.
+// Applies the modules in `segments` parts of equal length, all but the last one checkpointed (checkpoint.h), as
+// PyTorch's function of this name. Throws ArgumentError unless 1 <= segments <= modules.size().
 Array checkpoint_sequential(Sequential& modules, int segments, const Array& x);
 
 }  // namespace samebytes::nn

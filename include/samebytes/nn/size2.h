@@ -1,4 +1,4 @@
-// Size2: one number for both axes of an image, or one for each: .kernel = 3, .kernel = {3, 5} (height first).
+// Size2: one number for both axes of an image, or one number for each: .kernel = 3, .kernel = {3, 5} (height first).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Size3: one number for the three axes of a volume, or one for each: .kernel = 3, .kernel = {1, 3, 3} (depth first).
+// Size3: one number for the three axes of a volume, or one number each: .kernel = 3, .kernel = {1, 3, 3} (depth first).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A network as a text table: layer by layer with output shape and number of parameters.
+// A network as a text table: each layer with its output shape and number of parameters.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace samebytes::nn {
 
 // Follows an input of this shape ([N, H, W, C], [N, features], ...) through the module; builds a graph and runs no
-// kernel. The random counter, the mode and running statistics stay as they are. Throws ArgumentError where a layer does
+// kernel. The random counter, the mode and running statistics stay as they are. Throws ArgumentError if a layer does
 // not fit.
 std::string summary(Module& module, const Shape& input, Dtype dtype = f32);
 

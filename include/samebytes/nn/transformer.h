@@ -1,4 +1,4 @@
-// A block of a transformer: attention and a network of two layers, each behind a norm and around a shortcut.
+// A transformer block: attention and a network of two layers, each preceded by a norm and with a residual connection.
 #pragma once
 
 #include "samebytes/nn/attention.h"
@@ -13,11 +13,11 @@ struct TransformerBlockOptions {
   std::int64_t hidden = 0;    // of the network; 0: 4 C
   bool causal = true;
   bool bias = true;
-  double dropout = 0.0;  // of both results before they are added, in training mode
+  double dropout = 0.0;  // on both results before they are added, in training mode
   std::optional<RotaryOptions> rotary = {};
   float eps = 1e-5f;              // of the norms
-  double deviation = 0.0;         // weights start normal with it and biases as 0; 0: PyTorch's start
-  double result_deviation = 0.0;  // the same of the two projections before an addition; 0: `deviation`
+  double deviation = 0.0;         // weights start normal with it and biases as 0; 0: PyTorch's defaults
+  double result_deviation = 0.0;  // the same for the two projections before an addition; 0: `deviation`
   TransformerNames names = TransformerNames::pytorch;
   Dtype dtype = f32;
 };
@@ -30,8 +30,8 @@ class TransformerBlock final : public Module {
  public:
   explicit TransformerBlock(const TransformerBlockOptions& options);
   Array forward(const Array& x) override;
-  Array forward(const Array& x, const Array& lengths);  // lengths i32 [N]: tokens from there on are padding
-  Array forward(const Array& x, KeyValueCache& cache);  // the next T tokens; needs causal
+  Array forward(const Array& x, const Array& lengths);  // lengths i32 [N]: tokens from that index on are padding
+  Array forward(const Array& x, KeyValueCache& cache);  // the next T tokens; requires causal
   KeyValueCache make_cache(std::int64_t batch, std::int64_t capacity) const {
     return attention_.make_cache(batch, capacity);
   }

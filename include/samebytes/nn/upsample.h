@@ -1,4 +1,4 @@
-// Upsample: images made larger (or smaller), channels last.
+// Upsample: resizes images, channels last.
 #pragma once
 
 #include "samebytes/nn/module.h"
@@ -8,7 +8,7 @@
 namespace samebytes::nn {
 
 struct UpsampleOptions {
-  Size2 size = 0;    // of the result; 0: `scale` decides
+  Size2 size = 0;    // of the result; 0: use `scale`
   double scale = 0;  // both axes
   ResizeMode mode = ResizeMode::nearest;
   bool align_corners = false;
