@@ -1,5 +1,6 @@
-// What a training loop counts: running means and accuracy on the device, rates and times on the host.
-// Mean and Accuracy enqueue and return; only value() waits. They hold no array that was added. One thread at a time.
+// Statistics of a training loop: running means and accuracy on the device, rates and times on the host.
+// Mean and Accuracy enqueue and return; only value() and state() wait. They keep no added array alive. Use them from
+// one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -12,22 +13,22 @@
 
 namespace samebytes {
 
-// The weighted mean of numbers that are still on the device. It belongs to the engine of the first array that is added.
-// Sums are compensated (W. Kahan, 1965), so that an epoch of thousands of f32 values loses nothing.
+// The weighted mean of numbers that are still on the device. It belongs to the engine of the first array added. Sums
+// are compensated (W. Kahan, 1965), so an epoch of thousands of f32 values loses no precision.
 class Mean {
  public:
-  // Folds x in and returns at once. Each element of x counts `weight` (a batch's mean loss: its number of samples).
-  // Throws ArgumentError for an empty or not floating array and a negative weight.
+  // Adds x and returns at once. Each element of x has weight `weight` (a batch's mean loss: its number of samples).
+  // Throws ArgumentError for an array that is empty or not floating, and for a negative weight.
   void add(const Array& x, double weight = 1.0);
-  // The same for a number that the host has. Throws ArgumentError for a negative weight.
+  // The same for a number on the host. Throws ArgumentError for a negative weight.
   void add_value(double value, double weight = 1.0);
-  // Adds a sum, one element, of `count` numbers.
+  // Adds the sum (one element) of `count` numbers.
   void add_sum(const Array& sum, double count);
   double value() const;                      // waits; NaN where nothing was added
-  double weight() const { return weight_; }  // all weights together
+  double weight() const { return weight_; }  // sum of all weights
   void reset();
 
-  // All of it, for a run that is saved and goes on; waits. What is restored belongs to the current engine.
+  // The complete state, for saving and resuming a run; state() waits. A restored Mean belongs to the current engine.
   struct State {
     double sum = 0.0, lost = 0.0, weight = 0.0;
     bool is_f64 = false;  // what was added
@@ -38,16 +39,16 @@ class Mean {
  private:
   void fold(const Array& x, double factor, double count);
   void take(Dtype dtype, const std::function<Array()>& added, double count);
-  Array sum_, lost_;  // cells: the sum and what rounding took from it
+  Array sum_, lost_;  // cells: the sum and its rounding error
   double weight_ = 0.0;
 };
 
-// The part of rows whose largest logit is at the label.
+// The share of rows whose largest logit is at the label.
 class Accuracy {
  public:
   // logits [N, C]; labels i32 or u8 [N]. Returns at once. Throws ArgumentError for other shapes or types.
   void add(const Array& logits, const Array& labels);
-  double value() const { return mean_.value(); }   // in [0, 1]; waits; NaN where nothing was added
+  double value() const { return mean_.value(); }   // in [0, 1]; waits; NaN if nothing was added
   double count() const { return mean_.weight(); }  // rows
   void reset() { mean_.reset(); }
   Mean::State state() const { return mean_.state(); }
@@ -57,32 +58,32 @@ class Accuracy {
   Mean mean_;
 };
 
-// Of a binary classifier, on the host: a score above 0 says class 1; truth holds 0 and 1. Both throw ArgumentError for
-// unequal lengths and for other values in truth; they are NaN where one class is missing.
-// The mean of the shares of right answers within each class.
+// Metrics of a binary classifier, on the host: a score above 0 predicts class 1; truth holds 0 and 1. Both throw
+// ArgumentError for unequal lengths and for other values in truth, and return NaN if a class is missing.
+// The mean over both classes of the share of correct predictions.
 double balanced_accuracy(std::span<const float> scores, std::span<const float> truth);
-// The area under the receiver operating characteristic: how often a sample of class 1 scores higher than one of class
-// 0, ties counted half (T. Fawcett, "An introduction to ROC analysis", 2006).
+// The area under the receiver operating characteristic: the probability that a sample of class 1 scores higher than one
+// of class 0; ties count half (T. Fawcett, "An introduction to ROC analysis", 2006).
 double area_under_curve(std::span<const float> scores, std::span<const float> truth);
 
-// Units per second; 0 for no time.
+// Units per second; 0 if seconds is 0.
 double throughput(double units, double seconds);
 
-// How far a run is, as plain numbers: rate over the last seconds, time left. Reads the clock in start() and advance()
-// only.
+// The progress of a run as plain numbers: rate over the last seconds, time left. Reads the clock only in the
+// constructor and in advance().
 class Progress {
  public:
   using Clock = std::chrono::steady_clock;
-  // total in the caller's units (samples, steps); 0 where unknown.
+  // total in the caller's units (samples, steps); 0 if unknown.
   explicit Progress(double total, Clock::time_point now = Clock::now());
   void advance(double units, Clock::time_point now = Clock::now());
 
   double done() const { return done_; }
-  double fraction() const;      // in [0, 1]; 0 where the total is unknown
+  double fraction() const;      // in [0, 1]; 0 if the total is unknown
   double seconds() const;       // from the start to the last advance
   double rate() const;          // units per second over about the last kWindowSeconds
   double average_rate() const;  // units per second since the start
-  double seconds_left() const;  // at rate(); 0 where it is unknown
+  double seconds_left() const;  // at rate(); 0 if unknown
 
  private:
   static constexpr double kWindowSeconds = 5.0;
@@ -96,15 +97,15 @@ class Progress {
   std::vector<Mark> marks_;  // the window, oldest first
 };
 
-// Times from step to step and their percentiles over the last 80 %, so that the first steps (builds, plans) do not
-// count.
+// Times from step to step and their percentiles over the last 80 % of the steps, which excludes the first ones (builds,
+// plans).
 class StepTimes {
  public:
   using Clock = std::chrono::steady_clock;
-  // One step has ended and the next one begins. The first call only starts the clock.
+  // Call it at the end of each step. The first call only starts the clock.
   void mark(Clock::time_point now = Clock::now());
-  // Milliseconds that `percent` of the steps stay below (nearest rank); 0 before two marks. Throws ArgumentError
-  // outside [0, 100].
+  // The percentile of the step times in milliseconds (nearest rank); 0 before the second mark. Throws ArgumentError for
+  // a percent outside [0, 100].
   double percentile_ms(double percent) const;
   std::size_t count() const { return ms_.size(); }
 

@@ -1,4 +1,5 @@
-// Task and evaluate(): what is learnt, and loss and metrics over a data set, in evaluation mode and without gradients.
+// Task defines what is learned; evaluate() computes loss and metrics over a data set, in evaluation mode and without
+// gradients.
 #pragma once
 
 #include <cstdint>
@@ -23,19 +24,20 @@ using OfModel = std::function<Array(nn::Module& net, const data::Batch& batch)>;
 
 // A mean over all samples of a data set.
 struct Metric {
-  std::string name;  // "accuracy": in logs "test_accuracy"
-  OfOutput sum;      // over the samples of a batch, one element
+  std::string name;  // "accuracy"; logs call it "test_accuracy"
+  OfOutput sum;      // over the samples of a batch; one element
 };
-// Of a classifier: rows of logits whose largest is at the label, field `label` of the batch.
+// For a classifier: the share of rows of logits whose largest value is at the label, field `label` of the batch.
 Metric accuracy(std::size_t label = 1);
 
 struct Task {
   OfOutput loss;  // the mean over a batch
   OfModel forward = [](nn::Module& net, const data::Batch& batch) { return net(batch[0]); };
   std::vector<Metric> metrics = {};
-  // The loss in one go, instead of forward and loss, for models that never make the whole output; then no metrics.
+  // Replaces forward and loss for models that never compute the whole output; metrics are then not computed.
   OfModel whole_loss = {};
-  // The output is one logit a sample, and the field "label" is 0 or 1: "balanced_accuracy" and "area_under_curve" too.
+  // The output is one logit per sample and the field "label" is 0 or 1: adds "balanced_accuracy" and
+  // "area_under_curve".
   bool is_binary = false;
 
   Array loss_of(nn::Module& net, const data::Batch& batch) const {
@@ -45,21 +47,21 @@ struct Task {
 
 struct Evaluation {
   double loss = 0;
-  std::vector<std::pair<std::string, double>> metrics = {};  // in the order of the task's
-  // "loss" or one of the metrics; nothing where there is none of that name.
+  std::vector<std::pair<std::string, double>> metrics = {};  // in the order of the task
+  // "loss" or one of the metrics; nullopt if no metric has that name.
   std::optional<double> find(std::string_view name) const;
 };
 
 struct EvaluateOptions {
   std::int64_t batches = std::numeric_limits<std::int64_t>::max();  // at most
-  RunMeter* meter = nullptr;                                        // counts them
+  RunMeter* meter = nullptr;                                        // counts the batches
   DeviceStrategy* devices = nullptr;
   RankStrategy* ranks = nullptr;
-  std::function<bool()> should_stop = {};  // asked after each batch
+  std::function<bool()> should_stop = {};  // called after each batch
 };
 
-// Nothing where it was asked to stop first, by one of the ranks if there are any. Throws ArgumentError for a task
-// without a loss.
+// Returns nullopt if should_stop returned true before the end, on any rank if there are several. Throws ArgumentError
+// for a task without a loss.
 std::optional<Evaluation> evaluate(const Task& task, nn::Module& net, data::Loader& batches,
                                    const EvaluateOptions& options = {});
 

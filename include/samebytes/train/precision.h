@@ -1,5 +1,5 @@
-// Precision: how a run computes. In f32 alone; or with 16-bit activations, gradients and working copies of the
-// parameters; or, with bf16_weights, with parameters in bf16 alone. f16 has a loss scaler, bf16 needs none.
+// Precision: the dtypes of a run. It computes in f32; or with 16-bit activations, gradients and working copies of the
+// parameters; or, with bf16_weights, with parameters in bf16 only. f16 uses a loss scaler, bf16 needs none.
 //   train::Precision precision({.dtype = bf16});
 //   precision.prepare(net);               // before the optimizer is made
 //   optim::AdamW adam(net.parameters());
@@ -22,8 +22,8 @@ namespace samebytes::train {
 
 struct PrecisionOptions {
   Dtype dtype = f32;                     // or f16, bf16
-  bool bf16_weights = false;             // with bf16: no f32 parameters beside them
-  bool trains = true;                    // false: no gradient is taken, so f16 has no scaler
+  bool bf16_weights = false;             // with bf16: no f32 master copy of the parameters
+  bool trains = true;                    // false: takes no gradients, so f16 has no scaler
   optim::GradScalerOptions scaler = {};  // of f16
 };
 
@@ -32,16 +32,16 @@ class Precision {
   // Throws ArgumentError for another dtype, and for bf16_weights without bf16.
   explicit Precision(const PrecisionOptions& options = {});
 
-  // Stores the parameters as the options say, those of adapters in f32.
+  // Converts the parameters as the options say; adapters stay in f32.
   void prepare(nn::Module& net) const;
   std::unique_ptr<Autocast> scope() const;  // null for f32
 
-  // One step of the optimizer, scaled where there is a scaler.
+  // One step of the optimizer, with loss scaling if there is a scaler.
   void step(optim::Optimizer& optimizer, const Array& loss);
-  // The same in parts: what the gradient of a piece is taken of, and the update after all of them.
+  // The same in parts: scaled() returns the loss to differentiate for each piece, step() updates after all pieces.
   Array scaled(const Array& loss);
   void step(optim::Accumulator& accumulator);
-  // ... with the last piece, in one evaluation.
+  // The update together with the last piece, in one evaluation.
   void step(optim::Accumulator& accumulator, const Array& loss, double samples);
 
   Dtype dtype() const { return options_.dtype; }

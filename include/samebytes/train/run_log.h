@@ -1,6 +1,5 @@
-// RunLog: what a run says of itself while it runs: a file with one JSON object a line, written at once so that
-// `tail -f` and a killed run have all of it, and TensorBoard's event files beside it. `samebytes doctor` reads the
-// file.
+// RunLog: the log of a run: a file with one JSON object per line, flushed after each line so that `tail -f` and a
+// killed run show all of it, and optionally TensorBoard's event files. `samebytes doctor` reads the file.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +17,15 @@ namespace samebytes::train {
 
 class RunLog {
  public:
-  // An empty path or folder: nothing is written there. Throws IoError where one cannot be opened.
-  // keeps: what the file has stays, until rewind() says how much of it.
+  // An empty path or folder disables that output. Throws IoError if one cannot be opened.
+  // keeps: keeps the file's content, until rewind() cuts it.
   explicit RunLog(const std::string& path, const std::string& tensorboard_folder = {}, bool keeps = false);
   bool is_on() const { return file_ != nullptr || curves_; }
-  // A JSON object; its "event" and "step" decide what TensorBoard makes of it: numbers of "step" and "epoch" are
-  // curves, all else is text. Throws IoError for a full disk.
+  // Writes a JSON object. Its "event" and "step" decide what TensorBoard shows: numbers of the events "step" and
+  // "epoch" are curves, everything else is text. Throws IoError if the disk is full.
   void write(std::string_view json);
-  // Bytes written so far; and back to there, so that what a resumed run does again is said once. Pipes and devices
-  // cannot go back, nor can event files.
+  // position() is the number of bytes written so far; rewind() returns to it, so that steps which a resumed run repeats
+  // are logged once. It has no effect on pipes, devices and event files.
   std::int64_t position() const;
   void rewind(std::int64_t position);
 
@@ -40,13 +39,13 @@ class RunLog {
   std::optional<SummaryWriter> curves_;
 };
 
-// The kind of an error where the loss, or with EngineOptions::check_nan the result of an op, is NaN or infinite.
+// The kind of an error for a loss, or with EngineOptions::check_nan a result of an op, that is NaN or infinite.
 inline constexpr const char* kNotFinite = "NotFinite";
 
 // {"event": "error", "kind": "OutOfMemory", "message": ..., "need_bytes": ..., "limit_bytes": ...}
 std::string error_line(const std::exception& error);
 
-// An error in a step of a run; keeps what error_line() says of its cause.
+// An error in a step of a run; line() is the error_line() of its cause.
 class StepError : public Error {
  public:
   StepError(std::int64_t step, const Error& cause);

@@ -1,4 +1,5 @@
-// RunMeter: counts steps, time, bytes and launches of the loops it is told of, and nothing between them.
+// RunMeter: counts steps, time, bytes and launches of the loops between begin() and end(), and excludes the time
+// between loops.
 #pragma once
 
 #include <chrono>
@@ -13,16 +14,16 @@ class Engine;
 
 namespace samebytes::train {
 
-// Times from batch to batch, without the pauses between loops. Percentiles are over the last 80 % of the steps, so that
-// the first one, which builds kernels, does not count.
+// Measures the time from batch to batch, without the pauses between loops. Percentiles are over the last 80 % of the
+// steps, which excludes the first one, since it builds kernels.
 class StepClock {
  public:
   using Clock = std::chrono::steady_clock;
 
   StepClock() { times_.mark(active_); }
-  void resume() { last_ = Clock::now(); }  // starts the clock, also after a pause such as a validation
-  double tick();                           // the next batch came; returns the seconds since the last one
-  // Time that belongs to the run but to no step, such as the wait for the last one. Returns it in seconds.
+  void resume() { last_ = Clock::now(); }  // starts the clock, or restarts it after a pause such as a validation
+  double tick();                           // the next batch has arrived; returns the seconds since the previous one
+  // Adds time that belongs to the run but to no step, such as the wait for the last step. Returns it in seconds.
   double add_rest();
 
   std::int64_t steps() const { return static_cast<std::int64_t>(times_.count()); }
@@ -32,20 +33,20 @@ class StepClock {
  private:
   StepTimes times_;
   Clock::time_point last_ = Clock::now();
-  Clock::time_point active_{};  // stands still in pauses
+  Clock::time_point active_{};  // stops during pauses
 };
 
-// What a meter has counted.
+// The results of a meter.
 struct RunFigures {
   std::int64_t steps = 0;
   std::int64_t samples = 0;
-  double seconds = 0;                       // of the steps alone: without validations and checkpoints
+  double seconds = 0;                       // of the steps only: without validations and checkpoints
   double step_ms_p50 = 0, step_ms_p95 = 0;  // from batch to batch, over the last 80 % of the steps
-  double first_step_seconds = 0;            // with the building of kernels
+  double first_step_seconds = 0;            // including the kernel builds
   double bytes_copied_per_step = 0;         // between host and device
   double bytes_gathered_per_step = 0;       // by the host, from the data set into batches
   double launches_per_step = 0;             // without the first step, which may initialise parameters
-  double bytes_per_step = 0;                // that those launches read and write, as a profile counts them
+  double bytes_per_step = 0;                // read and written by those launches, as a profile counts them
   double stall_fraction = 0;                // share of `seconds` in which the loop waited for a batch
   std::size_t peak_bytes = 0;               // of the engine's memory
   double samples_per_second() const { return throughput(static_cast<double>(samples), seconds); }
@@ -56,11 +57,11 @@ class RunMeter {
   explicit RunMeter(Engine& engine) : engine_(&engine) {}
   void begin();                      // a loop over batches begins
   void step(std::int64_t samples);   // a step was enqueued; waits for the first one
-  void end(double stalled_seconds);  // the loop is over; waits for its last step
-  void restart();                    // forgets all steps but the duration of the first one
-  // What an interrupted run had counted before this one goes on.
+  void end(double stalled_seconds);  // the loop has ended; waits for its last step
+  void restart();                    // resets everything but the duration of the first step
+  // Adds the counts of the interrupted run that this one continues.
   void go_on_from(std::int64_t steps, std::int64_t samples, double seconds);
-  // Work between two steps that belongs to neither.
+  // Excludes work between two steps.
   void pause() { clock_.add_rest(); }
   void resume() { clock_.resume(); }
 
@@ -73,7 +74,7 @@ class RunMeter {
  private:
   Engine* engine_;
   StepClock clock_;
-  std::int64_t steps_before_ = 0;  // of the run that goes on
+  std::int64_t steps_before_ = 0;  // of the run that this one continues
   double seconds_before_ = 0;
   std::int64_t samples_ = 0;
   bool is_first_ = true;
