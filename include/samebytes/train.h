@@ -24,7 +24,7 @@ class Mean {
   void add_value(double value, double weight = 1.0);
   // Adds the sum (one element) of `count` numbers.
   void add_sum(const Array& sum, double count);
-  double value() const;                      // waits; NaN where nothing was added
+  double value() const;                      // waits; NaN if nothing was added
   double weight() const { return weight_; }  // sum of all weights
   void reset();
 

@@ -1,7 +1,6 @@
-// Dataset: what a Loader reads samples from. A data set says how many samples it has and what fields each one has, and
-// decodes one sample straight into the caller's memory, which is the sample's row of a batch: no sample object in
-// between. Data sets are shared, const and read by several worker threads at once. Here too: the sources that every set
-// is made of.
+// Dataset: the source of a Loader's samples. A data set states its number of samples and their fields, and decodes a
+// sample straight into the caller's memory, the sample's row of a batch, without a sample object in between. Data sets
+// are shared and const; several worker threads read them at once. This header also has the basic sources.
 #pragma once
 
 #include <cstddef>
@@ -32,17 +31,17 @@ struct FieldSpec {
   std::string name;
   Shape shape;
   Dtype dtype = f32;
-  float background = 0;  // what an empty pixel is after decoding; padding and shifting fill with it
+  float background = 0;  // value of an empty pixel after decoding; padding and shifting fill with it
 };
 
-// Where one field of one sample (for a Collate: of a whole batch) is written. Does not own the memory.
+// Destination of one field of one sample, or, for a Collate, of a whole batch. Does not own the memory.
 struct Field {
   std::span<std::byte> bytes;
   Shape shape;
   Dtype dtype = f32;
   float background = 0;
 
-  // The values; throws ArgumentError where T is not the dtype.
+  // The values; throws ArgumentError if T is not the dtype.
   template <class T>
   std::span<T> as() const {
     if (dtype_of<T> != dtype)
@@ -58,18 +57,18 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
 
-  // Number of samples, or kEndless where it is not known or there is no end.
+  // Number of samples, or kEndless if it is unknown or infinite.
   virtual std::int64_t size() const = 0;
   virtual const std::vector<FieldSpec>& fields() const = 0;
-  // Writes every value of sample `index` to `dst`, one Field for each of fields() in their order. False: a source of
-  // unknown length ended before `index`, nothing was written. Called from several threads at once, unless
-  // is_sequential(). What it throws comes out of the loop over the batches.
+  // Writes every value of sample `index` to `dst`, one Field for each of fields() in their order. Returns false,
+  // without writing, if a source of unknown length ended before `index`. Called from several threads at once, unless
+  // is_sequential(). The loop over the batches rethrows its exceptions.
   virtual bool read(std::int64_t index, std::span<const Field> dst) const = 0;
-  // True: samples come from something with a state; read() is called by one thread at a time with 0, 1, 2, ...
+  // True if the source has state: one thread at a time then calls read() with 0, 1, 2, ...
   virtual bool is_sequential() const { return false; }
-  // Where the samples lie side by side in memory that devices read: for each of fields() all of them as one array
-  // [size(), sizes of the field...], which stay as they are. A Loader shows batches of neighbours as views of it then
-  // and reads nothing. Null: they do not.
+  // For sets whose samples lie contiguously in memory that devices read: one array [size(), sizes of the field...] for
+  // each of fields(), which must not change. A Loader then gives batches of consecutive samples as views of them and
+  // calls no read(). Null for other sets.
   virtual const std::vector<Array>* arrays() const { return nullptr; }
   // Called before the first read() of every pass over the data.
   virtual void begin_pass(std::int64_t epoch) const { (void)epoch; }
@@ -83,25 +82,25 @@ struct Column {
   HostArray rows;  // [N, sizes of one sample...]
   float background = 0;
 };
-// Throws ArgumentError for no columns, two of one name, or columns of unequal length.
+// Throws ArgumentError for no columns, duplicate names, or columns of unequal length.
 DatasetPtr in_memory(std::vector<Column> columns);
 
-// A table as fields "values" [columns] f32 and, where it has labels, "label" [].
+// A table as fields "values" [columns] f32 and, if it has labels, "label" [].
 DatasetPtr from_table(Table table);
 
-// Samples made on demand: `make` writes sample `index`, may run in several threads at once, and must depend on the
-// index alone (and on what it captured). size: a number or kEndless.
+// Generates samples on demand: `make` writes sample `index`, may run in several threads at once, and must depend only
+// on the index and its captures. size: a number or kEndless.
 using MakeSample = std::function<void(std::int64_t index, std::span<const Field> dst)>;
 DatasetPtr generate(std::int64_t size, std::vector<FieldSpec> fields, MakeSample make);
 
-// Samples from something with a state, such as a socket or a simulation: `next` writes the next sample and returns
-// true, or returns false at the end. It runs in one thread at a time. `restart`, if given, is called before every pass
-// but the first; without it a second pass goes on where the first stopped. A loop left early loses the samples read
-// ahead.
+// Samples from a source with state, such as a socket or a simulation: `next` writes the next sample and returns true,
+// or returns false at the end. It runs in one thread at a time. `restart`, if given, is called before every pass but
+// the first; without it a second pass continues where the first stopped. A loop that is left early loses the samples
+// read ahead.
 using NextSample = std::function<bool(std::span<const Field> dst)>;
 DatasetPtr stream(std::vector<FieldSpec> fields, NextSample next, std::function<void()> restart = nullptr);
 
-// Samples first .. first + count - 1 of another set. Throws ArgumentError where it has fewer or is sequential.
+// Samples first .. first + count - 1 of another set. Throws ArgumentError if it has fewer or is sequential.
 DatasetPtr slice(DatasetPtr source, std::int64_t first, std::int64_t count);
 
 }  // namespace samebytes::data

@@ -1,5 +1,5 @@
-// A folder of images: one subfolder for each class, as torchvision's ImageFolder reads it. Files are decoded when their
-// sample is asked for, in the loader's threads, into the batch's own row.
+// A folder of images with one subfolder per class, as torchvision's ImageFolder reads it. The loader's threads decode a
+// file when they read its sample, straight into its row of the batch.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace samebytes::data {
 struct ImageFolderOptions {
   std::int64_t height = 0, width = 0;  // of the field "image"; both 0: the size of the first image
   int channels = 3;                    // 1 grey, 3 RGB, 4 RGB and alpha (see image.h)
-  bool resize = true;  // images of another size are resized (resize_bilinear), without regard to their proportions;
-                       // false: they are an error
+  bool resize = true;  // resizes images of another size (resize_bilinear), ignoring their aspect ratio; false: they are
+                       // an error
   bool raw = false;    // true: the field "image" is u8
 };
 
@@ -24,10 +24,10 @@ struct ImageFolder {
   std::vector<std::string> paths;    // of sample i
 };
 
-// Takes .png, .jpg and .jpeg (in any case) from the subfolders and the folders in them, sorted by path. Throws IoError
-// for a missing folder, one without subfolders, and a subfolder without images; ArgumentError for one size without the
-// other, or other channels. Reading a sample throws IoError naming the file that is damaged, or that has another size
-// where resize is false.
+// Takes .png, .jpg and .jpeg files (in any case) from the subfolders, recursively, sorted by path. Throws IoError for a
+// missing folder, one without subfolders, and a subfolder without images; ArgumentError if only one of height and width
+// is set, or for other numbers of channels. Reading a sample throws IoError, naming the file, if it is damaged or,
+// without resize, has another size.
 ImageFolder image_folder(const std::string& folder, const ImageFolderOptions& options = {});
 
 }  // namespace samebytes::data

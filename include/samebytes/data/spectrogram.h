@@ -1,7 +1,7 @@
-// What frequencies a sound has over time: short-time Fourier transform, mel filters, logarithm. Made on the host, in
-// the loader's threads, where a data set asks for it. All objects here are const after construction and may be used by
-// several threads at once. Formulas and defaults are torchaudio's (transforms.Spectrogram, MelSpectrogram); librosa's
-// are a few options away. FFT: kissfft, in double.
+// Spectrograms of sounds: short-time Fourier transform, mel filters, logarithm. Computed on the host, in the loader's
+// threads, if a data set asks for it. All objects are const after construction; several threads may use them at once.
+// Formulas and defaults are torchaudio's (transforms.Spectrogram, MelSpectrogram); options give librosa's. The FFT is
+// kissfft, in double.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 namespace samebytes::data {
 
 struct SpectrogramOptions {
-  int fft = 400;        // samples that are transformed at a time
-  int window = 0;       // of these, the ones in the middle under a Hann window (periodic); 0: all
-  int hop = 0;          // from frame to frame; 0: half the window
+  int fft = 400;        // samples per transform
+  int window = 0;       // width of the periodic Hann window in the middle of these; 0: fft
+  int hop = 0;          // samples from frame to frame; 0: half the window
   double power = 2;     // of the magnitude: 1 or 2
   bool centre = true;   // frame i is centred on sample i * hop; the ends are padded by fft / 2 samples
   bool reflect = true;  // the padding mirrors the sound (torchaudio); false: zeros (librosa)
@@ -27,8 +27,8 @@ class Spectrogram {
   // Throws ArgumentError for sizes below 1, a window larger than fft, a power other than 1 or 2.
   explicit Spectrogram(const SpectrogramOptions& options = {});
   std::int64_t bins() const { return options_.fft / 2 + 1; }  // bin k is frequency k * rate / fft
-  // F = 1 + samples / hop, without centre 1 + (samples - fft) / hop. Throws ArgumentError where a sound is too short:
-  // shorter than fft, or than fft / 2 + 1 where its ends are mirrored.
+  // F = 1 + samples / hop, or without centre 1 + (samples - fft) / hop. Throws ArgumentError if the sound is too short:
+  // below fft, or below fft / 2 + 1 if its ends are mirrored.
   std::int64_t frames(std::int64_t samples) const;
   // |sum over n of window[n] x[i hop + n] exp(-2 pi j k n / fft)|^power as [F, bins] f32.
   HostArray operator()(std::span<const float> sound) const;
@@ -50,21 +50,21 @@ double hz_to_mel(double hz, MelScale scale = MelScale::htk);
 double mel_to_hz(double mel, MelScale scale = MelScale::htk);
 
 struct MelOptions {
-  double rate = 16000;  // samples a second
+  double rate = 16000;  // samples per second
   int mels = 40;        // filters
   double low = 0;       // Hz, where the first triangle begins
   double high = 0;      // Hz, where the last one ends; 0: rate / 2
   MelScale scale = MelScale::htk;
-  bool area = false;  // divide each triangle by half its width in Hz (librosa's norm "slaney")
-  bool log = true;    // natural logarithm of the larger of value and floor
+  bool area = false;  // divides each triangle by half its width in Hz (librosa's norm "slaney")
+  bool log = true;    // takes log(max(value, floor))
   double floor = 1e-10;
   SpectrogramOptions spectrum = {};
 };
 
 class MelSpectrogram {
  public:
-  // Throws ArgumentError for frequencies out of order or above rate / 2, and for a filter so narrow that no bin lies in
-  // it: it would be silent (ask for fewer mels or a larger fft).
+  // Throws ArgumentError for frequencies out of order or above rate / 2, and for a filter that is too narrow to contain
+  // a bin (use fewer mels or a larger fft).
   explicit MelSpectrogram(const MelOptions& options = {});
   std::int64_t mels() const { return options_.mels; }
   std::int64_t frames(std::int64_t samples) const { return spectrogram_.frames(samples); }

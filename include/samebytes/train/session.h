@@ -31,7 +31,7 @@
 
 namespace samebytes::train {
 
-// An update whose loss is known, which is the case a few updates later.
+// An update, reported once its loss is known: a few updates later.
 struct StepReport {
   std::int64_t step = 0;  // from 1, over all epochs
   int epoch = 0;          // from 1
@@ -83,7 +83,7 @@ struct Callbacks {
 struct EarlyStopping {
   std::string monitor = "loss";  // or a metric of the task, on the validation set
   std::int64_t patience = 3;     // ends after this many validations in a row without improvement
-  double min_delta = 0;          // smallest difference that counts as an improvement
+  double min_delta = 0;          // an improvement must exceed this
   bool maximize = false;         // larger is better
 };
 
