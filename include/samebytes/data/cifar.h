@@ -1,6 +1,7 @@
-// CIFAR-10 and CIFAR-100 in their binary form (A. Krizhevsky, "Learning Multiple Layers of Features from Tiny Images",
-// 2009): per image one label byte (CIFAR-100: the coarse one, then the fine one), then 1024 red, 1024 green and 1024
-// blue bytes. The files are read into host memory once and stay bytes; a pixel becomes a float in the batch's own row.
+// CIFAR-10 and CIFAR-100 in their binary format (A. Krizhevsky, "Learning Multiple Layers of Features from Tiny
+// Images", 2009): per image one label byte (CIFAR-100: the coarse one, then the fine one), then 1024 red, 1024 green
+// and 1024 blue bytes. The files are read into host memory once and stay bytes; the loader converts pixels to float in
+// the batch's row.
 //   const data::Split cifar = data::cifar10("data/cifar10");
 //   data::Loader batches(engine, cifar.train, {.batch = 128, .shuffle = true,
 //                        .transforms = {data::normalise(data::channel_moments(*cifar.train))}});
@@ -18,14 +19,14 @@ struct CifarOptions {
 };
 
 // Fields "image" [32, 32, 3] f32 in 0 .. 1 (pixel / 255) and "label" [] i32; split.classes has the ten names. The
-// folder holds data_batch_1.bin to data_batch_5.bin and test_batch.bin, or train.bin and test.bin, plain or .gz; the
-// folder that the archive makes, cifar-10-batches-bin, may lie in it. A set packed as JPEGs, train.jpegs and test.jpegs
-// ("C10J", a 32-bit count, then per image a label byte, a 16-bit size and the JPEG, little-endian), is unpacked when it
-// is read. Throws IoError for a missing file, one that does not end with an image, and a label above 9.
+// folder holds data_batch_1.bin to data_batch_5.bin and test_batch.bin, or train.bin and test.bin, plain or .gz; they
+// may also be in its subfolder cifar-10-batches-bin, as the archive has it. A set packed as JPEGs, train.jpegs and
+// test.jpegs ("C10J", a 32-bit count, then per image a label byte, a 16-bit size and the JPEG, little-endian), is
+// unpacked on reading. Throws IoError for a missing file, one that ends inside an image, and a label above 9.
 Split cifar10(const std::string& folder, const CifarOptions& options = {});
 
-// The same for CIFAR-100's train.bin and test.bin (in cifar-100-binary, or in the folder itself). split.classes has the
-// names in fine_label_names.txt (or coarse_label_names.txt) where that file is there.
+// The same for CIFAR-100's train.bin and test.bin (in the folder or its subfolder cifar-100-binary). split.classes has
+// the names in fine_label_names.txt (or coarse_label_names.txt) if that file exists.
 Split cifar100(const std::string& folder, const CifarOptions& options = {});
 
 }  // namespace samebytes::data

@@ -1,4 +1,4 @@
-// Cross-validation: folds with equal shares of every class, and the part of a data set that a fold names.
+// Cross-validation: folds with equal shares of every class, and subsets of a data set.
 //   for (const data::Fold& fold : data::stratified_folds(labels, {.folds = 5, .seed = 1})) {
 //     const auto train = data::subset(set, fold.train), test = data::subset(set, fold.test); ...
 #pragma once
@@ -13,9 +13,9 @@ namespace samebytes::data {
 
 struct FoldOptions {
   int folds = 5;
-  std::uint64_t seed = 0;  // of who comes into which fold
-  // Samples of one number stay together, in the training or in the test part of a fold (one star, one speaker). Empty:
-  // every sample is by itself.
+  std::uint64_t seed = 0;  // decides which sample is in which fold
+  // Samples with equal numbers stay together in the training or test part of a fold (one star, one speaker). Empty: no
+  // groups.
   std::vector<std::int32_t> groups = {};
 };
 
@@ -23,15 +23,15 @@ struct Fold {
   std::vector<std::int64_t> train, test;  // ascending; together every sample once
 };
 
-// Every sample is in the test part of exactly one fold. Without groups the folds' numbers of samples of a class differ
-// by at most one, and so do their sizes; with groups each group, the most uneven first, goes where the shares of the
-// classes stay most even (scikit-learn's StratifiedGroupKFold). A function of the seed alone. Throws ArgumentError for
-// fewer than 2 folds, groups of another number than labels, fewer groups than folds, and, without groups, a class with
-// fewer samples than folds.
+// Every sample is in the test part of exactly one fold. Without groups, the folds' sample counts of each class differ
+// by at most one, and so do their sizes; with groups, each group, the most uneven first, goes into the fold that keeps
+// the shares of the classes most even (scikit-learn's StratifiedGroupKFold). A function of the seed alone. Throws
+// ArgumentError for fewer than 2 folds, unequal numbers of groups and labels, fewer groups than folds, and, without
+// groups, a class with fewer samples than folds.
 std::vector<Fold> stratified_folds(std::span<const std::int32_t> labels, const FoldOptions& options = {});
 
-// Samples `indices` of another set, in that order; one may come several times. Throws ArgumentError for an index that
-// the source does not have, and for a sequential source.
+// Samples `indices` of another set, in that order; indices may repeat. Throws ArgumentError for an index outside the
+// source, and for a sequential source.
 DatasetPtr subset(DatasetPtr source, std::vector<std::int64_t> indices);
 
 }  // namespace samebytes::data

@@ -8,9 +8,9 @@
 
 namespace samebytes::data {
 
-// The file's values as [sizes...]. Plain or gzip. Unsigned bytes come as u8; signed bytes, 16-bit and 32-bit integers
-// as i32; float as f32; double as f64. Throws IoError (offset in the unpacked file) for a missing or damaged file, a
-// wrong magic number, and values too few or too many for the sizes.
+// The file's values as [sizes...]. Plain or gzip. Unsigned bytes become u8; signed bytes, 16-bit and 32-bit integers
+// i32; float f32; double f64. Throws IoError (offset in the unpacked file) for a missing or damaged file, a wrong magic
+// number, and too few or too many values for the sizes.
 HostArray read_idx(const std::string& path);
 
 }  // namespace samebytes::data

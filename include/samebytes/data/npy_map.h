@@ -1,5 +1,5 @@
-// An .npy file used where it lies: its bytes are mapped into memory, read from the disk when they are touched and given
-// up when memory is short, so a file may be larger than it. Nothing is written back to the file.
+// A memory-mapped .npy file: the system reads its pages from the disk on first access and drops them when memory is
+// low, so a file may be larger than memory. The file is never written.
 //   const data::NpyMap images("images.npy"), labels("labels.npy");
 //   const data::DatasetPtr set = data::mapped({{"image", images}, {"label", labels}});   // row by row into the batches
 //   const Array all = images.array();                                                    // the file as one array
@@ -16,19 +16,18 @@
 
 namespace samebytes::data {
 
-// A handle: copies share the mapping, which lives as long as the last of them. Const; used by several threads at once.
-// A file that another program cuts short while it is mapped ends this one (SIGBUS), as with every mapping.
+// A handle: copies share the mapping, which lives as long as the last of them. Const; several threads may use it at
+// once. As with every mapping, this program gets SIGBUS if another one truncates the mapped file.
 class NpyMap {
  public:
-  // Throws IoError as read_npy does, and for what cannot be used as it lies: a packed file, big-endian or Fortran
-  // order, integers that would have to be converted, values that do not begin at a multiple of their own size. read_npy
-  // reads these.
+  // Throws IoError as read_npy does, and for files that cannot be mapped: compressed, big-endian or in Fortran order,
+  // with integers that need conversion, or with misaligned values. read_npy reads these.
   explicit NpyMap(const std::string& path);
 
   const Shape& shape() const;
   Dtype dtype() const;
   std::span<const std::byte> bytes() const;
-  // The values; throws ArgumentError where T is not the dtype.
+  // The values; throws ArgumentError if T is not the dtype.
   template <class T>
   std::span<const T> as() const {
     if (dtype_of<T> != dtype())
@@ -37,9 +36,9 @@ class NpyMap {
     return {reinterpret_cast<const T*>(bytes().data()), bytes().size() / sizeof(T)};
   }
 
-  // The values as an array of the current engine, over a mapping of its own that lives as long as the array: nothing is
-  // copied where the device can use the pages themselves (see adopt; `verdict` says so), and what is written to the
-  // array changes neither the file nor this map.
+  // The values as an array of the current engine, over a separate mapping that lives as long as the array. Copies
+  // nothing if the device can use the pages themselves (see adopt; `verdict` tells). Writes to the array change neither
+  // the file nor this map.
   Array array(Adoption* verdict = nullptr) const;
 
  private:
@@ -53,7 +52,7 @@ struct MappedColumn {
   NpyMap rows;  // [N, sizes of one sample...]
   float background = 0;
 };
-// Throws ArgumentError for no columns, two of one name, scalars, or columns of unequal length.
+// Throws ArgumentError for no columns, duplicate names, scalars, or columns of unequal length.
 DatasetPtr mapped(std::vector<MappedColumn> columns);
 
 }  // namespace samebytes::data

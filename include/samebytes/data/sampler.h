@@ -1,6 +1,6 @@
-// Samplers: which sample stands at which position of an epoch. A sampler is a pure function of (epoch, position), so
-// any batch of any epoch can be asked for at once, by any thread, and nothing is stored: shuffling is a keyed
-// permutation, not an array of indices. Samplers compose by wrapping one another.
+// Samplers: they map each position of an epoch to a sample. A sampler is a pure function of (epoch, position), so any
+// thread can compute any batch of any epoch directly, and nothing is stored: shuffling is a keyed permutation, not an
+// array of indices. Samplers compose by wrapping one another.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace samebytes::data {
 // sections 4 and 5). A step costs about 20 ns; fewer than two walks on average.
 class Permutation {
  public:
-  // A function of all that comes; `stream` tells the permutations of one epoch apart. Throws ArgumentError for size
+  // A function of all arguments; `stream` distinguishes the permutations of one epoch. Throws ArgumentError for size
   // below 0.
   Permutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch, std::int64_t stream = 0,
               RandomDomain domain = RandomDomain::order);
@@ -43,12 +43,12 @@ using SamplerPtr = std::shared_ptr<const Sampler>;
 
 // 0, 1, 2, ... ; size may be kEndless.
 SamplerPtr sequential(std::int64_t size);
-// Every sample once an epoch, in an order that is a function of seed and epoch. Throws ArgumentError for kEndless.
+// Every sample once per epoch, in an order that is a function of seed and epoch. Throws ArgumentError for kEndless.
 SamplerPtr random(std::int64_t size, std::uint64_t seed = 0);
-// The inner sampler without its last positions that do not fill a batch.
+// The inner sampler without the last positions, which do not fill a batch.
 SamplerPtr drop_last(SamplerPtr inner, std::int64_t batch);
 
-// Groups a sampler's positions: batch i is positions i * batch and on; the last one may be short.
+// Groups a sampler's positions: batch i begins at position i * batch; the last one may be smaller.
 class BatchSampler {
  public:
   // Throws ArgumentError for batch below 1 or above the inner sampler's size.

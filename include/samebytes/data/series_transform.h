@@ -1,7 +1,7 @@
-// Transforms of time series [L, C], f32: noise, scaling, shift, window. What they draw is a function of (seed, epoch,
-// index), see transform.h. `field` is the series' place among the sample's fields. All throw ArgumentError for wrong
-// options, and from check() for a field that does not fit. Source: T. Um et al., "Data augmentation of wearable sensor
-// data for Parkinson's disease monitoring using convolutional neural networks", ICMI 2017, section 4.
+// Transforms of time series [L, C], f32: noise, scaling, shift, window. Random numbers are a function of (seed, epoch,
+// index), see transform.h. `field` is the index of the series among the sample's fields. All throw ArgumentError for
+// invalid options, and in check() for a field that does not fit. Source: T. Um et al., "Data augmentation of wearable
+// sensor data for Parkinson's disease monitoring using convolutional neural networks", ICMI 2017, section 4.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ struct ScalingOptions {
 TransformPtr scaling(const ScalingOptions& options = {});
 
 struct TimeShiftOptions {
-  std::int64_t steps = 1;  // at most this many, either direction, every distance equally likely
-  bool circular = false;   // what leaves at one end comes in at the other; else the field's background comes in
+  std::int64_t steps = 1;  // at most this many in either direction, uniformly distributed
+  bool circular = false;   // true: rotates the series; false: fills with the field's background
   std::size_t field = 0;
 };
 TransformPtr time_shift(const TimeShiftOptions& options);
@@ -36,7 +36,7 @@ struct RandomWindowOptions {
   std::int64_t length = 0;  // steps of the result, at most L
   std::size_t field = 0;
 };
-// A stretch of the series from a random step on, each equally likely: [length, C].
+// A window of the series that begins at a uniformly random step: [length, C].
 TransformPtr random_window(const RandomWindowOptions& options);
 
 }  // namespace samebytes::data

@@ -12,14 +12,14 @@
 namespace samebytes::data {
 
 struct Wav {
-  int rate = 0;       // samples a second
+  int rate = 0;       // samples per second
   HostArray samples;  // [T, channels] f32, -1 .. 1
 };
 
 // Whole numbers of 8 (unsigned), 16, 24 and 32 bits become value / 2^(bits - 1); floats of 32 and 64 bits stay as they
-// are. Any number of channels; chunks other than "fmt " and "data" are passed over. Plain or gzip. Throws IoError with
-// the byte for a missing or cut file, one that is not RIFF WAVE, another coding (A-law, ADPCM, ...), and sizes that do
-// not go together.
+// are. Any number of channels; chunks other than "fmt " and "data" are ignored. Plain or gzip. Throws IoError with the
+// byte for a missing or truncated file, one that is not RIFF WAVE, another encoding (A-law, ADPCM, ...), and
+// inconsistent sizes.
 Wav read_wav(const std::string& path);
 
 // The same for a file in memory; `name` stands for the path in errors.
