@@ -1,4 +1,4 @@
-// Files: whole files in and out, atomically, and the parameters of modules as safetensors.
+// Files: atomic reading and writing, and the parameters of modules as safetensors.
 #pragma once
 
 #include "samebytes/io/files.h"

@@ -1,5 +1,5 @@
-// Optimizers, schedules and averages of weights: every header of samebytes/optim. Formulas and defaults are PyTorch's;
-// the update of a whole model is one or two launches.
+// Optimizers, schedules and averages of weights: includes every header of samebytes/optim. Formulas and defaults are
+// PyTorch's; updating a whole model takes one or two launches.
 #pragma once
 
 #include "samebytes/optim/accumulator.h"

@@ -1,7 +1,6 @@
-// Whole files in and out. Reading unpacks gzip where the file is packed; writing is atomic: under a temporary name in
-// the same folder, synced, renamed, and the folder synced, so that a full disk or a killed program leaves the old file
-// whole. Everything in Samebytes that writes a file writes it through AtomicFile. Errors are IoError with path and
-// offset.
+// Reads and writes whole files. Reading unpacks gzip files. Writing is atomic: it writes under a temporary name in the
+// same folder, syncs, renames, and syncs the folder, so that a full disk or a killed program leaves the old file
+// intact. Samebytes writes all files through AtomicFile. Errors are IoError with path and offset.
 #pragma once
 
 #include <cstddef>
@@ -13,36 +12,36 @@
 
 namespace samebytes::io {
 
-// The bytes of a file, unpacked if it begins as gzip does (concatenated members too). Offsets of later complaints about
-// them count unpacked bytes; a damaged or cut gzip stream is reported at its packed offset.
+// The bytes of a file, unpacked if it begins like gzip (concatenated members too). Offsets in later errors about them
+// count unpacked bytes; a damaged or truncated gzip stream is reported at its packed offset.
 // Throws IoError for a missing, unreadable or damaged file.
 std::vector<std::byte> read_file(const std::string& path);
 
 // The same for bytes in memory; `name` stands for the path in errors.
 std::vector<std::byte> unpack_if_gzip(std::string_view name, std::span<const std::byte> bytes);
 
-// A file being written. Nothing is seen under `path` before commit(). A device or pipe (/dev/stdout) is written
-// straight; a symbolic link stays one, its target is replaced. An existing file keeps its permissions.
+// A file being written. Nothing appears under `path` before commit(). A device or pipe (/dev/stdout) is written
+// directly; a symbolic link stays, and its target is replaced. An existing file keeps its permissions.
 class AtomicFile {
  public:
-  // Throws IoError where the folder cannot be written.
+  // Throws IoError if the folder is not writable.
   explicit AtomicFile(const std::string& path);
-  ~AtomicFile();  // without commit(): the temporary file is removed, the old file stays
+  ~AtomicFile();  // without commit(): removes the temporary file and keeps the old file
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  // Throws IoError, for a full disk at the first byte that found no place.
+  // Throws IoError; for a full disk, its offset is the first byte that was not written.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
-  // Makes the new bytes the file. Throws IoError and leaves the old file otherwise. Call once.
+  // Replaces the file by the new bytes. On failure throws IoError and keeps the old file. Call once.
   void commit();
 
  private:
   [[noreturn]] void fail(const char* call, int error);
 
   std::string path_;       // as the caller wrote it, for messages
-  std::string target_;     // what is replaced: path_ with links resolved
-  std::string temporary_;  // empty where the target is written straight
+  std::string target_;     // file to replace: path_ with links resolved
+  std::string temporary_;  // empty if the target is written directly
   int file_ = -1;
   std::int64_t written_ = 0;
 };

@@ -1,7 +1,7 @@
 // The safetensors format (github.com/huggingface/safetensors, README "Format"): the length of a JSON header as 8 bytes,
-// the header (name -> dtype, shape, data_offsets), then the values without gaps. Here on the level of named arrays in
-// host memory; modules.h saves and loads layers through it. Reading goes straight into the caller's memory. Damage is
-// an IoError with the byte where it shows and what was expected there.
+// the header (name -> dtype, shape, data_offsets), then the values without gaps. This header handles named arrays in
+// host memory; modules.h saves and loads layers through it. Reading goes straight into the caller's memory. A damaged
+// file causes an IoError with the byte offset and what was expected there.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@
 
 namespace samebytes::io {
 
-// Words about the file itself, such as {"format", "pt"}.
+// Key-value pairs about the file itself, such as {"format", "pt"}.
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-// Values to be written: dense, last axis fastest; not owned.
+// Values to write: dense, last axis fastest; not owned.
 struct TensorView {
   std::string name;
   Dtype dtype = f32;
@@ -30,11 +30,12 @@ struct TensorView {
   std::span<const std::byte> bytes;
 };
 
-// Writes the file atomically; wider dtypes come first so that every tensor is aligned, else the order given. Throws
-// ArgumentError for equal names, the name "__metadata__", or bytes that do not go with a shape; IoError as AtomicFile.
+// Writes the file atomically, in the given order except that wider dtypes come first, so that every tensor is aligned.
+// Throws ArgumentError for duplicate names, the name "__metadata__", and bytes that do not match a shape; IoError as
+// AtomicFile.
 void save_tensors(const std::string& path, std::span<const TensorView> tensors, const Metadata& metadata = {});
 
-// One tensor of a file, as read() gives it.
+// One tensor of a file, as read() returns it.
 struct TensorInfo {
   std::string name;
   Dtype dtype = f32;
@@ -42,11 +43,10 @@ struct TensorInfo {
   std::size_t bytes() const { return static_cast<std::size_t>(shape.size()) * bytes_of(dtype); }
 };
 
-// An open file whose header was read and checked whole. I64, I16, U16 and I8 come as i32. Not for several threads at
-// once.
+// An open file with a completely checked header. I64, I16, U16 and I8 become i32. Use it from one thread at a time.
 class TensorFile {
  public:
-  // Throws IoError for a missing or damaged file and for a dtype that Samebytes does not have (F8_E4M3 and the like).
+  // Throws IoError for a missing or damaged file and for an unsupported dtype (such as F8_E4M3).
   explicit TensorFile(const std::string& path);
   ~TensorFile();
   TensorFile(TensorFile&&) noexcept;
@@ -56,8 +56,8 @@ class TensorFile {
   const std::vector<TensorInfo>& tensors() const;  // in the order of their bytes
   const Metadata& metadata() const;                // sorted by key
   std::optional<std::size_t> find(const std::string& name) const;
-  // Reads tensor `index` into dst. Throws ArgumentError where dst has another size, IoError where the file has become
-  // shorter and where an integer does not fit 32 bits.
+  // Reads tensor `index` into dst. Throws ArgumentError if the size of dst differs, IoError if the file has been
+  // truncated or an integer does not fit in 32 bits.
   void read(std::size_t index, std::span<std::byte> dst) const;
   HostArray read(std::size_t index) const;
 

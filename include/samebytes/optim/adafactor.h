@@ -1,11 +1,11 @@
 // Adafactor (N. Shazeer and M. Stern, "Adafactor: adaptive learning rates with sublinear memory cost", 2018), in the
-// form of PyTorch's torch.optim.Adafactor: of a matrix's second moments only the means of rows and columns are kept.
-// For the gradient g of a parameter p at step t, with b = t^beta2_decay and rho = min(rate, 1 / sqrt(t)): scale =
-// max(eps2, rms(p)) rho;  p *= 1 - rate weight_decay;
+// form of PyTorch's torch.optim.Adafactor: it keeps only the row and column means of a matrix's second moments. For the
+// gradient g of a parameter p at step t, with b = t^beta2_decay and rho = min(rate, 1 / sqrt(t)): scale = max(eps2,
+// rms(p)) rho;  p *= 1 - rate weight_decay;
 // [..., R, C]: r += b (mean over C of g^2 - r), c += b (mean over R of g^2 - c), v = r c / max(mean over R of r, eps1);
 // fewer axes: v += b (g^2 - v);  u = g / sqrt(max(v, eps1^2));  p -= scale / max(1, rms(u) / d) u.
-// Matrices are the last two axes as they lie here, which for convolutions are [in, out] of each tap. Four launches for
-// each arena, whatever its number of parameters.
+// Matrices are the last two axes in memory, which for convolutions are [in, out] of each tap. A step is four launches
+// per arena, whatever its number of parameters.
 #pragma once
 
 #include "samebytes/ops/adafactor.h"
@@ -16,11 +16,11 @@ namespace samebytes::optim {
 struct AdafactorOptions {
   double rate = 1e-2;
   double beta2_decay = -0.8;
-  double eps1 = 0.0;  // 0: the smallest step from 1 of the parameters' type, 2^-23 for f32
+  double eps1 = 0.0;  // 0: the machine epsilon of the parameters' dtype, 2^-23 for f32
   double eps2 = 1e-3;
   double d = 1.0;
   double weight_decay = 0.0;
-  bool maximize = false;    // steps up the gradient
+  bool maximize = false;    // gradient ascent
   double clip_norm = 0.0;   // over all parameters; 0: off
   double clip_value = 0.0;  // before clip_norm; 0: off
 };
@@ -33,7 +33,7 @@ class Adafactor final : public Optimizer {
   explicit Adafactor(const std::vector<ParameterGroup>& groups, const AdafactorOptions& options = {});
   Adafactor(Adafactor&&) = default;
   Adafactor& operator=(Adafactor&&) = default;
-  std::vector<StateArray> state() const override;  // "0.rows" (of vectors: v), "0.columns"
+  std::vector<StateArray> state() const override;  // "0.rows" (for vectors: v), "0.columns"
   const AdafactorOptions& options() const { return options_; }
 
  private:

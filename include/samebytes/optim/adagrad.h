@@ -13,7 +13,7 @@ struct AdagradOptions {
   double weight_decay = 0.0;
   double initial_accumulator = 0.0;
   double eps = 1e-10;
-  bool maximize = false;    // steps up the gradient
+  bool maximize = false;    // gradient ascent
   double clip_norm = 0.0;   // over all parameters; 0: off
   double clip_value = 0.0;  // before clip_norm; 0: off
 };

@@ -15,7 +15,7 @@ struct AdamOptions {
   double eps = 1e-8;
   double weight_decay = 0.0;
   bool amsgrad = false;     // divides by the largest v so far (S. Reddi et al., 2018)
-  bool maximize = false;    // steps up the gradient
+  bool maximize = false;    // gradient ascent
   double clip_norm = 0.0;   // over all parameters; 0: off
   double clip_value = 0.0;  // before clip_norm; 0: off
   // Updates parameters as soon as their gradients are final (optimizer.h); not with clip_norm.
@@ -31,7 +31,7 @@ struct AdamWOptions {
   double eps = 1e-8;
   double weight_decay = 1e-2;
   bool amsgrad = false;     // divides by the largest v so far (S. Reddi et al., 2018)
-  bool maximize = false;    // steps up the gradient
+  bool maximize = false;    // gradient ascent
   double clip_norm = 0.0;   // over all parameters; 0: off
   double clip_value = 0.0;  // before clip_norm; 0: off
   // Updates parameters as soon as their gradients are final (optimizer.h); not with clip_norm.

@@ -1,5 +1,5 @@
-// What is known about choosing a batch, applied to the numbers of one model: rules of thumb with the figure that each
-// is applied to, and a recommendation among batches that were measured.
+// Advice on the batch size for one model: rules of thumb, each with the figure that it is applied to, and a
+// recommendation among measured batches.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace samebytes::optim {
 
-// What is learned; rules of thumb differ: batches of 32 to 256 for classification, 8 to 16 for detection, 16 to 64
+// The task, since rules of thumb differ: batches of 32 to 256 for classification, 8 to 16 for detection, 16 to 64
 // sequences for language.
 enum class BatchTask : std::uint8_t { classification, detection, language };
 
@@ -21,7 +21,7 @@ enum class BatchClass : std::uint8_t { single, mini, large, full };
 BatchClass class_of_batch(std::int64_t batch, std::int64_t training_samples);
 const char* name_of(BatchClass kind);  // "mini"
 
-// A batch that was measured. What was not measured stays 0 or empty.
+// Measurements of one batch size; 0 or empty if not measured.
 struct MeasuredBatch {
   std::int64_t batch = 0;
   double samples_per_second = 0;
@@ -34,17 +34,17 @@ struct BatchFacts {
   BatchTask task = BatchTask::classification;
   bool has_batch_norm = false;
   std::int64_t training_samples = 0;
-  std::int64_t base_batch = 0;  // that the rate was found with
+  std::int64_t base_batch = 0;  // for which base_rate was found
   double base_rate = 0;
   ScaleRule rule = ScaleRule::square_root;
-  double noise_scale = 0;        // in samples (noise_scale.h); 0: not known; may be infinite
-  std::size_t memory_limit = 0;  // bytes; 0: not known
+  double noise_scale = 0;        // in samples (noise_scale.h); 0: unknown; may be infinite
+  std::size_t memory_limit = 0;  // bytes; 0: unknown
 };
 
 struct BatchAdvice {
   std::string rule;   // a short name: "batch norm"
-  std::string text;   // the rule, and the figure it is applied to
-  bool holds = true;  // for the batch that is recommended
+  std::string text;   // the rule with the figure it is applied to
+  bool holds = true;  // for the recommended batch
 };
 
 struct BatchRecommendation {
@@ -53,10 +53,10 @@ struct BatchRecommendation {
   std::vector<BatchAdvice> advice;
 };
 
-// Takes the batch that reached the target in the least time and, among those within a tenth of it, the one that needs
-// least memory; batches that break a rule of correctness (fewer than 16 samples for batch norm, more memory than there
-// is) only where no other is left. Where no target was reached: the fastest that is at most the noise scale, else at
-// most the largest of the task. Throws ArgumentError for an empty list and for batches below 1.
+// Chooses the batch that reached the target in the shortest time; among those within 10 % of it, the one with the least
+// memory. Batches that break a rule of correctness (fewer than 16 samples for batch norm, more memory than available)
+// are chosen only if no others exist. If none reached the target: the fastest that does not exceed the noise scale or,
+// if that is unknown, the task's largest usual batch. Throws ArgumentError for an empty list and for batches below 1.
 BatchRecommendation recommend_batch(std::span<const MeasuredBatch> measured, const BatchFacts& facts);
 
 }  // namespace samebytes::optim

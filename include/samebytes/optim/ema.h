@@ -1,8 +1,8 @@
-// Ema: the exponential moving average of weights (B. Polyak and A. Juditsky, 1992; as torch.optim.swa_utils and timm
-// have it), often better in tests than the weights themselves. Call update() after each step of the optimizer; between
-// two swap() the model itself holds the averages:
+// Ema: the exponential moving average of weights (B. Polyak and A. Juditsky, 1992; as in torch.optim.swa_utils and
+// timm), which often validates better than the weights themselves. Call update() after each step of the optimizer;
+// between two calls of swap() the model itself holds the averages:
 //   { optim::EmaScope averaged(ema); accuracy = evaluate(net); }
-// One launch for each arena of the optimizer. Running statistics of norms are not averaged.
+// An update is one launch per arena of the optimizer. Running statistics of norms are not averaged.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,33 @@ namespace samebytes::optim {
 
 struct EmaOptions {
   double decay = 0.999;
-  // timm's: the decay of update k is min(decay, 1 - (1 + k / gamma)^-power), so that early weights are forgotten
-  // sooner.
+  // As timm: the decay of update k is min(decay, 1 - (1 + k / gamma)^-power), which forgets early weights sooner.
   bool warmup = false;
   double gamma = 1.0;
   double power = 2.0 / 3.0;
-  double least_decay = 0.0;  // of the warm-up
-  std::int64_t start = 0;    // updates that copy the weights before averaging begins; the first one always does
+  double least_decay = 0.0;  // during the warm-up
+  std::int64_t start = 0;    // updates that copy the weights before averaging begins; the first one always copies
 };
 
 class Ema {
  public:
-  // Of the optimizer's parameters; the optimizer must outlive it, and may move. Throws ArgumentError for options out of
-  // range.
+  // Averages the optimizer's parameters; the optimizer must outlive it, and may move. Throws ArgumentError for options
+  // out of range.
   explicit Ema(const Optimizer& optimizer, const EmaOptions& options = {});
 
   // average = d average + (1 - d) weights with d = decay_of(update_count()). Throws ArgumentError while swapped.
   void update();
-  // Exchanges weights and averages. Twice is as before, bit for bit. The averages of bf16 weights are f32, and the
-  // weights become those rounded.
+  // Exchanges weights and averages; a second call restores both bit for bit. Averages of bf16 weights are f32; swapped
+  // in, they are rounded.
   void swap();
   bool is_swapped() const { return is_swapped_; }
 
   double decay_of(std::int64_t update) const;  // the first update is 0 and has decay 0
   std::int64_t update_count() const { return update_count_; }
   const EmaOptions& options() const { return options_; }
-  // The averages, a flat cell for each arena ("0.average"), and the number of updates.
+  // The averages, one flat cell per arena ("0.average"), and the number of updates.
   StateDict state_dict() const;
-  // Throws ArgumentError where the state is of other parameters, and while swapped; nothing is changed then.
+  // Throws ArgumentError, without any change, if the state belongs to other parameters, and while swapped.
   void load_state_dict(const StateDict& state);
 
  private:
@@ -53,7 +52,7 @@ class Ema {
   bool is_swapped_ = false;
 };
 
-// The averages are the model's weights while it lives. The destructor enqueues the way back and does not throw.
+// Swaps the averages into the model while it lives. The destructor enqueues the swap back and does not throw.
 class EmaScope {
  public:
   explicit EmaScope(Ema& ema);

@@ -1,10 +1,10 @@
 // GradScaler: dynamic loss scaling for f16 (P. Micikevicius et al., "Mixed precision training", 2018, section 3.2),
-// with PyTorch's rule: the loss is multiplied by a scale, so that small gradients do not vanish in 16 bits; gradients
-// are divided by it in f32; a step whose gradients have an infinity or NaN is skipped and the scale multiplied by
-// backoff_factor; after growth_interval steps in a row without one it is multiplied by growth_factor. All of it happens
-// on the device: the scale, the number of good steps and the decision are cells and values there, and the host never
-// waits. A skipped step changes no parameter and no state of the optimizer, and does not count in bias corrections
-// (Optimizer::skipped_steps()); a learning-rate schedule goes on. bf16 needs no scaler. A scaler is used by one thread.
+// with PyTorch's rule: it multiplies the loss by a scale, so that small gradients do not vanish in 16 bits, and divides
+// the gradients by it in f32. If gradients have an infinity or NaN, it skips the step and multiplies the scale by
+// backoff_factor; after growth_interval good steps in a row it multiplies the scale by growth_factor. The scale, the
+// number of good steps and the decision stay on the device, so the host never waits. A skipped step changes no
+// parameter and no state of the optimizer, and does not count in bias corrections (Optimizer::skipped_steps()); a
+// learning-rate schedule does advance. bf16 needs no scaler. Use a scaler from one thread.
 //   scaler.step(adam, loss);                                       // all in one evaluation, or in parts:
 //   auto gradients = adam.flat_gradients(scaler.scale(loss));
 //   gradients = clip_by_global_norm(scaler.unscale(adam, gradients), 1.0);
@@ -31,7 +31,7 @@ struct GradScalerOptions {
   bool enabled = true;  // false: scales nothing and skips nothing
 };
 
-// All that a scaler remembers between steps.
+// The complete state of a scaler between steps.
 struct GradScalerState {
   double scale = 65536.0;
   double growth_factor = 2.0;
@@ -47,31 +47,32 @@ class GradScaler {
   GradScaler(GradScaler&&) = default;
   GradScaler& operator=(GradScaler&&) = default;
 
-  // Everything a step is, in one evaluation: scale, gradients, unscale, the optimizer's own clipping, the update unless
-  // something overflowed, and the new scale. Throws ArgumentError between unscale() or step_flat() and update().
+  // A complete step in one evaluation: scaling, gradients, unscaling, the optimizer's clipping, the update unless
+  // gradients overflowed, and the new scale. Throws ArgumentError between unscale() or step_flat() and update().
   void step(Optimizer& optimizer, const Array& loss);
 
   // loss times the scale. Throws ArgumentError for an empty handle.
   Array scale(const Array& loss);
-  // Flat gradients of the scaled loss, one for each of optimizer.arenas(), in f32 and divided by the scale, for
-  // clipping or looking at them. Throws ArgumentError where this optimizer's were unscaled, or it has stepped, since
-  // the last update().
+  // Converts flat gradients of the scaled loss, one for each of optimizer.arenas(), to f32 and divides them by the
+  // scale, for clipping or inspection. Throws ArgumentError if this optimizer's were already unscaled, or it has
+  // stepped, since the last update().
   std::vector<Array> unscale(const Optimizer& optimizer, std::span<const Array> gradients);
-  // One step of the optimizer, skipped where its gradients overflowed. They are unscaled here unless unscale() was
-  // called. Throws ArgumentError where the optimizer has stepped since the last update().
+  // One step of the optimizer, skipped if its gradients overflowed. Unscales them unless unscale() was called. Throws
+  // ArgumentError if the optimizer has already stepped since the last update().
   void step_flat(Optimizer& optimizer, std::span<const Array> gradients);
-  // The new scale, after the steps of all optimizers. Throws ArgumentError where there was none since the last one.
+  // Computes the new scale, after the steps of all optimizers. Throws ArgumentError if none has stepped since the last
+  // update().
   void update();
-  void set_scale(double scale);  // instead of update()'s rule
+  void set_scale(double scale);  // overrides update()'s rule
 
   bool is_enabled() const { return options_.enabled; }
-  double scale() const;           // the factor as it is now, 1 where not enabled; waits for the queue
+  double scale() const;           // the current factor, 1 if not enabled; waits for the queue
   GradScalerState state() const;  // waits for the queue
   void load_state(const GradScalerState& state);
 
  private:
   friend class Accumulator;
-  // A whole step with flat gradients of scaled losses, which are made while its graph is built.
+  // A complete step with flat gradients of scaled losses; flat_gradients() runs while the step's graph is built.
   void step_with(Optimizer& optimizer, const std::function<std::vector<Array>()>& flat_gradients);
   enum class Stage : std::uint8_t { unscaled, stepped };
   struct Progress {

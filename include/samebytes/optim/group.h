@@ -1,5 +1,5 @@
-// Parameter groups: parameters that an optimizer treats alike. What a group leaves open is the optimizer's own option,
-// as in PyTorch's param_groups.
+// Parameter groups: parameters with common options. Options that a group does not set are the optimizer's, as in
+// PyTorch's param_groups.
 //   optim::AdamW adam({{.parameters = weights}, {.parameters = biases, .options = {.weight_decay = 0.0}}}, {.rate =
 //   1e-3});
 #pragma once
@@ -13,10 +13,10 @@
 
 namespace samebytes::optim {
 
-// Each has the meaning and the range of the option of that name in the optimizer's own options; one that the optimizer
-// does not have is an ArgumentError.
+// Each option has the meaning and range of the optimizer's option with that name; setting one that the optimizer does
+// not have throws ArgumentError.
 struct GroupOptions {
-  std::optional<double> rate = {};  // keeps its proportion to the optimizer's rate under set_rate() and schedules
+  std::optional<double> rate = {};  // keeps its ratio to the optimizer's rate under set_rate() and schedules
   std::optional<double> weight_decay = {};
   std::optional<double> momentum = {};
   std::optional<double> dampening = {};
@@ -34,8 +34,8 @@ struct ParameterGroup {
   GroupOptions options = {};
 };
 
-// Two groups: parameters of two and more axes, and with `options` the others: biases and the weights of norms, which
-// are customarily left out of weight decay. An empty group is left away.
+// Returns two groups: parameters with two or more axes, and, with `options`, the others: biases and weights of norms,
+// which usually get no weight decay. Omits an empty group.
 std::vector<ParameterGroup> split_vectors(std::span<const Array> parameters, const GroupOptions& options);
 
 }  // namespace samebytes::optim

@@ -1,6 +1,6 @@
 // Lamb: layer-wise adaptive moments for large batches (Y. You et al., "Large batch optimization for deep learning",
 // 2020, algorithm 2). m and v are Adam's; for a parameter p: r = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) +
-// weight_decay p;  p -= rate |p| / |r| r, and rate r where a norm is 0.
+// weight_decay p;  p -= rate |p| / |r| r, or p -= rate r if a norm is 0.
 #pragma once
 
 #include "samebytes/ops/trust.h"
@@ -14,16 +14,16 @@ struct LambOptions {
   double beta2 = 0.999;
   double eps = 1e-6;
   double weight_decay = 1e-2;
-  bool exclude_vectors = false;  // parameters of one axis or none (biases, norms): ratio 1, no weight decay
-  bool maximize = false;         // steps up the gradient
+  bool exclude_vectors = false;  // parameters with at most one axis (biases, norms): ratio 1, no weight decay
+  bool maximize = false;         // gradient ascent
   double clip_norm = 0.0;        // over all parameters; 0: off
   double clip_value = 0.0;       // before clip_norm; 0: off
 };
 
 class Lamb final : public Optimizer {
  public:
-  // Groups may have their own rate, beta1, beta2, eps, weight_decay and adapts (false: ratio 1, AdamW with weight decay
-  // in the same place). Throws ArgumentError for options out of range and as ParameterArena does.
+  // Groups may have their own rate, beta1, beta2, eps, weight_decay and adapts (false: ratio 1, which is AdamW with its
+  // weight decay). Throws ArgumentError for options out of range and as ParameterArena does.
   explicit Lamb(std::span<const Array> parameters, const LambOptions& options = {});
   explicit Lamb(const std::vector<ParameterGroup>& groups, const LambOptions& options = {});
   Lamb(Lamb&&) = default;

@@ -1,8 +1,9 @@
 // Lars: layer-wise adaptive rate scaling for large batches (Y. You et al., "Large batch training of convolutional
 // networks", 2017, algorithm 1), with the momentum of Sgd. For the gradient g of a parameter p:
-// ratio = trust |p| / (|g| + weight_decay |p| + eps), and 1 where |p| or |g| is 0, so that fresh zeros move;
+// ratio = trust |p| / (|g| + weight_decay |p| + eps), or 1 if |p| or |g| is 0, so that zero-initialised parameters
+// move;
 // d = ratio (g + weight_decay p);  b = momentum b + d;  p -= rate (nesterov ? d + momentum b : b). The paper has the
-// rate inside b, which is the same while the rate stays.
+// rate inside b, which is equal while the rate is constant.
 #pragma once
 
 #include "samebytes/ops/trust.h"
@@ -17,8 +18,8 @@ struct LarsOptions {
   double trust = 1e-3;
   double eps = 1e-8;
   bool nesterov = false;
-  bool exclude_vectors = false;  // parameters of one axis or none (biases, norms): ratio 1, no weight decay
-  bool maximize = false;         // steps up the gradient
+  bool exclude_vectors = false;  // parameters with at most one axis (biases, norms): ratio 1, no weight decay
+  bool maximize = false;         // gradient ascent
   double clip_norm = 0.0;        // over all parameters; 0: off
   double clip_value = 0.0;       // before clip_norm; 0: off
 };

@@ -1,6 +1,7 @@
 // Lion (X. Chen et al., "Symbolic discovery of optimization algorithms", 2023, algorithm 2), with the authors'
 // defaults. For gradient g: u = sign(beta1 m + (1 - beta1) g);  m = beta2 m + (1 - beta2) g;  p -= rate (u +
-// weight_decay p). Its rate is customarily 3 to 10 times smaller than AdamW's, its weight decay as much larger.
+// weight_decay p). Its rate is usually 3 to 10 times smaller than AdamW's, and its weight decay larger by the same
+// factor.
 #pragma once
 
 #include "samebytes/optim/optimizer.h"
@@ -12,7 +13,7 @@ struct LionOptions {
   double beta1 = 0.9;
   double beta2 = 0.99;
   double weight_decay = 0.0;
-  bool maximize = false;    // steps up the gradient
+  bool maximize = false;    // gradient ascent
   double clip_norm = 0.0;   // over all parameters; 0: off
   double clip_value = 0.0;  // before clip_norm; 0: off
   // bf16: the moments take 2 bytes instead of 4 each (optimizer.h); f32 and bf16 only.

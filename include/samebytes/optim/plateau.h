@@ -1,5 +1,5 @@
-// Plateau: lowers the rate when a number that is watched, such as the loss of the test set, stops getting better
-// (PyTorch's ReduceLROnPlateau).
+// Plateau: lowers the rate when a monitored value, such as the loss of the test set, stops improving (PyTorch's
+// ReduceLROnPlateau).
 //   if (plateau.step(test_loss)) ...                 // once an epoch
 //   optimizer.set_rate(plateau.rate());
 #pragma once
@@ -11,10 +11,10 @@
 namespace samebytes::optim {
 
 enum class PlateauMode : std::uint8_t { min, max };                 // whether smaller or larger is better
-enum class PlateauThreshold : std::uint8_t { relative, absolute };  // better by a share of the best, or by so much
+enum class PlateauThreshold : std::uint8_t { relative, absolute };  // improvement relative to the best, or absolute
 
 struct PlateauOptions {
-  double rate = 1e-3;  // to begin with
+  double rate = 1e-3;  // initial
   PlateauMode mode = PlateauMode::min;
   double factor = 0.1;  // in (0, 1)
   std::int64_t patience = 10;
@@ -22,7 +22,7 @@ struct PlateauOptions {
   PlateauThreshold threshold_mode = PlateauThreshold::relative;
   std::int64_t cooldown = 0;
   double min_rate = 0.0;
-  double eps = 1e-8;  // the least change of the rate; smaller ones are left out
+  double eps = 1e-8;  // smallest change of the rate; smaller ones are not applied
 };
 
 class Plateau {
@@ -30,9 +30,9 @@ class Plateau {
   // Throws ArgumentError for options out of range.
   explicit Plateau(const PlateauOptions& options = {});
 
-  // A new value of what is watched. After more than `patience` values in a row that were not better than the best so
-  // far the rate is multiplied by factor, but not below min_rate; the `cooldown` values after that do not count.
-  // Returns whether the rate changed. NaN is not better.
+  // Adds a new value. After more than `patience` values in a row without improvement over the best, the rate is
+  // multiplied by factor, down to min_rate; the next `cooldown` values do not count. Returns whether the rate changed.
+  // NaN is no improvement.
   bool step(double value);
   double rate() const { return rate_; }
   double best() const { return best_; }

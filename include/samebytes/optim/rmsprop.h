@@ -1,6 +1,6 @@
 // RmsProp (T. Tieleman and G. Hinton, "Lecture 6.5: RMSprop", 2012; centred: A. Graves, "Generating sequences with
 // recurrent neural networks", 2013, equations 38 to 45), in PyTorch's form. For gradient g: g += weight_decay p;
-// v = alpha v + (1 - alpha) g^2; centred: a = alpha a + (1 - alpha) g, s = sqrt(v - a^2), else s = sqrt(v);
+// v = alpha v + (1 - alpha) g^2; if centred, a = alpha a + (1 - alpha) g and s = sqrt(v - a^2), otherwise s = sqrt(v);
 // b = momentum b + g / (s + eps); p -= rate b.
 #pragma once
 
@@ -15,7 +15,7 @@ struct RmsPropOptions {
   double weight_decay = 0.0;
   double momentum = 0.0;
   bool centered = false;    // divides by the deviation of the gradient instead of its root mean square
-  bool maximize = false;    // steps up the gradient
+  bool maximize = false;    // gradient ascent
   double clip_norm = 0.0;   // over all parameters; 0: off
   double clip_value = 0.0;  // before clip_norm; 0: off
   // bf16: the moments take 2 bytes instead of 4 each (optimizer.h); not with centered,
@@ -31,7 +31,7 @@ class RmsProp final : public Optimizer {
   explicit RmsProp(const std::vector<ParameterGroup>& groups, const RmsPropOptions& options = {});
   RmsProp(RmsProp&&) = default;
   RmsProp& operator=(RmsProp&&) = default;
-  // "0.square", where the group has momentum "0.momentum", centred "0.mean".
+  // "0.square"; "0.momentum" if the group has momentum; "0.mean" if centred.
   std::vector<StateArray> state() const override;
   const RmsPropOptions& options() const { return options_; }
 

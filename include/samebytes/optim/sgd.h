@@ -12,8 +12,8 @@ struct SgdOptions {
   double momentum = 0.0;
   double dampening = 0.0;
   double weight_decay = 0.0;
-  bool nesterov = false;    // needs momentum and no dampening
-  bool maximize = false;    // steps up the gradient
+  bool nesterov = false;    // requires momentum and no dampening
+  bool maximize = false;    // gradient ascent
   double clip_norm = 0.0;   // over all parameters; 0: off
   double clip_value = 0.0;  // before clip_norm; 0: off
   // Updates parameters as soon as their gradients are final (optimizer.h); not with clip_norm.
@@ -30,13 +30,13 @@ class Sgd final : public Optimizer {
   explicit Sgd(const std::vector<ParameterGroup>& groups, const SgdOptions& options = {});
   Sgd(Sgd&&) = default;
   Sgd& operator=(Sgd&&) = default;
-  std::vector<StateArray> state() const override;  // "0.momentum", where the group has momentum
+  std::vector<StateArray> state() const override;  // "0.momentum", if the group has momentum
   const SgdOptions& options() const { return options_; }
 
  private:
   std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const override;
   std::vector<std::vector<Array>*> elementwise_cells() override { return {&momentum_}; }
-  Array dampened(const Array& g, double dampening) const;  // but for the first step that is taken
+  Array dampened(const Array& g, double dampening) const;  // except at the first step
 
   SgdOptions options_;
   std::vector<Array> momentum_;

@@ -1,5 +1,5 @@
-// What an optimizer, an average of weights or a schedule remembers between steps, as names and values that a file can
-// hold: all of it in one place, so that a run can be saved and go on.
+// The state of optimizers, weight averages and schedules as named values that a file can hold, so that a run can be
+// saved and resumed.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace samebytes::optim {
 
-// A flat cell, to be read with host() and restored with assign().
+// A flat cell; read it with host() and restore it with assign().
 struct StateArray {
-  std::string name;  // "0.moment1": number of the arena and what it is
+  std::string name;  // "0.moment1": index of the arena and kind
   Array array;
 };
 
@@ -25,10 +25,10 @@ struct StateDict {
   std::vector<StateNumber> numbers;
 };
 
-// The values of `from` into the cells of `to`, by name. Throws ArgumentError, naming `owner`, where a name is missing
-// or too many, or a size or dtype differs; nothing is changed then. A cell whose value is itself is left as it is.
+// Copies the values of `from` into the cells of `to`, by name. Throws ArgumentError, naming `owner` and without any
+// change, for a missing or unexpected name and for a different size or dtype. Skips a cell that is its own source.
 void load_arrays(const char* owner, const std::vector<StateArray>& to, const std::vector<StateArray>& from);
-// Throws ArgumentError where there is no number of that name.
+// Throws ArgumentError if no number has that name.
 double number_of(const char* owner, const StateDict& state, const std::string& name);
 
 }  // namespace samebytes::optim
