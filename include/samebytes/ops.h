@@ -1,5 +1,6 @@
-// The ops: free functions that check their arguments here, at the caller's line, and add a node to the graph; every
-// header of samebytes/ops. Images are channels last. All throw ArgumentError: op, need, what came.
+// The ops: free functions that check their arguments at the call and add a node to the graph; includes every header of
+// samebytes/ops. Images are channels last. All throw ArgumentError with the op's name, what it expected and what it
+// got.
 #pragma once
 
 #include "samebytes/ops/adafactor.h"

@@ -1,12 +1,12 @@
 // Convolutions, channels last: engine/ops/conv_nd.cpp, engine/ops/conv_transpose.cpp. Letters: N batch, L length, D H W
-// depth, height and width, C channels, K output channels. They are cross-correlations, as in PyTorch: with zeros around
+// depth, height and width, C channels, K output channels. They are cross-correlations, as in PyTorch. With zeros around
 // src,
 //   dst[n, o, k] = bias[k] + sum over taps t and channels c of the group of k: src[n, o stride - pad + t dilation, c]
 //   weight[t, c, k]
-// along each of their axes, and each axis of dst has (in + 2 pad - dilation (kernel - 1) - 1) / stride + 1 places.
-// bias is [K] or an empty handle, added in f32: beside 16-bit arrays an f32 bias leaves the result 16 bits wide. C and
-// K divide into `groups`; output channels see the input channels of their group. All throw ArgumentError: op, need,
-// what came.
+// along each axis, and each axis of dst has size (in + 2 pad - dilation (kernel - 1) - 1) / stride + 1. bias is [K] or
+// an empty handle and is added in f32: an f32 bias does not widen a 16-bit result. `groups` must divide C and K; an
+// output channel reads the input channels of its group. All throw ArgumentError with the op's name, what it expected
+// and what it got.
 #pragma once
 
 #include "samebytes/array.h"
@@ -41,8 +41,8 @@ struct Conv3dOptions {
 Array conv3d(const Array& src, const Array& weight, const Array& bias = {}, const Conv3dOptions& options = {});
 
 // Transposed convolution: the gradient of a convolution of K to C channels with respect to its input. Each axis of dst
-// has (in - 1) stride - 2 pad + dilation (kernel - 1) + output_pad + 1 places; output_pad adds places at the end, since
-// several sizes lead to the same one under a stride, and is smaller than stride or dilation.
+// has size (in - 1) stride - 2 pad + dilation (kernel - 1) + output_pad + 1. output_pad extends the end, since with a
+// stride several input sizes of a convolution give the same output size; it must be below stride or dilation.
 // src [N, L, C], weight [kw, K / groups, C] -> [N, OL, K].
 struct ConvTranspose1dOptions {
   int stride = 1;

@@ -1,6 +1,7 @@
 // Soft-max and losses: engine/ops/softmax.cpp, cross_entropy.cpp, linear_cross_entropy.cpp, losses.cpp,
 // label_losses.cpp, distance_losses.cpp. A loss of 16-bit inputs is f32. Reduction::mean divides by the number of
-// losses, unless it says otherwise below; the mean of none is NaN. All throw ArgumentError: op, need, what came.
+// losses unless stated otherwise; the mean of an empty array is NaN. All throw ArgumentError with the op's name, what
+// it expected and what it got.
 #pragma once
 
 #include <cstdint>
@@ -14,41 +15,41 @@ Array softmax(const Array& a);      // over the last axis
 Array log_softmax(const Array& a);  // over the last axis
 enum class Reduction : std::uint8_t { mean, sum, none };
 
-// ---- of classes
+// ---- for classes
 
 struct CrossEntropyOptions {
   float label_smoothing = 0.0f;                // in [0, 1)
-  std::optional<std::int32_t> ignore_index{};  // rows with this label do not count
+  std::optional<std::int32_t> ignore_index{};  // rows with this label are ignored
   Array class_weight{};                        // [C] or an empty handle
   Reduction reduction = Reduction::mean;
 };
-// logits [N, C]; target i32 or u8 [N] of class indices, or floating [N, C] of probabilities; more axes may stand before
-// C. PyTorch's definition, also of the weighted mean. The loss of 16-bit logits is f32; class_weight gets no gradient.
-// A label outside [0, C) gives NaN, found by check_nan; readers check labels before they come here.
+// logits [N, C]; target i32 or u8 [N] of class indices, or floating [N, C] of probabilities; more axes may precede C.
+// Defined as in PyTorch, including the weighted mean. The loss of 16-bit logits is f32; class_weight gets no gradient.
+// A label outside [0, C) gives NaN, which check_nan finds; readers of data sets check labels earlier.
 Array cross_entropy(const Array& logits, const Array& target, const CrossEntropyOptions& options = {});
 
 struct LinearCrossEntropyOptions {
   Array bias{};                                // [V] or an empty handle
   float label_smoothing = 0.0f;                // in [0, 1)
-  std::optional<std::int32_t> ignore_index{};  // rows with this label do not count
+  std::optional<std::int32_t> ignore_index{};  // rows with this label are ignored
   Array class_weight{};                        // [V] or an empty handle
   Reduction reduction = Reduction::mean;
-  std::int64_t chunks = 0;  // of the rows; 0: as many as keep the logits of one within 32 MiB, of 64 rows or more
-  // The gradient of weight and bias is made just before it is used, from logits that are computed once more: a third
-  // more work, but where the weight is also read at the other end of a model (a tied embedding) its gradient does not
-  // lie in memory during the whole backward pass.
+  std::int64_t chunks = 0;  // of rows; 0: as many as keep a chunk's logits within 32 MiB, with 64 rows or more
+  // Computes the gradient of weight and bias just before its use, from recomputed logits: a third more work, but if the
+  // weight is also used at the other end of a model (a tied embedding), its gradient does not occupy memory during the
+  // whole backward pass.
   bool late_weight_gradient = false;
 };
 // cross_entropy(linear(x, weight, bias), labels) without ever holding all logits: x [..., D], weight [V, D], labels i32
-// or u8 [...]; N rows are taken chunk by chunk, and loss and gradients of a chunk are made while its logits are there
-// (P. Hsu et al., "Liger Kernel: efficient Triton kernels for LLM training", 2024, section 3.2). Equal to the two ops
-// to within the order of sums; the gradient of a 16-bit weight is rounded once for each chunk. An upstream gradient
-// that is computed after the loss, as where the loss is multiplied, makes the logits be computed twice.
+// or u8 [...]; it processes the rows in chunks and computes loss and gradients of a chunk while its logits exist (P.
+// Hsu et al., "Liger Kernel: efficient Triton kernels for LLM training", 2024, section 3.2). The result equals that of
+// the two ops up to the order of sums; the gradient of a 16-bit weight is rounded once per chunk. If the upstream
+// gradient is computed after the loss, as for a scaled loss, the logits are computed twice.
 Array linear_cross_entropy(const Array& x, const Array& weight, const Array& labels,
                            const LinearCrossEntropyOptions& options = {});
 
 struct NllOptions {
-  std::optional<std::int32_t> ignore_index{};  // rows with this label do not count
+  std::optional<std::int32_t> ignore_index{};  // rows with this label are ignored
   Array class_weight{};                        // [C] or an empty handle
   Reduction reduction = Reduction::mean;
 };
@@ -70,8 +71,8 @@ struct SigmoidFocalOptions {
   double gamma = 2.0;   // at least 0
   Reduction reduction = Reduction::none;
 };
-// The same of independent classes (equation 5 of the paper): logits and target in [0, 1] of one shape. As torchvision's
-// sigmoid_focal_loss, which does not reduce by default.
+// The same for independent classes (equation 5 of the paper): logits, and target in [0, 1], with equal shapes. As
+// torchvision's sigmoid_focal_loss, which does not reduce by default.
 Array sigmoid_focal_loss(const Array& logits, const Array& target, const SigmoidFocalOptions& options = {});
 
 struct MultiMarginOptions {
@@ -84,18 +85,19 @@ struct MultiMarginOptions {
 // class_weight gets no gradient. A label outside [0, C) gives NaN.
 Array multi_margin_loss(const Array& score, const Array& target, const MultiMarginOptions& options = {});
 
-// ---- of probabilities
+// ---- for probabilities
 
 Array bce_with_logits(const Array& logits, const Array& target, Reduction reduction = Reduction::mean);
-// -(t log p + (1 - t) log(1 - p)) of one shape, the logarithms at least -100 as in PyTorch. p outside [0, 1] gives NaN.
+// -(t log p + (1 - t) log(1 - p)) for equal shapes, with logarithms clamped to -100 as in PyTorch. p outside [0, 1]
+// gives NaN.
 Array bce_loss(const Array& probability, const Array& target, Reduction reduction = Reduction::mean);
 
 struct KlDivOptions {
-  bool log_target = false;  // target is a logarithm too
-  bool batch_mean = false;  // the mean divides by the size of the first axis: the divergence as it is defined
+  bool log_target = false;  // target is a log-probability, too
+  bool batch_mean = false;  // the mean divides by the size of the first axis, as the divergence is defined
   Reduction reduction = Reduction::mean;
 };
-// target * (log target - log_probability), of one shape; 0 where target is 0 (S. Kullback and R. Leibler 1951).
+// target * (log target - log_probability), for equal shapes; 0 where target is 0 (S. Kullback and R. Leibler 1951).
 Array kl_div(const Array& log_probability, const Array& target, const KlDivOptions& options = {});
 
 struct GaussianNllOptions {
@@ -103,12 +105,12 @@ struct GaussianNllOptions {
   double eps = 1e-6;  // the variance is at least this
   Reduction reduction = Reduction::mean;
 };
-// (log var + (mean - target)^2 / var) / 2: mean and target of one shape, var of it or with a last axis of 1 (D. Nix and
-// A. Weigend 1994). As in PyTorch the gradient of var does not see its lower bound.
+// (log var + (mean - target)^2 / var) / 2: mean and target have equal shapes, var has the same or a last axis of size 1
+// (D. Nix and A. Weigend 1994). As in PyTorch, the gradient of var ignores its lower bound.
 Array gaussian_nll_loss(const Array& mean, const Array& target, const Array& var,
                         const GaussianNllOptions& options = {});
 
-// ---- of differences; a and b have one shape
+// ---- for differences; a and b have equal shapes
 
 Array mse_loss(const Array& a, const Array& b, Reduction reduction = Reduction::mean);
 Array l1_loss(const Array& a, const Array& b, Reduction reduction = Reduction::mean);
@@ -125,34 +127,35 @@ struct HuberOptions {
 // |d| <= delta ? d^2 / 2 : delta * (|d| - delta / 2) with d = a - b (P. Huber 1964).
 Array huber_loss(const Array& a, const Array& b, const HuberOptions& options = {});
 
-// ---- of margins; target holds 1 and -1
+// ---- with margins; target holds 1 and -1
 
 struct MarginOptions {
   double margin = 1.0;
   Reduction reduction = Reduction::mean;
 };
-// max(0, margin - target * score), of one shape.
+// max(0, margin - target * score), for equal shapes.
 Array hinge_loss(const Array& score, const Array& target, const MarginOptions& options = {});
-// target 1: distance; target -1: max(0, margin - distance). Of one shape.
+// target 1: distance; target -1: max(0, margin - distance). Shapes are equal.
 Array hinge_embedding_loss(const Array& distance, const Array& target, const MarginOptions& options = {});
-// max(0, margin - target * (first - second)), of one shape. Its margin is 0 in PyTorch unless given.
+// max(0, margin - target * (first - second)), for equal shapes. The default margin is 0, as in PyTorch.
 Array margin_ranking_loss(const Array& first, const Array& second, const Array& target,
                           const MarginOptions& options = {.margin = 0.0});
 
-// ---- of embeddings [N, D]
+// ---- for embeddings [N, D]
 
-// a . b / (max(|a|, eps) max(|b|, eps)) along the axis, which the result lacks; they broadcast; 16-bit ones give f32.
+// a . b / (max(|a|, eps) max(|b|, eps)) along the axis, which the result does not have; a and b broadcast; 16-bit
+// inputs give f32.
 Array cosine_similarity(const Array& a, const Array& b, int axis = -1, double eps = 1e-8);
-// target [N] 1: 1 - cos; target -1: max(0, cos - margin). Its margin is 0 in PyTorch unless given.
+// target [N] 1: 1 - cos; target -1: max(0, cos - margin). The default margin is 0, as in PyTorch.
 Array cosine_embedding_loss(const Array& a, const Array& b, const Array& target,
                             const MarginOptions& options = {.margin = 0.0});
 struct TripletMarginOptions {
   double margin = 1.0;
   double eps = 1e-6;  // added to each difference
-  bool swap = false;  // the negative's distance is the smaller one of those to anchor and positive
+  bool swap = false;  // the negative's distance is the smaller one of its distances to anchor and positive
   Reduction reduction = Reduction::mean;
 };
-// max(0, |anchor - positive| - |anchor - negative| + margin), Euclidean over the last axis: [..., D] of one shape
+// max(0, |anchor - positive| - |anchor - negative| + margin), Euclidean over the last axis, for equal shapes [..., D]
 // (V. Balntas et al. 2016).
 Array triplet_margin_loss(const Array& anchor, const Array& positive, const Array& negative,
                           const TripletMarginOptions& options = {});
@@ -161,8 +164,8 @@ struct NtXentOptions {
   Reduction reduction = Reduction::mean;
 };
 // T. Chen et al., "A simple framework for contrastive learning", 2020, equation 1. z [2N, D]: row i and row i + N are
-// the two views of sample i. The cosine of each row with all others, over the temperature, is soft-maxed; the loss is
-// the cross-entropy with its partner, [2N] where it is not reduced.
+// the two views of sample i. The loss is the cross-entropy of each row's cosines with all other rows, divided by the
+// temperature, with its partner as the class; [2N] without reduction.
 Array nt_xent_loss(const Array& z, const NtXentOptions& options = {});
 
 }  // namespace samebytes

@@ -1,5 +1,5 @@
 // Matrix products: engine/ops/matmul.cpp.
-// All throw ArgumentError: op, need, what came.
+// All throw ArgumentError with the op's name, what it expected and what it got.
 #pragma once
 
 #include "samebytes/array.h"
@@ -8,8 +8,8 @@ namespace samebytes {
 
 // a [..., M, K] x b [..., K, N] -> [..., M, N]; batch axes broadcast. Accumulates in f32 (f64 for f64).
 Array matmul(const Array& a, const Array& b);
-// x [..., in] x transpose(weight [out, in]) + bias [out]; bias may be an empty handle, and is added in f32: an f32 bias
-// leaves the result of 16-bit arrays 16 bits wide.
+// x [..., in] x transpose(weight [out, in]) + bias [out]; bias may be an empty handle and is added in f32: an f32 bias
+// does not widen a 16-bit result.
 Array linear(const Array& x, const Array& weight, const Array& bias = {});
 
 }  // namespace samebytes

@@ -1,5 +1,5 @@
 // Normalisation over channels or rows: engine/ops/batch_norm.cpp, layer_norm.cpp, rms_norm.cpp, group_norm.cpp.
-// All throw ArgumentError: op, need, what came.
+// All throw ArgumentError with the op's name, what it expected and what it got.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ struct BatchNormOptions {
   float momentum = 0.1f;  // running = (1 - momentum) * running + momentum * batch, the variance unbiased
 };
 // src [..., C], scale, shift, running_mean, running_var [C] (Ioffe and Szegedy 2015). Uses the batch's statistics and,
-// unless gradients are off, updates the running cells once when the node runs. Throws for fewer than two values per
+// unless gradients are off, updates the running cells once, when the node runs. Throws for fewer than two values per
 // channel.
 Array batch_norm_train(const Array& src, const Array& scale, const Array& shift, const Array& running_mean,
                        const Array& running_var, const BatchNormOptions& options = {});
@@ -22,7 +22,8 @@ Array batch_norm_eval(const Array& src, const Array& scale, const Array& shift, 
 // Over the last axis: src [..., C], scale and shift [C] or empty handles (Ba et al. 2016).
 Array layer_norm(const Array& src, const Array& scale = {}, const Array& shift = {}, float eps = 1e-5f);
 // src / sqrt(mean(src^2) + eps) * scale over the last axis: src [..., C], scale [C] or an empty handle (Zhang and
-// Sennrich 2019). Without eps that of src's dtype: 2^-23 for f32, 2^-52 for f64, 2^-10 for f16, 2^-7 for bf16.
+// Sennrich 2019). Unset, eps is the machine epsilon of src's dtype: 2^-23 for f32, 2^-52 for f64, 2^-10 for f16, 2^-7
+// for bf16.
 Array rms_norm(const Array& src, const Array& scale = {}, std::optional<float> eps = {});
 // Over each group of C / groups neighbouring channels of each sample: src [N, ..., C], scale and shift [C] or empty
 // handles (Wu and He 2018). groups must divide C.
@@ -33,9 +34,9 @@ struct InstanceNormOptions {
   float momentum =
       0.1f;  // running = (1 - momentum) * running + momentum * mean over the samples, the variance unbiased
 };
-// Over each channel of each sample: src [N, ..., C], scale and shift [C] or empty handles (Ulyanov et al. 2016). With
-// running_mean and running_var, cells [C], they are updated once when the node runs unless gradients are off. Throws
-// for fewer than two values per sample and channel, and where only one of the running statistics is given.
+// Over each channel of each sample: src [N, ..., C], scale and shift [C] or empty handles (Ulyanov et al. 2016).
+// Updates running_mean and running_var, cells [C], if given, once, when the node runs, unless gradients are off. Throws
+// for fewer than two values per sample and channel, and if only one of the running statistics is given.
 Array instance_norm(const Array& src, const Array& scale = {}, const Array& shift = {}, const Array& running_mean = {},
                     const Array& running_var = {}, const InstanceNormOptions& options = {});
 

@@ -1,6 +1,6 @@
 // Pointwise ops: one row each of the table in engine/ops/pointwise.cpp; the planner fuses them. Binary ops broadcast as
 // NumPy does; mixed floating types give the wider one.
-// All throw ArgumentError: op, need, what came.
+// All throw ArgumentError with the op's name, what it expected and what it got.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ Array maximum(const Array& a, const Array& b);
 Array minimum(const Array& a, const Array& b);
 Array pow(const Array& a, double exponent);
 Array exp(const Array& a);
-Array expm1(const Array& a);  // exp(a) - 1, exact for small a too
+Array expm1(const Array& a);  // exp(a) - 1, accurate for small a
 Array log(const Array& a);
 Array sqrt(const Array& a);
 Array rsqrt(const Array& a);
@@ -45,24 +45,23 @@ Array relu(const Array& a);
 Array silu(const Array& a);                          // x * sigmoid(x)
 enum class GeluForm : std::uint8_t { exact, tanh };  // erf, or the tanh approximation (Hendrycks and Gimpel 2016)
 Array gelu(const Array& a, GeluForm form = GeluForm::exact);
-// Activations (engine/ops/activations.cpp). Values and gradients are PyTorch's, also at the corners; integers become
-// f32.
+// Activations (engine/ops/activations.cpp). Values and gradients are PyTorch's, also at kinks; integers become f32.
 Array leaky_relu(const Array& a, double slope = 0.01);  // a > 0 ? a : slope * a
 // a > 0 ? a : slope * a with a learned slope (He et al. 2015): one value, or one per channel [C] for a [..., C].
 Array prelu(const Array& a, const Array& slope);
 Array elu(const Array& a, double alpha = 1.0);  // a > 0 ? a : alpha * (exp(a) - 1) (Clevert et al. 2016)
 Array selu(const Array& a);                     // scaled elu (Klambauer et al. 2017)
-// log(1 + exp(beta * a)) / beta, and a itself where beta * a is above the threshold. beta must not be 0.
+// log(1 + exp(beta * a)) / beta, or a itself if beta * a is above the threshold. beta must not be 0.
 Array softplus(const Array& a, double beta = 1.0, double threshold = 20.0);
 Array mish(const Array& a);          // a * tanh(softplus(a)) (Misra 2019)
 Array relu6(const Array& a);         // a clipped to [0, 6]
 Array hard_sigmoid(const Array& a);  // relu6(a + 3) / 6 (Howard et al. 2019)
 Array hard_swish(const Array& a);    // a * relu6(a + 3) / 6
 Array log_sigmoid(const Array& a);   // log(sigmoid(a))
-// first * sigmoid(second) of the two halves along the axis, whose size must be even (Dauphin et al. 2017).
+// first * sigmoid(second) for the two halves along the axis, whose size must be even (Dauphin et al. 2017).
 Array glu(const Array& a, int axis = -1);
 Array clip(const Array& a, double low, double high);
-// Of one side; at least one bound must be given.
+// Bounds of a one-sided clip; set at least one.
 struct ClipBounds {
   std::optional<double> low{}, high{};
 };

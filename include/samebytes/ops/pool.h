@@ -1,5 +1,5 @@
 // Pooling, channels last: engine/ops/pool2d.cpp.
-// All throw ArgumentError: op, need, what came.
+// All throw ArgumentError with the op's name, what it expected and what it got.
 #pragma once
 
 #include "samebytes/array.h"
@@ -14,7 +14,7 @@ struct Pool1dOptions {
   bool ceil_mode = false;
   bool count_include_pad = true;  // avg_pool1d only
 };
-Array max_pool1d(const Array& src, const Pool1dOptions& options = {});  // NaN wins, as in PyTorch
+Array max_pool1d(const Array& src, const Pool1dOptions& options = {});  // propagates NaN, as PyTorch
 Array avg_pool1d(const Array& src, const Pool1dOptions& options = {});
 Array global_avg_pool1d(const Array& src);  // [N, C]
 
@@ -26,16 +26,16 @@ struct Pool2dOptions {
   bool ceil_mode = false;
   bool count_include_pad = true;  // avg_pool2d only
 };
-Array max_pool2d(const Array& src, const Pool2dOptions& options = {});  // NaN wins, as in PyTorch
+Array max_pool2d(const Array& src, const Pool2dOptions& options = {});  // propagates NaN, as PyTorch
 Array avg_pool2d(const Array& src, const Pool2dOptions& options = {});
 Array global_avg_pool2d(const Array& src);  // [N, C]
 
-// Pooling to a given number of places: place i of an axis covers floor(i in / out) to ceil((i + 1) in / out) - 1, as in
-// PyTorch, so windows may overlap and differ by one in size. src [N, L, C] -> [N, out, C], src [N, H, W, C] ->
+// Pooling to a given output size: element i of an axis covers floor(i in / out) to ceil((i + 1) in / out) - 1, as in
+// PyTorch, so windows may overlap and differ in size by one. src [N, L, C] -> [N, out, C], src [N, H, W, C] ->
 // [N, out_h, out_w, C].
 Array adaptive_avg_pool1d(const Array& src, int out);
-Array adaptive_max_pool1d(const Array& src, int out);  // NaN wins
+Array adaptive_max_pool1d(const Array& src, int out);  // propagates NaN
 Array adaptive_avg_pool2d(const Array& src, int out_h, int out_w);
-Array adaptive_max_pool2d(const Array& src, int out_h, int out_w);  // NaN wins
+Array adaptive_max_pool2d(const Array& src, int out_h, int out_w);  // propagates NaN
 
 }  // namespace samebytes

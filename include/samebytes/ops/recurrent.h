@@ -1,14 +1,15 @@
 // Recurrent layers over whole sequences: engine/ops/recurrent.cpp. Letters: N batch, T steps, C inputs, H hidden units.
 // The product of the inputs with their weights is one matrix product over all steps; the steps themselves are one
 // launch, forward and backward.
-// All throw ArgumentError: op, need, what came.
+// All throw ArgumentError with the op's name, what it expected and what it got.
 #pragma once
 
 #include "samebytes/array.h"
 
 namespace samebytes {
 
-// PyTorch's weights of one layer and direction, G gates side by side: 4 of lstm (i, f, g, o), 3 of gru (r, z, n).
+// PyTorch's weights of one layer and direction, with G gates concatenated: 4 for lstm (i, f, g, o), 3 for gru (r, z,
+// n).
 struct RecurrentWeights {
   Array weight_ih;  // [G * H, C]
   Array weight_hh;  // [G * H, H]
@@ -17,10 +18,10 @@ struct RecurrentWeights {
 };
 
 struct RecurrentOptions {
-  Array h0{};  // [N, H], the state before the first step; an empty handle is zeros
-  Array c0{};  // lstm only, the same
-  // i32 [N], how many steps of each sequence count, as in PyTorch's packed sequences: the others keep the state and
-  // give zeros. A length outside [0, T] gives NaN. An empty handle: all T.
+  Array h0{};  // [N, H], the state before the first step; an empty handle means zeros
+  Array c0{};  // lstm only, likewise
+  // i32 [N], the number of valid steps of each sequence, as in PyTorch's packed sequences: the other steps keep the
+  // state and output zeros. A length outside [0, T] gives NaN. An empty handle means T.
   Array lengths{};
   bool reverse = false;  // from the last step to the first; each sequence starts at its own end
 };
@@ -39,7 +40,7 @@ struct GruResult {
 //   c = f c + i g, h = o tanh(c)
 LstmResult lstm(const Array& x, const RecurrentWeights& weights, const RecurrentOptions& options = {});
 // x [N, T, C] (K. Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014, with the reset gate
-// behind the product, as PyTorch and cuDNN have it):
+// applied after the product, as in PyTorch and cuDNN):
 //   r, z = sigmoid(W x + b + U h + d), n = tanh(W_n x + b_n + r (U_n h + d_n)), h = (1 - z) n + z h
 GruResult gru(const Array& x, const RecurrentWeights& weights, const RecurrentOptions& options = {});
 

@@ -1,5 +1,5 @@
-// Writing many parts of a flat cell in place: engine/ops/cells.cpp.
-// All throw ArgumentError: op, need, what came.
+// Writes many parts of a flat cell in place: engine/ops/cells.cpp.
+// All throw ArgumentError with the op's name, what it expected and what it got.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace samebytes {
 
-// A node that, when it is evaluated, overwrites parts of a flat cell [n]: arrays[i], dense, at offsets[i] and further.
-// What lies between them stays; its value is the whole cell from then on. Where nobody else reads the cell in that run,
-// the producers of the arrays write there directly, before this node: read its result, not the cell. Offsets ascend
-// without overlap; all of one dtype.
+// Returns a node that, when evaluated, overwrites parts of a flat cell [n]: arrays[i], dense, from offsets[i] on. The
+// rest of the cell stays; the node's value is the whole cell afterwards. If no other node of that run reads the cell,
+// the producers of the arrays write into it directly, before this node: read the result, not the cell. Offsets must
+// ascend without overlap, and dtypes must be equal.
 Array update_parts(const Array& cell, std::span<const Array> arrays, std::span<const std::int64_t> offsets);
 
 }  // namespace samebytes

@@ -1,5 +1,5 @@
-// Writing a part of a cell in place: engine/ops/update_slice.cpp.
-// All throw ArgumentError: op, need, what came.
+// Writes a part of a cell in place: engine/ops/update_slice.cpp.
+// All throw ArgumentError with the op's name, what it expected and what it got.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace samebytes {
 
-// A node that, when it is evaluated, overwrites cell[.., start : start + value.shape[axis], ..] along the axis; its
-// value is the whole cell from then on, without a copy. Unlike update (array.h) it does not wait for other readers of
-// the run: read its result, not the cell. Another start is no other plan. value has the cell's dtype, f32 or f64, and
-// its sizes in the other axes.
+// Returns a node that, when evaluated, overwrites cell[.., start : start + value.shape[axis], ..] along the axis; its
+// value is the whole cell afterwards, without a copy. Unlike update (array.h) it does not wait for other readers of the
+// run: read the result, not the cell. A different start reuses the plan. value must have the cell's dtype, f32 or f64,
+// and its sizes in the other axes.
 Array update_slice(const Array& cell, const Array& value, int axis, std::int64_t start);
 
 }  // namespace samebytes
