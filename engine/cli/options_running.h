@@ -97,43 +97,46 @@ void describe_devices(Row& row, RunningOptions& o) {
   const auto device = [&](Verbs verbs, const std::string& several) {
     row(o.device, {.flag = "--device", .value = several.empty() ? "DEVICE" : "DEVICES", .group = group::device,
         .verbs = verbs,
-        .help = "cpu:0, gpu:0, an index, a part of a name, cpu or gpu (see `samebytes devices`); " + several + "default: the best device found"});
+        .help = "cpu:0, gpu:0, an index, a part of a name, cpu or gpu (see `samebytes devices`); " + several +
+                "default: the best device found"});
   };
-  device(train | profile, "devices in a comma list work together; all: every device found; ");
-  device(bench, "devices in a comma list work together; all: one after the other; ");
+  device(train | profile, "a comma-separated list of devices works together; all: every device found; ");
+  device(bench, "a comma-separated list of devices works together; all: measure each device in turn; ");
   device(eval | generate | tune | estimate | sweep, "");
   row(o.devices.split, {.flag = "--split-device", .value = "CORES", .group = group::device, .verbs = kSeveral,
       .check = whole(1, 4096),
-      .help = "cores of each part of one device, such as 1,1; the parts work together; default: not split"});
+      .help = "split one device into parts with these numbers of cores, such as 1,1, which work together; default: "
+              "no split"});
   row(o.devices.explain, {.flag = "--explain", .group = group::device, .verbs = kSeveral,
-      .help = "print the plan of a step at the end: each launch, its device, what it moves and waits for, and why "
-              "work is where it is"});
+      .help = "print the plan of a step at the end: each launch with its device, transfers and waits, and the "
+              "reason for its placement"});
   row(o.devices.fallback, {.flag = "--fallback", .group = group::device, .verbs = kDeviceVerbs, .log = Log::if_given,
-      .help = "let another device, a CPU if need be, run what a device cannot (a kernel that does not build, f64 "
-              "without double), and count it in the summary; default: it is an error"});
+      .help = "let another device, if need be a CPU, run what a device cannot (a kernel that does not build, f64 "
+              "without double), and count this in the summary; default: fail with an error"});
   row(o.threads, {.flag = "--threads", .value = "N", .group = group::device, .verbs = kDeviceVerbs,
       .check = whole(1, 4096), .log = Log::always,
       .help = "cores that a CPU device may use; default: all of them"});
   row(o.co_execution.host, {.flag = "--host-execution", .value = "MODE", .group = group::device, .verbs = kDeviceVerbs,
       .choices = {"automatic", "queued", "off", "always"},
-      .help = "automatic: the host does small launches itself, over the same bytes, where the measured costs of the "
-              "device favour it; off; always; results are the same bytes"});
+      .help = "automatic: run small launches on the host, over the same memory, if the measured costs of the device "
+              "favour it; queued: the same, but always through the device's queue; off; always; the results are the "
+              "same bytes"});
   row(o.seed, {.flag = "--seed", .value = "N", .group = group::run, .verbs = kDeviceVerbs, .resume = Resume::must_agree,
       .log = Log::always,
-      .help = "seed of everything random; the same seed gives the same bytes"});
+      .help = "random seed; the same seed gives the same bytes"});
   row(o.workers, {.flag = "--workers", .value = "N", .group = group::loader,
       .verbs = train | eval | bench | profile | sweep, .check = whole(0, 1024), .log = Log::if_given,
-      .help = "threads that prepare batches; 0: the loop prepares them; default: 1, more from 8 cores on"});
+      .help = "threads that prepare batches; 0: prepare them in the training loop; default: 1, more from 8 cores on"});
   row(o.slots, {.flag = "--slots", .value = "N", .group = group::loader, .verbs = kWorkloadVerbs,
       .check = whole(1, 1024), .log = Log::if_given,
-      .help = "batches in memory: the device reads one while workers fill the others; default: 2"});
+      .help = "batches held in memory; the device reads one while workers fill the others; default: 2"});
   row(o.loading.most_slots, {.flag = "--max-slots", .value = "N", .group = group::loader, .verbs = train,
       .check = whole(1, 1024),
-      .help = "add batches in memory, up to N and 256 MB, while the loop waits for them and more would help; results "
-              "stay the same; default: 8 without --slots and --memory-limit, else --slots"});
+      .help = "add slots, up to N and 256 MB, while the loop waits for batches and more slots would help; the "
+              "results stay the same; default: 8, or no growth with --slots, --memory-limit or --batch auto"});
   row(o.loading.cores, {.flag = "--loader-cores", .value = "WHICH", .group = group::loader, .verbs = train,
-      .help = "cores that the loader's workers run on, which decide their number without --workers: efficiency, "
-              "performance, all, or a list such as 0,2-3; on one class of cores: all"});
+      .help = "cores for the loader's workers: efficiency, performance, all, or a list such as 0,2-3; without "
+              "--workers they also set the number of workers; all if the machine has one class of cores"});
 }
 
 template <class Row>
@@ -141,19 +144,20 @@ void describe_parallel(Row& row, RunningOptions& o) {
   using enum Verb;
   row(o.shares.shares, {.flag = "--shares", .value = "N,N,...", .group = group::parallel, .verbs = train | bench,
       .check = at_least_zero(),
-      .help = "share of each of several devices in a batch, in any unit: 3,1; fixed for the run; default: as "
-              "measured beside each other before the first step, equal for devices that are alike"});
+      .help = "share of the batch for each device, in any unit, such as 3,1, fixed for the run; default: measured "
+              "with all devices at work before the first step, equal for identical devices"});
   row(o.shares.rebalance, {.flag = "--rebalance", .group = group::parallel, .verbs = train | bench,
-      .help = "let shares follow the times of the steps during the run, which then does not repeat bit for bit"});
+      .help = "adjust the shares to the measured step times during the run, which is then not reproducible bit for "
+              "bit"});
   row(o.shares.sync_batch_norm, {.flag = "--sync-batch-norm", .group = group::parallel, .verbs = train | bench,
-      .help = "batch norm takes its statistics over all shares, under mpirun over all processes; default: each share "
-              "has its own"});
+      .help = "compute batch norm statistics over all shares, under mpirun over all processes; default: over each "
+              "share"});
   row(o.shares.timeout, {.flag = "--device-timeout", .value = "SECONDS", .group = group::parallel,
       .verbs = train | bench, .check = above_zero(),
-      .help = "give up a device that does not answer for so long, and for 20 steps; default: 10"});
+      .help = "give up a device that has not answered for this long and for the time of 20 steps; default: 10"});
   row(o.ranks.timeout, {.flag = "--rank-timeout", .value = "SECONDS", .group = group::parallel, .verbs = train,
       .check = number(2, 86400),
-      .help = "under mpirun: a process that is silent for so long is lost, and the others end; default: 10"});
+      .help = "under mpirun: treat a process as lost after this much silence and end the others; default: 10"});
   row(o.ranks.shard_state, {.flag = "--shard-state", .group = group::parallel, .verbs = train,
       .help = "under mpirun: each process keeps and updates only its share of the optimizer's state (ZeRO, stage 1)"});
 }
@@ -163,22 +167,22 @@ void describe_checkpoints(Row& row, RunningOptions& o) {
   using enum Verb;
   row(o.survive.folder, {.flag = "--checkpoint", .value = "DIR", .group = group::checkpoint, .verbs = train,
       .in_rehearsal = false,
-      .help = "keep the whole state of the run in this folder: it continues from there bit for bit, also after kill "
-              "-9 and in the middle of an epoch; Ctrl-C writes it once more"});
+      .help = "write the whole state of the run to this folder; --resume continues from it bit for bit, even after "
+              "kill -9 in the middle of an epoch; Ctrl-C writes one more checkpoint"});
   row(o.survive.every, {.flag = "--checkpoint-every", .value = "N|epoch", .group = group::checkpoint, .verbs = train,
       .check = checkpoint_every_fault, .in_rehearsal = false,
-      .help = "epoch: after each test; N: after every N steps; default: epoch"});
+      .help = "write a checkpoint after each test (epoch) or after every N steps; default: epoch"});
   row(o.survive.keep, {.flag = "--keep", .value = "N", .group = group::checkpoint, .verbs = train,
       .check = whole(0, 1 << 30), .needs = "--checkpoint", .in_rehearsal = false,
-      .help = "number of checkpoints in the folder; the oldest is removed; 0: all; default: 3"});
+      .help = "keep the newest N checkpoints; 0: all; default: 3"});
   row(o.survive.resume, {.flag = "--resume", .value = "auto|FILE", .group = group::checkpoint, .verbs = train,
       .in_rehearsal = false,
-      .help = "auto: continue from the newest whole checkpoint in the folder, or begin if it has none; FILE: "
-              "continue from this checkpoint"});
+      .help = "auto: continue from the newest intact checkpoint in the --checkpoint folder, or start a new run if "
+              "there is none; FILE: continue from this checkpoint"});
   row(o.survive.on_device_error, {.flag = "--on-device-error", .value = "WHAT", .group = group::checkpoint,
       .verbs = train, .choices = {"stop", "retry", "cpu"}, .in_rehearsal = false,
       .help = "stop; retry: continue from the last checkpoint on the same device, at most 3 times; cpu: continue on "
-              "the CPU; without --checkpoint the state is kept in memory; default: stop"});
+              "the CPU; without --checkpoint, the state is kept in host memory; default: stop"});
 }
 
 template <class Row>
@@ -186,21 +190,21 @@ void describe_output(Row& row, RunningOptions& o) {
   using enum Verb;
   constexpr Verbs kRuns = train | eval | bench;
   row(o.log, {.flag = "--log", .value = "FILE.jsonl", .group = group::output, .verbs = kRuns, .in_rehearsal = false,
-      .help = "write a JSON object a line, for each step and each epoch, during the run"});
+      .help = "write one line of JSON for each step and each epoch during the run"});
   row(o.log_grad_norm, {.flag = "--log-grad-norm", .value = "N", .group = group::output, .verbs = train,
       .check = whole(0, std::int64_t{1} << 40), .log = Log::if_given,
-      .help = "log the norm of all gradients, before clipping, every N updates; 0: never; default: 1 where "
-              "--clip-norm computes it anyway and there is no --memory-limit, else 0, since it costs a pass"});
+      .help = "log the global gradient norm before clipping every N updates; 0: never; default: 1 if --clip-norm "
+              "computes it anyway and --memory-limit is not given, else 0, since it costs a pass"});
   row(o.tensorboard, {.flag = "--tensorboard", .value = "DIR", .group = group::output, .verbs = train,
       .in_rehearsal = false,
       .help = "write loss, rate and test results as event files for `tensorboard --logdir DIR`"});
   row(o.memory.snapshot, {.flag = "--memory-snapshot", .value = "FILE.json", .group = group::output,
       .verbs = train | bench | profile,
-      .help = "write what memory is used for; `samebytes memory FILE` draws it"});
+      .help = "write a snapshot of memory use, for `samebytes memory FILE`"});
   row(o.check_nan, {.flag = "--check-nan", .group = group::output, .verbs = kRuns, .log = Log::always,
       .in_rehearsal = false,
-      .help = "stop at the first NaN or infinity and name the op that made it; runs every op by itself and reads all "
-              "its results, so it is several times slower"});
+      .help = "stop at the first NaN or infinity and name the op that produced it; runs and checks every op "
+              "separately, so the run is several times slower"});
   const auto json = [&](Verbs verbs, const char* help) {
     row(o.json, {.flag = "--json", .group = group::output, .verbs = verbs,
         .help = help});
@@ -213,11 +217,11 @@ void describe_output(Row& row, RunningOptions& o) {
   json(generate, "print the text, the number of tokens and the time as one line of JSON");
   json(devices, "print the list as JSON");
   json(doctor, "print the findings as one line of JSON");
-  json(memory, "print categories, peak and layers as one line of JSON; with --diff, what changed");
+  json(memory, "print categories, peak and layers as one line of JSON; with --diff, the changes");
   row(o.quiet, {.flag = "--quiet", .group = group::output, .verbs = kRuns | tune | profile | sweep,
-      .help = "print no progress, only the result"});
+      .help = "print only the result, no progress"});
   row(o.print_config, {.flag = "--print-config", .group = group::output, .verbs = kWorkloadVerbs, .in_run_file = false,
-      .help = "run nothing; print the options as a run file, which may stand in the place of the workload"});
+      .help = "print the options as a run file, which can replace WORKLOAD, and exit without running"});
 }
 // clang-format on
 

@@ -61,40 +61,40 @@ void describe_measurement(Row& row, ToolOptions& o) {
       .choices = {"train", "infer"},
       .help = "train or infer; default: train"});
   row(o.fixed_batch, {.flag = "--fixed-batch", .group = group::measurement, .verbs = bench,
-      .help = "loop over one batch that is made once, to see what the loader costs"});
+      .help = "reuse a single batch, to see what the loader costs"});
   row(o.finds_largest_batch, {.flag = "--largest-batch", .group = group::measurement, .verbs = bench,
-      .help = "also find the largest batch whose step fits into memory, by planning it; implied by --html"});
+      .help = "also find the largest batch whose step fits into memory, by planning; implied by --html"});
   row(o.serve, {.flag = "--serve", .group = group::measurement, .verbs = bench,
-      .help = "obey lines of standard input (train [STEPS], infer, run SECONDS, steps N, memory, quit), and answer "
-              "each with a line of JSON, as benchmarks/compare.py wants it"});
+      .help = "read commands from standard input (train [STEPS], infer, run SECONDS, steps N, memory, quit) and "
+              "answer each with a line of JSON, for benchmarks/compare.py"});
   row(o.profile_wait, {.flag = "--wait", .value = "N", .group = group::measurement, .verbs = profile,
       .check = whole(0, kMost),
-      .help = "steps before anything is recorded"});
+      .help = "steps to skip before recording"});
   row(o.profile_warmup, {.flag = "--warmup", .value = "N", .group = group::measurement, .verbs = profile,
       .check = whole(0, kMost),
-      .help = "steps to record and throw away"});
+      .help = "steps to record and discard"});
   row(o.profile_by, {.flag = "--by", .value = "WHAT", .group = group::output, .verbs = profile,
       .choices = {"kernel", "op", "layer"},
-      .help = "kernel, op or layer; default: a table by kernel and one by layer"});
+      .help = "group by kernel, op or layer; default: one table by kernel and one by layer"});
   row(o.profile_sort, {.flag = "--sort", .value = "WHAT", .group = group::output, .verbs = profile,
       .choices = {"time", "count", "flops", "bytes"},
-      .help = "order of the lines"});
+      .help = "column to sort the rows by"});
   row(o.profile_top, {.flag = "--top", .value = "N", .group = group::output, .verbs = profile, .check = whole(0, kMost),
-      .help = "lines of a table, with one more line for the rest; 0: all"});
+      .help = "rows of a table; one more row sums up the rest; 0: all rows"});
   row(o.trace, {.flag = "--trace", .value = "FILE.json", .group = group::output, .verbs = profile,
-      .help = "write the timeline as Chrome's trace events, for https://ui.perfetto.dev"});
+      .help = "write the timeline in Chrome's trace format, for https://ui.perfetto.dev"});
   row(o.html, {.flag = "--html", .value = "FILE.html", .group = group::output, .verbs = profile,
-      .help = "write one page with layers, timeline, roofline, memory and all tables"});
+      .help = "write an HTML page with layers, timeline, roofline, memory and all tables"});
   row(o.html, {.flag = "--html", .value = "FILE.html", .group = group::output, .verbs = bench,
-      .help = "write one page with the devices, all rows, bars side by side and a roofline for each device"});
+      .help = "write an HTML page with the devices, all rows, bar charts and a roofline for each device"});
   row(o.sweep.batches, {.flag = "--batch", .value = "LIST", .group = group::run, .verbs = sweep,
       .check = whole(1, kMost),
-      .help = "batch sizes in a comma list"});
+      .help = "comma-separated batch sizes"});
   row(o.sweep.target_loss, {.flag = "--target-loss", .value = "X", .group = group::run, .verbs = sweep,
-      .help = "test loss whose steps and seconds are counted; default: the lowest that the size nearest to the "
-              "workload's own reaches in the first half of its training"});
+      .help = "test loss to reach; steps and seconds are counted until then; default: the lowest loss that the size "
+              "nearest to the workload's own reaches in the first half of its training"});
   row(o.sweep.plot, {.flag = "--plot", .value = "FILE.svg", .group = group::output, .verbs = sweep,
-      .help = "draw samples/s, steps and seconds to the target, noise scale and memory"});
+      .help = "plot samples/s, steps and seconds to the target, noise scale and memory by batch size"});
 }
 
 template <class Row>
@@ -102,42 +102,42 @@ void describe_tools(Row& row, ToolOptions& o, MemoryOptions& drawn) {
   using enum Verb;
   constexpr std::int64_t kMost = 1 << 30;
   row(o.prompt, {.flag = "--prompt", .value = "TEXT", .group = group::run, .verbs = generate,
-      .help = "text to continue; default: a new line"});
+      .help = "text to continue; default: a newline"});
   row(o.tokens, {.flag = "--tokens", .value = "N", .group = group::run, .verbs = generate, .check = whole(1, kMost),
-      .help = "number of tokens to write"});
+      .help = "number of tokens to generate"});
   row(o.temperature, {.flag = "--temperature", .value = "X", .group = group::run, .verbs = generate,
       .check = at_least_zero(),
-      .help = "below 1 likely tokens come more often; 0: always the most likely token"});
+      .help = "sampling temperature; below 1, likely tokens become likelier; 0: always take the most likely token"});
   row(o.top_k, {.flag = "--top-k", .value = "N", .group = group::run, .verbs = generate, .check = whole(0, kMost),
-      .help = "draw among the N most likely tokens; 0: among all"});
+      .help = "sample from the N most likely tokens; 0: from all"});
   row(o.tune_rapid, {.flag = "--rapid", .group = group::run, .verbs = tune,
-      .help = "only the shapes and candidates that matter most, in about 20 s; without CLBlast on a CPU"});
+      .help = "tune only the shapes and candidates that matter most, in about 20 s; on a CPU, skip CLBlast"});
   row(o.tune_seconds, {.flag = "--seconds", .value = "N", .group = group::run, .verbs = tune, .check = above_zero(),
-      .help = "begin no candidate after N seconds; default: 180, with --rapid 20"});
+      .help = "start no new candidate after N seconds; default: 180, with --rapid 20"});
   row(o.tune_only, {.flag = "--only", .value = "LIST", .group = group::run, .verbs = tune,
       .choices = {"gemm", "conv", "clblast"},
-      .help = "tune only these, in a comma list; the others stay as they are"});
+      .help = "tune only these (comma-separated) and leave the others as they are"});
   row(o.tune_dry_run, {.flag = "--dry-run", .group = group::run, .verbs = tune,
-      .help = "measure, but leave the store as it is"});
+      .help = "measure without changing the store"});
   row(o.tune_show, {.flag = "--show", .group = group::run, .verbs = tune,
-      .help = "print where the store is and every choice: the one in use, the built-in one, the legal ones"});
+      .help = "print the path of the store and every choice: the value in use, the built-in one, the legal ones"});
   row(o.tune_reset, {.flag = "--reset", .group = group::run, .verbs = tune,
-      .help = "remove the store, so that the built-in choices are used again"});
+      .help = "delete the store and return to the built-in choices"});
   row(drawn.file, {.flag = "file", .value = "FILE", .group = group::run, .verbs = memory, .is_required = true,
-      .help = "a file that --memory-snapshot of train, bench or profile wrote"});
+      .help = "snapshot from --memory-snapshot of train, bench or profile"});
   row(drawn.snapshot, {.flag = "--diff", .value = "LATER", .group = group::run, .verbs = memory,
-      .help = "a later snapshot: show what grew and what shrank since the first"});
+      .help = "show what grew and what shrank from FILE to this later snapshot"});
   row(drawn.svg, {.flag = "--svg", .value = "OUT.svg", .group = group::output, .verbs = memory, .excludes = "--diff",
-      .help = "draw the timeline and the arena as a picture, for any browser"});
+      .help = "draw the timeline and the arena as an SVG image"});
   row(drawn.top, {.flag = "--top", .value = "N", .group = group::output, .verbs = memory, .check = whole(0, kMost),
-      .help = "lines of a list, with one more line for the rest; 0: all"});
+      .help = "rows of a list; one more row sums up the rest; 0: all rows"});
   row(o.doctor.run, {.flag = "run", .value = "RUN.jsonl", .group = group::run, .verbs = doctor, .is_required = true,
-      .help = "a log that `train --log FILE.jsonl` wrote, also of a run that failed"});
+      .help = "log from `train --log FILE.jsonl`, also of a run that failed"});
   row(o.doctor.profile, {.flag = "profile", .value = "[PROFILE.json]", .group = group::run, .verbs = doctor,
-      .help = "what `profile WORKLOAD --json` printed, for advice on speed"});
+      .help = "output of `profile WORKLOAD --json`, for advice on speed"});
   row(o.shell, {.flag = "shell", .value = "SHELL", .group = group::run, .verbs = completion,
       .choices = {"bash", "zsh", "fish"}, .is_required = true,
-      .help = "bash, zsh or fish"});
+      .help = "shell: bash, zsh or fish"});
 }
 // clang-format on
 
