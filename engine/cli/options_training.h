@@ -271,8 +271,8 @@ void describe_step(Row& row, TrainingOptions& o) {
               "norm, so gpt also needs --clip-norm 0"});
   row(o.step.checkpointing, {.flag = "--gradient-checkpointing", .value = "K", .group = group::memory,
       .verbs = kStepVerbs, .check = checkpointing_fault, .log = Log::always,
-      .help = "block, sqrt or a number: keep only the inputs of each block, of groups of sqrt(number of blocks) blocks, "
-              "or of groups of K blocks, and recompute the rest in the backward pass"});
+      .help = "block, sqrt or a number: keep only the inputs of each block, of groups of sqrt(number of blocks) "
+              "blocks, or of groups of K blocks, and recompute the rest in the backward pass"});
   row(o.limit.recompute, {.flag = "--recompute", .value = "SHARE", .group = group::memory, .verbs = kStepVerbs,
       .check = number(0, 10),
       .help = "share of a step's cost that the planner may spend on recomputing pointwise values instead of keeping "

@@ -43,7 +43,7 @@ FoundDevice device_of_given(const RuntimeOptions& options) {
     throw ArgumentError("engine: the queue says which device works; leave device, devices and split out");
   const cl_command_queue_properties has = queue.getInfo<CL_QUEUE_PROPERTIES>();
   if (queue.getInfo<CL_QUEUE_CONTEXT>()() != context())
-    throw ArgumentError("engine: the queue is of another context than the one that came with it");
+    throw ArgumentError("engine: the queue belongs to another context than the one given with it");
   if (has & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
     throw ArgumentError("engine: expected an in-order queue, got one with CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE");
   if (options.profile && !(has & CL_QUEUE_PROFILING_ENABLE))
@@ -63,8 +63,8 @@ std::vector<FoundDevice> parts_of(const FoundDevice& found, const RuntimeOptions
   const int cores = std::accumulate(split.begin(), split.end(), 0);
   const bool has_bad = std::any_of(split.begin(), split.end(), [](int count) { return count < 1; });
   if (has_bad || cores > info.cores || split.size() > kMostDevices)
-    throw ArgumentError("engine: split wants parts of 1 or more cores, " + std::to_string(info.cores) + " in all; " +
-                        std::to_string(cores) + " in " + std::to_string(split.size()) + " parts came");
+    throw ArgumentError("engine: split wants parts of 1 or more cores, " + std::to_string(info.cores) +
+                        " in all; got " + std::to_string(cores) + " in " + std::to_string(split.size()) + " parts");
   const std::vector<cl::Device> handles = sub_devices_of(found.handle, split, info.name);
   std::vector<FoundDevice> parts;
   for (std::size_t i = 0; i < split.size(); ++i) {
