@@ -86,9 +86,9 @@ Ranks::Ranks(const Options& options) {
   }
   check_options(options);
   syncs_norms_ = options.shares.sync_batch_norm;
-  distributed::GroupOptions wish{.is_told_to_end = is_terminated};
-  if (options.ranks.timeout) wish.timeout_seconds = *options.ranks.timeout;
-  group_ = std::make_unique<distributed::Group>(wish);
+  distributed::GroupOptions group_options{.is_told_to_end = is_terminated};
+  if (options.ranks.timeout) group_options.timeout_seconds = *options.ranks.timeout;
+  group_ = std::make_unique<distributed::Group>(group_options);
 }
 
 Ranks::~Ranks() {

@@ -24,7 +24,7 @@ constexpr double kLeastCycledMomentum = 0.85, kMostCycledMomentum = 0.95;
 using OptimizerPtr = std::unique_ptr<optim::Optimizer>;
 using Parameters = std::span<const Array>;
 
-struct Wish {  // what holds for every optimizer
+struct CommonOptions {  // what holds for every optimizer
   double rate;
   std::optional<double> weight_decay, momentum;
   double clip_norm;
@@ -41,51 +41,51 @@ struct Entry {
   bool has_release;         // --release-gradients
   bool has_moments;         // --moments
   bool has_weights;         // --weights
-  OptimizerPtr (*make)(Parameters parameters, const Wish& wish);
+  OptimizerPtr (*make)(Parameters parameters, const CommonOptions& given);
 };
 
 template <class Options>
-Options common(const Wish& wish) {
+Options common(const CommonOptions& given) {
   Options options;
-  options.rate = wish.rate;
-  options.clip_norm = wish.clip_norm;
-  if (wish.weight_decay) options.weight_decay = *wish.weight_decay;
+  options.rate = given.rate;
+  options.clip_norm = given.clip_norm;
+  if (given.weight_decay) options.weight_decay = *given.weight_decay;
   return options;
 }
 
 template <class Options>
-Options with_momentum(const Wish& wish) {
-  Options options = common<Options>(wish);
-  if (wish.momentum) options.momentum = *wish.momentum;
+Options with_momentum(const CommonOptions& given) {
+  Options options = common<Options>(given);
+  if (given.momentum) options.momentum = *given.momentum;
   return options;
 }
 
 template <class Options>
-Options with_betas(const Wish& wish) {
-  Options options = common<Options>(wish);
-  if (wish.momentum) options.beta1 = *wish.momentum;
+Options with_betas(const CommonOptions& given) {
+  Options options = common<Options>(given);
+  if (given.momentum) options.beta1 = *given.momentum;
   return options;
 }
 
 // Optimizers that the workload's second moment and weight decay are meant for.
 template <class Options>
-Options like_adamw(const Wish& wish) {
-  Options options = with_betas<Options>(wish);
-  options.beta2 = wish.defaults.beta2;
-  options.weight_decay = wish.weight_decay.value_or(wish.defaults.weight_decay);
+Options like_adamw(const CommonOptions& given) {
+  Options options = with_betas<Options>(given);
+  options.beta2 = given.defaults.beta2;
+  options.weight_decay = given.weight_decay.value_or(given.defaults.weight_decay);
   return options;
 }
 
 const Entry kOptimizers[] = {
     {"sgd", false, optim::SgdOptions{}.rate, true, true, true, true,
-     [](Parameters p, const Wish& w) -> OptimizerPtr {
+     [](Parameters p, const CommonOptions& w) -> OptimizerPtr {
        optim::SgdOptions options = with_momentum<optim::SgdOptions>(w);
        options.release_gradients = w.release_gradients;
        options.moments = w.moments;
        return std::make_unique<optim::Sgd>(p, options);
      }},
     {"adam", true, 0.0, true, true, true, true,
-     [](Parameters p, const Wish& w) -> OptimizerPtr {
+     [](Parameters p, const CommonOptions& w) -> OptimizerPtr {
        optim::AdamOptions options = with_betas<optim::AdamOptions>(w);
        options.beta2 = w.defaults.beta2;
        options.release_gradients = w.release_gradients;
@@ -93,42 +93,42 @@ const Entry kOptimizers[] = {
        return std::make_unique<optim::Adam>(p, options);
      }},
     {"adamw", true, 0.0, true, true, true, true,
-     [](Parameters p, const Wish& w) -> OptimizerPtr {
+     [](Parameters p, const CommonOptions& w) -> OptimizerPtr {
        optim::AdamWOptions options = like_adamw<optim::AdamWOptions>(w);
        options.release_gradients = w.release_gradients;
        options.moments = w.moments;
        return std::make_unique<optim::AdamW>(p, options);
      }},
     {"rmsprop", false, optim::RmsPropOptions{}.rate, true, false, true, true,
-     [](Parameters p, const Wish& w) -> OptimizerPtr {
+     [](Parameters p, const CommonOptions& w) -> OptimizerPtr {
        optim::RmsPropOptions options = with_momentum<optim::RmsPropOptions>(w);
        options.moments = w.moments;
        return std::make_unique<optim::RmsProp>(p, options);
      }},
     {"adagrad", false, optim::AdagradOptions{}.rate, false, false, false, true,
-     [](Parameters p, const Wish& w) -> OptimizerPtr {
+     [](Parameters p, const CommonOptions& w) -> OptimizerPtr {
        return std::make_unique<optim::Adagrad>(p, common<optim::AdagradOptions>(w));
      }},
     {"lars", false, optim::LarsOptions{}.rate, true, false, false, false,
-     [](Parameters p, const Wish& w) -> OptimizerPtr {
+     [](Parameters p, const CommonOptions& w) -> OptimizerPtr {
        optim::LarsOptions options = with_momentum<optim::LarsOptions>(w);
        options.exclude_vectors = true;
        return std::make_unique<optim::Lars>(p, options);
      }},
     {"lamb", true, 0.0, true, false, false, false,
-     [](Parameters p, const Wish& w) -> OptimizerPtr {
+     [](Parameters p, const CommonOptions& w) -> OptimizerPtr {
        optim::LambOptions options = like_adamw<optim::LambOptions>(w);
        options.exclude_vectors = true;
        return std::make_unique<optim::Lamb>(p, options);
      }},
     {"lion", false, optim::LionOptions{}.rate, true, false, true, true,
-     [](Parameters p, const Wish& w) -> OptimizerPtr {
+     [](Parameters p, const CommonOptions& w) -> OptimizerPtr {
        optim::LionOptions options = with_betas<optim::LionOptions>(w);
        options.moments = w.moments;
        return std::make_unique<optim::Lion>(p, options);
      }},
     {"adafactor", false, optim::AdafactorOptions{}.rate, false, false, false, false,
-     [](Parameters p, const Wish& w) -> OptimizerPtr {
+     [](Parameters p, const CommonOptions& w) -> OptimizerPtr {
        return std::make_unique<optim::Adafactor>(p, common<optim::AdafactorOptions>(w));
      }},
 };
@@ -240,14 +240,14 @@ optim::RateSchedule Recipe::rate_schedule(const char* for_option) const {
 }
 
 OptimizerPtr Recipe::make_optimizer(std::span<const Array> parameters) const {
-  const Wish wish{scaled_.rate,
-                  options_.weight_decay,
-                  options_.momentum,
-                  options_.clip_norm.value_or(defaults_.clip_norm),
-                  options_.release_gradients,
-                  moments_dtype(options_),
-                  defaults_};
-  OptimizerPtr optimizer = entry_of(optimizer_).make(parameters, wish);
+  const CommonOptions given{scaled_.rate,
+                            options_.weight_decay,
+                            options_.momentum,
+                            options_.clip_norm.value_or(defaults_.clip_norm),
+                            options_.release_gradients,
+                            moments_dtype(options_),
+                            defaults_};
+  OptimizerPtr optimizer = entry_of(optimizer_).make(parameters, given);
   if (schedule_ == "onecycle")
     set_one_cycle(*optimizer, one_cycle());
   else if (schedule_ != "plateau" || scaled_.warmup > 0)

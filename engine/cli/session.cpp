@@ -39,16 +39,16 @@ void check_release(const Options& options) {
 std::unique_ptr<Engine> open_engine(const Options& options, const std::string& device, bool profile) {
   if (const std::string trouble = explain_no_device(); !trouble.empty()) throw DeviceError(trouble, "", "", "");
   try {
-    EngineOptions wish = devices_of(options, device);
-    wish.memory_limit = engine_limit(options);
-    wish.seed = options.seed;
-    wish.host_execution = host_execution_of(options);
-    wish.recompute = options.limit.recompute;
-    wish.profile = profile;
-    wish.dry_run = options.limit.rehearses;
-    wish.check_nan = options.check_nan;
-    wish.fallback = options.devices.fallback;
-    return std::make_unique<Engine>(wish);
+    EngineOptions engine_options = devices_of(options, device);
+    engine_options.memory_limit = engine_limit(options);
+    engine_options.seed = options.seed;
+    engine_options.host_execution = host_execution_of(options);
+    engine_options.recompute = options.limit.recompute;
+    engine_options.profile = profile;
+    engine_options.dry_run = options.limit.rehearses;
+    engine_options.check_nan = options.check_nan;
+    engine_options.fallback = options.devices.fallback;
+    return std::make_unique<Engine>(engine_options);
   } catch (const ArgumentError& error) {
     throw UsageError(error.what());
   }

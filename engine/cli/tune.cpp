@@ -118,14 +118,14 @@ int run_tune(const Options& options) {
     throw UsageError("--show and --reset tune nothing; leave the other options of tune out");
   if (options.tune_show) return show(options);
   if (options.tune_reset) return reset(options);
-  TuneOptions wish;
-  wish.device = options.device;
-  wish.rapid = options.tune_rapid;
-  wish.seconds = options.tune_seconds.value_or(options.tune_rapid ? kRapidSeconds : kSeconds);
-  wish.only = options.tune_only;
-  wish.dry_run = options.tune_dry_run;
+  TuneOptions tune_options;
+  tune_options.device = options.device;
+  tune_options.rapid = options.tune_rapid;
+  tune_options.seconds = options.tune_seconds.value_or(options.tune_rapid ? kRapidSeconds : kSeconds);
+  tune_options.only = options.tune_only;
+  tune_options.dry_run = options.tune_dry_run;
   Progress progress(stream_for_people(options), options.quiet);
-  wish.progress = [&](const TuneProgress& now) {
+  tune_options.progress = [&](const TuneProgress& now) {
     if (progress.is_due()) {
       const double done = std::clamp(now.fraction, 0.0, 1.0) * static_cast<double>(kProgressSteps);
       progress.draw({.title = now.what,
@@ -137,7 +137,7 @@ int run_tune(const Options& options) {
     return !is_interrupted();
   };
   if (!options.quiet) progress.say("tuning; Ctrl-C ends it and keeps what was found");
-  const TuneReport report = on_device([&] { return tune(wish); });
+  const TuneReport report = on_device([&] { return tune(tune_options); });
   progress.erase();
   if (options.json)
     fmt::print("{}\n", to_json(report).dump());

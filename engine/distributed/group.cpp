@@ -23,7 +23,8 @@ std::size_t bytes_in(const Array& array) { return static_cast<std::size_t>(array
 
 void check_root(int root, int size) {
   if (root < 0 || root >= size)
-    throw ArgumentError("broadcast: root must be from 0 to " + std::to_string(size - 1) + ", got " + std::to_string(root));
+    throw ArgumentError("broadcast: root must be from 0 to " + std::to_string(size - 1) + ", got " +
+                        std::to_string(root));
 }
 
 void check_array(const char* function, const Array& array) {

@@ -11,7 +11,7 @@ namespace detail {
 
 thread_local bool grad_enabled = true;
 thread_local bool keeps_statistics = false;
-thread_local const BatchNormTaker* batch_norm_taker = nullptr;
+thread_local const BatchNormFunction* batch_norm_function = nullptr;
 thread_local Label current_layer;
 thread_local bool is_in_reverse_pass = false;
 thread_local int scope_device = 0;
@@ -53,10 +53,11 @@ bool is_grad_enabled() { return detail::grad_enabled; }
 KeepStatistics::KeepStatistics() : previous_(detail::keeps_statistics) { detail::keeps_statistics = true; }
 KeepStatistics::~KeepStatistics() { detail::keeps_statistics = previous_; }
 
-BatchNormScope::BatchNormScope(BatchNormTaker taker) : taker_(std::move(taker)), previous_(detail::batch_norm_taker) {
-  detail::batch_norm_taker = &taker_;
+BatchNormScope::BatchNormScope(BatchNormFunction function)
+    : function_(std::move(function)), previous_(detail::batch_norm_function) {
+  detail::batch_norm_function = &function_;
 }
-BatchNormScope::~BatchNormScope() { detail::batch_norm_taker = previous_; }
+BatchNormScope::~BatchNormScope() { detail::batch_norm_function = previous_; }
 
 DeviceScope::DeviceScope(int device) : previous_(detail::scope_device) {
   const int count = Engine::current().device_count();

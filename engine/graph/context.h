@@ -73,9 +73,9 @@ ContextPtr current_context();  // throws ArgumentError where no engine lives
 int current_device();          // DeviceScope of this thread
 void set_current_device(int device);
 extern thread_local bool grad_enabled;
-extern thread_local bool keeps_statistics;                   // KeepStatistics of this thread (statistics.h)
-extern thread_local const BatchNormTaker* batch_norm_taker;  // BatchNormScope of this thread; null: none
-extern thread_local Label current_layer;                     // of the nodes that this thread builds
-extern thread_local bool is_in_reverse_pass;                 // the same
+extern thread_local bool keeps_statistics;                         // KeepStatistics of this thread (statistics.h)
+extern thread_local const BatchNormFunction* batch_norm_function;  // BatchNormScope of this thread; null: none
+extern thread_local Label current_layer;                           // of the nodes that this thread builds
+extern thread_local bool is_in_reverse_pass;                       // the same
 
 }  // namespace samebytes::detail

@@ -14,8 +14,8 @@ Profiler::Profiler(Engine& engine, const ProfilerOptions& options) : engine_(&en
   if (!engine.options().profile)
     throw ArgumentError("Profiler: the engine was opened without EngineOptions::profile, its queues note no times");
   if (options.wait < 0 || options.warmup < 0 || options.active < 0)
-    throw ArgumentError("Profiler: wait, warmup and active must be 0 or more, got " + std::to_string(options.wait) + ", " +
-                        std::to_string(options.warmup) + " and " + std::to_string(options.active));
+    throw ArgumentError("Profiler: wait, warmup and active must be 0 or more, got " + std::to_string(options.wait) +
+                        ", " + std::to_string(options.warmup) + " and " + std::to_string(options.active));
   if (engine.context()->runtime->recorder().claim()) throw ArgumentError("Profiler: the engine has one already");
   if (options.wait == 0) begin();
 }

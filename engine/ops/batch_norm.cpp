@@ -197,8 +197,8 @@ Array batch_norm_train(const Array& src, const Array& scale, const Array& shift,
     return batch_norm_train(cast(src), scale, shift, running_mean, running_var, options);
   constexpr const char* kOp = "batch_norm_train";
   check_batch_norm(kOp, src, scale, shift, running_mean, running_var);
-  if (const BatchNormTaker* const taker = detail::batch_norm_taker)  // may know of more values than these
-    return (*taker)({src, scale, shift, running_mean, running_var, options});
+  if (const BatchNormFunction* const function = detail::batch_norm_function)  // may know of more values than these
+    return (*function)({src, scale, shift, running_mean, running_var, options});
   require(src.shape().rows() >= 2 || src.shape().back() == 0, kOp, "the variance needs at least two values per channel",
           src, "src");
   const bool updates = is_grad_enabled() && !detail::keeps_statistics;

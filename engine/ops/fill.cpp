@@ -82,8 +82,8 @@ Array full(const Shape& shape, double value, Dtype dtype) {
 
 Array arange(double start, double stop, double step, Dtype dtype) {
   if (!(std::isfinite(start) && std::isfinite(stop) && std::isfinite(step) && step != 0.0))
-    throw ArgumentError("arange: start, stop and step must be finite and step not 0, got " + detail::text_of(start) + ", " +
-                        detail::text_of(stop) + ", " + detail::text_of(step));
+    throw ArgumentError("arange: start, stop and step must be finite and step not 0, got " + detail::text_of(start) +
+                        ", " + detail::text_of(stop) + ", " + detail::text_of(step));
   const double count = std::max(0.0, std::ceil((stop - start) / step));
   if (!(count <= static_cast<double>(Shape::kMostElements)))
     throw ArgumentError("arange: expected at most 2^56 elements, got " + detail::text_of(start) + ", " +

@@ -309,7 +309,8 @@ AxisMask mask_of(const char* op, const Array& a, std::span<const int> axes) {
                           describe(a));
     const AxisMask bit = AxisMask{1} << (axis < 0 ? axis + rank : axis);
     if ((mask & bit) != 0)
-      throw ArgumentError(std::string(op) + ": axis " + std::to_string(axis) + " is named twice, src is " + describe(a));
+      throw ArgumentError(std::string(op) + ": axis " + std::to_string(axis) + " is named twice, src is " +
+                          describe(a));
     mask |= bit;
   }
   return mask;

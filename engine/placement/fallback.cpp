@@ -45,11 +45,11 @@ std::string shortened(std::string text) {
 
 std::string name_of_device(const DeviceInfo& info) { return info.id + " '" + info.name + "'"; }
 
-std::uint64_t key_of(const KernelMaker::Wish& wish) {
+std::uint64_t key_of(const KernelMaker::Request& request) {
   Hasher hasher;
-  hasher.add(std::string_view(wish.text));
-  hasher.add(static_cast<std::uint64_t>(wish.real));
-  for (const std::size_t items : wish.geometry.local) hasher.add(static_cast<std::uint64_t>(items));
+  hasher.add(std::string_view(request.text));
+  hasher.add(static_cast<std::uint64_t>(request.real));
+  for (const std::size_t items : request.geometry.local) hasher.add(static_cast<std::uint64_t>(items));
   return hasher.key().a;
 }
 
@@ -94,16 +94,17 @@ void Fallbacks::count(std::span<const PlacedElsewhere> run) {
 }
 
 template <class MakeError>
-void KernelMaker::refuse(const Wish& wish, const std::string& reason, const std::string& text, MakeError make_error) {
-  if (!fallbacks_.is_on()) throw make_error(told(wish.op, text, kHint));
-  refusals_.push_back({wish.places, wish.op, wish.device.index(), shortened(reason),
-                       std::make_exception_ptr(make_error(told(wish.op, text, kNobody)))});
+void KernelMaker::refuse(const Request& request, const std::string& reason, const std::string& text,
+                         MakeError make_error) {
+  if (!fallbacks_.is_on()) throw make_error(told(request.op, text, kHint));
+  refusals_.push_back({request.places, request.op, request.device.index(), shortened(reason),
+                       std::make_exception_ptr(make_error(told(request.op, text, kNobody)))});
 }
 
-bool KernelMaker::run(const Wish& wish, const std::function<void()>& work) {
-  const DeviceInfo& info = wish.device.info();
-  if (wish.real == Dtype::f64 && !info.has_f64) {
-    refuse(wish, "f64 needs a device with double",
+bool KernelMaker::run(const Request& request, const std::function<void()>& work) {
+  const DeviceInfo& info = request.device.info();
+  if (request.real == Dtype::f64 && !info.has_f64) {
+    refuse(request, "f64 needs a device with double",
            "kernels: f64 needs a device with double, " + info.name + " has none",
            [](const std::string& text) { return ArgumentError(text); });
     return false;
@@ -112,36 +113,36 @@ bool KernelMaker::run(const Wish& wish, const std::function<void()>& work) {
     work();
     return true;
   } catch (const BuildError& error) {
-    refuse(wish, reason_of(error), error.what(),
+    refuse(request, reason_of(error), error.what(),
            [&error](const std::string& text) { return BuildError(text, error.file(), error.defines(), error.log()); });
   } catch (const DeviceError& error) {
-    refuse(wish, error.what(), error.what(), [&error](const std::string& text) {
+    refuse(request, error.what(), error.what(), [&error](const std::string& text) {
       return DeviceError(text, error.call(), error.status(), error.device());
     });
   }
   return false;
 }
 
-bool KernelMaker::is_refused(const Wish& wish, std::uint64_t* key) {
+bool KernelMaker::is_refused(const Request& request, std::uint64_t* key) {
   if (!fallbacks_.is_on()) return false;
-  *key = key_of(wish);
-  const std::string* const known = fallbacks_.refusal_of(wish.device.index(), *key);
+  *key = key_of(request);
+  const std::string* const known = fallbacks_.refusal_of(request.device.index(), *key);
   if (!known) return false;
-  const std::string device = wish.device.info().name;
-  refuse(wish, *known, *known,
+  const std::string device = request.device.info().name;
+  refuse(request, *known, *known,
          [&device](const std::string& text) { return DeviceError(text, "clEnqueueNDRangeKernel", "", device); });
   return true;
 }
 
-std::unique_ptr<Kernel> KernelMaker::make(const Wish& wish, const Build& build, std::uint64_t* key) {
-  if (is_refused(wish, key)) return nullptr;
+std::unique_ptr<Kernel> KernelMaker::make(const Request& request, const Build& build, std::uint64_t* key) {
+  if (is_refused(request, key)) return nullptr;
   std::unique_ptr<Kernel> kernel;
-  const bool is_made = run(wish, [&] {
+  const bool is_made = run(request, [&] {
     kernel = build();
     if (!fallbacks_.is_on()) return;  // the driver decides, at the launch
-    const std::string why_not = why_not_launched(wish.device, *kernel, wish.geometry);
+    const std::string why_not = why_not_launched(request.device, *kernel, request.geometry);
     if (why_not.empty()) return;
-    const std::string& name = wish.device.info().name;
+    const std::string& name = request.device.info().name;
     throw DeviceError("kernel " + kernel->entry() + " cannot be launched on " + name + ": " + why_not,
                       "clGetKernelWorkGroupInfo", "CL_OUT_OF_RESOURCES", name);
   });

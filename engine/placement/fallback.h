@@ -81,7 +81,7 @@ class Fallbacks {
 class KernelMaker {
  public:
   explicit KernelMaker(const Fallbacks& fallbacks) : fallbacks_(fallbacks) {}
-  struct Wish {
+  struct Request {
     std::string op;
     std::vector<int> places;  // of the nodes that it is for
     Device& device;
@@ -91,15 +91,15 @@ class KernelMaker {
   };
   using Build = std::function<std::unique_ptr<Kernel>()>;
   // Null where the launch is refused and there is fallback. Sets the launch's key.
-  std::unique_ptr<Kernel> make(const Wish& wish, const Build& build, std::uint64_t* key);
+  std::unique_ptr<Kernel> make(const Request& request, const Build& build, std::uint64_t* key);
   // The same for other work that builds kernels; false where it was refused.
-  bool run(const Wish& wish, const std::function<void()>& work);
-  bool is_refused(const Wish& wish, std::uint64_t* key);  // a launch like it, when it was enqueued
-  void stop_if_refused();                                 // throws Refused
+  bool run(const Request& request, const std::function<void()>& work);
+  bool is_refused(const Request& request, std::uint64_t* key);  // a launch like it, when it was enqueued
+  void stop_if_refused();                                       // throws Refused
 
  private:
   template <class MakeError>  // of a text
-  void refuse(const Wish& wish, const std::string& reason, const std::string& text, MakeError make_error);
+  void refuse(const Request& request, const std::string& reason, const std::string& text, MakeError make_error);
   const Fallbacks& fallbacks_;
   std::vector<Refusal> refusals_;
 };

@@ -30,13 +30,13 @@ void build_program(Plan& plan, const std::vector<const Generated*>& kernels_of_i
       }
       return device.kernels().make_generated(real, named(g->body, name), name, "fused kernel of " + launch.what);
     };
-    const KernelMaker::Wish wish{.op = launch.what,
-                                 .places = g->places,
-                                 .device = device,
-                                 .real = real,
-                                 .geometry = launch.kernel()->geometry,
-                                 .text = g->body};
-    launch.kernel()->kernel = kernels.make(wish, build, &launch.kernel_key);
+    const KernelMaker::Request request{.op = launch.what,
+                                       .places = g->places,
+                                       .device = device,
+                                       .real = real,
+                                       .geometry = launch.kernel()->geometry,
+                                       .text = g->body};
+    launch.kernel()->kernel = kernels.make(request, build, &launch.kernel_key);
   }
 }
 

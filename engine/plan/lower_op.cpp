@@ -122,14 +122,14 @@ void Lowerer::add_record(const Node& n, LaunchRecord& record, const OpBuffers& a
                                           : record.host_call ? "host"
                                                              : record.entry);
   if (device.runs_host_functions()) launch.host_form = std::move(record.on_host);
-  KernelMaker::Wish wish{.op = record.what,
-                         .places = {n.place},
-                         .device = device,
-                         .real = record.real,
-                         .geometry = record.geometry,
-                         .text = record.queue_call ? "library" : record.entry + record.source};
-  if (at.gradient >= 0) wish.places.push_back(at.gradient);
-  if (record.queue_call) kernels_.is_refused(wish, &launch.kernel_key);
+  KernelMaker::Request request{.op = record.what,
+                               .places = {n.place},
+                               .device = device,
+                               .real = record.real,
+                               .geometry = record.geometry,
+                               .text = record.queue_call ? "library" : record.entry + record.source};
+  if (at.gradient >= 0) request.places.push_back(at.gradient);
+  if (record.queue_call) kernels_.is_refused(request, &launch.kernel_key);
   if (record.queue_call || record.host_call) {
     add_call(record, at);
     return;
@@ -142,7 +142,7 @@ void Lowerer::add_record(const Node& n, LaunchRecord& record, const OpBuffers& a
                ? device.kernels().make_kernel(record.real, record.entry)
                : device.kernels().make_generated(record.real, record.source, record.entry, record.what);
   };
-  launch.kernel()->kernel = kernels_.make(wish, build, &launch.kernel_key);
+  launch.kernel()->kernel = kernels_.make(request, build, &launch.kernel_key);
 }
 
 BufferPlace Lowerer::OpBuffers::resolve(Operand operand) const {

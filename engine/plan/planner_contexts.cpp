@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "placement/leave.h"
+#include "placement/by_cost.h"
 #include "plan/planner.h"
 #include "plan/pointwise_kernel.h"
 
@@ -110,7 +110,7 @@ std::unique_ptr<Plan> Planner::make(GraphList& list) {
 }
 
 std::unique_ptr<Plan> Planner::make_with(Moves& moves, GraphList& list) {
-  std::optional<LeftWork> left;
+  std::optional<PlacementByCost> left;
   if (context_.runtime->space_count() > 1) {
     if (!crossings_)
       crossings_ = std::make_unique<Crossings>(context_, [this](Device& device, Storage& storage, std::size_t bytes) {

@@ -16,7 +16,7 @@ namespace {
 // Of tickets that may be abandoned: how long until a look at them that nobody asked for, and between the driver's call
 // and the event's being complete. Looking often takes a core away from a CPU device.
 constexpr std::chrono::milliseconds kTicketPause{5};
-constexpr std::chrono::microseconds kRungTicketPause{20};
+constexpr std::chrono::microseconds kTicketPollInterval{20};
 
 // The driver rings as events end. It is given a number instead of a pointer: nothing is kept for calls that never come
 // (PoCL 3.1 makes none for some events that fail) or that come late.
@@ -66,7 +66,7 @@ class Bell {
   // Until something rang, or it is time for a look.
   void wait() const {
     MutexLock lock(bells().mutex);
-    bells().rung.wait_for(bells().mutex, bells().left[number_] > 0 ? kTicketPause : kRungTicketPause);
+    bells().rung.wait_for(bells().mutex, bells().left[number_] > 0 ? kTicketPause : kTicketPollInterval);
   }
 
  private:

@@ -63,8 +63,8 @@ TuningStore parse_tuning(std::string_view text, const std::string& path, const D
 // The text of a store; parse_tuning reads it back.
 std::string tuning_text(const TuningStore& store, const DeviceInfo& info);
 
-// What an engine opens with. wish: nothing for the device's store where there is one, "" for the built-in choices, else
-// a file, which must exist and fit. `file` gets what was read, or nothing.
-TuningPtr load_tuning(const std::optional<std::string>& wish, const DeviceInfo& info, std::string* file);
+// What an engine opens with. asked: nothing for the device's store where there is one, "" for the built-in choices,
+// else a file, which must exist and fit. `file` gets what was read, or nothing.
+TuningPtr load_tuning(const std::optional<std::string>& asked, const DeviceInfo& info, std::string* file);
 
 }  // namespace samebytes::detail

@@ -216,18 +216,18 @@ std::string tuning_text(const TuningStore& store, const DeviceInfo& info) {
   return text + "\n";
 }
 
-TuningPtr load_tuning(const std::optional<std::string>& wish, const DeviceInfo& info, std::string* file) {
+TuningPtr load_tuning(const std::optional<std::string>& asked, const DeviceInfo& info, std::string* file) {
   file->clear();
   const auto built_in = [&] { return std::make_shared<const Tuning>(info.personality); };
-  const std::string path = wish ? *wish : tuning_path(info);
+  const std::string path = asked ? *asked : tuning_path(info);
   if (path.empty()) return built_in();
   std::error_code ignored;
-  if (!wish && !std::filesystem::exists(path, ignored)) return built_in();
+  if (!asked && !std::filesystem::exists(path, ignored)) return built_in();
   const std::vector<std::byte> bytes = io::read_file(path);
   std::string foreign;
   TuningStore store = parse_tuning({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path, info, &foreign);
   if (!foreign.empty()) {
-    if (wish) throw IoError(foreign, path);
+    if (asked) throw IoError(foreign, path);
     log_once(path, foreign + "; the built-in choices are used, `samebytes tune` makes a new one");
     return built_in();
   }

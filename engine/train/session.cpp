@@ -181,7 +181,8 @@ EpochReport Session::Impl::end_epoch() {
   if (is_whole) {
     tested_steps = meter.steps();
   } else if (saves()) {
-    if (training.place().step == 0) training.seek(first_epoch + epoch - 1, training.size());  // the validation is still to be made
+    if (training.place().step == 0)
+      training.seek(first_epoch + epoch - 1, training.size());  // the validation is still to be made
     keep();
   }
   LogLine line = {{"event", "epoch"},

@@ -62,12 +62,9 @@ RunState& Session::Impl::run_state() {
 }
 
 std::string Session::Impl::counts() const {
-  return LogLine{{"steps", meter.steps()},
-                 {"samples", meter.samples()},
-                 {"seconds", meter.seconds()},
-                 {"tested_steps", tested_steps},
-                 {"first_epoch", first_epoch},
-                 {"results", results_of(train_loss, validation)}}
+  return LogLine{{"steps", meter.steps()},     {"samples", meter.samples()},
+                 {"seconds", meter.seconds()}, {"tested_steps", tested_steps},
+                 {"first_epoch", first_epoch}, {"results", results_of(train_loss, validation)}}
       .dump();
 }
 

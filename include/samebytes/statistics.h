@@ -25,19 +25,19 @@ struct BatchNormCall {
   const Array &src, &scale, &shift, &running_mean, &running_var;
   const BatchNormOptions& options;
 };
-using BatchNormTaker = std::function<Array(const BatchNormCall&)>;
+using BatchNormFunction = std::function<Array(const BatchNormCall&)>;
 
-// Calls of batch_norm_train in this block are answered by `taker`.
+// Calls of batch_norm_train in this block are answered by `function`.
 class BatchNormScope {
  public:
-  explicit BatchNormScope(BatchNormTaker taker);
+  explicit BatchNormScope(BatchNormFunction function);
   ~BatchNormScope();
   BatchNormScope(const BatchNormScope&) = delete;
   BatchNormScope& operator=(const BatchNormScope&) = delete;
 
  private:
-  BatchNormTaker taker_;
-  const BatchNormTaker* previous_;
+  BatchNormFunction function_;
+  const BatchNormFunction* previous_;
 };
 
 }  // namespace samebytes

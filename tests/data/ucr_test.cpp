@@ -167,8 +167,7 @@ TEST(Series, check_that_their_parts_go_together) {
   EXPECT_ERROR(from_series(series), ArgumentError, "from_series: starts begin with 0 and do not fall");
   series.starts = {0, 2};
   series.labels = {0, 1};
-  EXPECT_ERROR(from_series(series), ArgumentError,
-               "from_series: 1 series want as many labels or targets, got 2");
+  EXPECT_ERROR(from_series(series), ArgumentError, "from_series: 1 series want as many labels or targets, got 2");
   series.labels = {};
   EXPECT_ERROR(from_series(series, {.length = -1}), ArgumentError, "from_series: length must be 0 or more, got -1");
 }

@@ -1,4 +1,4 @@
-#include "placement/leave.h"
+#include "placement/by_cost.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -10,7 +10,7 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr double kClearly = 0.9;  // of the seconds in the first context: less is noise of what was measured
+constexpr double kWorthMoving = 0.9;  // of the seconds in the first context: less is noise of what was measured
 
 std::string microseconds(double seconds) {
   char text[32];
@@ -52,7 +52,7 @@ std::vector<std::size_t> exit_bytes(const GraphList& list) {
 
 }  // namespace
 
-LeftWork::LeftWork(GraphList& list, Context& context, const Crossings& crossings, const Moves& moves) {
+PlacementByCost::PlacementByCost(GraphList& list, Context& context, const Crossings& crossings, const Moves& moves) {
   Runtime& runtime = *context.runtime;
   const auto space_of = [&](const Node& node) {
     const Node& base = node.base();
@@ -82,7 +82,7 @@ LeftWork::LeftWork(GraphList& list, Context& context, const Crossings& crossings
     int best = 0;
     double least = here;
     for (const int space : spaces)
-      if (const double seconds = cost_in(space); seconds < std::min(least, kClearly * here)) {
+      if (const double seconds = cost_in(space); seconds < std::min(least, kWorthMoving * here)) {
         best = space;
         least = seconds;
       }
@@ -112,7 +112,7 @@ LeftWork::LeftWork(GraphList& list, Context& context, const Crossings& crossings
                        " would take " + microseconds(saved) + " more");
 }
 
-LeftWork::~LeftWork() {
+PlacementByCost::~PlacementByCost() {
   for (const Before& before : before_) before.node->device = before.device;
 }
 

@@ -14,11 +14,11 @@ namespace samebytes::detail {
 // Sets the devices of nodes for one plan; the destructor sets them back, so that the next graph of this structure is
 // the same to the plan cache. Work in a DeviceScope of another context than the first stays where it was placed, and
 // so does what `moves` has placed because of a refusal.
-class LeftWork {
+class PlacementByCost {
  public:
-  LeftWork(GraphList& list, Context& context, const Crossings& crossings, const Moves& moves);
-  ~LeftWork();
-  LeftWork(const LeftWork&) = delete;
+  PlacementByCost(GraphList& list, Context& context, const Crossings& crossings, const Moves& moves);
+  ~PlacementByCost();
+  PlacementByCost(const PlacementByCost&) = delete;
   const std::vector<std::string>& reasons() const { return reasons_; }
 
  private:
