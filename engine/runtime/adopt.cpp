@@ -40,7 +40,7 @@ StoragePtr Space::adopt(void* pointer, std::size_t bytes, std::function<void()> 
             queue.finish();
           } catch (const cl::Error&) {  // then the memory keeps what it had
           }
-          buffer = cl::Buffer();
+          { const cl::Buffer gone = std::move(buffer); }
           inner();
         };
       }

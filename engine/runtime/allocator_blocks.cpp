@@ -216,8 +216,7 @@ void Allocator::free_block(BlockPtr block) noexcept {
     guarded_.erase(block.get());
     if (!damage.empty()) damage_.push_back(damage);
   }
-  block->alias = cl::Buffer();
-  block->buffer = cl::Buffer();
+  { const cl::Buffer alias = std::move(block->alias), buffer = std::move(block->buffer); }  // before what is under them
   if (block->protection != Protection::off && !block->is_open) open_pages(block->host, block->page_bytes());
   // PoCL's shared memory on a CPU is the host's own; what other drivers allocate is theirs.
   const bool is_host = setup_.info.type == "cpu" && setup_.info.platform == "Portable Computing Language";

@@ -74,7 +74,8 @@ std::string explain_no_device() {
   // The cache folder first: a machine may have other, empty platforms beside a PoCL that cannot start.
   const std::vector<cl::Platform> platforms = detail::find_platforms();
   const bool has_pocl = std::any_of(platforms.begin(), platforms.end(), [](const cl::Platform& platform) {
-    return platform.getInfo<CL_PLATFORM_NAME>().find("Portable Computing Language") != std::string::npos;
+    const std::string name = detail::on_device("", [&] { return platform.getInfo<CL_PLATFORM_NAME>(); });
+    return name.find("Portable Computing Language") != std::string::npos;
   });
   const std::string cache = kernel_cache_folder();
   if (has_pocl && !can_write(cache))

@@ -47,6 +47,12 @@ class InteropEngineTest : public ::testing::TestWithParam<DeviceCase> {
         queue_(context_, device_),
         program_(context_, std::string(kSource), true) {}
 
+  void SetUp() override {
+    const std::string svm = engine_of(device_cases().front()).device().svm;
+    if (binds_pointers() && (svm == "none" || (GetParam().memory == MemoryMode::fine && svm == "coarse")))
+      GTEST_SKIP() << "needs_svm: the device has " << svm;
+  }
+
   std::unique_ptr<Engine> engine_on(const cl::CommandQueue& queue, EngineOptions options = {}) {
     options.memory = GetParam().memory;
     return std::make_unique<Engine>(context_, queue, options);

@@ -62,6 +62,20 @@ void expect_refused(const std::string& why, const std::vector<Mistake>& mistakes
   EXPECT_EQ(taken.status, 0) << taken.output;
 }
 
+TEST(CompileFail, opencl_without_exceptions_beside_the_interop) {
+  const std::string path = temporary_path("without_exceptions.cpp");
+  const auto compiled_after = [&](const std::string& before) {
+    std::ofstream(path) << "#define CL_HPP_TARGET_OPENCL_VERSION 300\n#define CL_HPP_MINIMUM_OPENCL_VERSION 110\n"
+                        << before << "#include <CL/opencl.hpp>\n#include \"samebytes/interop/opencl.h\"\n";
+    return run_program({cxx_compiler(), "-std=c++20", "-fsyntax-only", "-I", source_folder() + "/include", path});
+  };
+  const Outcome refused = compiled_after(""), taken = compiled_after("#define CL_HPP_ENABLE_EXCEPTIONS\n");
+  std::filesystem::remove(path);
+  EXPECT_NE(refused.status, 0);
+  EXPECT_THAT(refused.output, HasSubstr("define CL_HPP_ENABLE_EXCEPTIONS before <CL/opencl.hpp>"));
+  EXPECT_EQ(taken.status, 0) << taken.output;
+}
+
 TEST(CompileFail, an_array_is_no_condition) {
   expect_refused("could not convert|not contextually convertible",
                  {{"if (equal(a, b)) {}", "if (all(equal(a, b)).value()) {}"},
