@@ -1,4 +1,6 @@
-// Updates of cells, random draws.
+// Updates of cells, random draws; those of Lars, Lamb and Adafactor, which are no public ops, by their own headers.
+#include "ops/adafactor.h"
+#include "ops/trust.h"
 #include "samebytes/ops.h"
 #include "sweep_ops/sweep.h"
 
@@ -43,28 +45,28 @@ void add_updates(std::vector<Row>& rows) {
   rows.push_back({"adafactor_update", [](int s) {
                     const Shape shape = plane(s);
                     const std::int64_t offsets[] = {0};
-                    const AdafactorLayout layout(offsets, std::span<const Shape>(&shape, 1), shape.size());
+                    const detail::AdafactorLayout layout(offsets, std::span<const Shape>(&shape, 1), shape.size());
                     const Array p = state(shape.size()), r = state(layout.rows()), c = state(layout.columns());
                     return no_gradient({values({shape.size()})}, [=](Inputs x) {
-                      return adafactor_update(p, r, c, x[0], layout,
-                                              {.rate = 1e-3, .rest = 0.1, .eps = 1e-30, .least_scale = 1e-3});
+                      return detail::adafactor_update(p, r, c, x[0], layout,
+                                                      {.rate = 1e-3, .rest = 0.1, .eps = 1e-30, .least_scale = 1e-3});
                     });
                   }});
   rows.push_back({"lars_update", [](int s) {
                     const std::int64_t n = plane(s).size(), offsets[] = {0}, sizes[] = {n};
-                    const TrustSegments segments(offsets, sizes, n);
+                    const detail::TrustSegments segments(offsets, sizes, n);
                     const Array p = state(n), m = state(n);
                     return no_gradient({values({n})}, [=](Inputs x) {
-                      return lars_update(p, m, x[0], segments,
-                                         {.rate = 1e-4, .momentum = 0.9, .weight_decay = 1e-4, .trust = 1e-3});
+                      return detail::lars_update(p, m, x[0], segments,
+                                                 {.rate = 1e-4, .momentum = 0.9, .weight_decay = 1e-4, .trust = 1e-3});
                     });
                   }});
   rows.push_back({"lamb_update", [](int s) {
                     const std::int64_t n = plane(s).size(), offsets[] = {0}, sizes[] = {n};
-                    const TrustSegments segments(offsets, sizes, n);
+                    const detail::TrustSegments segments(offsets, sizes, n);
                     const Array p = state(n), m = state(n), v = state(n);
                     return no_gradient({values({n})}, [=](Inputs x) {
-                      return lamb_update(
+                      return detail::lamb_update(
                           p, m, v, x[0], segments,
                           {.rate = 1e-4, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6, .weight_decay = 0.01});
                     });

@@ -1,5 +1,5 @@
 // The update of Adafactor over a flat arena. Kernels: cl/*/adafactor.cl.
-#include "samebytes/ops/adafactor.h"
+#include "ops/adafactor.h"
 
 #include <algorithm>
 #include <limits>
@@ -10,8 +10,7 @@
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
 
-namespace samebytes {
-namespace detail {
+namespace samebytes::detail {
 namespace {
 
 constexpr std::int64_t kAdafactorUnit = 16, kTileFields = 16, kBlockFields = 8;  // as in cl/*/adafactor.cl
@@ -110,9 +109,6 @@ Matrices matrices_of(const Shape& shape) {
 }
 
 }  // namespace
-}  // namespace detail
-
-using detail::make_op;
 
 AdafactorLayout::AdafactorLayout(std::span<const std::int64_t> offsets, std::span<const Shape> shapes, std::int64_t n)
     : n_(n) {
@@ -128,31 +124,30 @@ AdafactorLayout::AdafactorLayout(std::span<const std::int64_t> offsets, std::spa
   };
   std::int64_t end = 0;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
-    if (offsets[i] < end || offsets[i] % detail::kAdafactorUnit != 0 || offsets[i] + shapes[i].size() > n)
+    if (offsets[i] < end || offsets[i] % kAdafactorUnit != 0 || offsets[i] + shapes[i].size() > n)
       throw ArgumentError("adafactor_layout: parameters must rise without overlap in steps of 16 within " +
                           std::to_string(n) + " elements, got " + std::to_string(offsets[i]));
     end = offsets[i] + shapes[i].size();
     if (shapes[i].size() == 0) continue;
-    const detail::Matrices m = detail::matrices_of(shapes[i]);
-    std::int64_t length = detail::ceil_div(detail::kTileElements, m.width);
-    length =
-        std::max({length, std::min(detail::kLeastTileRows, m.rows), detail::ceil_div(m.rows, detail::kTilesOfMatrix)});
-    if (m.is_vector) length = detail::ceil_div(length, detail::kAdafactorUnit) * detail::kAdafactorUnit;
+    const Matrices m = matrices_of(shapes[i]);
+    std::int64_t length = ceil_div(kTileElements, m.width);
+    length = std::max({length, std::min(kLeastTileRows, m.rows), ceil_div(m.rows, kTilesOfMatrix)});
+    if (m.is_vector) length = ceil_div(length, kAdafactorUnit) * kAdafactorUnit;
     length = std::min(length, m.rows);
-    const std::int64_t per_matrix = detail::ceil_div(m.rows, length), first = std::ssize(tiles) / detail::kTileFields;
+    const std::int64_t per_matrix = ceil_div(m.rows, length), first = std::ssize(tiles) / kTileFields;
     for (std::int64_t matrix = 0; matrix < m.count; ++matrix) {
       const std::int64_t column = m.is_vector ? -1 : columns_ + matrix * m.width, sums = sums_;
       const std::int64_t of_matrix = first + matrix * per_matrix;
       for (std::int64_t row = 0; row < m.rows; row += length) {
         for (const std::int64_t field :
-             {offsets[i] / detail::kAdafactorUnit, matrix * m.rows + row, std::min(length, m.rows - row), m.width,
-              rows_, column, of_matrix, per_matrix, first, per_matrix * m.count, m.rows, m.rows * m.count, sums_,
+             {offsets[i] / kAdafactorUnit, matrix * m.rows + row, std::min(length, m.rows - row), m.width, rows_,
+              column, of_matrix, per_matrix, first, per_matrix * m.count, m.rows, m.rows * m.count, sums_,
               std::int64_t{0}, std::int64_t{0}, std::int64_t{0}})
           tiles.push_back(narrow(field));
         if (!m.is_vector) sums_ += m.width;
       }
-      for (std::int64_t c = 0; c < m.width && !m.is_vector; c += detail::kBlockColumns)
-        for (const std::int64_t field : {column + c, std::min(detail::kBlockColumns, m.width - c), sums + c, per_matrix,
+      for (std::int64_t c = 0; c < m.width && !m.is_vector; c += kBlockColumns)
+        for (const std::int64_t field : {column + c, std::min(kBlockColumns, m.width - c), sums + c, per_matrix,
                                          m.width, m.rows, std::int64_t{0}, std::int64_t{0}})
           blocks.push_back(narrow(field));
     }
@@ -162,24 +157,22 @@ AdafactorLayout::AdafactorLayout(std::span<const std::int64_t> offsets, std::spa
   rows_ = std::max<std::int64_t>(rows_, 1);
   columns_ = std::max<std::int64_t>(columns_, 1);
   sums_ = std::max<std::int64_t>(sums_, 1);
-  tiles_ =
-      array(std::span<const std::int32_t>(tiles), Shape{std::ssize(tiles) / detail::kTileFields, detail::kTileFields});
-  blocks_ = array(std::span<const std::int32_t>(blocks),
-                  Shape{std::ssize(blocks) / detail::kBlockFields, detail::kBlockFields});
+  tiles_ = array(std::span<const std::int32_t>(tiles), Shape{std::ssize(tiles) / kTileFields, kTileFields});
+  blocks_ = array(std::span<const std::int32_t>(blocks), Shape{std::ssize(blocks) / kBlockFields, kBlockFields});
 }
 
 Array adafactor_update(const Array& p, const Array& rows, const Array& columns, const Array& gradient,
                        const AdafactorLayout& layout, const AdafactorStep& step, const Array& control) {
-  detail::require(is_cell(p), "adafactor_update", "needs cells", p, "p");
+  require(is_cell(p), "adafactor_update", "needs cells", p, "p");
   const Dtype dtype = p.dtype();
-  detail::require_cell(p, layout.n(), dtype, "p");
-  detail::require_cell(rows, layout.rows(), dtype, "rows");
-  detail::require_cell(columns, layout.columns(), dtype, "columns");
-  detail::require(gradient.defined() && gradient.shape() == p.shape() && gradient.dtype() == dtype, "adafactor_update",
-                  "needs a gradient of the shape and type of p", gradient, "gradient");
+  require_cell(p, layout.n(), dtype, "p");
+  require_cell(rows, layout.rows(), dtype, "rows");
+  require_cell(columns, layout.columns(), dtype, "columns");
+  require(gradient.defined() && gradient.shape() == p.shape() && gradient.dtype() == dtype, "adafactor_update",
+          "needs a gradient of the shape and type of p", gradient, "gradient");
   if (control.defined())
-    detail::require(control.shape() == Shape{3} && control.dtype() == dtype, "adafactor_update",
-                    "needs control of the cells' type and 3 elements", control, "control");
+    require(control.shape() == Shape{3} && control.dtype() == dtype, "adafactor_update",
+            "needs control of the cells' type and 3 elements", control, "control");
   const auto with_control = [&](std::initializer_list<Array> inputs) {
     std::vector<Array> all(inputs);
     if (control.defined()) all.push_back(control);
@@ -188,20 +181,18 @@ Array adafactor_update(const Array& p, const Array& rows, const Array& columns, 
   const std::int64_t count = layout.tiles().shape()[0];
   if (count == 0) return p;
   const std::vector<Array> for_rows = with_control({gradient, p, layout.tiles(), rows});
-  const detail::Result results[] = {{Shape{2, count}, dtype}, {Shape{layout.sums()}, dtype}, {rows.shape(), dtype}};
-  const std::vector<Array> by_row =
-      detail::make_arrays(make_op<detail::AdafactorRows>(), results, for_rows, {step.rest});
+  const Result results[] = {{Shape{2, count}, dtype}, {Shape{layout.sums()}, dtype}, {rows.shape(), dtype}};
+  const std::vector<Array> by_row = make_arrays(make_op<AdafactorRows>(), results, for_rows, {step.rest});
   Array by_column = columns;
   if (layout.blocks().size() > 0) {
     const std::vector<Array> for_columns = with_control({by_row[1], layout.blocks(), columns});
-    by_column =
-        detail::make_array(make_op<detail::AdafactorColumns>(), columns.shape(), dtype, for_columns, {step.rest});
+    by_column = make_array(make_op<AdafactorColumns>(), columns.shape(), dtype, for_columns, {step.rest});
   }
   const Array for_norms[] = {gradient, rows, by_column, by_row[0], layout.tiles()};
-  const Array norms = detail::make_array(make_op<detail::AdafactorNorms>(), Shape{count}, dtype, for_norms, {step.eps});
+  const Array norms = make_array(make_op<AdafactorNorms>(), Shape{count}, dtype, for_norms, {step.eps});
   const std::vector<Array> for_update = with_control({gradient, rows, by_column, by_row[0], norms, layout.tiles(), p});
-  return detail::make_array(make_op<detail::AdafactorUpdate>(), p.shape(), dtype, for_update,
-                            {step.eps, step.rate, step.least_scale, step.clip, step.keep});
+  return make_array(make_op<AdafactorUpdate>(), p.shape(), dtype, for_update,
+                    {step.eps, step.rate, step.least_scale, step.clip, step.keep});
 }
 
-}  // namespace samebytes
+}  // namespace samebytes::detail

@@ -5,6 +5,7 @@
 #include "graph/autocast.h"
 #include "graph/launch.h"
 #include "graph/working_copy.h"
+#include "ops/cells.h"
 #include "ops/pointwise.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
@@ -108,7 +109,7 @@ Array pack(std::span<const Array> arrays, std::span<const std::int64_t> offsets,
   return packed("pack", arrays, offsets, n, detail::Pack::Into::fresh);
 }
 
-Array pack_to_release(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n) {
+Array detail::pack_to_release(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n) {
   return packed("pack", arrays, offsets, n, detail::Pack::Into::released);
 }
 

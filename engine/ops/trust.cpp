@@ -1,5 +1,5 @@
 // Updates with layer-wise trust ratios over a flat arena. Kernels: cl/*/trust.cl.
-#include "samebytes/ops/trust.h"
+#include "ops/trust.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,7 @@
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
 
-namespace samebytes {
-namespace detail {
+namespace samebytes::detail {
 namespace {
 
 constexpr std::int64_t kTrustUnit = 16;          // TRUST_UNIT of cl/*/trust.cl
@@ -139,10 +138,6 @@ std::vector<Array> with_control(std::initializer_list<Array> inputs, const Array
 }
 
 }  // namespace
-}  // namespace detail
-
-using detail::make_arrays;
-using detail::make_op;
 
 TrustSegments::TrustSegments(std::span<const std::int64_t> offsets, std::span<const std::int64_t> sizes, std::int64_t n)
     : TrustSegments(offsets, sizes, n, 0, n) {}
@@ -150,69 +145,67 @@ TrustSegments::TrustSegments(std::span<const std::int64_t> offsets, std::span<co
 TrustSegments::TrustSegments(std::span<const std::int64_t> offsets, std::span<const std::int64_t> sizes, std::int64_t n,
                              std::int64_t begin, std::int64_t end)
     : n_(n), begin_(begin), end_(end) {
-  if (begin < 0 || end < begin || end > n || begin % detail::kTrustUnit != 0 || end % detail::kTrustUnit != 0)
-    throw ArgumentError("trust_segments: a share must begin and end at multiples of 16 within " + std::to_string(n) +
-                        " elements, got [" + std::to_string(begin) + ", " + std::to_string(end) + ")");
-  if (offsets.empty() || offsets.size() != sizes.size() || n % detail::kTrustUnit != 0)
-    throw ArgumentError("trust_segments: expected one size per offset and a length that is a multiple of 16, got " +
+  if (begin < 0 || end < begin || end > n || begin % kTrustUnit != 0 || end % kTrustUnit != 0)
+    throw ArgumentError("trust_segments: a share begins and ends at multiples of 16 within " + std::to_string(n) +
+                        " elements, [" + std::to_string(begin) + ", " + std::to_string(end) + ") came");
+  if (offsets.empty() || offsets.size() != sizes.size() || n % kTrustUnit != 0)
+    throw ArgumentError("trust_segments: needs one size per offset and a length that is a multiple of 16, " +
                         std::to_string(offsets.size()) + " offsets, " + std::to_string(sizes.size()) +
                         " sizes and length " + std::to_string(n));
   std::vector<std::int32_t> table;
   std::int64_t before = 0;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
-    const std::int64_t units = detail::ceil_div(sizes[i], detail::kTrustUnit);
-    if (offsets[i] < before || offsets[i] % detail::kTrustUnit != 0 || sizes[i] < 0 || offsets[i] + sizes[i] > n)
+    const std::int64_t units = ceil_div(sizes[i], kTrustUnit);
+    if (offsets[i] < before || offsets[i] % kTrustUnit != 0 || sizes[i] < 0 || offsets[i] + sizes[i] > n)
       throw ArgumentError("trust_segments: segments must rise without overlap in steps of 16 within " +
-                          std::to_string(n) + " elements, got " + std::to_string(offsets[i]));
-    before = offsets[i] + units * detail::kTrustUnit;
+                          std::to_string(n) + " elements, " + std::to_string(offsets[i]) + " came");
+    before = offsets[i] + units * kTrustUnit;
     if (before <= begin || offsets[i] >= end) continue;
     if (offsets[i] < begin || before > end)
       throw ArgumentError("trust_segments: the share [" + std::to_string(begin) + ", " + std::to_string(end) +
                           ") cuts the segment at " + std::to_string(offsets[i]));
-    const std::int64_t length =
-        std::max(detail::kChunkElements / detail::kTrustUnit, detail::ceil_div(units, detail::kChunksOfSegment));
-    const auto first = static_cast<std::int32_t>(table.size() / detail::kTableColumns);
-    const auto count = static_cast<std::int32_t>(detail::ceil_div(units, length));
+    const std::int64_t length = std::max(kChunkElements / kTrustUnit, ceil_div(units, kChunksOfSegment));
+    const auto first = static_cast<std::int32_t>(table.size() / kTableColumns);
+    const auto count = static_cast<std::int32_t>(ceil_div(units, length));
     for (std::int64_t at = 0; at < units; at += length)
-      table.insert(table.end(), {static_cast<std::int32_t>((offsets[i] - begin) / detail::kTrustUnit + at),
+      table.insert(table.end(), {static_cast<std::int32_t>((offsets[i] - begin) / kTrustUnit + at),
                                  static_cast<std::int32_t>(std::min(length, units - at)), first, count});
   }
-  const auto chunks = static_cast<std::int64_t>(table.size()) / detail::kTableColumns;
-  table_ = array(std::span<const std::int32_t>(table), Shape{chunks, detail::kTableColumns});
+  const auto chunks = static_cast<std::int64_t>(table.size()) / kTableColumns;
+  table_ = array(std::span<const std::int32_t>(table), Shape{chunks, kTableColumns});
 }
 
 Array lars_update(const Array& p, const Array& momentum_buffer, const Array& gradient, const TrustSegments& segments,
                   const LarsStep& step, const Array& control) {
-  detail::require_flat("lars_update", segments, p, {momentum_buffer}, gradient);
-  detail::require_control("lars_update", control, 1, p.dtype());
+  require_flat("lars_update", segments, p, {momentum_buffer}, gradient);
+  require_control("lars_update", control, 1, p.dtype());
   const Array& table = segments.table();
   if (table.size() == 0) return zeros({0}, p.dtype());
   const Array read[] = {p, gradient, table};
-  const Array parts =
-      detail::make_array(make_op<detail::TrustNorms>(segments.begin()), Shape{2, table.shape()[0]}, p.dtype(), read);
-  const std::vector<Array> inputs = detail::with_control({gradient, parts, table, p, momentum_buffer}, control);
-  const detail::Result results[] = {
+  const Array parts = make_array(make_op<TrustNorms>(segments.begin()), Shape{2, table.shape()[0]}, p.dtype(), read);
+  const std::vector<Array> inputs = with_control({gradient, parts, table, p, momentum_buffer}, control);
+  const Result results[] = {
       {Shape{table.shape()[0]}, p.dtype()}, {p.shape(), p.dtype()}, {momentum_buffer.shape(), p.dtype()}};
-  return make_arrays(make_op<detail::TrustLars>(segments.begin(), step.nesterov), results, inputs,
+  return make_arrays(make_op<TrustLars>(segments.begin(), step.nesterov), results, inputs,
                      {step.rate, step.momentum, step.weight_decay, step.trust, step.eps})[0];
 }
 
 Array lamb_update(const Array& p, const Array& moment1, const Array& moment2, const Array& gradient,
                   const TrustSegments& segments, const LambStep& step, const Array& control) {
-  detail::require_flat("lamb_update", segments, p, {moment1, moment2}, gradient);
-  detail::require_control("lamb_update", control, 3, p.dtype());
+  require_flat("lamb_update", segments, p, {moment1, moment2}, gradient);
+  require_control("lamb_update", control, 3, p.dtype());
   const Array& table = segments.table();
   if (table.size() == 0) return p;
   const double scale1 = 1.0 / step.correction1, scale2 = 1.0 / std::sqrt(step.correction2);
-  const detail::Result flat{moment1.shape(), p.dtype()};
-  const detail::Result results[] = {{Shape{2, table.shape()[0]}, p.dtype()}, flat, flat};
-  const std::vector<Array> inputs = detail::with_control({p, gradient, table, moment1, moment2}, control);
+  const Result flat{moment1.shape(), p.dtype()};
+  const Result results[] = {{Shape{2, table.shape()[0]}, p.dtype()}, flat, flat};
+  const std::vector<Array> inputs = with_control({p, gradient, table, moment1, moment2}, control);
   const Array parts = make_arrays(
-      make_op<detail::TrustLambMoments>(segments.begin()), results, inputs,
+      make_op<TrustLambMoments>(segments.begin()), results, inputs,
       {step.beta1, 1.0 - step.beta1, step.beta2, 1.0 - step.beta2, scale1, scale2, step.eps, step.weight_decay})[0];
-  const std::vector<Array> read = detail::with_control({moment1, moment2, parts, table, p}, control);
-  return detail::make_array(make_op<detail::TrustLamb>(segments.begin()), p.shape(), p.dtype(), read,
-                            {step.rate, scale1, scale2, step.eps, step.weight_decay});
+  const std::vector<Array> read = with_control({moment1, moment2, parts, table, p}, control);
+  return make_array(make_op<TrustLamb>(segments.begin()), p.shape(), p.dtype(), read,
+                    {step.rate, scale1, scale2, step.eps, step.weight_decay});
 }
 
-}  // namespace samebytes
+}  // namespace samebytes::detail

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "optim/optimizer_impl.h"
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
@@ -134,7 +135,7 @@ std::vector<Array> Accumulator::source_means(const Array& loss, double samples) 
     const ParameterArena& arena = optimizer_->arenas()[i];
     for (std::size_t k = 0; k < arena.parameters().size(); ++k) {
       const std::int64_t begin = arena.offsets()[k], size = arena.parameters()[k].size();
-      before[optimizer_->places_[i][k]] =
+      before[optimizer_->impl_->places[i][k]] =
           reshape(slice(means_[i], 0, begin, begin + size), arena.parameters()[k].shape());
     }
   }
@@ -150,7 +151,7 @@ void Accumulator::step(const Array& loss, double samples) {
     add(loss, samples);
     return step();
   }
-  optimizer_->run([&] { return Optimizer::StepParts{last_means(loss, samples, optimizer_->clip_norm_ > 0.0)}; });
+  optimizer_->run([&] { return Optimizer::StepParts{last_means(loss, samples, optimizer_->impl_->clip_norm > 0.0)}; });
   samples_ = 0.0;
 }
 

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/adafactor.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::optim {
 namespace {
+
+using detail::AdafactorLayout, detail::AdafactorStep;
 
 // Of the parameters that begin in [begin, end).
 AdafactorLayout layout_of(const ParameterArena& arena, std::int64_t begin, std::int64_t end) {
@@ -29,7 +32,8 @@ Adafactor::Adafactor(std::span<const Array> parameters, const AdafactorOptions& 
 Adafactor::Adafactor(const std::vector<ParameterGroup>& groups, const AdafactorOptions& options)
     : Optimizer("Adafactor", groups, {options.rate, options.clip_norm, options.clip_value, options.maximize},
                 {{"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL}}),
-      options_(options) {
+      options_(options),
+      layouts_(std::make_shared<std::vector<AdafactorLayout>>()) {
   require_range("Adafactor", "eps1", options.eps1, 0.0, HUGE_VAL);
   require_range("Adafactor", "eps2", options.eps2, 0.0, HUGE_VAL);
   if (!(options.beta2_decay <= 0.0))
@@ -37,7 +41,7 @@ Adafactor::Adafactor(const std::vector<ParameterGroup>& groups, const AdafactorO
   if (!(options.d >= 1.0)) throw ArgumentError("Adafactor: d must be at least 1, got " + std::to_string(options.d));
   for (std::size_t i = 0; i < arenas().size(); ++i) {
     const ParameterArena& arena = arenas()[i];
-    const AdafactorLayout& layout = layouts_.emplace_back(layout_of(arena, 0, arena.size()));
+    const AdafactorLayout& layout = layouts_->emplace_back(layout_of(arena, 0, arena.size()));
     const std::string number = std::to_string(i);
     rows_.push_back(cell(zeros({layout.rows()}, arena.dtype()), "Adafactor rows " + number, MemoryCategory::optimizer));
     columns_.push_back(
@@ -60,7 +64,7 @@ std::int64_t Adafactor::state_before(std::size_t list, std::size_t arena, std::i
 
 void Adafactor::follow_share() {
   for (std::size_t i = 0; i < arenas().size(); ++i)
-    if (const auto [begin, end] = share(i); begin < end) layouts_[i] = layout_of(arenas()[i], begin, end);
+    if (const auto [begin, end] = share(i); begin < end) (*layouts_)[i] = layout_of(arenas()[i], begin, end);
 }
 
 std::vector<StateArray> Adafactor::state() const {
@@ -82,8 +86,8 @@ std::vector<Optimizer::CellUpdate> Adafactor::updates(std::size_t arena, const A
   if (const Array taken = steps_taken(); taken.defined())
     told = control(arena, {pow(taken, options_.beta2_decay), clip(rsqrt(taken), 0.0, rate)});
   return {{{},
-           adafactor_update(arenas()[arena].values(), rows_[arena], columns_[arena], gradient, layouts_[arena], step,
-                            told)}};
+           detail::adafactor_update(arenas()[arena].values(), rows_[arena], columns_[arena], gradient,
+                                    (*layouts_)[arena], step, told)}};
 }
 
 }  // namespace samebytes::optim

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ops/cells.h"
 #include "samebytes/error.h"
 #include "samebytes/ops/update_parts.h"
 
@@ -23,7 +24,7 @@ void ParameterArena::check(std::span<const Array> gradients) const {
 
 Array ParameterArena::pack(std::span<const Array> gradients, bool releases) const {
   check(gradients);
-  return releases ? pack_to_release(gradients, flat_.offsets, size())
+  return releases ? detail::pack_to_release(gradients, flat_.offsets, size())
                   : samebytes::pack(gradients, flat_.offsets, size());
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "optim/optimizer_impl.h"
 #include "optim/require.h"
 #include "samebytes/ops.h"
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "optim/bias_correction.h"
+#include "optim/segments.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::optim {
@@ -24,9 +25,9 @@ Lamb::Lamb(const std::vector<ParameterGroup>& groups, const LambOptions& options
       options_(options),
       moment1_(zeros_for_arenas("moment1")),
       moment2_(zeros_for_arenas("moment2")),
-      segments_(segments_of_arenas()) {}
+      segments_(segments_of_arenas(*this)) {}
 
-void Lamb::follow_share() { segments_ = segments_of_arenas(); }
+void Lamb::follow_share() { segments_ = segments_of_arenas(*this); }
 
 std::vector<StateArray> Lamb::state() const {
   std::vector<StateArray> result = named("moment1", moment1_);
@@ -42,9 +43,11 @@ std::vector<Optimizer::CellUpdate> Lamb::updates(std::size_t arena, const Array&
   if (*own.adapts) {
     const double t = static_cast<double>(step_count() + 1);
     const double correction1 = 1.0 - std::pow(beta1, t), correction2 = 1.0 - std::pow(beta2, t);
-    const LambStep step{rate, beta1, beta2, correction1, correction2, *own.eps, *own.weight_decay};
+    const detail::LambStep step{rate, beta1, beta2, correction1, correction2, *own.eps, *own.weight_decay};
     const Array told = steps_taken().defined() ? control(arena, {bias1.inverse(), bias2.inverse_root()}) : Array();
-    return {{{}, lamb_update(arenas()[arena].values(), moment1, moment2, gradient, segments_[arena], step, told)}};
+    return {
+        {{},
+         detail::lamb_update(arenas()[arena].values(), moment1, moment2, gradient, (*segments_)[arena], step, told)}};
   }
   const Array values = weights(arena), slope = share_of(arena, gradient);
   const Array next1 = moment1 * beta1 + slope * (1.0 - beta1);

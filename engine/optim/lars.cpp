@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "optim/segments.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::optim {
@@ -17,9 +18,9 @@ Lars::Lars(const std::vector<ParameterGroup>& groups, const LarsOptions& options
                  {"eps", &GroupOptions::eps, options.eps, 0.0, HUGE_VAL}}),
       options_(options),
       momentum_(zeros_for_arenas("momentum")),
-      segments_(segments_of_arenas()) {}
+      segments_(segments_of_arenas(*this)) {}
 
-void Lars::follow_share() { segments_ = segments_of_arenas(); }
+void Lars::follow_share() { segments_ = segments_of_arenas(*this); }
 
 std::vector<StateArray> Lars::state() const { return named("momentum", momentum_); }
 
@@ -28,8 +29,10 @@ std::vector<Optimizer::CellUpdate> Lars::updates(std::size_t arena, const Array&
   const Array& momentum = momentum_[arena];
   const double rate = rate_of(arena);
   if (*own.adapts) {
-    const LarsStep step{rate, *own.momentum, *own.weight_decay, *own.trust, *own.eps, options_.nesterov};
-    return {{{}, lars_update(arenas()[arena].values(), momentum, gradient, segments_[arena], step, control(arena))}};
+    const detail::LarsStep step{rate, *own.momentum, *own.weight_decay, *own.trust, *own.eps, options_.nesterov};
+    return {
+        {{},
+         detail::lars_update(arenas()[arena].values(), momentum, gradient, (*segments_)[arena], step, control(arena))}};
   }
   const Array values = weights(arena), slope = share_of(arena, gradient);
   const Array g = *own.weight_decay > 0.0 ? slope + values * *own.weight_decay : slope;

@@ -158,10 +158,6 @@ FlatCells flatten_cells(std::span<const Array> cells, std::string name);
 // Puts arrays side by side into one flat array [n] at the given offsets, zeros between them; their producers write into
 // it directly.
 Array pack(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n);
-// As pack(), with the same values. If only elementwise updates of cells read the result, each run of neighbouring
-// arrays is applied as soon as it is computed, and its bytes are released. An engine with one device does this for
-// every flat array of 64 MiB or more.
-Array pack_to_release(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n);
 
 template <class T>
 Array adopt(std::vector<T>&& values, const Shape& shape, Adoption* verdict) {

@@ -3,7 +3,6 @@
 // got.
 #pragma once
 
-#include "samebytes/ops/adafactor.h"
 #include "samebytes/ops/attention.h"
 #include "samebytes/ops/conv.h"
 #include "samebytes/ops/dropout.h"
@@ -21,6 +20,5 @@
 #include "samebytes/ops/rounding.h"
 #include "samebytes/ops/sampling.h"
 #include "samebytes/ops/sorting.h"
-#include "samebytes/ops/trust.h"
 #include "samebytes/ops/update_parts.h"
 #include "samebytes/ops/update_slice.h"

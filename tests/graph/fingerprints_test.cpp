@@ -9,6 +9,7 @@
 
 #include "graph/node.h"
 #include "graph/op.h"
+#include "ops/cells.h"
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
 #include "support/gradcheck.h"
@@ -204,7 +205,7 @@ TEST_P(Fingerprints, every_attribute_of_an_op_counts_forward) {
           return pack(std::vector<Array>{four, four}, std::vector<std::int64_t>{0, 4}, 16);
         },
         [&] {
-          return pack_to_release(std::vector<Array>{four, four}, std::vector<std::int64_t>{0, 8}, 16);
+          return detail::pack_to_release(std::vector<Array>{four, four}, std::vector<std::int64_t>{0, 8}, 16);
         }}},
       {"uniform",
        {[&] { return uniform({4}, 0, 1, f16); }, [&] { return uniform({4}, 0, 1, bf16); },

@@ -28,8 +28,9 @@ const std::map<std::string, std::set<std::string>> kSees = {
     {"data", {"core"}},
     {"io", {"core"}},
     {"nn", {}},
-    {"optim", {}},
-    {"train", {}},
+    // The updates of some optimizers are ops that nobody else needs.
+    {"optim", {"core", "graph", "ops"}},
+    {"train", {"core", "graph"}},
     {"doctor", {}},
     {"cli", {"workloads"}},
     {"workloads", {}},
@@ -69,6 +70,7 @@ std::string fault(const std::string& path, const std::string& header) {
     return plain || interop ? "" : "a public header includes public and standard headers only";
   }
   if (path == "engine/engine.cpp") return "";
+  if (path == "benchmarks/sweep_ops/updates.cpp" && (header == "ops/trust.h" || header == "ops/adafactor.h")) return "";
   const std::size_t slash = header.find('/');
   const std::string other = slash == std::string::npos ? "" : header.substr(0, slash);
   if (kSees.count(room) == 0) return "no room is known for this file";
@@ -113,6 +115,9 @@ TEST(Includes, planted_violations_are_found) {
       {"engine/distributed/exchange.cpp", "#include \"plan/plan.h\"\n"},
       {"engine/nn/linear.cpp", "#include \"graph/node.h\"\n"},
       {"engine/optim/adam.cpp", "#include \"runtime/runtime.h\"\n"},
+      {"engine/optim/adam.cpp", "#include \"plan/plan.h\"\n"},
+      {"engine/train/session.cpp", "#include \"ops/trust.h\"\n"},
+      {"benchmarks/sweep_ops/updates.cpp", "#include \"ops/gemm.h\"\n"},
       {"engine/data/loader.cpp", "#include \"runtime/runtime.h\"\n"},
       {"engine/cli/main.cpp", "#include \"core/hash.h\"\n"},
       {"engine/train/session.cpp", "#include \"workloads/workload.h\"\n"},
@@ -133,6 +138,8 @@ TEST(Includes, allowed_ones_are_left_alone) {
       {"engine/ops/gemm_clblast.cpp", "#include <clblast.h>\n"},
       {"engine/plan/order.cpp", "#include \"graph/node.h\"\n#include \"profile/trace.h\"\n"},
       {"engine/data/loader.cpp", "#include \"core/mutex.h\"\n#include \"data/queue.h\"\n#include <zlib.h>\n"},
+      {"engine/optim/lars.cpp", "#include \"ops/trust.h\"\n"},
+      {"engine/train/session.cpp", "#include \"graph/node.h\"\n"},
       {"engine/nn/linear.cpp", "#include \"samebytes/nn/linear.h\"\n// #include \"graph/node.h\"\n"},
       {"include/samebytes/interop/eigen.h", "#include <Eigen/Core>\n"},
   };

@@ -1,5 +1,5 @@
 // The kernels of Adafactor; their values are tested by tests/optim/adafactor_test.cpp.
-#include "samebytes/ops/adafactor.h"
+#include "ops/adafactor.h"
 
 #include <cmath>
 
@@ -8,6 +8,8 @@
 
 namespace samebytes::testing {
 namespace {
+
+using namespace detail;
 
 class AdafactorOpTest : public OnDevice {};
 SAMEBYTES_ON_EVERY_DEVICE(AdafactorOpTest);

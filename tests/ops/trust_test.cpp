@@ -1,5 +1,5 @@
 // The kernels of Lars and Lamb; their values are tested by tests/optim/optimizers_test.cpp.
-#include "samebytes/ops/trust.h"
+#include "ops/trust.h"
 
 #include <cmath>
 
@@ -8,6 +8,8 @@
 
 namespace samebytes::testing {
 namespace {
+
+using namespace detail;
 
 class TrustTest : public OnDevice {};
 SAMEBYTES_ON_EVERY_DEVICE(TrustTest);

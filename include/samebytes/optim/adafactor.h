@@ -8,8 +8,13 @@
 // per arena, whatever its number of parameters.
 #pragma once
 
-#include "samebytes/ops/adafactor.h"
+#include <memory>
+
 #include "samebytes/optim/optimizer.h"
+
+namespace samebytes::detail {
+class AdafactorLayout;
+}
 
 namespace samebytes::optim {
 
@@ -43,7 +48,7 @@ class Adafactor final : public Optimizer {
   std::vector<CellUpdate> updates(std::size_t arena, const Array& gradient) const override;
 
   AdafactorOptions options_;
-  std::vector<AdafactorLayout> layouts_;
+  std::shared_ptr<std::vector<detail::AdafactorLayout>> layouts_;  // where parameters lie, for the kernels
   std::vector<Array> rows_, columns_;
 };
 

@@ -28,7 +28,8 @@ class ParameterArena {
 
   // Packs one gradient for each parameter into one flat array [size()] with zeros in the gaps. Producers write into it
   // directly unless another handle holds their result. Throws ArgumentError if number or shapes differ from the
-  // parameters'. With `releases` the flat array never exists as a whole (pack_to_release).
+  // parameters'. With `releases` the flat array never exists as a whole: each run of
+  // parameters is updated as soon as its gradients are computed.
   Array pack(std::span<const Array> gradients, bool releases = false) const;
   // The same into a flat cell that zeros_like() made: a node that overwrites it (update_parts, ops/update_parts.h).
   Array store(const Array& flat, std::span<const Array> gradients) const;

@@ -3,8 +3,13 @@
 // weight_decay p;  p -= rate |p| / |r| r, or p -= rate r if a norm is 0.
 #pragma once
 
-#include "samebytes/ops/trust.h"
+#include <memory>
+
 #include "samebytes/optim/optimizer.h"
+
+namespace samebytes::detail {
+class TrustSegments;
+}
 
 namespace samebytes::optim {
 
@@ -38,7 +43,7 @@ class Lamb final : public Optimizer {
 
   LambOptions options_;
   std::vector<Array> moment1_, moment2_;
-  std::vector<TrustSegments> segments_;
+  std::shared_ptr<const std::vector<detail::TrustSegments>> segments_;  // where parameters lie, for the kernels
 };
 
 }  // namespace samebytes::optim

@@ -6,8 +6,13 @@
 // rate inside b, which is equal while the rate is constant.
 #pragma once
 
-#include "samebytes/ops/trust.h"
+#include <memory>
+
 #include "samebytes/optim/optimizer.h"
+
+namespace samebytes::detail {
+class TrustSegments;
+}
 
 namespace samebytes::optim {
 
@@ -42,7 +47,7 @@ class Lars final : public Optimizer {
 
   LarsOptions options_;
   std::vector<Array> momentum_;
-  std::vector<TrustSegments> segments_;
+  std::shared_ptr<const std::vector<detail::TrustSegments>> segments_;  // where parameters lie, for the kernels
 };
 
 }  // namespace samebytes::optim

@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,15 +44,11 @@
 #include "samebytes/optim/group.h"
 #include "samebytes/optim/state.h"
 
-namespace samebytes {
-class TrustSegments;
-}
-
 namespace samebytes::optim {
 
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -60,16 +57,16 @@ class Optimizer {
   void step(const Array& loss);
   // From now on a parameter that a loss does not depend on has gradient 0: heads that take turns, layers left out by
   // chance. Weight decay and momentum still move it.
-  void set_allow_unused(bool is_allowed) { allows_unused_ = is_allowed; }
-  GradientOptions gradient_options() const { return {.allow_unused = allows_unused_}; }  // for gradients()
+  void set_allow_unused(bool is_allowed);
+  GradientOptions gradient_options() const;  // for gradients()
   // One step with gradients that the caller has, one for each of parameters().
   void step(std::span<const Array> gradients);
   // One step with flat gradients, one for each of arenas(), with zeros between the parameters as flat_gradients() has.
   // Throws ArgumentError with release_gradients.
   void step_flat(std::span<const Array> gradients);
 
-  const std::vector<Array>& parameters() const { return parameters_; }  // by group, then order
-  const std::vector<ParameterArena>& arenas() const { return arenas_; }
+  const std::vector<Array>& parameters() const;  // by group, then order
+  const std::vector<ParameterArena>& arenas() const;
   // The flat gradient of each arena; nothing runs.
   std::vector<Array> flat_gradients(const Array& loss) const { return flat_gradients(loss, {}); }
   std::vector<Array> flat_gradients(std::span<const Array> gradients) const;
@@ -79,9 +76,9 @@ class Optimizer {
   // parameters() and the gradient, as soon as that is there; empty: the gradient itself.
   using GradientMap = std::function<Array(std::size_t parameter, const Array& gradient)>;
   using GradientSource = std::function<std::vector<Array>(const Array& loss, const GradientMap& map)>;
-  void set_gradient_source(GradientSource source) { gradient_source_ = std::move(source); }
+  void set_gradient_source(GradientSource source);
   std::vector<Array> flat_gradients(const Array& loss, const GradientMap& map) const;
-  bool has_gradient_source() const { return static_cast<bool>(gradient_source_); }
+  bool has_gradient_source() const;
 
   // One of `ranks` processes that keep and update the state of one share of each arena each (ZeRO, stage 1: S.
   // Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", 2020, section 5.1).
@@ -96,8 +93,8 @@ class Optimizer {
   void shard(Shard shard);
   // Another spread and gather, or none.
   void set_shard_calls(std::function<void()> spread, std::function<HostArray(const Array&)> gather);
-  bool is_sharded() const { return shard_.ranks > 1; }
-  int shard_rank() const { return shard_.rank; }
+  bool is_sharded() const;
+  int shard_rank() const;
   // How an array of state() is cut: `size` elements without shards, of which rank r keeps [bounds[r], bounds[r + 1]).
   struct Cut {
     std::int64_t size = 0;
@@ -107,24 +104,24 @@ class Optimizer {
   // Elements [first, second) of an arena that a rank updates: whole parameters where the update of an element looks at
   // others of its parameter (Lars, Lamb, Adafactor), else equal shares.
   std::pair<std::int64_t, std::int64_t> share(std::size_t arena, int rank) const;
-  std::pair<std::int64_t, std::int64_t> share(std::size_t arena) const { return share(arena, shard_.rank); }
+  std::pair<std::int64_t, std::int64_t> share(std::size_t arena) const { return share(arena, shard_rank()); }
   // The state as it is without shards, on rank 0, to be saved. Every rank calls it.
   std::vector<std::pair<std::string, HostArray>> whole_state() const;
 
-  bool releases_gradients() const { return releases_gradients_; }
-  std::size_t group_count() const { return groups_.size(); }
+  bool releases_gradients() const;
+  std::size_t group_count() const;
   // What holds for a group, its own or the optimizer's; options that the optimizer does not have are empty. Its rate is
   // the one it was made with.
-  const GroupOptions& group(std::size_t index) const { return groups_.at(index); }
-  std::size_t group_of_arena(std::size_t arena) const { return arena_groups_.at(arena); }
+  const GroupOptions& group(std::size_t index) const;
+  std::size_t group_of_arena(std::size_t arena) const;
 
   // From now on each step keeps the norm of its gradient, after clip_value and before clip_norm, which computes it
   // anyway. Elsewhere it costs a pass over the gradients, which are all there at once then, whatever their size. Throws
   // ArgumentError with release_gradients.
   void watch_gradient_norm(bool is_on);
-  const GradientNorm& gradient_norm() const { return gradient_norm_; }  // of the last step; none where it was not kept
+  const GradientNorm& gradient_norm() const;  // of the last step; none where it was not kept
 
-  double rate() const { return rate_; }  // of the next step
+  double rate() const;                   // of the next step
   double rate(std::size_t group) const;  // ... in a group: in proportion, where it has a rate of its own
   void set_rate(double rate);            // ends a schedule
   // From now on step k (the first is 0) uses schedule(k).
@@ -139,8 +136,8 @@ class Optimizer {
   // From now on step k uses schedule(k) as momentum. Throws as set_momentum() does.
   void set_momentum_schedule(std::function<double(std::int64_t step)> schedule);
 
-  std::int64_t step_count() const { return step_count_; }  // steps taken
-  void set_step_count(std::int64_t count);                 // when a saved state is restored
+  std::int64_t step_count() const;          // steps taken
+  void set_step_count(std::int64_t count);  // when a saved state is restored
   // Of step_count(), those that a GradScaler skipped because a gradient overflowed: they changed nothing and do not
   // count in bias corrections. Waits for the queue where there is a scaler.
   std::int64_t skipped_steps() const;
@@ -177,8 +174,8 @@ class Optimizer {
   };
   Optimizer(const char* name, std::span<const ParameterGroup> groups, const Common& common,
             std::initializer_list<Option> options);
-  Optimizer(Optimizer&&) = default;
-  Optimizer& operator=(Optimizer&&) = default;
+  Optimizer(Optimizer&&) noexcept;
+  Optimizer& operator=(Optimizer&&) noexcept;
   static std::vector<ParameterGroup> one_group(std::span<const Array> parameters);
   // Each group in two: what has two or more axes, and the rest, which neither adapts nor decays.
   static std::vector<ParameterGroup> without_vectors(const std::vector<ParameterGroup>& groups);
@@ -200,8 +197,8 @@ class Optimizer {
   // For nodes that write cells themselves: [0] is 0 where a scaler skips this step, then `numbers` ([1] each), all of
   // the arena's dtype; an empty handle where there never was a scaler.
   Array control(std::size_t arena, std::initializer_list<Array> numbers = {}) const;
-  const GroupOptions& options_of(std::size_t arena) const { return groups_[arena_groups_[arena]]; }
-  double rate_of(std::size_t arena) const { return rate(arena_groups_[arena]); }
+  const GroupOptions& options_of(std::size_t arena) const;
+  double rate_of(std::size_t arena) const;
   // Cells of zeros for each arena, and for one, of the dtype of moments.
   std::vector<Array> zeros_for_arenas(const char* name) const;
   Array zeros_for_arena(std::size_t arena, const char* name) const;
@@ -215,56 +212,22 @@ class Optimizer {
   // are narrower.
   Array weights(std::size_t arena) const;
   CellUpdate written(std::size_t arena, const Array& next) const;
-  Dtype compute_dtype(std::size_t arena) const { return arenas_[arena].dtype() == f64 ? f64 : f32; }
-  // Where the parameters lie in each arena.
-  std::vector<TrustSegments> segments_of_arenas() const;
+  Dtype compute_dtype(std::size_t arena) const { return arenas()[arena].dtype() == f64 ? f64 : f32; }
   // The cells that there are, as "0.momentum".
   std::vector<StateArray> named(const char* name, const std::vector<Array>& cells) const;
   static void require_range(const char* name, const char* option, double value, double low, double high);
-  const std::string& name() const { return name_; }
+  const std::string& name() const;
 
  private:
-  void take_parameters(std::span<const ParameterGroup> groups, bool rounds_weights);
-  void take_options(const GroupOptions& own, std::span<const Option> options);
   friend class Accumulator;
   friend class GradScaler;
-  // What a step is made of: flat gradients, whether to take it (bool [1]; an empty handle: always), and nodes that are
-  // evaluated with it.
-  struct StepParts {
-    std::vector<Array> gradients;
-    Array is_taken = {};
-    std::vector<Array> more = {};
-  };
+  struct StepParts;
+  struct Impl;
   void run(const std::function<StepParts()>& parts);
   std::vector<Array> all_updates(StepParts parts);
   std::vector<CellUpdate> updates_of_share(std::size_t arena, const Array& gradient) const;
-  void follow_schedules();
-  std::optional<double> GroupOptions::*momentum_member() const;
-  bool keeps_momentum(std::size_t group) const { return keeps_momentum_[group]; }
 
-  std::string name_;
-  double rate_, first_rate_;  // of the next step; of the options
-  double clip_norm_, clip_value_;
-  bool maximize_, releases_gradients_;
-  bool allows_unused_ = false;
-  bool watches_norm_ = false;
-  GradientNorm gradient_norm_;
-  Dtype moments_;
-  GradientSource gradient_source_;
-  Shard shard_;
-  bool shares_parameters_ = false;  // whole ones
-  std::vector<std::pair<Array, Cut>> sharded_cells_;
-  std::function<double(std::int64_t)> schedule_, momentum_schedule_;
-  std::int64_t step_count_ = 0;
-  Array is_taken_;  // bool [1] while the updates of a step with a scaler are made
-  Array skipped_;   // cell [1] of the number of skipped steps, once there is a scaler
-  std::vector<GroupOptions> groups_;
-  std::vector<bool> keeps_momentum_;  // of each group: made with a momentum above 0
-  std::vector<Array> parameters_;
-  std::vector<std::size_t> parameter_groups_;  // of each parameter
-  std::vector<ParameterArena> arenas_;
-  std::vector<std::size_t> arena_groups_;         // of each arena
-  std::vector<std::vector<std::size_t>> places_;  // of each arena's parameters in parameters_
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace samebytes::optim

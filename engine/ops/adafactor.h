@@ -7,7 +7,7 @@
 
 #include "samebytes/array.h"
 
-namespace samebytes {
+namespace samebytes::detail {
 
 // Where the parameters lie in the arena, and their statistics in the cells of rows and columns. A value, made once for
 // a layout.
@@ -43,4 +43,4 @@ struct AdafactorStep {
 Array adafactor_update(const Array& p, const Array& rows, const Array& columns, const Array& gradient,
                        const AdafactorLayout& layout, const AdafactorStep& step, const Array& control = {});
 
-}  // namespace samebytes
+}  // namespace samebytes::detail

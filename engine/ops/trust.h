@@ -7,7 +7,7 @@
 
 #include "samebytes/array.h"
 
-namespace samebytes {
+namespace samebytes::detail {
 
 // Where the segments lie, cut into chunks for the kernels. A value, made once for a layout.
 class TrustSegments {
@@ -53,4 +53,4 @@ struct LambStep {
 Array lamb_update(const Array& p, const Array& moment1, const Array& moment2, const Array& gradient,
                   const TrustSegments& segments, const LambStep& step, const Array& control = {});
 
-}  // namespace samebytes
+}  // namespace samebytes::detail
