@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kLinesThatNeedAReason = 400;
 constexpr std::size_t kMostLines = 800;
+constexpr std::size_t kMostLinesOfPublicHeader = 250;
 constexpr std::size_t kHeadLines = 20;
 
 std::vector<SourceFile> all_sources() {
@@ -32,6 +33,9 @@ std::string head_of(const SourceFile& file) {
 // The reason reads "Over 400 lines because ..." in the comment that opens the file.
 std::string size_fault(const SourceFile& file) {
   const std::size_t lines = lines_of(file.text).size();
+  if (file.path.starts_with("include/") && lines > kMostLinesOfPublicHeader)
+    return file.path + " has " + std::to_string(lines) +
+           " lines: a public header is a contract; what the engine alone needs goes into an Impl";
   if (lines > kMostLines) return file.path + " has " + std::to_string(lines) + " lines: split it";
   if (lines > kLinesThatNeedAReason && head_of(file).find("Over 400 lines because") == std::string::npos) {
     return file.path + " has " + std::to_string(lines) +
@@ -53,6 +57,8 @@ TEST(Files, a_long_one_without_a_reason_is_found) {
   EXPECT_NE(size_fault({"engine/core/long.cpp", "// About something.\n" + body}), "");
   EXPECT_EQ(size_fault({"engine/core/long.cpp", "// Over 400 lines because it is a table.\n" + body}), "");
   EXPECT_NE(size_fault({"engine/core/long.cpp", "// Over 400 lines because it is a table.\n" + body + body}), "");
+  EXPECT_NE(size_fault({"include/samebytes/long.h", std::string(kMostLinesOfPublicHeader + 1, '\n')}), "");
+  EXPECT_EQ(size_fault({"include/samebytes/long.h", std::string(kMostLinesOfPublicHeader, '\n')}), "");
 }
 
 TEST(Files, every_header_says_what_it_is_and_is_read_once) {
