@@ -146,8 +146,8 @@ TrustSegments::TrustSegments(std::span<const std::int64_t> offsets, std::span<co
                              std::int64_t begin, std::int64_t end)
     : n_(n), begin_(begin), end_(end) {
   if (begin < 0 || end < begin || end > n || begin % kTrustUnit != 0 || end % kTrustUnit != 0)
-    throw ArgumentError("trust_segments: a share begins and ends at multiples of 16 within " + std::to_string(n) +
-                        " elements, [" + std::to_string(begin) + ", " + std::to_string(end) + ") came");
+    throw ArgumentError("trust_segments: a share must begin and end at multiples of 16 within " + std::to_string(n) +
+                        " elements, got [" + std::to_string(begin) + ", " + std::to_string(end) + ")");
   if (offsets.empty() || offsets.size() != sizes.size() || n % kTrustUnit != 0)
     throw ArgumentError("trust_segments: needs one size per offset and a length that is a multiple of 16, " +
                         std::to_string(offsets.size()) + " offsets, " + std::to_string(sizes.size()) +
@@ -158,7 +158,7 @@ TrustSegments::TrustSegments(std::span<const std::int64_t> offsets, std::span<co
     const std::int64_t units = ceil_div(sizes[i], kTrustUnit);
     if (offsets[i] < before || offsets[i] % kTrustUnit != 0 || sizes[i] < 0 || offsets[i] + sizes[i] > n)
       throw ArgumentError("trust_segments: segments must rise without overlap in steps of 16 within " +
-                          std::to_string(n) + " elements, " + std::to_string(offsets[i]) + " came");
+                          std::to_string(n) + " elements, got " + std::to_string(offsets[i]));
     before = offsets[i] + units * kTrustUnit;
     if (before <= begin || offsets[i] >= end) continue;
     if (offsets[i] < begin || before > end)

@@ -90,14 +90,14 @@ Optimizer::Optimizer(const char* name, std::span<const ParameterGroup> groups, c
   if (impl_->releases_gradients && impl_->clip_norm > 0.0)
     throw ArgumentError(impl_->name +
                         ": release_gradients updates parameters before all gradients are there, so clip_norm must "
-                        "be 0, " +
-                        std::to_string(impl_->clip_norm) + " came; clip_value can be used");
+                        "be 0, got " +
+                        std::to_string(impl_->clip_norm) + "; clip_value can be used");
   if (impl_->moments != f32 && impl_->moments != bf16)
-    throw ArgumentError(impl_->name + ": moments are f32 or bf16, " + std::string(name_of(impl_->moments)) +
-                        " came (f16 is too narrow for the squares of small gradients)");
+    throw ArgumentError(impl_->name + ": moments must be f32 or bf16, got " + std::string(name_of(impl_->moments)) +
+                        " (f16 is too narrow for the squares of small gradients)");
   for (const ParameterGroup& group : groups) {
     if (group.options.adapts && !common.adapts)
-      throw ArgumentError(impl_->name + ": it has no option adapts, a group came with one");
+      throw ArgumentError(impl_->name + ": it has no option adapts, got a group with one");
     impl_->take_options(group.options, options);
   }
   impl_->take_parameters(groups, common.rounds_weights);
@@ -129,7 +129,7 @@ void Optimizer::Impl::take_options(const GroupOptions& own, std::span<const Opti
   }
   for (const NamedMember& named : kMembers)
     if (own.*named.member && !(all.*named.member))
-      throw ArgumentError(name + ": it has no option " + named.name + ", a group came with one");
+      throw ArgumentError(name + ": it has no option " + named.name + ", got a group with one");
   keeps_momentum.push_back(all.momentum && *all.momentum > 0.0);
   groups.push_back(all);
 }
@@ -146,7 +146,7 @@ void Optimizer::Impl::take_parameters(std::span<const ParameterGroup> given, boo
         throw ArgumentError(name + ": parameters are f32 or f64, " + cell_name(parameter) + " is " +
                             std::string(name_of(parameter.dtype())));
       const auto [place, is_new] = seen.try_emplace(parameter.node().get(), g);
-      if (place->second != g) throw ArgumentError(name + ": " + cell_name(parameter) + " came in two groups");
+      if (place->second != g) throw ArgumentError(name + ": " + cell_name(parameter) + " is in two groups");
       if (!is_new) continue;
       parameters.push_back(parameter);
       parameter_groups.push_back(g);
@@ -258,8 +258,7 @@ void Optimizer::Impl::follow_schedules() {
 }
 
 void Optimizer::set_step_count(std::int64_t count) {
-  if (count < 0)
-    throw ArgumentError(impl_->name + ": the step count is at least 0, " + std::to_string(count) + " came");
+  if (count < 0) throw ArgumentError(impl_->name + ": the step count must be at least 0, got " + std::to_string(count));
   impl_->step_count = count;
   impl_->follow_schedules();
 }
@@ -304,7 +303,7 @@ std::vector<Array> Optimizer::flat_gradients(const Array& loss, const GradientMa
 std::vector<Array> Optimizer::flat_gradients(std::span<const Array> gradients) const {
   if (gradients.size() != impl_->parameters.size())
     throw ArgumentError(impl_->name + ": needs one gradient for each of " + std::to_string(impl_->parameters.size()) +
-                        " parameters, " + std::to_string(gradients.size()) + " came");
+                        " parameters, got " + std::to_string(gradients.size()));
   std::vector<Array> flat;
   for (std::size_t i = 0; i < impl_->arenas.size(); ++i) {
     std::vector<Array> members;
@@ -329,7 +328,7 @@ void Optimizer::step_flat(std::span<const Array> gradients) {
                         ": release_gradients never has a flat gradient; use step(loss), or step_flat without it");
   if (gradients.size() != impl_->arenas.size())
     throw ArgumentError(impl_->name + ": needs one flat gradient for each of " + std::to_string(impl_->arenas.size()) +
-                        " arenas, " + std::to_string(gradients.size()) + " came");
+                        " arenas, got " + std::to_string(gradients.size()));
   run([&] { return StepParts{{gradients.begin(), gradients.end()}}; });
 }
 
@@ -384,8 +383,7 @@ std::int64_t Optimizer::skipped_steps() const {
 }
 
 void Optimizer::set_skipped_steps(std::int64_t count) {
-  if (count < 0)
-    throw ArgumentError(impl_->name + ": at least 0 steps were skipped, " + std::to_string(count) + " came");
+  if (count < 0) throw ArgumentError(impl_->name + ": at least 0 steps were skipped, got " + std::to_string(count));
   const Array number = full({1}, static_cast<double>(count));
   if (impl_->skipped.defined())
     assign(impl_->skipped, number);

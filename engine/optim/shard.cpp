@@ -46,8 +46,8 @@ std::int64_t Optimizer::state_before(std::size_t, std::size_t, std::int64_t elem
 
 void Optimizer::shard(Shard shard) {
   if (shard.ranks < 1 || shard.rank < 0 || shard.rank >= shard.ranks)
-    throw ArgumentError(impl_->name + ": a shard has a rank from 0 to ranks - 1, rank " + std::to_string(shard.rank) +
-                        " of " + std::to_string(shard.ranks) + " came");
+    throw ArgumentError(impl_->name + ": a shard has a rank from 0 to ranks - 1, got rank " +
+                        std::to_string(shard.rank) + " of " + std::to_string(shard.ranks));
   if (is_sharded()) throw ArgumentError(impl_->name + ": its state is sharded already");
   if (shard.ranks == 1) return;
   if (impl_->releases_gradients)
