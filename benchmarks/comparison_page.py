@@ -132,13 +132,13 @@ def devices_table(result):
         lines.append(f"| {name} ({runtime}) |" + " |" * 13)
     kinds = {device["type"] for device in result["devices"] if not device["refused"]}
     if "gpu" not in kinds:
-        lines.append("| a GPU: none was there |" + " |" * 13)
+        lines.append("| a GPU: none available |" + " |" * 13)
     return lines
 
 
 def frameworks_table(baseline):
     rows = {row["mode"]: row for row in baseline["rows"] if row["workload"] == "cnn"}
-    lines = ["| | memory of host and device is one | without copies | runs on | cnn, training, samples/s | inference |",
+    lines = ["| | host and device share memory | without copies | runs on | cnn, training, samples/s | inference |",
              "|---|---|---|---|---|---|"]
     for name, unified, copies, platforms in FRAMEWORKS:
         side = PEER_OF[name]
@@ -152,29 +152,29 @@ def page(result, baseline):
     return "\n".join([
         "# Shared memory, compared",
         "",
-        f"Made by `{result['command']}` from its JSON, {result['date']}; {result['machine']}.",
-        "Blank is what was not measured.",
+        f"Written by `{result['command']}` from its JSON, {result['date']}; {result['machine']}.",
+        "Blank cells were not measured.",
         "",
         "## One thing changed at a time",
         "",
-        f"Training, f32, in turns, {result['rounds']} of each: medians, and the ratio of the first to the second side",
-        "with its least and largest.",
+        f"Training in f32, alternating, {result['rounds']} runs of each: medians, and the ratio of the first to the second side",
+        "with its smallest and largest value.",
         "",
         *pairs_table(result),
         "",
         "## Devices",
         "",
-        "`samebytes bench --device all`: largest batch is that whose step fits into memory; GB/s count what launches",
-        "read and write, so bytes in a cache can exceed the stream; joules are the processor's, where its counters can",
-        "be read. GFLOP/s count the multiplications of plain convolutions, of which minimal filtering leaves some out, and",
-        "the peak is that of another moment: a share can exceed 100 %.",
+        "From `samebytes bench --device all`. The largest batch is the largest whose step fits into memory. GB/s count the bytes",
+        "that launches read and write, so cached bytes can exceed the stream. Joules are the processor's, if its counters are",
+        "readable. GFLOP/s count the multiplications of plain convolutions, of which minimal filtering saves some, and the peak",
+        "was measured at another time, so a share can exceed 100 %.",
         "",
         *devices_table(result),
         "",
         "## Frameworks",
         "",
-        f"Speeds are those of `benchmarks/baseline/{baseline.name}`, {compared['threads']} threads of one machine in",
-        "turns; how and how fairly: [benchmarks/README.md](../benchmarks/README.md).",
+        f"Speeds are from `benchmarks/baseline/{baseline.name}`, {compared['threads']} threads of one machine,",
+        "alternating; method and fairness: [benchmarks/README.md](../benchmarks/README.md).",
         "",
         *frameworks_table(compared),
         "",

@@ -175,17 +175,17 @@ def line(result):
 
 # What the rows that stay below have in common, by size, pass and name; the first that matches counts.
 CAUSES = (
-    ("small", ".*", "an evaluation is built, found again among the plans, enqueued and ended by a thread of the driver: 6 to 9 microseconds, "
-     "the whole row; PyTorch calls a function"),
+    ("small", ".*", "building the graph, looking up the plan, enqueuing and the driver's completion thread: 6 to 9 microseconds, which is "
+     "all of the row; PyTorch calls a function"),
     ("medium", "(forward|gradient) (operator|max|min|exp|log|sqrt|abs|square|sign|floor|relu|clip|leaky|tanh|sigmoid|astype|"
      "full|arange|broadcast_to|sum|mean|where|equal|less|greater|not_equal)",
-     "the cost of a launch beside ten microseconds of work; calls in the queue write to several buffers in turn, where "
-     "PyTorch has one that stays in the cache"),
+     "the cost of a launch in addition to ten microseconds of work; queued calls write to several buffers in turn, whereas "
+     "PyTorch reuses one that stays in the cache"),
     ("(medium|large)", "forward multinomial/replacement",
-     "noise is drawn for each class and sample, where PyTorch searches a running sum"),
-    ("(medium|large)", "(forward|gradient) (top_k|sort)", "keys are made of the values, and values are gathered by place afterwards"),
+     "the kernel draws noise for each class and sample, whereas PyTorch searches a running sum"),
+    ("(medium|large)", "(forward|gradient) (top_k|sort)", "the kernel makes keys from the values and gathers the values by index afterwards"),
     ("large", ".*", "the kernel itself"),
-    ("medium", ".*", "launches beside little work"),
+    ("medium", ".*", "launches with little work"),
 )
 
 
@@ -199,9 +199,9 @@ def page(report, behind):
     lines = [
         "# Every op beside PyTorch",
         "",
-        "Written by `" + report["command"] + "`; `--from FILE --write` writes it again from a file of `--json`. A row is one",
-        "public op called in one way, `tests/house/sweep_test.cpp` sees that none is forgotten. A ratio is PyTorch's time over",
-        "ours: above 1 ours is quicker. Gradients are forward and backward pass together, on both sides.",
+        "Written by `" + report["command"] + "`; `--from FILE --write` rewrites it from a `--json` file. A row is one",
+        "public op called in one way; `tests/house/sweep_test.cpp` checks that every op has one. A ratio is PyTorch's time over",
+        "ours: above 1, ours is faster. Gradient columns time the forward and backward pass together, on both sides.",
         "",
         f"{report['date']}, {report['machine']}, {report['device']}, {report['threads']} threads each, PyTorch",
         f"{report['torch']} (eager), {report['clock']}. The geometric mean of {len(report['results'])} ratios is"
@@ -214,7 +214,7 @@ def page(report, behind):
     for name in dict.fromkeys(r["row"] for r in report["results"]):
         cells = [ratios.get((name, size, way)) for size in SIZES for way in PASSES]
         lines.append(f"| {name} | " + " | ".join("" if c is None else f"{c:.2f}" for c in cells) + " |")
-    lines += ["", f"## Below {BEHIND}", "", "Microseconds a call, and what they are spent on.", ""]
+    lines += ["", f"## Below {BEHIND}", "", "Microseconds per call, grouped by what they are spent on.", ""]
     for why in dict.fromkeys(cause(r) for r in behind):
         lines += ["", f"{why[0].upper()}{why[1:]}:", "", "| row | size | pass | ours | PyTorch | ratio |", "|---|---|---|---|---|---|"]
         for r in behind:
