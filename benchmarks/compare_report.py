@@ -167,7 +167,7 @@ def marks(rows):
     lines = []
     for row in rows:
         if not row.get("quiet", True):
-            lines.append(f"! {row['workload']}: the loop beside the turns differed by up to "
+            lines.append(f"! {row['workload']}: the calibration loop differed by up to "
                          f"{100 * row['loop_deviation']:.0f} % from the run's median")  # fmt: skip
         for peer, share in row.get("lagging", {}).items():
             lines.append(f"! {row['workload']}: {peer}'s turns are {100 * share:.0f} % below its trial, twice")
@@ -188,7 +188,7 @@ def quiet_text(result):
     if not loop:
         return "whether the machine was quiet was not measured"
     state = "quiet" if loop["quiet"] else "not quiet"
-    return (f"the machine was {state}: a loop of {loop['median_ms']:.0f} ms beside the turns varied by "
+    return (f"the machine was {state}: a calibration loop of {loop['median_ms']:.0f} ms varied by "
             f"{100 * loop['spread']:.0f} % (10th to 90th percentile of {loop['loops']})")  # fmt: skip
 
 
@@ -250,7 +250,7 @@ def full_block(result, source):
     paragraph = (
         f"{result['threads']} threads of {article(machine['cpu'])}, {device['platform']} {device['driver']}, f32, "
         f"AdamW, batch 64 (gpt-small 4, context 128), {result['date'][:10]}: samples per second, median of "
-        f"{result['rounds']} rounds in turns; {versions}. The ratio is to the best peer, the least and the largest round "
+        f"{result['rounds']} alternating rounds; {versions}. The ratio is to the best peer, with the smallest and the largest round "
         f"in brackets; {quiet_text(result)}. ~: far behind and only tried. Everything measured: [{source}]({source})."
     )
     if "calibration" not in result:
@@ -279,8 +279,8 @@ def full_block(result, source):
                                 ("samebytes", *peers)), leanest_text(row, "peak_bytes")]
             for row in rows
         ]  # fmt: skip
-        text.append("Memory: what a process grows by from before the model is made to its largest, each framework in\n"
-                    "the variant that has the speed above; the leanest is of all variants tried.")  # fmt: skip
+        text.append("Memory: growth of the process from before the model is created to its peak, each framework in the\n"
+                    "variant with the speed above; the leanest is the best of all variants tried.")  # fmt: skip
         text.append(markdown(header, lines))
     return "\n\n".join(text)
 
