@@ -238,7 +238,7 @@ def short_block(result, source):
     machine = result["machine"]["cpu"]
     paragraph = (f"{result['threads']} threads of {article(machine)}, f32, {result['date'][:10]}. Everything measured: "
                  f"[{source}]({source}).")  # fmt: skip
-    return f"{textwrap.fill(paragraph, 140, break_long_words=False, break_on_hyphens=False)}\n\n{markdown(header, lines)}"
+    return f"{textwrap.fill(paragraph, 120, break_long_words=False, break_on_hyphens=False)}\n\n{markdown(header, lines)}"
 
 
 def full_block(result, source):
@@ -256,7 +256,7 @@ def full_block(result, source):
     if "calibration" not in result:
         paragraph += (" PyTorch's threads spun in this run, where a neighbour that takes a core slows it most; sleeping "
                       "threads, freezing, ONNX Runtime and OpenVINO were not part of it.")  # fmt: skip
-    text = [textwrap.fill(paragraph, 140, break_long_words=False, break_on_hyphens=False)]
+    text = [textwrap.fill(paragraph, 120, break_long_words=False, break_on_hyphens=False)]
     for mode in MODES:
         rows, peers = in_turns(result, mode)
         if not rows:

@@ -23,6 +23,7 @@ import re
 import statistics
 import subprocess
 import sys
+import textwrap
 import time
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -216,7 +217,8 @@ def page(report, behind):
         lines.append(f"| {name} | " + " | ".join("" if c is None else f"{c:.2f}" for c in cells) + " |")
     lines += ["", f"## Below {BEHIND}", "", "Microseconds per call, grouped by what they are spent on.", ""]
     for why in dict.fromkeys(cause(r) for r in behind):
-        lines += ["", f"{why[0].upper()}{why[1:]}:", "", "| row | size | pass | ours | PyTorch | ratio |", "|---|---|---|---|---|---|"]
+        lines += ["", textwrap.fill(f"{why[0].upper()}{why[1:]}:", 120), ""]
+        lines += ["| row | size | pass | ours | PyTorch | ratio |", "|---|---|---|---|---|---|"]
         for r in behind:
             if cause(r) == why:
                 lines.append(
