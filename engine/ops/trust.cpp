@@ -149,7 +149,7 @@ TrustSegments::TrustSegments(std::span<const std::int64_t> offsets, std::span<co
     throw ArgumentError("trust_segments: a share must begin and end at multiples of 16 within " + std::to_string(n) +
                         " elements, got [" + std::to_string(begin) + ", " + std::to_string(end) + ")");
   if (offsets.empty() || offsets.size() != sizes.size() || n % kTrustUnit != 0)
-    throw ArgumentError("trust_segments: needs one size per offset and a length that is a multiple of 16, " +
+    throw ArgumentError("trust_segments: expected one size per offset and a length that is a multiple of 16, got " +
                         std::to_string(offsets.size()) + " offsets, " + std::to_string(sizes.size()) +
                         " sizes and length " + std::to_string(n));
   std::vector<std::int32_t> table;
