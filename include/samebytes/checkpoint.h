@@ -1,11 +1,11 @@
-// Activation checkpointing: what a part of the forward pass computes on its way is not kept for the backward pass but
-// computed anew when that reaches the part (T. Chen et al., "Training deep nets with sublinear memory cost", 2016).
+// Activation checkpointing: the intermediate values of a part of the forward pass are not kept, but recomputed when the
+// backward pass reaches the part (T. Chen et al., "Training deep nets with sublinear memory cost", 2016).
 //   Array y = checkpoint([&](const Array& x) { return block(x); }, x);
-// Values and gradients are bit for bit those without it: the same ops run once more with the same random counters, so
-// dropout draws the same mask, and what overwrites a cell (running statistics of a batch norm) is not repeated; its
-// results are kept, as are what f reads from outside, arguments or not, and what others read of its results. f is
-// called once. Checkpoints may be nested. Where there is no backward pass a checkpoint is nothing. Gradients of
-// gradients go through both computations and are equal to within rounding.
+// Values and gradients are bit for bit those without it: the same ops run again with the same random counters, so
+// dropout draws the same mask. Updates of cells (running statistics of a batch norm) are not repeated; their results
+// are kept, as are all arrays that f reads from outside and those of its results that others read. f is called once.
+// Checkpoints may be nested. Without a backward pass a checkpoint has no effect. Second-order gradients pass through
+// both computations and are equal up to rounding.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace detail {
 struct Segment;
 }
 
-// All that this thread builds while one lives is one checkpointed part, a segment. Scopes are nested as blocks are.
+// Everything that this thread builds while a scope lives is one checkpointed part, a segment. Scopes nest like blocks.
 class CheckpointScope {
  public:
   CheckpointScope();
@@ -37,7 +37,7 @@ class CheckpointScope {
   std::shared_ptr<const detail::Segment> outer_;
 };
 
-// f(inputs...), checkpointed: any number of inputs and whatever f returns (an Array, a vector, a tuple of them).
+// Calls f(inputs...) checkpointed, with any number of inputs and any result (an Array, a vector or tuple of them).
 template <class F, class First, class... Rest>
 decltype(auto) checkpoint(F&& f, First&& first, Rest&&... rest) {
   const CheckpointScope scope;
@@ -53,27 +53,28 @@ auto checkpoint(F f) {
   };
 }
 
-// Functions one after the other in `segments` parts of equal length, all but the last part checkpointed, as PyTorch
-// does: the backward pass begins with that one. Throws ArgumentError unless 1 <= segments <= the number of functions.
+// Applies functions in `segments` parts of equal length, all but the last one checkpointed, as in PyTorch: the backward
+// pass begins with the last part. Throws ArgumentError unless 1 <= segments <= the number of functions.
 Array checkpoint_sequential(std::span<const std::function<Array(const Array&)>> functions, int segments,
                             const Array& x);
 
-// How a stack of equal blocks is checkpointed: nn::Module::gradient_checkpointing, --gradient-checkpointing.
+// How to checkpoint a stack of equal blocks: nn::Module::gradient_checkpointing, --gradient-checkpointing.
 class Checkpointing {
  public:
   static Checkpointing off() { return {}; }
-  // So many neighbouring blocks are a segment. Throws ArgumentError below 1.
+  // A segment is this many consecutive blocks. Throws ArgumentError for less than 1.
   static Checkpointing every(std::int64_t blocks);
-  // As many as the square root of their number, rounded to the nearest: of L blocks the inputs of sqrt(L) segments are
-  // kept, and the values of sqrt(L) blocks are there at once.
+  // A segment of L blocks is sqrt(L) blocks, rounded to the nearest: the inputs of sqrt(L) segments and the values of
+  // sqrt(L) blocks are in memory at a time.
   static Checkpointing sqrt();
-  // "off", "block" (every block by itself), "sqrt" or the number of blocks of a segment. Throws ArgumentError.
+  // "off", "block" (each block is a segment), "sqrt", or the number of blocks in a segment. Throws ArgumentError for
+  // other text.
   static Checkpointing parse(std::string_view text);
 
   bool is_on() const { return blocks_ != 0; }
-  // Blocks of a segment in a stack of so many; 0: there are no segments.
+  // Blocks in a segment of a stack of `blocks` blocks; 0: no segments.
   std::int64_t length(std::int64_t blocks) const;
-  std::string to_text() const;  // what parse() takes
+  std::string to_text() const;  // in the form that parse() takes
   bool operator==(const Checkpointing&) const = default;
 
  private:

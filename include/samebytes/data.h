@@ -1,4 +1,4 @@
-// Data: readers, sources, samplers, transforms, collate and the loader that fills shared memory with batches.
+// Data: readers, sources, samplers, transforms, collates, and the loader that fills shared memory with batches.
 #pragma once
 
 #include "samebytes/data/array_set.h"

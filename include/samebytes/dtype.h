@@ -1,4 +1,4 @@
-// Element types of arrays. f16 and bf16 are storage types: arithmetic on them is done in f32.
+// Element types of arrays. f16 and bf16 are storage types: arithmetic on them is in f32.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ constexpr bool is_floating(Dtype dtype) {
 // "f32", "f16", "bf16", "f64", "i32", "u8", "bool".
 std::string_view name_of(Dtype dtype);
 
-// dtype_of<float> is f32 and so on; only the element types above.
+// dtype_of<float> is f32 and so on; defined for the element types above.
 template <class T>
 struct DtypeOf;
 template <>

@@ -1,5 +1,5 @@
-// The plan of a step as text: which launches run in which order, on which device, what they wait for, which bytes cross
-// from one OpenCL context to another, and why work that could have gone elsewhere is where it is.
+// The plan of a step as text: the launches in order, the device of each, what they wait for, which bytes move between
+// OpenCL contexts, and why work was not placed on another device.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@ namespace samebytes {
 class Engine;
 
 struct ExplainOptions {
-  int most_launches = 0;  // lines; the rest is one line more; 0: all
+  int most_launches = 0;  // lines; one further line sums the rest; 0: all
 };
 
-// Of the plan with the most launches that the engine has made and still keeps, which is that of a training step where
-// there was one. A line of text where there is no plan.
+// Explains the plan with the most launches among those that the engine keeps: that of a training step if there was one.
+// Without a plan, returns a line that says so.
 std::string explain(const Engine& engine, const ExplainOptions& options = {});
 
 }  // namespace samebytes

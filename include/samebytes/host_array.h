@@ -1,5 +1,6 @@
-// HostArray: shape, dtype and values in ordinary host memory, dense, last axis fastest. What file readers return and
-// what in-memory data sets hold; it knows no device. A value type. (For the host's view of an Array see HostView.)
+// HostArray: shape, dtype and values in ordinary host memory, dense, last axis fastest. File readers return it and
+// in-memory data sets hold it; it is independent of devices. A value type. (For the host's view of an Array see
+// HostView.)
 #pragma once
 
 #include <cstddef>
@@ -20,10 +21,10 @@ struct HostArray {
   std::vector<std::byte> bytes;
 
   HostArray() = default;
-  // Zeros.
+  // All zeros.
   HostArray(const Shape& shape_, Dtype dtype_)
       : shape(shape_), dtype(dtype_), bytes(static_cast<std::size_t>(shape_.size()) * bytes_of(dtype_)) {}
-  // A copy of `values`. Throws ArgumentError where their number is not the shape's.
+  // A copy of `values`. Throws ArgumentError if their number is not shape_.size().
   template <class T>
   HostArray(const Shape& shape_, std::span<const T> values) : HostArray(shape_, dtype_of<T>) {
     if (values.size() * sizeof(T) != bytes.size())
@@ -35,7 +36,7 @@ struct HostArray {
   HostArray(const Shape& shape_, const std::vector<T>& values) : HostArray(shape_, std::span<const T>(values)) {}
 
   std::int64_t size() const { return shape.size(); }
-  // The values; throws ArgumentError where T is not the dtype.
+  // The values; throws ArgumentError if T is not the dtype.
   template <class T>
   std::span<const T> as() const {
     check_type(dtype_of<T>);

@@ -1,4 +1,4 @@
-// The library's few messages, for what is built on it: they go to the sink of set_log_sink() (engine.h), or nowhere.
+// Logging for code built on the library: messages go to the sink of set_log_sink() (engine.h), or nowhere.
 #pragma once
 
 #include <string_view>

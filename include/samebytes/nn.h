@@ -1,5 +1,5 @@
-// Layers and networks: every header of samebytes/nn. Options are plain structs with PyTorch's defaults; parameters
-// carry the names of PyTorch's state_dict; images are [N, H, W, C].
+// Layers and networks: includes every header of samebytes/nn. Options are plain structs with PyTorch's defaults;
+// parameters carry the names of PyTorch's state_dict; images are [N, H, W, C].
 #pragma once
 
 #include "samebytes/nn/activations.h"

@@ -1,4 +1,4 @@
-// Plots of curves as SVG, a file that needs nothing else: panels below each other that share their x axis.
+// Plots curves as one self-contained SVG: panels below each other with a common x axis.
 #pragma once
 
 #include <string>
@@ -10,8 +10,7 @@ namespace samebytes {
 
 struct PlotSeries {
   std::string name = {};
-  std::vector<std::pair<double, double>> points = {};  // x, y; those that cannot be drawn (not finite, or not above 0
-                                                       // on a logarithmic axis) are left out
+  std::vector<std::pair<double, double>> points = {};  // x, y; skips what an axis cannot show (NaN, log of 0)
 };
 
 struct PlotPanel {

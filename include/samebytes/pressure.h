@@ -1,9 +1,9 @@
-// PressureGuard: keeps a run away from the point where a system begins to swap or kills the process. Once a step it
-// compares what the process uses with what it can have at all: at 85 % the engine's cache of free blocks is given back;
-// if that is not enough, what the run can do without (`reliefs`, such as batches prepared ahead), one thing at each
-// look, so that it goes on in less; and if nothing is left the log sink is told, once. At 95 % with nothing left it
-// throws, so that a run ends with a message and with everything it has saved. Values change only where a relief
-// changes them. One thread at a time.
+// PressureGuard: keeps a run from the point where the system swaps or kills the process. Once per step it compares the
+// process's memory with its limit. At 85 % it releases the engine's cache of free blocks; if that is not enough, it
+// asks the `reliefs` (such as batches prepared ahead) to give something up, one per call, so that the run continues
+// with less; if none has anything left, it warns the log sink once. At 95 % with nothing left it throws, so the run
+// ends with a message and with everything saved so far. Only reliefs can change values. Use it from one thread at a
+// time.
 //   PressureGuard guard(engine);
 //   for (const auto& [image, label] : batches) {
 //     adam.step(cross_entropy(net(image), label));
@@ -24,34 +24,35 @@ namespace samebytes {
 class Engine;
 
 struct MemoryFigures {
-  std::size_t used = 0;   // by this process: resident pages
-  std::size_t limit = 0;  // that it can have: what it uses and what is still available to it; 0: not known
+  std::size_t used = 0;   // resident pages of this process
+  std::size_t limit = 0;  // its use plus what is still available to it; 0: unknown
 };
 
-// From /proc and from the memory controllers of the cgroups that the process is in, versions 1 and 2: pages of files
-// that can be dropped count as available. All 0 where the system says nothing.
+// Reads /proc and the memory controllers of the process's cgroups, versions 1 and 2; droppable file pages count as
+// available. All 0 if the system does not report them.
 MemoryFigures process_memory();
 
-// Something that a run can give up while it goes on.
+// Memory that a run can give up while it continues.
 struct Relief {
-  // Gives some of it up and says what, such as "loader: 1 batch in memory instead of 2"; nothing where nothing is left.
+  // Gives some up and returns a description, such as "loader: 1 batch in memory instead of 2"; nullopt if nothing is
+  // left.
   std::function<std::optional<std::string>()> give_up;
 };
 
-// What a guard did, and why.
+// An action of a guard and its reason.
 struct PressureAction {
   std::string text;
   MemoryFigures figures;  // before it
 };
 
 struct PressureOptions {
-  double trim_share = 0.85;  // of the limit: the cache is given back
+  double trim_share = 0.85;  // of the limit: releases the cache
   double stop_share = 0.95;  // OutOfMemory
-  std::size_t limit = 0;     // bytes of the process; 0: the figures' own limit
-  double seconds = 0.2;      // between two looks at the figures; 0: at every call
+  std::size_t limit = 0;     // bytes for the process; 0: the limit in `figures`
+  double seconds = 0.2;      // least time between two checks; 0: check at every call
   std::function<MemoryFigures()> figures = process_memory;
-  std::vector<Relief> reliefs = {};                      // after the cache, in this order, one at each look
-  std::function<void(const PressureAction&)> tell = {};  // of each relief, and of the cache when pressure begins
+  std::vector<Relief> reliefs = {};                      // after the cache, in this order, one per check
+  std::function<void(const PressureAction&)> tell = {};  // called per relief, and for the cache when pressure begins
 };
 
 enum class Pressure : std::uint8_t { low, trimmed, relieved, high };
@@ -60,11 +61,11 @@ class PressureGuard {
  public:
   // Throws ArgumentError unless 0 < trim_share <= stop_share. The engine must outlive it.
   explicit PressureGuard(Engine& engine, PressureOptions options = {});
-  // What was found now, low between two looks. trimmed: giving the cache back was enough; relieved: it was not, and a
-  // relief gave something up, whose memory comes back with the next steps; high: there was none left, and there is a
+  // Checks the memory; returns low if the last check was too recent. trimmed: releasing the cache was enough; relieved:
+  // a relief also gave something up, whose memory is released in the next steps; high: no relief was left, with a
   // warning the first time. Throws OutOfMemory with use, limit and ways out.
   Pressure look();
-  std::size_t trimmed_bytes() const { return trimmed_; }  // given back since the start
+  std::size_t trimmed_bytes() const { return trimmed_; }  // released since the start
 
  private:
   MemoryFigures read() const;
@@ -79,8 +80,8 @@ class PressureGuard {
   bool has_warned_ = false;
 };
 
-// Gives back the memory of the engine's temporaries, after the launches that use it: the next evaluation takes as much
-// as it needs itself. For a run that needs less from now on; bytes that it had.
+// Releases the memory of the engine's temporaries once the launches that use it are complete; the next evaluation
+// allocates what it needs. For a run that needs less from now on. Returns the bytes released.
 std::size_t release_temporaries(Engine& engine);
 
 }  // namespace samebytes

@@ -1,11 +1,11 @@
-// Profiling: what ran, when, for which layer, at what share of the device's bounds.
+// Profiling: what ran, when, for which layer, and how close to the device's bounds.
 //   sb::Engine engine({.profile = true});
 //   sb::Profiler profiler(engine, {.wait = 1, .warmup = 2, .active = 10});
 //   for (...) { adam.step(loss); profiler.step(); }
 //   sb::Profile profile = profiler.stop();
 //   std::puts(sb::profile_table(profile, {.by = sb::ProfileBy::layer}).c_str());
-// Launches are timed by the device (event profiling), so nothing is waited for between them. A launch of several fused
-// ops belongs to the layer of its first one; launches of the reverse pass belong to the layer whose gradient they are.
+// The device times launches (event profiling), so nothing waits between them. A launch of several fused ops belongs to
+// the layer of the first one; a launch of the backward pass belongs to the layer whose gradient it computes.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace samebytes {
 
 class Engine;
 
-// A name that is kept for the life of the process; equal texts are one.
+// A name that lives as long as the process; equal texts share one copy.
 class Label {
  public:
   Label() = default;
@@ -32,7 +32,7 @@ class Label {
   const char* text_ = "";
 };
 
-// A span only, which costs one load where nobody records. `name` lives as long as the program: a literal.
+// A span without a layer; costs one load while no Profiler records. `name` must live as long as the program: a literal.
 class ProfileSpan {
  public:
   explicit ProfileSpan(const char* name);
@@ -46,7 +46,7 @@ class ProfileSpan {
 };
 
 // Names what this thread does in a block: a span in its lane of the timeline while a Profiler is active, and the layer
-// of the nodes that are built meanwhile. Modules open one for themselves. An empty label changes nothing.
+// of the nodes built in it. Modules open their own scopes. An empty label has no effect.
 class ProfileScope {
  public:
   explicit ProfileScope(Label label);
@@ -60,13 +60,13 @@ class ProfileScope {
   ProfileSpan span_;
 };
 
-// Names this thread's lane of the timeline ("loader 0"); else it is "host".
+// Names this thread's lane of the timeline ("loader 0"); the default is "host".
 void name_profile_lane(std::string_view name);
 
 // One launch. Times in seconds since the recording began, by the host's clock.
 struct ProfiledLaunch {
   std::string op;      // "conv2d", "add+relu"
-  std::string kernel;  // entry, or "fused" for a generated one
+  std::string kernel;  // entry, or "fused" for a generated kernel
   std::string layer;   // path and kind of the module ("block1.conv Conv2d"), a ProfileScope's name, or empty
   std::string shape;   // of its first result
   bool is_gradient = false;
@@ -74,9 +74,9 @@ struct ProfiledLaunch {
   int step = 0;  // counted from the first recorded one
   double start = 0;
   double seconds = 0;
-  double flops = 0;            // that its ops count; multiply-adds are two
-  double bytes = 0;            // of operands and results, each once
-  std::size_t live_bytes = 0;  // of the engine while it ran: arrays, and what is alive in the arena
+  double flops = 0;            // counted by its ops; a multiply-add is two
+  double bytes = 0;            // of operands and results, each counted once
+  std::size_t live_bytes = 0;  // of the engine meanwhile: arrays and live values of the arena
 };
 
 struct ProfiledSpan {
@@ -92,29 +92,29 @@ struct Profile {
   std::vector<ProfiledSpan> spans;
   int steps = 0;       // recorded
   double seconds = 0;  // from the first recorded step to the end of the last
-  DevicePeak peak;     // for the shares of the bound; zero: those columns stay blank
+  DevicePeak peak;     // for the share of the bound; zero: those columns stay blank
 
-  double busy_seconds(int device = 0) const;  // some launch ran
+  double busy_seconds(int device = 0) const;  // while a launch ran
 };
 
 struct ProfilerOptions {
-  int wait = 0;    // steps that are left out first
-  int warmup = 0;  // steps that are recorded and thrown away, since the first ones cost more
-  int active = 0;  // steps that are kept; 0: until stop()
+  int wait = 0;    // steps to skip first
+  int warmup = 0;  // steps to record and discard, since the first ones cost more
+  int active = 0;  // steps to keep; 0: until stop()
 };
 
 class Profiler {
  public:
-  // Throws ArgumentError for an engine that was not opened with EngineOptions::profile, for negative numbers, and where
-  // the engine has a living Profiler. The engine must outlive it.
+  // Throws ArgumentError for an engine that was not opened with EngineOptions::profile, for negative numbers, and if
+  // the engine already has a Profiler. The engine must outlive it.
   explicit Profiler(Engine& engine, const ProfilerOptions& options = {});
   ~Profiler();
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  void step();           // a step was enqueued
+  void step();           // call it after each enqueued step
   bool is_done() const;  // all active steps are recorded
-  Profile stop();        // waits for what was enqueued; afterwards nothing is recorded any more
+  Profile stop();        // waits for enqueued work and ends the recording
 
  private:
   void begin();
@@ -128,7 +128,7 @@ class Profiler {
 enum class ProfileBy : std::uint8_t { kernel, op, layer };
 enum class ProfileSort : std::uint8_t { time, count, flops, bytes };
 
-// One line of a table: all launches of one kernel, op or layer.
+// One row of a table: all launches of one kernel, op or layer.
 struct ProfileRow {
   std::string name;
   std::int64_t count = 0;
@@ -136,8 +136,8 @@ struct ProfileRow {
   double share = 0;  // of the time of all launches
   double flops = 0;
   double bytes = 0;
-  // Seconds that the larger of its two bounds (flops over peak, bytes over bandwidth) asks for, over its seconds; 0
-  // where the peak is not known. Above 1 where the bytes were in a cache.
+  // The larger of its two bounds (flops over peak, bytes over bandwidth), in seconds, divided by its seconds; 0 if the
+  // peak is unknown. Above 1 if the bytes were in a cache.
   double share_of_bound = 0;
 };
 std::vector<ProfileRow> profile_rows(const Profile& profile, ProfileBy by, ProfileSort sort = ProfileSort::time);
@@ -145,7 +145,7 @@ std::vector<ProfileRow> profile_rows(const Profile& profile, ProfileBy by, Profi
 struct ProfileTableOptions {
   ProfileBy by = ProfileBy::kernel;
   ProfileSort sort = ProfileSort::time;
-  int top = 20;  // lines; the rest is one line more; 0: all
+  int top = 20;  // lines; one further line sums the rest; 0: all
 };
 // Text for people: name, count per step, time per step, share, GFLOP/s, GB/s, share of the bound.
 std::string profile_table(const Profile& profile, const ProfileTableOptions& options = {});

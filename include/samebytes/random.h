@@ -1,9 +1,9 @@
 // Counter-based random numbers for host code: Philox4x32-10 (J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random
 // numbers: as easy as 1, 2, 3", SC 2011, section 4.3 and table 2). A number is a function of (key, counter), so the
-// same sample of the same epoch gets the same numbers whatever thread asks, and nothing has to be stored to repeat it.
-// Random draws from one such sequence; a value type, not shared between threads.
-// Every counter names what the numbers are for (RandomDomain), so two uses never see the same ones, whatever their
-// seeds.
+// same sample of the same epoch gets the same numbers in any thread, and repeating it needs no stored state. Random
+// draws from one such sequence; a value type, not to be shared between threads.
+// Every counter contains the purpose of the numbers (RandomDomain), so two uses never get the same numbers, even with
+// equal seeds.
 #pragma once
 
 #include <array>
@@ -30,22 +30,22 @@ constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-// What random numbers are for. Its value is part of every counter here and in cl/*/random.cl; a new use gets a new one
-// at the end.
+// The purpose of random numbers. Its value is part of every counter here and in cl/*/random.cl; add new purposes at the
+// end.
 enum class RandomDomain : std::uint8_t {
   arrays,          // uniform() and normal(), array.h
-  initialisation,  // first values of parameters
+  initialisation,  // initial values of parameters
   dropout,
   rounding,      // stochastic rounding
   sampling,      // categorical() and multinomial()
   generation,    // tokens that models.h draws
-  host,          // Random in your own code
+  host,          // Random in the user's code
   augmentation,  // a loader's transforms
   preparation,   // data::transformed()
   collation,     // a collate: mixup, views
-  order,         // in which samples come: shuffling and all samplers
-  split,         // which samples go to which fold
-  synthesis,     // data sets that are made up: transits
+  order,         // order of samples: shuffling and all samplers
+  split,         // assignment of samples to folds
+  synthesis,     // generated data sets: transits
 };
 
 // The counter of block `place` (below 2^56) of a domain: {place low, domain << 24 | place high, third, fourth}.
@@ -56,12 +56,12 @@ constexpr PhiloxCounter random_counter(RandomDomain domain, std::uint64_t place,
   return {static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place >> 32), third, fourth};
 }
 
-// Names one sequence of random numbers: what draws (lane), for which sample (index) of which epoch, under which seed.
+// Identifies one sequence of random numbers: the consumer (lane), the sample (index), the epoch and the seed.
 struct SequenceKey {
   std::uint64_t seed = 0;
-  std::int64_t epoch = 0;  // the low 32 bits count
-  std::int64_t index = 0;  // the low 56 bits count
-  std::uint32_t lane = 0;  // below 65 536; tells the users of one sample apart
+  std::int64_t epoch = 0;  // the low 32 bits matter
+  std::int64_t index = 0;  // the low 56 bits matter
+  std::uint32_t lane = 0;  // below 65 536; distinguishes the consumers of one sample
   RandomDomain domain = RandomDomain::host;
 };
 
@@ -82,7 +82,7 @@ class Random {
   }
   // In [0, 1), a multiple of 2^-24.
   float uniform() { return static_cast<float>(bits() >> 8) * 0x1p-24f; }
-  // In [0, count), each equally likely to within count / 2^32. Requires: count > 0.
+  // In [0, count), uniform to within count / 2^32. Requires: count > 0.
   std::uint32_t below(std::uint32_t count) { return static_cast<std::uint32_t>((std::uint64_t{bits()} * count) >> 32); }
   // Mean 0, deviation 1 (Box and Muller, 1958).
   float normal();

@@ -1,12 +1,11 @@
-// RunState: everything that the rest of a training run depends on, in one file, so that a run that was interrupted goes
-// on with the same bytes as if it had not been: parameters and buffers, what optimizers, schedules, scalers and
-// averages remember, random counters, the place in the epoch, the means of the epoch so far. Register once, then save
-// and load:
+// RunState: the complete state of a training run in one file, so that an interrupted run continues with the same bytes
+// as an uninterrupted one: parameters and buffers, the state of optimizers, schedules, scalers and averages, random
+// counters, the place in the epoch, the means of the epoch so far. Register once, then save and load:
 //   RunState run(engine);
-//   run.expect("batch", "64");            // a file that says something else is refused
+//   run.expect("batch", "64");            // load() rejects a file with another value
 //   run.add("model", net);
 //   run.add("optimizer", adam);
-//   run.add("training", batches);         // its place: the loop goes on in the middle of an epoch
+//   run.add("training", batches);         // its place: resumes within an epoch
 //   CheckpointFolder folder("checkpoints", {.keep = 3});
 //   if (const auto newest = folder.newest().checkpoint) run.load(newest->path);
 //   while (batches.place().epoch < 10)    // not a loop over epochs: the first pass may be the rest of one
@@ -14,9 +13,10 @@
 //       adam.step(cross_entropy(net(image), label));
 //       if (adam.step_count() % 100 == 0) folder.save(run, adam.step_count());
 //     }
-// Files are safetensors (io/safetensors.h): the arrays as they lie in memory, all else as JSON in the header, checksums
-// over both. They are written straight from the shared memory, under a temporary name, synced and renamed: a killed
-// program leaves whole files only. What is registered must outlive the RunState and stay where it is. One thread.
+// Files are safetensors (io/safetensors.h): the arrays as they lie in memory, everything else as JSON in the header,
+// with checksums of both. They are written straight from the shared memory, under a temporary name, synced and renamed:
+// a killed program leaves only complete files. Registered objects must outlive the RunState and must not move. Use it
+// from one thread.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,8 @@ class HardExamples;
 class Loader;
 }  // namespace data
 
-// Where a state was made. Elsewhere, or with other choices of the tuner (tune.h), it goes on, but not bit for bit.
+// Where a state was made. With a different device or other choices of the tuner (tune.h) a run resumes, but not bit for
+// bit.
 struct RunOrigin {
   std::string device;
   std::string tuning;  // TuningReport::hash
@@ -64,34 +65,34 @@ struct RunSnapshot {
     HostArray values;
   };
   std::vector<Tensor> tensors;
-  std::string description;  // JSON: the rest
+  std::string description;  // the rest, as JSON
   std::size_t bytes() const;
 };
 
 class RunState {
  public:
-  // Holds the engine's random counter.
+  // Registers the engine's random counter.
   explicit RunState(Engine& engine);
   ~RunState();
   RunState(const RunState&) = delete;
   RunState& operator=(const RunState&) = delete;
 
-  // A word that must be the same where the run goes on: an option, the size of the data set.
+  // Registers a value that must be equal when the run resumes: an option, the size of the data set.
   void expect(const std::string& name, const std::string& value);
 
-  // What belongs to the run, each under a name of its own without "/". Throws ArgumentError for a name that came before
-  // and for a loader over a stream, which cannot be read from another place. A schedule is a function of the step and
-  // needs no place here, but for a plateau. All samplers but HardExamples are functions of seed, epoch and position:
-  // the loader's place is all of their state. An optimizer whose state is sharded over processes is added after it was
-  // sharded: the file has all of it, which every process then gives to rank 0 in its save(), those that write nothing
-  // by Optimizer::whole_state().
+  // Registers parts of the run, each under a unique name without "/". Throws ArgumentError for a duplicate name and for
+  // a loader over a stream, which cannot seek. Schedules are functions of the step and need no registration, except
+  // Plateau. Samplers, except HardExamples, are functions of seed, epoch and position: the loader's place is their
+  // whole state. Add an optimizer whose state is sharded over processes after sharding it: the file has the complete
+  // state, so in each save() every process sends its shard to rank 0; processes that do not save call
+  // Optimizer::whole_state() instead.
   void add(const std::string& name, nn::Module& module);  // parameters and buffers
   void add(const std::string& name, optim::Optimizer& optimizer);
   void add(const std::string& name, optim::GradScaler& scaler);
   void add(const std::string& name, optim::Ema& ema);
   void add(const std::string& name, optim::Accumulator& accumulator);
   void add(const std::string& name, optim::Plateau& plateau);
-  void add(const std::string& name, optim::NoiseScaleMeter& meter);  // beside its accumulator
+  void add(const std::string& name, optim::NoiseScaleMeter& meter);  // together with its accumulator
   void add(const std::string& name, optim::AdaptiveBatch& batch);
   void add(const std::string& name, data::Loader& loader);
   void add(const std::string& name, data::HardExamples& sampler);
@@ -102,15 +103,15 @@ class RunState {
   // Anything else, as text.
   void add(const std::string& name, std::function<std::string()> get, std::function<void(const std::string&)> set);
 
-  // Waits for what is enqueued, then writes; nothing is copied where memory is shared. Call it between two steps.
-  // Throws ArgumentError while averages are swapped in (EmaScope), IoError as AtomicFile does: an older file stays
-  // whole then.
+  // Waits for enqueued work, then writes, without copies where memory is shared. Call it between two steps. Throws
+  // ArgumentError while averages are swapped in (EmaScope), IoError as AtomicFile does; an older file then stays
+  // intact.
   void save(const std::string& path) const;
-  // Throws IoError for a missing, cut or damaged file, and ArgumentError, saying what it has and what this run has,
-  // where expected words, registered names, shapes or dtypes differ; nothing is changed then.
+  // Throws IoError for a missing, truncated or damaged file, and ArgumentError if expected values, registered names,
+  // shapes or dtypes differ, with the file's and this run's; changes nothing then.
   RunOrigin load(const std::string& path);
 
-  // The same in host memory, a copy of every byte. After a DeviceError: restored in a new engine.
+  // The same in host memory, as a full copy. After a DeviceError, restore it in a new engine.
   RunSnapshot snapshot() const;
   RunOrigin restore(const RunSnapshot& snapshot);
 
@@ -119,12 +120,12 @@ class RunState {
   std::unique_ptr<Impl> impl_;
 };
 
-// Reads all of a state's file and compares its checksums. Throws IoError, naming the tensor or what is missing.
+// Reads a whole state file and compares its checksums. Throws IoError, naming the tensor or the missing part.
 void check_run_file(const std::string& path);
 
-// The text that a state's file has under a name that was added with two functions; nothing where it has none. For what
-// must be known before there is anything to load the state into: which fold of the data it was made on. Throws IoError
-// as check_run_file() does.
+// The text in a state file under a name that was added with two functions; nullopt if it has none. For information
+// needed before the state can be loaded, such as the fold of the data it was made on. Throws IoError as
+// check_run_file() does.
 std::optional<std::string> run_text(const std::string& path, const std::string& name);
 
 struct Checkpoint {
@@ -133,23 +134,23 @@ struct Checkpoint {
 };
 
 struct CheckpointFolderOptions {
-  int keep = 3;  // files at a time; 0: all
+  int keep = 3;  // newest files to keep; 0: all
 };
 
-// A folder of states, "checkpoint-000001200.safetensors" after step 1200, for one run at a time.
+// A folder of state files, "checkpoint-000001200.safetensors" after step 1200, for one run at a time.
 class CheckpointFolder {
  public:
-  // Makes the folder. Throws ArgumentError for a negative `keep`, IoError where it cannot be made.
+  // Makes the folder. Throws ArgumentError for a negative `keep`, IoError if it cannot be made.
   explicit CheckpointFolder(std::string path, const CheckpointFolderOptions& options = {});
 
-  // Writes the state after `step`, then removes the oldest files beyond `keep`, counted from this step back, and what
-  // killed programs left half written. Returns the path. Throws as RunState::save() does.
+  // Writes the state after `step`, then removes the oldest files beyond `keep`, counted back from this step, and
+  // incomplete files of killed programs. Returns the path. Throws as RunState::save() does.
   std::string save(const RunState& run, std::int64_t step) const;
 
-  std::vector<Checkpoint> list() const;  // by name alone, oldest first
+  std::vector<Checkpoint> list() const;  // by name only, oldest first
   struct Newest {
-    std::optional<Checkpoint> checkpoint;  // the newest whole one, if there is any
-    std::vector<std::string> damaged;      // newer ones that are not, each with what is wrong
+    std::optional<Checkpoint> checkpoint;  // the newest undamaged one, if any
+    std::vector<std::string> damaged;      // newer damaged ones, each with its fault
   };
   Newest newest() const;
   const std::string& path() const { return path_; }

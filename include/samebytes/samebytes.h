@@ -1,5 +1,4 @@
-// Everything of Samebytes but interop/, whose headers need Eigen or OpenCL. One header per idea; docs/headers.md says
-// what is where.
+// Includes all public headers except interop/, whose headers need Eigen or OpenCL. docs/headers.md lists them.
 #pragma once
 
 #include "samebytes/array.h"

@@ -1,6 +1,6 @@
-// Shape of an array: up to eight sizes, held in place, the last one the fastest.
-// A value type; rank 0 is a scalar (size 1), a size of 0 makes an empty array. The product of the sizes, zeros left
-// out, is at most kMostElements, so that no product of some of them and no number of bytes overflows.
+// Shape of an array: up to eight sizes, stored inline; the last axis varies fastest.
+// A value type; rank 0 is a scalar (size 1), a size of 0 makes an empty array. The product of the nonzero sizes is at
+// most kMostElements, so no partial product and no number of bytes overflows.
 #pragma once
 
 #include <array>
@@ -18,13 +18,13 @@ class Shape {
   static constexpr std::int64_t kMostElements = std::int64_t{1} << 56;
 
   Shape() = default;
-  // Throws ArgumentError for more than eight or negative sizes, and beyond kMostElements.
+  // Throws ArgumentError for more than eight sizes, negative sizes, and a product above kMostElements.
   Shape(std::initializer_list<std::int64_t> sizes)
       : Shape(std::span<const std::int64_t>(sizes.begin(), sizes.size())) {}
   explicit Shape(std::span<const std::int64_t> sizes);
 
   int rank() const { return rank_; }
-  // Number of elements. Throws ArgumentError where a size that was assigned is negative or leads beyond kMostElements.
+  // Number of elements. Throws ArgumentError if an assigned size is negative or the product exceeds kMostElements.
   std::int64_t size() const {
     std::int64_t n = 1;
     bool is_empty = false;
@@ -41,7 +41,7 @@ class Shape {
   std::int64_t operator[](int axis) const { return sizes_[axis < 0 ? axis + rank_ : axis]; }
   std::int64_t& operator[](int axis) { return sizes_[axis < 0 ? axis + rank_ : axis]; }
   std::int64_t back() const { return rank_ == 0 ? 1 : sizes_[rank_ - 1]; }
-  std::int64_t rows() const { return back() == 0 ? 0 : size() / back(); }  // size over the last axis
+  std::int64_t rows() const { return back() == 0 ? 0 : size() / back(); }  // size() / back()
   const std::int64_t* begin() const { return sizes_.data(); }
   const std::int64_t* end() const { return sizes_.data() + rank_; }
 
@@ -61,7 +61,7 @@ class Shape {
   int rank_ = 0;
 };
 
-// NumPy's broadcast of two shapes; throws ArgumentError naming `op` where they do not fit.
+// NumPy's broadcast of two shapes; throws ArgumentError, naming `op`, if they do not fit.
 Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 
 }  // namespace samebytes

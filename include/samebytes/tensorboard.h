@@ -1,5 +1,4 @@
-// SummaryWriter: numbers of a run as TensorBoard's event files (`tensorboard --logdir DIR`), beside or instead of a log
-// of one's own.
+// SummaryWriter: writes values of a run as TensorBoard event files (`tensorboard --logdir DIR`).
 #pragma once
 
 #include <cstdint>
@@ -13,17 +12,17 @@ namespace samebytes {
 
 class SummaryWriter {
  public:
-  // Makes the folder if need be, and a new file in it with the name that TensorBoard looks for
-  // ("events.out.tfevents.SECONDS.HOST.PROCESS"). Throws IoError where that cannot be written.
+  // Makes the folder if necessary, and in it a new file with a name that TensorBoard recognises
+  // ("events.out.tfevents.SECONDS.HOST.PROCESS"). Throws IoError if it cannot be written.
   explicit SummaryWriter(const std::string& folder);
 
-  // One point of the curve `tag`, such as "loss/train". Throws IoError for a full disk.
+  // Adds a point to the curve `tag`, such as "loss/train". Throws IoError if the disk is full.
   void scalar(std::string_view tag, double value, std::int64_t step);
-  // How values are spread, in buckets of equal width between the least and the largest. NaN and infinities are left
-  // out.
+  // The distribution of the values, in buckets of equal width between the smallest and the largest. Ignores NaN and
+  // infinities.
   void histogram(std::string_view tag, std::span<const float> values, std::int64_t step, int buckets = 30);
   void text(std::string_view tag, std::string_view text, std::int64_t step);
-  void flush();  // also done every two seconds of writing, and at the end
+  void flush();  // also happens while writing, every two seconds, and at the end
   const std::string& path() const { return path_; }
 
  private:
