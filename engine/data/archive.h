@@ -1,5 +1,5 @@
-// Files inside an archive (tar, zip and what else libarchive reads, packed in any of its ways), for data sets that are
-// handed around as one file.
+// Reads files inside an archive (tar, zip and others that libarchive supports, with any of its compressions), for data
+// sets that are distributed as one file.
 #pragma once
 
 #include <cstddef>

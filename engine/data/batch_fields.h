@@ -1,5 +1,5 @@
-// What collates, transforms and the loader share: the bytes of a field, the field with an axis of samples before it,
-// and one row of that.
+// Shared by collates, transforms and the loader: the bytes of a field, a field with a leading axis of samples, and one
+// row of it.
 #pragma once
 
 #include <cstddef>

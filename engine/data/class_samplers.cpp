@@ -1,4 +1,4 @@
-// Samplers that look at classes: stratified and balanced.
+// Samplers that use classes: stratified and balanced.
 #include <algorithm>
 #include <queue>
 #include <string>

@@ -1,4 +1,4 @@
-// Words of labels become numbers: their places in the sorted list of words, by value where all of them are numbers.
+// Converts label words to numbers: their indices in the sorted list of words, sorted by value if all are numbers.
 #pragma once
 
 #include <algorithm>

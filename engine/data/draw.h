@@ -1,4 +1,4 @@
-// A draw between two numbers, for what varies at random: images, light curves.
+// A random number between two bounds, for random images and light curves.
 #pragma once
 
 #include "samebytes/random.h"

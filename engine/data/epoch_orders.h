@@ -1,5 +1,5 @@
-// What a sampler lays out for a whole epoch, kept for the epochs asked for last: a pure function of the epoch, so that
-// threads and resuming change nothing.
+// A cache of a sampler's layouts for the most recently used epochs. A layout is a pure function of the epoch, so
+// threads and resuming have no effect on it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Where a file of a data set lies: under its own name, or packed with .gz behind it. Used by the readers of folders.
+// Finds a file of a data set under its name, or compressed with the suffix .gz. Used by the readers of folders.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Samplers that put similar samples into one batch: proximity and bucketed.
+// Samplers that group similar samples in a batch: proximity and bucketed.
 #include <algorithm>
 #include <numeric>
 #include <string>

@@ -1,4 +1,4 @@
-// What the transforms share: checks of fields, samples in memory of their own, copies, pixels as floats.
+// Shared by the transforms: checks of fields, samples in separate memory, copies, pixels as floats.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The two decoders behind decode_image(). Both libraries report errors by a jump; here the jump stays inside functions
-// whose variables need no destructor, and what must be released has an owner outside of them.
+// The two decoders behind decode_image(). Both libraries report errors by longjmp; the jump stays inside functions
+// whose variables need no destructor, and resources have owners outside of them.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Transforms of colours. Pixels are worked on as floats from 0 to 1 and rounded once, at the end.
+// Colour transforms. They compute on floats from 0 to 1 and round once, at the end.
 #include <array>
 
 #include "data/image.h"

@@ -1,4 +1,4 @@
-// Transforms that choose pixels: crops, flips, erasing.
+// Transforms that select pixels: crops, flips, erasing.
 #include "data/draw.h"
 #include "data/image.h"
 #include "samebytes/data/image_transform.h"

@@ -1,4 +1,4 @@
-// A JSON file in memory; what is wrong with one is an IoError with the byte.
+// A JSON file in memory; a fault in it is an IoError with the byte offset.
 #pragma once
 
 #include <nlohmann/json.hpp>

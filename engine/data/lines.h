@@ -1,4 +1,4 @@
-// Lines of a text in memory with their numbers and places, and complaints about them. Used by the readers of text
+// Lines of a text in memory with their numbers and byte offsets, and errors about them. Used by the readers of text
 // files.
 #pragma once
 

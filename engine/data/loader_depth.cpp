@@ -1,5 +1,5 @@
-// How many slots a loader has: those it begins with, one more where the loop itself holds all of them, and with
-// most_slots as many as the measured waits ask for.
+// Sets a loader's number of slots: the initial ones, one more if the loop itself holds all of them, and with most_slots
+// more, according to the measured waits.
 #include <algorithm>
 #include <utility>
 

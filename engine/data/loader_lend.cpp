@@ -1,4 +1,4 @@
-// How a filled slot becomes a batch: its fields are lent, or rows of the data set's arrays are shown in their place.
+// Turns a filled slot into a batch: lends its fields, or shows rows of the data set's arrays instead.
 #include <functional>
 #include <utility>
 

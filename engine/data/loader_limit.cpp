@@ -1,4 +1,4 @@
-// A loader that gives slots back while it runs.
+// Limits a loader's slots while it runs.
 #include <algorithm>
 #include <string>
 #include <utility>

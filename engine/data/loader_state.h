@@ -1,6 +1,6 @@
-// The state of a Loader: which batch lies in which slot, shared by the loop and the workers and kept alive by the
-// arrays of its batches. A slot goes free -> filling -> ready -> lent -> free. Steps are handed out to be filled in
-// order and given to the loop in order, so a step that nobody fills means that every slot is lent.
+// The state of a Loader: which slot holds which batch. The loop and the workers share it, and the arrays of its batches
+// keep it alive. A slot goes free -> filling -> ready -> lent -> free. Workers fill steps in order and the loop gets
+// them in order, so if the next step is not being filled, every slot is lent.
 #pragma once
 
 #include <chrono>

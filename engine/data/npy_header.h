@@ -1,4 +1,4 @@
-// What stands before the values of an .npy file.
+// The header of an .npy file.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// pad_collate: samples are read where the longest possible one would lie, then the rows are moved together.
+// pad_collate: reads samples into rows for the longest possible sample, then compacts the rows.
 #include <algorithm>
 #include <cstring>
 

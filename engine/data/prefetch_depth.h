@@ -1,9 +1,9 @@
-// PrefetchDepth: how many slots a loader should have, from how long its loop waited for batches. Knows no clock and no
-// memory: it is told times and says a number. It counts in windows of batches. After one in which the loop waited for
-// more than a small share of the time it asks for half as many again, but only where a worker had waited for a slot
-// since it last asked for more: a source that is slower than the loop all the time is not helped by more slots, one
-// that is slow now and then, or several workers with too few slots between them, are. After several windows in a row
-// without any wait it gives one back.
+// PrefetchDepth: computes how many slots a loader should have from the time its loop waited for batches. It reads no
+// clock and allocates nothing: it gets times and returns a number. It works in windows of batches. After a window in
+// which the loop waited for more than a small share of the time, it requests half as many slots again, but only if a
+// worker has waited for a slot since the last request: more slots do not help a source that is always slower than the
+// loop, but they do help one that is slow occasionally, or several workers with too few slots. After several windows in
+// a row without any wait it gives one slot back.
 #pragma once
 
 #include <algorithm>

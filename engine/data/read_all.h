@@ -1,4 +1,4 @@
-// Every sample of a set read once, by several threads: what both kinds of preload() do.
+// Reads every sample of a set once, in several threads; both kinds of preload() use it.
 #pragma once
 
 #include <cstddef>

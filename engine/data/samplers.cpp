@@ -1,4 +1,4 @@
-// Samplers that need no layout of an epoch: subset, curriculum, distributed; and the field that tells the index.
+// Samplers that need no layout of an epoch: subset, curriculum, distributed; and the field with the sample's index.
 #include "samebytes/data/samplers.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Transformed: a data set as a transform leaves it, for transforms that change shapes or cannot work in place.
+// Transformed: a data set with a transform applied, for transforms that change shapes or cannot work in place.
 #pragma once
 
 #include <cstdint>

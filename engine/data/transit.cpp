@@ -1,4 +1,5 @@
-// Made light curves. Every draw of a curve comes from lanes of (seed, index): one for its numbers, one for the noise.
+// Simulated light curves. All random numbers of a curve come from lanes of (seed, index): one for its parameters, one
+// for the noise.
 #include "samebytes/data/transit.h"
 
 #include <algorithm>

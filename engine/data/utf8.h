@@ -1,4 +1,4 @@
-// UTF-8 and the classes of characters that tokenizers ask for. Tables: utf8proc.
+// UTF-8, and the character classes that tokenizers need, from utf8proc's tables.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Samplers with probabilities: weighted, and hard examples, whose weights are the losses.
+// Samplers with probabilities: weighted, and hard examples, which use losses as weights.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

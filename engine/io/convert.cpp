@@ -21,7 +21,7 @@ std::uint16_t half_bits_of(double value) {
   constexpr double kOverflow = 65520;  // halfway from the largest half to the next power
   if (std::isnan(value)) return 0x7e00;
   if (magnitude >= kOverflow) return sign | 0x7c00;
-  // Round to a multiple of the spacing at this size; the carry into the next power is right in the bits too.
+  // Round to a multiple of the spacing at this size; a carry into the next power of two gives the right bits, too.
   constexpr double kSmallestNormal = 0x1p-14;
   if (magnitude < kSmallestNormal) return sign | static_cast<std::uint16_t>(std::nearbyint(std::ldexp(magnitude, 24)));
   const int exponent = std::ilogb(magnitude);

@@ -1,4 +1,4 @@
-// What differs between a file's tensors and ours: the order of axes and the floating dtype.
+// Converts between a file's tensors and arrays: the order of axes and the floating dtype.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace samebytes::io {
 
-// Values of `shape` with axis i of the result being axis axes[i] of src. Requires: one entry for each axis.
+// Permutes values of `shape`: axis i of the result is axis axes[i] of src. Requires: one entry per axis.
 std::vector<std::byte> permuted(std::span<const std::byte> src, const Shape& shape, std::span<const int> axes,
                                 std::size_t width);
 

@@ -114,7 +114,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
     temporary_ = target_ + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file_ < 0 && (errno != EEXIST || attempt == kAttempts)) {
-      temporary_.clear();  // not ours to remove
+      temporary_.clear();  // belongs to another writer: do not remove it
       fail("open", errno);
     }
   }
@@ -154,7 +154,7 @@ void AtomicFile::commit() {
   temporary_.clear();
   const std::filesystem::path folder = std::filesystem::path(target_).parent_path();
   const Descriptor directory{::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  // Some file systems cannot sync a folder; the rename itself is done, and either file is whole.
+  // Some file systems cannot sync a folder; the rename itself has happened, and either file is intact.
   if (directory.value >= 0) (void)::fsync(directory.value);
 }
 

@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kPeftFile = "adapter_model.safetensors";
 constexpr const char* kPeftConfig = "adapter_config.json";
-// What PEFT puts before the names of the network's layers, also where that is part of a model with a head.
+// PEFT's prefix of the names of the network's layers, also for a network inside a model with a head.
 constexpr const char* kPrefixes[] = {"base_model.model.", "base_model.model.transformer.", ""};
 
 std::string config_beside(const std::string& path) {
@@ -75,7 +75,7 @@ nn::LoraOptions options_of(const TensorFile& file) {
   return from_json(config, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
-// The layers that have adapters, for options that name none: what those mean depends on the network.
+// The layers that have adapters, for options without targets, whose meaning depends on the network.
 std::vector<std::string> layers_of(std::span<const nn::NamedArray> state) {
   constexpr std::string_view kFirst = "lora_A.weight";
   std::vector<std::string> layers;

@@ -15,11 +15,12 @@
 namespace samebytes::io {
 namespace {
 
-// How one entry of a module's state stands in a file: `ours` seen with these sizes, its axes in PyTorch's order.
+// The form of an entry of a module's state in a file: the array viewed with the sizes `ours`, its axes in PyTorch's
+// order.
 struct Door {
-  Shape ours;             // the array's shape, or with the columns split into (position, channel)
+  Shape ours;             // the array's shape, possibly with columns split into (position, channel)
   std::vector<int> axes;  // axis i in the file is axis axes[i] of `ours`; empty: the same order
-  Shape file;             // as the file says it
+  Shape file;             // the shape in the file
 };
 
 Door door_of(const nn::NamedArray& entry) {
@@ -44,8 +45,7 @@ std::size_t bytes_of_array(const Array& array) {
   return static_cast<std::size_t>(array.size()) * bytes_of(array.dtype());
 }
 
-// What PyTorch's modules keep beside their weights and nothing here needs: the steps of a batch norm, the causal masks
-// of GPT-2.
+// Entries of PyTorch's modules that are not needed here: the step counts of batch norms, the causal masks of GPT-2.
 bool is_left_out(const std::string& name) {
   constexpr std::string_view kEnds[] = {"num_batches_tracked", ".attn.bias", ".attn.masked_bias"};
   return std::any_of(std::begin(kEnds), std::end(kEnds), [&](std::string_view end) {
@@ -55,7 +55,7 @@ bool is_left_out(const std::string& name) {
 
 std::string describe(Dtype dtype, const Shape& shape) { return std::string(name_of(dtype)) + " " + shape.to_string(); }
 
-// The tensor's values as the array wants them.
+// The tensor's values in the array's layout and dtype.
 std::vector<std::byte> values_for(const nn::NamedArray& entry, const TensorFile& file, std::size_t index) {
   const TensorInfo& info = file.tensors()[index];
   const Door door = door_of(entry);
@@ -85,8 +85,8 @@ void save(const std::string& path, const nn::Module& module, const Metadata& met
 
 void save_state(const std::string& path, std::span<const nn::NamedArray> state, const Metadata& metadata) {
   std::vector<TensorView> tensors;
-  std::vector<detail::Borrow> views;             // until the file is written
-  std::deque<std::vector<std::byte>> reordered;  // what does not stand in the file as it lies in memory
+  std::vector<detail::Borrow> views;             // held until the file is written
+  std::deque<std::vector<std::byte>> reordered;  // tensors whose layout in the file differs from that in memory
   for (const nn::NamedArray& entry : state) {
     views.emplace_back(entry.array, false, __FILE__, __LINE__);
     const Door door = door_of(entry);
@@ -118,7 +118,7 @@ LoadReport load_state(const TensorFile& file, std::span<const nn::NamedArray> st
   if (options.strict && !report.unexpected.empty())
     detail::throw_io("load", path, -1, "no tensors but the module's", "'" + report.unexpected.front() + "'");
 
-  // Everything is read before anything is changed.
+  // Read everything before changing anything.
   std::vector<Array> updates;
   std::unordered_set<const void*> seen;  // a shared parameter has several names
   for (const nn::NamedArray& entry : state) {

@@ -18,7 +18,7 @@
 
 namespace samebytes::detail {
 
-// A dtype of the format and what it becomes here.
+// A dtype of the format and the dtype it becomes.
 struct StoredDtype {
   const char* name;
   std::size_t width;
@@ -97,7 +97,7 @@ void save_tensors(const std::string& path, std::span<const TensorView> tensors, 
 struct TensorFile::State {
   std::string path;
   int file = -1;
-  std::uint64_t size = 0, values = 0;  // bytes of the file; where the values begin
+  std::uint64_t size = 0, values = 0;  // bytes of the file; offset of the values
   std::vector<TensorInfo> infos;
   std::vector<detail::StoredTensor> entries;
   std::map<std::string, std::size_t> names;
@@ -142,7 +142,7 @@ struct TensorFile::State {
   }
 
   void parse(const std::string& text) {
-    // nlohmann keeps the last of equal keys; the format forbids them, so they are looked for while parsing.
+    // nlohmann keeps the last of equal keys; the format forbids them, so the parser checks for them.
     std::set<std::string> keys;
     Json header;
     try {

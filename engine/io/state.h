@@ -1,4 +1,4 @@
-// What modules.cpp and lora.cpp share: named arrays of modules in files, converted at the door.
+// Shared by modules.cpp and lora.cpp: reads and writes named arrays of modules, with conversion.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace samebytes::io {
 
-// As save() and load() of a module with this state.
+// As save() and load() for a module with this state.
 void save_state(const std::string& path, std::span<const nn::NamedArray> state, const Metadata& metadata);
 LoadReport load_state(const TensorFile& file, std::span<const nn::NamedArray> state, const LoadOptions& options);
 

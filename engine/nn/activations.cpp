@@ -1,4 +1,4 @@
-// Activations with options: what they say about themselves, and PRelu's slopes.
+// Activations with options: their descriptions, and PRelu's slopes.
 #include "samebytes/nn/activations.h"
 
 #include "nn/initial.h"
@@ -6,7 +6,7 @@
 namespace samebytes::nn {
 namespace {
 
-// "0.01", without zeros behind.
+// "0.01", without trailing zeros.
 std::string number_text(double value) {
   std::string text = std::to_string(value);
   text.erase(text.find_last_not_of('0') + 1);

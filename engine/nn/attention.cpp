@@ -58,7 +58,7 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options)
   if (o.rotary && o.width / o.heads % 2 != 0)
     throw ArgumentError("MultiHeadAttention: rotary positions need an even number of values per head, got " +
                         std::to_string(o.width / o.heads));
-  if (o.rotary) o.rotary->heads = o.heads + o.kv_heads;  // queries and keys turn, values do not
+  if (o.rotary) o.rotary->heads = o.heads + o.kv_heads;  // rotates queries and keys but not values
   const std::int64_t rows = (o.heads + 2 * o.kv_heads) * (o.width / o.heads);
   const double xavier = std::sqrt(6.0 / static_cast<double>(o.width + rows));
   const double kaiming = 1.0 / std::sqrt(static_cast<double>(o.width));

@@ -8,7 +8,7 @@
 namespace samebytes::nn {
 namespace {
 
-// Of each option with two sides the smaller one.
+// The smaller side of each two-sided option.
 void check(const char* layer, std::int64_t in, std::int64_t out, int kernel, int stride, int pad, int output_pad,
            int dilation, int groups, Dtype dtype) {
   require_positive(layer, "in", in);

@@ -1,4 +1,4 @@
-// Counts of parameters as people read them: summary() and LoRA share it.
+// Formats counts of parameters for people; summary() and LoRA use it.
 #pragma once
 
 #include <cstddef>

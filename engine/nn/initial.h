@@ -1,4 +1,4 @@
-// How parameters start: cells whose first values are made on the device at their first use.
+// Initial values of parameters: cells whose values are generated on the device at their first use.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace samebytes::nn {
 
-// Uniform in +-bound, and normal around 0.
+// Uniform in +-bound, and normal with mean 0.
 inline Array initial_uniform(const Shape& shape, double bound, Dtype dtype) {
   return uniform(shape, -bound, bound, dtype, next_random_key(RandomDomain::initialisation));
 }

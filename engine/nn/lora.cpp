@@ -61,7 +61,7 @@ bool matches(const std::string& name, const std::string& target) {
 std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 bool is_attention(const std::string& name) { return last_part(name) == "c_attn" || last_part(name) == "in_proj"; }
 
-// "a, b, c" of the last parts of the names, each once.
+// "a, b, c" from the distinct last parts of the names.
 std::string known(const std::vector<std::string>& names) {
   std::set<std::string> seen;
   std::string text;
@@ -71,7 +71,7 @@ std::string known(const std::vector<std::string>& names) {
   return text;
 }
 
-// Which targets choose a layer, and whether each chose any.
+// Decides whether a target selects a layer, and records whether each target selected any.
 class Choice {
  public:
   Choice(std::vector<std::string> targets, const char* option) : targets_(std::move(targets)), option_(option) {}
@@ -97,7 +97,7 @@ class Choice {
   std::set<std::string> used_;
 };
 
-// Every adapter once, with its layer's weight.
+// Visits every adapter once, with its layer's weight.
 void each_adapter(const char* op, Module& model, const std::function<void(Lora&, const Array&)>& f) {
   std::set<const Lora*> seen;
   visit_projections(model, [&](const std::string&, const Array& weight, Adapter& adapter) {
@@ -156,7 +156,7 @@ Array adapted_linear(const Array& x, const Array& weight, const Array& bias, con
 LoraReport apply_lora(Module& model, const LoraOptions& options) {
   if (has_lora(model))
     throw ArgumentError("apply_lora: " + model.describe() + " has adapters already; unload_lora() first");
-  // First what is named, so that nothing is changed where a name is wrong.
+  // Resolve all names first, so that a wrong name changes nothing.
   struct Layer {
     std::string name;
     Array weight;

@@ -1,4 +1,4 @@
-// Drawing tokens from a GPT. The draw is made on the host, in double, from a stream of seed and step alone.
+// Samples tokens from a GPT, on the host and in double, with random numbers that depend only on seed and step.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -72,7 +72,7 @@ std::vector<std::int32_t> generate(Gpt& model, std::span<const std::int32_t> pro
   const EvaluationMode evaluation(model);
   GptCache cache = model.make_cache();
   std::vector<std::int32_t> ids(prompt.begin(), prompt.end());
-  // What the model has not read yet; a long prompt is read from where it fits.
+  // The tokens that the model has not read yet; a long prompt is cut to its end, which fits.
   std::size_t read = ids.size() - std::min(ids.size(), static_cast<std::size_t>(o.context));
   for (std::int64_t step = 0; step < options.tokens; ++step) {
     if (cache[0].length() + static_cast<std::int64_t>(ids.size() - read) > o.context) {

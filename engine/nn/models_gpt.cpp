@@ -50,7 +50,8 @@ Gpt::Gpt(const GptOptions& options)
                                     .dtype = o.dtype});
 }
 
-// Positions are a view in training; with a cache they are looked up by number, so that another offset is no other plan.
+// Positions are a view in training; with a cache they are looked up by index, so that a different offset reuses the
+// plan.
 Array Gpt::embed(const Array& ids, std::int64_t offset, bool by_number) const {
   const Shape& shape = ids.shape();
   if (shape.rank() != 2 || offset + shape[1] > options_.context || shape[1] < 1)

@@ -1,4 +1,4 @@
-// Recurrent classifier: models.h.
+// The recurrent classifier of models.h.
 #include "samebytes/models.h"
 #include "samebytes/ops.h"
 

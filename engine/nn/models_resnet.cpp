@@ -1,4 +1,4 @@
-// Residual networks for small images: models.h.
+// The residual networks for small images of models.h.
 #include <optional>
 #include <string>
 

@@ -1,4 +1,4 @@
-// Residual networks for sequences: models.h.
+// The residual networks for sequences of models.h.
 #include <array>
 #include <optional>
 #include <string>

@@ -1,4 +1,4 @@
-// Networks that tell transits of planets from other dips: models.h.
+// The networks of models.h that distinguish transits of planets from other dips.
 #include <optional>
 
 #include "samebytes/engine.h"

@@ -1,4 +1,4 @@
-// Walks over modules: state, parameters, modes.
+// Traversals of modules: state, parameters, modes.
 #include "samebytes/nn/module.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::string joined(const std::string& path, std::string_view name) {
 }
 
 // Collects the state of a module and of all below it. `channels_` follows the images, so that the first linear weight
-// behind a Flatten knows how many channels its columns had.
+// after a Flatten gets the number of channels of its columns.
 class Collector final : public Visitor {
  public:
   explicit Collector(Module& module) { enter("", module); }
@@ -57,7 +57,7 @@ class Collector final : public Visitor {
  private:
   void enter(std::string path, Module& module) {
     std::swap(path, path_);
-    const bool frozen = std::exchange(frozen_, module.is_frozen());  // freeze() told the children, too
+    const bool frozen = std::exchange(frozen_, module.is_frozen());  // freeze() has set the children, too
     module.visit(*this);
     frozen_ = frozen;
     std::swap(path, path_);
@@ -90,7 +90,7 @@ class Walker final : public Visitor {
   std::string path_;
 };
 
-// Throws where two Parameters below a module are one cell.
+// Throws if two Parameters below a module share a cell.
 void require_untied(const Module& module) {
   class Ties final : public Visitor {
    public:
@@ -102,7 +102,7 @@ void require_untied(const Module& module) {
       child.visit(*this);
       std::swap(path, path_);
     }
-    std::string first, second;  // names of a tied pair, empty where there is none
+    std::string first, second;  // names of a tied pair; empty if there is none
 
    private:
     struct Seen {
@@ -125,7 +125,7 @@ void require_untied(const Module& module) {
                         " are one parameter, which a plain copy would make two; use nn::clone(), which keeps them one");
 }
 
-// Numbers in the parameters that `counts` says, shared ones once.
+// Number of values in the parameters that `counts` selects; shared ones count once.
 template <class Counts>
 std::int64_t count_numbers(const Module& module, Counts counts) {
   std::int64_t n = 0;
@@ -216,7 +216,7 @@ Array Module::operator()(const Array& x) {
 }
 
 Array Module::call(const std::function<Array()>& body) {
-  static thread_local int depth = 0;  // of modules that call each other
+  static thread_local int depth = 0;  // of nested calls of modules
   if (depth == 0 && named_as_root_ != this) name_layers();
   struct Level {
     Level() { ++depth; }
@@ -229,7 +229,7 @@ Array Module::call(const std::function<Array()>& body) {
 }
 
 const std::vector<NamedArray> Module::state() const {
-  // visit() names children as non-const for those that change them; collecting changes nothing.
+  // visit() passes children as non-const for visitors that change them; collecting changes nothing.
   return Collector(const_cast<Module&>(*this)).take();
 }
 
@@ -273,7 +273,7 @@ void Module::train(bool on) {
 }
 
 void Module::gradient_checkpointing(const Checkpointing& how) {
-  // Stops at stacks, so that those inside their blocks are left alone.
+  // Stops at stacks, so that stacks inside their blocks stay unchanged.
   class Divider final : public Visitor {
    public:
     explicit Divider(const Checkpointing& how) : how_(how) {}

@@ -1,4 +1,4 @@
-// The projections of transformers: where their weights start, and how they are named in either world.
+// The projections of transformers: their initial weights, and their names in PyTorch and GPT-2.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace samebytes::nn {
 
-// Normal with this deviation, or where it is 0 uniform in +-bound.
+// Normal with this deviation, or, if it is 0, uniform in +-bound.
 inline Parameter weight_cell(const Shape& shape, double deviation, double bound, Dtype dtype, std::string name) {
   return Parameter(cell(deviation > 0 ? initial_normal(shape, deviation, dtype) : initial_uniform(shape, bound, dtype),
                         std::move(name)));

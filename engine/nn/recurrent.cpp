@@ -19,7 +19,7 @@ std::string described(const char* kind, const LstmOptions& options) {
   return text + ")";
 }
 
-// "_l1_reverse" of the second layer's reverse direction.
+// "_l1_reverse" for the second layer's reverse direction.
 std::string suffix(const LstmOptions& options, int index) {
   const int layer = index / directions(options);
   return "_l" + std::to_string(layer) + (index > layer * directions(options) ? "_reverse" : "");
@@ -60,7 +60,7 @@ void visit_weights(Visitor& visitor, const LstmOptions& options, const std::vect
   }
 }
 
-// The part of states [L * D, N, H] for one layer and direction; an empty handle where they are one.
+// The part of states [L * D, N, H] for one layer and direction; an empty handle stays empty.
 Array state_at(const char* kind, const LstmOptions& options, const Array& states, const Array& x, int index) {
   if (!states.defined()) return {};
   const Shape want{options.layers * directions(options), x.shape()[0], options.hidden};
@@ -70,7 +70,7 @@ Array state_at(const char* kind, const LstmOptions& options, const Array& states
   return squeeze(slice(states, 0, index, index + 1), 0);
 }
 
-// Runs `one(x, index)` for each layer and direction; gives the last layer's outputs.
+// Runs `one(x, index)` for each layer and direction; returns the last layer's outputs.
 Array walk(const LstmOptions& options, bool is_training, Array x,
            const std::function<Array(const Array& x, int index)>& one) {
   for (int layer = 0; layer < options.layers; ++layer) {

@@ -27,7 +27,7 @@ Array Sequential::run(std::size_t i, const Array& x) const {
   }
 }
 
-// The first child and every other one with weights, but the first of those.
+// The first child, and every child with weights except the first such child.
 std::vector<std::size_t> Sequential::block_begins() const {
   std::vector<std::size_t> begins{0};
   bool has_weights = false;

@@ -13,7 +13,7 @@
 namespace samebytes::nn {
 namespace {
 
-// Numbers in a module's own parameters, and whether it has children.
+// Number of values in a module's own parameters, and whether it has children.
 class Own final : public Visitor {
  public:
   explicit Own(Module& module) { module.visit(*this); }

@@ -1,5 +1,5 @@
-// What summary() listens to: while a trace lives in this thread, every module that is called reports the shape of its
-// result, and modules behave as in evaluation mode, so that following a network changes nothing.
+// The trace that summary() uses: while it lives in this thread, every called module reports the shape of its result,
+// and modules behave as in evaluation mode, so that tracing a network changes nothing.
 #pragma once
 
 #include <vector>

@@ -36,7 +36,7 @@ class Array {
   Array(Array&& other) noexcept = default;  // leaves an empty handle
   // Only a handle with a name can be assigned to: slice(a, ...) = b would change nothing and does not compile.
   Array& operator=(const Array& other) &;
-  Array& operator=(Array&& other) & noexcept;  // leaves an empty handle; what this one was on is let go
+  Array& operator=(Array&& other) & noexcept;  // leaves an empty handle; releases this handle's old array
   ~Array();
 
   // True unless the handle is empty. An array does not convert to bool, because equal(a, b) has one value per element:
@@ -47,7 +47,7 @@ class Array {
   std::int64_t size() const { return shape().size(); }  // number of elements
   int device() const;                                   // index among the engine's devices
 
-  // Enqueues what is needed to fill this array and returns at once.
+  // Enqueues the work that fills this array and returns at once.
   const Array& eval() const;
   // Enqueues and waits. Throws DeviceError if a launch failed.
   const Array& wait() const;
@@ -56,9 +56,9 @@ class Array {
 
   // A view of the bytes themselves. Evaluates the array and waits for its last writer; copies nothing where memory is
   // shared. Throws ArgumentError if T is not the element type, if the array is a non-contiguous view (call contiguous()
-  // first), or if a writing view is requested of an array that is not a leaf. Before a writing view is returned, every
-  // live expression that reads the array is evaluated and so keeps its value; expressions written while the view lives
-  // read the new bytes.
+  // first), or if a writing view is requested of an op's unevaluated result or of a read-only array. Before a writing
+  // view is returned, every live expression that reads the array is evaluated and so keeps its value; expressions
+  // written while the view lives read the new bytes.
   template <class T>
   HostView<const T> host(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
     check_type(dtype_of<T>);

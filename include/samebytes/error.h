@@ -27,8 +27,8 @@ class OutOfMemory : public Error {
  public:
   OutOfMemory(const std::string& message, std::size_t need_bytes, std::size_t budget_bytes)
       : Error(message), need_(need_bytes), budget_(budget_bytes) {}
-  std::size_t need() const { return need_; }      // bytes asked for
-  std::size_t budget() const { return budget_; }  // bytes allowed in all
+  std::size_t need() const { return need_; }      // bytes requested
+  std::size_t budget() const { return budget_; }  // total bytes allowed
 
  private:
   std::size_t need_;

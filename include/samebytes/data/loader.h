@@ -92,7 +92,7 @@ struct LoaderOptions {
   SamplerPtr sampler = {};                    // replaces shuffle
   CollatePtr collate = {};                    // replaces default_collate()
   std::int64_t first_epoch = 0;
-  // The cores that workers may run on (cores.h); empty: any. The loop's own thread stays where it is.
+  // The cores that workers may run on (cores.h); empty: any. The loop's own thread is not moved.
   std::vector<int> worker_cores = {};
 };
 

@@ -61,7 +61,7 @@ class LayerNorm final : public Module {
 
  private:
   LayerNormOptions options_;
-  Parameter weight_, bias_;  // empty handles where not affine
+  Parameter weight_, bias_;  // empty handles if not affine
 };
 
 struct RmsNormOptions {
@@ -86,7 +86,7 @@ class RmsNorm final : public Module {
 
  private:
   RmsNormOptions options_;
-  Parameter weight_;  // an empty handle where not affine
+  Parameter weight_;  // an empty handle if not affine
 };
 
 struct GroupNormOptions {
@@ -112,7 +112,7 @@ class GroupNorm final : public Module {
 
  private:
   GroupNormOptions options_;
-  Parameter weight_, bias_;  // empty handles where not affine
+  Parameter weight_, bias_;  // empty handles if not affine
 };
 
 struct InstanceNormOptions {
