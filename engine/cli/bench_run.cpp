@@ -64,7 +64,9 @@ void BenchRun::step(const data::Batch& batch) {
   } else {
     const std::unique_ptr<Autocast> scope = precision_.scope();
     if (shared_)
-      shared_->map(batch, [this](const data::Batch& piece) { return std::vector{workload_.forward(*net_, piece)}; });
+      shared_->parallel().map(batch.samples(), [&](std::int64_t begin, std::int64_t end) {
+        return std::vector{workload_.forward(*net_, end - begin == batch.samples() ? batch : batch.piece(begin, end))};
+      });
     else
       workload_.forward(*net_, batch).eval();
     meter_.step(batch.samples());

@@ -165,16 +165,17 @@ void Ranks::all_reduce(std::span<double> sums) const {
   if (are_many()) group_->all_reduce(sums);
 }
 
-std::shared_ptr<void> Ranks::join(Engine& engine, nn::Module& net, optim::Optimizer& optimizer, bool shards_state) {
+std::shared_ptr<train::DataParallel> Ranks::join(Engine& engine, nn::Module& net, optim::Optimizer& optimizer,
+                                                 bool shards_state) {
   if (!are_many()) return nullptr;
   const EngineScope scope(engine);
   // The engine's own limit is for the whole machine.
   engine.set_memory_limit(engine.memory().limit_bytes /
                           static_cast<std::size_t>(distributed::launched_local_processes()));
-  const distributed::DataParallelOptions parallelism{.shard_state = shards_state};
-  std::shared_ptr<distributed::DataParallel> parallel;
+  const train::DataParallelOptions parallelism{.sync_batch_norm = syncs_norms_, .shard_state = shards_state};
+  std::shared_ptr<train::DataParallel> parallel;
   try {
-    parallel = std::make_shared<distributed::DataParallel>(*group_, net, optimizer, parallelism);
+    parallel = std::make_shared<train::DataParallel>(*group_, net, optimizer, parallelism);
   } catch (const ArgumentError& error) {
     throw UsageError(error.what());
   }
@@ -191,36 +192,10 @@ void Ranks::spread_random_numbers() const {
 Ranks::Share Ranks::share_of(const data::Batch& batch) {
   if (!are_many()) return {batch, batch.samples()};
   const std::int64_t samples = data::distributed_samples(dataset_size_, sharing_, batch.step());
-  counts_ = samples > 0;
   return {samples > 0 && samples < batch.samples() ? batch.piece(0, samples) : batch, samples};
 }
 
-std::shared_ptr<void> Ranks::loss_scope() const {
-  return syncs_norms_ ? std::make_shared<distributed::SyncBatchNorm>(*group_, counts_) : nullptr;
-}
-
-void Ranks::tell(std::int64_t samples, const Array& loss) {
-  const auto parallel = parallel_.lock();
-  if (!parallel) return;
-  parallel->set_samples(static_cast<double>(samples));
-  parallel->watch(loss);
-}
-
-std::optional<double> Ranks::mean_loss() const {
-  const auto parallel = parallel_.lock();
-  return parallel ? std::optional(parallel->watched()) : std::nullopt;
-}
-
-void Ranks::all_reduce(optim::Accumulator& accumulator) {
-  if (const auto parallel = parallel_.lock()) parallel->all_reduce(accumulator);
-}
-
-std::int64_t Ranks::global_samples(std::int64_t own) const {
-  const auto parallel = parallel_.lock();
-  return parallel ? static_cast<std::int64_t>(parallel->global_samples()) : own;
-}
-
-bool Ranks::stops(bool is_asked) const {
+bool Ranks::stops(bool is_asked) {
   const auto parallel = parallel_.lock();
   if (!parallel) return is_asked;
   if (is_asked) parallel->ask_to_stop();
@@ -239,7 +214,7 @@ bool Ranks::agree_to_stop(bool is_asked) const {
 void Ranks::fill(const optim::Optimizer& optimizer, Summary& summary) const {
   const auto parallel = parallel_.lock();
   if (!parallel) return;
-  const distributed::DataParallelStats stats = parallel->stats();
+  const train::ExchangeStats stats = parallel->stats();
   std::size_t state_bytes = 0;
   for (const optim::StateArray& entry : optimizer.state())
     state_bytes += static_cast<std::size_t>(entry.array.size()) * bytes_of(entry.array.dtype());

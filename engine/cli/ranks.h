@@ -13,14 +13,14 @@
 #include "samebytes/data.h"
 #include "samebytes/distributed.h"
 #include "samebytes/samebytes.h"
-#include "samebytes/train/strategy.h"
+#include "samebytes/train/parallel/strategy.h"
 
 namespace samebytes::cli {
 
 // Cores that a process of several on one machine may use, where no option says it; 0: as the library does.
 int threads_of_rank();
 
-class Ranks final : public train::RankStrategy {
+class Ranks final : public train::Strategy {
  public:
   Ranks() = default;  // alone
   // Joins the others, where there are any. Throws UsageError for options that one process only can follow, and alone
@@ -45,24 +45,19 @@ class Ranks final : public train::RankStrategy {
   // Rank 0's running statistics to all, which is what a test is of.
   void share_buffers(const nn::Module& net) const override;
   void all_reduce(std::span<double> sums) const override;
-  // The optimizer's gradients are those of all ranks as long as what comes back lives, which the optimizer outlives.
-  std::shared_ptr<void> join(Engine& engine, nn::Module& net, optim::Optimizer& optimizer, bool shards_state);
+  // Null alone. As long as what comes back lives, which the optimizer outlives, parallel() is there.
+  std::shared_ptr<train::DataParallel> join(Engine& engine, nn::Module& net, optim::Optimizer& optimizer,
+                                            bool shards_state);
   // After a state was restored: random numbers of its own for each rank.
   void spread_random_numbers() const;
 
   // What this rank computes of a batch, and how many of its samples count: none where the batch is too small for all.
   Share share_of(const data::Batch& batch) override;
-  // While it lives, batch norms see what all ranks compute of that batch; null where that was not asked for.
-  std::shared_ptr<void> loss_scope() const override;
-  // Of the next step's gradients and loss.
-  void tell(std::int64_t samples, const Array& loss) override;
-  std::optional<double> mean_loss() const override;  // of the last step, over all ranks; nothing where there is one
-  void all_reduce(optim::Accumulator& accumulator) override;     // before its step
-  std::int64_t global_samples(std::int64_t own) const override;  // of the last step
+  train::DataParallel& parallel() override { return *parallel_.lock(); }
 
   // Whether somebody interrupted one of the ranks, the same on all: between two steps, as they heard in the last one,
   // and where all of them ask at the same place.
-  bool stops(bool is_asked) const override;
+  bool stops(bool is_asked) override;
   bool agree_to_stop(bool is_asked) const override;
   bool agree_to_stop() const;  // Ctrl-C
 
@@ -70,10 +65,10 @@ class Ranks final : public train::RankStrategy {
 
  private:
   std::unique_ptr<distributed::Group> group_;
-  std::weak_ptr<distributed::DataParallel> parallel_;
+  std::weak_ptr<train::DataParallel> parallel_;
   data::DistributedOptions sharing_;
   std::int64_t dataset_size_ = 0, test_batches_ = 0;
-  bool syncs_norms_ = false, counts_ = true;
+  bool syncs_norms_ = false;
   std::string fetched_;  // the checkpoint that came from rank 0
 };
 

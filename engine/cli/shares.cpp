@@ -11,9 +11,9 @@
 namespace samebytes::cli {
 namespace {
 
-DataParallelOptions parallel_options(const ShareOptions& asked) {
-  DataParallelOptions options{
-      .shares = asked.shares, .rebalance = asked.rebalance, .sync_batch_norm = asked.sync_batch_norm};
+train::DataParallelOptions parallel_options(const ShareOptions& asked) {
+  train::DataParallelOptions options{
+      .sync_batch_norm = asked.sync_batch_norm, .shares = asked.shares, .rebalance = asked.rebalance};
   if (asked.timeout) options.least_seconds = *asked.timeout;
   return options;
 }
@@ -75,44 +75,8 @@ void SharedSteps::find(optim::Optimizer& optimizer, train::Precision& precision,
   loader.seek(place.epoch, place.step);
 }
 
-DataParallel::LossOf SharedSteps::loss_of_shares(const data::Batch& batch, const train::LossOf& loss_of) {
-  batch_ = std::max(batch_, batch.samples());
-  return [&](std::int64_t begin, std::int64_t end) {
-    return loss_of(end - begin == batch.samples() ? batch : batch.piece(begin, end));
-  };
-}
-
-Array SharedSteps::step(optim::Optimizer& optimizer, optim::GradScaler* scaler, const data::Batch& batch,
-                        const train::LossOf& loss_of) {
-  const DataParallel::LossOf loss = loss_of_shares(batch, loss_of);
-  if (scaler != nullptr) return parallel_.step(optimizer, batch.samples(), loss, *scaler);
-  return parallel_.step(optimizer, batch.samples(), loss);
-}
-
-Array SharedSteps::add(optim::Optimizer& optimizer, optim::GradScaler* scaler, const data::Batch& piece,
-                       const train::LossOf& loss_of) {
-  const DataParallel::LossOf loss = loss_of_shares(piece, loss_of);
-  if (scaler != nullptr) return parallel_.add(optimizer, piece.samples(), loss, *scaler);
-  return parallel_.add(optimizer, piece.samples(), loss);
-}
-
-void SharedSteps::update(optim::Optimizer& optimizer, optim::GradScaler* scaler) {
-  if (scaler != nullptr) return parallel_.update(optimizer, *scaler);
-  parallel_.update(optimizer);
-}
-
-std::vector<SharedSteps::Results> SharedSteps::map(const data::Batch& batch, const train::ResultsOf& results_of) {
-  batch_ = std::max(batch_, batch.samples());
-  std::vector<Results> results;
-  for (DataParallel::ShareResults& share : parallel_.map(batch.samples(), [&](std::int64_t begin, std::int64_t end) {
-         return results_of(end - begin == batch.samples() ? batch : batch.piece(begin, end));
-       }))
-    results.push_back({std::move(share.results), share.end - share.begin});
-  return results;
-}
-
 void SharedSteps::report(std::function<void(const std::string&)> say, train::RunLog& log) {
-  parallel_.set_listener([say = std::move(say), &log](const DeviceEvent& event) {
+  parallel_.set_listener([say = std::move(say), &log](const train::DeviceEvent& event) {
     say(fmt::format("step {}: {}", event.step, event.text));
     log.write(nlohmann::ordered_json{
         {"event", "device"}, {"step", event.step}, {"what", name_of(event.kind)}, {"text", event.text}}
@@ -121,7 +85,7 @@ void SharedSteps::report(std::function<void(const std::string&)> say, train::Run
 }
 
 std::string SharedSteps::text() const {
-  return fmt::format("shares: {}{}", parallel_.to_text(batch_),
+  return fmt::format("shares: {}{}", parallel_.to_text(batch()),
                      parallel_.options().rebalance ? ", rebalanced as it runs: it will not repeat bit for bit" : "");
 }
 
@@ -137,7 +101,7 @@ std::string SharedSteps::devices() const {
 void SharedSteps::add_to(nlohmann::ordered_json& start_line) const {
   start_line["devices"] = nlohmann::ordered_json::array();
   for (int d = 0; d < engine_.device_count(); ++d) start_line["devices"].push_back(device_text(engine_.device(d)));
-  start_line["shares"] = parallel_.shares(batch_);
+  start_line["shares"] = parallel_.shares(batch());
   start_line["sync_batch_norm"] = parallel_.options().sync_batch_norm;
   start_line["rebalance"] = parallel_.options().rebalance;
   start_line["repeats"] = !parallel_.options().rebalance;
@@ -153,12 +117,12 @@ void SharedSteps::add_to(RunState& state) {
 }
 
 void SharedSteps::fill(Summary& summary) const {
-  const std::vector<std::int64_t> shares = parallel_.shares(batch_);
+  const std::vector<std::int64_t> shares = parallel_.shares(batch());
   for (int d = 0; d < engine_.device_count(); ++d)
     summary.shares.push_back({.device = device_text(engine_.device(d)),
                               .share = shares[static_cast<std::size_t>(d)],
                               .samples = parallel_.samples()[static_cast<std::size_t>(d)]});
-  for (const DeviceEvent& event : parallel_.events())
+  for (const train::DeviceEvent& event : parallel_.events())
     summary.device_events.push_back(fmt::format("step {}: {}", event.step, event.text));
 }
 

@@ -1,7 +1,8 @@
-// SharedSteps: a batch cut in shares over the devices of an engine that has several (data_parallel.h), for train and
+// SharedSteps: a batch cut in shares over the devices of an engine that has several (train/parallel), for train and
 // bench. With one device there is none, and everything is as it was.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,14 +14,13 @@
 #include "cli/session.h"
 #include "cli/summary.h"
 #include "samebytes/data.h"
-#include "samebytes/data_parallel.h"
 #include "samebytes/run_state.h"
+#include "samebytes/train/parallel/strategy.h"
 #include "samebytes/train/run_log.h"
-#include "samebytes/train/strategy.h"
 
 namespace samebytes::cli {
 
-class SharedSteps final : public train::DeviceStrategy {
+class SharedSteps final : public train::Strategy {
  public:
   // Null where the engine has one device. Throws UsageError for options that need one, or several.
   static std::unique_ptr<SharedSteps> make(const Options& options, Engine& engine, nn::Module& net,
@@ -29,12 +29,7 @@ class SharedSteps final : public train::DeviceStrategy {
   // Before the first step of a run that does not go on; takes a batch where shares are to be measured.
   void find(optim::Optimizer& optimizer, train::Precision& precision, data::Loader& loader, std::int64_t batch,
             const train::LossOf& loss_of);
-  Array step(optim::Optimizer& optimizer, optim::GradScaler* scaler, const data::Batch& batch,
-             const train::LossOf& loss_of) override;
-  Array add(optim::Optimizer& optimizer, optim::GradScaler* scaler, const data::Batch& piece,
-            const train::LossOf& loss_of) override;
-  void update(optim::Optimizer& optimizer, optim::GradScaler* scaler) override;
-  std::vector<Results> map(const data::Batch& batch, const train::ResultsOf& results_of) override;
+  train::DataParallel& parallel() override { return parallel_; }
 
   // What happens to a device, for people and for the log.
   void report(std::function<void(const std::string&)> say, train::RunLog& log);
@@ -46,13 +41,12 @@ class SharedSteps final : public train::DeviceStrategy {
  private:
   SharedSteps(const Options& options, Engine& engine, nn::Module& net);
   std::string devices() const;
-  // Of a share of the batch, while the batch lasts.
-  DataParallel::LossOf loss_of_shares(const data::Batch& batch, const train::LossOf& loss_of);
+  std::int64_t batch() const { return std::max(batch_, parallel_.largest_batch()); }
 
   Engine& engine_;
-  std::int64_t batch_ = 0;
-  std::string asked_;  // --shares
-  DataParallel parallel_;
+  std::int64_t batch_ = 0;  // that a run is to have
+  std::string asked_;       // --shares
+  train::DataParallel parallel_;
 };
 
 }  // namespace samebytes::cli

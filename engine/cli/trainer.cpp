@@ -107,11 +107,11 @@ void Trainer::make_session() {
                               .callbacks = callbacks(),
                               .should_stop = is_interrupted,
                               .nan_hint = "--check-nan",
-                              .devices = shared_.get()};
+                              .shared = shared_.get()};
   if (options_.adaptive.is_on)
     parts.adaptive = adaptive_batching(options_, *recipe_, first_batch_, split_.train->size());
   if (ranks_.are_many())
-    parts.ranks = &ranks_;
+    parts.shared = &ranks_;
   else if (!options_.limit.rehearses)
     parts.pressure = relief_of(options_);
   session_ = std::make_unique<train::Session>(*engine_, *net_, task_of(workload_), *training_, std::move(parts));

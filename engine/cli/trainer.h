@@ -59,8 +59,8 @@ class Trainer {
   std::int64_t steps_ = 0, epoch_steps_ = 0;
   std::optional<Recipe> recipe_;
   std::unique_ptr<optim::Optimizer> optimizer_;
-  std::shared_ptr<void> joined_;         // its gradients are those of all ranks
-  std::unique_ptr<SharedSteps> shared_;  // on several devices
+  std::shared_ptr<train::DataParallel> joined_;  // of ranks_
+  std::unique_ptr<SharedSteps> shared_;          // on several devices
   std::unique_ptr<Progress> progress_;
   std::unique_ptr<train::Session> session_;
   Summary summary_;

@@ -51,9 +51,15 @@ Accumulator::Accumulator(Optimizer& optimizer) : optimizer_(&optimizer) {
     throw ArgumentError(
         "Accumulator: the optimizer has release_gradients, which updates parameters before their gradients "
         "can be added up; use one of the two");
-  for (const ParameterArena& arena : optimizer.arenas())
-    means_.push_back(
+  means_ = zeros();
+}
+
+std::vector<Array> Accumulator::zeros() const {
+  std::vector<Array> cells;
+  for (const ParameterArena& arena : optimizer_->arenas())
+    cells.push_back(
         arena.zeros_like("accumulated gradients", arena.dtype() == f64 ? f64 : f32, MemoryCategory::gradients));
+  return cells;
 }
 
 void Accumulator::check(double samples) {
@@ -68,17 +74,16 @@ Array Accumulator::mean_with(std::size_t arena, const Array& gradient, double sa
   return samples_ == 0.0 ? part : means_[arena] * (samples_ / all) + part;
 }
 
-// The first gradients are made where their mean will be, the others beside it and added. The loss is asked for, too:
-// whoever looks at it later would pay for a second forward pass, and so would a step, before which it must be known.
-std::vector<Array> Accumulator::updates(const Array& loss, double samples) const {
-  std::vector<Array> result{loss};
+// The first gradients are made where their mean will be, the others beside it and added.
+std::vector<Array> Accumulator::updates(const Array& loss, double samples, const std::vector<Array>& cells) const {
+  std::vector<Array> result;
   if (samples_ == 0.0 && !watch_) {
     const auto all = gradients_by_arena(*optimizer_, loss);
     for (std::size_t i = 0; i < means_.size(); ++i) {
       const ParameterArena& arena = optimizer_->arenas()[i];
-      const bool is_plain = all[i][0].dtype() == means_[i].dtype();
-      result.push_back(is_plain ? arena.store(means_[i], all[i])
-                                : update(means_[i], mean_with(i, arena.pack(all[i], is_released(arena)), samples)));
+      const bool is_plain = all[i][0].dtype() == cells[i].dtype();
+      result.push_back(is_plain ? arena.store(cells[i], all[i])
+                                : update(cells[i], mean_with(i, arena.pack(all[i], is_released(arena)), samples)));
     }
     return result;
   }
@@ -86,15 +91,33 @@ std::vector<Array> Accumulator::updates(const Array& loss, double samples) const
   if (watch_)
     for (Array& node : watch_(gradients, samples)) result.push_back(std::move(node));
   for (std::size_t i = 0; i < means_.size(); ++i)
-    result.push_back(update(means_[i], mean_with(i, gradients[i], samples)));
+    result.push_back(update(cells[i], mean_with(i, gradients[i], samples)));
   return result;
 }
 
+// The loss is asked for, too: whoever looks at it later would pay for a second forward pass, and so would a step,
+// before which it must be known. The gradients have no handles when they are evaluated.
 void Accumulator::add(const Array& loss, double samples) {
   check(samples);
-  eval(updates(loss, samples));  // made in a function of its own: the gradients have no handles when they are evaluated
+  std::vector<Array> all = updates(loss, samples, means_);
+  all.insert(all.begin(), loss);
+  eval(all);
   samples_ += samples;
 }
+
+std::vector<Array> Accumulator::adding(const Array& loss, double samples) {
+  check(samples);
+  std::vector<Array>& cells = samples_ == 0.0 ? means_ : next_;
+  if (cells.empty()) cells = zeros();
+  return updates(loss, samples, cells);
+}
+
+void Accumulator::added(double samples) {
+  if (samples_ > 0.0) std::swap(means_, next_);
+  samples_ += samples;
+}
+
+void Accumulator::lost() { (samples_ == 0.0 ? means_ : next_).clear(); }
 
 void Accumulator::step() {
   if (samples_ == 0.0) return;
@@ -110,14 +133,15 @@ void Accumulator::step(GradScaler& scaler) {
 
 // Small gradients alone: a large one would be there as a whole, since more than one update reads it. A source other
 // than the optimizer makes it whole anyway.
-bool Accumulator::steps_at_once() const {
-  if (optimizer_->has_gradient_source()) return !watch_;
+bool Accumulator::steps_at_once(const Optimizer::GradientSource& source) const {
+  if (source) return true;
   return !watch_ && std::none_of(optimizer_->arenas().begin(), optimizer_->arenas().end(), is_released);
 }
 
 // A mean that is read more than once, to be clipped or looked at, goes through its cell; else it stays in registers.
-std::vector<Array> Accumulator::last_means(const Array& loss, double samples, bool is_read_again) const {
-  if (optimizer_->has_gradient_source()) return source_means(loss, samples);
+std::vector<Array> Accumulator::last_means(const Array& loss, double samples, bool is_read_again,
+                                           const Optimizer::GradientSource& source) const {
+  if (source) return source_means(loss, samples, source);
   std::vector<Array> result = flat_gradients(*optimizer_, loss);
   for (std::size_t i = 0; i < result.size(); ++i) {
     result[i] = mean_with(i, result[i], samples);
@@ -128,7 +152,8 @@ std::vector<Array> Accumulator::last_means(const Array& loss, double samples, bo
 
 // Each gradient becomes the mean with those before it as soon as it is there, so that its source, which sends it to
 // other processes, has nothing more to do with it afterwards.
-std::vector<Array> Accumulator::source_means(const Array& loss, double samples) const {
+std::vector<Array> Accumulator::source_means(const Array& loss, double samples,
+                                             const Optimizer::GradientSource& source) const {
   const double all = samples_ + samples;
   std::vector<Array> before(optimizer_->parameters().size());  // of each parameter
   for (std::size_t i = 0; i < means_.size() && samples_ > 0.0; ++i) {
@@ -139,30 +164,32 @@ std::vector<Array> Accumulator::source_means(const Array& loss, double samples) 
           reshape(slice(means_[i], 0, begin, begin + size), arena.parameters()[k].shape());
     }
   }
-  return optimizer_->flat_gradients(loss, [&](std::size_t parameter, const Array& gradient) {
+  return source(loss, [&](std::size_t parameter, const Array& gradient) {
     if (!before[parameter].defined()) return gradient;
     return before[parameter] * (samples_ / all) + astype(gradient, before[parameter].dtype()) * (samples / all);
   });
 }
 
-void Accumulator::step(const Array& loss, double samples) {
+void Accumulator::step(const Array& loss, double samples, const Optimizer::GradientSource& source) {
   check(samples);
-  if (!steps_at_once()) {
+  if (!steps_at_once(source)) {
     add(loss, samples);
     return step();
   }
-  optimizer_->run([&] { return Optimizer::StepParts{last_means(loss, samples, optimizer_->impl_->clip_norm > 0.0)}; });
+  optimizer_->run(
+      [&] { return Optimizer::StepParts{last_means(loss, samples, optimizer_->impl_->clip_norm > 0.0, source)}; });
   samples_ = 0.0;
 }
 
-void Accumulator::step(const Array& loss, double samples, GradScaler& scaler) {
+void Accumulator::step(const Array& loss, double samples, GradScaler& scaler, const Optimizer::GradientSource& source) {
   check(samples);
-  if (!steps_at_once() || !scaler.is_enabled()) {
+  if (!scaler.is_enabled() && source) return step(loss, samples, source);
+  if (!steps_at_once(source) || !scaler.is_enabled()) {
     add(loss, samples);
     step(scaler);
     return scaler.update();
   }
-  scaler.step_with(*optimizer_, [&] { return last_means(loss, samples, true); });
+  scaler.step_with(*optimizer_, [&] { return last_means(loss, samples, true, source); });
   samples_ = 0.0;
 }
 

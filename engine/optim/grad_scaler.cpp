@@ -76,9 +76,11 @@ std::vector<Array> GradScaler::new_scale(const Array& finite) const {
           samebytes::update(tracker_, where(finite, where(is_due, beside(good, 0.0), good), beside(good, 0.0)))};
 }
 
-void GradScaler::step(Optimizer& optimizer, const Array& loss) {
-  if (!options_.enabled) return optimizer.step(loss);
-  step_with(optimizer, [&] { return optimizer.flat_gradients(scale(loss)); });
+void GradScaler::step(Optimizer& optimizer, const Array& loss) { step(optimizer, loss, {}); }
+
+void GradScaler::step(Optimizer& optimizer, const Array& loss, const Optimizer::GradientSource& source) {
+  if (!options_.enabled) return optimizer.step(loss, source);
+  step_with(optimizer, [&] { return source ? source(scale(loss), {}) : optimizer.flat_gradients(scale(loss)); });
 }
 
 void GradScaler::step_with(Optimizer& optimizer, const std::function<std::vector<Array>()>& flat_gradients) {

@@ -164,8 +164,6 @@ void Optimizer::set_allow_unused(bool is_allowed) { impl_->allows_unused = is_al
 GradientOptions Optimizer::gradient_options() const { return {.allow_unused = impl_->allows_unused}; }
 const std::vector<Array>& Optimizer::parameters() const { return impl_->parameters; }
 const std::vector<ParameterArena>& Optimizer::arenas() const { return impl_->arenas; }
-void Optimizer::set_gradient_source(GradientSource source) { impl_->gradient_source = std::move(source); }
-bool Optimizer::has_gradient_source() const { return static_cast<bool>(impl_->gradient_source); }
 bool Optimizer::releases_gradients() const { return impl_->releases_gradients; }
 std::size_t Optimizer::group_count() const { return impl_->groups.size(); }
 const GroupOptions& Optimizer::group(std::size_t index) const { return impl_->groups.at(index); }
@@ -294,7 +292,6 @@ void Optimizer::load_state_dict(const StateDict& state) {
 }
 
 std::vector<Array> Optimizer::flat_gradients(const Array& loss, const GradientMap& map) const {
-  if (impl_->gradient_source) return impl_->gradient_source(loss, map);
   std::vector<Array> all = gradients(loss, impl_->parameters, gradient_options());
   for (std::size_t i = 0; map && i < all.size(); ++i) all[i] = map(i, all[i]);
   return flat_gradients(all);
@@ -316,6 +313,11 @@ std::vector<Array> Optimizer::flat_gradients(std::span<const Array> gradients) c
 
 void Optimizer::step(const Array& loss) {
   run([&] { return StepParts{flat_gradients(loss)}; });
+}
+
+void Optimizer::step(const Array& loss, const GradientSource& source) {
+  if (!source) return step(loss);
+  run([&] { return StepParts{source(loss, {})}; });
 }
 
 void Optimizer::step(std::span<const Array> gradients) {

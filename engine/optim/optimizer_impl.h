@@ -43,7 +43,6 @@ struct Optimizer::Impl {
   bool watches_norm = false;
   GradientNorm gradient_norm;
   Dtype moments;
-  GradientSource gradient_source;
   Shard shard;
   bool shares_parameters = false;  // whole ones
   std::vector<std::pair<Array, Cut>> sharded_cells;

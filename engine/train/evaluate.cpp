@@ -14,7 +14,7 @@ namespace {
 // all of them in the order of one process, and so are its figures.
 class Counts {
  public:
-  Counts(const Task& task, const RankStrategy* ranks)
+  Counts(const Task& task, const Strategy* ranks)
       : task_(task),
         ranks_(ranks != nullptr && ranks->validation_batches() > 0 ? ranks : nullptr),
         sums_(task.whole_loss ? 0 : task.metrics.size()),
@@ -110,8 +110,8 @@ class Counts {
   }
 
   const Task& task_;
-  const RankStrategy* ranks_;  // null: the validation is not shared out
-  std::vector<Part> parts_;    // where it is: of each batch of this rank
+  const Strategy* ranks_;    // null: the validation is not shared out
+  std::vector<Part> parts_;  // where it is: of each batch of this rank
   Mean loss_;
   std::vector<Mean> sums_;      // of each metric
   std::vector<double> totals_;  // ... of all ranks
@@ -151,7 +151,7 @@ std::optional<Evaluation> evaluate(const Task& task, nn::Module& net, data::Load
   if (!task.loss && !task.whole_loss) throw ArgumentError("evaluate: expected a task with a loss, got none");
   const NoGrad no_grad;
   const InEvaluation mode(net);
-  const RankStrategy* ranks = options.ranks;
+  Strategy* const ranks = options.shared;
   if (ranks != nullptr) ranks->share_buffers(net);
   const auto is_asked = [&] { return options.should_stop && options.should_stop(); };
   Counts counts(task, ranks);
@@ -161,9 +161,12 @@ std::optional<Evaluation> evaluate(const Task& task, nn::Module& net, data::Load
       ranks != nullptr && ranks->validation_batches() > 0 ? ranks->own_validation_batches() : options.batches;
   const auto results_of = [&](const data::Batch& batch) { return counts.results_of(net, batch); };
   const auto count = [&](const data::Batch& batch) {
-    if (options.devices != nullptr)
-      for (const DeviceStrategy::Results& part : options.devices->map(batch, results_of))
-        counts.add(part.arrays, part.samples);
+    if (options.shared != nullptr)
+      for (const auto& part :
+           options.shared->parallel().map(batch.samples(), [&](std::int64_t begin, std::int64_t end) {
+             return results_of(end - begin == batch.samples() ? batch : batch.piece(begin, end));
+           }))
+        counts.add(part.results, part.end - part.begin);
     else
       counts.add(results_of(batch), batch.samples());
     counts.add_labels(batch);

@@ -49,7 +49,7 @@ Session::Impl::Impl(Engine& engine_, nn::Module& net_, Task task_, data::Loader&
   }
   optimizer = options.optimizer != nullptr ? options.optimizer : owned.get();
   if (options.schedule) optimizer->set_schedule(options.schedule);
-  accumulation.emplace(options.accumulation, precision, *optimizer, options.devices, options.ranks);
+  accumulation.emplace(options.accumulation, precision, *optimizer, options.shared);
   if (options.ema) ema = std::make_unique<optim::Ema>(*optimizer, *options.ema);
   if (options.adaptive) adaptive.emplace(*options.adaptive, precision, *optimizer);
   if (options.plateau) plateau.emplace(*options.plateau);
@@ -73,8 +73,8 @@ void Session::Impl::check() const {
       refuse("adaptive chooses how many batches make an update; expected no accumulation beside it");
     if (options.schedule || options.plateau)
       refuse("adaptive sets the rate; expected no schedule or plateau beside it");
-    if (options.devices != nullptr || options.ranks != nullptr)
-      refuse("adaptive measures the gradients of one device; expected no devices or ranks beside it");
+    if (options.shared != nullptr)
+      refuse("adaptive measures the gradients of one device; expected no shared steps beside it");
   }
   if (options.plateau && options.validation == nullptr)
     refuse("plateau looks at a validation; expected a validation set");
@@ -218,9 +218,7 @@ std::optional<Evaluation> Session::Impl::validate() {
     if (ema && ema->update_count() > 0) averages.emplace(*ema);
     // The same whether the run was interrupted or not.
     if (!batches.dataset().is_sequential()) batches.seek(std::max(epoch, 1) - 1);
-    result =
-        evaluate(task, net, batches,
-                 {.devices = options.devices, .ranks = options.ranks, .should_stop = [this] { return is_asked(); }});
+    result = evaluate(task, net, batches, {.shared = options.shared, .should_stop = [this] { return is_asked(); }});
   }
   if (is_in_pass) meter.resume();
   if (result) validation = result;

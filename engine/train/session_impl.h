@@ -71,9 +71,9 @@ struct Session::Impl {
   std::optional<Evaluation> validate();
   void look_at(const Evaluation& result);
   bool is_asked() const { return stop_requested || (options.should_stop && options.should_stop()); }
-  bool stops() const { return options.ranks != nullptr ? options.ranks->stops(is_asked()) : is_asked(); }
+  bool stops() const { return options.shared != nullptr ? options.shared->stops(is_asked()) : is_asked(); }
   bool agree_to_stop() const {
-    return options.ranks != nullptr ? options.ranks->agree_to_stop(is_asked()) : is_asked();
+    return options.shared != nullptr ? options.shared->agree_to_stop(is_asked()) : is_asked();
   }
   bool is_stopped_early() const { return options.early_stopping && patience.bad >= options.early_stopping->patience; }
 

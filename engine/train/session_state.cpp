@@ -38,7 +38,7 @@ RunState& Session::Impl::run_state() {
   if (ema) state->add("ema", *ema);
   if (plateau) state->add("plateau", *plateau);
   if (adaptive) adaptive->add_to(*state);
-  if (options.devices != nullptr) options.devices->add_to(*state);
+  if (options.shared != nullptr) options.shared->add_to(*state);
   state->add("training", training);
   state->add("train loss", mean);
   state->add(

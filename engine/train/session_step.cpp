@@ -22,7 +22,6 @@ LogLine fields_of(const BatchReport& report) {
 
 Array Session::Impl::loss_of(const data::Batch& batch) const {
   const std::unique_ptr<Autocast> scope = precision.scope();
-  const std::shared_ptr<void> ranks = options.ranks != nullptr ? options.ranks->loss_scope() : nullptr;
   return task.loss_of(net, batch);
 }
 

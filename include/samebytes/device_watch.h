@@ -1,5 +1,5 @@
 // What the devices of an engine with several of them are doing, and going on without one that failed or does not
-// answer. Who cuts work over devices by hand uses these; DataParallel (data_parallel.h) does it all.
+// answer. Who cuts work over devices by hand uses these; train::DataParallel does it all.
 #pragma once
 
 #include <chrono>

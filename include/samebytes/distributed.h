@@ -1,11 +1,11 @@
-// Training by several processes, on one machine or many, through Open MPI: each trains on its share of every batch, and
-// their gradients are summed where they lie. The terms are those of torch.distributed.
+// Processes that work together, on one machine or many, through Open MPI, and what they send each other. The terms are
+// those of torch.distributed. Training in them is train/parallel/data_parallel.h:
 //   distributed::Group group;                                    // mpirun -n 2 ./program
 //   Engine engine({.seed = 1});
 //   ...net, adam: the same in every process
-//   distributed::DataParallel parallel(group, net, adam);        // all begin with rank 0's parameters
+//   train::DataParallel parallel(group, net, adam);              // all begin with rank 0's parameters
 //   auto order = data::distributed(data::random(set->size()), {.rank = group.rank(), .ranks = group.size(), .batch =
-//   64}); for (const auto& batch : loader) adam.step(loss_of(batch));  // the mean gradient of all ranks
+//   64}); for (const auto& batch : loader) parallel.step(adam, batch.samples(), loss_of);  // the mean of all ranks
 // Messages are sent and received by one thread of the group's own, from and into the arrays' own bytes. Sums are made
 // in the order of the ranks, so a run of a given number of ranks repeats bit for bit. docs/distributed.md has the rest.
 #pragma once
@@ -22,14 +22,6 @@
 #include "samebytes/error.h"
 
 namespace samebytes {
-
-namespace nn {
-class Module;
-}
-namespace optim {
-class Accumulator;
-class Optimizer;
-}  // namespace optim
 
 namespace distributed {
 
@@ -96,109 +88,6 @@ class Group {
  private:
   std::shared_ptr<detail::Communicator> communicator_;
   int exceptions_ = 0;  // under way when it was made
-};
-
-struct DataParallelOptions {
-  // Gradients are sent in buckets, each as soon as its last one is there, while the backward pass goes on; the last
-  // bucket is what is left. A bucket is about a sixth of all gradients, so that most of them travel behind the backward
-  // pass of the others, but no less than 0.25 MB and no more than this.
-  double bucket_megabytes = 25;
-  // false: each bucket is waited for before the backward pass goes on, as it also is with EngineOptions::check_nan and
-  // where host and device do not share memory all the time. The bytes are the same.
-  bool overlap = true;
-  // Each rank keeps and updates what the optimizer remembers of its share of the parameters alone (ZeRO, stage 1), then
-  // gives the new values of its share to the others: as many bytes again as half an exchange of gradients. Shares are
-  // equal, or whole parameters with Lars, Lamb and Adafactor.
-  bool shard_state = false;
-};
-
-// Of the steps so far, on this rank.
-struct DataParallelStats {
-  std::int64_t steps = 0;          // in which gradients were exchanged
-  std::int64_t buckets = 0;        // of the last of them
-  std::uint64_t bytes_sent = 0;    // to other ranks
-  std::uint64_t bytes_copied = 0;  // by us, where a gradient did not lie in the arena
-  double exchange_seconds = 0;     // from the first bucket of each step to its last one
-  double wait_seconds = 0;         // of that, when nothing else was done
-  double spread_seconds = 0;       // with shard_state: of parameters to everybody, after the steps
-  // Share of the exchange that was hidden behind the backward pass.
-  double hidden() const { return exchange_seconds > 0 ? 1 - wait_seconds / exchange_seconds : 0; }
-};
-
-// While it lives, each gradient that `optimizer` takes of a loss is the mean over all ranks, each weighted by its
-// number of samples: what one process has of all samples together, up to rounding. All ranks build the same graph;
-// their batches may differ in size. Batch norms see their own rank's samples and keep rank 0's statistics at the start
-// only.
-class DataParallel {
- public:
-  // Overwrites parameters, buffers and the optimizer's state with rank 0's. Group, net and optimizer must outlive it.
-  // Throws ArgumentError for an optimizer with release_gradients, and as Optimizer::shard() does; DistributedError
-  // where the ranks' models differ.
-  DataParallel(Group& group, nn::Module& net, optim::Optimizer& optimizer, const DataParallelOptions& options = {});
-  ~DataParallel();
-  DataParallel(const DataParallel&) = delete;
-  DataParallel& operator=(const DataParallel&) = delete;
-
-  // This rank's weight in the steps from now on: the number of samples that its loss is the mean of. 0: what this rank
-  // computes is left out. Throws ArgumentError below 0. The first value is 1.
-  void set_samples(double samples);
-  // The number of samples of all ranks in the last step.
-  double global_samples() const;
-
-  // A number of the next step, such as its loss (one element of a floating dtype), whose mean over all ranks comes with
-  // the gradients, weighted as they are; watched() is that mean after the step, 0 before the first one.
-  void watch(const Array& value);
-  double watched() const;
-
-  // A word that all ranks hear of in the same step, the next one in which gradients are exchanged: somebody wants the
-  // training to end. Whether one of them had said so by the last step.
-  void ask_to_stop();
-  bool is_asked_to_stop() const;
-
-  // In this block gradients stay this rank's own.
-  class NoSync {
-   public:
-    explicit NoSync(DataParallel& parallel);
-    ~NoSync();
-    NoSync(const NoSync&) = delete;
-    NoSync& operator=(const NoSync&) = delete;
-
-   private:
-    DataParallel& parallel_;
-    bool before_;
-  };
-  NoSync no_sync() { return NoSync(*this); }
-
-  // What was added to an accumulator is sent by its step(loss, samples), behind the backward pass of the last
-  // micro-batch; set_samples() is then the number of all that was added. Or here, without overlap: it becomes the mean
-  // over all ranks, by set_samples(), then accumulator.step(). Throws ArgumentError where nothing was added on this
-  // rank.
-  void all_reduce(optim::Accumulator& accumulator);
-
-  DataParallelStats stats() const;
-
- private:
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
-};
-
-// In its block, which is opened for each loss that is built, batch norms in training take their statistics of the
-// samples of all ranks, as PyTorch's SyncBatchNorm does: those of one process with all of them, up to rounding, in
-// gradient and running statistics too. One message of two numbers a channel for each layer forward, and one backward;
-// the ranks wait for each other there, so all build the same graph and evaluate it the same number of times. It is for
-// the thread that builds the loss. Gradients are those that DataParallel makes the mean of, weighted by samples.
-class SyncBatchNorm {
- public:
-  // `counts` false: what this rank computes is left out, as set_samples(0) does with its gradient. The group must
-  // outlive the graph.
-  explicit SyncBatchNorm(Group& group, bool counts = true);
-  ~SyncBatchNorm();
-  SyncBatchNorm(const SyncBatchNorm&) = delete;
-  SyncBatchNorm& operator=(const SyncBatchNorm&) = delete;
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace distributed

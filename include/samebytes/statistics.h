@@ -1,5 +1,5 @@
 // Who writes running statistics, and over what those of a batch are taken, where a batch is cut into shares
-// (data_parallel.h). Both hold for the thread that opens the block.
+// (train/parallel/data_parallel.h). Both hold for the thread that opens the block.
 #pragma once
 
 #include <functional>

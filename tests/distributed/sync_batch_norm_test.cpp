@@ -1,5 +1,5 @@
-// The ops that SyncBatchNorm adds hold their group, so graphs of two groups are two plans.
-#include "distributed/sync_batch_norm.h"
+// The ops that synchronised batch norm adds hold their group, so graphs of two groups are two plans.
+#include "train/parallel/rank_batch_norm.h"
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ Found ops_of(const std::shared_ptr<Communicator>& group, bool counts = true, flo
   const Array x = ones({4, 2}), scale = ones({2}), shift = zeros({2});
   const Array mean = cell(zeros({2}), "mean"), var = cell(ones({2}), "var");
   const BatchNormOptions options{.momentum = momentum};
-  const Array y = distributed::detail::normalised(group, counts, {x, scale, shift, mean, var, options});
+  const Array y = train::parallel::rank_batch_norm(group, counts, {x, scale, shift, mean, var, options});
   const std::vector<Array> wrt{x};
   Found found;
   find(*gradients(sum(y * x), wrt)[0].node(), found);

@@ -92,7 +92,7 @@ struct Way {
   std::string optimizer = "sgd";
   bool bf16 = false, accumulates = false, clips = false, checks = false, holds = false, at_once = false,
        keeps_own = false, has_norms = false, has_idle = false;
-  distributed::DataParallelOptions options = {};
+  train::DataParallelOptions options = {};
   int steps = 6;
 };
 
@@ -133,8 +133,9 @@ void run_training(distributed::Group& group, const Way& way) {
   else
     optimizer =
         std::make_unique<optim::Sgd>(groups, optim::SgdOptions{.rate = 0.1, .momentum = 0.9, .clip_norm = clip});
-  optim::Accumulator accumulator(*optimizer);
-  distributed::DataParallel parallel(group, net, *optimizer, way.options);
+  train::DataParallelOptions options = way.options;
+  options.sync_batch_norm = way.has_norms;
+  train::DataParallel parallel(group, net, *optimizer, options);
   for (int step = 0; step < way.steps; ++step) {
     const auto seed = static_cast<std::uint64_t>(step);
     const Array x = uniform({kRows, kWidth}, -1, 1, f32, {seed, 1});
@@ -144,40 +145,36 @@ void run_training(distributed::Group& group, const Way& way) {
     const int workers = way.has_idle ? size - 1 : size;
     const bool is_idle = rank >= workers;
     const std::int64_t begin = is_idle ? 0 : kRows * rank / workers, end = is_idle ? 9 : kRows * (rank + 1) / workers;
-    const std::int64_t samples = is_idle ? 0 : end - begin;
-    const auto loss = [&](std::int64_t from, std::int64_t to) {
-      std::optional<distributed::SyncBatchNorm> norms;
-      if (way.has_norms) norms.emplace(group, !is_idle);
-      std::optional<Autocast> scope;
-      if (way.bf16) scope.emplace(AutocastOptions{.dtype = bf16});
-      return cross_entropy(net(share_rows(x, from, to)), share_rows(labels, from, to));
+    const auto share = [&](std::int64_t samples) { return train::DataParallel::Share(samples, !is_idle); };
+    const auto loss_from = [&](std::int64_t first) {
+      return [&, first](std::int64_t from, std::int64_t to) {
+        std::optional<Autocast> scope;
+        if (way.bf16) scope.emplace(AutocastOptions{.dtype = bf16});
+        return cross_entropy(net(share_rows(x, first + from, first + to)),
+                             share_rows(labels, first + from, first + to));
+      };
     };
-    parallel.set_samples(static_cast<double>(samples));
+    const std::int64_t middle = (begin + end) / 2;
     if (way.accumulates || way.at_once) {
-      const std::int64_t middle = (begin + end) / 2;
-      accumulator.add(loss(begin, middle), static_cast<double>(middle - begin));
+      parallel.add(*optimizer, share(middle - begin), loss_from(begin));
       if (way.at_once) {
-        accumulator.step(loss(middle, end), static_cast<double>(end - middle));
+        parallel.step(*optimizer, share(end - middle), loss_from(middle));
       } else {
-        accumulator.add(loss(middle, end), static_cast<double>(end - middle));
-        parallel.all_reduce(accumulator);
-        accumulator.step();
+        parallel.add(*optimizer, share(end - middle), loss_from(middle));
+        parallel.update(*optimizer);
       }
     } else if (way.holds) {
-      const std::vector<Array> held = optimizer->flat_gradients(loss(begin, end));
+      const std::vector<Array> held =
+          parallel.flat_gradients(*optimizer, loss_from(begin)(0, end - begin), share(end - begin));
       eval(held);
       optimizer->step_flat(held);
     } else {
-      if (way.keeps_own) {
-        const auto block = parallel.no_sync();
-        eval(optimizer->flat_gradients(loss(begin, end)));
-      }
-      const Array own = loss(begin, end);
-      parallel.watch(own);
-      optimizer->step(own);
-      std::vector<double> sum{own.value() * static_cast<double>(samples) / static_cast<double>(kRows)};
+      if (way.keeps_own) eval(optimizer->flat_gradients(loss_from(begin)(0, end - begin)));
+      const Array own = parallel.step(*optimizer, share(end - begin), loss_from(begin));
+      std::vector<double> sum{is_idle ? 0
+                                      : own.value() * static_cast<double>(end - begin) / static_cast<double>(kRows)};
       group.all_reduce(sum);
-      if (size > 1) expect(std::abs(parallel.watched() - sum[0]) < 1e-6, "the mean of what is watched");
+      expect(std::abs(parallel.mean_loss().value() - sum[0]) < 1e-6, "the mean loss");
     }
     expect(parallel.global_samples() == static_cast<double>(kRows), "samples of all ranks");
   }
@@ -195,7 +192,7 @@ void run_training(distributed::Group& group, const Way& way) {
   if (rank != 0) return;
   std::ofstream(way.file, std::ios::binary)
       .write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(float)));
-  const distributed::DataParallelStats stats = parallel.stats();
+  const train::ExchangeStats stats = parallel.stats();
   std::printf("steps %lld buckets %lld copied %llu sent %llu\n", static_cast<long long>(stats.steps),
               static_cast<long long>(stats.buckets), static_cast<unsigned long long>(stats.bytes_copied),
               static_cast<unsigned long long>(stats.bytes_sent));

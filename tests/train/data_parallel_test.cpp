@@ -1,12 +1,13 @@
 // A batch in shares over the parts of a device: the same training as on one, repeated, resumed, and without a device
 // that fails, does not answer or slows down.
-#include "samebytes/data_parallel.h"
+#include "samebytes/train/parallel/data_parallel.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ namespace {
 using detail::DeviceFault;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using train::cut_by_shares;
+using train::DataParallel;
+using train::DataParallelOptions;
+using train::DeviceEvent;
 
 using Shares = std::vector<std::int64_t>;
 
@@ -211,6 +216,49 @@ TEST_F(DataParallelTest, pieces_that_are_added_up_take_the_step_of_the_whole_bat
   EXPECT_EQ(difference(train({.pieces = pieces}).weights, added.weights), 0) << "again";
 }
 
+TEST_F(DataParallelTest, a_step_takes_what_was_added_before_it) {
+  Engine engine({.split = {1, 1}});
+  const Array x = uniform({8, 2}, 0, 1, f32, {1, 1});
+  const auto weights = [&](bool adds) {
+    nn::Linear net({.in = 2, .out = 1});
+    for (const nn::NamedArray& each : net.named_parameters()) assign(each.array, full(each.array.shape(), 0.5));
+    optim::Sgd sgd(net.parameters(), {.rate = 0.1});
+    DataParallel parallel(engine, net);
+    const auto loss_of = [&](std::int64_t first) {
+      return [&, first](std::int64_t begin, std::int64_t end) {
+        const Array y = net(share_rows(x, first + begin, first + end));
+        return mean(y * y);
+      };
+    };
+    if (adds) {
+      parallel.add(sgd, 4, loss_of(0));
+      EXPECT_EQ(parallel.added(), 4);
+      parallel.step(sgd, 4, loss_of(4));
+    } else {
+      parallel.step(sgd, 8, loss_of(0));
+    }
+    EXPECT_EQ(parallel.added(), 0);
+    EXPECT_EQ(parallel.steps(), 1);
+    EXPECT_EQ(parallel.global_samples(), 8);
+    return values_of(net.named_parameters());
+  };
+  EXPECT_LT(difference(weights(true), weights(false)), kOfSums);
+}
+
+TEST_F(DataParallelTest, the_optimizers_own_step_is_of_its_own_loss) {
+  Engine engine({.split = {1, 1}});
+  const auto weights = [&](bool has_parallel) {
+    nn::Linear net({.in = 2, .out = 1});
+    for (const nn::NamedArray& each : net.named_parameters()) assign(each.array, full(each.array.shape(), 0.5));
+    optim::Sgd sgd(net.parameters(), {.rate = 0.1});
+    std::optional<DataParallel> parallel;
+    if (has_parallel) parallel.emplace(engine, net);
+    sgd.step(mean(net(ones({4, 2}))));
+    return values_of(net.named_parameters());
+  };
+  EXPECT_EQ(weights(true), weights(false));
+}
+
 TEST_F(DataParallelTest, what_a_device_added_before_it_failed_counts) {
   const Outcome alone = train({.is_shared = false});
   for (const int device : {1, 0}) {
@@ -226,7 +274,7 @@ TEST_F(DataParallelTest, what_a_device_added_before_it_failed_counts) {
 TEST_F(DataParallelTest, synchronised_batch_norm_is_that_of_the_whole_batch) {
   const Outcome one = train({.is_shared = false, .has_batch_norm = true});
   const Outcome apart = train({.options = {.shares = {3, 1}}, .has_batch_norm = true});
-  const Outcome synced = train({.options = {.shares = {3, 1}, .sync_batch_norm = true}, .has_batch_norm = true});
+  const Outcome synced = train({.options = {.sync_batch_norm = true, .shares = {3, 1}}, .has_batch_norm = true});
   // A variance is cancelled and a rounding of it is felt in every weight: ten times the tolerance of plain sums.
   EXPECT_LT(difference(synced.weights, one.weights), 10 * kOfSums);
   EXPECT_LT(difference(synced.buffers, one.buffers), 10 * kOfSums);
@@ -330,6 +378,7 @@ TEST_F(DataParallelTest, wrong_arguments_say_what_is_needed) {
   EXPECT_THAT(error({.least = 0}), HasSubstr("least must be 1 or more, got 0"));
   EXPECT_THAT(error({.time_limit = 0}), HasSubstr("time_limit is above 0"));
   EXPECT_THAT(error({.slow_factor = 0.5}), HasSubstr("slow_factor is above 1"));
+  EXPECT_THAT(error({.shard_state = true}), HasSubstr("shard_state shares out over processes"));
   DataParallel parallel(engine, net);
   optim::Sgd releasing(net.parameters(), {.rate = 0.1, .release_gradients = true});
   const auto loss_of = [&](std::int64_t, std::int64_t) { return sum(net(ones({4, 2}))); };

@@ -28,12 +28,18 @@ class Accumulator {
   void step();
   // The same for losses that the scaler scaled; call scaler.update() afterwards.
   void step(GradScaler& scaler);
-  // add() and step() in one evaluation, for a micro-batch that is known to be the last of its group: the same bytes,
-  // with one pass fewer over the gradients. With a scaler it also calls scaler.update(). If the optimizer has a
-  // gradient source (Optimizer::set_gradient_source), as in distributed::DataParallel, this function uses it; add()
-  // never does.
-  void step(const Array& loss, double samples);
-  void step(const Array& loss, double samples, GradScaler& scaler);
+  // add() and step() in one evaluation, for the last micro-batch of a group that is known to be the last: the same
+  // bytes, and one pass over the gradients less. With a scaler it ends in scaler.update(), too. With a source its
+  // gradients are the flat ones that the step takes, of the mean of all micro-batches.
+  void step(const Array& loss, double samples, const Optimizer::GradientSource& source = {});
+  void step(const Array& loss, double samples, GradScaler& scaler, const Optimizer::GradientSource& source = {});
+
+  // add() in parts, for whoever evaluates its nodes with others and may have to build them anew where that fails
+  // (train/parallel/data_parallel.h). What was added before stays as it is until added(), which is called when they
+  // have run; or lost(): what they write to is not used again.
+  std::vector<Array> adding(const Array& loss, double samples);
+  void added(double samples);
+  void lost();
   double samples() const { return samples_; }  // added since the last step
   void reset() { samples_ = 0.0; }             // discards what was added
 
@@ -52,14 +58,18 @@ class Accumulator {
  private:
   static void check(double samples);
   Array mean_with(std::size_t arena, const Array& gradient, double samples) const;
-  std::vector<Array> updates(const Array& loss, double samples) const;
-  std::vector<Array> last_means(const Array& loss, double samples, bool is_read_again) const;
-  std::vector<Array> source_means(const Array& loss, double samples) const;
-  bool steps_at_once() const;
+  std::vector<Array> zeros() const;
+  // The nodes that write the means with this loss into `cells`.
+  std::vector<Array> updates(const Array& loss, double samples, const std::vector<Array>& cells) const;
+  std::vector<Array> last_means(const Array& loss, double samples, bool is_read_again,
+                                const Optimizer::GradientSource& source) const;
+  std::vector<Array> source_means(const Array& loss, double samples, const Optimizer::GradientSource& source) const;
+  bool steps_at_once(const Optimizer::GradientSource& source) const;
   std::vector<StateArray> named_means() const;
 
   Optimizer* optimizer_;
   std::vector<Array> means_;  // one flat cell per arena
+  std::vector<Array> next_;   // what adding() makes of them
   double samples_ = 0.0;
   Watch watch_;
 };

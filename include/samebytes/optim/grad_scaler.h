@@ -50,6 +50,8 @@ class GradScaler {
   // A complete step in one evaluation: scaling, gradients, unscaling, the optimizer's clipping, the update unless
   // gradients overflowed, and the new scale. Throws ArgumentError between unscale() or step_flat() and update().
   void step(Optimizer& optimizer, const Array& loss);
+  // ... with flat gradients of the scaled loss from `source`.
+  void step(Optimizer& optimizer, const Array& loss, const Optimizer::GradientSource& source);
 
   // loss times the scale. Throws ArgumentError for an empty handle.
   Array scale(const Array& loss);

@@ -55,6 +55,13 @@ class Optimizer {
   // One step down the gradient of loss. Throws as gradients() does: also where a parameter has no gradient, unless
   // that is allowed.
   void step(const Array& loss);
+  // Who makes the flat gradients of a loss instead of the optimizer, as part of the same evaluation, such as the mean
+  // over several processes (train/parallel/data_parallel.h). `map`: what it takes each gradient for, such as the mean
+  // with those of earlier micro-batches: of its place in parameters() and the gradient, as soon as that is there;
+  // empty: the gradient itself.
+  using GradientMap = std::function<Array(std::size_t parameter, const Array& gradient)>;
+  using GradientSource = std::function<std::vector<Array>(const Array& loss, const GradientMap& map)>;
+  void step(const Array& loss, const GradientSource& source);
   // From now on a parameter that a loss does not depend on has gradient 0: heads that take turns, layers left out by
   // chance. Weight decay and momentum still move it.
   void set_allow_unused(bool is_allowed);
@@ -70,15 +77,7 @@ class Optimizer {
   // The flat gradient of each arena; nothing runs.
   std::vector<Array> flat_gradients(const Array& loss) const { return flat_gradients(loss, {}); }
   std::vector<Array> flat_gradients(std::span<const Array> gradients) const;
-  // Who makes the flat gradients of a loss instead of the optimizer, such as the mean over several processes
-  // (distributed.h); an empty function: the optimizer itself.
-  // What it takes each gradient for, such as the mean with those of earlier micro-batches: of its place in
-  // parameters() and the gradient, as soon as that is there; empty: the gradient itself.
-  using GradientMap = std::function<Array(std::size_t parameter, const Array& gradient)>;
-  using GradientSource = std::function<std::vector<Array>(const Array& loss, const GradientMap& map)>;
-  void set_gradient_source(GradientSource source);
   std::vector<Array> flat_gradients(const Array& loss, const GradientMap& map) const;
-  bool has_gradient_source() const;
 
   // One of `ranks` processes that keep and update the state of one share of each arena each (ZeRO, stage 1: S.
   // Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", 2020, section 5.1).

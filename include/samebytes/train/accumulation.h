@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "samebytes/train/parallel/strategy.h"
 #include "samebytes/train/precision.h"
-#include "samebytes/train/strategy.h"
 
 namespace samebytes::train {
 
@@ -28,10 +28,10 @@ class Accumulation {
     std::optional<double> mean = {};  // over the samples of all ranks, if there are several
   };
 
-  // All arguments must outlive this object; devices and ranks may be null. Throws ArgumentError for options out of
-  // range, and for several pieces with an optimizer that releases gradients.
+  // All arguments must outlive this object; `shared` may be null: one device of one process trains. Throws ArgumentError for options out of range,
+  // and for several pieces with an optimizer that releases gradients.
   Accumulation(const AccumulationOptions& options, Precision& precision, optim::Optimizer& optimizer,
-               DeviceStrategy* devices = nullptr, RankStrategy* ranks = nullptr);
+               Strategy* shared = nullptr);
 
   // Adds a batch; returns nullopt if the update needs more batches.
   std::optional<Step> add(const data::Batch& batch, const LossOf& loss_of);
@@ -49,24 +49,20 @@ class Accumulation {
     Array loss;
     std::int64_t samples;  // that count toward the update
   };
-  void add_piece(const data::Batch& piece, std::int64_t samples, const LossOf& loss_of, bool is_last);
+  Array make(const Strategy::Share& piece, const LossOf& loss_of, bool is_last);  // returns its loss
   void add_like_the_last(std::int64_t samples);
-  void update();  // from what was added
-  Step step_of(const Array& loss, std::int64_t samples) const;
   Step taken();
   // Over the pieces so far, on this rank.
   std::int64_t samples() const;
   Array loss() const;
-  void tell_ranks();
 
   AccumulationOptions options_;
   Precision& precision_;
   optim::Optimizer& optimizer_;
-  DeviceStrategy* devices_;
-  RankStrategy* ranks_;
-  std::optional<optim::Accumulator> accumulator_;
-  std::vector<Piece> pieces_;  // since the last update
-  std::int64_t added_ = 0;     // batches among them
+  Strategy* shared_;
+  std::optional<optim::Accumulator> accumulator_;  // where nothing is shared out
+  std::vector<Piece> pieces_;                      // since the last update
+  std::int64_t added_ = 0;                         // batches among them
 };
 
 }  // namespace samebytes::train

@@ -14,8 +14,8 @@
 #include "samebytes/array.h"
 #include "samebytes/data/loader.h"
 #include "samebytes/nn/module.h"
+#include "samebytes/train/parallel/strategy.h"
 #include "samebytes/train/run_meter.h"
-#include "samebytes/train/strategy.h"
 
 namespace samebytes::train {
 
@@ -55,8 +55,7 @@ struct Evaluation {
 struct EvaluateOptions {
   std::int64_t batches = std::numeric_limits<std::int64_t>::max();  // at most
   RunMeter* meter = nullptr;                                        // counts the batches
-  DeviceStrategy* devices = nullptr;
-  RankStrategy* ranks = nullptr;
+  Strategy* shared = nullptr;
   std::function<bool()> should_stop = {};  // called after each batch
 };
 

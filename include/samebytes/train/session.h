@@ -126,8 +126,7 @@ struct SessionOptions {
   Callbacks callbacks = {};
   std::function<bool()> should_stop = {};             // called after each update and validation batch: Ctrl-C
   std::string nan_hint = "EngineOptions::check_nan";  // setting that finds the op behind a non-finite loss
-  DeviceStrategy* devices = nullptr;                  // strategy.h
-  RankStrategy* ranks = nullptr;
+  Strategy* shared = nullptr;                         // parallel/strategy.h
 };
 
 enum class Stopped : std::uint8_t { finished, asked, early };

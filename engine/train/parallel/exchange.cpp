@@ -1,4 +1,4 @@
-#include "distributed/exchange.h"
+#include "train/parallel/exchange.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,7 +10,7 @@
 #include "graph/op.h"
 #include "samebytes/memory.h"
 
-namespace samebytes::distributed::detail {
+namespace samebytes::train::parallel {
 namespace {
 
 using samebytes::detail::Hasher;
@@ -154,7 +154,7 @@ StepWords::StepWords(Communicator& communicator, const StepWord& own)
       words_(static_cast<std::size_t>(communicator.size())),
       gather_(communicator, {reinterpret_cast<std::byte*>(&own_), sizeof own_}, pieces_of(words_)) {}
 
-Job::Progress StepWords::advance(Transport& transport) {
+Job::Progress StepWords::advance(distributed::detail::Transport& transport) {
   const Progress progress = gather_.advance(transport);
   if (progress != Progress::done) return progress;
   for (std::size_t rank = 0; rank < words_.size(); ++rank) {
@@ -248,4 +248,4 @@ void Exchange::reduce_now(std::span<const Array> arrays, std::optional<double> w
   }
 }
 
-}  // namespace samebytes::distributed::detail
+}  // namespace samebytes::train::parallel

@@ -1,4 +1,4 @@
-#include "samebytes/data_parallel.h"
+#include "train/parallel/devices.h"
 
 #include <fmt/format.h>
 
@@ -16,11 +16,10 @@
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 #include "samebytes/statistics.h"
-#include "train/meeting.h"
-#include "train/parallel_impl.h"
-#include "train/sync_batch_norm.h"
+#include "train/parallel/batch_norm.h"
+#include "train/parallel/meeting.h"
 
-namespace samebytes {
+namespace samebytes::train::parallel {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -28,16 +27,11 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kFewestSteps = 3;   // of a median that tells anything
 constexpr double kBuildingSeconds = 300;  // a step that builds kernels, or is one of the first, may take this long
 
-// A gradient is added in the type that the update computes with.
-Array widened(const Array& gradient) {
-  return gradient.dtype() == f16 || gradient.dtype() == bf16 ? astype(gradient, f32) : gradient;
-}
-
 }  // namespace
 
-DataParallel::Kept::Kept(Engine& engine, nn::Module& net) : engine_(engine), counter_(engine.random_counter()) {
+Devices::Kept::Kept(Engine& engine, nn::Module& net) : engine_(engine), counter_(engine.random_counter()) {
   for (const nn::NamedArray& named : net.named_buffers()) {
-    const detail::Borrow view(named.array, false, __FILE__, __LINE__);
+    const samebytes::detail::Borrow view(named.array, false, __FILE__, __LINE__);
     Buffer buffer{named.array,
                   std::vector<std::byte>(static_cast<std::size_t>(named.array.size()) * bytes_of(named.array.dtype()))};
     if (!buffer.bytes.empty()) std::memcpy(buffer.bytes.data(), view.data(), buffer.bytes.size());
@@ -45,15 +39,15 @@ DataParallel::Kept::Kept(Engine& engine, nn::Module& net) : engine_(engine), cou
   }
 }
 
-void DataParallel::Kept::restore() const {
+void Devices::Kept::restore() const {
   engine_.set_random_counter(counter_);
   for (const Buffer& buffer : buffers_) {
-    const detail::Borrow view(buffer.array, true, __FILE__, __LINE__);
+    const samebytes::detail::Borrow view(buffer.array, true, __FILE__, __LINE__);
     if (!buffer.bytes.empty()) std::memcpy(view.data(), buffer.bytes.data(), buffer.bytes.size());
   }
 }
 
-DataParallel::DataParallel(Engine& engine, nn::Module& net, const DataParallelOptions& options)
+Devices::Devices(Engine& engine, nn::Module& net, const DataParallelOptions& options)
     : engine_(&engine), net_(&net), options_(options), names_(names()), samples_(names_.size()) {
   const auto refuse = [](const std::string& what) { throw ArgumentError("DataParallel: " + what); };
   if (options.least < 1) refuse(fmt::format("least must be 1 or more, got {}", options.least));
@@ -69,13 +63,14 @@ DataParallel::DataParallel(Engine& engine, nn::Module& net, const DataParallelOp
   set_parts(options.shares);
 }
 
-int DataParallel::left() const {
+int Devices::left() const {
   int count = 0;
   for (int d = 0; d < engine_->device_count(); ++d) count += is_given_up(*engine_, d) ? 0 : 1;
   return count;
 }
 
-std::vector<DataParallel::Piece> DataParallel::cut(std::int64_t samples) const {
+std::vector<Devices::Piece> Devices::cut(std::int64_t samples) {
+  largest_batch_ = std::max(largest_batch_, samples);
   const std::vector<std::int64_t> counts = shares(samples);
   std::vector<Piece> pieces;
   std::int64_t begin = 0;
@@ -86,7 +81,7 @@ std::vector<DataParallel::Piece> DataParallel::cut(std::int64_t samples) const {
   return pieces;
 }
 
-void DataParallel::build(std::vector<Piece>& pieces, std::int64_t samples, const Job& job, std::vector<Array>& roots) {
+void Devices::build(std::vector<Piece>& pieces, std::int64_t samples, const Job& job, std::vector<Array>& roots) {
   const auto weight = [&](const Piece& piece) {
     return static_cast<double>(piece.samples()) / static_cast<double>(samples);
   };
@@ -112,31 +107,44 @@ void DataParallel::build(std::vector<Piece>& pieces, std::int64_t samples, const
   }
 }
 
-void DataParallel::build_synced(std::vector<Piece>& pieces, std::int64_t samples, const Job& job,
-                                std::vector<Array>& roots) {
-  detail::Meeting meeting;
+void Devices::build_synced(std::vector<Piece>& pieces, std::int64_t samples, const Job& job,
+                           std::vector<Array>& roots) {
+  Meeting meeting;
   std::vector<std::function<void()>> parts;
   for (std::size_t place = 0; place < pieces.size(); ++place)
     parts.emplace_back([&, place] {
       const EngineScope engine(*engine_);
       const DeviceScope on(pieces[place].device);
       const BatchNormScope norms([&](const BatchNormCall& call) {
-        return detail::sync_batch_norm(meeting, place, call, place == 0 ? &roots : nullptr);
+        return sync_batch_norm(call, [&](Moments<Array> own) {
+          const Moments<Array> all = joint(meeting.meet(place, std::move(own)));
+          if (place == 0 && is_grad_enabled()) {
+            const double momentum = call.options.momentum;
+            roots.push_back(
+                samebytes::update(call.running_mean, followed(call.running_mean, stop_gradient(all.mean), momentum)));
+            roots.push_back(samebytes::update(
+                call.running_var,
+                followed(call.running_var, stop_gradient(all.variance * unbiased(all.rows)), momentum)));
+          }
+          return all;
+        });
       });
       job.each(pieces[place], static_cast<double>(pieces[place].samples()) / static_cast<double>(samples));
     });
   meeting.run(parts);
 }
 
-double DataParallel::limit_of_step() const {
-  if (step_seconds_.size() < kFewestSteps) return kBuildingSeconds;
-  const double usual = detail::median({step_seconds_.begin(), step_seconds_.end()});
-  return std::max(options_.least_seconds, options_.time_limit * usual);
+double Devices::usual_step() const {
+  return step_seconds_.size() < kFewestSteps ? 0 : median({step_seconds_.begin(), step_seconds_.end()});
 }
 
-std::optional<DataParallel::Failure> DataParallel::evaluate(const std::vector<Piece>& pieces,
-                                                            const std::vector<Array>& roots, double expected,
-                                                            std::vector<double>& seconds) {
+double Devices::limit_of_step() const {
+  if (step_seconds_.size() < kFewestSteps) return kBuildingSeconds;
+  return std::max(options_.least_seconds, options_.time_limit * usual_step());
+}
+
+std::optional<Devices::Failure> Devices::evaluate(const std::vector<Piece>& pieces, const std::vector<Array>& roots,
+                                                  double expected, std::vector<double>& seconds) {
   const std::uint64_t plans = engine_->plans().plans_made;
   double limit = limit_of_step();
   const auto start = Clock::now();
@@ -169,7 +177,7 @@ std::optional<DataParallel::Failure> DataParallel::evaluate(const std::vector<Pi
   return std::nullopt;
 }
 
-std::vector<DataParallel::Piece> DataParallel::run(std::int64_t samples, const Job& job, std::vector<double>* times) {
+std::vector<Devices::Piece> Devices::run(std::int64_t samples, const Job& job, std::vector<double>* times) {
   for (;;) {
     const Kept kept(*engine_, *net_);
     std::vector<Piece> pieces = cut(samples);
@@ -179,9 +187,7 @@ std::vector<DataParallel::Piece> DataParallel::run(std::int64_t samples, const J
       std::vector<Array> roots;
       build(pieces, samples, job, roots);
       // Of a step alone: what map() evaluates takes another time.
-      const double usual = times == nullptr && step_seconds_.size() >= kFewestSteps
-                               ? detail::median({step_seconds_.begin(), step_seconds_.end()})
-                               : 0;
+      const double usual = times == nullptr ? usual_step() : 0;
       const double expected = last_cut_ > 0 ? usual * static_cast<double>(samples) / static_cast<double>(last_cut_) : 0;
       failure = evaluate(pieces, roots, expected, seconds);
     }
@@ -189,49 +195,33 @@ std::vector<DataParallel::Piece> DataParallel::run(std::int64_t samples, const J
     if (!failure) {
       if (times != nullptr || seconds.empty()) return pieces;
       step_seconds_.push_back(last_seconds_);
-      if (step_seconds_.size() > detail::kMostSteps) step_seconds_.pop_front();
+      if (step_seconds_.size() > kMostSteps) step_seconds_.pop_front();
       watch(pieces, seconds, samples);
       return pieces;
     }
     pieces.clear();  // what they hold is lost
-    gradients_.clear();
-    for (auto& [device, sum] : sums_) sum.next.clear();
+    for (auto& [of, sum] : sums_) sum.lost();
     give_up(*failure, samples);
     kept.restore();
   }
 }
 
-// The nodes that write the flat gradients of a loss into cells of this device, which their producers do themselves.
-std::vector<Array> DataParallel::stored_gradients(const optim::Optimizer& optimizer, const Array& loss, int device) {
-  const std::vector<optim::ParameterArena>& arenas = optimizer.arenas();
-  std::vector<Array> parameters;
-  for (const optim::ParameterArena& arena : arenas)
-    parameters.insert(parameters.end(), arena.parameters().begin(), arena.parameters().end());
-  const std::vector<Array> all = gradients(loss, parameters, optimizer.gradient_options());
-  std::vector<Array>& cells = gradients_[{&optimizer, device}];
-  cells.resize(arenas.size());
-  std::vector<Array> result;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < arenas.size(); ++i) {
-    const std::span<const Array> own(&all[begin], arenas[i].parameters().size());
-    begin += own.size();
-    if (!cells[i].defined() || cells[i].size() != arenas[i].size() || cells[i].dtype() != own[0].dtype())
-      cells[i] = arenas[i].zeros_like("gradients of a share", own[0].dtype(), MemoryCategory::gradients);
-    result.push_back(arenas[i].store(cells[i], own));
-  }
-  return result;
+optim::Accumulator& Devices::sums_of(optim::Optimizer& optimizer, int device) {
+  const auto found = sums_.find({&optimizer, device});
+  if (found != sums_.end()) return found->second;
+  const DeviceScope on(device);
+  return sums_.emplace(std::pair(&optimizer, device), optimizer).first->second;
 }
 
-DataParallel::Job DataParallel::gradient_job(optim::Optimizer& optimizer, const LossOf& loss_of,
-                                             optim::GradScaler* scaler, std::int64_t added) {
-  const auto gradients_of = [this, &optimizer, scaler, added](const Array& loss, int device) {
-    const Array scaled = scaler != nullptr ? scaler->scale(loss) : loss;
-    return added > 0 ? added_gradients(optimizer, scaled, device, added) : stored_gradients(optimizer, scaled, device);
+// Each loss by its part of the batch, so that a device adds the batch's gradient as far as it has it.
+Devices::Job Devices::gradient_job(const Work& work) {
+  const auto gradients_of = [this, work](const Array& loss, int device) {
+    return sums_of(work.optimizer, device).adding(work.scaled(loss), work.share.weight());
   };
   const bool is_synced = options_.sync_batch_norm;
   Job job;
-  job.each = [=, &loss_of](Piece& piece, double weight) {
-    const Array loss = loss_of(piece.begin, piece.end);
+  job.each = [=](Piece& piece, double weight) {
+    const Array loss = work.loss_of(piece.begin, piece.end);
     piece.results = {loss};
     if (!is_synced) piece.gradients = gradients_of(weight == 1 ? loss : loss * weight, piece.device);
   };
@@ -250,16 +240,8 @@ DataParallel::Job DataParallel::gradient_job(optim::Optimizer& optimizer, const 
   return job;
 }
 
-void DataParallel::check(const optim::Optimizer& optimizer, std::int64_t samples) const {
-  if (optimizer.releases_gradients())
-    throw ArgumentError(
-        "DataParallel: the optimizer has release_gradients, which updates parameters before the gradients of all "
-        "shares are there; use one of the two");
-  if (samples < 1) throw ArgumentError(fmt::format("DataParallel: a batch has samples, got {}", samples));
-}
-
 // Of the losses of all pieces, whose samples are counted.
-Array DataParallel::mean_of(const std::vector<Piece>& pieces, std::int64_t samples) {
+Array Devices::mean_of(const std::vector<Piece>& pieces, std::int64_t samples) {
   Array loss;
   for (const Piece& piece : pieces) {
     const double weight = static_cast<double>(piece.samples()) / static_cast<double>(samples);
@@ -270,78 +252,79 @@ Array DataParallel::mean_of(const std::vector<Piece>& pieces, std::int64_t sampl
   return loss;
 }
 
-void DataParallel::apply(optim::Optimizer& optimizer, const std::vector<Array>& gradients, optim::GradScaler* scaler) {
-  if (scaler != nullptr) {
-    scaler->step_flat(optimizer, gradients);
-    scaler->update();
-  } else {
-    optimizer.step_flat(gradients);
-  }
-  ++steps_;
-}
-
 // The one that has whole batches; -1: several have shares.
-int DataParallel::only_device() const {
+int Devices::only_device() const {
   const auto has_some = [](double part) { return part > 0; };
   if (options_.rebalance || std::count_if(parts_.begin(), parts_.end(), has_some) != 1) return -1;
   return static_cast<int>(std::find_if(parts_.begin(), parts_.end(), has_some) - parts_.begin());
 }
 
 // The step of an engine of one device: nobody waits for gradients, and what fails is the caller's.
-Array DataParallel::step_alone(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of,
-                               optim::GradScaler* scaler, int device) {
+Array Devices::step_alone(const Work& work, int device) {
   Array loss;
   {
     const DeviceScope on(device);
-    loss = loss_of(0, samples);
+    loss = work.loss_of(0, work.share.samples);
   }
-  if (scaler != nullptr)
-    scaler->step(optimizer, loss);
+  if (work.scaler != nullptr)
+    work.scaler->step(work.optimizer, loss);
   else
-    optimizer.step(loss);
-  samples_[static_cast<std::size_t>(device)] += samples;
+    work.optimizer.step(loss);
+  samples_[static_cast<std::size_t>(device)] += work.share.samples;
+  last_samples_ = work.share.weight();
   ++steps_;
   return loss;
 }
 
-Array DataParallel::step_with(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of,
-                              optim::GradScaler* scaler) {
-  check(optimizer, samples);
-  const Job job = gradient_job(optimizer, loss_of, scaler);
-  if (!has_shares()) find_shares(samples, job);
-  if (const int device = only_device(); device >= 0) return step_alone(optimizer, samples, loss_of, scaler, device);
-  const std::vector<Piece> pieces = run(samples, job);
-  std::vector<Array> sums;
-  for (const Piece& piece : pieces) {
-    const std::vector<Array>& own = gradients_[{&optimizer, piece.device}];
-    for (std::size_t i = 0; i < piece.gradients.size(); ++i)
-      if (i < sums.size())
-        sums[i] = widened(sums[i]) + widened(own[i]);
-      else
-        sums.push_back(own[i]);
-  }
-  Array loss = mean_of(pieces, samples);
-  apply(optimizer, sums, scaler);
+Array Devices::step(const Work& work) {
+  if (!has_shares()) measure_shares(work);
+  if (const int device = only_device(); device >= 0 && added_ == 0) return step_alone(work, device);
+  Array loss = add(work);
+  update(work.optimizer, work.scaler);
   return loss;
 }
 
-Array DataParallel::step(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of) {
-  return step_with(optimizer, samples, loss_of, nullptr);
+Array Devices::add(const Work& work) {
+  if (!work.share.counts) throw ArgumentError("DataParallel: a share of no count is for one of several processes");
+  if (added_ > 0 && summed_for_ != &work.optimizer)
+    throw ArgumentError("DataParallel: gradients of another optimizer were added; update that one first");
+  if (!has_shares()) measure_shares(work);
+  const std::vector<Piece> pieces = run(work.share.samples, gradient_job(work));
+  for (const Piece& piece : pieces)
+    if (!piece.gradients.empty()) sums_of(work.optimizer, piece.device).added(work.share.weight());
+  summed_for_ = &work.optimizer;
+  added_ += work.share.samples;
+  return mean_of(pieces, work.share.samples);
 }
 
-Array DataParallel::step(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of,
-                         optim::GradScaler& scaler) {
-  return step_with(optimizer, samples, loss_of, &scaler);
+// A device that had no share of some batch counts as one that found no gradient there.
+void Devices::update(optim::Optimizer& optimizer, optim::GradScaler* scaler) {
+  if (added_ == 0) return;
+  if (summed_for_ != &optimizer)
+    throw ArgumentError("DataParallel: gradients of another optimizer were added; update that one");
+  std::vector<Array> means(optimizer.arenas().size());
+  for (auto& [of, sum] : sums_) {
+    if (of.first != &optimizer || sum.samples() == 0) continue;
+    const double weight = sum.samples() / static_cast<double>(added_);
+    for (std::size_t i = 0; i < means.size(); ++i) {
+      const Array part = weight == 1 ? sum.means()[i] : sum.means()[i] * weight;
+      means[i] = means[i].defined() ? means[i] + part : part;
+    }
+    sum.reset();
+  }
+  last_samples_ = static_cast<double>(std::exchange(added_, 0));
+  if (scaler != nullptr) {
+    scaler->step_flat(optimizer, means);
+    scaler->update();
+  } else {
+    optimizer.step_flat(means);
+  }
+  ++steps_;
 }
 
-void DataParallel::measure_shares(optim::Optimizer& optimizer, std::int64_t samples, const LossOf& loss_of) {
-  if (has_shares()) return;
-  const Job job = gradient_job(optimizer, loss_of, nullptr);
-  find_shares(samples, job);
-}
+void Devices::measure_shares(const Work& work) { find_shares(work.share.samples, gradient_job(work)); }
 
-std::vector<DataParallel::ShareResults> DataParallel::map(std::int64_t samples, const ResultsOf& results_of) {
-  if (samples < 1) throw ArgumentError(fmt::format("DataParallel: a batch has samples, got {}", samples));
+std::vector<ShareResults> Devices::map(std::int64_t samples, const ResultsOf& results_of) {
   Job job;
   job.each = [&](Piece& piece, double) { piece.results = results_of(piece.begin, piece.end); };
   if (!has_shares()) find_shares(samples, job);
@@ -351,4 +334,4 @@ std::vector<DataParallel::ShareResults> DataParallel::map(std::int64_t samples, 
   return results;
 }
 
-}  // namespace samebytes
+}  // namespace samebytes::train::parallel

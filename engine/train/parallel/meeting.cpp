@@ -1,4 +1,4 @@
-#include "train/meeting.h"
+#include "train/parallel/meeting.h"
 
 #include <string>
 #include <thread>
@@ -6,7 +6,7 @@
 
 #include "samebytes/error.h"
 
-namespace samebytes::detail {
+namespace samebytes::train::parallel {
 
 void Meeting::pass(std::size_t place) {
   for (std::size_t step = 1; step <= is_finished_.size(); ++step) {
@@ -22,14 +22,14 @@ void Meeting::wait(std::unique_lock<std::mutex>& lock, std::size_t place) {
   changed_.wait(lock, [&] { return turn_ == place; });
 }
 
-const std::vector<Meeting::Moments>& Meeting::meet(std::size_t place, Moments moments) {
+const std::vector<Moments<Array>>& Meeting::meet(std::size_t place, Moments<Array> moments) {
   std::unique_lock lock(mutex_);
   const std::size_t number = visits_[place]++;
   if (meetings_.size() <= number) meetings_.emplace_back(is_finished_.size());
   meetings_[number][place] = std::move(moments);
   pass(place);
   wait(lock, place);
-  for (const Moments& each : meetings_[number])
+  for (const Moments<Array>& each : meetings_[number])
     if (!each.mean.defined())
       throw ArgumentError("data parallel: the shares of a batch do not have the same batch norms, meeting " +
                           std::to_string(number + 1) + " has not all of them");
@@ -65,4 +65,4 @@ void Meeting::run(const std::vector<std::function<void()>>& parts) {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-}  // namespace samebytes::detail
+}  // namespace samebytes::train::parallel

@@ -14,8 +14,17 @@
 #include "distributed/jobs.h"
 #include "samebytes/array.h"
 #include "samebytes/distributed.h"
+#include "samebytes/train/parallel/data_parallel.h"
 
-namespace samebytes::distributed::detail {
+namespace samebytes::train::parallel {
+
+using distributed::DistributedError;
+using distributed::detail::AllReduce;
+using distributed::detail::Combining;
+using distributed::detail::Communicator;
+using distributed::detail::Gather;
+using distributed::detail::Job;
+using distributed::detail::Piece;
 
 // What every rank says of its step before anything is summed.
 struct StepWord {
@@ -28,7 +37,7 @@ struct StepWord {
 class StepWords final : public Job {
  public:
   StepWords(Communicator& communicator, const StepWord& own);
-  Progress advance(Transport& transport) override;
+  Progress advance(distributed::detail::Transport& transport) override;
   // Empty until they are known; for the communicator's thread, and for who waited for a job that used them.
   std::span<const double> weights() const { return weights_; }
   double samples() const { return samples_; }
@@ -67,7 +76,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   double samples() const { return words_ ? words_->samples() : 0; }  // after the step
   bool stops() const { return words_ && words_->stops(); }
   double watched() const { return watched_; }  // the mean over all ranks
-  const DataParallelStats& stats() const { return stats_; }
+  const ExchangeStats& stats() const { return stats_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -82,7 +91,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::vector<std::shared_ptr<AllReduce>> under_way_;
   Clock::time_point begun_{};
   double watched_ = 0;
-  DataParallelStats stats_;
+  ExchangeStats stats_;
 };
 
-}  // namespace samebytes::distributed::detail
+}  // namespace samebytes::train::parallel

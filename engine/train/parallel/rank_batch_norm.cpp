@@ -1,11 +1,10 @@
-// Batch norm over the samples of all ranks. Each rank makes mean and variance of its own rows; a host function gathers
-// those of all, and every rank makes the same moments of them, in the order of the ranks (T. Chan et al., "Updating
-// formulae and a pairwise algorithm for computing sample variances", 1979). Backward it gathers what flows to them.
+// Moments of the samples of all ranks. A host function gathers those of each, and every rank makes the same ones of
+// them, in the order of the ranks (batch_norm.h). Backward it gathers what flows to them.
 //
-// With n_r rows on rank r of n, c = sum n_r/n m_r and v = sum n_r/n (v_r + (m_r - c)^2). A rank's gradient is that of
-// the mean over its own rows, weighted by n_r/n where the ranks' become one. So what flows to c and v is the mean over
-// the ranks, weighted alike, of what flows to them on each: G_c, G_v; to m_r flows G_c + 2 (m_r - c) G_v, to v_r G_v.
-#include "distributed/sync_batch_norm.h"
+// A rank's gradient is that of the mean over its own rows, weighted by n_r/n where the ranks' become one. So what flows
+// to c and v is the mean over the ranks, weighted alike, of what flows to them on each: G_c, G_v; to m_r flows
+// G_c + 2 (m_r - c) G_v, to v_r G_v.
+#include "train/parallel/rank_batch_norm.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -22,11 +21,15 @@
 #include "samebytes/distributed.h"
 #include "samebytes/ops.h"
 #include "samebytes/statistics.h"
+#include "train/parallel/batch_norm.h"
 
-namespace samebytes::distributed {
-namespace detail {
+namespace samebytes::train::parallel {
 namespace {
 
+using distributed::DistributedError;
+using distributed::detail::Communicator;
+using distributed::detail::Gather;
+using distributed::detail::Piece;
 using samebytes::detail::GradientRequest;
 using samebytes::detail::Hasher;
 using samebytes::detail::InputSet;
@@ -68,16 +71,13 @@ class OfAllRanks {
   }
 
   double rows() const { return rows_; }
-  // of(weight, first, second) of each rank that has rows, added up.
-  template <class Of>
-  double sum(std::size_t channel, Of of) const {
-    double total = 0;
+  // A channel's two numbers on each rank that has rows; another one may have NaN.
+  std::vector<Moments<double>> of_channel(std::size_t channel) const {
+    std::vector<Moments<double>> ranks;
     const std::size_t width = 1 + 2 * channels_;
-    for (std::size_t at = 0; at < all_.size(); at += width) {
-      if (all_[at] == 0) continue;  // it may have NaN
-      total += of(all_[at] / rows_, all_[at + 1 + channel], all_[at + 1 + channels_ + channel]);
-    }
-    return total;
+    for (std::size_t at = 0; at < all_.size(); at += width)
+      if (all_[at] != 0) ranks.push_back({all_[at + 1 + channel], all_[at + 1 + channels_ + channel], all_[at]});
+    return ranks;
   }
 
  private:
@@ -134,8 +134,11 @@ class RankMeans final : public OverRanks {
           own.second = read(pointer(from.second), size, dtype);
           const OfAllRanks all(group, rows, own);
           for (std::size_t c = 0; c < own.first.size(); ++c) {
-            own.first[c] = all.sum(c, [](double weight, double first, double) { return weight * first; });
-            own.second[c] = all.sum(c, [](double weight, double, double second) { return weight * second; });
+            own.first[c] = own.second[c] = 0;
+            for (const Moments<double>& rank : all.of_channel(c)) {
+              own.first[c] += rank.rows / all.rows() * rank.mean;
+              own.second[c] += rank.rows / all.rows() * rank.variance;
+            }
           }
           write(own.first, pointer(to.first), dtype);
           write(own.second, pointer(to.second), dtype);
@@ -175,24 +178,20 @@ class RankMoments final : public OverRanks {
           const OfAllRanks all(group, rows, own);
           PerChannel moments = own;
           for (std::size_t c = 0; c < own.first.size(); ++c) {
-            const double centre = all.sum(c, [](double weight, double mean, double) { return weight * mean; });
-            moments.first[c] = centre;
-            moments.second[c] = all.sum(c, [&](double weight, double mean, double variance) {
-              return weight * (variance + (mean - centre) * (mean - centre));
-            });
+            const Moments<double> of_all = joint(all.of_channel(c));
+            moments.first[c] = of_all.mean;
+            moments.second[c] = of_all.variance;
           }
           write(moments.first, pointer(to[0]), dtype);
           write(moments.second, pointer(to[1]), dtype);
           if (!momentum) return;
-          const double unbiased = all.rows() / std::max(1.0, all.rows() - 1);
           const auto follow = [&](const std::vector<double>& now, double factor, std::size_t place) {
             std::vector<double> values = read(pointer(from[place]), size, dtype);
-            for (std::size_t c = 0; c < values.size(); ++c)
-              values[c] = values[c] * (1 - *momentum) + now[c] * factor * *momentum;
+            for (std::size_t c = 0; c < values.size(); ++c) values[c] = followed(values[c], now[c] * factor, *momentum);
             write(values, pointer(to[place]), dtype);
           };
           follow(moments.first, 1, 2);
-          follow(moments.second, unbiased, 3);
+          follow(moments.second, unbiased(all.rows()), 3);
         },
         true);
   }
@@ -218,36 +217,17 @@ class RankMoments final : public OverRanks {
 
 }  // namespace
 
-Array normalised(const std::shared_ptr<Communicator>& group, bool counts, const BatchNormCall& call) {
-  const Shape shape = call.src.shape();
-  const std::int64_t channels = shape.back(), rows = channels == 0 ? 0 : shape.size() / channels;
-  const Dtype real = call.scale.dtype();
-  const Array x = reshape(astype(call.src, real), {rows, channels});
-  const Array own_mean = mean(x, {0}), from_mean = x - own_mean, own_variance = mean(from_mean * from_mean, {0});
-  const bool updates = is_grad_enabled();
-  std::vector<Array> inputs{own_mean, own_variance};
-  if (updates) inputs.insert(inputs.end(), {call.running_mean, call.running_var});
-  const std::vector<Result> results(inputs.size(), {call.scale.shape(), real});
-  const auto momentum = updates ? std::optional(double{call.options.momentum}) : std::nullopt;
-  const std::vector<Array> moments =
-      make_arrays(make_op<RankMoments>(group, counts ? static_cast<double>(rows) : 0.0, momentum), results, inputs);
-  const Array factor = rsqrt(moments[1] + static_cast<double>(call.options.eps)) * call.scale;
-  return astype(reshape((x - moments[0]) * factor + call.shift, shape), call.src.dtype());
-}
-
-}  // namespace detail
-
-struct SyncBatchNorm::Impl {
-  std::optional<BatchNormScope> scope;
-};
-
-SyncBatchNorm::SyncBatchNorm(Group& group, bool counts) : impl_(std::make_unique<Impl>()) {
-  if (group.size() == 1) return;
-  impl_->scope.emplace([communicator = group.communicator(), counts](const BatchNormCall& call) {
-    return detail::normalised(communicator, counts, call);
+Array rank_batch_norm(const std::shared_ptr<Communicator>& group, bool counts, const BatchNormCall& call) {
+  return sync_batch_norm(call, [&](Moments<Array> own) {
+    const bool updates = is_grad_enabled();
+    std::vector<Array> inputs{own.mean, own.variance};
+    if (updates) inputs.insert(inputs.end(), {call.running_mean, call.running_var});
+    const std::vector<Result> results(inputs.size(), {call.scale.shape(), call.scale.dtype()});
+    const auto momentum = updates ? std::optional(double{call.options.momentum}) : std::nullopt;
+    const double rows = counts ? own.rows : 0;
+    const std::vector<Array> all = make_arrays(make_op<RankMoments>(group, rows, momentum), results, inputs);
+    return Moments<Array>{all[0], all[1], rows};
   });
 }
 
-SyncBatchNorm::~SyncBatchNorm() = default;
-
-}  // namespace samebytes::distributed
+}  // namespace samebytes::train::parallel

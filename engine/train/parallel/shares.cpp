@@ -8,16 +8,13 @@
 #include <numeric>
 #include <thread>
 
-#include "samebytes/data_parallel.h"
 #include "samebytes/device_watch.h"
 #include "samebytes/engine.h"
 #include "samebytes/error.h"
-#include "train/parallel_impl.h"
+#include "train/parallel/devices.h"
 
-namespace samebytes {
+namespace samebytes::train {
 namespace {
-
-using detail::median;
 
 constexpr int kMeasuringRounds = 4;         // of measuring, each with the shares of the one before
 constexpr int kTimedSteps = 3;              // of a round, after one that builds kernels
@@ -83,14 +80,23 @@ std::vector<std::int64_t> cut_by_shares(std::int64_t samples, const std::vector<
   }
 }
 
-std::vector<std::string> DataParallel::names() const {
+namespace parallel {
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::vector<std::string> Devices::names() const {
   std::vector<std::string> result;
   result.reserve(static_cast<std::size_t>(engine_->device_count()));
   for (int d = 0; d < engine_->device_count(); ++d) result.push_back(engine_->device(d).id);
   return result;
 }
 
-bool DataParallel::are_alike() const {
+bool Devices::are_alike() const {
   const DeviceInfo& first = engine_->device(0);
   for (int d = 1; d < engine_->device_count(); ++d) {
     const DeviceInfo& info = engine_->device(d);
@@ -99,14 +105,14 @@ bool DataParallel::are_alike() const {
   return true;
 }
 
-bool DataParallel::are_parts_of_one() const {
+bool Devices::are_parts_of_one() const {
   const auto whole = [](const std::string& id) { return id.substr(0, id.find('.')); };
   for (const std::string& id : names())
     if (id.find('.') == std::string::npos || whole(id) != whole(names_.front())) return false;
   return true;
 }
 
-void DataParallel::set_parts(std::vector<double> parts) {
+void Devices::set_parts(std::vector<double> parts) {
   parts_ = std::move(parts);
   const std::size_t count = parts_.size();
   recent_.assign(count, {});
@@ -116,16 +122,16 @@ void DataParallel::set_parts(std::vector<double> parts) {
   step_seconds_.clear();
 }
 
-std::vector<std::int64_t> DataParallel::shares(std::int64_t samples) const {
+std::vector<std::int64_t> Devices::shares(std::int64_t samples) const {
   std::vector<double> parts = parts_.empty() ? std::vector<double>(names_.size(), 1.0) : parts_;
   return cut_by_shares(samples, parts, options_.least);
 }
 
-std::string DataParallel::to_text(std::int64_t samples) const {
+std::string Devices::to_text(std::int64_t samples) const {
   return fmt::format("{} of {} samples on {}", fmt::join(shares(samples), " + "), samples, fmt::join(names_, ", "));
 }
 
-void DataParallel::find_shares(std::int64_t samples, const Job& job) {
+void Devices::find_shares(std::int64_t samples, const Job& job) {
   const std::size_t count = names_.size();
   std::vector<double> parts;
   parts.reserve(count);
@@ -168,7 +174,7 @@ void DataParallel::find_shares(std::int64_t samples, const Job& job) {
 
 // CPU devices that are whole and have more cores together than there are would take them from each other: of these the
 // fastest one stays.
-void DataParallel::keep_one_of_shared_cores(std::int64_t samples, const Job& job, std::vector<double>& parts) {
+void Devices::keep_one_of_shared_cores(std::int64_t samples, const Job& job, std::vector<double>& parts) {
   std::vector<std::size_t> sharing;
   int cores = 0;
   for (std::size_t d = 0; d < parts.size(); ++d) {
@@ -194,7 +200,7 @@ void DataParallel::keep_one_of_shared_cores(std::int64_t samples, const Job& job
     if (d != fastest) parts[d] = 0;
 }
 
-double DataParallel::time_of(std::int64_t samples, const Job& job, std::vector<double>& seconds) {
+double Devices::time_of(std::int64_t samples, const Job& job, std::vector<double>& seconds) {
   std::vector<std::vector<double>> times(names_.size());
   std::vector<double> whole;
   for (int i = 0; i <= kTimedSteps; ++i) {
@@ -209,13 +215,13 @@ double DataParallel::time_of(std::int64_t samples, const Job& job, std::vector<d
 }
 
 // After a step whose plan was there already.
-void DataParallel::watch(const std::vector<Piece>& pieces, const std::vector<double>& seconds, std::int64_t samples) {
+void Devices::watch(const std::vector<Piece>& pieces, const std::vector<double>& seconds, std::int64_t samples) {
   if (samples < last_cut_) return;  // the last batch of an epoch
   last_cut_ = samples;
   for (const Piece& piece : pieces) {
     const auto d = static_cast<std::size_t>(piece.device);
     recent_[d].push_back(seconds[d] / static_cast<double>(piece.samples()));
-    if (recent_[d].size() > detail::kMostSteps) recent_[d].pop_front();
+    if (recent_[d].size() > kMostSteps) recent_[d].pop_front();
   }
   if (pieces.size() < 2) return;
   const auto times_usual = [&](const Piece& piece) {
@@ -269,7 +275,7 @@ void DataParallel::watch(const std::vector<Piece>& pieces, const std::vector<dou
   tell(DeviceEvent::Kind::rebalanced, -1, fmt::format("rebalanced: {}", to_text(samples)));
 }
 
-void DataParallel::give_up(const Failure& failure, std::int64_t samples) {
+void Devices::give_up(const Failure& failure, std::int64_t samples) {
   const auto d = static_cast<std::size_t>(failure.device);
   try {
     give_up_device(*engine_, failure.device, failure.why);
@@ -288,12 +294,12 @@ void DataParallel::give_up(const Failure& failure, std::int64_t samples) {
                    is_silent ? failure.why : "failed (" + failure.why + ")", to_text(samples)));
 }
 
-void DataParallel::tell(DeviceEvent::Kind kind, int device, std::string text) {
+void Devices::tell(DeviceEvent::Kind kind, int device, std::string text) {
   events_.push_back({kind, steps_ + 1, device, std::move(text)});
   if (listener_) listener_(events_.back());
 }
 
-std::string DataParallel::state() const {
+std::string Devices::state() const {
   std::vector<std::string> devices;
   devices.reserve(names_.size());
   for (int d = 0; d < engine_->device_count(); ++d)
@@ -303,7 +309,7 @@ std::string DataParallel::state() const {
       .dump();
 }
 
-void DataParallel::load_state(const std::string& text) {
+void Devices::load_state(const std::string& text) {
   const auto there = nlohmann::json::parse(text, nullptr, false), here = nlohmann::json::parse(state());
   if (!there.is_object() || !there.contains("devices") || !there.contains("shares") || !there.contains("samples"))
     throw ArgumentError("data parallel: not a state of shares: " + text.substr(0, 80));
@@ -321,4 +327,5 @@ void DataParallel::load_state(const std::string& text) {
   steps_ = there["steps"].get<std::int64_t>();
 }
 
-}  // namespace samebytes
+}  // namespace parallel
+}  // namespace samebytes::train

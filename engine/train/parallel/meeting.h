@@ -9,23 +9,17 @@
 #include <mutex>
 #include <vector>
 
-#include "samebytes/array.h"
+#include "train/parallel/batch_norm.h"
 
-namespace samebytes::detail {
+namespace samebytes::train::parallel {
 
 class Meeting {
  public:
-  // What one of them brings: mean and variance per channel of so many rows.
-  struct Moments {
-    Array mean, variance;
-    double rows = 0;
-  };
-
   // Runs all of them. Throws what the first one that failed threw; the others end at their next meeting.
   void run(const std::vector<std::function<void()>>& parts);
   // Called by part `place`: what all of them brought to this meeting, when all have come. Throws ArgumentError where
   // one of the others never comes.
-  const std::vector<Moments>& meet(std::size_t place, Moments moments);
+  const std::vector<Moments<Array>>& meet(std::size_t place, Moments<Array> moments);
 
  private:
   void pass(std::size_t place);  // under mutex_
@@ -36,8 +30,8 @@ class Meeting {
   std::size_t turn_ = 0;
   std::vector<bool> is_finished_;
   std::vector<std::size_t> visits_;  // meetings that each has come to
-  std::vector<std::vector<Moments>> meetings_;
+  std::vector<std::vector<Moments<Array>>> meetings_;
   std::exception_ptr error_;
 };
 
-}  // namespace samebytes::detail
+}  // namespace samebytes::train::parallel
