@@ -11,7 +11,7 @@ namespace samebytes::detail {
 
 class AliasTable {
  public:
-  // Requires: weights 0 or more, not all 0, fewer than 2^32.
+  // Requires: fewer than 2^32 weights, each 0 or more, not all 0.
   explicit AliasTable(std::span<const double> weights);
   std::int64_t draw(Random random) const {
     const std::uint32_t cell = random.below(static_cast<std::uint32_t>(keep_.size()));
@@ -20,7 +20,7 @@ class AliasTable {
   }
 
  private:
-  std::vector<double> keep_;  // probability that a cell means itself
+  std::vector<double> keep_;  // probability that a cell gives its own index
   std::vector<std::int64_t> alias_;
 };
 

@@ -13,8 +13,8 @@ struct ArchiveMember {
   std::vector<std::byte> bytes;
 };
 
-// The regular files, in the archive's order. Throws IoError, naming `reader`, for a file that is missing, damaged or no
-// archive.
+// The regular files, in the archive's order. Throws IoError, naming `reader`, for a file that is missing, damaged or
+// not an archive.
 std::vector<ArchiveMember> read_archive(const std::string& reader, const std::string& path);
 
 }  // namespace samebytes::detail

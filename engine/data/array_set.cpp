@@ -37,7 +37,7 @@ class ArraySet final : public Dataset {
   const std::vector<FieldSpec>& fields() const override { return fields_; }
   const std::vector<Array>* arrays() const override { return &arrays_; }
   bool read(std::int64_t index, std::span<const Field> dst) const override {
-    // For the host from here on: as long as the set lives, devices may read its arrays and not write them.
+    // The set borrows its arrays as a reader: while it lives, devices may read them but not write them.
     std::call_once(once_, [this] {
       for (const Array& array : arrays_) views_.emplace_back(array, false, __FILE__, __LINE__);
     });

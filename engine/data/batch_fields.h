@@ -16,7 +16,7 @@ inline std::size_t bytes_of_field(const data::FieldSpec& spec) {
   return static_cast<std::size_t>(spec.shape.size()) * bytes_of(spec.dtype);
 }
 
-// [N, sizes of the field...]. Throws ArgumentError where no axis is left.
+// [N, sizes of the field...]. Throws ArgumentError if the field has the maximum rank already.
 inline data::FieldSpec batched(const data::FieldSpec& field, std::int64_t samples) {
   if (field.shape.rank() == Shape::kMaxRank)
     throw ArgumentError("collate: field '" + field.name + "' " + field.shape.to_string() +
@@ -27,7 +27,7 @@ inline data::FieldSpec batched(const data::FieldSpec& field, std::int64_t sample
   return batch;
 }
 
-// Row `row` of `rows` equal ones, as a field of this spec.
+// Row `row` of `rows` equal rows, as a field with this spec.
 inline data::Field row_of(const data::Field& batch, const data::FieldSpec& spec, std::size_t row, std::size_t rows) {
   const std::size_t bytes = batch.bytes.size() / rows;
   return {batch.bytes.subspan(row * bytes, bytes), spec.shape, spec.dtype, spec.background};

@@ -17,7 +17,8 @@ namespace {
 
 using detail::CharacterClass;
 
-// GPT-2 writes each byte as a printable character: itself where it is one, else the next one from U+0100 on.
+// GPT-2 writes each byte as a printable character: the byte's own character if printable, otherwise the next one from
+// U+0100 on.
 std::array<char32_t, 256> characters_of_bytes() {
   std::array<char32_t, 256> characters{};
   char32_t next = 256;
@@ -29,7 +30,7 @@ std::array<char32_t, 256> characters_of_bytes() {
   return characters;
 }
 
-// The bytes that a token of vocab.json stands for; none where it has other characters (special tokens may).
+// The bytes of a token of vocab.json; none if it has other characters (special tokens may).
 std::optional<std::string> bytes_of_token(std::string_view token,
                                           const std::unordered_map<char32_t, unsigned char>& bytes) {
   std::string result;
@@ -53,13 +54,13 @@ std::uint64_t key_of(std::int32_t left, std::int32_t right) {
 
 struct BpeTokenizer::Tables {
   struct Merge {
-    std::int32_t rank = 0;    // the smaller the sooner
+    std::int32_t rank = 0;    // smaller ranks merge first
     std::int32_t merged = 0;  // the token that the pair becomes
   };
 
   std::vector<std::string> bytes;                        // of each token
   std::unordered_map<std::string, std::int32_t> tokens;  // as vocab.json writes them
-  std::array<std::int32_t, 256> byte_tokens{};           // kNone: the vocabulary has none
+  std::array<std::int32_t, 256> byte_tokens{};           // kNone: not in the vocabulary
   std::unordered_map<std::uint64_t, Merge> merges;       // by key_of the pair
 
   void read_vocabulary(const std::string& path);
@@ -119,7 +120,7 @@ void BpeTokenizer::Tables::read_merges(const std::string& path) {
 }
 
 void BpeTokenizer::Tables::encode_word(std::string_view word, std::vector<std::int32_t>& ids) const {
-  // A list of tokens, linked by places so that a merge costs nothing but its own.
+  // A list of tokens linked by index, so that a merge costs O(1).
   struct Part {
     std::int32_t token;
     std::int32_t previous, next;  // kNone at the ends
@@ -132,7 +133,7 @@ void BpeTokenizer::Tables::encode_word(std::string_view word, std::vector<std::i
     const auto place = static_cast<std::int32_t>(i);
     parts.push_back({byte_tokens[byte], place - 1, i + 1 < word.size() ? place + 1 : kNone});
   }
-  // What may be merged: by rank, then from the left. An entry whose parts have changed since is passed over.
+  // Candidates for merging, by rank, then from the left. Entries whose parts have changed since are skipped.
   struct Candidate {
     std::int32_t rank, place, left, right, merged;
     bool operator>(const Candidate& other) const {
@@ -150,7 +151,7 @@ void BpeTokenizer::Tables::encode_word(std::string_view word, std::vector<std::i
   for (std::int32_t place = 0; place < static_cast<std::int32_t>(parts.size()); ++place) offer(place);
   std::vector<std::int32_t> touched;
   while (!candidates.empty()) {
-    // All places of one pair are merged before a pair that this makes is looked at, as GPT-2 does.
+    // Merges all occurrences of a pair before it considers new pairs, as GPT-2 does.
     const std::int32_t rank = candidates.top().rank;
     touched.clear();
     while (!candidates.empty() && candidates.top().rank == rank) {
@@ -190,7 +191,7 @@ std::vector<std::int32_t> BpeTokenizer::encode(std::string_view text) const {
   struct TokenRange {
     std::size_t begin, count;
   };
-  std::unordered_map<std::string_view, TokenRange> known;  // words of this text and where their tokens stand in `ids`
+  std::unordered_map<std::string_view, TokenRange> known;  // words of this text and the ranges of their tokens in `ids`
   std::vector<std::int32_t> ids;
   for (const std::string_view word : split(text)) {
     if (const auto found = known.find(word); found != known.end()) {
@@ -227,7 +228,7 @@ std::vector<std::string_view> BpeTokenizer::split(std::string_view text) {
     bytes = character.bytes;
     return detail::class_of(character.code);
   };
-  // Behind the last character from `place` on that is of this class.
+  // The end of the run of characters of this class that begins at `place`.
   const auto end_of_run = [&](std::size_t place, CharacterClass wanted, std::size_t& last) {
     std::size_t bytes = 0;
     last = place;
@@ -249,7 +250,7 @@ std::vector<std::string_view> BpeTokenizer::split(std::string_view text) {
       if (first != CharacterClass::blank) {
         length = end_of_run(begin, first, last) - place;
       } else {
-        // Blanks before a word leave their last one to it.
+        // The last blank before a word belongs to the word.
         const std::size_t end = end_of_run(place, CharacterClass::blank, last);
         length = (end == text.size() || last == place ? end : last) - place;
       }

@@ -17,16 +17,16 @@ namespace {
 constexpr std::int64_t kSide = 32, kChannels = 3;
 constexpr std::size_t kPlane = 1024, kPixels = 3 * kPlane;
 
-// What stands before the pixels of a record, and which byte of it is the label.
+// The bytes before the pixels of a record, and which of them is the label.
 struct Form {
   const char* reader;
   std::size_t labels;  // bytes
-  std::size_t label;   // place among them
+  std::size_t label;   // index among them
   int classes;
   std::size_t record() const { return labels + kPixels; }
 };
 
-// Appends a file's records. Throws IoError at the first byte that is wrong.
+// Appends a file's records. Throws IoError with the first wrong byte.
 void append_records(const Form& form, const std::string& path, std::vector<std::byte>& records) {
   const std::vector<std::byte> file = io::read_file(path);
   const std::size_t whole = file.size() / form.record() * form.record();
@@ -42,7 +42,7 @@ void append_records(const Form& form, const std::string& path, std::vector<std::
 }
 
 // Packed JPEGs: "C10J", the number of images, then for each one its label byte, the size of the JPEG in two bytes, and
-// the JPEG; little-endian. They become records as the binary files have them.
+// the JPEG; little-endian. Converts them to records as in the binary files.
 constexpr std::string_view kPackedMagic = "C10J";
 
 void append_packed(const Form& form, const std::string& path, std::vector<std::byte>& records) {
@@ -77,7 +77,7 @@ void append_packed(const Form& form, const std::string& path, std::vector<std::b
         pixels.resize(static_cast<std::size_t>(3 * h * w));
         return std::span(pixels);
       });
-    } catch (const IoError& error) {  // it counts from the beginning of the JPEG
+    } catch (const IoError& error) {  // its offset counts from the beginning of the JPEG
       const std::int64_t offset = static_cast<std::int64_t>(place) + std::max<std::int64_t>(error.offset(), 0);
       throw IoError(std::string(form.reader) + ": " + path + ": in the JPEG at byte " + std::to_string(place) + ": " +
                         error.what(),
@@ -131,7 +131,7 @@ class PlanarSet final : public Dataset {
   std::vector<FieldSpec> fields_;
 };
 
-// The folder itself, or the one that the archive makes in it.
+// The folder itself, or its subfolder from the archive.
 std::string folder_of(const std::string& folder, const char* archive) {
   std::error_code ignored;
   const auto inner = std::filesystem::path(folder) / archive;
@@ -148,7 +148,7 @@ DatasetPtr read_cifar_part(const Form& form, const std::string& folder, const st
   return std::make_shared<PlanarSet>(form, std::move(records), raw);
 }
 
-// One name a line.
+// One name per line.
 std::vector<std::string> read_names(const std::string& path) {
   const std::vector<std::byte> file = io::read_file(path);
   std::vector<std::string> names(1);

@@ -10,7 +10,7 @@
 namespace samebytes::data {
 namespace {
 
-// The samples of each class that has any.
+// The samples of each nonempty class.
 std::vector<std::vector<std::int64_t>> members_of(const char* what, std::span<const std::int32_t> labels) {
   std::map<std::int32_t, std::vector<std::int64_t>> members;
   for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -24,7 +24,7 @@ std::vector<std::vector<std::int64_t>> members_of(const char* what, std::span<co
   return classes;
 }
 
-// A stream of its own for each class; stream 0 is the order of the classes.
+// A separate stream for each class; stream 0 is the order of the classes.
 std::int64_t stream_of(std::size_t which) { return static_cast<std::int64_t>(which) + 1; }
 
 class Stratified final : public Sampler {
@@ -32,10 +32,10 @@ class Stratified final : public Sampler {
   Stratified(std::span<const std::int32_t> labels, std::uint64_t seed)
       : classes_(members_of("stratified", labels)), seed_(seed) {
     const auto size = static_cast<std::int64_t>(labels.size());
-    // Sample j of a class of n may stand from place floor(j size / n) on and must stand before ceil((j + 1) size / n);
-    // taking the one that is due first keeps both.
+    // Sample j of a class of n may have a position from floor(j size / n) on and must be before ceil((j + 1) size / n);
+    // earliest due date first satisfies both.
     std::vector<std::int64_t> next(classes_.size());
-    using Due = std::tuple<std::int64_t, std::size_t>;  // a place and a class
+    using Due = std::tuple<std::int64_t, std::size_t>;  // a position and a class
     std::priority_queue<Due, std::vector<Due>, std::greater<>> coming, ready;
     const auto count = [&](std::size_t c) { return static_cast<std::int64_t>(classes_[c].size()); };
     for (std::size_t c = 0; c < classes_.size(); ++c) coming.emplace(0, c);
@@ -62,7 +62,7 @@ class Stratified final : public Sampler {
  private:
   std::vector<std::vector<std::int64_t>> classes_;
   std::uint64_t seed_;
-  std::vector<std::pair<std::uint32_t, std::int64_t>> places_;  // class, and which of its samples
+  std::vector<std::pair<std::uint32_t, std::int64_t>> places_;  // class, and index among its samples
 };
 
 class Balanced final : public Sampler {

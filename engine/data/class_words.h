@@ -12,7 +12,7 @@
 
 namespace samebytes::detail {
 
-// One spelling for one number: 1.0000000e+00 and 1 are both "1".
+// Normalises the spelling of numbers: 1.0000000e+00 and 1 are both "1".
 inline std::string plain_word(std::string_view word) {
   constexpr double kExact = 1e15;
   double value = 0;
@@ -34,7 +34,7 @@ inline std::vector<std::string> sorted_classes(std::vector<std::string> all) {
   return all;
 }
 
-// Place of each word in `classes`, which becomes the sorted list of `all`. Requires: each word is among `all`.
+// The index of each word in `classes`, which becomes the sorted list of `all`. Requires: `all` has each word.
 inline std::vector<std::int32_t> number_words(const std::vector<std::string>& words,
                                               const std::vector<std::string>& all, std::vector<std::string>& classes) {
   classes = sorted_classes(all);

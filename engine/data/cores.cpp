@@ -27,7 +27,7 @@ std::optional<double> positive_number_in(const std::string& path) {
   return number;
 }
 
-// "0-3,8"; nothing where it is no such list.
+// Parses "0-3,8"; nullopt if it is not such a list.
 std::optional<std::vector<int>> parse_list(std::string_view text) {
   std::vector<int> cores;
   while (!text.empty()) {
@@ -59,7 +59,7 @@ std::optional<std::vector<int>> list_in(const std::string& path) {
 
 using CapacityOf = std::function<std::optional<double>(int core)>;
 
-// Classes by capacity; nothing where one core has none.
+// Classes by capacity; empty if a core has none.
 std::vector<CoreClass> classes_by(std::span<const int> cores, const CapacityOf& capacity_of) {
   struct Core {
     int number;
@@ -89,7 +89,7 @@ std::vector<CoreClass> classes_by(std::span<const int> cores, const CapacityOf& 
 
 std::vector<int> allowed_cores() {
   std::vector<int> cores;
-  // The kernel refuses a set that is smaller than its own.
+  // The kernel rejects a set that is smaller than its own.
   for (int count = 1024; count <= kMostCores; count *= 2) {
     cpu_set_t* const set = CPU_ALLOC(count);
     const std::size_t bytes = CPU_ALLOC_SIZE(count);
@@ -136,7 +136,7 @@ CoreTopology core_topology(const std::string& root, std::span<const int> allowed
     return {std::move(classes), "cpu_capacity"};
   const auto fast = list_in(root + "/cpu_core/cpus"), slow = list_in(root + "/cpu_atom/cpus");
   if (fast && slow) {
-    constexpr double kAtom = 0.6;  // of a core's work in the same time, about, where nothing says more
+    constexpr double kAtom = 0.6;  // rough capacity relative to a core, if nothing else is known
     const auto has = [](const std::vector<int>& list, int core) {
       return std::binary_search(list.begin(), list.end(), core);
     };

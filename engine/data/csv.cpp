@@ -53,7 +53,7 @@ class Lines {
  private:
   static bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r") == std::string_view::npos; }
 
-  // Reads one cell and the separator or line end behind it; true where another cell follows.
+  // Reads one cell and the separator or line end after it; true if another cell follows.
   bool read_cell(char separator, Cell& cell) {
     while (place_ < text_.size() && text_[place_] == ' ' && separator != ' ') ++place_;
     cell.offset = place_;
@@ -109,7 +109,7 @@ std::string in_quotes(const std::string& text) {
   return result.append(text, 0, kShown).append(1, '\'');
 }
 
-// Place of a column given by name or number.
+// Index of a column given by name or number.
 std::size_t find_column(std::string_view file, const std::string& wanted, const std::vector<Cell>& header, bool named,
                         std::size_t count) {
   if (named)
@@ -127,7 +127,7 @@ std::size_t find_column(std::string_view file, const std::string& wanted, const 
                       there + (named && count > 12 ? ", ..." : ""));
 }
 
-// Words become their places in the sorted list of words.
+// Replaces words by their indices in the sorted list of words.
 void number_words(const std::vector<Cell>& words, Table& table, std::vector<std::int32_t>& labels) {
   for (const Cell& word : words) table.classes.push_back(word.text);
   std::sort(table.classes.begin(), table.classes.end());
@@ -178,7 +178,7 @@ Table parse_csv(std::string_view name, std::span<const std::byte> bytes, const C
       if (uses[i] == Use::dropped) continue;
       if (uses[i] == Use::label && classes) {
         std::int32_t label = 0;
-        // One word makes all of them words: then there are fewer labels than cells kept as words.
+        // If one cell is a word, all are words: then there are fewer labels than cells kept as words.
         if (labels.size() == words.size()) {
           if (float number = 0; parse(cell.text, label)) {
             labels.push_back(label);

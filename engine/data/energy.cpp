@@ -24,7 +24,7 @@ EnergyMeter::EnergyMeter(const std::string& root) {
     if (!name || !name->starts_with("package")) continue;
     const std::filesystem::path file = entry.path() / "energy_uj";
     const auto begin = value_in<std::uint64_t>(file);
-    if (!begin) {  // may not be read: a sum without it would be too small
+    if (!begin) {  // not readable: a sum without it would be too small
       packages_.clear();
       return;
     }

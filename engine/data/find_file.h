@@ -14,7 +14,7 @@ inline bool has_file(const std::string& folder, const std::string& name) {
   return std::filesystem::exists(plain, ignored) || std::filesystem::exists(plain.string() + ".gz", ignored);
 }
 
-// Throws IoError in the name of `reader` where there is neither.
+// Throws IoError, naming `reader`, if neither exists.
 inline std::string find_file(const std::string& reader, const std::string& folder, const std::string& name) {
   std::error_code ignored;
   std::string plain = (std::filesystem::path(folder) / name).string();

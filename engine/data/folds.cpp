@@ -12,7 +12,7 @@ namespace {
 
 using Members = std::vector<std::int64_t>;
 
-// In an order that is a function of seed and stream.
+// Shuffles in an order that is a function of seed and stream.
 Members shuffled(const Members& members, std::uint64_t seed, std::int64_t stream) {
   const Permutation order(static_cast<std::int64_t>(members.size()), seed, 0, stream, RandomDomain::split);
   Members result;
@@ -20,7 +20,7 @@ Members shuffled(const Members& members, std::uint64_t seed, std::int64_t stream
   return result;
 }
 
-// Deals the samples of each class to the folds in turn; a class begins where the one before it ended.
+// Deals the samples of each class to the folds in turn; each class begins at the fold where the previous one ended.
 std::vector<int> deal(const std::map<std::int32_t, Members>& classes, const FoldOptions& options, std::size_t samples) {
   std::vector<int> fold_of(samples);
   int fold = 0;
@@ -92,7 +92,7 @@ std::vector<int> place_groups(std::span<const std::int32_t> labels, const std::m
           shares[i] = (counts[i][c] + (i == fold ? group.counts[c] : 0)) / totals[c];
         unevenness += variance(shares);
       }
-      // Of equal ones the fold with the fewest samples.
+      // Among equal folds, the one with the fewest samples.
       const bool is_tie = unevenness == least;
       if (unevenness < least || (is_tie && sizes[fold] < sizes[best])) best = fold, least = unevenness;
     }

@@ -14,11 +14,12 @@ void check_batch(const char* what, std::int64_t batch) {
   if (batch < 1) throw ArgumentError(std::string(what) + ": batch must be 1 or more, got " + std::to_string(batch));
 }
 
-// Streams of an epoch: the order of the groups, the order before they are made, and from here on that within each.
+// Streams of an epoch: the order of the groups, the order before grouping, and from here on the order within each
+// group.
 constexpr std::int64_t kGroups = 0, kBefore = 1, kWithin = 2;
 
-// Where position p of an epoch stands in an order whose groups of `batch` are shuffled, and within them the samples. A
-// last group that is not full stays the last.
+// Maps position p of an epoch to an order with shuffled groups of `batch` and shuffled samples within them. A last
+// group that is not full stays last.
 std::int64_t shuffled_place(std::int64_t size, const GroupOptions& options, std::int64_t epoch, std::int64_t position) {
   const std::int64_t full = size / options.batch;
   std::int64_t group = position / options.batch;

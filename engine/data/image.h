@@ -19,17 +19,17 @@
 
 namespace samebytes::detail {
 
-// Throws ArgumentError where the sample has no such field.
+// Throws ArgumentError if the sample has no such field.
 const data::FieldSpec& check_field(const char* what, std::span<const data::FieldSpec> fields, std::size_t field);
 // [H, W, C], any dtype.
 const data::FieldSpec& check_image(const char* what, std::span<const data::FieldSpec> fields, std::size_t field);
 // [H, W, C], f32 or u8, neither side empty.
 const data::FieldSpec& check_pixels(const char* what, std::span<const data::FieldSpec> fields, std::size_t field);
 
-// One element with the field's background. Throws ArgumentError for a dtype that cannot hold it.
+// One element with the field's background value. Throws ArgumentError for a dtype that cannot hold it.
 std::vector<std::byte> background_pixel(const data::Field& field);
 
-// A sample in memory of its own, not initialised.
+// A sample in separate, uninitialised memory.
 class SampleBuffer {
  public:
   explicit SampleBuffer(std::span<const data::FieldSpec> specs);
@@ -48,7 +48,7 @@ inline void copy_field(const data::Field& src, const data::Field& dst) {
 void copy_fields(std::span<const data::Field> src, std::span<const data::Field> dst);
 void copy_other_fields(std::span<const data::Field> src, std::span<const data::Field> dst, std::size_t but);
 
-// The field's shape changes, all else stays.
+// Changes only the field's shape.
 std::vector<data::FieldSpec> with_shape(std::span<const data::FieldSpec> fields, std::size_t field, const Shape& shape);
 
 // Calls visit with a span of the pixels' own type. Requires: f32 or u8.
@@ -60,7 +60,7 @@ void with_pixels(const data::Field& field, const Visit& visit) {
     visit(field.as<float>());
 }
 
-// A computed value as a pixel: bytes are rounded to the nearest and stay within 0 to 255.
+// Converts a computed value to a pixel: bytes are rounded to the nearest and clamped to 0 to 255.
 template <class T>
 T to_pixel(float value) {
   if constexpr (std::is_same_v<T, float>)
@@ -75,7 +75,7 @@ struct Taps {
   std::vector<float> weights;       // [outputs, most], zeros behind the last one
   std::size_t most = 0;
 };
-// A triangle filter; wider than a pixel only where `antialias` and the axis shrinks. Sizes above 0.
+// A triangle filter; wider than a pixel only with `antialias` on a shrinking axis. Sizes above 0.
 Taps linear_taps(std::int64_t inputs, std::int64_t outputs, bool antialias);
 // src floor(i * inputs / outputs) for output i.
 Taps nearest_taps(std::int64_t inputs, std::int64_t outputs);

@@ -15,10 +15,10 @@ namespace samebytes::detail {
 
 struct ImageHeader {
   std::int64_t height = 0, width = 0;
-  int channels = 0;  // of the rows that the decoder gives
+  int channels = 0;  // in the rows from the decoder
 };
 
-inline constexpr std::size_t kImageMessage = 256;  // the longest text of a library's error, cut there
+inline constexpr std::size_t kImageMessage = 256;  // longest error text of a library; longer ones are cut
 
 [[noreturn]] inline void throw_image(std::string_view name, std::int64_t offset, const char* kind,
                                      const char* message) {
@@ -28,13 +28,13 @@ inline constexpr std::size_t kImageMessage = 256;  // the longest text of a libr
 class ImageDecoder {
  public:
   virtual ~ImageDecoder() = default;
-  // Reads what stands before the pixels, which will have `wanted` channels where the library converts them itself.
+  // Reads the header. Pixels will have `wanted` channels if the library can convert them.
   virtual ImageHeader read_header(int wanted) = 0;
   // rows[y] has header.width * header.channels bytes.
   virtual void read_rows(std::span<std::uint8_t*> rows) = 0;
 };
 
-// `file` and `name` outlive the decoder.
+// `file` and `name` must outlive the decoder.
 std::unique_ptr<ImageDecoder> make_png_decoder(std::string_view name, std::span<const std::byte> file);
 std::unique_ptr<ImageDecoder> make_jpeg_decoder(std::string_view name, std::span<const std::byte> file);
 

@@ -18,7 +18,7 @@ const FieldSpec& check_colors(const char* what, std::span<const FieldSpec> field
 float grey_of(const float* rgb) { return 0.2989f * rgb[0] + 0.587f * rgb[1] + 0.114f * rgb[2]; }
 float clamp_unit(float value) { return std::clamp(value, 0.0f, 1.0f); }
 
-// The image as floats from 0 to 1 and back.
+// Converts the image to floats from 0 to 1 and back.
 std::vector<float> load(const Field& field) {
   std::vector<float> values;
   detail::with_pixels(field, [&](auto pixels) {
@@ -38,7 +38,7 @@ void store(const std::vector<float>& values, const Field& field) {
   });
 }
 
-// Hue, saturation, value (A. Smith, "Color gamut transform pairs", SIGGRAPH 1978) with the hue turned, and back.
+// Hue, saturation, value (A. Smith, "Color gamut transform pairs", SIGGRAPH 1978) shifts the hue, and converts back.
 void turn_hue(float* rgb, float turn) {
   const float red = rgb[0], green = rgb[1], blue = rgb[2];
   const float high = std::max({red, green, blue}), low = std::min({red, green, blue}), range = high - low;

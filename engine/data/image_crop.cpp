@@ -15,7 +15,7 @@ void check_size(const char* what, const ImageSize& size) {
                         std::to_string(size.width));
 }
 
-// The window whose corner is (top, left), which may lie outside of src; what does is background. Any dtype.
+// The window whose corner is (top, left), which may lie outside of src; the part outside is background. Any dtype.
 void crop_window(const Field& src, const Field& dst, std::int64_t top, std::int64_t left) {
   const std::int64_t height = src.shape[0], width = src.shape[1], rows = dst.shape[0], columns = dst.shape[1];
   if (dst.bytes.empty()) return;

@@ -33,7 +33,7 @@ void change_channels(std::span<const std::uint8_t> src, int have, std::span<std:
   }
 }
 
-// For one axis: which sources each pixel is made of.
+// The source pixels of each result pixel along one axis.
 struct Taps {
   std::vector<std::int64_t> first;
   std::vector<std::vector<float>> weights;

@@ -26,7 +26,7 @@ bool is_image(const fs::path& path) {
   return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
 }
 
-// Entries of a folder that pass the test, sorted.
+// The entries of a folder that pass the test, sorted.
 template <class Iterator, class Test>
 std::vector<fs::path> sorted_entries(const fs::path& folder, Test test) {
   std::vector<fs::path> paths;

@@ -24,7 +24,7 @@ struct Trouble {
   std::longjmp(trouble->jump, 1);
 }
 
-// The library goes on with grey where data are missing; here that is an error. Oddities that lose nothing are not.
+// The library fills missing data with grey; here that is an error. Irregularities without loss of data are not.
 void judge_warning(j_common_ptr jpeg, int level) {
   if (level >= 0) return;
   const int code = jpeg->err->msg_code;
@@ -34,7 +34,7 @@ void judge_warning(j_common_ptr jpeg, int level) {
 
 void say_nothing(j_common_ptr) {}
 
-// Inks to light, in place: 4 bytes a pixel become 3. Adobe's files store inks inverted.
+// Converts CMYK to RGB in place: 4 bytes per pixel become 3. Adobe's files store inks inverted.
 void rgb_from_cmyk(std::uint8_t* row, std::int64_t width, bool is_inverted) {
   for (std::int64_t x = 0; x < width; ++x) {
     const std::uint8_t* ink = row + 4 * x;
@@ -75,7 +75,7 @@ class JpegDecoder final : public ImageDecoder {
 
  private:
   [[noreturn]] void fail() const {
-    // The library's own place lags behind its bit reader, and past the end it reads a closing marker of its own.
+    // The library's position lags behind its bit reader, and past the end it reads an end marker that it inserts.
     const bool is_end = trouble_.library.msg_code == JWRN_JPEG_EOF || jpeg_.src == nullptr;
     const std::size_t left = is_end ? 0 : jpeg_.src->bytes_in_buffer;
     const std::size_t place = left <= file_.size() ? file_.size() - left : file_.size();
@@ -99,7 +99,7 @@ class JpegDecoder final : public ImageDecoder {
     return true;
   }
 
-  // `inks`: room for one row of CMYK, null where the rows come as they are.
+  // `inks`: buffer for one row of CMYK; null if rows need no conversion.
   bool try_rows(std::uint8_t** rows, std::uint8_t* inks) {
     if (setjmp(trouble_.jump) != 0) return false;
     jpeg_start_decompress(&jpeg_);

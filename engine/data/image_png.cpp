@@ -10,7 +10,7 @@
 namespace samebytes::detail {
 namespace {
 
-// What the library's callbacks reach: plain values only, since they jump.
+// State of the library's callbacks: only plain values, since they longjmp.
 struct Source {
   const std::byte* bytes = nullptr;
   std::size_t size = 0, place = 0;

@@ -140,7 +140,7 @@ class RandomRotation final : public Transform {
       const bool is_inside = y >= 0 && y < height && x >= 0 && x < width;
       return is_inside ? static_cast<float>(from[(y * width + x) * channels + c]) : src.background;
     };
-    constexpr double kSnap = 1e-9;  // a pixel that should stay where it is must not fall to the one before
+    constexpr double kSnap = 1e-9;  // rounding must not move an unmoved pixel to the previous one
     for (std::int64_t y = 0; y < height; ++y)
       for (std::int64_t x = 0; x < width; ++x) {
         const double across = static_cast<double>(x) - middle_x, down = static_cast<double>(y) - middle_y;

@@ -15,7 +15,7 @@ inline nlohmann::json read_json(const std::string& reader, const std::string& pa
   try {
     return nlohmann::json::parse(text, text + file.size());
   } catch (const nlohmann::json::parse_error& error) {
-    // The library counts bytes from 1 and begins its text with its own name for the error.
+    // The library counts bytes from 1 and prefixes its own name for the error.
     const std::string what = error.what();
     const std::size_t colon = what.find(": ");
     throw_io(reader, path, static_cast<std::int64_t>(error.byte) - 1, "JSON",

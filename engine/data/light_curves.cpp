@@ -22,7 +22,7 @@ bool has(const std::vector<std::string>& names, const char* wanted) {
   return std::find(names.begin(), names.end(), wanted) != names.end();
 }
 
-// Names of the columns, checked: what is none of the three words is f0, f1, ...
+// Checks the names of the columns: all but the three words must be f0, f1, ...
 std::vector<std::string> read_header(const std::string& path, std::string_view text) {
   detail::LineReader lines("light_curves", path, text);
   std::string_view line, name;
@@ -43,7 +43,7 @@ std::vector<std::string> read_header(const std::string& path, std::string_view t
   return names;
 }
 
-// Class words of the csv reader are sorted as text; numbers become words of their own here.
+// The csv reader sorts class words as text; here numeric words get numeric order.
 void set_classes(const Table& table, Series& series) {
   std::vector<std::string> words;
   for (const std::int32_t label : table.labels.as<std::int32_t>())

@@ -12,7 +12,7 @@ namespace samebytes::detail {
 
 class LineReader {
  public:
-  // Both views outlive the reader. `reader` and `path` are for errors.
+  // Both views must outlive the reader. `reader` and `path` are for errors.
   LineReader(std::string_view reader, std::string_view path, std::string_view text)
       : reader_(reader), path_(path), text_(text) {}
 
@@ -30,7 +30,7 @@ class LineReader {
 
   int number() const { return number_; }  // of the line read last, from 1
 
-  // `at` lies in the text; the message ends with at most 40 characters of what was found.
+  // `at` is inside the text; the message ends with up to 40 characters from there.
   [[noreturn]] void fail(std::string_view at, const std::string& expected) const {
     constexpr std::size_t kShown = 40;
     fail_with(at, expected, at.empty() ? "nothing" : "'" + std::string(at.substr(0, kShown)) + "'");
@@ -58,7 +58,7 @@ inline std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-// The whole of `text` as a number, with an optional plus.
+// Parses all of `text` as a number with an optional plus.
 template <class T>
 bool parse_number(std::string_view text, T& value) {
   if (text.size() > 1 && text.front() == '+' && text[1] != '-') text.remove_prefix(1);
@@ -66,8 +66,7 @@ bool parse_number(std::string_view text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// Cuts the part before the first `separator` off `rest`; the whole of it where there is none, and then `rest` is empty
-// and false comes.
+// Cuts the part before the first `separator` off `rest`. Without a separator, takes all of `rest` and returns false.
 inline bool cut(std::string_view& rest, char separator, std::string_view& part) {
   const std::size_t end = rest.find(separator);
   part = rest.substr(0, end);

@@ -47,7 +47,7 @@ void Batch::check_count(std::size_t wanted) const {
                         " (use batch[\"name\"] or batch.as<N>())");
 }
 
-// The threads; apart from the state, which arrays may keep alive longer.
+// The threads; separate from the state, which arrays may keep alive longer.
 class Loader::Workers {
  public:
   Workers(std::shared_ptr<State> state, int count) : state_(std::move(state)) {
@@ -57,7 +57,7 @@ class Loader::Workers {
           name_profile_lane("loader " + std::to_string(i));
           try {
             if (!state_->worker_cores().empty()) run_this_thread_on(state_->worker_cores());
-          } catch (const ArgumentError& error) {  // they were allowed when the loader was made
+          } catch (const ArgumentError& error) {  // the constructor has checked the cores
             log_message("warning", error.what());
           }
           state_->work();
@@ -73,7 +73,8 @@ class Loader::Workers {
 
  private:
   void join() {
-    if (state_->is_forked()) {  // they are in the parent; destroying what they wait on would wait for them
+    if (state_->is_forked()) {  // the threads run in the parent; destroying their condition variables would wait for
+                                // them
       for (std::thread& thread : threads_) thread.detach();
       static_cast<void>(new std::shared_ptr<State>(state_));
       return;
@@ -110,7 +111,7 @@ Loader::Iterator Loader::begin() {
 }
 
 Loader::Iterator& Loader::Iterator::operator++() {
-  batch_ = Batch();  // first, so that its slot can be filled again
+  batch_ = Batch();  // release first, so that its slot can be refilled
   if (!loader_->next(batch_)) {
     loader_ = nullptr;
     pass_.reset();

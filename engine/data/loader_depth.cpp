@@ -51,7 +51,7 @@ void Loader::State::follow_depth(double waited, double seconds) {
     const int before = depth_.slots();
     depth_.observe({waited, seconds, std::exchange(slot_was_wanted_, false)});
     slots = depth_.slots();
-    if (slots < before) {  // a worker gives one back when it comes to a free one
+    if (slots < before) {  // a worker releases one when it gets a free slot
       ++stats_.narrowed;
       surplus_ += before - slots;
     }

@@ -9,7 +9,7 @@ namespace samebytes::data {
 using detail::MutexLock;
 
 Batch Loader::State::lend(BatchSlot& slot) {
-  // Keeps the state alive as long as the arrays live; the last field that comes back frees the slot.
+  // Keeps the state alive as long as the arrays live; the return of the last field frees the slot.
   const auto returned = [state = shared_from_this(), back = &slot] {
     if (state->is_forked()) return;  // a worker may have held the lock
     std::unique_ptr<BatchSlot> surplus;
@@ -25,7 +25,7 @@ Batch Loader::State::lend(BatchSlot& slot) {
     const MutexLock lock(mutex_);
     epoch = epoch_;
   }
-  if (slot.shown >= 0) {  // the slot itself is free at once
+  if (slot.shown >= 0) {  // the slot itself is free immediately
     struct GiveBack {
       const std::function<void()> once;
       std::size_t fields;

@@ -23,7 +23,7 @@ std::unique_ptr<Loader::State::BatchSlot> Loader::State::take_surplus() {
 
 void Loader::State::limit_slots(int most) {
   if (most < 1) throw ArgumentError("loader: limit_slots: expected 1 or more, got " + std::to_string(most));
-  std::vector<std::unique_ptr<BatchSlot>> surplus;  // goes after the lock
+  std::vector<std::unique_ptr<BatchSlot>> surplus;  // destroyed after the lock is released
   const detail::MutexLock lock(mutex_);
   most_slots_ = static_cast<std::size_t>(most);
   while (has_too_many() && !free_.empty()) surplus.push_back(take_surplus());

@@ -15,10 +15,10 @@ using detail::MutexLock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-constexpr std::uint32_t kCollateLane = 0xfffe;  // a permutation has the last one
+constexpr std::uint32_t kCollateLane = 0xfffe;  // the last one belongs to a permutation
 
 int worker_count(const LoaderOptions& options) {
-  constexpr int kCoresPerWorker = 4;  // the others are the device's, which is often the same processor
+  constexpr int kCoresPerWorker = 4;  // the others serve the device, which is often the same processor
   constexpr int kMostOnTheirOwn = 8;
   if (options.workers >= 0) return options.workers;
   if (!options.worker_cores.empty()) return std::min(kMostOnTheirOwn, static_cast<int>(options.worker_cores.size()));
@@ -43,7 +43,7 @@ BatchSampler make_batches(const DatasetPtr& dataset, const LoaderOptions& option
     throw ArgumentError("loader: a stream has its own order; got shuffle or a sampler");
   SamplerPtr sampler = options.sampler;
   if (!sampler) sampler = options.shuffle ? random(dataset->size(), options.seed) : sequential(dataset->size());
-  const BatchSampler checked(sampler, options.batch);  // before drop_last makes a too large batch an empty epoch
+  const BatchSampler checked(sampler, options.batch);  // before drop_last turns too large a batch into an empty epoch
   return options.drop_last ? BatchSampler(drop_last(sampler, options.batch), options.batch) : checked;
 }
 
@@ -54,7 +54,7 @@ TransformPtr make_transform(const DatasetPtr& dataset, const LoaderOptions& opti
   return transform;
 }
 
-// The data set's arrays, where a batch of neighbours is rows of them as they are.
+// The data set's arrays, if a batch of consecutive samples can be a view of their rows.
 const std::vector<Array>* arrays_of(const Dataset& dataset, const LoaderOptions& options,
                                     const std::shared_ptr<detail::Context>& engine) {
   const std::vector<Array>* const arrays = dataset.arrays();
@@ -68,7 +68,7 @@ bool are_neighbours(std::span<const std::int64_t> indices) {
                             [](std::int64_t a, std::int64_t b) { return b != a + 1; }) == indices.end();
 }
 
-// Ends the filling of a batch's fields however it is left.
+// Ends the filling of a batch's fields on every exit.
 struct Filling {
   std::vector<Slot>& fields;
   ~Filling() {
@@ -130,7 +130,7 @@ void Loader::State::begin_pass() {
       ++epoch_;
       first_step_ = 0;
     }
-    sought_ = true;  // should this pass fail to begin, the next one takes its place
+    sought_ = true;  // if this pass fails to begin, the next one starts here
     epoch = epoch_;
     wanted = std::min(static_cast<std::size_t>(depth_.slots()), most_slots_);
     while (slots_.size() > wanted && !free_.empty()) surplus.push_back(take_surplus());
@@ -155,7 +155,7 @@ void Loader::State::begin_pass() {
   for_workers_.notify_all();
 }
 
-// Of the pass's own epoch: a sampler may settle an epoch's order when it is first asked for it.
+// For the pass's epoch only: a sampler may fix an epoch's order at its first use.
 std::unique_ptr<Loader::State::BatchSlot> Loader::State::make_slot(std::int64_t epoch) const {
   auto slot = std::make_unique<BatchSlot>();
   for (const FieldSpec& spec : collate_->fields(samples(), batches_.at(epoch, 0)))
@@ -336,7 +336,7 @@ bool Loader::State::next(Batch& batch) {
     loop_waits_ = false;
     if (active_) stats_.seconds += std::chrono::duration<double>(start - last_).count();
   }
-  // From `usable` on it was decoding that the loop waited for.
+  // From `usable` on, the loop waited for decoding.
   const auto count_time = [&](Clock::time_point usable) SAMEBYTES_REQUIRES(mutex_) {
     last_ = Clock::now();
     usable = std::clamp(usable, start, last_);
@@ -367,7 +367,7 @@ bool Loader::State::next(Batch& batch) {
           const MutexLock lock(mutex_);
           const double before = stats_.loop_wait_seconds;
           count_time(usable);
-          // The first batch of a pass is waited for however many slots there are.
+          // The loop always waits for the first batch of a pass, whatever the number of slots.
           if (given_ != Clock::time_point{}) {
             waited = loop_waits_ ? stats_.loop_wait_seconds - before : 0;
             seconds = std::chrono::duration<double>(last_ - given_).count();

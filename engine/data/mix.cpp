@@ -7,8 +7,8 @@
 namespace samebytes::data {
 namespace {
 
-// G. Marsaglia, W. Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000); below 1 by the power of
-// a uniform number.
+// G. Marsaglia, W. Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000); alpha below 1 through
+// the power of a uniform number.
 double draw_gamma(Random& random, double shape) {
   if (shape < 1) {
     const double uniform = 1 - static_cast<double>(random.uniform());
@@ -75,7 +75,7 @@ class Mix final : public Collate {
 
   std::int64_t fill(const Dataset& dataset, std::span<const std::int64_t> indices, const ReadSample& read,
                     std::span<Field> batch, const SequenceKey& key) const override {
-    // The labels are read to a place of their own, since each needs room for all classes.
+    // Labels are read into a separate buffer, since each needs room for all classes.
     const std::size_t rows = static_cast<std::size_t>(batch[options_.label].shape[0]);
     std::vector<std::int32_t> labels(rows);
     std::vector<Field> inner(batch.begin(), batch.end());
@@ -114,7 +114,7 @@ class Mix final : public Collate {
   }
 
  private:
-  // From the last row to the first: a row is needed once more, as the one before its neighbour.
+  // From the last row to the first, since each row is also mixed into the next one.
   static void blend(const Field& images, float share) {
     const auto rows = static_cast<std::size_t>(images.shape[0]);
     const std::span<float> values = images.as<float>().first(static_cast<std::size_t>(images.shape.size()));
@@ -127,7 +127,7 @@ class Mix final : public Collate {
     }
   }
 
-  // Returns the share of an image that is still its own.
+  // Returns the share of an image that is unchanged.
   static double paste(const Field& images, Random& random, double share) {
     const std::int64_t count = images.shape[0], height = images.shape[1], width = images.shape[2];
     if (images.shape.size() == 0) return 1;

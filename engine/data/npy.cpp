@@ -12,7 +12,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "values are stored as this machine has them");
 
-// Values in the order of their first index fastest, put into last index fastest.
+// Reorders values from first index fastest to last index fastest.
 std::vector<std::byte> from_fortran(std::span<const std::byte> src, const Shape& shape, std::size_t width) {
   std::vector<std::byte> dst(src.size());
   std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()), 0), stride(index.size(), 1);

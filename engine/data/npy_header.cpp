@@ -118,7 +118,7 @@ struct Type {
   Dtype dtype;
   std::size_t width;   // bytes of one value in the file
   char kind;           // numpy's letter
-  bool widen = false;  // an integer that comes as i32
+  bool widen = false;  // an integer that becomes i32
 };
 
 std::optional<Type> type_of(std::string_view descr) {

@@ -15,17 +15,17 @@ inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
 struct NpyLayout {
   Shape shape;
-  Dtype dtype = f32;        // what the values become
+  Dtype dtype = f32;        // dtype after conversion
   std::size_t width = 4;    // bytes of one value in the file
   char kind = 'f';          // numpy's letter
-  bool widen = false;       // an integer of another width, which comes as i32
+  bool widen = false;       // an integer of another width, which becomes i32
   bool fortran = false;     // first index fastest
   bool big_endian = false;  // and wider than a byte
   std::size_t start = 0;    // of the values
 };
 
 // Reads the header of a file whose bytes are `file`. Throws IoError for another format, a header or type that cannot be
-// read, and values too few or too many for the shape.
+// read, and too few or too many values for the shape.
 NpyLayout read_npy_layout(const std::string& path, std::span<const std::byte> file);
 
 }  // namespace samebytes::detail

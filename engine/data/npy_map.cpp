@@ -93,8 +93,8 @@ Array NpyMap::array(Adoption* verdict) const {
     if (verdict != nullptr) *verdict = {true, "adopted: there are no bytes"};
     return empty(shape(), dtype());
   }
-  // One range of memory can be adopted once, so every array has pages of its own; those nobody writes to are the
-  // file's.
+  // A range of memory can be adopted only once, so every array has its own mapping; unmodified pages are shared with
+  // the file.
   const auto pages = std::make_shared<Mapping::Pages>(mapping_->path, mapping_->file.descriptor, mapping_->pages.size);
   return adopt(
       pages->bytes + mapping_->layout.start, shape(), dtype(), [pages] {}, verdict);

@@ -7,7 +7,7 @@
 namespace samebytes::data {
 namespace {
 
-// Every value of bytes as `value` in this dtype.
+// Fills bytes with `value` in this dtype.
 void fill_value(std::span<std::byte> bytes, Dtype dtype, float value) {
   const Field field{bytes, Shape{}, dtype, 0};
   switch (dtype) {
@@ -86,7 +86,7 @@ class PadCollate final : public Collate {
  private:
   struct Layout {
     std::vector<std::size_t> padded;
-    std::size_t length = 0;    // place of the field with it
+    std::size_t length = 0;    // index of the field with the length
     std::int64_t longest = 0;  // T
   };
 

@@ -124,7 +124,7 @@ Box box_least_squares(std::span<const float> folded, const BoxOptions& options) 
     throw ArgumentError("box_least_squares: expected 0 < narrowest <= widest < 1 and 1 width or more, got " +
                         std::to_string(options.narrowest) + ", " + std::to_string(options.widest) + " and " +
                         std::to_string(options.widths));
-  std::vector<double> sums(2 * size + 1);  // twice round
+  std::vector<double> sums(2 * size + 1);  // two periods
   double squares = 0;
   for (std::size_t i = 0; i < 2 * size; ++i) sums[i + 1] = sums[i] + static_cast<double>(folded[i % size]);
   const double total = sums[size], count = static_cast<double>(size), mean = total / count;

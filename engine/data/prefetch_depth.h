@@ -13,8 +13,8 @@ namespace samebytes::data {
 struct PrefetchDepthOptions {
   int least = 2, most = 2;
   int window = 16;        // batches
-  double stalled = 0.03;  // share of the time: above it the loop waits
-  double idle = 0.002;    // ... below it nobody does
+  double stalled = 0.03;  // share of the time above which the loop counts as waiting
+  double idle = 0.002;    // ... below which it counts as idle
   int patience = 8;       // idle windows in a row before a slot is given back
 };
 
@@ -22,10 +22,10 @@ class PrefetchDepth {
  public:
   explicit PrefetchDepth(const PrefetchDepthOptions& options) : options_(options), slots_(options.least) {}
 
-  // A batch was given to the loop.
+  // Call it when the loop gets a batch.
   struct Step {
-    double waited = 0;             // seconds that the loop waited for it to be filled
-    double seconds = 0;            // since the batch before
+    double waited = 0;             // seconds that the loop waited for the batch
+    double seconds = 0;            // since the previous batch
     bool slot_was_wanted = false;  // a worker had to wait for a free slot meanwhile
   };
   void observe(const Step& step) {
@@ -48,7 +48,7 @@ class PrefetchDepth {
 
   int slots() const { return slots_; }
   double stalled() const { return stalled_; }  // share of the last window
-  // There is no room for more.
+  // Call it if no memory is left for more slots.
   void set_most(int most) {
     options_.most = std::max(options_.least, most);
     slots_ = std::min(slots_, options_.most);

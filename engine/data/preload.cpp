@@ -53,7 +53,7 @@ void read_all(const data::Dataset& source, std::span<const std::span<std::byte>>
                               std::to_string(size));
       }
     } catch (...) {
-      next = size;  // the others stop too
+      next = size;  // stops the other threads
       const std::lock_guard lock(mutex);
       if (!error) error = std::current_exception();
     }

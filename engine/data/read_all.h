@@ -9,9 +9,9 @@
 
 namespace samebytes::detail {
 
-// The fields with a first axis of all samples. Throws what preload() throws for its arguments.
+// The fields with a first axis of all samples. Throws as preload() does for its arguments.
 std::vector<data::FieldSpec> specs_of_all(const data::DatasetPtr& source, int threads);
-// Sample i of field f to the i-th of as many equal parts of `fields[f]`. Requires: specs_of_all() passed.
+// Reads sample i of field f into row i of `fields[f]`. Requires: specs_of_all() passed.
 void read_all(const data::Dataset& source, std::span<const std::span<std::byte>> fields, int threads);
 
 }  // namespace samebytes::detail

@@ -50,7 +50,7 @@ void read_values(const LineReader& lines, std::string_view text, char separator,
   }
 }
 
-// Takes steps off the end that no channel has a value for.
+// Removes trailing steps without a value in any channel.
 void drop_padding(const LineReader& lines, std::string_view line, Case& one) {
   std::size_t steps = one.steps();
   const auto is_padding = [&](std::size_t step) {
@@ -94,11 +94,11 @@ void append(const LineReader& lines, std::string_view line, const SeriesReading&
   series.starts.push_back(series.starts.back() + static_cast<std::int64_t>(one.steps()));
 }
 
-// What a .ts file says about itself before @data.
+// The header of a .ts file, before @data.
 struct TsHeader {
   std::string name;
-  std::int64_t dimensions = 0;  // 0: not said
-  std::int64_t length = 0;      // 0: not said
+  std::int64_t dimensions = 0;  // 0: not given
+  std::int64_t length = 0;      // 0: not given
   bool equal_length = false, labelled = false, regression = false;
   std::vector<std::string> classes;  // empty: not listed
 };
@@ -164,7 +164,7 @@ class TsReader {
     } else if (name == "@timestamps") {
       if (boolean(rest)) lines_.fail(rest, "@timeStamps false (series with time stamps are not read)");
     } else if (name == "@missing") {
-      (void)boolean(rest);  // the values themselves say it
+      (void)boolean(rest);  // the values show it
     } else if (name == "@univariate") {
       if (boolean(rest)) header_.dimensions = 1;
     } else if (name == "@dimensions" || name == "@dimension") {
@@ -268,7 +268,7 @@ Series read_ucr(const std::string& path, const SeriesReading& reading) {
     if (!parse_number(label, number) || !std::isfinite(number)) lines.fail(label, "a class number");
     Case one;
     read_values(lines, rest, separator, one.channels.emplace_back());
-    // Shorter series are padded in the file, so that a line with fewer cells is a line that was cut.
+    // Shorter series are padded in the file, so a line with fewer cells is truncated.
     if (words.empty()) width = one.steps();
     if (one.steps() != width)
       lines.fail_with(line, std::to_string(width) + " values as in the first line", std::to_string(one.steps()));

@@ -30,7 +30,7 @@ class Jitter final : public Transform {
  public:
   explicit Jitter(const JitterOptions& options) : options_(options) { check_deviation("jitter", options.deviation); }
   void check(std::span<const FieldSpec> fields) const override {
-    constexpr std::int64_t kMost = 131072;  // what a lane has, two words for a number
+    constexpr std::int64_t kMost = 131072;  // the capacity of a lane, at two words per number
     const FieldSpec& spec = check_values("jitter", fields, options_.field);
     if (spec.shape.size() > kMost)
       throw ArgumentError("jitter: at most 131072 values, field '" + spec.name + "' is " + spec.shape.to_string());

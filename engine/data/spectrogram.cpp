@@ -21,7 +21,7 @@ void check_positive(const char* what, int value) {
 // A real transform of an even size is a complex one of half the size.
 bool is_halved(int fft) { return fft % 2 == 0; }
 
-constexpr double kSlaneyStep = 200.0 / 3.0;  // Hz a mel below kSlaneyBreak
+constexpr double kSlaneyStep = 200.0 / 3.0;  // Hz per mel below kSlaneyBreak
 constexpr double kSlaneyBreak = 1000.0;      // Hz
 const double kSlaneyLog = std::log(6.4) / 27.0;
 

@@ -18,7 +18,7 @@ constexpr int kDigits = 10;
 struct Recording {
   std::string path, speaker;
   int digit = 0, take = 0;
-  std::vector<std::byte> bytes;  // of one in an archive
+  std::vector<std::byte> bytes;  // if it is in an archive
 };
 
 // {digit}_{speaker}_{take}.wav
@@ -36,7 +36,7 @@ Recording parse_name(const std::filesystem::path& path) {
   return recording;
 }
 
-// From the archives in a folder that has no sounds itself.
+// Reads the archives in a folder without sound files.
 std::vector<Recording> find_in_archives(const std::filesystem::path& folder) {
   std::vector<Recording> recordings;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -52,7 +52,7 @@ std::vector<Recording> find_in_archives(const std::filesystem::path& folder) {
   return recordings;
 }
 
-// In the order of digit, speaker and take, whatever the file system says.
+// Sorted by digit, speaker and take, independent of the file system.
 std::vector<Recording> find_recordings(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code error;

@@ -31,7 +31,7 @@ std::vector<std::pair<char32_t, std::int32_t>> by_character(const std::vector<ch
   return ids;
 }
 
-// Calls act(code, place) for each character; throws ArgumentError where the text is not UTF-8.
+// Calls act(code, place) for each character; throws ArgumentError if the text is not UTF-8.
 template <class Act>
 void for_each_character(const char* what, std::string_view text, Act act) {
   for (std::size_t place = 0; place < text.size();) {

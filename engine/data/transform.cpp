@@ -75,7 +75,7 @@ class Shift final : public Transform {
       for (std::int64_t i = 0; i < pixels; ++i) std::memcpy(dst + i * pixel_bytes, pixel.data(), pixel.size());
     };
     const std::int64_t kept = std::max<std::int64_t>(width - std::abs(right), 0), lost = width - kept;
-    // Rows go in the order in which no row is overwritten before it was read.
+    // Moves rows in an order that overwrites no row before it is read.
     for (std::int64_t i = 0; i < height; ++i) {
       const std::int64_t to = down > 0 ? height - 1 - i : i, from = to - down;
       std::byte* dst = field.bytes.data() + to * row_bytes;
@@ -154,7 +154,7 @@ class Compose final : public Transform {
       const Transform& part = *parts_[i];
       if (!part.moves()) {
         part.apply(now, own);
-      } else if (i == last_move_) {  // from here on it lies where it belongs
+      } else if (i == last_move_) {  // from here on it is at its destination
         part.convert(now, dst, own);
         now = dst;
       } else {
@@ -171,7 +171,7 @@ class Compose final : public Transform {
  private:
   std::vector<TransformPtr> parts_;
   std::uint32_t lanes_ = 0;
-  std::size_t last_move_ = 0;  // the last part that moves(), or their number
+  std::size_t last_move_ = 0;  // index of the last part that moves(), or the number of parts
 };
 
 class WithProbability final : public Transform {

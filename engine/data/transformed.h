@@ -18,7 +18,7 @@ class Transformed final : public Dataset {
   bool read(std::int64_t index, std::span<const Field> dst) const override {
     return read_with({.seed = seed_, .index = index, .domain = RandomDomain::preparation}, index, dst);
   }
-  // With the key's random numbers.
+  // Uses the key's random numbers.
   bool read_with(const SequenceKey& key, std::int64_t index, std::span<const Field> dst) const;
   bool is_sequential() const override { return source_->is_sequential(); }
   void begin_pass(std::int64_t epoch) const override { source_->begin_pass(epoch); }

@@ -91,7 +91,7 @@ class Occultation {
 
 LimbDarkening draw_limb(Random& random) { return {draw(random, 0.2, 0.6), draw(random, 0.1, 0.4)}; }
 
-// What a kind of curve gives the rest of the program: its model, folded on what, and how long the dip lasts.
+// The result of each kind of curve: its model, its ephemeris and the duration of the dip.
 struct Model {
   double period = 0, centre = 0, duration = 0, depth = 0;
 };
@@ -121,9 +121,9 @@ Model make_planet(const TransitOptions& options, Random& random, TransitCurve& c
 }
 
 // Two stars of unlike radii and brightness that graze each other, so that the eclipse is a V. The third light makes
-// the primary eclipse as shallow as a planet's. The secondary one stands near half a period later, more or less with
-// the eccentricity. One in four is folded on half its period, as a search for the shortest period finds it: primary
-// and secondary eclipse then take turns at the centre, and the depths of odd and even ones differ.
+// the primary eclipse as shallow as a planet's. The secondary eclipse is about half a period later, shifted by the
+// eccentricity. One in four is folded on half its period, as a search for the shortest period finds it: primary and
+// secondary eclipses then alternate at the centre, and odd and even depths differ.
 Model make_binary(const TransitOptions& options, Random& random, TransitCurve& curve) {
   constexpr double kHalved = 0.25;
   const double period = draw_log(random, options.period);
@@ -151,7 +151,7 @@ Model make_binary(const TransitOptions& options, Random& random, TransitCurve& c
     return 1 - share * (1 - (before + second_light * behind) / (1 + second_light));
   });
   if (is_halved) model.period /= 2;
-  // A box as wide as the V is at half its depth is what fits best.
+  // The best box is as wide as the V at half its depth.
   model.duration *= draw(random, 0.4, 0.95);
   return model;
 }
@@ -189,7 +189,7 @@ Model make_pulsator(const TransitOptions& options, Random& random, TransitCurve&
   return model;
 }
 
-// A spot on the visible side takes away light in proportion to its projected area.
+// A spot on the visible side removes light in proportion to its projected area.
 Model make_spotted(const TransitOptions& options, Random& random, TransitCurve& curve) {
   constexpr std::size_t kMost = 3;
   const std::size_t count = 1 + random.below(kMost);
@@ -295,7 +295,7 @@ TransitCurve make_transit_curve(const TransitOptions& options, std::int64_t inde
   const double stretch = 1 + draw(random, 0, options.duration_error);
   const double duration = draw(random, 0, 1) < 0.5 ? model.duration * stretch : model.duration / stretch;
   curve.found = {model.period, model.centre, duration};
-  if (curve.kind == CurveKind::quiet) {  // where a search would have seen something
+  if (curve.kind == CurveKind::quiet) {  // where a search would have found a signal
     std::vector<float> view(static_cast<std::size_t>(options.global_bins));
     global_view(curve.time, curve.flux, curve.found, view);
     const Box box = box_least_squares(view);

@@ -42,7 +42,7 @@ void normalise_channels(Series& series) {
         squares += difference * difference;
       }
       const double deviation = std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(steps, 1)));
-      // What rounding leaves of a constant channel is no signal.
+      // Rounding errors of a constant channel are not a signal.
       constexpr double kConstant = 1e-7;
       const bool is_constant = deviation <= kConstant * std::max(1.0, std::fabs(mean));
       for (std::int64_t t = 0; t < steps; ++t) {
@@ -53,7 +53,7 @@ void normalise_channels(Series& series) {
   }
 }
 
-// Series stay as long as they are; the batch's row gets the zeros.
+// Series keep their lengths; padding happens in the batch's row.
 class SeriesSet final : public Dataset {
  public:
   SeriesSet(Series series, std::int64_t steps, bool lengths) : series_(std::move(series)), steps_(steps) {
@@ -104,7 +104,7 @@ Part read_ucr_part(const std::string& folder, const std::string& file, const Ser
   return part;
 }
 
-// Labels of `series` become places in `classes`.
+// Converts the labels of `series` to indices into `classes`.
 void relabel(Series& series, const std::vector<std::string>& classes) {
   for (std::int32_t& label : series.labels) {
     const std::string& word = series.classes[static_cast<std::size_t>(label)];

@@ -21,7 +21,7 @@ void append_utf8(std::string& text, char32_t code) {
 
 CharacterClass class_of(char32_t code) {
   if (code == kNoCharacter) return CharacterClass::other;
-  // White_Space is a property of its own: control characters and separators, but not all of them.
+  // White_Space is a separate property: some of the control characters and separators.
   const bool is_blank = (code >= 0x09 && code <= 0x0d) || code == 0x20 || code == 0x85 || code == 0xa0 ||
                         code == 0x1680 || (code >= 0x2000 && code <= 0x200a) || code == 0x2028 || code == 0x2029 ||
                         code == 0x202f || code == 0x205f || code == 0x3000;

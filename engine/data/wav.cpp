@@ -14,7 +14,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "WAV stores numbers as this machine has them");
 
 constexpr unsigned kWhole = 1, kFloat = 3, kExtensible = 0xfffe;
-constexpr std::uint32_t kUnknownSize = 0xffffffff;  // written where the file was a pipe
+constexpr std::uint32_t kUnknownSize = 0xffffffff;  // written if the output was a pipe
 
 struct Format {
   unsigned code = 0, channels = 0, bits = 0, block = 0;

@@ -33,7 +33,7 @@ AliasTable::AliasTable(std::span<const double> weights)
     small.push_back(rich);
   }
   for (const std::size_t i : large) keep_[i] = 1;
-  // Left over by rounding alone, so full cells; a weight of 0 must not become one.
+  // The rest is due to rounding and gets full cells; a weight of 0 must not become one.
   for (const std::size_t i : small)
     if (weights[i] > 0) keep_[i] = 1;
 }
@@ -43,14 +43,14 @@ AliasTable::AliasTable(std::span<const double> weights)
 namespace data {
 namespace {
 
-constexpr std::uint32_t kDrawLane = 0xfffd;  // a permutation has the last one
+constexpr std::uint32_t kDrawLane = 0xfffd;  // the last one belongs to a permutation
 constexpr std::size_t kMostSamples = 0xffffffffu;
 
 Random draws(std::uint64_t seed, std::int64_t epoch, std::int64_t position) {
   return Random({.seed = seed, .epoch = epoch, .index = position, .lane = kDrawLane, .domain = RandomDomain::order});
 }
 
-// How many are above 0.
+// Number of weights above 0.
 std::int64_t check_weights(std::span<const double> weights) {
   if (weights.size() > kMostSamples) throw ArgumentError("weighted: fewer than 2^32 weights");
   std::int64_t positive = 0;

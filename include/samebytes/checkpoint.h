@@ -64,8 +64,8 @@ class Checkpointing {
   static Checkpointing off() { return {}; }
   // A segment is this many consecutive blocks. Throws ArgumentError for less than 1.
   static Checkpointing every(std::int64_t blocks);
-  // A segment of L blocks is sqrt(L) blocks, rounded to the nearest: the inputs of sqrt(L) segments and the values of
-  // sqrt(L) blocks are in memory at a time.
+  // In a stack of L blocks, a segment is sqrt(L) blocks, rounded to the nearest: the inputs of sqrt(L) segments and the
+  // values of sqrt(L) blocks are in memory at a time.
   static Checkpointing sqrt();
   // "off", "block" (each block is a segment), "sqrt", or the number of blocks in a segment. Throws ArgumentError for
   // other text.

@@ -123,7 +123,7 @@ std::int64_t curriculum_count(std::int64_t n, std::int64_t epoch, const Curricul
 struct DistributedOptions {
   std::int64_t rank = 0;  // of this process
   std::int64_t ranks = 1;
-  bool drop = false;  // drops the last positions, which do not divide evenly; false: repeats the first ones instead
+  bool drop = false;  // drops the last positions if ranks do not divide them; false: repeats the first ones instead
   // 0: divides the epoch as a whole. Otherwise divides each batch of this size: the loaders of the processes then use
   // batches of distributed_batch(), which together are the batches of a single process, the incomplete last one
   // included.
