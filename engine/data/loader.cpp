@@ -73,8 +73,7 @@ class Loader::Workers {
 
  private:
   void join() {
-    if (state_->is_forked()) {  // the threads run in the parent; destroying their condition variables would wait for
-                                // them
+    if (state_->is_forked()) {  // the threads run in the parent: destroying their state would block
       for (std::thread& thread : threads_) thread.detach();
       static_cast<void>(new std::shared_ptr<State>(state_));
       return;

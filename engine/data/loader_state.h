@@ -90,8 +90,7 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   const CollatePtr collate_;
   const TransformPtr transform_;                        // null without transforms
   const std::shared_ptr<const Transformed> presented_;  // null if samples keep the data set's shapes
-  const std::vector<Array>* const arrays_;              // batches of consecutive samples are views of these; null: no
-                                                        // views
+  const std::vector<Array>* const arrays_;              // batches of consecutive samples view these; null: no views
   std::shared_ptr<const std::vector<std::string>> names_;
 
   mutable detail::Mutex mutex_;
@@ -102,8 +101,7 @@ class Loader::State : public std::enable_shared_from_this<Loader::State> {
   std::map<std::int64_t, BatchSlot*> ready_ SAMEBYTES_GUARDED_BY(mutex_);
   // Removes an unused slot from the loader.
   std::unique_ptr<BatchSlot> take_out(BatchSlot* slot) SAMEBYTES_REQUIRES(mutex_);
-  std::unique_ptr<BatchSlot> take_surplus() SAMEBYTES_REQUIRES(mutex_);  // the most recently freed one; requires a free
-                                                                         // slot
+  std::unique_ptr<BatchSlot> take_surplus() SAMEBYTES_REQUIRES(mutex_);  // the last one freed; requires a free slot
   bool has_too_many() const SAMEBYTES_REQUIRES(mutex_) { return slots_.size() > most_slots_; }
   std::size_t most_slots_ SAMEBYTES_GUARDED_BY(mutex_) = ~std::size_t{0};  // limit_slots()
   int filling_ SAMEBYTES_GUARDED_BY(mutex_) = 0;
