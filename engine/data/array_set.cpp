@@ -37,7 +37,8 @@ class ArraySet final : public Dataset {
   const std::vector<FieldSpec>& fields() const override { return fields_; }
   const std::vector<Array>* arrays() const override { return &arrays_; }
   bool read(std::int64_t index, std::span<const Field> dst) const override {
-    // The set borrows its arrays as a reader: while it lives, devices may read them but not write them.
+    // From the first read on, the set borrows its arrays for the host: while it lives, devices may read but not write
+    // them.
     std::call_once(once_, [this] {
       for (const Array& array : arrays_) views_.emplace_back(array, false, __FILE__, __LINE__);
     });

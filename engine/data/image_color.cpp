@@ -38,7 +38,8 @@ void store(const std::vector<float>& values, const Field& field) {
   });
 }
 
-// Hue, saturation, value (A. Smith, "Color gamut transform pairs", SIGGRAPH 1978) shifts the hue, and converts back.
+// Converts to hue, saturation and value (A. Smith, "Color gamut transform pairs", SIGGRAPH 1978), shifts the hue, and
+// converts back.
 void turn_hue(float* rgb, float turn) {
   const float red = rgb[0], green = rgb[1], blue = rgb[2];
   const float high = std::max({red, green, blue}), low = std::min({red, green, blue}), range = high - low;

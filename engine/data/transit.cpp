@@ -91,7 +91,7 @@ class Occultation {
 
 LimbDarkening draw_limb(Random& random) { return {draw(random, 0.2, 0.6), draw(random, 0.1, 0.4)}; }
 
-// The result of each kind of curve: its model, its ephemeris and the duration of the dip.
+// The result of each kind of curve besides its model: the ephemeris to fold it on, and duration and depth of the dip.
 struct Model {
   double period = 0, centre = 0, duration = 0, depth = 0;
 };

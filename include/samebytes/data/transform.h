@@ -1,8 +1,7 @@
 // Transforms change a decoded sample, in place in its row of the batch if possible; one that moves pixels reads a copy
-// and writes the row. Their random numbers are a function of
-// (seed, epoch, index), so a sample does not depend on the thread or on earlier samples. Transforms are small const
-// objects that compose by wrapping; several threads use them at once. Images are [H, W, C] of any dtype; `field` is the
-// index of a field of the sample.
+// and writes the row. Their random numbers are a function of (seed, epoch, index), so a sample does not depend on the
+// thread or on earlier samples. Transforms are small const objects that compose by wrapping; several threads use them
+// at once. Images are [H, W, C] of any dtype; `field` is the index of a field of the sample.
 #pragma once
 
 #include <cstddef>
