@@ -83,7 +83,7 @@ struct MemorySnapshot {
   std::vector<MemoryArray> arrays;   // largest first
   std::vector<MemoryPlan> plans;     // largest arena first; at most eight
   std::vector<MemoryEvent> events;   // of a history; empty without one
-  std::uint64_t events_dropped = 0;  // dropped oldest events
+  std::uint64_t events_dropped = 0;  // number of oldest events dropped
 };
 
 struct MemoryHistoryOptions {

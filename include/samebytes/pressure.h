@@ -2,8 +2,8 @@
 // process's memory with its limit. At 85 % it releases the engine's cache of free blocks; if that is not enough, it
 // asks the `reliefs` (such as batches prepared ahead) to give something up, one per call, so that the run continues
 // with less; if none has anything left, it warns the log sink once. At 95 % with nothing left it throws, so the run
-// ends with a message and with everything saved so far. Only reliefs can change values. Use it from one thread at a
-// time.
+// ends with a message and with everything saved so far. Values change only if a relief changes them. Use it from one
+// thread at a time.
 //   PressureGuard guard(engine);
 //   for (const auto& [image, label] : batches) {
 //     adam.step(cross_entropy(net(image), label));

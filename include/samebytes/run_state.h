@@ -108,7 +108,7 @@ class RunState {
   // intact.
   void save(const std::string& path) const;
   // Throws IoError for a missing, truncated or damaged file, and ArgumentError if expected values, registered names,
-  // shapes or dtypes differ, with the file's and this run's; changes nothing then.
+  // shapes or dtypes differ (the message has both sides); changes nothing then.
   RunOrigin load(const std::string& path);
 
   // The same in host memory, as a full copy. After a DeviceError, restore it in a new engine.

@@ -24,7 +24,7 @@ struct LimbDarkening {
 // depth. Throws ArgumentError for negative arguments.
 double occulted_flux(double distance, double ratio, const LimbDarkening& limb = {});
 
-// A circular orbit. J. Winn, "Transits and occultations", arXiv:1001.2010 (2010).
+// A circular orbit seen from the side. J. Winn, "Transits and occultations", arXiv:1001.2010 (2010).
 struct Orbit {
   double period = 10;
   double axis = 20;    // semi-major axis; above 1 + ratio
