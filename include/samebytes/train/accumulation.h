@@ -28,8 +28,8 @@ class Accumulation {
     std::optional<double> mean = {};  // over the samples of all ranks, if there are several
   };
 
-  // All arguments must outlive this object; `shared` may be null: one device of one process trains. Throws ArgumentError for options out of range,
-  // and for several pieces with an optimizer that releases gradients.
+  // All arguments must outlive this object; `shared` may be null: one device of one process trains. Throws
+  // ArgumentError for options out of range, and for several pieces with an optimizer that releases gradients.
   Accumulation(const AccumulationOptions& options, Precision& precision, optim::Optimizer& optimizer,
                Strategy* shared = nullptr);
 
