@@ -13,7 +13,7 @@
 namespace samebytes::train {
 namespace {
 
-constexpr std::size_t kWorthIt = std::size_t{1} << 20;  // bytes of activations that smaller pieces can make less
+constexpr std::size_t kLeastRelief = std::size_t{1} << 20;  // bytes of activations that smaller pieces can make less
 
 // What sees of a batch more than one sample, or draws numbers by piece: pieces change it by more than rounding.
 std::string not_alone(nn::Module& net) {
@@ -36,7 +36,7 @@ std::size_t bytes_of_gradients(const optim::Optimizer& optimizer) {
 bool is_worth_it(const RunInMemory& run) {
   const std::size_t activations = run.engine.memory().live_by_category[MemoryCategory::activations];
   const std::size_t sums = run.accumulation.adds_up() ? 0 : bytes_of_gradients(run.optimizer);
-  return activations / 2 > sums + kWorthIt;
+  return activations / 2 > sums + kLeastRelief;
 }
 
 }  // namespace

@@ -12,32 +12,26 @@
 namespace samebytes::testing {
 namespace {
 
-// The rooms of engine/ that a room may include from, besides itself and the public headers.
-const std::map<std::string, std::set<std::string>> kSees = {
-    {"core", {}},
-    {"profile", {"core"}},
-    {"runtime", {"core", "profile"}},
-    {"graph", {"core", "profile", "runtime"}},
-    {"ops", {"core", "profile", "runtime", "graph"}},
-    {"placement", {"core", "profile", "runtime", "graph"}},
-    {"plan", {"core", "profile", "runtime", "graph", "ops", "placement"}},
-    {"tune", {"core", "profile", "runtime", "graph", "ops", "placement", "plan"}},
-    {"distributed", {"core"}},  // <mpi.h> is seen by one of its files
-    {"parallel",
-     {"core", "graph", "distributed"}},  // engine/train/parallel; its ops of host functions are ops like others
-    // Written on the public headers; the two that read files in threads also use core, which knows no device.
-    {"data", {"core"}},
-    {"io", {"core"}},
-    {"nn", {}},
-    // The updates of some optimizers are ops that nobody else needs.
-    {"optim", {"core", "graph", "ops"}},
-    {"train", {"core", "graph"}},
-    {"doctor", {}},
-    {"cli", {"workloads"}},
-    {"workloads", {}},
-    {"examples", {}},
-    {"benchmarks", {}},
-};
+// The rooms that each room may include from besides itself and the public headers: the map in docs/design.md.
+std::map<std::string, std::set<std::string>> read_map() {
+  static const std::regex row("\\| `([a-z]+)` \\|[^|]*\\|([^|]*)\\|"), name("`([a-z]+)`");
+  std::map<std::string, std::set<std::string>> map;
+  bool is_map = false;
+  for (const std::string& line : lines_of(read_text("docs/design.md"))) {
+    if (line.starts_with("#")) is_map = line == "## Rooms";
+    std::smatch match;
+    if (!is_map || !std::regex_match(line, match, row)) continue;
+    std::set<std::string>& seen = map[match[1]];
+    const std::string names = match[2];
+    for (std::sregex_iterator at(names.begin(), names.end(), name), end; at != end; ++at) seen.insert((*at)[1]);
+  }
+  return map;
+}
+
+const std::map<std::string, std::set<std::string>>& may_see() {
+  static const auto map = read_map();
+  return map;
+}
 
 bool is_gemm_provider(const std::string& path) {
   static const std::regex provider("engine/ops/(gemm_clblast|clblast_gemm|gemm)\\.(h|cpp)");
@@ -77,9 +71,9 @@ std::string fault(const std::string& path, const std::string& header) {
   const std::string other = header.starts_with("train/parallel/") ? "parallel"
                             : slash == std::string::npos          ? ""
                                                                   : header.substr(0, slash);
-  if (kSees.count(room) == 0) return "no room is known for this file";
-  if (kSees.count(other) == 0 || other == room) return "";  // a library's header, or one of the room's own
-  if (kSees.at(room).count(other) != 0) return "";
+  if (may_see().count(room) == 0) return "no room is known for this file";
+  if (may_see().count(other) == 0 || other == room) return "";  // a library's header, or one of the room's own
+  if (may_see().at(room).count(other) != 0) return "";
   return room + " does not see " + other;
 }
 
@@ -93,6 +87,18 @@ std::vector<std::string> faults(const SourceFile& file) {
     if (!reason.empty()) found.push_back(file.path + ": " + line + ": " + reason);
   }
   return found;
+}
+
+TEST(Includes, the_map_has_every_room_and_no_other) {
+  std::set<std::string> rooms;
+  for (const auto& file : source_files({"engine", "include", "examples", "benchmarks"}, {".h", ".cpp"}))
+    if (const std::string room = room_of(file.path); !room.empty() && room != "public") rooms.insert(room);
+  std::set<std::string> drawn;
+  for (const auto& [room, seen] : may_see()) {
+    drawn.insert(room);
+    for (const std::string& other : seen) EXPECT_TRUE(may_see().contains(other)) << room << " sees " << other;
+  }
+  EXPECT_EQ(drawn, rooms);
 }
 
 TEST(Includes, go_one_way) {
