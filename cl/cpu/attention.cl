@@ -14,6 +14,7 @@
 // number of threads.
 // Over 400 lines because forward and backward share their tiles.
 // Program: transformer
+#include "shared/attention.h"
 
 #define ATTENTION_MR_VW16 8
 #define ATTENTION_MR_VW8 4
@@ -29,8 +30,6 @@
 
 #define ATTENTION_ANY 1048576  // a diagonal that leaves nothing out
 
-#define ATTENTION_CAUSAL 1
-#define ATTENTION_LENGTHS 2
 #define ATTENTION_STRIDES(x) const long x##_start, const long x##_n, const long x##_t, const long x##_h
 
 static inline int attention_up(const int n, const int unit) { return (n + unit - 1) / unit * unit; }

@@ -5,10 +5,9 @@
 //
 // Factors lie in `coef`: for each image rows of coef_row values with column j for channel j % C, where a vector may
 // start at any of the first `span` columns, a multiple of C. All sums are of `real`.
+#include "shared/norm.h"
+
 #define GROUP_NORM_ITEMS 1  // work-items of a group
-#define GROUP_NORM_SCALE 1  // bits of `flags`: there is a scale, a shift; the gradient of src is wanted
-#define GROUP_NORM_SHIFT 2
-#define GROUP_NORM_DSRC 4
 #define GROUP_NORM_EACH 0  // 1: a work-group merges one group of channels; 0: all those of an image
 
 // Number of values that column block f (columns f*C to f*C + C) has in part p of an image of `total` elements.

@@ -182,7 +182,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_sum(
 // and each INDEXING_TILE columns of I.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void indexing_scatter_add(
     ARRAY(const real, base), ARRAY(const int, index), ARRAY(const real, src), ARRAY_INPLACE(real, dst),
-    const long outer, const int depth, const long items, const long inner, const int spoils) {
+    const int depth, const long items, const long inner, const int spoils) {
   START(base);
   START(index);
   START(src);

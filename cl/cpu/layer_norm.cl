@@ -2,14 +2,11 @@
 // vectors over the row. A row is read from memory once: the later looks at it find it in the nearest cache. Row ends go
 // through padded vectors.
 // Program: transformer
-#define LAYER_NORM_ROWS 8    // rows of one group of the forward pass
-#define LAYER_NORM_PARTS 64  // parts of the rows that the gradients of scale and shift are summed in
-#define LAYER_NORM_ITEMS 1   // work-items of a group
-#define LAYER_NORM_SCALE \
-  1  // bits of `flags`: there is a scale, a shift; the gradient of src, of scale and shift is wanted
-#define LAYER_NORM_SHIFT 2
-#define LAYER_NORM_DSRC 4
-#define LAYER_NORM_DSCALE 8
+#include "shared/norm.h"
+
+#define LAYER_NORM_ROWS 8            // rows of one group of the forward pass
+#define LAYER_NORM_PARTS 64          // parts of the rows that the gradients of scale and shift are summed in
+#define LAYER_NORM_ITEMS 1           // work-items of a group
 #define LAYER_NORM_CHANNELS_VW16 16  // columns of one group of layer_norm_reduce
 #define LAYER_NORM_CHANNELS_VW8 8
 #define LAYER_NORM_CHANNELS_VW4 4
@@ -20,7 +17,7 @@
 // g: rows g * 8 to g * 8 + 8.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void layer_norm_fwd(
     ARRAY(const stored, src), ARRAY(const real, scale), ARRAY(const real, shift), ARRAY(stored, dst), ARRAY(real, mean),
-    ARRAY(real, rstd), const long rows, const int columns, const real eps, const int flags) {
+    ARRAY(real, rstd), const int columns, const real eps, const int flags, const long rows) {
   START(src);
   START(scale);
   START(shift);

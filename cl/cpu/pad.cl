@@ -1,10 +1,7 @@
 // pad, roll: one axis of an array continued beyond its ends, CPU. src [outer, n, inner] -> dst [outer, d, inner], where
 // position i of dst takes position i - before of the continued axis; d = n turns a circular axis. Elements are moved as
 // bits, so one entry serves all types of a size; without `fill` the constant is zero bits.
-#define PAD_CONSTANT 0  // mode: what stands beyond the ends of the axis
-#define PAD_REFLECT 1
-#define PAD_REPLICATE 2
-#define PAD_CIRCULAR 3
+#include "shared/pad.h"
 
 // The position of src [0, n) that position i of the continued axis shows, or -1 for the constant. Reflect and circular
 // go at most one length of the axis beyond its ends.

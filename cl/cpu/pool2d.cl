@@ -5,7 +5,7 @@
 // Program: convolution
 #define POOL2D_GEOMETRY                                                                                           \
   const int batch, const int h, const int w, const int c, const int oh, const int ow, const int kh, const int kw, \
-      const int sh, const int sw, const int ph, const int pw, const int rows_per_group
+      const int sh, const int sw, const int ph, const int pw
 #define POOL2D_KNOWN 16    // windows over a pixel whose places or divisors are computed once for all channels
 #define POOL2D_BLOCK 4096  // elements of the result that a group is given, in whole rows
 
@@ -80,7 +80,8 @@ vreal pool2d_load(const __global stored* p, const long i, const long total) {
   }                                                                                                                    \
                                                                                                                        \
   __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(pool2d_max_fwd, SUFFIX)(                        \
-      ARRAY(const stored, src), ARRAY(stored, dst), ARRAY(T, index), POOL2D_GEOMETRY, const int with_index) {          \
+      ARRAY(const stored, src), ARRAY(stored, dst), ARRAY(T, index), POOL2D_GEOMETRY, const int with_index,            \
+      const int rows_per_group) {                                                                                      \
     START(src);                                                                                                        \
     START(dst);                                                                                                        \
     START(index);                                                                                                      \
@@ -140,7 +141,7 @@ vreal pool2d_load(const __global stored* p, const long i, const long total) {
   }                                                                                                                    \
                                                                                                                        \
   __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(pool2d_max_bwd, SUFFIX)(                        \
-      ARRAY(const stored, dy), ARRAY(const T, index), ARRAY(stored, dx), POOL2D_GEOMETRY) {                            \
+      ARRAY(const stored, dy), ARRAY(const T, index), ARRAY(stored, dx), POOL2D_GEOMETRY, const int rows_per_group) {  \
     START(dy);                                                                                                         \
     START(index);                                                                                                      \
     START(dx);                                                                                                         \
@@ -196,7 +197,8 @@ real pool2d_divisor(const int oy, const int ox, const int h, const int w, const 
 // dst = sum of each window over its divisor. Group g: rows_per_group rows of N * OH.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pool2d_avg_fwd(ARRAY(const stored, src),
                                                                             ARRAY(stored, dst), POOL2D_GEOMETRY,
-                                                                            const int padded) {
+                                                                            const int padded,
+                                                                            const int rows_per_group) {
   START(src);
   START(dst);
   const long total = (long)batch * h * w * c;
@@ -222,7 +224,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pool2d_avg_fwd(ARRA
 
 // dx = sum over the windows that cover the pixel of dy / divisor. Group g: rows_per_group rows of N * H.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pool2d_avg_bwd(ARRAY(const stored, dy), ARRAY(stored, dx),
-                                                                            POOL2D_GEOMETRY, const int padded) {
+                                                                            POOL2D_GEOMETRY, const int padded,
+                                                                            const int rows_per_group) {
   START(dy);
   START(dx);
   const long total = (long)batch * oh * ow * c;

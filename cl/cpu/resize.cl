@@ -10,7 +10,7 @@
 
 #define RESIZE_GEOMETRY                                                                                   \
   const int batch, const int h, const int w, const int c, const int oh, const int ow, const real scale_h, \
-      const real scale_w, const int mode, const int rows_per_group
+      const real scale_w, const int mode
 
 // What place o of an axis of `out` places looks at: (1 - weight) of place lo and weight of place hi of `in`.
 typedef struct {
@@ -73,7 +73,7 @@ static inline vreal resize_mix(const vreal a, const vreal b, const vreal d, cons
 
 // dst = src at the places that it looks at. Group g: rows_per_group rows of batch * oh.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void resize_fwd(ARRAY(const real, src), ARRAY(real, dst),
-                                                                        RESIZE_GEOMETRY) {
+                                                                        RESIZE_GEOMETRY, const int rows_per_group) {
   START(src);
   START(dst);
   const __global real* src_end = src + (long)batch * h * w * c;
@@ -119,7 +119,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void resize_fwd(ARRAY(co
 
 // dx = sum of dy over the outputs that look at the pixel, by their weights. Group g: rows_per_group rows of batch * h.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void resize_bwd(ARRAY(const real, dy), ARRAY(real, dx),
-                                                                        RESIZE_GEOMETRY) {
+                                                                        RESIZE_GEOMETRY, const int rows_per_group) {
   START(dy);
   START(dx);
   const __global real* dy_end = dy + (long)batch * oh * ow * c;

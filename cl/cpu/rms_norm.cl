@@ -2,12 +2,11 @@
 // group, vectors over the row. A row is read from memory once: the later look at it finds it in the nearest cache. Row
 // ends go through padded vectors. All sums are of `real`.
 // Program: transformer
-#define RMS_NORM_ROWS 8    // rows of one group of the forward pass
-#define RMS_NORM_PARTS 64  // parts of the rows that the gradient of scale is summed in
-#define RMS_NORM_ITEMS 1   // work-items of a group
-#define RMS_NORM_SCALE 1   // bits of `flags`: there is a scale; the gradient of src, of scale is wanted
-#define RMS_NORM_DSRC 2
-#define RMS_NORM_DSCALE 4
+#include "shared/norm.h"
+
+#define RMS_NORM_ROWS 8            // rows of one group of the forward pass
+#define RMS_NORM_PARTS 64          // parts of the rows that the gradient of scale is summed in
+#define RMS_NORM_ITEMS 1           // work-items of a group
 #define RMS_NORM_CHANNELS_VW16 16  // columns of one group of rms_norm_reduce
 #define RMS_NORM_CHANNELS_VW8 8
 #define RMS_NORM_CHANNELS_VW4 4
@@ -16,9 +15,9 @@
 // y = x * rstd * scale with rstd [R] = 1 / sqrt(mean(x^2) + eps) of each row. Group g: rows g * 8 to g * 8 + 8.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void rms_norm_fwd(ARRAY(const stored, src),
                                                                           ARRAY(const real, scale), ARRAY(stored, dst),
-                                                                          ARRAY(real, rstd), const long rows,
-                                                                          const int columns, const real eps,
-                                                                          const int flags) {
+                                                                          ARRAY(real, rstd), const int columns,
+                                                                          const real eps, const int flags,
+                                                                          const long rows) {
   START(src);
   START(scale);
   START(dst);

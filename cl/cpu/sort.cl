@@ -33,8 +33,8 @@ static inline sort_key sort_key_i32(const int x) { return (uint)x ^ 0x80000000u;
 // Geometry: over_rows, a group for each block of each row.
 #define SORT_BLOCKS(suffix, T)                                                                              \
   __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void SB_JOIN(sort_blocks_, suffix)(               \
-      ARRAY(const T, src), ARRAY(sort_key, keys), ARRAY(int, index), ARRAY(sort_key, keys_spare),           \
-      ARRAY(int, index_spare), const int columns, const int block, const int descending) {                  \
+      ARRAY(const T, src), ARRAY(sort_key, keys), ARRAY(int, index), const int columns, const int block,    \
+      const int descending, ARRAY(sort_key, keys_spare), ARRAY(int, index_spare)) {                         \
     START(src);                                                                                             \
     START(keys);                                                                                            \
     START(index);                                                                                           \

@@ -6,8 +6,7 @@
 // item takes one chunk. Sums and arithmetic are in `real`. Where
 // has_control is set, control says what only the device knows of this step: [0] is 0 where it is skipped and no cell
 // changes, the others stand where they are named.
-
-#define TRUST_UNIT 16
+#include "shared/arena.h"
 
 static inline real trust_sum(const __global real* p, const int n) {
   vreal total = 0;

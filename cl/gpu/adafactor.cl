@@ -9,9 +9,8 @@
 // Geometry: a work-group of ADAFACTOR_GROUP items takes one tile, adafactor_columns one block of columns. Arithmetic is
 // in `real`. Where has_control is set, control says what only the device knows of this step: [0] is 0 where it
 // is skipped and no cell changes, [1] stands for rest, [2] for rate.
+#include "shared/arena.h"
 
-#define ADAFACTOR_FIELDS 16
-#define ADAFACTOR_UNIT 16
 #define ADAFACTOR_GROUP 64
 
 // Every item of the group calls it.
@@ -25,8 +24,7 @@ static inline real adafactor_fold(const __global real* p, const int n, __local r
 // sums [..., C]: of g^2 over the tile's rows, by column.
 __kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafactor_rows(
     ARRAY(const real, g), ARRAY(const real, p), ARRAY(const int, table), ARRAY(real, parts), ARRAY(real, sums),
-    ARRAY(real, rows), const long tiles, const long n, const real rest, ARRAY(const real, control),
-    const int has_control) {
+    ARRAY(real, rows), const long tiles, const real rest, ARRAY(const real, control), const int has_control) {
   START(g);
   START(p);
   START(table);
@@ -108,7 +106,7 @@ static inline real adafactor_direction(const real slope, const real variance, co
 // vector's own.
 __kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafactor_norms(
     ARRAY(const real, g), ARRAY(const real, rows), ARRAY(const real, columns), ARRAY(const real, parts),
-    ARRAY(const int, table), ARRAY(real, norms), const long n, const real eps) {
+    ARRAY(const int, table), ARRAY(real, norms), const real eps) {
   START(g);
   START(rows);
   START(columns);
@@ -145,7 +143,7 @@ __kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafa
 // p = keep p - step u, overwritten; step = rate max(least, root mean square of p) / max(1, that of u / clip).
 __kernel __attribute__((reqd_work_group_size(ADAFACTOR_GROUP, 1, 1))) void adafactor_update(
     ARRAY(const real, g), ARRAY(const real, rows), ARRAY(const real, columns), ARRAY(const real, parts),
-    ARRAY(const real, norms), ARRAY(const int, table), ARRAY(real, p), const long tiles, const long n, const real eps,
+    ARRAY(const real, norms), ARRAY(const int, table), ARRAY(real, p), const long tiles, const real eps,
     const real rate, const real least, const real clip, const real keep, ARRAY(const real, control),
     const int has_control) {
   START(g);

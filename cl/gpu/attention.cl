@@ -12,6 +12,8 @@
 // again, so that results stay in registers. Every work-item takes part in every load and barrier; what lies outside is
 // zero. Each result is written by one group.
 // Program: transformer
+#include "shared/attention.h"
+
 #define ATTENTION_ROWS 32
 #define ATTENTION_COLS 32
 #define ATTENTION_STEP 32   // values of D in local memory at a time, for scores
@@ -22,8 +24,6 @@
 #define ATTENTION_TILE \
   1056  // ATTENTION_ROWS x ATTENTION_PITCH; two of them hold ATTENTION_COLS x ATTENTION_SLICE_PITCH
 
-#define ATTENTION_CAUSAL 1
-#define ATTENTION_LENGTHS 2
 #define ATTENTION_STRIDES(x) const long x##_start, const long x##_n, const long x##_t, const long x##_h
 
 static inline int attention_item(void) { return (int)get_local_id(1) * 8 + (int)get_local_id(0); }

@@ -2,10 +2,9 @@
 // CPU file the statistics of each image are those of batch_norm.cl (part [N, 2, parts, W]); here 64 work-items merge
 // one group of neighbouring channels in a fixed order, and a second pass has one work-item per element. All sums are of
 // `real`.
+#include "shared/norm.h"
+
 #define GROUP_NORM_ITEMS 64  // work-items of a group
-#define GROUP_NORM_SCALE 1   // bits of `flags`: there is a scale, a shift; the gradient of src is wanted
-#define GROUP_NORM_SHIFT 2
-#define GROUP_NORM_DSRC 4
 #define GROUP_NORM_EACH 1  // 1: a work-group merges one group of channels; 0: all those of an image
 
 // Number of values that columns f*C to f*C + C have in part p of an image of `total` elements.

@@ -131,8 +131,8 @@ __kernel void indexing_sum(ARRAY(const int, order), ARRAY(const int, starts), AR
 // Where `spoils` is set, a line along D that has an index outside becomes NaN. Geometry: over_rows, a group of
 // INDEXING_TILE work-items for each o and each INDEXING_TILE columns of I.
 __kernel void indexing_scatter_add(ARRAY(const real, base), ARRAY(const int, index), ARRAY(const real, src),
-                                   ARRAY_INPLACE(real, dst), const long outer, const int depth, const long items,
-                                   const long inner, const int spoils) {
+                                   ARRAY_INPLACE(real, dst), const int depth, const long items, const long inner,
+                                   const int spoils) {
   START(base);
   START(index);
   START(src);

@@ -1,13 +1,10 @@
 // Layer normalisation over the last axis of src [R, C], GPU: 64 work-items share a row and reduce in local memory.
 // Program: transformer
-#define LAYER_NORM_ROWS 1      // rows of one group of the forward pass
-#define LAYER_NORM_PARTS 1024  // parts of the rows that the gradients of scale and shift are summed in
-#define LAYER_NORM_ITEMS 64    // work-items of a group
-#define LAYER_NORM_SCALE \
-  1  // bits of `flags`: there is a scale, a shift; the gradient of src, of scale and shift is wanted
-#define LAYER_NORM_SHIFT 2
-#define LAYER_NORM_DSRC 4
-#define LAYER_NORM_DSCALE 8
+#include "shared/norm.h"
+
+#define LAYER_NORM_ROWS 1       // rows of one group of the forward pass
+#define LAYER_NORM_PARTS 1024   // parts of the rows that the gradients of scale and shift are summed in
+#define LAYER_NORM_ITEMS 64     // work-items of a group
 #define LAYER_NORM_CHANNELS 64  // columns of one group of layer_norm_reduce
 
 // The sum of `mine` over the group, the same in every work-item. All work-items of the group call it.
@@ -29,7 +26,7 @@ real layer_norm_total(__local real* a, const real mine) {
 // of 64: row r.
 __attribute__((reqd_work_group_size(LAYER_NORM_ITEMS, 1, 1))) __kernel void layer_norm_fwd(
     ARRAY(const stored, src), ARRAY(const real, scale), ARRAY(const real, shift), ARRAY(stored, dst), ARRAY(real, mean),
-    ARRAY(real, rstd), const long rows, const int columns, const real eps, const int flags) {
+    ARRAY(real, rstd), const int columns, const real eps, const int flags) {
   START(src);
   START(scale);
   START(shift);

@@ -5,8 +5,7 @@
 // Program: convolution
 #define POOL2D_GEOMETRY                                                                                           \
   const int batch, const int h, const int w, const int c, const int oh, const int ow, const int kh, const int kw, \
-      const int sh, const int sw, const int ph, const int pw, const int rows_per_group
-#define POOL2D_BLOCK 4096  // of the CPU kernels
+      const int sh, const int sw, const int ph, const int pw
 
 // Windows of an axis: place o covers begin(o) <= i < end(o), uncut; where the stride is 0 the windows are adaptive,
 // from floor(o * in / out) to ceil((o + 1) * in / out). first and last: the windows that cover place i.

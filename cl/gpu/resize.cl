@@ -2,13 +2,12 @@
 // work-item per element of the result, channels fastest, so that neighbours read neighbours. The gradient gathers: each
 // input element looks at the outputs that looked at it, in a fixed order. Coordinates and sums are in `real`.
 // rows_per_group is for the CPU kernels.
-#define RESIZE_BLOCK 4096  // of the CPU kernels
 #define RESIZE_NEAREST 0
 #define RESIZE_ALIGNED 2  // 1: bilinear with pixel centres at half numbers
 
 #define RESIZE_GEOMETRY                                                                                   \
   const int batch, const int h, const int w, const int c, const int oh, const int ow, const real scale_h, \
-      const real scale_w, const int mode, const int rows_per_group
+      const real scale_w, const int mode
 
 // What place o of an axis of `out` places looks at: (1 - weight) of place lo and weight of place hi of `in`.
 typedef struct {

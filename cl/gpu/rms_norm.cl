@@ -1,18 +1,17 @@
 // Root-mean-square normalisation over the last axis of src [R, C], GPU: 64 work-items share a row and reduce in local
 // memory. All sums are of `real`.
 // Program: transformer
-#define RMS_NORM_ROWS 1      // rows of one group of the forward pass
-#define RMS_NORM_PARTS 1024  // parts of the rows that the gradient of scale is summed in
-#define RMS_NORM_ITEMS 64    // work-items of a group
-#define RMS_NORM_SCALE 1     // bits of `flags`: there is a scale; the gradient of src, of scale is wanted
-#define RMS_NORM_DSRC 2
-#define RMS_NORM_DSCALE 4
+#include "shared/norm.h"
+
+#define RMS_NORM_ROWS 1       // rows of one group of the forward pass
+#define RMS_NORM_PARTS 1024   // parts of the rows that the gradient of scale is summed in
+#define RMS_NORM_ITEMS 64     // work-items of a group
 #define RMS_NORM_CHANNELS 64  // columns of one group of rms_norm_reduce
 
 // y = x * rstd * scale with rstd [R] = 1 / sqrt(mean(x^2) + eps) of each row. Group r of 64: row r.
 __attribute__((reqd_work_group_size(RMS_NORM_ITEMS, 1, 1))) __kernel void rms_norm_fwd(
-    ARRAY(const stored, src), ARRAY(const real, scale), ARRAY(stored, dst), ARRAY(real, rstd), const long rows,
-    const int columns, const real eps, const int flags) {
+    ARRAY(const stored, src), ARRAY(const real, scale), ARRAY(stored, dst), ARRAY(real, rstd), const int columns,
+    const real eps, const int flags) {
   START(src);
   START(scale);
   START(dst);

@@ -48,11 +48,11 @@ static void sort_bitonic(__local sort_key* block_keys, __local int* block_index,
   barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// keys, index [R, n] = each block of `block` elements in order; keys_spare and index_spare are of the same size.
+// keys, index [R, n] = each block of `block` elements in order.
 // Geometry: over_rows, a group for each block of each row.
 #define SORT_BLOCKS(suffix, T)                                                                                         \
   __kernel void SB_JOIN(sort_blocks_, suffix)(ARRAY(const T, src), ARRAY(sort_key, keys), ARRAY(int, index),           \
-                                              ARRAY(sort_key, keys_spare), ARRAY(int, index_spare), const int columns, \
+                                              const int columns, \
                                               const int block, const int descending) {                                 \
     START(src);                                                                                                        \
     START(keys);                                                                                                       \

@@ -6,8 +6,8 @@
 // TRUST_GROUP items takes one chunk. Sums and arithmetic are in `real`. Where
 // has_control is set, control says what only the device knows of this step: [0] is 0 where it is skipped and no cell
 // changes, the others stand where they are named.
+#include "shared/arena.h"
 
-#define TRUST_UNIT 16
 #define TRUST_GROUP 256
 
 // The norm over the chunk's segment; every item of the group calls it.

@@ -110,6 +110,13 @@ class KernelCall {
     return *this;
   }
 
+  // Arguments that only the entry's cpu kernel takes.
+  template <class... Args>
+  KernelCall& cpu_args(const Args&... arguments) {
+    if (device_.personality() == Personality::cpu) (add(arguments), ...);
+    return *this;
+  }
+
   // One work-group per row. gpu: `group` work-items (default 64) share the row.
   KernelCall& over_rows(std::int64_t rows, int group = 64);
   // Elements split among work-groups; the kernel loops from its group id in strides. cpu: groups of one item, each
@@ -176,7 +183,6 @@ class Launch {
 
   Device& device() const { return device_; }
   Personality personality() const { return device_.personality(); }
-  bool is_cpu() const { return personality() == Personality::cpu; }
   // The one that this device's kernels take.
   template <class T>
   const T& pick(const PerPersonality<T>& both) const {

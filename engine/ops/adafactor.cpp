@@ -9,13 +9,15 @@
 #include "graph/launch.h"
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
+#include "shared/arena.h"
 
 namespace samebytes::detail {
 namespace {
 
-constexpr std::int64_t kAdafactorUnit = 16, kTileFields = 16, kBlockFields = 8;  // as in cl/*/adafactor.cl
-constexpr int kAdafactorGroup = 64;                                              // ADAFACTOR_GROUP
-constexpr std::int64_t kTileElements = 8192;                                     // a few microseconds of work
+constexpr std::int64_t kAdafactorUnit = ADAFACTOR_UNIT, kTileFields = ADAFACTOR_FIELDS;
+constexpr std::int64_t kBlockFields = 8;       // as in cl/*/adafactor.cl
+constexpr int kAdafactorGroup = 64;            // ADAFACTOR_GROUP
+constexpr std::int64_t kTileElements = 8192;   // a few microseconds of work
 constexpr std::int64_t kLeastTileRows = 16;    // of a tile: its sums of columns are at most one in so many elements
 constexpr std::int64_t kTilesOfMatrix = 1024;  // at most: each tile adds up the sums of all
 constexpr std::int64_t kBlockColumns = 256;
@@ -36,8 +38,9 @@ class AdafactorRows final : public WithoutGradient {
   void launch(Launch& run) const override {
     const std::int64_t tiles = run.src_shape(2)[0];
     run.kernel("adafactor_rows", run.dst_dtype())
-        .args(run.src(0), run.src(1), run.src(2), run.dst(0), run.dst(1), run.dst(2), tiles, run.src_shape(0).size(),
-              DynamicReal{0}, run.optional_src(4), int{run.src_count() > 4})
+        .args(run.src(0), run.src(1), run.src(2), run.dst(0), run.dst(1), run.dst(2), tiles, DynamicReal{0},
+              run.optional_src(4), int{run.src_count() > 4})
+        .cpu_args(run.src_shape(0).size())
         .over_rows(tiles, kAdafactorGroup);
   }
 };
@@ -62,8 +65,8 @@ class AdafactorNorms final : public WithoutGradient {
   std::string_view name() const override { return "adafactor_norms"; }
   void launch(Launch& run) const override {
     run.kernel("adafactor_norms", run.dst_dtype())
-        .args(run.src(0), run.src(1), run.src(2), run.src(3), run.src(4), run.dst(), run.src_shape(0).size(),
-              DynamicReal{0})
+        .args(run.src(0), run.src(1), run.src(2), run.src(3), run.src(4), run.dst(), DynamicReal{0})
+        .cpu_args(run.src_shape(0).size())
         .over_rows(run.dst_shape().size(), kAdafactorGroup);
   }
 };
@@ -77,9 +80,10 @@ class AdafactorUpdate final : public WithoutGradient {
   void launch(Launch& run) const override {
     const std::int64_t tiles = run.src_shape(4).size();
     run.kernel("adafactor_update", run.dst_dtype())
-        .args(run.src(0), run.src(1), run.src(2), run.src(3), run.src(4), run.src(5), run.dst(), tiles,
-              run.dst_shape().size(), DynamicReal{0}, DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4},
-              run.optional_src(7), int{run.src_count() > 7})
+        .args(run.src(0), run.src(1), run.src(2), run.src(3), run.src(4), run.src(5), run.dst(), tiles, DynamicReal{0},
+              DynamicReal{1}, DynamicReal{2}, DynamicReal{3}, DynamicReal{4}, run.optional_src(7),
+              int{run.src_count() > 7})
+        .cpu_args(run.dst_shape().size())
         .over_rows(tiles, kAdafactorGroup);
   }
 };

@@ -10,6 +10,7 @@
 #include "ops/dtypes.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/attention.h"
+#include "shared/attention.h"
 
 namespace samebytes {
 namespace detail {
@@ -25,7 +26,7 @@ struct AttentionKind {
   double scale = 1;
 
   int arrays() const { return packed ? 1 : 3; }
-  int flags() const { return int{causal} | int{has_lengths} << 1; }
+  int flags() const { return (causal ? detail::ATTENTION_CAUSAL : 0) | (has_lengths ? detail::ATTENTION_LENGTHS : 0); }
   void hash(Hasher& hasher) const {
     hasher.add(static_cast<std::uint64_t>(packed) | static_cast<std::uint64_t>(causal) << 1 |
                static_cast<std::uint64_t>(has_lengths) << 2);

@@ -10,8 +10,8 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-constexpr std::int64_t kCpuPart = 1 << 16, kGpuPart = 1 << 14;  // elements of a work-group
-constexpr int kFiniteGroup = 256;                               // FINITE_GROUP of cl/gpu/finite.cl
+constexpr PerPersonality<std::int64_t> kPart{1 << 16, 1 << 14};  // elements of a work-group
+constexpr int kFiniteGroup = 256;                                // FINITE_GROUP of cl/gpu/finite.cl
 
 std::int64_t exponent_of(Dtype dtype) {
   switch (dtype) {
@@ -27,7 +27,7 @@ class AllFinite final : public Op {
   AllFinite() : Op({.is_flat = InputSet::all()}) {}
   std::string_view name() const override { return "all_finite"; }
   void launch(Launch& run) const override {
-    const std::int64_t per_part = run.is_cpu() ? kCpuPart : kGpuPart;
+    const std::int64_t per_part = run.pick(kPart);
     const auto parts_of = [&](int i) { return (run.src_shape(i).size() + per_part - 1) / per_part; };
     std::int64_t parts = 0;
     for (int i = 0; i < run.src_count(); ++i) parts += parts_of(i);

@@ -11,6 +11,7 @@
 #include "ops/formula.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
+#include "shared/norm.h"
 
 namespace samebytes {
 namespace {
@@ -20,9 +21,13 @@ using detail::Launch;
 using detail::Operand;
 using detail::require;
 
-// GROUP_NORM_SCALE and so on of the .cl files, and the local size that the GPU kernels require.
-constexpr int kGroupNormScale = 1, kGroupNormShift = 2, kGroupNormDsrc = 4;
+// The local size that the GPU kernels require.
 constexpr int kGroupNormItems = 64;
+
+// Channels of a group of group_norm_running.
+constexpr detail::PerPersonality<std::int64_t (*)(const Launch&, Dtype)> kRunningBlock{
+    [](const Launch& run, Dtype real) -> std::int64_t { return run.device().vector_width(real); },
+    [](const Launch&, Dtype) -> std::int64_t { return kGroupNormItems; }};
 
 // src [N, ..., C] as N images.
 struct Images {
@@ -36,8 +41,8 @@ struct Images {
   }
 };
 
-// Inputs src, dy, mean, rstd and, with kGroupNormScale, scale; results dscale, dshift [N, C] and, with kGroupNormDsrc,
-// dx.
+// Inputs src, dy, mean, rstd and, with GROUP_NORM_SCALE, scale; results dscale, dshift [N, C] and, with
+// GROUP_NORM_DSRC, dx.
 class GroupNormGradient final : public detail::Op {
  public:
   // mean and rstd are functions of src here.
@@ -52,7 +57,7 @@ class GroupNormGradient final : public detail::Op {
     const Dtype dtype = run.src_dtype(0), real = detail::real_of(dtype);
     const Images images(run, run.src_shape(0), real);
     const ColumnLayout& at = images.at;
-    const bool with_dx = flags_ & kGroupNormDsrc;
+    const bool with_dx = flags_ & detail::GROUP_NORM_DSRC;
     const Operand part = run.temp(images.count * 2 * at.parts * at.wide, real);
     const Operand coef = with_dx ? run.temp(images.count * 4 * at.coef_row, real) : Launch::none();
     run.kernel("batch_norm_bwd_stats", dtype)
@@ -60,7 +65,7 @@ class GroupNormGradient final : public detail::Op {
               at.wide, at.channels, at.rows_per_part, 0)
         .over_tiles(at.parts, at.blocks, images.count, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
     run.kernel("group_norm_bwd_merge", real)
-        .args(part, flags_ & kGroupNormScale ? run.src(4) : Launch::none(), run.src(2), run.src(3), run.dst(0),
+        .args(part, flags_ & detail::GROUP_NORM_SCALE ? run.src(4) : Launch::none(), run.src(2), run.src(3), run.dst(0),
               run.dst(1), coef, at.total, at.wide, at.channels, groups_, at.parts, at.coef_row, flags_)
         .over_tiles(images.mergers(run, groups_, real), 1, 1, kGroupNormItems, 1);
     if (with_dx) {
@@ -86,8 +91,8 @@ class GroupNormGradient final : public detail::Op {
       const Array y = centred * rstd;
       const Shape per_image{images, channels};
       std::vector<Array> results{reshape(sum(dy * y, {1}), per_image), reshape(sum(dy, {1}), per_image)};
-      if (flags_ & kGroupNormDsrc) {
-        const Array g = flags_ & kGroupNormScale ? dy * reshape(in[4], {groups_, each}) : dy;
+      if (flags_ & detail::GROUP_NORM_DSRC) {
+        const Array g = flags_ & detail::GROUP_NORM_SCALE ? dy * reshape(in[4], {groups_, each}) : dy;
         results.push_back(reshape(detail::as_dtype(rstd * (g - over_group(g) - y * over_group(g * y)), dtype), shape));
       }
       return results;
@@ -134,13 +139,13 @@ class GroupNorm final : public detail::Op {
         .args(run.src(0), part, at.total, at.wide, at.channels, at.rows_per_part)
         .over_tiles(at.parts, at.blocks, images.count, ColumnLayout::kStatsX, ColumnLayout::kStatsY);
     run.kernel("group_norm_merge", dtype)
-        .args(run.src(0), part, flags_ & kGroupNormScale ? run.src(1) : Launch::none(),
-              flags_ & kGroupNormShift ? run.src(flags_ & kGroupNormScale ? 2 : 1) : Launch::none(), run.dst(1),
-              run.dst(2), m2, coef, at.total, at.wide, at.channels, groups_, at.parts, at.rows_per_part, at.coef_row,
-              eps_, flags_)
+        .args(run.src(0), part, flags_ & detail::GROUP_NORM_SCALE ? run.src(1) : Launch::none(),
+              flags_ & detail::GROUP_NORM_SHIFT ? run.src(flags_ & detail::GROUP_NORM_SCALE ? 2 : 1) : Launch::none(),
+              run.dst(1), run.dst(2), m2, coef, at.total, at.wide, at.channels, groups_, at.parts, at.rows_per_part,
+              at.coef_row, eps_, flags_)
         .over_tiles(images.mergers(run, groups_, real), 1, 1, kGroupNormItems, 1);
     if (updates_) {
-      const std::int64_t block = run.is_cpu() ? run.device().vector_width(real) : kGroupNormItems;
+      const std::int64_t block = run.pick(kRunningBlock)(run, real);
       run.kernel("group_norm_running", real)
           .args(run.dst(1), m2, run.dst(3), run.dst(4), static_cast<int>(images.count), at.channels,
                 static_cast<int>(at.total / at.channels), momentum_)
@@ -154,8 +159,8 @@ class GroupNorm final : public detail::Op {
   std::vector<Array> gradient(const detail::GradientRequest& request) const override {
     const Array& src = request.src[0];
     std::vector<Array> result(request.src.size());
-    const int scale_at = flags_ & kGroupNormScale ? 1 : 0;
-    const int shift_at = flags_ & kGroupNormShift ? scale_at + 1 : 0;
+    const int scale_at = flags_ & detail::GROUP_NORM_SCALE ? 1 : 0;
+    const int shift_at = flags_ & detail::GROUP_NORM_SHIFT ? scale_at + 1 : 0;
     const bool with_dx = request.wanted[0];
     std::vector<Array> inputs = {src, request.dy[0], request.dst[1], request.dst[2]};
     if (scale_at) inputs.push_back(request.src[static_cast<std::size_t>(scale_at)]);
@@ -163,7 +168,7 @@ class GroupNorm final : public detail::Op {
     const Dtype real = detail::real_of(src.dtype());
     std::vector<detail::Result> results = {{per_image, real}, {per_image, real}};
     if (with_dx) results.push_back({src.shape(), src.dtype()});
-    const int flags = (flags_ & kGroupNormScale) | (with_dx ? kGroupNormDsrc : 0);
+    const int flags = (flags_ & detail::GROUP_NORM_SCALE) | (with_dx ? detail::GROUP_NORM_DSRC : 0);
     const auto d = detail::make_arrays(detail::make_op<GroupNormGradient>(groups_, flags), results, inputs);
     if (with_dx) result[0] = d[2];
     if (scale_at && request.wanted[scale_at]) result[static_cast<std::size_t>(scale_at)] = sum(d[0], {0});
@@ -174,7 +179,7 @@ class GroupNorm final : public detail::Op {
  private:
   // Running statistics are the last two inputs and results 3 and 4.
   static detail::OpTraits traits_of(int flags) {
-    const int first_state = 1 + (flags & kGroupNormScale ? 1 : 0) + (flags & kGroupNormShift ? 1 : 0);
+    const int first_state = 1 + (flags & detail::GROUP_NORM_SCALE ? 1 : 0) + (flags & detail::GROUP_NORM_SHIFT ? 1 : 0);
     return {.is_state = detail::InputSet::from(first_state), .in_place = {.result = 3, .input = first_state}};
   }
 
@@ -203,8 +208,8 @@ Array normalise(const char* op, const Array& src, std::int64_t groups, const Arr
     inputs.push_back(array);
     flags |= flag;
   };
-  add(scale, "scale", kGroupNormScale);
-  add(shift, "shift", kGroupNormShift);
+  add(scale, "scale", detail::GROUP_NORM_SCALE);
+  add(shift, "shift", detail::GROUP_NORM_SHIFT);
   const bool updates = running.mean.defined() && is_grad_enabled() && !detail::keeps_statistics;
   if (running.mean.defined()) {
     const auto check = [&](const Array& array, const char* name) {

@@ -21,6 +21,9 @@ namespace {
 
 constexpr int kNoIndex = -1;  // no index is left out
 
+// Whether a row of indexing_sum costs as much as the places that it sums; the items of a GPU's group share them.
+constexpr PerPersonality<bool> kCountsSums{true, false};
+
 // A dense array seen from one axis.
 // All bits set is NaN in every floating type; true is 1.
 int missing_bits(Dtype dtype) { return dtype == bool_ ? 1 : -1; }
@@ -53,8 +56,7 @@ class IndexedSum final : public Op {
     run.kernel("indexing_sort", run.dst_dtype())
         .args(run.src(0), order, starts, ranks, static_cast<int>(items), depth, left_out_)
         .over_rows(1, kSorters);
-    // On a CPU a row costs as much as the places that it sums.
-    const std::int64_t cost = run.is_cpu() ? at.inner * (1 + items / at.depth) : at.inner;
+    const std::int64_t cost = at.inner * (run.pick(kCountsSums) ? 1 + items / at.depth : 1);
     const RowShare share = share_rows(run, at.outer * at.depth, cost);
     run.kernel("indexing_sum", run.dst_dtype())
         .args(order, starts, run.src(1), run.optional_src(2), run.dst(), at.outer, depth, items, at.inner,
@@ -139,8 +141,8 @@ class ScatterAdd final : public Op {
     const std::int64_t items = run.src_shape(0)[axis_];
     const std::int64_t tile = run.constant("indexing", "INDEXING_TILE", run.dst_dtype());
     run.kernel("indexing_scatter_add", run.dst_dtype())
-        .args(run.optional_src(2), run.src(0), run.src(1), run.dst(), at.outer, static_cast<int>(at.depth), items,
-              at.inner, int{spoils_})
+        .args(run.optional_src(2), run.src(0), run.src(1), run.dst(), static_cast<int>(at.depth), items, at.inner,
+              int{spoils_})
         .over_rows(at.outer * ((at.inner + tile - 1) / tile), static_cast<int>(tile));
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {

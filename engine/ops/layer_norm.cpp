@@ -9,6 +9,7 @@
 #include "ops/dtypes.h"
 #include "ops/formula.h"
 #include "samebytes/ops.h"
+#include "shared/norm.h"
 
 namespace samebytes {
 namespace {
@@ -17,12 +18,11 @@ using detail::Launch;
 using detail::Operand;
 using detail::require;
 
-// LAYER_NORM_SCALE and so on of the .cl files, and the local sizes that the GPU kernels require.
-constexpr int kLayerNormScale = 1, kLayerNormShift = 2, kLayerNormDsrc = 4, kLayerNormDscale = 8;
+// The local sizes that the GPU kernels require.
 constexpr int kLayerNormItems = 64;
 
-// Inputs src, dy, mean, rstd and, with kLayerNormScale, scale; results dx (kLayerNormDsrc) and dscale, dshift
-// (kLayerNormDscale).
+// Inputs src, dy, mean, rstd and, with LAYER_NORM_SCALE, scale; results dx (LAYER_NORM_DSRC) and dscale, dshift
+// (LAYER_NORM_DSCALE).
 class LayerNormGradient final : public detail::Op {
  public:
   // mean and rstd are functions of src here.
@@ -37,13 +37,13 @@ class LayerNormGradient final : public detail::Op {
     const std::int64_t most = std::min(rows, run.constant("layer_norm", "LAYER_NORM_PARTS", real));
     const int rows_per_part = static_cast<int>((rows + most - 1) / most);
     const int parts = static_cast<int>((rows + rows_per_part - 1) / rows_per_part);
-    const bool with_dscale = flags_ & kLayerNormDscale;
+    const bool with_dscale = flags_ & detail::LAYER_NORM_DSCALE;
     const Operand part = with_dscale ? run.temp(std::int64_t{2} * parts * columns, real) : Launch::none();
     int result = 0;
-    const Operand dx = flags_ & kLayerNormDsrc ? run.dst(result++) : Launch::none();
+    const Operand dx = flags_ & detail::LAYER_NORM_DSRC ? run.dst(result++) : Launch::none();
     run.kernel("layer_norm_bwd", dtype)
-        .args(run.src(0), run.src(1), flags_ & kLayerNormScale ? run.src(4) : Launch::none(), run.src(2), run.src(3),
-              dx, part, rows, columns, rows_per_part, flags_)
+        .args(run.src(0), run.src(1), flags_ & detail::LAYER_NORM_SCALE ? run.src(4) : Launch::none(), run.src(2),
+              run.src(3), dx, part, rows, columns, rows_per_part, flags_)
         .over_tiles(parts, 1, 1, kLayerNormItems, 1);
     if (with_dscale) {
       const std::int64_t block = run.constant("layer_norm", "LAYER_NORM_CHANNELS", real);
@@ -58,12 +58,13 @@ class LayerNormGradient final : public detail::Op {
       const Array x = detail::as_dtype(in[0], real), dy = detail::as_dtype(in[1], real);
       const Array centred = x - mean(x, {-1}, true),
                   rstd = detail::rstd_of(mean(square(centred), {-1}, true), unsqueeze(in[3], -1));
-      const Array y = centred * rstd, g = flags_ & kLayerNormScale ? dy * in[4] : dy;
+      const Array y = centred * rstd, g = flags_ & detail::LAYER_NORM_SCALE ? dy * in[4] : dy;
       std::vector<Array> results;
-      if (flags_ & kLayerNormDsrc)
+      if (flags_ & detail::LAYER_NORM_DSRC)
         results.push_back(detail::as_dtype(rstd * (g - mean(g, {-1}, true) - y * mean(g * y, {-1}, true)), dtype));
       const Shape columns{x.shape().back()};
-      if (flags_ & kLayerNormDscale) results.insert(results.end(), {sum_to(dy * y, columns), sum_to(dy, columns)});
+      if (flags_ & detail::LAYER_NORM_DSCALE)
+        results.insert(results.end(), {sum_to(dy * y, columns), sum_to(dy, columns)});
       return results;
     });
   }
@@ -87,17 +88,18 @@ class LayerNorm final : public detail::Op {
     const std::int64_t rows = run.src_shape(0).rows();
     const std::int64_t block = run.constant("layer_norm", "LAYER_NORM_ROWS", real);
     run.kernel("layer_norm_fwd", dtype)
-        .args(run.src(0), flags_ & kLayerNormScale ? run.src(1) : Launch::none(),
-              flags_ & kLayerNormShift ? run.src(flags_ & kLayerNormScale ? 2 : 1) : Launch::none(), run.dst(0),
-              run.dst(1), run.dst(2), rows, static_cast<int>(run.src_shape(0).back()), double{eps_}, flags_)
+        .args(run.src(0), flags_ & detail::LAYER_NORM_SCALE ? run.src(1) : Launch::none(),
+              flags_ & detail::LAYER_NORM_SHIFT ? run.src(flags_ & detail::LAYER_NORM_SCALE ? 2 : 1) : Launch::none(),
+              run.dst(0), run.dst(1), run.dst(2), static_cast<int>(run.src_shape(0).back()), double{eps_}, flags_)
+        .cpu_args(rows)
         .over_tiles((rows + block - 1) / block, 1, 1, kLayerNormItems, 1);
   }
 
   std::vector<Array> gradient(const detail::GradientRequest& request) const override {
     const Array& src = request.src[0];
     std::vector<Array> result(request.src.size());
-    const int scale_at = flags_ & kLayerNormScale ? 1 : 0;
-    const int shift_at = flags_ & kLayerNormShift ? scale_at + 1 : 0;
+    const int scale_at = flags_ & detail::LAYER_NORM_SCALE ? 1 : 0;
+    const int shift_at = flags_ & detail::LAYER_NORM_SHIFT ? scale_at + 1 : 0;
     const bool with_dx = request.wanted[0];
     const bool with_dscale = (scale_at && request.wanted[scale_at]) || (shift_at && request.wanted[shift_at]);
     if (src.size() == 0) {  // nothing is launched for an empty dx, and sums over no rows are zero
@@ -110,8 +112,8 @@ class LayerNorm final : public detail::Op {
     std::vector<detail::Result> results;
     if (with_dx) results.push_back({src.shape(), src.dtype()});
     if (with_dscale) results.insert(results.end(), 2, {Shape{src.shape().back()}, detail::real_of(src.dtype())});
-    const int flags =
-        (flags_ & kLayerNormScale) | (with_dx ? kLayerNormDsrc : 0) | (with_dscale ? kLayerNormDscale : 0);
+    const int flags = (flags_ & detail::LAYER_NORM_SCALE) | (with_dx ? detail::LAYER_NORM_DSRC : 0) |
+                      (with_dscale ? detail::LAYER_NORM_DSCALE : 0);
     const auto d = detail::make_arrays(detail::make_op<LayerNormGradient>(flags), results, inputs);
     if (with_dx) result[0] = d[0];
     if (scale_at && with_dscale) result[scale_at] = d[with_dx ? 1 : 0];
@@ -143,8 +145,8 @@ Array layer_norm(const Array& src, const Array& scale, const Array& shift, float
     inputs.push_back(array);
     flags |= flag;
   };
-  add(scale, "scale", kLayerNormScale);
-  add(shift, "shift", kLayerNormShift);
+  add(scale, "scale", detail::LAYER_NORM_SCALE);
+  add(shift, "shift", detail::LAYER_NORM_SHIFT);
   const Shape rows(std::span<const std::int64_t>(src.shape().begin(), src.shape().end() - 1));
   const detail::Result results[] = {{src.shape(), src.dtype()}, {rows, real}, {rows, real}};
   return detail::make_arrays(detail::make_op<LayerNorm>(flags, eps), results, inputs)[0];

@@ -10,6 +10,7 @@
 #include "ops/pointwise.h"
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
+#include "shared/pad.h"
 
 namespace samebytes {
 namespace {
@@ -19,6 +20,12 @@ using detail::GradientRequest;
 using detail::Launch;
 using detail::Node;
 using detail::require;
+
+static_assert(static_cast<int>(PadMode::constant) == detail::PAD_CONSTANT &&
+                  static_cast<int>(PadMode::reflect) == detail::PAD_REFLECT &&
+                  static_cast<int>(PadMode::replicate) == detail::PAD_REPLICATE &&
+                  static_cast<int>(PadMode::circular) == detail::PAD_CIRCULAR,
+              "the kernels' words");
 
 // One axis: size n before and d after, `before` of them in front.
 struct AxisPad {

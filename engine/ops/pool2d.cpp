@@ -16,6 +16,17 @@ using detail::Launch;
 using detail::Operand;
 using detail::require;
 
+// A group of a CPU device makes a block of rows of the result, a work-item of a GPU one element.
+void share_rows(const Launch& run, detail::KernelCall& call, const Shape& result) {
+  const std::int64_t rows = result[0] * result[1], row = result[2] * result[3];
+  const std::int64_t block = run.constant("pool2d", "POOL2D_BLOCK", run.dst_dtype(0));
+  const std::int64_t each = std::clamp<std::int64_t>(block / row, 1, rows);
+  call.args(static_cast<int>(each)).over_tiles((rows + each - 1) / each);
+}
+constexpr detail::PerPersonality<void (*)(const Launch&, detail::KernelCall&, const Shape&)> kShareResult{
+    share_rows,
+    [](const Launch&, detail::KernelCall& call, const Shape& result) { call.over_elements(result.size()); }};
+
 // Sizes of one pooling, as the kernels take them. Strides of 0: the windows of adaptive pooling, of at most kh x kw.
 struct Window {
   int batch, h, w, c, oh, ow, kh, kw, sh, sw, ph, pw;
@@ -45,23 +56,15 @@ struct Window {
     return reshape(row * full({}, w, i32) + column, {batch, std::int64_t{oh} * ow, c});
   }
 
-  // Binds `operands`, the geometry and `more`; one work-item per element of the result on a GPU, a block of its rows on
-  // a CPU.
+  // Binds `operands`, the geometry and `more`.
   template <class... Operands>
   void launch(Launch& run, const std::string& entry, const Shape& result, std::initializer_list<int> more,
               const Operands&... operands) const {
     const Dtype real = run.dst_dtype(0);
-    const std::int64_t rows = result[0] * result[1];
-    const std::int64_t row = result[2] * result[3];
-    const std::int64_t block = run.constant("pool2d", "POOL2D_BLOCK", real);
-    const int rows_per_group = static_cast<int>(std::clamp<std::int64_t>(block / row, 1, rows));
     auto kernel = run.kernel(entry, real);
-    kernel.args(operands..., batch, h, w, c, oh, ow, kh, kw, sh, sw, ph, pw, rows_per_group);
+    kernel.args(operands..., batch, h, w, c, oh, ow, kh, kw, sh, sw, ph, pw);
     for (int value : more) kernel.args(value);
-    if (run.is_cpu())
-      kernel.over_tiles((rows + rows_per_group - 1) / rows_per_group);
-    else
-      kernel.over_elements(result.size());
+    run.pick(kShareResult)(run, kernel, result);
   }
 };
 

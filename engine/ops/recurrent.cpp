@@ -27,6 +27,23 @@ struct Form {
 };
 
 // Batch, steps and units, and how the sequences are shared among groups; a function of the shape alone.
+// Sequences of a group, of a batch and tiles of so many; how wide a panel of the weights is.
+struct RecurrentTiling {
+  int (*rows)(int batch, int tile);
+  std::int64_t (*panel)(const Launch& run, int units, int vectors, Dtype real);
+};
+int cpu_sequences(int batch, int tile) {
+  constexpr int kGroups = 8;  // wanted, so that the cores get equal shares
+  constexpr int kMost = 16;   // of a group: their states stay in the first-level cache
+  return batch < tile ? 1 : std::min(kMost, ((batch + kGroups - 1) / kGroups + tile - 1) / tile * tile);
+}
+constexpr PerPersonality<RecurrentTiling> kRecurrentTiling{
+    {.rows = cpu_sequences,
+     .panel = [](const Launch& run, int, int vectors,
+                 Dtype real) { return std::int64_t{vectors} * run.device().vector_width(real); }},
+    {.rows = [](int, int tile) { return tile; },
+     .panel = [](const Launch&, int units, int, Dtype) { return std::int64_t{units}; }}};
+
 struct Sharing {
   int batch, steps, hidden;
   int rows_per_group;
@@ -35,12 +52,8 @@ struct Sharing {
 
   Sharing(const Launch& run, const Shape& states, Dtype real)
       : batch(static_cast<int>(states[0])), steps(static_cast<int>(states[1])), hidden(static_cast<int>(states[2])) {
-    constexpr int kGroups = 8;  // wanted on a CPU, so that the cores get equal shares
-    constexpr int kMost = 16;   // sequences of a group: their states stay in the first-level cache
     const int tile = static_cast<int>(run.constant("recurrent", "RECURRENT_ROWS", real));
-    rows_per_group = tile;
-    if (run.is_cpu())
-      rows_per_group = batch < tile ? 1 : std::min(kMost, ((batch + kGroups - 1) / kGroups + tile - 1) / tile * tile);
+    rows_per_group = run.pick(kRecurrentTiling).rows(batch, tile);
     groups = (batch + rows_per_group - 1) / rows_per_group;
     group = hidden <= 64 ? 64 : hidden <= 128 ? 128 : 256;
   }
@@ -52,7 +65,7 @@ struct Panels {
   std::int64_t gate_stride, unit_stride, k_stride;
 
   Operand pack(Launch& run, Operand weight, Dtype real) const {
-    const std::int64_t width = run.is_cpu() ? std::int64_t{vectors} * run.device().vector_width(real) : units;
+    const std::int64_t width = run.pick(kRecurrentTiling).panel(run, units, vectors, real);
     const std::int64_t panels = (units + width - 1) / width;
     const std::int64_t block = run.constant("recurrent", "RECURRENT_BLOCK", real);
     const Operand packed = run.temp(panels * depth * gates * width, real);

@@ -4,6 +4,8 @@
 // of every reduction and their gradients stand beside the one op that they share.
 #include <limits>
 #include <numeric>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "graph/autocast.h"
@@ -26,6 +28,29 @@ using Pattern = ReducePattern;
 constexpr std::int64_t kElementsPerPart = 32768;  // of a long reduction; parts are reduced again
 constexpr std::int64_t kColumnTile = 1024;        // cpu: columns of one work-group
 constexpr std::int64_t kFoldedWidth = 1024;       // cpu: narrow rows are folded to about this width
+
+// How reductions are cut: how many rows of `inner` values are folded to one, and the columns of a group; lines of
+// `outer` of a group; whether the host has the same order of sums.
+struct ReduceTiling {
+  bool has_host_form;
+  std::pair<int, std::int64_t> (*fold)(const Launch& run, std::int64_t inner, std::int64_t most, Dtype dtype);
+  std::int64_t (*outer_per_group)(const Pattern& p);
+};
+std::pair<int, std::int64_t> cpu_fold(const Launch& run, std::int64_t inner, std::int64_t most, Dtype dtype) {
+  const std::int64_t width = run.device().vector_width(dtype);
+  const std::int64_t unit = width / std::gcd(width, inner);  // rows that fill whole vectors together
+  const std::int64_t fold = unit * inner <= most ? unit * std::max<std::int64_t>(1, kFoldedWidth / (unit * inner)) : 1;
+  return {static_cast<int>(fold), std::min(inner, kColumnTile)};
+}
+std::pair<int, std::int64_t> gpu_fold(const Launch&, std::int64_t inner, std::int64_t most, Dtype) {
+  return {static_cast<int>(std::max<std::int64_t>(1, most / inner)), std::min(inner, most)};
+}
+constexpr PerPersonality<ReduceTiling> kReduceTiling{
+    {.has_host_form = true,
+     .fold = cpu_fold,
+     .outer_per_group =
+         [](const Pattern& p) { return std::max<std::int64_t>(1, kElementsPerPart / (p.reduced * p.inner)); }},
+    {.has_host_form = false, .fold = gpu_fold, .outer_per_group = [](const Pattern&) { return std::int64_t{1}; }}};
 
 Shape reduced_shape(const Shape& shape, AxisMask axes, bool keep) {
   Shape result;
@@ -119,21 +144,13 @@ void launch_pattern(Launch& run, What what, Operand src, Operand dst, Pattern p,
       });
     return;
   }
+  const ReduceTiling& tiling = run.pick(kReduceTiling);
   const bool is_rows = p.inner == 1;
   int fold = 1;
   std::int64_t tile = p.inner;
   if (!is_rows) {
     const std::int64_t most = run.constant("reduce", "REDUCE_ACC", dtype);
-    if (run.is_cpu()) {
-      const std::int64_t width = run.device().vector_width(dtype);
-      const std::int64_t unit = width / std::gcd(width, p.inner);  // rows that fill whole vectors together
-      if (unit * p.inner <= most)
-        fold = static_cast<int>(unit * std::max<std::int64_t>(1, kFoldedWidth / (unit * p.inner)));
-      tile = std::min(p.inner, kColumnTile);
-    } else {
-      fold = static_cast<int>(std::max<std::int64_t>(1, most / p.inner));
-      tile = std::min(p.inner, most);
-    }
+    std::tie(fold, tile) = tiling.fold(run, p.inner, most, dtype);
     fold = static_cast<int>(std::min<std::int64_t>(fold, p.reduced));
     if (fold > 1) tile = p.inner;
   }
@@ -145,7 +162,8 @@ void launch_pattern(Launch& run, What what, Operand src, Operand dst, Pattern p,
   const Dtype to_dtype = parts == 1 ? dst_dtype : dtype;
   const Variant variant = variant_of(src_dtype, to_dtype);
   const double divide = parts == 1 ? divisor : 1.0;
-  const bool has_host_form = run.is_cpu() && parts == 1 && src_dtype == dtype && to_dtype == dtype && is_small(p);
+  const bool has_host_form =
+      tiling.has_host_form && parts == 1 && src_dtype == dtype && to_dtype == dtype && is_small(p);
   const int width = run.device().vector_width(dtype);
   if (is_rows) {
     const RowShare share = share_rows(run, p.outer * parts, std::min(p.reduced, rows_per_part));
@@ -156,8 +174,7 @@ void launch_pattern(Launch& run, What what, Operand src, Operand dst, Pattern p,
     if (has_host_form && dtype == f64) add_host_rows<double>(call, rows);
     if (has_host_form && dtype != f64) add_host_rows<float>(call, rows);
   } else {
-    const std::int64_t outer_per_group =
-        run.is_cpu() ? std::max<std::int64_t>(1, kElementsPerPart / (p.reduced * p.inner)) : 1;
+    const std::int64_t outer_per_group = tiling.outer_per_group(p);
     const std::int64_t groups = ceil_div(p.inner, tile) * parts * ceil_div(p.outer, outer_per_group);
     KernelCall call = run.kernel(std::string("reduce_columns") + variant.suffix, variant.program);
     call.args(src, to, code, p.outer, p.reduced, p.inner, parts, rows_per_part, fold, tile, outer_per_group, divide)
@@ -333,8 +350,7 @@ class Argmax final : public Op {
       run.kernel("reduce_argmax_i32").args(run.src(0), run.dst(), outer, reduced, inner).over_elements(outer * inner);
       return;
     }
-    const std::int64_t outer_per_group =
-        run.is_cpu() ? std::max<std::int64_t>(1, kElementsPerPart / (reduced * inner)) : 1;
+    const std::int64_t outer_per_group = run.pick(kReduceTiling).outer_per_group(pattern);
     KernelCall call = run.kernel("reduce_argmax", run.src_dtype(0));
     call.args(run.src(0), run.dst(), outer, reduced, inner, outer_per_group)
         .over_rows(ceil_div(outer, outer_per_group), 64);

@@ -16,6 +16,11 @@ constexpr std::int64_t kLeastPerPart = 1024;
 constexpr int kMostStridedAxes = 4;  // of each kind, as the kernels take them
 constexpr int kStridedItems = 64;    // REDUCE_VIEW_ITEMS of cl/gpu/reduce_view.cl
 
+// Results of a group, each of which sums `each` values.
+constexpr PerPersonality<std::int64_t (*)(std::int64_t each)> kResultsPerGroup{
+    [](std::int64_t each) { return ceil_div(std::max<std::int64_t>(1, kMostPerPart / each), 16) * 16; },
+    [](std::int64_t each) -> std::int64_t { return each >= kStridedItems ? 1 : kStridedItems; }};
+
 struct StridedAxis {
   std::int64_t size, stride;
 };
@@ -97,8 +102,7 @@ struct StridedPass {
 void launch_pass(Launch& run, const StridedPass& pass, Operand src, Operand dst, Dtype src_dtype, Dtype dst_dtype) {
   const std::int64_t results = product_of(pass.kept), reduced = product_of(pass.reduced);
   const std::int64_t each = std::min(reduced, pass.per_part);
-  std::int64_t per_group = each >= kStridedItems ? 1 : kStridedItems;
-  if (run.is_cpu()) per_group = ceil_div(std::max<std::int64_t>(1, kMostPerPart / each), 16) * 16;
+  const std::int64_t per_group = run.pick(kResultsPerGroup)(each);
   const auto [entry, program] = strided_kernel(src_dtype, dst_dtype);
   KernelCall call = run.kernel(entry, program);
   call.args(src, dst, static_cast<int>(pass.what), results, reduced, pass.parts, pass.per_part, per_group);

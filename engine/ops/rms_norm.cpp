@@ -9,6 +9,7 @@
 #include "ops/dtypes.h"
 #include "ops/formula.h"
 #include "samebytes/ops.h"
+#include "shared/norm.h"
 
 namespace samebytes {
 namespace {
@@ -17,11 +18,10 @@ using detail::Launch;
 using detail::Operand;
 using detail::require;
 
-// RMS_NORM_SCALE and so on of the .cl files, and the local size that the GPU kernels require.
-constexpr int kRmsNormScale = 1, kRmsNormDsrc = 2, kRmsNormDscale = 4;
+// The local size that the GPU kernels require.
 constexpr int kRmsNormItems = 64;
 
-// Inputs src, dy, rstd and, with kRmsNormScale, scale; results dx (kRmsNormDsrc) and dscale (kRmsNormDscale).
+// Inputs src, dy, rstd and, with RMS_NORM_SCALE, scale; results dx (RMS_NORM_DSRC) and dscale (RMS_NORM_DSCALE).
 class RmsNormGradient final : public detail::Op {
  public:
   explicit RmsNormGradient(int flags) : Op({.is_flat = {2}}), flags_(flags) {}  // rstd is a function of src here
@@ -35,16 +35,16 @@ class RmsNormGradient final : public detail::Op {
     const std::int64_t most = std::min(rows, run.constant("rms_norm", "RMS_NORM_PARTS", real));
     const int rows_per_part = static_cast<int>((rows + most - 1) / most);
     const int parts = static_cast<int>((rows + rows_per_part - 1) / rows_per_part);
-    const bool with_dscale = flags_ & kRmsNormDscale;
+    const bool with_dscale = flags_ & detail::RMS_NORM_DSCALE;
     const Operand part = with_dscale ? run.temp(std::int64_t{1} * parts * columns, real) : Launch::none();
     run.kernel("rms_norm_bwd", dtype)
-        .args(run.src(0), run.src(1), flags_ & kRmsNormScale ? run.src(3) : Launch::none(), run.src(2),
-              flags_ & kRmsNormDsrc ? run.dst(0) : Launch::none(), part, rows, columns, rows_per_part, flags_)
+        .args(run.src(0), run.src(1), flags_ & detail::RMS_NORM_SCALE ? run.src(3) : Launch::none(), run.src(2),
+              flags_ & detail::RMS_NORM_DSRC ? run.dst(0) : Launch::none(), part, rows, columns, rows_per_part, flags_)
         .over_tiles(parts, 1, 1, kRmsNormItems, 1);
     if (with_dscale) {
       const std::int64_t block = run.constant("rms_norm", "RMS_NORM_CHANNELS", real);
       run.kernel("rms_norm_reduce", real)
-          .args(part, run.dst(flags_ & kRmsNormDsrc ? 1 : 0), columns, parts)
+          .args(part, run.dst(flags_ & detail::RMS_NORM_DSRC ? 1 : 0), columns, parts)
           .over_tiles((columns + block - 1) / block, 1, 1, kRmsNormItems, 1);
     }
   }
@@ -53,10 +53,11 @@ class RmsNormGradient final : public detail::Op {
       const Dtype dtype = in[0].dtype(), real = detail::real_of(dtype);
       const Array x = detail::as_dtype(in[0], real), dy = detail::as_dtype(in[1], real);
       const Array rstd = detail::rstd_of(mean(square(x), {-1}, true), unsqueeze(in[2], -1));
-      const Array y = x * rstd, g = flags_ & kRmsNormScale ? dy * in[3] : dy;
+      const Array y = x * rstd, g = flags_ & detail::RMS_NORM_SCALE ? dy * in[3] : dy;
       std::vector<Array> results;
-      if (flags_ & kRmsNormDsrc) results.push_back(detail::as_dtype(rstd * (g - y * mean(g * y, {-1}, true)), dtype));
-      if (flags_ & kRmsNormDscale) results.push_back(sum_to(dy * y, Shape{x.shape().back()}));
+      if (flags_ & detail::RMS_NORM_DSRC)
+        results.push_back(detail::as_dtype(rstd * (g - y * mean(g * y, {-1}, true)), dtype));
+      if (flags_ & detail::RMS_NORM_DSCALE) results.push_back(sum_to(dy * y, Shape{x.shape().back()}));
       return results;
     });
   }
@@ -80,8 +81,9 @@ class RmsNorm final : public detail::Op {
     const std::int64_t rows = run.src_shape(0).rows();
     const std::int64_t block = run.constant("rms_norm", "RMS_NORM_ROWS", real);
     run.kernel("rms_norm_fwd", dtype)
-        .args(run.src(0), flags_ & kRmsNormScale ? run.src(1) : Launch::none(), run.dst(0), run.dst(1), rows,
+        .args(run.src(0), flags_ & detail::RMS_NORM_SCALE ? run.src(1) : Launch::none(), run.dst(0), run.dst(1),
               static_cast<int>(run.src_shape(0).back()), eps_, flags_)
+        .cpu_args(rows)
         .over_tiles((rows + block - 1) / block, 1, 1, kRmsNormItems, 1);
   }
 
@@ -89,17 +91,18 @@ class RmsNorm final : public detail::Op {
     const Array& src = request.src[0];
     std::vector<Array> result(request.src.size());
     const bool with_dx = request.wanted[0];
-    const bool with_dscale = (flags_ & kRmsNormScale) && request.wanted[1];
+    const bool with_dscale = (flags_ & detail::RMS_NORM_SCALE) && request.wanted[1];
     if (src.size() == 0) {  // nothing is launched for an empty dx, and sums over no rows are zero
       for (std::size_t i = 0; i < result.size(); ++i) result[i] = zeros(request.src[i].shape(), request.src[i].dtype());
       return result;
     }
     std::vector<Array> inputs = {src, request.dy[0], request.dst[1]};
-    if (flags_ & kRmsNormScale) inputs.push_back(request.src[1]);
+    if (flags_ & detail::RMS_NORM_SCALE) inputs.push_back(request.src[1]);
     std::vector<detail::Result> results;
     if (with_dx) results.push_back({src.shape(), src.dtype()});
     if (with_dscale) results.push_back({Shape{src.shape().back()}, detail::real_of(src.dtype())});
-    const int flags = (flags_ & kRmsNormScale) | (with_dx ? kRmsNormDsrc : 0) | (with_dscale ? kRmsNormDscale : 0);
+    const int flags = (flags_ & detail::RMS_NORM_SCALE) | (with_dx ? detail::RMS_NORM_DSRC : 0) |
+                      (with_dscale ? detail::RMS_NORM_DSCALE : 0);
     const auto d = detail::make_arrays(detail::make_op<RmsNormGradient>(flags), results, inputs);
     if (with_dx) result[0] = d[0];
     if (with_dscale) result[1] = d.back();
@@ -140,7 +143,8 @@ Array rms_norm(const Array& src, const Array& scale, std::optional<float> eps) {
   const Shape rows(std::span<const std::int64_t>(src.shape().begin(), src.shape().end() - 1));
   const detail::Result results[] = {{src.shape(), src.dtype()}, {rows, real}};
   const double added = eps ? double{*eps} : epsilon_of(src.dtype());
-  return detail::make_arrays(detail::make_op<RmsNorm>(scale.defined() ? kRmsNormScale : 0, added), results, inputs)[0];
+  return detail::make_arrays(detail::make_op<RmsNorm>(scale.defined() ? detail::RMS_NORM_SCALE : 0, added), results,
+                             inputs)[0];
 }
 
 }  // namespace samebytes

@@ -15,22 +15,23 @@ struct RowShare {
   int group;            // work-items of a group in the gpu personality
 };
 
+inline RowShare cpu_rows(std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kElementsPerGroup = 8192;  // a few microseconds of work, so that a group's start does not show
+  const auto each = std::clamp<std::int64_t>(kElementsPerGroup / std::max<std::int64_t>(columns, 1), 1, 512);
+  return {(rows + each - 1) / each, static_cast<int>(each), 64};
+}
+inline RowShare gpu_rows(std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kLongRow = 1024;  // from here on a row keeps 256 items busy
+  const int group = columns >= kLongRow ? 256 : 64;
+  int lanes = 1;
+  while (lanes < columns && lanes < group) lanes *= 2;
+  const int each = group / lanes;
+  return {(rows + each - 1) / each, each, group};
+}
+inline constexpr PerPersonality<RowShare (*)(std::int64_t rows, std::int64_t columns)> kRowShares{cpu_rows, gpu_rows};
+
 inline RowShare share_rows(const Launch& run, std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t kElementsPerGroup =
-      8192;                                // cpu: a few microseconds of work, so that a group's start does not show
-  constexpr std::int64_t kLongRow = 1024;  // gpu: from here on a row keeps 256 items busy
-  RowShare share{1, 1, 64};
-  if (run.is_cpu()) {
-    share.rows_per_group =
-        static_cast<int>(std::clamp<std::int64_t>(kElementsPerGroup / std::max<std::int64_t>(columns, 1), 1, 512));
-  } else {
-    share.group = columns >= kLongRow ? 256 : 64;
-    int lanes = 1;
-    while (lanes < columns && lanes < share.group) lanes *= 2;
-    share.rows_per_group = share.group / lanes;
-  }
-  share.groups = (rows + share.rows_per_group - 1) / share.rows_per_group;
-  return share;
+  return run.pick(kRowShares)(rows, columns);
 }
 
 }  // namespace samebytes::detail

@@ -37,8 +37,8 @@ class ArgSort final : public Op {
     Side from{run.temp(shape.size(), key), run.dst()}, to{run.temp(shape.size(), key), run.temp(shape.size(), i32)};
     if (passes % 2 == 1) std::swap(from, to);  // the last pass writes the result
     run.kernel(is_floating(dtype) ? "sort_blocks_real" : "sort_blocks_i32", real)
-        .args(run.src(0), from.keys, from.index, to.keys, to.index, static_cast<int>(columns), static_cast<int>(block),
-              int{descending_})
+        .args(run.src(0), from.keys, from.index, static_cast<int>(columns), static_cast<int>(block), int{descending_})
+        .cpu_args(to.keys, to.index)
         .over_rows(rows * ((columns + block - 1) / block), block <= 128 ? 64 : 256);
     for (std::int64_t width = block; width < columns; width *= 2) {
       run.kernel("sort_merge", real)

@@ -9,11 +9,12 @@
 #include "graph/launch.h"
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
+#include "shared/arena.h"
 
 namespace samebytes::detail {
 namespace {
 
-constexpr std::int64_t kTrustUnit = 16;          // TRUST_UNIT of cl/*/trust.cl
+constexpr std::int64_t kTrustUnit = TRUST_UNIT;
 constexpr std::int64_t kChunkElements = 8192;    // a few microseconds of work
 constexpr std::int64_t kChunksOfSegment = 1024;  // at most: each chunk adds up the sums of all
 constexpr std::int64_t kTableColumns = 4;        // of the table

@@ -1,7 +1,9 @@
 // The two personalities keep one contract: the same stems and the same entries, each with the arguments that it needs.
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -49,6 +51,100 @@ TEST(Kernels, have_the_same_stems_and_entries_in_both_personalities) {
   for (const auto& [name, text] : gpu) {
     if (cpu.count(name) == 0) faults.push_back(name + " is missing in cl/cpu");
   }
+  EXPECT_TRUE(faults.empty()) << joined(faults);
+}
+
+// What a text between balanced `open` and `close`, from the first `open` at or behind `from`, is.
+std::string block_at(const std::string& text, std::size_t from, char open, char close) {
+  const std::size_t begin = text.find(open, from);
+  int depth = 0;
+  for (std::size_t i = begin; i < text.size(); ++i) {
+    if (text[i] == open) ++depth;
+    if (text[i] == close && --depth == 0) return text.substr(begin, i + 1 - begin);
+  }
+  return "";
+}
+
+bool names(const std::string& text, const std::string& word) {
+  const auto is_part = [&](std::size_t i) {
+    return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) != 0 || text[i] == '_');
+  };
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+    if (!(at > 0 && is_part(at - 1)) && !is_part(at + word.size())) return true;
+  return false;
+}
+
+// The macros of a file, name to text.
+std::map<std::string, std::string> macros_of(const std::string& text) {
+  static const std::regex macro("#define (\\w+)((?:.*\\\\\n)*.*)\n");
+  std::map<std::string, std::string> found;
+  for (auto it = std::sregex_iterator(text.begin(), text.end(), macro); it != std::sregex_iterator(); ++it)
+    found[(*it)[1]] += (*it)[2];
+  return found;
+}
+
+// "entry: argument" for each argument of a kernel file that neither the entry's body nor a macro in it names. A family
+// that a macro makes is given macros by name, so all that the file names count.
+std::vector<std::string> unused_arguments(const std::string& kernel_text, const std::string& included = "") {
+  static const std::regex attribute("__attribute__\\s*\\(\\((?:[^()]|\\([^()]*\\))*\\)\\)");
+  static const std::regex start("START\\(\\w+\\)");
+  static const std::regex argument("ARRAY(?:_INPLACE)?\\([^,]*, *(\\w+)\\)|const \\w+ (\\w+)");
+  const std::string text = std::regex_replace(without_comments(kernel_text), attribute, " ");
+  const auto macros = macros_of(without_comments(included) + "\n" + text);
+  std::vector<std::string> found;
+  for (std::size_t at = text.find("__kernel"); at != std::string::npos; at = text.find("__kernel", at + 1)) {
+    std::size_t open = text.find('(', at);
+    const std::string entry = text.substr(at, open - at);
+    const bool is_family = entry.ends_with("SB_JOIN");
+    if (is_family) open = text.find('(', text.find(')', open));
+    std::string arguments = block_at(text, open, '(', ')');
+    std::string body = std::regex_replace(block_at(text, open + arguments.size(), '{', '}'), start, "");
+    for (int depth = 0; depth < 3; ++depth) {  // macros that name macros
+      std::string more;
+      for (const auto& [name, value] : macros) {
+        if (depth == 0 && name.ends_with("_GEOMETRY") && names(arguments, name)) arguments += value;
+        const bool has_part = names(body, name) || (is_family && names(text, name));
+        if (has_part && !name.ends_with("_GEOMETRY") && value.find("__kernel") == std::string::npos) more += value;
+      }
+      body += more;
+      if (is_family) break;
+    }
+    for (auto it = std::sregex_iterator(arguments.begin(), arguments.end(), argument); it != std::sregex_iterator();
+         ++it) {
+      const std::string name = (*it)[1].matched ? (*it)[1] : (*it)[2];
+      if (!names(body, name)) found.push_back(entry + ": " + name);
+    }
+  }
+  return found;
+}
+
+TEST(Kernels, take_no_argument_that_they_do_not_use) {
+  std::string included;
+  for (const auto& file : source_files({"cl/cpu", "cl/shared"}, {".clh", ".cl"})) included += file.text + "\n";
+  std::vector<std::string> faults;
+  for (const auto& file : source_files({"cl/cpu", "cl/gpu"}, {".cl"}))
+    for (const auto& fault : unused_arguments(file.text, included)) faults.push_back(file.path + ": " + fault);
+  EXPECT_TRUE(faults.empty()) << joined(faults);
+  const std::string kernel =
+      "__kernel void scale(ARRAY(real, x), const int n, const int m) {\n  START(x);\n  x[0] = n;\n}\n";
+  EXPECT_EQ(unused_arguments(kernel).size(), 1u);
+  EXPECT_EQ(unused_arguments("#define SCALE_BY(x) x *= m\n" + kernel).size(), 1u);
+  EXPECT_EQ(unused_arguments("__kernel void f(ARRAY(real, x)) {\n  START(x);\n}\n").size(), 1u);
+}
+
+// What differs between the personalities is picked as a whole (Launch::pick), not asked for place by place.
+TEST(Ops, do_not_ask_which_personality_runs) {
+  static const std::regex asks("is_cpu|run\\.personality\\(\\)");
+  std::vector<std::string> faults;
+  for (const auto& file : source_files({"engine/ops"}, {".cpp", ".h"})) {
+    std::size_t number = 0;
+    for (const auto& line : lines_of(without_comments(file.text))) {
+      ++number;
+      if (std::regex_search(line, asks)) faults.push_back(file.path + ":" + std::to_string(number) + ": " + line);
+    }
+  }
+  for (const auto& file : source_files({"engine/graph"}, {".cpp", ".h"}))
+    if (file.text.find("is_cpu") != std::string::npos) faults.push_back(file.path);
   EXPECT_TRUE(faults.empty()) << joined(faults);
 }
 

@@ -1,4 +1,4 @@
-// The planner is read function by function: none is longer than a screen and a half.
+// The planner, and the two largest kernels, are read function by function: none is longer than a screen and a half.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -37,11 +37,42 @@ TEST(Lengths, no_function_of_the_planner_is_longer_than_80_lines) {
   EXPECT_TRUE(faults.empty()) << joined(faults);
 }
 
+// The same of a kernel file, whose functions stand at its left edge and take lines of arguments; and of its macros.
+std::vector<std::string> long_parts_of_kernels(const SourceFile& file) {
+  static const std::regex opens("^(static|__kernel|__attribute__|[A-Z_]+_(INLINE|FUNCTION))\\b.*");
+  const std::vector<std::string> lines = lines_of(file.text);
+  std::vector<std::string> found;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const bool is_macro = lines[i].starts_with("#define ");
+    if (!is_macro && !std::regex_match(lines[i], opens)) continue;
+    std::size_t end = i;
+    while (end < lines.size() && (is_macro ? lines[end].ends_with("\\") : lines[end] != "}")) ++end;
+    if (end < lines.size() && end - i + 1 > kMostLines)
+      found.push_back(file.path + ":" + std::to_string(i + 1) + " has " + std::to_string(end - i + 1) + " lines");
+  }
+  return found;
+}
+
+TEST(Lengths, no_part_of_the_cpu_convolution_and_matrix_product_is_longer_than_80_lines) {
+  static const std::regex read("cl/cpu/(conv|conv_(group|pack|points|tile|single)|gemm.*)\\.clh?");
+  std::vector<std::string> faults;
+  std::size_t files = 0;
+  for (const SourceFile& file : source_files({"cl/cpu"}, {".cl", ".clh"})) {
+    if (!std::regex_match(file.path, read)) continue;
+    ++files;
+    for (const std::string& fault : long_parts_of_kernels(file)) faults.push_back(fault);
+  }
+  EXPECT_GE(files, 8u);
+  EXPECT_TRUE(faults.empty()) << joined(faults);
+}
+
 TEST(Lengths, a_long_function_is_found) {
   std::string body;
   for (std::size_t i = 0; i < kMostLines; ++i) body += "  ++x;\n";
   EXPECT_EQ(long_functions({"a.cpp", "int f(int x) {\n" + body + "}\n"}).size(), 1u);
   EXPECT_EQ(long_functions({"a.cpp", "int f(int x) {\n  ++x;\n}\n"}).size(), 0u);
+  EXPECT_EQ(long_parts_of_kernels({"a.cl", "static int f(\n    int x) {\n" + body + "}\n"}).size(), 1u);
+  EXPECT_EQ(long_parts_of_kernels({"a.cl", "static int f(\n    int x) {\n  ++x;\n}\n" + body}).size(), 0u);
 }
 
 }  // namespace
