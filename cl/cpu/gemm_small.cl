@@ -1,8 +1,8 @@
 // Matrix products of a CPU device for which gemm.cl's panels cost more than they save: one row times a matrix, which is
 // read once as it lies, and many products of a few rows and columns, several of which are one group's work.
 // Program: core
-#include "cpu/gemm_store.clh"
-#include "shared/gemm.h"
+#include "cpu/gemm_pack.clh"
+#include "shared/gemm.clh"
 
 // Vectors of columns of gemm_small_row that are summed at a time, at most and where these are too many: the longer the
 // pieces of B's lines, the nearer to the bandwidth.

@@ -4,6 +4,7 @@
 // reduced ones. `what`: 0 sum, 1 max, 2 min (NaN wins), 3 sum of squares; every value is multiplied by `times` and
 // divided by `divisor`, which are 1 but for sums. Whole numbers wrap around. Geometry: a work-group takes per_group
 // results of one part.
+#include "shared/reduce_view.clh"
 
 #define REDUCE_VIEW_BLOCK 64  // additions to one accumulator before it is added to the total
 
@@ -72,18 +73,9 @@
     }                                                                                                                  \
   }
 
-#define REDUCE_VIEW_FIRST (what == 1 ? (real)-INFINITY : what == 2 ? (real)INFINITY : (real)0)
-SB_OVERLOAD real reduce_view_two(const int what, const real a, const real b) {
-  return what == 0   ? a + b
-         : what == 1 ? (b > a || b != b ? b : a)
-         : what == 2 ? (b < a || b != b ? b : a)
-                     : FMA(b, b, a);
-}
 SB_OVERLOAD vreal reduce_view_two(const int what, const vreal a, const vreal b) {
   return what == 0 ? a + b : what == 1 ? sb_max2(a, b) : what == 2 ? sb_min2(a, b) : FMA(b, b, a);
 }
-#define REDUCE_VIEW_ONE(p) LOAD(p)
-#define REDUCE_VIEW_PUT(v, p) STORE((v) * (real)times / divisor, p)
 REDUCE_VIEW_KERNEL(stored, stored, , real, vreal, REDUCE_VIEW_ONE, VLOAD, REDUCE_VIEW_PUT, REDUCE_VIEW_FIRST,
                    reduce_view_two, VSTORE)
 #ifdef SAMEBYTES_STORE_16
@@ -102,14 +94,6 @@ REDUCE_VIEW_KERNEL(real, stored, _total, real, vreal, REDUCE_VIEW_ONE, VLOAD, RE
 #else
 #define REDUCE_VIEW_REALS(p) SB_JOIN(convert_float, VW)(sb_vload(p))
 #endif
-#define REDUCE_VIEW_INT(p) ((int)*(p))
-#define REDUCE_VIEW_REAL(p) ((real)*(p))
-#define REDUCE_VIEW_PUT_INT(v, p) (*(p) = (int)((uint)(v) * (uint)times))
-#define REDUCE_VIEW_PUT_REAL(v, p) (*(p) = (v) * (real)times / divisor)
-#define REDUCE_VIEW_FIRST_INT (what == 1 ? INT_MIN : what == 2 ? INT_MAX : 0)
-SB_OVERLOAD int reduce_view_two(const int what, const int a, const int b) {
-  return what == 0 ? (int)((uint)a + (uint)b) : what == 1 ? max(a, b) : min(a, b);
-}
 SB_OVERLOAD REDUCE_VIEW_VEC(int)
     reduce_view_two(const int what, const REDUCE_VIEW_VEC(int) a, const REDUCE_VIEW_VEC(int) b) {
   return what == 0 ? a + b : what == 1 ? max(a, b) : min(a, b);
@@ -125,14 +109,6 @@ REDUCE_VIEW_KERNEL(uchar, real, _mean_u8, real, vreal, REDUCE_VIEW_REAL, REDUCE_
 #undef REDUCE_VIEW_VEC
 #undef REDUCE_VIEW_INTS
 #undef REDUCE_VIEW_REALS
-#undef REDUCE_VIEW_INT
-#undef REDUCE_VIEW_REAL
-#undef REDUCE_VIEW_PUT_INT
-#undef REDUCE_VIEW_PUT_REAL
-#undef REDUCE_VIEW_FIRST_INT
 #endif
 #undef REDUCE_VIEW_BLOCK
 #undef REDUCE_VIEW_KERNEL
-#undef REDUCE_VIEW_FIRST
-#undef REDUCE_VIEW_ONE
-#undef REDUCE_VIEW_PUT

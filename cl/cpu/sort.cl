@@ -2,6 +2,7 @@
 // equal to 0. Blocks of SORT_BLOCK elements are sorted by their digits (H. Hollerith's radix sort, lowest digit first),
 // then neighbouring runs are merged, a pass for each doubling. What comes out is index [R, n], places within the row.
 // The first few in order need no sorting: each block keeps its own, and those of all blocks are gone through once more.
+#include "shared/sort.clh"
 
 #define SORT_BLOCK 65536  // elements of a row sorted by one group; a multiple of SORT_MERGE
 #define SORT_MERGE 16384  // elements of a merge that one group writes
@@ -10,24 +11,7 @@
 #define SORT_TOP_MOST 64      // the most that are found so: kMostFound of sort.cpp
 #define SORT_TOP_STRETCH 64   // elements passed at once where none is among the first
 
-#ifdef SAMEBYTES_F64
-typedef ulong sort_key;
-#define SORT_DIGITS 8
-#define SORT_BITS(x) as_ulong(x)
-#define SORT_SIGN 0x8000000000000000ul
-#else
-typedef uint sort_key;
-#define SORT_DIGITS 4
-#define SORT_BITS(x) as_uint(x)
-#define SORT_SIGN 0x80000000u
-#endif
-
-static inline sort_key sort_key_real(const real x) {
-  if (x != x) return ~(sort_key)0;
-  const sort_key bits = x == 0 ? 0 : SORT_BITS(x);
-  return bits & SORT_SIGN ? ~bits : bits | SORT_SIGN;
-}
-static inline sort_key sort_key_i32(const int x) { return (uint)x ^ 0x80000000u; }
+#define SORT_DIGITS ((int)sizeof(sort_key))
 
 // keys, index [R, n] = each block of `block` elements in order; keys_spare and index_spare are of the same size.
 // Geometry: over_rows, a group for each block of each row.
@@ -212,6 +196,4 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_top_merge(ARRA
 }
 
 #undef SORT_TOP
-#undef SORT_BITS
-#undef SORT_SIGN
 #undef SORT_BLOCKS

@@ -2,7 +2,7 @@
 // of A and B in local memory. Every work-item takes part in every load and barrier; what lies outside the matrices is
 // zero.
 // Program: core
-#include "shared/gemm.h"
+#include "shared/gemm.clh"
 
 #define GEMM_TILE_M 64
 #define GEMM_TILE_N 64
@@ -10,15 +10,6 @@
 #define GEMM_PITCH 65          // of a row in local memory; odd, so that a column's values lie in different banks
 #define GEMM_DOT_ITEMS 64      // of a group of gemm_dot
 #define GEMM_REDUCE_BLOCK 256  // values per group of gemm_reduce
-
-// One value with the epilogue; what a 16-bit product is before more is added to it was rounded. NaN passes the ReLU.
-static real gemm_finish(real v, __global const stored* c, __global const real* bias, __global const stored* residual,
-                        const int flags) {
-  if (flags & GEMM_ACCUMULATE) v += LOAD(c);
-  if (flags & GEMM_BIAS) v += *bias;
-  if (flags & GEMM_RESIDUAL) v = ROUND(v) + LOAD(residual);
-  return (flags & GEMM_RELU) && v < 0 ? 0 : v;
-}
 
 // C[z] = A[z] * B[z] (shared/gemm.h) with the epilogue of `flags`, or where part is there, part[split][z] (as C) = the
 // product over the split's part of k, without one. Groups: x = ceil(m/64)*ceil(n/64), tiles of 64 x 64, column tile

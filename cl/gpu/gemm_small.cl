@@ -1,7 +1,7 @@
 // Matrix products of a GPU for which gemm.cl's tiles of 64 x 64 are too large: one row times a matrix, and many
 // products of a few rows and columns. A work-item makes one value.
 // Program: core
-#include "shared/gemm.h"
+#include "shared/gemm.clh"
 
 #define GEMM_ROW_ITEMS 64  // columns of a group of gemm_small_row, values of one of gemm_small_batch
 #define GEMM_TINY_COLUMNS 8

@@ -4,6 +4,7 @@
 // reduced ones. `what`: 0 sum, 1 max, 2 min (NaN wins), 3 sum of squares; every value is multiplied by `times` and
 // divided by `divisor`, which are 1 but for sums. Whole numbers wrap around. Geometry: groups of REDUCE_VIEW_ITEMS take
 // per_group (a power of two) results of one part, the items shared equally among them.
+#include "shared/reduce_view.clh"
 
 #define REDUCE_VIEW_ITEMS 64
 
@@ -42,15 +43,6 @@
     if (result < results && lane == 0) PUT(scratch[item], dst + result * parts + part);                                \
   }
 
-#define REDUCE_VIEW_FIRST (what == 1 ? (real)-INFINITY : what == 2 ? (real)INFINITY : (real)0)
-SB_OVERLOAD real reduce_view_two(const int what, const real a, const real b) {
-  return what == 0   ? a + b
-         : what == 1 ? (b > a || b != b ? b : a)
-         : what == 2 ? (b < a || b != b ? b : a)
-                     : FMA(b, b, a);
-}
-#define REDUCE_VIEW_ONE(p) LOAD(p)
-#define REDUCE_VIEW_PUT(v, p) STORE((v) * (real)times / divisor, p)
 REDUCE_VIEW_KERNEL(stored, stored, , real, REDUCE_VIEW_ONE, REDUCE_VIEW_PUT, REDUCE_VIEW_FIRST)
 #ifdef SAMEBYTES_STORE_16
 REDUCE_VIEW_KERNEL(stored, real, _part, real, REDUCE_VIEW_ONE, REDUCE_VIEW_PUT, REDUCE_VIEW_FIRST)
@@ -59,26 +51,10 @@ REDUCE_VIEW_KERNEL(real, stored, _total, real, REDUCE_VIEW_ONE, REDUCE_VIEW_PUT,
 
 // Of i32 and of u8 or bool: the results are i32, or real (_mean).
 #ifndef SAMEBYTES_STORE_16
-#define REDUCE_VIEW_INT(p) ((int)*(p))
-#define REDUCE_VIEW_REAL(p) ((real)*(p))
-#define REDUCE_VIEW_PUT_INT(v, p) (*(p) = (int)((uint)(v) * (uint)times))
-#define REDUCE_VIEW_PUT_REAL(v, p) (*(p) = (v) * (real)times / divisor)
-#define REDUCE_VIEW_FIRST_INT (what == 1 ? INT_MIN : what == 2 ? INT_MAX : 0)
-SB_OVERLOAD int reduce_view_two(const int what, const int a, const int b) {
-  return what == 0 ? (int)((uint)a + (uint)b) : what == 1 ? max(a, b) : min(a, b);
-}
 REDUCE_VIEW_KERNEL(int, int, _i32, int, REDUCE_VIEW_INT, REDUCE_VIEW_PUT_INT, REDUCE_VIEW_FIRST_INT)
 REDUCE_VIEW_KERNEL(uchar, int, _u8, int, REDUCE_VIEW_INT, REDUCE_VIEW_PUT_INT, REDUCE_VIEW_FIRST_INT)
 REDUCE_VIEW_KERNEL(int, real, _mean_i32, real, REDUCE_VIEW_REAL, REDUCE_VIEW_PUT_REAL, REDUCE_VIEW_FIRST)
 REDUCE_VIEW_KERNEL(uchar, real, _mean_u8, real, REDUCE_VIEW_REAL, REDUCE_VIEW_PUT_REAL, REDUCE_VIEW_FIRST)
-#undef REDUCE_VIEW_INT
-#undef REDUCE_VIEW_REAL
-#undef REDUCE_VIEW_PUT_INT
-#undef REDUCE_VIEW_PUT_REAL
-#undef REDUCE_VIEW_FIRST_INT
 #endif
 #undef REDUCE_VIEW_ITEMS
 #undef REDUCE_VIEW_KERNEL
-#undef REDUCE_VIEW_FIRST
-#undef REDUCE_VIEW_ONE
-#undef REDUCE_VIEW_PUT

@@ -3,28 +3,12 @@
 // which makes it stable), then neighbouring runs are merged, a pass for each doubling. What comes out is index [R, n],
 // places within the row. The first few in order need no sorting: each block keeps its own, and those of all blocks are
 // gone through once more.
+#include "shared/sort.clh"
 
 #define SORT_BLOCK 1024  // elements of a row sorted by one group
 #define SORT_MERGE 1024  // elements of a merge that one group reads
 #define SORT_TOP_BLOCK 4096  // elements of a row of which one group finds the first ones
 #define SORT_TOP_ITEMS 64    // items of such a group
-
-#ifdef SAMEBYTES_F64
-typedef ulong sort_key;
-#define SORT_BITS(x) as_ulong(x)
-#define SORT_SIGN 0x8000000000000000ul
-#else
-typedef uint sort_key;
-#define SORT_BITS(x) as_uint(x)
-#define SORT_SIGN 0x80000000u
-#endif
-
-static inline sort_key sort_key_real(const real x) {
-  if (x != x) return ~(sort_key)0;
-  const sort_key bits = x == 0 ? 0 : SORT_BITS(x);
-  return bits & SORT_SIGN ? ~bits : bits | SORT_SIGN;
-}
-static inline sort_key sort_key_i32(const int x) { return (uint)x ^ 0x80000000u; }
 
 // block_keys, block_index [size], a power of two, in ascending order of both. Every item of the group calls it.
 static void sort_bitonic(__local sort_key* block_keys, __local int* block_index, const int size) {
@@ -203,6 +187,4 @@ __kernel void sort_top_merge(ARRAY(const sort_key, keys), ARRAY(const int, index
 #undef SORT_TOP_KEEP
 #undef SORT_TOP_CANDIDATE
 #undef SORT_TOP_PLACE
-#undef SORT_BITS
-#undef SORT_SIGN
 #undef SORT_BLOCKS
