@@ -7,7 +7,6 @@
 
 #include <cmath>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -214,49 +213,6 @@ TEST_F(DataParallelTest, pieces_that_are_added_up_take_the_step_of_the_whole_bat
   for (std::size_t i = 0; i < alone.losses.size(); ++i) EXPECT_NEAR(added.losses[i], alone.losses[i], 1e-6) << i;
   EXPECT_EQ(added.copied, 0u);
   EXPECT_EQ(difference(train({.pieces = pieces}).weights, added.weights), 0) << "again";
-}
-
-TEST_F(DataParallelTest, a_step_takes_what_was_added_before_it) {
-  Engine engine({.split = {1, 1}});
-  const Array x = uniform({8, 2}, 0, 1, f32, {1, 1});
-  const auto weights = [&](bool adds) {
-    nn::Linear net({.in = 2, .out = 1});
-    for (const nn::NamedArray& each : net.named_parameters()) assign(each.array, full(each.array.shape(), 0.5));
-    optim::Sgd sgd(net.parameters(), {.rate = 0.1});
-    DataParallel parallel(engine, net);
-    const auto loss_of = [&](std::int64_t first) {
-      return [&, first](std::int64_t begin, std::int64_t end) {
-        const Array y = net(share_rows(x, first + begin, first + end));
-        return mean(y * y);
-      };
-    };
-    if (adds) {
-      parallel.add(sgd, 4, loss_of(0));
-      EXPECT_EQ(parallel.added(), 4);
-      parallel.step(sgd, 4, loss_of(4));
-    } else {
-      parallel.step(sgd, 8, loss_of(0));
-    }
-    EXPECT_EQ(parallel.added(), 0);
-    EXPECT_EQ(parallel.steps(), 1);
-    EXPECT_EQ(parallel.global_samples(), 8);
-    return values_of(net.named_parameters());
-  };
-  EXPECT_LT(difference(weights(true), weights(false)), kOfSums);
-}
-
-TEST_F(DataParallelTest, the_optimizers_own_step_is_of_its_own_loss) {
-  Engine engine({.split = {1, 1}});
-  const auto weights = [&](bool has_parallel) {
-    nn::Linear net({.in = 2, .out = 1});
-    for (const nn::NamedArray& each : net.named_parameters()) assign(each.array, full(each.array.shape(), 0.5));
-    optim::Sgd sgd(net.parameters(), {.rate = 0.1});
-    std::optional<DataParallel> parallel;
-    if (has_parallel) parallel.emplace(engine, net);
-    sgd.step(mean(net(ones({4, 2}))));
-    return values_of(net.named_parameters());
-  };
-  EXPECT_EQ(weights(true), weights(false));
 }
 
 TEST_F(DataParallelTest, what_a_device_added_before_it_failed_counts) {
