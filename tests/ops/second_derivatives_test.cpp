@@ -343,9 +343,9 @@ std::vector<Refusal> refusals() {
 
 // Without a floating result, or without a derivative at all: comparisons, places, random draws, updates.
 const std::set<std::string> kNoDerivative = {
-    "equal",       "not_equal",   "less",         "less_equal",   "greater",          "greater_equal",   "all",
-    "any",         "argmax",      "argsort",      "all_finite",   "one_hot",          "categorical",     "multinomial",
-    "lars_update", "lamb_update", "update_parts", "update_slice", "adafactor_update", "round_stochastic"};
+    "equal",       "not_equal",   "less",         "less_equal",   "greater",         "greater_equal",
+    "all",         "any",         "argmax",       "argsort",      "all_finite",      "one_hot",
+    "categorical", "multinomial", "update_parts", "update_slice", "round_stochastic"};
 
 // The gradients of sum(w * (y + y^2)), one behind the other: y^2 makes each gradient op depend on the inputs through
 // its upstream gradient, too.
