@@ -217,11 +217,11 @@ TEST_P(InteropEngineTest, a_view_waits_for_the_users_event) {
   const Array y = x * 2.0;
   y.eval();
   cl::UserEvent gate(context_);
-  interop::wait_for(gate, x);
   std::thread opens([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     gate.setStatus(CL_COMPLETE);
   });
+  interop::wait_for(gate, x);
   EXPECT_EQ(x.to_vector<float>()[2], 3.0f);
   EXPECT_EQ(gate.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>(), CL_COMPLETE);
   opens.join();
