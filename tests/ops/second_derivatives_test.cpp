@@ -75,6 +75,8 @@ std::vector<Case> pointwise_cases() {
       {"cos", one(cos), {of({5})}},
       {"sign", one(sign), around()},
       {"floor", one(floor), around()},
+      {"round", one(round), {{"x", {4}, {-4.1, -2.3, 0.3, 6.4}}}},
+      {"erf", one(erf), around()},
       {"tanh", one(tanh), {of({5})}},
       {"sigmoid", one(sigmoid), {of({5})}},
       {"relu", one(relu), around()},
