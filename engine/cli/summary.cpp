@@ -39,10 +39,8 @@ std::string baseline_table(const Summary& summary) {
 
 std::string row(const char* key, const std::string& value) { return fmt::format("  {:<14}{}\n", key, value); }
 
-}  // namespace
-
-Json to_json(const Summary& summary) {
-  Json json;
+// What was run, and how.
+void add_settings(const Summary& summary, Json& json) {
   json["workload"] = summary.workload;
   if (!summary.mode.empty()) json["mode"] = summary.mode;
   json["device"] = summary.device;
@@ -64,6 +62,10 @@ Json to_json(const Summary& summary) {
     json["planned_peak_bytes"] = *summary.planned_peak_bytes;
     json["memory_techniques"] = summary.memory_techniques;
   }
+}
+
+// What was learnt, in which time.
+void add_results(const Summary& summary, Json& json) {
   json["batch"] = summary.batch;
   if (summary.last_batch) {
     json["last_batch"] = *summary.last_batch;
@@ -90,6 +92,10 @@ Json to_json(const Summary& summary) {
     json["baselines"].push_back({{"name", baseline.name},
                                  {"test_balanced_accuracy", finite_or_null(baseline.balanced_accuracy)},
                                  {"test_area_under_curve", finite_or_null(baseline.area_under_curve)}});
+}
+
+// What the devices did for it.
+void add_work(const Summary& summary, Json& json) {
   json["bytes_copied_per_step"] = finite_or_null(summary.bytes_copied_per_step);
   json["bytes_gathered_per_step"] = finite_or_null(summary.bytes_gathered_per_step);
   json["launches_per_step"] = finite_or_null(summary.launches_per_step);
@@ -128,6 +134,10 @@ Json to_json(const Summary& summary) {
                      {"spread_ms", finite_or_null(ranks.spread_ms)},
                      {"state_bytes", ranks.state_bytes}};
   }
+}
+
+// What bench measures besides.
+void add_measurements(const Summary& summary, Json& json) {
   if (!summary.mode.empty()) {
     json["parameters"] = summary.parameters;
     json["fixed_batch"] = summary.fixed_batch;
@@ -139,6 +149,16 @@ Json to_json(const Summary& summary) {
     json["largest_batch"] = summary.largest_batch ? Json(*summary.largest_batch) : Json();
     json["joules_per_sample"] = finite_or_null(summary.joules_per_sample());
   }
+}
+
+}  // namespace
+
+Json to_json(const Summary& summary) {
+  Json json;
+  add_settings(summary, json);
+  add_results(summary, json);
+  add_work(summary, json);
+  add_measurements(summary, json);
   return json;
 }
 

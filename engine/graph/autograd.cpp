@@ -1,4 +1,5 @@
-// Reverse mode: walks the graph of the loss from its end and adds the nodes of the gradient to the same graph.
+// Reverse mode: walks the graph of the loss from its end and adds the nodes of the gradient to the same graph. Over 400
+// lines because the tape, the pass over it and its errors are one algorithm.
 #include "samebytes/autograd.h"
 
 #include <algorithm>
@@ -218,9 +219,29 @@ class Countdown {
   std::vector<int> open_;
 };
 
-}  // namespace
+// The thread's settings while nodes of the reverse pass are built; the destructor puts back what was before.
+class ReverseScope {
+ public:
+  ReverseScope() {
+    detail::grad_enabled = true;
+    detail::is_in_reverse_pass = true;
+  }
+  ~ReverseScope() {
+    detail::grad_enabled = grad_enabled_;
+    detail::is_in_reverse_pass = is_in_reverse_pass_;
+    detail::current_layer = layer_;
+    detail::set_current_device(device_);
+  }
+  ReverseScope(const ReverseScope&) = delete;
+  ReverseScope& operator=(const ReverseScope&) = delete;
 
-std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const GradientOptions& options) {
+ private:
+  const bool grad_enabled_ = detail::grad_enabled, is_in_reverse_pass_ = detail::is_in_reverse_pass;
+  const Label layer_ = detail::current_layer;
+  const int device_ = detail::current_device();
+};
+
+void check_arguments(const Array& loss, std::span<const Array> wrt) {
   if (!loss.defined()) throw ArgumentError("gradients: loss is an empty array handle");
   if (loss.size() != 1) throw ArgumentError("gradients: loss must have one element, it is " + detail::describe(loss));
   if (!is_floating(loss.dtype()))
@@ -230,89 +251,108 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, cons
     if (!is_floating(w.dtype()))
       throw ArgumentError("gradients: only floating arrays have gradients, one of them is " + detail::describe(w));
   }
-  const detail::NodePtr& root = loss.node();
-  const bool is_asked = std::any_of(wrt.begin(), wrt.end(), [&](const Array& w) { return w.node() == root; });
-  if (!root->tracks_gradient && !is_asked && !wrt.empty())
-    throw ArgumentError(
-        "gradients: loss was built under NoGrad, so nothing flows through it; build it outside of NoGrad");
-  root->context->check_alive("gradients");
-  const std::lock_guard lock(root->context->mutex);  // no evaluation may take the graph apart meanwhile
+}
 
-  const detail::NoCasts plainly;
-  // What reads a parameter's working copy depends on the parameter.
-  const std::vector<Array> copies = working_copies(wrt);
+// The arrays to differentiate by, and their working copies: what reads a copy depends on the parameter.
+std::vector<Array> with_copies(std::span<const Array> wrt, std::span<const Array> copies) {
   std::vector<Array> sources(wrt.begin(), wrt.end());
   for (const Array& copy : copies)
     if (copy.defined()) sources.push_back(copy);
-  const Tape tape = record(root, sources);
-  auto reached = reach_unchanged(tape, *root, sources);
-  // Ops of no elements depend on nothing: a batch of no samples has zero gradients.
-  const bool is_of_nothing = std::any_of(tape.nodes.begin(), tape.nodes.end(),
-                                         [](const detail::NodePtr& node) { return node->shape.size() == 0; });
-  if (!options.allow_unused && !is_of_nothing) require_used(wrt, copies, reached);
-  std::unordered_map<const Node*, Array> dy;
-  // Gradients of the results of nodes of several results wait until all of them have come.
-  std::unordered_map<const Node*, std::vector<Array>> several;
-  std::unordered_map<const Node*, std::vector<Array>> results;
-  struct Restore {
-    bool value = detail::grad_enabled, reverse = detail::is_in_reverse_pass;
-    Label layer = detail::current_layer;
-    int device = detail::current_device();
-    ~Restore() {
-      detail::grad_enabled = value;
-      detail::is_in_reverse_pass = reverse;
-      detail::current_layer = layer;
-      detail::set_current_device(device);
-    }
-  } const restore;
-  detail::grad_enabled = true;
-  detail::is_in_reverse_pass = true;
-  dy[root.get()] = is_asked ? ones(loss.shape(), loss.dtype()) : one_like(loss);
-  const detail::StoragePtr constant = dy[root.get()].node()->storage;
+  return sources;
+}
 
-  detail::Recomputation recomputation(tape.nodes);
-  for (const detail::NodePtr& node : tape.nodes)  // every result is handed to its producer's gradient
-    if (node->output >= 0) {
-      auto& list = results[node->tape_inputs()[0].node.get()];
-      list.resize(std::max<std::size_t>(list.size(), static_cast<std::size_t>(node->output) + 1));
-      list[static_cast<std::size_t>(node->output)] = Array(node);
+// Walks over a tape from the loss to the arrays to differentiate by, adding up what flows to each node.
+class ReversePass {
+ public:
+  // Throws ArgumentError where the loss depends on nothing or not on all of `wrt`, unless options allow it.
+  ReversePass(const Array& loss, std::span<const Array> wrt, const GradientOptions& options)
+      : wrt_(wrt),
+        options_(options),
+        copies_(working_copies(wrt)),
+        sources_(with_copies(wrt, copies_)),
+        tape_(record(loss.node(), sources_)),
+        recomputation_(tape_.nodes) {
+    auto reached = reach_unchanged(tape_, *loss.node(), sources_);
+    // Ops of no elements depend on nothing: a batch of no samples has zero gradients.
+    const bool is_of_nothing = std::any_of(tape_.nodes.begin(), tape_.nodes.end(),
+                                           [](const detail::NodePtr& node) { return node->shape.size() == 0; });
+    if (!options.allow_unused && !is_of_nothing) require_used(wrt, copies_, reached);
+    for (const detail::NodePtr& node : tape_.nodes)  // every result is handed to its producer's gradient
+      if (node->output >= 0) put(results_, *node, Array(node));
+  }
+
+  std::vector<Array> run(const Array& loss, bool is_asked) {
+    const ReverseScope scope;
+    dy_[loss.node().get()] = is_asked ? ones(loss.shape(), loss.dtype()) : one_like(loss);
+    one_ = dy_[loss.node().get()].node()->storage;
+    std::vector<Array> result(wrt_.size());
+    const auto finish = [&](std::size_t i) {
+      result[i] = gradient_of(i);
+      if (options_.on_final) options_.on_final(i, result[i]);
+    };
+    std::optional<Countdown> countdown;
+    if (options_.on_final) countdown.emplace(tape_, wrt_, copies_);
+    for (auto it = tape_.nodes.rbegin(); it != tape_.nodes.rend(); ++it) {
+      if (!tape_.depends.at(it->get())) continue;
+      add_gradients_of(*it);
+      if (countdown) countdown->passed(**it, finish);
     }
-  const auto add_gradients_of = [&](const detail::NodePtr& node) {
+    for (std::size_t i = 0; i < wrt_.size(); ++i)  // what the loss does not depend on, too
+      if (!result[i].defined()) finish(i);
+    return result;
+  }
+
+ private:
+  using ResultLists = std::unordered_map<const Node*, std::vector<Array>>;
+
+  // Into the list of the node of several results that `node` is a result of.
+  static void put(ResultLists& lists, const Node& node, const Array& value) {
+    auto& list = lists[node.tape_inputs()[0].node.get()];
+    list.resize(std::max<std::size_t>(list.size(), static_cast<std::size_t>(node.output) + 1));
+    list[static_cast<std::size_t>(node.output)] = value;
+  }
+
+  // What flows to the results of a node, and these results as its op's gradient sees them; false where nothing does.
+  bool take_upstream(const detail::NodePtr& node, std::vector<Array>& upstream, std::vector<Array>& outputs) {
+    if (const auto many = several_.find(node.get()); many != several_.end()) {
+      upstream = std::move(many->second);
+      outputs = results_[node.get()];
+      outputs.resize(node->results.size());
+      upstream.resize(outputs.size());
+      for (std::size_t k = 0; k < outputs.size(); ++k)
+        outputs[k] = outputs[k].defined() ? Array(recomputation_.seen_from(*node, outputs[k].node()))
+                                          : unread_result(recomputation_.seen_from(*node, node), node, k);
+      return true;
+    }
+    const auto one = dy_.find(node.get());
+    if (one == dy_.end()) return false;
+    upstream.push_back(one->second);
+    outputs.emplace_back(recomputation_.seen_from(*node, node));
+    if (std::none_of(wrt_.begin(), wrt_.end(), [&](const Array& w) { return w.node() == node; })) dy_.erase(one);
+    return true;
+  }
+
+  // Adds what a node's op makes of its upstream gradients to those of its inputs. The gradients of the results of a
+  // node of several results wait until all of them have come.
+  void add_gradients_of(const detail::NodePtr& node) {
     if (node->output >= 0) {
-      const auto found = dy.find(node.get());
-      if (found == dy.end()) return;
-      auto& list = several[node->tape_inputs()[0].node.get()];
-      list.resize(std::max<std::size_t>(list.size(), static_cast<std::size_t>(node->output) + 1));
-      list[static_cast<std::size_t>(node->output)] = found->second;
-      dy.erase(found);
+      const auto found = dy_.find(node.get());
+      if (found == dy_.end()) return;
+      put(several_, *node, found->second);
+      dy_.erase(found);
       return;
     }
     const detail::Op* const op = node->tape_op().get();
     const std::vector<detail::Edge>& inputs = node->tape_inputs();
-    if (!op) return;
     std::vector<Array> upstream, outputs;
-    if (const auto many = several.find(node.get()); many != several.end()) {
-      upstream = std::move(many->second);
-      outputs = results[node.get()];
-      outputs.resize(node->results.size());
-      upstream.resize(outputs.size());
-      for (std::size_t k = 0; k < outputs.size(); ++k)
-        outputs[k] = outputs[k].defined() ? Array(recomputation.seen_from(*node, outputs[k].node()))
-                                          : unread_result(recomputation.seen_from(*node, node), node, k);
-    } else if (const auto one = dy.find(node.get()); one != dy.end()) {
-      upstream.push_back(one->second);
-      outputs.emplace_back(recomputation.seen_from(*node, node));
-      if (std::none_of(wrt.begin(), wrt.end(), [&](const Array& w) { return w.node() == node; })) dy.erase(one);
-    } else {
-      return;
-    }
+    if (!op || !take_upstream(node, upstream, outputs)) return;
     std::vector<Array> src;
     src.reserve(inputs.size());
     std::unique_ptr<bool[]> wanted(new bool[inputs.size()]);
     bool any = false;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      src.emplace_back(recomputation.seen_from(*node, inputs[i].node));
-      wanted[i] = tape.depends.at(inputs[i].node.get()) && carries_gradient(*node, i);
+      src.emplace_back(recomputation_.seen_from(*node, inputs[i].node));
+      wanted[i] = tape_.depends.at(inputs[i].node.get()) && carries_gradient(*node, i);
       any = any || wanted[i];
     }
     if (!any) return;
@@ -323,37 +363,46 @@ std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, cons
     for (std::size_t i = 0; i < src.size(); ++i) {
       if (!wanted[i]) continue;
       if (i < dx.size() && dx[i].defined())
-        accumulate(dy, inputs[i].node.get(), like(dx[i], *inputs[i].node));
+        accumulate(dy_, inputs[i].node.get(), like(dx[i], *inputs[i].node));
       else if (is_floating(src[i].dtype()))
         throw ArgumentError(std::string(op->name()) + ": has no gradient for input " + std::to_string(i) + ", " +
                             detail::describe(src[i]));
     }
-  };
-  const auto gradient_of = [&](std::size_t i) {
-    const Array& w = wrt[i];
-    if (copies[i].defined()) return gradient_of_both(dy, w, copies[i]);
-    const auto it = dy.find(w.node().get());
-    if (it == dy.end()) return zeros(w.shape(), w.dtype());
-    if (constant && it->second.node()->base().storage == constant)  // the caller may write to what he gets
+  }
+
+  Array gradient_of(std::size_t i) const {
+    const Array& w = wrt_[i];
+    if (copies_[i].defined()) return gradient_of_both(dy_, w, copies_[i]);
+    const auto it = dy_.find(w.node().get());
+    if (it == dy_.end()) return zeros(w.shape(), w.dtype());
+    if (one_ && it->second.node()->base().storage == one_)  // the caller may write to what he gets
       return ones(w.shape(), w.dtype());
     return it->second;
-  };
-
-  std::vector<Array> result(wrt.size());
-  const auto finish = [&](std::size_t i) {
-    result[i] = gradient_of(i);
-    if (options.on_final) options.on_final(i, result[i]);
-  };
-  std::optional<Countdown> countdown;
-  if (options.on_final) countdown.emplace(tape, wrt, copies);
-  for (auto it = tape.nodes.rbegin(); it != tape.nodes.rend(); ++it) {
-    if (!tape.depends.at(it->get())) continue;
-    add_gradients_of(*it);
-    if (countdown) countdown->passed(**it, finish);
   }
-  for (std::size_t i = 0; i < wrt.size(); ++i)  // what the loss does not depend on, too
-    if (!result[i].defined()) finish(i);
-  return result;
+
+  const std::span<const Array> wrt_;
+  const GradientOptions& options_;
+  const std::vector<Array> copies_, sources_;
+  const Tape tape_;
+  detail::Recomputation recomputation_;
+  std::unordered_map<const Node*, Array> dy_;
+  ResultLists several_, results_;  // gradients that have come; the results themselves
+  detail::StoragePtr one_;         // the derivative of the loss by itself
+};
+
+}  // namespace
+
+std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const GradientOptions& options) {
+  check_arguments(loss, wrt);
+  const detail::NodePtr& root = loss.node();
+  const bool is_asked = std::any_of(wrt.begin(), wrt.end(), [&](const Array& w) { return w.node() == root; });
+  if (!root->tracks_gradient && !is_asked && !wrt.empty())
+    throw ArgumentError(
+        "gradients: loss was built under NoGrad, so nothing flows through it; build it outside of NoGrad");
+  root->context->check_alive("gradients");
+  const std::lock_guard lock(root->context->mutex);  // no evaluation may take the graph apart meanwhile
+  const detail::NoCasts plainly;
+  return ReversePass(loss, wrt, options).run(loss, is_asked);
 }
 
 std::pair<Array, std::vector<Array>> value_and_grad(const std::function<Array(std::span<const Array>)>& f,
