@@ -52,8 +52,8 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options)
   require_deviation(kLayer, o.result_deviation);
   require_real(kLayer, o.dtype);
   if (o.width % o.heads != 0 || o.heads % o.kv_heads != 0)
-    throw ArgumentError("MultiHeadAttention: heads must divide the width and kv_heads the heads, width " +
-                        std::to_string(o.width) + ", heads " + std::to_string(o.heads) + ", got kv_heads " +
+    throw ArgumentError("MultiHeadAttention: heads must divide the width and kv_heads the heads, got width " +
+                        std::to_string(o.width) + ", heads " + std::to_string(o.heads) + ", kv_heads " +
                         std::to_string(o.kv_heads));
   if (o.rotary && o.width / o.heads % 2 != 0)
     throw ArgumentError("MultiHeadAttention: rotary positions need an even number of values per head, got " +

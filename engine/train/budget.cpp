@@ -28,7 +28,7 @@ std::size_t parse_bytes(std::string_view text) {
   const auto wrong = [&] {
     return ArgumentError(
         "a size in bytes is a number above 0 with B, kB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, "
-        "TiB (powers of 1024) behind it, got such as 1.5GB; '" +
+        "TiB (powers of 1024) behind it, such as 1.5GB; got '" +
         std::string(text) + "'");
   };
   std::size_t digits = 0;

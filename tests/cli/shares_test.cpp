@@ -103,7 +103,7 @@ TEST_F(SharesTest, wrong_options_say_what_is_needed) {
   EXPECT_THAT(error({"--rebalance"}), HasSubstr("--rebalance is for several devices, and the run has one"));
   EXPECT_THAT(error({"--shares", "1,1"}), HasSubstr("--shares is for several devices"));
   const Words split = {"--split-device", "1,1"};
-  EXPECT_THAT(error(joined(split, {"--shares", "1,1,1"})), HasSubstr("needs a share of each device"));
+  EXPECT_THAT(error(joined(split, {"--shares", "1,1,1"})), HasSubstr("expected a share of each device"));
   EXPECT_THAT(error(joined(split, {"--shares", "1,1", "--rebalance"})), HasSubstr("use one of the two"));
   EXPECT_THAT(error(joined(split, {"--release-gradients"})), HasSubstr("--release-gradients updates before"));
 }

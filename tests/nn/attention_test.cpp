@@ -184,8 +184,7 @@ TEST_P(AttentionLayersTest, a_block_learns) {
 TEST_P(AttentionLayersTest, wrong_options_and_shapes_are_named) {
   EXPECT_ERROR(
       (nn::MultiHeadAttention({.width = 10, .heads = 4})), ArgumentError,
-      "MultiHeadAttention: heads must divide the width and kv_heads the heads, width 10, heads 4, got kv_heads 4 "
-      "");
+      "MultiHeadAttention: heads must divide the width and kv_heads the heads, got width 10, heads 4, kv_heads 4");
   EXPECT_ERROR((nn::MultiHeadAttention({.width = 6, .heads = 2, .rotary = RotaryOptions{}})), ArgumentError,
                "MultiHeadAttention: rotary positions need an even number of values per head, got 3");
   EXPECT_ERROR((nn::TransformerBlock({.width = 8, .heads = 2, .dropout = 1.0})), ArgumentError,

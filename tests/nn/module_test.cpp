@@ -192,7 +192,7 @@ TEST_P(ModuleTest, wrong_options_are_named) {
   EXPECT_THAT(message_of([] { nn::Conv2d({.in = 3, .out = 4, .pad = -1}); }), HasSubstr("pad"));
   EXPECT_THAT(message_of([] { nn::Dropout(1.0); }), HasSubstr("[0, 1)"));
   EXPECT_THAT(message_of([] { nn::BatchNorm({}); }), HasSubstr("features"));
-  EXPECT_THAT(message_of([] { nn::Linear({.in = 1, .out = 1, .dtype = f16}); }), HasSubstr("f32 or f64, f16"));
+  EXPECT_THAT(message_of([] { nn::Linear({.in = 1, .out = 1, .dtype = f16}); }), HasSubstr("f32 or f64, got f16"));
   EXPECT_THAT(message_of([] { nn::LayerNorm({.features = 3})(zeros({2, 4})); }), HasSubstr("3 features"));
 }
 

@@ -44,7 +44,7 @@ TEST_P(Fill, wrong_arguments_are_refused) {
   EXPECT_ERROR((full({2}, 300, u8)), ArgumentError, "full: the value must fit u8, got 300");
   EXPECT_ERROR((full({2}, 0.5, i32)), ArgumentError, "full: the value must fit i32, got 0.5");
   EXPECT_ERROR(arange(0, 1, 0), ArgumentError,
-               "arange: start, stop and step must be finite and step not 0, 0, 1, got 0");
+               "arange: start, stop and step must be finite and step not 0, got 0, 1, 0");
   EXPECT_ERROR(arange(0.5, 3, 1, i32), ArgumentError,
                "arange: start and step must be whole numbers for i32, got 0.5 and 1");
 }

@@ -85,9 +85,10 @@ TEST_P(SamplingTest, wrong_arguments_are_refused) {
   const Array a = zeros({2, 3});
   EXPECT_ERROR((categorical(astype(a, i32))), ArgumentError,
                "categorical: needs a floating array of at least one class, logits is i32 [2, 3]");
-  EXPECT_ERROR(((multinomial(a, {.samples = 4}))), ArgumentError,
-               "multinomial: samples must be at least 1 and, without replacement, at most the number of classes, got 4 "
-               ", weights is f32 [2, 3]");
+  EXPECT_ERROR(
+      ((multinomial(a, {.samples = 4}))), ArgumentError,
+      "multinomial: samples must be at least 1 and, without replacement, at most the number of classes, got 4, "
+      "weights is f32 [2, 3]");
 }
 
 }  // namespace

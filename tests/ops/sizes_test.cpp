@@ -34,7 +34,7 @@ TEST_P(SizesTest, of_pad_tile_and_repeat_are_refused_where_they_overflow) {
 
 TEST_P(SizesTest, of_arrays_are_refused_where_they_overflow) {
   EXPECT_ERROR((zeros(Shape{kHuge, kHuge})), ArgumentError,
-               "shape: expected at most 2^56 elements, [1099511627776, got 1099511627776]");
+               "shape: expected at most 2^56 elements, got [1099511627776, 1099511627776]");
   EXPECT_THROW(broadcast_to(zeros({1, 1}), {kHuge, kHuge}), ArgumentError);
   EXPECT_THROW(zeros({kHuge, 1}) + zeros({kHuge}), ArgumentError);
   EXPECT_THROW(matmul(broadcast_to(zeros({1, 1}), {kHuge, 1}), broadcast_to(zeros({1, 1}), {1, kHuge})), ArgumentError);
@@ -50,8 +50,9 @@ TEST_P(SizesTest, of_arrays_are_refused_where_they_overflow) {
 }
 
 TEST_P(SizesTest, of_arange_are_refused_where_they_overflow) {
-  EXPECT_ERROR(arange(0, 1e300, 1), ArgumentError,
-               ("arange: gives at most 2^56 elements, 0, " + std::to_string(1e300).substr(0, 301) + ", got 1").c_str());
+  EXPECT_ERROR(
+      arange(0, 1e300, 1), ArgumentError,
+      ("arange: expected at most 2^56 elements, got 0, " + std::to_string(1e300).substr(0, 301) + ", 1").c_str());
   EXPECT_THROW(arange(-1e308, 1e308, 1e-300), ArgumentError);
   EXPECT_THROW(arange(0, 1e20, 1, f64), ArgumentError);
   EXPECT_EQ(arange(5, 0, 1).size(), 0);

@@ -82,8 +82,7 @@ TEST(AdaptiveBatch, a_saved_state_goes_on_alike) {
   AdaptiveBatch other({.batch = 5, .max_batch = 64});
   EXPECT_ERROR(
       (other.load_state_dict(a.state_dict()), 0), ArgumentError,
-      "AdaptiveBatch: batch must be that of the options times a power of two, at most max_batch, got 16.000000 "
-      "");
+      "AdaptiveBatch: batch must be that of the options times a power of two, at most max_batch, got 16.000000");
   EXPECT_EQ(other.batch(), 5);
 }
 

@@ -165,7 +165,7 @@ TEST_P(GroupsTest, wrong_groups_are_named) {
   EXPECT_ERROR((Sgd(Groups{{.parameters = cells, .options = {.beta1 = 0.9}}})), ArgumentError,
                "Sgd: it has no option beta1, got a group with one");
   EXPECT_ERROR((Sgd(Groups{{.parameters = {cells[0]}}, {.parameters = {cells[1], cells[0]}}})), ArgumentError,
-               "Sgd: got p1 in two groups");
+               "Sgd: p1 is in two groups");
   EXPECT_THROW((AdamW(Groups{{.parameters = cells, .options = {.beta2 = 1.5}}})), ArgumentError);
   EXPECT_THROW((AdamW(Groups{{.parameters = cells, .options = {.rate = -1.0}}})), ArgumentError);
   EXPECT_THROW((AdamW(Groups{{.parameters = cells, .options = {.rate = 1.0}}}, {.rate = 0.0})), ArgumentError);

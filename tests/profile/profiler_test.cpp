@@ -103,7 +103,7 @@ TEST(ProfilerTest, refuses_what_it_cannot_do) {
   }
   Engine engine({.profile = true});
   EXPECT_ERROR((Profiler(engine, {.wait = -1})), ArgumentError,
-               "Profiler: wait, warmup and active must be 0 or more, -1, got 0 and 0");
+               "Profiler: wait, warmup and active must be 0 or more, got -1, 0 and 0");
   Profiler profiler(engine);
   EXPECT_ERROR(Profiler(engine, {}), ArgumentError, "Profiler: the engine has one already");
   profiler.stop();

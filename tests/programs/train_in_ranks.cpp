@@ -79,7 +79,7 @@ void collectives(distributed::Group& group) {
   expect(rows.shape() == Shape({2 * size, 3}) && rows.to_vector<double>()[6 * (size - 1)] == size - 1, "all_gather");
   group.barrier();
 
-  expect_error("root", "root is from 0", [&] { group.broadcast(told, size); });
+  expect_error("root", "root must be from 0", [&] { group.broadcast(told, size); });
   expect_error("dtype", "u8 has no such reduction", [&] { group.all_reduce(full({3}, 1, u8)); });
   expect_error("mean of i32", "i32 has no such",
                [&] { group.all_reduce(full({3}, 1, i32), distributed::Reduction::mean); });

@@ -79,7 +79,7 @@ TEST(Budget, reserve_cap_and_multiple_are_kept) {
   EXPECT_EQ(largest_batch({.multiple = 16, .budget = 10}, peak), 10);
   EXPECT_EQ(largest_batch({.budget = 10, .reserve = 20}, peak), std::nullopt);
   EXPECT_ERROR((largest_batch({.least = 5, .most = 4}, peak)), ArgumentError,
-               "largest_batch: expected 1 <= least <= most and a multiple of 1 or more, 5, got 4 and 1");
+               "largest_batch: expected 1 <= least <= most and a multiple of 1 or more, got 5, 4 and 1");
 }
 
 const std::vector<Technique> kTechniques = {

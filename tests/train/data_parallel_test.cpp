@@ -153,8 +153,8 @@ TEST(CutByShares, whole_samples_in_proportion_and_none_where_there_would_be_too_
   EXPECT_THAT(cut_by_shares(3, {1, 1, 1}, 2), ElementsAre(3, 0, 0));
   EXPECT_THAT(cut_by_shares(1, {1, 1}, 2), ElementsAre(1, 0));
   EXPECT_THAT(cut_by_shares(0, {1, 1}), ElementsAre(0, 0));
-  EXPECT_THAT(error_of([] { cut_by_shares(4, {0, 0}); }), HasSubstr("none is below 0 and one is above"));
-  EXPECT_THAT(error_of([] { cut_by_shares(4, {1, -1}); }), HasSubstr("1, got -1"));
+  EXPECT_THAT(error_of([] { cut_by_shares(4, {0, 0}); }), HasSubstr("expected none below 0 and one above"));
+  EXPECT_THAT(error_of([] { cut_by_shares(4, {1, -1}); }), HasSubstr("got 1, -1"));
 }
 
 // Sums of 48 samples in two parts: some roundings more in each of six steps.
@@ -330,10 +330,10 @@ TEST_F(DataParallelTest, wrong_arguments_say_what_is_needed) {
     return error_of([&] { DataParallel(engine, net, options); });
   };
   EXPECT_THAT(error({.shares = {1, 1, 1}}), HasSubstr("the engine has 2 (cpu:0.0, cpu:0.1), got 3"));
-  EXPECT_THAT(error({.shares = {0, 0}}), HasSubstr("one is above"));
+  EXPECT_THAT(error({.shares = {0, 0}}), HasSubstr("one above"));
   EXPECT_THAT(error({.least = 0}), HasSubstr("least must be 1 or more, got 0"));
-  EXPECT_THAT(error({.time_limit = 0}), HasSubstr("time_limit is above 0"));
-  EXPECT_THAT(error({.slow_factor = 0.5}), HasSubstr("slow_factor is above 1"));
+  EXPECT_THAT(error({.time_limit = 0}), HasSubstr("time_limit must be above 0"));
+  EXPECT_THAT(error({.slow_factor = 0.5}), HasSubstr("slow_factor must be above 1"));
   EXPECT_THAT(error({.shard_state = true}), HasSubstr("shard_state shares out over processes"));
   DataParallel parallel(engine, net);
   optim::Sgd releasing(net.parameters(), {.rate = 0.1, .release_gradients = true});

@@ -46,7 +46,7 @@ std::vector<std::int64_t> cut_by_shares(std::int64_t samples, const std::vector<
   const bool is_wrong =
       std::any_of(parts.begin(), parts.end(), [](double part) { return !(part >= 0) || std::isinf(part); });
   if (is_wrong || sum_of(parts) <= 0)
-    throw ArgumentError(fmt::format("shares: none must be below 0 and one is above, got {}", fmt::join(parts, ", ")));
+    throw ArgumentError(fmt::format("shares: expected none below 0 and one above, got {}", fmt::join(parts, ", ")));
   const auto cut = [&](const std::vector<double>& of) {
     const double whole = sum_of(of);
     std::vector<std::int64_t> result;
