@@ -76,7 +76,7 @@ void decode_image(std::string_view name, std::span<const std::byte> file, int ch
   const auto pixels = static_cast<std::size_t>(header.height * header.width);
   const std::span<std::uint8_t> dst = room(header.height, header.width);
   if (dst.size() != pixels * static_cast<std::size_t>(channels))
-    throw ArgumentError("image: room for " + std::to_string(pixels * static_cast<std::size_t>(channels)) +
+    throw ArgumentError("image: expected room for " + std::to_string(pixels * static_cast<std::size_t>(channels)) +
                         " bytes, got " + std::to_string(dst.size()));
   std::vector<std::uint8_t> converted(header.channels == channels ? 0
                                                                   : pixels * static_cast<std::size_t>(header.channels));

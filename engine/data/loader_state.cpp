@@ -29,7 +29,7 @@ BatchSampler make_batches(const DatasetPtr& dataset, const LoaderOptions& option
   if (!dataset) throw ArgumentError("loader: expected a data set, got none");
   if (options.slots < 1) throw ArgumentError("loader: slots must be 1 or more, got " + std::to_string(options.slots));
   if (options.most_slots != 0 && options.most_slots < options.slots)
-    throw ArgumentError("loader: most_slots is at least slots, " + std::to_string(options.slots) + ", or 0, got " +
+    throw ArgumentError("loader: most_slots must be at least slots, " + std::to_string(options.slots) + ", or 0, got " +
                         std::to_string(options.most_slots));
   if (!options.worker_cores.empty())
     if (const std::vector<int> allowed = allowed_cores();

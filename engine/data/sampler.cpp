@@ -104,7 +104,7 @@ BatchSampler::BatchSampler(SamplerPtr inner, std::int64_t batch) : inner_(std::m
   if (!inner_) throw ArgumentError("batch: expected a sampler, got none");
   if (batch < 1) throw ArgumentError("batch: expected 1 or more samples, got " + std::to_string(batch));
   if (const std::int64_t size = inner_->size(); size != kEndless && batch > size)
-    throw ArgumentError("batch: at most the " + std::to_string(size) + " samples of the set, got " +
+    throw ArgumentError("batch: expected at most the " + std::to_string(size) + " samples of the set, got " +
                         std::to_string(batch));
 }
 

@@ -33,7 +33,8 @@ class Jitter final : public Transform {
     constexpr std::int64_t kMost = 131072;  // the capacity of a lane, at two words per number
     const FieldSpec& spec = check_values("jitter", fields, options_.field);
     if (spec.shape.size() > kMost)
-      throw ArgumentError("jitter: at most 131072 values, field '" + spec.name + "' is " + spec.shape.to_string());
+      throw ArgumentError("jitter: expected at most 131072 values, field '" + spec.name + "' is " +
+                          spec.shape.to_string());
   }
   void apply(std::span<const Field> sample, const SequenceKey& key) const override {
     Random random(key);

@@ -37,8 +37,8 @@ Spectrogram::Spectrogram(const SpectrogramOptions& options) : options_(options) 
   if (options_.window == 0) options_.window = options_.fft;
   check_positive("window", options_.window);
   if (options_.window > options_.fft)
-    throw ArgumentError("spectrogram: a window of at most " + std::to_string(options_.fft) + " samples (fft), got " +
-                        std::to_string(options_.window));
+    throw ArgumentError("spectrogram: expected a window of at most " + std::to_string(options_.fft) +
+                        " samples (fft), got " + std::to_string(options_.window));
   if (options_.hop == 0) options_.hop = std::max(options_.window / 2, 1);
   check_positive("hop", options_.hop);
   if (options.power != 1 && options.power != 2)
@@ -56,7 +56,7 @@ Spectrogram::Spectrogram(const SpectrogramOptions& options) : options_(options) 
 std::int64_t Spectrogram::frames(std::int64_t samples) const {
   const std::int64_t least = !options_.centre ? options_.fft : options_.reflect ? options_.fft / 2 + 1 : 1;
   if (samples < least)
-    throw ArgumentError("spectrogram: a sound of at least " + std::to_string(least) + " samples, got " +
+    throw ArgumentError("spectrogram: expected a sound of at least " + std::to_string(least) + " samples, got " +
                         std::to_string(samples));
   return 1 + (options_.centre ? samples : samples - options_.fft) / options_.hop;
 }
@@ -121,7 +121,7 @@ MelSpectrogram::MelSpectrogram(const MelOptions& options) : options_(options), s
   if (options.mels < 1) complain("mels must be 1 or more, got " + std::to_string(options.mels));
   if (options_.high == 0) options_.high = options.rate / 2;
   if (!(options_.low >= 0 && options_.low < options_.high && options_.high <= options.rate / 2))
-    complain("0 <= low < high <= rate / 2 = " + std::to_string(options.rate / 2) + " Hz, got low " +
+    complain("expected 0 <= low < high <= rate / 2 = " + std::to_string(options.rate / 2) + " Hz, got low " +
              std::to_string(options_.low) + " and high " + std::to_string(options_.high));
   if (options.log && !(options.floor > 0)) complain("floor must be above 0, got " + std::to_string(options.floor));
 
@@ -151,8 +151,8 @@ MelSpectrogram::MelSpectrogram(const MelOptions& options) : options_(options), s
 void MelSpectrogram::apply(std::span<const float> sound, std::span<float> dst) const {
   const auto samples = static_cast<std::int64_t>(sound.size());
   if (static_cast<std::int64_t>(dst.size()) != frames(samples) * mels())
-    throw ArgumentError("mel_spectrogram: room for " + std::to_string(frames(samples) * mels()) + " values, got " +
-                        std::to_string(dst.size()));
+    throw ArgumentError("mel_spectrogram: expected room for " + std::to_string(frames(samples) * mels()) +
+                        " values, got " + std::to_string(dst.size()));
   spectrogram_.for_each_frame(sound, [&](std::int64_t frame, std::span<const double> powers) {
     for (std::size_t mel = 0; mel < filters_.size(); ++mel) {
       const Filter& filter = filters_[mel];

@@ -32,7 +32,7 @@ double draw_log(Random& random, const Range& range) {
 void check_range(const char* name, const Range& range, double least, bool is_open) {
   const bool above = is_open ? range.low > least : range.low >= least;
   if (!above || !(range.low <= range.high))
-    throw ArgumentError("transits: " + std::string(name) + ": " + (is_open ? "above " : "at least ") +
+    throw ArgumentError("transits: " + std::string(name) + ": expected " + (is_open ? "above " : "at least ") +
                         std::to_string(least) + " and low <= high, got " + std::to_string(range.low) + " to " +
                         std::to_string(range.high));
 }

@@ -59,7 +59,7 @@ std::int64_t check_weights(std::span<const double> weights) {
       throw ArgumentError("weighted: weights must be finite and 0 or more, got " + std::to_string(weight));
     positive += weight > 0;
   }
-  if (positive == 0) throw ArgumentError("weighted: one weight or more is above 0, none was");
+  if (positive == 0) throw ArgumentError("weighted: expected a weight above 0, got none");
   return positive;
 }
 
@@ -115,7 +115,7 @@ SamplerPtr weighted(std::span<const double> weights, const WeightedOptions& opti
   if (options.count < 0) throw ArgumentError("weighted: count must be 0 or more, got " + std::to_string(options.count));
   if (options.replacement) return std::make_shared<WithReplacement>(weights, options);
   if (options.count > positive)
-    throw ArgumentError("weighted: without replacement at most the " + std::to_string(positive) +
+    throw ArgumentError("weighted: without replacement, count must be at most the " + std::to_string(positive) +
                         " samples with a weight above 0, got " + std::to_string(options.count));
   return std::make_shared<WithoutReplacement>(weights, options.count > 0 ? options.count : positive, options.seed);
 }

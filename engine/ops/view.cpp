@@ -95,7 +95,7 @@ Array reshape(const Array& a, std::initializer_list<std::int64_t> sizes) {
   for (std::size_t i = 0; i < known.size(); ++i) {
     if (known[i] >= 0) {
       if (known[i] != 0 && product > Shape::kMostElements / known[i])
-        throw ArgumentError("reshape: at most 2^56 elements, src is " + describe(a));
+        throw ArgumentError("reshape: expected at most 2^56 elements, src is " + describe(a));
       product *= known[i];
     } else if (known[i] == -1 && open < 0) {
       open = static_cast<int>(i);

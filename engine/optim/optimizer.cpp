@@ -385,7 +385,8 @@ std::int64_t Optimizer::skipped_steps() const {
 }
 
 void Optimizer::set_skipped_steps(std::int64_t count) {
-  if (count < 0) throw ArgumentError(impl_->name + ": at least 0 steps were skipped, got " + std::to_string(count));
+  if (count < 0)
+    throw ArgumentError(impl_->name + ": the number of skipped steps must be at least 0, got " + std::to_string(count));
   const Array number = full({1}, static_cast<double>(count));
   if (impl_->skipped.defined())
     assign(impl_->skipped, number);

@@ -131,7 +131,7 @@ std::vector<Runtime::Wanted> Runtime::wanted_devices() {
     for (FoundDevice& part : parts_of(each, options_)) wanted.push_back({std::move(part), tuning});
   }
   if (wanted.size() > kMostDevices)
-    throw ArgumentError("engine: at most " + std::to_string(kMostDevices) + " devices, got " +
+    throw ArgumentError("engine: expected at most " + std::to_string(kMostDevices) + " devices, got " +
                         std::to_string(wanted.size()));
   const std::string contexts = environment("SAMEBYTES_CONTEXTS");
   if (!contexts.empty() && contexts != "platform" && contexts != "separate")

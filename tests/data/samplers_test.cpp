@@ -150,7 +150,7 @@ TEST(WeightedSampler, without_replacement_takes_the_heavy_ones_first) {
   EXPECT_EQ(weighted(weights, {.count = 2, .replacement = false})->size(), 2);
   EXPECT_ERROR(weighted(weights, {.count = 4, .replacement = false}), ArgumentError,
                "weighted: without replacement, count must be at most the 3 samples with a weight above 0, got 4");
-  EXPECT_ERROR(weighted(std::vector<double>{0, 0}), ArgumentError, "weighted: one weight or more is above 0, none was");
+  EXPECT_ERROR(weighted(std::vector<double>{0, 0}), ArgumentError, "weighted: expected a weight above 0, got none");
   EXPECT_ERROR(weighted(std::vector<double>{-1}), ArgumentError,
                "weighted: weights must be finite and 0 or more, got -1.000000");
 }
