@@ -1,5 +1,5 @@
-// Reverse mode: walks the graph of the loss from its end and adds the nodes of the gradient to the same graph. Over 400
-// lines because the tape, the pass over it and its errors are one algorithm.
+// Reverse mode: walks the graph of the loss from its end and adds the nodes of the gradient to the same graph.
+// Over 400 lines because the tape, the pass over it and its errors are one algorithm.
 #include "samebytes/autograd.h"
 
 #include <algorithm>

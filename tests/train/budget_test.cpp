@@ -44,7 +44,7 @@ TEST(Budget, another_text_is_an_error_that_says_what_is_expected) {
       ADD_FAILURE() << text;
     } catch (const ArgumentError& error) {
       EXPECT_NE(std::string(error.what())
-                    .find("GiB, TiB (powers of 1024) behind it, got such as 1.5GB; '" + std::string(text) + "'"),
+                    .find("GiB, TiB (powers of 1024) behind it, such as 1.5GB; got '" + std::string(text) + "'"),
                 std::string::npos)
           << error.what();
     }
