@@ -83,18 +83,16 @@ typedef struct {
   int line, volume, a, b, e0, e1;
 } conv_unit;
 
-CONV_INLINE conv_unit conv_unit_at(const conv_group* g, const int index, const int lines, int* block) {
+CONV_INLINE void conv_set_unit(conv_unit* u, const conv_group* g, const int index, const int lines, int* block) {
   const int line_first = g->out.d * g->out.h == 1;
-  conv_unit u;
   *block = line_first ? index % g->blocks : index / lines;
-  u.line = line_first ? index / g->blocks : index - *block * lines;
-  u.e0 = *block * g->block;
-  u.e1 = min(g->grid, u.e0 + g->block);
-  const int slice = u.line / g->out.h;
-  u.b = u.line - slice * g->out.h;
-  u.volume = slice / g->out.d;
-  u.a = slice - u.volume * g->out.d;
-  return u;
+  u->line = line_first ? index / g->blocks : index - *block * lines;
+  u->e0 = *block * g->block;
+  u->e1 = min(g->grid, u->e0 + g->block);
+  const int slice = u->line / g->out.h;
+  u->b = u->line - slice * g->out.h;
+  u->volume = slice / g->out.d;
+  u->a = slice - u->volume * g->out.d;
 }
 
 // How the lines of a unit are read: the source positions `begin` to `last`, or copies of so many positions (with those
@@ -104,23 +102,21 @@ typedef struct {
   int begin, last, positions, pitch, size;
 } conv_reading;
 
-CONV_INLINE conv_reading conv_read(const conv_group* g, const conv_chunk* q, const conv_unit* u) {
+CONV_INLINE void conv_set_reading(conv_reading* r, const conv_group* g, const conv_chunk* q, const conv_unit* u) {
   const int planes = g->transposed && q->depth >= VW, mul = g->mul.w;
-  conv_reading r;
-  r.begin = u->e0 * mul + q->lo;
-  r.last = (u->e1 - 1) * mul + q->hi;
+  r->begin = u->e0 * mul + q->lo;
+  r->last = (u->e1 - 1) * mul + q->hi;
 #ifdef SAMEBYTES_STORE_16
   const int direct = 0;
 #else
   const int direct =
-      !planes && r.begin >= 0 && r.last < g->in.w && CONV_SPREAD(mul * g->in_c) &&
-      r.last + (CONV_LOW - 1) * mul + 1 - g->in.w <= (long)(g->n - 1 - u->volume) * g->in.d * g->in.h * g->in.w;
+      !planes && r->begin >= 0 && r->last < g->in.w && CONV_SPREAD(mul * g->in_c) &&
+      r->last + (CONV_LOW - 1) * mul + 1 - g->in.w <= (long)(g->n - 1 - u->volume) * g->in.d * g->in.h * g->in.w;
 #endif
-  r.where = planes ? CONV_IN_PLANES : direct ? CONV_IN_PLACE : CONV_COPIED;
-  r.positions = (u->e1 - u->e0 + CONV_LOW - 2) * q->gap + q->span;
-  r.pitch = planes ? 1 : direct ? g->in_c : CONV_SPREAD(q->gap * q->depth) ? q->depth : q->depth + VW;
-  r.size = r.positions * (planes ? q->depth : r.pitch);
-  return r;
+  r->where = planes ? CONV_IN_PLANES : direct ? CONV_IN_PLACE : CONV_COPIED;
+  r->positions = (u->e1 - u->e0 + CONV_LOW - 2) * q->gap + q->span;
+  r->pitch = planes ? 1 : direct ? g->in_c : CONV_SPREAD(q->gap * q->depth) ? q->depth : q->depth + VW;
+  r->size = r->positions * (planes ? q->depth : r->pitch);
 }
 
 // Copies line `from` of src as r says.
@@ -174,12 +170,13 @@ CONV_INLINE int conv_meet(const conv_group* g, const conv_chunk* q, const conv_u
 }
 
 // The lines that the unit behind u reads for the first time, where `newest` is the last one that u does.
-CONV_INLINE conv_ahead conv_next_lines(const conv_group* g, const conv_chunk* q, const conv_unit* u, const int newest) {
+CONV_INLINE void conv_set_ahead(conv_ahead* ahead, const conv_group* g, const conv_chunk* q, const conv_unit* u,
+                                const int newest) {
   const int fresh = g->block < g->grid ? 1 : min(g->mul.h, g->taps.h);
   const int is_known = newest >= 0 && q->depth >= g->in_c && g->out.d * g->out.h > 1;
   const long at = is_known ? ((long)(newest + g->mul.h + 1 - fresh) * g->in.w + u->e0 * g->mul.w) * g->in_c : 0;
-  const conv_ahead ahead = {g->src + at, g->mul.w * g->in_c * fresh, is_known ? g->src_end - at : 0};
-  return ahead;
+  const conv_ahead next = {g->src + at, g->mul.w * g->in_c * fresh, is_known ? g->src_end - at : 0};
+  *ahead = next;
 }
 
 // What a unit leaves for the next one: the block whose lines lie in `source`, and which they are; how many of so many
@@ -201,7 +198,8 @@ CONV_INLINE void conv_panels(const conv_group* g, const conv_chunk* q, const con
   for (int col = g->col0; col < g->col1; col += CONV_NR) {
     if (col != before->bias_column) conv_bias(g, q, col);
     before->bias_column = col;
-    conv_target o = conv_aim(g, q, at, col, g->divide.w * g->out_c);
+    conv_target o;
+    conv_aim(&o, g, q, at, col, g->divide.w * g->out_c);
     conv_cut(from, conv_panel(g, q, col), t, &o, pixels, o.columns > VW ? before->tall : before->tall_narrow, ahead);
     ahead.left = 0;  // the first panel has asked for all of them
   }
@@ -216,8 +214,10 @@ CONV_INLINE void conv_units(const conv_group* g, const conv_chunk* q, const conv
   before.block = before.pixels = before.bias_column = -1;
   for (int unit = begin; unit < end; ++unit) {
     int block;
-    const conv_unit u = conv_unit_at(g, unit, lines, &block);
-    const conv_reading r = conv_read(g, q, &u);
+    conv_unit u;
+    conv_set_unit(&u, g, unit, lines, &block);
+    conv_reading r;
+    conv_set_reading(&r, g, q, &u);
     t.line = r.where == CONV_IN_PLANES ? r.positions : (r.where == CONV_IN_PLACE ? g->mul.w : q->gap) * r.pitch;
     if (r.where != CONV_IN_PLACE && block != before.block) {
       for (int i = 0; i < CONV_TAP_ROWS; ++i) before.tag[i] = -1;
@@ -226,7 +226,8 @@ CONV_INLINE void conv_units(const conv_group* g, const conv_chunk* q, const conv
     }
     const int newest = conv_meet(g, q, &u, &r, before.tag, &t);
     const conv_line from = {r.where, g->source, g->src};
-    conv_ahead ahead = conv_next_lines(g, q, &u, newest);
+    conv_ahead ahead;
+    conv_set_ahead(&ahead, g, q, &u, newest);
     int taps_done = 0;
     for (int f = 0; f < g->divide.w; ++f) {
       const int is_dense = r.pitch == q->depth && r.where != CONV_IN_PLANES;
@@ -256,45 +257,42 @@ CONV_INLINE void conv_pack_panels(const conv_group* g, const conv_chunk* q, cons
   }
 }
 
-// The taps of a chunk along the width, and the positions that they meet.
-CONV_INLINE conv_chunk conv_chunk_of(const conv_group* g, const int r0, const int x0, const int rows,
-                                     const int columns) {
-  conv_chunk q;
-  q.r0 = r0;
-  q.r1 = min(g->taps.d * g->taps.h, r0 + rows);
-  q.x0 = x0;
-  q.x1 = min(g->taps.w, x0 + columns);
+// The taps of a chunk along the width, and the positions that they meet. Structs come back by pointer: what a call
+// returns is noalias, which Oclgrind does not know.
+CONV_INLINE void conv_set_chunk(conv_chunk* q, const conv_group* g, const int r0, const int x0, const int rows,
+                                const int columns) {
+  q->r0 = r0;
+  q->r1 = min(g->taps.d * g->taps.h, r0 + rows);
+  q->x0 = x0;
+  q->x1 = min(g->taps.w, x0 + columns);
   const int pad = g->pad.w, dilation = g->dilation.w, divide = g->divide.w;
-  q.lo = g->transposed ? conv_floor_div(pad - (q.x1 - 1) * dilation, divide) : x0 * dilation - pad;
-  q.hi = g->transposed ? conv_floor_div(divide - 1 + pad - x0 * dilation, divide) : (q.x1 - 1) * dilation - pad;
-  q.span = q.hi - q.lo + 1;
-  q.gap = min(g->mul.w, q.span);
-  q.is_ring = g->dilation.h == 1 && rows >= g->taps.d * g->taps.h;
-  return q;
+  q->lo = g->transposed ? conv_floor_div(pad - (q->x1 - 1) * dilation, divide) : x0 * dilation - pad;
+  q->hi = g->transposed ? conv_floor_div(divide - 1 + pad - x0 * dilation, divide) : (q->x1 - 1) * dilation - pad;
+  q->span = q->hi - q->lo + 1;
+  q->gap = min(g->mul.w, q->span);
+  q->is_ring = g->dilation.h == 1 && rows >= g->taps.d * g->taps.h;
 }
 
 // The sizes of a pass; the caller adds arrays and the group's share.
-CONV_INLINE conv_group conv_group_of(const conv_sizes s, const conv_shares share, const int transposed,
-                                     const int flags) {
+CONV_INLINE void conv_set_group(conv_group* g, const conv_sizes s, const conv_shares share, const int transposed,
+                                const int flags) {
   const conv_axes one = {1, 1, 1};
-  conv_group g;
-  g.in = transposed ? s.out : s.in;
-  g.out = transposed ? s.in : s.out;
-  g.taps = s.taps;
-  g.mul = transposed ? one : s.stride;
-  g.divide = transposed ? s.stride : one;
-  g.pad = s.pad;
-  g.dilation = s.dilation;
-  g.n = s.n;
-  g.in_c = transposed ? s.co : s.c;
-  g.out_c = transposed ? s.c : s.co;
-  g.depth = g.in_c / s.groups;
-  g.transposed = transposed;
-  g.flags = flags;
-  g.grid = (g.out.w + g.divide.w - 1) / g.divide.w;
-  g.block = share.block;
-  g.blocks = (g.grid + share.block - 1) / share.block;
-  return g;
+  g->in = transposed ? s.out : s.in;
+  g->out = transposed ? s.in : s.out;
+  g->taps = s.taps;
+  g->mul = transposed ? one : s.stride;
+  g->divide = transposed ? s.stride : one;
+  g->pad = s.pad;
+  g->dilation = s.dilation;
+  g->n = s.n;
+  g->in_c = transposed ? s.co : s.c;
+  g->out_c = transposed ? s.c : s.co;
+  g->depth = g->in_c / s.groups;
+  g->transposed = transposed;
+  g->flags = flags;
+  g->grid = (g->out.w + g->divide.w - 1) / g->divide.w;
+  g->block = share.block;
+  g->blocks = (g->grid + share.block - 1) / share.block;
 }
 
 // transposed 0: dst = y = conv(src = x, w). transposed 1: dst = dx, the sum over the taps that reach an input pixel, of
@@ -318,7 +316,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
   real source[CONV_SOURCE] __attribute__((aligned(64)));
   real packed[CONV_WEIGHTS] __attribute__((aligned(64)));
   real bias_panel[CONV_NR] __attribute__((aligned(64)));
-  conv_group g = conv_group_of(s, share, transposed, flags);
+  conv_group g;
+  conv_set_group(&g, s, share, transposed, flags);
   const int of = get_group_id(2), columns = g.out_c / s.groups, tiles = (columns + share.columns - 1) / share.columns;
   const int unit_tile = (int)get_group_id(0) / tiles, units = g.n * g.out.d * g.out.h * g.blocks;
   const int unit0 = unit_tile * share.units, unit1 = min(units, unit0 + share.units);
@@ -343,7 +342,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv_tiles(
   conv_order order;
   for (int r0 = 0; r0 < s.taps.d * s.taps.h; r0 += share.tap_rows) {
     for (int x0 = 0; x0 < s.taps.w; x0 += share.tap_columns) {
-      conv_chunk q = conv_chunk_of(&g, r0, x0, share.tap_rows, share.tap_columns);
+      conv_chunk q;
+      conv_set_chunk(&q, &g, r0, x0, share.tap_rows, share.tap_columns);
       conv_sort(&order, q.x0, q.x1, transposed, s.pad.w, s.dilation.w, g.divide.w, q.lo);
       for (q.k0 = 0; q.k0 < g.depth; q.k0 += share.depth) {
         q.depth = min(share.depth, g.depth - q.k0);
