@@ -33,7 +33,7 @@ install(FILES ${CMAKE_BINARY_DIR}/generated/SamebytesConfig.cmake
 # so that an installed tree may be moved.
 file(RELATIVE_PATH samebytes_pc_up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" samebytes_pc_up "${samebytes_pc_up}")
-set(samebytes_pc_requires "OpenCL clblast fmt zlib libarchive libpng libjpeg libutf8proc")
+set(samebytes_pc_requires "OpenCL clblast fmt zlib${samebytes_part_requires}")
 set(samebytes_pc_libs -pthread)
 foreach(library ${CMAKE_DL_LIBS})
   string(APPEND samebytes_pc_libs " -l${library}")

@@ -6,8 +6,7 @@
 #include <numbers>
 #include <utility>
 
-#include <kissfft/kissfft.hh>
-
+#include "data/fft.h"
 #include "samebytes/error.h"
 
 namespace samebytes::data {
@@ -18,19 +17,11 @@ void check_positive(const char* what, int value) {
     throw ArgumentError("spectrogram: " + std::string(what) + " must be 1 or more, got " + std::to_string(value));
 }
 
-// A real transform of an even size is a complex one of half the size.
-bool is_halved(int fft) { return fft % 2 == 0; }
-
 constexpr double kSlaneyStep = 200.0 / 3.0;  // Hz per mel below kSlaneyBreak
 constexpr double kSlaneyBreak = 1000.0;      // Hz
 const double kSlaneyLog = std::log(6.4) / 27.0;
 
 }  // namespace
-
-struct Spectrogram::Fft {
-  explicit Fft(int fft) : plan(static_cast<std::size_t>(is_halved(fft) ? fft / 2 : fft), false) {}
-  kissfft<double> plan;
-};
 
 Spectrogram::Spectrogram(const SpectrogramOptions& options) : options_(options) {
   check_positive("fft", options.fft);
@@ -50,7 +41,7 @@ Spectrogram::Spectrogram(const SpectrogramOptions& options) : options_(options) 
         options_.window == 1 ? 1.0
                              : 0.5 - 0.5 * std::cos(2 * std::numbers::pi * static_cast<double>(i) /
                                                     static_cast<double>(options_.window));
-  fft_ = std::make_shared<const Fft>(options_.fft);
+  fft_ = std::make_shared<const detail::RealFft>(options_.fft);
 }
 
 std::int64_t Spectrogram::frames(std::int64_t samples) const {
@@ -66,9 +57,9 @@ template <class Act>
 void Spectrogram::for_each_frame(std::span<const float> sound, Act act) const {
   const auto samples = static_cast<std::int64_t>(sound.size());
   const std::int64_t count = frames(samples), size = options_.fft;
-  const kissfft<double> plan = fft_->plan;  // it has scratch memory, so each call has its own
   std::vector<double> piece(static_cast<std::size_t>(size)), powers(static_cast<std::size_t>(bins()));
-  std::vector<std::complex<double>> complex_piece(is_halved(options_.fft) ? 0 : piece.size()), spectrum(piece.size());
+  std::vector<std::complex<double>> spectrum(piece.size());
+  detail::RealFft fft = *fft_;
   for (std::int64_t frame = 0; frame < count; ++frame) {
     const std::int64_t begin = frame * options_.hop - (options_.centre ? size / 2 : 0);
     for (std::int64_t i = 0; i < size; ++i) {
@@ -79,15 +70,7 @@ void Spectrogram::for_each_frame(std::span<const float> sound, Act act) const {
       const auto at = static_cast<std::size_t>(i);
       piece[at] = is_inside ? window_[at] * static_cast<double>(sound[static_cast<std::size_t>(place)]) : 0.0;
     }
-    if (is_halved(options_.fft)) {
-      plan.transform_real(piece.data(), spectrum.data());
-      const std::size_t half = piece.size() / 2;  // the last bin is packed into the first one's imaginary part
-      spectrum[half] = spectrum[0].imag();
-      spectrum[0] = spectrum[0].real();
-    } else {
-      std::copy(piece.begin(), piece.end(), complex_piece.begin());
-      plan.transform(complex_piece.data(), spectrum.data());
-    }
+    fft(piece, spectrum);
     for (std::size_t bin = 0; bin < powers.size(); ++bin)
       powers[bin] = options_.power == 1 ? std::abs(spectrum[bin]) : std::norm(spectrum[bin]);
     act(frame, std::span<const double>(powers));

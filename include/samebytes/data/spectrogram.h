@@ -11,6 +11,10 @@
 
 #include "samebytes/host_array.h"
 
+namespace samebytes::detail {
+class RealFft;
+}
+
 namespace samebytes::data {
 
 struct SpectrogramOptions {
@@ -40,8 +44,7 @@ class Spectrogram {
   void for_each_frame(std::span<const float> sound, Act act) const;
   SpectrogramOptions options_;
   std::vector<double> window_;  // [fft]
-  struct Fft;
-  std::shared_ptr<const Fft> fft_;
+  std::shared_ptr<const detail::RealFft> fft_;
 };
 
 // htk: 2595 log10(1 + f / 700), torchaudio's default; slaney: linear below 1 kHz and logarithmic above, librosa's.
