@@ -1,24 +1,25 @@
 #!/usr/bin/env bash
-# Builds everything and runs the tests; the last line reads "N passed, N failed[, N skipped]".
-#   tests/run.sh            every test
-#   tests/run.sh --quick    those labelled quick; --slow: the others
-#   tests/run.sh -R nn      any other argument goes to ctest
+# Builds the tests and runs them; the last line reads "N passed, N failed[, N skipped]".
+#   tests/run.sh          the library's, with the kernels for the kind of device that this machine has
+#   tests/run.sh --all    every test: kernels for both kinds of devices, the command, examples, ranks, long trainings
+#   tests/run.sh -R nn    of every test those that ctest selects by these arguments
 # Real data is looked for in $SAMEBYTES_DATA, else in data/ of the checkout; without it those tests skip and say so.
 # SAMEBYTES_CMAKE_OPTIONS adds options to the build, SAMEBYTES_KERNEL_CACHE moves the folder of compiled kernels.
 set -euo pipefail
 # shellcheck source=cmake/setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
 
+selection=("$@")
+target=all
 case ${1:-} in
-  --quick) selection=(-L quick "${@:2}") ;;
-  --slow) selection=(-L slow "${@:2}") ;;
+  '') selection=(-L library) target=library_tests; export SAMEBYTES_TEST_PERSONALITIES=own ;;
+  --all) selection=("${@:2}") ;;
   -h | --help) sed -n '2,7s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
-  *) selection=("$@") ;;
 esac
 
 samebytes_packages run test
 read -ra options <<<"${SAMEBYTES_CMAKE_OPTIONS:-}"
-samebytes_build -DSAMEBYTES_TESTS=ON -DSAMEBYTES_BENCHMARKS=ON -DSAMEBYTES_EXAMPLES=ON "${options[@]}" --
+samebytes_build -DSAMEBYTES_TESTS=ON -DSAMEBYTES_BENCHMARKS=ON -DSAMEBYTES_EXAMPLES=ON "${options[@]}" -- "$target"
 
 reports=$SAMEBYTES_BUILD/test-reports
 rm -rf "$reports"

@@ -42,6 +42,20 @@ std::vector<std::optional<MemoryMode>> modes() {
   return result;
 }
 
+std::vector<Personality> personalities() {
+  if (const std::string only = environment("SAMEBYTES_PERSONALITY"); !only.empty())
+    return {parse<Personality>("SAMEBYTES_PERSONALITY", only, Personality::cpu, Personality::gpu)};
+  const std::string asked = environment("SAMEBYTES_TEST_PERSONALITIES");
+  if (asked == "own") {
+    EngineOptions options;
+    options.device = environment("SAMEBYTES_TEST_DEVICE");
+    return {Engine(options).device().personality};
+  }
+  if (!asked.empty() && asked != "all")
+    throw ArgumentError("SAMEBYTES_TEST_PERSONALITIES: expected 'all' or 'own', got '" + asked + "'");
+  return {Personality::cpu, Personality::gpu};
+}
+
 using Engines = std::map<std::string, std::unique_ptr<Engine>>;
 Engines& engines() {
   static Engines shared;
@@ -65,11 +79,8 @@ std::string name_of_case(const DeviceCase& device_case) {
 }
 
 std::vector<DeviceCase> device_cases() {
-  std::vector<Personality> personalities = {Personality::cpu, Personality::gpu};
-  if (const std::string only = environment("SAMEBYTES_PERSONALITY"); !only.empty())
-    personalities = {parse<Personality>("SAMEBYTES_PERSONALITY", only, Personality::cpu, Personality::gpu)};
   std::vector<DeviceCase> cases;
-  for (Personality personality : personalities)
+  for (Personality personality : personalities())
     for (const std::optional<MemoryMode>& mode : modes()) cases.push_back({personality, mode});
   return cases;
 }

@@ -6,7 +6,8 @@
 //
 // An engine is made at the first test of its case and shared by all tests of the program, so kernels are built once.
 // Environment: SAMEBYTES_TEST_DEVICE (a device's name), SAMEBYTES_PERSONALITY and SAMEBYTES_MEMORY (only this one),
-// SAMEBYTES_TEST_MODES (a comma list such as fine,coarse,hostptr,copy; default: the device's own choice).
+// SAMEBYTES_TEST_PERSONALITIES (all, or own: the device's), SAMEBYTES_TEST_MODES (a comma list such as
+// fine,coarse,hostptr,copy; default: the device's own choice).
 #pragma once
 
 #include <gtest/gtest.h>
