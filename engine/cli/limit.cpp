@@ -13,19 +13,15 @@
 #include "cli/bench_run.h"
 #include "cli/option_table.h"
 #include "cli/session.h"
-#include "cli/techniques.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"
-#include "samebytes/budget.h"
 #include "samebytes/error.h"
+#include "samebytes/train/fit.h"
 
 namespace samebytes::cli {
 namespace {
 
-constexpr std::int64_t kRehearsedSteps = 2;  // the second one knows all cells
-constexpr std::size_t kKeptFree = std::size_t{2} << 30;
-constexpr std::size_t kKeptFreeShare = 8;           // ... and of a small machine this part
-constexpr std::int64_t kBatchMultiple = 8;          // vectors and tiles are full
+constexpr std::int64_t kRehearsedSteps = 2;         // the second one knows all cells
 constexpr std::int64_t kLargestBenchBatch = 16384;  // the data of bench is made up before it runs
 constexpr std::int64_t kLargestBatch = 1 << 20;
 
@@ -40,143 +36,106 @@ Options rehearsal(const Options& asked) {
   return options;
 }
 
-data::DatasetPtr hollow(const data::DatasetPtr& set, const std::vector<data::TransformPtr>& transforms,
-                        std::int64_t samples) {
-  const auto seen = transforms.empty() ? set : data::transformed(set, transforms);
-  return data::generate(samples, seen->fields(), [](std::int64_t, std::span<const data::Field>) {});
-}
-
 std::vector<data::TransformPtr> all_transforms(const Workload& workload) {
   std::vector<data::TransformPtr> all = workload.augment;
   all.insert(all.end(), workload.prepare.begin(), workload.prepare.end());
   return all;
 }
 
-class Fitter {
- public:
-  Fitter(const Options& asked, const Workload& workload, std::int64_t most_batch, bool is_training, Rehearse rehearse)
-      : asked_(asked),
-        subject_{asked.batch.value_or(workload.defaults.batch), is_training, workload.chunked_loss != nullptr},
-        most_batch_(most_batch),
-        clip_norm_(asked.clip_norm.value_or(workload.defaults.clip_norm)),
-        rehearse_(std::move(rehearse)) {}
-  // Bytes beside the engine's for each sample of the batch.
-  std::size_t bytes_beside = 0;
+Dtype dtype_of(const std::string& name) { return name == "bf16" ? bf16 : name == "f16" ? f16 : f32; }
 
-  Fitted run() {
-    const LimitOptions& limit = asked_.limit;
-    if (!limit.automatic_batch && !limit.memory) {
-      if (std::any_of(limit.allowed.begin(), limit.allowed.end(), [](const auto& word) { return word != "pieces"; }))
-        throw UsageError("--allow needs --memory-limit BYTES");
-      return {asked_};
-    }
-    Fitted fitted{asked_};
-    if (limit.automatic_batch) {
-      fitted.options.batch = automatic_batch();
-      fitted.techniques = "nothing";
-      fitted.planned = rehearse_(fitted.options).live_peak;
-    } else {
-      choose(fitted);
-    }
-    const std::size_t budget = limit.memory.value_or(available());
-    fitted.text = fmt::format(
-        "memory: {} planned at the peak, {} {}; {}", bytes_text(*fitted.planned), limit.memory ? "limit" : "to use",
-        bytes_text(budget),
-        limit.automatic_batch ? fmt::format("batch {}", *fitted.options.batch) : "chosen: " + fitted.techniques);
-    return fitted;
-  }
+train::StepSettings settings_of(const Options& options, const Workload& workload) {
+  return {.batch = options.batch.value_or(workload.defaults.batch),
+          .recompute = options.limit.recompute,
+          .checkpointing = Checkpointing::parse(options.step.checkpointing),
+          .chunks_head = options.head.is_chunked(),
+          .late_head_gradient = options.head.is_late,
+          .micro_batch = options.step.micro_batch.value_or(0),
+          .release_gradients = options.release_gradients,
+          .moments = dtype_of(options.moments),
+          .precision = dtype_of(options.precision),
+          .bf16_weights = options.weights == "bf16"};
+}
 
- private:
-  std::size_t peak_of(const Options& options) const { return rehearse_(options).live_peak; }
+// Of a fit that began with the settings of `options`.
+Options with_settings(Options options, const train::StepSettings& step, bool has_batch) {
+  if (has_batch) options.batch = step.batch;
+  options.limit.recompute = step.recompute;
+  if (step.checkpointing != Checkpointing::parse(options.step.checkpointing))
+    options.step.checkpointing = step.checkpointing.to_text();
+  if (step.chunks_head && !options.head.is_chunked()) options.head.chunks = HeadOptions::kAutomatic;
+  options.head.is_late = step.late_head_gradient;
+  if (step.micro_batch > 0) options.step.micro_batch = step.micro_batch;
+  options.release_gradients = step.release_gradients;
+  if (step.moments == bf16) options.moments = "bf16";
+  if (step.precision == bf16) options.precision = "bf16";
+  if (step.bf16_weights) options.weights = "bf16";
+  return options;
+}
 
-  // What this machine gives, less what stays free.
-  std::size_t available() const {
-    const std::unique_ptr<Engine> engine =
-        open_engine(asked_, asked_.device == "all" && asked_.verb == Verb::bench ? "" : asked_.device);
-    const std::size_t limit = engine->memory().limit_bytes;
-    return limit - std::min(kKeptFree, limit / kKeptFreeShare);
-  }
-
-  std::int64_t automatic_batch() {
-    BatchSearch search{.most = most_batch_, .multiple = kBatchMultiple};
-    search.budget = asked_.limit.memory.value_or(0);
-    if (!asked_.limit.memory) search.budget = available();
-    std::size_t smallest = 0;
-    const auto found = largest_batch(search, [&](std::int64_t batch) {
-      Options options = asked_;
-      options.batch = batch;
-      const std::size_t bytes = peak_of(options) + static_cast<std::size_t>(batch) * bytes_beside;
-      if (batch == 1) smallest = bytes;
-      return bytes;
-    });
-    if (found) return *found;
-    throw OutOfMemory(
-        fmt::format("--batch auto: a step of one sample needs {} ({} bytes), there are {}; --batch 1 with "
-                    "--memory-limit looks for techniques that need less",
-                    bytes_text(smallest), smallest, bytes_text(search.budget)),
-        smallest, search.budget);
-  }
-
-  void choose(Fitted& fitted) {
-    const std::size_t budget = *asked_.limit.memory;
-    std::vector<Tool> tools = techniques_for(asked_, subject_);
-    const BudgetChoice choice = search(tools, budget);
-    const auto names = names_of(tools);
-    if (!choice.fits) throw OutOfMemory(explain(choice, tools, budget), choice.planned, budget);
-    fitted.options = applied(tools, choice.levels);
-    fitted.techniques = choice.to_text(names);
-    fitted.planned = choice.planned;
-  }
-
-  BudgetChoice search(const std::vector<Tool>& tools, std::size_t budget) const {
-    return choose_within_budget(budget, names_of(tools),
-                                [&](std::span<const int> levels) -> std::optional<std::size_t> {
-                                  try {
-                                    return peak_of(applied(tools, levels));
-                                  } catch (const ArgumentError&) {
-                                  } catch (const UsageError&) {  // these do not go together
-                                  }
-                                  return {};
-                                });
-  }
-
-  static std::vector<Technique> names_of(const std::vector<Tool>& tools) {
-    std::vector<Technique> names;
-    names.reserve(tools.size());
-    for (const Tool& tool : tools) names.push_back(tool.technique);
-    return names;
-  }
-
-  Options applied(const std::vector<Tool>& tools, std::span<const int> levels) const {
-    Options options = asked_;
-    for (std::size_t i = 0; i < tools.size(); ++i)
-      if (levels[i] > 0) tools[i].apply(options, levels[i]);
-    return options;
-  }
-
-  std::string explain(const BudgetChoice& choice, const std::vector<Tool>& tools, std::size_t budget) const {
-    std::string text =
-        fmt::format("--memory-limit {}: the smallest step that there is needs {} ({} bytes), with {}",
-                    bytes_text(budget), bytes_text(choice.planned), choice.planned, choice.to_text(names_of(tools)));
-    Options freer = asked_;
-    freer.limit.allowed = {"moments", "precision"};
-    std::vector<Tool> all = techniques_for(freer, subject_);
-    if (all.size() > tools.size()) {
-      const BudgetChoice more = search(all, 0);
-      if (more.planned < choice.planned)
-        text += fmt::format("; --allow moments,precision makes that {} ({} bytes), with {}", bytes_text(more.planned),
-                            more.planned, more.to_text(names_of(all)));
-    }
-    const std::string hint = what_stands_in_the_way(asked_, clip_norm_, subject_.is_training);
-    return hint.empty() ? text : text + "; " + hint;
-  }
-
-  const Options& asked_;
-  const Subject subject_;
-  const std::int64_t most_batch_;
-  const double clip_norm_;
-  const Rehearse rehearse_;
+struct Subject {
+  const Options& asked;
+  const Workload& workload;
+  std::int64_t most_batch;
+  bool is_training;
+  std::size_t bytes_per_sample = 0;
 };
+
+train::FitOptions fit_options(const Subject& subject, std::size_t budget) {
+  const Options& asked = subject.asked;
+  const auto is_allowed = [&](const char* technique) {
+    const auto& allowed = asked.limit.allowed;
+    return std::find(allowed.begin(), allowed.end(), technique) != allowed.end();
+  };
+  return {.asked = settings_of(asked, subject.workload),
+          .budget = budget,
+          .trains = subject.is_training,
+          .has_head = subject.workload.chunked_loss != nullptr,
+          .may_cut_batch = !asked.adaptive.is_on,
+          .clips_by_norm = asked.clip_norm.value_or(subject.workload.defaults.clip_norm) > 0,
+          .allows_moments = is_allowed("moments"),
+          .allows_precision = is_allowed("precision"),
+          .finds_batch = asked.limit.automatic_batch,
+          .most_batch = subject.most_batch,
+          .bytes_per_sample = subject.bytes_per_sample,
+          .names = {.finds_batch = "--batch auto",
+                    .techniques = "--batch 1 with --memory-limit",
+                    .budget = "--memory-limit",
+                    .allow = "--allow moments,precision",
+                    .no_clipping = "--clip-norm 0"}};
+}
+
+std::size_t usable_memory(const Options& options) {
+  return train::usable_memory(
+      *open_engine(options, options.device == "all" && options.verb == Verb::bench ? "" : options.device));
+}
+
+Fitted fit(const Subject& subject, const Rehearse& rehearse) {
+  const Options& asked = subject.asked;
+  const LimitOptions& limit = asked.limit;
+  if (!limit.automatic_batch && !limit.memory) {
+    if (std::any_of(limit.allowed.begin(), limit.allowed.end(), [](const auto& word) { return word != "pieces"; }))
+      throw UsageError("--allow needs --memory-limit BYTES");
+    return {asked};
+  }
+  const std::size_t budget = limit.memory ? *limit.memory : usable_memory(asked);
+  const auto peak = [&](const train::StepSettings& step) -> std::size_t {
+    try {
+      return rehearse(with_settings(asked, step, limit.automatic_batch)).live_peak;
+    } catch (const UsageError& error) {
+      if (limit.automatic_batch) throw;
+      throw ArgumentError(error.what());  // settings that exclude each other
+    }
+  };
+  const train::MemoryFit found = train::fit_memory(fit_options(subject, budget), peak);
+  const std::string choice =
+      limit.automatic_batch ? fmt::format("batch {}", found.step.batch) : "chosen: " + found.techniques;
+  return {.options = with_settings(asked, found.step, limit.automatic_batch),
+          .text = fmt::format("memory: {} planned at the peak, {} {}; {}", bytes_text(found.planned),
+                              limit.memory ? "limit" : "to use", bytes_text(budget), choice),
+          .planned = found.planned,
+          .techniques = found.techniques};
+}
 
 }  // namespace
 
@@ -193,12 +152,12 @@ Workload with_hollow_data(const Workload& workload) {
   result.open = [workload](int fold) {
     const data::Split split = workload.open(fold);
     data::Split empty = split;
-    empty.train = hollow(split.train, all_transforms(workload), split.train->size());
-    empty.test = hollow(split.test, workload.prepare, split.test->size());
+    empty.train = train::hollow(split.train, all_transforms(workload));
+    empty.test = train::hollow(split.test, workload.prepare);
     return empty;
   };
   result.make_samples = [workload](std::int64_t samples) {
-    return hollow(workload.make_samples(1), all_transforms(workload), samples);
+    return train::hollow(workload.make_samples(1), all_transforms(workload), samples);
   };
   return result;
 }
@@ -222,22 +181,21 @@ Rehearsal rehearse_bench(const Options& options, const std::string& device, cons
 
 Fitted fit_train(const Options& options, const Workload& workload) {
   const LimitOptions& limit = options.limit;
-  if (!limit.automatic_batch && !limit.memory) return Fitter(options, workload, 1, true, nullptr).run();
+  if (!limit.automatic_batch && !limit.memory) return fit({options, workload, 1, true}, nullptr);
   const Workload empty = with_hollow_data(workload);
-  Fitter fitter(options, workload, workload.open(0).train->size(), true,
-                [&](const Options& tried) { return rehearse_train(rehearsal(tried), empty); });
-  return fitter.run();
+  return fit({options, workload, workload.open(0).train->size(), true},
+             [&](const Options& tried) { return rehearse_train(rehearsal(tried), empty); });
 }
 
 Fitted fit_bench(const Options& options, const std::string& device, const Workload& workload, bool is_training) {
   const Workload empty = with_hollow_data(workload);
-  Fitter fitter(options, workload, kLargestBenchBatch, is_training,
-                [&](const Options& tried) { return rehearse_bench(rehearsal(tried), device, empty, is_training); });
+  Subject subject{options, workload, kLargestBenchBatch, is_training};
   if (options.limit.automatic_batch)
     for (const data::FieldSpec& field : workload.make_samples(1)->fields())
-      fitter.bytes_beside +=
+      subject.bytes_per_sample +=
           static_cast<std::size_t>(field.shape.size()) * bytes_of(field.dtype) * BenchRun::kBatchesOfData;
-  return fitter.run();
+  return fit(subject,
+             [&](const Options& tried) { return rehearse_bench(rehearsal(tried), device, empty, is_training); });
 }
 
 std::optional<std::int64_t> largest_bench_batch(const Options& options, const std::string& device,
@@ -248,16 +206,17 @@ std::optional<std::int64_t> largest_bench_batch(const Options& options, const st
   asked.limit = {};
   asked.limit.automatic_batch = true;
   const Workload empty = with_hollow_data(workload);
-  Fitter fitter(asked, workload, kLargestBatch, is_training, [&](const Options& tried) -> Rehearsal {
-    try {
-      return rehearse_bench(rehearsal(tried), device, empty, is_training);
-    } catch (const ArgumentError&) {  // an op has its own limit
-    } catch (const OutOfMemory&) {    // not even addresses
-    }
-    return {.live_peak = std::numeric_limits<std::size_t>::max() / 2};
-  });
   try {
-    return fitter.run().options.batch;
+    return fit({asked, workload, kLargestBatch, is_training},
+               [&](const Options& tried) -> Rehearsal {
+                 try {
+                   return rehearse_bench(rehearsal(tried), device, empty, is_training);
+                 } catch (const ArgumentError&) {  // an op has its own limit
+                 } catch (const OutOfMemory&) {    // not even addresses
+                 }
+                 return {.live_peak = std::numeric_limits<std::size_t>::max() / 2};
+               })
+        .options.batch;
   } catch (const OutOfMemory&) {
     return {};
   }

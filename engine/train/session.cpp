@@ -49,11 +49,12 @@ Session::Impl::Impl(Engine& engine_, nn::Module& net_, Task task_, data::Loader&
   }
   optimizer = options.optimizer != nullptr ? options.optimizer : owned.get();
   if (options.schedule) optimizer->set_schedule(options.schedule);
+  options.accumulation.rehearses |= engine.options().dry_run;
   accumulation.emplace(options.accumulation, precision, *optimizer, options.shared);
   if (options.ema) ema = std::make_unique<optim::Ema>(*optimizer, *options.ema);
   if (options.adaptive) adaptive.emplace(*options.adaptive, precision, *optimizer);
   if (options.plateau) plateau.emplace(*options.plateau);
-  if (options.pressure)
+  if (options.pressure && !engine.options().dry_run)
     guard.emplace(engine, pressure_options(*options.pressure,
                                            {engine, net, *optimizer, *accumulation, training, options.validation,
                                             largest_batch, !options.adaptive},
