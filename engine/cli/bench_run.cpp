@@ -44,8 +44,8 @@ BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workl
   } else {
     net_->eval();
   }
-  shared_ = SharedSteps::make(options, engine, *net_, is_training);
-  if (is_training) accumulation_.emplace(accumulation_options(options), precision_, *optimizer_, shared_.get());
+  devices_ = make_devices(options, engine, *net_, is_training);
+  if (is_training) accumulation_.emplace(accumulation_options(options), precision_, *optimizer_, devices_.get());
   making_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
   described_.parameters = net_->parameter_count();
 }
@@ -63,8 +63,8 @@ void BenchRun::step(const data::Batch& batch) {
     meter_.step(step->samples);
   } else {
     const std::unique_ptr<Autocast> scope = precision_.scope();
-    if (shared_)
-      shared_->parallel().map(batch.samples(), [&](std::int64_t begin, std::int64_t end) {
+    if (devices_)
+      devices_->parallel().map(batch.samples(), [&](std::int64_t begin, std::int64_t end) {
         return std::vector{workload_.forward(*net_, end - begin == batch.samples() ? batch : batch.piece(begin, end))};
       });
     else
@@ -130,7 +130,7 @@ Summary BenchRun::summary() const {
   fill(precision_, optimizer_ ? &*optimizer_ : nullptr, summary);
   summary.first_step_seconds += making_seconds_;
   summary.resident_peak_bytes = resident_peak();
-  if (shared_) shared_->fill(summary);
+  if (devices_) fill(*devices_, engine_, summary);
   if (last_loss_.defined()) summary.train_loss = last_loss_.value();
   const workloads::FlopCount& flops = workload_.flops;
   summary.gflops = (is_training_ ? flops.training() : flops.forward()) * summary.samples_per_second() * 1e-9;

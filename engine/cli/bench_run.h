@@ -9,9 +9,9 @@
 #include <optional>
 
 #include "cli/options.h"
+#include "cli/parallel.h"
 #include "cli/resident.h"
 #include "cli/session.h"
-#include "cli/shares.h"
 #include "cli/summary.h"
 #include "cli/workloads.h"
 #include "samebytes/autograd.h"
@@ -65,7 +65,7 @@ class BenchRun {
   std::optional<NoGrad> no_grad_;
   std::unique_ptr<nn::Module> net_;
   std::optional<optim::AdamW> optimizer_;
-  std::unique_ptr<SharedSteps> shared_;  // on several devices
+  std::unique_ptr<train::DevicesStrategy> devices_;  // on several devices
   std::optional<train::Accumulation> accumulation_;
   double making_seconds_ = 0;
   data::Batch fixed_;

@@ -10,7 +10,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/options.h"
-#include "cli/ranks.h"
+#include "cli/parallel.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
 #include "samebytes/device.h"

@@ -29,14 +29,14 @@ struct LoadingOptions {
   std::string cores = "all";  // efficiency, performance, or a list
 };
 
-// Of train in several processes (ranks.h).
+// Of train in several processes (parallel.h).
 struct RankOptions {
   std::optional<double> timeout;  // seconds; 10 without it
   bool shard_state = false;       // each rank keeps its share of the optimizer's state
   bool gives_state = false;       // of a rank other than 0, to checkpoints that rank 0 writes
 };
 
-// A batch over several devices (shares.h).
+// A batch over several devices (parallel.h).
 struct ShareOptions {
   std::vector<double> shares;  // of each device; empty: measured
   bool rebalance = false;

@@ -28,7 +28,7 @@ train::PressureRelief relief_of(const Options& options) {
 }  // namespace
 
 Trainer::Trainer(const Options& options, const Workload& workload, std::shared_ptr<train::RunLog> log, Keeper& keeper,
-                 int fold, Ranks& ranks)
+                 int fold, const Ranks& ranks)
     : options_(options),
       workload_(with_head(workload, options)),
       precision_(precision_options(options, true)),
@@ -53,11 +53,11 @@ Trainer::Trainer(const Options& options, const Workload& workload, std::shared_p
   train::Precision(precision_).prepare(*net_);
   divide(*net_, options);
   plan_steps();
-  make_loaders();
   recipe_.emplace(options, workload, first_batch_ * options.step.accumulate, steps_, epoch_steps_);
   optimizer_ = recipe_->make_optimizer(net_->parameters());
-  shared_ = SharedSteps::make(options, *engine_, *net_);
-  joined_ = ranks_.join(*engine_, *net_, *optimizer_, options.ranks.shard_state);
+  devices_ = make_devices(options, *engine_, *net_);
+  joined_ = ranks_.join(options, *engine_, *net_, *optimizer_);
+  make_loaders();
   progress_ = std::make_unique<Progress>(stream_for_people(options), options.quiet);
   describe(*engine_, workload, first_batch_, summary_);
   summary_.optimizer = recipe_->optimizer();
@@ -84,11 +84,11 @@ void Trainer::make_loaders() {
   loading_.shuffle = true;
   loading_.transforms = workload_.augment;
   loading_.transforms.insert(loading_.transforms.end(), workload_.prepare.begin(), workload_.prepare.end());
-  ranks_.divide(loading_, *split_.train);
+  if (joined_) joined_->divide(loading_, *split_.train);
   training_ = std::make_unique<data::Loader>(*engine_, split_.train, loading_);
   data::LoaderOptions testing = loader_options(options_, std::min(batch_, split_.test->size()));
   testing.transforms = workload_.prepare;
-  ranks_.divide_test(testing, *split_.test);
+  if (joined_) joined_->divide_validation(testing, *split_.test);
   test_ = std::make_unique<data::Loader>(*engine_, split_.test, testing);
 }
 
@@ -107,12 +107,12 @@ void Trainer::make_session() {
                               .callbacks = callbacks(),
                               .should_stop = is_interrupted,
                               .nan_hint = "--check-nan",
-                              .shared = shared_.get()};
+                              .shared = devices_.get()};
   if (options_.adaptive.is_on)
     parts.adaptive = adaptive_batching(options_, *recipe_, first_batch_, split_.train->size());
-  if (ranks_.are_many())
-    parts.shared = &ranks_;
-  else if (!options_.limit.rehearses)
+  if (joined_)
+    parts.shared = joined_.get();
+  else
     parts.pressure = relief_of(options_);
   session_ = std::make_unique<train::Session>(*engine_, *net_, task_of(workload_), *training_, std::move(parts));
 }
@@ -131,12 +131,11 @@ train::Callbacks Trainer::callbacks() {
 
 void Trainer::start() {
   const auto resumed = keeper_.begin(workload_, {*engine_, *recipe_, *training_, batch_, steps_}, *session_);
-  ranks_.spread_random_numbers();
   for (const std::string& text : keeper_.troubles()) progress_->say(text);
-  if (shared_) {
-    shared_->report([this](const std::string& text) { say(text); }, *log_);
+  if (devices_) {
+    devices_->report_to([this](const std::string& text) { say(text); }, *log_);
     train::Precision& precision = session_->precision();
-    shared_->find(*optimizer_, precision, *training_, batch_, [&](const data::Batch& piece) {
+    devices_->measure(*optimizer_, precision, *training_, batch_, [&](const data::Batch& piece) {
       const std::unique_ptr<Autocast> scope = precision.scope();
       return workload_.loss_of(*net_, piece);
     });
@@ -151,7 +150,7 @@ void Trainer::start() {
 void Trainer::log_start() {
   Json line = start_line({options_, workload_, *recipe_, summary_, split_, summary_.batch, steps_}, *engine_, *net_);
   add_loading_to(line, loading_);
-  if (shared_) shared_->add_to(line);
+  if (devices_) add_to(line, *devices_, *engine_);
   log_->write(line.dump());
 }
 
@@ -165,7 +164,7 @@ Summary Trainer::run() {
                   count_text(static_cast<double>(split_.train->size())),
                   count_text(static_cast<double>(split_.test->size())), summary_.device, summary_.memory_mode));
   say(recipe_->to_text());
-  if (shared_) say(shared_->text());
+  if (devices_) say(to_text(*devices_));
   if (const std::string text = loading_text(options_, loading_); !text.empty()) progress_->say(text);
   if (!adapters_.empty()) progress_->say(adapters_);
   const train::Report report = session_->fit_steps(steps_);
@@ -173,14 +172,14 @@ Summary Trainer::run() {
   summary_.train_loss = report.train_loss;
   if (report.validation) fill(*report.validation, summary_);
   keeper_.fill(summary_);
-  if (shared_) shared_->fill(summary_);
+  if (devices_) fill(*devices_, *engine_, summary_);
   fill(session_->precision(), optimizer_.get(), summary_);
   if (report.adaptive) {
     summary_.last_batch = report.adaptive->batch;
     summary_.updates = report.adaptive->updates;
     summary_.noise_scale = report.adaptive->noise_scale;
   }
-  ranks_.fill(*optimizer_, summary_);
+  if (joined_) fill(*joined_, *optimizer_, summary_);
   progress_.reset();
   print_plan(options_, *engine_);
   memory_->save();

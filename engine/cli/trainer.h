@@ -9,11 +9,10 @@
 
 #include "cli/limit.h"
 #include "cli/memory.h"
+#include "cli/parallel.h"
 #include "cli/progress.h"
-#include "cli/ranks.h"
 #include "cli/recipe.h"
 #include "cli/session.h"
-#include "cli/shares.h"
 #include "cli/survive.h"
 #include "samebytes/samebytes.h"
 
@@ -22,7 +21,7 @@ namespace samebytes::cli {
 class Trainer {
  public:
   Trainer(const Options& options, const Workload& workload, std::shared_ptr<train::RunLog> log, Keeper& keeper,
-          int fold, Ranks& ranks);
+          int fold, const Ranks& ranks);
   Summary run();
   Rehearsal rehearsed() const;  // after run(), in a dry engine
 
@@ -48,7 +47,7 @@ class Trainer {
   std::int64_t batch_;              // of the loader
   std::shared_ptr<train::RunLog> log_;
   Keeper& keeper_;
-  Ranks& ranks_;
+  const Ranks& ranks_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<MemoryWatch> memory_;
   std::unique_ptr<nn::Module> net_;
@@ -59,8 +58,8 @@ class Trainer {
   std::int64_t steps_ = 0, epoch_steps_ = 0;
   std::optional<Recipe> recipe_;
   std::unique_ptr<optim::Optimizer> optimizer_;
-  std::shared_ptr<train::DataParallel> joined_;  // of ranks_
-  std::unique_ptr<SharedSteps> shared_;          // on several devices
+  std::unique_ptr<train::DevicesStrategy> devices_;  // where there are several
+  std::unique_ptr<train::RanksStrategy> joined_;     // ... processes
   std::unique_ptr<Progress> progress_;
   std::unique_ptr<train::Session> session_;
   Summary summary_;

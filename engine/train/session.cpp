@@ -100,6 +100,7 @@ std::int64_t Session::Impl::steps_per_epoch() const {
 
 void Session::Impl::start() {
   if (std::exchange(has_started, true)) return;
+  if (options.shared != nullptr) options.shared->begin(engine);
   if (options.frames_log && !resumed_from) write_start();
 }
 

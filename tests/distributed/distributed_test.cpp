@@ -30,8 +30,14 @@ class DistributedTest : public ::testing::Test {
   }
   // The parameters after training in so many processes; 1: without mpirun.
   static std::vector<float> train(int ranks, const std::vector<std::string>& way, std::string* said = nullptr) {
+    const std::vector<float> values = values_of(ranks, "train", way, said);
+    EXPECT_GT(values.size(), 6000U);
+    return values;
+  }
+  static std::vector<float> values_of(int ranks, const std::string& mode, const std::vector<std::string>& way = {},
+                                      std::string* said = nullptr) {
     const std::string file = temporary_path("ranks");
-    std::vector<std::string> words{"train", file};
+    std::vector<std::string> words{mode, file};
     words.insert(words.end(), way.begin(), way.end());
     const Outcome outcome = run(ranks, words);
     EXPECT_EQ(outcome.status, 0) << outcome.output;
@@ -40,7 +46,7 @@ class DistributedTest : public ::testing::Test {
     std::remove(file.c_str());
     std::vector<float> values(bytes.size() / sizeof(float));
     std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
-    EXPECT_GT(values.size(), 6000U) << outcome.output;
+    EXPECT_FALSE(values.empty()) << outcome.output;
     return values;
   }
   // The largest difference, in units of the largest value.
@@ -71,6 +77,13 @@ TEST_F(DistributedTest, ranks_train_as_one_process_and_repeat_bit_for_bit) {
   EXPECT_LT(difference(one, three), 1e-6) << "shares of 16, 17 and 17 samples";
   EXPECT_EQ(difference(two, train(2, {})), 0) << "again";
   EXPECT_EQ(difference(three, train(3, {"bucket=0.01"})), 0) << "again";
+}
+
+TEST_F(DistributedTest, a_session_takes_the_steps_of_one_process_and_validates_once) {
+  const std::vector<float> one = values_of(1, "session"), two = values_of(2, "session");
+  EXPECT_LT(difference(one, two), 1e-4) << "divides by tiny moments";
+  EXPECT_LT(difference(one, values_of(3, "session")), 1e-4);
+  EXPECT_EQ(difference(two, values_of(2, "session")), 0) << "again";
 }
 
 TEST_F(DistributedTest, buckets_and_overlap_change_no_byte_and_nothing_is_copied) {

@@ -2,6 +2,7 @@
 //   train_in_ranks collectives
 //   train_in_ranks train FILE [adamw|lars|lamb|adafactor] [bf16] [overlap=0|1] [bucket=MB] [accumulate] [at_once]
 //   [shard] [no_sync] [clip] [nan] [held] [norms] [idle] [steps=N]
+//   train_in_ranks session FILE: two epochs of a Session with a RanksStrategy
 // Rank 0 writes parameters and buffers after some steps on 50 samples to FILE, as bytes, and says what was sent; every
 // rank's parameters are compared with rank 0's.
 #include <algorithm>
@@ -200,6 +201,39 @@ void run_training(distributed::Group& group, const Way& way) {
               static_cast<long long>(values.size()));
 }
 
+// A Session whose batches and validations are those of all ranks together. Rank 0 writes the parameters, and says what
+// every rank has found out.
+void run_session(distributed::Group& group, const std::string& file) {
+  Engine engine({.seed = static_cast<std::uint64_t>(3 + group.rank())});
+  const std::size_t whole_limit = engine.memory().limit_bytes;
+  nn::Sequential net(nn::Flatten(), nn::Linear({.in = 64, .out = 10}));
+  optim::AdamW adam(net.parameters(), {.rate = 1e-2});
+  train::RanksStrategy ranks(group, engine, net, adam);
+  expect(engine.memory().limit_bytes <= whole_limit / static_cast<std::size_t>(group.size()), "a share of the memory");
+  const auto set = data::slice(data::digits().train, 0, 130), tests = data::slice(data::digits().test, 0, 70);
+  data::LoaderOptions loading{.batch = 16, .shuffle = true, .seed = 7}, validating{.batch = 20};
+  ranks.divide(loading, *set);
+  ranks.divide_validation(validating, *tests);
+  expect_error("order", "expected a loader that shuffles", [&] {
+    data::LoaderOptions ordered{.batch = 16};
+    ranks.divide(ordered, *set);
+  });
+  data::Loader training(engine, set, loading), validation(engine, tests, validating);
+  const auto loss_of = [](const Array& logits, const data::Batch& batch) { return cross_entropy(logits, batch[1]); };
+  train::Session session(engine, net, {.loss = loss_of}, training,
+                         {.validation = &validation, .optimizer = &adam, .shared = &ranks});
+  const train::Report report = session.fit(2);
+  expect(engine.random_counter() >> 48 == static_cast<std::uint64_t>(group.rank()), "random numbers of its own");
+  expect(report.figures.samples == 2 * 130, "samples of all ranks");
+  const std::vector<double> losses = group.all_gather(report.validation->loss);
+  expect(std::all_of(losses.begin(), losses.end(), [&](double v) { return v == losses[0]; }), "one validation loss");
+  if (group.rank() != 0) return;
+  std::vector<float> values = net.parameters()[0].to_vector<float>();
+  values.push_back(static_cast<float>(report.validation->loss));
+  std::ofstream(file, std::ios::binary)
+      .write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(float)));
+}
+
 Way way_of(int argc, char** argv) {
   Way way{.file = argv[2]};
   for (int i = 3; i < argc; ++i) {
@@ -230,6 +264,7 @@ int main(int argc, char** argv) {
   try {
     distributed::Group group;
     if (mode == "collectives") collectives(group);
+    if (mode == "session") run_session(group, argv[2]);
     if (mode == "train") run_training(group, way_of(argc, argv));
     std::printf("rank %d of %d %s\n", group.rank(), group.size(), g_failures == 0 ? "is done" : "FAILED");
   } catch (const std::exception& error) {

@@ -1,6 +1,6 @@
 // Strategy: how a Session's steps and validations are shared out (data_parallel.h) when they are not those of one
-// device in one process. What it does not say is as with one process. The command's two are engine/cli/shares.h and
-// engine/cli/ranks.h.
+// device in one process. What it does not say is as with one process. strategies.h has one for the devices of an engine
+// and one for processes.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ class Strategy {
     DataParallel::Share share() const { return {batch.samples(), samples > 0}; }
   };
   virtual Share share_of(const data::Batch& batch) { return {batch, batch.samples()}; }
-  virtual void add_to(RunState& /*state*/) {}  // what the next steps depend on
+  virtual void add_to(RunState& /*state*/) {}      // what the next steps depend on
+  virtual void begin(Engine& /*engine*/) const {}  // before the first step, once a state was restored
 
   // Processes. Every one calls everything, in the same order.
   virtual int rank() const { return 0; }

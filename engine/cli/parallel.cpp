@@ -1,41 +1,51 @@
-#include "cli/ranks.h"
+#include "cli/parallel.h"
 
 #include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "cli/interrupt.h"
 #include "cli/session.h"
 #include "cli/usage_error.h"
-#include "samebytes/run_state.h"
 
 namespace samebytes::cli {
 namespace {
 
-// Batches of samples in order, those of a rank: every ranks-th one.
-class EveryBatch final : public data::Sampler {
- public:
-  EveryBatch(std::int64_t samples, std::int64_t batch, int rank, int ranks)
-      : samples_(samples), batch_(batch), rank_(rank), ranks_(ranks) {}
-  std::int64_t size() const override {
-    std::int64_t count = 0;
-    for (std::int64_t begin = rank_ * batch_; begin < samples_; begin += ranks_ * batch_)
-      count += std::min(batch_, samples_ - begin);
-    return count;
-  }
-  std::int64_t at(std::int64_t, std::int64_t position) const override {
-    return (position / batch_ * ranks_ + rank_) * batch_ + position % batch_;
-  }
+train::DataParallelOptions parallel_options(const ShareOptions& asked) {
+  train::DataParallelOptions options{
+      .sync_batch_norm = asked.sync_batch_norm, .shares = asked.shares, .rebalance = asked.rebalance};
+  if (asked.timeout) options.least_seconds = *asked.timeout;
+  return options;
+}
 
- private:
-  std::int64_t samples_, batch_, rank_, ranks_;
-};
-
-constexpr int kRandomShift = 48;  // bits of an engine's counter that no run counts up to
+void check_shares(const Options& options, bool has_several, bool is_training) {
+  const ShareOptions& asked = options.shares;
+  if (!has_several) {
+    const auto refuse = [](const char* what) {
+      throw UsageError(
+          fmt::format("{} is for several devices, and the run has one; name several with --device or cut "
+                      "one with --split-device",
+                      what));
+    };
+    if (!asked.shares.empty()) refuse("--shares");
+    if (asked.rebalance) refuse("--rebalance");
+    if (asked.sync_batch_norm && distributed::launched_processes() < 2) refuse("--sync-batch-norm");
+    if (asked.timeout) refuse("--device-timeout");
+    return;
+  }
+  if (asked.rebalance && !asked.shares.empty())
+    throw UsageError("--shares fixes what --rebalance changes; use one of the two");
+  if (!is_training) return;
+  const auto refuse = [](const char* what, const char* why) {
+    throw UsageError(fmt::format("{} {}; use one device for it, or leave it out", what, why));
+  };
+  if (options.adaptive.is_on) refuse("--adaptive-batch", "measures the gradients of one device");
+  if (options.release_gradients) refuse("--release-gradients", "updates before the gradients of all shares are there");
+}
 
 void check_options(const Options& options) {
   const auto refuse = [](const char* what, const char* why) {
@@ -68,6 +78,44 @@ void check_alone(const Options& options) {
 
 }  // namespace
 
+std::unique_ptr<train::DevicesStrategy> make_devices(const Options& options, Engine& engine, nn::Module& net,
+                                                     bool is_training) {
+  check_shares(options, engine.device_count() > 1, is_training);
+  if (engine.device_count() == 1) return nullptr;
+  try {
+    return std::make_unique<train::DevicesStrategy>(
+        engine, net, parallel_options(options.shares),
+        train::SharingNames{.shares = "--shares", .sync_batch_norm = "--sync-batch-norm", .rebalance = "--rebalance"});
+  } catch (const ArgumentError& error) {
+    throw UsageError(std::string("--shares: ") + error.what());
+  }
+}
+
+std::string to_text(const train::DevicesStrategy& devices) {
+  return fmt::format(
+      "shares: {}{}", devices.to_text(),
+      devices.parallel().options().rebalance ? ", rebalanced as it runs: it will not repeat bit for bit" : "");
+}
+
+void add_to(nlohmann::ordered_json& start_line, const train::DevicesStrategy& devices, const Engine& engine) {
+  start_line["devices"] = nlohmann::ordered_json::array();
+  for (int d = 0; d < engine.device_count(); ++d) start_line["devices"].push_back(device_text(engine.device(d)));
+  start_line["shares"] = devices.parallel().shares(devices.batch());
+  start_line["sync_batch_norm"] = devices.parallel().options().sync_batch_norm;
+  start_line["rebalance"] = devices.parallel().options().rebalance;
+  start_line["repeats"] = !devices.parallel().options().rebalance;
+}
+
+void fill(const train::DevicesStrategy& devices, const Engine& engine, Summary& summary) {
+  const std::vector<std::int64_t> shares = devices.parallel().shares(devices.batch());
+  for (int d = 0; d < engine.device_count(); ++d)
+    summary.shares.push_back({.device = device_text(engine.device(d)),
+                              .share = shares[static_cast<std::size_t>(d)],
+                              .samples = devices.parallel().samples()[static_cast<std::size_t>(d)]});
+  for (const train::DeviceEvent& event : devices.parallel().events())
+    summary.device_events.push_back(fmt::format("step {}: {}", event.step, event.text));
+}
+
 int threads_of_rank() {
   const int processes = distributed::launched_local_processes();
   cpu_set_t allowed;
@@ -85,7 +133,6 @@ Ranks::Ranks(const Options& options) {
     return;
   }
   check_options(options);
-  syncs_norms_ = options.shares.sync_batch_norm;
   distributed::GroupOptions group_options{.is_told_to_end = is_terminated};
   if (options.ranks.timeout) group_options.timeout_seconds = *options.ranks.timeout;
   group_ = std::make_unique<distributed::Group>(group_options);
@@ -97,7 +144,7 @@ Ranks::~Ranks() {
 }
 
 Options Ranks::own(Options options) {
-  if (!are_many()) return options;
+  if (!group_) return options;
   SurviveOptions& survive = options.survive;
   std::string path = survive.resume;
   if (rank() == 0 && path == "auto") {
@@ -135,91 +182,33 @@ Options Ranks::own(Options options) {
   return options;
 }
 
-void Ranks::divide(data::LoaderOptions& loading, const data::Dataset& dataset) {
-  if (!are_many()) return;
-  sharing_ = {.rank = rank(), .ranks = size(), .batch = loading.batch};
-  dataset_size_ = dataset.size();
-  loading.sampler = data::distributed(data::random(dataset.size(), loading.seed), sharing_);
-  loading.shuffle = false;
-  loading.batch = data::distributed_batch(sharing_);
-}
-
-void Ranks::divide_test(data::LoaderOptions& testing, const data::Dataset& dataset) {
-  test_batches_ = 0;
-  if (!are_many() || dataset.is_sequential() || dataset.size() == data::kEndless) return;
-  test_batches_ = (dataset.size() + testing.batch - 1) / testing.batch;
-  if (own_validation_batches() == 0) return;
-  const auto own = std::make_shared<EveryBatch>(dataset.size(), testing.batch, rank(), size());
-  testing.batch = std::min(testing.batch, own->size());  // the last one, which may be incomplete, may be all there is
-  testing.sampler = own;
-}
-
-std::int64_t Ranks::own_validation_batches() const { return (test_batches_ - rank() + size() - 1) / size(); }
-
-void Ranks::share_buffers(const nn::Module& net) const {
-  if (!are_many()) return;
-  for (const nn::NamedArray& entry : net.named_buffers()) group_->broadcast(entry.array);
-}
-
-void Ranks::all_reduce(std::span<double> sums) const {
-  if (are_many()) group_->all_reduce(sums);
-}
-
-std::shared_ptr<train::DataParallel> Ranks::join(Engine& engine, nn::Module& net, optim::Optimizer& optimizer,
-                                                 bool shards_state) {
-  if (!are_many()) return nullptr;
-  const EngineScope scope(engine);
-  // The engine's own limit is for the whole machine.
-  engine.set_memory_limit(engine.memory().limit_bytes /
-                          static_cast<std::size_t>(distributed::launched_local_processes()));
-  const train::DataParallelOptions parallelism{.sync_batch_norm = syncs_norms_, .shard_state = shards_state};
-  std::shared_ptr<train::DataParallel> parallel;
+std::unique_ptr<train::RanksStrategy> Ranks::join(const Options& options, Engine& engine, nn::Module& net,
+                                                  optim::Optimizer& optimizer) const {
+  if (!group_) return nullptr;
   try {
-    parallel = std::make_shared<train::DataParallel>(*group_, net, optimizer, parallelism);
+    return std::make_unique<train::RanksStrategy>(
+        *group_, engine, net, optimizer,
+        train::DataParallelOptions{.sync_batch_norm = options.shares.sync_batch_norm,
+                                   .shard_state = options.ranks.shard_state});
   } catch (const ArgumentError& error) {
     throw UsageError(error.what());
   }
-  parallel_ = parallel;
-  return parallel;
 }
 
-void Ranks::spread_random_numbers() const {
-  if (!are_many() || rank() == 0) return;  // rank 0's are those of a checkpoint
-  Engine& engine = Engine::current();
-  engine.set_random_counter(engine.random_counter() + (static_cast<std::uint64_t>(rank()) << kRandomShift));
-}
-
-Ranks::Share Ranks::share_of(const data::Batch& batch) {
-  if (!are_many()) return {batch, batch.samples()};
-  const std::int64_t samples = data::distributed_samples(dataset_size_, sharing_, batch.step());
-  return {samples > 0 && samples < batch.samples() ? batch.piece(0, samples) : batch, samples};
-}
-
-bool Ranks::stops(bool is_asked) {
-  const auto parallel = parallel_.lock();
-  if (!parallel) return is_asked;
-  if (is_asked) parallel->ask_to_stop();
-  return parallel->is_asked_to_stop();
-}
-
-bool Ranks::agree_to_stop() const { return agree_to_stop(is_interrupted()); }
-
-bool Ranks::agree_to_stop(bool is_asked) const {
-  if (!are_many()) return is_asked;
-  double one = is_asked ? 1 : 0;
+bool Ranks::agree_to_stop() const {
+  if (!group_) return is_interrupted();
+  double one = is_interrupted() ? 1 : 0;
   group_->all_reduce({&one, 1}, distributed::Reduction::max);
   return one > 0;
 }
 
-void Ranks::fill(const optim::Optimizer& optimizer, Summary& summary) const {
-  const auto parallel = parallel_.lock();
-  if (!parallel) return;
-  const train::ExchangeStats stats = parallel->stats();
+void fill(train::RanksStrategy& ranks, const optim::Optimizer& optimizer, Summary& summary) {
+  const train::ExchangeStats stats = ranks.parallel().stats();
   std::size_t state_bytes = 0;
   for (const optim::StateArray& entry : optimizer.state())
     state_bytes += static_cast<std::size_t>(entry.array.size()) * bytes_of(entry.array.dtype());
   const double steps = static_cast<double>(std::max<std::int64_t>(1, stats.steps));
-  summary.ranks = RanksReport{.size = size(),
+  summary.ranks = RanksReport{.size = ranks.size(),
                               .buckets = stats.buckets,
                               .bytes_sent_per_step = static_cast<double>(stats.bytes_sent) / steps,
                               .exchange_ms = stats.exchange_seconds * 1e3 / steps,
