@@ -201,10 +201,6 @@ Recipe::Recipe(const Options& options, const Workload& workload, std::int64_t ba
                                      .warmup = warmup,
                                      .epoch_steps = options.warmup || schedule_ == "onecycle" ? 0 : epoch_steps,
                                      .total_steps = steps});
-  if (schedule_ == "plateau")
-    plateau_.emplace(optim::PlateauOptions{.rate = scaled_.rate,
-                                           .factor = options.gamma.value_or(kStepGamma),
-                                           .patience = options.every.value_or(kPlateauPatience)});
 }
 
 optim::OneCycle Recipe::one_cycle() const {
@@ -255,22 +251,15 @@ OptimizerPtr Recipe::make_optimizer(std::span<const Array> parameters) const {
   return optimizer;
 }
 
-std::unique_ptr<optim::Ema> Recipe::make_ema(const optim::Optimizer& optimizer) const {
-  const std::optional<optim::EmaOptions> options = ema_options();
-  return options ? std::make_unique<optim::Ema>(optimizer, *options) : nullptr;
-}
-
 std::optional<optim::EmaOptions> Recipe::ema_options() const {
   return options_.ema ? std::optional(optim::EmaOptions{.decay = *options_.ema, .warmup = true}) : std::nullopt;
 }
 
 std::optional<optim::PlateauOptions> Recipe::plateau_options() const {
-  return plateau_ ? std::optional(plateau_->options()) : std::nullopt;
-}
-
-void Recipe::tested(optim::Optimizer& optimizer, double test_loss) {
-  if (plateau_ && optimizer.step_count() >= scaled_.warmup && plateau_->step(test_loss))
-    optimizer.set_rate(plateau_->rate());
+  if (schedule_ != "plateau") return std::nullopt;
+  return optim::PlateauOptions{.rate = scaled_.rate,
+                               .factor = options_.gamma.value_or(kStepGamma),
+                               .patience = options_.every.value_or(kPlateauPatience)};
 }
 
 std::string Recipe::to_text() const {

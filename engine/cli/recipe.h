@@ -42,11 +42,8 @@ class Recipe {
   std::unique_ptr<optim::Optimizer> make_optimizer(std::span<const Array> parameters) const;
   // Nothing without --ema.
   std::optional<optim::EmaOptions> ema_options() const;
-  std::unique_ptr<optim::Ema> make_ema(const optim::Optimizer& optimizer) const;
   // Of --schedule plateau.
   std::optional<optim::PlateauOptions> plateau_options() const;
-  // After each test: lowers the rate of a plateau.
-  void tested(optim::Optimizer& optimizer, double test_loss);
   // "rate 0.004 (4 x 0.001 for a batch of 256), warm-up of 115 steps"
   std::string to_text() const;
 
@@ -60,7 +57,6 @@ class Recipe {
   std::int64_t steps_;
   double default_rate_ = 0;
   optim::ScaledRate scaled_;
-  std::optional<optim::Plateau> plateau_;
 };
 
 }  // namespace samebytes::cli

@@ -1,12 +1,16 @@
-// samebytes sweep: the same training with several batch sizes, a table of what each costs and reaches, and advice.
-#include "cli/sweep.h"
+// samebytes sweep: the same training with several batch sizes (train/sweep.h), a table of what each costs and reaches,
+// and advice.
+#include "samebytes/train/sweep.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "cli/interrupt.h"
+#include "cli/json.h"
+#include "cli/progress.h"
 #include "cli/recipe.h"
 #include "cli/session.h"
 #include "cli/text.h"
@@ -17,9 +21,28 @@
 namespace samebytes::cli {
 namespace {
 
+using train::SweepPoint;
+using train::SweepReport;
+using train::SweepRow;
+
 constexpr std::int64_t kDefaultSamples = 60000;
 constexpr double kTestFlops = 4e10;  // of one test; there are some forty for each size
 constexpr std::int64_t kLeastTests = 128, kMostTests = 2000;
+constexpr std::int64_t kLargestMicroBatch = 16;
+
+// What the report is of.
+struct Swept {
+  std::string workload, device, precision;
+  std::uint64_t seed = 0;
+  std::int64_t training_samples = 0, test_samples = 0;
+  SweepReport result;
+
+  std::string target_text() const {  // where it comes from
+    if (!result.target_steps) return "--target-loss";
+    return fmt::format("the lowest of batch {} in the first half of its {} steps", result.reference,
+                       *result.target_steps);
+  }
+};
 
 // Spread evenly, since sets may be sorted by class.
 data::DatasetPtr part_of(const data::DatasetPtr& set, std::int64_t count) {
@@ -42,60 +65,50 @@ std::int64_t samples_of(const Options& options, const Workload& workload, std::i
   return std::min<std::int64_t>(defaults.epochs, most) * training;
 }
 
-// The size that the workload's own rate was found with, or the nearest one.
-std::int64_t reference_of(const std::vector<std::int64_t>& sizes, std::int64_t wanted) {
-  return *std::min_element(sizes.begin(), sizes.end(), [&](std::int64_t a, std::int64_t b) {
-    const auto far = [&](std::int64_t n) {
-      return std::abs(std::log(static_cast<double>(n) / static_cast<double>(wanted)));
-    };
-    return far(a) < far(b);
-  });
+Options with_batch(const Options& options, std::int64_t batch) {
+  Options own = options;
+  own.batch = batch;
+  if (!own.schedule) own.schedule = "constant";  // so that a longer run does not change its first steps
+  if (!own.scale_rate) own.scale_rate = scale_rule_of(options) == optim::ScaleRule::linear ? "linear" : "sqrt";
+  return own;
 }
 
-double target_from(const SweepRow& row, std::int64_t steps) {
-  double target = row.curve.empty() ? NAN : row.curve.front().test_loss;
-  for (const SweepPoint& point : row.curve)
-    if (2 * point.steps <= steps && point.test_loss < target) target = point.test_loss;
-  return target;
+// What the sizes train: the recipe with the options of one of them.
+train::SweepTraining training_of(const Options& asked, const Workload& workload, const data::Split& split,
+                                 const data::DatasetPtr& test, const train::SweepSize& size) {
+  const auto options = std::make_shared<const Options>(with_batch(asked, size.batch));
+  const auto recipe = std::make_shared<const Recipe>(*options, workload, size.batch, size.steps, size.epoch_steps);
+  train::SweepTraining training{.net = workload.make_model(),
+                                .task = task_of(workload),
+                                .training = split.train,
+                                .validation = test,
+                                .loading = loader_options(*options, size.batch),
+                                .augment = workload.augment,
+                                .prepare = workload.prepare};
+  training.validation_batch = workload.defaults.batch;
+  training.noise_batch = std::clamp<std::int64_t>(workload.defaults.batch / 4, 1, kLargestMicroBatch);
+  training.make_optimizer = [options, recipe](std::span<const Array> parameters) {
+    return recipe->make_optimizer(parameters);
+  };
+  training.rate = recipe->rate();
+  training.warmup = recipe->warmup();
+  training.precision = precision_options(*options, true);
+  training.ema = recipe->ema_options();
+  training.plateau = recipe->plateau_options();
+  training.plateau_start = recipe->warmup();
+  return training;
 }
 
-// Where a run that went to its end had reached the target, as the others do while they run.
-void find_target(SweepRow& row, double target) {
-  for (const SweepPoint& point : row.curve)
-    if (!row.target && point.test_loss <= target) row.target = point;
-}
-
-optim::BatchRecommendation advise(const Options& options, const Workload& workload, const SweepReport& report,
-                                  double noise_scale) {
-  std::vector<optim::MeasuredBatch> measured;
-  for (const SweepRow& row : report.rows) {
-    if (row.samples_per_second() <= 0 || row.trouble == "diverged") continue;
-    optim::MeasuredBatch one{
-        .batch = row.batch, .samples_per_second = row.samples_per_second(), .peak_bytes = row.peak_bytes};
-    if (row.target) {
-      one.steps_to_target = row.target->steps;
-      one.seconds_to_target = row.target->seconds;
-    }
-    measured.push_back(one);
-  }
-  if (measured.empty()) return {};
-  const std::unique_ptr<Engine> engine = open_engine(options, options.device);
-  const std::unique_ptr<nn::Module> net = workload.make_model();
-  bool has_batch_norm = false;
-  for (const auto& one : net->modules()) has_batch_norm |= one.module->kind().starts_with("BatchNorm");
-  const std::int64_t base = options.base_batch.value_or(workload.defaults.batch);
+// Of the workload, for the advice.
+optim::BatchFacts facts_of(const Options& options, const Workload& workload) {
   Options unscaled = options;
   unscaled.scale_rate.reset();
   unscaled.base_batch.reset();
-  return optim::recommend_batch(
-      measured, {.task = workload.name == "gpt" ? optim::BatchTask::language : optim::BatchTask::classification,
-                 .has_batch_norm = has_batch_norm,
-                 .training_samples = report.training_samples,
-                 .base_batch = base,
-                 .base_rate = Recipe(unscaled, workload, base, 1, 1).rate(),
-                 .rule = scale_rule_of(options),
-                 .noise_scale = std::isnan(noise_scale) ? 0 : noise_scale,
-                 .memory_limit = engine->memory().limit_bytes});
+  const std::int64_t base = options.base_batch.value_or(workload.defaults.batch);
+  return {.task = workload.name == "gpt" ? optim::BatchTask::language : optim::BatchTask::classification,
+          .base_batch = base,
+          .base_rate = Recipe(unscaled, workload, base, 1, 1).rate(),
+          .rule = scale_rule_of(options)};
 }
 
 std::string row_text(const SweepRow& row) {
@@ -105,60 +118,166 @@ std::string row_text(const SweepRow& row) {
     text += fmt::format(", target after {} in {}", row.target->steps, duration_text(row.target->seconds));
   else if (!row.trouble.empty())
     text += ", " + row.trouble;
-  return text + fmt::format(", lowest test loss {:.4f}", row.test_loss);
+  return text + fmt::format(", lowest test loss {:.4f}", row.validation_loss);
+}
+
+std::string noise_text(double noise) {
+  return std::isnan(noise) ? "" : std::isfinite(noise) ? count_text(std::round(noise)) : "beyond";
+}
+
+std::string to_text(const Swept& report) {
+  std::string text = fmt::format("{:>7} {:<6} {:>10} {:>9} {:>9} {:>10} {:>11} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}\n",
+                                 "batch", "class", "samples/s", "ms p50", "ms p95", "memory", "activations", "noise",
+                                 "steps", "samples", "seconds", "rate", "test loss");
+  for (const SweepRow& row : report.result.rows) {
+    const auto reached = [&](const std::string& value, const std::string& most) {
+      return row.target ? value : row.trouble.empty() ? "> " + most : std::string("-");
+    };
+    const SweepPoint at = row.target.value_or(SweepPoint{});
+    text += fmt::format(
+        "{:>7} {:<6} {:>10} {:>9.2f} {:>9.2f} {:>10} {:>11} {:>8} {:>8} {:>9} {:>9} {:>9.3g} {:>9.4f}\n", row.batch,
+        optim::name_of(optim::class_of_batch(row.batch, report.training_samples)), count_text(row.samples_per_second()),
+        row.step_ms_p50, row.step_ms_p95, bytes_text(row.peak_bytes), bytes_text(row.activation_bytes),
+        noise_text(row.noise_scale), reached(std::to_string(at.steps), std::to_string(row.steps)),
+        reached(std::to_string(at.steps * row.batch), std::to_string(row.samples)),
+        reached(fmt::format("{:.2f}", at.seconds), fmt::format("{:.2f}", row.seconds)), row.rate, row.validation_loss);
+  }
+  for (const SweepRow& row : report.result.rows)
+    if (row.skipped_steps && *row.skipped_steps > 0)
+      text += fmt::format("batch {}: {} steps were skipped, their gradients overflowed f16\n", row.batch,
+                          *row.skipped_steps);
+  for (const SweepRow& row : report.result.rows)
+    if (!row.trouble.empty()) text += fmt::format("batch {}: {}\n", row.batch, row.trouble);
+  text += fmt::format(
+      "steps, samples and seconds are those to a test loss of {:.4g} on {} samples: {}\n"
+      "noise is the gradient noise scale, in samples; rate is the highest one; computed in {}\n",
+      report.result.target_loss, report.test_samples, report.target_text(), report.precision);
+  if (report.result.advice.batch == 0) return text;
+  text += fmt::format("\nrecommended: {}, because {}\n", report.result.advice.batch, report.result.advice.reason);
+  for (const optim::BatchAdvice& advice : report.result.advice.advice)
+    text += fmt::format("  {} {:<16} {}\n", advice.holds ? "ok  " : "mind", advice.rule, advice.text);
+  return text;
+}
+
+Json to_json(const Swept& report) {
+  Json rows = Json::array();
+  for (const SweepRow& row : report.result.rows) {
+    Json curve = Json::array();
+    for (const SweepPoint& point : row.curve)
+      curve.push_back(
+          {{"steps", point.steps}, {"seconds", point.seconds}, {"test_loss", finite_or_null(point.validation_loss)}});
+    rows.push_back({{"batch", row.batch},
+                    {"class", optim::name_of(optim::class_of_batch(row.batch, report.training_samples))},
+                    {"samples_per_second", row.samples_per_second()},
+                    {"step_ms_p50", row.step_ms_p50},
+                    {"step_ms_p95", row.step_ms_p95},
+                    {"peak_bytes", row.peak_bytes},
+                    {"activation_bytes", row.activation_bytes},
+                    {"noise_scale", finite_or_null(row.noise_scale)},
+                    {"gradient_square", finite_or_null(row.gradient_square)},
+                    {"covariance_trace", finite_or_null(row.covariance_trace)},
+                    {"rate", row.rate},
+                    {"warmup", row.warmup},
+                    {"steps", row.steps},
+                    {"samples", row.samples},
+                    {"seconds", row.seconds},
+                    {"test_loss", finite_or_null(row.validation_loss)},
+                    {"steps_to_target", row.target ? Json(row.target->steps) : Json()},
+                    {"samples_to_target", row.target ? Json(row.target->steps * row.batch) : Json()},
+                    {"seconds_to_target", row.target ? Json(row.target->seconds) : Json()},
+                    {"skipped_steps", row.skipped_steps ? Json(*row.skipped_steps) : Json()},
+                    {"trouble", row.trouble.empty() ? Json() : Json(row.trouble)},
+                    {"curve", curve}});
+  }
+  Json advice = Json::array();
+  for (const optim::BatchAdvice& one : report.result.advice.advice)
+    advice.push_back({{"rule", one.rule}, {"text", one.text}, {"holds", one.holds}});
+  return {{"workload", report.workload},
+          {"device", report.device},
+          {"precision", report.precision},
+          {"seed", report.seed},
+          {"target_loss", finite_or_null(report.result.target_loss)},
+          {"target", report.target_text()},
+          {"training_samples", report.training_samples},
+          {"test_samples", report.test_samples},
+          {"rows", rows},
+          {"recommended_batch", report.result.advice.batch > 0 ? Json(report.result.advice.batch) : Json()},
+          {"reason", report.result.advice.reason},
+          {"advice", advice}};
+}
+
+Plot to_plot(const Swept& report) {
+  PlotSeries speed{"samples/s"}, steps{"steps"}, seconds{"seconds"}, noise{"noise scale"}, peak{"peak"},
+      activations{"activations"};
+  constexpr double kMega = 1e-6;
+  for (const SweepRow& row : report.result.rows) {
+    const auto batch = static_cast<double>(row.batch);
+    if (row.step_ms_p50 > 0) speed.points.emplace_back(batch, row.samples_per_second());
+    if (row.target) {
+      steps.points.emplace_back(batch, static_cast<double>(row.target->steps));
+      seconds.points.emplace_back(batch, row.target->seconds);
+    }
+    noise.points.emplace_back(batch, row.noise_scale);
+    if (row.peak_bytes == 0) continue;
+    peak.points.emplace_back(batch, kMega * static_cast<double>(row.peak_bytes));
+    activations.points.emplace_back(batch, kMega * static_cast<double>(row.activation_bytes));
+  }
+  const std::string to = fmt::format("to a test loss of {:.4g}", report.result.target_loss);
+  return {.title = fmt::format("samebytes sweep {}{}", report.workload,
+                               report.precision == "f32" ? "" : " --precision " + report.precision),
+          .x_label = "batch",
+          .is_log = true,
+          .panels = {{.y_label = "samples a second, by the median step", .series = {speed}},
+                     {.y_label = "steps " + to, .series = {steps}, .is_log = true},
+                     {.y_label = "seconds " + to, .series = {seconds}},
+                     {.y_label = "gradient noise scale, samples", .series = {noise}, .is_log = true},
+                     {.y_label = "memory, MB", .series = {peak, activations}, .is_log = true}}};
 }
 
 }  // namespace
 
 int run_sweep(const Options& options) {
   expect_one_device(options, "sweep");
-  std::vector<std::int64_t> sizes = options.sweep.batches;
-  std::sort(sizes.begin(), sizes.end());
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  const std::int64_t largest = *std::max_element(options.sweep.batches.begin(), options.sweep.batches.end());
   const Workload workload = make_workload(options.workloads.front(), options.form);
   const data::Split split = workload.open(0);
-  if (sizes.back() > split.train->size())
-    throw UsageError(fmt::format("--batch {} is larger than the training set, which has {} samples", sizes.back(),
-                                 split.train->size()));
+  if (largest > split.train->size())
+    throw UsageError(
+        fmt::format("--batch {} is larger than the training set, which has {} samples", largest, split.train->size()));
   if (!options.sweep.plot.empty()) io::AtomicFile probe(options.sweep.plot);  // throws here rather than at the end
   Progress progress(stream_for_people(options), options.quiet);
-  SweepPlan plan{.options = options,
-                 .workload = workload,
-                 .split = split,
-                 .test = part_of(split.test, tests_of(workload)),
-                 .samples = samples_of(options, workload, split.train->size()),
-                 .progress = progress};
-  SweepReport report;
-  report.workload = workload.name;
-  report.precision = options.precision;
-  report.seed = options.seed;
-  report.training_samples = split.train->size();
-  report.test_samples = plan.test->size();
-  report.device = device_text(open_engine(options, options.device)->device());
+  const data::DatasetPtr test = part_of(split.test, tests_of(workload));
+  Swept report{.workload = workload.name,
+               .device = device_text(open_engine(options, options.device)->device()),
+               .precision = options.precision,
+               .seed = options.seed,
+               .training_samples = split.train->size(),
+               .test_samples = test->size(),
+               .result = {}};
   progress.say(fmt::format("{} in {}: {} training and {} test samples, on {}", workload.name, options.precision,
                            count_text(static_cast<double>(report.training_samples)),
                            count_text(static_cast<double>(report.test_samples)), report.device));
-
-  // The size that the target comes from is the first.
-  const std::int64_t reference = reference_of(sizes, workload.defaults.batch);
-  std::stable_partition(sizes.begin(), sizes.end(), [&](std::int64_t size) { return size == reference; });
-  std::optional<double> target = options.sweep.target_loss;
-  report.target_text = "--target-loss";
-  for (std::size_t i = 0; i < sizes.size() && !is_interrupted(); ++i) {
-    SweepRow row = train_size(plan, sizes[i], target, fmt::format("batch {} ({}/{})", sizes[i], i + 1, sizes.size()));
-    if (!target) {
-      const std::int64_t steps = steps_of(plan, reference);
-      target = target_from(row, steps);
-      find_target(row, *target);
-      report.target_text = fmt::format("the lowest of batch {} in the first half of its {} steps", reference, steps);
-    }
-    progress.say(row_text(row));
-    report.rows.push_back(std::move(row));
-  }
-  report.target_loss = target.value_or(NAN);
-  const double noise = report.rows.empty() ? NAN : report.rows.front().noise_scale;
-  std::sort(report.rows.begin(), report.rows.end(), [](const auto& a, const auto& b) { return a.batch < b.batch; });
-  report.advice = advise(options, workload, report, noise);
+  train::SweepOptions sweep{.batches = options.sweep.batches,
+                            .training_samples = report.training_samples,
+                            .samples = samples_of(options, workload, report.training_samples),
+                            .steps = options.steps,
+                            .target_loss = options.sweep.target_loss,
+                            .reference = workload.defaults.batch,
+                            .facts = facts_of(options, workload)};
+  sweep.make_engine = [&options] { return open_engine(options, options.device); };
+  sweep.should_stop = is_interrupted;
+  sweep.on_row = [&progress](const SweepRow& row) { progress.say(row_text(row)); };
+  sweep.on_progress = [&progress](const train::SweepProgress& now) {
+    if (!progress.is_due()) return;
+    progress.draw({.title = fmt::format("batch {} ({}/{})", now.batch, now.size, now.sizes),
+                   .done = now.step,
+                   .total = now.steps,
+                   .samples = now.samples,
+                   .seconds = now.seconds,
+                   .loss = now.validation_loss});
+  };
+  report.result = train::sweep_batches(
+      sweep, [&](Engine&, const train::SweepSize& size) { return training_of(options, workload, split, test, size); });
   progress.erase();
   fmt::print(stream_for_people(options), "{}{}", options.quiet ? "" : "\n", to_text(report));
   if (!options.sweep.plot.empty()) io::write_file(options.sweep.plot, plot_svg(to_plot(report)));

@@ -44,5 +44,6 @@
 #include "samebytes/train/parallel/data_parallel.h"
 #include "samebytes/train/parallel/strategies.h"
 #include "samebytes/train/session.h"
+#include "samebytes/train/sweep.h"
 #include "samebytes/tune.h"
 #include "samebytes/weights.h"
