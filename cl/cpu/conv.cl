@@ -83,7 +83,7 @@ typedef struct {
   int line, volume, a, b, e0, e1;
 } conv_unit;
 
-CONV_INLINE void conv_set_unit(conv_unit* u, const conv_group* g, const int index, const int lines, int* block) {
+SB_INLINE void conv_set_unit(conv_unit* u, const conv_group* g, const int index, const int lines, int* block) {
   const int line_first = g->out.d * g->out.h == 1;
   *block = line_first ? index % g->blocks : index / lines;
   u->line = line_first ? index / g->blocks : index - *block * lines;
@@ -102,7 +102,7 @@ typedef struct {
   int begin, last, positions, pitch, size;
 } conv_reading;
 
-CONV_INLINE void conv_set_reading(conv_reading* r, const conv_group* g, const conv_chunk* q, const conv_unit* u) {
+SB_INLINE void conv_set_reading(conv_reading* r, const conv_group* g, const conv_chunk* q, const conv_unit* u) {
   const int planes = g->transposed && q->depth >= VW, mul = g->mul.w;
   r->begin = u->e0 * mul + q->lo;
   r->last = (u->e1 - 1) * mul + q->hi;
@@ -120,7 +120,7 @@ CONV_INLINE void conv_set_reading(conv_reading* r, const conv_group* g, const co
 }
 
 // Copies line `from` of src as r says.
-CONV_INLINE void conv_copy(const conv_group* g, const conv_chunk* q, const conv_reading* r, const int from, real* to) {
+SB_INLINE void conv_copy(const conv_group* g, const conv_chunk* q, const conv_reading* r, const int from, real* to) {
   __global const stored* at = g->src + (long)from * g->in.w * g->in_c + q->k0;
   if (r->where == CONV_IN_PLANES) {
     conv_copy_planes(at, g->in.w, g->in_c, q->depth, r->begin, r->last + 1 - r->begin, r->positions, to);
@@ -134,8 +134,8 @@ CONV_INLINE void conv_copy(const conv_group* g, const conv_chunk* q, const conv_
 
 // Which lines of src a unit's taps meet, in ascending order, as rows of t; copies those that are read from copies and
 // are not there yet: tag says which line lies in a slot of `source`. The last line that is new, -1 where none is.
-CONV_INLINE int conv_meet(const conv_group* g, const conv_chunk* q, const conv_unit* u, const conv_reading* r, int* tag,
-                          conv_taps* t) {
+SB_INLINE int conv_meet(const conv_group* g, const conv_chunk* q, const conv_unit* u, const conv_reading* r, int* tag,
+                        conv_taps* t) {
   const int sign = g->transposed ? -1 : 1, kh = g->taps.h, first = g->transposed ? q->r1 - 1 : q->r0;
   int newest = -1, z = first / kh, y = first - z * kh;
   t->rows = 0;
@@ -170,8 +170,8 @@ CONV_INLINE int conv_meet(const conv_group* g, const conv_chunk* q, const conv_u
 }
 
 // The lines that the unit behind u reads for the first time, where `newest` is the last one that u does.
-CONV_INLINE void conv_set_ahead(conv_ahead* ahead, const conv_group* g, const conv_chunk* q, const conv_unit* u,
-                                const int newest) {
+SB_INLINE void conv_set_ahead(conv_ahead* ahead, const conv_group* g, const conv_chunk* q, const conv_unit* u,
+                              const int newest) {
   const int fresh = g->block < g->grid ? 1 : min(g->mul.h, g->taps.h);
   const int is_known = newest >= 0 && q->depth >= g->in_c && g->out.d * g->out.h > 1;
   const long at = is_known ? ((long)(newest + g->mul.h + 1 - fresh) * g->in.w + u->e0 * g->mul.w) * g->in_c : 0;
@@ -187,8 +187,8 @@ typedef struct {
 } conv_before;
 
 // All columns of `pixels` pixels of a line, from value `at` of the target on.
-CONV_INLINE void conv_panels(const conv_group* g, const conv_chunk* q, const conv_line from, const conv_taps* t,
-                             const int pixels, const long at, conv_ahead ahead, conv_before* before) {
+SB_INLINE void conv_panels(const conv_group* g, const conv_chunk* q, const conv_line from, const conv_taps* t,
+                           const int pixels, const long at, conv_ahead ahead, conv_before* before) {
   if (pixels != before->pixels) {
     const int few_steps = (q->r1 - q->r0) * (q->x1 - q->x0) * q->depth < CONV_FEW_STEPS;
     before->tall = few_steps ? 0 : conv_tall_pixels(pixels, CONV_TALL);
@@ -206,8 +206,8 @@ CONV_INLINE void conv_panels(const conv_group* g, const conv_chunk* q, const con
 }
 
 // The units begin to end - 1 of a chunk.
-CONV_INLINE void conv_units(const conv_group* g, const conv_chunk* q, const conv_order* order, const int begin,
-                            const int end) {
+SB_INLINE void conv_units(const conv_group* g, const conv_chunk* q, const conv_order* order, const int begin,
+                          const int end) {
   const int lines = g->n * g->out.d * g->out.h, taps = q->x1 - q->x0;
   conv_taps t;
   conv_before before;
@@ -243,8 +243,8 @@ CONV_INLINE void conv_units(const conv_group* g, const conv_chunk* q, const conv
 // ---- chunks
 
 // The weights of a chunk for the group's columns; w: its first group of the convolution.
-CONV_INLINE void conv_pack_panels(const conv_group* g, const conv_chunk* q, const conv_order* order,
-                                  __global const stored* w, const conv_weights s) {
+SB_INLINE void conv_pack_panels(const conv_group* g, const conv_chunk* q, const conv_order* order,
+                                __global const stored* w, const conv_weights s) {
   const int taps = q->x1 - q->x0;
   for (int col = g->col0; col < g->col1; col += CONV_NR) {
     const int there = min(CONV_NR, g->col1 - col), width = there > VW ? CONV_NR : VW;
@@ -259,8 +259,8 @@ CONV_INLINE void conv_pack_panels(const conv_group* g, const conv_chunk* q, cons
 
 // The taps of a chunk along the width, and the positions that they meet. Structs come back by pointer: what a call
 // returns is noalias, which Oclgrind does not know.
-CONV_INLINE void conv_set_chunk(conv_chunk* q, const conv_group* g, const int r0, const int x0, const int rows,
-                                const int columns) {
+SB_INLINE void conv_set_chunk(conv_chunk* q, const conv_group* g, const int r0, const int x0, const int rows,
+                              const int columns) {
   q->r0 = r0;
   q->r1 = min(g->taps.d * g->taps.h, r0 + rows);
   q->x0 = x0;
@@ -274,8 +274,8 @@ CONV_INLINE void conv_set_chunk(conv_chunk* q, const conv_group* g, const int r0
 }
 
 // The sizes of a pass; the caller adds arrays and the group's share.
-CONV_INLINE void conv_set_group(conv_group* g, const conv_sizes s, const conv_shares share, const int transposed,
-                                const int flags) {
+SB_INLINE void conv_set_group(conv_group* g, const conv_sizes s, const conv_shares share, const int transposed,
+                              const int flags) {
   const conv_axes one = {1, 1, 1};
   g->in = transposed ? s.out : s.in;
   g->out = transposed ? s.in : s.out;
