@@ -6,6 +6,11 @@
 // Query i sees the keys j < lengths[n] (flag 2, else S) and, where causal (flag 1), j <= first + i. A query that sees
 // no key gives 0, its lse is +infinity and its gradients are 0.
 //
+//   for a block of columns that the rows see, ascending:
+//     s [4][4] of each work-item = rows * columns'             attention_scores: both sides in local memory
+//     p = what the scores become, in local memory              soft-max, or its gradient
+//     acc [4][8] of each work-item += p * columns              attention_accumulate
+//
 // A group of 8 x 8 work-items takes ATTENTION_ROWS rows (queries, or keys in attention_bwd_kv) of one head and
 // ATTENTION_SLICE values of D of the result, and walks over the columns in ascending order, ATTENTION_COLS at a time. A
 // work-item holds rows ly + 8 r and columns lx + 8 c. For heads longer than a slice every slice computes the scores
@@ -23,8 +28,6 @@
 #define ATTENTION_ITEMS 64
 #define ATTENTION_TILE \
   1056  // ATTENTION_ROWS x ATTENTION_PITCH; two of them hold ATTENTION_COLS x ATTENTION_SLICE_PITCH
-
-#define ATTENTION_STRIDES(x) const long x##_start, const long x##_n, const long x##_t, const long x##_h
 
 static inline int attention_item(void) { return (int)get_local_id(1) * 8 + (int)get_local_id(0); }
 
@@ -85,11 +88,30 @@ static inline void attention_accumulate(__local const real* p, __local const rea
   }
 }
 
+static inline void attention_put(real s[4][4], __local real* p) {
+  const int lx = get_local_id(0), ly = get_local_id(1);
+#pragma unroll
+  for (int r = 0; r < 4; ++r) {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) p[(ly + 8 * r) * ATTENTION_PITCH + lx + 8 * c] = s[r][c];
+  }
+}
+
 static inline void attention_clear(real acc[4][8]) {
 #pragma unroll
   for (int r = 0; r < 4; ++r) {
 #pragma unroll
     for (int e = 0; e < 8; ++e) acc[r][e] = 0;
+  }
+}
+
+// Divides each row by its sum, which is 0 where the row sees nothing.
+static inline void attention_divide(real acc[4][8], __local const real* sum) {
+#pragma unroll
+  for (int r = 0; r < 4; ++r) {
+    const real total = sum[(int)get_local_id(1) + 8 * r], inverse = total == 0 ? (real)0 : 1 / total;
+#pragma unroll
+    for (int e = 0; e < 8; ++e) acc[r][e] *= inverse;
   }
 }
 
@@ -108,15 +130,15 @@ static inline void attention_store(real acc[4][8], const int rows, const int dep
 // y and lse. Groups: x = ceil(T / ATTENTION_ROWS) * ceil(D / ATTENTION_SLICE), slice fastest; y = H, z = N.
 __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_fwd(
     ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const int, lengths), ARRAY(stored, y),
-    ARRAY(real, lse), ATTENTION_STRIDES(q), ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), const int queries,
-    const int keys, const int heads, const int kv_heads, const int depth, const real scale, const int flags,
-    const long first) {
+    ARRAY(real, lse), const attention_view q_view, const attention_view k_view, const attention_view v_view,
+    const attention_sizes sizes, const real scale, const long first) {
   START(q);
   START(k);
   START(v);
   START(lengths);
   START(y);
   START(lse);
+  const int queries = sizes.queries, heads = sizes.heads, depth = sizes.depth, flags = sizes.flags;
   __local real work[2 * ATTENTION_TILE];
   __local real p[ATTENTION_TILE];
   __local real largest[ATTENTION_ROWS], sum[ATTENTION_ROWS], factor[ATTENTION_ROWS];
@@ -124,15 +146,15 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_fwd(
   const int slices = (depth + ATTENTION_SLICE - 1) / ATTENTION_SLICE, block = (int)get_group_id(0) / slices;
   const int p0 = ((int)get_group_id(0) - block * slices) * ATTENTION_SLICE, width = min(ATTENTION_SLICE, depth - p0);
   const int row0 = block * ATTENTION_ROWS, rows = min(ATTENTION_ROWS, queries - row0);
-  const int head = get_group_id(1), kv_head = head / (heads / kv_heads);
+  const int head = get_group_id(1), kv_head = head / (heads / sizes.kv_heads);
   const long n = get_group_id(2);
-  q += q_start + n * q_n + row0 * q_t + head * q_h;
-  k += k_start + n * k_n + kv_head * k_h;
-  v += v_start + n * v_n + kv_head * v_h;
+  ATTENTION_MOVE(q, row0, head);
+  ATTENTION_MOVE(k, 0, kv_head);
+  ATTENTION_MOVE(v, 0, kv_head);
   y += ((n * queries + row0) * heads + head) * depth;
   lse += (n * heads + head) * queries + row0;
-  const int visible = (flags & ATTENTION_LENGTHS) ? clamp(lengths[n], 0, keys) : keys;
-  const int reach = (flags & ATTENTION_CAUSAL) ? (int)clamp(first + row0 + rows, 0L, (long)visible) : visible;
+  const int visible = attention_visible(sizes, lengths, n);
+  const int reach = attention_reach(flags, visible, first + row0 + rows);
 
   real s[4][4], acc[4][8];
   attention_clear(acc);
@@ -143,7 +165,7 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_fwd(
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int col0 = 0; col0 < reach; col0 += ATTENTION_COLS) {
     const int cols = min(ATTENTION_COLS, reach - col0);
-    attention_scores(q, q_t, rows, scale, k + col0 * k_t, k_t, cols, depth, 1, work, s);
+    attention_scores(q, q_view.t, rows, scale, k + col0 * k_view.t, k_view.t, cols, depth, 1, work, s);
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
       const long end = (flags & ATTENTION_CAUSAL) ? first + row0 + ly + 8 * r + 1 - col0 : (long)cols;
@@ -153,7 +175,7 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_fwd(
         p[(ly + 8 * r) * ATTENTION_PITCH + lx + 8 * c] = s[r][c];
       }
     }
-    attention_load(v + col0 * v_t + p0, v_t, cols, width, 1, work, ATTENTION_SLICE, ATTENTION_SLICE_PITCH);
+    attention_load(v + col0 * v_view.t + p0, v_view.t, cols, width, 1, work, ATTENTION_SLICE, ATTENTION_SLICE_PITCH);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item < ATTENTION_ROWS) {
       real top = largest[item];
@@ -180,12 +202,7 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_fwd(
     attention_accumulate(p, work, acc);
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-#pragma unroll
-  for (int r = 0; r < 4; ++r) {
-    const real total = sum[ly + 8 * r], inverse = total == 0 ? (real)0 : 1 / total;
-#pragma unroll
-    for (int e = 0; e < 8; ++e) acc[r][e] *= inverse;
-  }
+  attention_divide(acc, sum);
   attention_store(acc, rows, width, 1, y + p0, (long)heads * depth);
   if (p0 == 0 && item < rows) lse[item] = sum[item] == 0 ? (real)INFINITY : largest[item] + log(sum[item]);
 }
@@ -195,9 +212,8 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_fwd(
 __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_q(
     ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const int, lengths),
     ARRAY(const stored, y), ARRAY(const stored, dy), ARRAY(const real, lse), ARRAY(real, delta), ARRAY(stored, dq),
-    ATTENTION_STRIDES(q), ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(dy), ATTENTION_STRIDES(dq),
-    const int queries, const int keys, const int heads, const int kv_heads, const int depth, const real scale,
-    const int flags, const long first) {
+    const attention_view q_view, const attention_view k_view, const attention_view v_view, const attention_view dy_view,
+    const attention_view dq_view, const attention_sizes sizes, const real scale, const long first) {
   START(q);
   START(k);
   START(v);
@@ -207,6 +223,7 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_q(
   START(lse);
   START(delta);
   START(dq);
+  const int queries = sizes.queries, heads = sizes.heads, depth = sizes.depth, flags = sizes.flags;
   __local real work[2 * ATTENTION_TILE];
   __local real p[ATTENTION_TILE];
   __local real shift[ATTENTION_ROWS], mean[ATTENTION_ROWS];
@@ -214,25 +231,25 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_q(
   const int slices = (depth + ATTENTION_SLICE - 1) / ATTENTION_SLICE, block = (int)get_group_id(0) / slices;
   const int p0 = ((int)get_group_id(0) - block * slices) * ATTENTION_SLICE, width = min(ATTENTION_SLICE, depth - p0);
   const int row0 = block * ATTENTION_ROWS, rows = min(ATTENTION_ROWS, queries - row0);
-  const int head = get_group_id(1), kv_head = head / (heads / kv_heads);
+  const int head = get_group_id(1), kv_head = head / (heads / sizes.kv_heads);
   const long n = get_group_id(2), y_t = (long)heads * depth;
-  q += q_start + n * q_n + row0 * q_t + head * q_h;
-  k += k_start + n * k_n + kv_head * k_h;
-  v += v_start + n * v_n + kv_head * v_h;
-  dy += dy_start + n * dy_n + row0 * dy_t + head * dy_h;
-  dq += dq_start + n * dq_n + row0 * dq_t + head * dq_h;
+  ATTENTION_MOVE(q, row0, head);
+  ATTENTION_MOVE(k, 0, kv_head);
+  ATTENTION_MOVE(v, 0, kv_head);
+  ATTENTION_MOVE(dy, row0, head);
+  ATTENTION_MOVE(dq, row0, head);
   y += ((n * queries + row0) * heads + head) * depth;
   lse += (n * heads + head) * queries + row0;
   delta += (n * heads + head) * queries + row0;
-  const int visible = (flags & ATTENTION_LENGTHS) ? clamp(lengths[n], 0, keys) : keys;
-  const int reach = (flags & ATTENTION_CAUSAL) ? (int)clamp(first + row0 + rows, 0L, (long)visible) : visible;
+  const int visible = attention_visible(sizes, lengths, n);
+  const int reach = attention_reach(flags, visible, first + row0 + rows);
 
 #pragma unroll
   for (int r = 0; r < 4; ++r) {
     const int row = ly + 8 * r;
     real total = 0;
     for (int d = lx; d < depth && row < rows; d += 8)
-      total = FMA(LOAD(y + row * y_t + d), LOAD(dy + row * dy_t + d), total);
+      total = FMA(LOAD(y + row * y_t + d), LOAD(dy + row * dy_view.t + d), total);
     p[row * ATTENTION_PITCH + lx] = total;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -249,8 +266,8 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_q(
   attention_clear(acc);
   for (int col0 = 0; col0 < reach; col0 += ATTENTION_COLS) {
     const int cols = min(ATTENTION_COLS, reach - col0);
-    attention_scores(q, q_t, rows, scale, k + col0 * k_t, k_t, cols, depth, 1, work, s);
-    attention_scores(dy, dy_t, rows, 1, v + col0 * v_t, v_t, cols, depth, 1, work, g);
+    attention_scores(q, q_view.t, rows, scale, k + col0 * k_view.t, k_view.t, cols, depth, 1, work, s);
+    attention_scores(dy, dy_view.t, rows, 1, v + col0 * v_view.t, v_view.t, cols, depth, 1, work, g);
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
       const long end = (flags & ATTENTION_CAUSAL) ? first + row0 + ly + 8 * r + 1 - col0 : (long)cols;
@@ -261,12 +278,12 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_q(
             col < cols && col < end ? exp(s[r][c] - shift[ly + 8 * r]) * (g[r][c] - mean[ly + 8 * r]) : 0;
       }
     }
-    attention_load(k + col0 * k_t + p0, k_t, cols, width, 1, work, ATTENTION_SLICE, ATTENTION_SLICE_PITCH);
+    attention_load(k + col0 * k_view.t + p0, k_view.t, cols, width, 1, work, ATTENTION_SLICE, ATTENTION_SLICE_PITCH);
     barrier(CLK_LOCAL_MEM_FENCE);
     attention_accumulate(p, work, acc);
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-  attention_store(acc, rows, width, scale, dq + p0, dq_t);
+  attention_store(acc, rows, width, scale, dq + p0, dq_view.t);
 }
 
 // dk and dv, summed over the heads of q that share them in ascending order: rows are keys, columns queries.
@@ -275,9 +292,9 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_q(
 __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_kv(
     ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const int, lengths),
     ARRAY(const stored, dy), ARRAY(const real, lse), ARRAY(const real, delta), ARRAY(stored, dk), ARRAY(stored, dv),
-    ATTENTION_STRIDES(q), ATTENTION_STRIDES(k), ATTENTION_STRIDES(v), ATTENTION_STRIDES(dy), ATTENTION_STRIDES(dk),
-    ATTENTION_STRIDES(dv), const int queries, const int keys, const int heads, const int kv_heads, const int depth,
-    const real scale, const int flags, const long first) {
+    const attention_view q_view, const attention_view k_view, const attention_view v_view, const attention_view dy_view,
+    const attention_view dk_view, const attention_view dv_view, const attention_sizes sizes, const real scale,
+    const long first) {
   START(q);
   START(k);
   START(v);
@@ -287,22 +304,23 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_kv(
   START(delta);
   START(dk);
   START(dv);
+  const int queries = sizes.queries, heads = sizes.heads, depth = sizes.depth, flags = sizes.flags;
   __local real work[2 * ATTENTION_TILE];
   __local real p[ATTENTION_TILE];
   __local real shift[ATTENTION_COLS], mean[ATTENTION_COLS];
   const int lx = get_local_id(0), ly = get_local_id(1), item = attention_item();
   const int slices = (depth + ATTENTION_SLICE - 1) / ATTENTION_SLICE, block = (int)get_group_id(0) / slices;
   const int p0 = ((int)get_group_id(0) - block * slices) * ATTENTION_SLICE, width = min(ATTENTION_SLICE, depth - p0);
-  const int row0 = block * ATTENTION_ROWS, rows = min(ATTENTION_ROWS, keys - row0);
-  const int kv_head = get_group_id(1), share = heads / kv_heads;
+  const int row0 = block * ATTENTION_ROWS, rows = min(ATTENTION_ROWS, sizes.keys - row0);
+  const int kv_head = get_group_id(1), share = heads / sizes.kv_heads;
   const long n = get_group_id(2);
-  k += k_start + n * k_n + row0 * k_t + kv_head * k_h;
-  v += v_start + n * v_n + row0 * v_t + kv_head * v_h;
-  dk += dk_start + n * dk_n + row0 * dk_t + kv_head * dk_h;
-  dv += dv_start + n * dv_n + row0 * dv_t + kv_head * dv_h;
-  q += q_start + n * q_n;
-  dy += dy_start + n * dy_n;
-  const int visible = (flags & ATTENTION_LENGTHS) ? clamp(lengths[n], 0, keys) : keys;
+  ATTENTION_MOVE(k, row0, kv_head);
+  ATTENTION_MOVE(v, row0, kv_head);
+  ATTENTION_MOVE(dk, row0, kv_head);
+  ATTENTION_MOVE(dv, row0, kv_head);
+  ATTENTION_MOVE(q, 0, 0);
+  ATTENTION_MOVE(dy, 0, 0);
+  const int visible = attention_visible(sizes, lengths, n);
   // The first block of queries with one that sees the first key; none where the keys are padding.
   int begin = (flags & ATTENTION_CAUSAL) ? (int)clamp(row0 - first, 0L, (long)queries) : 0;
   begin = row0 < visible ? begin / ATTENTION_COLS * ATTENTION_COLS : queries;
@@ -314,13 +332,14 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_kv(
     __global const real *lse_h = lse + (n * heads + head) * queries, *delta_h = delta + (n * heads + head) * queries;
     for (int col0 = begin; col0 < queries; col0 += ATTENTION_COLS) {
       const int cols = min(ATTENTION_COLS, queries - col0);
-      __global const stored *q_at = q + col0 * q_t + head * q_h, *dy_at = dy + col0 * dy_t + head * dy_h;
+      __global const stored *q_at = q + col0 * q_view.t + head * q_view.h,
+                            *dy_at = dy + col0 * dy_view.t + head * dy_view.h;
       if (item < ATTENTION_COLS) {
         shift[item] = item < cols ? lse_h[col0 + item] : (real)INFINITY;
         mean[item] = item < cols ? delta_h[col0 + item] : (real)0;
       }
-      attention_scores(k, k_t, rows, 1, q_at, q_t, cols, depth, scale, work, s);
-      attention_scores(v, v_t, rows, 1, dy_at, dy_t, cols, depth, 1, work, g);
+      attention_scores(k, k_view.t, rows, 1, q_at, q_view.t, cols, depth, scale, work, s);
+      attention_scores(v, v_view.t, rows, 1, dy_at, dy_view.t, cols, depth, 1, work, g);
 #pragma unroll
       for (int r = 0; r < 4; ++r) {
         const int row = row0 + ly + 8 * r;
@@ -333,21 +352,17 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_kv(
           p[(ly + 8 * r) * ATTENTION_PITCH + col] = s[r][c];
         }
       }
-      attention_load(dy_at + p0, dy_t, cols, width, 1, work, ATTENTION_SLICE, ATTENTION_SLICE_PITCH);
+      attention_load(dy_at + p0, dy_view.t, cols, width, 1, work, ATTENTION_SLICE, ATTENTION_SLICE_PITCH);
       barrier(CLK_LOCAL_MEM_FENCE);
       attention_accumulate(p, work, acc_v);
       barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-      for (int r = 0; r < 4; ++r) {
-#pragma unroll
-        for (int c = 0; c < 4; ++c) p[(ly + 8 * r) * ATTENTION_PITCH + lx + 8 * c] = g[r][c];
-      }
-      attention_load(q_at + p0, q_t, cols, width, scale, work, ATTENTION_SLICE, ATTENTION_SLICE_PITCH);
+      attention_put(g, p);
+      attention_load(q_at + p0, q_view.t, cols, width, scale, work, ATTENTION_SLICE, ATTENTION_SLICE_PITCH);
       barrier(CLK_LOCAL_MEM_FENCE);
       attention_accumulate(p, work, acc_k);
       barrier(CLK_LOCAL_MEM_FENCE);
     }
   }
-  attention_store(acc_k, rows, width, 1, dk + p0, dk_t);
-  attention_store(acc_v, rows, width, 1, dv + p0, dv_t);
+  attention_store(acc_k, rows, width, 1, dk + p0, dk_view.t);
+  attention_store(acc_v, rows, width, 1, dv + p0, dv_view.t);
 }

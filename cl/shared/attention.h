@@ -1,13 +1,36 @@
-// The bits of `flags` of attention: what a query may see, and whether sequences have lengths. Read by C++ and by OpenCL
-// C.
+// What the kernels of attention and the code that launches them (engine/ops/attention.cpp) both say: sizes, places and
+// flags. Read by C++ and by OpenCL C.
 #ifdef __cplusplus
 #pragma once
 
 namespace samebytes::detail {
 #endif
 
+// The bits of `flags`: what a query may see, and whether sequences have lengths.
 enum { ATTENTION_CAUSAL = 1, ATTENTION_LENGTHS = 2 };
+
+// Letters of attention.cl: T queries, S keys, H heads, G kv_heads, D depth.
+typedef struct {
+  int queries, keys, heads, kv_heads, depth, flags;
+} attention_sizes;
+
+// Where an array's values lie: from element `start` on, the next sequence, row and head so many elements later. Values
+// of a head are neighbours.
+typedef struct {
+  long start, n, t, h;
+} attention_view;
 
 #ifdef __cplusplus
 }  // namespace samebytes::detail
+#else
+// Moves x to row `row` of head `head` of sequence n.
+#define ATTENTION_MOVE(x, row, head) x += x##_view.start + n * x##_view.n + (row) * x##_view.t + (head) * x##_view.h
+
+// How many keys of sequence n exist, and how many of them the queries before `end` see.
+static inline int attention_visible(const attention_sizes s, __global const int* lengths, const long n) {
+  return (s.flags & ATTENTION_LENGTHS) ? clamp(lengths[n], 0, s.keys) : s.keys;
+}
+static inline int attention_reach(const int flags, const int visible, const long end) {
+  return (flags & ATTENTION_CAUSAL) ? (int)clamp(end, 0L, (long)visible) : visible;
+}
 #endif

@@ -8,6 +8,7 @@
 #include "graph/autocast.h"
 #include "graph/launch.h"
 #include "ops/dtypes.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/attention.h"
 #include "shared/attention.h"
@@ -39,10 +40,10 @@ struct AttentionKind {
 // One of q, k, v or their gradients as the kernels see it.
 struct StridedPart {
   Operand operand;
-  std::int64_t start, n, t, h;
+  attention_view view;
 };
 StridedPart part_of(Operand operand, const Strides& strides, std::int64_t head = 0) {
-  return {operand, head * strides[2], strides[0], strides[1], strides[2]};
+  return {operand, {head * strides[2], strides[0], strides[1], strides[2]}};
 }
 using Parts = std::array<StridedPart, 3>;
 
@@ -71,6 +72,9 @@ struct Sizes {
     slices = (depth + slice - 1) / slice;
     rows = run.constant("attention", "ATTENTION_ROWS", real);
   }
+  attention_sizes sizes(const AttentionKind& kind) const {
+    return {i32_of(queries), i32_of(keys), i32_of(kind.heads), i32_of(kind.kv_heads), i32_of(depth), kind.flags()};
+  }
   std::int64_t groups(std::int64_t of) const { return (of + rows - 1) / rows * slices; }
 };
 
@@ -79,9 +83,8 @@ void launch(Launch& run, const char* entry, const AttentionKind& kind, const Siz
             std::int64_t heads, const std::array<StridedPart, n>& strided, const Operands&... operands) {
   auto call = run.kernel(entry, run.src_dtype(0));
   call.args(operands...);
-  for (const StridedPart& part : strided) call.args(part.start, part.n, part.t, part.h);
-  call.args(static_cast<int>(at.queries), static_cast<int>(at.keys), static_cast<int>(kind.heads),
-            static_cast<int>(kind.kv_heads), static_cast<int>(at.depth), kind.scale, kind.flags(), DynamicBits{0})
+  for (const StridedPart& part : strided) call.args(part.view);
+  call.args(at.sizes(kind), kind.scale, DynamicBits{0})
       .over_tiles(at.groups(rows), heads, at.n, kAttentionItems, kAttentionItems);
 }
 
