@@ -4,285 +4,197 @@
 // - s) * t[c] + s / C), its loss sum(q[c] * (log(sum) - (x[c] - max))) and its gradient p[c] * sum(q) - q[c], p the
 // soft-max. A row whose label is `ignored` (where has_ignored) counts nothing; a label outside [0, C) gives NaN. A
 // work-group takes rows_per_group rows.
-// Over 400 lines because rows of a vector, rows of many and the gradient of both share what a row's target is.
+//
+//   for VW rows of the group, or one long row:                                    cross_entropy_rows
+//     few classes and plain labels: everything at once, a lane a row              cross_entropy_vector_of_rows
+//     else for each row: largest and sum, and its gradient where it can be now    cross_entropy_row
+//          for all of them: one log, their losses, the other gradients            cross_entropy_losses
+//
+// Why it is fast. A row is read while it is in the cache: its exponentials wait in the gradient for their sum, so that
+// the loss and the gradient together read and write each value once or twice; and the log, which costs most for short
+// rows, is taken for VW rows at a time.
 // Program: core
+#include "cpu/cross_entropy_row.clh"
+
 #define CROSS_ENTROPY_SHORT 1024  // rows up to here are taken VW at a time, so that one log does for all of them
 
-// Whether the exponentials may wait in dlogits for their sum: not where it rounds what it holds.
-#ifdef SAMEBYTES_STORE_16
-#define CROSS_ENTROPY_KEEPS_EXP 0
-#else
-#define CROSS_ENTROPY_KEEPS_EXP 1
-#endif
+// ---- a group's rows
 
-static inline int cross_entropy_label(const __global int* labels_i32, const __global uchar* labels_u8, const long row) {
-  return labels_i32 ? labels_i32[row] : labels_u8[row];
+// What the rows of a group have in common: arrays from row 0 on, of which dlogits may lie over the logits or be null;
+// how a target counts; and what a gradient is divided by.
+typedef struct {
+  const __global stored* logits;
+  const __global int* labels_i32;
+  const __global uchar* labels_u8;
+  const __global real *probabilities, *class_weight, *dy;
+  __global real *losses, *row_weights, *statistics;
+  __global stored* dlogits;
+  long end, classes;  // the row behind the group's
+  int dy_stride, has_ignored, ignored;
+  real smoothing, spread, share;
+  bool is_plain;    // labels without smoothing
+  bool is_at_once;  // a row's gradient is made while its exponentials are there
+} cross_entropy_group;
+
+// What up to VW neighbouring rows leave for their losses: largest, sum of exponentials, and the loss in parts: a scale
+// and a distance of the label's logit from the largest. Gradients of such rows are not made at once.
+typedef struct {
+  real largest[VW], sums[VW], distances[VW], scales[VW];
+} cross_entropy_block;
+
+// The label of a row, and what it is to the loss.
+typedef struct {
+  int label;
+  bool is_ignored, inside;
+  real weight, at_label;  // what the row counts, and the label in its gradient
+} cross_entropy_target;
+
+SB_INLINE void cross_entropy_look_up(cross_entropy_target* t, const cross_entropy_group* w, const long row) {
+  t->label = w->probabilities ? 0 : cross_entropy_label(w->labels_i32, w->labels_u8, row);
+  t->is_ignored = !w->probabilities && w->has_ignored && t->label == w->ignored;
+  t->inside = t->label >= 0 && t->label < (int)w->classes;
+  t->weight = t->is_ignored ? 0 : !w->probabilities && w->class_weight && t->inside ? w->class_weight[t->label] : 1;
+  t->at_label = t->inside ? (1 - w->smoothing) * t->weight : NAN;
 }
 
-// The part of a row's loss that every class has: where there are probabilities or smoothing.
-static inline real cross_entropy_spread_loss(const __global stored* x, const __global real* t,
-                                             const __global real* class_weight, const long classes, const long readable,
-                                             const real largest, const real log_sum, const real smoothing) {
-  const real smooth = smoothing / classes;
-  vreal total = 0;
-  for (long i = 0; i < classes;) {
-    const long block_end = min(classes, i + SB_SUM_BLOCK * VW);
-    vreal part = 0;
-    for (; i < block_end; i += VW) {
-      const long left = classes - i;
-      vreal q = smooth;
-      if (t) q = FMA((vreal)(1 - smoothing), sb_load(t + i, left, readable - i, 0), q);
-      if (class_weight) q *= sb_load(class_weight + i, left, left, 0);
-      const vreal term = q * (log_sum - (sb_load(x + i, left, readable - i, largest) - largest));
-      part += left >= VW ? term : select((vreal)(0), term, SB_LANES < (vmask)((real_int)left));
+// VW rows of at most VW classes at once; as many values again must be readable behind them.
+SB_INLINE void cross_entropy_vector_of_rows(const cross_entropy_group* w, const long begin) {
+  const long classes = w->classes;
+  real largest[VW], sums[VW], distances[VW], scales[VW], g[VW];
+  int inside_labels[VW];
+  for (int r = 0; r < VW; ++r) {
+    const long row = begin + r;
+    const int label = cross_entropy_label(w->labels_i32, w->labels_u8, row);
+    const bool is_ignored = w->has_ignored && label == w->ignored, inside = label >= 0 && label < (int)classes;
+    const real weight = is_ignored ? 0 : w->class_weight && inside ? w->class_weight[label] : 1;
+    inside_labels[r] = inside ? label : -1;
+    scales[r] = inside || is_ignored ? weight : NAN;
+    g[r] = w->dlogits ? w->dy[row * w->dy_stride] : 0;
+    w->row_weights[row] = weight;
+  }
+  VSTORE(VLOAD(g) / w->share, g);
+  cross_entropy_short_rows(w->logits + begin * classes, w->dlogits ? w->dlogits + begin * classes : 0, classes,
+                           inside_labels, scales, g, distances, largest, sums);
+  VSTORE(VLOAD(distances), w->losses + begin);
+  for (int r = 0; r < VW; ++r) {
+    w->statistics[2 * (begin + r)] = largest[r];
+    w->statistics[2 * (begin + r) + 1] = sums[r];
+  }
+}
+
+// The statistics of a row of at most VW classes, which is *next, and its gradient where it is made at once. Reads the
+// row behind it before.
+SB_INLINE void cross_entropy_short_row(const cross_entropy_group* w, const cross_entropy_target* t, const long row,
+                                       const real g, vreal* next, real* largest, real* sum) {
+  const long classes = w->classes, readable = (w->end - row) * classes;
+  const vreal v = *next;
+  const vmask is_class = SB_LANES < (vmask)((real_int)classes);
+  *largest = sb_max(select((vreal)(-INFINITY), v, is_class));
+  const vreal e = select((vreal)(0), sb_exp_down(v - *largest), is_class);
+  *sum = sb_sum(e);
+  if (row + 1 < w->end) *next = sb_load(w->logits + row * classes + classes, readable - classes, readable - classes, 0);
+  if (w->dlogits && w->is_at_once) {
+    const vreal p =
+        g * (e * (1 / *sum) * (w->spread + t->at_label)) -
+        select((vreal)(0), (vreal)(g * t->at_label), SB_LANES == (vmask)((real_int)(t->inside ? t->label : 0)));
+    const vreal result = t->is_ignored ? (vreal)(0) : p;
+    // What lies behind the row is written as it was: the row after it, which may not have been read.
+    sb_store(select(v, result, is_class), w->dlogits + row * classes, readable >= VW ? VW : classes);
+  }
+}
+
+// The same of a longer row.
+SB_INLINE void cross_entropy_long_row(const cross_entropy_group* w, const cross_entropy_target* t, const long row,
+                                      const real g, real* largest, real* sum) {
+  const long classes = w->classes, readable = (w->end - row) * classes;
+  const __global stored* x = w->logits + row * classes;
+  *largest = sb_row_max(x, classes, readable);
+  if (!w->dlogits || !w->is_at_once) {
+    *sum = sb_row_sum_exp(x, classes, readable, *largest);
+    return;
+  }
+  __global stored* d = w->dlogits + row * classes;
+  *sum = cross_entropy_keep_exp(x, d, classes, readable, *largest);
+  if (t->is_ignored)
+    for (long i = 0; i < classes; i += VW) sb_store((vreal)(0), d + i, classes - i);
+  else
+    cross_entropy_scale(d, classes, 1 / *sum, w->spread + t->at_label, g);
+  d += t->inside ? t->label : 0;
+  if (!t->is_ignored) STORE(LOAD(d) - g * t->at_label, d);
+}
+
+// The statistics of row `begin` + r, and its gradient where it is made at once.
+SB_INLINE void cross_entropy_row(const cross_entropy_group* w, const long begin, const int r, vreal* next,
+                                 cross_entropy_block* block) {
+  const long row = begin + r;
+  cross_entropy_target t;
+  cross_entropy_look_up(&t, w, row);
+  const real g = w->dlogits ? w->dy[row * w->dy_stride] / w->share : 0;
+  const real x_label = t.inside ? LOAD(w->logits + row * w->classes + t.label) : 0;
+  real largest, sum;
+  if (w->classes <= VW)
+    cross_entropy_short_row(w, &t, row, g, next, &largest, &sum);
+  else
+    cross_entropy_long_row(w, &t, row, g, &largest, &sum);
+  block->largest[r] = largest;
+  w->row_weights[row] = t.weight;
+  w->statistics[2 * row] = largest;
+  w->statistics[2 * row + 1] = sum;
+  block->sums[r] = t.is_ignored ? 1 : sum;
+  if (w->probabilities || t.is_ignored) return;
+  block->distances[r] = x_label - largest;
+  block->scales[r] = t.at_label;
+}
+
+// The losses of `count` rows, and their gradients where these were not made at once. One log does for all of them.
+SB_INLINE void cross_entropy_losses(const cross_entropy_group* w, const long begin, const int count,
+                                    const cross_entropy_block* block) {
+  const long classes = w->classes;
+  real logs[VW], row_losses[VW];
+  const vreal log_sum = log(VLOAD(block->sums));
+  VSTORE(log_sum, logs);
+  VSTORE(VLOAD(block->scales) * (log_sum - VLOAD(block->distances)), row_losses);
+  for (int r = 0; r < count; ++r) {
+    const long row = begin + r, readable = (w->end - row) * classes;
+    const __global stored* x = w->logits + row * classes;
+    const __global real* probabilities = w->probabilities ? w->probabilities + row * classes : 0;
+    real loss = row_losses[r];
+    if (!w->is_plain || (w->dlogits && !w->is_at_once)) {
+      const int label = probabilities ? 0 : cross_entropy_label(w->labels_i32, w->labels_u8, row);
+      const bool is_ignored = !probabilities && w->has_ignored && label == w->ignored;
+      const bool is_spread = !w->is_plain && !is_ignored && label >= 0 && label < (int)classes;
+      if (probabilities || is_spread) {
+        const real spread = cross_entropy_spread_loss(x, probabilities, w->class_weight, classes, readable,
+                                                      block->largest[r], logs[r], w->smoothing);
+        loss = probabilities ? spread : loss + spread;
+      }
+      if (w->dlogits)
+        cross_entropy_row_gradient(x, probabilities, w->class_weight, w->dlogits + row * classes, classes, readable,
+                                   block->largest[r], block->sums[r], w->dy[row * w->dy_stride] / w->share, label,
+                                   is_ignored, w->spread, w->smoothing);
     }
-    total += part;
-  }
-  return sb_sum(total);
-}
-
-// d [C] = g * (p * sum(q) - q) of a row, which may lie over x; largest and sum are the row's statistics.
-static inline void cross_entropy_row_gradient(const __global stored* x, const __global real* t,
-                                              const __global real* class_weight, __global stored* d, const long classes,
-                                              const long readable, const real largest, const real sum, const real g,
-                                              const int label, const bool is_ignored, const real spread,
-                                              const real smoothing) {
-  const real smooth = smoothing / classes, inverse = 1 / sum;
-  real at_label = 0, q_sum = spread;
-  const bool inside = label >= 0 && label < (int)classes;
-  if (t) {
-    vreal total = 0;
-    for (long i = 0; i < classes; i += VW) {
-      vreal v = sb_load(t + i, classes - i, readable - i, 0);
-      if (class_weight) v *= sb_load(class_weight + i, classes - i, classes - i, 0);
-      total += v;
-    }
-    q_sum = FMA(1 - smoothing, sb_sum(total), spread);
-  } else {
-    at_label = inside ? (1 - smoothing) * (class_weight ? class_weight[label] : 1) : NAN;
-    q_sum += at_label;
-  }
-  for (long i = 0; i < classes; i += VW) {
-    const long left = classes - i;
-    vreal result = 0;
-    if (!is_ignored) {
-      vreal q = smooth;
-      if (t) q = FMA((vreal)(1 - smoothing), sb_load(t + i, left, readable - i, 0), q);
-      if (class_weight) q *= sb_load(class_weight + i, left, left, 0);
-      const vreal p = sb_exp_down(sb_load(x + i, left, readable - i, largest) - largest) * inverse;
-      result = g * FMA(p, (vreal)(q_sum), -q);
-      const int lane = inside ? (int)(label - i) : -(int)i;
-      if (!t) result -= select((vreal)(0), (vreal)(g * at_label), SB_LANES == (vmask)((real_int)lane));
-    }
-    sb_store(result, d + i, left);
+    w->losses[row] = loss;
   }
 }
 
-// The sum of exp(x - largest), whose terms stay in d [C], which may lie over x; in the order of sb_row_sum_exp.
-static inline real cross_entropy_keep_exp(const __global stored* x, __global stored* d, const long classes,
-                                          const long readable, const real largest) {
-  const long whole = classes / VW * VW;
-  vreal total = 0;
-  for (long i = 0; i < whole;) {
-    const long end = min(whole, i + SB_SUM_BLOCK * VW);
-    vreal sum = 0;
-    for (; i < end; i += VW) {
-      const vreal e = sb_exp_down(VLOAD(x + i) - largest);
-      SB_FETCH(x + classes + i);  // the next row
-      VSTORE(e, d + i);
-      sum += e;
-    }
-    total += sum;
-  }
-  if (whole < classes) {
-    const vreal e = sb_exp_down(sb_load_tail(x + whole, (int)(classes - whole), readable - whole, -INFINITY) - largest);
-    sb_store(e, d + whole, classes - whole);
-    total += e;
-  }
-  return sb_sum(total);
-}
-
-static inline void cross_entropy_scale(__global stored* d, const long classes, const real inverse, const real q_sum,
-                                       const real g) {
-  const long whole = classes / VW * VW;
-  for (long i = 0; i < whole; i += VW) VSTORE(g * (VLOAD(d + i) * inverse * q_sum), d + i);
-  for (long i = whole; i < classes; ++i) STORE(g * (LOAD(d + i) * inverse * q_sum), d + i);
-}
-
-// The sum of w[c] * s / C over the classes.
-static inline real cross_entropy_spread(const __global real* class_weight, const long classes, const real smoothing) {
-  if (!class_weight || !(smoothing > 0)) return smoothing;
-  vreal total = 0;
-  for (long i = 0; i < classes; i += VW) total += sb_load(class_weight + i, classes - i, classes - i, 0);
-  return smoothing / classes * sb_sum(total);
-}
-
-// VW rows of up to VW classes, with labels and without smoothing, turned so that a lane is a row. Of each row: the
-// label, or -1 where it is outside; the weight of the label, NaN outside and 0 where it is ignored; g. Gives the losses
-// and the statistics, and where d is not null the gradient, which may lie over x. Reads and writes up to a vector
-// behind the rows.
-static void cross_entropy_short_rows(const __global stored* x, __global stored* d, const long classes,
-                                     const int* labels, const real* weights, const real* g, real* losses,
-                                     real* largest_out, real* sum_out) {
-  vreal r[VW];
-  real tile[VW * VW];
-#pragma unroll
-  for (int i = 0; i < VW; ++i) r[i] = VLOAD(x + i * classes);
-  sb_transpose(r);
-#pragma unroll
-  for (int c = 0; c < VW; ++c) VSTORE(r[c], tile + c * VW);
-  real at_label[VW], label_values[VW];
-  for (int i = 0; i < VW; ++i) at_label[i] = tile[max(labels[i], 0) * VW + i];
-  for (int i = 0; i < VW; ++i) label_values[i] = labels[i];
-  vreal largest = VLOAD(tile), sum = 0;
-  for (long c = 1; c < classes; ++c) {
-    const vreal v = VLOAD(tile + c * VW);
-    largest = select(largest, v, v > largest);
-  }
-  for (long c = 0; c < classes; ++c) {
-    const vreal e = sb_exp_down(VLOAD(tile + c * VW) - largest);
-    VSTORE(e, tile + c * VW);
-    sum += e;
-  }
-  const vreal weight = VLOAD(weights);
-  const vmask counts = weight != (vreal)(0);  // not ignored; of a class that weighs nothing both are 0 anyway
-  VSTORE(largest, largest_out);
-  VSTORE(sum, sum_out);
-  VSTORE(select((vreal)(0), weight * (log(sum) - (VLOAD(at_label) - largest)), counts), losses);
-  if (!d) return;
-  // In the order of cross_entropy_row_gradient, so that one launch gives the bytes of two.
-  const vreal scale = VLOAD(g), inverse = 1 / sum, at_target = scale * weight, label = VLOAD(label_values);
-  for (long c = 0; c < classes; ++c) {
-    const vreal p = VLOAD(tile + c * VW) * inverse;
-    const vreal v = scale * (p * weight) - select((vreal)(0), at_target, label == (vreal)((real)c));
-    VSTORE(select((vreal)(0), v, counts), tile + c * VW);
-  }
-#pragma unroll
-  for (int c = 0; c < VW; ++c) r[c] = VLOAD(tile + c * VW);
-  sb_transpose(r);
-  const vreal behind = VLOAD(x + VW * classes);  // of rows that were not looked at yet
-#pragma unroll
-  for (int i = 0; i < VW; ++i) VSTORE(r[i], d + i * classes);
-  VSTORE(behind, d + VW * classes);
-}
-
-// Rows `first` to `end`, whose elements nobody else writes: losses, row_weights and statistics, and where dlogits is
-// not null the gradient, which may lie over the logits; g is dy / denominator, or dy / divisor where that is null.
-static inline void cross_entropy_rows(const __global stored* logits, const __global int* labels_i32,
-                                      const __global uchar* labels_u8, const __global real* probabilities,
-                                      const __global real* class_weight, __global real* losses,
-                                      __global real* row_weights, __global real* statistics, const __global real* dy,
-                                      const __global real* denominator, __global stored* dlogits, const long first,
-                                      const long end, const long classes, const int dy_stride, const real divisor,
-                                      const int has_ignored, const int ignored, const real smoothing) {
-  const real spread = dlogits ? cross_entropy_spread(class_weight, classes, smoothing) : 0;
-  const real share = denominator ? denominator[0] : divisor;
-  const bool is_plain = !probabilities && !(smoothing > 0);
-  const bool is_at_once = is_plain && (CROSS_ENTROPY_KEEPS_EXP || classes <= VW);  // its gradient
+// Rows `first` to w->end - 1, whose elements nobody else writes.
+SB_INLINE void cross_entropy_rows(const cross_entropy_group* w, const long first) {
+  const long classes = w->classes, end = w->end;
   const int step = classes <= CROSS_ENTROPY_SHORT ? VW : 1;
   vreal next = 0;  // a row of at most VW classes is read before the gradient of the row in front of it is stored
   for (long begin = first; begin < end; begin += step) {
-    const int count = (int)min((long)step, end - begin);
-    real largest[VW], sums[VW], distances[VW], scales[VW];
-    VSTORE((vreal)(1), sums);
-    VSTORE((vreal)(0), distances);
-    VSTORE((vreal)(0), scales);
-    if (classes <= VW && is_plain && (end - begin) * classes >= VW * classes + VW) {
-      int inside_labels[VW];
-      real g[VW];
-      for (int r = 0; r < VW; ++r) {
-        const long row = begin + r;
-        const int label = cross_entropy_label(labels_i32, labels_u8, row);
-        const bool is_ignored = has_ignored && label == ignored, inside = label >= 0 && label < (int)classes;
-        const real weight = is_ignored ? 0 : class_weight && inside ? class_weight[label] : 1;
-        inside_labels[r] = inside ? label : -1;
-        scales[r] = inside || is_ignored ? weight : NAN;
-        g[r] = dlogits ? dy[row * dy_stride] : 0;
-        row_weights[row] = weight;
-      }
-      VSTORE(VLOAD(g) / share, g);
-      cross_entropy_short_rows(logits + begin * classes, dlogits ? dlogits + begin * classes : 0, classes,
-                               inside_labels, scales, g, distances, largest, sums);
-      VSTORE(VLOAD(distances), losses + begin);
-      for (int r = 0; r < VW; ++r) {
-        statistics[2 * (begin + r)] = largest[r];
-        statistics[2 * (begin + r) + 1] = sums[r];
-      }
+    if (classes <= VW && w->is_plain && (end - begin) * classes >= VW * classes + VW) {
+      cross_entropy_vector_of_rows(w, begin);
       continue;
     }
-    if (classes <= VW) next = sb_load(logits + begin * classes, (end - begin) * classes, (end - begin) * classes, 0);
-    for (int r = 0; r < count; ++r) {
-      const long row = begin + r, readable = (end - row) * classes;
-      const __global stored* x = logits + row * classes;
-      const int label = probabilities ? 0 : cross_entropy_label(labels_i32, labels_u8, row);
-      const bool is_ignored = !probabilities && has_ignored && label == ignored;
-      const bool inside = label >= 0 && label < (int)classes;
-      const real weight = is_ignored ? 0 : !probabilities && class_weight && inside ? class_weight[label] : 1;
-      const real at_label = inside ? (1 - smoothing) * weight : NAN;
-      const real g = dlogits ? dy[row * dy_stride] / share : 0;
-      const real x_label = inside ? LOAD(x + label) : 0;
-      real row_largest, row_sum;
-      if (classes <= VW) {
-        const vreal v = next;
-        const vmask is_class = SB_LANES < (vmask)((real_int)classes);
-        row_largest = sb_max(select((vreal)(-INFINITY), v, is_class));
-        const vreal e = select((vreal)(0), sb_exp_down(v - row_largest), is_class);
-        row_sum = sb_sum(e);
-        if (row + 1 < end) next = sb_load(x + classes, readable - classes, readable - classes, 0);
-        if (dlogits && is_at_once) {
-          const vreal p =
-              g * (e * (1 / row_sum) * (spread + at_label)) -
-              select((vreal)(0), (vreal)(g * at_label), SB_LANES == (vmask)((real_int)(inside ? label : 0)));
-          const vreal result = is_ignored ? (vreal)(0) : p;
-          // What lies behind the row is written as it was: the row after it, which may not have been read.
-          sb_store(select(v, result, is_class), dlogits + row * classes, readable >= VW ? VW : classes);
-        }
-      } else {
-        row_largest = sb_row_max(x, classes, readable);
-        if (dlogits && is_at_once) {
-          __global stored* d = dlogits + row * classes;
-          row_sum = cross_entropy_keep_exp(x, d, classes, readable, row_largest);
-          if (is_ignored)
-            for (long i = 0; i < classes; i += VW) sb_store((vreal)(0), d + i, classes - i);
-          else
-            cross_entropy_scale(d, classes, 1 / row_sum, spread + at_label, g);
-          d += inside ? label : 0;
-          if (!is_ignored) STORE(LOAD(d) - g * at_label, d);
-        } else {
-          row_sum = sb_row_sum_exp(x, classes, readable, row_largest);
-        }
-      }
-      largest[r] = row_largest;
-      row_weights[row] = weight;
-      statistics[2 * row] = row_largest;
-      statistics[2 * row + 1] = row_sum;
-      sums[r] = is_ignored ? 1 : row_sum;
-      if (probabilities || is_ignored) continue;
-      distances[r] = x_label - row_largest;
-      scales[r] = at_label;
-    }
-    real logs[VW], row_losses[VW];
-    const vreal log_sum = log(VLOAD(sums));
-    VSTORE(log_sum, logs);
-    VSTORE(VLOAD(scales) * (log_sum - VLOAD(distances)), row_losses);
-    for (int r = 0; r < count; ++r) {
-      const long row = begin + r, readable = (end - row) * classes;
-      const __global stored* x = logits + row * classes;
-      const __global real* t = probabilities ? probabilities + row * classes : 0;
-      real loss = row_losses[r];
-      if (!is_plain || (dlogits && !is_at_once)) {
-        const int label = probabilities ? 0 : cross_entropy_label(labels_i32, labels_u8, row);
-        const bool is_ignored = !probabilities && has_ignored && label == ignored;
-        if (probabilities)
-          loss = cross_entropy_spread_loss(x, t, class_weight, classes, readable, largest[r], logs[r], smoothing);
-        else if (!is_plain && !is_ignored && label >= 0 && label < (int)classes)
-          loss += cross_entropy_spread_loss(x, t, class_weight, classes, readable, largest[r], logs[r], smoothing);
-        if (dlogits)
-          cross_entropy_row_gradient(x, t, class_weight, dlogits + row * classes, classes, readable, largest[r],
-                                     sums[r], dy[row * dy_stride] / share, label, is_ignored, spread, smoothing);
-      }
-      losses[row] = loss;
-    }
+    const int count = (int)min((long)step, end - begin);
+    cross_entropy_block block;
+    VSTORE((vreal)(1), block.sums);
+    VSTORE((vreal)(0), block.distances);
+    VSTORE((vreal)(0), block.scales);
+    if (classes <= VW) next = sb_load(w->logits + begin * classes, (end - begin) * classes, (end - begin) * classes, 0);
+    for (int r = 0; r < count; ++r) cross_entropy_row(w, begin, r, &next, &block);
+    cross_entropy_losses(w, begin, count, &block);
   }
 }
 
@@ -333,9 +245,28 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void cross_entropy_fwd(
   START(denominator);
   START(dlogits);
   const long first = (long)get_group_id(0) * rows_per_group;
-  cross_entropy_rows(logits, labels_i32, labels_u8, probabilities, class_weight, losses, row_weights, statistics, dy,
-                     denominator, dlogits, first, min(rows, first + rows_per_group), classes, dy_stride, divisor,
-                     has_ignored, ignored, smoothing);
+  const bool is_plain = !probabilities && !(smoothing > 0);
+  const cross_entropy_group w = {logits,
+                                 labels_i32,
+                                 labels_u8,
+                                 probabilities,
+                                 class_weight,
+                                 dy,
+                                 losses,
+                                 row_weights,
+                                 statistics,
+                                 dlogits,
+                                 min(rows, first + rows_per_group),
+                                 classes,
+                                 dy_stride,
+                                 has_ignored,
+                                 ignored,
+                                 smoothing,
+                                 dlogits ? cross_entropy_spread(class_weight, classes, smoothing) : 0,
+                                 denominator ? denominator[0] : divisor,
+                                 is_plain,
+                                 is_plain && (CROSS_ENTROPY_KEEPS_EXP || classes <= VW)};
+  cross_entropy_rows(&w, first);
   if (loss) cross_entropy_add_up(losses, row_weights, loss, total_weight, rows, is_mean);
 }
 
