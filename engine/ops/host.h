@@ -1,6 +1,7 @@
 // Kernels of cl/ once more as functions of the host, for launches that are smaller than the cost of a launch. They give
 // the same bytes: the same operations in the same order, with the vectors of `width` lanes that the cpu personality
-// has. host_pointwise_native.cpp and host_sums_native.cpp are compiled for this very CPU, and without contraction.
+// has. host_pointwise_native.cpp and host_sums_native.cpp are compiled for this very CPU, and without contraction;
+// host_moves.h has those that move elements as bits.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 namespace samebytes::detail {
 
 // Beyond these an op offers no host form.
-constexpr std::int64_t kMostHostValues = 16384;
+constexpr std::int64_t kMostHostValues = 131072;  // of a pointwise kernel, or moved
+constexpr std::int64_t kMostHostReduced = 16384;
 constexpr std::int64_t kMostHostProducts = 65536;
 
 // One operation on the lanes of registers. Registers hold reals (r) or ints (i); truth is an int, 0 or 1.
@@ -24,6 +26,7 @@ struct HostInstruction {
     negate,
     root,
     floor,
+    round,         // to even
     multiply_add,  // r
     equal,
     not_equal,
@@ -74,6 +77,7 @@ struct HostPointwise {
     int scalar;
   };
   static constexpr int kMostRegisters = 192;
+  static constexpr std::int64_t kLeastLanes = 64, kMostLanes = 512;
 
   bool is_double = false;  // the compute type, else float
   std::vector<std::int64_t> sizes;
@@ -83,6 +87,18 @@ struct HostPointwise {
   std::vector<Parameter> parameters;
   std::vector<HostInstruction> code;
   int registers = 0;
+
+  // Elements that an instruction works on at once: as many as leave all registers in the nearest cache.
+  std::int64_t lanes() const;
+  // Whether a register is the array itself: elements of a register's type, side by side, and an input that is no result
+  // beside others, since one of these may lie over it.
+  bool is_read_in_place(const Input& input) const;
+  // The same of the one result, which the last instruction makes when everything was read.
+  bool is_written_in_place() const;
+  bool is_of_register(Dtype dtype) const {
+    return dtype == Dtype::i32 || dtype == (is_double ? Dtype::f64 : Dtype::f32);
+  }
+  double passes() const;  // over the elements: instructions, and copies into registers and out of them
 };
 void host_pointwise(const HostPointwise& kernel, void* const* arrays, const double* scalars);
 
@@ -114,6 +130,10 @@ void host_reduce_i32(int what, std::int64_t outer, std::int64_t reduced, std::in
                      std::int32_t* dst);
 template <class T>
 void host_argmax(std::int64_t outer, std::int64_t reduced, std::int64_t inner, const T* src, std::int32_t* dst);
+
+// fill_arange: start + i * step, fused where the kernel's is.
+template <class T>
+void host_arange(std::int64_t n, T start, T step, bool is_fused, T* dst);
 
 // gemm with one block of k and no split, and gemm_dot (a_col and b_row are 1): strides as in GemmProblem. Sums begin
 // with 0; then what was in c, bias, residual and ReLU, each where it is asked for.

@@ -10,7 +10,6 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr std::int64_t kLanes = 64;  // elements that an instruction works on at once
 using Code = HostInstruction::Code;
 
 inline float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
@@ -24,9 +23,10 @@ inline std::int32_t bits(std::uint32_t a) { return static_cast<std::int32_t>(a);
 
 // ---- pointwise
 
+// Where the lanes of each register lie: in memory of the thread, or in an array that is read or written as it lies.
 template <class R>
 struct Registers {
-  alignas(64) R real[HostPointwise::kMostRegisters][kLanes];
+  std::array<R*, HostPointwise::kMostRegisters> real;
   std::int32_t* whole(int at) { return reinterpret_cast<std::int32_t*>(real[at]); }
 };
 
@@ -54,11 +54,17 @@ std::int32_t to_int(R v) {
   return v >= -limit && v < limit ? static_cast<std::int32_t>(v) : std::numeric_limits<std::int32_t>::min();
 }
 
-#define SAMEBYTES_EACH(target, expression)                   \
-  {                                                          \
-    auto* const to = target;                                 \
-    for (std::int64_t l = 0; l < n; ++l) to[l] = expression; \
-    break;                                                   \
+// A result lies over an operand or away from it, never shifted.
+#if defined(__clang__)
+#define SAMEBYTES_APART _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define SAMEBYTES_APART _Pragma("GCC ivdep")
+#endif
+#define SAMEBYTES_EACH(target, expression)                                   \
+  {                                                                          \
+    auto* const to = target;                                                 \
+    SAMEBYTES_APART for (std::int64_t l = 0; l < n; ++l) to[l] = expression; \
+    break;                                                                   \
   }
 
 template <class R>
@@ -76,6 +82,7 @@ void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::
       case Code::negate: SAMEBYTES_EACH(r, -a[l])
       case Code::root: SAMEBYTES_EACH(r, root(a[l]))
       case Code::floor: SAMEBYTES_EACH(r, std::floor(a[l]))
+      case Code::round: SAMEBYTES_EACH(r, std::nearbyint(a[l]))
       case Code::multiply_add: SAMEBYTES_EACH(r, fused(a[l], b[l], c[l]))
       case Code::equal: SAMEBYTES_EACH(i, a[l] == b[l])
       case Code::not_equal: SAMEBYTES_EACH(i, a[l] != b[l])
@@ -102,16 +109,10 @@ void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::
   }
 }
 #undef SAMEBYTES_EACH
-
-template <class T>
-const T* array(void* const* arrays, std::size_t k) {
-  return static_cast<const T*>(arrays[k]);
-}
+#undef SAMEBYTES_APART
 
 template <class R>
-void run_pointwise(const HostPointwise& p, void* const* arrays, const double* scalars) {
-  static thread_local Registers<R> file;
-  const std::int64_t inner = p.sizes.back(), width = std::min(inner, kLanes);
+void fill(Registers<R>& file, const HostPointwise& p, const double* scalars, std::int64_t width) {
   for (const HostPointwise::Constant& constant : p.constants) {
     if (constant.is_real)
       std::fill_n(file.real[constant.to], width, static_cast<R>(constant.value));
@@ -120,12 +121,48 @@ void run_pointwise(const HostPointwise& p, void* const* arrays, const double* sc
   }
   for (const HostPointwise::Parameter& parameter : p.parameters)
     std::fill_n(file.real[parameter.to], width, static_cast<R>(scalars[parameter.scalar]));
+}
+
+// `from`: the first lane's element.
+template <class R>
+void read(Registers<R>& file, const HostPointwise::Input& input, const void* from, std::int64_t n) {
+  const std::int64_t stride = input.strides.back();
+  switch (input.dtype) {
+    case Dtype::f64: return load(file.real[input.to], static_cast<const double*>(from), stride, n);
+    case Dtype::i32: return load(file.whole(input.to), static_cast<const std::int32_t*>(from), stride, n);
+    case Dtype::u8:
+    case Dtype::bool_: return load(file.whole(input.to), static_cast<const std::uint8_t*>(from), stride, n);
+    default: load(file.real[input.to], static_cast<const float*>(from), stride, n);
+  }
+}
+
+template <class R>
+void write(Registers<R>& file, const HostPointwise::Output& output, void* to, std::int64_t n) {
+  const int from = output.from;
+  switch (output.dtype) {
+    case Dtype::f64: return store(static_cast<double*>(to), file.real[from], n);
+    case Dtype::i32: return store(static_cast<std::int32_t*>(to), file.whole(from), n);
+    case Dtype::u8:
+    case Dtype::bool_: return store(static_cast<std::uint8_t*>(to), file.whole(from), n);
+    default: store(static_cast<float*>(to), file.real[from], n);
+  }
+}
+
+template <class R>
+void run_pointwise(const HostPointwise& p, void* const* arrays, const double* scalars) {
+  constexpr std::int64_t kAll = HostPointwise::kMostRegisters * HostPointwise::kLeastLanes;
+  alignas(64) static thread_local R memory[kAll];
+  const std::int64_t lanes = p.lanes(), inner = p.sizes.back();
+  const bool is_written_in_place = p.is_written_in_place();
+  Registers<R> file;
+  for (int at = 0; at < p.registers; ++at) file.real[at] = memory + at * lanes;
+  fill(file, p, scalars, std::min(inner, lanes));
   const std::size_t outer_axes = p.sizes.size() - 1;
   std::int64_t rows = 1;
   for (std::size_t axis = 0; axis < outer_axes; ++axis) rows *= p.sizes[axis];
   for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t begin = 0; begin < inner; begin += kLanes) {
-      const std::int64_t n = std::min(kLanes, inner - begin);
+    for (std::int64_t begin = 0; begin < inner; begin += lanes) {
+      const std::int64_t n = std::min(lanes, inner - begin);
       for (std::size_t k = 0; k < p.inputs.size(); ++k) {
         const HostPointwise::Input& input = p.inputs[k];
         std::int64_t at = begin * input.strides.back(), rest = row;
@@ -133,33 +170,49 @@ void run_pointwise(const HostPointwise& p, void* const* arrays, const double* sc
           at += rest % p.sizes[axis] * input.strides[axis];
           rest /= p.sizes[axis];
         }
-        const std::int64_t stride = input.strides.back();
-        switch (input.dtype) {
-          case Dtype::f64: load(file.real[input.to], array<double>(arrays, k) + at, stride, n); break;
-          case Dtype::i32: load(file.whole(input.to), array<std::int32_t>(arrays, k) + at, stride, n); break;
-          case Dtype::u8:
-          case Dtype::bool_: load(file.whole(input.to), array<std::uint8_t>(arrays, k) + at, stride, n); break;
-          default: load(file.real[input.to], array<float>(arrays, k) + at, stride, n);
-        }
+        char* const from = static_cast<char*>(arrays[k]) + at * static_cast<std::int64_t>(bytes_of(input.dtype));
+        if (p.is_read_in_place(input))
+          file.real[input.to] = reinterpret_cast<R*>(from);
+        else
+          read(file, input, from, n);
       }
-      execute(p.code, file, n);
       const std::int64_t at = row * inner + begin;
-      for (std::size_t k = 0; k < p.outputs.size(); ++k) {
-        void* const to = arrays[p.inputs.size() + k];
-        const int from = p.outputs[k].from;
-        switch (p.outputs[k].dtype) {
-          case Dtype::f64: store(static_cast<double*>(to) + at, file.real[from], n); break;
-          case Dtype::i32: store(static_cast<std::int32_t*>(to) + at, file.whole(from), n); break;
-          case Dtype::u8:
-          case Dtype::bool_: store(static_cast<std::uint8_t*>(to) + at, file.whole(from), n); break;
-          default: store(static_cast<float*>(to) + at, file.real[from], n);
-        }
-      }
+      const auto place_of = [&](std::size_t k) {
+        return static_cast<char*>(arrays[p.inputs.size() + k]) +
+               at * static_cast<std::int64_t>(bytes_of(p.outputs[k].dtype));
+      };
+      if (is_written_in_place) file.real[p.outputs[0].from] = reinterpret_cast<R*>(place_of(0));
+      execute(p.code, file, n);
+      for (std::size_t k = 0; k < p.outputs.size() && !is_written_in_place; ++k)
+        write(file, p.outputs[k], place_of(k), n);
     }
   }
 }
 
 }  // namespace
+
+std::int64_t HostPointwise::lanes() const {
+  constexpr std::int64_t in_cache = 8192;
+  std::int64_t lanes = kMostLanes;
+  while (lanes > kLeastLanes && lanes * registers > in_cache) lanes /= 2;
+  return lanes;
+}
+
+bool HostPointwise::is_read_in_place(const Input& input) const {
+  if (input.strides.back() != 1 || !is_of_register(input.dtype)) return false;
+  return outputs.size() == 1 ||
+         std::none_of(outputs.begin(), outputs.end(), [&](const Output& output) { return output.from == input.to; });
+}
+
+bool HostPointwise::is_written_in_place() const {
+  return outputs.size() == 1 && !code.empty() && code.back().to == outputs[0].from && is_of_register(outputs[0].dtype);
+}
+
+double HostPointwise::passes() const {
+  std::size_t count = code.size() + (is_written_in_place() ? 0 : outputs.size());
+  for (const Input& input : inputs) count += is_read_in_place(input) ? 0 : 1;
+  return static_cast<double>(std::max<std::size_t>(1, count));
+}
 
 void host_pointwise(const HostPointwise& kernel, void* const* arrays, const double* scalars) {
   if (kernel.is_double)

@@ -104,7 +104,7 @@ Variant variant_of(Dtype src, Dtype dst) {
 HostWork host_work(const Pattern& p) {
   return {.steps = static_cast<double>(p.outer), .values = static_cast<double>(p.outer * p.reduced * p.inner)};
 }
-bool is_small(const Pattern& p) { return p.outer * p.reduced * p.inner <= kMostHostValues; }
+bool is_small(const Pattern& p) { return p.outer * p.reduced * p.inner <= kMostHostReduced; }
 
 // A whole reduction in one launch of the cpu personality, whose order of sums the host has.
 template <class T>

@@ -238,10 +238,10 @@ HostCosts measure_host_costs(Runtime& runtime, Device& device) {
   HostCosts costs;
   costs.launch = std::max(kLeast, slope(false));
   costs.crossing = std::max(kLeast, slope(true) - costs.launch);
-  // A sum has four passes: two loads, the sum and a store.
-  const double one = seconds_of_sums(1, 2000), block = seconds_of_sums(64, 2000);
-  costs.step = std::max(kLeast, one / 4);
-  costs.value = std::max(kLeast, (block - one) / (4 * 63));
+  // A sum is one pass over arrays as they lie.
+  const double one = seconds_of_sums(1, 2000), block = seconds_of_sums(512, 500);
+  costs.step = std::max(kLeast, one);
+  costs.value = std::max(kLeast, (block - one) / 511);
   costs.product = std::max(kLeast, seconds_of_product(16, 200) / (16 * 16 * 16));
   return costs;
 }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -51,6 +52,7 @@ class Compiler {
           kernel_.inputs.empty() ? constant(is_real(kernel_.plain), 0) : value_of_.at(kernel_.inputs[0].node);
       program_.outputs.push_back({checked(kernel_.plain), value.at});
     }
+    drop_unused();
     return std::move(program_);
   }
 
@@ -82,6 +84,31 @@ class Compiler {
     return emit(is_real ? Code::to_real : Code::to_int, is_real, value);
   }
 
+  // Instructions whose value nobody reads.
+  void drop_unused() {
+    std::vector<char> is_read(HostPointwise::kMostRegisters, 0);
+    for (const HostPointwise::Output& output : program_.outputs) is_read[static_cast<std::size_t>(output.from)] = 1;
+    std::vector<HostInstruction> kept;
+    for (std::size_t i = program_.code.size(); i-- > 0;) {
+      const HostInstruction& at = program_.code[i];
+      if (!is_read[static_cast<std::size_t>(at.to)]) continue;
+      for (const int from : {at.a, at.b, at.c}) is_read[static_cast<std::size_t>(from)] = 1;  // 0 where there is none
+      kept.push_back(at);
+    }
+    program_.code.assign(kept.rbegin(), kept.rend());
+  }
+
+  // A truth of an expression, which is a number there, stays a whole number where only zero or not counts.
+  Value emit_number(Value truth) {
+    const Value number = as(truth, compute_real_);
+    if (number.is_real) truth_of_.try_emplace(number.at, truth);
+    return number;
+  }
+  std::optional<Value> truth_of(Value number) const {
+    const auto found = truth_of_.find(number.at);
+    return found == truth_of_.end() ? std::nullopt : std::optional(found->second);
+  }
+
   // As Writer::member_text of pointwise_kernel.cpp has it.
   Value value_of(const Node& member) {
     const bool result_real = is_real(checked(member.dtype));
@@ -90,6 +117,8 @@ class Compiler {
     text_ = member.op->traits().expression;
     Value value = comparison();
     if (!text_.empty() || value.is_real != compute_real_) throw Unknown();
+    if (const auto truth = truth_of(value); truth && member.dtype == Dtype::bool_)
+      return are_truths_.count(truth->at) != 0 ? *truth : emit(Code::not_equal_i, false, *truth, constant(false, 0));
     if (member.dtype == Dtype::bool_)
       return compute_real_ ? emit(Code::not_equal, false, value, constant(true, 0))
                            : emit(Code::not_equal_i, false, value, constant(false, 0));
@@ -132,7 +161,9 @@ class Compiler {
       if (take(sign)) {
         const Value right = sum();
         if (left.is_real != right.is_real) throw Unknown();
-        return emit(left.is_real ? codes.first : codes.second, false, left, right);
+        const Value truth = emit(left.is_real ? codes.first : codes.second, false, left, right);
+        are_truths_.insert(truth.at);
+        return truth;
       }
     return left;
   }
@@ -157,7 +188,11 @@ class Compiler {
   }
   Value both(Value left, Value right, Code of_reals, Code of_ints) {
     if (left.is_real != right.is_real) throw Unknown();
-    return emit(left.is_real ? of_reals : of_ints, left.is_real, left, right);
+    const Value result = emit(left.is_real ? of_reals : of_ints, left.is_real, left, right);
+    const auto a = truth_of(left), b = truth_of(right);
+    if (a && b && (of_reals == Code::add || of_reals == Code::subtract))
+      truth_of_.try_emplace(result.at, emit(of_ints, false, *a, *b));
+    return result;
   }
   Value factor() {
     if (take("-")) {
@@ -197,7 +232,7 @@ class Compiler {
       const Value truth = comparison();
       expect(")");
       if (truth.is_real) throw Unknown();
-      return as(truth, compute_real_);
+      return emit_number(truth);
     }
     if (take("SB_WHERE(")) {
       const Value condition = comparison();
@@ -207,11 +242,15 @@ class Compiler {
       const Value no = comparison();
       expect(")");
       if (yes.is_real != no.is_real) throw Unknown();
-      const Value truth = condition.is_real ? emit(Code::not_equal, false, condition, constant(true, 0)) : condition;
+      const auto known = truth_of(condition);
+      const Value truth = known               ? *known
+                          : condition.is_real ? emit(Code::not_equal, false, condition, constant(true, 0))
+                                              : condition;
       return emit(yes.is_real ? Code::select : Code::select_i, yes.is_real, truth, yes, no);
     }
     if (take("sqrt(")) return function(Code::root);
     if (take("floor(")) return function(Code::floor);
+    if (take("rint(")) return function(Code::round);
     if (has_fma_ && take("FMA(")) {
       const Value a = comparison();
       expect(",");
@@ -248,7 +287,9 @@ class Compiler {
   std::unordered_map<const Node*, Value> value_of_;
   std::map<std::pair<bool, double>, Value> constants_;
   std::map<int, Value> scalars_;
-  const Node* member_ = nullptr;  // being compiled
+  std::map<int, Value> truth_of_;  // by the register of the number: the whole number that is 0 where it is
+  std::set<int> are_truths_;       // registers of 0 or 1
+  const Node* member_ = nullptr;   // being compiled
   bool compute_real_ = false;
   int first_scalar_ = 0;
   std::string_view text_;  // what is left of its expression
@@ -263,8 +304,9 @@ std::shared_ptr<const HostForm> host_form_of(const PointwiseKernel& kernel, std:
   if (elements > kMostHostValues) return nullptr;
   try {
     HostPointwise program = Compiler(kernel, members, has_fma).compile();
-    const double passes = static_cast<double>(program.code.size() + program.inputs.size() + program.outputs.size());
-    const std::int64_t inner = kernel.sizes.back(), blocks = elements / inner * ((inner + 63) / 64);
+    const double passes = program.passes();
+    const std::int64_t inner = kernel.sizes.back(), lanes = program.lanes();
+    const std::int64_t blocks = elements / inner * ((inner + lanes - 1) / lanes);
     const HostWork work{.steps = passes * static_cast<double>(blocks),
                         .values = passes * static_cast<double>(elements)};
     return std::make_shared<const HostForm>(

@@ -116,7 +116,7 @@ void move_to_host(HostProgram& program, PlanLaunch& launch) {
 // The whole plan in one run; null where a launch has no host form, or all together take longer than what it costs to
 // hand them to the device and wake its thread.
 std::shared_ptr<const HostProgram> direct_program(const Plan& plan, const HostCosts& costs) {
-  constexpr double most_seconds = 4e-6;
+  constexpr double most_seconds = 15e-6;
   double seconds = 0;
   for (const PlanLaunch& launch : plan.launches) {
     if (!launch.host_form || !launch.kernel()) return nullptr;
