@@ -1,6 +1,7 @@
 // concat: arrays one after the other along an axis; one launch per array that has elements.
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "ops/host_moves.h"
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
 
@@ -24,8 +25,11 @@ class Concat final : public Op {
     const std::string entry = "concat_rows_" + std::to_string(bytes_of(run.dst_dtype()) * 8);
     for (int i = 0; i < run.src_count(); ++i) {
       const std::int64_t width = run.src_shape(i)[axis_] * inner;
-      if (width > 0)
-        run.kernel(entry).args(run.src(i), run.dst(), rows, width, dst_stride, start).over_elements(rows * width);
+      if (width > 0) {
+        KernelCall call = run.kernel(entry);
+        call.args(run.src(i), run.dst(), rows, width, dst_stride, start).over_elements(rows * width);
+        add_host_concat(call, bytes_of(run.dst_dtype()), rows, width, dst_stride, start);
+      }
       start += width;
     }
   }

@@ -20,6 +20,13 @@ void add_host_fill(KernelCall& call, std::int64_t n) {
   });
 }
 
+template <class T>
+void add_host_arange(KernelCall& call, std::int64_t n, bool is_fused) {
+  call.on_host({.values = static_cast<double>(n)}, [=](void* const* arrays, const double* scalars) {
+    host_arange(n, static_cast<T>(scalars[0]), static_cast<T>(scalars[1]), is_fused, static_cast<T*>(arrays[0]));
+  });
+}
+
 class Full final : public Op {
  public:
   std::string_view name() const override { return "full"; }
@@ -44,7 +51,11 @@ class Arange final : public Op {
     const Dtype dtype = run.dst_dtype();
     const std::int64_t n = run.dst_shape().size();
     if (is_floating(dtype)) {
-      run.kernel("fill_arange", dtype).args(run.dst(), n, DynamicReal{0}, DynamicReal{1}).over_elements(n);
+      KernelCall call = run.kernel("fill_arange", dtype);
+      call.args(run.dst(), n, DynamicReal{0}, DynamicReal{1}).over_elements(n);
+      const bool is_fused = run.device().info().has_fma;
+      if (n <= kMostHostValues && dtype == f32) add_host_arange<float>(call, n, is_fused);
+      if (n <= kMostHostValues && dtype == f64) add_host_arange<double>(call, n, is_fused);
     } else {
       run.kernel("fill_arange_i32").args(run.dst(), n, DynamicBits{0}, DynamicBits{1}).over_elements(n);
     }

@@ -255,6 +255,16 @@ template void host_argmax(std::int64_t, std::int64_t, std::int64_t, const float*
 template void host_argmax(std::int64_t, std::int64_t, std::int64_t, const double*, std::int32_t*);
 
 template <class T>
+void host_arange(std::int64_t n, T start, T step, bool is_fused, T* dst) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T at = static_cast<T>(i);
+    dst[i] = is_fused ? fused(at, step, start) : at * step + start;
+  }
+}
+template void host_arange(std::int64_t, float, float, bool, float*);
+template void host_arange(std::int64_t, double, double, bool, double*);
+
+template <class T>
 void host_product(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c) {
   with_width(shape.width, [&](auto width) { product<T, width>(shape, a, b, bias, residual, c); });
 }

@@ -9,6 +9,7 @@
 #include "graph/autocast.h"
 #include "graph/launch.h"
 #include "ops/dtypes.h"
+#include "ops/host_moves.h"
 #include "ops/indexing.h"
 #include "ops/rows.h"
 #include "ops/sizes.h"
@@ -112,10 +113,11 @@ class Take final : public Op {
     const Around at(run.src_shape(0), axis_);
     const std::int64_t items = run.src_shape(1).size();
     const Dtype dtype = run.dst_dtype();
-    run.kernel(sized("indexing_take_", dtype), real_of(dtype))
-        .args(run.src(0), run.src(1), run.dst(), at.outer, static_cast<int>(at.depth), items, at.inner,
-              missing_bits(dtype))
+    KernelCall call = run.kernel(sized("indexing_take_", dtype), real_of(dtype));
+    const int depth = static_cast<int>(at.depth);
+    call.args(run.src(0), run.src(1), run.dst(), at.outer, depth, items, at.inner, missing_bits(dtype))
         .over_elements(at.outer * items * at.inner);
+    add_host_take(call, bytes_of(dtype), {at.outer, depth, items, at.inner, missing_bits(dtype)});
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array &a = request.src[0], &dy = request.dy[0];
@@ -205,10 +207,11 @@ class Gather final : public Op {
     const Around at(run.src_shape(0), axis_);
     const std::int64_t items = run.src_shape(1)[axis_];
     const Dtype dtype = run.dst_dtype();
-    run.kernel(sized("indexing_gather_", dtype), real_of(dtype))
-        .args(run.src(0), run.src(1), run.dst(), at.outer, static_cast<int>(at.depth), items, at.inner,
-              missing_bits(dtype))
+    KernelCall call = run.kernel(sized("indexing_gather_", dtype), real_of(dtype));
+    const int depth = static_cast<int>(at.depth);
+    call.args(run.src(0), run.src(1), run.dst(), at.outer, depth, items, at.inner, missing_bits(dtype))
         .over_elements(at.outer * items * at.inner);
+    add_host_gather(call, bytes_of(dtype), {at.outer, depth, items, at.inner, missing_bits(dtype)});
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array &a = request.src[0], &dy = request.dy[0];

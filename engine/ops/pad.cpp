@@ -7,6 +7,7 @@
 #include <string>
 
 #include "graph/launch.h"
+#include "ops/host_moves.h"
 #include "ops/pointwise.h"
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
@@ -70,10 +71,13 @@ class Pad final : public detail::Op {
   void launch(Launch& run) const override {
     const detail::Around around(run.dst_shape(), at_.axis);
     const bool has_fill = run.src_count() > 1;
-    run.kernel("pad_fwd_" + std::to_string(bytes_of(run.dst_dtype()) * 8))
-        .args(run.src(0), has_fill ? run.src(1) : Launch::none(), run.dst(), around.outer, at_.n, at_.d, around.inner,
+    const std::size_t bytes = bytes_of(run.dst_dtype());
+    detail::KernelCall call = run.kernel("pad_fwd_" + std::to_string(bytes * 8));
+    call.args(run.src(0), has_fill ? run.src(1) : Launch::none(), run.dst(), around.outer, at_.n, at_.d, around.inner,
               at_.before, static_cast<int>(at_.mode), int{has_fill})
         .over_elements(run.dst_shape().size());
+    detail::add_host_pad(call, bytes,
+                         {around.outer, at_.n, at_.d, around.inner, at_.before, static_cast<int>(at_.mode)});
   }
   std::vector<Array> gradient(const GradientRequest& g) const override {
     const Array& dy = g.dy[0];

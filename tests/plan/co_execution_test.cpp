@@ -130,6 +130,7 @@ TEST_P(CoExecutionTest, pointwise_ops_give_the_same_bytes) {
                                    sqrt(abs(b)),
                                    rsqrt(abs(b)),
                                    floor(a),
+                                   round(a),
                                    relu(a),
                                    clip(a, -1.0, 0.5),
                                    where(c, a, b),
@@ -172,6 +173,42 @@ TEST_P(CoExecutionTest, views_and_broadcasts_give_the_same_bytes) {
             dense(part), flip(a, {1}) + a, row + full({7}, 0.25), full({3, 3}, -7.0)};
       },
       5);
+}
+
+// All of them move bits, so both personalities have every form.
+TEST_P(CoExecutionTest, moves_give_the_same_bytes) {
+  expect_same_bytes(
+      [&] {
+        const Array a = special({4, 5, 6}, f32), b = special({4, 3, 6}, f32), line = special({29}, f32);
+        const Array places = array(std::vector<std::int32_t>{2, 0, -1, 7, 3, 1}, {6});
+        const Array each = astype(floor(uniform({4, 5, 2}) * 7.0), i32);  // up to 6: one too many
+        std::vector<Array> results{concat({a, b, a}, 1),
+                                   stack({line, line * 2.0}, 1),
+                                   concat({line, line}, 0),
+                                   take(a, places, 0),
+                                   take(a, places, 1),
+                                   take(a, places, 2),
+                                   take(line, places),
+                                   gather(a, 2, each),
+                                   gather(a, 1, each),
+                                   roll(a, 2, 1),
+                                   roll(line, -7, 0),
+                                   arange(0.1, 9.0, 0.1),
+                                   embedding(places, special({8, 3}, f32))};
+        for (const PadMode mode : {PadMode::constant, PadMode::reflect, PadMode::replicate, PadMode::circular})
+          results.insert(results.end(), {pad(a, {{0, 0}, {3, 2}, {0, 0}}, mode), pad(line, {{5, 11}}, mode, 2.5)});
+        for (const Dtype dtype : {u8, bool_, i32}) {
+          const Array n = astype(greater(a, a * 0.0 + 0.5), dtype);
+          results.insert(results.end(), {concat({n, n}, 2), take(n, places, 1), roll(n, 1, 0)});
+        }
+        if (has_f64()) {
+          const Array d = special({3, 9}, f64);
+          results.insert(results.end(),
+                         {concat({d, d}, 0), take(d, places, 1), roll(d, 4, 1), arange(0, 1, 0.01, f64)});
+        }
+        return results;
+      },
+      20);
 }
 
 TEST_P(CoExecutionTest, reductions_give_the_same_bytes) {
@@ -323,7 +360,7 @@ TEST_P(CoExecutionTest, a_small_evaluation_that_waits_for_nothing_is_done_by_its
   if (!runs_on_host(*own)) return;
   const std::uint64_t before = own->plans().launches_on_host;
   eval({exp(x)});            // which the host cannot do
-  eval({ones({300, 300})});  // too much
+  eval({ones({900, 900})});  // too much
   EXPECT_EQ(own->plans().launches_on_host, before);
 }
 

@@ -1,0 +1,138 @@
+#include "ops/host_moves.h"
+
+#include <algorithm>
+
+#include "ops/host.h"
+#include "shared/pad.h"
+
+namespace samebytes::detail {
+namespace {
+
+// Calls make(T()) with the unsigned type of so many bytes, which adds the form.
+template <class Make>
+void with_word(std::size_t bytes, const Make& make) {
+  switch (bytes) {
+    case 1: return make(std::uint8_t());
+    case 2: return make(std::uint16_t());
+    case 4: return make(std::uint32_t());
+    default: return make(std::uint64_t());
+  }
+}
+
+template <class T>
+T* at(void* const* arrays, int k) {
+  return static_cast<T*>(arrays[k]);
+}
+
+// `runs` stretches of neighbours, `values` elements in all.
+HostWork work_of(std::int64_t runs, std::int64_t values) {
+  return {.steps = static_cast<double>(runs), .values = static_cast<double>(values)};
+}
+
+template <class T>
+void take(const HostIndexing& s, const T* src, const std::int32_t* index, T* dst) {
+  const auto is_known = [&](std::int32_t place) { return place >= 0 && place < s.depth; };
+  for (std::int64_t o = 0; o < s.outer; ++o, src += s.depth * s.inner) {
+    if (s.inner == 1) {
+      for (std::int64_t j = 0; j < s.items; ++j)
+        *dst++ = is_known(index[j]) ? src[index[j]] : static_cast<T>(s.missing);
+      continue;
+    }
+    for (std::int64_t j = 0; j < s.items; ++j, dst += s.inner) {
+      if (is_known(index[j]))
+        std::copy_n(src + index[j] * s.inner, s.inner, dst);
+      else
+        std::fill_n(dst, s.inner, static_cast<T>(s.missing));
+    }
+  }
+}
+
+template <class T>
+void gather(const HostIndexing& s, const T* src, const std::int32_t* index, T* dst) {
+  for (std::int64_t o = 0; o < s.outer; ++o, src += s.depth * s.inner)
+    for (std::int64_t j = 0; j < s.items; ++j)
+      for (std::int64_t i = 0; i < s.inner; ++i, ++index) {
+        const bool is_known = *index >= 0 && *index < s.depth;
+        *dst++ = is_known ? src[*index * s.inner + i] : static_cast<T>(s.missing);
+      }
+}
+
+// The position of src that position i of the continued axis shows, outside [0, n); -1: the constant.
+std::int64_t shown_outside(const HostPad& s, std::int64_t i) {
+  if (s.mode == PAD_REFLECT) return i < 0 ? -i : 2 * (s.n - 1) - i;
+  if (s.mode == PAD_REPLICATE) return i < 0 ? 0 : s.n - 1;
+  if (s.mode == PAD_CIRCULAR) return i < 0 ? i + s.n : i - s.n;
+  return -1;
+}
+
+template <class T>
+void pad(const HostPad& s, const T* src, const T* fill, T* dst) {
+  const T value = fill ? *fill : T{0};
+  for (std::int64_t o = 0; o < s.outer; ++o, src += s.n * s.inner) {
+    const auto outside = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i, dst += s.inner) {
+        const std::int64_t from = shown_outside(s, i);
+        if (from < 0)
+          std::fill_n(dst, s.inner, value);
+        else
+          std::copy_n(src + from * s.inner, s.inner, dst);
+      }
+    };
+    const std::int64_t after = s.d - s.before;  // the end, as a position of src
+    const std::int64_t begin = std::clamp<std::int64_t>(-s.before, 0, s.n),
+                       end = std::clamp<std::int64_t>(after, 0, s.n);
+    outside(-s.before, std::min<std::int64_t>(0, after));
+    dst = std::copy_n(src + begin * s.inner, std::max<std::int64_t>(0, end - begin) * s.inner, dst);
+    outside(std::max(s.n, -s.before), after);
+  }
+}
+
+}  // namespace
+
+void add_host_concat(KernelCall& call, std::size_t width_of_element, std::int64_t rows, std::int64_t width,
+                     std::int64_t dst_stride, std::int64_t start) {
+  if (rows * width > kMostHostValues) return;
+  with_word(width_of_element, [&](auto word) {
+    using T = decltype(word);
+    call.on_host(work_of(rows, rows * width), [=](void* const* arrays, const double*) {
+      for (std::int64_t row = 0; row < rows; ++row)
+        std::copy_n(at<const T>(arrays, 0) + row * width, width, at<T>(arrays, 1) + row * dst_stride + start);
+    });
+  });
+}
+
+void add_host_take(KernelCall& call, std::size_t width_of_element, const HostIndexing& shape) {
+  const std::int64_t rows = shape.outer * shape.items, values = rows * shape.inner;
+  if (values > kMostHostValues) return;
+  with_word(width_of_element, [&](auto word) {
+    using T = decltype(word);
+    call.on_host(work_of(rows, values), [shape](void* const* arrays, const double*) {
+      take(shape, at<const T>(arrays, 0), at<const std::int32_t>(arrays, 1), at<T>(arrays, 2));
+    });
+  });
+}
+
+void add_host_gather(KernelCall& call, std::size_t width_of_element, const HostIndexing& shape) {
+  const std::int64_t values = shape.outer * shape.items * shape.inner;
+  if (values > kMostHostValues) return;
+  with_word(width_of_element, [&](auto word) {
+    using T = decltype(word);
+    call.on_host(work_of(values / 2, values), [shape](void* const* arrays, const double*) {
+      gather(shape, at<const T>(arrays, 0), at<const std::int32_t>(arrays, 1), at<T>(arrays, 2));
+    });
+  });
+}
+
+void add_host_pad(KernelCall& call, std::size_t width_of_element, const HostPad& shape) {
+  const std::int64_t values = shape.outer * shape.d * shape.inner;
+  if (values > kMostHostValues) return;
+  with_word(width_of_element, [&](auto word) {
+    using T = decltype(word);
+    const std::int64_t runs = shape.outer * (1 + std::max<std::int64_t>(0, shape.d - shape.n));
+    call.on_host(work_of(runs, values), [shape](void* const* arrays, const double*) {
+      pad(shape, at<const T>(arrays, 0), at<const T>(arrays, 1), at<T>(arrays, 2));
+    });
+  });
+}
+
+}  // namespace samebytes::detail
