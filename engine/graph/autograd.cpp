@@ -392,7 +392,7 @@ class ReversePass {
 
 }  // namespace
 
-std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const GradientOptions& options) {
+const std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const GradientOptions& options) {
   check_arguments(loss, wrt);
   const detail::NodePtr& root = loss.node();
   const bool is_asked = std::any_of(wrt.begin(), wrt.end(), [&](const Array& w) { return w.node() == root; });

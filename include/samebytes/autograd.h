@@ -27,7 +27,8 @@ struct GradientOptions {
 // is floating; if loss was built under NoGrad; if loss does not depend on an array of wrt (see allow_unused); if an
 // input of loss has been overwritten since, by an optimizer's step, assign() or mutable_host(). Pass a value of an
 // earlier step that shall be a constant from now on (the state of a recurrent layer) through stop_gradient().
-std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const GradientOptions& options = {});
+// The list is const, as those of a module are: gradients(loss, wrt)[0] = x would change nothing and does not compile.
+const std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const GradientOptions& options = {});
 
 // Value and gradients of f at x.
 std::pair<Array, std::vector<Array>> value_and_grad(const std::function<Array(std::span<const Array>)>& f,

@@ -89,7 +89,8 @@ TEST(CompileFail, an_assignment_to_what_an_op_returns) {
   expect_refused("discards qualifiers|no viable overloaded",
                  {{"slice(a, 0, 0, 2) = zeros({2});", "a = zeros({2});"},
                   {"slice(a, 0, 0, 2) = b;", "a = b;"},
-                  {"split(a, 2)[0] = b;", "auto parts = split(a, 2); parts[0] = b;"}});
+                  {"split(a, 2)[0] = b;", "auto parts = split(a, 2); parts[0] = b;"},
+                  {"gradients(sum(a), {&a, 1})[0] = b;", "auto parts = gradients(sum(a), {&a, 1}); parts[0] = b;"}});
 }
 
 TEST(CompileFail, an_assignment_to_an_entry_of_a_modules_lists) {
