@@ -14,6 +14,7 @@
 #include "support/environment.h"
 #include "support/errors.h"
 #include "support/gradcheck.h"
+#include "support/process.h"
 
 namespace samebytes::testing {
 namespace {
@@ -282,6 +283,30 @@ TEST_P(InteropEngineTest, profiles_where_the_queue_notes_times) {
   const EngineScope use(*engine);
   Profiler profiler(*engine);
   EXPECT_EQ(sum(ones({64, 64})).value(), 4096.0);
+}
+
+// In a process of its own: what a driver says of a device is asked for once.
+TEST(InteropEngineErrors, DISABLED_the_devices_have_no_compiler) {
+  std::vector<cl::Platform> platforms;
+  std::vector<cl::Device> devices;
+  cl::Platform::get(&platforms);
+  for (const cl::Platform& platform : platforms)
+    if (devices.empty()) platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
+  ASSERT_FALSE(devices.empty());
+  const cl::Context context(devices[0]);
+  const cl::CommandQueue queue(context, devices[0]);
+  const std::string message = message_of<ArgumentError>([&] { Engine engine(context, queue); });
+  EXPECT_THAT(message, HasSubstr("engine: '" + devices[0].getInfo<CL_DEVICE_NAME>()));
+  EXPECT_THAT(message, HasSubstr("cannot be used: its driver has no compiler"));
+}
+
+TEST(InteropEngineErrors, the_device_of_the_queue_cannot_be_used) {
+  if (is_sanitized()) GTEST_SKIP() << "no_preload: this binary is instrumented";
+  const Outcome child = run_child(
+      "InteropEngineErrors.DISABLED_the_devices_have_no_compiler",
+      {{"LD_PRELOAD", built_program("libdevice_trouble_preload.so")}, {"SAMEBYTES_DEVICE_TROUBLE", "no_compiler"}});
+  EXPECT_EQ(child.status, 0) << child.output;
+  EXPECT_THAT(child.output, HasSubstr("[  PASSED  ] 1 test"));
 }
 
 }  // namespace

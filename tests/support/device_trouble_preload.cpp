@@ -1,6 +1,7 @@
 // One device of several that fails, does not answer or slows down, from outside the library: LD_PRELOAD this and say in
 // SAMEBYTES_DEVICE_TROUBLE what happens from which launch of which queue on, counted from 0 in the order in which
 // queues get their first launch: "fail 1 300", "silent 1 300", "slow 1 300 500" (microseconds before each launch).
+// "no_compiler": no device has one.
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <dlfcn.h>
@@ -66,4 +67,13 @@ extern "C" cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kerne
   clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, nullptr);
   const cl_event never = clCreateUserEvent(context, nullptr);
   return real(queue, kernel, dimensions, offset, global, local, 1, &never, event);
+}
+
+extern "C" cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, void* value, size_t* size) {
+  static const auto real = reinterpret_cast<decltype(&clGetDeviceInfo)>(dlsym(RTLD_NEXT, "clGetDeviceInfo"));
+  static const bool is_meant = Trouble().what == "no_compiler";
+  const cl_int status = real(device, what, room, value, size);
+  if (is_meant && what == CL_DEVICE_COMPILER_AVAILABLE && status == CL_SUCCESS && value != nullptr)
+    *static_cast<cl_bool*>(value) = CL_FALSE;
+  return status;
 }
