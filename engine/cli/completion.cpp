@@ -92,8 +92,9 @@ std::string zsh() {
                                  : row->takes_folder() ? "_files -/"
                                  : row->takes_file()   ? "_files"
                                                        : "";
-      cases += fmt::format(" \\\n        '{}[{}]{}'", row->flag, zsh_text(row->help),
-                           row->kind == ValueKind::flag ? "" : ":" + zsh_text(row->value) + ":" + values);
+      cases += fmt::format(
+          " \\\n        '{}[{}]{}'", row->flag, zsh_text(row->help),
+          row->kind == ValueKind::flag ? "" : (row->alone.empty() ? ":" : "::") + zsh_text(row->value) + ":" + values);
     }
     if (const auto words = words_of(verb.verb); !words.empty())
       cases += fmt::format(" \\\n        '*:what:({})'", fmt::join(words, " "));

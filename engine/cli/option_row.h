@@ -78,6 +78,7 @@ struct OptionRow {
   std::string_view group = {};            // heading of the help, and section of a run file
   Verbs verbs = {};                       // no two rows of a verb have the same flag
   std::vector<std::string> choices = {};  // all values that there are; else:
+  std::string alone = {};                 // the choice that the flag stands for where none follows; empty: one must
   Check check = {};                       // without one the type of the member decides
   std::string needs = {};                 // flag of an option that must be given too
   std::string excludes = {};              // flag of an option that must not be given too

@@ -10,6 +10,7 @@
 #include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
+#include "cli/workloads.h"
 
 namespace samebytes::cli {
 namespace {
@@ -39,6 +40,26 @@ void check_companions(const CLI::App& app, Verb verb) {
     if (!row.excludes.empty() && app.get_option(row.excludes)->count() > 0)
       throw UsageError(fmt::format("{} excludes {}; use one of the two", row.flag, row.excludes));
   }
+}
+
+// A word that stands by itself: a workload, or a run file.
+bool stands_alone(const std::string& word) {
+  const auto& all = workloads::all();
+  return is_run_file_name(word) ||
+         std::any_of(all.begin(), all.end(), [&](const WorkloadEntry& workload) { return workload.name == word; });
+}
+
+// A flag that may stand alone gets its choice in the same word: "--explain" "passes" is "--explain=passes".
+std::vector<std::string> with_joined_choices(Verb verb, const std::vector<std::string>& words) {
+  std::vector<std::string> result;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    result.push_back(words[i]);
+    const OptionRow* const row = words[i].starts_with("--") ? find_row(verb, words[i]) : nullptr;
+    if (row == nullptr || row->alone.empty()) continue;
+    const bool has_choice = i + 1 < words.size() && !words[i + 1].starts_with("--") && !stands_alone(words[i + 1]);
+    result.back() += "=" + (has_choice ? words[++i] : row->alone);
+  }
+  return result;
 }
 
 }  // namespace
@@ -71,7 +92,7 @@ Parsed parse_options(int argc, const char* const* argv) {
     const auto name = words.empty() ? names.end() : std::find(names.begin(), names.end(), words[0]);
     if (name != names.end()) {
       options.verb = verb_table()[static_cast<std::size_t>(name - names.begin())].verb;
-      const RunFile file = expand_run_file(options.verb, words);
+      const RunFile file = expand_run_file(options.verb, with_joined_choices(options.verb, words));
       if (!file.left_out.empty())
         note = fmt::format("{}: {} does without {}", file.path, *name, list_text(file.left_out));
       words = file.words;

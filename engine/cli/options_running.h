@@ -14,8 +14,9 @@ namespace samebytes::cli {
 // Which devices work, beside Options::device (a name, a comma list, or "all").
 struct DeviceOptions {
   std::vector<int> split;  // --split-device: parts of one device by cores
-  bool explain = false;    // the plan of a step as text, at the end
   bool fallback = false;   // another device runs what one cannot
+  // What is printed of the plan of a step at the end: all, plan or passes.
+  std::optional<std::string> explain;
 };
 
 // What the host does of a device's work: EngineOptions::host_execution.
@@ -107,9 +108,11 @@ void describe_devices(Row& row, RunningOptions& o) {
       .check = whole(1, 4096),
       .help = "split one device into parts with these numbers of cores, such as 1,1, which work together; default: "
               "no split"});
-  row(o.devices.explain, {.flag = "--explain", .group = group::device, .verbs = kSeveral,
-      .help = "print the plan of a step at the end: each launch with its device, transfers and waits, and the "
-              "reason for its placement"});
+  row(o.devices.explain, {.flag = "--explain", .value = "[PART]", .group = group::device, .verbs = kSeveral,
+      .choices = {"all", "plan", "passes"}, .alone = "all",
+      .help = "print the plan of a step at the end. plan: each launch with its device, transfers and waits; passes: "
+              "what each pass of the planner did; all: both, and the reason for each placement; --explain without a "
+              "word is all"});
   row(o.devices.fallback, {.flag = "--fallback", .group = group::device, .verbs = kDeviceVerbs, .log = Log::if_given,
       .help = "let another device, if need be a CPU, run what a device cannot (a kernel that does not build, f64 "
               "without double), and count this in the summary; default: fail with an error"});

@@ -179,9 +179,9 @@ void Reader::read(const std::set<std::string>& given) {
   }
 }
 
-bool is_run_file_name(const std::string& word) { return word.ends_with(".yaml") || word.ends_with(".yml"); }
-
 }  // namespace
+
+bool is_run_file_name(const std::string& word) { return word.ends_with(".yaml") || word.ends_with(".yml"); }
 
 RunFile expand_run_file(Verb verb, const std::vector<std::string>& words) {
   RunFile result{{}, words, {}};

@@ -20,6 +20,8 @@ struct RunFile {
   std::vector<std::string> left_out;  // options of train that the verb does not have
 };
 
+bool is_run_file_name(const std::string& word);
+
 // `words` are those of the command line from the verb on. Throws UsageError with file, line and what is expected: for a
 // file that cannot be read or is no YAML, unknown keys (with the nearest one), a key given twice, a wrong type or
 // value, and a missing workload.

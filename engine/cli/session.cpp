@@ -180,8 +180,12 @@ void divide(nn::Module& net, const Options& options) {
 std::FILE* stream_for_people(const Options& options) { return options.json ? stderr : stdout; }
 
 void print_plan(const Options& options, const Engine& engine) {
-  if (options.devices.explain && !options.limit.rehearses)
-    fmt::print(stream_for_people(options), "{}", explain(engine));
+  if (!options.devices.explain || options.limit.rehearses) return;
+  const std::string& part = *options.devices.explain;
+  const ExplainPart shown = part == "plan"     ? ExplainPart::plan
+                            : part == "passes" ? ExplainPart::passes
+                                               : ExplainPart::all;
+  fmt::print(stream_for_people(options), "{}", explain(engine, {.part = shown}));
 }
 
 void print_summary(const Options& options, const Summary& summary, bool interrupted) {

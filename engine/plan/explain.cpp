@@ -72,6 +72,62 @@ std::string list_of(const std::vector<int>& numbers) {
   return text;
 }
 
+std::string device_lines(const Plan& plan, Runtime& runtime, std::map<int, int>& launches_of) {
+  int transfers = 0;
+  for (const PlanLaunch& launch : plan.launches) {
+    if (launch.transfer())
+      ++transfers;
+    else
+      ++launches_of[launch.device];
+  }
+  std::string text = "plan of " + std::to_string(plan.launches.size()) + " launches; arena " +
+                     size_text(static_cast<double>(plan.arena_bytes())) + "; between contexts: ";
+  text += transfers == 0 ? "nothing\n"
+                         : std::to_string(transfers) + (transfers == 1 ? " transfer of " : " transfers of ") +
+                               size_text(static_cast<double>(plan.transfer_bytes)) + "\n";
+  for (int d = 0; d < runtime.device_count(); ++d) {
+    const Device& device = runtime.device(d);
+    text += "  " + device.info().id + " '" + device.info().name + "': context " +
+            std::to_string(device.space().index()) + ", memory mode " + name_of(device.space().mode()) + ", " +
+            std::to_string(launches_of[d]) + (launches_of[d] == 1 ? " launch\n" : " launches\n");
+  }
+  return text;
+}
+
+std::string launch_lines(const Plan& plan, Runtime& runtime, const ExplainOptions& options) {
+  TextTable table;
+  table.add({"#", "where", "op", "layer", "shape", "moves", "waits for"});
+  const std::size_t most =
+      options.most_launches > 0 ? static_cast<std::size_t>(options.most_launches) : plan.launches.size();
+  for (std::size_t l = 0; l < std::min(most, plan.launches.size()); ++l) {
+    const PlanLaunch& launch = plan.launches[l];
+    const LaunchInfo& info = *launch.info;
+    table.add({std::to_string(l), place_of(launch, plan, runtime), info.op + (info.is_gradient ? " '" : ""), info.layer,
+               launch.transfer() ? "" : info.shape, size_text(info.bytes), list_of(launch.after)});
+  }
+  std::string text = table.to_text();
+  if (most < plan.launches.size()) text += "  and " + std::to_string(plan.launches.size() - most) + " more\n";
+  return text;
+}
+
+std::string pass_lines(const Plan& plan) {
+  TextTable passes;
+  for (const PlanPass& pass : plan.passes) passes.add({pass.name, pass.did});
+  return "passes:\n" + passes.to_text();
+}
+
+std::string reason_lines(const Plan& plan, Runtime& runtime, const std::map<int, int>& launches_of) {
+  std::string text = "why:\n";
+  for (const std::string& reason : plan.reasons) text += "  " + reason + "\n";
+  if (runtime.device_count() == 1) text += "  there is one device\n";
+  if (runtime.device_count() > 1 && runtime.space_count() == 1)
+    text += "  all devices share one context: what one writes the others read where it lies\n";
+  if (runtime.device_count() > 1 && launches_of.size() == 1)
+    text +=
+        "  nothing was placed on another device than " + runtime.device(launches_of.begin()->first).info().id + "\n";
+  return text;
+}
+
 }  // namespace
 
 std::string Planner::explain(const ExplainOptions& options) const {
@@ -81,52 +137,11 @@ std::string Planner::explain(const ExplainOptions& options) const {
         (each->launches.size() == plan->launches.size() && each->last_used > plan->last_used))
       plan = each.get();
   if (!plan) return "no plan was made yet\n";
+  if (options.part == ExplainPart::passes) return pass_lines(*plan);
   Runtime& runtime = *context_.runtime;
-
-  int transfers = 0;
   std::map<int, int> launches_of;  // by device
-  for (const PlanLaunch& launch : plan->launches) {
-    if (launch.transfer())
-      ++transfers;
-    else
-      ++launches_of[launch.device];
-  }
-  std::string text = "plan of " + std::to_string(plan->launches.size()) + " launches; arena " +
-                     size_text(static_cast<double>(plan->arena_bytes())) + "; between contexts: ";
-  text += transfers == 0 ? "nothing\n"
-                         : std::to_string(transfers) + (transfers == 1 ? " transfer of " : " transfers of ") +
-                               size_text(static_cast<double>(plan->transfer_bytes)) + "\n";
-  for (int d = 0; d < runtime.device_count(); ++d) {
-    const Device& device = runtime.device(d);
-    text += "  " + device.info().id + " '" + device.info().name + "': context " +
-            std::to_string(device.space().index()) + ", memory mode " + name_of(device.space().mode()) + ", " +
-            std::to_string(launches_of[d]) + (launches_of[d] == 1 ? " launch\n" : " launches\n");
-  }
-
-  TextTable table;
-  table.add({"#", "where", "op", "layer", "shape", "moves", "waits for"});
-  const std::size_t most =
-      options.most_launches > 0 ? static_cast<std::size_t>(options.most_launches) : plan->launches.size();
-  for (std::size_t l = 0; l < std::min(most, plan->launches.size()); ++l) {
-    const PlanLaunch& launch = plan->launches[l];
-    const LaunchInfo& info = *launch.info;
-    table.add({std::to_string(l), place_of(launch, *plan, runtime), info.op + (info.is_gradient ? " '" : ""),
-               info.layer, launch.transfer() ? "" : info.shape, size_text(info.bytes), list_of(launch.after)});
-  }
-  text += table.to_text();
-  if (most < plan->launches.size()) text += "  and " + std::to_string(plan->launches.size() - most) + " more\n";
-  text += "passes:\n";
-  TextTable passes;
-  for (const PlanPass& pass : plan->passes) passes.add({pass.name, pass.did});
-  text += passes.to_text();
-  text += "why:\n";
-  for (const std::string& reason : plan->reasons) text += "  " + reason + "\n";
-  if (runtime.device_count() == 1) text += "  there is one device\n";
-  if (runtime.device_count() > 1 && runtime.space_count() == 1)
-    text += "  all devices share one context: what one writes the others read where it lies\n";
-  if (runtime.device_count() > 1 && launches_of.size() == 1)
-    text +=
-        "  nothing was placed on another device than " + runtime.device(launches_of.begin()->first).info().id + "\n";
+  std::string text = device_lines(*plan, runtime, launches_of) + launch_lines(*plan, runtime, options);
+  if (options.part == ExplainPart::all) text += pass_lines(*plan) + reason_lines(*plan, runtime, launches_of);
   return text;
 }
 

@@ -9,6 +9,7 @@ namespace samebytes::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST(Devices, are_listed_with_mode_and_kernels_and_why) {
@@ -99,6 +100,29 @@ TEST(Devices, parts_of_one_train_together) {
   for (const char* word : {"plan of ", "context 0, memory mode fine, ", "cross_entropy", "between contexts: nothing",
                            "all devices share one context"})
     EXPECT_THAT(result.err, HasSubstr(word));
+}
+
+TEST(Explain, prints_the_part_that_is_asked_for) {
+  const auto printed = [](std::vector<std::string> words) {
+    words.insert(words.end(), {"--mode", "train", "--steps", "2", "--json"});
+    const auto result = run_command(words);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.err;
+  };
+  const std::string plan = printed({"bench", "mlp", "--explain", "plan"});
+  EXPECT_THAT(plan, HasSubstr("plan of "));
+  EXPECT_THAT(plan, Not(HasSubstr("passes:")));
+  const std::string passes = printed({"bench", "mlp", "--explain=passes"});
+  EXPECT_THAT(passes, HasSubstr("passes:\n  collect "));
+  EXPECT_THAT(passes, Not(HasSubstr("plan of ")));
+  const std::string all = printed({"bench", "--explain", "mlp"});  // the word after it is no part
+  for (const char* word : {"plan of ", "passes:", "why:"}) EXPECT_THAT(all, HasSubstr(word));
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"bench", "mlp", "--explain=zigzag"}, {"bench", "mlp", "--explain", "zigzag"}}) {
+    const auto wrong = run_command(words);
+    EXPECT_EQ(wrong.status, 2);
+    EXPECT_THAT(wrong.err, HasSubstr("expected one of all, plan, passes, got zigzag"));
+  }
 }
 
 TEST(Devices, wrong_lists_say_what_is_wrong) {

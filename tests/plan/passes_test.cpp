@@ -27,6 +27,8 @@ using detail::PlanArgument;
 using detail::PlanBuffer;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 // The state of planning the graph behind `roots`, as far as a test takes it.
 class Passes {
@@ -188,6 +190,17 @@ TEST_P(PassesTest, explain_prints_what_each_pass_did) {
     at = text.find(pass, at);
     ASSERT_NE(at, std::string::npos) << pass << " in:\n" << text;
   }
+}
+
+TEST_P(PassesTest, explain_prints_the_part_that_is_asked_for) {
+  softmax(leaf({3, 5})).eval();
+  const std::string plan = explain(engine(), {.part = ExplainPart::plan});
+  const std::string passes = explain(engine(), {.part = ExplainPart::passes});
+  EXPECT_THAT(plan, StartsWith("plan of 1 launches"));
+  EXPECT_THAT(plan, Not(HasSubstr("passes:")));
+  EXPECT_THAT(passes, StartsWith("passes:\n"));
+  const std::string all = explain(engine());
+  EXPECT_THAT(all, StartsWith(plan + passes + "why:\n"));
 }
 
 }  // namespace
