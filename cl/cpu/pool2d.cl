@@ -3,9 +3,8 @@
 // stored. Windows start at (y * sh - ph, x * sw - pw), or are adaptive, and are cut at the image. Gradients gather:
 // each input pixel looks at the windows that cover it, in a fixed order, so nothing is written twice.
 // Program: convolution
-#define POOL2D_GEOMETRY                                                                                           \
-  const int batch, const int h, const int w, const int c, const int oh, const int ow, const int kh, const int kw, \
-      const int sh, const int sw, const int ph, const int pw
+#include "shared/pool2d.h"
+
 #define POOL2D_KNOWN 16    // windows over a pixel whose places or divisors are computed once for all channels
 #define POOL2D_BLOCK 4096  // elements of the result that a group is given, in whole rows
 
@@ -16,22 +15,6 @@ typedef SB_JOIN(long, VW) pool2d_lanes;  // of the width that comparisons of vre
 typedef SB_JOIN(int, VW) pool2d_lanes;
 #define POOL2D_LANES(v) SB_JOIN(convert_int, VW)(v)
 #endif
-
-// Windows of an axis: place o covers begin(o) <= i < end(o), uncut; where the stride is 0 the windows are adaptive,
-// from floor(o * in / out) to ceil((o + 1) * in / out). first and last: the windows that cover place i.
-int pool2d_begin(const int o, const int in, const int out, const int stride, const int pad) {
-  return stride ? o * stride - pad : (int)((long)o * in / out);
-}
-int pool2d_end(const int o, const int in, const int out, const int kernel_size, const int stride, const int pad) {
-  return stride ? o * stride - pad + kernel_size : (int)(((long)(o + 1) * in + out - 1) / out);
-}
-int pool2d_first(const int i, const int in, const int out, const int kernel_size, const int stride, const int pad) {
-  if (stride == 0) return (int)((long)i * out / in);
-  return i + pad < kernel_size ? 0 : (i + pad - kernel_size) / stride + 1;
-}
-int pool2d_last(const int i, const int in, const int out, const int stride, const int pad) {
-  return stride ? min(out - 1, (i + pad) / stride) : (int)(((long)(i + 1) * out + in - 1) / in) - 1;
-}
 
 // A vector at element i of `total`; zeros beyond the end of the array.
 vreal pool2d_load(const __global stored* p, const long i, const long total) {
@@ -53,15 +36,15 @@ vreal pool2d_load(const __global stored* p, const long i, const long total) {
     best = select(best, v, better);                            \
     place = select(place, (pool2d_lanes)(n), better);          \
   }
-#define POOL2D_MAX(T, SUFFIX)                                                                                          \
-  SB_JOIN(T, VW) SB_JOIN(pool2d_load_index, SUFFIX)(const __global T* p, const long i, const long total) {             \
-    if (i + VW <= total) return sb_vload(p + i);                                                                       \
-    T padded[VW];                                                                                                      \
-    for (int l = 0; l < VW; ++l) padded[l] = i + l < total ? p[i + l] : 0;                                             \
-    return sb_vload(padded);                                                                                           \
-  }                                                                                                                    \
-                                                                                                                       \
-  /* One row of dx below windows that do not overlap and begin at 0: the row's places in them start at `place`. */     \
+#define POOL2D_MAX_READ(T, SUFFIX)                                                                         \
+  SB_JOIN(T, VW) SB_JOIN(pool2d_load_index, SUFFIX)(const __global T* p, const long i, const long total) { \
+    if (i + VW <= total) return sb_vload(p + i);                                                           \
+    T padded[VW];                                                                                          \
+    for (int l = 0; l < VW; ++l) padded[l] = i + l < total ? p[i + l] : 0;                                 \
+    return sb_vload(padded);                                                                               \
+  }
+// One row of dx below windows that do not overlap and begin at 0: the row's places in them start at `place`.
+#define POOL2D_MAX_APART(T, SUFFIX)                                                                                    \
   static void SB_JOIN(pool2d_apart, SUFFIX)(const __global stored* dy, const __global T* index, __global stored* dx,   \
                                             const long total, const int place, const int w, const int c, const int ow, \
                                             const int kw, const int sw) {                                              \
@@ -77,130 +60,125 @@ vreal pool2d_load(const __global stored* p, const long i, const long total) {
         for (int i = width; i < end; ++i, to += c) sb_store((vreal)0, to, c - k);                                      \
       }                                                                                                                \
     }                                                                                                                  \
-  }                                                                                                                    \
-                                                                                                                       \
-  __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(pool2d_max_fwd, SUFFIX)(                        \
-      ARRAY(const stored, src), ARRAY(stored, dst), ARRAY(T, index), POOL2D_GEOMETRY, const int with_index,            \
-      const int rows_per_group) {                                                                                      \
-    START(src);                                                                                                        \
-    START(dst);                                                                                                        \
-    START(index);                                                                                                      \
-    const long total = (long)batch * h * w * c;                                                                        \
-    const long first = (long)get_group_id(0) * rows_per_group;                                                         \
-    const long last = min((long)batch * oh, first + rows_per_group);                                                   \
-    for (long row = first; row < last; ++row) {                                                                        \
-      const int oy = (int)(row % oh), top = pool2d_begin(oy, h, oh, sh, ph);                                           \
-      const int y0 = max(top, 0), y1 = min(pool2d_end(oy, h, oh, kh, sh, ph), h);                                      \
-      const long image = row / oh * h;                                                                                 \
-      for (int x = 0; x < ow; ++x) {                                                                                   \
-        const int left = pool2d_begin(x, w, ow, sw, pw);                                                               \
-        const int x0 = max(left, 0), x1 = min(pool2d_end(x, w, ow, kw, sw, pw), w);                                    \
-        const long out = (row * ow + x) * c, in = ((image + y0) * w + x0) * c;                                         \
-        const int place = (y0 - top) * kw + x0 - left;                                                                 \
-        int k = 0;                                                                                                     \
-        for (; k + 2 * VW <= c; k += 2 * VW) {                                                                         \
-          vreal best0 = (vreal)(-INFINITY), best1 = best0;                                                             \
-          pool2d_lanes place0 = (pool2d_lanes)(place), place1 = place0;                                                \
-          for (int y = y0; y < y1; ++y) {                                                                              \
-            const __global stored* p = src + in + (long)(y - y0) * w * c + k;                                          \
-            int n = place + (y - y0) * kw;                                                                             \
-            for (int i = x0; i < x1; ++i, ++n, p += c) {                                                               \
-              POOL2D_BETTER(VLOAD(p), best0, place0, n)                                                                \
-              POOL2D_BETTER(VLOAD(p + VW), best1, place1, n)                                                           \
-            }                                                                                                          \
-          }                                                                                                            \
-          VSTORE(best0, dst + out + k);                                                                                \
-          VSTORE(best1, dst + out + k + VW);                                                                           \
-          if (with_index) {                                                                                            \
-            sb_vstore(SB_JOIN(SB_JOIN(convert_, T), VW)(place0), index + out + k);                                     \
-            sb_vstore(SB_JOIN(SB_JOIN(convert_, T), VW)(place1), index + out + k + VW);                                \
-          }                                                                                                            \
-        }                                                                                                              \
-        for (; k < c; k += VW) {                                                                                       \
-          vreal best = (vreal)(-INFINITY);                                                                             \
-          pool2d_lanes place0 = (pool2d_lanes)(place);                                                                 \
-          for (int y = y0; y < y1; ++y) {                                                                              \
-            long at = in + (long)(y - y0) * w * c + k;                                                                 \
-            int n = place + (y - y0) * kw;                                                                             \
-            for (int i = x0; i < x1; ++i, ++n, at += c) POOL2D_BETTER(pool2d_load(src, at, total), best, place0, n)    \
-          }                                                                                                            \
-          sb_store(best, dst + out + k, c - k);                                                                        \
-          if (with_index) {                                                                                            \
-            const SB_JOIN(T, VW) narrow = SB_JOIN(SB_JOIN(convert_, T), VW)(place0);                                   \
-            if (k + VW <= c) {                                                                                         \
-              sb_vstore(narrow, index + out + k);                                                                      \
-            } else {                                                                                                   \
-              T padded[VW];                                                                                            \
-              sb_vstore(narrow, padded);                                                                               \
-              for (int l = 0; l < c - k; ++l) index[out + k + l] = padded[l];                                          \
-            }                                                                                                          \
-          }                                                                                                            \
-        }                                                                                                              \
-      }                                                                                                                \
-    }                                                                                                                  \
-  }                                                                                                                    \
-                                                                                                                       \
-  __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(pool2d_max_bwd, SUFFIX)(                        \
-      ARRAY(const stored, dy), ARRAY(const T, index), ARRAY(stored, dx), POOL2D_GEOMETRY, const int rows_per_group) {  \
-    START(dy);                                                                                                         \
-    START(index);                                                                                                      \
-    START(dx);                                                                                                         \
-    const long total = (long)batch * oh * ow * c;                                                                      \
-    const long first = (long)get_group_id(0) * rows_per_group;                                                         \
-    const long last = min((long)batch * h, first + rows_per_group);                                                    \
-    for (long row = first; row < last; ++row) {                                                                        \
-      const int y = (int)(row % h);                                                                                    \
-      const int y0 = pool2d_first(y, h, oh, kh, sh, ph), y1 = pool2d_last(y, h, oh, sh, ph);                           \
-      const long image = row / h * oh;                                                                                 \
-      if (sh >= kh && sw >= kw && y1 == y0 && pw == 0) {                                                               \
-        SB_JOIN(pool2d_apart, SUFFIX)                                                                                  \
-        (dy + (image + y0) * ow * c, index + (image + y0) * ow * c, dx + row * w * c, total - (image + y0) * ow * c,   \
-         (y - pool2d_begin(y0, h, oh, sh, ph)) * kw, w, c, ow, kw, sw);                                                \
-        continue;                                                                                                      \
-      }                                                                                                                \
-      int x0 = 0, x1 = -1;                                                                                             \
-      for (int i = 0; i < w; ++i) {                                                                                    \
-        while (x0 < ow && pool2d_end(x0, w, ow, kw, sw, pw) <= i) ++x0;                                                \
-        while (x1 + 1 < ow && pool2d_begin(x1 + 1, w, ow, sw, pw) <= i) ++x1;                                          \
-        for (int k = 0; k < c; k += VW) {                                                                              \
-          vreal sum = (vreal)0;                                                                                        \
-          for (int oy = y0; oy <= y1; ++oy) {                                                                          \
-            int place = (y - pool2d_begin(oy, h, oh, sh, ph)) * kw + i - pool2d_begin(x0, w, ow, sw, pw);              \
-            long at = ((image + oy) * ow + x0) * c + k;                                                                \
-            for (int ox = x0; ox <= x1; ++ox, at += c) {                                                               \
-              const pool2d_lanes here =                                                                                \
-                  POOL2D_LANES(SB_JOIN(pool2d_load_index, SUFFIX)(index, at, total)) == (pool2d_lanes)(place);         \
-              sum += select((vreal)0, pool2d_load(dy, at, total), here);                                               \
-              place = sw ? place - sw                                                                                  \
-                         : (y - pool2d_begin(oy, h, oh, sh, ph)) * kw + i - pool2d_begin(ox + 1, w, ow, sw, pw);       \
-            }                                                                                                          \
-          }                                                                                                            \
-          sb_store(sum, dx + (row * w + i) * c + k, c - k);                                                            \
-        }                                                                                                              \
-      }                                                                                                                \
-    }                                                                                                                  \
   }
+#define POOL2D_MAX_FWD(T, SUFFIX)                                                                                    \
+  __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(pool2d_max_fwd, SUFFIX)(                      \
+      ARRAY(const stored, src), ARRAY(stored, dst), ARRAY(T, index), const pool2d_sizes sizes, const int with_index, \
+      const int rows_per_group) {                                                                                    \
+    START(src);                                                                                                      \
+    START(dst);                                                                                                      \
+    START(index);                                                                                                    \
+    POOL2D_NAMES(sizes);                                                                                             \
+    const long total = (long)batch * h * w * c;                                                                      \
+    const long first = (long)get_group_id(0) * rows_per_group;                                                       \
+    const long last = min((long)batch * oh, first + rows_per_group);                                                 \
+    for (long row = first; row < last; ++row) {                                                                      \
+      const int oy = (int)(row % oh), top = pool2d_begin(oy, h, oh, sh, ph);                                         \
+      const int y0 = max(top, 0), y1 = min(pool2d_end(oy, h, oh, kh, sh, ph), h);                                    \
+      const long image = row / oh * h;                                                                               \
+      for (int x = 0; x < ow; ++x) {                                                                                 \
+        const int left = pool2d_begin(x, w, ow, sw, pw);                                                             \
+        const int x0 = max(left, 0), x1 = min(pool2d_end(x, w, ow, kw, sw, pw), w);                                  \
+        const long out = (row * ow + x) * c, in = ((image + y0) * w + x0) * c;                                       \
+        const int place = (y0 - top) * kw + x0 - left;                                                               \
+        int k = 0;                                                                                                   \
+        for (; k + 2 * VW <= c; k += 2 * VW) {                                                                       \
+          vreal best0 = (vreal)(-INFINITY), best1 = best0;                                                           \
+          pool2d_lanes place0 = (pool2d_lanes)(place), place1 = place0;                                              \
+          for (int y = y0; y < y1; ++y) {                                                                            \
+            const __global stored* p = src + in + (long)(y - y0) * w * c + k;                                        \
+            int n = place + (y - y0) * kw;                                                                           \
+            for (int i = x0; i < x1; ++i, ++n, p += c) {                                                             \
+              POOL2D_BETTER(VLOAD(p), best0, place0, n)                                                              \
+              POOL2D_BETTER(VLOAD(p + VW), best1, place1, n)                                                         \
+            }                                                                                                        \
+          }                                                                                                          \
+          VSTORE(best0, dst + out + k);                                                                              \
+          VSTORE(best1, dst + out + k + VW);                                                                         \
+          if (with_index) {                                                                                          \
+            sb_vstore(SB_JOIN(SB_JOIN(convert_, T), VW)(place0), index + out + k);                                   \
+            sb_vstore(SB_JOIN(SB_JOIN(convert_, T), VW)(place1), index + out + k + VW);                              \
+          }                                                                                                          \
+        }                                                                                                            \
+        for (; k < c; k += VW) {                                                                                     \
+          vreal best = (vreal)(-INFINITY);                                                                           \
+          pool2d_lanes place0 = (pool2d_lanes)(place);                                                               \
+          for (int y = y0; y < y1; ++y) {                                                                            \
+            long at = in + (long)(y - y0) * w * c + k;                                                               \
+            int n = place + (y - y0) * kw;                                                                           \
+            for (int i = x0; i < x1; ++i, ++n, at += c) POOL2D_BETTER(pool2d_load(src, at, total), best, place0, n)  \
+          }                                                                                                          \
+          sb_store(best, dst + out + k, c - k);                                                                      \
+          if (with_index) {                                                                                          \
+            const SB_JOIN(T, VW) narrow = SB_JOIN(SB_JOIN(convert_, T), VW)(place0);                                 \
+            if (k + VW <= c) {                                                                                       \
+              sb_vstore(narrow, index + out + k);                                                                    \
+            } else {                                                                                                 \
+              T padded[VW];                                                                                          \
+              sb_vstore(narrow, padded);                                                                             \
+              for (int l = 0; l < c - k; ++l) index[out + k + l] = padded[l];                                        \
+            }                                                                                                        \
+          }                                                                                                          \
+        }                                                                                                            \
+      }                                                                                                              \
+    }                                                                                                                \
+  }
+#define POOL2D_MAX_BWD(T, SUFFIX)                                                                                    \
+  __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void SB_JOIN(pool2d_max_bwd, SUFFIX)(                      \
+      ARRAY(const stored, dy), ARRAY(const T, index), ARRAY(stored, dx), const pool2d_sizes sizes,                   \
+      const int rows_per_group) {                                                                                    \
+    START(dy);                                                                                                       \
+    START(index);                                                                                                    \
+    START(dx);                                                                                                       \
+    POOL2D_NAMES(sizes);                                                                                             \
+    const long total = (long)batch * oh * ow * c;                                                                    \
+    const long first = (long)get_group_id(0) * rows_per_group;                                                       \
+    const long last = min((long)batch * h, first + rows_per_group);                                                  \
+    for (long row = first; row < last; ++row) {                                                                      \
+      const int y = (int)(row % h);                                                                                  \
+      const int y0 = pool2d_first(y, h, oh, kh, sh, ph), y1 = pool2d_last(y, h, oh, sh, ph);                         \
+      const long image = row / h * oh;                                                                               \
+      if (sh >= kh && sw >= kw && y1 == y0 && pw == 0) {                                                             \
+        SB_JOIN(pool2d_apart, SUFFIX)                                                                                \
+        (dy + (image + y0) * ow * c, index + (image + y0) * ow * c, dx + row * w * c, total - (image + y0) * ow * c, \
+         (y - pool2d_begin(y0, h, oh, sh, ph)) * kw, w, c, ow, kw, sw);                                              \
+        continue;                                                                                                    \
+      }                                                                                                              \
+      int x0 = 0, x1 = -1;                                                                                           \
+      for (int i = 0; i < w; ++i) {                                                                                  \
+        while (x0 < ow && pool2d_end(x0, w, ow, kw, sw, pw) <= i) ++x0;                                              \
+        while (x1 + 1 < ow && pool2d_begin(x1 + 1, w, ow, sw, pw) <= i) ++x1;                                        \
+        for (int k = 0; k < c; k += VW) {                                                                            \
+          vreal sum = (vreal)0;                                                                                      \
+          for (int oy = y0; oy <= y1; ++oy) {                                                                        \
+            int place = (y - pool2d_begin(oy, h, oh, sh, ph)) * kw + i - pool2d_begin(x0, w, ow, sw, pw);            \
+            long at = ((image + oy) * ow + x0) * c + k;                                                              \
+            for (int ox = x0; ox <= x1; ++ox, at += c) {                                                             \
+              const pool2d_lanes here =                                                                              \
+                  POOL2D_LANES(SB_JOIN(pool2d_load_index, SUFFIX)(index, at, total)) == (pool2d_lanes)(place);       \
+              sum += select((vreal)0, pool2d_load(dy, at, total), here);                                             \
+              place = sw ? place - sw                                                                                \
+                         : (y - pool2d_begin(oy, h, oh, sh, ph)) * kw + i - pool2d_begin(ox + 1, w, ow, sw, pw);     \
+            }                                                                                                        \
+          }                                                                                                          \
+          sb_store(sum, dx + (row * w + i) * c + k, c - k);                                                          \
+        }                                                                                                            \
+      }                                                                                                              \
+    }                                                                                                                \
+  }
+#define POOL2D_MAX(T, SUFFIX) \
+  POOL2D_MAX_READ(T, SUFFIX) POOL2D_MAX_APART(T, SUFFIX) POOL2D_MAX_FWD(T, SUFFIX) POOL2D_MAX_BWD(T, SUFFIX)
 POOL2D_MAX(uchar, )
 POOL2D_MAX(int, _wide)
 
-// Number of places that the mean of window (oy, ox) divides by: those inside the image, or with `padded` those inside
-// the padded image.
-real pool2d_divisor(const int oy, const int ox, const int h, const int w, const int oh, const int ow, const int kh,
-                    const int kw, const int sh, const int sw, const int ph, const int pw, const int padded) {
-  const int top = pool2d_begin(oy, h, oh, sh, ph), left = pool2d_begin(ox, w, ow, sw, pw);
-  const int bottom = min(pool2d_end(oy, h, oh, kh, sh, ph), h + ph);
-  const int right = min(pool2d_end(ox, w, ow, kw, sw, pw), w + pw);
-  if (padded) return (real)(bottom - top) * (right - left);
-  return (real)(min(bottom, h) - max(top, 0)) * (min(right, w) - max(left, 0));
-}
-
 // dst = sum of each window over its divisor. Group g: rows_per_group rows of N * OH.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pool2d_avg_fwd(ARRAY(const stored, src),
-                                                                            ARRAY(stored, dst), POOL2D_GEOMETRY,
-                                                                            const int padded,
+                                                                            ARRAY(stored, dst),
+                                                                            const pool2d_sizes sizes, const int padded,
                                                                             const int rows_per_group) {
   START(src);
   START(dst);
+  POOL2D_NAMES(sizes);
   const long total = (long)batch * h * w * c;
   const long first = (long)get_group_id(0) * rows_per_group;
   const long last = min((long)batch * oh, first + rows_per_group);
@@ -211,7 +189,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pool2d_avg_fwd(ARRA
     for (int x = 0; x < ow; ++x) {
       const int left = pool2d_begin(x, w, ow, sw, pw);
       const int x0 = max(left, 0), x1 = min(pool2d_end(x, w, ow, kw, sw, pw), w);
-      const real divisor = pool2d_divisor(oy, x, h, w, oh, ow, kh, kw, sh, sw, ph, pw, padded);
+      const real divisor = pool2d_divisor(sizes, oy, x, padded);
       for (int k = 0; k < c; k += VW) {
         vreal sum = (vreal)0;
         for (int y = y0; y < y1; ++y)
@@ -224,10 +202,11 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pool2d_avg_fwd(ARRA
 
 // dx = sum over the windows that cover the pixel of dy / divisor. Group g: rows_per_group rows of N * H.
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pool2d_avg_bwd(ARRAY(const stored, dy), ARRAY(stored, dx),
-                                                                            POOL2D_GEOMETRY, const int padded,
+                                                                            const pool2d_sizes sizes, const int padded,
                                                                             const int rows_per_group) {
   START(dy);
   START(dx);
+  POOL2D_NAMES(sizes);
   const long total = (long)batch * oh * ow * c;
   const long first = (long)get_group_id(0) * rows_per_group;
   const long last = min((long)batch * h, first + rows_per_group);
@@ -241,14 +220,12 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pool2d_avg_bwd(ARRA
       const int known = (y1 - y0 + 1) * (x1 - x0 + 1) <= POOL2D_KNOWN;
       if (known)
         for (int oy = y0, n = 0; oy <= y1; ++oy)
-          for (int ox = x0; ox <= x1; ++ox, ++n)
-            divisors[n] = pool2d_divisor(oy, ox, h, w, oh, ow, kh, kw, sh, sw, ph, pw, padded);
+          for (int ox = x0; ox <= x1; ++ox, ++n) divisors[n] = pool2d_divisor(sizes, oy, ox, padded);
       for (int k = 0; k < c; k += VW) {
         vreal sum = (vreal)0;
         for (int oy = y0, n = 0; oy <= y1; ++oy)
           for (int ox = x0; ox <= x1; ++ox, ++n) {
-            const real divisor =
-                known ? divisors[n] : pool2d_divisor(oy, ox, h, w, oh, ow, kh, kw, sh, sw, ph, pw, padded);
+            const real divisor = known ? divisors[n] : pool2d_divisor(sizes, oy, ox, padded);
             sum += pool2d_load(dy, ((image + oy) * ow + ox) * c + k, total) / divisor;
           }
         sb_store(sum, dx + (row * w + i) * c + k, c - k);
@@ -256,7 +233,10 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pool2d_avg_bwd(ARRA
     }
   }
 }
-#undef POOL2D_GEOMETRY
 #undef POOL2D_LANES
 #undef POOL2D_BETTER
 #undef POOL2D_MAX
+#undef POOL2D_MAX_READ
+#undef POOL2D_MAX_APART
+#undef POOL2D_MAX_FWD
+#undef POOL2D_MAX_BWD

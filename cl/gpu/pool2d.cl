@@ -3,64 +3,48 @@
 // cut at the image. Gradients gather: each input element looks at the windows that cover it, in a fixed order, so
 // nothing is written twice. rows_per_group is for the CPU kernels.
 // Program: convolution
-#define POOL2D_GEOMETRY                                                                                           \
-  const int batch, const int h, const int w, const int c, const int oh, const int ow, const int kh, const int kw, \
-      const int sh, const int sw, const int ph, const int pw
-
-// Windows of an axis: place o covers begin(o) <= i < end(o), uncut; where the stride is 0 the windows are adaptive,
-// from floor(o * in / out) to ceil((o + 1) * in / out). first and last: the windows that cover place i.
-int pool2d_begin(const int o, const int in, const int out, const int stride, const int pad) {
-  return stride ? o * stride - pad : (int)((long)o * in / out);
-}
-int pool2d_end(const int o, const int in, const int out, const int kernel_size, const int stride, const int pad) {
-  return stride ? o * stride - pad + kernel_size : (int)(((long)(o + 1) * in + out - 1) / out);
-}
-int pool2d_first(const int i, const int in, const int out, const int kernel_size, const int stride, const int pad) {
-  if (stride == 0) return (int)((long)i * out / in);
-  return i + pad < kernel_size ? 0 : (i + pad - kernel_size) / stride + 1;
-}
-int pool2d_last(const int i, const int in, const int out, const int stride, const int pad) {
-  return stride ? min(out - 1, (i + pad) / stride) : (int)(((long)(i + 1) * out + in - 1) / in) - 1;
-}
+#include "shared/pool2d.h"
 
 // pool2d_max_fwd: dst = the largest value of each window, NaN if there is one; with_index: index [N, OH, OW, C] = place
 // of that value in the uncut window, dy * kw + dx, the first of equal ones. pool2d_max_bwd: dx = sum of dy over the
 // windows whose index points here. T holds an index: uchar for windows of up to 256 places, else int (entries *_wide).
-#define POOL2D_MAX(T, SUFFIX)                                                                                      \
-  __kernel void SB_JOIN(pool2d_max_fwd, SUFFIX)(ARRAY(const stored, src), ARRAY(stored, dst), ARRAY(T, index),     \
-                                                POOL2D_GEOMETRY, const int with_index) {                           \
-    START(src);                                                                                                    \
-    START(dst);                                                                                                    \
-    START(index);                                                                                                  \
-    const long n = (long)batch * oh * ow * c;                                                                      \
-    for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {                                                               \
-      const int k = (int)(e % c);                                                                                  \
-      const long pixel = e / c, row = pixel / ow;                                                                  \
-      const int oy = (int)(row % oh), ox = (int)(pixel % ow);                                                      \
-      const int top = pool2d_begin(oy, h, oh, sh, ph), left = pool2d_begin(ox, w, ow, sw, pw);                     \
-      const int y0 = max(top, 0), y1 = min(pool2d_end(oy, h, oh, kh, sh, ph), h);                                  \
-      const int x0 = max(left, 0), x1 = min(pool2d_end(ox, w, ow, kw, sw, pw), w);                                 \
-      const __global stored* image = src + row / oh * h * w * c + k;                                               \
-      real best = -INFINITY;                                                                                       \
-      int place = (y0 - top) * kw + x0 - left;                                                                     \
-      for (int y = y0; y < y1; ++y)                                                                                \
-        for (int x = x0; x < x1; ++x) {                                                                            \
-          const real v = LOAD(image + ((long)y * w + x) * c);                                                      \
-          if (v > best || (isnan(v) && !isnan(best))) {                                                            \
-            best = v;                                                                                              \
-            place = (y - top) * kw + x - left;                                                                     \
-          }                                                                                                        \
-        }                                                                                                          \
-      STORE(best, dst + e);                                                                                        \
-      if (with_index) index[e] = (T)place;                                                                         \
-    }                                                                                                              \
-  }                                                                                                                \
-                                                                                                                   \
+#define POOL2D_MAX_FWD(T, SUFFIX)                                                                              \
+  __kernel void SB_JOIN(pool2d_max_fwd, SUFFIX)(ARRAY(const stored, src), ARRAY(stored, dst), ARRAY(T, index), \
+                                                const pool2d_sizes sizes, const int with_index) {              \
+    START(src);                                                                                                \
+    START(dst);                                                                                                \
+    START(index);                                                                                              \
+    POOL2D_NAMES(sizes);                                                                                       \
+    const long n = (long)batch * oh * ow * c;                                                                  \
+    for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {                                                           \
+      const int k = (int)(e % c);                                                                              \
+      const long pixel = e / c, row = pixel / ow;                                                              \
+      const int oy = (int)(row % oh), ox = (int)(pixel % ow);                                                  \
+      const int top = pool2d_begin(oy, h, oh, sh, ph), left = pool2d_begin(ox, w, ow, sw, pw);                 \
+      const int y0 = max(top, 0), y1 = min(pool2d_end(oy, h, oh, kh, sh, ph), h);                              \
+      const int x0 = max(left, 0), x1 = min(pool2d_end(ox, w, ow, kw, sw, pw), w);                             \
+      const __global stored* image = src + row / oh * h * w * c + k;                                           \
+      real best = -INFINITY;                                                                                   \
+      int place = (y0 - top) * kw + x0 - left;                                                                 \
+      for (int y = y0; y < y1; ++y)                                                                            \
+        for (int x = x0; x < x1; ++x) {                                                                        \
+          const real v = LOAD(image + ((long)y * w + x) * c);                                                  \
+          if (v > best || (isnan(v) && !isnan(best))) {                                                        \
+            best = v;                                                                                          \
+            place = (y - top) * kw + x - left;                                                                 \
+          }                                                                                                    \
+        }                                                                                                      \
+      STORE(best, dst + e);                                                                                    \
+      if (with_index) index[e] = (T)place;                                                                     \
+    }                                                                                                          \
+  }
+#define POOL2D_MAX_BWD(T, SUFFIX)                                                                                  \
   __kernel void SB_JOIN(pool2d_max_bwd, SUFFIX)(ARRAY(const stored, dy), ARRAY(const T, index), ARRAY(stored, dx), \
-                                                POOL2D_GEOMETRY) {                                                 \
+                                                const pool2d_sizes sizes) {                                        \
     START(dy);                                                                                                     \
     START(index);                                                                                                  \
     START(dx);                                                                                                     \
+    POOL2D_NAMES(sizes);                                                                                           \
     const long n = (long)batch * h * w * c;                                                                        \
     for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {                                                               \
       const int k = (int)(e % c);                                                                                  \
@@ -79,24 +63,15 @@ int pool2d_last(const int i, const int in, const int out, const int stride, cons
       STORE(sum, dx + e);                                                                                          \
     }                                                                                                              \
   }
+#define POOL2D_MAX(T, SUFFIX) POOL2D_MAX_FWD(T, SUFFIX) POOL2D_MAX_BWD(T, SUFFIX)
 POOL2D_MAX(uchar, )
 POOL2D_MAX(int, _wide)
 
-// Number of places that the mean of window (oy, ox) divides by: those inside the image, or with `padded` those inside
-// the padded image.
-real pool2d_divisor(const int oy, const int ox, const int h, const int w, const int oh, const int ow, const int kh,
-                    const int kw, const int sh, const int sw, const int ph, const int pw, const int padded) {
-  const int top = pool2d_begin(oy, h, oh, sh, ph), left = pool2d_begin(ox, w, ow, sw, pw);
-  const int bottom = min(pool2d_end(oy, h, oh, kh, sh, ph), h + ph);
-  const int right = min(pool2d_end(ox, w, ow, kw, sw, pw), w + pw);
-  if (padded) return (real)(bottom - top) * (right - left);
-  return (real)(min(bottom, h) - max(top, 0)) * (min(right, w) - max(left, 0));
-}
-
 // dst = sum of each window over its divisor.
-__kernel void pool2d_avg_fwd(ARRAY(const stored, src), ARRAY(stored, dst), POOL2D_GEOMETRY, const int padded) {
+__kernel void pool2d_avg_fwd(ARRAY(const stored, src), ARRAY(stored, dst), const pool2d_sizes sizes, const int padded) {
   START(src);
   START(dst);
+  POOL2D_NAMES(sizes);
   const long n = (long)batch * oh * ow * c;
   for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {
     const int k = (int)(e % c);
@@ -109,14 +84,15 @@ __kernel void pool2d_avg_fwd(ARRAY(const stored, src), ARRAY(stored, dst), POOL2
     real sum = 0;
     for (int y = y0; y < y1; ++y)
       for (int x = x0; x < x1; ++x) sum += LOAD(image + ((long)y * w + x) * c);
-    STORE(sum / pool2d_divisor(oy, ox, h, w, oh, ow, kh, kw, sh, sw, ph, pw, padded), dst + e);
+    STORE(sum / pool2d_divisor(sizes, oy, ox, padded), dst + e);
   }
 }
 
 // dx = sum over the windows that cover the pixel of dy / divisor.
-__kernel void pool2d_avg_bwd(ARRAY(const stored, dy), ARRAY(stored, dx), POOL2D_GEOMETRY, const int padded) {
+__kernel void pool2d_avg_bwd(ARRAY(const stored, dy), ARRAY(stored, dx), const pool2d_sizes sizes, const int padded) {
   START(dy);
   START(dx);
+  POOL2D_NAMES(sizes);
   const long n = (long)batch * h * w * c;
   for (long e = SB_BEGIN(n); e < SB_END(n); ++e) {
     const int k = (int)(e % c);
@@ -128,10 +104,10 @@ __kernel void pool2d_avg_bwd(ARRAY(const stored, dy), ARRAY(stored, dx), POOL2D_
     real sum = 0;
     for (int oy = y0; oy <= y1; ++oy)
       for (int ox = x0; ox <= x1; ++ox)
-        sum += LOAD(dy + ((image + oy) * ow + ox) * c + k) /
-               pool2d_divisor(oy, ox, h, w, oh, ow, kh, kw, sh, sw, ph, pw, padded);
+        sum += LOAD(dy + ((image + oy) * ow + ox) * c + k) / pool2d_divisor(sizes, oy, ox, padded);
     STORE(sum, dx + e);
   }
 }
-#undef POOL2D_GEOMETRY
 #undef POOL2D_MAX
+#undef POOL2D_MAX_FWD
+#undef POOL2D_MAX_BWD

@@ -8,6 +8,7 @@
 #include "graph/op.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
+#include "shared/pool2d.h"
 
 namespace samebytes {
 namespace {
@@ -27,7 +28,7 @@ constexpr detail::PerPersonality<void (*)(const Launch&, detail::KernelCall&, co
     share_rows,
     [](const Launch&, detail::KernelCall& call, const Shape& result) { call.over_elements(result.size()); }};
 
-// Sizes of one pooling, as the kernels take them. Strides of 0: the windows of adaptive pooling, of at most kh x kw.
+// Sizes of one pooling. Strides of 0: the windows of adaptive pooling, of at most kh x kw.
 struct Window {
   int batch, h, w, c, oh, ow, kh, kw, sh, sw, ph, pw;
 
@@ -62,7 +63,7 @@ struct Window {
               const Operands&... operands) const {
     const Dtype real = run.dst_dtype(0);
     auto kernel = run.kernel(entry, real);
-    kernel.args(operands..., batch, h, w, c, oh, ow, kh, kw, sh, sw, ph, pw);
+    kernel.args(operands..., detail::pool2d_sizes{batch, h, w, c, oh, ow, kh, kw, sh, sw, ph, pw});
     for (int value : more) kernel.args(value);
     run.pick(kShareResult)(run, kernel, result);
   }
