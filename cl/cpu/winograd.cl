@@ -12,13 +12,13 @@
 // positions of WINOGRAD_TILES tiles and a vector of columns, whose sums go through A^T across in registers; only
 // the four rows' results meet in private memory.
 //
-// Each sum of a tile rounds as the whole tile's source does, and a NaN of it is in all outputs. So a tile whose source is
-// too unlike what one of its windows holds (winograd_holds) is computed by the definition instead, in the same group.
+// Each sum of a tile rounds as the whole tile's source does, and a NaN of it is in all outputs. So a tile whose source
+// is too unlike what one of its windows holds (winograd_holds) is computed by the definition instead, in the same
+// group.
 //
 // Over 400 lines because a tile's two ways share its source, its windows and its stores.
 // Program: convolution
 #include "shared/conv.h"
-
 
 #define WINOGRAD_POSITIONS 24
 #define WINOGRAD_TILES_VW16 4  // of a register tile
@@ -185,26 +185,26 @@ static void winograd_line(const vreal* a, const int step, real* to) {
 }
 
 // Column x of a tile's source, of four lines: B^T down it, and its squares.
-#define WINOGRAD_DOWN(x, d0, d1, d2, d3)                                                    \
-  a[0][x] = d0 - d2;                                                                        \
-  a[1][x] = d1 + d2;                                                                        \
-  a[2][x] = d2 - d1;                                                                        \
-  a[3][x] = d1 - d3;                                                                        \
-  q->upper = FMA(d0, d0, q->upper);                                                         \
-  q->lower = FMA(d3, d3, q->lower);                                                         \
-  if (x == 0 || x == 5) {                                                                   \
-    q->upper = FMA(d1, d1, q->upper);                                                       \
-    q->lower = FMA(d2, d2, q->lower);                                                       \
-  } else if (x < 3) {                                                                       \
-    q->left = FMA(d1, d1, FMA(d2, d2, q->left));                                            \
-  } else {                                                                                  \
-    q->right = FMA(d1, d1, FMA(d2, d2, q->right));                                          \
+#define WINOGRAD_DOWN(x, d0, d1, d2, d3)           \
+  a[0][x] = d0 - d2;                               \
+  a[1][x] = d1 + d2;                               \
+  a[2][x] = d2 - d1;                               \
+  a[3][x] = d1 - d3;                               \
+  q->upper = FMA(d0, d0, q->upper);                \
+  q->lower = FMA(d3, d3, q->lower);                \
+  if (x == 0 || x == 5) {                          \
+    q->upper = FMA(d1, d1, q->upper);              \
+    q->lower = FMA(d2, d2, q->lower);              \
+  } else if (x < 3) {                              \
+    q->left = FMA(d1, d1, FMA(d2, d2, q->left));   \
+  } else {                                         \
+    q->right = FMA(d1, d1, FMA(d2, d2, q->right)); \
   }
 
 // B^T x B of one vector of channels, zeros outside of the image: rows of positions to to + row_step * row. src is image
 // 0's first pixel. Adds the squares to q.
-static __attribute__((always_inline)) void winograd_input(__global const stored* src, const winograd_tile* t, const int in_h, const int in_w,
-                           const int depth, const int row_step, const int step, real* to, winograd_squares* q) {
+SB_INLINE void winograd_input(__global const stored* src, const winograd_tile* t, const int in_h, const int in_w,
+                              const int depth, const int row_step, const int step, real* to, winograd_squares* q) {
   vreal a[4][6];
   const int line = in_w * depth;
   __global const stored* at = src + t->from;
@@ -249,17 +249,18 @@ static void winograd_store(vreal v, const winograd_target* o, const long at) {
 }
 
 // Where the results of a vector of columns go.
-#define WINOGRAD_TARGET(o, column)                                               \
-  winograd_target o;                                                             \
-  o.dst = dst + (column);                                                        \
-  o.residual = residual + (column);                                              \
-  o.gate = gate + (column);                                                      \
-  o.bias = flags & CONV_BIAS ? VLOAD(bias + (column)) : (vreal)(0);          \
-  o.out_w = out_w;                                                               \
-  o.columns = columns;                                                           \
+#define WINOGRAD_TARGET(o, column)                                  \
+  winograd_target o;                                                \
+  o.dst = dst + (column);                                           \
+  o.residual = residual + (column);                                 \
+  o.gate = gate + (column);                                         \
+  o.bias = flags & CONV_BIAS ? VLOAD(bias + (column)) : (vreal)(0); \
+  o.out_w = out_w;                                                  \
+  o.columns = columns;                                              \
   o.flags = flags
 
-// The outputs of one tile for one vector of columns by the definition, of w [taps][c][co] as winograd_transform takes it.
+// The outputs of one tile for one vector of columns by the definition, of w [taps][c][co] as winograd_transform takes
+// it.
 static __attribute__((noinline)) void winograd_direct(__global const stored* src, __global const stored* w,
                                                       const winograd_tile* t, const winograd_shape* s, const int column,
                                                       const winograd_target* o) {
@@ -288,8 +289,7 @@ static __attribute__((noinline)) void winograd_direct(__global const stored* src
         for (int i = 0; i < VW; ++i) r[i] = VLOAD(weights + (long)(k0 + i) * co + column);
       }
       for (int k = 0; k < VW; ++k) {
-        for (int i = 0; i < there; ++i)
-          acc[place[i]] = FMA((vreal)(LOAD(from[i] + k0 + k)), r[k], acc[place[i]]);
+        for (int i = 0; i < there; ++i) acc[place[i]] = FMA((vreal)(LOAD(from[i] + k0 + k)), r[k], acc[place[i]]);
       }
     }
   }
@@ -301,8 +301,7 @@ static __attribute__((noinline)) void winograd_direct(__global const stored* src
 
 // The products of WINOGRAD_TILES tiles at six positions, summed over the channels, for one vector of columns. v:
 // [depth/VW][6][WINOGRAD_TILES][VW], u: [depth][6][VW].
-static __attribute__((always_inline)) void winograd_products(const real* v, __global const real* u, const int depth,
-                                                             vreal acc[6][WINOGRAD_TILES]) {
+SB_INLINE void winograd_products(const real* v, __global const real* u, const int depth, vreal acc[6][WINOGRAD_TILES]) {
   // Channels are summed in short chains, whose sums meet here: long ones would round more than the direct sums do.
   real before[6 * WINOGRAD_TILES * VW] __attribute__((aligned(64)));
   for (int k1 = 0; k1 < depth; k1 += WINOGRAD_CHAIN) {
@@ -378,14 +377,13 @@ static void winograd_micro(const real* v, __global const real* u, const int dept
 // dst [n,out_h,out_w,columns] of src [n,in_h,in_w,depth] and u of winograd_weights; depth and columns are multiples of
 // VW. Epilogue by `flags`: + bias [columns] 2, + residual (as dst) 8, then ReLU 4, which NaN passes, then 0 where gate
 // (as dst) is not above 0, 16. With 32 each group has a u of its own (u [groups][...]), which it makes of w first:
-// few weights cost less that way than a launch of their own. With 64 the taps of w are turned and its channels exchanged. Tiles are counted
-// [n][down][across]. Groups: x = tiles / tiles_per_group, in blocks of `block` tiles, a multiple of WINOGRAD_TILES.
-// Accumulates in `real`, WINOGRAD_CHAIN channels at a time.
+// few weights cost less that way than a launch of their own. With 64 the taps of w are turned and its channels
+// exchanged. Tiles are counted [n][down][across]. Groups: x = tiles / tiles_per_group, in blocks of `block` tiles, a
+// multiple of WINOGRAD_TILES. Accumulates in `real`, WINOGRAD_CHAIN channels at a time.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
     ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(real, u), ARRAY(const real, bias),
-    ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int in_h,
-    const int in_w, const int depth, const int out_h, const int out_w, const int columns, const int pad_h,
-    const int pad_w, const winograd_shares share, const int flags) {
+    ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const winograd_sizes sizes,
+    const winograd_shares share, const int flags) {
   const int tiles_per_group = share.tiles, block = share.block;
   START(src);
   START(w);
@@ -394,6 +392,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_tiles(
   START(residual);
   START(gate);
   START(dst);
+  WINOGRAD_NAMES(sizes);
   const int across = (out_w + 3) / 4, down = (out_h + 1) / 2;
   const int first = (int)get_group_id(0) * tiles_per_group, last = min(n * down * across, first + tiles_per_group);
   real source[WINOGRAD_SOURCE] __attribute__((aligned(64)));

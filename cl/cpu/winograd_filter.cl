@@ -65,17 +65,19 @@ static void winograd_filter_products(const real* a, const int c, const real* b, 
 
 // part [split][4][6][c][co]: the sums of a group's tiles at `rows` of the four rows of positions. Groups: x = splits of
 // tiles_per_split tiles, y = 4 / rows. block tiles, c and co fit WINOGRAD_FILTER_VALUES. Overwrites its part of `part`.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd(
-    ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), const int n, const int h, const int wd,
-    const int c, const int oh, const int ow, const int co, const int pad_h, const int pad_w,
-    const winograd_filter_shares share) {
-  const int tiles_per_split = share.tiles, block = share.block, rows = share.rows;
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void winograd_filter_bwd(ARRAY(const stored, x),
+                                                                                 ARRAY(const stored, dy),
+                                                                                 ARRAY(real, part),
+                                                                                 const winograd_sizes sizes,
+                                                                                 const winograd_filter_shares share) {
+  const int tiles_per_split = share.tiles, block = share.block, rows = share.rows, r0 = (int)get_group_id(1) * rows;
   START(x);
   START(dy);
   START(part);
+  const int n = sizes.n, h = sizes.in_h, wd = sizes.in_w, c = sizes.depth, oh = sizes.out_h, ow = sizes.out_w,
+            co = sizes.columns, pad_h = sizes.pad_h, pad_w = sizes.pad_w;
   const int across = (ow + 3) / 4, down = (oh + 1) / 2;
   const int first = (int)get_group_id(0) * tiles_per_split, last = min(n * down * across, first + tiles_per_split);
-  const int r0 = (int)get_group_id(1) * rows;
   part += ((long)get_group_id(0) * 4 + r0) * 6 * c * co;
   real source[WINOGRAD_FILTER_VALUES] __attribute__((aligned(64)));
   real* other = source + 6 * rows * block * c;

@@ -98,6 +98,41 @@ int winograd_holds(__local const winograd_squares* shared, const int rows, const
   return holds;
 }
 
+// Transforms one channel of the tile whose first pixel is row0, column0, from the image's first value of it on, and
+// counts its squares; zeros where it is not `there`. Positions lie WINOGRAD_TILES * WINOGRAD_PITCH apart.
+void winograd_transform(__global const stored* image, const winograd_sizes* s, const int row0, const int column0,
+                        const int there, winograd_squares* q, __local real* to) {
+  real a[4][6];
+  for (int x = 0; x < 6; ++x) {
+    real d[4];
+    for (int y = 0; y < 4; ++y) {
+      const int h = row0 + y, v = column0 + x;
+      const int inside = there && h >= 0 && h < s->in_h && v >= 0 && v < s->in_w;
+      d[y] = inside ? LOAD(image + ((long)h * s->in_w + v) * s->depth) : 0;
+      winograd_add(q, d[y]);
+      for (int i = 0; i < 8; ++i) {
+        const int in_window = y >= i / 4 && y < i / 4 + 3 && x >= i % 4 && x < i % 4 + 3;
+        q->windows[i] = in_window ? FMA(d[y], d[y], q->windows[i]) : q->windows[i];
+      }
+    }
+    a[0][x] = d[0] - d[2];
+    a[1][x] = d[1] + d[2];
+    a[2][x] = d[2] - d[1];
+    a[3][x] = d[1] - d[3];
+  }
+  for (int r = 0; r < 4; ++r)
+    winograd_line(a[r], WINOGRAD_TILES * WINOGRAD_PITCH, to + 6 * r * WINOGRAD_TILES * WINOGRAD_PITCH);
+}
+
+// A^T along a line: the six positions of m to four outputs.
+void winograd_outputs(const real* m, real* z) {
+  const real even_far = m[1] + m[2], odd_far = m[1] - m[2], even_near = m[3] + m[4], odd_near = m[3] - m[4];
+  z[0] = m[0] + (even_far + even_near);
+  z[1] = FMA(WINOGRAD_ROOT, odd_far, WINOGRAD_ROOT / 2 * odd_near);
+  z[2] = FMA(REAL_C(2.0), even_far, REAL_C(0.5) * even_near);
+  z[3] = FMA(WINOGRAD_ROOT * 2, odd_far, FMA(WINOGRAD_ROOT / 4, odd_near, m[5]));
+}
+
 // v + the products of one pixel's channels and one tap's weights for one column.
 real winograd_direct(__global const stored* src, __global const stored* w, const int depth, const int columns,
                      const int column, const int transposed, real v) {
@@ -113,9 +148,8 @@ real winograd_direct(__global const stored* src, __global const stored* w, const
 // ceil(columns/16). Accumulates in `real`, WINOGRAD_STEP channels at a time.
 __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
     ARRAY(const stored, src), ARRAY(const stored, w), ARRAY(real, u), ARRAY(const real, bias),
-    ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const int n, const int in_h,
-    const int in_w, const int depth, const int out_h, const int out_w, const int columns, const int pad_h,
-    const int pad_w, const int flags) {
+    ARRAY(const stored, residual), ARRAY(const stored, gate), ARRAY(stored, dst), const winograd_sizes sizes,
+    const int flags) {
   START(src);
   START(w);
   START(u);
@@ -123,6 +157,7 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
   START(residual);
   START(gate);
   START(dst);
+  WINOGRAD_NAMES(sizes);
   __local winograd_squares squares[16 * WINOGRAD_TILES];
   __local real source[24 * WINOGRAD_TILES * WINOGRAD_PITCH];
   const int lx = get_local_id(0), ly = get_local_id(1);
@@ -137,28 +172,8 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
   winograd_squares q;
   winograd_start(&q);
   for (int k0 = 0; k0 < depth; k0 += WINOGRAD_STEP) {
-    // This work-item transforms one channel of its tile.
-    real a[4][6];
-    for (int x = 0; x < 6; ++x) {
-      real d[4];
-      for (int y = 0; y < 4; ++y) {
-        const int h = row0 + y, v = column0 + x;
-        const int inside = is_tile && k0 + lx < depth && h >= 0 && h < in_h && v >= 0 && v < in_w;
-        d[y] = inside ? LOAD(src + (((long)image * in_h + h) * in_w + v) * depth + k0 + lx) : 0;
-        winograd_add(&q, d[y]);
-        for (int i = 0; i < 8; ++i) {
-          const int in_window = y >= i / 4 && y < i / 4 + 3 && x >= i % 4 && x < i % 4 + 3;
-          q.windows[i] = in_window ? FMA(d[y], d[y], q.windows[i]) : q.windows[i];
-        }
-      }
-      a[0][x] = d[0] - d[2];
-      a[1][x] = d[1] + d[2];
-      a[2][x] = d[2] - d[1];
-      a[3][x] = d[1] - d[3];
-    }
-    for (int r = 0; r < 4; ++r)
-      winograd_line(a[r], WINOGRAD_TILES * WINOGRAD_PITCH,
-                    source + (6 * r * WINOGRAD_TILES + ly) * WINOGRAD_PITCH + lx);
+    const __global stored* from = src + (long)image * in_h * in_w * depth + k0 + lx;
+    winograd_transform(from, &sizes, row0, column0, is_tile && k0 + lx < depth, &q, source + ly * WINOGRAD_PITCH + lx);
     barrier(CLK_LOCAL_MEM_FENCE);
     const int steps = min(WINOGRAD_STEP, depth - k0);
     real sums[24];  // of these channels: short chains round less than the direct sums do
@@ -178,14 +193,7 @@ __kernel __attribute__((reqd_work_group_size(16, 4, 1))) void winograd_tiles(
   const int rows = min(2, out_h - 2 * ty), places = min(4, out_w - 4 * tx);
   const int by_tile = winograd_holds(squares + ly * 16, rows, places), transposed = (flags & WINOGRAD_TRANSPOSED) != 0;
   real z[4][4];
-  for (int r = 0; r < 4; ++r) {
-    const real* m = acc + 6 * r;
-    const real even_far = m[1] + m[2], odd_far = m[1] - m[2], even_near = m[3] + m[4], odd_near = m[3] - m[4];
-    z[r][0] = m[0] + (even_far + even_near);
-    z[r][1] = FMA(WINOGRAD_ROOT, odd_far, WINOGRAD_ROOT / 2 * odd_near);
-    z[r][2] = FMA(REAL_C(2.0), even_far, REAL_C(0.5) * even_near);
-    z[r][3] = FMA(WINOGRAD_ROOT * 2, odd_far, FMA(WINOGRAD_ROOT / 4, odd_near, m[5]));
-  }
+  for (int r = 0; r < 4; ++r) winograd_outputs(acc + 6 * r, z[r]);
   for (int y = 0; y < rows; ++y) {
     for (int x = 0; x < places; ++x) {
       const long at = (((long)image * out_h + 2 * ty + y) * out_w + 4 * tx + x) * columns + column;

@@ -23,13 +23,16 @@ void winograd_filter_line(const real* a, const int step, __local real* to) {
 
 // part [split][4][6][c][co]: the sums of a group's tiles. Groups: x = splits of tiles_per_split tiles, y = 4 rows of
 // positions, z = ceil(c/16)*ceil(co/16), co fastest. Overwrites its part of `part`.
-__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void winograd_filter_bwd(
-    ARRAY(const stored, x), ARRAY(const stored, dy), ARRAY(real, part), const int n, const int h, const int wd,
-    const int c, const int oh, const int ow, const int co, const int pad_h, const int pad_w,
-    const int tiles_per_split) {
+__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void winograd_filter_bwd(ARRAY(const stored, x),
+                                                                                   ARRAY(const stored, dy),
+                                                                                   ARRAY(real, part),
+                                                                                   const winograd_sizes sizes,
+                                                                                   const int tiles_per_split) {
   START(x);
   START(dy);
   START(part);
+  const int n = sizes.n, h = sizes.in_h, wd = sizes.in_w, c = sizes.depth, oh = sizes.out_h, ow = sizes.out_w,
+            co = sizes.columns, pad_h = sizes.pad_h, pad_w = sizes.pad_w;
   __local real source[6 * WINOGRAD_FILTER_STEP * WINOGRAD_FILTER_PITCH];
   __local real other[6 * WINOGRAD_FILTER_STEP * WINOGRAD_FILTER_PITCH];
   const int lx = get_local_id(0), ly = get_local_id(1), row = get_group_id(1);

@@ -50,6 +50,11 @@ typedef struct {
   int blocks, units;
 } conv_single_shares;
 
+// The sizes of winograd.cl and winograd_filter.cl: source [n, in_h, in_w, depth], target [n, out_h, out_w, columns].
+typedef struct {
+  int n, in_h, in_w, depth, out_h, out_w, columns, pad_h, pad_w;
+} winograd_sizes;
+
 // How kernels of winograd*.cl of a CPU device share theirs: tiles of a group or part, and tiles that are transformed at
 // a time; of winograd_filter_bwd, rows of positions that a group takes.
 typedef struct {
@@ -74,4 +79,7 @@ typedef struct {
   const int d = s.in.d, h = s.in.h, wd = s.in.w, od = s.out.d, oh = s.out.h, ow = s.out.w;                  \
   const int kd = s.taps.d, kh = s.taps.h, kw = s.taps.w, sd = s.stride.d, sh = s.stride.h, sw = s.stride.w; \
   const int pd = s.pad.d, ph = s.pad.h, pw = s.pad.w, dd = s.dilation.d, dh = s.dilation.h, dw = s.dilation.w
+#define WINOGRAD_NAMES(s)                                                                             \
+  const int n = s.n, in_h = s.in_h, in_w = s.in_w, depth = s.depth, out_h = s.out_h, out_w = s.out_w, \
+            columns = s.columns, pad_h = s.pad_h, pad_w = s.pad_w
 #endif

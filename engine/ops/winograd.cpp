@@ -178,8 +178,9 @@ void launch_winograd(Launch& run, const ConvGeometry& g, Operand src, Operand we
         .over_tiles(ceil_div(columns, lanes), ceil_div(depth, lanes), 1, 8, 8)
         .prepares();
   KernelCall call = run.kernel("winograd_tiles", dtype);
-  call.args(src, weight, transformed, bias, epilogue.residual, epilogue.gate, run.dst(), i32_of(g.n), i32_of(in[1]),
-            i32_of(in[2]), i32_of(depth), i32_of(out[1]), i32_of(out[2]), i32_of(columns), pad_h, pad_w);
+  call.args(src, weight, transformed, bias, epilogue.residual, epilogue.gate, run.dst(),
+            winograd_sizes{i32_of(g.n), i32_of(in[1]), i32_of(in[2]), i32_of(depth), i32_of(out[1]), i32_of(out[2]),
+                           i32_of(columns), pad_h, pad_w});
   tiling.share(run, call, t, real);
 }
 
@@ -190,8 +191,9 @@ bool launch_winograd_filter(Launch& run, const ConvGeometry& g, bool with_bias) 
   const WinogradParts p = tiling.plan_filter(run, g, tiles_of(g.n, g.out), real);
   const Operand part = run.temp(p.splits * kWinogradPositions * g.c * g.k, real);
   KernelCall call = run.kernel("winograd_filter_bwd", dtype);
-  call.args(run.src(0), run.src(1), part, i32_of(g.n), i32_of(g.in[1]), i32_of(g.in[2]), i32_of(g.c), i32_of(g.out[1]),
-            i32_of(g.out[2]), i32_of(g.k), g.a.pad[1], g.a.pad[2]);
+  call.args(run.src(0), run.src(1), part,
+            winograd_sizes{i32_of(g.n), i32_of(g.in[1]), i32_of(g.in[2]), i32_of(g.c), i32_of(g.out[1]),
+                           i32_of(g.out[2]), i32_of(g.k), g.a.pad[1], g.a.pad[2]});
   KernelCall sum = run.kernel("winograd_filter_weights", dtype);
   sum.args(part, run.dst(), i32_of(g.c), i32_of(g.k), i32_of(p.splits));
   tiling.share_filter(run, call, sum, g, p, real);
