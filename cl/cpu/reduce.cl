@@ -102,50 +102,48 @@ static inline real reduce_min_lanes(const vreal v) { return -sb_max(-v); }
 //
 // Besides stored to stored, for parts of a long 16-bit reduction: from stored to real (_part), from real to stored
 // (_total).
-#define REDUCE_KERNELS(SUFFIX, S, D)                                                                              \
-  /* The sums of VW rows of up to VW columns, turned so that a lane is a row. Reads a vector behind them. */      \
-  static void SB_JOIN(reduce_short_rows, SUFFIX)(const __global S* p, __global D* dst, const long columns,        \
-                                                 const real divisor) {                                            \
-    const vmask is_column = SB_LANES < (vmask)((real_int)columns);                                                \
-    vreal r[VW];                                                                                                  \
-    _Pragma("unroll") for (int i = 0; i < VW; ++i)                                                                \
-        r[i] = select((vreal)(0), VLOAD(p + i * columns), is_column);                                             \
-    sb_transpose(r);                                                                                              \
-    _Pragma("unroll") for (int step = VW / 2; step > 0; step /= 2) {                                              \
-      _Pragma("unroll") for (int c = 0; c < step; ++c) r[c] += r[c + step];                                       \
-    }                                                                                                             \
-    VSTORE(r[0] / divisor, dst);                                                                                  \
-  }                                                                                                               \
-                                                                                                                  \
-  __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void SB_JOIN(reduce_rows, SUFFIX)(                      \
-      ARRAY(const S, src), ARRAY(D, dst), const int what, const long rows, const long columns, const long parts,  \
-      const long chunk, const int rows_per_group, const real divisor) {                                           \
-    START(src);                                                                                                   \
-    START(dst);                                                                                                   \
-    const long first = (long)get_group_id(0) * rows_per_group, end = min(rows * parts, first + rows_per_group);   \
-    for (long result = first; result < end; ++result) {                                                           \
-      if (what == 0 && columns <= VW && end - result >= VW &&                                                     \
-          (rows - result) * columns >= VW * columns + VW) {                                                       \
-        SB_JOIN(reduce_short_rows, SUFFIX)(src + result * columns, dst + result, columns, divisor);               \
-        result += VW - 1;                                                                                         \
-        continue;                                                                                                 \
-      }                                                                                                           \
-      const long row = result / parts, begin = (result - row * parts) * chunk, n = min(chunk, columns - begin);   \
-      const long at = row * columns + begin, readable = rows * columns - at;                                      \
-      real value;                                                                                                 \
-      if (what == 0) {                                                                                            \
-        value = sb_sum(reduce_row_sum(src + at, n, readable));                                                    \
-      } else if (what == 3) {                                                                                     \
-        value = sb_sum(reduce_row_squares(src + at, n, readable));                                                \
-      } else if (what == 1) {                                                                                     \
-        value = sb_max(reduce_row_max(src + at, n, readable));                                                    \
-      } else {                                                                                                    \
-        value = reduce_min_lanes(reduce_row_min(src + at, n, readable));                                          \
-      }                                                                                                           \
-      STORE(value / divisor, dst + result);                                                                       \
-    }                                                                                                             \
-  }                                                                                                               \
-                                                                                                                  \
+// The sums of VW rows of up to VW columns, turned so that a lane is a row. Reads a vector behind them.
+#define REDUCE_SHORT_ROWS(SUFFIX, S, D)                                                                          \
+  static void SB_JOIN(reduce_short_rows, SUFFIX)(const __global S* p, __global D* dst, const long columns,       \
+                                                 const real divisor) {                                           \
+    const vmask is_column = SB_LANES < (vmask)((real_int)columns);                                               \
+    vreal r[VW];                                                                                                 \
+    _Pragma("unroll") for (int i = 0; i < VW; ++i) r[i] = select((vreal)(0), VLOAD(p + i * columns), is_column); \
+    sb_transpose(r);                                                                                             \
+    _Pragma("unroll") for (int step = VW / 2; step > 0; step /= 2) {                                             \
+      _Pragma("unroll") for (int c = 0; c < step; ++c) r[c] += r[c + step];                                      \
+    }                                                                                                            \
+    VSTORE(r[0] / divisor, dst);                                                                                 \
+  }
+#define REDUCE_ROWS(SUFFIX, S, D)                                                                                \
+  __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void SB_JOIN(reduce_rows, SUFFIX)(                     \
+      ARRAY(const S, src), ARRAY(D, dst), const int what, const long rows, const long columns, const long parts, \
+      const long chunk, const int rows_per_group, const real divisor) {                                          \
+    START(src);                                                                                                  \
+    START(dst);                                                                                                  \
+    const long first = (long)get_group_id(0) * rows_per_group, end = min(rows * parts, first + rows_per_group);  \
+    for (long result = first; result < end; ++result) {                                                          \
+      if (what == 0 && columns <= VW && end - result >= VW && (rows - result) * columns >= VW * columns + VW) {  \
+        SB_JOIN(reduce_short_rows, SUFFIX)(src + result * columns, dst + result, columns, divisor);              \
+        result += VW - 1;                                                                                        \
+        continue;                                                                                                \
+      }                                                                                                          \
+      const long row = result / parts, begin = (result - row * parts) * chunk, n = min(chunk, columns - begin);  \
+      const long at = row * columns + begin, readable = rows * columns - at;                                     \
+      real value;                                                                                                \
+      if (what == 0) {                                                                                           \
+        value = sb_sum(reduce_row_sum(src + at, n, readable));                                                   \
+      } else if (what == 3) {                                                                                    \
+        value = sb_sum(reduce_row_squares(src + at, n, readable));                                               \
+      } else if (what == 1) {                                                                                    \
+        value = sb_max(reduce_row_max(src + at, n, readable));                                                   \
+      } else {                                                                                                   \
+        value = reduce_min_lanes(reduce_row_min(src + at, n, readable));                                         \
+      }                                                                                                          \
+      STORE(value / divisor, dst + result);                                                                      \
+    }                                                                                                            \
+  }
+#define REDUCE_COLUMNS(SUFFIX, S, D)                                                                              \
   __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void SB_JOIN(reduce_columns, SUFFIX)(                   \
       ARRAY(const S, src), ARRAY(D, dst), const int what, const long outer, const long reduced, const long inner, \
       const long parts, const long rows_per_part, const int fold, const long tile, const long outer_per_group,    \
@@ -191,6 +189,8 @@ static inline real reduce_min_lanes(const vreal v) { return -sb_max(-v); }
       for (int c = 0; c < columns; c += VW) sb_store(VLOAD(acc + c) / divisor, to + c, columns - c);              \
     }                                                                                                             \
   }
+#define REDUCE_KERNELS(SUFFIX, S, D) \
+  REDUCE_SHORT_ROWS(SUFFIX, S, D) REDUCE_ROWS(SUFFIX, S, D) REDUCE_COLUMNS(SUFFIX, S, D)
 REDUCE_KERNELS(, stored, stored)
 #ifdef SAMEBYTES_STORE_16
 REDUCE_KERNELS(_part, stored, real)
@@ -285,4 +285,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void reduce_argmax_i32(A
 #undef REDUCE_ADD2
 #undef REDUCE_DEFINE
 #undef REDUCE_KERNELS
+#undef REDUCE_SHORT_ROWS
+#undef REDUCE_ROWS
+#undef REDUCE_COLUMNS
 #undef REDUCE_BLOCK_ROWS
