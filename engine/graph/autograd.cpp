@@ -230,6 +230,7 @@ class ReverseScope {
     detail::grad_enabled = grad_enabled_;
     detail::is_in_reverse_pass = is_in_reverse_pass_;
     detail::current_layer = layer_;
+    detail::current_line = line_;
     detail::set_current_device(device_);
   }
   ReverseScope(const ReverseScope&) = delete;
@@ -238,6 +239,7 @@ class ReverseScope {
  private:
   const bool grad_enabled_ = detail::grad_enabled, is_in_reverse_pass_ = detail::is_in_reverse_pass;
   const Label layer_ = detail::current_layer;
+  const detail::SourceLine line_ = detail::current_line;
   const int device_ = detail::current_device();
 };
 
@@ -356,7 +358,9 @@ class ReversePass {
       any = any || wanted[i];
     }
     if (!any) return;
-    detail::current_layer = node->layer;  // backward work belongs to the layer whose gradient it is
+    // Backward work belongs to the layer, and the user's line, whose gradient it is.
+    detail::current_layer = node->layer;
+    detail::current_line = node->written_at;
     detail::set_current_device(node->device);
     const std::vector<Array> dx = op->gradient(
         {upstream, src, outputs, std::span<const bool>(wanted.get(), inputs.size()), node->tape_scalars()});

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/forks.h"
+#include "core/source_line.h"
 #include "runtime/runtime.h"
 #include "samebytes/engine.h"
 #include "samebytes/profile.h"
@@ -75,6 +76,7 @@ void set_current_device(int device);
 extern thread_local bool grad_enabled;
 extern thread_local bool keeps_statistics;                         // KeepStatistics of this thread (statistics.h)
 extern thread_local const BatchNormFunction* batch_norm_function;  // BatchNormScope of this thread; null: none
+extern thread_local constinit SourceLine current_line;             // the same; of Here (array.h)
 extern thread_local Label current_layer;                           // of the nodes that this thread builds
 extern thread_local bool is_in_reverse_pass;                       // the same
 

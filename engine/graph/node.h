@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/source_line.h"
 #include "graph/segment.h"
 #include "runtime/storage.h"
 #include "samebytes/array.h"
@@ -81,6 +82,7 @@ struct Node {
   bool is_repeated = false;                      // ... to compute a checkpointed value anew
   SegmentPtr segment;                            // the innermost checkpoint it was built in, if any
   Label layer;                                   // the ProfileScope it was built in
+  SourceLine written_at;                         // the user's line that asked for it
   std::uint64_t id = 0;
   bool is_snapshot = false;     // a copy of inputs[0] as it was, with the same id (graph/snapshot.h)
   std::atomic<int> handles{0};  // user's handles; edges do not count

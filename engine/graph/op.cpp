@@ -14,6 +14,7 @@ NodePtr new_node(const ContextPtr& context, const Shape& shape, Dtype dtype) {
   node->shape = shape;
   node->dtype = dtype;
   node->layer = current_layer;
+  node->written_at = current_line;
   node->is_gradient = is_in_reverse_pass;
   node->segment = open_segment;
   node->id = next_id.fetch_add(1, std::memory_order_relaxed);
@@ -123,6 +124,7 @@ NodePtr repeat_node(const Node& node, const OpPtr& op, std::vector<Edge> inputs)
   NodePtr again = new_node(node.context, node.shape, node.dtype);
   again->op = op;
   again->layer = node.layer;
+  again->written_at = node.written_at;
   again->device = node.device;
   again->scalars = node.scalars;
   again->tracks_gradient = node.tracks_gradient;

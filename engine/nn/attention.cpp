@@ -91,11 +91,11 @@ Array MultiHeadAttention::finish(const Array& y) const {
 
 Array MultiHeadAttention::forward(const Array& x) { return forward(x, Array()); }
 
-Array MultiHeadAttention::forward(const Array& x, const Array& lengths) {
+Array MultiHeadAttention::forward(const Input& x, const Input& lengths) {
   return finish(packed_attention(project(x, 0), options_.heads, {.causal = options_.causal, .lengths = lengths}));
 }
 
-Array MultiHeadAttention::forward(const Array& x, KeyValueCache& cache) {
+Array MultiHeadAttention::forward(const Input& x, KeyValueCache& cache) {
   if (!options_.causal) throw ArgumentError("MultiHeadAttention: a cache needs causal attention");
   const std::int64_t offset = cache.length(), heads = options_.heads;
   const Array qkv = project(x, offset);

@@ -75,11 +75,11 @@ Array Gpt::hidden(const Array& ids) {
 
 Array Gpt::forward(const Array& ids) { return linear(hidden(ids), tokens_); }
 
-Array Gpt::loss(const Array& ids, const Array& target, const LinearCrossEntropyOptions& options) {
+Array Gpt::loss(const Input& ids, const Input& target, const LinearCrossEntropyOptions& options) {
   return call([&] { return linear_cross_entropy(hidden(ids), tokens_, target, options); });
 }
 
-Array Gpt::forward(const Array& ids, GptCache& cache) {
+Array Gpt::forward(const Input& ids, GptCache& cache) {
   if (cache.size() != blocks_.size())
     throw ArgumentError("Gpt: expected one cache per layer, got " + std::to_string(cache.size()) + " for " +
                         std::to_string(blocks_.size()) + " layers");

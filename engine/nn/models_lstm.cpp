@@ -13,7 +13,7 @@ LstmClassifier::LstmClassifier(const LstmClassifierOptions& options)
       dropout_({.p = static_cast<float>(options.dropout)}),
       fc_({.in = options.hidden * (options.bidirectional ? 2 : 1), .out = options.classes}) {}
 
-Array LstmClassifier::forward(const Array& x, const Array& lengths) {
+Array LstmClassifier::forward(const Input& x, const Input& lengths) {
   const Array states = lstm_.run(x, {}, lengths).state.h;  // [layers * directions, N, H]
   const std::int64_t last = states.shape()[0] - 1;
   const auto state = [&](std::int64_t i) { return squeeze(slice(states, 0, i, i + 1), 0); };

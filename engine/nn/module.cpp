@@ -211,7 +211,7 @@ void Module::name_layers() {
   }).walk("", *this);
 }
 
-Array Module::operator()(const Array& x) {
+Array Module::operator()(const Input& x) {
   return call([&] { return forward(x); });
 }
 

@@ -96,7 +96,7 @@ void check_input(const char* kind, const Array& x) {
 
 Lstm::Lstm(const LstmOptions& options) : options_(options), weights_(make_weights("Lstm", 4, options)) {}
 
-LstmOutput Lstm::run(const Array& x, const LstmState& state, const Array& lengths) {
+LstmOutput Lstm::run(const Input& x, const LstmState& state, const Input& lengths) {
   check_input("Lstm", x);
   std::vector<Array> h, c;
   const Array y = walk(options_, is_training(), x, [&](const Array& in, int i) {
@@ -118,7 +118,7 @@ std::string Lstm::describe() const { return described("Lstm", options_); }
 
 Gru::Gru(const GruOptions& options) : options_(options), weights_(make_weights("Gru", 3, options)) {}
 
-GruOutput Gru::run(const Array& x, const Array& h0, const Array& lengths) {
+GruOutput Gru::run(const Input& x, const Input& h0, const Input& lengths) {
   check_input("Gru", x);
   std::vector<Array> h;
   const Array y = walk(options_, is_training(), x, [&](const Array& in, int i) {

@@ -47,11 +47,11 @@ Array TransformerBlock::network(const Array& x) {
 
 Array TransformerBlock::forward(const Array& x) { return network(x + attention_(norm1_(x))); }
 
-Array TransformerBlock::forward(const Array& x, const Array& lengths) {
+Array TransformerBlock::forward(const Input& x, const Input& lengths) {
   return network(x + attention_.forward(norm1_(x), lengths));
 }
 
-Array TransformerBlock::forward(const Array& x, KeyValueCache& cache) {
+Array TransformerBlock::forward(const Input& x, KeyValueCache& cache) {
   return network(x + attention_.forward(norm1_(x), cache));
 }
 

@@ -78,39 +78,39 @@ const PointwiseRow kLogSigmoid{"log_sigmoid", 1, 0, "fmin($0, SB_ZERO) - log1p(e
 
 using detail::as_floating;
 
-Array leaky_relu(const Array& a, double slope) {
+Array leaky_relu(const Input& a, double slope) {
   return detail::apply_row<detail::kLeakyRelu>({as_floating(a)}, {slope});
 }
 
-Array prelu(const Array& a, const Array& slope) {
+Array prelu(const Input& a, const Input& slope) {
   detail::require(a.defined() && a.shape().rank() >= 1, "prelu", "needs at least one axis", a, "src");
   detail::require(
       slope.defined() && is_floating(slope.dtype()) && (slope.size() == 1 || slope.shape() == Shape{a.shape().back()}),
       "prelu", ("the last axis of src " + detail::describe(a) + " needs one slope, or one each, floating").c_str(),
       slope, "slope");
   const Array x = as_floating(a);
-  const Array flat = slope.size() == 1 ? reshape(slope, Shape{1}) : slope;
+  const Array flat = slope.size() == 1 ? reshape(slope, Shape{1}) : slope.array();
   return detail::apply_row<detail::kPRelu>({x, flat.dtype() == x.dtype() ? flat : astype(flat, x.dtype())});
 }
 
-Array elu(const Array& a, double alpha) { return detail::apply_row<detail::kElu>({as_floating(a)}, {alpha}); }
-Array selu(const Array& a) { return detail::apply_row<detail::kSelu>({as_floating(a)}); }
+Array elu(const Input& a, double alpha) { return detail::apply_row<detail::kElu>({as_floating(a)}, {alpha}); }
+Array selu(const Input& a) { return detail::apply_row<detail::kSelu>({as_floating(a)}); }
 
-Array softplus(const Array& a, double beta, double threshold) {
+Array softplus(const Input& a, double beta, double threshold) {
   if (beta == 0.0 || std::isnan(beta)) throw ArgumentError("softplus: beta must not be 0, got " + std::to_string(beta));
   return detail::apply_row<detail::kSoftplus>({as_floating(a)}, {beta, threshold});
 }
 
-Array mish(const Array& a) {
+Array mish(const Input& a) {
   const Array x = as_floating(a);
   return x * detail::apply_row<detail::kMishGate>({x});
 }
-Array relu6(const Array& a) { return detail::apply_row<detail::kRelu6>({as_floating(a)}); }
-Array hard_sigmoid(const Array& a) { return detail::apply_row<detail::kHardSigmoid>({as_floating(a)}); }
-Array hard_swish(const Array& a) { return detail::apply_row<detail::kHardSwish>({as_floating(a)}); }
-Array log_sigmoid(const Array& a) { return detail::apply_row<detail::kLogSigmoid>({as_floating(a)}); }
+Array relu6(const Input& a) { return detail::apply_row<detail::kRelu6>({as_floating(a)}); }
+Array hard_sigmoid(const Input& a) { return detail::apply_row<detail::kHardSigmoid>({as_floating(a)}); }
+Array hard_swish(const Input& a) { return detail::apply_row<detail::kHardSwish>({as_floating(a)}); }
+Array log_sigmoid(const Input& a) { return detail::apply_row<detail::kLogSigmoid>({as_floating(a)}); }
 
-Array glu(const Array& a, int axis) {
+Array glu(const Input& a, int axis) {
   detail::require(a.defined(), "glu", "needs an array", a, "src");
   const int rank = a.shape().rank();
   if (axis < -rank || axis >= rank)

@@ -206,7 +206,7 @@ Array attend(const char* op, AttentionKind kind, std::vector<Array> arrays, cons
 }  // namespace detail
 
 const detail::CastRow kScaledDotProductAttentionCast{"scaled_dot_product_attention", CastRule::lower};
-Array scaled_dot_product_attention(const Array& q, const Array& k, const Array& v, const AttentionOptions& options) {
+Array scaled_dot_product_attention(const Input& q, const Input& k, const Input& v, const AttentionOptions& options) {
   if (const detail::Casts cast(kScaledDotProductAttentionCast); cast)
     return scaled_dot_product_attention(cast(q), cast(k), cast(v), options);
   constexpr const char* kOp = "scaled_dot_product_attention";
@@ -230,7 +230,7 @@ Array scaled_dot_product_attention(const Array& q, const Array& k, const Array& 
 }
 
 const detail::CastRow kPackedAttentionCast{"packed_attention", CastRule::lower};
-Array packed_attention(const Array& qkv, std::int64_t heads, const AttentionOptions& options) {
+Array packed_attention(const Input& qkv, std::int64_t heads, const AttentionOptions& options) {
   if (const detail::Casts cast(kPackedAttentionCast); cast) return packed_attention(cast(qkv), heads, options);
   constexpr const char* kOp = "packed_attention";
   detail::require_rank_4(kOp, qkv, "qkv", "qkv must be floating [N, T, H + 2 G, D]");

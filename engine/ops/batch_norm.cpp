@@ -191,8 +191,8 @@ void check_batch_norm(const char* op, const Array& src, const Array& scale, cons
 }  // namespace
 
 const detail::CastRow kBatchNormTrainCast{"batch_norm_train", CastRule::as_given};
-Array batch_norm_train(const Array& src, const Array& scale, const Array& shift, const Array& running_mean,
-                       const Array& running_var, const BatchNormOptions& options) {
+Array batch_norm_train(const Input& src, const Input& scale, const Input& shift, const Input& running_mean,
+                       const Input& running_var, const BatchNormOptions& options) {
   if (const detail::Casts cast(kBatchNormTrainCast); cast)
     return batch_norm_train(cast(src), scale, shift, running_mean, running_var, options);
   constexpr const char* kOp = "batch_norm_train";
@@ -217,8 +217,8 @@ Array batch_norm_train(const Array& src, const Array& scale, const Array& shift,
 }
 
 const detail::CastRow kBatchNormEvalCast{"batch_norm_eval", CastRule::as_given};
-Array batch_norm_eval(const Array& src, const Array& scale, const Array& shift, const Array& running_mean,
-                      const Array& running_var, const BatchNormOptions& options) {
+Array batch_norm_eval(const Input& src, const Input& scale, const Input& shift, const Input& running_mean,
+                      const Input& running_var, const BatchNormOptions& options) {
   if (const detail::Casts cast(kBatchNormEvalCast); cast)
     return batch_norm_eval(cast(src), scale, shift, running_mean, running_var, options);
   check_batch_norm("batch_norm_eval", src, scale, shift, running_mean, running_var);
@@ -233,7 +233,7 @@ Array batch_norm_eval(const Array& src, const Array& scale, const Array& shift, 
     return conv_forward(conv->src, conv->weight * factor(conv->weight.shape()), centre * factor(scale.shape()) + shift,
                         src.shape(), conv->attributes);
   }
-  const Array wide = src.dtype() == real ? src : astype(src, real);
+  const Array wide = src.dtype() == real ? src.array() : astype(src, real);
   const Array y = (wide - running_mean) * (rsqrt(running_var + double{options.eps}) * scale) + shift;
   return src.dtype() == real ? y : astype(y, src.dtype());
 }

@@ -24,7 +24,7 @@ detail::CellState& state_of(const char* op, const Array& a) {
 
 }  // namespace
 
-Array cell(const Array& initial, std::string name, MemoryCategory category) {
+Array cell(const Input& initial, std::string name, MemoryCategory category) {
   const detail::Category kind = category == MemoryCategory::gradients    ? detail::Category::gradient
                                 : category == MemoryCategory::optimizer  ? detail::Category::optimizer
                                 : category == MemoryCategory::parameters ? detail::Category::parameter
@@ -42,7 +42,7 @@ Array cell(const Array& initial, std::string name, MemoryCategory category) {
   return result;
 }
 
-Array clone_cell(const Array& cell) {
+Array clone_cell(const Input& cell) {
   const auto& state = state_of("clone_cell", cell);
   const NoGrad no_grad;
   Array result = samebytes::cell(cell, state.name);
@@ -54,7 +54,7 @@ Array clone_cell(const Array& cell) {
 bool is_cell(const Array& array) { return array.defined() && array.node()->cell != nullptr; }
 const std::string& cell_name(const Array& array) { return state_of("cell_name", array).name; }
 
-Array update(const Array& cell, const Array& value) {
+Array update(const Input& cell, const Input& value) {
   const auto& state = state_of("update", cell);
   if (!value.defined() || value.shape() != cell.shape() || value.dtype() != cell.dtype())
     throw ArgumentError("update: " + state.name + " is " + detail::describe(cell) + ", the value is " +
@@ -73,7 +73,7 @@ Array Update::companion(const Node& node) const {
 }
 }  // namespace detail
 
-void assign(const Array& cell, const Array& value) { update(cell, value).eval(); }
+void assign(const Input& cell, const Input& value) { update(cell, value).eval(); }
 
 namespace {
 
@@ -105,7 +105,7 @@ Array packed(const char* name, std::span<const Array> arrays, std::span<const st
 
 }  // namespace
 
-Array pack(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n) {
+Array pack(const Inputs& arrays, std::span<const std::int64_t> offsets, std::int64_t n) {
   return packed("pack", arrays, offsets, n, detail::Pack::Into::fresh);
 }
 
@@ -113,7 +113,7 @@ Array detail::pack_to_release(std::span<const Array> arrays, std::span<const std
   return packed("pack", arrays, offsets, n, detail::Pack::Into::released);
 }
 
-Array update_parts(const Array& cell, std::span<const Array> arrays, std::span<const std::int64_t> offsets) {
+Array update_parts(const Input& cell, const Inputs& arrays, std::span<const std::int64_t> offsets) {
   const auto& state = state_of("update_parts", cell);
   if (cell.shape().rank() != 1 || arrays.empty() || !arrays[0].defined() || arrays[0].dtype() != cell.dtype())
     throw ArgumentError("update_parts: needs a cell of rank 1 and arrays of its dtype, " + state.name + " is " +

@@ -53,7 +53,7 @@ class Concat final : public Op {
 }  // namespace detail
 
 const detail::CastRow kConcatCast{"concat", CastRule::widest};
-Array concat(std::span<const Array> arrays, int axis) {
+Array concat(const Inputs& arrays, int axis) {
   if (const detail::Casts cast(kConcatCast); cast) return concat(cast(arrays), axis);
   using detail::describe;
   if (arrays.empty()) throw ArgumentError("concat: expected at least one array, got none");

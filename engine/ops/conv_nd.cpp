@@ -107,7 +107,7 @@ Dtype conv_dtype(const ConvAttributes& a, std::int64_t src_channels, std::int64_
 
 }  // namespace detail
 
-Array conv1d(const Array& src, const Array& weight, const Array& bias, const Conv1dOptions& o) {
+Array conv1d(const Input& src, const Input& weight, const Input& bias, const Conv1dOptions& o) {
   return detail::conv("conv1d", src, weight, bias,
                       {.axes = 1,
                        .stride = {1, 1, o.stride},
@@ -116,7 +116,7 @@ Array conv1d(const Array& src, const Array& weight, const Array& bias, const Con
                        .groups = o.groups});
 }
 
-Array conv2d(const Array& src, const Array& weight, const Array& bias, const Conv2dOptions& o) {
+Array conv2d(const Input& src, const Input& weight, const Input& bias, const Conv2dOptions& o) {
   return detail::conv("conv2d", src, weight, bias,
                       {.axes = 2,
                        .stride = {1, o.stride_h, o.stride_w},
@@ -125,7 +125,7 @@ Array conv2d(const Array& src, const Array& weight, const Array& bias, const Con
                        .groups = o.groups});
 }
 
-Array conv3d(const Array& src, const Array& weight, const Array& bias, const Conv3dOptions& o) {
+Array conv3d(const Input& src, const Input& weight, const Input& bias, const Conv3dOptions& o) {
   return detail::conv("conv3d", src, weight, bias,
                       {.axes = 3,
                        .stride = {o.stride_d, o.stride_h, o.stride_w},

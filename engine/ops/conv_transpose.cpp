@@ -72,14 +72,14 @@ Array conv_transpose(const char* op, const Array& src, const Array& weight, cons
 }  // namespace
 }  // namespace detail
 
-Array conv_transpose1d(const Array& src, const Array& weight, const Array& bias, const ConvTranspose1dOptions& o) {
+Array conv_transpose1d(const Input& src, const Input& weight, const Input& bias, const ConvTranspose1dOptions& o) {
   return detail::conv_transpose(
       "conv_transpose1d", src, weight, bias,
       {.axes = 1, .stride = {1, 1, o.stride}, .pad = {0, 0, o.pad}, .dilation = {1, 1, o.dilation}, .groups = o.groups},
       {0, 0, o.output_pad});
 }
 
-Array conv_transpose2d(const Array& src, const Array& weight, const Array& bias, const ConvTranspose2dOptions& o) {
+Array conv_transpose2d(const Input& src, const Input& weight, const Input& bias, const ConvTranspose2dOptions& o) {
   return detail::conv_transpose("conv_transpose2d", src, weight, bias,
                                 {.axes = 2,
                                  .stride = {1, o.stride_h, o.stride_w},

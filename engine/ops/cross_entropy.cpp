@@ -199,7 +199,7 @@ class CrossEntropy final : public Op {
 }  // namespace detail
 
 const detail::CastRow kCrossEntropyCast{"cross_entropy", CastRule::as_given};
-Array cross_entropy(const Array& logits, const Array& target, const CrossEntropyOptions& options) {
+Array cross_entropy(const Input& logits, const Input& target, const CrossEntropyOptions& options) {
   if (const detail::Casts cast(kCrossEntropyCast); cast) return cross_entropy(cast(logits), target, options);
   using detail::describe;
   detail::require(
@@ -229,7 +229,7 @@ Array cross_entropy(const Array& logits, const Array& target, const CrossEntropy
   }
   const detail::CrossEntropyRule kind{weight.defined(), options.ignore_index.has_value(),
                                       options.ignore_index.value_or(0), options.label_smoothing, options.reduction};
-  std::vector<Array> inputs{logits, is_labels ? target : detail::as_dtype(target, dtype)};
+  std::vector<Array> inputs{logits, is_labels ? target.array() : detail::as_dtype(target, dtype)};
   if (weight.defined()) inputs.push_back(detail::as_dtype(stop_gradient(weight), dtype));
   std::vector<detail::Result> results{{options.reduction == Reduction::none ? rows : Shape{}, dtype},
                                       {Shape{logits.shape().rows(), 2}, dtype}};

@@ -47,7 +47,7 @@ class Custom final : public Op {
 }  // namespace
 }  // namespace detail
 
-Array custom_op(const CustomOp& op, std::span<const Array> inputs, const Shape& shape, Dtype dtype,
+Array custom_op(const CustomOp& op, const Inputs& inputs, const Shape& shape, Dtype dtype,
                 std::span<const double> parameters) {
   if (op.name.empty() || op.entry.empty() || op.source.empty())
     throw ArgumentError("custom_op: needs a name, an entry and a source; name is \"" + op.name + "\", entry is \"" +

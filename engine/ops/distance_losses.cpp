@@ -24,7 +24,7 @@ Array distance(const Array& a, const Array& b, double eps) {
 }  // namespace
 
 const detail::CastRow kCosineSimilarityCast{"cosine_similarity", CastRule::keep_f32};
-Array cosine_similarity(const Array& a, const Array& b, int axis, double eps) {
+Array cosine_similarity(const Input& a, const Input& b, int axis, double eps) {
   if (const detail::Casts cast(kCosineSimilarityCast); cast) return cosine_similarity(cast(a), cast(b), axis, eps);
   constexpr const char* kOp = "cosine_similarity";
   require(a.defined() && is_floating(a.dtype()), kOp, "needs floating arrays", a, "a");
@@ -40,7 +40,7 @@ Array cosine_similarity(const Array& a, const Array& b, int axis, double eps) {
 }
 
 const detail::CastRow kCosineEmbeddingLossCast{"cosine_embedding_loss", CastRule::keep_f32};
-Array cosine_embedding_loss(const Array& a, const Array& b, const Array& target, const MarginOptions& options) {
+Array cosine_embedding_loss(const Input& a, const Input& b, const Input& target, const MarginOptions& options) {
   if (const detail::Casts cast(kCosineEmbeddingLossCast); cast)
     return cosine_embedding_loss(cast(a), cast(b), target, options);
   constexpr const char* kOp = "cosine_embedding_loss";
@@ -59,7 +59,7 @@ Array cosine_embedding_loss(const Array& a, const Array& b, const Array& target,
 }
 
 const detail::CastRow kTripletMarginLossCast{"triplet_margin_loss", CastRule::keep_f32};
-Array triplet_margin_loss(const Array& anchor, const Array& positive, const Array& negative,
+Array triplet_margin_loss(const Input& anchor, const Input& positive, const Input& negative,
                           const TripletMarginOptions& options) {
   if (const detail::Casts cast(kTripletMarginLossCast); cast)
     return triplet_margin_loss(cast(anchor), cast(positive), cast(negative), options);
@@ -75,7 +75,7 @@ Array triplet_margin_loss(const Array& anchor, const Array& positive, const Arra
 }
 
 const detail::CastRow kNtXentLossCast{"nt_xent_loss", CastRule::keep_f32};
-Array nt_xent_loss(const Array& z, const NtXentOptions& options) {
+Array nt_xent_loss(const Input& z, const NtXentOptions& options) {
   if (const detail::Casts cast(kNtXentLossCast); cast) return nt_xent_loss(cast(z), options);
   constexpr const char* kOp = "nt_xent_loss";
   constexpr double kSmallestNorm = 1e-12;

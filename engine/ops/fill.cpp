@@ -84,14 +84,14 @@ std::string text_of(double value) {
 }  // namespace
 }  // namespace detail
 
-Array full(const Shape& shape, double value, Dtype dtype) {
+Array full(const Shape& shape, double value, Dtype dtype, const detail::Here&) {
   if (!detail::is_representable(value, dtype))
     throw ArgumentError("full: the value must fit " + std::string(name_of(dtype)) + ", got " + detail::text_of(value));
   static const auto op = detail::make_op<detail::Full>();
   return detail::make_array(op, shape, dtype, {}, {detail::scalar_of(value, dtype)});
 }
 
-Array arange(double start, double stop, double step, Dtype dtype) {
+Array arange(double start, double stop, double step, Dtype dtype, const detail::Here&) {
   if (!(std::isfinite(start) && std::isfinite(stop) && std::isfinite(step) && step != 0.0))
     throw ArgumentError("arange: start, stop and step must be finite and step not 0, got " + detail::text_of(start) +
                         ", " + detail::text_of(stop) + ", " + detail::text_of(step));

@@ -47,7 +47,7 @@ class AllFinite final : public Op {
 }  // namespace
 }  // namespace detail
 
-Array all_finite(std::span<const Array> arrays) {
+Array all_finite(const Inputs& arrays) {
   std::vector<Array> filled;
   for (const Array& a : arrays) {
     detail::require(a.defined() && is_floating(a.dtype()), "all_finite", "needs floating arrays", a, "one");

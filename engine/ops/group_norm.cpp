@@ -232,7 +232,7 @@ Array normalise(const char* op, const Array& src, std::int64_t groups, const Arr
 }  // namespace
 
 const detail::CastRow kGroupNormCast{"group_norm", CastRule::as_given};
-Array group_norm(const Array& src, std::int64_t groups, const Array& scale, const Array& shift, float eps) {
+Array group_norm(const Input& src, std::int64_t groups, const Input& scale, const Input& shift, float eps) {
   if (const detail::Casts cast(kGroupNormCast); cast) return group_norm(cast(src), groups, scale, shift, eps);
   constexpr const char* kOp = "group_norm";
   require(src.defined() && src.shape().rank() >= 2 && is_floating(src.dtype()), kOp,
@@ -244,8 +244,8 @@ Array group_norm(const Array& src, std::int64_t groups, const Array& scale, cons
 }
 
 const detail::CastRow kInstanceNormCast{"instance_norm", CastRule::as_given};
-Array instance_norm(const Array& src, const Array& scale, const Array& shift, const Array& running_mean,
-                    const Array& running_var, const InstanceNormOptions& options) {
+Array instance_norm(const Input& src, const Input& scale, const Input& shift, const Input& running_mean,
+                    const Input& running_var, const InstanceNormOptions& options) {
   if (const detail::Casts cast(kInstanceNormCast); cast)
     return instance_norm(cast(src), scale, shift, running_mean, running_var, options);
   constexpr const char* kOp = "instance_norm";

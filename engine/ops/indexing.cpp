@@ -282,7 +282,7 @@ Array gather_at(const Array& a, int axis, const Array& index, bool is_distinct) 
 }  // namespace detail
 
 const detail::CastRow kEmbeddingCast{"embedding", CastRule::lower};
-Array embedding(const Array& ids, const Array& table, std::optional<std::int32_t> padding_index) {
+Array embedding(const Input& ids, const Input& table, std::optional<std::int32_t> padding_index) {
   if (const detail::Casts cast(kEmbeddingCast); cast) return embedding(ids, cast(table), padding_index);
   constexpr const char* kOp = "embedding";
   detail::require(table.defined() && is_floating(table.dtype()) && table.shape().rank() == 2, kOp,
@@ -295,12 +295,12 @@ Array embedding(const Array& ids, const Array& table, std::optional<std::int32_t
   return detail::take_rows(kOp, table, index, 0, padding_index.value_or(detail::kNoIndex));
 }
 
-Array take(const Array& a, const Array& index, int axis) {
+Array take(const Input& a, const Input& index, int axis) {
   axis = detail::countable_axis("take", a, axis);
   return detail::take_rows("take", a, detail::checked_index("take", index, "index"), axis, detail::kNoIndex);
 }
 
-Array gather(const Array& a, int axis, const Array& index) {
+Array gather(const Input& a, int axis, const Input& index) {
   axis = detail::countable_axis("gather", a, axis);
   const Array at = detail::checked_index("gather", index, "index");
   if (!detail::fits_within(at.shape(), a.shape(), axis))
@@ -310,7 +310,7 @@ Array gather(const Array& a, int axis, const Array& index) {
   return detail::gather_at(a, axis, at, false);
 }
 
-Array scatter_add(const Array& a, int axis, const Array& index, const Array& src) {
+Array scatter_add(const Input& a, int axis, const Input& index, const Input& src) {
   constexpr const char* kOp = "scatter_add";
   axis = detail::countable_axis(kOp, a, axis);
   detail::require(is_floating(a.dtype()), kOp, "needs a floating array", a, "a");
@@ -332,7 +332,7 @@ Array scatter_add(const Array& a, int axis, const Array& index, const Array& src
   return detail::add_at(a, a.shape(), axis, at, detail::corner(src, at.shape(), -1), true);
 }
 
-Array one_hot(const Array& ids, std::int64_t classes, Dtype dtype) {
+Array one_hot(const Input& ids, std::int64_t classes, Dtype dtype) {
   const Array index = detail::checked_index("one_hot", ids, "ids");
   if (classes < 1 || classes > std::numeric_limits<std::int32_t>::max())
     throw ArgumentError("one_hot: classes must be at least 1 and fit i32, got " + std::to_string(classes));

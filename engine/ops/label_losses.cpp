@@ -105,7 +105,7 @@ using detail::Labels;
 using detail::reduce_loss;
 
 const detail::CastRow kNllLossCast{"nll_loss", CastRule::keep_f32};
-Array nll_loss(const Array& log_probability, const Array& target, const NllOptions& options) {
+Array nll_loss(const Input& log_probability, const Input& target, const NllOptions& options) {
   if (const detail::Casts cast(kNllLossCast); cast) return nll_loss(cast(log_probability), target, options);
   const Labels labels("nll_loss", log_probability, "log_probability", target, options.class_weight,
                       options.ignore_index);
@@ -116,7 +116,7 @@ Array nll_loss(const Array& log_probability, const Array& target, const NllOptio
 }
 
 const detail::CastRow kFocalLossCast{"focal_loss", CastRule::keep_f32};
-Array focal_loss(const Array& logits, const Array& target, const FocalOptions& options) {
+Array focal_loss(const Input& logits, const Input& target, const FocalOptions& options) {
   if (const detail::Casts cast(kFocalLossCast); cast) return focal_loss(cast(logits), target, options);
   const Labels labels("focal_loss", logits, "logits", target, options.class_weight);
   detail::check_gamma("focal_loss", options.gamma);
@@ -127,7 +127,7 @@ Array focal_loss(const Array& logits, const Array& target, const FocalOptions& o
 }
 
 const detail::CastRow kSigmoidFocalLossCast{"sigmoid_focal_loss", CastRule::keep_f32};
-Array sigmoid_focal_loss(const Array& logits, const Array& target, const SigmoidFocalOptions& options) {
+Array sigmoid_focal_loss(const Input& logits, const Input& target, const SigmoidFocalOptions& options) {
   if (const detail::Casts cast(kSigmoidFocalLossCast); cast)
     return sigmoid_focal_loss(cast(logits), cast(target), options);
   const Dtype dtype = detail::check_pair("sigmoid_focal_loss", logits, "logits", target, "target");
@@ -140,7 +140,7 @@ Array sigmoid_focal_loss(const Array& logits, const Array& target, const Sigmoid
 }
 
 const detail::CastRow kMultiMarginLossCast{"multi_margin_loss", CastRule::keep_f32};
-Array multi_margin_loss(const Array& score, const Array& target, const MultiMarginOptions& options) {
+Array multi_margin_loss(const Input& score, const Input& target, const MultiMarginOptions& options) {
   if (const detail::Casts cast(kMultiMarginLossCast); cast) return multi_margin_loss(cast(score), target, options);
   const Labels labels("multi_margin_loss", score, "score", target, options.class_weight);
   if (options.p != 1 && options.p != 2)

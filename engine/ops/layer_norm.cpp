@@ -129,7 +129,7 @@ class LayerNorm final : public detail::Op {
 }  // namespace
 
 const detail::CastRow kLayerNormCast{"layer_norm", CastRule::as_given};
-Array layer_norm(const Array& src, const Array& scale, const Array& shift, float eps) {
+Array layer_norm(const Input& src, const Input& scale, const Input& shift, float eps) {
   if (const detail::Casts cast(kLayerNormCast); cast) return layer_norm(cast(src), scale, shift, eps);
   constexpr const char* kOp = "layer_norm";
   require(src.shape().rank() >= 1 && is_floating(src.dtype()), kOp, "src must be floating with at least one axis", src,

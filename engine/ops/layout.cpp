@@ -16,7 +16,7 @@ using detail::require;
 
 }  // namespace
 
-Array flip(const Array& a, std::initializer_list<int> axes) {
+Array flip(const Input& a, std::initializer_list<int> axes) {
   Array result = a;
   std::uint32_t seen = 0;
   for (int axis : axes) {
@@ -31,7 +31,7 @@ Array flip(const Array& a, std::initializer_list<int> axes) {
   return result;
 }
 
-const std::vector<Array> split(const Array& a, std::span<const std::int64_t> sizes, int axis) {
+const std::vector<Array> split(const Input& a, std::span<const std::int64_t> sizes, int axis) {
   axis = checked_axis("split", a, axis);
   std::int64_t total = 0;
   bool ok = true;
@@ -53,7 +53,7 @@ const std::vector<Array> split(const Array& a, std::span<const std::int64_t> siz
   return parts;
 }
 
-const std::vector<Array> split(const Array& a, std::int64_t size, int axis) {
+const std::vector<Array> split(const Input& a, std::int64_t size, int axis) {
   axis = checked_axis("split", a, axis);
   if (size < 1)
     throw ArgumentError("split: the size must be at least 1, got " + std::to_string(size) + ", src is " + describe(a));
@@ -65,7 +65,7 @@ const std::vector<Array> split(const Array& a, std::int64_t size, int axis) {
 }
 
 const detail::CastRow kStackCast{"stack", CastRule::widest};
-Array stack(std::span<const Array> arrays, int axis) {
+Array stack(const Inputs& arrays, int axis) {
   if (const detail::Casts cast(kStackCast); cast) return stack(cast(arrays), axis);
   if (arrays.empty()) throw ArgumentError("stack: expected at least one array, got none");
   std::vector<Array> rows;
@@ -80,7 +80,7 @@ Array stack(std::span<const Array> arrays, int axis) {
   return concat(rows, axis);
 }
 
-Array repeat_interleave(const Array& a, std::int64_t repeats, int axis) {
+Array repeat_interleave(const Input& a, std::int64_t repeats, int axis) {
   axis = checked_axis("repeat_interleave", a, axis);
   if (repeats < 0)
     throw ArgumentError("repeat_interleave: repeats must be 0 or more, got " + std::to_string(repeats) + ", src is " +
@@ -97,7 +97,7 @@ Array repeat_interleave(const Array& a, std::int64_t repeats, int axis) {
   return reshape(broadcast_to(reshape(a, front), wide), merged);
 }
 
-Array tile(const Array& a, std::span<const std::int64_t> repeats) {
+Array tile(const Input& a, std::span<const std::int64_t> repeats) {
   require(a.defined(), "tile", "needs an array", a, "src");
   if (repeats.size() > static_cast<std::size_t>(Shape::kMaxRank))
     throw ArgumentError("tile: expected at most eight axes, got " + std::to_string(repeats.size()) + " repeats");

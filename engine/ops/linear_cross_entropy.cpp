@@ -243,7 +243,7 @@ std::int64_t rows_of_chunk(std::int64_t rows, std::int64_t classes, Dtype dtype,
 }  // namespace detail
 
 const detail::CastRow kLinearCrossEntropyCast{"linear_cross_entropy", CastRule::lower};
-Array linear_cross_entropy(const Array& x, const Array& weight, const Array& labels,
+Array linear_cross_entropy(const Input& x, const Input& weight, const Input& labels,
                            const LinearCrossEntropyOptions& options) {
   constexpr const char* kOp = "linear_cross_entropy";
   if (const detail::Casts cast(kLinearCrossEntropyCast); cast) {

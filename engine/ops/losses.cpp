@@ -94,7 +94,7 @@ using detail::reduce_loss;
 using detail::require;
 
 const detail::CastRow kBceWithLogitsCast{"bce_with_logits", CastRule::keep_f32};
-Array bce_with_logits(const Array& logits, const Array& target, Reduction reduction) {
+Array bce_with_logits(const Input& logits, const Input& target, Reduction reduction) {
   if (const detail::Casts cast(kBceWithLogitsCast); cast) return bce_with_logits(cast(logits), cast(target), reduction);
   const Dtype dtype = check_pair("bce_with_logits", logits, "logits", target, "target");
   const Dtype inside = logits.dtype() == target.dtype() ? logits.dtype() : dtype;
@@ -104,7 +104,7 @@ Array bce_with_logits(const Array& logits, const Array& target, Reduction reduct
 }
 
 const detail::CastRow kBceLossCast{"bce_loss", CastRule::keep_f32};
-Array bce_loss(const Array& probability, const Array& target, Reduction reduction) {
+Array bce_loss(const Input& probability, const Input& target, Reduction reduction) {
   if (const detail::Casts cast(kBceLossCast); cast) return bce_loss(cast(probability), cast(target), reduction);
   const Dtype dtype = check_pair("bce_loss", probability, "probability", target, "target");
   return reduce_loss(detail::apply_row<detail::kBce>({as_dtype(probability, dtype), as_dtype(target, dtype)}),
@@ -112,7 +112,7 @@ Array bce_loss(const Array& probability, const Array& target, Reduction reductio
 }
 
 const detail::CastRow kKlDivCast{"kl_div", CastRule::keep_f32};
-Array kl_div(const Array& log_probability, const Array& target, const KlDivOptions& options) {
+Array kl_div(const Input& log_probability, const Input& target, const KlDivOptions& options) {
   if (const detail::Casts cast(kKlDivCast); cast) return kl_div(cast(log_probability), cast(target), options);
   const Dtype dtype = check_pair("kl_div", log_probability, "log_probability", target, "target");
   Array x = as_dtype(log_probability, dtype), t = as_dtype(target, dtype), losses;
@@ -130,7 +130,7 @@ Array kl_div(const Array& log_probability, const Array& target, const KlDivOptio
 }
 
 const detail::CastRow kGaussianNllLossCast{"gaussian_nll_loss", CastRule::keep_f32};
-Array gaussian_nll_loss(const Array& mean, const Array& target, const Array& var, const GaussianNllOptions& options) {
+Array gaussian_nll_loss(const Input& mean, const Input& target, const Input& var, const GaussianNllOptions& options) {
   if (const detail::Casts cast(kGaussianNllLossCast); cast)
     return gaussian_nll_loss(cast(mean), cast(target), cast(var), options);
   constexpr const char* kOp = "gaussian_nll_loss";
@@ -153,21 +153,21 @@ Array gaussian_nll_loss(const Array& mean, const Array& target, const Array& var
 }
 
 const detail::CastRow kMseLossCast{"mse_loss", CastRule::keep_f32};
-Array mse_loss(const Array& a, const Array& b, Reduction reduction) {
+Array mse_loss(const Input& a, const Input& b, Reduction reduction) {
   if (const detail::Casts cast(kMseLossCast); cast) return mse_loss(cast(a), cast(b), reduction);
   const Dtype dtype = check_pair("mse_loss", a, "a", b, "b");
   return reduce_loss(square(as_dtype(a, dtype) - as_dtype(b, dtype)), reduction);
 }
 
 const detail::CastRow kL1LossCast{"l1_loss", CastRule::keep_f32};
-Array l1_loss(const Array& a, const Array& b, Reduction reduction) {
+Array l1_loss(const Input& a, const Input& b, Reduction reduction) {
   if (const detail::Casts cast(kL1LossCast); cast) return l1_loss(cast(a), cast(b), reduction);
   const Dtype dtype = check_pair("l1_loss", a, "a", b, "b");
   return reduce_loss(abs(as_dtype(a, dtype) - as_dtype(b, dtype)), reduction);
 }
 
 const detail::CastRow kSmoothL1LossCast{"smooth_l1_loss", CastRule::keep_f32};
-Array smooth_l1_loss(const Array& a, const Array& b, const SmoothL1Options& options) {
+Array smooth_l1_loss(const Input& a, const Input& b, const SmoothL1Options& options) {
   if (const detail::Casts cast(kSmoothL1LossCast); cast) return smooth_l1_loss(cast(a), cast(b), options);
   const Dtype dtype = check_pair("smooth_l1_loss", a, "a", b, "b");
   if (!(options.beta >= 0.0))
@@ -178,7 +178,7 @@ Array smooth_l1_loss(const Array& a, const Array& b, const SmoothL1Options& opti
 }
 
 const detail::CastRow kHuberLossCast{"huber_loss", CastRule::keep_f32};
-Array huber_loss(const Array& a, const Array& b, const HuberOptions& options) {
+Array huber_loss(const Input& a, const Input& b, const HuberOptions& options) {
   if (const detail::Casts cast(kHuberLossCast); cast) return huber_loss(cast(a), cast(b), options);
   const Dtype dtype = check_pair("huber_loss", a, "a", b, "b");
   if (!(options.delta > 0.0))
@@ -187,7 +187,7 @@ Array huber_loss(const Array& a, const Array& b, const HuberOptions& options) {
 }
 
 const detail::CastRow kHingeLossCast{"hinge_loss", CastRule::keep_f32};
-Array hinge_loss(const Array& score, const Array& target, const MarginOptions& options) {
+Array hinge_loss(const Input& score, const Input& target, const MarginOptions& options) {
   if (const detail::Casts cast(kHingeLossCast); cast) return hinge_loss(cast(score), target, options);
   require(score.defined() && is_floating(score.dtype()), "hinge_loss", "needs floating arrays", score, "score");
   const Dtype dtype = score.dtype() == f64 ? f64 : f32;
@@ -196,7 +196,7 @@ Array hinge_loss(const Array& score, const Array& target, const MarginOptions& o
 }
 
 const detail::CastRow kHingeEmbeddingLossCast{"hinge_embedding_loss", CastRule::keep_f32};
-Array hinge_embedding_loss(const Array& distance, const Array& target, const MarginOptions& options) {
+Array hinge_embedding_loss(const Input& distance, const Input& target, const MarginOptions& options) {
   if (const detail::Casts cast(kHingeEmbeddingLossCast); cast)
     return hinge_embedding_loss(cast(distance), target, options);
   require(distance.defined() && is_floating(distance.dtype()), "hinge_embedding_loss", "needs floating arrays",
@@ -208,7 +208,7 @@ Array hinge_embedding_loss(const Array& distance, const Array& target, const Mar
 }
 
 const detail::CastRow kMarginRankingLossCast{"margin_ranking_loss", CastRule::keep_f32};
-Array margin_ranking_loss(const Array& first, const Array& second, const Array& target, const MarginOptions& options) {
+Array margin_ranking_loss(const Input& first, const Input& second, const Input& target, const MarginOptions& options) {
   if (const detail::Casts cast(kMarginRankingLossCast); cast)
     return margin_ranking_loss(cast(first), cast(second), target, options);
   const Dtype dtype = check_pair("margin_ranking_loss", first, "first", second, "second");

@@ -130,7 +130,7 @@ class Linear final : public Op {
 }  // namespace detail
 
 const detail::CastRow kMatmulCast{"matmul", CastRule::lower};
-Array matmul(const Array& a, const Array& b) {
+Array matmul(const Input& a, const Input& b) {
   if (const detail::Casts cast(kMatmulCast); cast) return matmul(cast(a), cast(b));
   using detail::require;
   require(a.defined() && is_floating(a.dtype()) && a.shape().rank() >= 2, "matmul",
@@ -181,7 +181,7 @@ Array matmul(const Array& a, const Array& b) {
 }
 
 const detail::CastRow kLinearCast{"linear", CastRule::lower};
-Array linear(const Array& x, const Array& weight, const Array& bias) {
+Array linear(const Input& x, const Input& weight, const Input& bias) {
   if (const detail::Casts cast(kLinearCast); cast)
     return linear(cast(x), cast(weight), detail::kept_bias(cast, bias, cast(x).dtype()));
   using detail::require;

@@ -193,7 +193,7 @@ Array pad_axis(const Array& a, const AxisPad& at, const Array& fill) {
 
 }  // namespace
 
-Array pad(const Array& a, std::span<const PadWidth> widths, PadMode mode, double value) {
+Array pad(const Input& a, std::span<const PadWidth> widths, PadMode mode, double value) {
   require(a.defined(), "pad", "needs an array", a, "src");
   const int rank = a.shape().rank();
   if (widths.size() != static_cast<std::size_t>(rank))
@@ -229,7 +229,7 @@ Array pad(const Array& a, std::span<const PadWidth> widths, PadMode mode, double
   return result;
 }
 
-Array roll(const Array& a, std::int64_t shift, int axis) {
+Array roll(const Input& a, std::int64_t shift, int axis) {
   require(a.defined(), "roll", "needs an array", a, "src");
   const int rank = a.shape().rank();
   if (axis < -rank || axis >= rank)

@@ -255,31 +255,31 @@ using detail::Pointwise;
     return op;                                                       \
   }()
 #define SAMEBYTES_UNARY(function, row) \
-  Array function(const Array& a) { return detail::unary(detail::row, SAMEBYTES_ROW(row), detail::floating(a)); }
+  Array function(const Input& a) { return detail::unary(detail::row, SAMEBYTES_ROW(row), detail::floating(a)); }
 #define SAMEBYTES_BINARY(function, row) \
-  Array function(const Array& a, const Array& b) { return detail::binary(detail::row, SAMEBYTES_ROW(row), a, b); }
+  Array function(const Input& a, const Input& b) { return detail::binary(detail::row, SAMEBYTES_ROW(row), a, b); }
 #define SAMEBYTES_WITH_SCALAR(row, a, ...) \
   detail::unary(detail::row, SAMEBYTES_ROW(row), detail::floating(a), {__VA_ARGS__})
 
 SAMEBYTES_BINARY(operator+, kAdd)
 SAMEBYTES_BINARY(operator-, kSub)
 SAMEBYTES_BINARY(operator*, kMul)
-Array operator/(const Array& a, const Array& b) {
+Array operator/(const Input& a, const Input& b) {
   return detail::binary(detail::kDiv, SAMEBYTES_ROW(kDiv), detail::floating(a), detail::floating(b));
 }
-Array operator-(const Array& a) { return detail::unary(detail::kNeg, SAMEBYTES_ROW(kNeg), a); }
-Array operator+(const Array& a, double b) { return SAMEBYTES_WITH_SCALAR(kAddS, a, b); }
-Array operator-(const Array& a, double b) { return SAMEBYTES_WITH_SCALAR(kAddS, a, -b); }
-Array operator*(const Array& a, double b) { return SAMEBYTES_WITH_SCALAR(kMulS, a, b); }
-Array operator/(const Array& a, double b) { return SAMEBYTES_WITH_SCALAR(kDivS, a, b); }
-Array operator+(double a, const Array& b) { return b + a; }
-Array operator-(double a, const Array& b) { return SAMEBYTES_WITH_SCALAR(kRsubS, b, a); }
-Array operator*(double a, const Array& b) { return b * a; }
-Array operator/(double a, const Array& b) { return SAMEBYTES_WITH_SCALAR(kRdivS, b, a); }
+Array operator-(const Input& a) { return detail::unary(detail::kNeg, SAMEBYTES_ROW(kNeg), a); }
+Array operator+(const Input& a, double b) { return SAMEBYTES_WITH_SCALAR(kAddS, a, b); }
+Array operator-(const Input& a, double b) { return SAMEBYTES_WITH_SCALAR(kAddS, a, -b); }
+Array operator*(const Input& a, double b) { return SAMEBYTES_WITH_SCALAR(kMulS, a, b); }
+Array operator/(const Input& a, double b) { return SAMEBYTES_WITH_SCALAR(kDivS, a, b); }
+Array operator+(double a, const Input& b) { return b + a; }
+Array operator-(double a, const Input& b) { return SAMEBYTES_WITH_SCALAR(kRsubS, b, a); }
+Array operator*(double a, const Input& b) { return b * a; }
+Array operator/(double a, const Input& b) { return SAMEBYTES_WITH_SCALAR(kRdivS, b, a); }
 SAMEBYTES_BINARY(maximum, kMax)
 SAMEBYTES_BINARY(minimum, kMin)
 const detail::CastRow kPowCast{"pow", CastRule::keep_f32};
-Array pow(const Array& a, double exponent) {
+Array pow(const Input& a, double exponent) {
   if (const detail::Casts cast(kPowCast); cast) return pow(cast(a), exponent);
   Array x = detail::floating(a);
   if (!x.defined()) return SAMEBYTES_WITH_SCALAR(kPow, a, exponent);
@@ -309,23 +309,23 @@ Array pow(const Array& a, double exponent) {
   return SAMEBYTES_WITH_SCALAR(kPow, x, exponent);
 }
 const detail::CastRow kExpCast{"exp", CastRule::keep_f32};
-Array exp(const Array& a) {
+Array exp(const Input& a) {
   if (const detail::Casts cast(kExpCast); cast) return exp(cast(a));
   return detail::unary(detail::kExp, SAMEBYTES_ROW(kExp), detail::floating(a));
 }
 const detail::CastRow kLogCast{"log", CastRule::keep_f32};
-Array log(const Array& a) {
+Array log(const Input& a) {
   if (const detail::Casts cast(kLogCast); cast) return log(cast(a));
   return detail::unary(detail::kLog, SAMEBYTES_ROW(kLog), detail::floating(a));
 }
 SAMEBYTES_UNARY(expm1, kExpm1)
 SAMEBYTES_UNARY(sqrt, kSqrt)
 SAMEBYTES_UNARY(rsqrt, kRsqrt)
-Array square(const Array& a) { return detail::unary(detail::kSquare, SAMEBYTES_ROW(kSquare), a); }
-Array abs(const Array& a) { return detail::unary(detail::kAbs, SAMEBYTES_ROW(kAbs), a); }
+Array square(const Input& a) { return detail::unary(detail::kSquare, SAMEBYTES_ROW(kSquare), a); }
+Array abs(const Input& a) { return detail::unary(detail::kAbs, SAMEBYTES_ROW(kAbs), a); }
 SAMEBYTES_UNARY(sin, kSin)
 SAMEBYTES_UNARY(cos, kCos)
-Array sign(const Array& a) { return detail::unary(detail::kSign, SAMEBYTES_ROW(kSign), a); }
+Array sign(const Input& a) { return detail::unary(detail::kSign, SAMEBYTES_ROW(kSign), a); }
 SAMEBYTES_UNARY(floor, kFloor)
 SAMEBYTES_UNARY(round, kRound)
 SAMEBYTES_UNARY(erf, kErf)
@@ -334,17 +334,17 @@ SAMEBYTES_UNARY(sigmoid, kSigmoid)
 SAMEBYTES_UNARY(silu, kSilu)
 
 SAMEBYTES_UNARY(relu, kReluRow)
-Array gelu(const Array& a, GeluForm form) {
+Array gelu(const Input& a, GeluForm form) {
   const Array x = detail::floating(a);
   return form == GeluForm::exact ? detail::unary(detail::kGeluRow, SAMEBYTES_ROW(kGeluRow), x)
                                  : detail::unary(detail::kGeluTanh, SAMEBYTES_ROW(kGeluTanh), x);
 }
-Array clip(const Array& a, const ClipBounds& bounds) {
+Array clip(const Input& a, const ClipBounds& bounds) {
   if (!bounds.low && !bounds.high) throw ArgumentError("clip: expected a lower or an upper bound, got none");
   constexpr double kUnbounded = std::numeric_limits<double>::infinity();
   return clip(a, bounds.low.value_or(-kUnbounded), bounds.high.value_or(kUnbounded));
 }
-Array clip(const Array& a, double low, double high) {
+Array clip(const Input& a, double low, double high) {
   if (!(low <= high))
     throw ArgumentError("clip: low must not be above high, low is " + std::to_string(low) + ", high is " +
                         std::to_string(high));
@@ -356,24 +356,24 @@ SAMEBYTES_BINARY(less, kLess)
 SAMEBYTES_BINARY(less_equal, kLessEqual)
 SAMEBYTES_BINARY(greater, kGreater)
 SAMEBYTES_BINARY(greater_equal, kGreaterEqual)
-Array where(const Array& condition, const Array& a, const Array& b) {
+Array where(const Input& condition, const Input& a, const Input& b) {
   detail::require(condition.defined() && condition.dtype() == bool_, "where", "the condition must be bool", condition,
                   "condition");
   const Array inputs[] = {condition, a, b};
   return detail::apply(detail::kWhere, SAMEBYTES_ROW(kWhere), inputs, {});
 }
-Array masked_fill(const Array& a, const Array& mask, double value) {
+Array masked_fill(const Input& a, const Input& mask, double value) {
   detail::require(mask.defined() && mask.dtype() == bool_, "masked_fill", "the mask must be bool", mask, "mask");
   detail::require(a.defined(), "masked_fill", "needs an array", a, "src");
   if (!is_floating(a.dtype())) return where(mask, full({}, value, a.dtype()), a);
   const Array inputs[] = {a, mask};
   return detail::apply(detail::kMaskedFill, SAMEBYTES_ROW(kMaskedFill), inputs, {value});
 }
-Array astype(const Array& a, Dtype dtype) {
+Array astype(const Input& a, Dtype dtype) {
   if (a.defined() && a.dtype() == dtype) return a;
-  return detail::apply(detail::kCast, SAMEBYTES_ROW(kCast), std::span<const Array>(&a, 1), {}, dtype);
+  return detail::apply(detail::kCast, SAMEBYTES_ROW(kCast), std::span<const Array>(&a.array(), 1), {}, dtype);
 }
-Array stop_gradient(const Array& a) { return detail::unary(detail::kStop, SAMEBYTES_ROW(kStop), a); }
+Array stop_gradient(const Input& a) { return detail::unary(detail::kStop, SAMEBYTES_ROW(kStop), a); }
 
 namespace detail {
 Array copy_of(const Array& a) { return unary(kCopy, SAMEBYTES_ROW(kCopy), a); }

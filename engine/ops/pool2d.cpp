@@ -250,17 +250,17 @@ Pool2dOptions of_row(const Pool1dOptions& o) {
 
 }  // namespace
 
-Array max_pool1d(const Array& src, const Pool1dOptions& options) {
+Array max_pool1d(const Input& src, const Pool1dOptions& options) {
   const Array images = as_images("max_pool1d", src, 1);
   return as_sequences(max_pool(images, make_window("max_pool1d", src, of_row(options), 1)));
 }
 
-Array avg_pool1d(const Array& src, const Pool1dOptions& options) {
+Array avg_pool1d(const Input& src, const Pool1dOptions& options) {
   const Array images = as_images("avg_pool1d", src, 1);
   return as_sequences(avg_pool(images, make_window("avg_pool1d", src, of_row(options), 1), options.count_include_pad));
 }
 
-Array global_avg_pool1d(const Array& src) {
+Array global_avg_pool1d(const Input& src) {
   constexpr const char* kOp = "global_avg_pool1d";
   require(src.defined() && src.shape().rank() == 3 && is_floating(src.dtype()), kOp, "src must be floating [N, L, C]",
           src, "src");
@@ -268,17 +268,17 @@ Array global_avg_pool1d(const Array& src) {
   return mean(src, {1});
 }
 
-Array max_pool2d(const Array& src, const Pool2dOptions& options) {
+Array max_pool2d(const Input& src, const Pool2dOptions& options) {
   const Array images = as_images("max_pool2d", src, 2);
   return max_pool(images, make_window("max_pool2d", src, options, 2));
 }
 
-Array avg_pool2d(const Array& src, const Pool2dOptions& options) {
+Array avg_pool2d(const Input& src, const Pool2dOptions& options) {
   const Array images = as_images("avg_pool2d", src, 2);
   return avg_pool(images, make_window("avg_pool2d", src, options, 2), options.count_include_pad);
 }
 
-Array global_avg_pool2d(const Array& src) {
+Array global_avg_pool2d(const Input& src) {
   constexpr const char* kOp = "global_avg_pool2d";
   as_images(kOp, src, 2);
   const Shape& s = src.shape();
@@ -287,22 +287,22 @@ Array global_avg_pool2d(const Array& src) {
   return reshape(y, Shape{s[0], s[3]});
 }
 
-Array adaptive_avg_pool1d(const Array& src, int out) {
+Array adaptive_avg_pool1d(const Input& src, int out) {
   const Array images = as_images("adaptive_avg_pool1d", src, 1);
   return as_sequences(avg_pool(images, adaptive_window("adaptive_avg_pool1d", src, 1, out, 1), false));
 }
 
-Array adaptive_max_pool1d(const Array& src, int out) {
+Array adaptive_max_pool1d(const Input& src, int out) {
   const Array images = as_images("adaptive_max_pool1d", src, 1);
   return as_sequences(max_pool(images, adaptive_window("adaptive_max_pool1d", src, 1, out, 1)));
 }
 
-Array adaptive_avg_pool2d(const Array& src, int out_h, int out_w) {
+Array adaptive_avg_pool2d(const Input& src, int out_h, int out_w) {
   const Array images = as_images("adaptive_avg_pool2d", src, 2);
   return avg_pool(images, adaptive_window("adaptive_avg_pool2d", src, out_h, out_w, 2), false);
 }
 
-Array adaptive_max_pool2d(const Array& src, int out_h, int out_w) {
+Array adaptive_max_pool2d(const Input& src, int out_h, int out_w) {
   const Array images = as_images("adaptive_max_pool2d", src, 2);
   return max_pool(images, adaptive_window("adaptive_max_pool2d", src, out_h, out_w, 2));
 }

@@ -85,7 +85,7 @@ int uniform_bits(Dtype dtype) {
 }  // namespace
 }  // namespace detail
 
-Array uniform(const Shape& shape, double low, double high, Dtype dtype, RandomKey key) {
+Array uniform(const Shape& shape, double low, double high, Dtype dtype, RandomKey key, const detail::Here&) {
   detail::require_floating("uniform", dtype);
   if (!(std::isfinite(low) && std::isfinite(high) && low <= high))
     throw ArgumentError("uniform: low must be at most high and both finite, got " + std::to_string(low) + " and " +
@@ -96,11 +96,11 @@ Array uniform(const Shape& shape, double low, double high, Dtype dtype, RandomKe
   return result.dtype() == dtype ? result : astype(result, dtype);
 }
 
-Array uniform(const Shape& shape, double low, double high, Dtype dtype) {
-  return uniform(shape, low, high, dtype, next_random_key());
+Array uniform(const Shape& shape, double low, double high, Dtype dtype, const detail::Here& here) {
+  return uniform(shape, low, high, dtype, next_random_key(), here);
 }
 
-Array normal(const Shape& shape, double mean, double deviation, Dtype dtype, RandomKey key) {
+Array normal(const Shape& shape, double mean, double deviation, Dtype dtype, RandomKey key, const detail::Here&) {
   detail::require_floating("normal", dtype);
   if (!(std::isfinite(mean) && std::isfinite(deviation) && deviation >= 0))
     throw ArgumentError("normal: mean must be finite and deviation 0 or more, got " + std::to_string(mean) + " and " +
@@ -111,11 +111,11 @@ Array normal(const Shape& shape, double mean, double deviation, Dtype dtype, Ran
   return result.dtype() == dtype ? result : astype(result, dtype);
 }
 
-Array normal(const Shape& shape, double mean, double deviation, Dtype dtype) {
-  return normal(shape, mean, deviation, dtype, next_random_key());
+Array normal(const Shape& shape, double mean, double deviation, Dtype dtype, const detail::Here& here) {
+  return normal(shape, mean, deviation, dtype, next_random_key(), here);
 }
 
-Array dropout(const Array& a, double p, RandomKey key) {
+Array dropout(const Input& a, double p, RandomKey key) {
   detail::require(a.defined() && is_floating(a.dtype()), "dropout", "needs a floating array", a, "src");
   if (!(p >= 0.0 && p <= 1.0)) throw ArgumentError("dropout: p must be in [0, 1], got " + std::to_string(p));
   if (p == 0.0) return a;
@@ -124,11 +124,11 @@ Array dropout(const Array& a, double p, RandomKey key) {
       static_cast<std::uint64_t>(std::min(p * 0x1p32, 0x1p32 - 1.0));  // drops p * 2^32 of the 2^32 words
   key.domain = RandomDomain::dropout;
   static const auto op = detail::make_op<detail::Dropout>();
-  return detail::make_array(op, a.shape(), a.dtype(), std::span<const Array>(&a, 1),
+  return detail::make_array(op, a.shape(), a.dtype(), std::span<const Array>(&a.array(), 1),
                             detail::stream_of(key, {threshold, 1.0 / (1.0 - p)}));
 }
 
-Array dropout(const Array& a, double p) {
+Array dropout(const Input& a, double p) {
   return dropout(a, p, p > 0.0 && p < 1.0 ? next_random_key(RandomDomain::dropout) : RandomKey{});
 }
 

@@ -235,7 +235,7 @@ Checked check_recurrent(const char* op, int gates, const Array& x, const Recurre
 }  // namespace detail
 
 const detail::CastRow kLstmCast{"lstm", CastRule::lower};
-LstmResult lstm(const Array& x, const RecurrentWeights& weights, const RecurrentOptions& options) {
+LstmResult lstm(const Input& x, const RecurrentWeights& weights, const RecurrentOptions& options) {
   if (const detail::Casts cast(kLstmCast); cast)
     return lstm(cast(x), {cast(weights.weight_ih), cast(weights.weight_hh), weights.bias_ih, weights.bias_hh}, options);
   constexpr int kGates = 4;
@@ -259,7 +259,7 @@ LstmResult lstm(const Array& x, const RecurrentWeights& weights, const Recurrent
 }
 
 const detail::CastRow kGruCast{"gru", CastRule::lower};
-GruResult gru(const Array& x, const RecurrentWeights& weights, const RecurrentOptions& options) {
+GruResult gru(const Input& x, const RecurrentWeights& weights, const RecurrentOptions& options) {
   if (const detail::Casts cast(kGruCast); cast)
     return gru(cast(x), {cast(weights.weight_ih), cast(weights.weight_hh), weights.bias_ih, weights.bias_hh}, options);
   constexpr int kGates = 3;

@@ -383,46 +383,46 @@ void launch_column_sums(Launch& run, Operand src, Operand dst, std::int64_t rows
 using detail::What;
 
 const detail::CastRow kSumCast{"sum", CastRule::keep_f32};
-Array sum(const Array& a, std::span<const int> axes, bool keep) {
+Array sum(const Input& a, std::span<const int> axes, bool keep) {
   if (const detail::Casts cast(kSumCast); cast) return sum(cast(a), axes, keep);
   return detail::reduce(a, What::sum, false, detail::mask_of("sum", a, axes), keep);
 }
 
-Array sum(const Array& a, std::initializer_list<int> axes, bool keep) {
+Array sum(const Input& a, std::initializer_list<int> axes, bool keep) {
   return sum(a, std::span<const int>(axes.begin(), axes.size()), keep);
 }
 
-Array sum_of_squares(const Array& a) {
+Array sum_of_squares(const Input& a) {
   detail::require(a.defined() && is_floating(a.dtype()), "sum_of_squares", "needs a floating array", a, "src");
   if (a.size() < 2) return sum(square(a));
   static const detail::OpPtr op = detail::make_op<detail::SumOfSquares>();
-  const Array src = detail::is_reducible_in_place(a, detail::all_axes(a.shape())) ? a : contiguous(a);
+  const Array src = detail::is_reducible_in_place(a, detail::all_axes(a.shape())) ? a.array() : contiguous(a);
   return detail::make_array(op, {}, a.dtype(), std::span<const Array>(&src, 1));
 }
 
 const detail::CastRow kMeanCast{"mean", CastRule::keep_f32};
-Array mean(const Array& a, std::initializer_list<int> axes, bool keep) {
+Array mean(const Input& a, std::initializer_list<int> axes, bool keep) {
   if (const detail::Casts cast(kMeanCast); cast) return mean(cast(a), axes, keep);
   return detail::reduce(a, What::sum, true, detail::mask_of("mean", a, {axes.begin(), axes.size()}), keep);
 }
 
-Array max(const Array& a, std::initializer_list<int> axes, bool keep) {
+Array max(const Input& a, std::initializer_list<int> axes, bool keep) {
   return detail::reduce(a, What::max, false, detail::mask_of("max", a, {axes.begin(), axes.size()}), keep);
 }
 
-Array min(const Array& a, std::initializer_list<int> axes, bool keep) {
+Array min(const Input& a, std::initializer_list<int> axes, bool keep) {
   return detail::reduce(a, What::min, false, detail::mask_of("min", a, {axes.begin(), axes.size()}), keep);
 }
 
-Array all(const Array& a, std::initializer_list<int> axes, bool keep) {
+Array all(const Input& a, std::initializer_list<int> axes, bool keep) {
   return detail::reduce_truths(a, What::min, detail::mask_of("all", a, {axes.begin(), axes.size()}), keep);
 }
 
-Array any(const Array& a, std::initializer_list<int> axes, bool keep) {
+Array any(const Input& a, std::initializer_list<int> axes, bool keep) {
   return detail::reduce_truths(a, What::max, detail::mask_of("any", a, {axes.begin(), axes.size()}), keep);
 }
 
-Array argmax(const Array& a, int axis) {
+Array argmax(const Input& a, int axis) {
   detail::require(a.defined(), "argmax", "needs an array", a, "src");
   const int rank = a.shape().rank();
   if (axis < -rank || axis >= rank)
@@ -437,7 +437,7 @@ Array argmax(const Array& a, int axis) {
   return detail::make_array(detail::make_op<detail::Argmax>(axis), shape, i32, std::span<const Array>(&src, 1));
 }
 
-Array sum_to(const Array& a, const Shape& shape) {
+Array sum_to(const Input& a, const Shape& shape) {
   detail::require(a.defined(), "sum_to", "needs an array", a, "src");
   if (a.shape() == shape) return a;
   const int extra = a.shape().rank() - shape.rank();

@@ -107,7 +107,7 @@ std::string describe_sides(double a, double b) {
 
 }  // namespace
 
-Array resize(const Array& src, const ResizeOptions& options) {
+Array resize(const Input& src, const ResizeOptions& options) {
   const auto& o = options;
   require(src.defined() && is_floating(src.dtype()) && src.shape().rank() == 4, "resize",
           "src must be floating [N, H, W, C]", src, "src");

@@ -127,7 +127,7 @@ double epsilon_of(Dtype dtype) {
 }  // namespace
 
 const detail::CastRow kRmsNormCast{"rms_norm", CastRule::as_given};
-Array rms_norm(const Array& src, const Array& scale, std::optional<float> eps) {
+Array rms_norm(const Input& src, const Input& scale, std::optional<float> eps) {
   if (const detail::Casts cast(kRmsNormCast); cast) return rms_norm(cast(src), scale, eps);
   constexpr const char* kOp = "rms_norm";
   require(src.defined() && src.shape().rank() >= 1 && is_floating(src.dtype()), kOp,

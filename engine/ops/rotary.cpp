@@ -57,7 +57,7 @@ Array turn(const Array& x, const RotaryOptions& options, double sign) {
 }  // namespace detail
 
 const detail::CastRow kRotaryCast{"rotary", CastRule::as_given};
-Array rotary(const Array& x, const RotaryOptions& options) {
+Array rotary(const Input& x, const RotaryOptions& options) {
   if (const detail::Casts cast(kRotaryCast); cast) return rotary(cast(x), options);
   using detail::require;
   require(x.defined() && is_floating(x.dtype()) && x.shape().rank() == 4 && x.shape()[3] % 2 == 0, "rotary",

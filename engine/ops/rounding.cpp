@@ -36,7 +36,7 @@ std::vector<Scalar> words_of(RandomKey key) {
 }  // namespace
 }  // namespace detail
 
-Array round_stochastic(const Array& a, const Array& salt, RandomKey key) {
+Array round_stochastic(const Input& a, const Input& salt, RandomKey key) {
   detail::require(a.defined() && a.dtype() == f32, "round_stochastic", "needs an f32 array", a, "src");
   detail::require(salt.defined() && salt.dtype() == f32 && salt.shape() == a.shape(), "round_stochastic",
                   "needs salt that is f32 and of the array's shape", salt, "salt");

@@ -55,13 +55,13 @@ Array drawn(const Array& disturbed_logits) {
 
 }  // namespace
 
-Array categorical(const Array& logits, RandomKey key) {
+Array categorical(const Input& logits, RandomKey key) {
   const Array wide = checked("categorical", logits, "logits");
   return drawn(disturbed(wide, wide.shape(), key));
 }
-Array categorical(const Array& logits) { return categorical(logits, next_random_key()); }
+Array categorical(const Input& logits) { return categorical(logits, next_random_key()); }
 
-Array multinomial(const Array& weights, const MultinomialOptions& options, RandomKey key) {
+Array multinomial(const Input& weights, const MultinomialOptions& options, RandomKey key) {
   const Array wide = checked("multinomial", weights, "weights");
   const std::int64_t classes = wide.shape().back();
   if (options.samples < 1 || (!options.replacement && options.samples > classes))
@@ -87,7 +87,7 @@ Array multinomial(const Array& weights, const MultinomialOptions& options, Rando
   // NaN is the largest, so a spoilt row shows in every sample.
   return or_none(best.indices, best.values);
 }
-Array multinomial(const Array& weights, const MultinomialOptions& options) {
+Array multinomial(const Input& weights, const MultinomialOptions& options) {
   return multinomial(weights, options, next_random_key());
 }
 

@@ -106,23 +106,23 @@ int scan_axis(const char* op, const Array& a, int axis) {
 }  // namespace detail
 
 const detail::CastRow kCumsumCast{"cumsum", CastRule::keep_f32};
-Array cumsum(const Array& a, int axis) {
+Array cumsum(const Input& a, int axis) {
   if (const detail::Casts cast(kCumsumCast); cast) return cumsum(cast(a), axis);
   axis = detail::scan_axis("cumsum", a, axis);
   if (a.dtype() == f16 || a.dtype() == bf16) return astype(cumsum(astype(a, f32), axis), a.dtype());
   if (a.dtype() == u8 || a.dtype() == bool_) return cumsum(astype(a, i32), axis);
   return detail::make_array(detail::make_op<detail::Cumsum>(axis, false), a.shape(), a.dtype(),
-                            std::span<const Array>(&a, 1));
+                            std::span<const Array>(&a.array(), 1));
 }
 
 const detail::CastRow kCumprodCast{"cumprod", CastRule::keep_f32};
-Array cumprod(const Array& a, int axis) {
+Array cumprod(const Input& a, int axis) {
   if (const detail::Casts cast(kCumprodCast); cast) return cumprod(cast(a), axis);
   axis = detail::scan_axis("cumprod", a, axis);
   detail::require(is_floating(a.dtype()), "cumprod", "needs a floating array", a, "src");
   if (a.dtype() == f16 || a.dtype() == bf16) return astype(cumprod(astype(a, f32), axis), a.dtype());
   return detail::make_array(detail::make_op<detail::Cumprod>(axis), a.shape(), a.dtype(),
-                            std::span<const Array>(&a, 1));
+                            std::span<const Array>(&a.array(), 1));
 }
 
 }  // namespace samebytes

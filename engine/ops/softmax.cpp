@@ -65,7 +65,7 @@ Array apply_softmax(const char* name, bool is_log, const Array& a) {
 }  // namespace
 }  // namespace detail
 
-Array softmax(const Array& a) { return detail::apply_softmax("softmax", false, a); }
-Array log_softmax(const Array& a) { return detail::apply_softmax("log_softmax", true, a); }
+Array softmax(const Input& a) { return detail::apply_softmax("softmax", false, a); }
+Array log_softmax(const Input& a) { return detail::apply_softmax("log_softmax", true, a); }
 
 }  // namespace samebytes

@@ -135,18 +135,18 @@ Array sorted_places(const Array& a, int axis, bool descending, std::int64_t k) {
 }  // namespace
 }  // namespace detail
 
-SortResult sort(const Array& a, int axis, bool descending) {
+SortResult sort(const Input& a, int axis, bool descending) {
   axis = detail::sort_axis("sort", a, axis);
   const Array places = detail::sorted_places(a, axis, descending, a.shape()[axis]);
   return {detail::gather_at(a, axis, places, true), places};
 }
 
-Array argsort(const Array& a, int axis, bool descending) {
+Array argsort(const Input& a, int axis, bool descending) {
   axis = detail::sort_axis("argsort", a, axis);
   return detail::sorted_places(a, axis, descending, a.shape()[axis]);
 }
 
-SortResult top_k(const Array& a, std::int64_t k, int axis, bool largest) {
+SortResult top_k(const Input& a, std::int64_t k, int axis, bool largest) {
   axis = detail::sort_axis("top_k", a, axis);
   if (k < 0 || k > a.shape()[axis])
     throw ArgumentError("top_k: k must be between 0 and the size of axis " + std::to_string(axis) + ", got " +

@@ -39,7 +39,7 @@ class UpdateSlice final : public Op {
 }  // namespace
 }  // namespace detail
 
-Array update_slice(const Array& cell, const Array& value, int axis, std::int64_t start) {
+Array update_slice(const Input& cell, const Input& value, int axis, std::int64_t start) {
   constexpr const char* kOp = "update_slice";
   detail::require(is_cell(cell) && (cell.dtype() == f32 || cell.dtype() == f64), kOp, "needs a cell of f32 or f64",
                   cell, "cell");
@@ -58,7 +58,7 @@ Array update_slice(const Array& cell, const Array& value, int axis, std::int64_t
   if (start < 0 || end > cell.shape()[axis])
     throw ArgumentError(std::string(kOp) + ": [" + std::to_string(start) + ", " + std::to_string(end) +
                         ") is not within axis " + std::to_string(axis) + " of cell " + detail::describe(cell));
-  const Array inputs[] = {cell, value.node()->base().cell ? detail::copy_of(value) : value};
+  const Array inputs[] = {cell, value.node()->base().cell ? detail::copy_of(value) : value.array()};
   return detail::make_array(detail::make_op<detail::UpdateSlice>(axis), cell.shape(), cell.dtype(), inputs,
                             {static_cast<std::uint64_t>(start)});
 }

@@ -65,17 +65,17 @@ using detail::make_op;
 using detail::Strides;
 using detail::View;
 
-Array contiguous(const Array& a) {
+Array contiguous(const Input& a) {
   detail::require(a.defined(), "contiguous", "needs an array", a, "src");
-  return a.node()->is_dense() ? a : detail::copy_of(a);
+  return a.node()->is_dense() ? a.array() : detail::copy_of(a);
 }
 
-Array copy(const Array& a) {
+Array copy(const Input& a) {
   detail::require(a.defined(), "copy", "needs an array", a, "src");
   return detail::copy_of(a);
 }
 
-Array reshape(const Array& a, const Shape& shape) {
+Array reshape(const Input& a, const Shape& shape) {
   detail::require(a.defined(), "reshape", "needs an array", a, "src");
   if (shape.size() != a.size())
     throw ArgumentError("reshape: shape " + shape.to_string() + " has " + std::to_string(shape.size()) +
@@ -87,7 +87,7 @@ Array reshape(const Array& a, const Shape& shape) {
   return detail::make_view(op, dense, shape, layout_of(dense).offset, detail::dense_strides(shape));
 }
 
-Array reshape(const Array& a, std::initializer_list<std::int64_t> sizes) {
+Array reshape(const Input& a, std::initializer_list<std::int64_t> sizes) {
   detail::require(a.defined(), "reshape", "needs an array", a, "src");
   std::vector<std::int64_t> known(sizes);
   std::int64_t product = 1;
@@ -112,7 +112,7 @@ Array reshape(const Array& a, std::initializer_list<std::int64_t> sizes) {
   return reshape(a, Shape(std::span<const std::int64_t>(known)));
 }
 
-Array transpose(const Array& a, std::initializer_list<int> axes) {
+Array transpose(const Input& a, std::initializer_list<int> axes) {
   detail::require(a.defined() && static_cast<int>(axes.size()) == a.shape().rank(), "transpose",
                   "needs one axis per axis of src", a, "src");
   std::array<int, Shape::kMaxRank> order{}, back{};
@@ -148,7 +148,7 @@ Array transpose(const Array& a, std::initializer_list<int> axes) {
   return detail::make_view(op, a, shape, layout.offset, strides);
 }
 
-Array transpose(const Array& a) {
+Array transpose(const Input& a) {
   detail::require(a.defined() && a.shape().rank() >= 2, "transpose", "needs rank 2 or more", a, "src");
   const auto layout = layout_of(a);
   const int last = a.shape().rank() - 1;
@@ -160,7 +160,7 @@ Array transpose(const Array& a) {
   return detail::make_view(op, a, shape, layout.offset, strides);
 }
 
-Array slice(const Array& a, int axis, std::int64_t start, std::int64_t stop, std::int64_t step) {
+Array slice(const Input& a, int axis, std::int64_t start, std::int64_t stop, std::int64_t step) {
   axis = checked_axis("slice", a, axis);
   const auto place = static_cast<std::size_t>(axis);
   const std::int64_t n = a.shape()[axis];
@@ -190,7 +190,7 @@ Array slice(const Array& a, int axis, std::int64_t start, std::int64_t stop, std
   return detail::make_view(op, a, shape, layout.offset + first * layout.strides[place], strides);
 }
 
-Array broadcast_to(const Array& a, const Shape& shape) {
+Array broadcast_to(const Input& a, const Shape& shape) {
   detail::require(a.defined(), "broadcast_to", "needs an array", a, "src");
   if (a.shape() == shape) return a;
   const int extra = shape.rank() - a.shape().rank();
@@ -208,7 +208,7 @@ Array broadcast_to(const Array& a, const Shape& shape) {
   return detail::make_view(op, a, shape, layout.offset, strides);
 }
 
-Array squeeze(const Array& a, int axis) {
+Array squeeze(const Input& a, int axis) {
   axis = checked_axis("squeeze", a, axis);
   detail::require(a.shape()[axis] == 1, "squeeze", "the axis must have size 1", a, "src");
   const auto layout = layout_of(a);
@@ -224,7 +224,7 @@ Array squeeze(const Array& a, int axis) {
   return detail::make_view(op, a, shape, layout.offset, strides);
 }
 
-Array unsqueeze(const Array& a, int axis) {
+Array unsqueeze(const Input& a, int axis) {
   axis = checked_axis("unsqueeze", a, axis, 1);
   const auto layout = layout_of(a);
   Shape shape;
@@ -239,7 +239,7 @@ Array unsqueeze(const Array& a, int axis) {
   return detail::make_view(op, a, shape, layout.offset, strides);
 }
 
-Array flatten(const Array& a, int start_axis) {
+Array flatten(const Input& a, int start_axis) {
   start_axis = checked_axis("flatten", a, start_axis);
   Shape shape;
   std::int64_t rest = 1;

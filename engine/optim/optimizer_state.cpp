@@ -48,7 +48,7 @@ Optimizer::CellUpdate Optimizer::written(std::size_t arena, const Array& next) c
     Array value = is_plain ? next : round_stochastic(next, weights(arena), key);
     const auto [begin, end] = share(arena);
     if (impl_->is_taken.defined()) value = where(impl_->is_taken, value, slice(values, 0, begin, end));
-    return {Array(), update_parts(values, {&value, 1}, {&begin, 1})};
+    return {Array(), update_parts(values, {value}, {&begin, 1})};
   }
   if (values.dtype() == next.dtype()) return {values, next};
   return {values, round_stochastic_into(values, next, key)};

@@ -93,10 +93,17 @@ void Fallbacks::count(std::span<const PlacedElsewhere> run) {
   }
 }
 
+// "result [3, 5], layer 0 Linear, written at train.cpp:40; "
+std::string KernelMaker::source_of(const Request& request) const {
+  if (!list_ || request.places.empty()) return {};
+  const Node& n = *list_->nodes[static_cast<std::size_t>(request.places.front())];
+  return "result " + n.shape.to_string() + source_text(n.layer.text(), n.is_gradient, n.written_at) + "; ";
+}
+
 template <class MakeError>
 void KernelMaker::refuse(const Request& request, const std::string& reason, const std::string& text,
                          MakeError make_error) {
-  if (!fallbacks_.is_on()) throw make_error(told(request.op, text, kHint));
+  if (!fallbacks_.is_on()) throw make_error(told(request.op, text, source_of(request) + kHint));
   refusals_.push_back({request.places, request.op, request.device.index(), shortened(reason),
                        std::make_exception_ptr(make_error(told(request.op, text, kNobody)))});
 }

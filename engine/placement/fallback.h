@@ -80,7 +80,8 @@ class Fallbacks {
 // Makes the kernels of one plan. Without EngineOptions::fallback, what is thrown names the op, and the option.
 class KernelMaker {
  public:
-  explicit KernelMaker(const Fallbacks& fallbacks) : fallbacks_(fallbacks) {}
+  explicit KernelMaker(const Fallbacks& fallbacks, const GraphList* list = nullptr)
+      : fallbacks_(fallbacks), list_(list) {}
   struct Request {
     std::string op;
     std::vector<int> places;  // of the nodes that it is for
@@ -98,9 +99,11 @@ class KernelMaker {
   void stop_if_refused();                                       // throws Refused
 
  private:
+  std::string source_of(const Request& request) const;
   template <class MakeError>  // of a text
   void refuse(const Request& request, const std::string& reason, const std::string& text, MakeError make_error);
   const Fallbacks& fallbacks_;
+  const GraphList* const list_;  // whose places the requests name, for errors; null: not known
   std::vector<Refusal> refusals_;
 };
 

@@ -19,6 +19,13 @@ std::shared_ptr<LaunchInfo> info_of_launch(const Node& n, const std::string& wha
   return info;
 }
 
+LaunchSource source_of(const PlanLaunch& launch, const GraphList& list) {
+  if (launch.node < 0) return {launch.info, {}};
+  return {launch.info, list.nodes[static_cast<std::size_t>(launch.node)]->written_at};
+}
+
+std::string source_text(const Node& n) { return source_text(n.layer.text(), n.is_gradient, n.written_at); }
+
 Cost cost_of(const Node& n) {
   std::vector<Shape> src, dst;
   for (const Edge& edge : n.inputs) src.push_back(edge.node->shape);

@@ -14,6 +14,11 @@ namespace samebytes::detail {
 // Of a launch for node n. `kernel` is its entry, or says what else it is.
 std::shared_ptr<LaunchInfo> info_of_launch(const Node& n, const std::string& what, const std::string& kernel);
 
+// Whose launch of a plan it is in a run of this list.
+LaunchSource source_of(const PlanLaunch& launch, const GraphList& list);
+// ", layer 0 Linear, written at train.cpp:40"
+std::string source_text(const Node& n);
+
 // Arithmetic and bytes that the op of n counts for itself.
 Cost cost_of(const Node& n);
 

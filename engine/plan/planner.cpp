@@ -148,7 +148,8 @@ void Planner::run_asked(std::span<const NodePtr> roots) {
   }
 }
 
-void Planner::enqueue(Plan& plan, std::size_t at, const std::vector<Bound>& bound, Submission& submission) {
+void Planner::enqueue(Plan& plan, std::size_t at, const LaunchSource& source, const std::vector<Bound>& bound,
+                      Submission& submission) {
   PlanLaunch& launch = plan.launches[at];
   Device& device = context_.runtime->device(launch.device);
   try {
@@ -164,7 +165,9 @@ void Planner::enqueue(Plan& plan, std::size_t at, const std::vector<Bound>& boun
       submission.enqueue(device, *work.kernel, work.geometry, launch.what.c_str(), launch.info);
     }
   } catch (const DeviceError& error) {
-    refuse_launch(plan, at, error);
+    refuse_launch(plan, at, source, error);
+  } catch (const OutOfMemory& error) {  // of a library's workspace
+    throw OutOfMemory(error.what() + source.text(), error.need(), error.budget());
   }
 }
 
@@ -202,6 +205,8 @@ void Planner::run(Plan& plan, const GraphList& list) {
       continue;
     }
     Device& device = runtime.device(launch.device);
+    const LaunchSource source = source_of(launch, list);
+    submission.set_source(source);
     for (const int other : launch.after) submission.order_after(device, marks[static_cast<std::size_t>(other)]);
     if (const auto* run = std::get_if<PlanHostRun>(&launch.work)) {
       if (run->program)
@@ -215,7 +220,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
       submission.enqueue_host(device, launch.what.c_str(), bind_host_call(launch, plan, bound, runtime, other_bytes));
     } else {
       if (launch.kernel()) bind_arguments(launch, list, bound);
-      enqueue(plan, l, bound, submission);
+      enqueue(plan, l, source, bound, submission);
     }
     if (launch.is_awaited) marks[l] = submission.mark(device);
   }

@@ -57,12 +57,14 @@ class Planner final : public Evaluator {
   // False where a device refused a launch, so that a plan must be made that has it on another one.
   bool try_run(Plan& plan, const GraphList& list);
   void bring_home(std::span<const NodePtr> cells);  // whose first values another device made in its context
-  [[noreturn]] void refuse_launch(const Plan& plan, std::size_t launch, const DeviceError& error) const;
+  [[noreturn]] void refuse_launch(const Plan& plan, std::size_t launch, const LaunchSource& source,
+                                  const DeviceError& error) const;
   void run(Plan& plan, const GraphList& list);
   RunBuffers bind_buffers(Plan& plan, const GraphList& list);
   static void acquire(const Plan& plan, const RunBuffers& buffers, Submission& submission);
   // A kernel or a library call; what the device refuses goes to refuse_launch().
-  void enqueue(Plan& plan, std::size_t at, const std::vector<Bound>& bound, Submission& submission);
+  void enqueue(Plan& plan, std::size_t at, const LaunchSource& source, const std::vector<Bound>& bound,
+               Submission& submission);
   void commit(const Plan& plan, const GraphList& list, std::vector<StoragePtr>& fresh);
   Submission::Mark run_transfer(const PlanLaunch& launch, const PlanTransfer& transfer, const Plan& plan,
                                 const std::vector<Bound>& bound, const std::vector<Submission::Mark>& marks,

@@ -3,6 +3,7 @@
 
 #include "graph/op.h"
 #include "plan/collect.h"
+#include "plan/launch_info.h"
 #include "plan/planner.h"
 #include "samebytes/error.h"
 
@@ -53,7 +54,7 @@ void Planner::evaluate_checked(const GraphList& list) {
       const Node& base = done->base();
       if (base.storage && has_nan(base))
         throw Error("check_nan: " + name + " produced the first NaN or infinity, its result is " +
-                    std::string(name_of(done->dtype)) + " " + done->shape.to_string());
+                    std::string(name_of(done->dtype)) + " " + done->shape.to_string() + source_text(*done));
     }
   }
   context_.forget_finished();

@@ -118,17 +118,20 @@ std::unique_ptr<Plan> Planner::make_with(Moves& moves, GraphList& list) {
       });
     left.emplace(list, context_, *crossings_, moves);
   }
-  KernelMaker kernels(fallbacks_);
+  KernelMaker kernels(fallbacks_, &list);
   std::unique_ptr<Plan> plan = make_plan(list, context_, persistent_, share_, kernels, !context_.options.check_nan);
   if (left) plan->reasons.insert(plan->reasons.begin(), left->reasons().begin(), left->reasons().end());
   note_moves(moves, *plan);
   return plan;
 }
 
-void Planner::refuse_launch(const Plan& plan, std::size_t launch, const DeviceError& error) const {
-  if (plan.has_run) throw DeviceError(error);  // it could once, so the device is in trouble
+void Planner::refuse_launch(const Plan& plan, std::size_t launch, const LaunchSource& source,
+                            const DeviceError& error) const {
+  const std::string text = error.what() + source.text();
+  if (plan.has_run)  // it could once, so the device is in trouble
+    throw DeviceError(text, error.call(), error.status(), error.device());
   if (fallbacks_.is_on()) throw LaunchRefused(error, static_cast<int>(launch));
-  throw DeviceError(with_hint(plan.launches[launch].what, error.what()), error.call(), error.status(), error.device());
+  throw DeviceError(with_hint(plan.launches[launch].what, text), error.call(), error.status(), error.device());
 }
 
 bool Planner::try_run(Plan& plan, const GraphList& list) {

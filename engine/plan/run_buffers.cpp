@@ -4,7 +4,9 @@
 
 #include "graph/op.h"
 #include "graph/overwrite.h"
+#include "plan/launch_info.h"
 #include "plan/planner.h"
+#include "samebytes/error.h"
 
 namespace samebytes::detail {
 namespace {
@@ -36,6 +38,23 @@ void count_versions(const Plan& plan, const GraphList& list, std::uint64_t evalu
   }
 }
 
+// What `allocate` gives. Where there is no memory, the error says whose it would have been.
+template <class Allocate, class Text>
+auto with_source(const Allocate& allocate, const Text& source) {
+  try {
+    return allocate();
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(error.what() + source(), error.need(), error.budget());
+  }
+}
+
+// Of temporaries: the launch at which most of them are alive.
+std::string source_of_peak(const Plan& plan, const GraphList& list) {
+  if (plan.peak_launch < 0) return {};
+  const PlanLaunch& launch = plan.launches[static_cast<std::size_t>(plan.peak_launch)];
+  return "; most temporaries live at " + launch.what + source_of(launch, list).text();
+}
+
 }  // namespace
 
 RunBuffers Planner::bind_buffers(Plan& plan, const GraphList& list) {
@@ -47,7 +66,8 @@ RunBuffers Planner::bind_buffers(Plan& plan, const GraphList& list) {
   if (is_exact) at.apart.resize(plan.buffers.size());
   const std::uint64_t peaks = runtime.memory_peaks();
   for (std::size_t s = 0; s < plan.arena_segments.size() && !is_exact; ++s)
-    at.arena.push_back(&arena_segment(plan.arena_segments[s]));
+    at.arena.push_back(with_source([&] { return &arena_segment(plan.arena_segments[s]); },
+                                   [&] { return source_of_peak(plan, list); }));
   for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
     PlanBuffer& buffer = plan.buffers[b];
     switch (buffer.kind) {
@@ -59,9 +79,13 @@ RunBuffers Planner::bind_buffers(Plan& plan, const GraphList& list) {
       case PlanBuffer::Kind::own: {
         const Node& node = *list.nodes[static_cast<std::size_t>(buffer.node)];
         const Node& maker = node.output >= 0 ? *node.inputs[0].node : node;  // of several results
-        at.fresh[b] = runtime.allocate(buffer.bytes, node.category,
-                                       maker.op ? std::string(maker.op->name()) : std::string("result"),
-                                       node.layer.text(), buffer.device, FirstUse::device);
+        const auto allocated = [&] {
+          return runtime.allocate(buffer.bytes, node.category,
+                                  maker.op ? std::string(maker.op->name()) : std::string("result"), node.layer.text(),
+                                  buffer.device, FirstUse::device);
+        };
+        at.fresh[b] =
+            with_source(allocated, [&] { return "; for the result " + node.shape.to_string() + source_text(node); });
         at.bound[b] = {at.fresh[b].get(), 0};
         break;
       }

@@ -27,6 +27,21 @@ ActiveList& active_list() {
 
 }  // namespace
 
+namespace detail {
+
+std::string source_text(const std::string& layer, bool is_gradient, SourceLine line) {
+  std::string text = layer.empty() ? "" : ", layer " + layer;
+  if (line.file) text += (is_gradient ? ", gradient of what is written at " : ", written at ") + line.text();
+  return text;
+}
+
+std::string LaunchSource::text() const {
+  if (!info) return {};
+  return "; result " + info->shape + ", kernel " + info->kernel + source_text(info->layer, info->is_gradient, line);
+}
+
+}  // namespace detail
+
 Label::Label(std::string_view text) {
   static detail::Mutex* mutex = new detail::Mutex;  // never destroyed: names are read while the process ends
   static auto* names = new std::unordered_set<std::string, TextHash, std::equal_to<>>;

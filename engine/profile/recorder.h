@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/mutex.h"
+#include "core/source_line.h"
 #include "samebytes/profile.h"
 
 namespace samebytes::detail {
@@ -20,6 +21,16 @@ struct LaunchInfo {
   double flops = 0;
   double bytes = 0;
   std::size_t arena_bytes = 0;  // alive in the arena while it runs
+};
+
+// ", layer 2.block ResidualBlock, written at train.cpp:40": whose work it is, for errors.
+std::string source_text(const std::string& layer, bool is_gradient, SourceLine line);
+
+// A launch of a run: what it is, and the user's line behind it.
+struct LaunchSource {
+  std::shared_ptr<const LaunchInfo> info;  // null: the engine's own work
+  SourceLine line;
+  std::string text() const;  // "; result [3, 5], kernel softmax_fwd, layer ..., written at ..."
 };
 
 // Reads and releases the events of one driver.

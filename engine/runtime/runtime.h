@@ -107,6 +107,9 @@ class Submission {
   void acquire(Storage& storage, bool writes, const std::string& op, std::size_t offset, std::size_t length,
                bool whole = false);
 
+  // Whose launches the next ones are, for errors.
+  void set_source(LaunchSource source) { source_ = std::move(source); }
+
   // Enqueues one kernel on a device. `op` names it in errors. Returns its index in this submission. Throws DeviceError.
   std::uint64_t enqueue(Device& device, Kernel& kernel, const Geometry& geometry, const char* op,
                         const std::shared_ptr<const LaunchInfo>& info = nullptr);
@@ -180,6 +183,7 @@ class Submission {
   std::uint64_t unflushed_ = 0;  // a bit for each device with commands that were not flushed
   std::uint64_t launches_ = 0;
   std::size_t other_bytes_ = 0;
+  LaunchSource source_;
   bool is_finished_ = false;
   bool is_free_ = true;                      // all that was acquired
   bool is_direct_ = false;                   // done by this thread

@@ -146,7 +146,7 @@ void Submission::add_event(Device& device, cl::Event event, const char* op,
     previous_device = device.index();
     runtime_.tails_[device.index()] = event;
   }
-  ticket_->add(std::move(event), keep_op_name(op), device.index());
+  ticket_->add(std::move(event), keep_op_name(op), device.index(), source_);
   unflushed_ |= bit_of(device);
 }
 
@@ -291,7 +291,7 @@ void Submission::enqueue_host(Device& device, const char* op, std::shared_ptr<Ho
                                  doom() ? 1 : 0, doom() ? &doom() : nullptr, &event()),
            "clEnqueueNativeKernel", device.info().name);
   if (doom()) clSetUserEventStatus(doom(), CL_OUT_OF_RESOURCES);
-  ticket_->keep(std::move(task), keep_op_name(op));
+  ticket_->keep(std::move(task), keep_op_name(op), source_);
   add_event(device, std::move(event), op, nullptr);
   count_launches(1);
 }

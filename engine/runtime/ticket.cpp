@@ -107,9 +107,9 @@ void Ticket::reserve(std::size_t events) {
   entries_.reserve(events);
 }
 
-void Ticket::add(cl::Event event, const char* op, int queue) {
+void Ticket::add(cl::Event event, const char* op, int queue, LaunchSource source) {
   MutexLock lock(mutex_);
-  entries_.push_back({std::move(event), op, queue});
+  entries_.push_back({std::move(event), op, queue, std::move(source)});
 }
 
 void HostTask::start() noexcept {
@@ -122,9 +122,9 @@ void HostTask::start() noexcept {
   }
 }
 
-void Ticket::keep(std::shared_ptr<HostTask> task, const char* op) {
+void Ticket::keep(std::shared_ptr<HostTask> task, const char* op, LaunchSource source) {
   MutexLock lock(mutex_);
-  kept_.push_back({std::move(task), op});
+  kept_.push_back({std::move(task), op, std::move(source)});
 }
 
 void Ticket::close() {
@@ -150,6 +150,7 @@ void Ticket::settle() const {
     const cl_int status = status_of(entry.event());
     if (status >= 0) continue;
     failed_op_ = entry.op;
+    failed_source_ = entry.source;
     failed_status_ = status;
     failed_queue_ = entry.queue;
     break;
@@ -157,7 +158,7 @@ void Ticket::settle() const {
   for (const Kept& kept : kept_) {
     if (failed_op_ || kept.task->failure().empty()) continue;
     failed_op_ = kept.op;
-    failed_why_ = std::string(kept.op) + ": the host's part failed: " + kept.task->failure();
+    failed_why_ = std::string(kept.op) + ": the host's part failed: " + kept.task->failure() + kept.source.text();
   }
   kept_.clear();
   entries_.clear();  // drivers keep memory per event
@@ -215,7 +216,8 @@ void Ticket::wait_so_far() {
   for (const Entry& entry : entries_) {
     const cl_int status = status_of(entry.event());
     if (status < 0)
-      throw DeviceError(std::string(entry.op) + ": the launch failed on " + device_ + ": " + launch_status_name(status),
+      throw DeviceError(std::string(entry.op) + ": the launch failed on " + device_ + ": " +
+                            launch_status_name(status) + entry.source.text(),
                         "clWaitForEvents", launch_status_name(status), device_);
   }
 }
@@ -242,7 +244,8 @@ std::string Ticket::failure() const {
   if (!is_failed()) return {};
   MutexLock lock(mutex_);
   if (!failed_why_.empty()) return failed_why_;
-  return std::string(failed_op_) + ": the launch failed on " + device_ + ": " + launch_status_name(failed_status_);
+  return std::string(failed_op_) + ": the launch failed on " + device_ + ": " + launch_status_name(failed_status_) +
+         failed_source_.text();
 }
 
 void Ticket::throw_if_failed() const {

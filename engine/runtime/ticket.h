@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/mutex.h"
+#include "profile/recorder.h"
 #include "runtime/opencl.h"
 
 namespace samebytes::detail {
@@ -46,9 +47,10 @@ class Ticket {
   void reserve(std::size_t events);
   // Takes over the event. `op` lives for ever (keep_op_name). The last event added for each queue stands for that
   // queue.
-  void add(cl::Event event, const char* op, int queue);
+  // `source`: whose launch it is, for the error.
+  void add(cl::Event event, const char* op, int queue, LaunchSource source = {});
   // Keeps a host function, and what it works on, until everything is complete; where it failed, so has the ticket.
-  void keep(std::shared_ptr<HostTask> task, const char* op);
+  void keep(std::shared_ptr<HostTask> task, const char* op, LaunchSource source = {});
   void close();          // nothing is added any more
   bool is_done() const;  // never blocks; a failed ticket is done
   bool is_failed() const { return state_.load(std::memory_order_acquire) == State::failed; }  // known to have failed
@@ -69,10 +71,12 @@ class Ticket {
     cl::Event event;
     const char* op;
     int queue;
+    LaunchSource source;
   };
   struct Kept {
     std::shared_ptr<HostTask> task;
     const char* op;
+    LaunchSource source;
   };
   std::vector<cl::Event> last_events() const SAMEBYTES_REQUIRES(mutex_);  // one of each queue
   void settle() const SAMEBYTES_REQUIRES(mutex_);                         // every event is complete
@@ -88,6 +92,7 @@ class Ticket {
   mutable std::vector<Entry> entries_ SAMEBYTES_GUARDED_BY(mutex_);
   mutable std::vector<Kept> kept_ SAMEBYTES_GUARDED_BY(mutex_);
   mutable std::string failed_why_ SAMEBYTES_GUARDED_BY(mutex_);  // of a host function, and of a device given up
+  mutable LaunchSource failed_source_ SAMEBYTES_GUARDED_BY(mutex_);
   mutable const char* failed_op_ SAMEBYTES_GUARDED_BY(mutex_) = nullptr;
   mutable cl_int failed_status_ SAMEBYTES_GUARDED_BY(mutex_) = CL_SUCCESS;  // what OpenCL said, if it did
   mutable int failed_queue_ SAMEBYTES_GUARDED_BY(mutex_) = -1;

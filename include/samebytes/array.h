@@ -5,6 +5,7 @@
 // A handle may outlive its engine; any use but destruction then throws ArgumentError.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -26,6 +27,20 @@ namespace detail {
 struct Node;
 using NodePtr = std::shared_ptr<Node>;
 [[noreturn]] void throw_wrong_type(const Array& array, Dtype asked);
+
+// While one lives, the nodes that this thread builds are of that line of the user's code, which errors of their
+// launches name. Lines of the library's own files stand for nothing, so those of their caller stay.
+class Here {
+ public:
+  explicit Here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) noexcept;
+  ~Here();
+  Here(const Here&) = delete;
+  Here& operator=(const Here&) = delete;
+
+ private:
+  const char* file_;  // of the line before
+  int line_;
+};
 }  // namespace detail
 
 class Array {
@@ -82,6 +97,51 @@ class Array {
   detail::NodePtr node_;
 };
 
+// An array as ops take it: with the line of the call. Made from an Array where it is passed, and lives for that call.
+class Input {
+ public:
+  Input(const Array& array, const char* file = __builtin_FILE(), int line = __builtin_LINE()) noexcept
+      : array_(array), here_(file, line) {}
+  Input() noexcept;  // an empty handle
+  operator const Array&() const { return array_; }
+  const Array& array() const { return array_; }
+  bool defined() const { return array_.defined(); }
+  const Shape& shape() const { return array_.shape(); }
+  Dtype dtype() const { return array_.dtype(); }
+  std::int64_t size() const { return array_.size(); }
+  int device() const { return array_.device(); }
+  const detail::NodePtr& node() const { return array_.node(); }
+
+ private:
+  const Array& array_;
+  const detail::Here here_;
+};
+
+// The same of a list: {a, b}, {pointer, count}, or a vector, array or span of arrays.
+class Inputs {
+ public:
+  Inputs(std::initializer_list<Array> arrays, const char* file = __builtin_FILE(), int line = __builtin_LINE()) noexcept
+      : arrays_(arrays.begin(), arrays.size()), here_(file, line) {}
+  template <class T>
+  requires std::convertible_to<const T&, std::span<const Array>> Inputs(const T& arrays,
+                                                                        const char* file = __builtin_FILE(),
+                                                                        int line = __builtin_LINE())
+  noexcept : arrays_(arrays), here_(file, line) {}
+  Inputs(const Array* first, std::size_t count, const char* file = __builtin_FILE(),
+         int line = __builtin_LINE()) noexcept
+      : arrays_(first, count), here_(file, line) {}
+  operator std::span<const Array>() const { return arrays_; }
+  std::size_t size() const { return arrays_.size(); }
+  bool empty() const { return arrays_.empty(); }
+  const Array& operator[](std::size_t i) const { return arrays_[i]; }
+  auto begin() const { return arrays_.begin(); }
+  auto end() const { return arrays_.end(); }
+
+ private:
+  std::span<const Array> arrays_;
+  const detail::Here here_;
+};
+
 extern template std::vector<float> Array::to_vector<float>() const;
 extern template std::vector<double> Array::to_vector<double>() const;
 extern template std::vector<std::int32_t> Array::to_vector<std::int32_t>() const;
@@ -103,10 +163,14 @@ Array array(std::initializer_list<float> values, const Shape& shape);  // f32
 Array empty(const Shape& shape, Dtype dtype = f32);
 
 // Filled on the device; lazy.
-Array full(const Shape& shape, double value, Dtype dtype = f32);
-inline Array zeros(const Shape& shape, Dtype dtype = f32) { return full(shape, 0.0, dtype); }
-inline Array ones(const Shape& shape, Dtype dtype = f32) { return full(shape, 1.0, dtype); }
-Array arange(double start, double stop, double step = 1.0, Dtype dtype = f32);
+Array full(const Shape& shape, double value, Dtype dtype = f32, const detail::Here& = detail::Here());
+inline Array zeros(const Shape& shape, Dtype dtype = f32, const detail::Here& here = detail::Here()) {
+  return full(shape, 0.0, dtype, here);
+}
+inline Array ones(const Shape& shape, Dtype dtype = f32, const detail::Here& here = detail::Here()) {
+  return full(shape, 1.0, dtype, here);
+}
+Array arange(double start, double stop, double step = 1.0, Dtype dtype = f32, const detail::Here& = detail::Here());
 // Counter-based (Philox): the same seed and call order give the same numbers on every device, up to rounding of log and
 // cos in normal. Without a key they draw from the engine's seed and counter. Element i takes word i % 4 of
 // philox4x32(random_counter(domain, i / 4, counter low, counter high), {seed low, seed high}), random.h; uniform has 24
@@ -118,10 +182,14 @@ struct RandomKey {
 };
 // Returns the engine's seed and advances its counter.
 RandomKey next_random_key(RandomDomain domain = RandomDomain::arrays);
-Array uniform(const Shape& shape, double low = 0.0, double high = 1.0, Dtype dtype = f32);
-Array uniform(const Shape& shape, double low, double high, Dtype dtype, RandomKey key);
-Array normal(const Shape& shape, double mean = 0.0, double deviation = 1.0, Dtype dtype = f32);
-Array normal(const Shape& shape, double mean, double deviation, Dtype dtype, RandomKey key);
+Array uniform(const Shape& shape, double low = 0.0, double high = 1.0, Dtype dtype = f32,
+              const detail::Here& = detail::Here());
+Array uniform(const Shape& shape, double low, double high, Dtype dtype, RandomKey key,
+              const detail::Here& = detail::Here());
+Array normal(const Shape& shape, double mean = 0.0, double deviation = 1.0, Dtype dtype = f32,
+             const detail::Here& = detail::Here());
+Array normal(const Shape& shape, double mean, double deviation, Dtype dtype, RandomKey key,
+             const detail::Here& = detail::Here());
 
 // The user's own memory as an array: shape.size() elements of dtype at `pointer`. `deleter` runs once nothing uses the
 // bytes any more, also if they had to be copied. `verdict` receives whether they were adopted or copied, and why.
@@ -134,18 +202,18 @@ Array adopt(std::vector<T>&& values, const Shape& shape,
 // Cells: arrays that keep their identity and are overwritten in place (parameters, running statistics, optimizer
 // state). An expression, a view included, reads the value that the cell had when the expression was written; the cell
 // itself always has the newest value. `initial` is evaluated at the cell's first use.
-Array cell(const Array& initial, std::string name, MemoryCategory category = MemoryCategory::parameters);
+Array cell(const Input& initial, std::string name, MemoryCategory category = MemoryCategory::parameters);
 bool is_cell(const Array& array);
 // A new cell with the same name and current value.
-Array clone_cell(const Array& cell);
+Array clone_cell(const Input& cell);
 const std::string& cell_name(const Array& array);
 // Returns a node that overwrites the cell with `value` (same shape and dtype) when it is evaluated, and has the new
 // value; expressions written with the cell before keep the old one. `value` may read the cell in any way: update(c,
 // transpose(c)). Throws ArgumentError if one run updates a cell twice. Updates that are evaluated together and whose
 // values are pointwise share one launch: this is how optimizers are written.
-Array update(const Array& cell, const Array& value);
+Array update(const Input& cell, const Input& value);
 // eval(update(cell, value)).
-void assign(const Array& cell, const Array& value);
+void assign(const Input& cell, const Input& value);
 
 // Makes one flat cell that holds many: the values of `cells` move into it once, each at a multiple of 128 bytes with
 // zeros in the gaps, and each cell becomes a part of it. Throws ArgumentError if dtypes differ or if a cell is already
@@ -157,7 +225,7 @@ struct FlatCells {
 FlatCells flatten_cells(std::span<const Array> cells, std::string name);
 // Puts arrays side by side into one flat array [n] at the given offsets, zeros between them; their producers write into
 // it directly.
-Array pack(std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n);
+Array pack(const Inputs& arrays, std::span<const std::int64_t> offsets, std::int64_t n);
 
 template <class T>
 Array adopt(std::vector<T>&& values, const Shape& shape, Adoption* verdict) {

@@ -48,7 +48,7 @@ class NoGrad {
 bool is_grad_enabled();
 
 // The same values, cut off from the gradient.
-Array stop_gradient(const Array& x);
+Array stop_gradient(const Input& x);
 
 // An op from the user's own OpenCL C. The source defines the kernel
 //   __kernel void <entry>(ARRAY(const real, src0), ..., ARRAY(real, dst), const int n, const real p0, ...)
@@ -64,7 +64,7 @@ struct CustomOp {
 };
 // Throws ArgumentError if `inputs` is empty or mixes engines. The first run throws BuildError with name, defines and
 // log if the source does not build.
-Array custom_op(const CustomOp& op, std::span<const Array> inputs, const Shape& shape, Dtype dtype = f32,
+Array custom_op(const CustomOp& op, const Inputs& inputs, const Shape& shape, Dtype dtype = f32,
                 std::span<const double> parameters = {});
 
 }  // namespace samebytes

@@ -125,7 +125,7 @@ class LstmClassifier final : public nn::Module {
  public:
   explicit LstmClassifier(const LstmClassifierOptions& options);
   Array forward(const Array& x) override { return forward(x, {}); }
-  Array forward(const Array& x, const Array& lengths);
+  Array forward(const Input& x, const Input& lengths);
   void visit(nn::Visitor& visitor) override;
   std::string kind() const override { return "LstmClassifier"; }
 
@@ -166,9 +166,9 @@ class Gpt final : public nn::Module {
   Array forward(const Array& ids) override;
   // cross_entropy of forward's logits with the next tokens `target` [N, T] (i32), without ever holding all logits (see
   // linear_cross_entropy in ops/losses.h for the options).
-  Array loss(const Array& ids, const Array& target, const LinearCrossEntropyOptions& options = {});
+  Array loss(const Input& ids, const Input& target, const LinearCrossEntropyOptions& options = {});
   // Processes the next T tokens and returns the logits of the last one only, [N, 1, V].
-  Array forward(const Array& ids, GptCache& cache);
+  Array forward(const Input& ids, GptCache& cache);
   GptCache make_cache(std::int64_t batch = 1) const;
   void visit(nn::Visitor& visitor) override;
   std::string kind() const override { return "Gpt"; }

@@ -19,22 +19,22 @@ double clipped(double x, double low, double high) { return std::min(std::max(x, 
 
 struct Row {
   const char* name;
-  Array (*op)(const Array&);
+  Array (*op)(const Input&);
   double (*reference)(double);
   double (*slope)(double);  // PyTorch's derivative, also at corners
 };
 
 const Row kRows[] = {
-    {"leaky_relu", [](const Array& a) { return leaky_relu(a); }, [](double x) { return x > 0 ? x : 0.01 * x; },
+    {"leaky_relu", [](const Input& a) { return leaky_relu(a); }, [](double x) { return x > 0 ? x : 0.01 * x; },
      [](double x) { return x > 0 ? 1 : 0.01; }},
-    {"prelu", [](const Array& a) { return prelu(a, full({1}, 0.25, a.dtype())); },
+    {"prelu", [](const Input& a) { return prelu(a, full({1}, 0.25, a.dtype())); },
      [](double x) { return x > 0 ? x : 0.25 * x; }, [](double x) { return x > 0 ? 1 : 0.25; }},
-    {"elu", [](const Array& a) { return elu(a, 1.5); }, [](double x) { return x > 0 ? x : 1.5 * std::expm1(x); },
+    {"elu", [](const Input& a) { return elu(a, 1.5); }, [](double x) { return x > 0 ? x : 1.5 * std::expm1(x); },
      [](double x) { return x > 0 ? 1 : 1.5 * std::exp(x); }},
     {"selu", selu, [](double x) { return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * std::expm1(x)); },
      [](double x) { return 1.0507009873554805 * (x > 0 ? 1 : 1.6732632423543772 * std::exp(x)); }},
-    {"softplus", [](const Array& a) { return softplus(a); }, softplus_of, sigmoid_of},
-    {"softplus(2, 3)", [](const Array& a) { return softplus(a, 2, 3); },
+    {"softplus", [](const Input& a) { return softplus(a); }, softplus_of, sigmoid_of},
+    {"softplus(2, 3)", [](const Input& a) { return softplus(a, 2, 3); },
      [](double x) { return 2 * x > 3 ? x : softplus_of(2 * x) / 2; },
      [](double x) { return 2 * x > 3 ? 1 : sigmoid_of(2 * x); }},
     {"mish", mish, [](double x) { return x * std::tanh(softplus_of(x)); },

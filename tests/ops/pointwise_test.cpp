@@ -15,7 +15,7 @@ namespace {
 
 struct UnaryRow {
   const char* name;
-  Array (*op)(const Array&);
+  Array (*op)(const Input&);
   double (*reference)(double);
   double low, high;  // of the inputs
   double ulps;       // OpenCL 1.2 table 7.4, doubled for the formula's own steps
@@ -27,7 +27,7 @@ double gelu_tanh_reference(double x) {
 }
 
 const UnaryRow kUnary[] = {
-    {"negative", [](const Array& a) { return -a; }, [](double x) { return -x; }, -3, 3, 0},
+    {"negative", [](const Input& a) { return -a; }, [](double x) { return -x; }, -3, 3, 0},
     {"exp", exp, std::exp, -4, 4, 4},
     {"expm1", expm1, std::expm1, -4, 4, 6},
     {"log", log, std::log, 0.1, 9, 4},
@@ -42,15 +42,15 @@ const UnaryRow kUnary[] = {
     {"sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -5, 5, 8},
     {"relu", relu, [](double x) { return x > 0 ? x : 0; }, -3, 3, 0},
     {"silu", silu, [](double x) { return x / (1 + std::exp(-x)); }, -5, 5, 10},
-    {"gelu", [](const Array& a) { return gelu(a); }, gelu_reference, -3, 3, 64},
-    {"gelu_tanh", [](const Array& a) { return gelu(a, GeluForm::tanh); }, gelu_tanh_reference, -3, 3, 64},
-    {"add_scalar", [](const Array& a) { return a + 1.5; }, [](double x) { return x + 1.5; }, -3, 3, 1},
-    {"subtract_from_scalar", [](const Array& a) { return 1.5 - a; }, [](double x) { return 1.5 - x; }, -3, 3, 1},
-    {"multiply_scalar", [](const Array& a) { return a * 0.3; }, [](double x) { return x * 0.3; }, -3, 3, 2},
-    {"divide_scalar", [](const Array& a) { return a / 0.3; }, [](double x) { return x / 0.3; }, -3, 3, 4},
-    {"divide_into_scalar", [](const Array& a) { return 2.0 / a; }, [](double x) { return 2.0 / x; }, 0.5, 3, 4},
-    {"pow", [](const Array& a) { return pow(a, 2.5); }, [](double x) { return std::pow(x, 2.5); }, 0.1, 3, 32},
-    {"clip", [](const Array& a) { return clip(a, -1.0, 1.0); }, [](double x) { return std::fmin(1, std::fmax(-1, x)); },
+    {"gelu", [](const Input& a) { return gelu(a); }, gelu_reference, -3, 3, 64},
+    {"gelu_tanh", [](const Input& a) { return gelu(a, GeluForm::tanh); }, gelu_tanh_reference, -3, 3, 64},
+    {"add_scalar", [](const Input& a) { return a + 1.5; }, [](double x) { return x + 1.5; }, -3, 3, 1},
+    {"subtract_from_scalar", [](const Input& a) { return 1.5 - a; }, [](double x) { return 1.5 - x; }, -3, 3, 1},
+    {"multiply_scalar", [](const Input& a) { return a * 0.3; }, [](double x) { return x * 0.3; }, -3, 3, 2},
+    {"divide_scalar", [](const Input& a) { return a / 0.3; }, [](double x) { return x / 0.3; }, -3, 3, 4},
+    {"divide_into_scalar", [](const Input& a) { return 2.0 / a; }, [](double x) { return 2.0 / x; }, 0.5, 3, 4},
+    {"pow", [](const Input& a) { return pow(a, 2.5); }, [](double x) { return std::pow(x, 2.5); }, 0.1, 3, 32},
+    {"clip", [](const Input& a) { return clip(a, -1.0, 1.0); }, [](double x) { return std::fmin(1, std::fmax(-1, x)); },
      -3, 3, 0},
 };
 

@@ -42,10 +42,10 @@ Array numbers(std::initializer_list<std::int32_t> values, const Shape& shape) {
   return array(std::vector<std::int32_t>(values), shape);
 }
 
-ArrayFunction one(Array (*op)(const Array&)) {
+ArrayFunction one(Array (*op)(const Input&)) {
   return [op](In x) { return op(x[0]); };
 }
-ArrayFunction two(Array (*op)(const Array&, const Array&)) {
+ArrayFunction two(Array (*op)(const Input&, const Input&)) {
   return [op](In x) { return op(x[0], x[1]); };
 }
 

@@ -73,9 +73,9 @@ class MultiHeadAttention final : public Module {
   explicit MultiHeadAttention(const MultiHeadAttentionOptions& options);
   Array forward(const Array& x) override;
   // lengths i32 [N]: tokens from that index on are padding and are masked out as keys (PyTorch's key_padding_mask).
-  Array forward(const Array& x, const Array& lengths);
+  Array forward(const Input& x, const Input& lengths);
   // The next T tokens, which also attend to those in the cache. Requires causal.
-  Array forward(const Array& x, KeyValueCache& cache);
+  Array forward(const Input& x, KeyValueCache& cache);
   KeyValueCache make_cache(std::int64_t batch, std::int64_t capacity) const;
   void visit(Visitor& visitor) override;
   std::string kind() const override { return "MultiHeadAttention"; }

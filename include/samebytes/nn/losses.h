@@ -16,9 +16,13 @@ class Loss {
  public:
   explicit Loss(const Options& options = {}) : options_(options) {}
 
-  template <std::same_as<Array>... Arrays>
-  Array operator()(const Arrays&... arrays) const {
-    return kFunction(arrays..., options_);
+  Array operator()(const Input& a, const Input& b)
+      const requires std::invocable<decltype(kFunction), const Input&, const Input&, const Options&> {
+    return kFunction(a, b, options_);
+  }
+  Array operator()(const Input& a, const Input& b, const Input& c)
+      const requires std::invocable<decltype(kFunction), const Input&, const Input&, const Input&, const Options&> {
+    return kFunction(a, b, c, options_);
   }
   const Options& options() const { return options_; }
 
@@ -31,7 +35,7 @@ template <auto kFunction>
 class MarginLoss {
  public:
   explicit MarginLoss(const MarginOptions& options = {.margin = 0.0}) : options_(options) {}
-  Array operator()(const Array& a, const Array& b, const Array& target) const {
+  Array operator()(const Input& a, const Input& b, const Input& target) const {
     return kFunction(a, b, target, options_);
   }
   const MarginOptions& options() const { return options_; }

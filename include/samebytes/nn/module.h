@@ -96,7 +96,7 @@ class Module {
 
   // Adds this module's ops to the graph; nothing runs. Throws ArgumentError if x does not fit, as the ops do.
   virtual Array forward(const Array& x) = 0;
-  Array operator()(const Array& x);
+  Array operator()(const Input& x);
 
   // Names parameters, buffers and children, in the order of construction.
   virtual void visit(Visitor& /*visitor*/) {}

@@ -48,7 +48,7 @@ class Lstm final : public Module {
  public:
   explicit Lstm(const LstmOptions& options);
   Array forward(const Array& x) override { return run(x).y; }  // from zero states
-  LstmOutput run(const Array& x, const LstmState& state = {}, const Array& lengths = {});
+  LstmOutput run(const Input& x, const LstmState& state = {}, const Input& lengths = {});
   void visit(Visitor& visitor) override;
   std::string kind() const override { return "Lstm"; }
   std::string describe() const override;
@@ -66,7 +66,7 @@ class Gru final : public Module {
  public:
   explicit Gru(const GruOptions& options);
   Array forward(const Array& x) override { return run(x).y; }  // from zero states
-  GruOutput run(const Array& x, const Array& h0 = {}, const Array& lengths = {});
+  GruOutput run(const Input& x, const Input& h0 = {}, const Input& lengths = {});
   void visit(Visitor& visitor) override;
   std::string kind() const override { return "Gru"; }
   std::string describe() const override;

@@ -30,8 +30,8 @@ class TransformerBlock final : public Module {
  public:
   explicit TransformerBlock(const TransformerBlockOptions& options);
   Array forward(const Array& x) override;
-  Array forward(const Array& x, const Array& lengths);  // lengths i32 [N]: tokens from that index on are padding
-  Array forward(const Array& x, KeyValueCache& cache);  // the next T tokens; requires causal
+  Array forward(const Input& x, const Input& lengths);  // lengths i32 [N]: tokens from that index on are padding
+  Array forward(const Input& x, KeyValueCache& cache);  // the next T tokens; requires causal
   KeyValueCache make_cache(std::int64_t batch, std::int64_t capacity) const {
     return attention_.make_cache(batch, capacity);
   }

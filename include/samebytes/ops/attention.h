@@ -21,11 +21,11 @@ struct AttentionOptions {
 // [N, S, G, D] with H a multiple of G (grouped queries: head h reads head h / (H / G) of k and v) -> [N, T, H, D].
 // Neither forward nor backward stores a T x S array: memory is linear in T (T. Dao et al., "FlashAttention", 2022). A
 // query without keys gives 0. Views with a contiguous last axis are read in place. 16-bit arrays are computed in f32.
-Array scaled_dot_product_attention(const Array& q, const Array& k, const Array& v,
+Array scaled_dot_product_attention(const Input& q, const Input& k, const Input& v,
                                    const AttentionOptions& options = {});
 // The same for queries, keys and values from one matrix product: qkv [N, T, H + 2 G, D] holds the H heads of q, then
 // the G of k, then the G of v, with H = `heads`. The gradient is one array, too.
-Array packed_attention(const Array& qkv, std::int64_t heads, const AttentionOptions& options = {});
+Array packed_attention(const Input& qkv, std::int64_t heads, const AttentionOptions& options = {});
 
 struct RotaryOptions {
   bool interleaved = false;  // pairs (2 i, 2 i + 1), as in RoFormer; false: (i, i + D / 2), as in GPT-NeoX and Llama
@@ -36,6 +36,6 @@ struct RotaryOptions {
 // x [N, T, H, D] with D even: rotates pair i of token t by the angle (offset + t) base^(-2 i / D) (J. Su et al.,
 // "RoFormer", 2021, section 3.2.2). Angles are computed in the array's dtype: at position 10^4 an f32 angle is accurate
 // to about 10^-3.
-Array rotary(const Array& x, const RotaryOptions& options = {});
+Array rotary(const Input& x, const RotaryOptions& options = {});
 
 }  // namespace samebytes

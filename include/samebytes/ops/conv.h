@@ -20,7 +20,7 @@ struct Conv1dOptions {
   int dilation = 1;
   int groups = 1;
 };
-Array conv1d(const Array& src, const Array& weight, const Array& bias = {}, const Conv1dOptions& options = {});
+Array conv1d(const Input& src, const Input& weight, const Input& bias = {}, const Conv1dOptions& options = {});
 
 // src [N, H, W, C], weight [kh, kw, C / groups, K] -> [N, OH, OW, K].
 struct Conv2dOptions {
@@ -29,7 +29,7 @@ struct Conv2dOptions {
   int dilation_h = 1, dilation_w = 1;
   int groups = 1;
 };
-Array conv2d(const Array& src, const Array& weight, const Array& bias = {}, const Conv2dOptions& options = {});
+Array conv2d(const Input& src, const Input& weight, const Input& bias = {}, const Conv2dOptions& options = {});
 
 // src [N, D, H, W, C], weight [kd, kh, kw, C / groups, K] -> [N, OD, OH, OW, K].
 struct Conv3dOptions {
@@ -38,7 +38,7 @@ struct Conv3dOptions {
   int dilation_d = 1, dilation_h = 1, dilation_w = 1;
   int groups = 1;
 };
-Array conv3d(const Array& src, const Array& weight, const Array& bias = {}, const Conv3dOptions& options = {});
+Array conv3d(const Input& src, const Input& weight, const Input& bias = {}, const Conv3dOptions& options = {});
 
 // Transposed convolution: the gradient of a convolution of K to C channels with respect to its input. Each axis of dst
 // has size (in - 1) stride - 2 pad + dilation (kernel - 1) + output_pad + 1. output_pad extends the end, since with a
@@ -51,7 +51,7 @@ struct ConvTranspose1dOptions {
   int dilation = 1;
   int groups = 1;
 };
-Array conv_transpose1d(const Array& src, const Array& weight, const Array& bias = {},
+Array conv_transpose1d(const Input& src, const Input& weight, const Input& bias = {},
                        const ConvTranspose1dOptions& options = {});
 
 // src [N, H, W, C], weight [kh, kw, K / groups, C] -> [N, OH, OW, K].
@@ -62,7 +62,7 @@ struct ConvTranspose2dOptions {
   int dilation_h = 1, dilation_w = 1;
   int groups = 1;
 };
-Array conv_transpose2d(const Array& src, const Array& weight, const Array& bias = {},
+Array conv_transpose2d(const Input& src, const Input& weight, const Input& bias = {},
                        const ConvTranspose2dOptions& options = {});
 
 }  // namespace samebytes

@@ -15,18 +15,18 @@ namespace samebytes {
 // ids [...], table [V, D] -> [..., D]: row ids[i] of the table for each i. The gradient writes each row of the table
 // once, even if ids repeat. The row `padding_index` gets no gradient (PyTorch's padding_idx); ids outside [0, V) give
 // rows of NaN and no gradient.
-Array embedding(const Array& ids, const Array& table, std::optional<std::int32_t> padding_index = {});
+Array embedding(const Input& ids, const Input& table, std::optional<std::int32_t> padding_index = {});
 // NumPy's take, PyTorch's index_select: the axis of a, of size D, is replaced by the axes of the index, so
 // a [outer, D, inner], index [...] -> [outer, ..., inner]. Indices outside get no gradient.
-Array take(const Array& a, const Array& index, int axis = 0);
+Array take(const Input& a, const Input& index, int axis = 0);
 // PyTorch's gather: result[i][j][k] = a[index[i][j][k]][j][k] for axis 0. The result has the shape of the index, which
 // must have the rank of a and not exceed it in the other axes. Indices outside get no gradient.
-Array gather(const Array& a, int axis, const Array& index);
+Array gather(const Input& a, int axis, const Input& index);
 // PyTorch's scatter_add: a with src[i][j][k] added to a[index[i][j][k]][j][k], for axis 0, in the order of i. The index
 // must have the rank of a and exceed neither a in the other axes nor src in any. An index outside sets its whole line
 // along the axis to NaN. a and src must be floating.
-Array scatter_add(const Array& a, int axis, const Array& index, const Array& src);
+Array scatter_add(const Input& a, int axis, const Input& index, const Input& src);
 // ids [...] -> [..., classes] with values 0 and 1; an id outside [0, classes) gives a row of zeros.
-Array one_hot(const Array& ids, std::int64_t classes, Dtype dtype = f32);
+Array one_hot(const Input& ids, std::int64_t classes, Dtype dtype = f32);
 
 }  // namespace samebytes

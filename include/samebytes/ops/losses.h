@@ -11,8 +11,8 @@
 
 namespace samebytes {
 
-Array softmax(const Array& a);      // over the last axis
-Array log_softmax(const Array& a);  // over the last axis
+Array softmax(const Input& a);      // over the last axis
+Array log_softmax(const Input& a);  // over the last axis
 enum class Reduction : std::uint8_t { mean, sum, none };
 
 // ---- for classes
@@ -26,7 +26,7 @@ struct CrossEntropyOptions {
 // logits [N, C]; target i32 or u8 [N] of class indices, or floating [N, C] of probabilities; more axes may precede C.
 // Defined as in PyTorch, including the weighted mean. The loss of 16-bit logits is f32; class_weight gets no gradient.
 // A label outside [0, C) gives NaN, which check_nan finds; readers of data sets check labels earlier.
-Array cross_entropy(const Array& logits, const Array& target, const CrossEntropyOptions& options = {});
+Array cross_entropy(const Input& logits, const Input& target, const CrossEntropyOptions& options = {});
 
 struct LinearCrossEntropyOptions {
   Array bias{};                                // [V] or an empty handle
@@ -45,7 +45,7 @@ struct LinearCrossEntropyOptions {
 // Hsu et al., "Liger Kernel: efficient Triton kernels for LLM training", 2024, section 3.2). The result equals that of
 // the two ops up to the order of sums; the gradient of a 16-bit weight is rounded once per chunk. If the upstream
 // gradient is computed after the loss, as for a scaled loss, the logits are computed twice.
-Array linear_cross_entropy(const Array& x, const Array& weight, const Array& labels,
+Array linear_cross_entropy(const Input& x, const Input& weight, const Input& labels,
                            const LinearCrossEntropyOptions& options = {});
 
 struct NllOptions {
@@ -55,7 +55,7 @@ struct NllOptions {
 };
 // -weight[t] * log_probability[.., t]: log_probability [..., C], target i32 or u8 [...] of class indices. The mean
 // divides by the sum of the weights. class_weight gets no gradient. A label outside [0, C) gives NaN.
-Array nll_loss(const Array& log_probability, const Array& target, const NllOptions& options = {});
+Array nll_loss(const Input& log_probability, const Input& target, const NllOptions& options = {});
 
 struct FocalOptions {
   double gamma = 2.0;    // at least 0
@@ -64,7 +64,7 @@ struct FocalOptions {
 };
 // -weight[t] * (1 - p[t])^gamma * log p[t] with p = softmax(logits) (T. Lin et al., "Focal loss for dense object
 // detection", 2017): logits [..., C], target i32 or u8 [...]. The mean divides by the number of rows.
-Array focal_loss(const Array& logits, const Array& target, const FocalOptions& options = {});
+Array focal_loss(const Input& logits, const Input& target, const FocalOptions& options = {});
 
 struct SigmoidFocalOptions {
   double alpha = 0.25;  // weight of the positive class, 1 - alpha of the negative one; below 0: no weights
@@ -73,7 +73,7 @@ struct SigmoidFocalOptions {
 };
 // The same for independent classes (equation 5 of the paper): logits, and target in [0, 1], with equal shapes. As
 // torchvision's sigmoid_focal_loss, which does not reduce by default.
-Array sigmoid_focal_loss(const Array& logits, const Array& target, const SigmoidFocalOptions& options = {});
+Array sigmoid_focal_loss(const Input& logits, const Input& target, const SigmoidFocalOptions& options = {});
 
 struct MultiMarginOptions {
   int p = 1;  // 1 or 2
@@ -83,14 +83,14 @@ struct MultiMarginOptions {
 };
 // sum over j != t of weight[t] * max(0, margin - score[t] + score[j])^p / C: score [N, C], target i32 or u8 [N].
 // class_weight gets no gradient. A label outside [0, C) gives NaN.
-Array multi_margin_loss(const Array& score, const Array& target, const MultiMarginOptions& options = {});
+Array multi_margin_loss(const Input& score, const Input& target, const MultiMarginOptions& options = {});
 
 // ---- for probabilities
 
-Array bce_with_logits(const Array& logits, const Array& target, Reduction reduction = Reduction::mean);
+Array bce_with_logits(const Input& logits, const Input& target, Reduction reduction = Reduction::mean);
 // -(t log p + (1 - t) log(1 - p)) for equal shapes, with logarithms clamped to -100 as in PyTorch. p outside [0, 1]
 // gives NaN.
-Array bce_loss(const Array& probability, const Array& target, Reduction reduction = Reduction::mean);
+Array bce_loss(const Input& probability, const Input& target, Reduction reduction = Reduction::mean);
 
 struct KlDivOptions {
   bool log_target = false;  // target is a log-probability, too
@@ -98,7 +98,7 @@ struct KlDivOptions {
   Reduction reduction = Reduction::mean;
 };
 // target * (log target - log_probability), for equal shapes; 0 where target is 0 (S. Kullback and R. Leibler 1951).
-Array kl_div(const Array& log_probability, const Array& target, const KlDivOptions& options = {});
+Array kl_div(const Input& log_probability, const Input& target, const KlDivOptions& options = {});
 
 struct GaussianNllOptions {
   bool full = false;  // adds log(2 pi) / 2
@@ -107,25 +107,25 @@ struct GaussianNllOptions {
 };
 // (log var + (mean - target)^2 / var) / 2: mean and target have equal shapes, var has the same or a last axis of size 1
 // (D. Nix and A. Weigend 1994). As in PyTorch, the gradient of var ignores its lower bound.
-Array gaussian_nll_loss(const Array& mean, const Array& target, const Array& var,
+Array gaussian_nll_loss(const Input& mean, const Input& target, const Input& var,
                         const GaussianNllOptions& options = {});
 
 // ---- for differences; a and b have equal shapes
 
-Array mse_loss(const Array& a, const Array& b, Reduction reduction = Reduction::mean);
-Array l1_loss(const Array& a, const Array& b, Reduction reduction = Reduction::mean);
+Array mse_loss(const Input& a, const Input& b, Reduction reduction = Reduction::mean);
+Array l1_loss(const Input& a, const Input& b, Reduction reduction = Reduction::mean);
 struct SmoothL1Options {
   double beta = 1.0;  // at least 0; 0 is l1_loss
   Reduction reduction = Reduction::mean;
 };
 // |d| < beta ? d^2 / (2 beta) : |d| - beta / 2 with d = a - b (R. Girshick, "Fast R-CNN", 2015).
-Array smooth_l1_loss(const Array& a, const Array& b, const SmoothL1Options& options = {});
+Array smooth_l1_loss(const Input& a, const Input& b, const SmoothL1Options& options = {});
 struct HuberOptions {
   double delta = 1.0;  // above 0
   Reduction reduction = Reduction::mean;
 };
 // |d| <= delta ? d^2 / 2 : delta * (|d| - delta / 2) with d = a - b (P. Huber 1964).
-Array huber_loss(const Array& a, const Array& b, const HuberOptions& options = {});
+Array huber_loss(const Input& a, const Input& b, const HuberOptions& options = {});
 
 // ---- with margins; target holds 1 and -1
 
@@ -134,20 +134,20 @@ struct MarginOptions {
   Reduction reduction = Reduction::mean;
 };
 // max(0, margin - target * score), for equal shapes.
-Array hinge_loss(const Array& score, const Array& target, const MarginOptions& options = {});
+Array hinge_loss(const Input& score, const Input& target, const MarginOptions& options = {});
 // target 1: distance; target -1: max(0, margin - distance). Shapes are equal.
-Array hinge_embedding_loss(const Array& distance, const Array& target, const MarginOptions& options = {});
+Array hinge_embedding_loss(const Input& distance, const Input& target, const MarginOptions& options = {});
 // max(0, margin - target * (first - second)), for equal shapes. The default margin is 0, as in PyTorch.
-Array margin_ranking_loss(const Array& first, const Array& second, const Array& target,
+Array margin_ranking_loss(const Input& first, const Input& second, const Input& target,
                           const MarginOptions& options = {.margin = 0.0});
 
 // ---- for embeddings [N, D]
 
 // a . b / (max(|a|, eps) max(|b|, eps)) along the axis, which the result does not have; a and b broadcast; 16-bit
 // inputs give f32.
-Array cosine_similarity(const Array& a, const Array& b, int axis = -1, double eps = 1e-8);
+Array cosine_similarity(const Input& a, const Input& b, int axis = -1, double eps = 1e-8);
 // target [N] 1: 1 - cos; target -1: max(0, cos - margin). The default margin is 0, as in PyTorch.
-Array cosine_embedding_loss(const Array& a, const Array& b, const Array& target,
+Array cosine_embedding_loss(const Input& a, const Input& b, const Input& target,
                             const MarginOptions& options = {.margin = 0.0});
 struct TripletMarginOptions {
   double margin = 1.0;
@@ -157,7 +157,7 @@ struct TripletMarginOptions {
 };
 // max(0, |anchor - positive| - |anchor - negative| + margin), Euclidean over the last axis, for equal shapes [..., D]
 // (V. Balntas et al. 2016).
-Array triplet_margin_loss(const Array& anchor, const Array& positive, const Array& negative,
+Array triplet_margin_loss(const Input& anchor, const Input& positive, const Input& negative,
                           const TripletMarginOptions& options = {});
 struct NtXentOptions {
   double temperature = 0.5;  // above 0
@@ -166,6 +166,6 @@ struct NtXentOptions {
 // T. Chen et al., "A simple framework for contrastive learning", 2020, equation 1. z [2N, D]: row i and row i + N are
 // the two views of sample i. The loss is the cross-entropy of each row's cosines with all other rows, divided by the
 // temperature, with its partner as the class; [2N] without reduction.
-Array nt_xent_loss(const Array& z, const NtXentOptions& options = {});
+Array nt_xent_loss(const Input& z, const NtXentOptions& options = {});
 
 }  // namespace samebytes

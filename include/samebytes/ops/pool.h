@@ -14,9 +14,9 @@ struct Pool1dOptions {
   bool ceil_mode = false;
   bool count_include_pad = true;  // avg_pool1d only
 };
-Array max_pool1d(const Array& src, const Pool1dOptions& options = {});  // propagates NaN, as PyTorch
-Array avg_pool1d(const Array& src, const Pool1dOptions& options = {});
-Array global_avg_pool1d(const Array& src);  // [N, C]
+Array max_pool1d(const Input& src, const Pool1dOptions& options = {});  // propagates NaN, as PyTorch
+Array avg_pool1d(const Input& src, const Pool1dOptions& options = {});
+Array global_avg_pool1d(const Input& src);  // [N, C]
 
 // src [N, H, W, C].
 struct Pool2dOptions {
@@ -26,16 +26,16 @@ struct Pool2dOptions {
   bool ceil_mode = false;
   bool count_include_pad = true;  // avg_pool2d only
 };
-Array max_pool2d(const Array& src, const Pool2dOptions& options = {});  // propagates NaN, as PyTorch
-Array avg_pool2d(const Array& src, const Pool2dOptions& options = {});
-Array global_avg_pool2d(const Array& src);  // [N, C]
+Array max_pool2d(const Input& src, const Pool2dOptions& options = {});  // propagates NaN, as PyTorch
+Array avg_pool2d(const Input& src, const Pool2dOptions& options = {});
+Array global_avg_pool2d(const Input& src);  // [N, C]
 
 // Pooling to a given output size: element i of an axis covers floor(i in / out) to ceil((i + 1) in / out) - 1, as in
 // PyTorch, so windows may overlap and differ in size by one. src [N, L, C] -> [N, out, C], src [N, H, W, C] ->
 // [N, out_h, out_w, C].
-Array adaptive_avg_pool1d(const Array& src, int out);
-Array adaptive_max_pool1d(const Array& src, int out);  // propagates NaN
-Array adaptive_avg_pool2d(const Array& src, int out_h, int out_w);
-Array adaptive_max_pool2d(const Array& src, int out_h, int out_w);  // propagates NaN
+Array adaptive_avg_pool1d(const Input& src, int out);
+Array adaptive_max_pool1d(const Input& src, int out);  // propagates NaN
+Array adaptive_avg_pool2d(const Input& src, int out_h, int out_w);
+Array adaptive_max_pool2d(const Input& src, int out_h, int out_w);  // propagates NaN
 
 }  // namespace samebytes

@@ -38,10 +38,10 @@ struct GruResult {
 // x [N, T, C] (S. Hochreiter and J. Schmidhuber, "Long short-term memory", 1997, with forget gates):
 //   i, f, o = sigmoid(W_i x + b_i + U_i h + d_i) and so on, g = tanh(W_g x + b_g + U_g h + d_g)
 //   c = f c + i g, h = o tanh(c)
-LstmResult lstm(const Array& x, const RecurrentWeights& weights, const RecurrentOptions& options = {});
+LstmResult lstm(const Input& x, const RecurrentWeights& weights, const RecurrentOptions& options = {});
 // x [N, T, C] (K. Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014, with the reset gate
 // applied after the product, as in PyTorch and cuDNN):
 //   r, z = sigmoid(W x + b + U h + d), n = tanh(W_n x + b_n + r (U_n h + d_n)), h = (1 - z) n + z h
-GruResult gru(const Array& x, const RecurrentWeights& weights, const RecurrentOptions& options = {});
+GruResult gru(const Input& x, const RecurrentWeights& weights, const RecurrentOptions& options = {});
 
 }  // namespace samebytes

@@ -24,6 +24,6 @@ struct ResizeOptions {
 //   bilinear: (o + 0.5) scale - 0.5, at least 0; with align_corners o (in - 1) / (out - 1)
 // and bilinear interpolates between the two neighbours on each axis. Coordinates are computed in f32 (f64 for f64
 // images).
-Array resize(const Array& src, const ResizeOptions& options);
+Array resize(const Input& src, const ResizeOptions& options);
 
 }  // namespace samebytes

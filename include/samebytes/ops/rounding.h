@@ -11,6 +11,6 @@ namespace samebytes {
 // this function. A hash of key, the element and the corresponding element of `salt` (f32, same shape) decides, not the
 // position: equal values with equal salt and key are rounded equally, and a part of an array as in the whole. NaN and
 // infinities stay. No gradient flows. Throws ArgumentError for other dtypes and shapes.
-Array round_stochastic(const Array& a, const Array& salt, RandomKey key);
+Array round_stochastic(const Input& a, const Input& salt, RandomKey key);
 
 }  // namespace samebytes

@@ -12,17 +12,17 @@ namespace samebytes {
 
 // result[.., j, ..] = the sum of a[.., 0 .. j, ..] along the axis. Long axes are summed in parts of a fixed length, so
 // the order of additions depends only on the shape. Sums of i32, u8 and bool are i32 and wrap around.
-Array cumsum(const Array& a, int axis);
+Array cumsum(const Input& a, int axis);
 // The running product along the axis; its gradient is correct also where elements are 0. Floating arrays only.
-Array cumprod(const Array& a, int axis);
+Array cumprod(const Input& a, int axis);
 
 struct SortResult {
   Array values;   // with a's dtype; gradients flow back to the elements they came from
   Array indices;  // i32, positions along the axis
 };
-SortResult sort(const Array& a, int axis = -1, bool descending = false);
-Array argsort(const Array& a, int axis = -1, bool descending = false);  // the indices of sort
+SortResult sort(const Input& a, int axis = -1, bool descending = false);
+Array argsort(const Input& a, int axis = -1, bool descending = false);  // the indices of sort
 // The k largest (or smallest) elements along the axis, sorted; equal ones keep their order.
-SortResult top_k(const Array& a, std::int64_t k, int axis = -1, bool largest = true);
+SortResult top_k(const Input& a, std::int64_t k, int axis = -1, bool largest = true);
 
 }  // namespace samebytes

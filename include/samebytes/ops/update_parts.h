@@ -13,6 +13,6 @@ namespace samebytes {
 // rest of the cell stays; the node's value is the whole cell afterwards. If no other node of that run reads the cell,
 // the producers of the arrays write into it directly, before this node: read the result, not the cell. Offsets must
 // ascend without overlap, and dtypes must be equal.
-Array update_parts(const Array& cell, std::span<const Array> arrays, std::span<const std::int64_t> offsets);
+Array update_parts(const Input& cell, const Inputs& arrays, std::span<const std::int64_t> offsets);
 
 }  // namespace samebytes

@@ -12,6 +12,6 @@ namespace samebytes {
 // value is the whole cell afterwards, without a copy. Unlike update (array.h) it does not wait for other readers of the
 // run: read the result, not the cell. A different start reuses the plan. value must have the cell's dtype, f32 or f64,
 // and its sizes in the other axes.
-Array update_slice(const Array& cell, const Array& value, int axis, std::int64_t start);
+Array update_slice(const Input& cell, const Input& value, int axis, std::int64_t start);
 
 }  // namespace samebytes
