@@ -1,6 +1,7 @@
 // Arrays made of nothing but scalars: full and arange. The scalars are passed by value, so another value is no other
 // plan.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -17,6 +18,24 @@ template <class T>
 void add_host_fill(KernelCall& call, std::int64_t n) {
   call.on_host({.values = static_cast<double>(n)}, [n](void* const* arrays, const double* scalars) {
     std::fill_n(static_cast<T*>(arrays[0]), n, static_cast<T>(scalars[0]));
+  });
+}
+
+// Whole numbers come as bits.
+template <class T>
+void add_host_whole_fill(KernelCall& call, std::int64_t n) {
+  call.on_host({.values = static_cast<double>(n)}, [n](void* const* arrays, const double* scalars) {
+    std::fill_n(static_cast<T*>(arrays[0]), n, static_cast<T>(std::bit_cast<std::uint64_t>(scalars[0])));
+  });
+}
+
+void add_host_whole_arange(KernelCall& call, std::int64_t n) {
+  call.on_host({.values = static_cast<double>(n)}, [n](void* const* arrays, const double* scalars) {
+    auto* const dst = static_cast<std::uint32_t*>(arrays[0]);
+    const std::uint64_t start = std::bit_cast<std::uint64_t>(scalars[0]),
+                        step = std::bit_cast<std::uint64_t>(scalars[1]);
+    for (std::int64_t i = 0; i < n; ++i)
+      dst[i] = static_cast<std::uint32_t>(start + static_cast<std::uint64_t>(i) * step);
   });
 }
 
@@ -39,7 +58,10 @@ class Full final : public Op {
       if (n <= kMostHostValues && dtype == f32) add_host_fill<float>(call, n);
       if (n <= kMostHostValues && dtype == f64) add_host_fill<double>(call, n);
     } else {
-      run.kernel(dtype == i32 ? "fill_i32" : "fill_u8").args(run.dst(), n, DynamicBits{0}).over_elements(n);
+      KernelCall call = run.kernel(dtype == i32 ? "fill_i32" : "fill_u8");
+      call.args(run.dst(), n, DynamicBits{0}).over_elements(n);
+      if (n <= kMostHostValues && dtype == i32) add_host_whole_fill<std::uint32_t>(call, n);
+      if (n <= kMostHostValues && dtype != i32) add_host_whole_fill<std::uint8_t>(call, n);
     }
   }
 };
@@ -57,7 +79,9 @@ class Arange final : public Op {
       if (n <= kMostHostValues && dtype == f32) add_host_arange<float>(call, n, is_fused);
       if (n <= kMostHostValues && dtype == f64) add_host_arange<double>(call, n, is_fused);
     } else {
-      run.kernel("fill_arange_i32").args(run.dst(), n, DynamicBits{0}, DynamicBits{1}).over_elements(n);
+      KernelCall call = run.kernel("fill_arange_i32");
+      call.args(run.dst(), n, DynamicBits{0}, DynamicBits{1}).over_elements(n);
+      if (n <= kMostHostValues) add_host_whole_arange(call, n);
     }
   }
 };

@@ -28,6 +28,8 @@ struct HostInstruction {
     floor,
     round,         // to even
     multiply_add,  // r
+    tanh,          // r, float alone: sb_tanh and sb_erf of cl/common/pointwise.clh
+    erf,
     equal,
     not_equal,
     less,
@@ -134,6 +136,17 @@ void host_argmax(std::int64_t outer, std::int64_t reduced, std::int64_t inner, c
 // fill_arange: start + i * step, fused where the kernel's is.
 template <class T>
 void host_arange(std::int64_t n, T start, T step, bool is_fused, T* dst);
+
+// scan_parts of one part (sums, float, double or ints that wrap around) and scan_product: src and dst [outer, depth,
+// inner].
+struct HostScan {
+  std::int64_t outer = 1, depth = 1, inner = 1;
+  bool is_reversed = false, is_exclusive = false;  // of sums
+};
+template <class T>
+void host_sums(const HostScan& shape, const T* src, T* dst);
+template <class T>
+void host_products(const HostScan& shape, const T* src, T* dst);
 
 // gemm with one block of k and no split, and gemm_dot (a_col and b_row are 1): strides as in GemmProblem. Sums begin
 // with 0; then what was in c, bias, residual and ReLU, each where it is asked for.

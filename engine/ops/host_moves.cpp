@@ -1,6 +1,7 @@
 #include "ops/host_moves.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "ops/host.h"
 #include "shared/pad.h"
@@ -131,6 +132,19 @@ void add_host_pad(KernelCall& call, std::size_t width_of_element, const HostPad&
     const std::int64_t runs = shape.outer * (1 + std::max<std::int64_t>(0, shape.d - shape.n));
     call.on_host(work_of(runs, values), [shape](void* const* arrays, const double*) {
       pad(shape, at<const T>(arrays, 0), at<const T>(arrays, 1), at<T>(arrays, 2));
+    });
+  });
+}
+
+void add_host_update(KernelCall& call, std::size_t width_of_element, const HostUpdate& shape) {
+  if (shape.outer * shape.count > kMostHostValues) return;
+  with_word(width_of_element, [&](auto word) {
+    using T = decltype(word);
+    call.on_host(work_of(shape.outer, shape.outer * shape.count), [shape](void* const* arrays, const double* scalars) {
+      const auto start = static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(scalars[0]));
+      for (std::int64_t o = 0; o < shape.outer; ++o)
+        std::copy_n(at<const T>(arrays, 0) + o * shape.count, shape.count,
+                    at<T>(arrays, 1) + o * shape.line + start * shape.inner);
     });
   });
 }

@@ -1,5 +1,5 @@
-// Moves of elements as bits on the host, for small launches: concat, take, gather and pad of cl/*/. Each has the
-// arguments of its kernel, elements of 1, 2, 4 or 8 bytes, and gives the same bytes in both personalities.
+// Moves of elements as bits on the host, for small launches: concat, take, gather, pad and update_slice of cl/*/. Each
+// has the arguments of its kernel, elements of 1, 2, 4 or 8 bytes, and gives the same bytes in both personalities.
 #pragma once
 
 #include <cstdint>
@@ -28,5 +28,11 @@ struct HostPad {
   int mode = 0;  // PAD_* of shared/pad.h
 };
 void add_host_pad(KernelCall& call, std::size_t width_of_element, const HostPad& shape);
+
+// src [outer, count] -> dst [outer, line] from element start * inner on, where start is the changing scalar.
+struct HostUpdate {
+  std::int64_t outer = 1, count = 1, line = 1, inner = 1;
+};
+void add_host_update(KernelCall& call, std::size_t width_of_element, const HostUpdate& shape);
 
 }  // namespace samebytes::detail

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "ops/host.h"
 
@@ -253,6 +254,51 @@ void host_argmax(std::int64_t outer, std::int64_t reduced, std::int64_t inner, c
 }
 template void host_argmax(std::int64_t, std::int64_t, std::int64_t, const float*, std::int32_t*);
 template void host_argmax(std::int64_t, std::int64_t, std::int64_t, const double*, std::int32_t*);
+
+template <class T>
+void host_sums(const HostScan& s, const T* src, T* dst) {
+  using Sum = std::conditional_t<std::is_floating_point_v<T>, T, std::uint32_t>;
+  const auto plus = [](T a, T b) { return static_cast<T>(static_cast<Sum>(a) + static_cast<Sum>(b)); };
+  const std::int64_t step = s.is_reversed ? -s.inner : s.inner;
+  for (std::int64_t o = 0; o < s.outer; ++o) {
+    std::int64_t at = (o * s.depth + (s.is_reversed ? s.depth - 1 : 0)) * s.inner;
+    if (s.inner == 1) {
+      T sum = 0;
+      for (std::int64_t d = 0; d < s.depth; ++d, at += step) {
+        const T next = plus(sum, src[at]);
+        dst[at] = s.is_exclusive ? sum : next;
+        sum = next;
+      }
+      continue;
+    }
+    for (std::int64_t i = 0; i < s.inner; ++i) dst[at + i] = s.is_exclusive ? T{0} : src[at + i];
+    for (std::int64_t d = 1; d < s.depth; ++d) {
+      at += step;
+      const T* const x = src + (s.is_exclusive ? at - step : at);
+      const T* const before = dst + at - step;
+      T* const to = dst + at;
+      for (std::int64_t i = 0; i < s.inner; ++i) to[i] = plus(before[i], x[i]);
+    }
+  }
+}
+template void host_sums(const HostScan&, const float*, float*);
+template void host_sums(const HostScan&, const double*, double*);
+template void host_sums(const HostScan&, const std::int32_t*, std::int32_t*);
+
+template <class T>
+void host_products(const HostScan& s, const T* src, T* dst) {
+  for (std::int64_t o = 0; o < s.outer; ++o)
+    for (std::int64_t i = 0; i < s.inner; ++i) {
+      T product = 1;
+      for (std::int64_t d = 0; d < s.depth; ++d) {
+        const std::int64_t at = (o * s.depth + d) * s.inner + i;
+        product *= src[at];
+        dst[at] = product;
+      }
+    }
+}
+template void host_products(const HostScan&, const float*, float*);
+template void host_products(const HostScan&, const double*, double*);
 
 template <class T>
 void host_arange(std::int64_t n, T start, T step, bool is_fused, T* dst) {

@@ -4,6 +4,7 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "ops/host.h"
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/sorting.h"
@@ -12,6 +13,21 @@ namespace samebytes {
 
 namespace detail {
 namespace {
+
+// The host has the order of sums of the cpu kernels.
+constexpr PerPersonality<bool> kAddsInOrder{true, false};
+bool is_small(const Around& at) { return at.outer * at.depth * at.inner <= kMostHostReduced; }
+
+// Each element waits for the one before: as much as a handful of others.
+template <class T>
+void add_host_scan(KernelCall& call, const HostScan& scan, void (*run)(const HostScan&, const T*, T*)) {
+  constexpr double kAsMany = 16;
+  const std::int64_t values = scan.outer * scan.depth * scan.inner;
+  call.on_host({.steps = static_cast<double>(scan.outer), .values = kAsMany * static_cast<double>(values)},
+               [scan, run](void* const* arrays, const double*) {
+                 run(scan, static_cast<const T*>(arrays[0]), static_cast<T*>(arrays[1]));
+               });
+}
 
 void launch_sums(Launch& run, Operand src, Operand dst, const Around& at, bool reversed, bool exclusive, Dtype dtype) {
   const Dtype real = real_of(dtype);
@@ -24,9 +40,14 @@ void launch_sums(Launch& run, Operand src, Operand dst, const Around& at, bool r
   const bool is_whole = parts == 1;
   const std::int64_t sums = at.outer * parts * at.inner;
   const Operand totals = is_whole ? Launch::none() : run.temp(sums, dtype);
-  run.kernel("scan_parts_" + suffix, real)
-      .args(src, dst, totals, at.depth, at.inner, int{reversed}, int{exclusive})
-      .over_rows(groups, group);
+  KernelCall call = run.kernel("scan_parts_" + suffix, real);
+  call.args(src, dst, totals, at.depth, at.inner, int{reversed}, int{exclusive}).over_rows(groups, group);
+  const HostScan scan{at.outer, at.depth, at.inner, reversed, exclusive};
+  if (is_whole && run.pick(kAddsInOrder) && is_small(at)) {
+    if (dtype == f32) add_host_scan<float>(call, scan, host_sums<float>);
+    if (dtype == f64) add_host_scan<double>(call, scan, host_sums<double>);
+    if (dtype == i32) add_host_scan<std::int32_t>(call, scan, host_sums<std::int32_t>);
+  }
   if (is_whole) return;
   const Operand offsets = run.temp(sums, dtype);
   Around of_parts = at;
@@ -81,9 +102,12 @@ class Cumprod final : public Op {
   void hash(Hasher& hasher) const override { hasher.add(static_cast<std::uint64_t>(axis_)); }
   void launch(Launch& run) const override {
     const Around at(run.dst_shape(), axis_);
-    run.kernel("scan_product", run.dst_dtype())
-        .args(run.src(0), run.dst(), at.outer, at.depth, at.inner)
-        .over_elements(at.outer * at.inner);
+    KernelCall call = run.kernel("scan_product", run.dst_dtype());
+    call.args(run.src(0), run.dst(), at.outer, at.depth, at.inner).over_elements(at.outer * at.inner);
+    const HostScan scan{.outer = at.outer, .depth = at.depth, .inner = at.inner};
+    if (!is_small(at)) return;
+    if (run.dst_dtype() == f32) add_host_scan<float>(call, scan, host_products<float>);
+    if (run.dst_dtype() == f64) add_host_scan<double>(call, scan, host_products<double>);
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array inputs[] = {request.src[0], request.dst[0], request.dy[0]};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "graph/launch.h"
+#include "ops/host_moves.h"
 #include "ops/pointwise.h"
 #include "samebytes/ops.h"
 
@@ -23,9 +24,10 @@ class UpdateSlice final : public Op {
     if (value.size() == 0) return;
     std::int64_t inner = 1;
     for (int i = axis_ + 1; i < cell.rank(); ++i) inner *= cell[i];
-    run.kernel("update_slice", run.dst_dtype())
-        .args(run.src(1), run.dst(), value.size(), value[axis_] * inner, cell[axis_] * inner, inner, DynamicBits{0})
-        .over_elements(value.size());
+    const std::int64_t count = value[axis_] * inner, line = cell[axis_] * inner;
+    KernelCall call = run.kernel("update_slice", run.dst_dtype());
+    call.args(run.src(1), run.dst(), value.size(), count, line, inner, DynamicBits{0}).over_elements(value.size());
+    add_host_update(call, bytes_of(run.dst_dtype()), {value.size() / count, count, line, inner});
   }
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const std::int64_t start = static_cast<std::int64_t>(request.scalars[0].bits);

@@ -1,5 +1,6 @@
 #include "plan/host_pointwise.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <map>
@@ -12,6 +13,7 @@
 
 #include "ops/host.h"
 #include "plan/pointwise_text.h"
+#include "runtime/runtime.h"
 
 namespace samebytes::detail {
 namespace {
@@ -29,8 +31,12 @@ struct Unknown {};
 
 class Compiler {
  public:
-  Compiler(const PointwiseKernel& kernel, std::span<const Node* const> members, bool has_fma)
-      : kernel_(kernel), members_(members), has_fma_(has_fma) {}
+  Compiler(const PointwiseKernel& kernel, std::span<const Node* const> members, const Device& device)
+      : kernel_(kernel),
+        members_(members),
+        has_fma_(device.info().has_fma),
+        has_own_(has_fma_ && kernel.real == Dtype::f32 && device.personality() == Personality::cpu &&
+                 device.vector_width(Dtype::f32) > 1) {}
 
   HostPointwise compile() {
     program_.is_double = kernel_.real == Dtype::f64;
@@ -251,6 +257,8 @@ class Compiler {
     if (take("sqrt(")) return function(Code::root);
     if (take("floor(")) return function(Code::floor);
     if (take("rint(")) return function(Code::round);
+    if (has_own_ && take("sb_tanh(")) return function(Code::tanh);
+    if (has_own_ && take("sb_erf(")) return function(Code::erf);
     if (has_fma_ && take("FMA(")) {
       const Value a = comparison();
       expect(",");
@@ -283,6 +291,7 @@ class Compiler {
   const PointwiseKernel& kernel_;
   std::span<const Node* const> members_;
   const bool has_fma_;
+  const bool has_own_;  // the kernel's functions of vectors are texts of ours, not the driver's
   HostPointwise program_;
   std::unordered_map<const Node*, Value> value_of_;
   std::map<std::pair<bool, double>, Value> constants_;
@@ -295,16 +304,23 @@ class Compiler {
   std::string_view text_;  // what is left of its expression
 };
 
+// A function is a polynomial and a quotient.
+constexpr double kFunctionPasses = 12;
+std::ptrdiff_t functions_of(const HostPointwise& program) {
+  return std::count_if(program.code.begin(), program.code.end(),
+                       [](const HostInstruction& at) { return at.code == Code::tanh || at.code == Code::erf; });
+}
+
 }  // namespace
 
 std::shared_ptr<const HostForm> host_form_of(const PointwiseKernel& kernel, std::span<const Node* const> members,
-                                             bool has_fma) {
+                                             const Device& device) {
   std::int64_t elements = 1;
   for (const std::int64_t size : kernel.sizes) elements *= size;
   if (elements > kMostHostValues) return nullptr;
   try {
-    HostPointwise program = Compiler(kernel, members, has_fma).compile();
-    const double passes = program.passes();
+    HostPointwise program = Compiler(kernel, members, device).compile();
+    const double passes = program.passes() + kFunctionPasses * static_cast<double>(functions_of(program));
     const std::int64_t inner = kernel.sizes.back(), lanes = program.lanes();
     const std::int64_t blocks = elements / inner * ((inner + lanes - 1) / lanes);
     const HostWork work{.steps = passes * static_cast<double>(blocks),

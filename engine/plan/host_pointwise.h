@@ -9,9 +9,10 @@
 
 namespace samebytes::detail {
 
-// Null where the host cannot promise the same bytes (functions such as exp, 16-bit values) or where there are too many
-// elements. members and outputs as for write_pointwise_kernel, whose result `kernel` is; both empty for a copy or fill.
+// Null where the host cannot promise the same bytes (the driver's functions such as exp, 16-bit values) or where there
+// are too many elements. members and outputs as for write_pointwise_kernel, whose result `kernel` is; both empty for a
+// copy or fill.
 std::shared_ptr<const HostForm> host_form_of(const PointwiseKernel& kernel, std::span<const Node* const> members,
-                                             bool has_fma);
+                                             const Device& device);
 
 }  // namespace samebytes::detail

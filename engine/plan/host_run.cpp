@@ -101,7 +101,8 @@ void add_step(HostProgram& program, const PlanLaunch& launch, std::shared_ptr<co
   for (const PlanArgument& argument : launch.kernel()->arguments) {
     if (argument.kind == PlanArgument::Kind::array) program.arrays.push_back({argument.buffer, argument.offset});
     if (argument.kind == PlanArgument::Kind::null_array) program.arrays.emplace_back();
-    if (argument.kind == PlanArgument::Kind::scalar_real) program.scalars.emplace_back(argument.node, argument.scalar);
+    if (argument.kind == PlanArgument::Kind::scalar_real || argument.kind == PlanArgument::Kind::scalar_bits)
+      program.scalars.emplace_back(argument.node, argument.scalar);
   }
   program.steps.push_back(std::move(step));
 }

@@ -28,7 +28,7 @@ struct HostProgram {
   };
   std::vector<Step> steps;
   std::vector<Array> arrays;
-  std::vector<std::pair<int, int>> scalars;  // place of the node and index
+  std::vector<std::pair<int, int>> scalars;  // place of the node and index; whole numbers come by their bits
 };
 
 // What an engine does on its host: the mode, and the constants of its devices, which are read when it opens and

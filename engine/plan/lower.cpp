@@ -65,7 +65,7 @@ void Lowerer::add_pointwise(const PointwiseKernel& kernel, const Written& writte
   launch.kernel()->real = kernel.real;
   launch.kernel()->geometry = kernel.geometry;
   const Device& device = device_of(n);
-  if (device.runs_host_functions()) launch.host_form = host_form_of(kernel, written.members, device.info().has_fma);
+  if (device.runs_host_functions()) launch.host_form = host_form_of(kernel, written.members, device);
   std::vector<int> inputs, results;
   std::vector<std::int64_t> offsets;
   for (const PointwiseInput& input : kernel.inputs) {

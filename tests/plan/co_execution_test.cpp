@@ -151,6 +151,12 @@ TEST_P(CoExecutionTest, pointwise_ops_give_the_same_bytes) {
                                    astype(a, bool_),
                                    astype(i, f32),
                                    leaky_relu(a, 0.1),
+                                   tanh(a),
+                                   tanh(b * 0.1),
+                                   erf(a),
+                                   gelu(b),
+                                   gelu(b, GeluForm::tanh),
+                                   abs(a) - sign(b),
                                    stop_gradient(a) * 2.0};
         if (has_f64()) {
           const Array d = special({7}, f64), e = special({7}, f64) * 0.75 + 0.125;
@@ -175,6 +181,25 @@ TEST_P(CoExecutionTest, views_and_broadcasts_give_the_same_bytes) {
       5);
 }
 
+TEST_P(CoExecutionTest, running_sums_and_products_give_the_same_bytes) {
+  expect_same_bytes(
+      [&] {
+        std::vector<Array> results;
+        for (const Dtype dtype : real_dtypes()) {
+          const Array a = special({3, 11, 5}, dtype, 1e3), line = special({77}, dtype, 1e3);
+          const Array sums = cumsum(a, 1), of_line = cumsum(line, 0);
+          results.insert(results.end(), {sums, cumsum(a, 0), cumsum(a, 2), of_line});
+          // from the end
+          results.push_back(gradients(sum(sums * sums), std::vector<Array>{a})[0]);
+          results.push_back(gradients(sum(of_line * of_line), std::vector<Array>{line})[0]);
+          results.insert(results.end(), {cumprod(a, 1), cumprod(a, 2), cumprod(line * 0.1, 0)});
+        }
+        results.push_back(cumsum(whole({6, 40}), 1));
+        return results;
+      },
+      is_cpu() ? 8 : 3);
+}
+
 // All of them move bits, so both personalities have every form.
 TEST_P(CoExecutionTest, moves_give_the_same_bytes) {
   expect_same_bytes(
@@ -194,7 +219,13 @@ TEST_P(CoExecutionTest, moves_give_the_same_bytes) {
                                    roll(a, 2, 1),
                                    roll(line, -7, 0),
                                    arange(0.1, 9.0, 0.1),
-                                   embedding(places, special({8, 3}, f32))};
+                                   embedding(places, special({8, 3}, f32)),
+                                   arange(-3, 90, 2, i32),
+                                   full({31}, 7, u8),
+                                   full({5}, -7, i32),
+                                   one_hot(places, 9, f32)};
+        const Array state = cell(special({4, 9}, f32), "state");
+        results.push_back(update_slice(state, special({4, 3}, f32) * 2.0, 1, 5));
         for (const PadMode mode : {PadMode::constant, PadMode::reflect, PadMode::replicate, PadMode::circular})
           results.insert(results.end(), {pad(a, {{0, 0}, {3, 2}, {0, 0}}, mode), pad(line, {{5, 11}}, mode, 2.5)});
         for (const Dtype dtype : {u8, bool_, i32}) {
@@ -336,7 +367,7 @@ TEST_P(CoExecutionTest, exp_log_and_16_bit_values_stay_on_the_device) {
   const Array x = uniform({4, 4});
   x.eval();
   const std::uint64_t before = own->plans().launches_on_host;
-  eval({exp(x), log(x), tanh(x), sigmoid(x), pow(x, 2.5), astype(x, f16), astype(x, bf16) * 2.0, softmax(x)});
+  eval({exp(x), log(x), expm1(x), sigmoid(x), pow(x, 2.5), astype(x, f16), astype(x, bf16) * 2.0, softmax(x)});
   EXPECT_EQ(own->plans().launches_on_host, before);
 }
 
