@@ -47,6 +47,10 @@ struct HostInstruction {
     less_equal_i,
     greater_i,
     greater_equal_i,
+    select_less,
+    select_less_equal,
+    select_greater,
+    select_greater_equal,  // r: c where a is so beside b, else d
     select,
     select_i,  // a != 0 ? b : c, a an int
     to_real,
@@ -54,7 +58,7 @@ struct HostInstruction {
   };
   Code code;
   int to;
-  int a = 0, b = 0, c = 0;
+  int a = 0, b = 0, c = 0, d = 0;
 };
 
 // A fused pointwise kernel: for every element, inputs into registers, the instructions, registers into results. Inputs

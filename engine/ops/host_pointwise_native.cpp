@@ -110,7 +110,8 @@ std::int32_t to_int(R v) {
 template <class R>
 void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::int64_t n) {
   for (const HostInstruction& at : code) {
-    const R *const a = file.real[at.a], *const b = file.real[at.b], *const c = file.real[at.c];
+    const R *const a = file.real[at.a], *const b = file.real[at.b], *const c = file.real[at.c],
+                   *const d = file.real[at.d];
     const std::int32_t *const ia = file.whole(at.a), *const ib = file.whole(at.b), *const ic = file.whole(at.c);
     R* const r = file.real[at.to];
     std::int32_t* const i = file.whole(at.to);
@@ -143,6 +144,10 @@ void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::
       case Code::less_equal_i: SAMEBYTES_EACH(i, ia[l] <= ib[l])
       case Code::greater_i: SAMEBYTES_EACH(i, ia[l] > ib[l])
       case Code::greater_equal_i: SAMEBYTES_EACH(i, ia[l] >= ib[l])
+      case Code::select_less: SAMEBYTES_EACH(r, a[l] < b[l] ? c[l] : d[l])
+      case Code::select_less_equal: SAMEBYTES_EACH(r, a[l] <= b[l] ? c[l] : d[l])
+      case Code::select_greater: SAMEBYTES_EACH(r, a[l] > b[l] ? c[l] : d[l])
+      case Code::select_greater_equal: SAMEBYTES_EACH(r, a[l] >= b[l] ? c[l] : d[l])
       case Code::select: SAMEBYTES_EACH(r, ia[l] != 0 ? b[l] : c[l])
       case Code::select_i: SAMEBYTES_EACH(i, ia[l] != 0 ? ib[l] : ic[l])
       case Code::to_real: SAMEBYTES_EACH(r, static_cast<R>(ia[l]))

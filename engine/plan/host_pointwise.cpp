@@ -59,6 +59,7 @@ class Compiler {
       program_.outputs.push_back({checked(kernel_.plain), value.at});
     }
     drop_unused();
+    join_choices();
     return std::move(program_);
   }
 
@@ -102,6 +103,32 @@ class Compiler {
       kept.push_back(at);
     }
     program_.code.assign(kept.rbegin(), kept.rend());
+  }
+
+  // A comparison that one choice alone asks for becomes part of it.
+  void join_choices() {
+    static constexpr std::pair<Code, Code> kJoined[] = {{Code::less, Code::select_less},
+                                                        {Code::less_equal, Code::select_less_equal},
+                                                        {Code::greater, Code::select_greater},
+                                                        {Code::greater_equal, Code::select_greater_equal}};
+    std::vector<int> readers(HostPointwise::kMostRegisters, 0);
+    for (const HostPointwise::Output& output : program_.outputs) ++readers[static_cast<std::size_t>(output.from)];
+    for (const HostInstruction& at : program_.code)
+      for (const int from : {at.a, at.b, at.c}) ++readers[static_cast<std::size_t>(from)];
+    std::vector<HostInstruction> joined;
+    for (const HostInstruction& at : program_.code) {
+      joined.push_back(at);
+      if (at.code != Code::select || readers[static_cast<std::size_t>(at.a)] != 1) continue;
+      const auto maker = std::find_if(joined.begin(), joined.end(), [&](const auto& made) { return made.to == at.a; });
+      if (maker == joined.end()) continue;
+      for (const auto& [comparison, choice] : kJoined)
+        if (maker->code == comparison) {
+          joined.back() = {choice, at.to, maker->a, maker->b, at.b, at.c};
+          joined.erase(maker);
+          break;
+        }
+    }
+    program_.code = std::move(joined);
   }
 
   // A truth of an expression, which is a number there, stays a whole number where only zero or not counts.
