@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "workloads/workload.h"
+
 namespace samebytes::workloads {
 namespace {
 
