@@ -14,8 +14,8 @@ struct HostWork {
   double products = 0;  // multiply-adds of a matrix product
 };
 
-// arrays: one pointer for each array argument of the launch, in their order, null where it is absent; scalars: the
-// changing reals of the launch, in their order. Must not throw, allocate or wait.
+// arrays: one pointer for each array argument of the launch, in their order, null where it is absent; scalars: its
+// changing scalars, in their order, whole numbers by their bits (std::bit_cast). Must not throw, allocate or wait.
 using HostFunction = std::function<void(void* const* arrays, const double* scalars)>;
 
 struct HostForm {
