@@ -25,9 +25,7 @@
 
 #include "cli/bench_run.h"
 #include "cli/interrupt.h"
-#include "cli/json.h"
 #include "cli/limit.h"
-#include "cli/memory.h"
 #include "cli/progress.h"
 #include "cli/session.h"
 #include "cli/text.h"

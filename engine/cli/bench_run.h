@@ -2,6 +2,7 @@
 // `bench` and the worker of `bench --serve` are two ways to drive it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -10,7 +11,6 @@
 
 #include "cli/options.h"
 #include "cli/parallel.h"
-#include "cli/resident.h"
 #include "cli/session.h"
 #include "cli/summary.h"
 #include "cli/workloads.h"
@@ -20,6 +20,20 @@
 #include "samebytes/optim.h"
 
 namespace samebytes::cli {
+
+// Grows from here on: the largest resident size since construction, less the size at construction. One at a time, since
+// the kernel's high-water mark (VmHWM, set back through /proc/self/clear_refs) is one of the process.
+class ResidentPeak {
+ public:
+  ResidentPeak();
+  // Empty where /proc does not say, or the mark could not be set back.
+  std::optional<std::size_t> grown() const;
+  // That size with what lay in memory before, libraries and all.
+  std::optional<std::size_t> largest() const;
+
+ private:
+  std::optional<std::size_t> before_;
+};
 
 class BenchRun {
  public:

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/json.h"
 #include "cli/session.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"

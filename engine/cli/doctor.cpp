@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include "cli/json.h"
 #include "cli/option_table.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"

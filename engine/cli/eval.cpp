@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "cli/interrupt.h"
-#include "cli/lora.h"
 #include "cli/session.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
+#include "cli/workloads.h"
 #include "samebytes/samebytes.h"
 
 namespace samebytes::cli {

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "cli/interrupt.h"
-#include "cli/lora.h"
 #include "cli/session.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
+#include "cli/workloads.h"
 #include "samebytes/samebytes.h"
 #include "workloads/tokens.h"
 

@@ -1,14 +1,12 @@
-// samebytes memory: a snapshot as text, as a picture or as JSON; and the watch that writes one.
-#include "cli/memory.h"
-
+// samebytes memory: a snapshot as text, as a picture or as JSON.
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "cli/json.h"
 #include "cli/session.h"
+#include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
 #include "samebytes/io/files.h"
@@ -90,20 +88,6 @@ Json to_json(const MemoryDifference& difference) {
 }
 
 }  // namespace
-
-MemoryWatch::MemoryWatch(const Options& options, Engine& engine) : options_(options), engine_(engine) {
-  if (options.memory.snapshot.empty() || options.limit.rehearses) return;
-  io::AtomicFile probe(options.memory.snapshot);  // throws here rather than after the run
-  history_ = std::make_unique<MemoryHistory>(engine);
-}
-
-void MemoryWatch::save() const {
-  if (!history_) return;
-  engine_.wait();
-  save_memory_snapshot(options_.memory.snapshot, take_memory_snapshot(engine_));
-  if (!options_.quiet)
-    fmt::print(stream_for_people(options_), "{0}: samebytes memory {0} draws it\n", options_.memory.snapshot);
-}
 
 int run_memory(const Options& options) {
   const MemorySnapshot snapshot = load_memory_snapshot(options.memory.file);

@@ -10,7 +10,6 @@
 #include <optional>
 #include <type_traits>
 
-#include "cli/json.h"
 #include "cli/text.h"
 #include "samebytes/budget.h"
 #include "samebytes/error.h"

@@ -43,7 +43,7 @@ struct HeadOptions {
   }
 };
 
-// Adapters beside a frozen network (lora.h). Empty: no adapters.
+// Adapters beside a frozen network (workloads.h). Empty: no adapters.
 struct AdapterOptions {
   std::optional<std::int64_t> rank;
   std::optional<double> alpha, dropout;

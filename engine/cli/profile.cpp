@@ -11,7 +11,6 @@
 
 #include "cli/bench_run.h"
 #include "cli/interrupt.h"
-#include "cli/memory.h"
 #include "cli/progress.h"
 #include "cli/session.h"
 #include "cli/text.h"

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <functional>
 
-#include "cli/lora.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"
+#include "cli/workloads.h"
 
 namespace samebytes::cli {
 namespace {

@@ -9,6 +9,7 @@
 #include "cli/usage_error.h"
 #include "samebytes/error.h"
 #include "samebytes/explain.h"
+#include "samebytes/io/files.h"
 
 namespace samebytes::cli {
 namespace {
@@ -135,18 +136,7 @@ void fill(const train::Evaluation& evaluation, Summary& summary) {
 }
 
 void fill(const train::RunFigures& figures, const Engine& engine, Summary& summary) {
-  summary.steps = figures.steps;
-  summary.samples = figures.samples;
-  summary.seconds = figures.seconds;
-  summary.step_ms_p50 = figures.step_ms_p50;
-  summary.step_ms_p95 = figures.step_ms_p95;
-  summary.bytes_copied_per_step = figures.bytes_copied_per_step;
-  summary.bytes_gathered_per_step = figures.bytes_gathered_per_step;
-  summary.launches_per_step = figures.launches_per_step;
-  summary.bytes_per_step = figures.bytes_per_step;
-  summary.peak_bytes = figures.peak_bytes;
-  summary.stall_fraction = figures.stall_fraction;
-  summary.first_step_seconds = figures.first_step_seconds;
+  static_cast<train::RunFigures&>(summary) = figures;
   if (engine.options().fallback) summary.fallbacks = engine.fallbacks();
 }
 
@@ -175,6 +165,20 @@ void divide(nn::Module& net, const Options& options) {
   } catch (const ArgumentError& error) {
     throw UsageError(std::string("--gradient-checkpointing: ") + error.what());
   }
+}
+
+MemoryWatch::MemoryWatch(const Options& options, Engine& engine) : options_(options), engine_(engine) {
+  if (options.memory.snapshot.empty() || options.limit.rehearses) return;
+  io::AtomicFile probe(options.memory.snapshot);  // throws here rather than after the run
+  history_ = std::make_unique<MemoryHistory>(engine);
+}
+
+void MemoryWatch::save() const {
+  if (!history_) return;
+  engine_.wait();
+  save_memory_snapshot(options_.memory.snapshot, take_memory_snapshot(engine_));
+  if (!options_.quiet)
+    fmt::print(stream_for_people(options_), "{0}: samebytes memory {0} draws it\n", options_.memory.snapshot);
 }
 
 std::FILE* stream_for_people(const Options& options) { return options.json ? stderr : stdout; }

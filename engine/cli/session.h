@@ -13,6 +13,7 @@
 #include "cli/summary.h"
 #include "cli/workloads.h"
 #include "samebytes/engine.h"
+#include "samebytes/memory_snapshot.h"
 #include "samebytes/optim.h"
 #include "samebytes/train/accumulation.h"
 #include "samebytes/train/evaluate.h"
@@ -61,6 +62,20 @@ void print_summary(const Options& options, const Summary& summary, bool interrup
 void divide(nn::Module& net, const Options& options);
 // With --explain: the plan of the engine's largest step, on the stream for people.
 void print_plan(const Options& options, const Engine& engine);
+// What --memory-snapshot asks for, around a run of one engine.
+class MemoryWatch {
+ public:
+  // Keeps the engine's history where the option came; else does nothing. The engine must outlive it.
+  MemoryWatch(const Options& options, Engine& engine);
+  // Writes the file and says so on the stream for people. Throws IoError.
+  void save() const;
+
+ private:
+  const Options& options_;
+  Engine& engine_;
+  std::unique_ptr<MemoryHistory> history_;
+};
+
 // The stream for people: standard output, or standard error where JSON has the former.
 std::FILE* stream_for_people(const Options& options);
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/json.h"
 #include "cli/text.h"
 
 namespace samebytes::cli {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "samebytes/engine.h"
+#include "samebytes/train/run_meter.h"
 #include "workloads/workload.h"
 
 namespace samebytes::cli {
@@ -43,7 +44,7 @@ struct DeviceShare {
   std::int64_t samples = 0;  // of the run
 };
 
-struct Summary {
+struct Summary : train::RunFigures {
   std::string workload;
   std::string device;  // "cpu:0 pthread-..."
   std::string memory_mode;
@@ -53,11 +54,7 @@ struct Summary {
   std::optional<std::int64_t> skipped_steps;  // ... whose gradients overflowed
   std::string tuning = "built-in";            // hash of the tuner's choices
   std::int64_t batch = 0;
-  std::int64_t steps = 0;
-  std::int64_t samples = 0;
-  double seconds = 0;                       // of the steps alone: without reading files and without testing
-  double step_ms_p50 = 0, step_ms_p95 = 0;  // from batch to batch, over the last 80 % of the steps
-  std::optional<double> train_loss;         // mean of the last epoch
+  std::optional<double> train_loss;  // mean of the last epoch
   std::optional<double> test_loss;
   std::optional<double> test_accuracy;           // share of right answers, 0 to 1
   std::optional<double> test_balanced_accuracy;  // of a binary workload: mean over the two classes
@@ -65,16 +62,9 @@ struct Summary {
   std::vector<double>
       fold_areas;  // under the curve, of each fold where there are several; the others are the last one's
   std::vector<workloads::Baseline> baselines;  // what simpler methods reach on the same data
-  double bytes_copied_per_step = 0;            // between host and device
-  double bytes_gathered_per_step = 0;          // by the host, from the data set into batches
-  double launches_per_step = 0;                // without the first step, which may initialise parameters
-  double bytes_per_step = 0;                   // that those launches read and write, as a profile counts them
-  std::size_t peak_bytes = 0;
   // Of a run with --memory-limit or --batch auto.
   std::optional<std::size_t> memory_limit_bytes, planned_peak_bytes;
   std::string memory_techniques;  // "micro-batches of 2", or "nothing"
-  double stall_fraction = 0;      // share of `seconds` in which the loop waited for a batch
-  double first_step_seconds = 0;  // with the building of kernels
   // train only
   std::string optimizer;                   // "adamw"
   std::string schedule;                    // "cosine"
@@ -101,7 +91,6 @@ struct Summary {
   // With --fallback: what another device ran.
   std::optional<std::vector<Fallback>> fallbacks;
 
-  double samples_per_second() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
   double gigabytes_per_second() const {
     return seconds > 0 ? bytes_per_step * static_cast<double>(steps) / seconds * 1e-9 : 0;
   }

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/json.h"
 #include "cli/option_table.h"
+#include "cli/text.h"
 #include "cli/usage_error.h"
 
 namespace samebytes::cli {
@@ -48,6 +49,21 @@ train::CheckpointsOptions checkpoints_of(const Options& options) {
 }
 
 }  // namespace
+
+void FoldRun::end(const Summary& summary) {
+  ++fold;
+  steps += summary.steps;
+  if (summary.test_area_under_curve) areas.push_back(*summary.test_area_under_curve);
+}
+
+std::string FoldRun::to_text() const {
+  return nlohmann::ordered_json{{"fold", fold}, {"steps", steps}, {"areas", areas}}.dump();
+}
+
+FoldRun FoldRun::from_text(const std::string& text) {
+  const auto json = nlohmann::ordered_json::parse(text);
+  return {json["fold"].get<int>(), json["steps"].get<std::int64_t>(), json["areas"].get<std::vector<double>>()};
+}
 
 void check_survival(const Options& options) {
   const SurviveOptions& survive = options.survive;

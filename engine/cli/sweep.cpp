@@ -9,7 +9,6 @@
 #include <memory>
 
 #include "cli/interrupt.h"
-#include "cli/json.h"
 #include "cli/progress.h"
 #include "cli/recipe.h"
 #include "cli/session.h"

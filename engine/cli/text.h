@@ -1,8 +1,12 @@
-// Small text helpers of the command: numbers for people, and the nearest word to a mistyped one.
+// Small text helpers of the command: numbers for people, the nearest word to a mistyped one, and JSON with its keys in
+// the order in which they were set.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,5 +22,11 @@ std::string list_text(const std::vector<std::string>& words);  // "a, b, c"
 
 // The candidate with the smallest edit distance, if that is at most a third of the word's length plus one; else empty.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no NaN and no infinity.
+inline Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+inline Json finite_or_null(const std::optional<double>& value) { return value ? finite_or_null(*value) : Json(); }
 
 }  // namespace samebytes::cli

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "cli/interrupt.h"
-#include "cli/json.h"
 #include "cli/progress.h"
 #include "cli/session.h"
 #include "cli/text.h"

@@ -1,0 +1,45 @@
+// What the options say of a training, beside its recipe: the loader, with how many batches it has ready (--slots,
+// --max-slots) and where its workers run (--loader-cores); the sizes of a batch that grows (--adaptive-batch); and the
+// line that opens the log, which `samebytes doctor` reads.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/options.h"
+#include "cli/recipe.h"
+#include "cli/session.h"
+#include "samebytes/data.h"
+#include "samebytes/train/session.h"
+
+namespace samebytes::cli {
+
+// loader_options() of session.h and these two. Throws UsageError for what does not go together and for cores that there
+// are not.
+data::LoaderOptions training_loader_options(const Options& options, std::int64_t batch);
+// For people: what --loader-cores came to; empty where nothing was asked for.
+std::string loading_text(const Options& options, const data::LoaderOptions& loading);
+void add_loading_to(nlohmann::ordered_json& line, const data::LoaderOptions& loading);
+
+// Samples of a micro-batch for --batch, the first size. Throws UsageError for an odd one and what excludes it.
+std::int64_t adaptive_micro_batch(const Options& options, std::int64_t first_batch);
+// Throws UsageError for a largest size below the first, or above the set.
+train::AdaptiveBatching adaptive_batching(const Options& options, const Recipe& recipe, std::int64_t first_batch,
+                                          std::int64_t training_samples);
+// "update 40: batch 64, noise scale 410, rate times 1.41 after 20 updates"
+std::string to_text(const train::BatchReport& report);
+
+struct StartFacts {
+  const Options& options;
+  const Workload& workload;
+  const Recipe& recipe;
+  const Summary& summary;
+  const data::Split& split;
+  std::int64_t batch;
+  std::int64_t steps;
+};
+// Keys are added to, never renamed.
+nlohmann::ordered_json start_line(const StartFacts& facts, Engine& engine, nn::Module& net);
+
+}  // namespace samebytes::cli
