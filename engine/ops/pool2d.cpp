@@ -18,14 +18,14 @@ using detail::Operand;
 using detail::require;
 
 // A group of a CPU device makes a block of rows of the result, a work-item of a GPU one element.
-void share_rows(const Launch& run, detail::KernelCall& call, const Shape& result) {
+void share_pooled_rows(const Launch& run, detail::KernelCall& call, const Shape& result) {
   const std::int64_t rows = result[0] * result[1], row = result[2] * result[3];
   const std::int64_t block = run.constant("pool2d", "POOL2D_BLOCK", run.dst_dtype(0));
   const std::int64_t each = std::clamp<std::int64_t>(block / row, 1, rows);
   call.args(static_cast<int>(each)).over_tiles((rows + each - 1) / each);
 }
-constexpr detail::PerPersonality<void (*)(const Launch&, detail::KernelCall&, const Shape&)> kShareResult{
-    share_rows,
+constexpr detail::PerPersonality<void (*)(const Launch&, detail::KernelCall&, const Shape&)> kSharePooled{
+    share_pooled_rows,
     [](const Launch&, detail::KernelCall& call, const Shape& result) { call.over_elements(result.size()); }};
 
 // Sizes of one pooling. Strides of 0: the windows of adaptive pooling, of at most kh x kw.
@@ -65,7 +65,7 @@ struct Window {
     auto kernel = run.kernel(entry, real);
     kernel.args(operands..., detail::pool2d_sizes{batch, h, w, c, oh, ow, kh, kw, sh, sw, ph, pw});
     for (int value : more) kernel.args(value);
-    run.pick(kShareResult)(run, kernel, result);
+    run.pick(kSharePooled)(run, kernel, result);
   }
 };
 

@@ -17,15 +17,15 @@ using detail::Launch;
 using detail::require;
 
 // A group of a CPU device makes a block of rows of the result, a work-item of a GPU one element.
-void share_rows(const Launch& run, detail::KernelCall& call, const Shape& result) {
+void share_resized_rows(const Launch& run, detail::KernelCall& call, const Shape& result) {
   const std::int64_t rows = result[0] * result[1], row = result[2] * result[3];
   const std::int64_t fewest = std::max<std::int64_t>(run.constant("resize", "RESIZE_BLOCK", run.dst_dtype()) / row, 1),
                      share = rows / (run.cores() * detail::kGroupsPerCore);
   const std::int64_t each = std::clamp<std::int64_t>(std::max(fewest, share), 1, rows);
   call.args(static_cast<int>(each)).over_tiles((rows + each - 1) / each);
 }
-constexpr detail::PerPersonality<void (*)(const Launch&, detail::KernelCall&, const Shape&)> kShareResult{
-    share_rows,
+constexpr detail::PerPersonality<void (*)(const Launch&, detail::KernelCall&, const Shape&)> kShareResized{
+    share_resized_rows,
     [](const Launch&, detail::KernelCall& call, const Shape& result) { call.over_elements(result.size()); }};
 
 // Sizes and coordinates of one resize, as the kernels take them.
@@ -45,7 +45,7 @@ struct Geometry {
     const Dtype real = run.dst_dtype();
     auto kernel = run.kernel(entry, real);
     kernel.args(run.src(0), run.dst(), batch, h, w, c, oh, ow, scale_h, scale_w, mode);
-    run.pick(kShareResult)(run, kernel, result);
+    run.pick(kShareResized)(run, kernel, result);
   }
 };
 

@@ -26,6 +26,7 @@
 #include "samebytes/memory_snapshot.h"
 #include "samebytes/models.h"
 #include "samebytes/nn.h"
+#include "samebytes/onnx.h"
 #include "samebytes/ops.h"
 #include "samebytes/optim.h"
 #include "samebytes/peak.h"

@@ -1,0 +1,22 @@
+// What is checked of a graph before anything runs.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "onnx/proto.h"
+
+namespace samebytes::onnx {
+
+using Functions = std::map<std::string, const ::onnx::FunctionProto*>;  // by key_of()
+
+std::string key_of(const std::string& domain, const std::string& op);
+bool is_standard(const std::string& domain);
+// "Conv 'features.0'", without control characters and not longer than a line.
+std::string shown(const ::onnx::NodeProto& node);
+
+// Throws ArgumentError unless every value is made once and before it is read, nothing is nested too deep, and every
+// operator is known; one message lists all nodes whose operators are not.
+void check(const ::onnx::GraphProto& graph, const Functions& functions);
+
+}  // namespace samebytes::onnx

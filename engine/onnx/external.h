@@ -1,0 +1,31 @@
+// Tensors of a file, with data beside it where the file says so, and the inputs of a model checked against its types.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "onnx/call.h"
+
+namespace samebytes::onnx {
+
+// Files of external data, mapped. Weights use the bytes where they lie, as long as they live.
+class ExternalData {
+ public:
+  explicit ExternalData(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  // Throws IoError for a path that leaves the folder, a file that is missing, and bytes outside of it.
+  Item item(const ::onnx::TensorProto& proto);
+
+ private:
+  struct Mapped;
+  std::shared_ptr<Mapped> open(const std::string& location);
+
+  std::filesystem::path folder_;
+  std::map<std::string, std::shared_ptr<Mapped>> files_;
+};
+
+// A value for this input of a graph; notes the sizes of symbols. Throws ArgumentError where type, rank or sizes differ.
+Item bound(const ::onnx::ValueInfoProto& input, const Value& value, std::map<std::string, std::int64_t>& symbols);
+
+}  // namespace samebytes::onnx

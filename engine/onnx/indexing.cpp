@@ -1,0 +1,206 @@
+// Gathering, padding, and tensors made from numbers.
+#include <algorithm>
+#include <cmath>
+
+#include "onnx/registry.h"
+#include "samebytes/error.h"
+#include "samebytes/ops.h"
+
+namespace samebytes::onnx {
+namespace {
+
+// Indices that the host knows, counted from the start.
+std::vector<std::int64_t> indices(const Call& call, std::size_t input, std::int64_t n) {
+  auto values = ints_of(call.at(input));
+  for (auto& value : values) {
+    if (value < -n || value >= n)
+      call.refuse("index " + std::to_string(value) + " is outside of an axis of " + std::to_string(n));
+    if (value < 0) value += n;
+  }
+  return values;
+}
+
+Outputs gathered(const Call& call) {
+  const Sizes sizes = call.sizes(), of_index = call.sizes(1);
+  const int axis = call.axis(call.integer("axis", 0), call.rank());
+  const std::int64_t n = sizes[static_cast<std::size_t>(axis)];
+  Sizes result(sizes.begin(), sizes.begin() + axis);
+  result.insert(result.end(), of_index.begin(), of_index.end());
+  result.insert(result.end(), sizes.begin() + axis + 1, sizes.end());
+  if (call.is_floating()) {
+    // Indices made on the device are taken as they are, so that the host does not wait.
+    const Array index = call.at(1).host ? plain(ints_item(indices(call, 1, n), of_index)) : call.array(1);
+    const Array counted = call.at(1).host
+                              ? index
+                              : where(less(index, full(Shape{}, 0, i32)), index + full(Shape{}, double(n), i32), index);
+    if (call.array().size() == 0 || index.size() == 0) return {item_of(zeros(shape_of(result), call.array().dtype()))};
+    return {item_of(take(call.array(), counted, axis))};
+  }
+  const auto index = indices(call, 1, n);
+  std::int64_t inner = 1, outer = 1;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (static_cast<int>(i) < axis) outer *= sizes[i];
+    if (static_cast<int>(i) > axis) inner *= sizes[i];
+  }
+  std::vector<std::int64_t> from;
+  for (std::int64_t o = 0; o < outer; ++o)
+    for (const std::int64_t at : index)
+      for (std::int64_t k = 0; k < inner; ++k) from.push_back((o * n + at) * inner + k);
+  return {moved(call.at(0), result, from)};
+}
+
+Outputs gathered_elements(const Call& call) {
+  const Sizes sizes = call.sizes(), result = call.sizes(1);
+  const int axis = call.axis(call.integer("axis", 0), call.rank());
+  const auto at = static_cast<std::size_t>(axis);
+  if (result.size() != sizes.size()) call.refuse("the index has another rank");
+  const auto index = indices(call, 1, sizes[at]);
+  const auto in_strides = strides_of(sizes), out_strides = strides_of(result);
+  std::vector<std::int64_t> from(index.size());
+  for (std::size_t i = 0; i < from.size(); ++i)
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      const std::int64_t place = static_cast<std::int64_t>(i) / out_strides[k] % result[k];
+      if (k != at && place >= sizes[k]) call.refuse("the index is larger than the tensor");
+      from[i] += (k == at ? index[i] : place) * in_strides[k];
+    }
+  return {moved(call.at(0), result, from)};
+}
+
+Outputs gathered_nd(const Call& call) {
+  const Sizes sizes = call.sizes(), of_index = call.sizes(1);
+  const std::int64_t batch = call.integer("batch_dims", 0);
+  if (of_index.empty() || batch < 0 || batch >= std::ssize(of_index)) call.refuse("batch_dims is outside");
+  const std::int64_t length = of_index.back();
+  if (batch + length > std::ssize(sizes)) call.refuse("the index names more axes than there are");
+  Sizes result(of_index.begin(), of_index.end() - 1);
+  result.insert(result.end(), sizes.begin() + batch + length, sizes.end());
+  const auto index = ints_of(call.at(1));
+  const auto strides = strides_of(sizes);
+  std::int64_t inner = 1, batches = 1;
+  for (std::size_t i = std::size_t(batch + length); i < sizes.size(); ++i) inner *= sizes[i];
+  for (std::size_t i = 0; i < std::size_t(batch); ++i) batches *= sizes[i];
+  const std::int64_t rows = length == 0 ? 0 : std::ssize(index) / length,
+                     whole = count(sizes) / std::max<std::int64_t>(batches, 1);
+  if (length == 0 || batches == 0) call.refuse("an empty index is not supported");
+  std::vector<std::int64_t> from;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::int64_t base = row / (rows / batches) * whole;
+    for (std::int64_t k = 0; k < length; ++k) {
+      const std::int64_t n = sizes[std::size_t(batch + k)];
+      std::int64_t at = index[std::size_t(row * length + k)];
+      if (at < -n || at >= n) call.refuse("index " + std::to_string(at) + " is outside");
+      base += (at < 0 ? at + n : at) * strides[std::size_t(batch + k)];
+    }
+    for (std::int64_t k = 0; k < inner; ++k) from.push_back(base + k);
+  }
+  return {moved(call.at(0), result, from)};
+}
+
+Outputs padded(const Call& call) {
+  if (!call.is_floating()) call.refuse("integers are not supported");
+  const Sizes sizes = call.sizes();
+  auto pads = call.has(1) ? ints_of(call.at(1)) : call.integers("pads");
+  std::vector<std::int64_t> axes;
+  if (call.has(3))
+    axes = ints_of(call.at(3));
+  else
+    for (int i = 0; i < call.rank(); ++i) axes.push_back(i);
+  if (pads.size() != 2 * axes.size()) call.refuse("expected two pads for each axis");
+  const std::string mode = call.text("mode", "constant");
+  const double value = call.has(2) ? reals_of(call.at(2)).at(0) : call.real("value", 0.0);
+  const PadMode how = mode == "constant"  ? PadMode::constant
+                      : mode == "reflect" ? PadMode::reflect
+                      : mode == "edge"    ? PadMode::replicate
+                      : mode == "wrap"    ? PadMode::circular
+                                          : (call.refuse("the mode " + mode), PadMode::constant);
+  const Order& order = call.at(0).order;
+  const Order back = inverse(order);
+  std::vector<PadWidth> widths(sizes.size());
+  Array a = call.at(0).array;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const int axis = call.axis(axes[i], call.rank());
+    const int place = order.empty() ? axis : back[static_cast<std::size_t>(axis)];
+    PadWidth width{pads[i], pads[i + axes.size()]};
+    if (width.before < 0 || width.after < 0) {
+      if (how != PadMode::constant) call.refuse("negative pads in the mode " + mode);
+      const std::int64_t start = std::max<std::int64_t>(0, -width.before);
+      const std::int64_t stop = a.shape()[place] - std::max<std::int64_t>(0, -width.after);
+      if (start >= stop) call.refuse("negative pads leave nothing");
+      a = slice(a, place, start, stop);
+      width = {std::max<std::int64_t>(0, width.before), std::max<std::int64_t>(0, width.after)};
+    }
+    widths[static_cast<std::size_t>(place)] = width;
+  }
+  return {ordered(pad(a, widths, how, value), order)};
+}
+
+Outputs filled(const Call& call) {
+  const Sizes sizes = ints_of(call.at(0));
+  const auto given = call.attributes.find("value");
+  Item value = given == call.attributes.end() ? item_of(zeros(Shape{1})) : item_of(tensor_of(given->second->t()));
+  if (count(sizes_of(value)) != 1) call.refuse("its value is not one number");
+  if (is_floating(value.type)) return {item_of(full(shape_of(sizes), reals_of(value).at(0), dtype_of(value.type)))};
+  const std::vector<std::int64_t> values(static_cast<std::size_t>(count(sizes)), ints_of(value).at(0));
+  return {ints_item(values, sizes, value.type)};
+}
+
+Outputs range(const Call& call) {
+  if (call.is_floating()) {
+    const double start = reals_of(call.at(0)).at(0), limit = reals_of(call.at(1)).at(0),
+                 delta = reals_of(call.at(2)).at(0);
+    const double n = std::ceil((limit - start) / delta);
+    if (!(std::abs(n) < 1e9)) call.refuse("its length is " + std::to_string(n));
+    if (n <= 0) return {item_of(zeros(Shape{0}, dtype_of(call.type())))};
+    return {item_of(arange(0, n, 1, dtype_of(call.type())) * delta + start)};
+  }
+  const std::int64_t start = ints_of(call.at(0)).at(0), limit = ints_of(call.at(1)).at(0),
+                     delta = ints_of(call.at(2)).at(0);
+  if (delta == 0) call.refuse("its step is 0");
+  const double steps = (static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta);
+  if (steps > 1e8) call.refuse("it has more than 10^8 values");
+  std::vector<std::int64_t> values;
+  for (std::int64_t at = start; delta > 0 ? at < limit : at > limit; at += delta) values.push_back(at);
+  return {ints_item(values, {static_cast<std::int64_t>(values.size())}, call.type())};
+}
+
+Outputs triangle(const Call& call) {
+  const Sizes sizes = call.sizes();
+  if (sizes.size() < 2) call.refuse("expected a matrix");
+  const std::int64_t k = call.has(1) ? ints_of(call.at(1)).at(0) : 0, rows = sizes[sizes.size() - 2],
+                     columns = sizes.back();
+  const bool is_upper = call.integer("upper", 1) != 0;
+  std::vector<std::int64_t> keeps;
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) keeps.push_back(is_upper ? j - i >= k : j - i <= k);
+  if (count(sizes) == 0) return {call.at(0)};
+  if (call.is_floating()) {
+    const Array mask = plain(ints_item(keeps, {rows, columns}, Type::boolean));
+    return {item_of(where(mask, call.array(), full(Shape{}, 0.0, call.array().dtype())))};
+  }
+  auto values = ints_of(call.at(0));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (keeps[i % keeps.size()] == 0) values[i] = 0;
+  return {ints_item(values, sizes, call.type())};
+}
+
+Outputs nonzero(const Call& call) {
+  const Sizes sizes = call.sizes();
+  const auto strides = strides_of(sizes);
+  const auto values = reals_of(call.at(0));
+  std::vector<std::int64_t> found, result;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] != 0) found.push_back(static_cast<std::int64_t>(i));
+  for (std::size_t k = 0; k < sizes.size(); ++k)
+    for (const std::int64_t at : found) result.push_back(at / strides[k] % sizes[k]);
+  return {ints_item(result, {std::ssize(sizes), std::ssize(found)})};
+}
+
+}  // namespace
+
+void add_indexing(Registry& registry) {
+  registry.insert({{"Gather", gathered}, {"GatherElements", gathered_elements}, {"GatherND", gathered_nd}});
+  registry.insert({{"Pad", padded}, {"ConstantOfShape", filled}, {"Range", range}, {"Trilu", triangle}});
+  registry.insert({{"NonZero", nonzero}});
+}
+
+}  // namespace samebytes::onnx

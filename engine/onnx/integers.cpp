@@ -1,0 +1,144 @@
+// Integers and bools on the host: arithmetic, comparison, logic and bits, exact in their own type; and casts.
+#include <algorithm>
+#include <cmath>
+
+#include "onnx/registry.h"
+#include "samebytes/error.h"
+#include "samebytes/ops.h"
+
+namespace samebytes::onnx {
+namespace {
+
+using Int = std::int64_t;
+using Bits = std::uint64_t;
+
+Int power(Int base, Int exponent, const Call& call) {
+  if (exponent < 0) call.refuse("an integer to a negative power is not supported");
+  Bits result = 1, square = static_cast<Bits>(base);
+  for (; exponent > 0; exponent /= 2, square *= square)
+    if (exponent % 2 == 1) result *= square;
+  return static_cast<Int>(result);
+}
+
+Int shifted(Int a, Int b, bool is_left) {
+  if (b < 0 || b > 63) return 0;
+  return static_cast<Int>(is_left ? static_cast<Bits>(a) << b : static_cast<Bits>(a) >> b);
+}
+
+Int arithmetic(const Call& call, Int a, Int b, bool is_wide) {
+  const std::string& op = call.op;
+  if (op == "Add" || op == "Sum") return static_cast<Int>(static_cast<Bits>(a) + static_cast<Bits>(b));
+  if (op == "Sub") return static_cast<Int>(static_cast<Bits>(a) - static_cast<Bits>(b));
+  if (op == "Mul") return static_cast<Int>(static_cast<Bits>(a) * static_cast<Bits>(b));
+  if (op == "Pow") return power(a, b, call);
+  if (op == "Max") return (is_wide ? Bits(a) < Bits(b) : a < b) ? b : a;
+  if (op == "Min") return (is_wide ? Bits(a) < Bits(b) : a < b) ? a : b;
+  if (op == "BitwiseAnd" || op == "And") return a & b;
+  if (op == "BitwiseOr" || op == "Or") return a | b;
+  if (op == "BitwiseXor" || op == "Xor") return a ^ b;
+  if (op == "BitShift") return shifted(a, b, call.text("direction", "") == "LEFT");
+  if (op == "Div" || op == "Mod") {
+    if (b == 0) call.refuse("an integer is divided by zero");
+    if (is_wide) return static_cast<Int>(op == "Div" ? Bits(a) / Bits(b) : Bits(a) % Bits(b));
+    if (b == -1) return op == "Div" ? static_cast<Int>(Bits{0} - Bits(a)) : 0;
+    if (op == "Div") return a / b;
+    const Int rest = a % b;
+    return call.integer("fmod", 0) == 0 && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  }
+  call.refuse("integers are not supported");
+}
+
+bool is_comparison(const std::string& op) {
+  return op == "Equal" || op == "Less" || op == "LessOrEqual" || op == "Greater" || op == "GreaterOrEqual";
+}
+
+Int compared(const std::string& op, Int a, Int b, bool is_wide) {
+  const bool is_less = is_wide ? Bits(a) < Bits(b) : a < b;
+  if (op == "Equal") return a == b;
+  if (op == "Less") return is_less;
+  if (op == "LessOrEqual") return is_less || a == b;
+  if (op == "Greater") return !is_less && a != b;
+  return !is_less;
+}
+
+Outputs negated(const Call& call) {
+  auto values = ints_of(call.at(0));
+  for (Int& value : values) value = call.op == "Not" ? value == 0 : ~value;
+  return {ints_item(values, call.sizes(), call.type())};
+}
+
+// A floating value as an integer, toward zero; outside of the type ONNX leaves it open.
+Int truncated(double value) {
+  if (!(value > -9.3e18 && value < 9.2e18)) return std::isnan(value) || value < 0 ? INT64_MIN : INT64_MAX;
+  return static_cast<Int>(value);
+}
+
+Item converted(const Call& call, Type to) {
+  const Item& from = call.at(0);
+  if (bytes_of(to) == 0) call.refuse("the element type " + std::to_string(int(to)) + " is not supported");
+  if (from.type == to) return from;
+  if (is_floating(to)) {
+    if (from.type == Type::u64 || from.type == Type::u32) call.refuse("a cast of " + name_of(from.type));
+    if (from.host && from.type == Type::i64) {
+      std::vector<double> wide;
+      std::vector<float> narrow;
+      for (const Int value : ints_of(from)) {
+        wide.push_back(static_cast<double>(value));
+        narrow.push_back(static_cast<float>(value));
+      }
+      const Shape shape = shape_of(call.sizes());
+      if (to == Type::f64) return item_of(samebytes::array(std::span<const double>(wide), shape));
+      return item_of(astype(samebytes::array(std::span<const float>(narrow), shape), dtype_of(to)));
+    }
+    Item result = item_of(astype(from.host ? plain(from) : from.array, dtype_of(to)));
+    result.order = from.order;
+    return result;
+  }
+  if (to == Type::boolean && is_floating(from.type)) {
+    const Array a = plain(from);
+    return item_of(not_equal(a, full(Shape{}, 0.0, a.dtype())));
+  }
+  if (is_floating(from.type)) {
+    std::vector<Int> values;
+    for (const double value : reals_of(from)) {
+      if (is_unsigned(to) && value < 0 && to != Type::boolean) call.refuse("a negative value becomes " + name_of(to));
+      values.push_back(truncated(value));
+    }
+    return ints_item(values, call.sizes(), to);
+  }
+  return ints_item(ints_of(from), call.sizes(), to);
+}
+
+Outputs cast(const Call& call) {
+  const std::int64_t to = call.integer("to", 0);
+  if (to < 0 || to > 16 || call.has_attribute("round_mode")) call.refuse("the element type is not supported");
+  return {converted(call, static_cast<Type>(to))};
+}
+Outputs cast_like(const Call& call) { return {converted(call, call.type(1))}; }
+
+Outputs logic(const Call& call) {
+  if (call.is_floating()) call.refuse("floating inputs are not supported");
+  return integer_binary(call);
+}
+
+}  // namespace
+
+Outputs integer_binary(const Call& call) {
+  const Sizes sizes = broadcast(call.sizes(0), call.sizes(1));
+  const auto a = ints_of(call.at(0)), b = ints_of(call.at(1));
+  const auto of_a = positions(call.sizes(0), sizes), of_b = positions(call.sizes(1), sizes);
+  const bool is_wide = call.type() == Type::u64, is_truth = is_comparison(call.op);
+  std::vector<Int> values(of_a.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Int x = a[static_cast<std::size_t>(of_a[i])], y = b[static_cast<std::size_t>(of_b[i])];
+    values[i] = is_truth ? compared(call.op, x, y, is_wide) : arithmetic(call, x, y, is_wide);
+  }
+  return {ints_item(values, sizes, is_truth ? Type::boolean : call.type())};
+}
+
+void add_integers(Registry& registry) {
+  for (const char* op : {"And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift"}) registry[op] = logic;
+  registry.insert({{"Not", negated}, {"BitwiseNot", negated}, {"Cast", cast}, {"CastLike", cast_like}});
+}
+
+}  // namespace samebytes::onnx

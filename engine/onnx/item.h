@@ -1,0 +1,65 @@
+// Item: a value while a graph is imported. Floating values are arrays; integers and bools are exact tensors on the
+// host, or arrays where the device made them. An array may be stored with its axes in another order than the model's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "samebytes/onnx.h"
+
+namespace samebytes::onnx {
+
+using Sizes = std::vector<std::int64_t>;
+using Order = std::vector<int>;
+
+struct Item {
+  Type type = Type::none;  // none: an input that is left out
+  Array array;             // stored = transpose(what the model means, order)
+  Order order;             // empty: as the model means
+  std::shared_ptr<const Tensor> host;
+
+  bool defined() const { return type != Type::none; }
+};
+
+bool is_floating(Type type);
+bool is_unsigned(Type type);
+std::size_t bytes_of(Type type);
+std::string name_of(Type type);
+Dtype dtype_of(Type type);  // the narrowest one of an Array that holds it; throws ArgumentError if there is none
+Type type_of(Dtype dtype);
+
+// Throws ArgumentError where sizes are negative or their product overflows.
+std::int64_t count(const Sizes& sizes);
+Shape shape_of(const Sizes& sizes);
+Sizes sizes_of(const Item& item);
+
+Item item_of(const Array& array, Type type = Type::none);  // none: the dtype's
+Item item_of(Tensor tensor);                               // floating ones are uploaded
+Item ints_item(const std::vector<std::int64_t>& values, const Sizes& sizes, Type type = Type::i64);
+
+// As the model means it, uploaded if it is on the host; integers wider than 32 bits become i32 and must fit.
+Array plain(const Item& item);
+Array stored(const Item& item, const Order& order);
+Item ordered(const Array& stored, const Order& order, Type type = Type::none);
+Order channels_last(std::size_t rank);  // NCHW -> NHWC
+Order taps_first(std::size_t rank);     // KCHW -> HWCK
+Order inverse(const Order& order);
+
+// On the host; waits for the device where it has to.
+Tensor on_host(const Item& item);
+std::vector<std::int64_t> ints_of(const Item& item);
+std::vector<double> reals_of(const Item& item);
+std::int64_t wrapped(std::int64_t value, Type type);  // as the type stores it
+
+// result[i] = item[from[i]] for flat positions.
+Item moved(const Item& item, const Sizes& sizes, std::span<const std::int64_t> from);
+
+Sizes broadcast(const Sizes& a, const Sizes& b);
+// For each element of `sizes`, the flat position in a tensor of `of` that broadcasts to it.
+std::vector<std::int64_t> positions(const Sizes& of, const Sizes& sizes);
+std::vector<std::int64_t> strides_of(const Sizes& sizes);
+
+}  // namespace samebytes::onnx

@@ -1,0 +1,90 @@
+// Normalisation.
+#include <numeric>
+
+#include "onnx/registry.h"
+#include "samebytes/error.h"
+#include "samebytes/ops.h"
+
+namespace samebytes::onnx {
+namespace {
+
+Outputs batch(const Call& call) {
+  if (!call.is_floating() || call.rank() < 2) call.refuse("expected floating [N, C, ...]");
+  const Order order = call.rank() > 2 ? channels_last(static_cast<std::size_t>(call.rank())) : Order{};
+  const Array x = stored(call.at(0), order), scale = call.array(1), shift = call.array(2);
+  const Array mean = call.at(3).array, variance = call.at(4).array;
+  const auto eps = static_cast<float>(call.real("epsilon", double(1e-5f)));
+  const auto momentum = static_cast<float>(1.0 - call.real("momentum", double(0.9f)));
+  if (call.integer("training_mode", 0) != 0 && !call.training)
+    call.refuse("training_mode is set, and the model is in evaluation mode");
+  if (call.training && is_cell(mean) && is_cell(variance))
+    return {ordered(batch_norm_train(x, scale, shift, mean, variance, {eps, momentum}), order)};
+  return {ordered(batch_norm_eval(x, scale, shift, mean, variance, {eps, momentum}), order)};
+}
+
+Outputs instance(const Call& call) {
+  if (!call.is_floating() || call.rank() < 3) call.refuse("expected floating [N, C, ...]");
+  const Order order = channels_last(static_cast<std::size_t>(call.rank()));
+  InstanceNormOptions options;
+  options.eps = static_cast<float>(call.real("epsilon", double(1e-5f)));
+  return {ordered(instance_norm(stored(call.at(0), order), call.array(1), call.array(2), {}, {}, options), order)};
+}
+
+Outputs group(const Call& call) {
+  if (!call.is_floating() || call.rank() < 3) call.refuse("expected floating [N, C, ...]");
+  if (call.opset < 21) call.refuse("scales for each group are not supported (opsets below 21)");
+  const Order order = channels_last(static_cast<std::size_t>(call.rank()));
+  const auto eps = static_cast<float>(call.real("epsilon", double(1e-5f)));
+  return {ordered(
+      group_norm(stored(call.at(0), order), call.integer("num_groups", 1), call.array(1), call.array(2), eps), order)};
+}
+
+// Over the axes from `axis` on, as one axis.
+Outputs rows(const Call& call) {
+  const Array x = call.floating();
+  const int axis = call.axis(call.integer("axis", -1), call.rank());
+  const auto eps = static_cast<float>(call.real("epsilon", double(1e-5f)));
+  std::int64_t inner = 1;
+  for (int i = axis; i < call.rank(); ++i) inner *= x.shape()[i];
+  const auto flat = [&](std::size_t i) {
+    const Array a = call.optional(i);
+    if (a.defined() && a.size() != inner) call.refuse("its scale has " + std::to_string(a.size()) + " values");
+    return a.defined() ? reshape(a, {inner}) : a;
+  };
+  if (inner == 0) call.refuse("an empty tensor is not supported");
+  const Array in = reshape(x, {x.size() / inner, inner});
+  const Array y = call.op == "RMSNormalization" ? rms_norm(in, flat(1), eps) : layer_norm(in, flat(1), flat(2), eps);
+  return {item_of(reshape(y, x.shape()))};
+}
+
+Outputs unit(const Call& call) {
+  const Array x = call.floating();
+  const int axis = call.axis(call.integer("axis", -1), call.rank());
+  const std::int64_t p = call.integer("p", 2);
+  const Array length = p == 1 ? sum(abs(x), {axis}, true) : sqrt(sum(square(x), {axis}, true));
+  return {item_of(x / length)};
+}
+
+Outputs local_response(const Call& call) {
+  const Array x = call.floating();
+  if (call.rank() < 3) call.refuse("expected [N, C, ...]");
+  const std::int64_t size = call.integer("size", 1), channels = x.shape()[1];
+  const double alpha = call.real("alpha", double(1e-4f)), beta = call.real("beta", 0.75), bias = call.real("bias", 1.0);
+  if (size < 1 || size > channels + 1) call.refuse("its size is outside");
+  std::vector<PadWidth> widths(static_cast<std::size_t>(call.rank()));
+  widths[1] = {(size - 1) / 2, size - 1 - (size - 1) / 2};
+  const Array around = pad(square(x), widths);
+  Array total = slice(around, 1, 0, channels);
+  for (std::int64_t i = 1; i < size; ++i) total = total + slice(around, 1, i, i + channels);
+  return {item_of(x / pow(total * (alpha / static_cast<double>(size)) + bias, beta))};
+}
+
+}  // namespace
+
+void add_norms(Registry& registry) {
+  registry.insert({{"BatchNormalization", batch}, {"InstanceNormalization", instance}, {"GroupNormalization", group}});
+  registry.insert(
+      {{"LayerNormalization", rows}, {"RMSNormalization", rows}, {"LpNormalization", unit}, {"LRN", local_response}});
+}
+
+}  // namespace samebytes::onnx

@@ -1,0 +1,31 @@
+// The operators of ONNX's own domain that the importer knows: one table for each family, one function for each
+// operator.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "onnx/call.h"
+
+namespace samebytes::onnx {
+
+using Outputs = std::vector<Item>;
+using Operator = Outputs (*)(const Call&);
+using Registry = std::map<std::string, Operator>;
+
+void add_elementwise(Registry& registry);
+void add_integers(Registry& registry);
+void add_shapes(Registry& registry);
+void add_indexing(Registry& registry);
+void add_reductions(Registry& registry);
+void add_images(Registry& registry);
+void add_norms(Registry& registry);
+void add_recurrent(Registry& registry);
+
+const Registry& registry();
+
+// Binary arithmetic, comparison and logic of integers and bools on the host, exact in their type.
+Outputs integer_binary(const Call& call);
+
+}  // namespace samebytes::onnx

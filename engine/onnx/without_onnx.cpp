@@ -1,0 +1,23 @@
+// Built instead of the others here where SAMEBYTES_ONNX is off.
+#include "core/missing_part.h"
+#include "samebytes/onnx.h"
+
+namespace samebytes::onnx {
+namespace {
+
+[[noreturn]] void refuse() {
+  detail::throw_missing("onnx", "ONNX", "SAMEBYTES_ONNX", "packages libonnx-dev and libprotobuf-dev");
+}
+
+}  // namespace
+
+struct Model::File {};
+
+const std::vector<std::string>& Model::inputs() const { refuse(); }
+const std::vector<std::string>& Model::outputs() const { refuse(); }
+std::map<std::string, Value> Model::run(const std::map<std::string, Value>& /*inputs*/) { refuse(); }
+Array Model::forward(const Array& /*x*/) { refuse(); }
+void Model::visit(nn::Visitor& /*visitor*/) {}
+Model load(const std::string& /*path*/, const LoadOptions& /*options*/) { refuse(); }
+
+}  // namespace samebytes::onnx

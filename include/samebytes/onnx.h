@@ -1,0 +1,86 @@
+// ONNX models: a file as a Module that runs and trains. docs/onnx.md lists the operators.
+// Integers and bools that the graph computes, as in the arithmetic of shapes, stay on the host, exact in their own
+// type; floating values are arrays on the device. A graph that is written channels first runs channels last inside.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "samebytes/array.h"
+#include "samebytes/nn/module.h"
+
+namespace samebytes::onnx {
+
+// Element types, with the numbers of ONNX's TensorProto.DataType.
+enum class Type : std::uint8_t {
+  none = 0,
+  f32 = 1,
+  u8 = 2,
+  i8 = 3,
+  u16 = 4,
+  i16 = 5,
+  i32 = 6,
+  i64 = 7,
+  boolean = 9,
+  f16 = 10,
+  f64 = 11,
+  u32 = 12,
+  u64 = 13,
+  bf16 = 16
+};
+
+// An exact tensor in host memory, dense, last axis fastest: for the types that an Array does not have.
+struct Tensor {
+  Type type = Type::f32;
+  std::vector<std::int64_t> sizes;
+  std::vector<std::byte> bytes;
+};
+
+// A floating input is an Array. An integer or bool one is a Tensor, or an Array of i32, u8 or bool where that is
+// enough.
+using Value = std::variant<Array, Tensor>;
+
+struct LoadOptions {
+  bool frozen = false;  // the model's parameters are left out of parameters() until freeze(false)
+};
+
+// A loaded model, in evaluation mode. Parameters have the names of the file's initializers; those of convolutions lie
+// as Layout::conv says. train() turns on dropout and the batch statistics of BatchNormalization. A copy has parameters
+// of its own.
+class Model : public nn::Module {
+ public:
+  const std::vector<std::string>& inputs() const;  // without initializers
+  const std::vector<std::string>& outputs() const;
+  // Adds the graph for these inputs; symbolic sizes are those of the inputs. An integer output is a Tensor.
+  // Throws ArgumentError, naming the node, for an input that is missing, unknown or of another type or rank, and for
+  // what an operator does not support.
+  std::map<std::string, Value> run(const std::map<std::string, Value>& inputs);
+  // For models with one input and a floating first output. Throws ArgumentError for others.
+  Array forward(const Array& x) override;
+  void visit(nn::Visitor& visitor) override;
+  std::string kind() const override { return "OnnxModel"; }
+
+ private:
+  friend Model load(const std::string& path, const LoadOptions& options);
+  struct File;
+  struct Weight {
+    std::string name;
+    nn::Parameter cell;
+    nn::Layout layout = nn::Layout::plain;
+    bool is_buffer = false;
+  };
+  std::shared_ptr<const File> file_;
+  std::vector<Weight> weights_;
+};
+
+// Reads a model of opsets 7 to 24. Throws IoError for a file that is missing or damaged, or whose external data are not
+// inside its folder; ArgumentError where the library was built without ONNX, and one that lists all operators of the
+// file that are not supported, with the names of their nodes.
+Model load(const std::string& path, const LoadOptions& options = {});
+
+}  // namespace samebytes::onnx

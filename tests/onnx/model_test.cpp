@@ -1,0 +1,241 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "onnx/proto.h"
+#include "samebytes/autograd.h"
+#include "samebytes/onnx.h"
+#include "samebytes/ops.h"
+
+#include "support/files.h"
+
+namespace samebytes::onnx {
+namespace {
+
+using testing::TemporaryFolder;
+
+// A model under construction.
+struct Maker {
+  ::onnx::ModelProto model;
+
+  explicit Maker(int opset = 17) {
+    model.set_ir_version(8);
+    model.add_opset_import()->set_version(opset);
+    model.mutable_graph()->set_name("test");
+  }
+  static void value(::onnx::ValueInfoProto& info, const std::string& name, const std::vector<std::string>& sizes,
+                    int type) {
+    info.set_name(name);
+    auto& tensor = *info.mutable_type()->mutable_tensor_type();
+    tensor.set_elem_type(type);
+    auto& shape = *tensor.mutable_shape();
+    for (const std::string& size : sizes) {
+      if (size[0] >= '0' && size[0] <= '9')
+        shape.add_dim()->set_dim_value(std::stoll(size));
+      else
+        shape.add_dim()->set_dim_param(size);
+    }
+  }
+  void input(const std::string& name, const std::vector<std::string>& sizes, int type = 1) {
+    value(*model.mutable_graph()->add_input(), name, sizes, type);
+  }
+  void output(const std::string& name) { model.mutable_graph()->add_output()->set_name(name); }
+  ::onnx::NodeProto& node(const std::string& op, const std::vector<std::string>& in, const std::string& out) {
+    auto& made = *model.mutable_graph()->add_node();
+    made.set_op_type(op);
+    made.set_name("the " + op);
+    for (const auto& name : in) made.add_input(name);
+    made.add_output(out);
+    return made;
+  }
+  ::onnx::TensorProto& floats(const std::string& name, const std::vector<std::int64_t>& sizes,
+                              const std::vector<float>& values) {
+    auto& tensor = *model.mutable_graph()->add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(1);
+    for (const auto size : sizes) tensor.add_dims(size);
+    for (const float one : values) tensor.add_float_data(one);
+    return tensor;
+  }
+  void ints(const std::string& name, const std::vector<std::int64_t>& values) {
+    auto& tensor = *model.mutable_graph()->add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(7);
+    tensor.add_dims(std::ssize(values));
+    for (const auto one : values) tensor.add_int64_data(one);
+  }
+  std::string saved(const TemporaryFolder& folder) const {
+    const std::string path = folder / "model.onnx";
+    std::ofstream out(path, std::ios::binary);
+    model.SerializeToOstream(&out);
+    return path;
+  }
+};
+
+std::string message_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+void expect_refused(const Maker& maker, const std::vector<std::string>& parts) {
+  const Engine engine;
+  const TemporaryFolder folder;
+  const std::string text = message_of([&] { load(maker.saved(folder)); });
+  for (const std::string& part : parts) EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+}
+
+Maker linear_model() {
+  Maker maker;
+  maker.input("x", {"batch", "2"});
+  maker.floats("layer.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
+  maker.floats("layer.bias", {3}, {10, 20, 30});
+  auto& attribute = *maker.node("Gemm", {"x", "layer.weight", "layer.bias"}, "y").add_attribute();
+  attribute.set_name("transB");
+  attribute.set_type(::onnx::AttributeProto::INT);
+  attribute.set_i(1);
+  maker.output("y");
+  return maker;
+}
+
+TEST(Onnx, initializers_are_parameters_with_their_names_and_gradients) {
+  const Engine engine;
+  const TemporaryFolder folder;
+  Model model = load(linear_model().saved(folder));
+  EXPECT_EQ(model.inputs(), std::vector<std::string>{"x"});
+  ASSERT_EQ(model.named_parameters().size(), 2u);
+  EXPECT_EQ(model.named_parameters()[0].name, "layer.weight");
+  const Array y = model.forward(array({1, 1, 2, 0}, {2, 2}));
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{13, 27, 41, 12, 26, 40}));
+  const auto made = gradients(sum(y), model.parameters());
+  EXPECT_EQ(made[0].to_vector<float>(), (std::vector<float>{3, 1, 3, 1, 3, 1}));
+  EXPECT_EQ(made[1].to_vector<float>(), (std::vector<float>{2, 2, 2}));
+}
+
+TEST(Onnx, shape_arithmetic_is_known_when_a_reshape_needs_it) {
+  const Engine engine;
+  const TemporaryFolder folder;
+  Maker maker;
+  maker.input("x", {"n", "2", "3"});
+  maker.ints("zero", {0});
+  maker.ints("rest", {-1});
+  maker.node("Shape", {"x"}, "shape");
+  maker.node("Gather", {"shape", "zero"}, "n_of_x");
+  auto& joined = maker.node("Concat", {"n_of_x", "rest"}, "target");
+  joined.add_attribute()->set_name("axis");
+  maker.node("Reshape", {"x", "target"}, "y");
+  maker.output("y");
+  maker.output("target");
+  Model model = load(maker.saved(folder));
+  const auto outputs = model.run({{"x", zeros({4, 2, 3})}});
+  EXPECT_EQ(std::get<Array>(outputs.at("y")).shape(), (Shape{4, 6}));
+  EXPECT_EQ(std::get<Tensor>(outputs.at("target")).type, Type::i64);
+}
+
+TEST(Onnx, a_convolution_is_the_librarys_in_the_models_order_of_axes) {
+  const Engine engine;
+  const TemporaryFolder folder;
+  Maker maker;
+  maker.input("x", {"1", "2", "3", "3"});
+  maker.floats("w", {1, 2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  maker.node("Conv", {"x", "w"}, "c");
+  maker.node("Relu", {"c"}, "y");
+  maker.output("y");
+  Model model = load(maker.saved(folder));
+  EXPECT_EQ(model.named_parameters()[0].layout, nn::Layout::conv);
+  std::vector<float> x(18);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  const Array y = model.forward(array(x, {1, 2, 3, 3}));
+  EXPECT_EQ(y.shape(), (Shape{1, 1, 2, 2}));
+  EXPECT_EQ(contiguous(y).to_vector<float>(), (std::vector<float>{320, 356, 428, 464}));
+}
+
+TEST(Onnx, unsupported_operators_are_listed_together) {
+  Maker maker = linear_model();
+  maker.node("Unheard", {"y"}, "a");
+  maker.node("Unseen", {"a"}, "b");
+  expect_refused(maker, {"2 nodes", "Unheard 'the Unheard'", "Unseen 'the Unseen'"});
+}
+
+TEST(Onnx, cycles_and_repeated_names_are_refused) {
+  Maker cycle = linear_model();
+  cycle.node("Relu", {"later"}, "now");
+  cycle.node("Relu", {"now"}, "later");
+  expect_refused(cycle, {"the Relu", "'later'", "cycle"});
+  Maker twice = linear_model();
+  twice.node("Relu", {"y"}, "y");
+  expect_refused(twice, {"'y'", "exists already"});
+}
+
+TEST(Onnx, functions_that_call_themselves_are_refused) {
+  Maker maker = linear_model();
+  auto& function = *maker.model.add_functions();
+  function.set_name("F");
+  function.set_domain("local");
+  function.add_input("a");
+  function.add_output("b");
+  auto& inner = *function.add_node();
+  inner.set_op_type("F");
+  inner.set_domain("local");
+  inner.add_input("a");
+  inner.add_output("b");
+  maker.node("F", {"y"}, "z").set_domain("local");
+  expect_refused(maker, {"nested deeper"});
+}
+
+TEST(Onnx, damaged_tensors_are_refused) {
+  Maker overflow = linear_model();
+  overflow.floats("huge", {std::int64_t{1} << 40, std::int64_t{1} << 40}, {1});
+  expect_refused(overflow, {"too large"});
+  Maker few = linear_model();
+  few.floats("few", {5}, {1, 2});
+  expect_refused(few, {"'few'", "2 values", "5"});
+}
+
+TEST(Onnx, external_data_stay_in_the_folder_and_inside_the_file) {
+  const Engine engine;
+  const TemporaryFolder folder;
+  const auto with = [&](const std::string& location, const std::string& offset) {
+    Maker maker;
+    maker.input("x", {"2"});
+    auto& tensor = maker.floats("w", {2}, {});
+    tensor.set_data_location(::onnx::TensorProto::EXTERNAL);
+    for (const auto& [key, value] : {std::pair{"location", location}, std::pair{"offset", offset}}) {
+      auto& entry = *tensor.add_external_data();
+      entry.set_key(key);
+      entry.set_value(value);
+    }
+    maker.node("Add", {"x", "w"}, "y");
+    maker.output("y");
+    return maker.saved(folder);
+  };
+  const std::vector<float> values{1, 2, 3, 4};
+  std::ofstream(folder / "w.bin", std::ios::binary).write(reinterpret_cast<const char*>(values.data()), 16);
+  EXPECT_EQ(load(with("w.bin", "8")).forward(array({10, 20})).to_vector<float>(), (std::vector<float>{13, 24}));
+  EXPECT_NE(message_of([&] { load(with("w.bin", "12")); }).find("wants 8 bytes at 12"), std::string::npos);
+  EXPECT_NE(message_of([&] { load(with("w.bin", "18446744073709551612")); }).find("wants 8"), std::string::npos);
+  EXPECT_NE(message_of([&] { load(with("../w.bin", "0")); }).find("outside"), std::string::npos);
+  EXPECT_NE(message_of([&] { load(with("/etc/passwd", "0")); }).find("outside"), std::string::npos);
+}
+
+TEST(Onnx, sizes_with_one_name_are_equal) {
+  const Engine engine;
+  const TemporaryFolder folder;
+  Maker maker;
+  maker.input("a", {"n"});
+  maker.input("b", {"n"});
+  maker.node("Add", {"a", "b"}, "y");
+  maker.output("y");
+  Model model = load(maker.saved(folder));
+  EXPECT_NE(message_of([&] { model.run({{"a", zeros({2})}, {"b", zeros({3})}}); }).find("'n'"), std::string::npos);
+  EXPECT_NE(message_of([&] { model.run({{"a", zeros({2})}}); }).find("'b' is missing"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace samebytes::onnx
