@@ -54,7 +54,16 @@ Outputs rows(const Call& call) {
   if (inner == 0) call.refuse("an empty tensor is not supported");
   const Array in = reshape(x, {x.size() / inner, inner});
   const Array y = call.op == "RMSNormalization" ? rms_norm(in, flat(1), eps) : layer_norm(in, flat(1), flat(2), eps);
-  return {item_of(reshape(y, x.shape()))};
+  Outputs result{item_of(reshape(y, x.shape()))};
+  if (call.outputs > 1 && call.op == "LayerNormalization") {
+    Shape kept = x.shape();
+    for (int i = axis; i < kept.rank(); ++i) kept[i] = 1;
+    const Array middle = mean(in, {1}, true);
+    const Array variance = mean(square(in - middle), {1}, true);
+    result.push_back(item_of(reshape(middle, kept)));
+    result.push_back(item_of(reshape(rsqrt(variance + static_cast<double>(eps)), kept)));
+  }
+  return result;
 }
 
 Outputs unit(const Call& call) {
