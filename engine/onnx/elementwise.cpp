@@ -12,7 +12,7 @@
 namespace samebytes::onnx {
 namespace {
 
-template <Array (*op)(const Array&)>
+template <auto op>
 Outputs unary(const Call& call) {
   if (!call.is_floating()) call.refuse("integers are not supported");
   return {ordered(op(call.at(0).array), call.at(0).order)};

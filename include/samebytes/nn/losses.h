@@ -16,6 +16,9 @@ class Loss {
  public:
   explicit Loss(const Options& options = {}) : options_(options) {}
 
+  Array operator()(const Input& a) const requires std::invocable<decltype(kFunction), const Input&, const Options&> {
+    return kFunction(a, options_);
+  }
   Array operator()(const Input& a, const Input& b)
       const requires std::invocable<decltype(kFunction), const Input&, const Input&, const Options&> {
     return kFunction(a, b, options_);
