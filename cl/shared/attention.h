@@ -24,7 +24,7 @@ typedef struct {
 }  // namespace samebytes::detail
 #else
 // Moves x to row `row` of head `head` of sequence n.
-#define ATTENTION_MOVE(x, row, head) x += x##_view.start + n * x##_view.n + (row) * x##_view.t + (head) * x##_view.h
+#define ATTENTION_MOVE(x, row, head) x += x##_view.start + n * x##_view.n + (row)*x##_view.t + (head)*x##_view.h
 
 // How many keys of sequence n exist, and how many of them the queries before `end` see.
 static inline int attention_visible(const attention_sizes s, __global const int* lengths, const long n) {
