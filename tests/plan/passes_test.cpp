@@ -193,13 +193,15 @@ TEST_P(PassesTest, explain_prints_what_each_pass_did) {
 }
 
 TEST_P(PassesTest, explain_prints_the_part_that_is_asked_for) {
+  const auto own = make_engine(GetParam());
+  const EngineScope scope(*own);
   softmax(leaf({3, 5})).eval();
-  const std::string plan = explain(engine(), {.part = ExplainPart::plan});
-  const std::string passes = explain(engine(), {.part = ExplainPart::passes});
+  const std::string plan = explain(*own, {.part = ExplainPart::plan});
+  const std::string passes = explain(*own, {.part = ExplainPart::passes});
   EXPECT_THAT(plan, StartsWith("plan of 1 launches"));
   EXPECT_THAT(plan, Not(HasSubstr("passes:")));
   EXPECT_THAT(passes, StartsWith("passes:\n"));
-  const std::string all = explain(engine());
+  const std::string all = explain(*own);
   EXPECT_THAT(all, StartsWith(plan + passes + "why:\n"));
 }
 
