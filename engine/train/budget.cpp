@@ -96,13 +96,19 @@ BudgetChoice choose_within_budget(std::size_t budget, std::span<const Technique>
     }
     return known[levels] = bytes;
   };
-  // The highest level of each technique that goes with the run at all.
+  // The level of each technique that needs least: the highest one that goes with the run at all, or one below it where
+  // that needs less. Each micro-batch has a loss with a page of its own, so that very many of them need more than
+  // fewer.
   Levels strongest(techniques.size(), 0);
   const auto find_strongest = [&] {
     for (std::size_t k = 0; k < techniques.size(); ++k) {
       Levels alone(techniques.size(), 0);
       alone[k] = static_cast<int>(techniques[k].levels.size());
       while (alone[k] > 0 && look(alone) == kNone) --alone[k];
+      for (Levels below = alone; alone[k] > 1; alone = below) {
+        --below[k];
+        if (look(below) >= look(alone)) break;
+      }
       strongest[k] = alone[k];
     }
   };

@@ -119,6 +119,17 @@ TEST(Budget, levels_that_do_not_go_with_a_run_are_left_out) {
   EXPECT_EQ(choose_within_budget(600, kTechniques, without_all).to_text(kTechniques), "a little, 4");
 }
 
+TEST(Budget, more_pieces_may_need_more_memory_than_fewer) {
+  const std::vector<Technique> pieces = {{"micro-batches", {"32", "16", "8", "4", "2", "1"}}};
+  const auto peak = [](std::span<const int> levels) -> std::optional<std::size_t> {
+    const std::size_t count = std::size_t{1} << levels[0];
+    return 1024 / count + 8 * count;  // a piece's activations, and what each piece keeps
+  };
+  EXPECT_EQ(choose_within_budget(192, pieces, peak).to_text(pieces), "8");
+  EXPECT_EQ(choose_within_budget(300, pieces, peak).to_text(pieces), "16");
+  EXPECT_EQ(choose_within_budget(191, pieces, peak).planned, 192u);
+}
+
 TEST(Budget, where_nothing_fits_the_smallest_peak_is_told) {
   const BudgetChoice choice = choose_within_budget(300, kTechniques, simulated);
   EXPECT_FALSE(choice.fits);
