@@ -15,6 +15,7 @@
 namespace samebytes::testing {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -71,7 +72,8 @@ TEST_P(SourceLineTest, each_op_of_a_statement_has_its_own_line) {
   const Array y = matmul(x,
                          softmax(x));
   // clang-format on
-  EXPECT_EQ(y.node()->written_at.line, line);
+  // Of a call over several lines, that of the argument which the compiler makes last.
+  EXPECT_THAT(y.node()->written_at.line, AnyOf(line, line + 1));
   EXPECT_EQ(y.node()->inputs[1].node->written_at.line, line + 1);
 }
 
