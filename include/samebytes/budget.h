@@ -38,8 +38,9 @@ std::optional<std::int64_t> largest_batch(const BatchSearch& search,
 
 // A technique that lowers the peak at the cost of time or precision, at several levels. Level 0 is off.
 struct Technique {
-  std::string name;                 // "micro-batches"
-  std::vector<std::string> levels;  // names of levels 1, 2, ...: "micro-batches of 2"; later ones usually need less memory
+  std::string name;  // "micro-batches"
+  std::vector<std::string>
+      levels;  // names of levels 1, 2, ...: "micro-batches of 2"; later ones usually need less memory
 };
 
 struct BudgetChoice {

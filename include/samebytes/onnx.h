@@ -79,8 +79,8 @@ class Model : public nn::Module {
 };
 
 // Reads a model of opsets 7 to 24. Throws IoError for a file that is missing or damaged, or whose external data are not
-// inside its folder; ArgumentError, which lists all operators of the file that are not supported with the names of their
-// nodes; Error where the library was built without ONNX.
+// inside its folder; ArgumentError, which lists all operators of the file that are not supported with the names of
+// their nodes; Error where the library was built without ONNX.
 Model load(const std::string& path, const LoadOptions& options = {});
 
 }  // namespace samebytes::onnx
