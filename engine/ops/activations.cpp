@@ -40,22 +40,22 @@ const PointwiseRow kPRelu{"prelu", 2, 0, "SB_WHERE(SB_TRUTH($0 > SB_ZERO), $0, $
   const Array& dy = g.dy[0];
   const Array up = positive(g.src[0]);
   return {where(up, dy, dy * g.src[1]), g.wanted[1] ? masked_fill(dy * g.src[0], up, 0.0) : Array()}; }};
-const PointwiseRow kElu{"elu", 1, 1, "SB_WHERE(SB_TRUTH($0 > SB_ZERO), $0, #0 * expm1($0))", R::same, [](G g) -> Arrays {
+const PointwiseRow kElu{"elu", 1, 1, "SB_WHERE(SB_TRUTH($0 > SB_ZERO), $0, #0 * sb_expm1($0))", R::same, [](G g) -> Arrays {
   return {where(positive(g.src[0]), g.dy[0], g.dy[0] * (g.dst[0] + g.scalars[0].real))}; }};
 const PointwiseRow kSelu{"selu", 1, 0,
-  "SB_WHERE(SB_TRUTH($0 > SB_ZERO), $0 * REAL_C(1.0507009873554804934), REAL_C(1.7580993408473766384) * expm1($0))", R::same, [](G g) -> Arrays {
+  "SB_WHERE(SB_TRUTH($0 > SB_ZERO), $0 * REAL_C(1.0507009873554804934), REAL_C(1.7580993408473766384) * sb_expm1($0))", R::same, [](G g) -> Arrays {
   return {where(positive(g.src[0]), g.dy[0] * kSeluScale, g.dy[0] * (g.dst[0] + kSeluScale * kSeluAlpha))}; }};
 // log(1 + exp(z)) = max(z, 0) + log1p(exp(-|z|)), which overflows nowhere.
 const PointwiseRow kSoftplus{"softplus", 1, 2,
-  "SB_WHERE(SB_TRUTH($0 * #0 > #1), $0, (fmax($0 * #0, SB_ZERO) + log1p(exp(-fabs($0 * #0)))) / #0)", R::same, [](G g) -> Arrays {
+  "SB_WHERE(SB_TRUTH($0 * #0 > #1), $0, (SB_WHERE(SB_TRUTH($0 * #0 > SB_ZERO), $0 * #0, SB_ZERO) + sb_log1p(sb_exp(-fabs($0 * #0)))) / #0)", R::same, [](G g) -> Arrays {
   const double beta = g.scalars[0].real;
   const Array over = apply_row<kAbove>({g.src[0]}, {g.scalars[0], g.scalars[1]});
   return {where(over, g.dy[0], g.dy[0] * sigmoid(g.src[0] * beta))}; }};
 // tanh(softplus(x)) as a fraction in u = exp(-|x|).
 const PointwiseRow kMishGate{"mish_gate", 1, 0,
   "SB_WHERE(SB_TRUTH($0 > SB_ZERO),"
-  " (REAL_C(1.0) + REAL_C(2.0) * exp(-fabs($0))) / (REAL_C(1.0) + REAL_C(2.0) * exp(-fabs($0)) * (REAL_C(1.0) + exp(-fabs($0)))),"
-  " exp(-fabs($0)) * (exp(-fabs($0)) + REAL_C(2.0)) / (exp(-fabs($0)) * (exp(-fabs($0)) + REAL_C(2.0)) + REAL_C(2.0)))", R::same, [](G g) -> Arrays {
+  " (REAL_C(1.0) + REAL_C(2.0) * sb_exp(-fabs($0))) / (REAL_C(1.0) + REAL_C(2.0) * sb_exp(-fabs($0)) * (REAL_C(1.0) + sb_exp(-fabs($0)))),"
+  " sb_exp(-fabs($0)) * (sb_exp(-fabs($0)) + REAL_C(2.0)) / (sb_exp(-fabs($0)) * (sb_exp(-fabs($0)) + REAL_C(2.0)) + REAL_C(2.0)))", R::same, [](G g) -> Arrays {
   return {g.dy[0] * ((1.0 - square(g.dst[0])) * sigmoid(g.src[0]))}; }};
 const PointwiseRow kRelu6{"relu6", 1, 0,
   "SB_WHERE(SB_TRUTH($0 < SB_ZERO), SB_ZERO, SB_WHERE(SB_TRUTH($0 > REAL_C(6.0)), (SB_TYPE)(REAL_C(6.0)), $0))", R::same, [](G g) -> Arrays {
@@ -69,7 +69,7 @@ const PointwiseRow kHardSwishSlope{"hard_swish_slope", 1, 0,
 const PointwiseRow kHardSwish{"hard_swish", 1, 0,
   "SB_WHERE(SB_TRUTH($0 <= -REAL_C(3.0)), SB_ZERO, SB_WHERE(SB_TRUTH($0 >= REAL_C(3.0)), $0, $0 * (($0 + REAL_C(3.0)) / REAL_C(6.0))))",
   R::same, [](G g) -> Arrays { return {g.dy[0] * apply_row<kHardSwishSlope>({g.src[0]})}; }};
-const PointwiseRow kLogSigmoid{"log_sigmoid", 1, 0, "fmin($0, SB_ZERO) - log1p(exp(-fabs($0)))", R::same, [](G g) -> Arrays {
+const PointwiseRow kLogSigmoid{"log_sigmoid", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), $0, SB_ZERO) - sb_log1p(sb_exp(-fabs($0)))", R::same, [](G g) -> Arrays {
   return {g.dy[0] * sigmoid(-g.src[0])}; }};
 // clang-format on
 

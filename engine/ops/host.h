@@ -28,8 +28,14 @@ struct HostInstruction {
     floor,
     round,         // to even
     multiply_add,  // r
-    tanh,          // r, float alone: sb_tanh and sb_erf of cl/common/pointwise.clh
+    magnitude,     // |r|
+    exp,           // r, float alone: the functions of cl/shared/functions.h, up to gelu_slope
+    expm1,
+    log,
+    log1p,
+    tanh,
     erf,
+    gelu_slope,
     equal,
     not_equal,
     less,

@@ -1,12 +1,12 @@
 // Pointwise kernels on the host; ops/host.h says what they promise.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "ops/host.h"
+#include "shared/functions.h"
 
 namespace samebytes::detail {
 namespace {
@@ -17,45 +17,9 @@ inline float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); 
 inline double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 inline float root(float a) { return __builtin_sqrtf(a); }
 inline double root(double a) { return __builtin_sqrt(a); }
-
-// As sb_tanh and sb_erf of cl/common/pointwise.clh, step by step.
-inline float tanh_as_kernel(float x) {
-  const float a = std::fabs(x), z = x * x;
-  float p = fused(-5.70498872745e-3f, z, 2.06390887954e-2f);
-  p = fused(p, z, -5.37397155531e-2f);
-  p = fused(p, z, 1.33314422036e-1f);
-  p = fused(p, z, -3.33332819422e-1f);
-  const float small = fused(p * z, a, a);
-  const float t = a > 10.0f ? 20.0f : a + a;
-  const float shifted = fused(t, 1.44269504088896340736f, 12582912.0f), n = shifted - 12582912.0f;
-  const float r = fused(n, -1.428606765330187045e-6f, fused(n, -0.693145751953125f, t));
-  float e = fused(1.98527617612853646278e-4f, r, 1.39304355252534151077e-3f);
-  e = fused(e, r, 8.33336077630519866943e-3f);
-  e = fused(e, r, 4.16664853692054748535e-2f);
-  e = fused(e, r, 1.66666671633720397949e-1f);
-  e = fused(e, r, 0.5f);
-  e = fused(r * r, e, r) + 1.0f;
-  e *= std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(12582912.0f) + 127u)
-                            << 23);
-  const float y = a < 0.625f ? small : 1.0f - 2.0f / (e + 1.0f);
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(y) | (std::bit_cast<std::uint32_t>(x) & 0x80000000u));
-}
-inline float erf_as_kernel(float x) {
-  const float low = x > 4.0f ? 4.0f : x, t = low < -4.0f ? -4.0f : low, s = t * t;
-  float p = fused(-2.72614225801306e-10f, s, 2.77068142495902e-08f);
-  p = fused(p, s, -2.10102402082508e-06f);
-  p = fused(p, s, -5.69250639462346e-05f);
-  p = fused(p, s, -7.34990630326855e-04f);
-  p = fused(p, s, -2.95459980854025e-03f);
-  p = fused(p, s, -1.60960333262415e-02f);
-  float q = fused(-1.45660718464996e-05f, s, -2.13374055278905e-04f);
-  q = fused(q, s, -1.68282697438203e-03f);
-  q = fused(q, s, -7.37332916720468e-03f);
-  q = fused(q, s, -1.42647390514189e-02f);
-  return t * p / q;
-}
-inline double tanh_as_kernel(double x) { return std::tanh(x); }  // in no program
-inline double erf_as_kernel(double x) { return std::erf(x); }
+// The functions of f32; no program of doubles has them.
+inline float single(float a) { return a; }
+inline float single(double a) { return static_cast<float>(a); }
 
 // Whole numbers wrap around, as they do in kernels.
 inline std::uint32_t word(std::int32_t a) { return static_cast<std::uint32_t>(a); }
@@ -125,8 +89,14 @@ void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::
       case Code::floor: SAMEBYTES_EACH(r, std::floor(a[l]))
       case Code::round: SAMEBYTES_EACH(r, std::nearbyint(a[l]))
       case Code::multiply_add: SAMEBYTES_EACH(r, fused(a[l], b[l], c[l]))
-      case Code::tanh: SAMEBYTES_EACH(r, tanh_as_kernel(a[l]))
-      case Code::erf: SAMEBYTES_EACH(r, erf_as_kernel(a[l]))
+      case Code::magnitude: SAMEBYTES_EACH(r, std::fabs(a[l]))
+      case Code::exp: SAMEBYTES_EACH(r, sb_exp(single(a[l])))
+      case Code::expm1: SAMEBYTES_EACH(r, sb_expm1(single(a[l])))
+      case Code::log: SAMEBYTES_EACH(r, sb_log(single(a[l])))
+      case Code::log1p: SAMEBYTES_EACH(r, sb_log1p(single(a[l])))
+      case Code::tanh: SAMEBYTES_EACH(r, sb_tanh(single(a[l])))
+      case Code::erf: SAMEBYTES_EACH(r, sb_erf(single(a[l])))
+      case Code::gelu_slope: SAMEBYTES_EACH(r, sb_gelu_slope(single(a[l])))
       case Code::equal: SAMEBYTES_EACH(i, a[l] == b[l])
       case Code::not_equal: SAMEBYTES_EACH(i, a[l] != b[l])
       case Code::less: SAMEBYTES_EACH(i, a[l] < b[l])

@@ -106,9 +106,9 @@ const PointwiseRow kPowMinus4{"pow_minus_4", 1, 0, "sb_square(sb_square(REAL_C(1
 const PointwiseRow kPow{"pow", 1, 1, "sb_pow($0, #0)", R::same, [](G g) -> Arrays {
   const double e = g.scalars[0].real;
   return {g.dy[0] * (pow(g.src[0], e - 1.0) * e)}; }};
-const PointwiseRow kExp{"exp", 1, 0, "exp($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.dst[0]}; }};
-const PointwiseRow kLog{"log", 1, 0, "log($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / g.src[0]}; }};
-const PointwiseRow kExpm1{"expm1", 1, 0, "expm1($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * (g.dst[0] + 1.0)}; }};
+const PointwiseRow kExp{"exp", 1, 0, "sb_exp($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.dst[0]}; }};
+const PointwiseRow kLog{"log", 1, 0, "sb_log($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / g.src[0]}; }};
+const PointwiseRow kExpm1{"expm1", 1, 0, "sb_expm1($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * (g.dst[0] + 1.0)}; }};
 const PointwiseRow kSqrt{"sqrt", 1, 0, "sqrt($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * 0.5 / g.dst[0]}; }};
 const PointwiseRow kRsqrt{"rsqrt", 1, 0, "REAL_C(1.0) / sqrt($0)", R::same, [](G g) -> Arrays {
   return {g.dy[0] * (g.dst[0] * g.dst[0] * g.dst[0]) * -0.5}; }};
@@ -122,7 +122,7 @@ const PointwiseRow kRound{"round", 1, 0, "rint($0)", R::same, nullptr, Pointwise
 const PointwiseRow kErf{"erf", 1, 0, "sb_erf($0)", R::same, [](G g) -> Arrays {
   return {g.dy[0] * exp(-square(g.src[0])) * 1.1283791670955126}; }};  // 2 / sqrt(pi)
 const PointwiseRow kTanh{"tanh", 1, 0, "sb_tanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * (1.0 - square(g.dst[0]))}; }};
-const PointwiseRow kSigmoid{"sigmoid", 1, 0, "REAL_C(1.0) / (REAL_C(1.0) + exp(-$0))", R::same, [](G g) -> Arrays {
+const PointwiseRow kSigmoid{"sigmoid", 1, 0, "REAL_C(1.0) / (REAL_C(1.0) + sb_exp(-$0))", R::same, [](G g) -> Arrays {
   return {g.dy[0] * (g.dst[0] * (1.0 - g.dst[0]))}; }};
 // relu and gelu keep their derivative as one pointwise op: of (dy, y), so that x need not be kept, and of (dy, x).
 extern const PointwiseRow kReluGrad, kGeluGrad;
@@ -130,7 +130,7 @@ const PointwiseRow kReluGrad{"relu_grad", 2, 0, "SB_WHERE(SB_TRUTH($1 > SB_ZERO)
   return {apply_row<kReluGrad>({g.dy[0], g.src[1]}), Array()}; }, 0b10, false, EpilogueStep::gate};
 const PointwiseRow kReluRow{"relu", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), SB_ZERO, $0)", R::same, [](G g) -> Arrays {
   return {apply_row<kReluGrad>({g.dy[0], g.dst[0]})}; }, 0, false, EpilogueStep::relu};
-const PointwiseRow kSilu{"silu", 1, 0, "$0 / (REAL_C(1.0) + exp(-$0))", R::same, [](G g) -> Arrays {
+const PointwiseRow kSilu{"silu", 1, 0, "$0 / (REAL_C(1.0) + sb_exp(-$0))", R::same, [](G g) -> Arrays {
   const Array s = sigmoid(g.src[0]);
   return {g.dy[0] * (s * (1.0 + g.src[0] * (1.0 - s)))}; }};
 const PointwiseRow kGeluRow{"gelu", 1, 0, "REAL_C(0.5) * $0 * (REAL_C(1.0) + sb_erf($0 * REAL_C(0.70710678118654752)))", R::same, [](G g) -> Arrays {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -25,6 +26,21 @@ struct Value {
   int at = 0;
   bool is_real = false;
 };
+
+// Functions of one real, as expressions write them.
+constexpr std::pair<std::string_view, Code> kFunctions[] = {{"sqrt(", Code::root},
+                                                            {"floor(", Code::floor},
+                                                            {"rint(", Code::round},
+                                                            {"fabs(", Code::magnitude},
+                                                            {"sb_exp(", Code::exp},
+                                                            {"sb_expm1(", Code::expm1},
+                                                            {"sb_log(", Code::log},
+                                                            {"sb_log1p(", Code::log1p},
+                                                            {"sb_tanh(", Code::tanh},
+                                                            {"sb_erf(", Code::erf},
+                                                            {"sb_gelu_slope(", Code::gelu_slope}};
+// Those that are polynomials of ours in vectors of f32.
+constexpr bool is_own(Code code) { return code >= Code::exp && code <= Code::gelu_slope; }
 
 // What an expression means is not known to the host.
 struct Unknown {};
@@ -281,11 +297,22 @@ class Compiler {
                                               : condition;
       return emit(yes.is_real ? Code::select : Code::select_i, yes.is_real, truth, yes, no);
     }
-    if (take("sqrt(")) return function(Code::root);
-    if (take("floor(")) return function(Code::floor);
-    if (take("rint(")) return function(Code::round);
-    if (has_own_ && take("sb_tanh(")) return function(Code::tanh);
-    if (has_own_ && take("sb_erf(")) return function(Code::erf);
+    for (const auto& [name, code] : kFunctions)
+      if ((has_own_ || !is_own(code)) && take(name)) return emit(code, true, real_argument());
+    if (take("sb_square(")) {
+      const Value x = real_argument();
+      return emit(Code::multiply, true, x, x);
+    }
+    if (take("sb_cube(")) {
+      const Value x = real_argument();
+      return emit(Code::multiply, true, emit(Code::multiply, true, x, x), x);
+    }
+    if (take("sb_root(")) {
+      constexpr double kInfinity = std::numeric_limits<double>::infinity();
+      const Value x = real_argument(), root = emit(Code::root, true, emit(Code::add, true, x, constant(true, 0)));
+      const Value is_lowest = emit(Code::equal, false, x, constant(true, -kInfinity));
+      return emit(Code::select, true, is_lowest, constant(true, kInfinity), root);
+    }
     if (has_fma_ && take("FMA(")) {
       const Value a = comparison();
       expect(",");
@@ -298,11 +325,11 @@ class Compiler {
     }
     throw Unknown();
   }
-  Value function(Code code) {
+  Value real_argument() {
     const Value value = comparison();
     expect(")");
     if (!value.is_real) throw Unknown();
-    return emit(code, true, value);
+    return value;
   }
   Value literal() {
     const std::string digits(text_.substr(0, text_.find(')')));
@@ -335,7 +362,7 @@ class Compiler {
 constexpr double kFunctionPasses = 12;
 std::ptrdiff_t functions_of(const HostPointwise& program) {
   return std::count_if(program.code.begin(), program.code.end(),
-                       [](const HostInstruction& at) { return at.code == Code::tanh || at.code == Code::erf; });
+                       [](const HostInstruction& at) { return is_own(at.code); });
 }
 
 }  // namespace

@@ -1,0 +1,179 @@
+// Functions of f32 as texts that C++ and OpenCL C both read: on the device of vectors of VW floats, on the host of one
+// float, which its compiler makes vectors of. Both round after each step in the same way, so they give the same bits.
+// Where kernels are scalar (VW 1) or compute in double, the names are those of OpenCL's built-in functions, and the
+// host has no form of them. Errors are in units in the last place of the result, over all floats; zeros keep their
+// sign, NaN stays NaN, and infinities and values out of range give what C's functions give.
+#ifdef __cplusplus
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+namespace samebytes::detail {
+#define SB_FLOATS float
+#define SB_INTS std::int32_t
+#define SB_ALL(x) (x)
+#define SB_PICK(condition, yes, no) ((condition) ? (yes) : (no))
+#define SB_BITS(x) std::bit_cast<std::int32_t>(x)
+#define SB_FLOAT_OF(bits) std::bit_cast<float>(bits)
+#define SB_NUMBER(n) static_cast<float>(n)
+#define SB_MAGNITUDE(x) SB_FLOAT_OF(SB_BITS(x) & 0x7fffffff)
+#define SB_INFINITY std::numeric_limits<float>::infinity()
+#define FMA(a, b, c) __builtin_fmaf(a, b, c)
+#elif VW == 1 || defined(SAMEBYTES_F64)
+#define sb_exp(x) exp(x)
+#define sb_expm1(x) expm1(x)
+#define sb_log(x) log(x)
+#define sb_log1p(x) log1p(x)
+#define sb_tanh(x) tanh(x)
+#define sb_erf(x) erf(x)
+static inline vreal sb_gelu_slope(const vreal x) {
+  return REAL_C(0.5) * (REAL_C(1.0) + erf(x * REAL_C(0.70710678118654752))) +
+         x * exp(REAL_C(-0.5) * x * x) * REAL_C(0.39894228040143268);
+}
+#else
+#define SB_FLOATS vreal
+#define SB_INTS SB_JOIN(int, VW)
+#define SB_ALL(x) ((vreal)(x))
+#define SB_PICK(condition, yes, no) select((no), (yes), (condition))
+#define SB_BITS(x) SB_JOIN(as_int, VW)(x)
+#define SB_FLOAT_OF(bits) SB_JOIN(as_float, VW)(bits)
+#define SB_NUMBER(n) SB_JOIN(convert_float, VW)(n)
+#define SB_MAGNITUDE(x) fabs(x)
+#define SB_INFINITY INFINITY
+#endif
+
+#ifdef SB_FLOATS
+// x = n ln 2 + r with a whole n and |r| <= ln 2 / 2: gives expm1(r) by Cephes' polynomial of expf, and n. |x| below
+// 2^21.
+static inline SB_FLOATS sb_exp_rest(const SB_FLOATS x, SB_INTS* n) {
+  const SB_FLOATS turn = SB_ALL(12582912.0f);  // 1.5 * 2^23: a whole number added to it is in the low bits
+  const SB_FLOATS shifted = FMA(x, SB_ALL(1.44269504088896340736f), turn), whole = shifted - turn;
+  const SB_FLOATS r = FMA(whole, SB_ALL(-1.428606765330187045e-6f), FMA(whole, SB_ALL(-0.693145751953125f), x));
+  SB_FLOATS e = FMA(SB_ALL(1.98527617612853646278e-4f), r, SB_ALL(1.39304355252534151077e-3f));
+  e = FMA(e, r, SB_ALL(8.33336077630519866943e-3f));
+  e = FMA(e, r, SB_ALL(4.16664853692054748535e-2f));
+  e = FMA(e, r, SB_ALL(1.66666671633720397949e-1f));
+  e = FMA(e, r, SB_ALL(0.5f));
+  *n = SB_BITS(shifted) - 0x4b400000;
+  return FMA(r * r, e, r);
+}
+
+// Within 1.0 units. 2^n is two factors, so that denormal results are rounded once and large ones overflow as they
+// should.
+static inline SB_FLOATS sb_exp(const SB_FLOATS x) {
+  const SB_FLOATS low = SB_PICK(x > SB_ALL(89.0f), SB_ALL(89.0f), x);  // NaN stays
+  SB_INTS n;
+  const SB_FLOATS e = sb_exp_rest(SB_PICK(low < SB_ALL(-105.0f), SB_ALL(-105.0f), low), &n) + SB_ALL(1.0f);
+  const SB_INTS part = n >> 1;
+  return e * SB_FLOAT_OF((part + 127) << 23) * SB_FLOAT_OF((n - part + 127) << 23);
+}
+
+// Within 1.5 units: 2^n expm1(r) + (2^n - 1), halved until the end because 2^128 is infinite.
+static inline SB_FLOATS sb_expm1(const SB_FLOATS x) {
+  const SB_FLOATS low = SB_PICK(x > SB_ALL(89.0f), SB_ALL(89.0f), x);  // NaN stays
+  SB_INTS n;
+  const SB_FLOATS e = sb_exp_rest(SB_PICK(low < SB_ALL(-25.0f), SB_ALL(-25.0f), low), &n);
+  const SB_FLOATS part = SB_FLOAT_OF((n + 126) << 23);
+  const SB_FLOATS y = SB_ALL(2.0f) * FMA(e, part, part - SB_ALL(0.5f));
+  return SB_PICK(SB_MAGNITUDE(x) < SB_ALL(5.9e-8f), x, y);
+}
+
+// Within 0.8 units: x = m 2^n with m from 1/sqrt 2 to sqrt 2, and Cephes' polynomial of logf.
+static inline SB_FLOATS sb_log(const SB_FLOATS x) {
+  const SB_FLOATS y = SB_PICK(x < SB_ALL(1.17549435e-38f), x * SB_ALL(8388608.0f), x);  // denormals times 2^23
+  const SB_INTS bits = SB_BITS(SB_MAGNITUDE(y)), power = (bits - 0x3f3504f3) >> 23;
+  const SB_FLOATS lost = SB_PICK(x < SB_ALL(1.17549435e-38f), SB_ALL(23.0f), SB_ALL(0.0f));
+  const SB_FLOATS n = SB_NUMBER(power) - lost, r = SB_FLOAT_OF(bits - (power << 23)) - SB_ALL(1.0f), z = r * r;
+  SB_FLOATS p = FMA(SB_ALL(7.0376836292e-2f), r, SB_ALL(-1.1514610310e-1f));
+  p = FMA(p, r, SB_ALL(1.1676998740e-1f));
+  p = FMA(p, r, SB_ALL(-1.2420140846e-1f));
+  p = FMA(p, r, SB_ALL(1.4249322787e-1f));
+  p = FMA(p, r, SB_ALL(-1.6668057665e-1f));
+  p = FMA(p, r, SB_ALL(2.0000714765e-1f));
+  p = FMA(p, r, SB_ALL(-2.4999993993e-1f));
+  p = FMA(p, r, SB_ALL(3.3333331174e-1f));
+  const SB_FLOATS t = FMA(SB_ALL(-0.5f), z, FMA(n, SB_ALL(-2.12194440e-4f), r * z * p));
+  const SB_FLOATS inside = FMA(n, SB_ALL(0.693359375f), r + t);
+  const SB_FLOATS negative =
+      SB_PICK(x < SB_ALL(0.0f), SB_FLOAT_OF((SB_INTS)(0x7fc00000)), x + x);  // infinity and NaN stay
+  const SB_FLOATS outside = SB_PICK(x == SB_ALL(0.0f), SB_ALL(-SB_INFINITY), negative);
+  return SB_PICK((x > SB_ALL(0.0f)) & (x < SB_ALL(SB_INFINITY)), inside, outside);
+}
+
+// Within 1.5 units: log(u) of the rounded u = 1 + x, and what the rounding lost over u.
+static inline SB_FLOATS sb_log1p(const SB_FLOATS x) {
+  const SB_FLOATS u = x + SB_ALL(1.0f), rough = sb_log(u);
+  const SB_FLOATS lost = SB_PICK(x > SB_ALL(1.0f), SB_ALL(1.0f) - (u - x), x - (u - SB_ALL(1.0f)));
+  const SB_FLOATS y = SB_PICK((u > SB_ALL(0.0f)) & (u < SB_ALL(SB_INFINITY)), rough + lost / u, rough);
+  return SB_PICK(SB_MAGNITUDE(x) < SB_ALL(2.9e-8f), x, y);
+}
+
+// Within two units: a polynomial below 0.625 (Cephes' tanhf), else 1 - 2 / (exp(2 |x|) + 1), which is 1 from 10 on.
+static inline SB_FLOATS sb_tanh(const SB_FLOATS x) {
+  const SB_FLOATS a = SB_MAGNITUDE(x), z = x * x;
+  SB_FLOATS p = FMA(SB_ALL(-5.70498872745e-3f), z, SB_ALL(2.06390887954e-2f));
+  p = FMA(p, z, SB_ALL(-5.37397155531e-2f));
+  p = FMA(p, z, SB_ALL(1.33314422036e-1f));
+  p = FMA(p, z, SB_ALL(-3.33332819422e-1f));
+  const SB_FLOATS small = FMA(p * z, a, a);
+  SB_INTS n;
+  SB_FLOATS e = sb_exp_rest(SB_PICK(a > SB_ALL(10.0f), SB_ALL(20.0f), a + a), &n) + SB_ALL(1.0f);  // NaN stays
+  e *= SB_FLOAT_OF((n + 127) << 23);
+  const SB_FLOATS large = SB_ALL(1.0f) - SB_ALL(2.0f) / (e + SB_ALL(1.0f));
+  const SB_FLOATS y = SB_PICK(a < SB_ALL(0.625f), small, large);
+  return SB_FLOAT_OF(SB_BITS(y) | (SB_BITS(x) & ~0x7fffffff));
+}
+
+// Within seven units, 3.8e-7: a rational function of odd degree 13 over even degree 8, 1 from 4 on.
+static inline SB_FLOATS sb_erf(const SB_FLOATS x) {
+  const SB_FLOATS low = SB_PICK(x > SB_ALL(4.0f), SB_ALL(4.0f), x);  // NaN stays
+  const SB_FLOATS t = SB_PICK(low < SB_ALL(-4.0f), SB_ALL(-4.0f), low), s = t * t;
+  SB_FLOATS p = FMA(SB_ALL(-2.72614225801306e-10f), s, SB_ALL(2.77068142495902e-08f));
+  p = FMA(p, s, SB_ALL(-2.10102402082508e-06f));
+  p = FMA(p, s, SB_ALL(-5.69250639462346e-05f));
+  p = FMA(p, s, SB_ALL(-7.34990630326855e-04f));
+  p = FMA(p, s, SB_ALL(-2.95459980854025e-03f));
+  p = FMA(p, s, SB_ALL(-1.60960333262415e-02f));
+  SB_FLOATS q = FMA(SB_ALL(-1.45660718464996e-05f), s, SB_ALL(-2.13374055278905e-04f));
+  q = FMA(q, s, SB_ALL(-1.68282697438203e-03f));
+  q = FMA(q, s, SB_ALL(-7.37332916720468e-03f));
+  q = FMA(q, s, SB_ALL(-1.42647390514189e-02f));
+  return t * p / q;
+}
+
+// The derivative of x * Phi(x) within 2.0e-7: 1/2 and an odd rational function, in part the time of an erf and an exp.
+static inline SB_FLOATS sb_gelu_slope(const SB_FLOATS x) {
+  const SB_FLOATS low = SB_PICK(x > SB_ALL(6.0f), SB_ALL(6.0f), x);  // NaN stays
+  const SB_FLOATS t = SB_PICK(low < SB_ALL(-6.0f), SB_ALL(-6.0f), low), s = t * t;
+  SB_FLOATS p = FMA(SB_ALL(-2.8874097557363143e-11f), s, SB_ALL(1.2999342047237405e-08f));
+  p = FMA(p, s, SB_ALL(1.1215751101190108e-06f));
+  p = FMA(p, s, SB_ALL(3.202826701453887e-05f));
+  p = FMA(p, s, SB_ALL(0.0002850995515473187f));
+  p = FMA(p, s, SB_ALL(0.013569316826760769f));
+  p = FMA(p, s, SB_ALL(-0.018044503405690193f));
+  p = FMA(p, s, SB_ALL(0.7978845238685608f));
+  SB_FLOATS q = FMA(SB_ALL(3.6351656262922916e-07f), s, SB_ALL(1.0811122592713218e-05f));
+  q = FMA(q, s, SB_ALL(0.00025857568834908307f));
+  q = FMA(q, s, SB_ALL(0.004149903543293476f));
+  q = FMA(q, s, SB_ALL(0.045580487698316574f));
+  q = FMA(q, s, SB_ALL(0.3107174336910248f));
+  q = FMA(q, s, SB_ALL(1.0f));
+  return FMA(t, p / q, SB_ALL(0.5f));
+}
+
+#undef SB_FLOATS
+#undef SB_INTS
+#undef SB_ALL
+#undef SB_PICK
+#undef SB_BITS
+#undef SB_FLOAT_OF
+#undef SB_NUMBER
+#undef SB_MAGNITUDE
+#undef SB_INFINITY
+#endif
+#ifdef __cplusplus
+#undef FMA
+}  // namespace samebytes::detail
+#endif
