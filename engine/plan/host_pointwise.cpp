@@ -1,8 +1,8 @@
 #include "plan/host_pointwise.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "ops/host.h"
+#include "plan/expression.h"
 #include "plan/pointwise_text.h"
 #include "runtime/runtime.h"
 
@@ -28,17 +29,17 @@ struct Value {
 };
 
 // Functions of one real, as expressions write them.
-constexpr std::pair<std::string_view, Code> kFunctions[] = {{"sqrt(", Code::root},
-                                                            {"floor(", Code::floor},
-                                                            {"rint(", Code::round},
-                                                            {"fabs(", Code::magnitude},
-                                                            {"sb_exp(", Code::exp},
-                                                            {"sb_expm1(", Code::expm1},
-                                                            {"sb_log(", Code::log},
-                                                            {"sb_log1p(", Code::log1p},
-                                                            {"sb_tanh(", Code::tanh},
-                                                            {"sb_erf(", Code::erf},
-                                                            {"sb_gelu_slope(", Code::gelu_slope}};
+constexpr std::pair<std::string_view, Code> kFunctions[] = {{"sqrt", Code::root},
+                                                            {"floor", Code::floor},
+                                                            {"rint", Code::round},
+                                                            {"fabs", Code::magnitude},
+                                                            {"sb_exp", Code::exp},
+                                                            {"sb_expm1", Code::expm1},
+                                                            {"sb_log", Code::log},
+                                                            {"sb_log1p", Code::log1p},
+                                                            {"sb_tanh", Code::tanh},
+                                                            {"sb_erf", Code::erf},
+                                                            {"sb_gelu_slope", Code::gelu_slope}};
 // Those that are polynomials of ours in vectors of f32.
 constexpr bool is_own(Code code) { return code >= Code::exp && code <= Code::gelu_slope; }
 
@@ -163,9 +164,8 @@ class Compiler {
     const bool result_real = is_real(checked(member.dtype));
     member_ = &member;
     compute_real_ = computes_real(member);
-    text_ = member.op->traits().expression;
-    Value value = comparison();
-    if (!text_.empty() || value.is_real != compute_real_) throw Unknown();
+    Value value = member.op->traits().updates_cell ? operand(1) : of(expression_of(*member.op));
+    if (value.is_real != compute_real_) throw Unknown();
     if (const auto truth = truth_of(value); truth && member.dtype == Dtype::bool_)
       return are_truths_.count(truth->at) != 0 ? *truth : emit(Code::not_equal_i, false, *truth, constant(false, 0));
     if (member.dtype == Dtype::bool_)
@@ -181,89 +181,6 @@ class Compiler {
     if (found == value_of_.end()) throw Unknown();
     return as(found->second, compute_real_);
   }
-
-  // ---- expressions: comparisons of sums of products
-
-  void skip_blanks() {
-    while (!text_.empty() && text_.front() == ' ') text_.remove_prefix(1);
-  }
-  bool take(std::string_view word) {
-    skip_blanks();
-    if (text_.substr(0, word.size()) != word) return false;
-    text_.remove_prefix(word.size());
-    return true;
-  }
-  void expect(std::string_view word) {
-    if (!take(word)) throw Unknown();
-  }
-
-  Value comparison() {
-    static constexpr std::pair<std::string_view, std::pair<Code, Code>> kSigns[] = {
-        {"==", {Code::equal, Code::equal_i}},
-        {"!=", {Code::not_equal, Code::not_equal_i}},
-        {"<=", {Code::less_equal, Code::less_equal_i}},
-        {">=", {Code::greater_equal, Code::greater_equal_i}},
-        {"<", {Code::less, Code::less_i}},
-        {">", {Code::greater, Code::greater_i}}};
-    const Value left = sum();
-    for (const auto& [sign, codes] : kSigns)
-      if (take(sign)) {
-        const Value right = sum();
-        if (left.is_real != right.is_real) throw Unknown();
-        const Value truth = emit(left.is_real ? codes.first : codes.second, false, left, right);
-        are_truths_.insert(truth.at);
-        return truth;
-      }
-    return left;
-  }
-  Value sum() {
-    Value left = term();
-    for (;;) {
-      const bool adds = take("+");
-      if (!adds && !take("-")) return left;
-      const Value right = term();
-      left = both(left, right, adds ? Code::add : Code::subtract, adds ? Code::add_i : Code::subtract_i);
-    }
-  }
-  Value term() {
-    Value left = factor();
-    for (;;) {
-      const bool multiplies = take("*");
-      if (!multiplies && !take("/")) return left;
-      const Value right = factor();
-      if (!multiplies && !left.is_real) throw Unknown();
-      left = both(left, right, multiplies ? Code::multiply : Code::divide, Code::multiply_i);
-    }
-  }
-  Value both(Value left, Value right, Code of_reals, Code of_ints) {
-    if (left.is_real != right.is_real) throw Unknown();
-    const Value result = emit(left.is_real ? of_reals : of_ints, left.is_real, left, right);
-    const auto a = truth_of(left), b = truth_of(right);
-    if (a && b && (of_reals == Code::add || of_reals == Code::subtract))
-      truth_of_.try_emplace(result.at, emit(of_ints, false, *a, *b));
-    return result;
-  }
-  Value factor() {
-    if (take("-")) {
-      const Value value = factor();
-      return emit(value.is_real ? Code::negate : Code::negate_i, value.is_real, value);
-    }
-    if (take("(SB_TYPE)")) return factor();  // of what already has the compute type
-    if (take("(")) {
-      const Value value = comparison();
-      expect(")");
-      return value;
-    }
-    if (take("$")) return operand(digit());
-    if (take("#")) return scalar(digit());
-    return named();
-  }
-  std::size_t digit() {
-    if (text_.empty() || !std::isdigit(static_cast<unsigned char>(text_.front()))) throw Unknown();
-    const std::size_t value = static_cast<std::size_t>(text_.front() - '0');
-    text_.remove_prefix(1);
-    return value;
-  }
   Value scalar(std::size_t index) {
     if (!compute_real_ || index >= member_->scalars.size()) throw Unknown();
     const int place = first_scalar_ + static_cast<int>(index);
@@ -274,72 +191,103 @@ class Compiler {
     }
     return found->second;
   }
-  Value named() {
-    if (take("SB_ZERO")) return constant(compute_real_, 0);
-    if (take("REAL_C(")) return literal();
-    if (take("SB_TRUTH(")) {
-      const Value truth = comparison();
-      expect(")");
+  // Rounded once, as the compiler of the kernel does.
+  Value number(const std::string& digits) {
+    return constant(true, program_.is_double ? std::strtod(digits.c_str(), nullptr)
+                                             : static_cast<double>(std::strtof(digits.c_str(), nullptr)));
+  }
+
+  // ---- expressions
+
+  Value of(const Expression& expression) {
+    switch (expression.kind) {
+      case Expression::Kind::operand: return operand(expression.index);
+      case Expression::Kind::scalar: return scalar(expression.index);
+      case Expression::Kind::number: return number(expression.word);
+      case Expression::Kind::zero: return constant(compute_real_, 0);
+      case Expression::Kind::cast: return of(expression.parts[0]);  // of what already has the compute type
+      case Expression::Kind::negate: {
+        const Value value = of(expression.parts[0]);
+        return emit(value.is_real ? Code::negate : Code::negate_i, value.is_real, value);
+      }
+      case Expression::Kind::binary: return binary(expression);
+      case Expression::Kind::call: return call(expression);
+      case Expression::Kind::place: break;
+    }
+    throw Unknown();
+  }
+  Value real(const Expression& expression) {
+    const Value value = of(expression);
+    if (!value.is_real) throw Unknown();
+    return value;
+  }
+
+  Value binary(const Expression& expression) {
+    struct Sign {
+      std::string_view word;
+      Code of_reals, of_ints;
+    };
+    static constexpr Sign kSigns[] = {{"+", Code::add, Code::add_i},
+                                      {"-", Code::subtract, Code::subtract_i},
+                                      {"*", Code::multiply, Code::multiply_i},
+                                      {"/", Code::divide, Code::divide},
+                                      {"==", Code::equal, Code::equal_i},
+                                      {"!=", Code::not_equal, Code::not_equal_i},
+                                      {"<=", Code::less_equal, Code::less_equal_i},
+                                      {">=", Code::greater_equal, Code::greater_equal_i},
+                                      {"<", Code::less, Code::less_i},
+                                      {">", Code::greater, Code::greater_i}};
+    const auto* sign =
+        std::find_if(std::begin(kSigns), std::end(kSigns), [&](const Sign& s) { return s.word == expression.word; });
+    const Value left = of(expression.parts[0]), right = of(expression.parts[1]);
+    if (sign == std::end(kSigns) || left.is_real != right.is_real) throw Unknown();
+    if (sign->of_reals == Code::divide && !left.is_real) throw Unknown();
+    const Code code = left.is_real ? sign->of_reals : sign->of_ints;
+    if (sign->of_reals >= Code::equal && sign->of_reals <= Code::greater_equal) {
+      const Value truth = emit(code, false, left, right);
+      are_truths_.insert(truth.at);
+      return truth;
+    }
+    const Value result = emit(code, left.is_real, left, right);
+    const auto a = truth_of(left), b = truth_of(right);
+    if (a && b && (sign->word == "+" || sign->word == "-"))
+      truth_of_.try_emplace(result.at, emit(sign->of_ints, false, *a, *b));
+    return result;
+  }
+
+  Value call(const Expression& expression) {
+    const std::vector<Expression>& parts = expression.parts;
+    for (const auto& [name, code] : kFunctions)
+      if (expression.is_call(name) && (has_own_ || !is_own(code))) return emit(code, true, real(parts[0]));
+    if (expression.is_call("SB_TRUTH")) {
+      const Value truth = of(parts[0]);
       if (truth.is_real) throw Unknown();
       return emit_number(truth);
     }
-    if (take("SB_WHERE(")) {
-      const Value condition = comparison();
-      expect(",");
-      const Value yes = comparison();
-      expect(",");
-      const Value no = comparison();
-      expect(")");
-      if (yes.is_real != no.is_real) throw Unknown();
-      const auto known = truth_of(condition);
-      const Value truth = known               ? *known
-                          : condition.is_real ? emit(Code::not_equal, false, condition, constant(true, 0))
-                                              : condition;
-      return emit(yes.is_real ? Code::select : Code::select_i, yes.is_real, truth, yes, no);
+    if (expression.is_call("SB_WHERE")) return where(of(parts[0]), of(parts[1]), of(parts[2]));
+    if (expression.is_call("sb_square") || expression.is_call("sb_cube")) {
+      const Value x = real(parts[0]), square = emit(Code::multiply, true, x, x);
+      return expression.is_call("sb_square") ? square : emit(Code::multiply, true, square, x);
     }
-    for (const auto& [name, code] : kFunctions)
-      if ((has_own_ || !is_own(code)) && take(name)) return emit(code, true, real_argument());
-    if (take("sb_square(")) {
-      const Value x = real_argument();
-      return emit(Code::multiply, true, x, x);
-    }
-    if (take("sb_cube(")) {
-      const Value x = real_argument();
-      return emit(Code::multiply, true, emit(Code::multiply, true, x, x), x);
-    }
-    if (take("sb_root(")) {
+    if (expression.is_call("sb_root")) {
       constexpr double kInfinity = std::numeric_limits<double>::infinity();
-      const Value x = real_argument(), root = emit(Code::root, true, emit(Code::add, true, x, constant(true, 0)));
+      const Value x = real(parts[0]), root = emit(Code::root, true, emit(Code::add, true, x, constant(true, 0)));
       const Value is_lowest = emit(Code::equal, false, x, constant(true, -kInfinity));
       return emit(Code::select, true, is_lowest, constant(true, kInfinity), root);
     }
-    if (has_fma_ && take("FMA(")) {
-      const Value a = comparison();
-      expect(",");
-      const Value b = comparison();
-      expect(",");
-      const Value c = comparison();
-      expect(")");
-      if (!a.is_real || !b.is_real || !c.is_real) throw Unknown();
+    if (has_fma_ && expression.is_call("FMA")) {
+      const Value a = real(parts[0]), b = real(parts[1]), c = real(parts[2]);
       return emit(Code::multiply_add, true, a, b, c);
     }
     throw Unknown();
   }
-  Value real_argument() {
-    const Value value = comparison();
-    expect(")");
-    if (!value.is_real) throw Unknown();
-    return value;
-  }
-  Value literal() {
-    const std::string digits(text_.substr(0, text_.find(')')));
-    char* end = nullptr;
-    // Rounded once, as the compiler of the kernel does.
-    const double value = program_.is_double ? std::strtod(digits.c_str(), &end) : std::strtof(digits.c_str(), &end);
-    if (digits.empty() || *end != '\0') throw Unknown();
-    text_.remove_prefix(digits.size());
-    expect(")");
-    return constant(true, value);
+  Value where(Value condition, Value yes, Value no) {
+    if (yes.is_real != no.is_real) throw Unknown();
+    const auto known = truth_of(condition);
+    const Value truth = known               ? *known
+                        : condition.is_real ? emit(Code::not_equal, false, condition, constant(true, 0))
+                                            : condition;
+    return emit(yes.is_real ? Code::select : Code::select_i, yes.is_real, truth, yes, no);
   }
 
   const PointwiseKernel& kernel_;
@@ -355,7 +303,6 @@ class Compiler {
   const Node* member_ = nullptr;   // being compiled
   bool compute_real_ = false;
   int first_scalar_ = 0;
-  std::string_view text_;  // what is left of its expression
 };
 
 // A function is a polynomial and a quotient.

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <unordered_map>
 
+#include "plan/expression.h"
 #include "plan/pointwise_text.h"
 
 namespace samebytes::detail {
@@ -323,26 +324,33 @@ class Writer {
     return "SB_PLACE(x" + std::to_string(input_of_.at(&input)) + "_offset + i)";
   }
 
+  // The expression in the vectors of the kernel.
+  std::string printed(const Expression& at, const Node& member) const {
+    const bool in_reals = computes_real(member);
+    const auto part = [&](std::size_t i) { return printed(at.parts[i], member); };
+    switch (at.kind) {
+      case Expression::Kind::operand: return operand(member, at.index, in_reals);
+      case Expression::Kind::scalar: return "s" + std::to_string(scalar_of_.at(&member) + at.index);
+      case Expression::Kind::place: return place_in(*member.inputs[at.index].node);
+      case Expression::Kind::number: return "REAL_C(" + at.word + ")";
+      case Expression::Kind::zero: return in_reals ? "(vreal)(0)" : "(sb_int)(0)";
+      case Expression::Kind::cast: return (in_reals ? "(vreal)(" : "(sb_int)(") + part(0) + ")";
+      case Expression::Kind::negate: return "(-" + part(0) + ")";
+      case Expression::Kind::binary: return "(" + part(0) + " " + at.word + " " + part(1) + ")";
+      case Expression::Kind::call: break;
+    }
+    std::string t = at.is_call("SB_TRUTH") ? (in_reals ? "SB_TRUTH_R" : "SB_TRUTH_I") : at.word;
+    for (std::size_t i = 0; i < at.parts.size(); ++i) t += (i == 0 ? "(" : ", ") + part(i);
+    return t + ")";
+  }
+
   std::string member_text(const Node& member) const {
     const std::string name = "v" + std::to_string(inside_.at(&member));
     const bool result_real = is_real(member.dtype);
     const std::string type = result_real ? "vreal" : "sb_int";
     const bool compute_real = computes_real(member);
-    std::string expression(member.op->traits().expression);
-    if (member.op->traits().updates_cell) {  // the value itself
-      expression = operand(member, 1, compute_real);
-    } else {
-      for (std::size_t i = 0; i < member.inputs.size(); ++i)
-        replace_all(expression, "$" + std::to_string(i), "(" + operand(member, i, compute_real) + ")");
-      for (std::size_t i = 0; i < member.inputs.size(); ++i)
-        if (const std::string place = "PLACE_OF_" + std::to_string(i); expression.find(place) != std::string::npos)
-          replace_all(expression, place, place_in(*member.inputs[i].node));
-      for (std::size_t s = 0; s < member.scalars.size(); ++s)
-        replace_all(expression, "#" + std::to_string(s), "s" + std::to_string(scalar_of_.at(&member) + s));
-      replace_all(expression, "SB_TRUTH(", compute_real ? "SB_TRUTH_R(" : "SB_TRUTH_I(");
-      replace_all(expression, "SB_ZERO", compute_real ? "(vreal)(0)" : "(sb_int)(0)");
-      replace_all(expression, "SB_TYPE", compute_real ? "vreal" : "sb_int");
-    }
+    std::string expression = member.op->traits().updates_cell ? operand(member, 1, compute_real)  // the value itself
+                                                              : printed(expression_of(*member.op), member);
     if (member.dtype == Dtype::bool_ && compute_real) {
       expression = "SB_TO_INT(SB_TRUTH_R((" + expression + ") != (vreal)(0)))";
     } else if (member.dtype == Dtype::bool_) {

@@ -1,4 +1,4 @@
-// Words of generated kernels (pointwise_kernel.cpp): types, names of accessors, replacement in expressions.
+// Words of generated kernels (pointwise_kernel.cpp): types and names of accessors.
 #pragma once
 
 #include <string>
@@ -27,11 +27,6 @@ inline std::string storage_type(Dtype dtype) {
     case Dtype::bool_: return "uchar";
   }
   return "float";
-}
-
-inline void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
 }
 
 // A value of kind `from` (real or int vector) as kind `to`.

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include "graph/op.h"
+#include "plan/expression.h"
 #include "plan/fuse.h"
 #include "plan/pack_parts.h"
 
@@ -20,13 +20,6 @@ constexpr int kForever = std::numeric_limits<int>::max();
 constexpr double kFlopsPerByte = 6;
 constexpr double kLaunchBytes = 150e3;
 constexpr double kFunctionFlops = 64;  // exp, tanh and the like
-
-bool calls_function(std::string_view expression) {
-  for (const std::string_view name :
-       {"exp(", "log(", "tanh(", "erf(", "sqrt(", "sb_root(", "sin(", "cos(", "pow(", "/"})
-    if (expression.find(name) != std::string_view::npos) return true;
-  return false;
-}
 
 class Rematerialiser {
  public:
@@ -158,9 +151,9 @@ class Rematerialiser {
       recipe.members.push_back(place);
       const OpTraits& traits = node(place).op->traits();
       if (!traits.is_pointwise_value() || recipe.members.size() > kMostRecomputed) return {};
-      const bool is_costly = calls_function(traits.expression);
-      recipe.is_cheap = recipe.is_cheap && !is_costly;
-      recipe.flops += is_costly ? kFunctionFlops : 2;
+      const bool costs_much = !traits.expression.empty() && is_costly(expression_of(*node(place).op));
+      recipe.is_cheap = recipe.is_cheap && !costs_much;
+      recipe.flops += costs_much ? kFunctionFlops : 2;
       for (const Edge& edge : node(place).inputs) {
         const Node* input = edge.node.get();
         if (!input->is_view && std::binary_search(home.begin(), home.end(), input->place))
