@@ -50,6 +50,52 @@ void add_pointwise(std::vector<Row>& rows) {
                     const Shape shape = plane(s);
                     return takes_gradient({values(shape), values({shape[0], 1})}, [](Inputs x) { return x[0] * x[1]; });
                   }});
+  two("remainder", [](const Array& a, const Array& b) { return remainder(a, b); });
+  two("fmod", [](const Array& a, const Array& b) { return fmod(a, b); });
+  two("atan2", [](const Array& a, const Array& b) { return atan2(a, b); });
+  one(
+      "exp2", [](const Array& a) { return exp2(a); }, -3, 3);
+  one(
+      "log1p", [](const Array& a) { return log1p(a); }, 0.1, 3);
+  one(
+      "log2", [](const Array& a) { return log2(a); }, 0.1, 3);
+  one(
+      "log10", [](const Array& a) { return log10(a); }, 0.1, 3);
+  one(
+      "reciprocal", [](const Array& a) { return reciprocal(a); }, 0.5, 3);
+  one(
+      "tan", [](const Array& a) { return tan(a); }, -1, 1);
+  one(
+      "asin", [](const Array& a) { return asin(a); }, -0.9, 0.9);
+  one(
+      "acos", [](const Array& a) { return acos(a); }, -0.9, 0.9);
+  one(
+      "atan", [](const Array& a) { return atan(a); }, -3, 3);
+  one(
+      "sinh", [](const Array& a) { return sinh(a); }, -3, 3);
+  one(
+      "cosh", [](const Array& a) { return cosh(a); }, -3, 3);
+  one(
+      "asinh", [](const Array& a) { return asinh(a); }, -3, 3);
+  one(
+      "acosh", [](const Array& a) { return acosh(a); }, 1.1, 3);
+  one(
+      "atanh", [](const Array& a) { return atanh(a); }, -0.9, 0.9);
+  step("ceil", [](const Array& a) { return ceil(a); });
+  step("trunc", [](const Array& a) { return trunc(a); });
+  step("isnan", [](const Array& a) { return isnan(a); });
+  step("isinf", [](const Array& a) { return isinf(a); });
+  step("isfinite", [](const Array& a) { return isfinite(a); });
+  step("logical_not", [](const Array& a) { return logical_not(a); });
+  step("operator!", [](const Array& a) { return !(a > 0); });
+  compare("logical_and", [](const Array& a, const Array& b) { return logical_and(a, b); });
+  compare("logical_or", [](const Array& a, const Array& b) { return logical_or(a, b); });
+  compare("logical_xor", [](const Array& a, const Array& b) { return logical_xor(a, b); });
+  compare("operator&", [](const Array& a, const Array& b) { return (a > 0) & (b > 0); });
+  compare("operator|", [](const Array& a, const Array& b) { return (a > 0) | (b > 0); });
+  compare("operator^", [](const Array& a, const Array& b) { return (a > 0) ^ (b > 0); });
+  compare("operator<", [](const Array& a, const Array& b) { return a < b; });
+  compare("operator>", [](const Array& a, const Array& b) { return a > b; });
   two("maximum", [](const Array& a, const Array& b) { return maximum(a, b); });
   two("minimum", [](const Array& a, const Array& b) { return minimum(a, b); });
   one(

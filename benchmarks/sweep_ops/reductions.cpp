@@ -29,7 +29,20 @@ void add_reductions(std::vector<Row>& rows) {
     one("max" + along, [=](const Array& a) { return max(a, {axis}); });
     one("min" + along, [=](const Array& a) { return min(a, {axis}); });
     step("argmax" + along, [=](const Array& a) { return argmax(a, axis); });
+    step("argmin" + along, [=](const Array& a) { return argmin(a, axis); });
+    one("var" + along, [=](const Array& a) { return var(a, axis); });
+    one("std" + along, [=](const Array& a) { return std(a, axis); });
+    one("norm" + along, [=](const Array& a) { return norm(a, 2, axis); });
+    one("logsumexp" + along, [=](const Array& a) { return logsumexp(a, axis); });
+    one("prod" + along, [=](const Array& a) { return prod(a, axis); });
+    one("quantile" + along, [=](const Array& a) { return quantile(a, 0.3, axis); });
+    one("median" + along, [=](const Array& a) { return median(a, axis); });
   }
+  step("bincount", [](const Array& a) { return bincount(astype(abs(a) * 50, i32), 256); });
+  step("histogram", [](const Array& a) { return histogram(a, 100, -1, 1); });
+  one("tril", [](const Array& a) { return tril(a); });
+  one("triu", [](const Array& a) { return triu(a); });
+  one("einsum", [](const Array& a) { return einsum("ij,kj->ik", {a, a}); });
   one(
       "sum/space",
       [](const Array& a) {

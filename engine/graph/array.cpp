@@ -148,6 +148,8 @@ template std::vector<float> Array::to_vector<float>() const;
 template std::vector<double> Array::to_vector<double>() const;
 template std::vector<std::int32_t> Array::to_vector<std::int32_t>() const;
 template std::vector<std::uint8_t> Array::to_vector<std::uint8_t>() const;
+template std::vector<std::int64_t> Array::to_vector<std::int64_t>() const;
+template std::vector<bool> Array::to_vector<bool>() const;
 
 std::string Array::to_string() const {
   constexpr std::int64_t kShown = 8;  // values of each axis before the rest becomes "..."
@@ -158,7 +160,7 @@ std::string Array::to_string() const {
   const std::function<void(int, std::int64_t)> print = [&](int axis, std::int64_t at) {
     if (axis == s.rank()) {
       char number[32];
-      std::snprintf(number, sizeof number, "%g", values[static_cast<std::size_t>(at)]);
+      std::snprintf(number, sizeof number, is_floating(dtype()) ? "%g" : "%.0f", values[static_cast<std::size_t>(at)]);
       text += number;
       return;
     }
@@ -250,6 +252,23 @@ Array array(std::span<const float> values, const Shape& shape) { return leaf_of(
 Array array(std::span<const double> values, const Shape& shape) { return leaf_of(values, shape); }
 Array array(std::span<const std::int32_t> values, const Shape& shape) { return leaf_of(values, shape); }
 Array array(std::span<const std::uint8_t> values, const Shape& shape) { return leaf_of(values, shape); }
+Array array(std::span<const bool> values, const Shape& shape) { return leaf_of(values, shape); }
+Array array(const std::vector<bool>& values, const Shape& shape) {
+  return astype(array(std::vector<std::uint8_t>(values.begin(), values.end()), shape), bool_);
+}
+Array array(std::span<const half_bits> values, const Shape& shape) { return leaf_of(values, shape); }
+Array array(std::span<const bfloat16_bits> values, const Shape& shape) { return leaf_of(values, shape); }
+Array array(std::span<const std::int64_t> values, const Shape& shape) {
+  std::vector<std::int32_t> narrow;
+  narrow.reserve(values.size());
+  for (const std::int64_t value : values) {
+    if (value != static_cast<std::int32_t>(value))
+      throw ArgumentError("array: whole numbers are kept as i32, element " + std::to_string(narrow.size()) + " is " +
+                          std::to_string(value) + "; give doubles where f64 is enough");
+    narrow.push_back(static_cast<std::int32_t>(value));
+  }
+  return leaf_of(std::span<const std::int32_t>(narrow), shape);
+}
 Array array(std::initializer_list<float> values) { return array(values, {static_cast<std::int64_t>(values.size())}); }
 Array array(std::initializer_list<float> values, const Shape& shape) {
   return leaf_of(std::span<const float>(values.begin(), values.size()), shape);

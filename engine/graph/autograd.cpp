@@ -243,9 +243,10 @@ class ReverseScope {
   const int device_ = detail::current_device();
 };
 
-void check_arguments(const Array& loss, std::span<const Array> wrt) {
+void check_arguments(const Array& loss, std::span<const Array> wrt, bool has_upstream) {
   if (!loss.defined()) throw ArgumentError("gradients: loss is an empty array handle");
-  if (loss.size() != 1) throw ArgumentError("gradients: loss must have one element, it is " + detail::describe(loss));
+  if (loss.size() != 1 && !has_upstream)
+    throw ArgumentError("gradients: loss must have one element, it is " + detail::describe(loss));
   if (!is_floating(loss.dtype()))
     throw ArgumentError("gradients: loss must be floating, it is " + detail::describe(loss));
   for (const Array& w : wrt) {
@@ -283,10 +284,15 @@ class ReversePass {
       if (node->output >= 0) put(results_, *node, Array(node));
   }
 
-  std::vector<Array> run(const Array& loss, bool is_asked) {
+  // `upstream`: the derivative of the loss by itself, or an empty handle for one.
+  std::vector<Array> run(const Array& loss, const Array& upstream, bool is_asked) {
     const ReverseScope scope;
-    dy_[loss.node().get()] = is_asked ? ones(loss.shape(), loss.dtype()) : one_like(loss);
-    one_ = dy_[loss.node().get()].node()->storage;
+    if (upstream.defined()) {
+      dy_[loss.node().get()] = upstream;
+    } else {
+      dy_[loss.node().get()] = is_asked ? ones(loss.shape(), loss.dtype()) : one_like(loss);
+      one_ = dy_[loss.node().get()].node()->storage;
+    }
     std::vector<Array> result(wrt_.size());
     const auto finish = [&](std::size_t i) {
       result[i] = gradient_of(i);
@@ -396,8 +402,11 @@ class ReversePass {
 
 }  // namespace
 
-const std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const GradientOptions& options) {
-  check_arguments(loss, wrt);
+namespace {
+
+std::vector<Array> reversed(const Array& loss, std::span<const Array> wrt, const Array& upstream,
+                            const GradientOptions& options) {
+  check_arguments(loss, wrt, upstream.defined());
   const detail::NodePtr& root = loss.node();
   const bool is_asked = std::any_of(wrt.begin(), wrt.end(), [&](const Array& w) { return w.node() == root; });
   if (!root->tracks_gradient && !is_asked && !wrt.empty())
@@ -406,7 +415,20 @@ const std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt
   root->context->check_alive("gradients");
   const std::lock_guard lock(root->context->mutex);  // no evaluation may take the graph apart meanwhile
   const detail::NoCasts plainly;
-  return ReversePass(loss, wrt, options).run(loss, is_asked);
+  return ReversePass(loss, wrt, options).run(loss, upstream, is_asked);
+}
+
+}  // namespace
+
+const std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const GradientOptions& options) {
+  return reversed(loss, wrt, Array(), options);
+}
+const std::vector<Array> gradients(const Array& y, std::span<const Array> wrt, const Array& upstream,
+                                   const GradientOptions& options) {
+  if (!y.defined() || !upstream.defined() || upstream.shape() != y.shape() || !is_floating(upstream.dtype()))
+    throw ArgumentError("gradients: upstream must be floating and have the shape of y, y is " + detail::describe(y) +
+                        ", upstream is " + detail::describe(upstream));
+  return reversed(y, wrt, upstream.dtype() == y.dtype() ? upstream : astype(upstream, y.dtype()), options);
 }
 
 std::pair<Array, std::vector<Array>> value_and_grad(const std::function<Array(std::span<const Array>)>& f,

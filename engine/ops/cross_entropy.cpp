@@ -10,7 +10,9 @@
 #include "graph/launch.h"
 #include "ops/dtypes.h"
 #include "ops/formula.h"
+#include "ops/moved_axis.h"
 #include "ops/rows.h"
+#include "ops/sizes.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
 
@@ -206,6 +208,13 @@ Array cross_entropy(const Input& logits, const Input& target, const CrossEntropy
       logits.defined() && is_floating(logits.dtype()) && logits.shape().rank() >= 1 && logits.shape().back() > 0,
       "cross_entropy", "needs floating logits of at least one class", logits, "logits");
   detail::require(target.defined(), "cross_entropy", "needs a target", target, "target");
+  if (const int axis = detail::checked_axis("cross_entropy", logits, options.axis); axis + 1 < logits.shape().rank()) {
+    CrossEntropyOptions last = options;
+    last.axis = -1;
+    const bool is_probability = is_floating(target.dtype()) && target.shape() == logits.shape();
+    return cross_entropy(detail::moved_last(logits, axis),
+                         is_probability ? detail::moved_last(target, axis) : target.array(), last);
+  }
   const bool is_labels = target.dtype() == i32 || target.dtype() == u8;
   Shape rows;
   for (int i = 0; i + 1 < logits.shape().rank(); ++i) rows.push_back(logits.shape()[i]);

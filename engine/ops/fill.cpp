@@ -7,6 +7,7 @@
 
 #include "graph/launch.h"
 #include "ops/host.h"
+#include "ops/pointwise.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -86,13 +87,6 @@ class Arange final : public Op {
   }
 };
 
-bool is_representable(double value, Dtype dtype) {
-  if (is_floating(dtype)) return true;
-  const double low = dtype == i32 ? std::numeric_limits<std::int32_t>::min() : 0;
-  const double high = dtype == i32 ? std::numeric_limits<std::int32_t>::max() : dtype == u8 ? 255 : 1;
-  return value == std::floor(value) && value >= low && value <= high;
-}
-
 Scalar scalar_of(double value, Dtype dtype) {
   if (is_floating(dtype)) return Scalar(value);
   return Scalar(static_cast<std::uint64_t>(static_cast<std::int64_t>(value)));
@@ -106,6 +100,14 @@ std::string text_of(double value) {
 }
 
 }  // namespace
+
+bool is_representable(double value, Dtype dtype) {
+  if (is_floating(dtype)) return true;
+  const double low = dtype == i32 ? std::numeric_limits<std::int32_t>::min() : 0;
+  const double high = dtype == i32 ? std::numeric_limits<std::int32_t>::max() : dtype == u8 ? 255 : 1;
+  return value == std::floor(value) && value >= low && value <= high;
+}
+
 }  // namespace detail
 
 Array full(const Shape& shape, double value, Dtype dtype, const detail::Here&) {

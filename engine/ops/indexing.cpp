@@ -234,6 +234,13 @@ Array checked_index(const char* op, const Array& index, const char* name) {
   return index.dtype() == i32 ? index : astype(index, i32);
 }
 
+// Indices of which those from -depth to -1 count from the end.
+Array counted_index(const char* op, const Array& index, const char* name, std::int64_t depth) {
+  const Array at = checked_index(op, index, name);
+  if (index.dtype() == u8 || depth == 0) return at;
+  return where(logical_and(less(at, 0), greater_equal(at, -depth)), at + depth, at);
+}
+
 int countable_axis(const char* op, const Array& a, int axis) {
   require(a.defined(), op, "needs an array", a, "a");
   const int rank = a.shape().rank();
@@ -297,12 +304,13 @@ Array embedding(const Input& ids, const Input& table, std::optional<std::int32_t
 
 Array take(const Input& a, const Input& index, int axis) {
   axis = detail::countable_axis("take", a, axis);
-  return detail::take_rows("take", a, detail::checked_index("take", index, "index"), axis, detail::kNoIndex);
+  return detail::take_rows("take", a, detail::counted_index("take", index, "index", a.shape()[axis]), axis,
+                           detail::kNoIndex);
 }
 
 Array gather(const Input& a, int axis, const Input& index) {
   axis = detail::countable_axis("gather", a, axis);
-  const Array at = detail::checked_index("gather", index, "index");
+  const Array at = detail::counted_index("gather", index, "index", a.shape()[axis]);
   if (!detail::fits_within(at.shape(), a.shape(), axis))
     throw ArgumentError("gather: index must fit into a in every axis but " + std::to_string(axis) + ", a is " +
                         detail::describe(a) + ", index is " + detail::describe(index));
@@ -316,7 +324,7 @@ Array scatter_add(const Input& a, int axis, const Input& index, const Input& src
   detail::require(is_floating(a.dtype()), kOp, "needs a floating array", a, "a");
   detail::require(src.defined() && src.dtype() == a.dtype(), kOp,
                   ("needs src of " + std::string(name_of(a.dtype()))).c_str(), src, "src");
-  const Array at = detail::checked_index(kOp, index, "index");
+  const Array at = detail::counted_index(kOp, index, "index", a.shape()[axis]);
   if (!detail::fits_within(at.shape(), a.shape(), axis) || !detail::fits_within(at.shape(), src.shape(), -1))
     throw ArgumentError("scatter_add: index must fit into src, and into a in every axis but " + std::to_string(axis) +
                         ", a is " + detail::describe(a) + ", index is " + detail::describe(index) + ", src is " +

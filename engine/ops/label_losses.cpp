@@ -8,6 +8,8 @@
 #include "graph/op.h"
 #include "ops/indexing.h"
 #include "ops/losses.h"
+#include "ops/moved_axis.h"
+#include "ops/sizes.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
 
@@ -107,6 +109,13 @@ using detail::reduce_loss;
 const detail::CastRow kNllLossCast{"nll_loss", CastRule::keep_f32};
 Array nll_loss(const Input& log_probability, const Input& target, const NllOptions& options) {
   if (const detail::Casts cast(kNllLossCast); cast) return nll_loss(cast(log_probability), target, options);
+  detail::require(log_probability.defined(), "nll_loss", "needs an array", log_probability, "log_probability");
+  if (const int axis = detail::checked_axis("nll_loss", log_probability, options.axis);
+      axis + 1 < log_probability.shape().rank()) {
+    NllOptions last = options;
+    last.axis = -1;
+    return nll_loss(detail::moved_last(log_probability, axis), target, last);
+  }
   const Labels labels("nll_loss", log_probability, "log_probability", target, options.class_weight,
                       options.ignore_index);
   Array losses = -as_dtype(labels.pick(log_probability), labels.dtype());

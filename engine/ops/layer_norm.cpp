@@ -8,6 +8,8 @@
 #include "graph/op.h"
 #include "ops/dtypes.h"
 #include "ops/formula.h"
+#include "ops/moved_axis.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 #include "shared/norm.h"
 
@@ -129,11 +131,14 @@ class LayerNorm final : public detail::Op {
 }  // namespace
 
 const detail::CastRow kLayerNormCast{"layer_norm", CastRule::as_given};
-Array layer_norm(const Input& src, const Input& scale, const Input& shift, float eps) {
-  if (const detail::Casts cast(kLayerNormCast); cast) return layer_norm(cast(src), scale, shift, eps);
+Array layer_norm(const Input& src, const Input& scale, const Input& shift, float eps, int axis) {
+  if (const detail::Casts cast(kLayerNormCast); cast) return layer_norm(cast(src), scale, shift, eps, axis);
   constexpr const char* kOp = "layer_norm";
   require(src.shape().rank() >= 1 && is_floating(src.dtype()), kOp, "src must be floating with at least one axis", src,
           "src");
+  axis = detail::checked_axis(kOp, src, axis);
+  if (axis + 1 < src.shape().rank())
+    return detail::last_moved_to(layer_norm(detail::moved_last(src, axis), scale, shift, eps), axis);
   const Dtype real = src.dtype() == f64 ? f64 : f32;
   const std::string need =
       "the last axis of src " + detail::describe(src) + " needs one value each, of " + std::string(name_of(real));

@@ -16,7 +16,7 @@ using detail::require;
 
 }  // namespace
 
-Array flip(const Input& a, std::initializer_list<int> axes) {
+Array flip(const Input& a, const Axes& axes) {
   Array result = a;
   std::uint32_t seen = 0;
   for (int axis : axes) {

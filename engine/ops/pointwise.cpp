@@ -2,6 +2,7 @@
 // tests/ops/pointwise_test.cpp. Over 400 lines because it is one table.
 #include "ops/pointwise.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -60,6 +61,19 @@ Array apply(const PointwiseRow& row, const OpPtr& op, std::span<const Array> inp
 // Scalars of functions that live in floating numbers make integers floating.
 Array floating(const Array& a) { return a.defined() && !is_floating(a.dtype()) ? astype(a, Dtype::f32) : a; }
 
+// Each operand of maximum and minimum gets the gradient where it is the result, and half of it where they are equal.
+Arrays shares_of_extreme(G g, const Array& is_first) {
+  const Array &a = g.src[0], &b = g.src[1], &dy = g.dy[0];
+  const Array half = dy * 0.5, none = dy * 0.0, is_tie = equal(a, b);
+  return {g.wanted[0] ? where(is_tie, half, where(is_first, dy, none)) : Array(),
+          g.wanted[1] ? where(is_tie, half, where(is_first, none, dy)) : Array()};
+}
+Arrays gradient_above(G g) {  // of maximum and minimum with a number
+  const double number = g.scalars[0].real;
+  const Array dy = g.dy[0], is_kept = equal(g.src[0], g.dst[0]);
+  return {where(equal(g.src[0], number), dy * 0.5, where(is_kept, dy, dy * 0.0))};
+}
+
 // clang-format off
 const PointwiseRow kAdd{"add", 2, 0, "$0 + $1", R::same, [](G g) -> Arrays { return {g.dy[0], g.dy[0]}; }, 0, false, EpilogueStep::sum};
 const PointwiseRow kSub{"subtract", 2, 0, "$0 - $1", R::same, [](G g) -> Arrays { return {g.dy[0], -g.dy[0]}; }};
@@ -74,11 +88,19 @@ const PointwiseRow kMulS{"multiply_scalar", 1, 1, "$0 * #0", R::same, [](G g) ->
 const PointwiseRow kDivS{"divide_scalar", 1, 1, "$0 / #0", R::same, [](G g) -> Arrays { return {g.dy[0] / g.scalars[0].real}; }};
 const PointwiseRow kRdivS{"divide_into_scalar", 1, 1, "#0 / $0", R::same, [](G g) -> Arrays { return {-(g.dy[0] * g.dst[0]) / g.src[0]}; }};
 const PointwiseRow kMax{"maximum", 2, 0, "SB_WHERE(SB_TRUTH($0 >= $1) + SB_TRUTH($0 != $0), $0, $1)", R::same, [](G g) -> Arrays {
-  const Array first = greater_equal(g.src[0], g.src[1]);
-  return {where(first, g.dy[0], g.dy[0] * 0.0), where(first, g.dy[0] * 0.0, g.dy[0])}; }};
+  return shares_of_extreme(g, greater(g.src[0], g.src[1])); }};
 const PointwiseRow kMin{"minimum", 2, 0, "SB_WHERE(SB_TRUTH($0 <= $1) + SB_TRUTH($0 != $0), $0, $1)", R::same, [](G g) -> Arrays {
-  const Array first = less_equal(g.src[0], g.src[1]);
-  return {where(first, g.dy[0], g.dy[0] * 0.0), where(first, g.dy[0] * 0.0, g.dy[0])}; }};
+  return shares_of_extreme(g, less(g.src[0], g.src[1])); }};
+const PointwiseRow kMaxS{"maximum_scalar", 1, 1, "SB_WHERE(SB_TRUTH($0 >= #0) + SB_TRUTH($0 != $0), $0, (SB_TYPE)(#0))", R::same, gradient_above};
+const PointwiseRow kMinS{"minimum_scalar", 1, 1, "SB_WHERE(SB_TRUTH($0 <= #0) + SB_TRUTH($0 != $0), $0, (SB_TYPE)(#0))", R::same, gradient_above};
+const PointwiseRow kFmod{"fmod", 2, 0, "fmod($0, $1)", R::same, [](G g) -> Arrays {
+  return {g.dy[0], g.wanted[1] ? -(g.dy[0] * trunc(g.src[0] / g.src[1])) : Array()}; }};
+// Of whole numbers; by -1 and by 0 it is 0, where the processor's own would trap.
+const PointwiseRow kModulo{"modulo", 2, 0,
+  "$0 % SB_WHERE(SB_TRUTH($1 == SB_ZERO) + SB_TRUTH($1 == -(SB_TYPE)(1)), (SB_TYPE)(1), $1)", R::same, nullptr, PointwiseRow::kAllFlat};
+const PointwiseRow kAtan2{"atan2", 2, 0, "atan2($0, $1)", R::same, [](G g) -> Arrays {
+  const Array share = g.dy[0] / (square(g.src[0]) + square(g.src[1]));
+  return {g.wanted[0] ? share * g.src[1] : Array(), g.wanted[1] ? -(share * g.src[0]) : Array()}; }};
 // Integer and half exponents are products and roots, of a few units in the last place; powers of reciprocals, since a
 // reciprocal of a power overflows first. Each gradient is a power again, as it is at 0 and at infinity.
 template <int kTwice>
@@ -116,8 +138,22 @@ const PointwiseRow kSquare{"square", 1, 0, "$0 * $0", R::same, [](G g) -> Arrays
 const PointwiseRow kAbs{"abs", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), -$0, $0)", R::same, [](G g) -> Arrays { return {g.dy[0] * sign(g.src[0])}; }};
 const PointwiseRow kSin{"sin", 1, 0, "sb_sin($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * cos(g.src[0])}; }};
 const PointwiseRow kCos{"cos", 1, 0, "sb_cos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * sin(g.src[0]))}; }};
+const PointwiseRow kAsin{"asin", 1, 0, "asin($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * rsqrt(1.0 - square(g.src[0]))}; }};
+const PointwiseRow kAcos{"acos", 1, 0, "acos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * rsqrt(1.0 - square(g.src[0])))}; }};
+const PointwiseRow kAtan{"atan", 1, 0, "atan($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (square(g.src[0]) + 1.0)}; }};
+const PointwiseRow kSinh{"sinh", 1, 0, "sinh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * cosh(g.src[0])}; }};
+const PointwiseRow kCosh{"cosh", 1, 0, "cosh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * sinh(g.src[0])}; }};
+const PointwiseRow kAsinh{"asinh", 1, 0, "asinh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * rsqrt(square(g.src[0]) + 1.0)}; }};
+const PointwiseRow kAcosh{"acosh", 1, 0, "acosh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * rsqrt(square(g.src[0]) - 1.0)}; }};
+const PointwiseRow kAtanh{"atanh", 1, 0, "atanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (1.0 - square(g.src[0]))}; }};
+const PointwiseRow kExp2{"exp2", 1, 0, "exp2($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.dst[0] * 0.69314718055994531}; }};  // log 2
+const PointwiseRow kLog1p{"log1p", 1, 0, "log1p($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] + 1.0)}; }};
+const PointwiseRow kLog2{"log2", 1, 0, "log2($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] * 0.69314718055994531)}; }};
+const PointwiseRow kLog10{"log10", 1, 0, "log10($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] * 2.3025850929940457)}; }};  // log 10
 const PointwiseRow kSign{"sign", 1, 0, "SB_TRUTH($0 > SB_ZERO) - SB_TRUTH($0 < SB_ZERO)", R::same, nullptr, PointwiseRow::kAllFlat};
 const PointwiseRow kFloor{"floor", 1, 0, "floor($0)", R::same, nullptr, PointwiseRow::kAllFlat};
+const PointwiseRow kCeil{"ceil", 1, 0, "ceil($0)", R::same, nullptr, PointwiseRow::kAllFlat};
+const PointwiseRow kTrunc{"trunc", 1, 0, "trunc($0)", R::same, nullptr, PointwiseRow::kAllFlat};
 const PointwiseRow kRound{"round", 1, 0, "rint($0)", R::same, nullptr, PointwiseRow::kAllFlat};
 const PointwiseRow kErf{"erf", 1, 0, "sb_erf($0)", R::same, [](G g) -> Arrays {
   return {g.dy[0] * exp(-square(g.src[0])) * 1.1283791670955126}; }};  // 2 / sqrt(pi)
@@ -161,6 +197,13 @@ const PointwiseRow kLess{"less", 2, 0, "SB_TRUTH($0 < $1)", R::truth, nullptr};
 const PointwiseRow kLessEqual{"less_equal", 2, 0, "SB_TRUTH($0 <= $1)", R::truth, nullptr};
 const PointwiseRow kGreater{"greater", 2, 0, "SB_TRUTH($0 > $1)", R::truth, nullptr};
 const PointwiseRow kGreaterEqual{"greater_equal", 2, 0, "SB_TRUTH($0 >= $1)", R::truth, nullptr};
+const PointwiseRow kNot{"logical_not", 1, 0, "SB_TRUTH($0 == SB_ZERO)", R::truth, nullptr};
+const PointwiseRow kEqualS{"equal_scalar", 1, 1, "SB_TRUTH($0 == #0)", R::truth, nullptr};
+const PointwiseRow kNotEqualS{"not_equal_scalar", 1, 1, "SB_TRUTH($0 != #0)", R::truth, nullptr};
+const PointwiseRow kLessS{"less_scalar", 1, 1, "SB_TRUTH($0 < #0)", R::truth, nullptr};
+const PointwiseRow kLessEqualS{"less_equal_scalar", 1, 1, "SB_TRUTH($0 <= #0)", R::truth, nullptr};
+const PointwiseRow kGreaterS{"greater_scalar", 1, 1, "SB_TRUTH($0 > #0)", R::truth, nullptr};
+const PointwiseRow kGreaterEqualS{"greater_equal_scalar", 1, 1, "SB_TRUTH($0 >= #0)", R::truth, nullptr};
 const PointwiseRow kWhere{"where", 3, 0, "SB_WHERE($0, $1, $2)", R::same, [](G g) -> Arrays {
   return {Array(), where(g.src[0], g.dy[0], g.dy[0] * 0.0), where(g.src[0], g.dy[0] * 0.0, g.dy[0])}; }};
 const PointwiseRow kMaskedFill{"masked_fill", 2, 1, "SB_WHERE($1, (SB_TYPE)(#0), $0)", R::same, [](G g) -> Arrays {
@@ -179,6 +222,25 @@ struct PowRow {
 
 Array unary(const PointwiseRow& row, const OpPtr& op, const Array& a, std::vector<Scalar> scalars = {}) {
   return apply(row, op, std::span<const Array>(&a, 1), std::move(scalars));
+}
+
+// How an op takes a number beside an array of whole numbers or truths: as an array of one value, whose type they share,
+// or, if it is a floating one, as a scalar beside the array as f32.
+bool is_whole_beside(const Array& a, const Number& number) {
+  return a.defined() && !is_floating(a.dtype()) && !number.is_floating();
+}
+// A truth is a truth beside truths and 0 or 1 beside numbers; a whole number makes truths i32.
+Array whole_beside(const char* op, const Array& a, const Number& number) {
+  const Dtype dtype = a.dtype() == bool_ && !number.is_truth() ? i32 : a.dtype();
+  if (!is_representable(number.value(), dtype))
+    throw ArgumentError(std::string(op) + ": the number must fit " + std::string(name_of(dtype)) + ", got " +
+                        std::to_string(static_cast<std::int64_t>(number.value())) +
+                        "; convert a with astype(a, i32), a is " + describe(a));
+  return full({}, number.value(), dtype);
+}
+// Comparisons with numbers that the type does not hold are right, too.
+Array compared_beside(const char* op, const Array& a, const Number& number) {
+  return whole_beside(op, a.dtype() == u8 ? astype(a, i32) : a, number);
 }
 
 Array binary(const PointwiseRow& row, const OpPtr& op, const Array& a, const Array& b) {
@@ -258,26 +320,84 @@ using detail::Pointwise;
   Array function(const Input& a) { return detail::unary(detail::row, SAMEBYTES_ROW(row), detail::floating(a)); }
 #define SAMEBYTES_BINARY(function, row) \
   Array function(const Input& a, const Input& b) { return detail::binary(detail::row, SAMEBYTES_ROW(row), a, b); }
+#define SAMEBYTES_BINARY_REAL(function, row)                                                          \
+  Array function(const Input& a, const Input& b) {                                                    \
+    if (a.defined() && b.defined() && (is_floating(a.dtype()) || is_floating(b.dtype())))             \
+      return detail::binary(detail::row, SAMEBYTES_ROW(row), a, b);                                   \
+    return detail::binary(detail::row, SAMEBYTES_ROW(row), detail::floating(a), detail::floating(b)); \
+  }
+// What is a whole number stays one.
+#define SAMEBYTES_ROUNDING(function, row)                     \
+  Array function(const Input& a) {                            \
+    if (a.defined() && !is_floating(a.dtype())) return a;     \
+    return detail::unary(detail::row, SAMEBYTES_ROW(row), a); \
+  }
+#define SAMEBYTES_COMPARISON(function, row, row_with_scalar)                                         \
+  SAMEBYTES_BINARY(function, row)                                                                    \
+  Array function(const Input& a, const Number& b) {                                                  \
+    if (detail::is_whole_beside(a, b)) return function(a, detail::compared_beside(#function, a, b)); \
+    return SAMEBYTES_WITH_SCALAR(row_with_scalar, a, b.value());                                     \
+  }
 #define SAMEBYTES_WITH_SCALAR(row, a, ...) \
   detail::unary(detail::row, SAMEBYTES_ROW(row), detail::floating(a), {__VA_ARGS__})
 
 SAMEBYTES_BINARY(operator+, kAdd)
 SAMEBYTES_BINARY(operator-, kSub)
 SAMEBYTES_BINARY(operator*, kMul)
-Array operator/(const Input& a, const Input& b) {
-  return detail::binary(detail::kDiv, SAMEBYTES_ROW(kDiv), detail::floating(a), detail::floating(b));
-}
+SAMEBYTES_BINARY_REAL(operator/, kDiv)
 Array operator-(const Input& a) { return detail::unary(detail::kNeg, SAMEBYTES_ROW(kNeg), a); }
-Array operator+(const Input& a, double b) { return SAMEBYTES_WITH_SCALAR(kAddS, a, b); }
-Array operator-(const Input& a, double b) { return SAMEBYTES_WITH_SCALAR(kAddS, a, -b); }
-Array operator*(const Input& a, double b) { return SAMEBYTES_WITH_SCALAR(kMulS, a, b); }
-Array operator/(const Input& a, double b) { return SAMEBYTES_WITH_SCALAR(kDivS, a, b); }
-Array operator+(double a, const Input& b) { return b + a; }
-Array operator-(double a, const Input& b) { return SAMEBYTES_WITH_SCALAR(kRsubS, b, a); }
-Array operator*(double a, const Input& b) { return b * a; }
-Array operator/(double a, const Input& b) { return SAMEBYTES_WITH_SCALAR(kRdivS, b, a); }
+Array operator+(const Input& a, const Number& b) {
+  if (detail::is_whole_beside(a, b)) return a + detail::whole_beside("add", a, b);
+  return SAMEBYTES_WITH_SCALAR(kAddS, a, b.value());
+}
+Array operator-(const Input& a, const Number& b) {
+  if (detail::is_whole_beside(a, b)) return a - detail::whole_beside("subtract", a, b);
+  return SAMEBYTES_WITH_SCALAR(kAddS, a, -b.value());
+}
+Array operator*(const Input& a, const Number& b) {
+  if (detail::is_whole_beside(a, b)) return a * detail::whole_beside("multiply", a, b);
+  return SAMEBYTES_WITH_SCALAR(kMulS, a, b.value());
+}
+Array operator/(const Input& a, const Number& b) { return SAMEBYTES_WITH_SCALAR(kDivS, a, b.value()); }
+Array operator+(const Number& a, const Input& b) { return b + a; }
+Array operator-(const Number& a, const Input& b) {
+  if (detail::is_whole_beside(b, a)) return detail::whole_beside("subtract", b, a) - b;
+  return SAMEBYTES_WITH_SCALAR(kRsubS, b, a.value());
+}
+Array operator*(const Number& a, const Input& b) { return b * a; }
+Array operator/(const Number& a, const Input& b) { return SAMEBYTES_WITH_SCALAR(kRdivS, b, a.value()); }
 SAMEBYTES_BINARY(maximum, kMax)
 SAMEBYTES_BINARY(minimum, kMin)
+Array maximum(const Input& a, const Number& b) {
+  if (detail::is_whole_beside(a, b)) return maximum(a, detail::whole_beside("maximum", a, b));
+  return SAMEBYTES_WITH_SCALAR(kMaxS, a, b.value());
+}
+Array maximum(const Number& a, const Input& b) { return maximum(b, a); }
+Array minimum(const Input& a, const Number& b) {
+  if (detail::is_whole_beside(a, b)) return minimum(a, detail::whole_beside("minimum", a, b));
+  return SAMEBYTES_WITH_SCALAR(kMinS, a, b.value());
+}
+Array minimum(const Number& a, const Input& b) { return minimum(b, a); }
+Array fmod(const Input& a, const Input& b) {
+  const bool is_whole = a.defined() && b.defined() && !is_floating(a.dtype()) && !is_floating(b.dtype());
+  return is_whole ? detail::binary(detail::kModulo, SAMEBYTES_ROW(kModulo), a, b)
+                  : detail::binary(detail::kFmod, SAMEBYTES_ROW(kFmod), a, b);
+}
+Array remainder(const Input& a, const Input& b) {
+  const Array rest = fmod(a, b);
+  if (rest.dtype() == u8 || rest.dtype() == bool_) return rest;
+  const Array is_other_side = not_equal(less(rest, 0), less(b, 0));
+  return where(minimum(not_equal(rest, 0), is_other_side), rest + b, rest);
+}
+// A number as an array that the array's type takes.
+static Array beside(const char* op, const Array& a, const Number& number) {
+  detail::require(a.defined(), op, "needs an array", a, "src");
+  if (detail::is_whole_beside(a, number)) return detail::whole_beside(op, a, number);
+  return full({}, number.value(), is_floating(a.dtype()) ? a.dtype() : f32);
+}
+Array fmod(const Input& a, const Number& b) { return fmod(a, beside("fmod", a, b)); }
+Array remainder(const Input& a, const Number& b) { return remainder(a, beside("remainder", a, b)); }
+SAMEBYTES_BINARY_REAL(atan2, kAtan2)
 const detail::CastRow kPowCast{"pow", CastRule::keep_f32};
 Array pow(const Input& a, double exponent) {
   if (const detail::Casts cast(kPowCast); cast) return pow(cast(a), exponent);
@@ -319,6 +439,23 @@ Array log(const Input& a) {
   return detail::unary(detail::kLog, SAMEBYTES_ROW(kLog), detail::floating(a));
 }
 SAMEBYTES_UNARY(expm1, kExpm1)
+SAMEBYTES_UNARY(exp2, kExp2)
+SAMEBYTES_UNARY(log1p, kLog1p)
+SAMEBYTES_UNARY(log2, kLog2)
+SAMEBYTES_UNARY(log10, kLog10)
+SAMEBYTES_UNARY(asin, kAsin)
+SAMEBYTES_UNARY(acos, kAcos)
+SAMEBYTES_UNARY(atan, kAtan)
+SAMEBYTES_UNARY(sinh, kSinh)
+SAMEBYTES_UNARY(cosh, kCosh)
+SAMEBYTES_UNARY(asinh, kAsinh)
+SAMEBYTES_UNARY(acosh, kAcosh)
+SAMEBYTES_UNARY(atanh, kAtanh)
+Array tan(const Input& a) {
+  const Array x = detail::floating(a);
+  return sin(x) / cos(x);
+}
+Array reciprocal(const Input& a) { return 1.0 / a; }
 SAMEBYTES_UNARY(sqrt, kSqrt)
 SAMEBYTES_UNARY(rsqrt, kRsqrt)
 Array square(const Input& a) { return detail::unary(detail::kSquare, SAMEBYTES_ROW(kSquare), a); }
@@ -326,14 +463,16 @@ Array abs(const Input& a) { return detail::unary(detail::kAbs, SAMEBYTES_ROW(kAb
 SAMEBYTES_UNARY(sin, kSin)
 SAMEBYTES_UNARY(cos, kCos)
 Array sign(const Input& a) { return detail::unary(detail::kSign, SAMEBYTES_ROW(kSign), a); }
-SAMEBYTES_UNARY(floor, kFloor)
-SAMEBYTES_UNARY(round, kRound)
+SAMEBYTES_ROUNDING(floor, kFloor)
+SAMEBYTES_ROUNDING(ceil, kCeil)
+SAMEBYTES_ROUNDING(trunc, kTrunc)
+SAMEBYTES_ROUNDING(round, kRound)
 SAMEBYTES_UNARY(erf, kErf)
 SAMEBYTES_UNARY(tanh, kTanh)
 SAMEBYTES_UNARY(sigmoid, kSigmoid)
 SAMEBYTES_UNARY(silu, kSilu)
 
-SAMEBYTES_UNARY(relu, kReluRow)
+Array relu(const Input& a) { return detail::unary(detail::kReluRow, SAMEBYTES_ROW(kReluRow), a); }
 Array gelu(const Input& a, GeluForm form) {
   const Array x = detail::floating(a);
   return form == GeluForm::exact ? detail::unary(detail::kGeluRow, SAMEBYTES_ROW(kGeluRow), x)
@@ -344,23 +483,70 @@ Array clip(const Input& a, const ClipBounds& bounds) {
   constexpr double kUnbounded = std::numeric_limits<double>::infinity();
   return clip(a, bounds.low.value_or(-kUnbounded), bounds.high.value_or(kUnbounded));
 }
-Array clip(const Input& a, double low, double high) {
-  if (!(low <= high))
-    throw ArgumentError("clip: low must not be above high, low is " + std::to_string(low) + ", high is " +
-                        std::to_string(high));
-  return SAMEBYTES_WITH_SCALAR(kClip, a, low, high);
+Array clip(const Input& a, const Number& low, const Number& high) {
+  const double most = high.value(), least = std::min(low.value(), most);  // the upper bound has the last word
+  if (std::isnan(low.value()) || std::isnan(most))
+    throw ArgumentError("clip: the bounds must be numbers, got " + std::to_string(low.value()) + " and " +
+                        std::to_string(most));
+  if (!a.defined() || is_floating(a.dtype()) || low.is_floating() || high.is_floating())
+    return SAMEBYTES_WITH_SCALAR(kClip, a, least, most);
+  return minimum(maximum(a, low), high);
 }
-SAMEBYTES_BINARY(equal, kEqual)
-SAMEBYTES_BINARY(not_equal, kNotEqual)
-SAMEBYTES_BINARY(less, kLess)
-SAMEBYTES_BINARY(less_equal, kLessEqual)
-SAMEBYTES_BINARY(greater, kGreater)
-SAMEBYTES_BINARY(greater_equal, kGreaterEqual)
+SAMEBYTES_COMPARISON(equal, kEqual, kEqualS)
+SAMEBYTES_COMPARISON(not_equal, kNotEqual, kNotEqualS)
+SAMEBYTES_COMPARISON(less, kLess, kLessS)
+SAMEBYTES_COMPARISON(less_equal, kLessEqual, kLessEqualS)
+SAMEBYTES_COMPARISON(greater, kGreater, kGreaterS)
+SAMEBYTES_COMPARISON(greater_equal, kGreaterEqual, kGreaterEqualS)
 Array where(const Input& condition, const Input& a, const Input& b) {
   detail::require(condition.defined() && condition.dtype() == bool_, "where", "the condition must be bool", condition,
                   "condition");
   const Array inputs[] = {condition, a, b};
   return detail::apply(detail::kWhere, SAMEBYTES_ROW(kWhere), inputs, {});
+}
+Array where(const Input& condition, const Input& a, const Number& b) {
+  return where(condition, a, beside("where", a, b));
+}
+Array where(const Input& condition, const Number& a, const Input& b) {
+  return where(condition, beside("where", b, a), b);
+}
+static Array truths(const char* op, const Input& a) {
+  detail::require(a.defined(), op, "needs an array", a, "src");
+  return astype(a, bool_);
+}
+Array logical_and(const Input& a, const Input& b) {
+  return minimum(truths("logical_and", a), truths("logical_and", b));
+}
+Array logical_or(const Input& a, const Input& b) { return maximum(truths("logical_or", a), truths("logical_or", b)); }
+Array logical_xor(const Input& a, const Input& b) {
+  return not_equal(truths("logical_xor", a), truths("logical_xor", b));
+}
+Array logical_not(const Input& a) { return detail::unary(detail::kNot, SAMEBYTES_ROW(kNot), truths("logical_not", a)); }
+static const Input& only_truths(const char* op, const Input& a) {
+  detail::require(a.defined() && a.dtype() == bool_, op,
+                  "needs bool arrays; logical_and, logical_or, logical_xor and "
+                  "logical_not take others",
+                  a, "src");
+  return a;
+}
+Array operator&(const Input& a, const Input& b) {
+  return logical_and(only_truths("operator&", a), only_truths("operator&", b));
+}
+Array operator|(const Input& a, const Input& b) {
+  return logical_or(only_truths("operator|", a), only_truths("operator|", b));
+}
+Array operator^(const Input& a, const Input& b) {
+  return logical_xor(only_truths("operator^", a), only_truths("operator^", b));
+}
+Array operator!(const Input& a) { return logical_not(only_truths("operator!", a)); }
+Array isnan(const Input& a) { return not_equal(a, a); }
+Array isinf(const Input& a) {
+  detail::require(a.defined(), "isinf", "needs an array", a, "src");
+  return equal(abs(detail::floating(a)), std::numeric_limits<double>::infinity());
+}
+Array isfinite(const Input& a) {
+  detail::require(a.defined(), "isfinite", "needs an array", a, "src");
+  return less(abs(detail::floating(a)), std::numeric_limits<double>::infinity());
 }
 Array masked_fill(const Input& a, const Input& mask, double value) {
   detail::require(mask.defined() && mask.dtype() == bool_, "masked_fill", "the mask must be bool", mask, "mask");
@@ -396,6 +582,9 @@ Array relu_gradient_source(const Array& gradient, const Array& x) {
 }  // namespace detail
 
 #undef SAMEBYTES_WITH_SCALAR
+#undef SAMEBYTES_COMPARISON
+#undef SAMEBYTES_ROUNDING
+#undef SAMEBYTES_BINARY_REAL
 #undef SAMEBYTES_BINARY
 #undef SAMEBYTES_UNARY
 #undef SAMEBYTES_ROW

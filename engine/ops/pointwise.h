@@ -56,6 +56,8 @@ Array apply_row(std::initializer_list<Array> operands, std::vector<Scalar> scala
   static const OpPtr op = make_op<Pointwise>(kRow);
   return apply_row(kRow, op, operands, std::move(scalars));
 }
+// Whether a dtype has that value; floating ones have every one, rounded.
+bool is_representable(double value, Dtype dtype);
 // The array, as f32 where it is not floating.
 Array as_floating(const Array& a);
 

@@ -383,13 +383,9 @@ void launch_column_sums(Launch& run, Operand src, Operand dst, std::int64_t rows
 using detail::What;
 
 const detail::CastRow kSumCast{"sum", CastRule::keep_f32};
-Array sum(const Input& a, std::span<const int> axes, bool keep) {
+Array sum(const Input& a, const Axes& axes, bool keep) {
   if (const detail::Casts cast(kSumCast); cast) return sum(cast(a), axes, keep);
   return detail::reduce(a, What::sum, false, detail::mask_of("sum", a, axes), keep);
-}
-
-Array sum(const Input& a, std::initializer_list<int> axes, bool keep) {
-  return sum(a, std::span<const int>(axes.begin(), axes.size()), keep);
 }
 
 Array sum_of_squares(const Input& a) {
@@ -401,25 +397,25 @@ Array sum_of_squares(const Input& a) {
 }
 
 const detail::CastRow kMeanCast{"mean", CastRule::keep_f32};
-Array mean(const Input& a, std::initializer_list<int> axes, bool keep) {
+Array mean(const Input& a, const Axes& axes, bool keep) {
   if (const detail::Casts cast(kMeanCast); cast) return mean(cast(a), axes, keep);
-  return detail::reduce(a, What::sum, true, detail::mask_of("mean", a, {axes.begin(), axes.size()}), keep);
+  return detail::reduce(a, What::sum, true, detail::mask_of("mean", a, axes), keep);
 }
 
-Array max(const Input& a, std::initializer_list<int> axes, bool keep) {
-  return detail::reduce(a, What::max, false, detail::mask_of("max", a, {axes.begin(), axes.size()}), keep);
+Array max(const Input& a, const Axes& axes, bool keep) {
+  return detail::reduce(a, What::max, false, detail::mask_of("max", a, axes), keep);
 }
 
-Array min(const Input& a, std::initializer_list<int> axes, bool keep) {
-  return detail::reduce(a, What::min, false, detail::mask_of("min", a, {axes.begin(), axes.size()}), keep);
+Array min(const Input& a, const Axes& axes, bool keep) {
+  return detail::reduce(a, What::min, false, detail::mask_of("min", a, axes), keep);
 }
 
-Array all(const Input& a, std::initializer_list<int> axes, bool keep) {
-  return detail::reduce_truths(a, What::min, detail::mask_of("all", a, {axes.begin(), axes.size()}), keep);
+Array all(const Input& a, const Axes& axes, bool keep) {
+  return detail::reduce_truths(a, What::min, detail::mask_of("all", a, axes), keep);
 }
 
-Array any(const Input& a, std::initializer_list<int> axes, bool keep) {
-  return detail::reduce_truths(a, What::max, detail::mask_of("any", a, {axes.begin(), axes.size()}), keep);
+Array any(const Input& a, const Axes& axes, bool keep) {
+  return detail::reduce_truths(a, What::max, detail::mask_of("any", a, axes), keep);
 }
 
 Array argmax(const Input& a, int axis) {

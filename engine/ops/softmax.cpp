@@ -2,7 +2,9 @@
 #include "graph/autocast.h"
 #include "graph/launch.h"
 #include "ops/formula.h"
+#include "ops/moved_axis.h"
 #include "ops/rows.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -62,10 +64,17 @@ Array apply_softmax(const char* name, bool is_log, const Array& a) {
   return make_array(make_op<Softmax>(is_log), a.shape(), a.dtype(), std::span<const Array>(&a, 1));
 }
 
+Array apply_softmax_along(const char* name, bool is_log, const Array& a, int axis) {
+  axis = checked_axis(name, a, axis);
+  return last_moved_to(apply_softmax(name, is_log, moved_last(a, axis)), axis);
+}
+
 }  // namespace
 }  // namespace detail
 
 Array softmax(const Input& a) { return detail::apply_softmax("softmax", false, a); }
+Array softmax(const Input& a, int axis) { return detail::apply_softmax_along("softmax", false, a, axis); }
 Array log_softmax(const Input& a) { return detail::apply_softmax("log_softmax", true, a); }
+Array log_softmax(const Input& a, int axis) { return detail::apply_softmax_along("log_softmax", true, a, axis); }
 
 }  // namespace samebytes

@@ -77,6 +77,8 @@ Array copy(const Input& a) {
 
 Array reshape(const Input& a, const Shape& shape) {
   detail::require(a.defined(), "reshape", "needs an array", a, "src");
+  if (std::find(shape.begin(), shape.end(), -1) != shape.end())
+    return reshape(a, std::span<const std::int64_t>(shape.begin(), shape.end()));
   if (shape.size() != a.size())
     throw ArgumentError("reshape: shape " + shape.to_string() + " has " + std::to_string(shape.size()) +
                         " elements, src is " + describe(a));
@@ -87,9 +89,9 @@ Array reshape(const Input& a, const Shape& shape) {
   return detail::make_view(op, dense, shape, layout_of(dense).offset, detail::dense_strides(shape));
 }
 
-Array reshape(const Input& a, std::initializer_list<std::int64_t> sizes) {
+Array reshape(const Input& a, std::span<const std::int64_t> sizes) {
   detail::require(a.defined(), "reshape", "needs an array", a, "src");
-  std::vector<std::int64_t> known(sizes);
+  std::vector<std::int64_t> known(sizes.begin(), sizes.end());
   std::int64_t product = 1;
   int open = -1;
   for (std::size_t i = 0; i < known.size(); ++i) {
@@ -112,7 +114,7 @@ Array reshape(const Input& a, std::initializer_list<std::int64_t> sizes) {
   return reshape(a, Shape(std::span<const std::int64_t>(known)));
 }
 
-Array transpose(const Input& a, std::initializer_list<int> axes) {
+Array transpose(const Input& a, const Axes& axes) {
   detail::require(a.defined() && static_cast<int>(axes.size()) == a.shape().rank(), "transpose",
                   "needs one axis per axis of src", a, "src");
   std::array<int, Shape::kMaxRank> order{}, back{};
@@ -134,16 +136,7 @@ Array transpose(const Input& a, std::initializer_list<int> axes) {
   }
   const int rank = a.shape().rank();
   const auto op = make_op<View>("transpose", [back, rank](const Array& dy, const Array&) {
-    switch (rank) {  // initializer lists cannot be made at run time
-      case 2: return transpose(dy, {back[0], back[1]});
-      case 3: return transpose(dy, {back[0], back[1], back[2]});
-      case 4: return transpose(dy, {back[0], back[1], back[2], back[3]});
-      case 5: return transpose(dy, {back[0], back[1], back[2], back[3], back[4]});
-      case 6: return transpose(dy, {back[0], back[1], back[2], back[3], back[4], back[5]});
-      case 7: return transpose(dy, {back[0], back[1], back[2], back[3], back[4], back[5], back[6]});
-      case 8: return transpose(dy, {back[0], back[1], back[2], back[3], back[4], back[5], back[6], back[7]});
-      default: return dy;
-    }
+    return rank < 2 ? dy : transpose(dy, std::span<const int>(back.data(), static_cast<std::size_t>(rank)));
   });
   return detail::make_view(op, a, shape, layout.offset, strides);
 }
@@ -165,15 +158,13 @@ Array slice(const Input& a, int axis, std::int64_t start, std::int64_t stop, std
   const auto place = static_cast<std::size_t>(axis);
   const std::int64_t n = a.shape()[axis];
   if (step == 0) throw ArgumentError("slice: step must not be 0, src is " + describe(a));
-  // Bounds as places between elements: the first element taken and the place where it ends, -1 before element 0.
-  const std::int64_t from = start < 0 ? start + n : start;
-  const std::int64_t to = stop < 0 ? stop + n : stop;
-  const bool ok =
-      step > 0 ? 0 <= from && from <= to && to <= n : -1 <= to && to <= from && from < std::max<std::int64_t>(n, 1);
-  if (!ok)
-    throw ArgumentError("slice: " + std::to_string(start) + " to " + std::to_string(stop) + " by " +
-                        std::to_string(step) + " is not within axis " + std::to_string(axis) + " of src " +
-                        describe(a));
+  // Bounds as places between elements, clamped: the first element taken and the place where it ends, -1 before
+  // element 0.
+  const std::int64_t least = step > 0 ? 0 : -1, most = step > 0 ? n : n - 1;
+  const auto counted = [n](std::int64_t bound) { return bound < 0 ? std::max(bound, -n - 1) + n : bound; };
+  const std::int64_t from = std::clamp(counted(start), least, most);
+  const std::int64_t to = step > 0 ? std::max(std::clamp(counted(stop), least, most), from)
+                                   : std::min(std::clamp(counted(stop), least, most), from);
   const auto layout = layout_of(a);
   step = std::clamp(step, -std::max<std::int64_t>(n, 1), std::max<std::int64_t>(n, 1));  // longer ones take one element
   const std::int64_t width = step > 0 ? step : -step;

@@ -30,6 +30,11 @@ struct GradientOptions {
 // The list is const, as those of a module are: gradients(loss, wrt)[0] = x would change nothing and does not compile.
 const std::vector<Array> gradients(const Array& loss, std::span<const Array> wrt, const GradientOptions& options = {});
 
+// The vector-Jacobian product: sum over the elements of y of upstream * dy / d wrt[i]. y may have any shape, upstream
+// has it too; the rest is as above.
+const std::vector<Array> gradients(const Array& y, std::span<const Array> wrt, const Array& upstream,
+                                   const GradientOptions& options = {});
+
 // Value and gradients of f at x.
 std::pair<Array, std::vector<Array>> value_and_grad(const std::function<Array(std::span<const Array>)>& f,
                                                     std::span<const Array> x);

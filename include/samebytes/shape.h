@@ -4,11 +4,13 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <type_traits>
 
 namespace samebytes {
 
@@ -59,6 +61,30 @@ class Shape {
   [[noreturn]] void refuse() const;
   std::array<std::int64_t, kMaxRank> sizes_{};
   int rank_ = 0;
+};
+
+// Axes as functions take them: none, one, a list in braces, or a vector, array or span. Made where it is passed, and
+// lives for that call. Negative axes count from the end.
+class Axes {
+ public:
+  Axes() = default;
+  template <class T>
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) Axes(T axis)
+      : one_(static_cast<int>(axis)), axes_(&one_, 1) {}
+  Axes(std::initializer_list<int> axes) : axes_(axes.begin(), axes.size()) {}
+  template <class T>
+  requires std::convertible_to<const T&, std::span<const int>> Axes(const T& axes) : axes_(axes) {}
+  Axes(const Axes&) = delete;
+  Axes& operator=(const Axes&) = delete;
+  operator std::span<const int>() const { return axes_; }
+  bool empty() const { return axes_.empty(); }
+  std::size_t size() const { return axes_.size(); }
+  auto begin() const { return axes_.begin(); }
+  auto end() const { return axes_.end(); }
+
+ private:
+  int one_ = 0;
+  std::span<const int> axes_;
 };
 
 // NumPy's broadcast of two shapes; throws ArgumentError, naming `op`, if they do not fit.

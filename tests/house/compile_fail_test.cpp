@@ -79,6 +79,8 @@ TEST(CompileFail, opencl_without_exceptions_beside_the_interop) {
 TEST(CompileFail, an_array_is_no_condition) {
   expect_refused("could not convert|not contextually convertible",
                  {{"if (equal(a, b)) {}", "if (all(equal(a, b)).value()) {}"},
+                  {"if (a == b) {}", "if (all(a == b).value()) {}"},
+                  {"if (a < 1 && b > 0) {}", "if (all((a < 1) & (b > 0)).value()) {}"},
                   {"while (!a) {}", "while (!a.defined()) {}"},
                   {"bool both = a.defined() && b; (void)both;", "bool both = a.defined() && b.defined(); (void)both;"},
                   {"(void)(a ? 1 : 2);", "(void)(a.defined() ? 1 : 2);"},

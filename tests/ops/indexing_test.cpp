@@ -125,7 +125,7 @@ TEST_P(IndexingTest, take_follows_numpy_along_every_axis) {
 }
 
 TEST_P(IndexingTest, moves_serve_all_element_types) {
-  const Array ids = index_array({2, -1, 3, 0}, {4});
+  const Array ids = index_array({2, -4, 3, 0}, {4});
   const Array a = array({5, 6, 7});
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const Dtype dtype : {f32, f16, bf16})
@@ -196,7 +196,7 @@ TEST_P(IndexingTest, an_index_outside_spoils_what_it_asks_for) {
   const Array y = embedding(index_array({1, 2}, {2}), wrt[0]);
   EXPECT_TRUE(all_close(gradients(sum(slice(y, 0, 0, 1)), wrt)[0], std::vector<double>{0, 0, 1, 1}, 0));
   EXPECT_TRUE(all_close(embedding(index_array({1, 2}, {2}), wrt[0]), std::vector<double>{3, 4, nan, nan}, 0));
-  const Array sums = scatter_add(wrt[0], 0, index_array({1, -1}, {1, 2}), array({5, 6}, {1, 2}));
+  const Array sums = scatter_add(wrt[0], 0, index_array({1, 2}, {1, 2}), array({5, 6}, {1, 2}));
   EXPECT_TRUE(all_close(sums, std::vector<double>{1, nan, 8, nan}, 0));
   const Array line = scatter_add(array({1, 2, 3}), 0, index_array({0, 3}, {2}), array({1, 1}));
   EXPECT_TRUE(all_close(line, std::vector<double>{nan, nan, nan}, 0));

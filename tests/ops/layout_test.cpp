@@ -56,6 +56,10 @@ TEST_P(LayoutTest, slices_count_as_numpy_does) {
   check(-2, 0, -2, {5, 3, 1});
   check(3, 3, -1, {});
   check(7, 7, 1, {});
+  check(-100, 100, 3, {0, 3, 6});  // bounds outside are clamped
+  check(100, -100, -3, {6, 3, 0});
+  check(5, 2, 1, {});
+  check(2, 5, -1, {});
   EXPECT_TRUE(all_close(matmul(flip(a, {0, 1}), full({3, 1}, 1)), std::vector<double>{57, 48, 39, 30, 21, 12, 3}, 0));
 }
 
@@ -242,8 +246,6 @@ TEST_P(LayoutTest, sixteen_bit_gradients_keep_their_dtype) {
 
 TEST_P(LayoutTest, wrong_arguments_are_named) {
   const Array a = zeros({2, 3});
-  EXPECT_ERROR(slice(a, 1, 0, 4), ArgumentError, "slice: 0 to 4 by 1 is not within axis 1 of src f32 [2, 3]");
-  EXPECT_ERROR(slice(a, 1, 3, 0, -1), ArgumentError, "slice: 3 to 0 by -1 is not within axis 1 of src f32 [2, 3]");
   EXPECT_ERROR(slice(a, 1, 0, 2, 0), ArgumentError, "slice: step must not be 0, src is f32 [2, 3]");
   EXPECT_ERROR(flip(a, {0, -2}), ArgumentError, "flip: axis 0 is named twice, src is f32 [2, 3]");
   EXPECT_ERROR(split(a, 0), ArgumentError, "split: the size must be at least 1, got 0, src is f32 [2, 3]");

@@ -1,6 +1,6 @@
 // Indexing: engine/ops/indexing.cpp. An index array is i32 (u8 is widened). The host does not read it, so an index
 // outside the axis cannot throw: it gives NaN in a floating result (check_nan finds it), -1 in i32, 255 in u8, true in
-// bool. Negative indices are outside; they do not count from the end.
+// bool. Those of take, gather and scatter_add count from the end if they are negative, from -1 to -D; ids are not.
 // Gradients of one element are added in the order of the index, so the same seed gives the same bytes.
 // All throw ArgumentError with the op's name, what it expected and what it got.
 #pragma once

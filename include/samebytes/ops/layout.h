@@ -11,15 +11,20 @@
 
 namespace samebytes {
 
-Array reshape(const Input& a, const Shape& shape);  // the next overload accepts one -1
-Array reshape(const Input& a, std::initializer_list<std::int64_t> sizes);
-Array transpose(const Input& a, std::initializer_list<int> axes);  // a permutation of the axes
-Array transpose(const Input& a);                                   // swaps the last two axes
+// One size may be -1: what is left. A Shape gets it by assignment, as in shape[0] = -1.
+Array reshape(const Input& a, const Shape& shape);
+Array reshape(const Input& a, std::span<const std::int64_t> sizes);
+inline Array reshape(const Input& a, std::initializer_list<std::int64_t> sizes) {
+  return reshape(a, std::span<const std::int64_t>(sizes.begin(), sizes.size()));
+}
+Array transpose(const Input& a, const Axes& axes);  // a permutation of the axes
+Array transpose(const Input& a);                    // swaps the last two axes
 // Elements start, start + step, ... before stop, as in NumPy: a negative start or stop counts from the end. With a
 // negative step the indices descend from start and end above stop; a stop of -n - 1 (n: the axis's size) includes
-// element 0. Throws for bounds outside the axis and for a step of 0.
+// element 0. Bounds outside the axis are clamped to it. Throws for a step of 0. x[{slice(1, 4)}] of array.h is the
+// same.
 Array slice(const Input& a, int axis, std::int64_t start, std::int64_t stop, std::int64_t step = 1);
-Array flip(const Input& a, std::initializer_list<int> axes);  // elements in reverse order along the axes
+Array flip(const Input& a, const Axes& axes);  // elements in reverse order along the axes
 // Splits an axis into parts of `size` elements, the last one possibly smaller, or into parts of the given sizes, which
 // must sum to the axis's size.
 const std::vector<Array> split(const Input& a, std::int64_t size, int axis = 0);
@@ -48,6 +53,13 @@ inline Array tile(const Input& a, std::initializer_list<std::int64_t> repeats) {
 Array repeat_interleave(const Input& a, std::int64_t repeats, int axis);
 // Moves element i to (i + shift) mod n along the axis, whose size is n.
 Array roll(const Input& a, std::int64_t shift, int axis);
+
+// Of matrices [..., M, N]: what lies on the diagonal and below it (tril) or above it (triu); the rest is 0. `diagonal`
+// counts upwards from the main one.
+Array tril(const Input& a, std::int64_t diagonal = 0);
+Array triu(const Input& a, std::int64_t diagonal = 0);
+// The coordinates of a grid: the i-th result has the i-th array, of one axis, along its axis i (PyTorch's "ij").
+const std::vector<Array> meshgrid(const Inputs& arrays);
 
 // The padding around an array: a constant; the array mirrored without its outermost elements, at most n - 1 of them
 // (PyTorch's reflect); its outermost elements repeated (replicate, NumPy's edge); or its opposite end, at most n

@@ -11,8 +11,10 @@
 
 namespace samebytes {
 
-Array softmax(const Input& a);      // over the last axis
+Array softmax(const Input& a);  // over the last axis
+Array softmax(const Input& a, int axis);
 Array log_softmax(const Input& a);  // over the last axis
+Array log_softmax(const Input& a, int axis);
 enum class Reduction : std::uint8_t { mean, sum, none };
 
 // ---- for classes
@@ -22,6 +24,7 @@ struct CrossEntropyOptions {
   std::optional<std::int32_t> ignore_index{};  // rows with this label are ignored
   Array class_weight{};                        // [C] or an empty handle
   Reduction reduction = Reduction::mean;
+  int axis = -1;  // of the classes: 1 for PyTorch's [N, C, H, W]
 };
 // logits [N, C]; target i32 or u8 [N] of class indices, or floating [N, C] of probabilities; more axes may precede C.
 // Defined as in PyTorch, including the weighted mean. The loss of 16-bit logits is f32; class_weight gets no gradient.
@@ -52,6 +55,7 @@ struct NllOptions {
   std::optional<std::int32_t> ignore_index{};  // rows with this label are ignored
   Array class_weight{};                        // [C] or an empty handle
   Reduction reduction = Reduction::mean;
+  int axis = -1;  // of the classes
 };
 // -weight[t] * log_probability[.., t]: log_probability [..., C], target i32 or u8 [...] of class indices. The mean
 // divides by the sum of the weights. class_weight gets no gradient. A label outside [0, C) gives NaN.

@@ -2,6 +2,8 @@
 // All throw ArgumentError with the op's name, what it expected and what it got.
 #pragma once
 
+#include <string_view>
+
 #include "samebytes/array.h"
 
 namespace samebytes {
@@ -11,5 +13,9 @@ Array matmul(const Input& a, const Input& b);
 // x [..., in] x transpose(weight [out, in]) + bias [out]; bias may be an empty handle and is added in f32: an f32 bias
 // does not widen a 16-bit result.
 Array linear(const Input& x, const Input& weight, const Input& bias = {});
+// Sums of products by Einstein's convention, as NumPy's: einsum("bij,bjk->bik", {a, b}). Without an arrow the result
+// has the letters that occur once, in the order of the alphabet. From the left, two arrays at a time, each by a matmul.
+// Throws for a letter that occurs twice in one array, and for dots.
+Array einsum(std::string_view equation, const Inputs& arrays);
 
 }  // namespace samebytes

@@ -19,8 +19,8 @@ Array batch_norm_train(const Input& src, const Input& scale, const Input& shift,
                        const Input& running_var, const BatchNormOptions& options = {});
 Array batch_norm_eval(const Input& src, const Input& scale, const Input& shift, const Input& running_mean,
                       const Input& running_var, const BatchNormOptions& options = {});
-// Over the last axis: src [..., C], scale and shift [C] or empty handles (Ba et al. 2016).
-Array layer_norm(const Input& src, const Input& scale = {}, const Input& shift = {}, float eps = 1e-5f);
+// Over the axis, by default the last: src [..., C], scale and shift [C] or empty handles (Ba et al. 2016).
+Array layer_norm(const Input& src, const Input& scale = {}, const Input& shift = {}, float eps = 1e-5f, int axis = -1);
 // src / sqrt(mean(src^2) + eps) * scale over the last axis: src [..., C], scale [C] or an empty handle (Zhang and
 // Sennrich 2019). Unset, eps is the machine epsilon of src's dtype: 2^-23 for f32, 2^-52 for f64, 2^-10 for f16, 2^-7
 // for bf16.

@@ -24,5 +24,15 @@ SortResult sort(const Input& a, int axis = -1, bool descending = false);
 Array argsort(const Input& a, int axis = -1, bool descending = false);  // the indices of sort
 // The k largest (or smallest) elements along the axis, sorted; equal ones keep their order.
 SortResult top_k(const Input& a, std::int64_t k, int axis = -1, bool largest = true);
+// The value below which the part q of the elements along the axis lies, in [0, 1], between two elements by their
+// distance from it, as in NumPy and PyTorch; the median is that of q = 0.5, as in NumPy. NaN if there is one.
+Array quantile(const Input& a, double q, int axis = -1, bool keep = false);
+Array median(const Input& a, int axis = -1, bool keep = false);
+
+// i32 [bins]: how often each number of 0 to bins - 1 is in ids, i32 or u8 [...]; other numbers are not counted.
+Array bincount(const Input& ids, std::int64_t bins);
+// i32 [bins]: how many elements lie in each of `bins` equal parts of [low, high]; the last part has its upper bound,
+// too, and what lies outside, or is NaN, is not counted.
+Array histogram(const Input& a, std::int64_t bins, double low, double high);
 
 }  // namespace samebytes

@@ -1,0 +1,44 @@
+// Triangles of matrices, grids of coordinates.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "graph/op.h"
+#include "samebytes/ops.h"
+
+namespace samebytes {
+namespace {
+
+Array triangle(const char* op, const Array& a, std::int64_t diagonal, bool is_lower) {
+  detail::require(a.defined() && a.shape().rank() >= 2, op, "needs two axes or more", a, "src");
+  const std::int64_t rows = a.shape()[-2], columns = a.shape()[-1];
+  constexpr std::int64_t kFar = std::int64_t{1} << 30;
+  diagonal = std::clamp(diagonal, -kFar, kFar);
+  const Array row = reshape(arange(0, static_cast<double>(rows), 1, i32), {rows, 1});
+  const Array column = arange(0, static_cast<double>(columns), 1, i32);
+  const Array above = greater(column - row, diagonal), below = less(column - row, diagonal);
+  return masked_fill(a, is_lower ? above : below, 0.0);
+}
+
+}  // namespace
+
+Array tril(const Input& a, std::int64_t diagonal) { return triangle("tril", a, diagonal, true); }
+Array triu(const Input& a, std::int64_t diagonal) { return triangle("triu", a, diagonal, false); }
+
+const std::vector<Array> meshgrid(const Inputs& arrays) {
+  Shape shape;
+  for (const Array& a : arrays) {
+    detail::require(a.defined() && a.shape().rank() == 1, "meshgrid", "needs arrays of one axis", a, "one of them");
+    shape.push_back(a.size());
+  }
+  std::vector<Array> grids;
+  for (const Array& a : arrays) {
+    Shape line = shape;
+    for (int i = 0; i < line.rank(); ++i)
+      if (i != static_cast<int>(grids.size())) line[i] = 1;
+    grids.push_back(broadcast_to(reshape(a, line), shape));
+  }
+  return grids;
+}
+
+}  // namespace samebytes
