@@ -57,6 +57,20 @@ TEST_P(EigenTest, adopts_matrices_of_both_orders) {
   EXPECT_TRUE(all_close(b - a, std::vector<double>(6, 0.0), 0));
 }
 
+TEST_P(EigenTest, views_column_major_matrices) {
+  Eigen::MatrixXf matrix(2, 3);
+  matrix << 1, 2, 3, 4, 5, 6;
+  const Array a = interop::adopt(Eigen::MatrixXf(matrix));
+  {
+    const auto view = interop::eigen_column_view<const float>(a);
+    EXPECT_TRUE(view.matrix().isApprox(matrix));
+    EXPECT_FALSE(view.matrix().IsRowMajor);
+  }
+  interop::eigen_column_view<float>(a).matrix()(0, 2) = 7;
+  EXPECT_TRUE(all_close(a, std::vector<double>{1, 2, 7, 4, 5, 6}, 0));
+  EXPECT_THROW(interop::eigen_column_view<const float>(zeros({3})), ArgumentError);
+}
+
 TEST_P(EigenTest, another_element_type_is_refused) {
   const Array a = arange(0, 6);
   EXPECT_THROW(interop::eigen_view<const double>(a), ArgumentError);

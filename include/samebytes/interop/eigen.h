@@ -59,6 +59,32 @@ EigenView<T> eigen_view(const Array& array, const char* file = __builtin_FILE(),
     return EigenView<T>(array.mutable_host<T>(file, line), rows, columns);
 }
 
+// The same of an array of two axes whose columns are dense, as adopt() makes one of a column-major matrix, and any
+// transpose(b) of a dense b: a column-major matrix over its bytes.
+template <class T>
+class EigenColumnView {
+ public:
+  using Plain = Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
+  using Map = Eigen::Map<std::conditional_t<std::is_const_v<T>, const Plain, Plain>, Eigen::Unaligned>;
+  EigenColumnView(EigenView<T> rows) : rows_(std::move(rows)) {}
+  Map matrix() const {
+    const auto transposed = rows_.matrix();
+    return Map(const_cast<T*>(transposed.data()), transposed.cols(), transposed.rows());
+  }
+
+ private:
+  EigenView<T> rows_;  // of the transposed array
+};
+template <class T>
+EigenColumnView<T> eigen_column_view(const Array& array, const char* file = __builtin_FILE(),
+                                     int line = __builtin_LINE()) {
+  if (array.shape().rank() != 2)
+    throw ArgumentError("eigen_column_view: expected an array of two axes, got " + array.shape().to_string());
+  const Array rows = transpose(array);
+  rows.eval();
+  return EigenColumnView<T>(eigen_view<T>(rows, file, line));
+}
+
 // The matrix's own memory as an array [rows, columns]; `verdict` says whether it was adopted or had to be copied, and
 // why. A column-major matrix becomes a transposed view of the same bytes.
 template <class T, int Rows, int Columns, int Options, int MaxRows, int MaxColumns>
