@@ -16,7 +16,9 @@
 #include <vector>
 
 #include "samebytes/dtype.h"
+#include "samebytes/index.h"
 #include "samebytes/memory.h"
+#include "samebytes/number.h"
 #include "samebytes/random.h"
 #include "samebytes/shape.h"
 
@@ -43,30 +45,6 @@ class Here {
   int line_;
 };
 }  // namespace detail
-
-// Which elements of an axis, or which axes, x[...] takes: a number (the axis goes; below 0 it counts from the end),
-// slice(), ellipsis, or new_axis.
-struct Index {
-  enum class Kind : std::uint8_t { number, slice, ellipsis, new_axis };
-  static constexpr std::int64_t kOpen = INT64_MIN;  // a bound that is not given
-  Kind kind = Kind::slice;
-  std::int64_t start = kOpen, stop = kOpen, step = 1;  // start alone for a number
-
-  Index() = default;
-  template <class T>
-  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) constexpr Index(T number)
-      : kind(Kind::number), start(static_cast<std::int64_t>(number)) {}
-  constexpr Index(Kind k, std::int64_t from, std::int64_t to, std::int64_t by)
-      : kind(k), start(from), stop(to), step(by) {}
-};
-// NumPy's start:stop:step, with bounds clamped to the axis; slice() is the whole axis, slice(2, slice_end) all from 2.
-inline constexpr std::int64_t slice_end = Index::kOpen;
-constexpr Index slice() { return {Index::Kind::slice, Index::kOpen, Index::kOpen, 1}; }
-constexpr Index slice(std::int64_t start, std::int64_t stop, std::int64_t step = 1) {
-  return {Index::Kind::slice, start, stop, step};
-}
-inline constexpr Index ellipsis{Index::Kind::ellipsis, 0, 0, 1};  // whole axes, as many as are left
-inline constexpr Index new_axis{Index::Kind::new_axis, 0, 0, 1};  // an axis of size 1
 
 class Array {
  public:
@@ -128,27 +106,6 @@ class Array {
   detail::NodePtr node_;
 };
 
-// A number as ops take it beside an array. Whole numbers and truths are told from floating ones, because they leave the
-// type of an array of whole numbers as it is (docs/types.md).
-class Number {
- public:
-  template <class T>
-  requires std::is_arithmetic_v<T>
-  constexpr Number(T value)
-      : value_(static_cast<double>(value)),
-        kind_(std::is_same_v<T, bool> ? Kind::truth
-              : std::is_integral_v<T> ? Kind::whole
-                                      : Kind::floating) {}
-  constexpr double value() const { return value_; }
-  constexpr bool is_truth() const { return kind_ == Kind::truth; }
-  constexpr bool is_floating() const { return kind_ == Kind::floating; }
-
- private:
-  enum class Kind : std::uint8_t { truth, whole, floating };
-  double value_;
-  Kind kind_;
-};
-
 // An array as ops take it: with the line of the call. Made from an Array where it is passed, and lives for that call.
 class Input {
  public:
@@ -205,29 +162,7 @@ extern template std::vector<bool> Array::to_vector<bool>() const;
 void eval(std::span<const Array> arrays);
 inline void eval(std::initializer_list<Array> arrays) { eval(std::span<const Array>(arrays.begin(), arrays.size())); }
 
-// Leaves. All belong to the current engine (Engine::current()).
-// The host writes the values straight into the storage; no staging copy where memory is shared.
-Array array(std::span<const float> values, const Shape& shape);
-Array array(std::span<const double> values, const Shape& shape);
-Array array(std::span<const std::int32_t> values, const Shape& shape);
-Array array(std::span<const std::uint8_t> values, const Shape& shape);
-Array array(std::span<const bool> values, const Shape& shape);
-Array array(const std::vector<bool>& values, const Shape& shape);
-Array array(std::span<const half_bits> values, const Shape& shape);
-Array array(std::span<const bfloat16_bits> values, const Shape& shape);
-// i32, the widest type of whole numbers here: throws ArgumentError, naming the first value that does not fit.
-Array array(std::span<const std::int64_t> values, const Shape& shape);
-Array array(std::initializer_list<float> values);                      // f32 [n]
-Array array(std::initializer_list<float> values, const Shape& shape);  // f32
-// Of another type: array<std::int32_t>({2, 0, 3}), array<bool>({true, false}).
-template <class T>
-Array array(std::initializer_list<std::type_identity_t<T>> values, const Shape& shape) {
-  return array(std::span<const T>(values.begin(), values.size()), shape);
-}
-template <class T>
-Array array(std::initializer_list<std::type_identity_t<T>> values) {
-  return array<T>(values, Shape{static_cast<std::int64_t>(values.size())});
-}
+// Leaves. All belong to the current engine (Engine::current()). array() of values of the host is in values.h.
 // An uninitialised leaf to be filled through mutable_host().
 Array empty(const Shape& shape, Dtype dtype = f32);
 
@@ -305,3 +240,5 @@ Array adopt(std::vector<T>&& values, const Shape& shape, Adoption* verdict) {
 }
 
 }  // namespace samebytes
+
+#include "samebytes/values.h"

@@ -1,6 +1,6 @@
 // Discrete Fourier transforms, computed by the host over the same bytes. A complex array has a last axis of 2: real and
-// imaginary part. Not in place; gradients flow, and are transforms again. f32 and f64; f32 is computed in f32. All throw
-// ArgumentError with the op's name, what it expected and what it got.
+// imaginary part. Not in place; gradients flow, and are transforms again. f32 and f64; f32 is computed in f32. All
+// throw ArgumentError with the op's name, what it expected and what it got.
 #pragma once
 
 #include <cstdint>

@@ -12,8 +12,8 @@ namespace samebytes::linalg {
 Array solve(const Input& a, const Input& b);
 Array inverse(const Input& a);
 Array det(const Input& a);  // [..., N, N] -> [...]
-// The lower triangle L of a = L transpose(L), for a symmetric positive definite a, of which it reads the lower triangle;
-// NaN for others. The gradient is symmetric.
+// The lower triangle L of a = L transpose(L), for a symmetric positive definite a, of which it reads the lower
+// triangle; NaN for others. The gradient is symmetric.
 Array cholesky(const Input& a);
 // a = vectors diag(values) transpose(vectors) for a symmetric a, of which it reads the lower triangle; values ascend.
 // The gradient of the vectors needs values that differ.
