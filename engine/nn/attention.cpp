@@ -69,11 +69,15 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options)
   if (o.bias) out_bias_ = Parameter(cell(zeros({o.width}, o.dtype), describe() + ".out_proj.bias"));
 }
 
-Array MultiHeadAttention::project(const Array& x, std::int64_t offset) const {
-  const Shape& shape = x.shape();
-  if (shape.rank() != 3 || shape[2] != options_.width)
+void MultiHeadAttention::require_input(const Array& x) const {
+  if (x.shape().rank() != 3 || x.shape()[2] != options_.width)
     throw ArgumentError("MultiHeadAttention: x must be [N, T, " + std::to_string(options_.width) + "], it is " +
-                        shape.to_string());
+                        x.shape().to_string());
+}
+
+Array MultiHeadAttention::project(const Array& x, std::int64_t offset) const {
+  require_input(x);
+  const Shape& shape = x.shape();
   Array qkv = reshape(adapted_linear(x, in_weight_, in_bias_, in_adapter_),
                       {shape[0], shape[1], options_.heads + 2 * options_.kv_heads, options_.width / options_.heads});
   if (!options_.rotary) return qkv;
@@ -93,6 +97,41 @@ Array MultiHeadAttention::forward(const Array& x) { return forward(x, Array()); 
 
 Array MultiHeadAttention::forward(const Input& x, const Input& lengths) {
   return finish(packed_attention(project(x, 0), options_.heads, {.causal = options_.causal, .lengths = lengths}));
+}
+
+Array MultiHeadAttention::forward(const Input& query, const Input& key, const Input& value,
+                                  const AttentionOptions& options) {
+  const std::int64_t heads = options_.heads, kv_heads = options_.kv_heads, depth = options_.width / heads;
+  // Heads [first, first + count) of x: with an adapter all heads are computed, since its rows are not cut.
+  const auto heads_of = [&](const Array& x, std::int64_t first, std::int64_t count) {
+    if (in_adapter_) return slice(project(x, 0), 2, first, first + count);
+    require_input(x);
+    const std::int64_t begin = first * depth, end = begin + count * depth;
+    const Array bias = in_bias_.defined() ? slice(in_bias_, 0, begin, end) : Array();
+    const Array y =
+        reshape(linear(x, slice(in_weight_, 0, begin, end), bias), {x.shape()[0], x.shape()[1], count, depth});
+    if (!options_.rotary || first == heads + kv_heads) return y;
+    RotaryOptions positions = *options_.rotary;
+    positions.heads = 0;
+    return rotary(y, positions);
+  };
+  AttentionOptions all = options;
+  all.causal = all.causal || options_.causal;
+  return finish(scaled_dot_product_attention(heads_of(query, 0, heads), heads_of(key, heads, kv_heads),
+                                             heads_of(value, heads + kv_heads, kv_heads), all));
+}
+
+Array MultiHeadAttention::forward_all(std::span<const Array> inputs) {
+  switch (inputs.size()) {
+    case 1: return forward(inputs[0]);
+    case 2: return forward(inputs[0], inputs[1]);
+    case 3: return forward(inputs[0], inputs[1], inputs[2]);
+    case 4: return forward(inputs[0], inputs[1], inputs[2], {.lengths = inputs[3]});
+    default:
+      throw ArgumentError(describe() +
+                          ": takes (x), (x, lengths), (query, key, value) or (query, key, value, lengths), got " +
+                          std::to_string(inputs.size()) + " inputs");
+  }
 }
 
 Array MultiHeadAttention::forward(const Input& x, KeyValueCache& cache) {

@@ -21,6 +21,7 @@ Conv1d::Conv1d(const Conv1dOptions& options) : options_(options) {
 }
 
 Array Conv1d::forward(const Array& x) {
+  refuse_channels_first(describe(), options_.in, x);
   return conv1d(
       x, weight_, bias_,
       {.stride = options_.stride, .pad = options_.pad, .dilation = options_.dilation, .groups = options_.groups});

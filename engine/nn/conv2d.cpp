@@ -26,6 +26,7 @@ Conv2d::Conv2d(const Conv2dOptions& options) : options_(options) {
 }
 
 Array Conv2d::forward(const Array& x) {
+  refuse_channels_first(describe(), options_.in, x);
   return conv2d(x, weight_, bias_,
                 {.stride_h = options_.stride.h,
                  .stride_w = options_.stride.w,

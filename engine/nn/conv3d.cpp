@@ -24,6 +24,7 @@ Conv3d::Conv3d(const Conv3dOptions& options) : options_(options) {
 }
 
 Array Conv3d::forward(const Array& x) {
+  refuse_channels_first(describe(), options_.in, x);
   return conv3d(x, weight_, bias_,
                 {.stride_d = options_.stride.d,
                  .stride_h = options_.stride.h,

@@ -29,6 +29,20 @@ inline void require_positive(const char* layer, const char* option, std::int64_t
     throw ArgumentError(std::string(layer) + ": " + option + " must be at least 1, got " + std::to_string(came));
 }
 
+// A channels-first image or sequence, PyTorch's order, in a layer that is channels last.
+inline void refuse_channels_first(const std::string& layer, std::int64_t channels, const Array& x) {
+  const Shape& shape = x.shape();
+  const int rank = shape.rank();
+  if (rank < 3 || rank > 5 || shape.back() == channels || shape[1] != channels) return;
+  constexpr const char* kSpatial[] = {"L", "H, W", "D, H, W"};
+  constexpr const char* kAxes[] = {"0, 2, 1", "0, 2, 3, 1", "0, 2, 3, 4, 1"};
+  const std::string spatial = kSpatial[rank - 3];
+  throw ArgumentError(layer + ": x must be channels last, [N, " + spatial + ", " + std::to_string(channels) +
+                      "], it is " + shape.to_string() + ", which looks like channels first, [N, " +
+                      std::to_string(channels) + ", " + spatial + "]; call contiguous(transpose(x, {" +
+                      kAxes[rank - 3] + "})) before the network, once");
+}
+
 inline void require_groups(const char* layer, int groups, std::int64_t in, std::int64_t out) {
   if (in % groups || out % groups)
     throw ArgumentError(std::string(layer) + ": groups must divide in and out, got " + std::to_string(groups) +

@@ -1,4 +1,6 @@
 // Layers without parameters.
+#include <mutex>
+
 #include "samebytes/error.h"
 #include "samebytes/nn/dropout.h"
 #include "samebytes/nn/flatten.h"
@@ -20,7 +22,10 @@ std::string Dropout::describe() const {
 }
 
 Array Flatten::forward(const Array& x) {
-  seen_ = x.shape().rank() == 4 ? Shape{x.shape()[1], x.shape()[2], x.shape()[3]} : Shape{};
+  const Shape seen = x.shape().rank() == 4 ? Shape{x.shape()[1], x.shape()[2], x.shape()[3]} : Shape{};
+  static std::mutex mutex;  // threads may call one network at once
+  const std::lock_guard lock(mutex);
+  if (!(seen == seen_)) seen_ = seen;
   return flatten(x, 1);
 }
 

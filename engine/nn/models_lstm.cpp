@@ -21,6 +21,10 @@ Array LstmClassifier::forward(const Input& x, const Input& lengths) {
   return fc_(dropout_(top));
 }
 
+Array LstmClassifier::forward_all(std::span<const Array> inputs) {
+  return inputs.size() == 2 ? forward(inputs[0], inputs[1]) : Module::forward_all(inputs);
+}
+
 void LstmClassifier::visit(nn::Visitor& visitor) {
   visitor.child("lstm", lstm_);
   visitor.child("fc", fc_);

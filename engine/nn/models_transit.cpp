@@ -47,6 +47,10 @@ Array Transit::forward(const Array& global, const Array& local) {
   return call([&] { return logits(global, local); });
 }
 
+Array Transit::forward_all(std::span<const Array> inputs) {
+  return inputs.size() == 2 ? logits(inputs[0], inputs[1]) : Module::forward_all(inputs);
+}
+
 Array Transit::logits(const Array& global, const Array& local) {
   if (!options_.has_local) return head_(global_(global));
   if (!options_.has_global) return head_(on_local_device(local));

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "nn/trace.h"
+#include "samebytes/autograd.h"
 #include "samebytes/error.h"
 #include "samebytes/nn/lora.h"
 #include "samebytes/ops.h"
@@ -184,19 +186,31 @@ Adapter& Adapter::operator=(const Adapter& other) & {
   return *this;
 }
 
-Module::Module(const Module& other)
-    : training_(other.training_), frozen_(other.frozen_), checkpointing_(other.checkpointing_), layer_(other.layer_) {
+Module::Module(const Module& other) {
+  take_modes(other);
   if (!Copies::current) require_untied(other);
+}
+
+Module::Module(Module&& other) noexcept { take_modes(other); }
+
+Module& Module::operator=(Module&& other) noexcept {
+  take_modes(other);
+  return *this;
+}
+
+void Module::take_modes(const Module& other) {
+  training_ = other.training_;
+  frozen_ = other.frozen_;
+  checkpointing_ = other.checkpointing_;
+  layer_ = other.layer_.load();
+  named_as_root_ = nullptr;
+  root_ = nullptr;
 }
 
 Module& Module::operator=(const Module& other) {
   if (this == &other) return *this;
   if (!Copies::current) require_untied(other);
-  training_ = other.training_;
-  frozen_ = other.frozen_;
-  checkpointing_ = other.checkpointing_;
-  layer_ = other.layer_;
-  named_as_root_ = nullptr;
+  take_modes(other);
   return *this;
 }
 
@@ -205,24 +219,66 @@ void Visitor::projection(std::string_view name, const Array& /*weight*/, Adapter
 }
 
 void Module::name_layers() {
-  named_as_root_ = this;
-  Walker([](const std::string& path, Module& module) {
+  static std::mutex mutex;  // threads that call one module for the first time name it once
+  const std::lock_guard lock(mutex);
+  if (named_as_root_ == this) return;
+  Walker([this](const std::string& path, Module& module) {
     if (!path.empty()) module.layer_ = Label(path + " " + module.kind());
+    module.root_ = this;
   }).walk("", *this);
+  named_as_root_ = this;
+}
+
+void Module::require_named_by(Module& root) {
+  bool is_named = false;
+  Walker([&](const std::string&, Module& module) { is_named = is_named || &module == this; }).walk("", root);
+  if (is_named) {
+    root_ = &root;
+    return;
+  }
+  if (!is_grad_enabled() || !root.is_training() || parameters().empty()) return;
+  throw ArgumentError(root.describe() + ": calls " + describe() +
+                      ", which no visit() names, so it would never train; add visitor.child(\"name\", member) to the "
+                      "visit() of its owner, or freeze() it if it must not train");
+}
+
+Array Module::forward(const Array& /*x*/) {
+  throw ArgumentError(describe() + ": takes several inputs, got 1; call it with all of them: net(a, b)");
+}
+
+Array Module::forward_all(std::span<const Array> inputs) {
+  if (inputs.size() == 1) return forward(inputs[0]);
+  throw ArgumentError(describe() + ": takes one input, got " + std::to_string(inputs.size()) +
+                      "; a module with several inputs overrides forward_all()");
 }
 
 Array Module::operator()(const Input& x) {
   return call([&] { return forward(x); });
 }
 
+Array Module::operator()(const Inputs& inputs) { return call_all(inputs); }
+
+Array Module::call_all(std::span<const Array> inputs) {
+  return call([&] { return forward_all(inputs); });
+}
+
 Array Module::call(const std::function<Array()>& body) {
-  static thread_local int depth = 0;  // of nested calls of modules
-  if (depth == 0 && named_as_root_ != this) name_layers();
+  static thread_local Module* root = nullptr;  // the outermost module whose forward() this thread is in
+  if (!root) {
+    if (named_as_root_ != this) name_layers();
+  } else if (root_ != root) {
+    require_named_by(*root);
+  }
   struct Level {
-    Level() { ++depth; }
-    ~Level() { --depth; }
-  } const level;
-  const ProfileScope scope(layer_);
+    explicit Level(Module& module) : is_outermost(!root) {
+      if (is_outermost) root = &module;
+    }
+    ~Level() {
+      if (is_outermost) root = nullptr;
+    }
+    const bool is_outermost;
+  } const level(*this);
+  const ProfileScope scope(layer_.load());
   Array y = body();
   if (Trace* trace = Trace::current()) trace->record(*this, y.shape());
   return y;

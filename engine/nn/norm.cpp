@@ -25,6 +25,7 @@ BatchNorm::BatchNorm(const BatchNormOptions& options) : options_(options) {
 }
 
 Array BatchNorm::forward(const Array& x) {
+  refuse_channels_first(describe(), options_.features, x);
   const samebytes::BatchNormOptions options{.eps = options_.eps, .momentum = options_.momentum};
   return is_training() ? batch_norm_train(x, weight_, bias_, running_mean_, running_var_, options)
                        : batch_norm_eval(x, weight_, bias_, running_mean_, running_var_, options);

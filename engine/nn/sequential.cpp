@@ -66,6 +66,17 @@ void Sequential::visit(Visitor& visitor) {
   for (std::size_t i = 0; i < modules_.size(); ++i) visitor.child(std::to_string(i), *modules_[i]);
 }
 
+Module& ModuleList::operator[](std::size_t i) const {
+  if (i >= modules_.size())
+    throw ArgumentError("ModuleList: has " + std::to_string(modules_.size()) + " modules, number " + std::to_string(i) +
+                        " was asked for");
+  return *modules_[i];
+}
+
+void ModuleList::visit(Visitor& visitor) {
+  for (std::size_t i = 0; i < modules_.size(); ++i) visitor.child(std::to_string(i), *modules_[i]);
+}
+
 Array Residual::forward(const Array& x) { return (*block_)(x) + (shortcut_ ? (*shortcut_)(x) : x); }
 
 void Residual::visit(Visitor& visitor) {

@@ -28,13 +28,30 @@ struct Row {
   std::string name, layer, shape, count;
 };
 
+std::vector<Array> zeros_of(const std::vector<InputShape>& inputs) {
+  std::vector<Array> arrays;
+  for (const InputShape& input : inputs) arrays.push_back(zeros(input.shape, input.dtype));
+  return arrays;
+}
+
 }  // namespace
 
 std::string summary(Module& module, const Shape& input, Dtype dtype) {
+  return summary(module, std::vector<InputShape>{{.shape = input, .dtype = dtype}});
+}
+
+void warm(Module& module, const std::vector<InputShape>& inputs) {
+  const NoGrad no_grad;
+  const std::vector<Array> arrays = zeros_of(inputs);
+  eval(arrays);  // leaves, as the inputs of a call are: the plan has no part that fills them
+  module(arrays).wait();
+}
+
+std::string summary(Module& module, const std::vector<InputShape>& inputs) {
   Trace trace;
   {
     const NoGrad no_grad;
-    module(zeros(input, dtype));
+    module(zeros_of(inputs));
   }
   std::unordered_map<const Module*, Module::NamedModule> names;
   for (const auto& entry : module.modules()) names.emplace(entry.module, entry);
@@ -71,7 +88,9 @@ std::string summary(Module& module, const Shape& input, Dtype dtype) {
   std::int64_t trainable = 0;
   for (const Array& parameter : module.parameters()) trainable += parameter.size();
   const std::int64_t all = module.parameter_count();
-  text += "input " + input.to_string() + ", " + grouped(all) + " parameters";
+  text += inputs.size() == 1 ? "input " : "inputs ";
+  for (std::size_t i = 0; i < inputs.size(); ++i) text += inputs[i].shape.to_string() + ", ";
+  text += grouped(all) + " parameters";
   if (trainable != all) text += ", " + grouped(trainable) + " of them trainable";
   return text + "\n";
 }

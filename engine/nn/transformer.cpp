@@ -51,6 +51,10 @@ Array TransformerBlock::forward(const Input& x, const Input& lengths) {
   return network(x + attention_.forward(norm1_(x), lengths));
 }
 
+Array TransformerBlock::forward_all(std::span<const Array> inputs) {
+  return inputs.size() == 2 ? forward(inputs[0], inputs[1]) : Module::forward_all(inputs);
+}
+
 Array TransformerBlock::forward(const Input& x, KeyValueCache& cache) {
   return network(x + attention_.forward(norm1_(x), cache));
 }

@@ -42,9 +42,7 @@ FlopCount count_transit_flops() {
   return flops.linear(2 * kChannels[2], 128).linear(128, 1);
 }
 
-Array forward(nn::Module& net, const data::Batch& batch) {
-  return reshape(dynamic_cast<models::Transit&>(net).forward(batch["global"], batch["local"]), {-1});
-}
+Array forward(nn::Module& net, const data::Batch& batch) { return reshape(net(batch["global"], batch["local"]), {-1}); }
 
 Array binary_loss(const Array& logits, const data::Batch& batch) { return bce_with_logits(logits, batch["label"]); }
 

@@ -48,10 +48,7 @@ Workload vowels_workload(const WorkloadOptions& options) {
                                                                                           .bidirectional = true,
                                                                                           .dropout = 0.3});
           },
-          .forward =
-              [](nn::Module& net, const data::Batch& batch) {
-                return dynamic_cast<models::LstmClassifier&>(net).forward(batch["series"], batch["length"]);
-              },
+          .forward = [](nn::Module& net, const data::Batch& batch) { return net(batch["series"], batch["length"]); },
           .loss = classifier_loss,
           .right = count_right};
 }

@@ -94,6 +94,7 @@ class Transit final : public nn::Module {
   // Views [N, points, 1]; a view without a branch is ignored and may be an empty handle. Throws ArgumentError for a
   // local_device that the engine does not have.
   Array forward(const Array& global, const Array& local);
+  Array forward_all(std::span<const Array> inputs) override;  // (view) or (global, local)
   // For a network with one branch; throws ArgumentError if it has two.
   Array forward(const Array& view) override;
   void visit(nn::Visitor& visitor) override;
@@ -126,6 +127,7 @@ class LstmClassifier final : public nn::Module {
   explicit LstmClassifier(const LstmClassifierOptions& options);
   Array forward(const Array& x) override { return forward(x, {}); }
   Array forward(const Input& x, const Input& lengths);
+  Array forward_all(std::span<const Array> inputs) override;  // (x) or (x, lengths)
   void visit(nn::Visitor& visitor) override;
   std::string kind() const override { return "LstmClassifier"; }
 

@@ -82,6 +82,24 @@ TEST_P(SharedGraphs, one_thread_differentiates_what_another_evaluates) {
       });
 }
 
+TEST_P(SharedGraphs, threads_call_one_network_at_once_from_its_first_call_on) {
+  constexpr int kRounds = 6;
+  nn::Sequential net(nn::Conv2d({.in = 1, .out = 2, .kernel = 3}), nn::BatchNorm2d({.features = 2}), nn::Relu(),
+                     nn::Flatten(), nn::Linear({.in = 2 * 6 * 6, .out = 3}));
+  net.eval();
+  Engine& shared = engine();
+  const auto call = [&](int round) {
+    const EngineScope scope(shared);
+    const NoGrad no_grad;
+    return net(full({2, 8, 8, 1}, round)).to_vector<float>();
+  };
+  std::array<std::vector<std::vector<float>>, 2> came;
+  side_by_side(
+      kRounds, [&](int round) { came[0].push_back(call(round)); }, [&](int round) { came[1].push_back(call(round)); });
+  EXPECT_EQ(came[0], came[1]);
+  for (int round = 0; round < kRounds; ++round) EXPECT_EQ(came[0][static_cast<std::size_t>(round)], call(round));
+}
+
 TEST_P(SharedGraphs, one_thread_reads_a_cell_that_another_one_updates) {
   constexpr int kRounds = 20;
   const Array w = cell(vector_of(0), "w");

@@ -1,10 +1,11 @@
-// Multi-head self-attention, and the cache of keys and values that lets generation compute each token only once.
-// Letters: N batch, T tokens, C width, H heads, G heads of keys and values, D = C / H.
+// Multi-head self-attention and cross-attention, and the cache of keys and values that lets generation compute each
+// token only once. Letters: N batch, T tokens, C width, H heads, G heads of keys and values, D = C / H.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "samebytes/nn/module.h"
@@ -74,6 +75,11 @@ class MultiHeadAttention final : public Module {
   Array forward(const Array& x) override;
   // lengths i32 [N]: tokens from that index on are padding and are masked out as keys (PyTorch's key_padding_mask).
   Array forward(const Input& x, const Input& lengths);
+  // Cross-attention: query [N, T, C] attends to key and value [N, S, C]. `options` are those of
+  // scaled_dot_product_attention; causal is that of the module or theirs. Rotary positions count from 0 in both.
+  Array forward(const Input& query, const Input& key, const Input& value, const AttentionOptions& options = {});
+  // (x), (x, lengths), (query, key, value) or (query, key, value, lengths of the keys).
+  Array forward_all(std::span<const Array> inputs) override;
   // The next T tokens, which also attend to those in the cache. Requires causal.
   Array forward(const Input& x, KeyValueCache& cache);
   KeyValueCache make_cache(std::int64_t batch, std::int64_t capacity) const;
@@ -84,6 +90,7 @@ class MultiHeadAttention final : public Module {
   const MultiHeadAttentionOptions& options() const { return options_; }
 
  private:
+  void require_input(const Array& x) const;
   Array project(const Array& x, std::int64_t offset) const;  // [N, T, H + 2 G, D]
   Array finish(const Array& y) const;
   MultiHeadAttentionOptions options_;

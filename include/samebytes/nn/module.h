@@ -11,13 +11,18 @@
 //    private:
 //     nn::Linear in_{{.in = 784, .out = 128}}, out_{{.in = 128, .out = 10}};
 //   };
-// Use a module from one thread at a time.
+// A module with several inputs overrides forward_all() and is called as net(image, text) or net({image, text}).
+// A child that forward() calls but visit() does not name would never train: that call throws ArgumentError.
+// In evaluation mode several threads may call one module at once, each under its own EngineScope and NoGrad; training,
+// loading, freezing and changing the mode take one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -94,9 +99,17 @@ class Module {
  public:
   virtual ~Module() = default;
 
-  // Adds this module's ops to the graph; nothing runs. Throws ArgumentError if x does not fit, as the ops do.
-  virtual Array forward(const Array& x) = 0;
+  // Adds this module's ops to the graph; nothing runs. Throws ArgumentError if x does not fit, as the ops do. A module
+  // overrides one of these two, or both: forward() for one input, forward_all() for another number of them.
+  virtual Array forward(const Array& x);
+  virtual Array forward_all(std::span<const Array> inputs);
   Array operator()(const Input& x);
+  Array operator()(const Inputs& inputs);
+  template <std::convertible_to<const Array&>... More>
+  Array operator()(const Input& first, const Input& second, const More&... more) {
+    const Array inputs[] = {first, second, more...};
+    return call_all(inputs);
+  }
 
   // Names parameters, buffers and children, in the order of construction.
   virtual void visit(Visitor& /*visitor*/) {}
@@ -144,9 +157,9 @@ class Module {
   Module() = default;
   // Throws ArgumentError if parameters of `other` are tied: a plain copy would untie them, clone() keeps them tied.
   Module(const Module& other);
-  Module(Module&&) = default;
+  Module(Module&& other) noexcept;
   Module& operator=(const Module& other);
-  Module& operator=(Module&&) = default;
+  Module& operator=(Module&& other) noexcept;
 
   // True if forward() runs a stack of blocks by run_blocks().
   virtual bool is_stack() const { return false; }
@@ -157,14 +170,19 @@ class Module {
   void run_blocks(std::size_t count, const std::function<void(std::size_t)>& block) const;
 
  private:
+  Array call_all(std::span<const Array> inputs);
   // Names the layers of a profile: path and kind ("2.block ResidualBlock") of each module below this one.
   void name_layers();
+  // Throws ArgumentError if `root`, whose forward() calls this module, does not name it and so would never train it.
+  void require_named_by(Module& root);
+  void take_modes(const Module& other);
 
   bool training_ = true;
   bool frozen_ = false;
   Checkpointing checkpointing_;
-  Label layer_;
-  const Module* named_as_root_ = nullptr;  // this module once it is named; a copied or moved module is named again
+  std::atomic<Label> layer_{};
+  std::atomic<const Module*> named_as_root_{};  // this module once it is named; a copy or a moved one is named again
+  std::atomic<const Module*> root_{};           // the outermost module that was last seen to name this one
 };
 
 // Not for users: while it lives, it decides what copies of Parameters and Adapters in this thread are: own (one new

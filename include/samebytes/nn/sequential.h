@@ -1,4 +1,4 @@
-// Modules made of modules: Sequential, Residual, and Lambda, which wraps any function.
+// Modules made of modules: Sequential, ModuleList, Residual, and Lambda, which wraps any function.
 // A container owns its children: they move into it, and a copy of the container copies them.
 #pragma once
 
@@ -91,6 +91,26 @@ class Sequential final : public Module {
  private:
   Array run(std::size_t i, const Array& x) const;
   std::vector<std::size_t> block_begins() const;
+  std::vector<AnyModule> modules_;
+};
+
+// Children without an order of calls, named "0", "1", ...: a module's forward() calls list[i](x) as it likes, and its
+// visit() names the list once. forward() of the list itself throws ArgumentError.
+class ModuleList final : public Module {
+ public:
+  ModuleList() = default;
+  // Appends; the returned reference is valid as long as this container's modules.
+  template <ModuleLike M>
+  std::remove_cvref_t<M>& add(M&& module) {
+    modules_.push_back(AnyModule::of(std::forward<M>(module)));
+    return static_cast<std::remove_cvref_t<M>&>(*modules_.back());
+  }
+  std::size_t size() const { return modules_.size(); }
+  Module& operator[](std::size_t i) const;  // throws ArgumentError beyond the end
+  void visit(Visitor& visitor) override;
+  std::string kind() const override { return "ModuleList"; }
+
+ private:
   std::vector<AnyModule> modules_;
 };
 
