@@ -4,6 +4,8 @@
 #include <cstring>
 #include <deque>
 #include <iterator>
+#include <map>
+#include <regex>
 #include <set>
 #include <unordered_set>
 #include <utility>
@@ -55,14 +57,80 @@ bool is_left_out(const std::string& name) {
 
 std::string describe(Dtype dtype, const Shape& shape) { return std::string(name_of(dtype)) + " " + shape.to_string(); }
 
+bool fits(const nn::NamedArray& entry, const TensorInfo& info) {
+  const Dtype dtype = entry.array.dtype();
+  return info.shape == door_of(entry).file && (info.dtype == dtype || (is_floating(info.dtype) && is_floating(dtype)));
+}
+
+std::regex pattern_of(const std::string& text) {
+  try {
+    return std::regex(text);
+  } catch (const std::regex_error& error) {
+    throw ArgumentError("load: pattern \"" + text + "\" is no regular expression: " + error.what());
+  }
+}
+
+// The tensors of a file by the names that they have in the module.
+struct Renamed {
+  std::map<std::string, std::size_t> tensors;
+  std::vector<std::string> skipped;
+};
+
+Renamed renamed(const TensorFile& file, const std::string& prefix, const LoadOptions& options) {
+  std::vector<std::regex> skip;
+  for (const std::string& pattern : options.skip) skip.push_back(pattern_of(pattern));
+  std::vector<std::pair<std::regex, std::string>> rename;
+  for (const auto& [pattern, text] : options.rename) rename.emplace_back(pattern_of(pattern), text);
+  Renamed result;
+  for (std::size_t i = 0; i < file.tensors().size(); ++i) {
+    const std::string& in_file = file.tensors()[i].name;
+    const bool is_skipped =
+        std::any_of(skip.begin(), skip.end(), [&](const std::regex& r) { return std::regex_search(in_file, r); });
+    if (is_skipped || in_file.compare(0, prefix.size(), prefix) != 0) {
+      result.skipped.push_back(in_file);
+      continue;
+    }
+    std::string name = in_file.substr(prefix.size());
+    for (const auto& [pattern, text] : rename) name = std::regex_replace(name, pattern, text);
+    const auto [at, is_new] = result.tensors.emplace(name, i);
+    if (!is_new)
+      throw ArgumentError("load: two tensors of " + file.path() + " become '" + name + "': '" +
+                          file.tensors()[at->second].name + "' and '" + in_file + "'; change rename or skip one");
+  }
+  return result;
+}
+
+constexpr const char* kHead = "lm_head.weight";
+constexpr const char* kEmbedding = "wte.weight";
+
+// The same with what published files of transformers need: a prefix of their own, a head that is the embedding.
+Renamed understood(const TensorFile& file, const std::set<std::string>& names, const LoadOptions& options) {
+  Renamed result = renamed(file, options.prefix, options);
+  const auto any_fits = [&](const Renamed& r) {
+    return std::any_of(r.tensors.begin(), r.tensors.end(), [&](const auto& t) { return names.count(t.first) != 0; });
+  };
+  if (options.prefix.empty() && !any_fits(result)) {
+    constexpr const char* kPrefix = "transformer.";
+    LoadOptions stripped = options;
+    stripped.rename.insert(stripped.rename.begin(), {"^transformer\\.", ""});
+    const bool has_prefix = std::any_of(file.tensors().begin(), file.tensors().end(),
+                                        [&](const TensorInfo& info) { return info.name.rfind(kPrefix, 0) == 0; });
+    if (has_prefix)
+      if (Renamed other = renamed(file, "", stripped); any_fits(other)) result = std::move(other);
+  }
+  const auto head = result.tensors.find(kHead);
+  if (head == result.tensors.end() || names.count(kHead) != 0 || names.count(kEmbedding) == 0) return result;
+  const auto [embedding, is_missing] = result.tensors.try_emplace(kEmbedding, head->second);
+  const std::vector<TensorInfo>& tensors = file.tensors();
+  if (tensors[embedding->second].shape == tensors[head->second].shape) result.tensors.erase(kHead);
+  return result;
+}
+
 // The tensor's values in the array's layout and dtype.
 std::vector<std::byte> values_for(const nn::NamedArray& entry, const TensorFile& file, std::size_t index) {
   const TensorInfo& info = file.tensors()[index];
   const Door door = door_of(entry);
   const Dtype dtype = entry.array.dtype();
-  if (info.shape != door.file || (info.dtype != dtype && !(is_floating(info.dtype) && is_floating(dtype))))
-    detail::throw_io("load", file.path(), -1, "'" + entry.name + "' as " + describe(dtype, door.file),
-                     describe(info.dtype, info.shape));
   std::vector<std::byte> bytes(info.bytes());
   file.read(index, bytes);
   if (!door.axes.empty()) {
@@ -98,6 +166,24 @@ void save_state(const std::string& path, std::span<const nn::NamedArray> state, 
   save_tensors(path, tensors, metadata);
 }
 
+std::string LoadReport::to_string() const {
+  std::string text = std::to_string(loaded) + " loaded, " + std::to_string(missing.size()) + " missing, " +
+                     std::to_string(unexpected.size()) + " unexpected, " + std::to_string(mismatched.size()) +
+                     " mismatched, " + std::to_string(skipped.size()) + " skipped\n";
+  std::size_t width = 0;
+  for (const Mismatch& entry : mismatched) width = std::max(width, entry.name.size());
+  for (const auto* names : {&missing, &unexpected})
+    for (const std::string& name : *names) width = std::max(width, name.size());
+  const auto row = [&](const std::string& name, const std::string& what) {
+    text += "  " + name + std::string(width - name.size() + 2, ' ') + what + "\n";
+  };
+  for (const std::string& name : missing) row(name, "missing: not in the file, keeps its values");
+  for (const std::string& name : unexpected) row(name, "unexpected: not in the module, ignored");
+  for (const Mismatch& entry : mismatched)
+    row(entry.name, "mismatched: the module has " + entry.expected + ", the file " + entry.found);
+  return text;
+}
+
 LoadReport load(const std::string& path, nn::Module& module, const LoadOptions& options) {
   return load_state(TensorFile(path), module.state(), options);
 }
@@ -106,12 +192,15 @@ LoadReport load_state(const TensorFile& file, std::span<const nn::NamedArray> st
   const std::string& path = file.path();
   LoadReport report;
   std::set<std::string> names;
-  for (const nn::NamedArray& entry : state) {
-    names.insert(entry.name);
-    if (!file.find(entry.name)) report.missing.push_back(entry.name);
-  }
-  for (const TensorInfo& info : file.tensors())
-    if (names.count(info.name) == 0 && !is_left_out(info.name)) report.unexpected.push_back(info.name);
+  for (const nn::NamedArray& entry : state) names.insert(entry.name);
+  Renamed in_file = understood(file, names, options);
+  report.skipped = std::move(in_file.skipped);
+  for (const nn::NamedArray& entry : state)
+    if (in_file.tensors.count(entry.name) == 0) report.missing.push_back(entry.name);
+  for (const TensorInfo& info : file.tensors())  // in the order of the file
+    for (const auto& [name, index] : in_file.tensors)
+      if (&file.tensors()[index] == &info && names.count(name) == 0 && !is_left_out(name))
+        report.unexpected.push_back(name);
   if (options.strict && !report.missing.empty())
     detail::throw_io("load", path, -1, "a tensor '" + report.missing.front() + "'",
                      report.unexpected.empty() ? "none" : "'" + report.unexpected.front() + "' among others");
@@ -122,9 +211,19 @@ LoadReport load_state(const TensorFile& file, std::span<const nn::NamedArray> st
   std::vector<Array> updates;
   std::unordered_set<const void*> seen;  // a shared parameter has several names
   for (const nn::NamedArray& entry : state) {
-    const auto index = file.find(entry.name);
-    if (!index || !seen.insert(entry.array.node().get()).second) continue;
-    const std::vector<std::byte> bytes = values_for(entry, file, *index);
+    const auto found = in_file.tensors.find(entry.name);
+    if (found == in_file.tensors.end()) continue;
+    const TensorInfo& info = file.tensors()[found->second];
+    if (!fits(entry, info)) {
+      const std::string expected = describe(entry.array.dtype(), door_of(entry).file);
+      const std::string came = describe(info.dtype, info.shape);
+      if (options.strict) detail::throw_io("load", path, -1, "'" + entry.name + "' as " + expected, came);
+      report.mismatched.push_back({entry.name, expected, came});
+      continue;
+    }
+    ++report.loaded;
+    if (!seen.insert(entry.array.node().get()).second) continue;
+    const std::vector<std::byte> bytes = values_for(entry, file, found->second);
     if (bytes.empty()) continue;
     const Array values = empty(entry.array.shape(), entry.array.dtype());
     std::memcpy(detail::Borrow(values, true, __FILE__, __LINE__).data(), bytes.data(), bytes.size());

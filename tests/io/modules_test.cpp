@@ -158,7 +158,7 @@ TEST_P(ModuleFileTest, a_wrong_file_changes_nothing_and_is_named) {
   EXPECT_EQ(message_of([&] { load(path, longer); }),
             "load: " + path + ": expected no tensors but the module's, found '1.running_mean'");
   nn::Sequential wider(nn::Conv2d({.in = 2, .out = 4, .kernel = 3, .pad = 1}));
-  EXPECT_EQ(message_of([&] { load(path, wider, {.strict = false}); }),
+  EXPECT_EQ(message_of([&] { load(path, wider, {.skip = {"^[14]\\."}}); }),
             "load: " + path + ": expected '0.weight' as f32 [4, 2, 3, 3], found f32 [3, 2, 3, 3]");
   nn::Sequential named(nn::Relu(), nn::Relu(), nn::Conv2d({.in = 2, .out = 3, .kernel = 3}));
   EXPECT_NE(message_of([&] { load(path, named); }).find("expected a tensor"), std::string::npos);
@@ -175,6 +175,67 @@ TEST_P(ModuleFileTest, a_wrong_file_changes_nothing_and_is_named) {
             std::string::npos);
   EXPECT_NE(message_of([&] { load(folder / "absent", net); }).find("No such file"), std::string::npos);
   EXPECT_EQ(values_of(net), before);
+}
+
+TEST_P(ModuleFileTest, names_are_cut_renamed_and_skipped_and_what_does_not_fit_is_reported) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x.safetensors";
+  const std::vector<float> ones(12, 1.0f), twos(12, 2.0f);
+  const auto bytes = [](const std::vector<float>& v, std::size_t n) { return std::as_bytes(std::span(v).first(n)); };
+  save_tensors(path, std::vector<TensorView>{{"model.layers.0.w", f32, {3, 4}, bytes(ones, 12)},
+                                             {"model.layers.0.b", f32, {3}, bytes(ones, 3)},
+                                             {"model.layers.2.w", f32, {6, 2}, bytes(twos, 12)},
+                                             {"model.extra", f32, {2}, bytes(twos, 2)},
+                                             {"model.optimizer.step", f32, {1}, bytes(twos, 1)},
+                                             {"head.w", f32, {1}, bytes(twos, 1)}});
+  nn::Sequential net(nn::Linear({.in = 4, .out = 3}), nn::Relu(), nn::Linear({.in = 3, .out = 2}));
+  const LoadOptions options{.strict = false,
+                            .prefix = "model.",
+                            .rename = {{"^layers\\.(\\d+)\\.w$", "$1.weight"}, {"^layers\\.(\\d+)\\.b$", "$1.bias"}},
+                            .skip = {"optimizer"}};
+  const auto before = net.state()[2].array.to_vector<float>();
+  const LoadReport report = load(path, net, options);
+  EXPECT_EQ(net.state()[0].array.to_vector<float>(), ones);
+  EXPECT_EQ(net.state()[2].array.to_vector<float>(), before);
+  EXPECT_FALSE(report.is_complete());
+  EXPECT_EQ(report.to_string(),
+            "2 loaded, 1 missing, 1 unexpected, 1 mismatched, 2 skipped\n"
+            "  2.bias    missing: not in the file, keeps its values\n"
+            "  extra     unexpected: not in the module, ignored\n"
+            "  2.weight  mismatched: the module has f32 [2, 3], the file f32 [6, 2]\n");
+  EXPECT_THROW(load(path, net, {.rename = {{"(", ""}}}), ArgumentError);
+  EXPECT_THROW(load(path, net, {.rename = {{".*", "a"}}}), ArgumentError);
+}
+
+TEST_P(ModuleFileTest, published_transformers_load_with_their_prefix_and_a_tied_head) {
+  class Tiny final : public nn::Module {
+   public:
+    Array forward(const Array& x) override { return x; }
+    void visit(nn::Visitor& v) override {
+      v.parameter("wte.weight", table_);
+      v.parameter("ln_f.weight", norm_);
+    }
+
+   private:
+    nn::Parameter table_{cell(zeros({3, 2}), "wte")}, norm_{cell(zeros({2}), "ln_f")};
+  } net;
+  const TemporaryFolder folder;
+  const std::string path = folder / "x.safetensors";
+  const std::vector<float> table{1, 2, 3, 4, 5, 6}, norm{7, 8};
+  const auto tensor = [](const char* name, const Shape& shape, const std::vector<float>& values) {
+    return TensorView{name, f32, shape, std::as_bytes(std::span(values))};
+  };
+  // With both names of the tied weight, and with the head's alone.
+  for (const bool has_both : {true, false}) {
+    std::vector<TensorView> tensors{tensor("transformer.ln_f.weight", {2}, norm),
+                                    tensor("lm_head.weight", {3, 2}, table)};
+    if (has_both) tensors.push_back(tensor("transformer.wte.weight", {3, 2}, table));
+    save_tensors(path, tensors);
+    assign(net.state()[0].array, zeros({3, 2}));
+    EXPECT_TRUE(load(path, net).is_complete());
+    EXPECT_EQ(net.state()[0].array.to_vector<float>(), table);
+    EXPECT_EQ(net.state()[1].array.to_vector<float>(), norm);
+  }
 }
 
 TEST_P(ModuleFileTest, an_unwritable_path_leaves_the_old_file_and_the_network) {

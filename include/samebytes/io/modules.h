@@ -4,7 +4,9 @@
 // in memory. Only these functions convert. Saving is atomic; loading changes nothing unless it succeeds completely.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "samebytes/io/safetensors.h"
@@ -16,18 +18,35 @@ namespace samebytes::io {
 // intact.
 void save(const std::string& path, const nn::Module& module, const Metadata& metadata = {{"format", "pt"}});
 
+// A tensor's name in the file becomes a name of the module in these steps: one that matches a pattern of `skip` is left
+// out; `prefix` is removed, and names without it are left out; each pair of `rename` replaces a pattern by a text with
+// $1, $2 for its groups. Patterns are ECMAScript's and match any part of a name. Without a prefix, "transformer." of
+// Hugging Face's GPT-2 files is removed where that makes names fit.
 struct LoadOptions {
-  bool strict = true;  // false: skips and reports names that only one side has
+  bool strict = true;  // false: skips and reports names that only one side has, and tensors of another shape or kind
+  std::string prefix = {};
+  std::vector<std::pair<std::string, std::string>> rename = {};
+  std::vector<std::string> skip = {};
 };
 struct LoadReport {
+  struct Mismatch {
+    std::string name;
+    std::string expected, found;  // "f32 [3, 16]"
+  };
   std::vector<std::string> missing;     // in the module but not in the file
-  std::vector<std::string> unexpected;  // in the file but not in the module; without PyTorch's num_batches_tracked and
-                                        // the causal masks of published GPT-2 files
+  std::vector<std::string> unexpected;  // in the file but not in the module; without PyTorch's num_batches_tracked, the
+                                        // causal masks of published GPT-2 files, and a head tied to the embedding
+  std::vector<std::string> skipped = {};  // names in the file that `skip` or `prefix` left out
+  std::vector<Mismatch> mismatched = {};  // not loaded
+  std::size_t loaded = 0;                 // entries of the module that have the file's values now
+  bool is_complete() const { return missing.empty() && unexpected.empty() && mismatched.empty(); }
+  std::string to_string() const;  // a line of counts, then a table of what does not fit
 };
 
 // Overwrites the module's parameters and buffers. Floating dtypes are converted; the module's engine must be the
-// current one. Throws IoError for a missing or damaged file, a tensor with a different shape or kind, and, if strict, a
-// name that only one side has.
+// current one. Throws IoError for a missing or damaged file and, if strict, for a tensor with a different shape or kind
+// and a name that only one side has; ArgumentError for a pattern that is no regular expression, and where two tensors
+// of the file get one name.
 LoadReport load(const std::string& path, nn::Module& module, const LoadOptions& options = {});
 
 }  // namespace samebytes::io
