@@ -169,25 +169,96 @@ class Attention final : public Op {
   AttentionKind kind_;
 };
 
+void check_options(const char* op, const AttentionOptions& options, const Shape& scores) {
+  if ((options.offset || options.offsets.defined()) && !options.causal)
+    throw ArgumentError(std::string(op) + ": the offset belongs to causal attention, which was not asked for");
+  if (options.offset && options.offsets.defined())
+    throw ArgumentError(std::string(op) + ": takes one offset or one for each of the batch, got both");
+  if (options.lengths.defined())
+    require(options.lengths.dtype() == i32 && options.lengths.shape() == Shape{scores[0]}, op,
+            "lengths must be one i32 for each of the batch", options.lengths, "lengths");
+  if (options.offsets.defined())
+    require(options.offsets.dtype() == i32 && options.offsets.shape() == Shape{scores[0]}, op,
+            "offsets must be one i32 for each of the batch", options.offsets, "offsets");
+  if (!(options.soft_cap >= 0 && std::isfinite(options.soft_cap)))
+    throw ArgumentError(std::string(op) + ": soft_cap must be 0 or more, got " + std::to_string(options.soft_cap));
+  if (!options.mask.defined()) return;
+  const Shape& mask = options.mask.shape();
+  bool fits = (options.mask.dtype() == bool_ || is_floating(options.mask.dtype())) && mask.rank() <= 4;
+  for (int axis = 1; fits && axis <= mask.rank(); ++axis) fits = mask[-axis] == 1 || mask[-axis] == scores[-axis];
+  if (!fits)
+    throw ArgumentError(std::string(op) + ": mask must be bool or floating and broadcast to [N, H, T, S] = " +
+                        scores.to_string() + ", it is " + describe(options.mask));
+}
+
+bool needs_scores(const AttentionOptions& options) {
+  return options.mask.defined() || options.offsets.defined() || options.soft_cap > 0;
+}
+
+// Attention with all scores stored, of f32 or f64 arrays whose heads are as many in k and v as in q.
+Array attend_by_scores(const Array& q, const Array& k, const Array& v, const AttentionOptions& options) {
+  const std::int64_t queries = q.shape()[1], keys = k.shape()[1];
+  const Dtype real = q.dtype();
+  const double scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.shape()[3])));
+  Array scores = matmul(transpose(q, {0, 2, 1, 3}) * scale, transpose(k, {0, 2, 3, 1}));
+  if (options.soft_cap > 0) scores = tanh(scores / options.soft_cap) * options.soft_cap;
+  Array visible;  // 1 where a query sees a key, else 0
+  const auto restrict_to = [&](const Array& seen) {
+    visible = visible.defined() ? visible * astype(seen, real) : astype(seen, real);
+  };
+  const auto per_sample = [&](const Array& a) { return reshape(a, {a.size(), 1, 1, 1}); };
+  const Array columns = arange(0, static_cast<double>(keys), 1, i32);
+  if (options.lengths.defined()) restrict_to(less(columns, per_sample(options.lengths)));
+  if (options.causal) {
+    const Array rows = reshape(arange(0, static_cast<double>(queries), 1, i32), {queries, 1});
+    const Array last = options.offsets.defined()
+                           ? rows + per_sample(options.offsets)
+                           : rows + full({1}, static_cast<double>(options.offset.value_or(keys - queries)), i32);
+    restrict_to(less_equal(columns, last));
+  }
+  if (options.mask.defined() && options.mask.dtype() == bool_) restrict_to(options.mask);
+  if (options.mask.defined() && options.mask.dtype() != bool_) {
+    const Array mask = astype(options.mask, real);
+    const Array is_seen = greater(mask, full({1}, -INFINITY, real));
+    scores = scores + where(is_seen, mask, zeros({1}, real));
+    restrict_to(is_seen);
+  }
+  Array p;
+  if (visible.defined()) {
+    constexpr double kHidden = -1e30;  // finite: a query that sees nothing gives 0 and not NaN
+    p = softmax(where(greater(visible, zeros({1}, real)), scores, full({1}, kHidden, real))) * visible;
+  } else {
+    p = softmax(scores);
+  }
+  return transpose(matmul(p, transpose(v, {0, 2, 1, 3})), {0, 2, 1, 3});
+}
+
+Array attend_by_scores_of_any(const Array& q, const Array& k, const Array& v, const AttentionOptions& options) {
+  const Shape result{q.shape()[0], q.shape()[1], q.shape()[2], v.shape()[3]};
+  if (result.size() == 0 || k.shape()[1] == 0) return zeros(result, q.dtype());
+  const Dtype real = real_of(q.dtype());
+  const std::int64_t group = q.shape()[2] / k.shape()[2];
+  const auto each_head = [&](const Array& a) {
+    const Array wide = astype(a, real);
+    return group == 1 ? wide : repeat_interleave(wide, group, 2);
+  };
+  return astype(attend_by_scores(astype(q, real), each_head(k), each_head(v), options), q.dtype());
+}
+
+Array widened(const Array& a, std::int64_t depth) {
+  return a.shape()[3] == depth ? a : pad(a, {{0, 0}, {0, 0}, {0, 0}, {0, depth - a.shape()[3]}});
+}
+
 void require_rank_4(const char* op, const Array& a, const char* name, const char* need) {
   require(a.defined() && is_floating(a.dtype()) && a.shape().rank() == 4, op, need, a, name);
 }
 
-Array attend(const char* op, AttentionKind kind, std::vector<Array> arrays, const AttentionOptions& options) {
+Array attend(AttentionKind kind, std::vector<Array> arrays, const AttentionOptions& options) {
   const Shape &q = arrays[0].shape(), &k = arrays.back().shape();
   const std::int64_t offset = options.offset.value_or(k[1] - q[1]);
-  if (options.causal && offset < 0)
-    throw ArgumentError(std::string(op) + ": the offset of causal attention must be 0 or more, got " +
-                        std::to_string(offset) + "; " + std::to_string(q[1]) + " queries, " + std::to_string(k[1]) +
-                        " keys");
-  if (options.offset && !options.causal)
-    throw ArgumentError(std::string(op) + ": the offset belongs to causal attention, which was not asked for");
   kind.causal = options.causal;
   kind.has_lengths = options.lengths.defined();
   kind.scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(std::max<std::int64_t>(q[3], 1))));
-  if (kind.has_lengths)
-    require(options.lengths.dtype() == i32 && options.lengths.shape() == Shape{q[0]}, op,
-            "lengths must be one i32 for each of the batch", options.lengths, "lengths");
   const Shape result{q[0], q[1], kind.heads, q[3]};
   const Dtype dtype = arrays[0].dtype(), real = real_of(dtype);
   if (result.size() == 0 || k[1] == 0) return zeros(result, dtype);
@@ -220,13 +291,35 @@ Array scaled_dot_product_attention(const Input& q, const Input& k, const Input& 
       throw ArgumentError(std::string(kOp) + ": " + need + ", " + a_name + " is " + describe(a) + ", " + b_name +
                           " is " + describe(b));
   };
-  fits(k.shape() == v.shape() && k.dtype() == v.dtype(), "k and v must have one shape and dtype", k, "k", v, "v");
+  fits(k.shape()[0] == v.shape()[0] && k.shape()[1] == v.shape()[1] && k.shape()[2] == v.shape()[2] &&
+           k.dtype() == v.dtype(),
+       "k and v must agree in N, S, G and dtype", k, "k", v, "v");
   fits(q.dtype() == k.dtype(), "q and k must have one dtype", q, "q", k, "k");
   fits(q.shape()[0] == k.shape()[0] && q.shape()[3] == k.shape()[3], "q and k must agree in N and D", q, "q", k, "k");
   const std::int64_t heads = q.shape()[2], kv_heads = k.shape()[2];
   fits(heads == 0 || (kv_heads > 0 && heads % kv_heads == 0), "the heads of q must be a multiple of those of k", q, "q",
        k, "k");
-  return detail::attend(kOp, {.packed = false, .heads = heads, .kv_heads = kv_heads}, {q, k, v}, options);
+  const std::int64_t queries = q.shape()[1], keys = k.shape()[1], depth = q.shape()[3], result_depth = v.shape()[3];
+  detail::check_options(kOp, options, Shape{q.shape()[0], heads, queries, keys});
+  if (detail::needs_scores(options)) return detail::attend_by_scores_of_any(q, k, v, options);
+  const std::int64_t offset = options.offset.value_or(keys - queries);
+  if (options.causal && offset < 0) {  // the first queries see no key
+    const std::int64_t blind = std::min(-offset, queries);
+    AttentionOptions seeing = options;
+    seeing.offset = 0;
+    const Array none = zeros({q.shape()[0], blind, heads, result_depth}, q.dtype());
+    if (blind == queries) return none + sum(q * 0.0) + sum(k * 0.0) + sum(v * 0.0);  // with a gradient of 0
+    return concat({none, scaled_dot_product_attention(slice(q, 1, blind, queries), k, v, seeing)}, 1);
+  }
+  if (depth != result_depth && depth > 0 && result_depth > 0) {
+    AttentionOptions padded = options;
+    padded.scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(depth)));
+    const std::int64_t longer = std::max(depth, result_depth);
+    return slice(scaled_dot_product_attention(detail::widened(q, longer), detail::widened(k, longer),
+                                              detail::widened(v, longer), padded),
+                 3, 0, result_depth);
+  }
+  return detail::attend({.packed = false, .heads = heads, .kv_heads = kv_heads}, {q, k, v}, options);
 }
 
 const detail::CastRow kPackedAttentionCast{"packed_attention", CastRule::lower};
@@ -239,7 +332,12 @@ Array packed_attention(const Input& qkv, std::int64_t heads, const AttentionOpti
     throw ArgumentError(std::string(kOp) + ": with " + std::to_string(heads) +
                         " heads of q the others must be as many of k as of v, and divide them, qkv is " +
                         detail::describe(qkv));
-  return detail::attend(kOp, {.packed = true, .heads = heads, .kv_heads = kv_heads}, {qkv}, options);
+  const std::int64_t tokens = qkv.shape()[1];
+  detail::check_options(kOp, options, Shape{qkv.shape()[0], heads, tokens, tokens});
+  if (detail::needs_scores(options) || options.offset.value_or(0) < 0)
+    return scaled_dot_product_attention(slice(qkv, 2, 0, heads), slice(qkv, 2, heads, heads + kv_heads),
+                                        slice(qkv, 2, heads + kv_heads, qkv.shape()[2]), options);
+  return detail::attend({.packed = true, .heads = heads, .kv_heads = kv_heads}, {qkv}, options);
 }
 
 }  // namespace samebytes

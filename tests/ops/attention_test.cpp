@@ -25,23 +25,29 @@ class AttentionTest : public OnDevice {
  protected:
   static AttentionOptions options_of(const AttentionProblem& p) {
     AttentionOptions options{.causal = p.causal, .scale = p.scale};
-    if (p.causal) options.offset = p.offset;
+    if (p.causal && p.offsets.empty()) options.offset = p.offset;
+    if (!p.offsets.empty()) options.offsets = array(std::span<const std::int32_t>(p.offsets), {p.n});
+    options.soft_cap = p.soft_cap;
     if (!p.lengths.empty()) options.lengths = array(std::span<const std::int32_t>(p.lengths), {p.n});
     return options;
   }
   // Values and gradients against the reference.
-  static void check(const AttentionProblem& p, Dtype dtype) {
+  static void check(const AttentionProblem& p, Dtype dtype, const Array& mask = {}) {
     SCOPED_TRACE(::testing::Message() << "N " << p.n << " T " << p.queries << " S " << p.keys << " H " << p.heads
-                                      << " G " << p.kv_heads << " D " << p.depth << " causal " << p.causal << " "
-                                      << name_of(dtype));
+                                      << " G " << p.kv_heads << " D " << p.depth << " causal " << p.causal << " offset "
+                                      << p.offset << " " << name_of(dtype));
     const Shape q_shape{p.n, p.queries, p.heads, p.depth}, k_shape{p.n, p.keys, p.kv_heads, p.depth};
+    const std::int64_t value_depth = p.value_depth > 0 ? p.value_depth : p.depth;
+    const Shape v_shape{p.n, p.keys, p.kv_heads, value_depth}, y_shape{p.n, p.queries, p.heads, value_depth};
     const auto q = random_values(q_shape.size(), 1), k = random_values(k_shape.size(), 2),
-               v = random_values(k_shape.size(), 3), dy = random_values(q_shape.size(), 4);
+               v = random_values(v_shape.size(), 3), dy = random_values(y_shape.size(), 4);
     const auto want = reference::attention(p, q, k, v, dy);
     const std::vector<Array> x{real_array(q, q_shape, dtype), real_array(k, k_shape, dtype),
-                               real_array(v, k_shape, dtype)};
-    const Array y = scaled_dot_product_attention(x[0], x[1], x[2], options_of(p));
-    const auto dx = gradients(sum(y * real_array(dy, q_shape, dtype)), x);
+                               real_array(v, v_shape, dtype)};
+    AttentionOptions options = options_of(p);
+    options.mask = mask;
+    const Array y = scaled_dot_product_attention(x[0], x[1], x[2], options);
+    const auto dx = gradients(sum(y * real_array(dy, y_shape, dtype)), x);
     eval({y, dx[0], dx[1], dx[2]});
     // A score is a sum of D products, its error enters every probability; a gradient sums over keys or queries.
     const double tolerance = sum_tolerance(dtype, p.depth + p.keys);
@@ -92,6 +98,50 @@ TEST_P(AttentionTest, agrees_with_its_definition) {
   };
   for (const auto& problem : problems)
     for (const Dtype dtype : real_dtypes()) check(problem, dtype);
+}
+
+// What runs in the fused kernels (a negative offset, another depth of the values) and what stores the scores.
+TEST_P(AttentionTest, masks_offsets_caps_and_values_of_another_depth_agree_with_the_definition) {
+  const AttentionProblem base{.n = 2, .queries = 7, .keys = 5, .heads = 4, .kv_heads = 2, .depth = 6, .scale = 0.7};
+  std::vector<AttentionProblem> problems(6, base);
+  problems[0].causal = true;  // fewer keys than queries: the first two queries see nothing
+  problems[0].offset = -2;
+  problems[1].causal = true;
+  problems[1].offset = -9;  // nobody sees anything
+  problems[2].value_depth = 9;
+  problems[2].causal = true;
+  problems[3].value_depth = 3;
+  problems[3].lengths = {5, 2};
+  problems[4].causal = true;
+  problems[4].offsets = {-2, 3};
+  problems[4].value_depth = 4;
+  problems[5].soft_cap = 0.5;
+  problems[5].causal = true;
+  problems[5].lengths = {4, 0};
+  for (const auto& problem : problems) check(problem, f32);
+
+  // One mask for all heads or each its own, true or added, with all the rest.
+  struct Form {
+    Shape shape;
+    bool is_bool;
+  };
+  for (const auto& [shape, is_bool] :
+       {Form{{7, 5}, true}, Form{{2, 1, 1, 5}, true}, Form{{2, 4, 7, 5}, false}, Form{{4, 7, 1}, false}}) {
+    AttentionProblem problem = base;
+    problem.causal = true;
+    problem.offsets = {1, -1};
+    problem.lengths = {5, 4};
+    problem.soft_cap = 1.5;
+    std::vector<double> values = random_values(shape.size(), 5);
+    for (double& value : values) {
+      if (is_bool) value = value > -0.4 ? 1 : 0;
+      if (!is_bool && value > 0.6) value = -INFINITY;
+    }
+    const Array plain = real_array(values, shape, f32);
+    const std::vector<double> all = broadcast_to(plain, {2, 4, 7, 5}).to_vector<double>();
+    for (const double value : all) problem.mask.push_back(!is_bool ? value : value == 1 ? 0.0 : -INFINITY);
+    check(problem, f32, is_bool ? astype(plain, bool_) : plain);
+  }
 }
 
 TEST_P(AttentionTest, the_scale_and_the_offset_have_defaults) {
@@ -192,8 +242,8 @@ TEST_P(AttentionTest, wrong_arguments_are_refused) {
   EXPECT_ERROR((scaled_dot_product_attention(zeros({3, 4}), k, k)), ArgumentError,
                (std::string(kOp) + "q must be floating [N, T, H, D], q is f32 [3, 4]").c_str());
   EXPECT_ERROR(
-      (scaled_dot_product_attention(q, k, zeros({2, 5, 2, 4}))), ArgumentError,
-      (std::string(kOp) + "k and v must have one shape and dtype, k is f32 [2, 5, 2, 8], v is f32 [2, 5, 2, 4]")
+      (scaled_dot_product_attention(q, k, zeros({2, 4, 2, 8}))), ArgumentError,
+      (std::string(kOp) + "k and v must agree in N, S, G and dtype, k is f32 [2, 5, 2, 8], v is f32 [2, 4, 2, 8]")
           .c_str());
   EXPECT_ERROR(
       (scaled_dot_product_attention(q, zeros({1, 5, 2, 8}), zeros({1, 5, 2, 8}))), ArgumentError,
@@ -202,9 +252,10 @@ TEST_P(AttentionTest, wrong_arguments_are_refused) {
                (std::string(kOp) +
                 "the heads of q must be a multiple of those of k, q is f32 [2, 3, 4, 8], k is f32 [2, 5, 3, 8]")
                    .c_str());
-  EXPECT_ERROR(
-      (scaled_dot_product_attention(q, slice(k, 1, 0, 2), slice(k, 1, 0, 2), {.causal = true})), ArgumentError,
-      (std::string(kOp) + "the offset of causal attention must be 0 or more, got -1; 3 queries, 2 keys").c_str());
+  EXPECT_ERROR((scaled_dot_product_attention(q, k, k, {.mask = ones({2, 5})})), ArgumentError,
+               (std::string(kOp) +
+                "mask must be bool or floating and broadcast to [N, H, T, S] = [2, 4, 3, 5], it is f32 [2, 5]")
+                   .c_str());
   EXPECT_ERROR((scaled_dot_product_attention(q, k, k, {.offset = 1})), ArgumentError,
                (std::string(kOp) + "the offset belongs to causal attention, which was not asked for").c_str());
   EXPECT_ERROR((scaled_dot_product_attention(q, k, k, {.lengths = zeros({2})})), ArgumentError,

@@ -12,6 +12,10 @@ struct AttentionProblem {
   std::int64_t offset = 0;  // of causal
   double scale = 1;
   std::vector<std::int32_t> lengths = {};  // of each in the batch, or none
+  std::int64_t value_depth = 0;            // of v, y and dv; 0: depth
+  std::vector<std::int32_t> offsets = {};  // of causal for each in the batch, instead of offset
+  double soft_cap = 0;                     // 0: none
+  std::vector<double> mask = {};           // [N, H, T, S] added to the scores, -infinity hides; or none
 };
 struct AttentionResult {
   std::vector<double> y, dq, dk, dv;

@@ -14,13 +14,20 @@ struct AttentionOptions {
   bool causal = false;                   // query i attends only to keys j <= offset + i
   std::optional<double> scale{};         // of the scores; default 1 / sqrt(D)
   Array lengths{};                       // i32 [N]: keys from this index on are padding; an empty handle: none
-  std::optional<std::int64_t> offset{};  // for causal; default S - T: the queries are the last positions. May change
-                                         // from step to step without a new plan
+  std::optional<std::int64_t> offset{};  // for causal; default S - T: the queries are the last positions; 0 aligns the
+                                         // first query with the first key, as PyTorch's is_causal and ONNX do. May be
+                                         // negative, and change from step to step without a new plan
+  Array offsets{};                       // for causal: i32 [N], an offset for each of the batch, instead of `offset`
+  Array mask{};         // bool, true where a query may attend, or floating, added to the scores; broadcasts to
+                        // [N, H, T, S]. An added -infinity hides a key. An empty handle: none
+  double soft_cap = 0;  // c > 0: scores become c tanh(scores / c) before masks (Gemma Team, "Gemma 2", 2024); 0: off
 };
 // softmax(scale q k') v for each head (A. Vaswani et al., "Attention is all you need", 2017): q [N, T, H, D], k and v
 // [N, S, G, D] with H a multiple of G (grouped queries: head h reads head h / (H / G) of k and v) -> [N, T, H, D].
 // Neither forward nor backward stores a T x S array: memory is linear in T (T. Dao et al., "FlashAttention", 2022). A
 // query without keys gives 0. Views with a contiguous last axis are read in place. 16-bit arrays are computed in f32.
+// v may have another depth, [N, S, G, E] -> [N, T, H, E]; the shorter of D and E is then padded. With a mask, offsets
+// or a soft cap it is composed of matrix products and a softmax, which do store N H T S scores.
 Array scaled_dot_product_attention(const Input& q, const Input& k, const Input& v,
                                    const AttentionOptions& options = {});
 // The same for queries, keys and values from one matrix product: qkv [N, T, H + 2 G, D] holds the H heads of q, then
