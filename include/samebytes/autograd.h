@@ -2,6 +2,7 @@
 // rest.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -56,18 +57,28 @@ bool is_grad_enabled();
 Array stop_gradient(const Input& x);
 
 // An op from the user's own OpenCL C. The source defines the kernel
-//   __kernel void <entry>(ARRAY(const real, src0), ..., ARRAY(real, dst), const int n, const real p0, ...)
-// which runs with one work-item per `elements_per_item` of the n elements of dst. common.clh is included; the arguments
-// are dense. `gradient` gets dy, the inputs and the output and returns one array per input; if it is empty, the op has
-// no gradient.
+//   __kernel void <entry>(ARRAY(const real, src0), ..., ARRAY(real, dst), const int n, const int s0, ..., const real
+//       p0, ...)
+// which runs with one work-item per `elements_per_item` of the n elements of dst; the arguments are dense. `gradient`
+// gets dy, the inputs and the output and returns one array per input, of its shape; if it is empty, the op has no
+// gradient. What the source may use besides OpenCL C 1.2 (common.clh, which is included):
+//   real, REAL_C(0.5)           float or double, as dst's dtype is, and a constant of it; 16-bit arrays are widened
+//   ARRAY(const real, x)        a parameter for an array of that element type: real, int (i32), uchar (u8, bool)
+//   START(x)                    first statement for each array: moves x to its first element
+//   SB_BEGIN(n), SB_END(n)      the elements of n that this work-item handles, as long: i from begin to end - 1
+//   FMA(a, b, c)                a * b + c, fused where the device does that fast
+//   VW, vreal, VLOAD(p), VSTORE(v, p)   the width of the device's vectors, a vector, its load and store; VW may be 1
+//   SAMEBYTES_CPU, SAMEBYTES_GPU, SAMEBYTES_F64   defined for the kind of the device, and where real is double
 struct CustomOp {
   std::string name;
   std::string entry;
   std::string source;
   int elements_per_item = 1;
   std::function<std::vector<Array>(const Array& dy, std::span<const Array> inputs, const Array& y)> gradient = {};
+  std::vector<std::int64_t> sizes = {};  // s0, ...: sizes and other integers; another value is another plan
 };
-// Throws ArgumentError if `inputs` is empty or mixes engines. The first run throws BuildError with name, defines and
+// Throws ArgumentError if `inputs` is empty or mixes engines, and if the kernel's parameters are not those above: it
+// names the kernel and the parameter. The first run throws BuildError with name, defines and
 // log if the source does not build.
 Array custom_op(const CustomOp& op, const Inputs& inputs, const Shape& shape, Dtype dtype = f32,
                 std::span<const double> parameters = {});

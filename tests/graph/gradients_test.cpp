@@ -3,6 +3,7 @@
 
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
+#include "support/errors.h"
 #include "support/gradcheck.h"
 
 namespace samebytes::testing {
@@ -113,9 +114,42 @@ TEST_P(GradientsTest, a_custom_op_runs_the_users_kernel_and_gradient) {
   EXPECT_EQ(dx.to_vector<float>(), (std::vector<float>{12, -12, 32}));
 }
 
+TEST_P(GradientsTest, a_custom_op_takes_integers_and_numbers_and_names_what_its_kernel_does_not_take) {
+  CustomOp op{
+      .name = "shift",
+      .entry = "shift_by",
+      .source =
+          "// shift_by(x)\n__kernel void shift_by(ARRAY(const real, x), ARRAY(real, y), const int n, const "
+          "int by, const real plus) {\n"
+          "  START(x);\n  START(y);\n"
+          "  for (long i = SB_BEGIN(n); i < SB_END(n); ++i) y[i] = x[(i + by) % n] + plus;\n}\n",
+      .gradient = [](const Array& dy, std::span<const Array>, const Array&) { return std::vector<Array>{sum(dy)}; },
+      .sizes = {1}};
+  const std::vector<Array> x{array({1.0f, 2.0f, 3.0f})};
+  const double half[] = {0.5};
+  EXPECT_EQ(custom_op(op, x, {3}, f32, half).to_vector<float>(), (std::vector<float>{2.5f, 3.5f, 1.5f}));
+  op.sizes = {2};
+  const Array y = custom_op(op, x, {3}, f32, half);
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{3.5f, 1.5f, 2.5f}));
+  EXPECT_ERROR((gradients(sum(y), x)), ArgumentError,
+               "shift: its gradient of input 0 must be f32 [3], as the input is, it is f32 []");
+  const std::vector<Array> index{array(std::vector<std::int32_t>{1, 2, 3}, {3})};
+  EXPECT_ERROR((custom_op(op, index, {3}, f32, half)), ArgumentError,
+               "shift: kernel shift_by: parameter 0, \"ARRAY(const real, x)\", takes an array of real, it is passed an "
+               "array of int (input 0)");
+  EXPECT_ERROR((custom_op(op, x, {3})), ArgumentError,
+               "shift: kernel shift_by: parameter 4, \"const real plus\", is passed nothing; integers come from "
+               "CustomOp::sizes, numbers from the call");
+  op.sizes.clear();
+  EXPECT_ERROR(
+      (custom_op(op, x, {3}, f32, half)), ArgumentError,
+      "shift: kernel shift_by: parameter 3, \"const int by\", takes an int, it is passed a real (parameter 0)");
+}
+
 TEST_P(GradientsTest, a_custom_op_that_does_not_build_names_itself_and_its_log) {
-  const CustomOp broken{
-      .name = "broken", .entry = "broken", .source = "__kernel void broken(ARRAY(const real, x)) { oops; }"};
+  const CustomOp broken{.name = "broken",
+                        .entry = "broken",
+                        .source = "__kernel void broken(ARRAY(const real, x), ARRAY(real, y), const int n) { oops; }"};
   const Array y = custom_op(broken, std::vector<Array>{array({1.0f})}, {1});
   try {
     y.eval();

@@ -241,8 +241,9 @@ TEST_F(Fallbacks, without_it_the_error_names_op_device_reason_and_the_way_out) {
 
 TEST_F(Fallbacks, where_no_device_is_left_the_error_says_so) {
   Engine engine({.fallback = true});
-  const CustomOp broken{
-      .name = "broken", .entry = "broken", .source = "__kernel void broken(ARRAY(const real, x)) { oops; }"};
+  const CustomOp broken{.name = "broken",
+                        .entry = "broken",
+                        .source = "__kernel void broken(ARRAY(const real, x), ARRAY(real, y), const int n) { oops; }"};
   const std::string text =
       message_of<BuildError>([&] { custom_op(broken, std::vector<Array>{array({1.0f})}, {1}).eval(); });
   EXPECT_THAT(first_line(text), StartsWith("broken: "));
