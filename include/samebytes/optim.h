@@ -16,6 +16,7 @@
 #include "samebytes/optim/lamb.h"
 #include "samebytes/optim/lars.h"
 #include "samebytes/optim/lion.h"
+#include "samebytes/optim/named_state.h"
 #include "samebytes/optim/noise_scale.h"
 #include "samebytes/optim/optimizer.h"
 #include "samebytes/optim/plateau.h"

@@ -180,6 +180,37 @@ class Loader {
   std::weak_ptr<void> pass_;  // unfinished pass
 };
 
+// The arrays of every batch of a loader or another range of batches, for sets of any number of fields:
+//   for (const auto& [image, mask, label] : fields<3>(batches)) ...
+// Throws ArgumentError, while it runs, unless a batch has N fields. The batches must outlive it.
+template <std::size_t N, class Batches>
+class FieldsRange {
+ public:
+  explicit FieldsRange(Batches& batches) : batches_(batches) {}
+  template <class Iterator>
+  struct Position {
+    Iterator at;
+    std::array<Array, N> operator*() const { return (*at).template as<N>(); }
+    Position& operator++() {
+      ++at;
+      return *this;
+    }
+    template <class End>
+    bool operator!=(const End& end) const {
+      return !(at == end);
+    }
+  };
+  auto begin() const { return Position<decltype(batches_.begin())>{batches_.begin()}; }
+  auto end() const { return batches_.end(); }
+
+ private:
+  Batches& batches_;
+};
+template <std::size_t N, class Batches>
+FieldsRange<N, Batches> fields(Batches& batches) {
+  return FieldsRange<N, Batches>(batches);
+}
+
 }  // namespace samebytes::data
 
 template <>
