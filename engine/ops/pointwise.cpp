@@ -147,7 +147,7 @@ const PointwiseRow kAsinh{"asinh", 1, 0, "asinh($0)", R::same, [](G g) -> Arrays
 const PointwiseRow kAcosh{"acosh", 1, 0, "acosh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * rsqrt(square(g.src[0]) - 1.0)}; }};
 const PointwiseRow kAtanh{"atanh", 1, 0, "atanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (1.0 - square(g.src[0]))}; }};
 const PointwiseRow kExp2{"exp2", 1, 0, "exp2($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.dst[0] * 0.69314718055994531}; }};  // log 2
-const PointwiseRow kLog1p{"log1p", 1, 0, "log1p($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] + 1.0)}; }};
+const PointwiseRow kLog1p{"log1p", 1, 0, "sb_log1p($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] + 1.0)}; }};
 const PointwiseRow kLog2{"log2", 1, 0, "log2($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] * 0.69314718055994531)}; }};
 const PointwiseRow kLog10{"log10", 1, 0, "log10($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] * 2.3025850929940457)}; }};  // log 10
 const PointwiseRow kSign{"sign", 1, 0, "SB_TRUTH($0 > SB_ZERO) - SB_TRUTH($0 < SB_ZERO)", R::same, nullptr, PointwiseRow::kAllFlat};

@@ -69,7 +69,8 @@ class Parser {
   }
   Expression term() {
     Expression left = factor();
-    for (std::string_view sign; !(sign = taken_of({"*", "/"})).empty();) left = both(std::move(left), sign, factor());
+    for (std::string_view sign; !(sign = taken_of({"*", "/", "%"})).empty();)
+      left = both(std::move(left), sign, factor());
     return left;
   }
   Expression factor() {
@@ -90,20 +91,25 @@ class Parser {
       expect(")");
       return number;
     }
+    if (!rest_.empty() && is_digit(rest_.front())) return {Kind::whole, 0, taken_while(is_digit)};
     return call();
   }
+  static bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+  static bool is_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+  std::string taken_while(bool (*belongs)(char)) {
+    std::string word(rest_.begin(), std::find_if_not(rest_.begin(), rest_.end(), belongs));
+    rest_.remove_prefix(word.size());
+    return word;
+  }
   std::size_t digit() {
-    if (rest_.empty() || !std::isdigit(static_cast<unsigned char>(rest_.front()))) fail("a digit");
+    if (rest_.empty() || !is_digit(rest_.front())) fail("a digit");
     const auto value = static_cast<std::size_t>(rest_.front() - '0');
     rest_.remove_prefix(1);
     return value;
   }
   Expression call() {
-    const auto ends = std::find_if(rest_.begin(), rest_.end(),
-                                   [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_'; });
-    Expression result{Kind::call, 0, std::string(rest_.begin(), ends)};
+    Expression result{Kind::call, 0, taken_while(is_of_name)};
     if (result.word.empty()) fail("an operand or a function");
-    rest_.remove_prefix(result.word.size());
     expect("(");
     do result.parts.push_back(comparison());
     while (take(","));
@@ -132,7 +138,7 @@ const Expression& expression_of(const Op& op) {
 bool is_costly(const Expression& expression) {
   static constexpr std::array<std::string_view, 8> kCheap{"SB_TRUTH", "SB_WHERE",  "FMA",     "fabs",
                                                           "floor",    "sb_square", "sb_cube", "rint"};
-  if (expression.kind == Kind::binary && expression.word == "/") return true;
+  if (expression.kind == Kind::binary && (expression.word == "/" || expression.word == "%")) return true;
   if (expression.kind == Kind::call && std::find(kCheap.begin(), kCheap.end(), expression.word) == kCheap.end())
     return true;
   return std::any_of(expression.parts.begin(), expression.parts.end(), is_costly);

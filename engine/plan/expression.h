@@ -17,10 +17,11 @@ struct Expression {
     scalar,   // #index
     place,    // PLACE_OF_index
     number,   // REAL_C(word)
+    whole,    // word, digits alone
     zero,     // SB_ZERO
     cast,     // (SB_TYPE)part: a number or scalar in all lanes
     negate,   // -part
-    binary,   // parts[0] word parts[1], word is one of + - * / == != < <= > >=
+    binary,   // parts[0] word parts[1], word is one of + - * / % == != < <= > >=
     call,     // word(parts...)
   };
   Kind kind;

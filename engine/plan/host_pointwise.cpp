@@ -204,6 +204,7 @@ class Compiler {
       case Expression::Kind::operand: return operand(expression.index);
       case Expression::Kind::scalar: return scalar(expression.index);
       case Expression::Kind::number: return number(expression.word);
+      case Expression::Kind::whole: return constant(compute_real_, std::stod(expression.word));
       case Expression::Kind::zero: return constant(compute_real_, 0);
       case Expression::Kind::cast: return of(expression.parts[0]);  // of what already has the compute type
       case Expression::Kind::negate: {

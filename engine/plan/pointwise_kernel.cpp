@@ -333,6 +333,7 @@ class Writer {
       case Expression::Kind::scalar: return "s" + std::to_string(scalar_of_.at(&member) + at.index);
       case Expression::Kind::place: return place_in(*member.inputs[at.index].node);
       case Expression::Kind::number: return "REAL_C(" + at.word + ")";
+      case Expression::Kind::whole: return at.word;
       case Expression::Kind::zero: return in_reals ? "(vreal)(0)" : "(sb_int)(0)";
       case Expression::Kind::cast: return (in_reals ? "(vreal)(" : "(sb_int)(") + part(0) + ")";
       case Expression::Kind::negate: return "(-" + part(0) + ")";

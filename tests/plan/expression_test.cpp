@@ -16,7 +16,8 @@ std::string written(const Expression& at) {
     case Expression::Kind::operand: return "$" + std::to_string(at.index);
     case Expression::Kind::scalar: return "#" + std::to_string(at.index);
     case Expression::Kind::place: return "@" + std::to_string(at.index);
-    case Expression::Kind::number: return at.word;
+    case Expression::Kind::number:
+    case Expression::Kind::whole: return at.word;
     case Expression::Kind::zero: return "0";
     case Expression::Kind::cast: return "all(" + part(0) + ")";
     case Expression::Kind::negate: return "(-" + part(0) + ")";
@@ -31,6 +32,7 @@ std::string written(const Expression& at) {
 TEST(Expression, has_the_precedence_of_c) {
   EXPECT_EQ(written(parse_expression("$0 - $1 - $2 * #0 / $3")), "(($0-$1)-(($2*#0)/$3))");
   EXPECT_EQ(written(parse_expression("-$0 * ($1 + REAL_C(1.5e-3))")), "((-$0)*($1+1.5e-3))");
+  EXPECT_EQ(written(parse_expression("$0 % -(SB_TYPE)(12)")), "($0%(-all(12)))");
   EXPECT_EQ(written(parse_expression("$0 + #1 <= SB_ZERO")), "(($0+#1)<=0)");
   EXPECT_EQ(written(parse_expression("SB_WHERE(SB_TRUTH($0 < #0), (SB_TYPE)(#0), f(PLACE_OF_1, -$0))")),
             "SB_WHERE(SB_TRUTH(($0<#0)),all(#0),f(@1,(-$0)))");
