@@ -27,7 +27,6 @@ struct Item {
 bool is_floating(Type type);
 bool is_unsigned(Type type);
 std::size_t bytes_of(Type type);
-std::string name_of(Type type);
 Dtype dtype_of(Type type);  // the narrowest one of an Array that holds it; throws ArgumentError if there is none
 Type type_of(Dtype dtype);
 

@@ -224,7 +224,40 @@ bool is_setting(const Use& use) {
   return use.op == "Pad" && use.input == 2;
 }
 
+Port port_of(const ::onnx::ValueInfoProto& info) {
+  Port port{info.name(), Type::none, {}};
+  if (!info.type().has_tensor_type()) return port;
+  const auto& tensor = info.type().tensor_type();
+  const int type = tensor.elem_type();
+  if (type > 0 && type <= static_cast<int>(Type::bf16) && bytes_of(static_cast<Type>(type)) > 0)
+    port.type = static_cast<Type>(type);
+  for (const auto& dim : tensor.shape().dim())
+    port.sizes.push_back(dim.has_dim_value()       ? std::to_string(dim.dim_value())
+                         : dim.dim_param().empty() ? "?"
+                                                   : dim.dim_param());
+  return port;
+}
+
+void count_operators(const ::onnx::GraphProto& graph, std::map<std::string, std::int64_t>& operators) {
+  for (const auto& node : graph.node()) {
+    ++operators[node.op_type()];
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g()) count_operators(attribute.g(), operators);
+  }
+}
+
 }  // namespace
+
+Summary Model::summary() const {
+  const ::onnx::ModelProto& proto = file_->proto;
+  Summary result{opset_of(proto.opset_import()), proto.producer_name(), {}, {}, {}};
+  for (const auto& input : proto.graph().input())
+    if (std::find(file_->inputs.begin(), file_->inputs.end(), input.name()) != file_->inputs.end())
+      result.inputs.push_back(port_of(input));
+  for (const auto& output : proto.graph().output()) result.outputs.push_back(port_of(output));
+  count_operators(proto.graph(), result.operators);
+  return result;
+}
 
 const std::vector<std::string>& Model::inputs() const { return file_->inputs; }
 const std::vector<std::string>& Model::outputs() const { return file_->outputs; }

@@ -15,9 +15,19 @@ struct Model::File {};
 
 const std::vector<std::string>& Model::inputs() const { refuse(); }
 const std::vector<std::string>& Model::outputs() const { refuse(); }
+Summary Model::summary() const { refuse(); }
+std::string name_of(Type /*type*/) { refuse(); }
 std::map<std::string, Value> Model::run(const std::map<std::string, Value>& /*inputs*/) { refuse(); }
 Array Model::forward(const Array& /*x*/) { refuse(); }
 void Model::visit(nn::Visitor& /*visitor*/) {}
 Model load(const std::string& /*path*/, const LoadOptions& /*options*/) { refuse(); }
+void save(const std::string& /*path*/, nn::Module& /*module*/, const Array& /*example*/,
+          const SaveOptions& /*options*/) {
+  refuse();
+}
+void save(const std::string& /*path*/, const Traced& /*function*/, std::span<const Array> /*examples*/,
+          const std::vector<nn::NamedArray>& /*state*/, const SaveOptions& /*options*/) {
+  refuse();
+}
 
 }  // namespace samebytes::onnx

@@ -20,12 +20,12 @@ using Arrays = std::vector<Array>;
 // Truth values and factors that gradients are made of.
 // clang-format off
 extern const PointwiseRow kPositive, kAbove, kKeepBetween, kLeakyReluGrad;
-const PointwiseRow kPositive{"positive", 1, 0, "SB_TRUTH($0 > SB_ZERO)", R::truth, nullptr};
-const PointwiseRow kAbove{"above", 1, 2, "SB_TRUTH($0 * #0 > #1)", R::truth, nullptr};
+const PointwiseRow kPositive{"positive", 1, 0, "SB_TRUTH($0 > SB_ZERO)", "Greater($0,0)", R::truth, nullptr};
+const PointwiseRow kAbove{"above", 1, 2, "SB_TRUTH($0 * #0 > #1)", "Greater(Mul($0,#0),#1)", R::truth, nullptr};
 // ($0 = dy, $1 = x): dy where #0 < x < #1, else 0.
-const PointwiseRow kKeepBetween{"keep_between", 2, 2, "SB_WHERE(SB_TRUTH($1 > #0) * SB_TRUTH($1 < #1), $0, SB_ZERO)", R::same, [](G g) -> Arrays {
+const PointwiseRow kKeepBetween{"keep_between", 2, 2, "SB_WHERE(SB_TRUTH($1 > #0) * SB_TRUTH($1 < #1), $0, SB_ZERO)", nullptr, R::same, [](G g) -> Arrays {
   return {apply_row<kKeepBetween>({g.dy[0], g.src[1]}, {g.scalars[0], g.scalars[1]}), Array()}; }, 0b10};
-const PointwiseRow kLeakyReluGrad{"leaky_relu_grad", 2, 1, "SB_WHERE(SB_TRUTH($1 > SB_ZERO), $0, $0 * #0)", R::same, [](G g) -> Arrays {
+const PointwiseRow kLeakyReluGrad{"leaky_relu_grad", 2, 1, "SB_WHERE(SB_TRUTH($1 > SB_ZERO), $0, $0 * #0)", nullptr, R::same, [](G g) -> Arrays {
   return {apply_row<kLeakyReluGrad>({g.dy[0], g.src[1]}, {g.scalars[0]}), Array()}; }, 0b10};
 
 Array positive(const Array& x) { return apply_row<kPositive>({x}); }
@@ -34,20 +34,20 @@ Array keep_between(const Array& dy, const Array& x, double low, double high) { r
 constexpr double kSeluScale = 1.0507009873554804934, kSeluAlpha = 1.6732632423543772848;
 
 extern const PointwiseRow kLeakyRelu, kPRelu, kElu, kSelu, kSoftplus, kMishGate, kRelu6, kHardSigmoid, kHardSwishSlope, kHardSwish, kLogSigmoid;
-const PointwiseRow kLeakyRelu{"leaky_relu", 1, 1, "SB_WHERE(SB_TRUTH($0 > SB_ZERO), $0, $0 * #0)", R::same, [](G g) -> Arrays {
+const PointwiseRow kLeakyRelu{"leaky_relu", 1, 1, "SB_WHERE(SB_TRUTH($0 > SB_ZERO), $0, $0 * #0)", "LeakyRelu[alpha=#0]($0)", R::same, [](G g) -> Arrays {
   return {apply_row<kLeakyReluGrad>({g.dy[0], g.src[0]}, {g.scalars[0]})}; }};
-const PointwiseRow kPRelu{"prelu", 2, 0, "SB_WHERE(SB_TRUTH($0 > SB_ZERO), $0, $0 * $1)", R::same, [](G g) -> Arrays {
+const PointwiseRow kPRelu{"prelu", 2, 0, "SB_WHERE(SB_TRUTH($0 > SB_ZERO), $0, $0 * $1)", "PRelu($0,$1)", R::same, [](G g) -> Arrays {
   const Array& dy = g.dy[0];
   const Array up = positive(g.src[0]);
   return {where(up, dy, dy * g.src[1]), g.wanted[1] ? masked_fill(dy * g.src[0], up, 0.0) : Array()}; }};
-const PointwiseRow kElu{"elu", 1, 1, "SB_WHERE(SB_TRUTH($0 > SB_ZERO), $0, #0 * sb_expm1($0))", R::same, [](G g) -> Arrays {
+const PointwiseRow kElu{"elu", 1, 1, "SB_WHERE(SB_TRUTH($0 > SB_ZERO), $0, #0 * sb_expm1($0))", "Elu[alpha=#0]($0)", R::same, [](G g) -> Arrays {
   return {where(positive(g.src[0]), g.dy[0], g.dy[0] * (g.dst[0] + g.scalars[0].real))}; }};
 const PointwiseRow kSelu{"selu", 1, 0,
-  "SB_WHERE(SB_TRUTH($0 > SB_ZERO), $0 * REAL_C(1.0507009873554804934), REAL_C(1.7580993408473766384) * sb_expm1($0))", R::same, [](G g) -> Arrays {
+  "SB_WHERE(SB_TRUTH($0 > SB_ZERO), $0 * REAL_C(1.0507009873554804934), REAL_C(1.7580993408473766384) * sb_expm1($0))", "Selu($0)", R::same, [](G g) -> Arrays {
   return {where(positive(g.src[0]), g.dy[0] * kSeluScale, g.dy[0] * (g.dst[0] + kSeluScale * kSeluAlpha))}; }};
 // log(1 + exp(z)) = max(z, 0) + log1p(exp(-|z|)), which overflows nowhere.
 const PointwiseRow kSoftplus{"softplus", 1, 2,
-  "SB_WHERE(SB_TRUTH($0 * #0 > #1), $0, (SB_WHERE(SB_TRUTH($0 * #0 > SB_ZERO), $0 * #0, SB_ZERO) + sb_log1p(sb_exp(-fabs($0 * #0)))) / #0)", R::same, [](G g) -> Arrays {
+  "SB_WHERE(SB_TRUTH($0 * #0 > #1), $0, (SB_WHERE(SB_TRUTH($0 * #0 > SB_ZERO), $0 * #0, SB_ZERO) + sb_log1p(sb_exp(-fabs($0 * #0)))) / #0)", "Where(Greater(Mul($0,#0),#1),$0,Div(Softplus(Mul($0,#0)),#0))", R::same, [](G g) -> Arrays {
   const double beta = g.scalars[0].real;
   const Array over = apply_row<kAbove>({g.src[0]}, {g.scalars[0], g.scalars[1]});
   return {where(over, g.dy[0], g.dy[0] * sigmoid(g.src[0] * beta))}; }};
@@ -55,21 +55,21 @@ const PointwiseRow kSoftplus{"softplus", 1, 2,
 const PointwiseRow kMishGate{"mish_gate", 1, 0,
   "SB_WHERE(SB_TRUTH($0 > SB_ZERO),"
   " (REAL_C(1.0) + REAL_C(2.0) * sb_exp(-fabs($0))) / (REAL_C(1.0) + REAL_C(2.0) * sb_exp(-fabs($0)) * (REAL_C(1.0) + sb_exp(-fabs($0)))),"
-  " sb_exp(-fabs($0)) * (sb_exp(-fabs($0)) + REAL_C(2.0)) / (sb_exp(-fabs($0)) * (sb_exp(-fabs($0)) + REAL_C(2.0)) + REAL_C(2.0)))", R::same, [](G g) -> Arrays {
+  " sb_exp(-fabs($0)) * (sb_exp(-fabs($0)) + REAL_C(2.0)) / (sb_exp(-fabs($0)) * (sb_exp(-fabs($0)) + REAL_C(2.0)) + REAL_C(2.0)))", "Tanh(Softplus($0))", R::same, [](G g) -> Arrays {
   return {g.dy[0] * ((1.0 - square(g.dst[0])) * sigmoid(g.src[0]))}; }};
 const PointwiseRow kRelu6{"relu6", 1, 0,
-  "SB_WHERE(SB_TRUTH($0 < SB_ZERO), SB_ZERO, SB_WHERE(SB_TRUTH($0 > REAL_C(6.0)), (SB_TYPE)(REAL_C(6.0)), $0))", R::same, [](G g) -> Arrays {
+  "SB_WHERE(SB_TRUTH($0 < SB_ZERO), SB_ZERO, SB_WHERE(SB_TRUTH($0 > REAL_C(6.0)), (SB_TYPE)(REAL_C(6.0)), $0))", "Clip($0,0,6)", R::same, [](G g) -> Arrays {
   return {keep_between(g.dy[0], g.src[0], 0.0, 6.0)}; }};
 const PointwiseRow kHardSigmoid{"hard_sigmoid", 1, 0,
   "SB_WHERE(SB_TRUTH($0 <= -REAL_C(3.0)), SB_ZERO, SB_WHERE(SB_TRUTH($0 >= REAL_C(3.0)), (SB_TYPE)(REAL_C(1.0)), ($0 + REAL_C(3.0)) / REAL_C(6.0)))",
-  R::same, [](G g) -> Arrays { return {keep_between(g.dy[0] / 6.0, g.src[0], -3.0, 3.0)}; }};
+  "HardSigmoid[alpha=0.16666666666666666,beta=0.5]($0)", R::same, [](G g) -> Arrays { return {keep_between(g.dy[0] / 6.0, g.src[0], -3.0, 3.0)}; }};
 const PointwiseRow kHardSwishSlope{"hard_swish_slope", 1, 0,
   "SB_WHERE(SB_TRUTH($0 <= -REAL_C(3.0)), SB_ZERO, SB_WHERE(SB_TRUTH($0 >= REAL_C(3.0)), (SB_TYPE)(REAL_C(1.0)), $0 / REAL_C(3.0) + REAL_C(0.5)))",
-  R::same, [](G g) -> Arrays { return {keep_between(g.dy[0] / 3.0, g.src[0], -3.0, 3.0)}; }};
+  nullptr, R::same, [](G g) -> Arrays { return {keep_between(g.dy[0] / 3.0, g.src[0], -3.0, 3.0)}; }};
 const PointwiseRow kHardSwish{"hard_swish", 1, 0,
   "SB_WHERE(SB_TRUTH($0 <= -REAL_C(3.0)), SB_ZERO, SB_WHERE(SB_TRUTH($0 >= REAL_C(3.0)), $0, $0 * (($0 + REAL_C(3.0)) / REAL_C(6.0))))",
-  R::same, [](G g) -> Arrays { return {g.dy[0] * apply_row<kHardSwishSlope>({g.src[0]})}; }};
-const PointwiseRow kLogSigmoid{"log_sigmoid", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), $0, SB_ZERO) - sb_log1p(sb_exp(-fabs($0)))", R::same, [](G g) -> Arrays {
+  "HardSwish($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * apply_row<kHardSwishSlope>({g.src[0]})}; }};
+const PointwiseRow kLogSigmoid{"log_sigmoid", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), $0, SB_ZERO) - sb_log1p(sb_exp(-fabs($0)))", "Neg(Softplus(Neg($0)))", R::same, [](G g) -> Arrays {
   return {g.dy[0] * sigmoid(-g.src[0])}; }};
 // clang-format on
 

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "graph/written.h"
 #include "ops/dtypes.h"
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
@@ -132,7 +134,7 @@ class AttentionBackward final : public Op {
 };
 
 // Inputs q, k, v or qkv, then lengths where there are any; results y and lse [N, H, T]. Scalar: the offset.
-class Attention final : public Op {
+class Attention final : public Op, public Written {
  public:
   explicit Attention(const AttentionKind& kind) : Op({.takes_strides = InputSet::below(kind.arrays())}), kind_(kind) {}
   std::string_view name() const override { return "attention"; }
@@ -163,6 +165,43 @@ class Attention final : public Op {
                                         {request.scalars.begin(), request.scalars.end()});
     dx.resize(request.src.size());
     return dx;
+  }
+
+  // softmax(q k^T scale + mask) v, heads before steps.
+  void write(NodeWriter& w) const override {
+    const Dtype dtype = w.dtype(0);
+    const std::int64_t batch = w.result()[0], queries = w.result()[1], heads = kind_.heads, size = w.result()[3];
+    const std::int64_t keys = w.shape(kind_.packed ? 0 : 1)[1], kv_heads = kind_.kv_heads;
+    const auto part = [&](std::size_t i) {
+      if (!kind_.packed) return w.turned(w.in(i), {0, 2, 1, 3});
+      const auto k = static_cast<std::int64_t>(i);
+      const std::int64_t from = i == 0 ? 0 : heads + (k - 1) * kv_heads, to = i == 0 ? heads : from + kv_heads;
+      return w.turned(w.put("Slice", {w.in(0), w.ints({from}), w.ints({to}), w.ints({2})}), {0, 2, 1, 3});
+    };
+    const auto repeated = [&](const NodeWriter::Name& value) {
+      if (kv_heads == heads) return value;
+      const auto apart = w.reshaped(value, {batch, kv_heads, 1, keys, size});
+      return w.reshaped(w.expanded(apart, {batch, kv_heads, heads / kv_heads, keys, size}), {batch, heads, keys, size});
+    };
+    const auto q = w.put("Mul", {part(0), w.number(kind_.scale, dtype)});
+    auto scores = w.put("MatMul", {q, w.turned(repeated(part(1)), {0, 1, 3, 2})});
+    const double never = -std::numeric_limits<double>::infinity();
+    if (kind_.causal) {
+      const auto offset = static_cast<std::int64_t>(w.scalar(0).bits);
+      std::vector<double> mask;
+      for (std::int64_t t = 0; t < queries; ++t)
+        for (std::int64_t s = 0; s < keys; ++s) mask.push_back(s <= t + offset ? 0.0 : never);
+      scores = w.put("Add", {scores, w.numbers(mask, {queries, keys}, dtype)});
+    }
+    if (kind_.has_lengths) {
+      std::vector<double> places;
+      for (std::int64_t s = 0; s < keys; ++s) places.push_back(static_cast<double>(s));
+      const auto lengths = w.reshaped(w.in(static_cast<std::size_t>(kind_.arrays())), {batch, 1, 1, 1});
+      const auto is_there = w.put("Less", {w.numbers(places, {keys}, i32), lengths});
+      scores = w.put("Where", {is_there, scores, w.number(never, dtype)});
+    }
+    const auto weights = w.put("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
+    w.give(w.turned(w.put("MatMul", {weights, repeated(part(2))}), {0, 2, 1, 3}));
   }
 
  private:

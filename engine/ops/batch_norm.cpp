@@ -137,13 +137,20 @@ Arrays dx_gradient(const GradientRequest& request) {
 
 // dx of dy, src, mean and the three factors.
 const PointwiseRow kGradientRow{
-    "batch_norm_dx", 6, 0, "FMA($3, $0, FMA($4, $1 - $2, $5))", PointwiseRow::Result::same, dx_gradient, 0b100};
+    "batch_norm_dx", 6,    0, "FMA($3, $0, FMA($4, $1 - $2, $5))", nullptr, PointwiseRow::Result::same,
+    dx_gradient,     0b100};
 
 Arrays train_gradient(const GradientRequest& request);
 
 // y of src, mean, rstd, scale, shift. Its gradient is that of the whole normalisation, statistics included.
-const PointwiseRow kNormaliseRow{"batch_norm",   5,    0, "FMA($0 - $1, $2 * $3, $4)", PointwiseRow::Result::same,
-                                 train_gradient, 0b110};
+const PointwiseRow kNormaliseRow{"batch_norm",
+                                 5,
+                                 0,
+                                 "FMA($0 - $1, $2 * $3, $4)",
+                                 "Add(Mul(Sub($0,$1),Mul($2,$3)),$4)",
+                                 PointwiseRow::Result::same,
+                                 train_gradient,
+                                 0b110};
 
 // A pointwise node of values [..., C] and values per channel [C].
 template <const PointwiseRow& kRow>

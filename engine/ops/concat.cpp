@@ -1,6 +1,7 @@
 // concat: arrays one after the other along an axis; one launch per array that has elements.
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "graph/written.h"
 #include "ops/host_moves.h"
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
@@ -10,7 +11,7 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-class Concat final : public Op {
+class Concat final : public Op, public Written {
  public:
   explicit Concat(int axis) : axis_(axis) {}
   std::string_view name() const override { return "concat"; }
@@ -43,6 +44,11 @@ class Concat final : public Op {
       start = stop;
     }
     return result;
+  }
+  void write(NodeWriter& w) const override {
+    std::vector<NodeWriter::Name> inputs;
+    for (std::size_t i = 0; i < w.count(); ++i) inputs.push_back(w.in(i));
+    w.give(w.put("Concat", inputs, {{"axis", std::int64_t{axis_}}}));
   }
 
  private:

@@ -3,6 +3,7 @@
 // kernel; the weight gradient sums a number of parts that the shape gives.
 // Over 400 lines because the three passes are each other's gradients and share how they are cut into work.
 #include "ops/conv.h"
+#include "graph/written.h"
 
 #include <algorithm>
 #include <array>
@@ -151,7 +152,7 @@ Cost conv_cost(const Shape& weight, const Shape& dst, std::span<const Shape> src
   return cost;
 }
 
-class ConvOp : public Op {
+class ConvOp : public Op, public Written {
  public:
   ConvOp(const ConvAttributes& attributes, const char* suffix, bool takes_epilogue)
       : Op({.takes_epilogue = takes_epilogue, .takes_gate = takes_epilogue}),
@@ -167,6 +168,29 @@ class ConvOp : public Op {
   }
 
  protected:
+  // Sources and weights are channels first there; `more` are attributes beyond those of all convolutions.
+  void write_as(const char* type, NodeWriter& w, const NodeWriter::Ints& more = {}) const {
+    const std::int64_t axes = a_.axes;
+    NodeWriter::Ints first{0, axes + 1}, last{0}, taps{axes + 1, axes}, strides, pads, dilations;
+    for (std::int64_t i = 0; i < axes; ++i) {
+      const auto axis = static_cast<std::size_t>(3 - axes + i);
+      first.push_back(i + 1);
+      last.push_back(i + 2);
+      taps.push_back(i);
+      strides.push_back(a_.stride[axis]);
+      pads.push_back(a_.pad[axis]);
+      dilations.push_back(a_.dilation[axis]);
+    }
+    last.push_back(1);
+    pads.insert(pads.end(), pads.begin(), pads.end());
+    std::vector<NodeWriter::Name> inputs{w.turned(w.in(0), first), w.turned(w.in(1), taps)};
+    if (w.count() > 2) inputs.push_back(w.cast(w.in(2), w.dtype(2), w.result_dtype()));
+    NodeWriter::Attributes attributes{
+        {"strides", strides}, {"pads", pads}, {"dilations", dilations}, {"group", std::int64_t{a_.groups}}};
+    if (!more.empty()) attributes.push_back({"output_padding", more});
+    w.give(w.turned(w.put(type, inputs, attributes), last));
+  }
+
   ConvAttributes a_;
 
  private:
@@ -191,6 +215,15 @@ class ConvInput final : public ConvOp {
   }
 
   std::vector<Array> gradient(const GradientRequest& g) const override;
+  void write(NodeWriter& w) const override {  // conv_transpose as a forward pass
+    NodeWriter::Ints more;
+    for (int i = 0; i < a_.axes; ++i) {
+      const int axis = 3 - a_.axes + i;
+      more.push_back(w.result()[i + 1] - (w.shape(0)[i + 1] - 1) * a_.stride[axis] -
+                     (w.shape(1)[i] - 1) * a_.dilation[axis] - 1 + 2 * a_.pad[axis]);
+    }
+    write_as("ConvTranspose", w, more);
+  }
 };
 
 // How conv_filter_bwd is shared (see there).
@@ -337,6 +370,7 @@ class ConvFilter final : public ConvOp {
   }
 
   std::vector<Array> gradient(const GradientRequest& g) const override;
+  void write(NodeWriter& w) const override { w.refuse("it is a gradient"); }
 
  private:
   static void sum_columns(Launch& run, const ConvGeometry& g) {
@@ -366,6 +400,7 @@ class Conv final : public ConvOp {
   }
 
   std::vector<Array> gradient(const GradientRequest& g) const override;
+  void write(NodeWriter& w) const override { write_as("Conv", w); }
 };
 
 std::vector<Array> Conv::gradient(const GradientRequest& g) const {

@@ -6,6 +6,7 @@
 
 #include "graph/autocast.h"
 #include "graph/op.h"
+#include "graph/written.h"
 #include "ops/batch_norm.h"
 #include "ops/dtypes.h"
 #include "ops/formula.h"
@@ -105,7 +106,7 @@ class GroupNormGradient final : public detail::Op {
 
 // Inputs src, by flags scale and shift, and where they are updated running_mean, running_var; results y, mean, rstd
 // [N, C] and the updated statistics.
-class GroupNorm final : public detail::Op {
+class GroupNorm final : public detail::Op, public detail::Written {
  public:
   GroupNorm(const char* name, int groups, int flags, double eps, double momentum, bool updates)
       : Op(traits_of(flags)),
@@ -174,6 +175,33 @@ class GroupNorm final : public detail::Op {
     if (scale_at && request.wanted[scale_at]) result[static_cast<std::size_t>(scale_at)] = sum(d[0], {0});
     if (shift_at && request.wanted[shift_at]) result[static_cast<std::size_t>(shift_at)] = sum(d[1], {0});
     return result;
+  }
+  // Channels first, groups as the channels of InstanceNormalization.
+  void write(detail::NodeWriter& w) const override {
+    if (updates_) w.refuse("it updates running statistics; write the model in evaluation mode");
+    const Dtype dtype = w.dtype(0);
+    const Shape& shape = w.shape(0);
+    const int rank = shape.rank();
+    detail::NodeWriter::Ints first{0, rank - 1}, last{0};
+    Shape turned{shape[0], shape.back()};
+    for (int i = 1; i < rank - 1; ++i) {
+      first.push_back(i);
+      last.push_back(i + 1);
+      turned.push_back(shape[i]);
+    }
+    last.push_back(1);
+    const Shape grouped{shape[0], groups_, shape.size() / shape[0] / groups_};
+    const std::vector<double> one(static_cast<std::size_t>(groups_), 1.0), zero(static_cast<std::size_t>(groups_), 0.0);
+    const auto flat = w.reshaped(w.turned(w.in(0), first), grouped);
+    const auto y =
+        w.put("InstanceNormalization", {flat, w.numbers(one, {groups_}, dtype), w.numbers(zero, {groups_}, dtype)},
+              {{"epsilon", eps_}});
+    auto result = w.turned(w.reshaped(y, turned), last);
+    const bool has_scale = flags_ & detail::GROUP_NORM_SCALE, has_shift = flags_ & detail::GROUP_NORM_SHIFT;
+    if (has_scale) result = w.put("Mul", {result, w.cast(w.in(1), w.dtype(1), dtype)});
+    const std::size_t shift = has_scale ? 2 : 1;
+    if (has_shift) result = w.put("Add", {result, w.cast(w.in(shift), w.dtype(shift), dtype)});
+    w.give(result);
   }
 
  private:

@@ -8,6 +8,7 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "graph/written.h"
 #include "ops/dtypes.h"
 #include "ops/host_moves.h"
 #include "ops/indexing.h"
@@ -101,7 +102,7 @@ Array indexed_sum(const Array& base, const Array& index, const Array& src, const
   return make_array(make_op<IndexedSum>(axis, left_out, spoils), shape, src.dtype(), inputs);
 }
 
-class Take final : public Op {
+class Take final : public Op, public Written {
  public:
   Take(const char* name, int axis, int left_out) : name_(name), axis_(axis), left_out_(left_out) {}
   std::string_view name() const override { return name_; }
@@ -123,6 +124,9 @@ class Take final : public Op {
     const Array &a = request.src[0], &dy = request.dy[0];
     if (!is_floating(a.dtype())) return {};
     return {indexed_sum(Array(), request.src[1], as_dtype(dy, a.dtype()), a.shape(), axis_, left_out_, false), Array()};
+  }
+  void write(NodeWriter& w) const override {
+    w.give(w.put("Gather", {w.in(0), w.in(1)}, {{"axis", std::int64_t{axis_}}}));
   }
 
  private:
@@ -198,7 +202,7 @@ class Put final : public Op {
   int axis_;
 };
 
-class Gather final : public Op {
+class Gather final : public Op, public Written {
  public:
   Gather(int axis, bool is_distinct) : axis_(axis), is_distinct_(is_distinct) {}
   std::string_view name() const override { return "gather"; }
@@ -222,6 +226,9 @@ class Gather final : public Op {
     const Array da = is_put ? make_array(make_op<Put>(axis_), a.shape(), real, inputs)
                             : add_at(Array(), a.shape(), axis_, inputs[0], inputs[1], false);
     return {as_dtype(da, a.dtype()), Array()};
+  }
+  void write(NodeWriter& w) const override {
+    w.give(w.put("GatherElements", {w.in(0), w.in(1)}, {{"axis", std::int64_t{axis_}}}));
   }
 
  private:

@@ -21,7 +21,9 @@ namespace {
 using R = PointwiseRow::Result;
 
 extern const PointwiseRow kNoClass;
-const PointwiseRow kNoClass{"no_class", 1, 1, "SB_TRUTH($0 < SB_ZERO) + SB_TRUTH($0 >= #0)", R::truth, nullptr};
+const PointwiseRow kNoClass{
+    "no_class", 1,      1, "SB_TRUTH($0 < SB_ZERO) + SB_TRUTH($0 >= #0)", "Or(Less($0,0),GreaterOrEqual($0,#0))",
+    R::truth,   nullptr};
 
 // Labels of the rows of `scores` [..., C].
 class Labels {

@@ -6,6 +6,7 @@
 #include "graph/autocast.h"
 #include "graph/launch.h"
 #include "graph/op.h"
+#include "graph/written.h"
 #include "ops/dtypes.h"
 #include "ops/formula.h"
 #include "ops/moved_axis.h"
@@ -76,7 +77,7 @@ class LayerNormGradient final : public detail::Op {
 };
 
 // Inputs src and, by flags, scale, shift; results y, mean, rstd.
-class LayerNorm final : public detail::Op {
+class LayerNorm final : public detail::Op, public detail::Written {
  public:
   LayerNorm(int flags, float eps) : flags_(flags), eps_(eps) {}
   std::string_view name() const override { return "layer_norm"; }
@@ -121,6 +122,15 @@ class LayerNorm final : public detail::Op {
     if (scale_at && with_dscale) result[scale_at] = d[with_dx ? 1 : 0];
     if (shift_at && with_dscale) result[shift_at] = d[with_dx ? 2 : 1];
     return result;
+  }
+  void write(detail::NodeWriter& w) const override {
+    const Dtype dtype = w.dtype(0);
+    const std::int64_t n = w.shape(0).back();
+    std::vector<detail::NodeWriter::Name> inputs{w.in(0)};
+    for (std::size_t i = 1; i < w.count(); ++i) inputs.push_back(w.cast(w.in(i), w.dtype(i), dtype));
+    if (!(flags_ & detail::LAYER_NORM_SCALE))
+      inputs.insert(inputs.begin() + 1, w.numbers(std::vector<double>(static_cast<std::size_t>(n), 1.0), {n}, dtype));
+    w.give(w.put("LayerNormalization", inputs, {{"axis", std::int64_t{-1}}, {"epsilon", double{eps_}}}));
   }
 
  private:

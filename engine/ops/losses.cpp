@@ -40,11 +40,11 @@ constexpr double kLeastSlope = 1e-12;  // p (1 - p) in its gradient, as in PyTor
 
 // clang-format off
 extern const PointwiseRow kDiffers, kNotPositive, kBce;
-const PointwiseRow kDiffers{"differs", 1, 1, "SB_TRUTH($0 != #0)", R::truth, nullptr};
-const PointwiseRow kNotPositive{"not_positive", 1, 0, "SB_TRUTH($0 <= SB_ZERO)", R::truth, nullptr};
+const PointwiseRow kDiffers{"differs", 1, 1, "SB_TRUTH($0 != #0)", "Not(Equal($0,#0))", R::truth, nullptr};
+const PointwiseRow kNotPositive{"not_positive", 1, 0, "SB_TRUTH($0 <= SB_ZERO)", "LessOrEqual($0,0)", R::truth, nullptr};
 const PointwiseRow kBce{"bce_loss", 2, 0,
   "-($1 * SB_WHERE(SB_TRUTH(sb_log($0) < -REAL_C(100.0)), (SB_TYPE)(-REAL_C(100.0)), sb_log($0))"
-  " + (REAL_C(1.0) - $1) * SB_WHERE(SB_TRUTH(sb_log1p(-$0) < -REAL_C(100.0)), (SB_TYPE)(-REAL_C(100.0)), sb_log1p(-$0)))", R::same,
+  " + (REAL_C(1.0) - $1) * SB_WHERE(SB_TRUTH(sb_log1p(-$0) < -REAL_C(100.0)), (SB_TYPE)(-REAL_C(100.0)), sb_log1p(-$0)))", nullptr, R::same,
   [](G g) -> Arrays {
     const Array &p = g.src[0], &t = g.src[1], &dy = g.dy[0];
     Arrays result(2);

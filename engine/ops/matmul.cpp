@@ -7,6 +7,7 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "graph/written.h"
 #include "ops/dtypes.h"
 #include "ops/gemm.h"
 #include "ops/kept_bias.h"
@@ -71,7 +72,7 @@ std::optional<GemmProblem> make_problem(const Shape& a, const Strides& a_strides
   return p;
 }
 
-class Matmul final : public Op {
+class Matmul final : public Op, public Written {
  public:
   Matmul() : Op({.takes_strides = InputSet::all(), .takes_epilogue = true}) {}
   std::string_view name() const override { return "matmul"; }
@@ -92,10 +93,11 @@ class Matmul final : public Op {
     if (g.wanted[1]) result[1] = sum_to(matmul(transpose(g.src[0]), g.dy[0]), g.src[1].shape());
     return result;
   }
+  void write(NodeWriter& w) const override { w.give(w.put("MatMul", {w.in(0), w.in(1)})); }
 };
 
 // x [M, K], weight [N, K], bias [N] of the dtype that sums have, or absent.
-class Linear final : public Op {
+class Linear final : public Op, public Written {
  public:
   Linear() : Op({.takes_strides = {0, 1}, .takes_epilogue = true}) {}
   std::string_view name() const override { return "linear"; }
@@ -123,6 +125,11 @@ class Linear final : public Op {
     if (g.wanted[1]) result[1] = matmul(transpose(g.dy[0]), g.src[0]);
     if (g.src.size() > 2 && g.wanted[2]) result[2] = column_sums(g.dy[0]);
     return result;
+  }
+  void write(NodeWriter& w) const override {
+    std::vector<NodeWriter::Name> inputs{w.in(0), w.in(1)};
+    if (w.count() > 2) inputs.push_back(w.cast(w.in(2), w.dtype(2), w.result_dtype()));
+    w.give(w.put("Gemm", inputs, {{"transB", std::int64_t{1}}}));
   }
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "graph/launch.h"
+#include "graph/written.h"
 #include "ops/host_moves.h"
 #include "ops/pointwise.h"
 #include "ops/sizes.h"
@@ -63,7 +64,7 @@ class PadGradient final : public detail::Op {
 };
 
 // Inputs src and, where a constant is not zero, the constant.
-class Pad final : public detail::Op {
+class Pad final : public detail::Op, public detail::Written {
  public:
   explicit Pad(const AxisPad& at) : at_(at) {}
   std::string_view name() const override { return "pad"; }
@@ -92,6 +93,18 @@ class Pad final : public detail::Op {
     return result;
   }
   Array added_to(const Node& node, const Array& other) const override { return joined(node, *other.node()); }
+  void write(detail::NodeWriter& w) const override {
+    if (at_.mode == PadMode::circular) {
+      detail::NodeWriter::Ints from;
+      for (std::int64_t i = 0; i < at_.d; ++i) from.push_back(((i - at_.before) % at_.n + at_.n) % at_.n);
+      return w.give(w.put("Gather", {w.in(0), w.ints(from)}, {{"axis", std::int64_t{at_.axis}}}));
+    }
+    const char* mode = at_.mode == PadMode::reflect ? "reflect" : at_.mode == PadMode::replicate ? "edge" : "constant";
+    const auto fill = w.count() > 1 ? w.reshaped(w.in(1), Shape{}) : w.number(0, w.dtype(0));
+    const std::int64_t after = at_.d - at_.n - at_.before;
+    w.give(
+        w.put("Pad", {w.in(0), w.ints({at_.before, after}), fill, w.ints({at_.axis})}, {{"mode", std::string(mode)}}));
+  }
   const AxisPad& at() const { return at_; }
 
  private:

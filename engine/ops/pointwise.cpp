@@ -75,30 +75,30 @@ Arrays gradient_above(G g) {  // of maximum and minimum with a number
 }
 
 // clang-format off
-const PointwiseRow kAdd{"add", 2, 0, "$0 + $1", R::same, [](G g) -> Arrays { return {g.dy[0], g.dy[0]}; }, 0, false, EpilogueStep::sum};
-const PointwiseRow kSub{"subtract", 2, 0, "$0 - $1", R::same, [](G g) -> Arrays { return {g.dy[0], -g.dy[0]}; }};
-const PointwiseRow kMul{"multiply", 2, 0, "$0 * $1", R::same, [](G g) -> Arrays {
+const PointwiseRow kAdd{"add", 2, 0, "$0 + $1", "Add($0,$1)", R::same, [](G g) -> Arrays { return {g.dy[0], g.dy[0]}; }, 0, false, EpilogueStep::sum};
+const PointwiseRow kSub{"subtract", 2, 0, "$0 - $1", "Sub($0,$1)", R::same, [](G g) -> Arrays { return {g.dy[0], -g.dy[0]}; }};
+const PointwiseRow kMul{"multiply", 2, 0, "$0 * $1", "Mul($0,$1)", R::same, [](G g) -> Arrays {
   return {g.wanted[0] ? g.dy[0] * g.src[1] : Array(), g.wanted[1] ? g.dy[0] * g.src[0] : Array()}; }};
-const PointwiseRow kDiv{"divide", 2, 0, "$0 / $1", R::same, [](G g) -> Arrays {
+const PointwiseRow kDiv{"divide", 2, 0, "$0 / $1", "Div($0,$1)", R::same, [](G g) -> Arrays {
   return {g.dy[0] / g.src[1], g.wanted[1] ? -(g.dy[0] * g.dst[0]) / g.src[1] : Array()}; }};
-const PointwiseRow kNeg{"negative", 1, 0, "-$0", R::same, [](G g) -> Arrays { return {-g.dy[0]}; }};
-const PointwiseRow kAddS{"add_scalar", 1, 1, "$0 + #0", R::same, [](G g) -> Arrays { return {g.dy[0]}; }};
-const PointwiseRow kRsubS{"subtract_from_scalar", 1, 1, "#0 - $0", R::same, [](G g) -> Arrays { return {-g.dy[0]}; }};
-const PointwiseRow kMulS{"multiply_scalar", 1, 1, "$0 * #0", R::same, [](G g) -> Arrays { return {g.dy[0] * g.scalars[0].real}; }};
-const PointwiseRow kDivS{"divide_scalar", 1, 1, "$0 / #0", R::same, [](G g) -> Arrays { return {g.dy[0] / g.scalars[0].real}; }};
-const PointwiseRow kRdivS{"divide_into_scalar", 1, 1, "#0 / $0", R::same, [](G g) -> Arrays { return {-(g.dy[0] * g.dst[0]) / g.src[0]}; }};
-const PointwiseRow kMax{"maximum", 2, 0, "SB_WHERE(SB_TRUTH($0 >= $1) + SB_TRUTH($0 != $0), $0, $1)", R::same, [](G g) -> Arrays {
+const PointwiseRow kNeg{"negative", 1, 0, "-$0", "Neg($0)", R::same, [](G g) -> Arrays { return {-g.dy[0]}; }};
+const PointwiseRow kAddS{"add_scalar", 1, 1, "$0 + #0", "Add($0,#0)", R::same, [](G g) -> Arrays { return {g.dy[0]}; }};
+const PointwiseRow kRsubS{"subtract_from_scalar", 1, 1, "#0 - $0", "Sub(#0,$0)", R::same, [](G g) -> Arrays { return {-g.dy[0]}; }};
+const PointwiseRow kMulS{"multiply_scalar", 1, 1, "$0 * #0", "Mul($0,#0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.scalars[0].real}; }};
+const PointwiseRow kDivS{"divide_scalar", 1, 1, "$0 / #0", "Div($0,#0)", R::same, [](G g) -> Arrays { return {g.dy[0] / g.scalars[0].real}; }};
+const PointwiseRow kRdivS{"divide_into_scalar", 1, 1, "#0 / $0", "Div(#0,$0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * g.dst[0]) / g.src[0]}; }};
+const PointwiseRow kMax{"maximum", 2, 0, "SB_WHERE(SB_TRUTH($0 >= $1) + SB_TRUTH($0 != $0), $0, $1)", "Max($0,$1)", R::same, [](G g) -> Arrays {
   return shares_of_extreme(g, greater(g.src[0], g.src[1])); }};
-const PointwiseRow kMin{"minimum", 2, 0, "SB_WHERE(SB_TRUTH($0 <= $1) + SB_TRUTH($0 != $0), $0, $1)", R::same, [](G g) -> Arrays {
+const PointwiseRow kMin{"minimum", 2, 0, "SB_WHERE(SB_TRUTH($0 <= $1) + SB_TRUTH($0 != $0), $0, $1)", "Min($0,$1)", R::same, [](G g) -> Arrays {
   return shares_of_extreme(g, less(g.src[0], g.src[1])); }};
-const PointwiseRow kMaxS{"maximum_scalar", 1, 1, "SB_WHERE(SB_TRUTH($0 >= #0) + SB_TRUTH($0 != $0), $0, (SB_TYPE)(#0))", R::same, gradient_above};
-const PointwiseRow kMinS{"minimum_scalar", 1, 1, "SB_WHERE(SB_TRUTH($0 <= #0) + SB_TRUTH($0 != $0), $0, (SB_TYPE)(#0))", R::same, gradient_above};
-const PointwiseRow kFmod{"fmod", 2, 0, "fmod($0, $1)", R::same, [](G g) -> Arrays {
+const PointwiseRow kMaxS{"maximum_scalar", 1, 1, "SB_WHERE(SB_TRUTH($0 >= #0) + SB_TRUTH($0 != $0), $0, (SB_TYPE)(#0))", "Max($0,#0)", R::same, gradient_above};
+const PointwiseRow kMinS{"minimum_scalar", 1, 1, "SB_WHERE(SB_TRUTH($0 <= #0) + SB_TRUTH($0 != $0), $0, (SB_TYPE)(#0))", "Min($0,#0)", R::same, gradient_above};
+const PointwiseRow kFmod{"fmod", 2, 0, "fmod($0, $1)", "Mod[fmod=1]($0,$1)", R::same, [](G g) -> Arrays {
   return {g.dy[0], g.wanted[1] ? -(g.dy[0] * trunc(g.src[0] / g.src[1])) : Array()}; }};
 // Of whole numbers; by -1 and by 0 it is 0, where the processor's own would trap.
 const PointwiseRow kModulo{"modulo", 2, 0,
-  "$0 % SB_WHERE(SB_TRUTH($1 == SB_ZERO) + SB_TRUTH($1 == -(SB_TYPE)(1)), (SB_TYPE)(1), $1)", R::same, nullptr, PointwiseRow::kAllFlat};
-const PointwiseRow kAtan2{"atan2", 2, 0, "atan2($0, $1)", R::same, [](G g) -> Arrays {
+  "$0 % SB_WHERE(SB_TRUTH($1 == SB_ZERO) + SB_TRUTH($1 == -(SB_TYPE)(1)), (SB_TYPE)(1), $1)", nullptr, R::same, nullptr, PointwiseRow::kAllFlat};
+const PointwiseRow kAtan2{"atan2", 2, 0, "atan2($0, $1)", nullptr, R::same, [](G g) -> Arrays {
   const Array share = g.dy[0] / (square(g.src[0]) + square(g.src[1]));
   return {g.wanted[0] ? share * g.src[1] : Array(), g.wanted[1] ? -(share * g.src[0]) : Array()}; }};
 // Integer and half exponents are products and roots, of a few units in the last place; powers of reciprocals, since a
@@ -108,70 +108,70 @@ Arrays pow_gradient(G g) {
   constexpr double e = kTwice / 2.0;
   return {g.dy[0] * (pow(g.src[0], e - 1.0) * e)};
 }
-const PointwiseRow kPow0{"pow_0", 1, 0, "(SB_TYPE)(REAL_C(1.0))", R::same, nullptr, PointwiseRow::kAllFlat};  // of NaN too
-const PointwiseRow kPowHalf{"pow_0_5", 1, 0, "sb_root($0)", R::same, pow_gradient<1>};
-const PointwiseRow kPow1Half{"pow_1_5", 1, 0, "fabs($0) * sb_root($0)", R::same, pow_gradient<3>};
-const PointwiseRow kPow2Half{"pow_2_5", 1, 0, "$0 * $0 * sb_root($0)", R::same, pow_gradient<5>};
-const PointwiseRow kPow3Half{"pow_3_5", 1, 0, "fabs($0) * ($0 * $0) * sb_root($0)", R::same, pow_gradient<7>};
-const PointwiseRow kPow3{"pow_3", 1, 0, "$0 * $0 * $0", R::same, pow_gradient<6>};
-const PointwiseRow kPow4{"pow_4", 1, 0, "($0 * $0) * ($0 * $0)", R::same, pow_gradient<8>};
-const PointwiseRow kPow5{"pow_5", 1, 0, "($0 * $0) * ($0 * $0) * $0", R::same, pow_gradient<10>};
-const PointwiseRow kPow6{"pow_6", 1, 0, "($0 * $0) * ($0 * $0) * ($0 * $0)", R::same, pow_gradient<12>};
-const PointwiseRow kPow7{"pow_7", 1, 0, "($0 * $0) * ($0 * $0) * ($0 * $0) * $0", R::same, pow_gradient<14>};
-const PointwiseRow kPow8{"pow_8", 1, 0, "(($0 * $0) * ($0 * $0)) * (($0 * $0) * ($0 * $0))", R::same, pow_gradient<16>};
-const PointwiseRow kPowMinusHalf{"pow_minus_0_5", 1, 0, "REAL_C(1.0) / sb_root($0)", R::same, pow_gradient<-1>};
-const PointwiseRow kPowMinus1Half{"pow_minus_1_5", 1, 0, "sb_cube(REAL_C(1.0) / sb_root($0))", R::same, pow_gradient<-3>};
-const PointwiseRow kPowMinus1{"pow_minus_1", 1, 0, "REAL_C(1.0) / $0", R::same, pow_gradient<-2>};
-const PointwiseRow kPowMinus2{"pow_minus_2", 1, 0, "sb_square(REAL_C(1.0) / $0)", R::same, pow_gradient<-4>};
-const PointwiseRow kPowMinus3{"pow_minus_3", 1, 0, "sb_cube(REAL_C(1.0) / $0)", R::same, pow_gradient<-6>};
-const PointwiseRow kPowMinus4{"pow_minus_4", 1, 0, "sb_square(sb_square(REAL_C(1.0) / $0))", R::same, pow_gradient<-8>};
-const PointwiseRow kPow{"pow", 1, 1, "sb_pow($0, #0)", R::same, [](G g) -> Arrays {
+const PointwiseRow kPow0{"pow_0", 1, 0, "(SB_TYPE)(REAL_C(1.0))", nullptr, R::same, nullptr, PointwiseRow::kAllFlat};  // of NaN too
+const PointwiseRow kPowHalf{"pow_0_5", 1, 0, "sb_root($0)", "Pow($0,0.5)", R::same, pow_gradient<1>};
+const PointwiseRow kPow1Half{"pow_1_5", 1, 0, "fabs($0) * sb_root($0)", "Pow($0,1.5)", R::same, pow_gradient<3>};
+const PointwiseRow kPow2Half{"pow_2_5", 1, 0, "$0 * $0 * sb_root($0)", "Pow($0,2.5)", R::same, pow_gradient<5>};
+const PointwiseRow kPow3Half{"pow_3_5", 1, 0, "fabs($0) * ($0 * $0) * sb_root($0)", "Pow($0,3.5)", R::same, pow_gradient<7>};
+const PointwiseRow kPow3{"pow_3", 1, 0, "$0 * $0 * $0", "Pow($0,3)", R::same, pow_gradient<6>};
+const PointwiseRow kPow4{"pow_4", 1, 0, "($0 * $0) * ($0 * $0)", "Pow($0,4)", R::same, pow_gradient<8>};
+const PointwiseRow kPow5{"pow_5", 1, 0, "($0 * $0) * ($0 * $0) * $0", "Pow($0,5)", R::same, pow_gradient<10>};
+const PointwiseRow kPow6{"pow_6", 1, 0, "($0 * $0) * ($0 * $0) * ($0 * $0)", "Pow($0,6)", R::same, pow_gradient<12>};
+const PointwiseRow kPow7{"pow_7", 1, 0, "($0 * $0) * ($0 * $0) * ($0 * $0) * $0", "Pow($0,7)", R::same, pow_gradient<14>};
+const PointwiseRow kPow8{"pow_8", 1, 0, "(($0 * $0) * ($0 * $0)) * (($0 * $0) * ($0 * $0))", "Pow($0,8)", R::same, pow_gradient<16>};
+const PointwiseRow kPowMinusHalf{"pow_minus_0_5", 1, 0, "REAL_C(1.0) / sb_root($0)", "Pow($0,-0.5)", R::same, pow_gradient<-1>};
+const PointwiseRow kPowMinus1Half{"pow_minus_1_5", 1, 0, "sb_cube(REAL_C(1.0) / sb_root($0))", "Pow($0,-1.5)", R::same, pow_gradient<-3>};
+const PointwiseRow kPowMinus1{"pow_minus_1", 1, 0, "REAL_C(1.0) / $0", "Pow($0,-1)", R::same, pow_gradient<-2>};
+const PointwiseRow kPowMinus2{"pow_minus_2", 1, 0, "sb_square(REAL_C(1.0) / $0)", "Pow($0,-2)", R::same, pow_gradient<-4>};
+const PointwiseRow kPowMinus3{"pow_minus_3", 1, 0, "sb_cube(REAL_C(1.0) / $0)", "Pow($0,-3)", R::same, pow_gradient<-6>};
+const PointwiseRow kPowMinus4{"pow_minus_4", 1, 0, "sb_square(sb_square(REAL_C(1.0) / $0))", "Pow($0,-4)", R::same, pow_gradient<-8>};
+const PointwiseRow kPow{"pow", 1, 1, "sb_pow($0, #0)", "Pow($0,#0)", R::same, [](G g) -> Arrays {
   const double e = g.scalars[0].real;
   return {g.dy[0] * (pow(g.src[0], e - 1.0) * e)}; }};
-const PointwiseRow kExp{"exp", 1, 0, "sb_exp($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.dst[0]}; }};
-const PointwiseRow kLog{"log", 1, 0, "sb_log($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / g.src[0]}; }};
-const PointwiseRow kExpm1{"expm1", 1, 0, "sb_expm1($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * (g.dst[0] + 1.0)}; }};
-const PointwiseRow kSqrt{"sqrt", 1, 0, "sqrt($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * 0.5 / g.dst[0]}; }};
-const PointwiseRow kRsqrt{"rsqrt", 1, 0, "REAL_C(1.0) / sqrt($0)", R::same, [](G g) -> Arrays {
+const PointwiseRow kExp{"exp", 1, 0, "sb_exp($0)", "Exp($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.dst[0]}; }};
+const PointwiseRow kLog{"log", 1, 0, "sb_log($0)", "Log($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / g.src[0]}; }};
+const PointwiseRow kExpm1{"expm1", 1, 0, "sb_expm1($0)", "Sub(Exp($0),1)", R::same, [](G g) -> Arrays { return {g.dy[0] * (g.dst[0] + 1.0)}; }};
+const PointwiseRow kSqrt{"sqrt", 1, 0, "sqrt($0)", "Sqrt($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * 0.5 / g.dst[0]}; }};
+const PointwiseRow kRsqrt{"rsqrt", 1, 0, "REAL_C(1.0) / sqrt($0)", "Reciprocal(Sqrt($0))", R::same, [](G g) -> Arrays {
   return {g.dy[0] * (g.dst[0] * g.dst[0] * g.dst[0]) * -0.5}; }};
-const PointwiseRow kSquare{"square", 1, 0, "$0 * $0", R::same, [](G g) -> Arrays { return {g.dy[0] * g.src[0] * 2.0}; }};
-const PointwiseRow kAbs{"abs", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), -$0, $0)", R::same, [](G g) -> Arrays { return {g.dy[0] * sign(g.src[0])}; }};
-const PointwiseRow kSin{"sin", 1, 0, "sb_sin($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * cos(g.src[0])}; }};
-const PointwiseRow kCos{"cos", 1, 0, "sb_cos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * sin(g.src[0]))}; }};
-const PointwiseRow kAsin{"asin", 1, 0, "asin($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * rsqrt(1.0 - square(g.src[0]))}; }};
-const PointwiseRow kAcos{"acos", 1, 0, "acos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * rsqrt(1.0 - square(g.src[0])))}; }};
-const PointwiseRow kAtan{"atan", 1, 0, "atan($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (square(g.src[0]) + 1.0)}; }};
-const PointwiseRow kSinh{"sinh", 1, 0, "sinh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * cosh(g.src[0])}; }};
-const PointwiseRow kCosh{"cosh", 1, 0, "cosh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * sinh(g.src[0])}; }};
-const PointwiseRow kAsinh{"asinh", 1, 0, "asinh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * rsqrt(square(g.src[0]) + 1.0)}; }};
-const PointwiseRow kAcosh{"acosh", 1, 0, "acosh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * rsqrt(square(g.src[0]) - 1.0)}; }};
-const PointwiseRow kAtanh{"atanh", 1, 0, "atanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (1.0 - square(g.src[0]))}; }};
-const PointwiseRow kExp2{"exp2", 1, 0, "exp2($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.dst[0] * 0.69314718055994531}; }};  // log 2
-const PointwiseRow kLog1p{"log1p", 1, 0, "sb_log1p($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] + 1.0)}; }};
-const PointwiseRow kLog2{"log2", 1, 0, "log2($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] * 0.69314718055994531)}; }};
-const PointwiseRow kLog10{"log10", 1, 0, "log10($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] * 2.3025850929940457)}; }};  // log 10
-const PointwiseRow kSign{"sign", 1, 0, "SB_TRUTH($0 > SB_ZERO) - SB_TRUTH($0 < SB_ZERO)", R::same, nullptr, PointwiseRow::kAllFlat};
-const PointwiseRow kFloor{"floor", 1, 0, "floor($0)", R::same, nullptr, PointwiseRow::kAllFlat};
-const PointwiseRow kCeil{"ceil", 1, 0, "ceil($0)", R::same, nullptr, PointwiseRow::kAllFlat};
-const PointwiseRow kTrunc{"trunc", 1, 0, "trunc($0)", R::same, nullptr, PointwiseRow::kAllFlat};
-const PointwiseRow kRound{"round", 1, 0, "rint($0)", R::same, nullptr, PointwiseRow::kAllFlat};
-const PointwiseRow kErf{"erf", 1, 0, "sb_erf($0)", R::same, [](G g) -> Arrays {
+const PointwiseRow kSquare{"square", 1, 0, "$0 * $0", "Mul($0,$0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.src[0] * 2.0}; }};
+const PointwiseRow kAbs{"abs", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), -$0, $0)", "Abs($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * sign(g.src[0])}; }};
+const PointwiseRow kSin{"sin", 1, 0, "sb_sin($0)", "Sin($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * cos(g.src[0])}; }};
+const PointwiseRow kCos{"cos", 1, 0, "sb_cos($0)", "Cos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * sin(g.src[0]))}; }};
+const PointwiseRow kAsin{"asin", 1, 0, "asin($0)", "Asin($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * rsqrt(1.0 - square(g.src[0]))}; }};
+const PointwiseRow kAcos{"acos", 1, 0, "acos($0)", "Acos($0)", R::same, [](G g) -> Arrays { return {-(g.dy[0] * rsqrt(1.0 - square(g.src[0])))}; }};
+const PointwiseRow kAtan{"atan", 1, 0, "atan($0)", "Atan($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (square(g.src[0]) + 1.0)}; }};
+const PointwiseRow kSinh{"sinh", 1, 0, "sinh($0)", "Sinh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * cosh(g.src[0])}; }};
+const PointwiseRow kCosh{"cosh", 1, 0, "cosh($0)", "Cosh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * sinh(g.src[0])}; }};
+const PointwiseRow kAsinh{"asinh", 1, 0, "asinh($0)", "Asinh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * rsqrt(square(g.src[0]) + 1.0)}; }};
+const PointwiseRow kAcosh{"acosh", 1, 0, "acosh($0)", "Acosh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * rsqrt(square(g.src[0]) - 1.0)}; }};
+const PointwiseRow kAtanh{"atanh", 1, 0, "atanh($0)", "Atanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / (1.0 - square(g.src[0]))}; }};
+const PointwiseRow kExp2{"exp2", 1, 0, "exp2($0)", "Pow(2,$0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.dst[0] * 0.69314718055994531}; }};  // log 2
+const PointwiseRow kLog1p{"log1p", 1, 0, "sb_log1p($0)", "Log(Add($0,1))", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] + 1.0)}; }};
+const PointwiseRow kLog2{"log2", 1, 0, "log2($0)", "Div(Log($0),0.69314718055994531)", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] * 0.69314718055994531)}; }};
+const PointwiseRow kLog10{"log10", 1, 0, "log10($0)", "Div(Log($0),2.3025850929940457)", R::same, [](G g) -> Arrays { return {g.dy[0] / (g.src[0] * 2.3025850929940457)}; }};  // log 10
+const PointwiseRow kSign{"sign", 1, 0, "SB_TRUTH($0 > SB_ZERO) - SB_TRUTH($0 < SB_ZERO)", "Sign($0)", R::same, nullptr, PointwiseRow::kAllFlat};
+const PointwiseRow kFloor{"floor", 1, 0, "floor($0)", "Floor($0)", R::same, nullptr, PointwiseRow::kAllFlat};
+const PointwiseRow kCeil{"ceil", 1, 0, "ceil($0)", "Ceil($0)", R::same, nullptr, PointwiseRow::kAllFlat};
+const PointwiseRow kTrunc{"trunc", 1, 0, "trunc($0)", nullptr, R::same, nullptr, PointwiseRow::kAllFlat};
+const PointwiseRow kRound{"round", 1, 0, "rint($0)", "Round($0)", R::same, nullptr, PointwiseRow::kAllFlat};
+const PointwiseRow kErf{"erf", 1, 0, "sb_erf($0)", "Erf($0)", R::same, [](G g) -> Arrays {
   return {g.dy[0] * exp(-square(g.src[0])) * 1.1283791670955126}; }};  // 2 / sqrt(pi)
-const PointwiseRow kTanh{"tanh", 1, 0, "sb_tanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * (1.0 - square(g.dst[0]))}; }};
-const PointwiseRow kSigmoid{"sigmoid", 1, 0, "REAL_C(1.0) / (REAL_C(1.0) + sb_exp(-$0))", R::same, [](G g) -> Arrays {
+const PointwiseRow kTanh{"tanh", 1, 0, "sb_tanh($0)", "Tanh($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * (1.0 - square(g.dst[0]))}; }};
+const PointwiseRow kSigmoid{"sigmoid", 1, 0, "REAL_C(1.0) / (REAL_C(1.0) + sb_exp(-$0))", "Sigmoid($0)", R::same, [](G g) -> Arrays {
   return {g.dy[0] * (g.dst[0] * (1.0 - g.dst[0]))}; }};
 // relu and gelu keep their derivative as one pointwise op: of (dy, y), so that x need not be kept, and of (dy, x).
 extern const PointwiseRow kReluGrad, kGeluGrad;
-const PointwiseRow kReluGrad{"relu_grad", 2, 0, "SB_WHERE(SB_TRUTH($1 > SB_ZERO), $0, SB_ZERO)", R::same, [](G g) -> Arrays {
+const PointwiseRow kReluGrad{"relu_grad", 2, 0, "SB_WHERE(SB_TRUTH($1 > SB_ZERO), $0, SB_ZERO)", nullptr, R::same, [](G g) -> Arrays {
   return {apply_row<kReluGrad>({g.dy[0], g.src[1]}), Array()}; }, 0b10, false, EpilogueStep::gate};
-const PointwiseRow kReluRow{"relu", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), SB_ZERO, $0)", R::same, [](G g) -> Arrays {
+const PointwiseRow kReluRow{"relu", 1, 0, "SB_WHERE(SB_TRUTH($0 < SB_ZERO), SB_ZERO, $0)", "Relu($0)", R::same, [](G g) -> Arrays {
   return {apply_row<kReluGrad>({g.dy[0], g.dst[0]})}; }, 0, false, EpilogueStep::relu};
-const PointwiseRow kSilu{"silu", 1, 0, "$0 / (REAL_C(1.0) + sb_exp(-$0))", R::same, [](G g) -> Arrays {
+const PointwiseRow kSilu{"silu", 1, 0, "$0 / (REAL_C(1.0) + sb_exp(-$0))", "Mul($0,Sigmoid($0))", R::same, [](G g) -> Arrays {
   const Array s = sigmoid(g.src[0]);
   return {g.dy[0] * (s * (1.0 + g.src[0] * (1.0 - s)))}; }};
-const PointwiseRow kGeluRow{"gelu", 1, 0, "REAL_C(0.5) * $0 * (REAL_C(1.0) + sb_erf($0 * REAL_C(0.70710678118654752)))", R::same, [](G g) -> Arrays {
+const PointwiseRow kGeluRow{"gelu", 1, 0, "REAL_C(0.5) * $0 * (REAL_C(1.0) + sb_erf($0 * REAL_C(0.70710678118654752)))", "Mul(Mul($0,0.5),Add(Erf(Mul($0,0.70710678118654752)),1))", R::same, [](G g) -> Arrays {
   return {apply_row<kGeluGrad>({g.dy[0], g.src[0]})}; }};
-const PointwiseRow kGeluGrad{"gelu_grad", 2, 0, "$0 * sb_gelu_slope($1)", R::same, [](G g) -> Arrays {
+const PointwiseRow kGeluGrad{"gelu_grad", 2, 0, "$0 * sb_gelu_slope($1)", nullptr, R::same, [](G g) -> Arrays {
   Arrays result(2);
   if (g.wanted[0]) result[0] = apply_row<kGeluGrad>({g.dy[0], g.src[1]});
   if (g.wanted[1]) {  // the slope's slope, (2 - x^2) times the normal density, which is 0 long before x^2 overflows
@@ -180,38 +180,38 @@ const PointwiseRow kGeluGrad{"gelu_grad", 2, 0, "$0 * sb_gelu_slope($1)", R::sam
   }
   return result; }};
 const PointwiseRow kGeluTanh{"gelu_tanh", 1, 0,
-  "REAL_C(0.5) * $0 * (REAL_C(1.0) + sb_tanh(REAL_C(0.79788456080286536) * ($0 + REAL_C(0.044715) * $0 * $0 * $0)))", R::same,
+  "REAL_C(0.5) * $0 * (REAL_C(1.0) + sb_tanh(REAL_C(0.79788456080286536) * ($0 + REAL_C(0.044715) * $0 * $0 * $0)))", "Mul(Mul($0,0.5),Add(Tanh(Mul(Add($0,Mul(Mul(Mul($0,$0),$0),0.044715)),0.79788456080286536)),1))", R::same,
   [](G g) -> Arrays {
     const Array& x = g.src[0];
     const Array t = tanh((x + x * x * x * 0.044715) * 0.79788456080286536);
     return {g.dy[0] * ((t + 1.0) * 0.5 + x * (1.0 - t * t) * (1.0 + x * x * (3 * 0.044715)) * (0.5 * 0.79788456080286536))};
   }};
-const PointwiseRow kClip{"clip", 1, 2, "SB_WHERE(SB_TRUTH($0 < #0), (SB_TYPE)(#0), SB_WHERE(SB_TRUTH($0 > #1), (SB_TYPE)(#1), $0))", R::same,
+const PointwiseRow kClip{"clip", 1, 2, "SB_WHERE(SB_TRUTH($0 < #0), (SB_TYPE)(#0), SB_WHERE(SB_TRUTH($0 > #1), (SB_TYPE)(#1), $0))", "Clip($0,#0,#1)", R::same,
   [](G g) -> Arrays {
     const Array inside = equal(g.src[0], g.dst[0]);
     return {where(inside, g.dy[0], g.dy[0] * 0.0)};
   }};
-const PointwiseRow kEqual{"equal", 2, 0, "SB_TRUTH($0 == $1)", R::truth, nullptr};
-const PointwiseRow kNotEqual{"not_equal", 2, 0, "SB_TRUTH($0 != $1)", R::truth, nullptr};
-const PointwiseRow kLess{"less", 2, 0, "SB_TRUTH($0 < $1)", R::truth, nullptr};
-const PointwiseRow kLessEqual{"less_equal", 2, 0, "SB_TRUTH($0 <= $1)", R::truth, nullptr};
-const PointwiseRow kGreater{"greater", 2, 0, "SB_TRUTH($0 > $1)", R::truth, nullptr};
-const PointwiseRow kGreaterEqual{"greater_equal", 2, 0, "SB_TRUTH($0 >= $1)", R::truth, nullptr};
-const PointwiseRow kNot{"logical_not", 1, 0, "SB_TRUTH($0 == SB_ZERO)", R::truth, nullptr};
-const PointwiseRow kEqualS{"equal_scalar", 1, 1, "SB_TRUTH($0 == #0)", R::truth, nullptr};
-const PointwiseRow kNotEqualS{"not_equal_scalar", 1, 1, "SB_TRUTH($0 != #0)", R::truth, nullptr};
-const PointwiseRow kLessS{"less_scalar", 1, 1, "SB_TRUTH($0 < #0)", R::truth, nullptr};
-const PointwiseRow kLessEqualS{"less_equal_scalar", 1, 1, "SB_TRUTH($0 <= #0)", R::truth, nullptr};
-const PointwiseRow kGreaterS{"greater_scalar", 1, 1, "SB_TRUTH($0 > #0)", R::truth, nullptr};
-const PointwiseRow kGreaterEqualS{"greater_equal_scalar", 1, 1, "SB_TRUTH($0 >= #0)", R::truth, nullptr};
-const PointwiseRow kWhere{"where", 3, 0, "SB_WHERE($0, $1, $2)", R::same, [](G g) -> Arrays {
+const PointwiseRow kEqual{"equal", 2, 0, "SB_TRUTH($0 == $1)", "Equal($0,$1)", R::truth, nullptr};
+const PointwiseRow kNotEqual{"not_equal", 2, 0, "SB_TRUTH($0 != $1)", "Not(Equal($0,$1))", R::truth, nullptr};
+const PointwiseRow kLess{"less", 2, 0, "SB_TRUTH($0 < $1)", "Less($0,$1)", R::truth, nullptr};
+const PointwiseRow kLessEqual{"less_equal", 2, 0, "SB_TRUTH($0 <= $1)", "LessOrEqual($0,$1)", R::truth, nullptr};
+const PointwiseRow kGreater{"greater", 2, 0, "SB_TRUTH($0 > $1)", "Greater($0,$1)", R::truth, nullptr};
+const PointwiseRow kGreaterEqual{"greater_equal", 2, 0, "SB_TRUTH($0 >= $1)", "GreaterOrEqual($0,$1)", R::truth, nullptr};
+const PointwiseRow kNot{"logical_not", 1, 0, "SB_TRUTH($0 == SB_ZERO)", "Not($0)", R::truth, nullptr};
+const PointwiseRow kEqualS{"equal_scalar", 1, 1, "SB_TRUTH($0 == #0)", "Equal($0,#0)", R::truth, nullptr};
+const PointwiseRow kNotEqualS{"not_equal_scalar", 1, 1, "SB_TRUTH($0 != #0)", "Not(Equal($0,#0))", R::truth, nullptr};
+const PointwiseRow kLessS{"less_scalar", 1, 1, "SB_TRUTH($0 < #0)", "Less($0,#0)", R::truth, nullptr};
+const PointwiseRow kLessEqualS{"less_equal_scalar", 1, 1, "SB_TRUTH($0 <= #0)", "LessOrEqual($0,#0)", R::truth, nullptr};
+const PointwiseRow kGreaterS{"greater_scalar", 1, 1, "SB_TRUTH($0 > #0)", "Greater($0,#0)", R::truth, nullptr};
+const PointwiseRow kGreaterEqualS{"greater_equal_scalar", 1, 1, "SB_TRUTH($0 >= #0)", "GreaterOrEqual($0,#0)", R::truth, nullptr};
+const PointwiseRow kWhere{"where", 3, 0, "SB_WHERE($0, $1, $2)", "Where($0,$1,$2)", R::same, [](G g) -> Arrays {
   return {Array(), where(g.src[0], g.dy[0], g.dy[0] * 0.0), where(g.src[0], g.dy[0] * 0.0, g.dy[0])}; }};
-const PointwiseRow kMaskedFill{"masked_fill", 2, 1, "SB_WHERE($1, (SB_TYPE)(#0), $0)", R::same, [](G g) -> Arrays {
+const PointwiseRow kMaskedFill{"masked_fill", 2, 1, "SB_WHERE($1, (SB_TYPE)(#0), $0)", "Where($1,#0,$0)", R::same, [](G g) -> Arrays {
   return {masked_fill(g.dy[0], g.src[1], 0.0), Array()}; }};
-const PointwiseRow kCast{"astype", 1, 0, "$0", R::asked, [](G g) -> Arrays {
+const PointwiseRow kCast{"astype", 1, 0, "$0", "$0", R::asked, [](G g) -> Arrays {
   return {is_floating(g.src[0].dtype()) ? as_dtype(g.dy[0], g.src[0].dtype()) : Array()}; }};
-const PointwiseRow kCopy{"copy", 1, 0, "$0", R::same, [](G g) -> Arrays { return {g.dy[0]}; }, 0, false, EpilogueStep::none, true};
-const PointwiseRow kStop{"stop_gradient", 1, 0, "$0", R::same, nullptr, PointwiseRow::kAllFlat, true};
+const PointwiseRow kCopy{"copy", 1, 0, "$0", "$0", R::same, [](G g) -> Arrays { return {g.dy[0]}; }, 0, false, EpilogueStep::none, true};
+const PointwiseRow kStop{"stop_gradient", 1, 0, "$0", "$0", R::same, nullptr, PointwiseRow::kAllFlat, true};
 // clang-format on
 
 struct PowRow {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/op.h"
+#include "graph/written.h"
 
 namespace samebytes::detail {
 
@@ -22,6 +23,7 @@ struct PointwiseRow {
   int arity;
   int scalars;
   const char* expression;
+  const char* written;  // in ONNX, as "Mul($0, Sigmoid($0))"; numbers in brackets are attributes. Null: it cannot be
   Result result;
   std::vector<Array> (*gradient)(const GradientRequest&);  // null: none is written, asking for it is an error
   // A bit for each operand in which the result is piecewise constant, or to which no gradient shall flow. Rows of truth
@@ -33,7 +35,7 @@ struct PointwiseRow {
   bool is_copy = false;
 };
 
-class Pointwise final : public Op {
+class Pointwise final : public Op, public Written {
  public:
   explicit Pointwise(const PointwiseRow& row);
   const PointwiseRow& row() const { return row_; }
@@ -42,6 +44,7 @@ class Pointwise final : public Op {
   void hash(Hasher& hasher) const override { hasher.add(std::string_view(row_.expression)); }
   void launch(Launch& run) const override;  // never called: the planner generates the kernels of pointwise nodes
   std::vector<Array> gradient(const GradientRequest& request) const override;
+  void write(NodeWriter& writer) const override;  // pointwise_written.cpp
 
  private:
   const PointwiseRow& row_;

@@ -6,6 +6,7 @@
 
 #include "graph/launch.h"
 #include "graph/op.h"
+#include "graph/written.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
 #include "shared/pool2d.h"
@@ -31,6 +32,23 @@ constexpr detail::PerPersonality<void (*)(const Launch&, detail::KernelCall&, co
 // Sizes of one pooling. Strides of 0: the windows of adaptive pooling, of at most kh x kw.
 struct Window {
   int batch, h, w, c, oh, ow, kh, kw, sh, sw, ph, pw;
+
+  // As ONNX's pooling: windows of adaptive pooling only where they all have one size and do not overlap.
+  void write(detail::NodeWriter& to, const char* type, bool padded) const {
+    using Ints = detail::NodeWriter::Ints;
+    const auto same = [](int in, int out) { return in % out == 0; };
+    if (sh == 0 && !(same(h, oh) && same(w, ow))) to.refuse("adaptive windows of several sizes have no operator");
+    const int high = sh == 0 ? h / oh : kh, wide = sh == 0 ? w / ow : kw;
+    const Ints kernel{high, wide}, strides = sh == 0 ? kernel : Ints{sh, sw};
+    const bool is_floor = (h + 2 * ph - high) / strides[0] + 1 == oh && (w + 2 * pw - wide) / strides[1] + 1 == ow;
+    detail::NodeWriter::Attributes attributes{{"kernel_shape", kernel},
+                                              {"strides", strides},
+                                              {"pads", Ints{ph, pw, ph, pw}},
+                                              {"ceil_mode", std::int64_t{!is_floor}}};
+    if (padded) attributes.push_back({"count_include_pad", std::int64_t{1}});
+    const auto y = to.put(type, {to.turned(to.in(0), {0, 3, 1, 2})}, attributes);
+    to.give(to.turned(y, {0, 2, 3, 1}));
+  }
 
   bool is_wide() const { return kh * std::int64_t{kw} > 256; }
   Dtype index_dtype() const { return is_wide() ? i32 : u8; }
@@ -158,7 +176,7 @@ class MaxPool2dGradient final : public detail::Op {
 };
 
 // Input src; results y and, where a gradient may be asked for, index.
-class MaxPool2d final : public detail::Op {
+class MaxPool2d final : public detail::Op, public detail::Written {
  public:
   MaxPool2d(const Window& window, bool with_index) : window_(window), with_index_(with_index) {}
   std::string_view name() const override { return "max_pool2d"; }
@@ -175,6 +193,7 @@ class MaxPool2d final : public detail::Op {
     return {detail::make_array(detail::make_op<MaxPool2dGradient>(window_), window_.src_shape(), request.src[0].dtype(),
                                inputs)};
   }
+  void write(detail::NodeWriter& w) const override { window_.write(w, "MaxPool", false); }
 
  private:
   Window window_;
@@ -203,7 +222,7 @@ class AvgPool2dGradient final : public detail::Op {
 };
 
 // Input src; result y.
-class AvgPool2d final : public detail::Op {
+class AvgPool2d final : public detail::Op, public detail::Written {
  public:
   AvgPool2d(const Window& window, bool padded) : window_(window), padded_(padded) {}
   std::string_view name() const override { return "avg_pool2d"; }
@@ -219,6 +238,7 @@ class AvgPool2d final : public detail::Op {
     return {detail::make_array(detail::make_op<AvgPool2dGradient>(window_, padded_), window_.src_shape(),
                                request.src[0].dtype(), inputs)};
   }
+  void write(detail::NodeWriter& w) const override { window_.write(w, "AveragePool", padded_); }
 
  private:
   Window window_;

@@ -10,6 +10,7 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "graph/written.h"
 #include "ops/dtypes.h"
 #include "ops/host.h"
 #include "ops/reduce.h"
@@ -209,7 +210,7 @@ bool is_dense(const Shape& shape, const Strides& strides) {
   return true;
 }
 
-class Reduce final : public Op {
+class Reduce final : public Op, public Written {
  public:
   Reduce(What what, bool is_mean, AxisMask axes)
       : Op({.takes_strides = InputSet::all()}), what_(what), is_mean_(is_mean), axes_(axes) {}
@@ -245,6 +246,19 @@ class Reduce final : public Op {
       src = dst;
       src_dtype = part_dtype;
     }
+  }
+
+  void write(NodeWriter& w) const override {
+    NodeWriter::Ints axes;
+    for (int i = 0; i < w.shape(0).rank(); ++i)
+      if (axes_ >> i & 1) axes.push_back(i);
+    const char* type = is_mean_             ? "ReduceMean"
+                       : what_ == What::sum ? "ReduceSum"
+                       : what_ == What::max ? "ReduceMax"
+                                            : "ReduceMin";
+    const auto result = w.put(type, {w.cast(w.in(0), w.dtype(0), w.result_dtype()), w.ints(axes)},
+                              {{"keepdims", std::int64_t{w.result().rank() == w.shape(0).rank()}}});
+    w.give(result);
   }
 
   std::vector<Array> gradient(const GradientRequest& request) const override {
@@ -333,7 +347,7 @@ AxisMask mask_of(const char* op, const Array& a, std::span<const int> axes) {
   return mask;
 }
 
-class Argmax final : public Op {
+class Argmax final : public Op, public Written {
  public:
   explicit Argmax(int axis) : Op({.is_flat = InputSet::all()}), axis_(axis) {}
   std::string_view name() const override { return "argmax"; }
@@ -356,6 +370,10 @@ class Argmax final : public Op {
         .over_rows(ceil_div(outer, outer_per_group), 64);
     if (is_small(pattern) && run.src_dtype(0) == f32) add_host_argmax<float>(call, pattern);
     if (is_small(pattern) && run.src_dtype(0) == f64) add_host_argmax<double>(call, pattern);
+  }
+  void write(NodeWriter& w) const override {
+    const auto places = w.put("ArgMax", {w.in(0)}, {{"axis", std::int64_t{axis_}}, {"keepdims", std::int64_t{0}}});
+    w.give(w.put("Cast", {places}, {{"to", std::int64_t{6}}}));  // TensorProto's INT32
   }
 
  private:

@@ -8,6 +8,7 @@
 
 #include "graph/launch.h"
 #include "graph/op.h"
+#include "graph/written.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -67,12 +68,30 @@ class ResizeGradient final : public detail::Op {
 };
 
 // Input src; result dst.
-class Resize final : public detail::Op {
+class Resize final : public detail::Op, public detail::Written {
  public:
   explicit Resize(const Geometry& geometry) : geometry_(geometry) {}
   std::string_view name() const override { return "resize"; }
   void hash(detail::Hasher& hasher) const override { geometry_.hash(hasher); }
   void launch(Launch& run) const override { geometry_.launch(run, "resize_fwd", geometry_.dst_shape()); }
+  void write(detail::NodeWriter& w) const override {
+    const Geometry& g = geometry_;
+    const bool is_nearest = g.mode == 0, is_aligned = g.mode == 2;
+    const detail::NodeWriter::Attributes attributes{
+        {"mode", std::string(is_nearest ? "nearest" : "linear")},
+        {"coordinate_transformation_mode", std::string(is_nearest   ? "asymmetric"
+                                                       : is_aligned ? "align_corners"
+                                                                    : "half_pixel")},
+        {"nearest_mode", std::string("floor")}};
+    const auto x = w.turned(w.in(0), {0, 3, 1, 2});
+    const auto is_ratio = [](double step, int in, int out) { return std::abs(step * out - in) < 1e-5 * in; };
+    std::vector<detail::NodeWriter::Name> inputs{x, "", ""};
+    if (is_aligned || (is_ratio(g.scale_h, g.h, g.oh) && is_ratio(g.scale_w, g.w, g.ow)))
+      inputs.push_back(w.ints({g.batch, g.c, g.oh, g.ow}));
+    else
+      inputs[2] = w.numbers({1, 1, 1 / g.scale_h, 1 / g.scale_w}, {4}, f32);
+    w.give(w.turned(w.put("Resize", inputs, attributes), {0, 2, 3, 1}));
+  }
   std::vector<Array> gradient(const detail::GradientRequest& request) const override {
     const Array inputs[] = {request.dy[0]};
     return {detail::make_array(detail::make_op<ResizeGradient>(geometry_), geometry_.src_shape(), request.dy[0].dtype(),

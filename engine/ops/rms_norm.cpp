@@ -6,6 +6,7 @@
 #include "graph/autocast.h"
 #include "graph/launch.h"
 #include "graph/op.h"
+#include "graph/written.h"
 #include "ops/dtypes.h"
 #include "ops/formula.h"
 #include "samebytes/ops.h"
@@ -67,7 +68,7 @@ class RmsNormGradient final : public detail::Op {
 };
 
 // Inputs src and, by flags, scale; results y, rstd.
-class RmsNorm final : public detail::Op {
+class RmsNorm final : public detail::Op, public detail::Written {
  public:
   RmsNorm(int flags, double eps) : flags_(flags), eps_(eps) {}
   std::string_view name() const override { return "rms_norm"; }
@@ -107,6 +108,12 @@ class RmsNorm final : public detail::Op {
     if (with_dx) result[0] = d[0];
     if (with_dscale) result[1] = d.back();
     return result;
+  }
+  void write(detail::NodeWriter& w) const override {  // newer opsets have an operator for it
+    const Dtype dtype = w.dtype(0);
+    const auto x = w.in(0), mean = w.put("ReduceMean", {w.put("Mul", {x, x}), w.ints({-1})});
+    const auto y = w.put("Div", {x, w.put("Sqrt", {w.put("Add", {mean, w.number(eps_, dtype)})})});
+    w.give(w.count() > 1 ? w.put("Mul", {y, w.cast(w.in(1), w.dtype(1), dtype)}) : y);
   }
 
  private:

@@ -13,13 +13,14 @@ namespace {
 constexpr std::uint32_t kKeyMask = 0xffffff;  // a float scalar holds 24 bits
 
 const PointwiseRow kStochastic{
-    "round_stochastic",    2, 2, "sb_stochastic_bf16($0, $1, #0, #1)", PointwiseRow::Result::asked, nullptr,
+    "round_stochastic",    2, 2, "sb_stochastic_bf16($0, $1, #0, #1)", nullptr, PointwiseRow::Result::asked, nullptr,
     PointwiseRow::kAllFlat};
 
 const PointwiseRow kStochasticAt{"round_stochastic_into",
                                  2,
                                  2,
                                  "sb_stochastic_at_bf16($0, PLACE_OF_1, #0, #1)",
+                                 nullptr,
                                  PointwiseRow::Result::asked,
                                  nullptr,
                                  PointwiseRow::kAllFlat};

@@ -4,6 +4,7 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "graph/written.h"
 #include "ops/host.h"
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
@@ -58,7 +59,7 @@ void launch_sums(Launch& run, Operand src, Operand dst, const Around& at, bool r
       .over_rows(groups, group);
 }
 
-class Cumsum final : public Op {
+class Cumsum final : public Op, public Written {
  public:
   Cumsum(int axis, bool reversed) : axis_(axis), reversed_(reversed) {}
   std::string_view name() const override { return "cumsum"; }
@@ -71,6 +72,9 @@ class Cumsum final : public Op {
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array& dy = request.dy[0];
     return {make_array(make_op<Cumsum>(axis_, !reversed_), dy.shape(), dy.dtype(), std::span<const Array>(&dy, 1))};
+  }
+  void write(NodeWriter& w) const override {
+    w.give(w.put("CumSum", {w.in(0), w.ints({axis_})}, {{"reverse", std::int64_t{reversed_}}}));
   }
 
  private:

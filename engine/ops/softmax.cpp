@@ -1,6 +1,7 @@
 // Soft-max and log-soft-max over the last axis, each with a fused backward kernel.
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "graph/written.h"
 #include "ops/formula.h"
 #include "ops/moved_axis.h"
 #include "ops/rows.h"
@@ -35,7 +36,7 @@ class SoftmaxBackward final : public Op {
   bool is_log_;
 };
 
-class Softmax final : public Op {
+class Softmax final : public Op, public Written {
  public:
   explicit Softmax(bool is_log) : is_log_(is_log) {}
   std::string_view name() const override { return is_log_ ? "log_softmax" : "softmax"; }
@@ -49,6 +50,9 @@ class Softmax final : public Op {
   std::vector<Array> gradient(const GradientRequest& request) const override {
     const Array inputs[] = {request.dst[0], request.dy[0]};
     return {make_array(make_op<SoftmaxBackward>(is_log_), inputs[0].shape(), inputs[0].dtype(), inputs)};
+  }
+  void write(NodeWriter& w) const override {
+    w.give(w.put(is_log_ ? "LogSoftmax" : "Softmax", {w.in(0)}, {{"axis", std::int64_t{-1}}}));
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "graph/launch.h"
+#include "graph/written.h"
 #include "ops/pointwise.h"
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
@@ -15,17 +16,26 @@ namespace {
 
 using Gradient = std::function<Array(const Array& dy, const Array& src)>;
 
-class View final : public Op {
+using Writing = std::function<NodeWriter::Name(NodeWriter& w)>;
+
+NodeWriter::Name write_shape(NodeWriter& w) { return w.reshaped(w.in(0), w.result()); }
+
+class View final : public Op, public Written {
  public:
-  View(const char* name, Gradient gradient)
-      : Op({.takes_strides = InputSet::all()}), name_(name), gradient_(std::move(gradient)) {}
+  View(const char* name, Gradient gradient, Writing writing = write_shape)
+      : Op({.takes_strides = InputSet::all()}),
+        name_(name),
+        gradient_(std::move(gradient)),
+        writing_(std::move(writing)) {}
   std::string_view name() const override { return name_; }
   void launch(Launch&) const override { throw Error("view: never launched"); }
   std::vector<Array> gradient(const GradientRequest& g) const override { return {gradient_(g.dy[0], g.src[0])}; }
+  void write(NodeWriter& w) const override { w.give(writing_(w)); }
 
  private:
   const char* name_;
   Gradient gradient_;
+  Writing writing_;
 };
 
 struct Layout {
@@ -135,8 +145,11 @@ Array transpose(const Input& a, const Axes& axes) {
     ++i;
   }
   const int rank = a.shape().rank();
-  const auto op = make_op<View>("transpose", [back, rank](const Array& dy, const Array&) {
+  const auto gradient = [back, rank](const Array& dy, const Array&) {
     return rank < 2 ? dy : transpose(dy, std::span<const int>(back.data(), static_cast<std::size_t>(rank)));
+  };
+  const auto op = make_op<View>("transpose", gradient, [order, rank](detail::NodeWriter& w) {
+    return w.turned(w.in(0), {order.begin(), order.begin() + rank});
   });
   return detail::make_view(op, a, shape, layout.offset, strides);
 }
@@ -149,7 +162,14 @@ Array transpose(const Input& a) {
   Strides strides = layout.strides;
   std::swap(shape[last], shape[last - 1]);
   std::swap(strides[last], strides[last - 1]);
-  static const auto op = make_op<View>("transpose", [](const Array& dy, const Array&) { return transpose(dy); });
+  static const auto op = make_op<View>(
+      "transpose", [](const Array& dy, const Array&) { return transpose(dy); },
+      [](detail::NodeWriter& w) {
+        detail::NodeWriter::Ints order(static_cast<std::size_t>(w.result().rank()));
+        std::iota(order.begin(), order.end(), 0);
+        std::swap(order.back(), order[order.size() - 2]);
+        return w.turned(w.in(0), order);
+      });
   return detail::make_view(op, a, shape, layout.offset, strides);
 }
 
@@ -173,10 +193,14 @@ Array slice(const Input& a, int axis, std::int64_t start, std::int64_t stop, std
   shape[axis] = ((step > 0 ? to - from : from - to) + width - 1) / width;
   strides[place] *= step;
   const std::int64_t first = shape[axis] > 0 ? from : 0;
-  const auto op = make_op<View>("slice", [axis, first, step](const Array& dy, const Array& src) {
+  const auto gradient = [axis, first, step](const Array& dy, const Array& src) {
     if (step > 0) return detail::embed(dy, src.shape(), axis, first, step);
     const std::int64_t last = first + (dy.shape()[axis] - 1) * step;
     return detail::embed(flip(dy, {axis}), src.shape(), axis, std::max<std::int64_t>(last, 0), -step);
+  };
+  const std::int64_t end = step > 0 ? to : to < 0 ? -n - 1 : to;
+  const auto op = make_op<View>("slice", gradient, [axis, first, end, step](detail::NodeWriter& w) {
+    return w.put("Slice", {w.in(0), w.ints({first}), w.ints({end}), w.ints({axis}), w.ints({step})});
   });
   return detail::make_view(op, a, shape, layout.offset + first * layout.strides[place], strides);
 }
@@ -194,8 +218,9 @@ Array broadcast_to(const Input& a, const Shape& shape) {
     strides[i] = n == 1 ? 0 : layout.strides[i - extra];
   }
   if (!ok) throw ArgumentError("broadcast_to: src " + describe(a) + " does not broadcast to " + shape.to_string());
-  static const auto op =
-      make_op<View>("broadcast_to", [](const Array& dy, const Array& src) { return sum_to(dy, src.shape()); });
+  static const auto op = make_op<View>(
+      "broadcast_to", [](const Array& dy, const Array& src) { return sum_to(dy, src.shape()); },
+      [](detail::NodeWriter& w) { return w.expanded(w.in(0), w.result()); });
   return detail::make_view(op, a, shape, layout.offset, strides);
 }
 

@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -45,6 +47,22 @@ struct Tensor {
 // enough.
 using Value = std::variant<Array, Tensor>;
 
+// An input or output as the file declares it; a size is a number, a symbol, or "?".
+struct Port {
+  std::string name;
+  Type type = Type::none;
+  std::vector<std::string> sizes;
+};
+
+struct Summary {
+  int opset = 0;
+  std::string producer;
+  std::vector<Port> inputs, outputs;
+  std::map<std::string, std::int64_t> operators;  // how many nodes of each, those of subgraphs, too
+};
+
+std::string name_of(Type type);  // as ONNX has it: "float", "int64"
+
 struct LoadOptions {
   bool frozen = false;  // the model's parameters are left out of parameters() until freeze(false)
 };
@@ -56,6 +74,7 @@ class Model : public nn::Module {
  public:
   const std::vector<std::string>& inputs() const;  // without initializers
   const std::vector<std::string>& outputs() const;
+  Summary summary() const;
   // Adds the graph for these inputs; symbolic sizes are those of the inputs. An integer output is a Tensor.
   // Throws ArgumentError, naming the node, for an input that is missing, unknown or of another type or rank, and for
   // what an operator does not support.
@@ -82,5 +101,23 @@ class Model : public nn::Module {
 // inside its folder; ArgumentError, which lists all operators of the file that are not supported with the names of
 // their nodes; Error where the library was built without ONNX.
 Model load(const std::string& path, const LoadOptions& options = {});
+
+struct SaveOptions {
+  std::vector<std::string> inputs, outputs;  // names; else "input" and "output", numbered where there are several
+  // Inputs and outputs of four and five axes are [N, ..., C] here and [N, C, ...] in the file, as other frameworks have
+  // images and volumes. Not for a Model, which has the order of its file anyway.
+  bool channels_first = true;
+};
+using Traced = std::function<std::vector<Array>(std::span<const Array> inputs)>;
+
+// Writes what the module computes in evaluation mode as a model of opset 18 for inputs of the example's shape and
+// dtype. The module is traced, not evaluated: its parameters and buffers are initializers with PyTorch's names and
+// order of axes, what depends on neither them nor the input is a constant. Throws ArgumentError, which lists all
+// operations that cannot be written, and for a model over 2 GB; IoError where the file cannot be written; Error where
+// the library was built without ONNX.
+void save(const std::string& path, nn::Module& module, const Array& example, const SaveOptions& options = {});
+// The same for a function of several inputs and results; `state` (Module::state()) names cells that it reads.
+void save(const std::string& path, const Traced& function, std::span<const Array> examples,
+          const std::vector<nn::NamedArray>& state = {}, const SaveOptions& options = {});
 
 }  // namespace samebytes::onnx
