@@ -99,6 +99,9 @@ const Registry& registry() {
     add_images(made);
     add_norms(made);
     add_recurrent(made);
+    add_trigonometry(made);
+    add_quantised(made);
+    add_scatter(made);
     return made;
   }();
   return all;

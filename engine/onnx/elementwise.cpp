@@ -94,7 +94,7 @@ Outputs power(const Call& call) {
     return integer_binary(call);
   }
   if (count(call.sizes(1)) != 1 || call.rank(1) > call.rank(0))
-    call.refuse("expected one exponent, got sizes of " + std::to_string(count(call.sizes(1))));
+    return {item_of(power_of(call.array(0), astype(call.array(1), call.array(0).dtype())))};
   const double exponent = reals_of(call.at(1)).at(0);
   return kept(call, [&](const Array& a) { return pow(a, exponent); });
 }

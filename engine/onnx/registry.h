@@ -22,10 +22,16 @@ void add_reductions(Registry& registry);
 void add_images(Registry& registry);
 void add_norms(Registry& registry);
 void add_recurrent(Registry& registry);
+void add_trigonometry(Registry& registry);
+void add_quantised(Registry& registry);
+void add_scatter(Registry& registry);
 
 const Registry& registry();
 
 // Binary arithmetic, comparison and logic of integers and bools on the host, exact in their type.
 Outputs integer_binary(const Call& call);
+
+// a^b, element by element.
+Array power_of(const Array& a, const Array& b);
 
 }  // namespace samebytes::onnx
