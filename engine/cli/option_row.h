@@ -26,7 +26,9 @@ enum class Verb : std::uint8_t {
   doctor,
   memory,
   completion,
-  man
+  man,
+  run,
+  inspect
 };
 
 // A set of verbs: Verb::train | Verb::bench.
@@ -49,7 +51,8 @@ constexpr Verbs operator|(Verb a, Verb b) { return Verbs(a) | Verbs(b); }
 
 inline constexpr Verbs kStepVerbs = Verb::train | Verb::bench | Verb::profile | Verb::estimate;
 inline constexpr Verbs kWorkloadVerbs = kStepVerbs | Verb::eval | Verb::sweep;  // those that take a run file
-inline constexpr Verbs kDeviceVerbs = kWorkloadVerbs | Verb::generate | Verb::tune;
+inline constexpr Verbs kModelVerbs = Verb::run | Verb::inspect;                 // those of a model's file
+inline constexpr Verbs kDeviceVerbs = kWorkloadVerbs | kModelVerbs | Verb::generate | Verb::tune;
 
 // Why an option refuses a text; empty where it takes it.
 using Check = std::function<std::string(const std::string& text)>;

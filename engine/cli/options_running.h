@@ -103,7 +103,7 @@ void describe_devices(Row& row, RunningOptions& o) {
   };
   device(train | profile, "a comma-separated list of devices works together; all: every device found; ");
   device(bench, "a comma-separated list of devices works together; all: measure each device in turn; ");
-  device(eval | generate | tune | estimate | sweep, "");
+  device(eval | generate | tune | estimate | sweep | kModelVerbs, "");
   row(o.devices.split, {.flag = "--split-device", .value = "CORES", .group = group::device, .verbs = kSeveral,
       .check = whole(1, 4096),
       .help = "split one device into parts with these numbers of cores, such as 1,1, which work together; default: "
@@ -213,7 +213,7 @@ void describe_output(Row& row, RunningOptions& o) {
         .help = help});
   };
   json(kRuns, "print the summary as one line of JSON, the last line of standard output");
-  json(tune, "print the result as one line of JSON, the last line of standard output");
+  json(tune | kModelVerbs, "print the result as one line of JSON, the last line of standard output");
   json(profile, "print the tables as one line of JSON, the last line of standard output");
   json(sweep, "print the table and the advice as one line of JSON, the last line of standard output");
   json(estimate, "print the estimates as one line of JSON");

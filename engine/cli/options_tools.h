@@ -22,6 +22,15 @@ struct DoctorOptions {
   std::string profile;  // empty: none
 };
 
+struct ModelOptions {
+  std::string file;                 // of run and inspect
+  std::vector<std::string> inputs;  // NAME=FILE.npy
+  std::vector<std::string> dims;    // SYMBOL=N
+  std::string output;               // folder
+  bool random = false;
+  int repeat = 0;
+};
+
 struct ToolOptions {
   std::string mode = "both";  // of bench: train, infer or both
   bool fixed_batch = false;
@@ -46,6 +55,7 @@ struct ToolOptions {
   bool tune_show = false;
   bool tune_reset = false;
   DoctorOptions doctor;
+  ModelOptions model_file;
   std::string shell;  // bash, zsh, fish
 };
 
@@ -135,6 +145,23 @@ void describe_tools(Row& row, ToolOptions& o, MemoryOptions& drawn) {
       .help = "log from `train --log FILE.jsonl`, also of a run that failed"});
   row(o.doctor.profile, {.flag = "profile", .value = "[PROFILE.json]", .group = group::run, .verbs = doctor,
       .help = "output of `profile WORKLOAD --json`, for advice on speed"});
+  row(o.model_file.file, {.flag = "model", .value = "FILE", .group = group::run, .verbs = inspect, .is_required = true,
+      .help = "ONNX model, safetensors file or checkpoint"});
+  row(o.model_file.file, {.flag = "model", .value = "FILE.onnx", .group = group::run, .verbs = Verb::run,
+      .is_required = true,
+      .help = "ONNX model"});
+  row(o.model_file.inputs, {.flag = "--input", .value = "NAME=FILE.npy", .group = group::run, .verbs = Verb::run,
+      .help = "array for an input of the model, as numpy.save writes it; several by commas or by repeating"});
+  row(o.model_file.random, {.flag = "--random", .group = group::run, .verbs = Verb::run,
+      .help = "make up the inputs that are not given: uniform numbers from 0 to 1, zeros for integers"});
+  row(o.model_file.dims, {.flag = "--dim", .value = "SYMBOL=N", .group = group::run, .verbs = Verb::run,
+      .needs = "--random",
+      .help = "size that the model leaves open, for --random"});
+  row(o.model_file.repeat, {.flag = "--repeat", .value = "N", .group = group::measurement, .verbs = Verb::run,
+      .check = whole(0, kMost),
+      .help = "run N more times and print the median time"});
+  row(o.model_file.output, {.flag = "--output", .value = "DIR", .group = group::output, .verbs = Verb::run,
+      .help = "write each output into this folder as NAME.npy"});
   row(o.shell, {.flag = "shell", .value = "SHELL", .group = group::run, .verbs = completion,
       .choices = {"bash", "zsh", "fish"}, .is_required = true,
       .help = "shell: bash, zsh or fish"});

@@ -69,6 +69,12 @@ const std::vector<VerbRow>& verb_table() {
        "  samebytes bench gpt --mode train --steps 3 --memory-snapshot gpt.json\n"
        "  samebytes memory gpt.json --svg gpt.svg\n"
        "  samebytes memory after_20_steps.json --diff after_200_steps.json"},
+      {Verb::run, "run", "run an ONNX model on arrays of NumPy", run_run, false,
+       "Examples:\n"
+       "  samebytes run model.onnx --input x=x.npy --output out\n"
+       "  samebytes run model.onnx --random --dim batch=1 --repeat 20"},
+      {Verb::inspect, "inspect", "show what is in an ONNX model, a safetensors file or a checkpoint", run_inspect,
+       false, "Example:\n  samebytes inspect model.onnx"},
       {Verb::completion, "completion", "print a shell script that completes verbs, options and values", run_completion,
        false,
        "Examples:\n"

@@ -34,6 +34,8 @@ int run_memory(const Options& options);
 int run_doctor(const Options& options);
 int run_sweep(const Options& options);
 int run_estimate(const Options& options);
+int run_run(const Options& options);
+int run_inspect(const Options& options);
 int run_completion(const Options& options);
 int run_man(const Options& options);
 

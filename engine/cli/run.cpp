@@ -1,0 +1,139 @@
+// samebytes run: an ONNX model on arrays of NumPy.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+
+#include "cli/interrupt.h"
+#include "cli/npy.h"
+#include "cli/session.h"
+#include "cli/text.h"
+#include "cli/usage_error.h"
+#include "cli/verbs.h"
+#include "samebytes/error.h"
+#include "samebytes/ops.h"
+
+namespace samebytes::cli {
+namespace {
+
+using Pairs = std::map<std::string, std::string>;
+
+// The words NAME=VALUE of an option.
+Pairs pairs_of(const std::vector<std::string>& words, const char* option, const char* form) {
+  Pairs pairs;
+  for (const std::string& word : words) {
+    const std::size_t sign = word.rfind('=');
+    if (sign == word.npos || sign == 0 || sign + 1 == word.size())
+      throw UsageError(fmt::format("{} {}: expected {}", option, word, form));
+    if (!pairs.emplace(word.substr(0, sign), word.substr(sign + 1)).second)
+      throw UsageError(fmt::format("{}: {} comes twice", option, word.substr(0, sign)));
+  }
+  return pairs;
+}
+
+std::string shape_text(const std::vector<std::int64_t>& sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
+
+std::vector<std::int64_t> sizes_of(const onnx::Port& port, const Pairs& dims) {
+  std::vector<std::int64_t> sizes;
+  for (const std::string& size : port.sizes) {
+    std::string number = size;
+    if (const auto at = dims.find(size); at != dims.end()) number = at->second;
+    if (number.empty() || number.size() > 9 || number.find_first_not_of("0123456789") != number.npos)
+      throw UsageError(fmt::format("input {} has the size {}, which is open; say --dim {}=N", port.name, size, size));
+    sizes.push_back(std::stoll(number));
+  }
+  return sizes;
+}
+
+// Uniform in [0, 1), or zeros for integers, which may be indices.
+onnx::Value made_up(const onnx::Port& port, const Pairs& dims) {
+  const std::vector<std::int64_t> sizes = sizes_of(port, dims);
+  const Shape shape{std::span<const std::int64_t>(sizes)};
+  switch (port.type) {
+    case onnx::Type::f32: return uniform(shape);
+    case onnx::Type::f64: return uniform(shape, 0, 1, f64);
+    case onnx::Type::f16: return uniform(shape, 0, 1, f16);
+    case onnx::Type::bf16: return uniform(shape, 0, 1, bf16);
+    case onnx::Type::boolean: return zeros(shape, bool_);
+    case onnx::Type::u8: return zeros(shape, u8);
+    default: return zeros(shape, i32);
+  }
+}
+
+void wait(const std::map<std::string, onnx::Value>& outputs) {
+  for (const auto& [name, value] : outputs)
+    if (const auto* array = std::get_if<Array>(&value)) array->wait();
+}
+
+// A file's name for an output: what cannot stand in one becomes _.
+std::string file_name(const std::string& output) {
+  std::string name = output;
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return c < ' ' || c == '/' || c == '\\' || c > '~'; }, '_');
+  return (name.empty() || name[0] == '.' ? "_" + name : name) + ".npy";
+}
+
+}  // namespace
+
+int run_run(const Options& options) {
+  const ModelOptions& asked = options.model_file;
+  const Pairs files = pairs_of(asked.inputs, "--input", "NAME=FILE.npy"),
+              dims = pairs_of(asked.dims, "--dim", "SYMBOL=N");
+  expect_one_device(options, "run");
+  const std::unique_ptr<Engine> engine = open_engine(options, options.device);
+  onnx::Model model = onnx::load(asked.file);
+  const onnx::Summary summary = model.summary();
+  for (const auto& [name, file] : files)
+    if (std::find(model.inputs().begin(), model.inputs().end(), name) == model.inputs().end())
+      throw UsageError(fmt::format("--input {}: the model has the inputs {}", name, list_text(model.inputs())));
+  std::map<std::string, onnx::Value> inputs;
+  for (const onnx::Port& port : summary.inputs) {
+    const auto file = files.find(port.name);
+    if (file == files.end() && !asked.random)
+      throw UsageError(
+          fmt::format("input {} is missing: {} [{}]; give --input {}=FILE.npy, or --random for all that are", port.name,
+                      onnx::name_of(port.type), fmt::join(port.sizes, ", "), port.name));
+    inputs[port.name] = file == files.end() ? made_up(port, dims) : value_of(read_npy(file->second));
+  }
+  const NoGrad no_grad;
+  std::vector<double> seconds;
+  std::map<std::string, onnx::Value> outputs;
+  for (std::int64_t i = 0; i <= asked.repeat && !is_interrupted(); ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    outputs = model.run(inputs);
+    wait(outputs);
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  if (!asked.output.empty()) std::filesystem::create_directories(asked.output);
+  Json json{{"model", asked.file}, {"outputs", Json::array()}};
+  for (const std::string& name : model.outputs()) {
+    const onnx::Tensor tensor = tensor_of(outputs.at(name));
+    std::string file;
+    if (!asked.output.empty())
+      write_npy(file = (std::filesystem::path(asked.output) / file_name(name)).string(), tensor);
+    if (options.json)
+      json["outputs"].push_back(
+          {{"name", name}, {"type", onnx::name_of(tensor.type)}, {"shape", tensor.sizes}, {"file", file}});
+    else
+      fmt::print("{}  {} {}{}\n", name, onnx::name_of(tensor.type), shape_text(tensor.sizes),
+                 file.empty() ? "" : "  -> " + file);
+  }
+  const double first = seconds.front();
+  std::sort(seconds.begin(), seconds.end());
+  const double median = seconds[seconds.size() / 2];
+  if (options.json) {
+    json["first_seconds"] = first;
+    json["median_seconds"] = median;
+    json["runs"] = seconds.size();
+    fmt::print("{}\n", json.dump());
+  } else {
+    fmt::print("{}: first run {:.1f} ms, with the kernels that it builds", device_text(*engine), first * 1e3);
+    if (asked.repeat > 0) fmt::print("; median of {} runs {:.2f} ms", seconds.size(), median * 1e3);
+    fmt::print("\n");
+  }
+  return is_interrupted() ? kInterrupted : kDone;
+}
+
+}  // namespace samebytes::cli
