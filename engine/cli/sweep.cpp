@@ -124,7 +124,7 @@ std::string noise_text(double noise) {
   return std::isnan(noise) ? "" : std::isfinite(noise) ? count_text(std::round(noise)) : "beyond";
 }
 
-std::string to_text(const Swept& report) {
+std::string swept_text(const Swept& report) {
   std::string text = fmt::format("{:>7} {:<6} {:>10} {:>9} {:>9} {:>10} {:>11} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}\n",
                                  "batch", "class", "samples/s", "ms p50", "ms p95", "memory", "activations", "noise",
                                  "steps", "samples", "seconds", "rate", "test loss");
@@ -278,7 +278,7 @@ int run_sweep(const Options& options) {
   report.result = train::sweep_batches(
       sweep, [&](Engine&, const train::SweepSize& size) { return training_of(options, workload, split, test, size); });
   progress.erase();
-  fmt::print(stream_for_people(options), "{}{}", options.quiet ? "" : "\n", to_text(report));
+  fmt::print(stream_for_people(options), "{}{}", options.quiet ? "" : "\n", swept_text(report));
   if (!options.sweep.plot.empty()) io::write_file(options.sweep.plot, plot_svg(to_plot(report)));
   if (options.json) fmt::print("{}\n", to_json(report).dump());
   std::fflush(stdout);
