@@ -43,14 +43,15 @@ std::string bash() {
   for (const VerbRow& verb : verb_table()) {
     std::vector<std::string> list = words_of(verb.verb);
     for (const OptionRow* row : rows_with_flag(verb.verb)) {
-      list.push_back(row->flag);
+      const std::vector<std::string> flags = row->flags();
+      list.insert(list.end(), flags.begin(), flags.end());
       if (row->kind == ValueKind::flag) continue;
       const std::string choose = !row->choices.empty() ? fmt::format("-W '{}'", fmt::join(row->choices, " "))
                                  : row->takes_folder() ? "-d"
                                  : row->takes_file()   ? "-f"
                                                        : "-W ''";
-      values += fmt::format("    '{} {}') mapfile -t COMPREPLY < <(compgen {} -- \"$word\"); return ;;\n", verb.name,
-                            row->flag, choose);
+      values += fmt::format("    '{0} {1}') mapfile -t COMPREPLY < <(compgen {2} -- \"$word\"); return ;;\n", verb.name,
+                            fmt::join(flags, fmt::format("'|'{} ", verb.name)), choose);
     }
     list.emplace_back("--help");
     words += fmt::format("    {}) mapfile -t COMPREPLY < <(compgen {}-W '{}' -- \"$word\") ;;\n", verb.name,
@@ -92,9 +93,10 @@ std::string zsh() {
                                  : row->takes_folder() ? "_files -/"
                                  : row->takes_file()   ? "_files"
                                                        : "";
-      cases += fmt::format(
-          " \\\n        '{}[{}]{}'", row->flag, zsh_text(row->help),
-          row->kind == ValueKind::flag ? "" : (row->alone.empty() ? ":" : "::") + zsh_text(row->value) + ":" + values);
+      const std::string what =
+          row->kind == ValueKind::flag ? "" : (row->alone.empty() ? ":" : "::") + zsh_text(row->value) + ":" + values;
+      for (const std::string& flag : row->flags())
+        cases += fmt::format(" \\\n        '{}[{}]{}'", flag, zsh_text(row->help), what);
     }
     if (const auto words = words_of(verb.verb); !words.empty())
       cases += fmt::format(" \\\n        '*:what:({})'", fmt::join(words, " "));
@@ -138,7 +140,8 @@ std::string fish() {
                                  : row->takes_folder()        ? " -x -a '(__fish_complete_directories)'"
                                  : row->takes_file()          ? " -r"
                                                               : " -x";
-      text += fmt::format("{} -l {} -d '{}'{}\n", when, row->name(), fish_text(row->help), values);
+      for (const std::string& flag : row->flags())
+        text += fmt::format("{} -l {} -d '{}'{}\n", when, flag.substr(2), fish_text(row->help), values);
     }
   }
   return text;

@@ -37,7 +37,9 @@ std::string section_of(const VerbRow& verb) {
   for (const OptionRow& row : option_table()) {
     if (!row.verbs.has(verb.verb)) continue;
     text += ".TP\n";
-    if (!row.is_positional()) text += "\\fB" + escaped(row.flag) + "\\fR" + (row.value.empty() ? "" : " ");
+    if (!row.is_positional())
+      text += fmt::format("\\fB{}\\fR{}", escaped(fmt::format("{}", fmt::join(row.flags(), ", "))),
+                          row.value.empty() ? "" : " ");
     if (!row.value.empty()) text += "\\fI" + escaped(row.value) + "\\fR";
     text += "\n" + escaped(row.help) + "\n";
   }

@@ -57,9 +57,10 @@ inline constexpr Verbs kDeviceVerbs = kWorkloadVerbs | kModelVerbs | Verb::gener
 // Why an option refuses a text; empty where it takes it.
 using Check = std::function<std::string(const std::string& text)>;
 Check whole(std::int64_t low, std::int64_t high);   // a whole number from low to high
+Check natural();                                    // a whole number, at least 0, of 64 bits
 Check number(double low, double high);              // a number from low to high
 Check above_zero();                                 // a number above 0
-Check at_least_zero();                              // a number from 0 on
+Check at_least_zero();                              // a number, at least 0
 Check or_word(std::string_view word, Check check);  // `word`, or what `check` takes
 
 // What an option's value is, known from its member.
@@ -77,6 +78,7 @@ enum class Log : std::uint8_t { never, always, if_given };
 
 struct OptionRow {
   std::string flag;                       // "--clip-norm"; without dashes it stands by itself: "workload"
+  std::vector<std::string> also = {};     // flags that other programs use for it: "--max-grad-norm"
   std::string value = {};                 // its value in a help text: "N|auto"; empty for a flag
   std::string_view group = {};            // heading of the help, and section of a run file
   Verbs verbs = {};                       // no two rows of a verb have the same flag
@@ -106,7 +108,9 @@ struct OptionRow {
   }
   bool takes_folder() const { return value == "DIR"; }
   std::string name() const { return is_positional() ? flag : flag.substr(2); }  // in a run file: clip-norm
-  std::string log_name() const;                                                 // in a log: clip_norm
+  std::vector<std::string> flags() const;                                       // its own, then its aliases
+  bool has_name(std::string_view word) const;  // with or without dashes, one of its aliases too; "_" is "-"
+  std::string log_name() const;                // in a log: clip_norm
   // Why the option refuses this text; empty where it takes it.
   std::string fault(const std::string& text) const;
 };

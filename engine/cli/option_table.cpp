@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cstdlib>
 #include <optional>
@@ -98,6 +97,7 @@ std::string whole_help(const OptionRow& row) {
   const bool says_choices = std::all_of(row.choices.begin(), row.choices.end(),
                                         [&](const auto& choice) { return text.find(choice) != text.npos; });
   if (!says_choices) text = list_text(row.choices) + ": " + text;
+  if (!row.also.empty()) text += "; also " + list_text(row.also);
   if (!row.default_text.empty() && text.find("default:") == text.npos) text += "; default: " + row.default_text;
   return wrapped_help(text);
 }
@@ -111,6 +111,7 @@ struct RowCollector {
     if (!Inside<T>::is_optional && row.kind != ValueKind::flag && text_of(member) != kUnset)
       row.default_text = text_of(member);
     if (is_bytes<T>) row.check = bytes_fault;
+    if (std::is_same_v<T, std::uint64_t>) row.check = natural();
     row.help = whole_help(row);
     rows.push_back(std::move(row));
   }
@@ -217,10 +218,12 @@ std::string unless(bool is_right, const std::string& expected, const std::string
   return is_right ? "" : "expected " + expected + ", got " + (text.empty() ? "nothing" : text);
 }
 
-std::string bound_text(std::int64_t bound) {  // "1024", "2^40"
-  const auto bits = static_cast<std::uint64_t>(bound);
-  return bound > 1 << 20 && std::has_single_bit(bits) ? fmt::format("2^{}", std::countr_zero(bits))
-                                                      : fmt::format("{}", bound);
+// "a whole number from 1 to 1024", "a whole number, at least 1" where nobody meets the bound above.
+template <class T>
+std::string range_text(const char* what, T low, T high, bool is_above) {
+  constexpr T kFar = 1 << 20;
+  if (high < kFar) return fmt::format("{} from {} to {}", what, low, high);
+  return fmt::format("{}, at least {}", what, low) + (is_above ? fmt::format(" and at most {}", high) : "");
 }
 
 }  // namespace
@@ -229,14 +232,21 @@ Check whole(std::int64_t low, std::int64_t high) {
   return [=](const std::string& text) {
     const auto value = parsed<std::int64_t>(text);
     return unless(value && *value >= low && *value <= high,
-                  fmt::format("a whole number from {} to {}", low, bound_text(high)), text);
+                  range_text("a whole number", low, high, value && *value > high), text);
+  };
+}
+
+Check natural() {
+  return [](const std::string& text) {
+    return unless(parsed<std::uint64_t>(text).has_value(), "a whole number, at least 0", text);
   };
 }
 
 Check number(double low, double high) {
   return [=](const std::string& text) {
     const auto value = parsed<double>(text);
-    return unless(value && *value >= low && *value <= high, fmt::format("a number from {} to {}", low, high), text);
+    return unless(value && *value >= low && *value <= high, range_text("a number", low, high, value && *value > high),
+                  text);
   };
 }
 
@@ -250,7 +260,7 @@ Check above_zero() {
 Check at_least_zero() {
   return [](const std::string& text) {
     const auto value = parsed<double>(text);
-    return unless(value && *value >= 0, "a number from 0 on", text);
+    return unless(value && *value >= 0, "a number, at least 0", text);
   };
 }
 
@@ -263,6 +273,19 @@ Check or_word(std::string_view word, Check check) {
   };
 }
 
+std::vector<std::string> OptionRow::flags() const {
+  std::vector<std::string> result = {flag};
+  result.insert(result.end(), also.begin(), also.end());
+  return result;
+}
+
+bool OptionRow::has_name(std::string_view word) const {
+  if (word.starts_with("--")) word.remove_prefix(2);
+  std::string dashed(word);
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  return name() == dashed || std::find(also.begin(), also.end(), "--" + dashed) != also.end();
+}
+
 std::string OptionRow::log_name() const {
   std::string result = name();
   std::replace(result.begin(), result.end(), '-', '_');
@@ -272,7 +295,7 @@ std::string OptionRow::log_name() const {
 std::string OptionRow::fault(const std::string& text) const {
   if (!choices.empty())
     return unless(std::find(choices.begin(), choices.end(), text) != choices.end(),
-                  (choices.size() > 2 ? "one of " : "") + list_text(choices), text);
+                  (choices.size() > 2 ? "one of " : "") + list_text(choices), text + or_nearest(text, choices));
   if (check) return check(text);
   if (kind == ValueKind::whole)
     return unless(parsed<std::int64_t>(text) || parsed<std::uint64_t>(text), "a whole number", text);
@@ -291,9 +314,8 @@ const std::vector<OptionRow>& option_table() {
 }
 
 const OptionRow* find_row(Verb verb, std::string_view name) {
-  if (name.starts_with("--")) name.remove_prefix(2);
   for (const OptionRow& row : option_table())
-    if (row.verbs.has(verb) && row.name() == name) return &row;
+    if (row.verbs.has(verb) && row.has_name(name)) return &row;
   return nullptr;
 }
 

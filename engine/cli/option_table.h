@@ -16,7 +16,7 @@ class App;
 namespace samebytes::cli {
 
 const std::vector<OptionRow>& option_table();
-// The row of a verb with this name, with or without dashes in front; null where the verb has none.
+// The row of a verb with this name or alias, with or without dashes in front; null where the verb has none.
 const OptionRow* find_row(Verb verb, std::string_view name);
 
 // Gives a parser the options of a verb, which fill `options`.

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 
 #include "cli/option_table.h"
 #include "cli/run_file.h"
@@ -22,14 +23,15 @@ std::string help_of(const CLI::App& app) {
   return app.help();
 }
 
-Parsed wrong(const CLI::App& app, const std::string& message) {
-  std::string command = app.get_name();
-  for (const CLI::App* verb : app.get_subcommands()) command += " " + verb->get_name();
+Parsed wrong(const CLI::App& app, const std::string& verb, const std::string& message) {
+  const std::string command = app.get_name() + (verb.empty() ? "" : " " + verb);
   return {{}, fmt::format("samebytes: {}\nTry `{} --help`.\n", message, command), kWrongUsage};
 }
 
-// "--checkpoint DIR"
-std::string usage_of(const OptionRow& row) { return row.value.empty() ? row.flag : row.flag + " " + row.value; }
+// "--checkpoint DIR"; "WORKLOAD" of a word that stands by itself
+std::string usage_of(const OptionRow& row) {
+  return row.is_positional() ? row.value : row.value.empty() ? row.flag : row.flag + " " + row.value;
+}
 
 // Throws UsageError for an option that lacks another one or excludes one that was given.
 void check_companions(const CLI::App& app, Verb verb) {
@@ -49,17 +51,83 @@ bool stands_alone(const std::string& word) {
          std::any_of(all.begin(), all.end(), [&](const WorkloadEntry& workload) { return workload.name == word; });
 }
 
-// A flag that may stand alone gets its choice in the same word: "--explain" "passes" is "--explain=passes".
-std::vector<std::string> with_joined_choices(Verb verb, const std::vector<std::string>& words) {
-  std::vector<std::string> result;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    result.push_back(words[i]);
-    const OptionRow* const row = words[i].starts_with("--") ? find_row(verb, words[i]) : nullptr;
-    if (row == nullptr || row->alone.empty()) continue;
-    const bool has_choice = i + 1 < words.size() && !words[i + 1].starts_with("--") && !stands_alone(words[i + 1]);
-    result.back() += "=" + (has_choice ? words[++i] : row->alone);
+bool is_flag(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' &&
+         (word[1] == '-' || std::isalpha(static_cast<unsigned char>(word[1])) != 0);
+}
+
+[[noreturn]] void refuse_flag(const VerbRow& verb, const std::string& flag) {
+  std::vector<std::string> own, verbs;
+  for (const OptionRow& row : option_table()) {
+    if (row.is_positional()) continue;
+    for (const VerbRow& other : verb_table())
+      if (row.verbs.has(other.verb) && row.has_name(flag)) verbs.push_back(other.name);
+    if (const auto flags = row.flags(); row.verbs.has(verb.verb)) own.insert(own.end(), flags.begin(), flags.end());
   }
+  const std::string others =
+      verbs.empty() ? "" : fmt::format(" ({} {} it)", list_text(verbs), verbs.size() > 1 ? "have" : "has");
+  throw UsageError(
+      fmt::format("{} has no option {}{}{}", verb.name, flag, others, verbs.empty() ? or_nearest(flag, own) : ""));
+}
+
+// Throws UsageError for more words that stand by themselves than the verb has places for.
+void check_places(const VerbRow& verb, const std::vector<std::string>& alone) {
+  std::string places;
+  std::size_t count = 0;
+  for (const OptionRow& row : option_table()) {
+    if (!row.verbs.has(verb.verb) || !row.is_positional()) continue;
+    if (row.takes_many && !row.is_required) return;
+    places += " " + row.value;
+    ++count;
+  }
+  if (alone.size() <= count) return;
+  throw UsageError(fmt::format("expected `samebytes {}{}`, got {} too", verb.name, places,
+                               list_text({alone.begin() + static_cast<std::ptrdiff_t>(count), alone.end()})));
+}
+
+// The command line with each flag as its row has it: "--lr" is "--rate", and one that may stand alone has its choice in
+// the same word ("--explain" "passes" is "--explain=passes"). Throws UsageError for what no row has.
+std::vector<std::string> with_flags_of_rows(const VerbRow& verb, const std::vector<std::string>& words) {
+  std::vector<std::string> result = {words[0]}, alone;
+  const auto has_value = [&](std::size_t place) { return place < words.size() && !is_flag(words[place]); };
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (!is_flag(word) || word == "-h" || word == "--help") {
+      if (!is_flag(word) && !is_run_file_name(word)) alone.push_back(word);
+      result.push_back(word);
+      continue;
+    }
+    const std::size_t end = std::min(word.find('='), word.size());
+    const bool is_joined = end < word.size();
+    const OptionRow* const row = word[1] == '-' ? find_row(verb.verb, word.substr(0, end)) : nullptr;
+    if (row == nullptr || row->is_positional()) refuse_flag(verb, word.substr(0, end));
+    result.push_back(row->flag + word.substr(end));
+    if (row->kind == ValueKind::flag) {
+      const std::string value = is_joined ? word.substr(end + 1) : "true";
+      if (value != "true" && value != "false")
+        throw UsageError(fmt::format("{} takes no value, got {}", row->flag, value));
+    } else if (is_joined) {
+      continue;
+    } else if (!row->alone.empty()) {
+      const bool has_choice = has_value(i + 1) && !stands_alone(words[i + 1]);
+      result.back() += "=" + (has_choice ? words[++i] : row->alone);
+    } else if (!has_value(i + 1)) {
+      throw UsageError(fmt::format("{} lacks its value: {}", row->flag, usage_of(*row)));
+    } else {
+      do result.push_back(words[++i]);
+      while (row->takes_many && has_value(i + 1));
+    }
+  }
+  check_places(verb, alone);
   return result;
+}
+
+// What the verb cannot do without and was not given: "eval needs --load FILE".
+std::string missing_text(const CLI::App& app, Verb verb) {
+  for (const OptionRow& row : option_table())
+    if (row.is_required && row.verbs.has(verb) && app.get_option(row.flag)->count() == 0)
+      return fmt::format("{} needs {}", row_of(verb).name, usage_of(row));
+  return {};
 }
 
 }  // namespace
@@ -82,17 +150,18 @@ Parsed parse_options(int argc, const char* const* argv) {
   // A mistyped verb gets the nearest one instead of a list of rules.
   const std::vector<std::string> names = verb_names();
   if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-    const std::string near = nearest_word(argv[1], names);
-    return wrong(app, fmt::format("there is no verb {}{}; there are {}", argv[1],
-                                  near.empty() ? "" : ", did you mean " + near + "?", list_text(names)));
+    return wrong(
+        app, {},
+        fmt::format("there is no verb {}{}; there are {}", argv[1], or_nearest(argv[1], names), list_text(names)));
   }
+  const std::string verb_name = argc > 1 && argv[1][0] != '-' ? argv[1] : "";
   std::string note;
   try {
     std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
     const auto name = words.empty() ? names.end() : std::find(names.begin(), names.end(), words[0]);
     if (name != names.end()) {
       options.verb = verb_table()[static_cast<std::size_t>(name - names.begin())].verb;
-      const RunFile file = expand_run_file(options.verb, with_joined_choices(options.verb, words));
+      const RunFile file = expand_run_file(options.verb, with_flags_of_rows(row_of(options.verb), words));
       if (!file.left_out.empty())
         note = fmt::format("{}: {} does without {}", file.path, *name, list_text(file.left_out));
       words = file.words;
@@ -105,14 +174,20 @@ Parsed parse_options(int argc, const char* const* argv) {
     for (int i = 1; i < argc; ++i) options.command_line += std::string(" ") + argv[i];
     if (options.print_config) return {{}, to_run_file(verb, options.verb), kDone};
   } catch (const UsageError& error) {
-    return wrong(app, error.what());
+    return wrong(app, verb_name, error.what());
   } catch (const CLI::CallForHelp&) {
     return {{}, help_of(app), kDone};
   } catch (const CLI::CallForVersion&) {
     return {{}, fmt::format("samebytes {}\n", kVersionNumber), kDone};
-  } catch (const CLI::ParseError& error) {
+  } catch (const CLI::RequiredError& error) {
     if (argc == 1) return {{}, "samebytes: the verb is missing\n\n" + app.help(), kWrongUsage};
-    return wrong(app, error.what());
+    const auto verbs = app.get_subcommands();
+    return wrong(app, verb_name,
+                 verbs.empty()
+                     ? fmt::format("there is no option {}{}", argv[1], or_nearest(argv[1], {"--help", "--version"}))
+                     : missing_text(*verbs.front(), options.verb));
+  } catch (const CLI::ParseError& error) {
+    return wrong(app, verb_name, error.what());
   }
   return {options, {}, kDone, note};
 }

@@ -127,7 +127,7 @@ void describe_devices(Row& row, RunningOptions& o) {
   row(o.seed, {.flag = "--seed", .value = "N", .group = group::run, .verbs = kDeviceVerbs, .resume = Resume::must_agree,
       .log = Log::always,
       .help = "random seed; the same seed gives the same bytes"});
-  row(o.workers, {.flag = "--workers", .value = "N", .group = group::loader,
+  row(o.workers, {.flag = "--workers", .also = {"--num-workers"}, .value = "N", .group = group::loader,
       .verbs = train | eval | bench | profile | sweep, .check = whole(0, 1024), .log = Log::if_given,
       .help = "threads that prepare batches; 0: prepare them in the training loop; default: 1, more from 8 cores on"});
   row(o.slots, {.flag = "--slots", .value = "N", .group = group::loader, .verbs = kWorkloadVerbs,

@@ -97,7 +97,7 @@ void describe_measurement(Row& row, ToolOptions& o) {
       .help = "write an HTML page with layers, timeline, roofline, memory and all tables"});
   row(o.html, {.flag = "--html", .value = "FILE.html", .group = group::output, .verbs = bench,
       .help = "write an HTML page with the devices, all rows, bar charts and a roofline for each device"});
-  row(o.sweep.batches, {.flag = "--batch", .value = "LIST", .group = group::run, .verbs = sweep,
+  row(o.sweep.batches, {.flag = "--batch", .also = {"--batch-size"}, .value = "LIST", .group = group::run, .verbs = sweep,
       .check = whole(1, kMost),
       .help = "comma-separated batch sizes"});
   row(o.sweep.target_loss, {.flag = "--target-loss", .value = "X", .group = group::run, .verbs = sweep,

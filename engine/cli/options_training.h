@@ -113,14 +113,14 @@ void describe_workload(Row& row, TrainingOptions& o) {
       .help = "what to run (see below), or a run file (.yaml)"});
   row(o.workloads, {.flag = "workload", .value = "[WORKLOAD ...]", .group = group::run, .verbs = bench,
       .help = "what to measure (see below), or a run file (.yaml); default: all workloads"});
-  row(o.epochs, {.flag = "--epochs", .value = "N", .group = group::run, .verbs = train, .check = whole(1, kMostSamples),
+  row(o.epochs, {.flag = "--epochs", .also = {"--num-epochs"}, .value = "N", .group = group::run, .verbs = train, .check = whole(1, kMostSamples),
       .in_rehearsal = false,
       .help = "passes over the training set; default: the workload's"});
-  row(o.epochs, {.flag = "--epochs", .value = "N", .group = group::run, .verbs = sweep, .check = whole(1, kMostSamples),
+  row(o.epochs, {.flag = "--epochs", .also = {"--num-epochs"}, .value = "N", .group = group::run, .verbs = sweep, .check = whole(1, kMostSamples),
       .excludes = "--steps", .in_rehearsal = false,
       .help = "maximum passes over the training set for each size; default: the workload's, up to 60 000 samples"});
   const auto steps = [&](Verbs verbs, const char* help) {
-    row(o.steps, {.flag = "--steps", .value = "N", .group = group::run, .verbs = verbs, .check = whole(1, kMostSteps),
+    row(o.steps, {.flag = "--steps", .also = {"--max-steps"}, .value = "N", .group = group::run, .verbs = verbs, .check = whole(1, kMostSteps),
         .help = help});
   };
   steps(train, "stop after N steps, regardless of --epochs");
@@ -138,11 +138,11 @@ void describe_workload(Row& row, TrainingOptions& o) {
                     return o.limit.automatic_batch ? "auto" : o.batch ? std::to_string(*o.batch) : "the default";
                   },
               .json = [&o] { return o.batch ? nlohmann::ordered_json(*o.batch) : nullptr; }},
-      {.flag = "--batch", .value = "N|auto", .group = group::run, .verbs = train | bench,
+      {.flag = "--batch", .also = {"--batch-size"}, .value = "N|auto", .group = group::run, .verbs = train | bench,
       .check = or_word("auto", whole(1, kMostSamples)), .resume = Resume::must_agree, .log = Log::always,
       .help = "samples per step; auto: as many as fit into --memory-limit, or into memory less 2 GiB, found by "
               "planning the step without running it; default: the workload's"});
-  row(o.batch, {.flag = "--batch", .value = "N", .group = group::run, .verbs = eval | profile | estimate,
+  row(o.batch, {.flag = "--batch", .also = {"--batch-size"}, .value = "N", .group = group::run, .verbs = eval | profile | estimate,
       .check = whole(1, kMostSamples),
       .help = "samples per step; default: the workload's"});
   row(o.form.data, {.flag = "--data", .value = "PATH", .group = group::data, .verbs = train | eval | sweep,
@@ -177,27 +177,27 @@ void describe_recipe(Row& row, TrainingOptions& o) {
   row(o.optimizer, {.flag = "--optimizer", .value = "NAME", .group = group::optimizer, .verbs = kLearning,
       .choices = optimizer_names(), .resume = Resume::must_agree, .log = Log::always,
       .help = "optimization algorithm"});
-  row(o.rate, {.flag = "--rate", .value = "R", .group = group::optimizer, .verbs = kLearning, .check = above_zero(),
+  row(o.rate, {.flag = "--rate", .also = {"--lr", "--learning-rate"}, .value = "R", .group = group::optimizer, .verbs = kLearning, .check = above_zero(),
       .resume = Resume::must_agree, .log = Log::always,
       .help = "peak learning rate; default: the workload's for adam, adamw and lamb, else PyTorch's"});
-  row(o.weight_decay, {.flag = "--weight-decay", .value = "X", .group = group::optimizer, .verbs = kLearning,
+  row(o.weight_decay, {.flag = "--weight-decay", .also = {"--wd"}, .value = "X", .group = group::optimizer, .verbs = kLearning,
       .check = at_least_zero(), .resume = Resume::must_agree, .log = Log::always,
       .help = "weight decay; default: the workload's for adamw and lamb, else PyTorch's"});
-  row(o.momentum, {.flag = "--momentum", .value = "X", .group = group::optimizer, .verbs = kLearning,
+  row(o.momentum, {.flag = "--momentum", .also = {"--beta1"}, .value = "X", .group = group::optimizer, .verbs = kLearning,
       .check = number(0, 0.999999), .resume = Resume::must_agree,
       .help = "momentum of sgd, rmsprop and lars, beta1 of the other optimizers; default: PyTorch's"});
-  row(o.clip_norm, {.flag = "--clip-norm", .value = "X", .group = group::optimizer, .verbs = kStepVerbs | sweep,
+  row(o.clip_norm, {.flag = "--clip-norm", .also = {"--max-grad-norm"}, .value = "X", .group = group::optimizer, .verbs = kStepVerbs | sweep,
       .check = at_least_zero(), .resume = Resume::must_agree, .log = Log::always,
       .help = "clip the global norm of the gradients to X; 0: no clipping; default: the workload's"});
   row(o.ema, {.flag = "--ema", .value = "DECAY", .group = group::optimizer, .verbs = kLearning, .check = number(0, 1),
       .resume = Resume::must_agree, .log = Log::if_given,
       .help = "keep an exponential moving average of the weights with this decay, such as 0.999; tests and --save "
               "use the averages"});
-  row(o.schedule, {.flag = "--schedule", .value = "NAME", .group = group::schedule, .verbs = kLearning,
+  row(o.schedule, {.flag = "--schedule", .also = {"--lr-scheduler"}, .value = "NAME", .group = group::schedule, .verbs = kLearning,
       .choices = schedule_names(), .resume = Resume::must_agree, .log = Log::always,
       .help = "how the learning rate falls after the warm-up; plateau: when the test loss stops falling; default: "
               "cosine"});
-  row(o.warmup, {.flag = "--warmup", .value = "STEPS", .group = group::schedule, .verbs = kLearning,
+  row(o.warmup, {.flag = "--warmup", .also = {"--warmup-steps"}, .value = "STEPS", .group = group::schedule, .verbs = kLearning,
       .check = whole(0, kMostSteps), .resume = Resume::must_agree, .log = Log::always,
       .help = "steps of linear warm-up; default: 5 % of all steps, 0 for constant and plateau"});
   row(o.gamma, {.flag = "--gamma", .value = "X", .group = group::schedule, .verbs = kLearning, .check = number(1e-9, 1),
@@ -228,7 +228,7 @@ void describe_recipe(Row& row, TrainingOptions& o) {
 template <class Row>
 void describe_step(Row& row, TrainingOptions& o) {
   using enum Verb;
-  row(o.step.accumulate, {.flag = "--accumulate", .value = "N", .group = group::training, .verbs = kStepVerbs,
+  row(o.step.accumulate, {.flag = "--accumulate", .also = {"--gradient-accumulation-steps"}, .value = "N", .group = group::training, .verbs = kStepVerbs,
       .check = whole(1, 1 << 20), .resume = Resume::must_agree, .log = Log::always,
       .help = "accumulate the gradients of N batches for each update; an incomplete group at the end of an epoch "
               "also makes one"});

@@ -116,6 +116,11 @@ void Reader::add_pairs(const YAML::Node& map, bool is_inside, std::vector<Pair>&
       add_pairs(entry.second, true, list);
       continue;
     }
+    for (const Verb verb : {verb_, Verb::train})  // an alias stands for its option
+      if (const OptionRow* const row = find(verb, key); row != nullptr) {
+        key = row->name();
+        break;
+      }
     const auto same = std::find_if(list.begin(), list.end(), [&](const Pair& pair) { return pair.key == key; });
     if (same != list.end()) refuse(line, fmt::format("{} was given before, in line {}", key, same->line));
     list.push_back({key, entry.second, line});
@@ -128,9 +133,9 @@ void Reader::refuse_key(const std::string& key, int line) const {
   names.emplace_back(kWorkload);
   for (const Verb verb : {verb_, Verb::train})
     for (const OptionRow* row : rows_of(verb)) names.push_back(row->name());
-  const std::string near = nearest_word(key, names), &verb = row_of(verb_).name;
-  refuse(line, fmt::format("{} has no option {}{}; `samebytes {} --help` lists them", verb, key,
-                           near.empty() ? "" : ", did you mean " + near + "?", verb));
+  const std::string& verb = row_of(verb_).name;
+  refuse(line, fmt::format("{} has no option {}{}; `samebytes {} --help` lists them", verb, key, or_nearest(key, names),
+                           verb));
 }
 
 std::vector<std::string> Reader::words_of(const Pair& pair, const OptionRow& row) const {

@@ -67,4 +67,9 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
   return best;
 }
 
+std::string or_nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string near = nearest_word(word, candidates);
+  return near.empty() ? "" : ", did you mean " + near + "?";
+}
+
 }  // namespace samebytes::cli

@@ -22,6 +22,8 @@ std::string list_text(const std::vector<std::string>& words);  // "a, b, c"
 
 // The candidate with the smallest edit distance, if that is at most a third of the word's length plus one; else empty.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
+// Ends a message about a mistyped word: ", did you mean train?"; empty where no candidate is near.
+std::string or_nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 using Json = nlohmann::ordered_json;
 

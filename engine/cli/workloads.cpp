@@ -27,9 +27,8 @@ Workload make_workload(const std::string& name, const WorkloadOptions& options) 
     check_option("--tokenizer", options.tokenizer.has_value());
     return entry.make(options);
   }
-  const std::string near = nearest_word(name, names);
-  throw UsageError(fmt::format("there is no workload {}{}; there are {}", name,
-                               near.empty() ? "" : ", did you mean " + near + "?", list_text(names)));
+  throw UsageError(
+      fmt::format("there is no workload {}{}; there are {}", name, or_nearest(name, names), list_text(names)));
 }
 
 Workload with_head(const Workload& workload, const Options& options) {

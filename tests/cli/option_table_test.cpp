@@ -112,6 +112,31 @@ TEST(OptionTable, a_verb_takes_its_options_and_refuses_all_others) {
     }
 }
 
+TEST(OptionTable, an_alias_is_its_option_on_the_command_line_and_in_a_run_file) {
+  const TemporaryFolder folder;
+  std::set<std::string> seen;
+  for (const VerbRow& verb : verb_table())
+    for (const OptionRow& row : option_table())
+      for (const std::string& alias : row.also) {
+        if (!row.verbs.has(verb.verb)) continue;
+        EXPECT_EQ(find_row(verb.verb, alias), &row) << alias;
+        EXPECT_THAT(parse({verb.name, "--help"}).text, HasSubstr(alias));
+        seen.insert(alias);
+        auto words = words_with(verb, row);
+        if (!find_row(verb.verb, "workload")->is_required) words.insert(words.begin() + 1, "digits");
+        words.emplace_back("--print-config");
+        const std::string printed = parse(words).text;
+        std::replace(words.begin(), words.end(), row.flag, alias);
+        EXPECT_EQ(parse(words).text, printed) << verb.name << " " << alias;
+        put(folder / "run.yaml",
+            std::regex_replace(printed, std::regex("\n" + row.name() + ":"), "\n" + alias.substr(2) + ":"));
+        EXPECT_EQ(parse({verb.name, folder / "run.yaml", "--print-config"}).text, printed) << alias;
+      }
+  for (const char* usual : {"--lr", "--learning-rate", "--batch-size", "--num-workers"})
+    EXPECT_EQ(seen.count(usual), 1U);
+  EXPECT_EQ(parse({"train", "digits", "--batch_size=8"}).options->batch, 8) << "an underscore is a dash";
+}
+
 TEST(OptionTable, a_value_that_the_check_refuses_is_wrong_usage) {
   for (const VerbRow& verb : verb_table())
     for (const OptionRow& row : option_table()) {
@@ -219,6 +244,9 @@ TEST(OptionTable, completion_and_manual_have_every_verb_option_and_choice) {
     for (const std::string& text : texts)
       EXPECT_TRUE(has_word(text, row.flag) || text.find(" -l " + row.name() + " ") != std::string::npos)
           << row.flag << " in " << text.substr(0, 50);
+    for (const std::string& alias : row.also)
+      for (const std::string& text : texts)
+        EXPECT_TRUE(has_word(text, alias) || text.find(" -l " + alias.substr(2) + " ") != std::string::npos) << alias;
     for (const std::string& choice : row.choices)
       for (const std::string& text : texts) EXPECT_TRUE(has_word(text, choice)) << row.flag << " " << choice;
   }

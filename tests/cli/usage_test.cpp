@@ -114,6 +114,37 @@ TEST(Usage, wrong_command_lines_end_with_2_and_one_clear_line) {
   }
 }
 
+TEST(Usage, a_mistake_is_named_with_what_was_meant) {
+  struct Case {
+    std::vector<std::string> words;
+    std::string message;
+  };
+  const std::vector<Case> cases = {
+      {{"--verison"}, "there is no option --verison, did you mean --version?"},
+      {{"train", "digits", "--epoch", "3"}, "train has no option --epoch, did you mean --epochs?"},
+      {{"train", "digits", "-lr", "0.1"}, "train has no option -lr, did you mean --lr?"},
+      {{"bench", "digits", "--epochs=3"}, "bench has no option --epochs (train, sweep have it)"},
+      {{"train", "digits", "--rate"}, "--rate lacks its value: --rate R"},
+      {{"train", "digits", "--lr", "abc"}, "--rate: expected a number above 0, got abc"},
+      {{"train", "digits", "--workers", "x"}, "--workers: expected a whole number from 0 to 1024, got x"},
+      {{"train", "digits", "--steps", "1.5"}, "--steps: expected a whole number, at least 1, got 1.5"},
+      {{"train", "digits", "--seed", "-1"}, "--seed: expected a whole number, at least 0, got -1"},
+      {{"train", "digits", "--clip-norm", "x"}, "--clip-norm: expected a number, at least 0, got x"},
+      {{"train", "digits", "--optimizer", "adm"}, "adafactor, got adm, did you mean adam?"},
+      {{"train", "digits", "--quiet=3"}, "--quiet takes no value, got 3"},
+      {{"train", "digits", "mlp"}, "expected `samebytes train WORKLOAD`, got mlp too"},
+      {{"devices", "all"}, "expected `samebytes devices`, got all too"},
+      {{"train"}, "train needs WORKLOAD"},
+      {{"eval", "digits"}, "eval needs --load FILE"},
+  };
+  for (const Case& wrong : cases) {
+    const auto result = run_command(wrong.words);
+    EXPECT_EQ(result.status, 2) << wrong.message;
+    EXPECT_THAT(result.err, HasSubstr(wrong.message)) << result.err;
+    EXPECT_EQ(result.out, "") << wrong.message;
+  }
+}
+
 TEST(Usage, no_words_at_all_show_the_help_as_an_error) {
   const auto result = run_command(std::vector<std::string>{});
   EXPECT_EQ(result.status, 2);
