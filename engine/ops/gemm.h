@@ -11,18 +11,10 @@
 #include <string_view>
 
 #include "graph/launch.h"
+#include "ops/gemm_problem.h"
 #include "samebytes/engine.h"
 
 namespace samebytes::detail {
-
-// C[z] (m x n, dense) = A[z] (m x k) * B[z] (k x n). A(i,p) = a[i*a_row + p*a_col], B(p,j) = b[p*b_row + j*b_col],
-// strides in elements. z = o*inner + i over two batch axes; a stride of 0 repeats an operand.
-struct GemmProblem {
-  std::int64_t m = 0, n = 0, k = 0;
-  std::int64_t a_row = 0, a_col = 0, b_row = 0, b_col = 0;
-  std::int64_t outer = 1, inner = 1;
-  std::int64_t a_outer = 0, a_inner = 0, b_outer = 0, b_inner = 0;
-};
 
 // Records the launches of c = A * B (+ bias [n], where it is not none()) with run.epilogue(), or with `accumulates` of
 // c += A * B, in the dtype of c; 16-bit sums are rounded each time. All arrays are of one
@@ -45,7 +37,8 @@ bool gemm_is_blas(const GemmProblem& problem);
 // gemm_clblast.cpp: records the calls that write c.
 void launch_gemm_clblast(Launch& run, Operand a, Operand b, Operand c, const GemmProblem& problem, Dtype real);
 
-// gemm_native.cpp: one product on the host, with this machine's instructions and OpenMP's threads. c is dense.
+// gemm_native.cpp: one product on the host, with the best instructions of this CPU (ops/native.h) and OpenMP's threads.
+// c is dense.
 void gemm_native(const float* a, const float* b, float* c, const GemmProblem& problem);
 void gemm_native(const double* a, const double* b, double* c, const GemmProblem& problem);
 

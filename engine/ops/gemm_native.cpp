@@ -1,10 +1,11 @@
-// Eigen's matrix product on the host. Compiled for this very CPU, so no Eigen type crosses a function of this file.
+// Eigen's matrix product on the host; ops/native.h says how often it is compiled. Eigen's namespace bears the name of
+// the level there, so that the linker takes no template of one level for that of another.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // g++ 12 reports its own AVX-512 header
 #endif
 #include <Eigen/Core>
 
-#include "ops/gemm.h"
+#include "ops/native.h"
 
 namespace samebytes::detail {
 namespace {
@@ -32,8 +33,12 @@ void dispatch(const T* a, const T* b, T* c, const GemmProblem& p) {
 
 }  // namespace
 
-void gemm_native(const float* a, const float* b, float* c, const GemmProblem& problem) { dispatch(a, b, c, problem); }
-void gemm_native(const double* a, const double* b, double* c, const GemmProblem& problem) {
+template <>
+void gemm_at<kThisLevel>(const float* a, const float* b, float* c, const GemmProblem& problem) {
+  dispatch(a, b, c, problem);
+}
+template <>
+void gemm_at<kThisLevel>(const double* a, const double* b, double* c, const GemmProblem& problem) {
   dispatch(a, b, c, problem);
 }
 

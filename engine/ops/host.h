@@ -1,7 +1,7 @@
 // Kernels of cl/ once more as functions of the host, for launches that are smaller than the cost of a launch. They give
 // the same bytes: the same operations in the same order, with the vectors of `width` lanes that the cpu personality
-// has. host_pointwise_native.cpp and host_sums_native.cpp are compiled for this very CPU, and without contraction;
-// host_moves.h has those that move elements as bits.
+// has. host_pointwise_native.cpp and host_sums_native.cpp are compiled for several levels of instructions
+// (ops/native.h) and without contraction; host_moves.h has those that move elements as bits.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "ops/host.h"
+#include "ops/native.h"
 #include "shared/functions.h"
 
 namespace samebytes::detail {
@@ -208,30 +208,8 @@ void run_pointwise(const HostPointwise& p, void* const* arrays, const double* sc
 
 }  // namespace
 
-std::int64_t HostPointwise::lanes() const {
-  constexpr std::int64_t in_cache = 8192;
-  std::int64_t lanes = kMostLanes;
-  while (lanes > kLeastLanes && lanes * registers > in_cache) lanes /= 2;
-  return lanes;
-}
-
-bool HostPointwise::is_read_in_place(const Input& input) const {
-  if (input.strides.back() != 1 || !is_of_register(input.dtype)) return false;
-  return outputs.size() == 1 ||
-         std::none_of(outputs.begin(), outputs.end(), [&](const Output& output) { return output.from == input.to; });
-}
-
-bool HostPointwise::is_written_in_place() const {
-  return outputs.size() == 1 && !code.empty() && code.back().to == outputs[0].from && is_of_register(outputs[0].dtype);
-}
-
-double HostPointwise::passes() const {
-  std::size_t count = code.size() + (is_written_in_place() ? 0 : outputs.size());
-  for (const Input& input : inputs) count += is_read_in_place(input) ? 0 : 1;
-  return static_cast<double>(std::max<std::size_t>(1, count));
-}
-
-void host_pointwise(const HostPointwise& kernel, void* const* arrays, const double* scalars) {
+template <>
+void host_pointwise_at<kThisLevel>(const HostPointwise& kernel, void* const* arrays, const double* scalars) {
   if (kernel.is_double)
     run_pointwise<double>(kernel, arrays, scalars);
   else

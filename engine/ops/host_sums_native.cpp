@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "ops/host.h"
+#include "ops/native.h"
 
 namespace samebytes::detail {
 namespace {
@@ -208,24 +208,25 @@ void with_width(int width, Visit visit) {
 }
 
 }  // namespace
-template <class T>
-void host_reduce_rows(const HostRows& shape, const T* src, T* dst) {
+template <HostLevel L, class T>
+void host_reduce_rows_at(const HostRows& shape, const T* src, T* dst) {
   with_width(shape.width, [&](auto width) { reduce_rows<T, width>(shape, src, dst); });
 }
-template void host_reduce_rows(const HostRows&, const float*, float*);
-template void host_reduce_rows(const HostRows&, const double*, double*);
+template void host_reduce_rows_at<kThisLevel, float>(const HostRows&, const float*, float*);
+template void host_reduce_rows_at<kThisLevel, double>(const HostRows&, const double*, double*);
 
-template <class T>
-void host_reduce_columns(const HostColumns& shape, const T* src, T* dst) {
+template <HostLevel L, class T>
+void host_reduce_columns_at(const HostColumns& shape, const T* src, T* dst) {
   if (shape.what == kMax) return reduce_columns<kMax>(shape, src, dst);
   if (shape.what == kMin) return reduce_columns<kMin>(shape, src, dst);
   reduce_columns<kSum>(shape, src, dst);
 }
-template void host_reduce_columns(const HostColumns&, const float*, float*);
-template void host_reduce_columns(const HostColumns&, const double*, double*);
+template void host_reduce_columns_at<kThisLevel, float>(const HostColumns&, const float*, float*);
+template void host_reduce_columns_at<kThisLevel, double>(const HostColumns&, const double*, double*);
 
-void host_reduce_i32(int what, std::int64_t outer, std::int64_t reduced, std::int64_t inner, const std::int32_t* src,
-                     std::int32_t* dst) {
+template <>
+void host_reduce_i32_at<kThisLevel>(int what, std::int64_t outer, std::int64_t reduced, std::int64_t inner,
+                                    const std::int32_t* src, std::int32_t* dst) {
   for (std::int64_t i = 0; i < outer * inner; ++i) {
     const std::int32_t* const p = src + i / inner * reduced * inner + i % inner;
     std::int32_t value = p[0];
@@ -240,8 +241,8 @@ void host_reduce_i32(int what, std::int64_t outer, std::int64_t reduced, std::in
   }
 }
 
-template <class T>
-void host_argmax(std::int64_t outer, std::int64_t reduced, std::int64_t inner, const T* src, std::int32_t* dst) {
+template <HostLevel L, class T>
+void host_argmax_at(std::int64_t outer, std::int64_t reduced, std::int64_t inner, const T* src, std::int32_t* dst) {
   for (std::int64_t i = 0; i < outer * inner; ++i) {
     const T* const p = src + i / inner * reduced * inner + i % inner;
     std::int64_t best = 0;
@@ -252,11 +253,12 @@ void host_argmax(std::int64_t outer, std::int64_t reduced, std::int64_t inner, c
     dst[i] = static_cast<std::int32_t>(best);
   }
 }
-template void host_argmax(std::int64_t, std::int64_t, std::int64_t, const float*, std::int32_t*);
-template void host_argmax(std::int64_t, std::int64_t, std::int64_t, const double*, std::int32_t*);
+template void host_argmax_at<kThisLevel, float>(std::int64_t, std::int64_t, std::int64_t, const float*, std::int32_t*);
+template void host_argmax_at<kThisLevel, double>(std::int64_t, std::int64_t, std::int64_t, const double*,
+                                                 std::int32_t*);
 
-template <class T>
-void host_sums(const HostScan& s, const T* src, T* dst) {
+template <HostLevel L, class T>
+void host_sums_at(const HostScan& s, const T* src, T* dst) {
   using Sum = std::conditional_t<std::is_floating_point_v<T>, T, std::uint32_t>;
   const auto plus = [](T a, T b) { return static_cast<T>(static_cast<Sum>(a) + static_cast<Sum>(b)); };
   const std::int64_t step = s.is_reversed ? -s.inner : s.inner;
@@ -281,12 +283,12 @@ void host_sums(const HostScan& s, const T* src, T* dst) {
     }
   }
 }
-template void host_sums(const HostScan&, const float*, float*);
-template void host_sums(const HostScan&, const double*, double*);
-template void host_sums(const HostScan&, const std::int32_t*, std::int32_t*);
+template void host_sums_at<kThisLevel, float>(const HostScan&, const float*, float*);
+template void host_sums_at<kThisLevel, double>(const HostScan&, const double*, double*);
+template void host_sums_at<kThisLevel, std::int32_t>(const HostScan&, const std::int32_t*, std::int32_t*);
 
-template <class T>
-void host_products(const HostScan& s, const T* src, T* dst) {
+template <HostLevel L, class T>
+void host_products_at(const HostScan& s, const T* src, T* dst) {
   for (std::int64_t o = 0; o < s.outer; ++o)
     for (std::int64_t i = 0; i < s.inner; ++i) {
       T product = 1;
@@ -297,24 +299,26 @@ void host_products(const HostScan& s, const T* src, T* dst) {
       }
     }
 }
-template void host_products(const HostScan&, const float*, float*);
-template void host_products(const HostScan&, const double*, double*);
+template void host_products_at<kThisLevel, float>(const HostScan&, const float*, float*);
+template void host_products_at<kThisLevel, double>(const HostScan&, const double*, double*);
 
-template <class T>
-void host_arange(std::int64_t n, T start, T step, bool is_fused, T* dst) {
+template <HostLevel L, class T>
+void host_arange_at(std::int64_t n, T start, T step, bool is_fused, T* dst) {
   for (std::int64_t i = 0; i < n; ++i) {
     const T at = static_cast<T>(i);
     dst[i] = is_fused ? fused(at, step, start) : at * step + start;
   }
 }
-template void host_arange(std::int64_t, float, float, bool, float*);
-template void host_arange(std::int64_t, double, double, bool, double*);
+template void host_arange_at<kThisLevel, float>(std::int64_t, float, float, bool, float*);
+template void host_arange_at<kThisLevel, double>(std::int64_t, double, double, bool, double*);
 
-template <class T>
-void host_product(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c) {
+template <HostLevel L, class T>
+void host_product_at(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c) {
   with_width(shape.width, [&](auto width) { product<T, width>(shape, a, b, bias, residual, c); });
 }
-template void host_product(const HostProduct&, const float*, const float*, const float*, const float*, float*);
-template void host_product(const HostProduct&, const double*, const double*, const double*, const double*, double*);
+template void host_product_at<kThisLevel, float>(const HostProduct&, const float*, const float*, const float*,
+                                                 const float*, float*);
+template void host_product_at<kThisLevel, double>(const HostProduct&, const double*, const double*, const double*,
+                                                  const double*, double*);
 
 }  // namespace samebytes::detail

@@ -1,0 +1,139 @@
+// The functions of ops/host.h and ops/gemm.h that are compiled for several levels: each calls that of this CPU.
+#include "ops/native.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "ops/gemm.h"
+
+namespace samebytes::detail {
+namespace {
+
+HostLevel find_level() {
+  if constexpr (kHostLevels > 1) {
+#if defined(__x86_64__)
+    // Each says too that the system saves the registers. The lists are those of CMakeLists.txt.
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi") ||
+        !__builtin_cpu_supports("bmi2"))
+      return HostLevel::baseline;
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512cd") ||
+        !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512vl"))
+      return HostLevel::avx2;
+    return HostLevel::avx512;
+#endif
+  }
+  return HostLevel::baseline;
+}
+
+// Calls with the level of this CPU as a constant.
+template <class Call>
+void at_level(Call call) {
+#if SAMEBYTES_LEVELS > 1
+  switch (host_level()) {
+    case HostLevel::avx512: return call(std::integral_constant<HostLevel, HostLevel::avx512>());
+    case HostLevel::avx2: return call(std::integral_constant<HostLevel, HostLevel::avx2>());
+    case HostLevel::baseline: break;
+  }
+#endif
+  call(std::integral_constant<HostLevel, HostLevel::baseline>());
+}
+
+}  // namespace
+
+HostLevel host_level() {
+  static const HostLevel level = find_level();
+  return level;
+}
+
+void gemm_native(const float* a, const float* b, float* c, const GemmProblem& problem) {
+  at_level([&](auto level) { gemm_at<level>(a, b, c, problem); });
+}
+void gemm_native(const double* a, const double* b, double* c, const GemmProblem& problem) {
+  at_level([&](auto level) { gemm_at<level>(a, b, c, problem); });
+}
+
+std::int64_t HostPointwise::lanes() const {
+  constexpr std::int64_t in_cache = 8192;
+  std::int64_t lanes = kMostLanes;
+  while (lanes > kLeastLanes && lanes * registers > in_cache) lanes /= 2;
+  return lanes;
+}
+
+bool HostPointwise::is_read_in_place(const Input& input) const {
+  if (input.strides.back() != 1 || !is_of_register(input.dtype)) return false;
+  return outputs.size() == 1 ||
+         std::none_of(outputs.begin(), outputs.end(), [&](const Output& output) { return output.from == input.to; });
+}
+
+bool HostPointwise::is_written_in_place() const {
+  return outputs.size() == 1 && !code.empty() && code.back().to == outputs[0].from && is_of_register(outputs[0].dtype);
+}
+
+double HostPointwise::passes() const {
+  std::size_t count = code.size() + (is_written_in_place() ? 0 : outputs.size());
+  for (const Input& input : inputs) count += is_read_in_place(input) ? 0 : 1;
+  return static_cast<double>(std::max<std::size_t>(1, count));
+}
+
+void host_pointwise(const HostPointwise& kernel, void* const* arrays, const double* scalars) {
+  at_level([&](auto level) { host_pointwise_at<level>(kernel, arrays, scalars); });
+}
+
+template <class T>
+void host_reduce_rows(const HostRows& shape, const T* src, T* dst) {
+  at_level([&](auto level) { host_reduce_rows_at<level, T>(shape, src, dst); });
+}
+template void host_reduce_rows(const HostRows&, const float*, float*);
+template void host_reduce_rows(const HostRows&, const double*, double*);
+
+template <class T>
+void host_reduce_columns(const HostColumns& shape, const T* src, T* dst) {
+  at_level([&](auto level) { host_reduce_columns_at<level, T>(shape, src, dst); });
+}
+template void host_reduce_columns(const HostColumns&, const float*, float*);
+template void host_reduce_columns(const HostColumns&, const double*, double*);
+
+void host_reduce_i32(int what, std::int64_t outer, std::int64_t reduced, std::int64_t inner, const std::int32_t* src,
+                     std::int32_t* dst) {
+  at_level([&](auto level) { host_reduce_i32_at<level>(what, outer, reduced, inner, src, dst); });
+}
+
+template <class T>
+void host_argmax(std::int64_t outer, std::int64_t reduced, std::int64_t inner, const T* src, std::int32_t* dst) {
+  at_level([&](auto level) { host_argmax_at<level, T>(outer, reduced, inner, src, dst); });
+}
+template void host_argmax(std::int64_t, std::int64_t, std::int64_t, const float*, std::int32_t*);
+template void host_argmax(std::int64_t, std::int64_t, std::int64_t, const double*, std::int32_t*);
+
+template <class T>
+void host_arange(std::int64_t n, T start, T step, bool is_fused, T* dst) {
+  at_level([&](auto level) { host_arange_at<level, T>(n, start, step, is_fused, dst); });
+}
+template void host_arange(std::int64_t, float, float, bool, float*);
+template void host_arange(std::int64_t, double, double, bool, double*);
+
+template <class T>
+void host_sums(const HostScan& shape, const T* src, T* dst) {
+  at_level([&](auto level) { host_sums_at<level, T>(shape, src, dst); });
+}
+template void host_sums(const HostScan&, const float*, float*);
+template void host_sums(const HostScan&, const double*, double*);
+template void host_sums(const HostScan&, const std::int32_t*, std::int32_t*);
+
+template <class T>
+void host_products(const HostScan& shape, const T* src, T* dst) {
+  at_level([&](auto level) { host_products_at<level, T>(shape, src, dst); });
+}
+template void host_products(const HostScan&, const float*, float*);
+template void host_products(const HostScan&, const double*, double*);
+
+template <class T>
+void host_product(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c) {
+  at_level([&](auto level) { host_product_at<level, T>(shape, a, b, bias, residual, c); });
+}
+template void host_product(const HostProduct&, const float*, const float*, const float*, const float*, float*);
+template void host_product(const HostProduct&, const double*, const double*, const double*, const double*, double*);
+
+}  // namespace samebytes::detail
