@@ -1,4 +1,4 @@
-// Of a space: memory of the user's own, and the self-test of cl_mem aliases: both ask whether a buffer made over host
+// Space: memory that the user owns, and the self-test of cl_mem aliases. Both ask whether a buffer made over host
 // memory is that memory.
 #include <cstdlib>
 #include <cstring>
@@ -11,7 +11,7 @@
 
 namespace samebytes::detail {
 
-// Empty where the memory can be adopted, in the mode given back; else why not.
+// Returns an empty string and sets `as` if the memory can be adopted; otherwise returns the reason.
 std::string Space::why_not_adopted(const void* pointer, MemoryMode* as) const {
   const DeviceInfo& info = info_;
   *as = mode();
@@ -33,12 +33,12 @@ StoragePtr Space::adopt(void* pointer, std::size_t bytes, std::function<void()> 
     std::unique_ptr<Storage::Block> block = allocator_->wrap(pointer, bytes, as, deleter);
     if (block) {
       if (as == MemoryMode::hostptr && deleter) {
-        // The user's memory is read again after the deleter: what the device wrote last must stand in it.
+        // The user reads this memory after the deleter has run, so it must hold what the device wrote last.
         block->deleter = [buffer = block->buffer, queue = host_queue(), bytes, inner = std::move(deleter)]() mutable {
           try {
             queue.enqueueUnmapMemObject(buffer, queue.enqueueMapBuffer(buffer, CL_TRUE, CL_MAP_READ, 0, bytes));
             queue.finish();
-          } catch (const cl::Error&) {  // then the memory keeps what it had
+          } catch (const cl::Error&) {  // the memory then keeps its old contents
           }
           { const cl::Buffer gone = std::move(buffer); }
           inner();
@@ -71,7 +71,7 @@ StoragePtr Space::adopt(const cl::Buffer& buffer, std::size_t bytes) {
                         std::to_string(size));
   if (buffer.getInfo<CL_MEM_FLAGS>() & (CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY))
     throw ArgumentError("adopt: expected a buffer with CL_MEM_READ_WRITE, got one for reading or for writing only");
-  void* host = nullptr;  // where a map shows it each time, on devices that share the host's memory
+  void* host = nullptr;  // maps return it, on devices that share the host's memory
   if (mode() != MemoryMode::copy && (info_.type == "cpu" || info_.unified_memory)) {
     host = host_queue_.enqueueMapBuffer(buffer, CL_TRUE, CL_MAP_READ, 0, bytes);
     host_queue_.enqueueUnmapMemObject(buffer, host);
@@ -113,7 +113,7 @@ bool Space::run_alias_test() {
     Device& first = first_device();
     auto kernel = first.kernels().make_generated(f32, text, "alias_probe", "alias self-test");
     const cl::CommandQueue queue(context(), first.handle());
-    // Raw blocks of the driver, outside the ledger, and so outside every storage's rules.
+    // These are raw blocks of the driver, outside the ledger and outside the rules for storages.
     const bool is_fine = mode() == MemoryMode::fine;
     void* raw = nullptr;
     if (mode() == MemoryMode::system)
@@ -162,7 +162,7 @@ bool Space::run_alias_test() {
     queue.finish();
     return is_right;
   } catch (const std::exception&) {
-    return false;  // a driver that refuses any step of it cannot be trusted with the rest
+    return false;  // do not trust a driver that refuses any step of the test
   }
 }
 

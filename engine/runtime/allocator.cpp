@@ -9,12 +9,12 @@ namespace samebytes::detail {
 
 namespace {
 
-constexpr std::size_t kSmallest = 64 * 1024;  // below: whole pages
+constexpr std::size_t kSmallest = 64 * 1024;  // up to this size: whole pages
 constexpr std::size_t kStepsPerDoubling = 8;  // above: at most 1/8 is wasted
-// From here on: whole pages again; the cache gives what is at most one step larger.
+// From this size on: whole pages again; the cache may return a block that is at most one step larger.
 constexpr std::size_t kLarge = std::size_t{16} << 20;
 constexpr std::size_t kCacheShare = 4;  // the cache keeps at most 1/4 of the limit ...
-constexpr std::size_t kTrimShare = 2;   // ... and is then trimmed to half of that, so that it is not trimmed each time
+constexpr std::size_t kTrimShare = 2;   // ... and is then trimmed to half of that, so that trims are rare
 
 const char* name_of(Category category) {
   switch (category) {
@@ -102,13 +102,13 @@ Allocator::BlockPtr Allocator::take_cached(std::size_t capacity, FirstUse first)
   while (found != cache_.end() && found->first <= most && found->second.empty()) ++found;
   if (found == cache_.end() || found->first > most) return nullptr;
   std::vector<BlockPtr>& blocks = found->second;
-  // The last one is warm in the caches; where the host would have to wait for it the oldest is the most likely to be
-  // free.
+  // The last block is still warm in the caches; if the host would have to wait for it, the oldest is the most likely to
+  // be free.
   const bool is_free = first == FirstUse::device || !blocks.back()->ticket || blocks.back()->ticket->is_done();
   auto chosen = is_free ? blocks.end() - 1 : blocks.begin();
   BlockPtr block = std::move(*chosen);
   blocks.erase(chosen);
-  if (blocks.empty() && capacity >= kLarge) cache_.erase(found);  // there are too many such sizes to keep them all
+  if (blocks.empty() && capacity >= kLarge) cache_.erase(found);  // large sizes are too many to keep them all
   cached_ -= block->bytes;
   block->host_newer.clear();
   block->device_newer.clear();
@@ -152,7 +152,7 @@ std::unique_ptr<Storage::Block> Allocator::take(std::size_t bytes, Category cate
     }
     if (attempt == 1)
       throw_out_of_memory(bytes, what, fits ? "the driver has no more memory" : "it does not fit under the limit");
-    // What a queued launch still holds may be all that is missing.
+    // Blocks held by queued launches may cover what is missing.
     clear_cache();
     reaper_->drain();
   }
@@ -182,9 +182,9 @@ void Allocator::give_back(BlockPtr block, Category category, TicketPtr ticket) n
     live_.erase(block.get());
     block->ticket = is_busy ? std::move(ticket) : nullptr;
     block->stamp = next_stamp_++;
-    // Exact blocks are not used again. Oclgrind takes what it knows about a freed buffer for the next one with its
-    // number, so there they wait for the end. An arena is let go of for a larger one and would lie in the cache for
-    // good.
+    // Exact blocks are not reused. Oclgrind applies what it knows about a freed buffer to the next one with the same
+    // number, so exact blocks wait until the end. An arena is only dropped for a larger one and would stay in the cache
+    // forever.
     const bool is_kept = setup_.is_exact ? setup_.info.platform == "Oclgrind" : category != Category::arena;
     if (!is_closed_ && is_kept) {
       cached_ += block->bytes;
@@ -228,7 +228,7 @@ void Allocator::free_all(std::vector<BlockPtr> blocks) noexcept {
 }
 
 void Allocator::free_later(BlockPtr block, TicketPtr ticket) {
-  auto shared = std::make_shared<BlockPtr>(std::move(block));  // std::function wants something that can be copied
+  auto shared = std::make_shared<BlockPtr>(std::move(block));  // std::function needs a copyable object
   reaper_->add(std::move(ticket), [this, shared] { free_block(std::move(*shared)); });
 }
 
@@ -327,7 +327,7 @@ HeldPeak Allocator::held_peak() const {
   return held_peak_;
 }
 
-// The three cheapest ways out, by what holds most.
+// The three cheapest remedies, chosen by what holds most memory.
 std::string Allocator::ways_out() const {
   std::size_t most = 0;
   for (std::size_t i = 0; i < live_by_category_.size(); ++i)

@@ -1,4 +1,4 @@
-// Makes, caches and frees the blocks of one engine, and keeps the ledger of memory.
+// Allocates, caches and frees the blocks of one engine, and keeps the ledger of memory.
 // Storages hold it by shared_ptr, so that an array may be destroyed after its engine; a closed allocator frees at once.
 // Thread-safe. Only take() may block, and only before it throws OutOfMemory.
 #pragma once
@@ -19,19 +19,19 @@
 
 namespace samebytes::detail {
 
-// The bytes that a block of `bytes` really takes: whole pages up to 64 KiB and from 16 MiB on, in between eight steps
-// per power of two.
+// The bytes that a block of `bytes` really takes: whole pages up to 64 KiB and from 16 MiB on; eight steps per power of
+// two in between.
 std::size_t size_class(std::size_t bytes);
 
-// 85 % of the smaller of the cgroup's limit and what is available now, and of the memory of a device that has its own.
+// 85 % of the smallest of: the cgroup's limit, the memory available now, and the memory of a device with its own.
 std::size_t default_memory_limit(const DeviceInfo& info);
 
 struct AllocatorSetup {
   cl::Context context;
   DeviceInfo info;
   MemoryMode mode;
-  bool has_shadow = false;  // coarse mode on a device whose map is empty
-  bool is_dry = false;      // blocks are address space that nobody has written
+  bool has_shadow = false;  // coarse mode on a device whose map does nothing
+  bool is_dry = false;      // blocks are address space that is never written
   bool is_exact = false;    // SAMEBYTES_ALLOCATOR=exact
   bool has_guards = false;
   Protection protection = Protection::off;
@@ -43,43 +43,43 @@ class Allocator {
   explicit Allocator(AllocatorSetup setup);
   ~Allocator();
 
-  // A block of at least `bytes` (exactly, in exact mode) counted as live. The bytes may be in use by its ticket. Throws
-  // OutOfMemory.
+  // Returns a block of at least `bytes` (exactly `bytes` in exact mode), counted as live. Launches of the block's
+  // ticket may still use the bytes. Throws OutOfMemory.
   std::unique_ptr<Storage::Block> take(std::size_t bytes, Category category, const std::string& what,
                                        const char* layer = "", FirstUse first = FirstUse::host);
-  // A block over the user's memory; null where the driver refuses, or the host has no memory for a shadow.
+  // A block over the user's memory; null if the driver refuses or the host has no memory for a shadow.
   std::unique_ptr<Storage::Block> wrap(void* pointer, std::size_t bytes, MemoryMode mode,
                                        std::function<void()> deleter);
-  // The same over a buffer of the user's, which the host sees at `host`, or else through copies.
+  // A block over a user's buffer, which the host sees at `host` or, if that is null, through copies.
   std::unique_ptr<Storage::Block> wrap(cl::Buffer buffer, void* host, std::size_t bytes);
   void give_back(std::unique_ptr<Storage::Block> block, Category category, TicketPtr ticket) noexcept;
 
-  std::size_t clear_cache();  // waits for nothing: busy blocks are freed by the reaper
+  std::size_t clear_cache();  // does not wait: the reaper frees busy blocks
   void set_limit(std::size_t bytes);
-  void close();  // frees the cache; what comes back later is freed at once
+  void close();  // frees the cache; blocks that return later are freed at once
   bool is_exact() const { return setup_.is_exact; }
   bool is_closed() const { return is_closed_.load(std::memory_order_acquire); }
   void fill(MemoryReport* report) const;
-  // How often the peak was raised; and who caused the last raise, where a plan knows better than one allocation.
+  // How often the peak was raised; and who caused the last raise, if a plan knows more than a single allocation.
   std::uint64_t peaks() const;
   void name_peak(const std::string& what, const char* layer);
   bool set_log(std::shared_ptr<MemoryLog> log);
-  // Its log, or an empty one, with what is in use now here and in other spaces.
+  // Its log, or an empty one, with the memory now in use here and in other spaces.
   std::shared_ptr<const MemoryLog> log(std::vector<MemoryArray> others) const;
-  std::vector<MemoryArray> in_use() const;  // without the storages of cells, which name themselves
+  std::vector<MemoryArray> in_use() const;  // without the storages of cells, which report themselves
   HeldPeak held_peak() const;
   Reaper& reaper() { return *reaper_; }
 
-  // Throws ArgumentError where [pointer, pointer + bytes) meets memory that the engine already knows.
+  // Throws ArgumentError if [pointer, pointer + bytes) overlaps memory that the engine already knows.
   void claim(const void* pointer, std::size_t bytes, const std::string& what);
   void unclaim(const void* pointer);
 
-  // Exact mode: one line per storage whose guard bytes were overwritten; empty where all are whole.
+  // Exact mode: one line per storage whose guard bytes were overwritten; empty if all are intact.
   std::vector<std::string> check_guards() const;
 
  private:
   using BlockPtr = std::unique_ptr<Storage::Block>;
-  BlockPtr make_block(std::size_t bytes);  // null where the driver has no memory
+  BlockPtr make_block(std::size_t bytes);  // null if the driver has no memory
   bool make_svm(Storage::Block& block, std::size_t bytes);
   bool make_host(Storage::Block& block, std::size_t bytes);
   bool make_buffer(Storage::Block& block, void* host);

@@ -1,4 +1,4 @@
-// How the allocator gets blocks from the driver and gives them back: one way per memory mode, guards in exact mode.
+// How the allocator gets blocks from the driver and returns them: one way per memory mode, guards in exact mode.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -15,15 +15,15 @@ namespace samebytes::detail {
 namespace {
 
 constexpr unsigned char kGuardValue = 0xA5;
-constexpr std::size_t kGuardedBase = 128;  // room for the guard, keeps the alignment that drivers give
+constexpr std::size_t kGuardedBase = 128;  // room for the guard; keeps the driver's alignment
 
 std::byte* round_up(void* pointer, std::size_t alignment) {
   const auto value = reinterpret_cast<std::uintptr_t>(pointer);
   return reinterpret_cast<std::byte*>((value + alignment - 1) / alignment * alignment);
 }
 
-// Gives the pages of a block that is about to be freed back to the system. The host's allocator keeps what it takes
-// back where a smaller allocation lies above, and has been asked for as much before.
+// Returns the pages of a block to the system before the block is freed. The host's allocator may keep freed memory,
+// for example below a smaller allocation.
 void drop_pages(void* pointer, std::size_t bytes) {
   constexpr std::size_t kWorthACall = std::size_t{1} << 20;
   std::byte* const begin = round_up(pointer, kPage);
@@ -35,7 +35,7 @@ void drop_pages(void* pointer, std::size_t bytes) {
 std::size_t number_in(const std::string& path, std::size_t fallback) {
   std::ifstream file(path);
   std::size_t number = 0;
-  return file >> number ? number : fallback;  // "max" is no number
+  return file >> number ? number : fallback;  // "max" is not a number
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ std::size_t number_in(const std::string& path, std::size_t fallback) {
 std::size_t default_memory_limit(const DeviceInfo& info) {
   constexpr std::size_t kNone = ~std::size_t{0};
   std::size_t least = kNone;
-  // The group that this process is in and all above it; version 2, then version 1.
+  // The group of this process and all groups above it; version 2, then version 1.
   std::string group = "/";
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);)
@@ -69,8 +69,8 @@ std::size_t default_memory_limit(const DeviceInfo& info) {
 bool Allocator::make_svm(Storage::Block& block, std::size_t bytes) {
   cl_svm_mem_flags flags = CL_MEM_READ_WRITE;
   if (setup_.mode == MemoryMode::fine) flags |= CL_MEM_SVM_FINE_GRAIN_BUFFER;
-  // CPU drivers align to 128 bytes and refuse more, so the block gets room to begin on a page. Elsewhere the driver's
-  // pointer is used as it is: CLBlast's buffer must begin exactly there.
+  // CPU drivers align to 128 bytes and refuse more, so the block gets room to begin on a page. On other devices the
+  // driver's pointer is used as it is: CLBlast's buffer must begin exactly there.
   const bool pads = setup_.info.type == "cpu";
   const std::size_t around = block.is_guarded                      ? kGuardedBase + kGuardBytes
                              : block.protection != Protection::off ? kPage
@@ -81,7 +81,7 @@ bool Allocator::make_svm(Storage::Block& block, std::size_t bytes) {
   if (!block.svm) return false;
   block.device = pads ? round_up(block.svm, kPage) : static_cast<std::byte*>(block.svm);
   if (block.is_guarded) {
-    // Room for the front guard inside the padding: the page starts at most kPage - 1 bytes in.
+    // The padding has room for the front guard: the page starts at most kPage - 1 bytes in.
     block.device = round_up(block.svm, kPage);
     if (block.device - static_cast<std::byte*>(block.svm) < static_cast<std::ptrdiff_t>(kGuardBytes))
       block.device += kGuardedBase;
@@ -97,17 +97,17 @@ bool Allocator::make_host(Storage::Block& block, std::size_t bytes) {
   return true;
 }
 
-// Over memory of the host, or, where that is null, wherever the driver likes.
+// Makes the buffer over host memory, or where the driver likes if `host` is null.
 bool Allocator::make_buffer(Storage::Block& block, void* host) {
   try {
     block.buffer = cl::Buffer(setup_.context, CL_MEM_READ_WRITE | (host ? CL_MEM_USE_HOST_PTR : 0), block.bytes, host);
-  } catch (const cl::Error&) {  // as nullptr of clSVMAlloc: the caller knows what to do then
+  } catch (const cl::Error&) {  // like nullptr from clSVMAlloc: the caller handles it
     return false;
   }
   return true;
 }
 
-// Reads as zeros; a page takes memory only when the host writes it.
+// Reads as zeros; a page takes memory only once the host writes it.
 std::unique_ptr<Storage::Block> Allocator::make_reserved(std::size_t bytes) {
   auto block = std::make_unique<Storage::Block>();
   void* const space = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -218,7 +218,7 @@ void Allocator::free_block(BlockPtr block) noexcept {
   }
   { const cl::Buffer alias = std::move(block->alias), buffer = std::move(block->buffer); }  // before what is under them
   if (block->protection != Protection::off && !block->is_open) open_pages(block->host, block->page_bytes());
-  // PoCL's shared memory on a CPU is the host's own; what other drivers allocate is theirs.
+  // PoCL's shared memory on a CPU is the host's own; other drivers own what they allocate.
   const bool is_host = setup_.info.type == "cpu" && setup_.info.platform == "Portable Computing Language";
   if (block->svm && is_host) drop_pages(block->device, block->bytes);
   if (block->reserved > 0) munmap(block->host, block->reserved);
@@ -229,7 +229,7 @@ void Allocator::free_block(BlockPtr block) noexcept {
   try {
     block->deleter();
   } catch (...) {
-    // The user's deleter has nobody to tell.
+    // Nobody can receive what the user's deleter throws.
   }
 }
 

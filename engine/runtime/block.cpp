@@ -21,8 +21,8 @@ using Block = Storage::Block;
 
 bool is_fault(MapFault fault) { return faults().map.load(std::memory_order_relaxed) == fault; }
 
-// What a driver does on a device that does not share the host's memory, done by hand: the host's block and the device's
-// block are two, and only map and unmap carry bytes across.
+// Does by hand what a driver does on a device that does not share the host's memory: the host and the device each have
+// a block, and only map and unmap copy bytes between the two.
 void map_shadow(Block& block) { std::memcpy(block.host, block.device, block.bytes); }
 void unmap_shadow(Block& block) { std::memcpy(block.device, block.host, block.bytes); }
 
@@ -56,7 +56,7 @@ void unmap_block(Space& space, Block& block) {
   const bool is_shadowed = block.mode == MemoryMode::coarse && block.host != block.device;
   if (is_fault(MapFault::skip_unmap)) {
   } else if (is_shadowed) {
-    // A mapping for reading carries nothing back.
+    // A mapping for reading copies nothing back.
     if (block.mapped == Block::Mapped::write) unmap_shadow(block);
   } else {
     const cl::CommandQueue& queue = space.first_device().queue();
@@ -78,7 +78,7 @@ void download_block(Space& space, Block& block, std::size_t begin, std::size_t e
 
 void upload_block(Space& space, Block& block, std::size_t begin, std::size_t end, const std::string& op) {
   space.runtime().count_copy(end - begin, true, op);
-  // Not blocking: the next host write waits for the submission that this upload belongs to.
+  // Does not block: the next host write waits for the submission that this upload belongs to.
   on_device(space.name(), [&] {
     return space.first_device().queue().enqueueWriteBuffer(block.buffer, CL_FALSE, begin, end - begin,
                                                            block.host + begin);

@@ -1,4 +1,4 @@
-// The raw allocation of a storage in its memory mode, and the few operations that the driver knows on it.
+// The raw allocation of a storage in its memory mode, and the few operations that the driver offers on it.
 // A block is owned by one Storage or by the allocator's cache; the storage's mutex guards it while it is in use.
 #pragma once
 
@@ -19,14 +19,14 @@ struct Storage::Block {
   enum class Mapped : std::uint8_t { no, read, write };
 
   MemoryMode mode = MemoryMode::fine;
-  std::size_t bytes = 0;        // usable; at least what the storage asked for
+  std::size_t bytes = 0;        // usable; at least what the storage requested
   std::byte* host = nullptr;    // where the host sees byte 0; null in copy mode until the host asks
   std::byte* device = nullptr;  // SVM address of byte 0; differs from host only with a shadow
-  void* svm = nullptr;          // as clSVMAlloc returned it
-  void* heap = nullptr;         // as the host's allocator returned it
-  std::size_t reserved = 0;     // of address space, in a dry run
+  void* svm = nullptr;          // returned by clSVMAlloc
+  void* heap = nullptr;         // returned by the host's allocator
+  std::size_t reserved = 0;     // address space, in a dry run
   cl::Buffer buffer;            // hostptr and copy
-  cl::Buffer alias;             // for CLBlast, made when first asked for
+  cl::Buffer alias;             // for CLBlast, made at first use
   Mapped mapped = Mapped::no;
   bool is_guarded = false;
   Protection protection = Protection::off;
@@ -36,12 +36,12 @@ struct Storage::Block {
   std::string what, layer;        // who took it last
   Category category = Category::value;
   TicketPtr ticket;         // last user, while in the cache
-  std::uint64_t stamp = 0;  // when it went to the cache
-  // Copy mode: bytes where one side is newer. Neither set: both are equal, or nobody ever wrote.
+  std::uint64_t stamp = 0;  // when it entered the cache
+  // Copy mode: bytes where one side is newer. If neither is set, both sides are equal or nobody ever wrote.
   Ranges host_newer, device_newer;
 
   std::size_t page_bytes() const { return (bytes + kPage - 1) / kPage * kPage; }
-  // Driver threads have the right to keys; with mprotect a kernel on the host's own pages needs them open.
+  // Driver threads have the right to keys; with mprotect, a kernel needs the host's own pages to be open.
   bool device_needs_open() const { return protection == Protection::pages && (!device || device == host); }
   std::byte* guarded_base() const { return device ? device : host; }
 };
@@ -52,7 +52,7 @@ void unmap_block(Space& space, Storage::Block& block);
 void download_block(Space& space, Storage::Block& block, std::size_t begin, std::size_t end);
 void upload_block(Space& space, Storage::Block& block, std::size_t begin, std::size_t end, const std::string& op);
 
-// Page-aligned memory of the host; frees itself with std::free. Null where there is none.
+// Page-aligned memory of the host, freed with std::free. Null if there is not enough.
 void* allocate_pages(std::size_t bytes);
 
 }  // namespace samebytes::detail

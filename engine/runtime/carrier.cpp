@@ -56,7 +56,7 @@ Carrier::Side Carrier::side_of(Storage& storage, std::size_t offset) {
     return side;
   }
   side.pointer = static_cast<std::byte*>(storage.device_pointer()) + offset;
-  // With closed pages only the driver's threads may touch them.
+  // Only the driver's threads may touch closed pages.
   side.is_direct = wanted_protection() == Protection::off &&
                    (storage.mode() == MemoryMode::fine || storage.mode() == MemoryMode::system);
   return side;
@@ -123,7 +123,7 @@ void Carrier::run() {
     if (is_well) {
       try {
         carry(job);
-      } catch (const std::exception&) {  // its ticket says so, and all that the ticket writes is lost
+      } catch (const std::exception&) {  // the ticket reports it, and everything that the ticket writes is lost
         is_well = false;
       }
     }

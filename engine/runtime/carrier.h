@@ -1,6 +1,6 @@
-// Carrier: the thread that brings bytes from one space to another. Devices of two contexts know neither each other's
-// memory nor each other's events, so the host carries: it waits for the events of the source, copies, and then sets a
-// user event in both contexts, which launches wait for. Jobs run one after the other, in their order. Thread-safe.
+// Carrier: the thread that copies bytes from one space to another. Devices of two contexts share neither memory nor
+// events, so the host carries: it waits for the events of the source, copies, and then sets a user event in both
+// contexts, which launches wait for. Jobs run one after the other, in order. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -26,34 +26,34 @@ class Carrier final : public EventClock {
   ~Carrier() override;  // after the last job
   Carrier(const Carrier&) = delete;
 
-  // Bytes on the device's side of a storage, which need not outlive the call that names them.
+  // Bytes on the device's side of a storage, which need not outlive the call that takes them.
   struct Side {
     Space* space = nullptr;
-    std::byte* pointer = nullptr;  // SVM; else
+    std::byte* pointer = nullptr;  // SVM; null: use the buffer
     cl::Buffer buffer;
     std::size_t offset = 0;  // within the buffer
     bool is_direct = false;  // the host may touch the pointer
   };
   static Side side_of(Storage& storage, std::size_t offset);
-  // A user event: an ending of a job. Throws DeviceError.
+  // A user event that marks the end of a job. Throws DeviceError.
   static cl::Event make_event(const Space& space);
 
-  // When it was carried, for the profile: kept by the job and by the recorder.
+  // When the bytes were carried, for the profile; the job and the recorder share it.
   struct Times {
     double start = 0, end = 0;
   };
   struct Job {
-    std::vector<cl::Event> after;  // of flushed queues; where one failed the job fails too
+    std::vector<cl::Event> after;  // events of flushed queues; if one failed, the job fails too
     Side from, to;
     std::size_t bytes = 0;
-    cl::Event at_source, at_target;  // user events for launches to wait for: complete in any case, since
-                                     // PoCL 3.1 loses what waits for one that fails
-    cl::Event verdict;               // a user event for the ticket, which fails where the job did; or none
+    cl::Event at_source, at_target;  // user events for launches to wait for: always completed as successful, since
+                                     // PoCL 3.1 loses the commands that wait for a failed one
+    cl::Event verdict;               // a user event for the ticket, which fails if the job did; may be empty
     std::shared_ptr<Times> times;    // or null
   };
   void add(Job job);
 
-  // Of what add_launch of a recorder got: a std::shared_ptr<Times> on the heap.
+  // `event` is what the recorder's add_launch got: a std::shared_ptr<Times> on the heap.
   bool read(void* event, double* start, double* end) const override;
   void release(void* event) const override;
 
@@ -66,7 +66,7 @@ class Carrier final : public EventClock {
   static int index_of(const Space& space);
 
   std::vector<cl::CommandQueue> queues_;  // by space
-  std::vector<std::byte> staging_;        // where neither side can be touched; of the thread alone
+  std::vector<std::byte> staging_;        // used if the host can touch neither side; only the thread uses it
   Mutex mutex_;
   CondVar changed_;
   std::deque<Job> jobs_ SAMEBYTES_GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
-// When each device of an engine ended what a thread enqueued, as the driver tells it (device_watch.h). A device whose
-// driver works inside the calls that enqueue keeps the thread from looking for itself.
+// When each device of an engine finished what a thread enqueued, as the driver reports it (device_watch.h). If a
+// device's driver works inside the calls that enqueue, the thread cannot look for itself.
 #pragma once
 
 #include <array>
@@ -14,6 +14,6 @@ struct DeviceTimes {
   std::array<std::atomic<std::int64_t>, kMost> ended{};  // nanoseconds of the steady clock; 0: not known
 };
 
-extern thread_local std::shared_ptr<DeviceTimes> device_times;  // of this thread's submissions; null: not wanted
+extern thread_local std::shared_ptr<DeviceTimes> device_times;  // for this thread's submissions; null: not wanted
 
 }  // namespace samebytes::detail

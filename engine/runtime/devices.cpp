@@ -28,7 +28,7 @@ namespace detail {
 
 namespace {
 
-// What a driver does not answer is nothing, or the fallback.
+// A query that the driver does not answer gives an empty value, or the fallback.
 template <cl_device_info what, class T = decltype(cl::Device().getInfo<what>())>
 T info_of(const cl::Device& device, T fallback = {}) {
   try {
@@ -45,7 +45,7 @@ std::string text_of(const cl::Device& device) {
   return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
-// "OpenCL 3.0 PoCL ..." and "OpenCL C 1.2 PoCL": the number.
+// The number in "OpenCL 3.0 PoCL ..." and "OpenCL C 1.2 PoCL".
 std::string version_in(const std::string& text) {
   const auto start = text.find_first_of("0123456789");
   return start == std::string::npos ? "" : text.substr(start, text.find(' ', start) - start);
@@ -186,8 +186,8 @@ bool can_use_mode(const DeviceInfo& info, MemoryMode mode, std::string* reason) 
   const bool fine = info.svm.rfind("fine", 0) == 0 || info.svm == "system";
   switch (mode) {
     case MemoryMode::system:
-      // A CPU device with fine-grained SVM runs its kernels in this process, so that any pointer works though it is not
-      // announced.
+      // A CPU device with fine-grained SVM runs its kernels in this process, so any pointer works, although the driver
+      // does not announce it.
       *reason = "the device does not read any host pointer (SVM: " + info.svm + ")";
       return info.svm == "system" || (fine && info.type == "cpu");
     case MemoryMode::fine: *reason = "the device has no fine-grained SVM (SVM: " + info.svm + ")"; return fine;
@@ -202,13 +202,13 @@ std::vector<cl::Platform> find_platforms() {
   std::vector<cl::Platform> platforms;
   try {
     cl::Platform::get(&platforms);
-  } catch (const cl::Error&) {  // none is an error to the loader
+  } catch (const cl::Error&) {  // the loader reports an error if there is no platform
   }
   return platforms;
 }
 
 std::vector<FoundDevice> find_devices() {
-  static const ProcessMark first;  // drivers start threads when they are first asked for devices
+  static const ProcessMark first;  // drivers start threads at the first query for devices
   first.check("devices", "OpenCL was first used");
   const DriverThreads rights;
   std::vector<FoundDevice> found;
@@ -218,14 +218,14 @@ std::vector<FoundDevice> find_devices() {
       std::vector<cl::Device> devices;
       platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
       for (const cl::Device& device : devices) found.push_back(look_at(platform, name, device));
-    } catch (const cl::Error&) {  // a driver that does not start: explain_no_device() is for that
+    } catch (const cl::Error&) {  // a driver that does not start; explain_no_device() reports it
     }
   }
   std::stable_sort(found.begin(), found.end(), [](const FoundDevice& a, const FoundDevice& b) {
     const int ra = rank_of(a.info), rb = rank_of(b.info);
     if (ra != rb) return ra > rb;
     if (a.info.unified_memory != b.info.unified_memory)
-      return !a.info.unified_memory;  // of two GPUs the one with memory of its own
+      return !a.info.unified_memory;  // of two GPUs, prefer the one with its own memory
     const bool are_cpus = a.info.type == "cpu" && b.info.type == "cpu";
     return are_cpus && a.info.cores > b.info.cores;
   });
@@ -285,7 +285,7 @@ std::vector<FoundDevice> find_devices(const std::vector<std::string>& names, con
       else
         chosen.push_back(std::move(found));
     }
-    if (chosen.empty() && left_out.empty()) return {find_device("")};  // which says what to install
+    if (chosen.empty() && left_out.empty()) return {find_device("")};  // throws, and says what to install
     if (chosen.empty()) throw ArgumentError("devices: of all, none can be used (" + left_out + ")");
     return chosen;
   }

@@ -1,4 +1,4 @@
-// Devices as the runtime finds them: what `list_devices` tells, with the OpenCL handles beside it.
+// Devices as the runtime finds them: the information of `list_devices` with the OpenCL handles.
 // Used by the runtime only.
 #pragma once
 
@@ -15,30 +15,31 @@ struct FoundDevice {
   cl::Device handle;
 };
 
-std::vector<cl::Platform> find_platforms();  // none where there is no driver
+std::vector<cl::Platform> find_platforms();  // empty if there is no driver
 
-// Best first. Environment: SAMEBYTES_MEMORY and SAMEBYTES_PERSONALITY are not applied here.
+// Best first. Does not apply SAMEBYTES_MEMORY and SAMEBYTES_PERSONALITY.
 std::vector<FoundDevice> find_devices();
 
-// The device meant by `name`, see choose_device.
+// The device that `name` selects, see choose_device.
 FoundDevice find_device(const std::string& name);
 
-// The device behind a handle of the user's, which may be a part of one.
+// The device behind a user's handle, which may be a sub-device.
 FoundDevice find_device(const cl::Device& device);
 
-// The devices meant by a list of names, in its order; {"all"}: each that can be used in the memory mode that is asked
-// for, if any. Throws as find_device, and ArgumentError for an empty name, a device named twice and "all" among others.
+// The devices that a list of names selects, in its order; {"all"}: every device that supports the requested memory
+// mode, if one is requested. Throws like find_device, and ArgumentError for an empty name, a device named twice, or
+// "all" among others.
 std::vector<FoundDevice> find_devices(const std::vector<std::string>& names, const MemoryMode* wanted);
 
-// SAMEBYTES_MEMORY, SAMEBYTES_PERSONALITY: throw ArgumentError naming what there is; false where not set.
-// SAMEBYTES_MEMORY may be a comma list: one for each context, the last one for the rest.
+// SAMEBYTES_MEMORY, SAMEBYTES_PERSONALITY: false if not set; throw ArgumentError that lists the legal values.
+// SAMEBYTES_MEMORY may be a comma list: one mode per context, the last one for the rest.
 bool read_memory_mode(MemoryMode* mode, int context = 0);
 bool read_personality(Personality* personality);
 
-// Whether a device can run a mode at all; the reason where not.
+// Whether a device can run a mode at all; if not, the reason.
 bool can_use_mode(const DeviceInfo& info, MemoryMode mode, std::string* reason);
 
-// Variables of the environment, empty where not set.
+// An environment variable; empty if not set.
 std::string environment(const char* name);
 
 }  // namespace samebytes::detail

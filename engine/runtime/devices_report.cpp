@@ -1,4 +1,4 @@
-// What people ask about devices: the list with the environment's wishes applied, why there is none, pinning of threads.
+// What people ask about devices: the list with the environment applied, why there is none, pinning of threads.
 #include <sched.h>
 #include <unistd.h>
 
@@ -71,7 +71,7 @@ std::string explain_no_device() {
     if (found.info.refused.empty()) return {};
     refused += (refused.empty() ? "" : "; ") + found.info.name + ": " + found.info.refused;
   }
-  // The cache folder first: a machine may have other, empty platforms beside a PoCL that cannot start.
+  // Check the cache folder first: a machine may have other, empty platforms beside a PoCL that cannot start.
   const std::vector<cl::Platform> platforms = detail::find_platforms();
   const bool has_pocl = std::any_of(platforms.begin(), platforms.end(), [](const cl::Platform& platform) {
     const std::string name = detail::on_device("", [&] { return platform.getInfo<CL_PLATFORM_NAME>(); });
@@ -98,7 +98,7 @@ void pin_threads(int threads) {
   const int machine = static_cast<int>(sysconf(_SC_NPROCESSORS_CONF));
   const int usable = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : machine;
   const int wanted = threads > 0 ? std::min(threads, usable) : usable;
-  // PoCL pins thread i to core i of the machine: right only where every core is ours.
+  // PoCL pins thread i to core i of the machine: correct only if this process may use every core.
   if (usable == machine && wanted == machine) setenv("POCL_AFFINITY", "1", 0);
   if (wanted < machine) setenv("POCL_MAX_PTHREAD_COUNT", std::to_string(wanted).c_str(), threads > 0 ? 1 : 0);
 }

@@ -43,7 +43,7 @@ Texts all_texts() {
   return texts;
 }
 
-// Puts a file in place of each line #include "name", once in a text: names are those of cl/, as in C++
+// Replaces each line #include "name" by the file, once per text. As in C++, names are relative to cl/
 // ("shared/conv.h").
 class Inclusion {
  public:
@@ -104,7 +104,7 @@ bool has_stored_arrays(const std::string& text) {
   return text.find("(const stored,") != std::string::npos || text.find("(stored,") != std::string::npos;
 }
 
-// Value text of `#define name value` in a text; an empty optional where there is none.
+// The value of `#define name value` in a text; nullopt if there is none.
 std::optional<std::string> definition_in(const std::string& text, std::string_view name) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -125,7 +125,7 @@ std::optional<std::string> definition_in(const std::string& text, std::string_vi
   return std::nullopt;
 }
 
-// Reads `value` as an expression of integers and defines.
+// Evaluates `value` as an expression of integers and defines.
 class Expression {
  public:
   Expression(const std::string& text, const std::string& file, const Texts& chosen, int vector_width, int depth = 0)
@@ -180,7 +180,7 @@ class Expression {
     if (word.empty()) return bad();
     if (std::isdigit(static_cast<unsigned char>(word[0]))) return std::stoll(word, nullptr, 0);
     if (word == "VW") return vector_width_;
-    constexpr int kDeepest = 16;  // defines that name each other in a circle
+    constexpr int kDeepest = 16;  // stops defines that refer to each other in a circle
     const auto given = chosen_.find(word);
     const auto text = given != chosen_.end() ? given->second : definition_in(file_, word);
     if (!text || depth_ == kDeepest) return bad();
@@ -263,8 +263,8 @@ std::int64_t kernel_constant(Personality personality, int vector_width, std::str
 }
 
 std::string first_file_in_log(const std::string& log, const std::string& otherwise) {
-  // "cpu/softmax.cl:12:3: error: ..." or, from PoCL, "error: cpu/softmax.cl:12:3: ..."; warnings of other files may
-  // come before.
+  // "cpu/softmax.cl:12:3: error: ..." or, from PoCL, "error: cpu/softmax.cl:12:3: ..."; warnings about other files may
+  // come first.
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);) {
     if (line.find("error") == std::string::npos) continue;

@@ -28,7 +28,7 @@ void Kernel::set_bytes(int index, const void* bytes, std::size_t size) {
 
 namespace {
 
-// A text that a planted fault gives to the compiler instead.
+// The text that an injected fault passes to the compiler instead.
 std::string spoilt(std::string text, const Device& device) {
   if (faults().unbuildable_on != device.index()) return text;
   MutexLock lock(faults().mutex);
@@ -46,7 +46,7 @@ void check_real(Dtype real, const DeviceInfo& info) {
     throw ArgumentError("kernels: f64 needs a device with double, " + info.name + " has none");
 }
 
-// What an error calls the text that an entry is looked for in.
+// How an error names the text that was searched for an entry.
 std::string text_of(Dtype dtype, Personality personality) {
   return "kernels of personality " + std::string(samebytes::name_of(personality)) +
          (is_16_bit(dtype) ? " with arrays of " + std::string(name_of(dtype)) : "");
@@ -72,7 +72,7 @@ std::string why_not_launched(Device& device, const Kernel& kernel, const Geometr
   const auto ask = [&](cl_kernel_work_group_info what, std::size_t size, void* answer) {
     return clGetKernelWorkGroupInfo(kernel.get(), device.handle()(), what, size, answer, nullptr) == CL_SUCCESS;
   };
-  // Rusticl says 32 of kernels that it runs in groups of 128.
+  // Rusticl reports 32 for kernels that it runs in groups of 128.
   const bool is_known =
       device.info().platform != "rusticl" && ask(CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most) && most > 0;
   if (faults().device_fault == DeviceFault::small_groups && faults().faulty_device == device.index()) most = 1;
@@ -106,7 +106,7 @@ const cl::Program& KernelLibrary::program(Dtype real, const std::string& key, co
   const std::string chosen = defines(real) + tiles;
   const std::string options = "-cl-std=CL1.2 " + chosen;
   programs_built_.fetch_add(1, std::memory_order_relaxed);
-  // Bare: the wrapper asks every device of the context for its log, also of a program that builds.
+  // A bare call: the wrapper asks every device of the context for its log, even if the program builds.
   const cl_int status = clBuildProgram(program(), 1, &device_.handle()(), options.c_str(), nullptr, nullptr);
   if (status != CL_SUCCESS) {
     const std::string log =
@@ -147,7 +147,7 @@ std::string KernelLibrary::build_for(Dtype dtype, const std::string& entry) {
     try {
       program(dtype, key_of_file(file), file, library_text(personality, {file}), tiles);
       return key_of_file(file);
-    } catch (const BuildError&) {  // it uses another file, or is wrong: then the whole says so
+    } catch (const BuildError&) {  // it includes another file, or is wrong: building everything together tells which
     }
   }
   std::set<std::string>& without = left_out_[dtype];

@@ -1,5 +1,5 @@
-// The ledger of transfers: what one engine moved between host and device since it started. Always on; each count is one
-// atomic addition. The ledger of memory is the allocator's.
+// The ledger of transfers: what one engine has moved between host and device since it started. Always on; each count
+// costs one atomic addition. The allocator keeps the ledger of memory.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// How an engine gets its devices: those that are asked for, or parts of one, the spare one of an engine with fallback,
-// and the contexts that they share.
+// How an engine gets its devices: the requested ones or parts of one, the spare device of an engine with fallback, and
+// the contexts that they share.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -15,10 +15,10 @@ namespace samebytes::detail {
 namespace {
 
 constexpr std::size_t kMostDevices =
-    62;  // a submission keeps a bit for each and a spare one, and plans one for transfers
+    62;  // a submission has one bit per device including a spare one, and plans one for transfers
 
-// Parts of a device are made once and live as long as the process: a worker of PoCL 3.1 still looks at the device of an
-// event that clFinish has waited for, and ends the process where the last engine on a part has just released it.
+// Sub-devices are made once and live as long as the process: a worker of PoCL 3.1 still reads the device of an event
+// that clFinish has waited for, and crashes the process if the last engine on a sub-device has just released it.
 std::vector<cl::Device> sub_devices_of(const cl::Device& parent, const std::vector<int>& split,
                                        const std::string& name) {
   static Mutex mutex;
@@ -35,7 +35,7 @@ std::vector<cl::Device> sub_devices_of(const cl::Device& parent, const std::vect
   return parts;
 }
 
-// The device of a user's queue, once the queue, its context and the options go together.
+// The device of a user's queue, after checking that the queue, its context and the options agree.
 FoundDevice device_of_given(const RuntimeOptions& options) {
   const auto& [context, queue] = *options.given;
   if (!context() || !queue()) throw ArgumentError("engine: expected a context and a queue, got an empty handle");
@@ -54,7 +54,7 @@ FoundDevice device_of_given(const RuntimeOptions& options) {
   return found;
 }
 
-// A device, or the parts that it is to be split into.
+// A device, or its parts if it is split.
 std::vector<FoundDevice> parts_of(const FoundDevice& found, const RuntimeOptions& options) {
   const DeviceInfo& info = found.info;
   std::vector<int> split = options.split;
@@ -79,7 +79,7 @@ std::vector<FoundDevice> parts_of(const FoundDevice& found, const RuntimeOptions
 // One mode for all devices of a context.
 void choose_common_mode(const std::vector<DeviceInfo*>& infos, int space, const RuntimeOptions& options) {
   MemoryMode mode = MemoryMode::system;
-  for (const DeviceInfo* info : infos) mode = std::max(mode, info->memory_mode);  // the best is the first
+  for (const DeviceInfo* info : infos) mode = std::max(mode, info->memory_mode);  // the modes are sorted best first
   std::string reason = "what all devices of its platform can use";
   if (options.force_mode) {
     mode = options.mode;
@@ -106,7 +106,7 @@ struct Runtime::Wanted {
   int space = 0;
 };
 
-// The devices in their order, each with its choices and the number of its space: one for each platform.
+// The devices in order, each with its choices and the number of its space: one space per platform.
 std::vector<Runtime::Wanted> Runtime::wanted_devices() {
   if (!options_.devices.empty() && !options_.device.empty())
     throw ArgumentError("engine: device and devices were both given; name all of them in devices");
@@ -146,7 +146,7 @@ std::vector<Runtime::Wanted> Runtime::wanted_devices() {
   return wanted;
 }
 
-// Behind the others, in a context of theirs or in one more. Its choices are the built-in ones.
+// Placed behind the others, in one of their contexts or in a new one. It uses the built-in choices.
 void Runtime::add_spare(std::vector<Wanted>& wanted) {
   std::vector<FoundDevice> own;
   std::vector<int> spaces;

@@ -1,6 +1,6 @@
-// The only door to OpenCL inside the engine: <CL/opencl.hpp>, whose objects own their handles, and the one place where
-// its exceptions become ours. Calls of the path of every launch are the bare ones of <CL/cl.h> with check_cl: they take
-// arrays where the wrappers want vectors, and a wrapper would be made and let go of for each.
+// The only place where the engine includes OpenCL: <CL/opencl.hpp>, whose objects own their handles; its exceptions
+// become ours here. Calls on the path of every launch are the bare ones of <CL/cl.h> with check_cl: they take arrays
+// where the wrappers want vectors, and a wrapper would be made and released for each.
 #pragma once
 
 #ifndef CL_HPP_ENABLE_EXCEPTIONS
@@ -10,7 +10,7 @@
 #define CL_HPP_TARGET_OPENCL_VERSION 300
 #endif
 #ifndef CL_HPP_MINIMUM_OPENCL_VERSION
-#define CL_HPP_MINIMUM_OPENCL_VERSION 110  // 1.2 is what is needed; with 120 the header of 2023 does not compile
+#define CL_HPP_MINIMUM_OPENCL_VERSION 110  // we need 1.2, but the header of 2023 does not compile with 120
 #endif
 #include <CL/opencl.hpp>
 
@@ -20,10 +20,10 @@ namespace samebytes::detail {
 
 std::string status_name(cl_int status);  // "CL_OUT_OF_RESOURCES"
 
-// Throws DeviceError naming call, status and device for anything but CL_SUCCESS.
+// Throws DeviceError with call, status and device for any status but CL_SUCCESS.
 void check_cl(cl_int status, const char* call, const std::string& device = {});
 
-// What `calls` returns; a cl::Error of theirs is thrown as the DeviceError of check_cl.
+// Returns what `calls` returns; a cl::Error from it becomes the DeviceError of check_cl.
 template <class Calls>
 auto on_device(const std::string& device, Calls&& calls) {
   try {

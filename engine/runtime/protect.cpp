@@ -11,7 +11,7 @@ namespace samebytes::detail {
 
 namespace {
 
-// -2: not asked for yet; -1: the machine has none.
+// -2: not requested yet; -1: the machine has none.
 std::atomic<int> protection_key{-2};
 
 }  // namespace

@@ -1,10 +1,10 @@
-// SAMEBYTES_PROTECT=1: every storage has its own pages, and they are closed while the host holds no view of them, so
-// that a stray host pointer faults at the line that is wrong. For finding mistakes; each view then costs two system
-// calls.
+// SAMEBYTES_PROTECT=1: every storage has its own pages, which are closed while the host holds no view of them, so that
+// a stray host pointer faults at the wrong line itself. For debugging; each view then costs two system calls.
 //
-// Memory protection keys where the CPU has them and PoCL runs the kernels: its threads are started while the key is
-// open to the calling thread and inherit that right, host threads do not have it. Else mprotect: pages are open while a
-// launch uses the storage too, since PoCL's kernels run in our process. SAMEBYTES_PROTECT=pages asks for mprotect.
+// Uses memory protection keys if the CPU has them and PoCL runs the kernels: PoCL's threads start while the key is open
+// to the calling thread and inherit that right; host threads do not have it. Otherwise uses mprotect: pages are also
+// open while a launch uses the storage, since PoCL's kernels run in our process. SAMEBYTES_PROTECT=pages requests
+// mprotect.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@ namespace samebytes::detail {
 
 enum class Protection { off, pages, keys };
 
-// What the environment asks for and the machine can do. Throws ArgumentError for another value than 0, 1 or pages.
+// What the environment requests and the machine supports. Throws ArgumentError for a value other than 0, 1 or pages.
 Protection wanted_protection();
 
-// Around the first OpenCL call of the process: gives the calling thread, and so the driver's threads, the right to the
-// key, then takes it from the calling thread. Harmless afterwards, and where keys are not wanted.
+// Wraps the first OpenCL call of the process: gives the calling thread, and so the driver's threads, the right to the
+// key, then takes it from the calling thread. Does nothing later, or if keys are not wanted.
 class DriverThreads {
  public:
   DriverThreads();

@@ -23,7 +23,8 @@ void QueueClock::calibrate(const cl::CommandQueue& queue, const std::string& dev
     cl::Event marker;
     on_device(device, [&] { return queue.enqueueMarkerWithWaitList(nullptr, &marker), queue.finish(); });
     double end = 0;
-    // The host looks at its clock after the marker ended; the smallest difference has the least of that delay.
+    // The host reads its clock some time after the marker ended; the smallest difference contains the least of that
+    // delay.
     if (time_of(marker.get(), CL_PROFILING_COMMAND_END, &end)) least = std::min(least, steady_seconds() - end);
   }
   if (least < std::numeric_limits<double>::infinity()) offset_ = least;

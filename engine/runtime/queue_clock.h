@@ -10,7 +10,8 @@ namespace samebytes::detail {
 
 class QueueClock final : public EventClock {
  public:
-  // Finds the distance between the two clocks with a few markers. The queue notes times and is empty.
+  // Measures the offset between the two clocks with a few markers. Requires: the queue has profiling enabled and is
+  // empty.
   void calibrate(const cl::CommandQueue& queue, const std::string& device);
   bool read(void* event, double* start, double* end) const override;
   void release(void* event) const override;

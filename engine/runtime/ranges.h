@@ -1,4 +1,4 @@
-// A set of bytes kept as sorted, disjoint, non-touching ranges [begin, end). Small: a handful of ranges is usual.
+// A set of bytes kept as sorted, disjoint, non-touching ranges [begin, end). Usually holds only a few ranges.
 // Not thread-safe; the owner's mutex guards it.
 #pragma once
 

@@ -43,7 +43,7 @@ void Reaper::run() {
     try {
       item.job();
     } catch (...) {
-      // A deleter of the user's that throws has nobody to tell.
+      // Nobody can receive what a user's deleter throws.
     }
   }
 }

@@ -1,4 +1,4 @@
-// A thread that waits for tickets in order and then runs what was left for after them: freeing memory that a device
+// A thread that waits for tickets in order and then runs the jobs that depend on them: freeing memory that a device
 // still read, the deleters of adopted memory. Callers never wait, except in drain().
 #pragma once
 
@@ -30,7 +30,7 @@ class Reaper {
   Mutex mutex_;
   CondVar changed_;
   std::deque<Item> items_ SAMEBYTES_GUARDED_BY(mutex_);
-  bool is_running_ SAMEBYTES_GUARDED_BY(mutex_) = false;  // an item is being worked on
+  bool is_running_ SAMEBYTES_GUARDED_BY(mutex_) = false;  // the thread is running a job
   bool is_stopping_ SAMEBYTES_GUARDED_BY(mutex_) = false;
   bool is_started_ SAMEBYTES_GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -28,7 +28,7 @@ Device::Device(Space& space, int index, DeviceInfo info, TuningPtr tuning, cl::D
       queue_(index == 0 && runtime().options().given ? runtime().options().given->queue
                                                      : make_queue(*this, profile ? CL_QUEUE_PROFILING_ENABLE : 0)),
       kernels_(*this) {
-  // A simulator has bytes of its own behind the pointers of its kernels.
+  // A simulator keeps its own bytes behind the pointers of its kernels.
   const MemoryMode mode = info_.memory_mode;
   const bool shares_bytes = mode == MemoryMode::fine || mode == MemoryMode::system;
   if (!shares_bytes || info_.platform == "Oclgrind" || runtime().is_dry()) return;
@@ -43,7 +43,7 @@ void Device::finish() {
 void Device::drop_queue(bool makes_another) {
   if (!queue_()) return;
   const auto properties = on_device(info_.name, [&] { return queue_.getInfo<CL_QUEUE_PROPERTIES>(); });
-  queue_() = nullptr;  // and never released, which may wait for what is in it
+  queue_() = nullptr;  // never released: releasing may wait for the commands in it
   if (makes_another) queue_ = make_queue(*this, properties);
 }
 
@@ -69,7 +69,7 @@ Runtime::~Runtime() {
     tickets.swap(in_flight_);
   }
   for (const TicketPtr& ticket : tickets) ticket->wait_quietly();
-  if (carrier_) {  // which reads the times of its transfers: those that nobody asked for go first
+  if (carrier_) {  // it reads the times of its transfers: release the unread ones first
     Profile ignored;
     recorder_.take(0, ignored);
     carrier_.reset();
@@ -143,7 +143,7 @@ void Runtime::set_memory_limit(std::size_t bytes) {
 }
 
 void Runtime::set_memory_fraction(double fraction) {
-  constexpr std::size_t kNoLimit = std::size_t{1} << 62;  // and small enough to be added to
+  constexpr std::size_t kNoLimit = std::size_t{1} << 62;  // small enough to be added to
   for (const auto& space : spaces_) {
     const double bytes = fraction * static_cast<double>(space->info().memory_bytes);
     const bool has_limit = fraction > 0 && bytes < static_cast<double>(kNoLimit);
@@ -168,7 +168,7 @@ void Runtime::wait() {
     tickets.swap(in_flight_);
     failed.swap(failed_);
   }
-  // The last one first: to be woken once is enough.
+  // Start with the last one, so that this thread wakes only once.
   for (auto ticket = tickets.rbegin(); ticket != tickets.rend(); ++ticket) (*ticket)->wait_quietly();
   for (const TicketPtr& ticket : tickets)
     if (!failed && ticket->is_failed()) failed = ticket;
@@ -185,7 +185,7 @@ MemoryReport Runtime::memory() const {
     report.cached_bytes += other.cached_bytes;
     report.adopted_bytes += other.adopted_bytes;
     report.library_bytes += other.library_bytes;
-    report.peak_bytes += other.peak_bytes;  // each context's own, whenever that was
+    report.peak_bytes += other.peak_bytes;  // each context's own peak, whenever it occurred
     report.allocations += other.allocations;
     report.live_by_category += other.live_by_category;
     report.peak_by_category += other.peak_by_category;

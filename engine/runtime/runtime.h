@@ -1,5 +1,5 @@
 // The runtime of one engine: its devices (whole ones or parts, each with one in-order queue), the spaces that they
-// share (one OpenCL context for each platform) and the ledgers. Everything above asks it for storages and hands it
+// share (one OpenCL context per platform) and the ledgers. The layers above get storages from it and hand it
 // submissions. Thread-safe, except that submissions are made under the engine's lock.
 #pragma once
 
@@ -31,7 +31,7 @@ class Carrier;
 class MemoryLog;
 struct FoundDevice;
 
-// A context and an in-order queue of the user's, which the runtime works on instead of its own.
+// A user's context and in-order queue, which the runtime uses instead of its own.
 struct GivenQueue {
   cl::Context context;
   cl::CommandQueue queue;
@@ -39,22 +39,22 @@ struct GivenQueue {
 
 struct RuntimeOptions {
   std::string device;                // "", "cpu", "gpu:0", an index, or part of a name
-  std::vector<std::string> devices;  // several, or "all"; instead of `device`
+  std::vector<std::string> devices;  // several names, or "all"; instead of `device`
   std::vector<int> split;            // sub-devices by cores; empty: the whole device
-  int threads = 0;                   // limit of PoCL's threads asked for by the command; 0: all
-  bool force_mode = false;           // else SAMEBYTES_MEMORY, else chosen
+  int threads = 0;                   // PoCL's thread limit that the command requested; 0: all
+  bool force_mode = false;           // false: SAMEBYTES_MEMORY, or the runtime chooses
   MemoryMode mode = MemoryMode::fine;
   bool forbid_copies = false;
-  std::size_t memory_limit = 0;  // 0: 85 % of the smaller of the cgroup's limit and what is available
+  std::size_t memory_limit = 0;  // 0: 85 % of the smaller of the cgroup's limit and the available memory
   int steps_in_flight = 3;
-  bool dry_run = false;               // nothing is built, allocated or enqueued, but all is counted
-  bool profile = false;               // queues note the times of their commands
-  bool fallback = false;              // there is a spare CPU device for what the others cannot run
+  bool dry_run = false;               // builds, allocates and enqueues nothing, but counts everything
+  bool profile = false;               // queues record the times of their commands
+  bool fallback = false;              // adds a spare CPU device for what the others cannot run
   std::optional<GivenQueue> given;    // instead of device, devices and split
-  std::optional<std::string> tuning;  // a store file, "" for the built-in choices; nothing: the device's own store
+  std::optional<std::string> tuning;  // a store file, "" for the built-in choices; nullopt: the device's own store
 };
 
-// Lanes of the vectors that kernels of `real` (f32 or f64) use; 1 in the gpu personality.
+// Vector lanes that kernels of `real` (f32 or f64) use; 1 in the gpu personality.
 int vector_width_of(const DeviceInfo& info, Dtype real);
 
 // One device, or sub-device, of the engine.
@@ -71,14 +71,14 @@ class Device {
   const cl::Context& context() const { return space_.context(); }
   const cl::Device& handle() const { return handle_; }
   const cl::CommandQueue& queue() const { return queue_; }
-  void finish();  // waits for what is enqueued on it
+  void finish();  // waits for everything enqueued on it
   KernelLibrary& kernels() { return kernels_; }
-  // Whether its queue runs host functions between kernels, over the bytes that kernels see (enqueue_host).
+  // Whether its queue can run host functions between kernels, on the bytes that kernels see (enqueue_host).
   bool runs_host_functions() const { return runs_host_functions_; }
-  // Reads the times of this device's events as the host's; calibrate() when nothing is enqueued.
+  // Converts the times of this device's events to the host's clock; calibrate() while nothing is enqueued.
   const EventClock& clock() const { return clock_; }
   void calibrate_clock();
-  // What is in the queue stays there, and nobody asks for it any more. With a new queue, or none.
+  // Abandons the queue with its commands; nobody waits for them. Opens a new queue if `makes_another`.
   void drop_queue(bool makes_another);
   Runtime& runtime() { return space_.runtime(); }
 
@@ -94,40 +94,40 @@ class Device {
   QueueClock clock_;
 };
 
-// Everything that one evaluation enqueues. Use: acquire every storage, enqueue in order, finish.
-// Storages must live until finish(); the runtime keeps their memory while the device uses it.
+// Everything that one evaluation enqueues. Use: acquire every storage, enqueue in order, finish. Storages must live
+// until finish(); the runtime keeps their memory while the device uses it.
 class Submission {
  public:
   explicit Submission(Runtime& runtime);
-  ~Submission();  // finishes quietly if finish() was not reached
+  ~Submission();  // finishes without throwing if finish() was not called
   Submission(const Submission&) = delete;
 
-  // Throws ArgumentError where a living view is in the way, DeviceError where the bytes are lost; see
-  // Storage::acquire_device.
+  // Throws ArgumentError if a living view conflicts, DeviceError if the bytes are lost; see Storage::acquire_device.
   void acquire(Storage& storage, bool writes, const std::string& op, std::size_t offset, std::size_t length,
                bool whole = false);
 
-  // Whose launches the next ones are, for errors.
+  // The source of the next launches, for errors.
   void set_source(LaunchSource source) { source_ = std::move(source); }
 
-  // Enqueues one kernel on a device. `op` names it in errors. Returns its index in this submission. Throws DeviceError.
+  // Enqueues one kernel on a device. Errors name `op`. Returns the launch's index in this submission. Throws
+  // DeviceError.
   std::uint64_t enqueue(Device& device, Kernel& kernel, const Geometry& geometry, const char* op,
                         const std::shared_ptr<const LaunchInfo>& info = nullptr);
-  // What was enqueued last on a device, or a transfer, for others to wait for. An empty mark stands for what is done.
+  // The last command enqueued on a device, or a transfer, for others to wait for. An empty mark is already complete.
   struct Mark {
-    cl::Event event;      // of a transfer: in the context of its target
-    cl::Event at_source;  // of a transfer only
-    int device = -1;      // -1: of a transfer
-    int space = -1;       // where `event` is
+    cl::Event event;      // of a transfer: in its target's context
+    cl::Event at_source;  // transfers only
+    int device = -1;      // -1: a transfer
+    int space = -1;       // the space of `event`
   };
   Mark mark(Device& device);
   // Makes later work of `device` wait for a mark of another device of its space, for a transfer from or to its space,
-  // or for everything enqueued so far on `other`, which is nothing where that is of another space.
+  // or for everything enqueued so far on `other` (no effect if that is in another space).
   void order_after(Device& device, const Mark& mark);
   void order_after(Device& device, Device& other);
-  // Bytes from one space to another, by a thread of the runtime: after the marks, and after all transfers before it.
-  // Both storages were acquired, and begin_transfers() came before the first launch. Throws ArgumentError where copies
-  // are forbidden.
+  // Copies bytes from one space to another on a thread of the runtime, after the marks and after all earlier transfers.
+  // Requires: both storages were acquired, and begin_transfers() came before the first launch. Throws ArgumentError if
+  // copies are forbidden.
   struct Crossing {
     Storage* from;
     std::size_t from_offset;
@@ -138,40 +138,39 @@ class Submission {
   void begin_transfers();
   Mark transfer(const Crossing& crossing, const std::vector<const Mark*>& after, const char* op,
                 const std::shared_ptr<const LaunchInfo>& info = nullptr);
-  // A library call on the queue (CLBlast): fn enqueues itself on the given queue and gives the number of its launches.
+  // A library call on the queue (CLBlast): fn enqueues on the given queue and returns its number of launches.
   void enqueue_call(Device& device, const char* op, const std::function<int(const cl::CommandQueue&)>& fn,
                     const std::shared_ptr<const LaunchInfo>& info = nullptr);
-  // For the profile: what the engine holds besides the arena.
+  // For the profile: the bytes that the engine holds besides the arena.
   void set_other_bytes(std::size_t bytes) { other_bytes_ = bytes; }
-  // A host function in its place in the queue of a device that runs_host_functions(): what stands before it is done,
-  // and what comes after it waits for it. Nobody else waits. The storages it touches must have been acquired.
+  // Puts a host function into the queue of a device that runs_host_functions(): earlier commands are complete when it
+  // runs, and later ones wait for it. No other thread waits. Requires: the storages it touches were acquired.
   void enqueue_host(Device& device, const char* op, std::shared_ptr<HostTask> task);
-  // The same at once, on the calling thread, in the place of so many launches. Requires: can_run_directly(), and that
-  // the one device of the engine runs_host_functions(); nothing else may be in this submission.
+  // Runs the function at once on the calling thread, in place of `launches` launches. Requires: can_run_directly(), the
+  // engine's one device runs_host_functions(), and nothing else is in this submission.
   void run_directly(HostTask& task, std::uint64_t launches);
-  // Whether no launch of earlier submissions that uses what was acquired is still to end. A planted fault is met by
+  // Whether every launch of earlier submissions that uses the acquired storages has ended. Injected faults apply to
   // launches only.
   bool can_run_directly() const;
-  // The same for any device: waits for what was enqueued, runs fn on the calling thread.
-  // The storages it touches must have been acquired; the runtime acquires them for the host and hands them back to the
-  // device after it.
+  // For any device: waits for what was enqueued, then runs fn on the calling thread. Requires: the storages it touches
+  // were acquired; the runtime acquires them for the host and returns them to the device afterwards.
   struct HostUse {
     Storage* storage;
     bool writes;
   };
-  // fn gets a function that gives the host address of byte 0 of a storage.
+  // fn gets a function that returns the host address of byte 0 of a storage.
   void run_host(const char* op, const std::vector<HostUse>& uses,
                 const std::function<void(const std::function<void*(Storage&)>&)>& fn);
 
-  // How much it counts in what is in flight, of Ticket::kStep.
+  // Its weight among the submissions in flight, as a part of Ticket::kStep.
   void set_weight(int weight) { ticket_->set_weight(weight); }
-  // Flushes, closes the ticket, and limits the submissions in flight: waits for the oldest where there are too many.
+  // Flushes, closes the ticket, and limits the submissions in flight: waits for the oldest if there are too many.
   TicketPtr finish();
   std::uint64_t launches() const { return launches_; }
 
  private:
   static std::uint64_t bit_of(const Device& device) { return std::uint64_t{1} << device.index(); }
-  std::uint64_t count_launches(std::uint64_t count);  // gives the index of the first
+  std::uint64_t count_launches(std::uint64_t count);  // returns the index of the first
   void begin_device(Device& device);                  // at the first command on it
   void flush(Device& device);
   void add_event(Device& device, cl::Event event, const char* op, const std::shared_ptr<const LaunchInfo>& info);
@@ -179,15 +178,15 @@ class Submission {
 
   Runtime& runtime_;
   TicketPtr ticket_;
-  std::uint64_t begun_ = 0;      // a bit for each device that got a command
-  std::uint64_t unflushed_ = 0;  // a bit for each device with commands that were not flushed
+  std::uint64_t begun_ = 0;      // one bit per device that got a command
+  std::uint64_t unflushed_ = 0;  // one bit per device with unflushed commands
   std::uint64_t launches_ = 0;
   std::size_t other_bytes_ = 0;
   LaunchSource source_;
   bool is_finished_ = false;
-  bool is_free_ = true;                      // all that was acquired
-  bool is_direct_ = false;                   // done by this thread
-  std::vector<cl::Event> before_transfers_;  // what the first one waits for
+  bool is_free_ = true;                      // everything that was acquired is idle
+  bool is_direct_ = false;                   // this thread did the work itself
+  std::vector<cl::Event> before_transfers_;  // the first transfer waits for these
 };
 
 class Runtime {
@@ -196,14 +195,14 @@ class Runtime {
   ~Runtime();
 
   const RuntimeOptions& options() const { return options_; }
-  // Those that launches may be on: the engine's own, and the spare one, which is the last, once it is open.
+  // The devices that launches may use: the engine's own and, once it is open, the spare one, which comes last.
   int device_count() const { return own_devices_ + (is_spare_open_.load(std::memory_order_acquire) ? 1 : 0); }
   int own_device_count() const { return own_devices_; }
   int lane_count() const { return static_cast<int>(devices_.size()); }           // with the spare one, open or not
   int spare() const { return own_devices_ < lane_count() ? own_devices_ : -1; }  // its index; -1: there is none
-  // The first time waits for everything enqueued. Requires: spare() >= 0; the engine's lock.
+  // The first call waits for everything enqueued. Requires: spare() >= 0; the engine's lock.
   void open_spare();
-  // Of a device that was given up: the one that does its work.
+  // If the device was given up: the one that does its work.
   Device& device(int index = 0) {
     return *devices_[static_cast<std::size_t>(places_[static_cast<std::size_t>(index)])];
   }
@@ -212,76 +211,76 @@ class Runtime {
     return is_spare_open_.load(std::memory_order_acquire) ? static_cast<int>(spaces_.size()) : own_spaces_;
   }
   Space& space(int index = 0) const { return *spaces_[static_cast<std::size_t>(index)]; }
-  // Of the first space, which is the only one but where devices of several platforms work together.
+  // The mode of the first space, the only one unless devices of several platforms work together.
   MemoryMode mode() const { return space().mode(); }
   const cl::Context& context() const { return space().context(); }
   bool is_dry() const { return options_.dry_run; }
   bool is_exact() const;  // SAMEBYTES_ALLOCATOR=exact
   bool coarse_shadow() const { return space().coarse_shadow(); }
 
-  // Throws OutOfMemory naming `what` (an op or an owner), the need, the budget and the cheapest ways out.
-  // The bytes are not zeroed. bytes 0 gives null. They lie where `device` reads them without a copy.
-  // For `what` in a layer: who caused the peak.
+  // Throws OutOfMemory with `what` (an op or an owner), the need, the budget and the cheapest remedies. The bytes are
+  // not zeroed. Returns null for 0 bytes. The storage lies where `device` reads it without a copy. `what` and the layer
+  // also name who caused the peak.
   StoragePtr allocate(std::size_t bytes, Category category, const std::string& what, const char* layer = "",
                       int device = 0, FirstUse first = FirstUse::host);
   std::uint64_t memory_peaks() const;  // how often the peak was raised
   void name_memory_peak(const std::string& what, const char* layer);
-  // What is taken and given back from now on; null: no more. False where there is a log already.
+  // Records every allocation and release from now on; null stops it. False if there is a log already.
   bool set_memory_log(const std::shared_ptr<MemoryLog>& log);
   std::shared_ptr<const MemoryLog> memory_log() const;
-  // The user's memory. deleter runs on the reaper once nothing uses the bytes. verdict says adopted, or copied and why.
+  // Adopts the user's memory. The reaper runs deleter once nothing uses the bytes. verdict says adopted, or copied and
+  // why.
   StoragePtr adopt(void* pointer, std::size_t bytes, std::function<void()> deleter, Adoption* verdict);
-  std::size_t clear_cache();  // bytes given back
-  // SAMEBYTES_ALLOCATOR=exact puts guard bytes around each storage: one line for each that was overwritten since the
-  // last call.
+  std::size_t clear_cache();  // bytes freed
+  // SAMEBYTES_ALLOCATOR=exact puts guard bytes around each storage: returns one line per storage whose guard was
+  // overwritten since the last call.
   std::vector<std::string> check_guards() const;
   bool alias_works() { return space().alias_works(); }
   void set_memory_limit(std::size_t bytes);
-  void set_memory_fraction(double fraction);  // of what the devices of each context have; 0: no limit
-  std::string tuning_hash() const;            // of all devices' choices
+  void set_memory_fraction(double fraction);  // of the memory that the devices of each context have; 0: no limit
+  std::string tuning_hash() const;            // covers the choices of all devices
   const std::string& tuning_file() const { return tuning_file_; }  // empty: built-in choices
   // For the tuner and tests. Requires: nothing was planned or built yet.
   void set_tuning(const TuningPtr& tuning);
 
   Recorder& recorder() { return recorder_; }
 
-  void wait();  // everything enqueued so far; throws DeviceError
+  void wait();  // for everything enqueued so far; throws DeviceError
   MemoryReport memory() const;
-  // By category, at the moment when most was held, cached blocks included.
+  // By category, at the moment of the highest total, cached blocks included.
   HeldPeak held_peak() const;
   TransferReport transfers() const;
-  void count_copy(std::size_t bytes, bool to_device, const std::string& what);  // throws where copies are forbidden
+  void count_copy(std::size_t bytes, bool to_device, const std::string& what);  // throws if copies are forbidden
   void count_map(std::size_t bytes);
-  void count_crossing(std::size_t bytes, const std::string& what);  // from space to space; throws the same
+  void count_crossing(std::size_t bytes, const std::string& what);  // between spaces; throws like count_copy
   void count_relayout(std::size_t bytes);
   void count_gather(std::size_t bytes);  // by the host, into a slot
   std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
   std::uint64_t programs_built() const;
 
-  // Which devices have done what was enqueued so far (several_devices.cpp). Seconds from `start` until each had,
-  // infinite where it had not after `limit` seconds; and which one a launch failed on first, -1: none. Forgets
+  // Which devices have finished what was enqueued so far (several_devices.cpp): seconds from `start` until each had,
+  // infinite if it had not after `limit` seconds; and the device on which a launch failed first, -1 if none. Clears
   // failures.
   struct Standing {
     std::vector<double> seconds;
     int failed = -1;
   };
-  // The last event of each device, an empty one where there is none. Under the engine's lock.
+  // The last event of each device; empty if there is none. Under the engine's lock.
   const std::vector<cl::Event>& last_events() const { return tails_; }
   Standing look_until_done(const std::vector<cl::Event>& events, std::chrono::steady_clock::time_point start,
                            double limit);
-  // From now on another device does what this one is asked for. Where launches are not done, queues are made anew and
-  // nobody waits for the old ones. Returns the other device, of the same space, or 0. Requires: can_give_up(); the
-  // engine's lock.
+  // From now on another device does this one's work. If launches are unfinished, makes new queues and nobody waits for
+  // the old ones. Returns the other device, of the same space, or 0. Requires: can_give_up(); the engine's lock.
   int give_up(int device, const std::string& why);
   bool can_give_up(int device) const;
   bool is_given_up(int device) const { return is_given_up_[static_cast<std::size_t>(device)]; }
-  void forget_refusal() { refused_ = -1; }  // of a launch that another device does; under the engine's lock
+  void forget_refusal() { refused_ = -1; }  // once another device does the launch; under the engine's lock
 
  private:
   friend class Submission;
   struct Ledger;
-  struct Wanted;        // a device that the options ask for
-  void open_devices();  // open_devices.cpp, and what it is made of
+  struct Wanted;        // a device that the options request
+  void open_devices();  // open_devices.cpp
   std::vector<Wanted> wanted_devices();
   void add_spare(std::vector<Wanted>& wanted);
   void make_devices(std::vector<Wanted> wanted);
@@ -291,30 +290,30 @@ class Runtime {
   std::string tuning_file_;
   std::vector<std::unique_ptr<Space>> spaces_;
   std::vector<std::unique_ptr<Device>> devices_;
-  std::vector<int> places_;  // in devices_, of each device
+  std::vector<int> places_;  // index into devices_, for each device
   std::vector<bool> is_given_up_;
   std::unique_ptr<Ledger> ledger_;
   Recorder recorder_;
-  std::unique_ptr<Carrier> carrier_;  // where there are several spaces
+  std::unique_ptr<Carrier> carrier_;  // if there are several spaces
   std::atomic<std::uint64_t> launches_{0};
 
   // Touched by submissions only, under the engine's lock.
-  int refused_ = -1;                  // device that did not take a launch
+  int refused_ = -1;                  // device that refused a launch
   std::vector<cl::Event> tails_;      // last event of each device, for order between submissions
-  std::vector<cl::Event> crossings_;  // by space: of the last transfer from it or to it
+  std::vector<cl::Event> crossings_;  // by space: the last transfer from it or to it
   std::uint64_t next_ticket_ = 1;
   std::size_t launches_hint_ = 64;
 
   Mutex mutex_;
   std::deque<TicketPtr> in_flight_ SAMEBYTES_GUARDED_BY(mutex_);
-  TicketPtr failed_ SAMEBYTES_GUARDED_BY(mutex_);  // a failure that nobody has been told yet
+  TicketPtr failed_ SAMEBYTES_GUARDED_BY(mutex_);  // a failure that has not been reported yet
 
-  int own_devices_ = 0, own_spaces_ = 0;  // without the spare one, and the context that only it needs
+  int own_devices_ = 0, own_spaces_ = 0;  // without the spare device, and the context that only it needs
   std::atomic<bool> is_spare_open_{false};
 };
 
-// The device that a name means among all devices; throws ArgumentError listing what there is, DeviceError where there
-// is none.
+// The device that a name selects among all devices; throws ArgumentError that lists them if none matches, DeviceError
+// if there is no device.
 DeviceInfo choose_device(const std::string& name);
 
 }  // namespace samebytes::detail

@@ -1,4 +1,4 @@
-// Several devices of one engine: which of them are done, and going on without one that fails or does not answer.
+// Several devices of one engine: which of them are done, and how the engine continues without one that fails or hangs.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,13 +12,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long until the next look, in proportion to the wait so far. Looking often takes a core away from a CPU device.
+// The time until the next check, in proportion to the wait so far. Frequent checks take a core away from a CPU device.
 constexpr double kShortestPause = 20e-6, kLongestPause = 500e-6;
 constexpr double kLooksOfWait = 50;
 
 }  // namespace
 
-// Before, one device of one queue keeps no events for others to wait for.
+// Until then, a single device with one queue keeps no events for others to wait for.
 void Runtime::open_spare() {
   if (is_spare_open_.load(std::memory_order_acquire)) return;
   for (int d = 0; d < own_devices_; ++d) device(d).finish();
@@ -55,7 +55,7 @@ Runtime::Standing Runtime::look_until_done(const std::vector<cl::Event>& events,
   return standing;
 }
 
-// A device that is left in the space of this one; -1: none.
+// Another device that is still in use in the same space; -1: none.
 int Runtime::place_beside(int device) const {
   const Space& space = devices_[static_cast<std::size_t>(device)]->space();
   for (const auto& each : devices_)
@@ -65,7 +65,7 @@ int Runtime::place_beside(int device) const {
   return -1;
 }
 
-// What lies in the first space needs a device there; another space is not asked for anything any more.
+// Data in the first space needs a device there; other spaces are simply no longer used.
 bool Runtime::can_give_up(int device) const {
   if (is_given_up(device)) return false;
   return place_beside(device) >= 0 || devices_[static_cast<std::size_t>(device)]->space().index() > 0;
@@ -92,9 +92,9 @@ int Runtime::give_up(int device, const std::string& why) {
     if (&space.first_device() == devices_[static_cast<std::size_t>(device)].get())
       space.set_first_device(*devices_[static_cast<std::size_t>(other)]);
   }
-  // New queues: what failed stays without consequence for what comes, and what is stuck in an old one is left there.
+  // New queues: failed commands do not affect later ones, and commands stuck in an old queue stay there.
   for (cl::Event& tail : tails_) {
-    if (is_silent) tail() = nullptr;  // and never released
+    if (is_silent) tail() = nullptr;  // never released
     tail = cl::Event();
   }
   for (cl::Event& crossing : crossings_) {

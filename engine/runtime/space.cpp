@@ -11,7 +11,7 @@ Space::Space(Runtime& runtime, int index, DeviceInfo info, const std::vector<cl:
     : runtime_(runtime),
       index_(index),
       info_(std::move(info)),
-      // A device with fine-grained SVM has an empty map, with which no missing map would ever show.
+      // On a device with fine-grained SVM a map does nothing, so a missing map would never show.
       coarse_shadow_(info_.memory_mode == MemoryMode::coarse && info_.svm != "coarse"),
       context_(index == 0 && runtime.options().given ? runtime.options().given->context
                                                      : on_device(name(), [&] { return cl::Context(devices); })),
@@ -25,7 +25,7 @@ void Space::open_memory(const RuntimeOptions& options) {
   setup.is_dry = options.dry_run;
   setup.has_shadow = coarse_shadow_;
   setup.is_exact = allocator == "exact";
-  // A simulator that sees every access (Oclgrind) wants nothing around the array.
+  // A simulator that checks every access (Oclgrind) needs no guards around the array.
   setup.has_guards = setup.is_exact && !setup.is_dry && info_.platform != "Oclgrind" && mode() != MemoryMode::copy;
   setup.protection = setup.is_dry ? Protection::off : wanted_protection();
   const bool is_pocl = info_.platform == "Portable Computing Language" && info_.name.rfind("pthread", 0) == 0;

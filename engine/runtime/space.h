@@ -1,5 +1,5 @@
-// Space: one OpenCL context of an engine. The devices in it share memory in one mode. What lies in it is read by a
-// device of another space through a copy (carrier.h). Thread-safe where it says nothing else.
+// Space: one OpenCL context of an engine. Its devices share memory in one mode. A device of another space reads this
+// memory through a copy (carrier.h). Thread-safe unless a function says otherwise.
 #pragma once
 
 #include <atomic>
@@ -22,11 +22,11 @@ struct RuntimeOptions;
 
 class Space {
  public:
-  // `info` is of its first device, with the limits of all of them and the mode that holds for all.
+  // `info` describes its first device, with limits that hold for all devices and the mode that they share.
   Space(Runtime& runtime, int index, DeviceInfo info, const std::vector<cl::Device>& devices);
   Space(const Space&) = delete;
 
-  // Once, before anything is allocated. Throws ArgumentError for wishes that do not go together.
+  // Called once, before any allocation. Throws ArgumentError for options that contradict each other.
   void open_memory(const RuntimeOptions& options);
 
   int index() const { return index_; }
@@ -45,14 +45,14 @@ class Space {
   StoragePtr allocate(std::size_t bytes, Category category, const std::string& what, const char* layer = "",
                       FirstUse first = FirstUse::host);
   StoragePtr adopt(void* pointer, std::size_t bytes, std::function<void()> deleter, Adoption* verdict);
-  // Of the user's, in this context. Throw ArgumentError for what cannot be used (interop/opencl.h).
+  // Memory of the user's, in this context. Throw ArgumentError if it cannot be used (interop/opencl.h).
   StoragePtr adopt(const cl::Buffer& buffer, std::size_t bytes);
   StoragePtr adopt_svm(void* pointer, std::size_t bytes, std::function<void()> deleter);
-  // The self-test of cl_mem aliases over storages, run at the first call: host writes, a kernel through the pointer,
-  // the same kernel through the alias at an offset, host reads.
+  // Runs the self-test of cl_mem aliases over storages at the first call: the host writes, a kernel works through the
+  // pointer, the same kernel works through the alias at an offset, the host reads.
   bool alias_works();
 
-  void note_housekeeping() { has_housekeeping_ = true; }  // an unmap or upload was put on the first device's queue
+  void note_housekeeping() { has_housekeeping_ = true; }  // the first device's queue got an unmap or upload
   bool has_housekeeping() const { return has_housekeeping_.load(); }
   bool take_housekeeping() { return has_housekeeping_.exchange(false); }
 

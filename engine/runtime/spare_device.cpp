@@ -10,7 +10,7 @@ bool is_own(const FoundDevice& found, const std::vector<FoundDevice>& own) {
   return std::any_of(own.begin(), own.end(), [&](const FoundDevice& o) { return o.info.index == found.info.index; });
 }
 
-// A context that the device can join without changing what the others get from it.
+// The index of a context that the device can join without changing it for the others.
 int shared_space(const DeviceInfo& info, const cl::Platform& platform, const std::vector<FoundDevice>& own,
                  const std::vector<int>& spaces) {
   for (std::size_t i = 0; i < own.size(); ++i) {
@@ -46,7 +46,7 @@ std::optional<SpareDevice> find_spare(const std::vector<FoundDevice>& own, const
         std::find_if(all.begin(), all.end(), [&](const auto& f) { return f.info.index == own[i].info.index; });
     if (own[i].info.type != "cpu" || whole == all.end()) continue;
     const bool is_cpu = own[i].info.personality == Personality::cpu;
-    if (!is_cpu && whole->info.personality != Personality::cpu) continue;  // which cannot run the cpu kernels
+    if (!is_cpu && whole->info.personality != Personality::cpu) continue;  // it cannot run the cpu kernels
     SpareDevice spare{.found = own[i], .space = are_separate ? -1 : spaces[i], .is_part_of_own = true};
     DeviceInfo& info = spare.found.info;
     info.personality = is_cpu ? Personality::gpu : Personality::cpu;

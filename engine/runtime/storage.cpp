@@ -23,7 +23,8 @@ bool needs_map(MemoryMode mode) { return mode == MemoryMode::coarse || mode == M
 
 bool is_planted(MapFault fault) { return faults().map.load(std::memory_order_relaxed) == fault; }
 
-// A device that was given up may still write there: nobody gets these bytes while the process lives, also at its end.
+// A device that was given up may still write there, so the bytes are never reused while the process lives, not even at
+// its end.
 void keep_for_ever(std::unique_ptr<Storage::Block> block) {
   static Mutex& mutex = *new Mutex;
   static auto& kept = *new std::vector<std::unique_ptr<Storage::Block>>;
@@ -37,12 +38,13 @@ Storage::Storage(Space& space, std::shared_ptr<Allocator> allocator, std::unique
                  Category category)
     : space_(space), allocator_(std::move(allocator)), block_(std::move(block)), bytes_(bytes), category_(category) {
   MutexLock lock(mutex_);
-  last_user_ = last_writer_ = std::move(block_->ticket);  // a block of the cache may still be read by a queued launch
+  last_user_ = last_writer_ = std::move(block_->ticket);  // a queued launch may still read a block of the cache
   close_if_idle();
 }
 
 Storage::~Storage() {
-  if (forks_ != fork_count()) {  // the driver and who held the locks are in the parent: all is left as it is
+  if (forks_ != fork_count()) {  // the child process has neither the driver's threads nor those that held the locks:
+                                 // leave everything as it is
     static_cast<void>(block_.release());
     static_cast<void>(new (std::nothrow) std::pair(std::move(last_user_), std::move(last_writer_)));
     static_cast<void>(new (std::nothrow) std::vector(std::move(writers_)));
@@ -86,7 +88,7 @@ void Storage::settle_writers() const {
       lost_.add(record.begin, record.end);
       if (lost_why_.empty()) lost_why_ = record.ticket->failure();
     } else if (!record.ticket->is_done() || record.ticket->is_failed()) {
-      ++i;  // not yet known, or it failed just now and is looked at again
+      ++i;  // not known yet, or it failed just now and is checked again
       continue;
     }
     writers_.erase(writers_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -99,7 +101,7 @@ void Storage::check_lost(const std::string& op, std::size_t begin, std::size_t e
                     "clWaitForEvents", "lost", space_.name());
 }
 
-// Requires: no launch is using the bytes in a way that conflicts.
+// Requires: no launch uses the bytes in a conflicting way.
 void Storage::to_host(bool writes, std::size_t offset, std::size_t length) {
   Block& block = *block_;
   open();
@@ -166,7 +168,7 @@ void* Storage::acquire_host(bool writes, std::size_t offset, std::size_t length,
       }
       blocking = last;
     }
-    blocking->wait_quietly();  // its failure is told by check_lost, to those whose bytes it wrote
+    blocking->wait_quietly();  // check_lost reports its failure to whoever uses the bytes that it wrote
   }
 }
 
@@ -186,7 +188,7 @@ bool Storage::acquire_device(const TicketPtr& ticket, bool writes, const std::st
   MutexLock lock(mutex_);
   for (const BorrowRecord& borrow : borrows_) {
     if (!borrow.writes && !writes) continue;
-    // A mapping covers the whole allocation, so there a view of any part is in the way.
+    // A mapping covers the whole allocation, so a view of any part conflicts.
     const bool meets = needs_map(block_->mode) || (borrow.offset < end && offset < borrow.offset + borrow.length);
     if (!meets) continue;
     throw ArgumentError(op + ": cannot " + (writes ? "write" : "read") + " an array while a " +
@@ -240,7 +242,7 @@ void Storage::end_host_call(const std::string& op) {
   MutexLock lock(mutex_);
   if (block_->mapped != Block::Mapped::no) unmap_block(space_, *block_);
   to_device(false, op, 0, bytes_, false);
-  // Later launches of the same submission may write again what it acquired for writing; the host then asks the device.
+  // Later launches of the same submission may overwrite what it acquired for writing; the host then asks the device.
   if (block_->mode == MemoryMode::copy)
     for (const WriteRecord& record : writers_)
       if (record.ticket == last_writer_) block_->device_newer.add(record.begin, record.end);

@@ -35,11 +35,11 @@ using StoragePtr = std::shared_ptr<Storage>;
 // What an allocation is for; the memory ledger keeps one account per category.
 enum class Category : std::uint8_t { value, parameter, gradient, optimizer, arena, slot, library, adopted };
 
-// Who uses it first. What a device writes first may lie where queued launches still read or write, because it comes
-// after them; so it gets the block that is warm in the caches. The host would have to wait for them.
+// Who uses the storage first. A device's first write comes after the queued launches, so its storage may take a block
+// that they still use, which is warm in the caches. The host would have to wait for them.
 enum class FirstUse : std::uint8_t { host, device };
 
-// Bytes by category, when their sum and the cache's was largest.
+// Bytes by category at the moment when their sum, with the cache's, was largest.
 struct HeldPeak {
   std::array<std::size_t, 8> by_category{};
   std::size_t cached = 0;
@@ -51,8 +51,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
 
   Storage(Space& space, std::shared_ptr<Allocator> allocator, std::unique_ptr<Block> block, std::size_t bytes,
           Category category);
-  // Never blocks: the block goes back to the allocator with its ticket, or to the reaper; in a child of its process it
-  // stays.
+  // Never blocks: the block returns to the allocator with its ticket, or goes to the reaper; a child process leaks it.
   ~Storage();
   Storage(const Storage&) = delete;
 
@@ -62,35 +61,35 @@ class Storage : public std::enable_shared_from_this<Storage> {
   Space& space() const { return space_; }
 
   // Host side. Returns the host address of byte 0. Waits for the last writer (reading) or the last user (writing), maps
-  // if needed, registers a borrow of [offset, offset + length) made at file:line. Throws DeviceError of a failed
+  // if needed, registers a borrow of [offset, offset + length) made at file:line. Throws the DeviceError of a failed
   // writer.
   void* acquire_host(bool writes, std::size_t offset, std::size_t length, const char* file, int line,
                      std::uint64_t* borrow_id);
   void release_host(std::uint64_t borrow_id) noexcept;
 
-  // Device side, called by Submission for every storage of a launch list before anything is enqueued. From here on the
-  // storage counts as used by the (still open) ticket. `whole` says that the launches overwrite every byte of the range
-  // before any is read (copy mode then skips the upload). Throws ArgumentError for a living view in the way,
-  // DeviceError for lost bytes. Returns whether the submissions that used it before are done.
+  // Device side; Submission calls it for every storage of a launch list before it enqueues anything. From here on the
+  // (still open) ticket uses the storage. `whole`: the launches overwrite every byte of the range before they read any
+  // (copy mode then skips the upload). Throws ArgumentError for a conflicting living view, DeviceError for lost bytes.
+  // Returns whether the submissions that used the storage before are done.
   bool acquire_device(const TicketPtr& ticket, bool writes, const std::string& op, std::size_t offset,
                       std::size_t length, bool whole = false);
-  // For a host function in the middle of a submission, whose earlier launches are complete: the bytes for the host, and
-  // back.
+  // For a host function in the middle of a submission whose earlier launches are complete: hands the bytes to the host,
+  // and back.
   void* begin_host_call(bool writes, const std::string& op);
-  void* host_pointer() const;  // of byte 0; to be used only inside a borrow or a host call
+  void* host_pointer() const;  // of byte 0; valid only inside a borrow or a host call
   void end_host_call(const std::string& op);
 
-  // What is bound to a kernel: an SVM pointer (fine, coarse, system) or a cl_mem (hostptr, copy).
+  // What a kernel argument binds: an SVM pointer (fine, coarse, system) or a cl_mem (hostptr, copy).
   bool binds_pointer() const;
   void* device_pointer() const;
   const cl::Buffer& buffer() const;
-  // A cl_mem over the same bytes for CLBlast, made once; null where the device's self-test failed.
+  // A cl_mem over the same bytes for CLBlast, made once; null if the device failed the self-test.
   cl_mem alias();
 
-  bool is_busy() const;  // a ticket that uses it has not completed
+  bool is_busy() const;  // a ticket that uses it is not complete
   void wait();           // waits for the last user
   bool has_borrows() const { return borrow_count_.load(std::memory_order_acquire) != 0; }
-  bool is_lost() const;  // a queued write to it failed; using it throws until those bytes are written anew
+  bool is_lost() const;  // a queued write to it failed; using it throws until those bytes are rewritten
 
  private:
   friend class Allocator;
@@ -101,13 +100,13 @@ class Storage : public std::enable_shared_from_this<Storage> {
     const char* file;
     int line;
   };
-  struct WriteRecord {  // a queued write that is not known to have gone well
+  struct WriteRecord {  // a queued write that is not known to have succeeded
     TicketPtr ticket;
     std::size_t begin, end;
   };
   void open() SAMEBYTES_REQUIRES(mutex_);           // SAMEBYTES_PROTECT: the host may touch the pages
-  void close_if_idle() SAMEBYTES_REQUIRES(mutex_);  // ... until no view and no launch needs them
-  void check_engine() const;                        // throws ArgumentError where the engine is gone
+  void close_if_idle() SAMEBYTES_REQUIRES(mutex_);  // ... until no view or launch needs them
+  void check_engine() const;                        // throws ArgumentError if the engine is gone
   void settle_writers() const SAMEBYTES_REQUIRES(mutex_);
   void check_lost(const std::string& op, std::size_t begin, std::size_t end) const SAMEBYTES_REQUIRES(mutex_);
   void to_host(bool writes, std::size_t offset, std::size_t length) SAMEBYTES_REQUIRES(mutex_);

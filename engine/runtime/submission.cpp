@@ -1,6 +1,6 @@
-// The path of every training step: microseconds count here. One event per launch is kept, because it names the op that
-// failed and costs nothing that the driver does not spend anyway (a launch costs 0.07 us more than the driver's own
-// 0.3 us on PoCL 3.1 with 2 cores; submission_speed_test).
+// Every training step takes this path, so microseconds count. One event per launch is kept: it names the op that failed
+// and adds nothing to the driver's own work (a launch costs 0.07 us more than the driver's own 0.3 us on PoCL 3.1 with
+// 2 cores; submission_speed_test).
 #include "runtime/carrier.h"
 #include "runtime/device_times.h"
 #include "runtime/faults.h"
@@ -18,15 +18,16 @@ thread_local std::shared_ptr<DeviceTimes> device_times;
 
 namespace {
 
-// A launch that is accepted and then fails, as a GPU's may: it waits for an event that ends with an error.
+// Whether an injected fault applies: the launch is accepted and then fails, as a GPU's may, because it waits for an
+// event that ends with an error.
 bool is_doomed(const char* op) {
   if (!faults().fail_launch.load(std::memory_order_relaxed)) return false;
   MutexLock lock(faults().mutex);
   return faults().failing_op == op;
 }
 
-// The event for it. Nothing may be under way then: where the launch before ends at the same moment, PoCL 3.1 submits
-// what it has just failed, and ends in an assertion or in freed memory.
+// The event that the doomed launch waits for. Requires: no launch is running. If the launch before it ended at the same
+// moment, PoCL 3.1 would submit what it has just failed, and hit an assertion or freed memory.
 cl::Event make_doom(Device& device) {
   return on_device(device.info().name, [&] {
     device.queue().finish();
@@ -34,7 +35,7 @@ cl::Event make_doom(Device& device) {
   });
 }
 
-// What a planted fault does to the next launch on this device.
+// The injected fault for the next launch on this device.
 DeviceFault fault_of(const Device& device) {
   const DeviceFault fault = faults().device_fault.load(std::memory_order_relaxed);
   if (fault == DeviceFault::none || faults().faulty_device != device.index()) return DeviceFault::none;
@@ -43,8 +44,8 @@ DeviceFault fault_of(const Device& device) {
   return fault;
 }
 
-// Whether what an earlier submission left is still to be waited for. What has failed by now is over, too: its ticket
-// says so, and what it wrote is lost, but work that reads nothing of it is not to fail with it.
+// Whether to wait for what an earlier submission left. A failed event counts as done: its ticket reports the failure
+// and its results are lost, but work that does not read them must not fail with it.
 bool is_pending(const cl::Event& event) {
   cl_int status = CL_COMPLETE;
   if (event()) clGetEventInfo(event(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
@@ -69,15 +70,15 @@ void watch_ending(cl_event event, int device) {
   if (!device_times || static_cast<std::size_t>(device) >= DeviceTimes::kMost) return;
   auto ending = std::make_unique<Ending>(Ending{device_times, device});
   if (clSetEventCallback(event, CL_COMPLETE, note_ending, ending.get()) != CL_SUCCESS) return;
-  [[maybe_unused]] const Ending* const taken = ending.release();  // by note_ending
+  [[maybe_unused]] const Ending* const taken = ending.release();  // note_ending owns it now
 }
 
 void CL_CALLBACK sleep_a_while(void* microseconds) {
   std::this_thread::sleep_for(std::chrono::microseconds(*static_cast<int*>(microseconds)));
 }
 
-// What comes on this device comes after these events of others. PoCL 3.1's basic driver works inside the calls that
-// enqueue, and inside the thread of the other device where it is told to wait for one, which then waits for itself.
+// Later commands of this device run after these events of other devices. PoCL 3.1's basic driver works inside the calls
+// that enqueue. If it has to wait for an event, it does so in the other device's thread, which then waits for itself.
 void enqueue_wait(Device& device, const std::vector<cl_event>& events) {
   const auto count = static_cast<cl_uint>(events.size());
   if (device.info().name.rfind("basic", 0) == 0)
@@ -87,7 +88,7 @@ void enqueue_wait(Device& device, const std::vector<cl_event>& events) {
              "clEnqueueBarrierWithWaitList", device.info().name);
 }
 
-// What is on the queue of a device by now. It is flushed: else another queue could wait for ever.
+// The last command on a device's queue so far. Flushes the queue: otherwise another queue could wait forever.
 cl::Event reached_by(const Device& device) {
   return on_device(device.info().name, [&] {
     cl::Event reached;
@@ -115,8 +116,8 @@ void Submission::acquire(Storage& storage, bool writes, const std::string& op, s
 void Submission::begin_device(Device& device) {
   begun_ |= bit_of(device);
   if (runtime_.device_count() == 1) return;
-  // One queue per device: what this submission does here comes after everything of the submissions before it, and after
-  // the unmaps and uploads on the queue of its space's first device.
+  // One queue per device: this submission's work runs after everything of earlier submissions, and after the unmaps and
+  // uploads on the queue of its space's first device.
   const Space& space = device.space();
   std::vector<cl_event> before;
   for (int other = 0; other < runtime_.device_count(); ++other)
@@ -201,7 +202,7 @@ void Submission::order_after(Device& device, const Mark& mark) {
   const bool is_here = mark.space == device.space().index();
   if (mark.device >= 0 && !is_here) return;
   if (!(begun_ & bit_of(device))) begin_device(device);
-  if (mark.device >= 0) flush(runtime_.device(mark.device));  // else the other queue could wait for ever
+  if (mark.device >= 0) flush(runtime_.device(mark.device));  // otherwise the other queue could wait forever
   enqueue_wait(device, {is_here ? mark.event() : mark.at_source()});
   unflushed_ |= bit_of(device);
 }
@@ -214,7 +215,7 @@ void Submission::order_after(Device& device, Device& other) {
   unflushed_ |= bit_of(device);
 }
 
-// What the submissions before this one left to be done, and the unmaps and uploads of this one.
+// Waits for unfinished work of earlier submissions, and for this one's unmaps and uploads.
 void Submission::begin_transfers() {
   if (runtime_.is_dry()) return;
   for (const cl::Event& tail : runtime_.tails_)
@@ -233,7 +234,7 @@ Submission::Mark Submission::transfer(const Crossing& crossing, const std::vecto
   Carrier::Job job;
   job.after.swap(before_transfers_);
   for (const Mark* mark : after) {
-    if (!mark->event() || mark->device < 0) continue;  // transfers run in their order
+    if (!mark->event() || mark->device < 0) continue;  // transfers run in order
     flush(runtime_.device(mark->device));
     job.after.push_back(mark->event);
   }
@@ -249,7 +250,7 @@ Submission::Mark Submission::transfer(const Crossing& crossing, const std::vecto
   mark.event = job.at_target;
   runtime_.crossings_[static_cast<std::size_t>(job.from.space->index())] = job.at_source;
   runtime_.crossings_[static_cast<std::size_t>(mark.space)] = job.at_target;
-  // A queue of its own for each target: the last event of each is waited for.
+  // Each target has its own queue; the ticket waits for the last event of each.
   ticket_->add(job.verdict, keep_op_name(op), runtime_.lane_count() + mark.space);
   if (info && runtime_.recorder_.is_active()) {
     job.times = std::make_shared<Carrier::Times>();
@@ -299,7 +300,7 @@ void Submission::enqueue_host(Device& device, const char* op, std::shared_ptr<Ho
 void Submission::close() noexcept {
   if (is_finished_) return;
   is_finished_ = true;
-  // Unmaps and uploads that no launch followed still belong to this ticket.
+  // Unmaps and uploads that no launch followed also belong to this ticket.
   for (const auto& space : runtime_.spaces_) {
     Device& first = space->first_device();
     if (!space->take_housekeeping() || (unflushed_ & bit_of(first))) continue;

@@ -1,4 +1,4 @@
-// What the thread that evaluates does itself, as part of a submission.
+// The part of a submission that the evaluating thread does itself.
 #include <algorithm>
 #include <vector>
 
@@ -25,7 +25,7 @@ void Submission::run_host(const char* op, const std::vector<HostUse>& uses,
   if (runtime_.is_dry()) return;
   for (int i = 0; i < runtime_.device_count(); ++i) {
     Device& device = runtime_.device(i);
-    // Also what earlier submissions and the runtime itself put there: unmaps, uploads.
+    // Includes what earlier submissions and the runtime itself enqueued: unmaps, uploads.
     if (!(begun_ & bit_of(device))) begin_device(device);
     device.finish();
   }
@@ -36,7 +36,7 @@ void Submission::run_host(const char* op, const std::vector<HostUse>& uses,
     bool writes;
     void* address;
   };
-  std::vector<Handed> handed;  // each storage once, though several of its parts may be used
+  std::vector<Handed> handed;  // each storage once, even if several of its parts are used
   for (const HostUse& use : uses) {
     const auto found =
         std::find_if(handed.begin(), handed.end(), [&](const Handed& h) { return h.storage == use.storage; });
@@ -52,7 +52,7 @@ void Submission::run_host(const char* op, const std::vector<HostUse>& uses,
     throw Error(std::string(op) + ": a host call asks for a storage that it did not declare");
   });
   for (const Handed& h : handed) h.storage->end_host_call(op);
-  // What the hand-over put on the first queue of a space must come before later work of the space's other devices.
+  // What the hand-over put on the first queue of a space must run before later work of the space's other devices.
   for (int i = 0; i < runtime_.device_count(); ++i) {
     Device& device = runtime_.device(i);
     if (device.space().has_housekeeping()) order_after(device, device.space().first_device());

@@ -13,21 +13,21 @@ namespace samebytes::detail {
 
 namespace {
 
-// Of tickets that may be abandoned: how long until a look at them that nobody asked for, and between the driver's call
-// and the event's being complete. Looking often takes a core away from a CPU device.
+// For tickets that may be abandoned: the time between checks without a call of the driver, and between the driver's
+// call and the completion of the event. Frequent checks take a core away from a CPU device.
 constexpr std::chrono::milliseconds kTicketPause{5};
 constexpr std::chrono::microseconds kTicketPollInterval{20};
 
-// The driver rings as events end. It is given a number instead of a pointer: nothing is kept for calls that never come
-// (PoCL 3.1 makes none for some events that fail) or that come late.
+// The driver calls back when events end. It gets a number instead of a pointer, so nothing must be kept alive for calls
+// that never come (PoCL 3.1 makes none for some failed events) or come late.
 struct Bells {
   Mutex mutex;
   CondVar rung;
-  std::map<std::uintptr_t, int> left SAMEBYTES_GUARDED_BY(mutex);  // of who waits: events that the driver has not ended
+  std::map<std::uintptr_t, int> left SAMEBYTES_GUARDED_BY(mutex);  // by waiter: events that have not ended
 };
 
 Bells& bells() {
-  static Bells& all = *new Bells;  // for ever: drivers may call while the process ends
+  static Bells& all = *new Bells;  // never destroyed: drivers may call while the process ends
   return all;
 }
 
@@ -56,14 +56,14 @@ class Bell {
   Bell(const Bell&) = delete;
   Bell& operator=(const Bell&) = delete;
 
-  // Where the driver takes no calls, looks alone tell.
+  // If the driver refuses callbacks, polling must do.
   void attach(cl_event event) const {
     count_events(number_, 1);
     if (clSetEventCallback(event, CL_COMPLETE, ring, reinterpret_cast<void*>(number_)) != CL_SUCCESS)
       count_events(number_, -1);
   }
 
-  // Until something rang, or it is time for a look.
+  // Returns at a callback or when the next check is due.
   void wait() const {
     MutexLock lock(bells().mutex);
     bells().rung.wait_for(bells().mutex, bells().left[number_] > 0 ? kTicketPause : kTicketPollInterval);
@@ -79,7 +79,7 @@ cl_int status_of(cl_event event) {
   return got == CL_SUCCESS ? status : got;
 }
 
-// PoCL marks a failed command with -1 only, which would read as a device that was not found.
+// PoCL marks a failed command only with -1, whose name would say that a device was not found.
 std::string launch_status_name(cl_int status) {
   return status == -1 ? "CL_FAILED (the driver gives no reason)" : status_name(status);
 }
@@ -193,7 +193,7 @@ void Ticket::wait_quietly() noexcept {
     while (!is_done()) bell.wait();
     return;
   }
-  // One by one: a failed event must not hide that another queue still runs.
+  // Waits one by one: a failed event must not hide that another queue still runs.
   for (const cl::Event& event : last) clWaitForEvents(1, &event());
   last.clear();  // drivers keep memory per event
   MutexLock lock(mutex_);
@@ -231,7 +231,7 @@ int Ticket::failed_queue() const {
 void Ticket::abandon(int queue, const std::string& why) {
   MutexLock lock(mutex_);
   if (state_.load(std::memory_order_relaxed) != State::closed) return;
-  for (Entry& entry : entries_) entry.event() = nullptr;  // never released: the driver may look at them for ever
+  for (Entry& entry : entries_) entry.event() = nullptr;  // never released: the driver may read them at any time
   entries_.clear();
   failed_op_ = keep_op_name(why);
   failed_why_ = device_ + " was given up: " + why;

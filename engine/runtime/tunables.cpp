@@ -18,7 +18,7 @@ struct Legal {
 
 const std::vector<std::string> kGemmClasses = {"large", "small", "thin", "deep", "batched"};
 const std::vector<std::string> kGemmProviders = {"packed", "clblast"};
-// Where shape and type allow both; minimal filtering was measured on CPU devices only.
+// If shape and type allow both; minimal filtering was measured on CPU devices only.
 const std::vector<std::string> kConvAlgorithms = {"winograd", "direct"}, kGpuConvAlgorithms = {"direct", "winograd"};
 
 // A #define of cl/cpu/<stem>.cl.
@@ -35,7 +35,7 @@ void tile(Table& table, const char* group, const char* stem, const char* name, L
                    .candidates = std::move(candidates)});
 }
 
-// What a launch asks for by run.choice(family, shape_class, name), one row for each class.
+// Rows for run.choice(family, shape_class, name), one per class.
 void choice(Table& table, const char* family, const std::vector<std::string>& classes, const char* name,
             std::int64_t built_in, Legal legal, const Candidates& candidates) {
   for (const std::string& shape_class : classes)
@@ -51,7 +51,7 @@ void choice(Table& table, const char* family, const std::vector<std::string>& cl
                      .candidates = candidates});
 }
 
-// The same for a choice among words; the first one is built in.
+// Rows for a choice among words; the first word is the built-in one.
 void word(Table& table, const char* family, const std::vector<std::string>& classes, const char* name,
           const char* group, const std::vector<std::string>& words) {
   const auto count = static_cast<std::int64_t>(words.size());
@@ -128,7 +128,7 @@ Table gpu_table() {
   return t;
 }
 
-// Values of a table's rows, chosen or built in, by the last word of their keys.
+// The values of a table's rows, chosen or built in, by the last word of their keys.
 class Chosen {
  public:
   Chosen(const Values& values, Personality personality, int vector_width)
@@ -161,8 +161,8 @@ std::optional<Clash> clash_of_tiles(const Chosen& chosen, int vector_width) {
   return {};
 }
 
-// The conditions of CLBlast's Xgemm (its tuner states the same), and one of ours: with GEMMK 1 its version 1.5.3 gives
-// wrong results where MWG and NWG differ (fixed in 1.6.3).
+// The conditions of CLBlast's Xgemm, as its tuner states them, and one of ours: with GEMMK 1 its version 1.5.3 gives
+// wrong results if MWG and NWG differ (fixed in 1.6.3).
 std::optional<Clash> clash_of_clblast(const Values& values, const Chosen& chosen) {
   const auto any = values.lower_bound("clblast.");
   if (any == values.end() || !any->first.starts_with("clblast.")) return {};

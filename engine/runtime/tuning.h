@@ -1,5 +1,5 @@
-// Tuning: the choices that hold for one engine, and the store they come from - a JSON file per device, driver and
-// personality that people can read and edit. docs/decisions/tuner.md says why it is as it is.
+// Tuning: the choices of one engine, and the store that they come from: a JSON file per device, driver and personality
+// that people can read and edit. docs/decisions/tuner.md explains the design.
 #pragma once
 
 #include <memory>
@@ -24,13 +24,13 @@ class Tuning {
   Personality personality() const { return personality_; }
   const Values& values() const { return values_; }
 
-  // Of the #defines of a kernel file, by name: those chosen for the program of `real`.
+  // The chosen #defines of a kernel file for the program of `real`, by name.
   std::map<std::string, std::string> tiles(Dtype real) const;
-  std::string defines(Dtype real) const;  // " -DGEMM_MR=12", or nothing
-  // Chosen or built in. Throws ArgumentError for a choice that no row of the table knows.
+  std::string defines(Dtype real) const;  // " -DGEMM_MR=12", or empty
+  // The chosen or built-in value. Throws ArgumentError for a choice that has no row in the table.
   std::int64_t choice(std::string_view family, std::string_view shape_class, std::string_view name) const;
   std::int64_t clblast(std::string_view name) const;
-  // "built-in", or 16 digits that change with any value.
+  // "built-in", or 16 digits that depend on every value.
   std::string hash() const;
 
  private:
@@ -40,31 +40,31 @@ class Tuning {
 };
 using TuningPtr = std::shared_ptr<const Tuning>;
 
-// One measured line of a store; for the reader, without effect.
+// One measured line of a store; for human readers only.
 struct TunedRow {
   std::string group, kernel, shape;
   double built_in_ms = 0, best_ms = 0;
 };
 
-// What a store file holds.
+// The contents of a store file.
 struct TuningStore {
   Values values = {};
   std::vector<TunedRow> measured = {};
   std::string date = {};
 };
 
-// Where the store of a device lies: SAMEBYTES_TUNING, else XDG_CACHE_HOME/samebytes, else ~/.cache/samebytes, and in it
-// a file named after device, driver and personality. Empty where SAMEBYTES_TUNING is "off" or there is no home.
+// The path of a device's store: in SAMEBYTES_TUNING, else XDG_CACHE_HOME/samebytes, else ~/.cache/samebytes, a file
+// named after device, driver and personality. Empty if SAMEBYTES_TUNING is "off" or there is no home.
 std::string tuning_path(const DeviceInfo& info);
 
-// Throws IoError "tuning: FILE: KEY: expected ..., found ..." for anything but a whole, legal store. Where it was made
+// Throws IoError "tuning: FILE: KEY: expected ..., found ..." for anything but a complete, legal store. If it was made
 // for another device, driver or table, `foreign` says how and the store is empty.
 TuningStore parse_tuning(std::string_view text, const std::string& path, const DeviceInfo& info, std::string* foreign);
 // The text of a store; parse_tuning reads it back.
 std::string tuning_text(const TuningStore& store, const DeviceInfo& info);
 
-// What an engine opens with. asked: nothing for the device's store where there is one, "" for the built-in choices,
-// else a file, which must exist and fit. `file` gets what was read, or nothing.
+// The tuning of a new engine. asked: nullopt for the device's store if there is one, "" for the built-in choices, else
+// a file, which must exist and fit. Sets `file` to the file that was read, or to empty.
 TuningPtr load_tuning(const std::optional<std::string>& asked, const DeviceInfo& info, std::string* file);
 
 }  // namespace samebytes::detail

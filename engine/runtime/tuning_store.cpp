@@ -1,4 +1,4 @@
-// The store of the tuner: its place, its text, and what is said of a damaged one.
+// The store of the tuner: its place, its text, and the errors for a damaged one.
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
@@ -23,7 +23,7 @@ constexpr const char* kStoreAbout =
     "in. Another choice may change the last bits of results. `samebytes tune --show` lists what there is.";
 constexpr int kStoreFormat = 1;
 
-// A mistake in a store, told where it stands.
+// An error in a store, with its position.
 [[noreturn]] void bad_store(const std::string& path, const std::string& key, const std::string& expected,
                             const std::string& found) {
   throw IoError("tuning: " + path + ": " + key + ": expected " + expected + ", found " + found +
@@ -51,7 +51,7 @@ double number_at(const Json& json, const char* key, const std::string& path) {
   return found->get<double>();
 }
 
-// The values of a section, with the words of the path before them.
+// The values of a section, prefixed with the words of the path.
 void read_values(const Json& json, const std::string& prefix, const std::string& path, Personality personality,
                  Values* values) {
   for (const auto& [name, value] : json.items()) {
@@ -88,7 +88,7 @@ std::vector<TunedRow> read_measured(const Json& json, const std::string& path) {
   return rows;
 }
 
-// Letters and digits of a name; one '-' for everything between.
+// The letters and digits of a name, with one '-' for each run of other characters.
 std::string safe(const std::string& name) {
   std::string text;
   for (const char c : name) {
@@ -198,7 +198,7 @@ std::string tuning_text(const TuningStore& store, const DeviceInfo& info) {
       value = row.value_text(found->second);
   }
   std::string text = json.dump(2);
-  // A line for each measured row, which dump() would spread over many.
+  // One line per measured row, which dump() would spread over many.
   if (!store.measured.empty()) {
     text.resize(text.rfind('\n'));
     text += ",\n  \"measured\": [";
