@@ -1,4 +1,4 @@
-// Array's own functions: handles, evaluation and host access.
+// Member functions of Array: handles, evaluation and host access.
 #include "samebytes/array.h"
 
 #include <cmath>
@@ -152,7 +152,7 @@ template std::vector<std::int64_t> Array::to_vector<std::int64_t>() const;
 template std::vector<bool> Array::to_vector<bool>() const;
 
 std::string Array::to_string() const {
-  constexpr std::int64_t kShown = 8;  // values of each axis before the rest becomes "..."
+  constexpr std::int64_t kShown = 8;  // values of each axis; "..." stands for the rest
   const std::vector<double> values = to_vector<double>();
   std::string text = detail::describe(*this) + " ";
   const Shape& s = shape();

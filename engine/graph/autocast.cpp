@@ -20,16 +20,16 @@ std::shared_ptr<const AutocastPolicy> policy_of_engine() {
   return context->autocast ? context->autocast : built_in;
 }
 
-constexpr std::size_t kMostKept = 1024;  // cast nodes remembered before those that are gone are forgotten
+constexpr std::size_t kMostKept = 1024;  // remembered cast nodes; beyond that, drop those that no longer exist
 
 }  // namespace
 
 struct Autocast::State {
-  // Node, dtype, and whether gradients were wanted when the cast was made.
+  // Node, dtype, and whether gradients were enabled when the cast was made.
   using Key = std::tuple<std::uint64_t, Dtype, bool>;
   struct Kept {
     std::weak_ptr<detail::Node> cast;
-    Array held;                 // of a cell where no gradient is wanted
+    Array held;                 // of a cell that needs no gradient
     std::uint32_t version = 0;  // of the cell
   };
 
@@ -45,7 +45,7 @@ struct Autocast::State {
 namespace detail {
 namespace {
 
-// Of the rows in the op files, which enter themselves before main() runs or as a library is loaded.
+// The rules of the op files, which register themselves before main() or when a library is loaded.
 std::map<std::string, CastRule, std::less<>>& built_in_rules() {
   static std::map<std::string, CastRule, std::less<>> rules;
   return rules;
@@ -67,7 +67,7 @@ Casts::Casts(const CastRow& row) {
   if (scope == nullptr || !scope->enabled) return;
   const auto& rules = scope->policy->table();
   const auto found = rules.find(row.function());
-  rule_ = found == rules.end() ? row.rule() : found->second;  // a row may be younger than the policy
+  rule_ = found == rules.end() ? row.rule() : found->second;  // a row may have registered after the policy was made
   if (rule_ == CastRule::as_given) return;
   state_ = scope;
   open_scope = nullptr;

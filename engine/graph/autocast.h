@@ -1,9 +1,9 @@
-// What an op function asks first: whether an Autocast scope of this thread casts its inputs. The rule stands in the
-// op's own file:
+// Every op function first asks whether an Autocast scope of this thread casts its inputs. The rule stands in the op's
+// own file:
 //   const CastRow kLinearCast{"linear", CastRule::lower};
 //   if (const Casts cast(kLinearCast); cast) return linear(cast(x), cast(weight), cast(bias));
-// While it is true the scope is closed, so that the call inside casts nothing more. A function that does not ask runs
-// in the types of its inputs, as if its rule was as_given.
+// While the Casts object is true the scope is closed, so that the call inside casts nothing more. A function without
+// this check runs in the types of its inputs, like one with the rule as_given.
 #pragma once
 
 #include <initializer_list>
@@ -14,8 +14,8 @@
 
 namespace samebytes::detail {
 
-// The rule of a function where a policy says no other. To make one enters it into AutocastPolicy's table; a constant at
-// namespace scope.
+// The rule of a function unless a policy overrides it. Its constructor registers it in AutocastPolicy's table; must be
+// a constant at namespace scope.
 class CastRow {
  public:
   CastRow(const char* function, CastRule rule);
@@ -35,9 +35,9 @@ class Casts {
   Casts& operator=(const Casts&) = delete;
   explicit operator bool() const { return state_ != nullptr; }
 
-  // An input as the rule wants it. Empty handles, integers and f64 stay as they are.
+  // The input in the dtype that the rule asks for. Empty handles, integers and f64 stay as they are.
   Array operator()(const Array& a) const;
-  // Several inputs that need one dtype.
+  // Several inputs that must have one dtype.
   std::vector<Array> operator()(std::span<const Array> arrays) const;
 
  private:

@@ -1,4 +1,4 @@
-// Reverse mode: walks the graph of the loss from its end and adds the nodes of the gradient to the same graph.
+// Reverse mode: walks the graph of the loss backwards and adds the nodes of the gradient to the same graph.
 // Over 400 lines because the tape, the pass over it and its errors are one algorithm.
 #include "samebytes/autograd.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 using detail::Node;
 
-// The nodes between `wrt` and the loss, in the order in which they were built, and for each whether it depends on wrt.
+// The nodes between `wrt` and the loss, in creation order, and for each whether it depends on wrt.
 struct Tape {
   std::vector<detail::NodePtr> nodes;
   std::unordered_map<const Node*, bool> depends;
@@ -30,7 +30,7 @@ bool carries_gradient(const Node& node, std::size_t input) {
   return node.tracks_gradient && !(op && (op->traits().is_state(i) || op->traits().is_flat(i)));
 }
 
-// Whether an array behind this input has a gradient by the node, which may be zero.
+// Whether the node passes a gradient (which may be zero) to some array behind this input.
 bool is_connected(const Node& node, std::size_t input) {
   const detail::Op* const op = node.tape_op().get();
   const bool is_differentiable = is_floating(node.dtype) || !node.results.empty();
@@ -43,7 +43,7 @@ std::string name_of(const Node& node) {
   return op ? std::string(op->name()) : std::string("an array");
 }
 
-// The nodes that the reverse pass reaches. What it would read must be there as it was when the loss was built.
+// The nodes that the reverse pass reaches. Throws if something that it reads was overwritten since the loss was built.
 std::unordered_map<const Node*, bool> reach_unchanged(const Tape& tape, const Node& loss, std::span<const Array> wrt) {
   std::unordered_map<const Node*, bool> reached{{&loss, true}};
   std::vector<std::uint64_t> asked;
@@ -100,7 +100,7 @@ Tape record(const detail::NodePtr& loss, std::span<const Array> wrt) {
   return tape;
 }
 
-// The op of `a` adds b itself, where it can.
+// Lets the op of `a` add b itself, if it can.
 Array added_by_op(const Array& a, const Array& b) {
   const Node& node = *a.node();
   const bool is_open = node.op && !node.has_value && !node.is_view && node.output < 0 && a.dtype() == b.dtype();
@@ -118,12 +118,12 @@ void accumulate(std::unordered_map<const Node*, Array>& gradients, const Node* n
   slot = sum.defined() ? sum : slot + gradient;
 }
 
-// A gradient in the dtype of what it belongs to: an op of 16-bit values may read an f32 bias.
+// Casts a gradient to the dtype of its node: an op of 16-bit values may read an f32 bias.
 Array like(const Array& gradient, const Node& node) {
   return gradient.dtype() == node.dtype ? gradient : astype(gradient, node.dtype);
 }
 
-// Every array that the gradient is asked for must have one.
+// Throws unless every requested array has a gradient.
 void require_used(std::span<const Array> wrt, std::span<const Array> copies,
                   std::unordered_map<const Node*, bool>& reached) {
   constexpr std::size_t kShown = 5;
@@ -145,7 +145,8 @@ void require_used(std::span<const Array> wrt, std::span<const Array> copies,
                       "); leave them out, or set allow_unused, which gives them zeros");
 }
 
-// The derivative of the loss by itself. It is made once for an engine, so that no step has a launch for it.
+// The derivative of the loss with respect to itself. Each engine makes it once, so that no step launches a kernel for
+// it.
 Array one_like(const Array& loss) {
   const detail::ContextPtr& context = loss.node()->context;
   context->check_alive("gradients");
@@ -153,7 +154,7 @@ Array one_like(const Array& loss) {
   detail::StoragePtr& storage = context->ones[loss.dtype()];
   if (!storage) {
     const EngineScope use(*context->engine);
-    const DeviceScope on(0);  // for good: the first loss may be a share's in another context
+    const DeviceScope on(0);  // the first loss may belong to a share in another context, but this array is kept
     const Array one = ones({}, loss.dtype());
     one.eval();
     storage = one.node()->storage;
@@ -161,7 +162,7 @@ Array one_like(const Array& loss) {
   return detail::make_leaf_on(context, loss.shape(), loss.dtype(), detail::Category::value, storage);
 }
 
-// The working copy of each, or an empty handle.
+// The working copy of each array, or an empty handle.
 std::vector<Array> working_copies(std::span<const Array> wrt) {
   std::vector<Array> copies;
   copies.reserve(wrt.size());
@@ -169,8 +170,7 @@ std::vector<Array> working_copies(std::span<const Array> wrt) {
   return copies;
 }
 
-// The gradient of a parameter with a working copy, in the copy's dtype: of what read the one and of what read the
-// other.
+// The gradient of a parameter with a working copy, in the copy's dtype: the sum over the readers of both.
 Array gradient_of_both(const std::unordered_map<const Node*, Array>& dy, const Array& parameter, const Array& copy) {
   Array whole;
   for (const Array& source : {copy, parameter})
@@ -181,12 +181,12 @@ Array gradient_of_both(const std::unordered_map<const Node*, Array>& dy, const A
   return whole.defined() ? whole : zeros(copy.shape(), copy.dtype());
 }
 
-// A result that nobody asked for yet, of the producer or of what stands for it: without its state that has fewer.
+// An unused result of the producer or of its stand-in, which has fewer results if it has no state.
 Array unread_result(const detail::NodePtr& seen, const detail::NodePtr& producer, std::size_t k) {
   return detail::result_of(k < seen->results.size() ? seen : producer, static_cast<int>(k));
 }
 
-// Counts down the nodes whose gradients still add to what a parameter, or its working copy, gets.
+// Counts down the nodes that still add to the gradient of a parameter or of its working copy.
 class Countdown {
  public:
   Countdown(const Tape& tape, std::span<const Array> wrt, std::span<const Array> copies) {
@@ -200,7 +200,7 @@ class Countdown {
       each_input(*node, [&](std::size_t i) { ++open_[i]; });
     }
   }
-  // After what `node` gave has been added: calls visit(i) for each that nothing is added to any more.
+  // Call after `node`'s gradients were added: calls visit(i) for each parameter whose gradient is now complete.
   template <class Visit>
   void passed(const Node& node, Visit visit) {
     each_input(node, [&](std::size_t i) {
@@ -219,7 +219,7 @@ class Countdown {
   std::vector<int> open_;
 };
 
-// The thread's settings while nodes of the reverse pass are built; the destructor puts back what was before.
+// Sets the thread's settings for building nodes of the reverse pass; the destructor restores them.
 class ReverseScope {
  public:
   ReverseScope() {
@@ -264,10 +264,10 @@ std::vector<Array> with_copies(std::span<const Array> wrt, std::span<const Array
   return sources;
 }
 
-// Walks over a tape from the loss to the arrays to differentiate by, adding up what flows to each node.
+// Walks the tape from the loss to the arrays to differentiate by, and adds up the gradients that reach each node.
 class ReversePass {
  public:
-  // Throws ArgumentError where the loss depends on nothing or not on all of `wrt`, unless options allow it.
+  // Throws ArgumentError if the loss depends on none or not all of `wrt`, unless options allow it.
   ReversePass(const Array& loss, std::span<const Array> wrt, const GradientOptions& options)
       : wrt_(wrt),
         options_(options),
@@ -276,11 +276,11 @@ class ReversePass {
         tape_(record(loss.node(), sources_)),
         recomputation_(tape_.nodes) {
     auto reached = reach_unchanged(tape_, *loss.node(), sources_);
-    // Ops of no elements depend on nothing: a batch of no samples has zero gradients.
+    // Ops without elements depend on nothing: a batch of 0 samples has zero gradients.
     const bool is_of_nothing = std::any_of(tape_.nodes.begin(), tape_.nodes.end(),
                                            [](const detail::NodePtr& node) { return node->shape.size() == 0; });
     if (!options.allow_unused && !is_of_nothing) require_used(wrt, copies_, reached);
-    for (const detail::NodePtr& node : tape_.nodes)  // every result is handed to its producer's gradient
+    for (const detail::NodePtr& node : tape_.nodes)  // each result passes its gradient to its producer
       if (node->output >= 0) put(results_, *node, Array(node));
   }
 
@@ -305,7 +305,7 @@ class ReversePass {
       add_gradients_of(*it);
       if (countdown) countdown->passed(**it, finish);
     }
-    for (std::size_t i = 0; i < wrt_.size(); ++i)  // what the loss does not depend on, too
+    for (std::size_t i = 0; i < wrt_.size(); ++i)  // includes arrays that the loss does not depend on
       if (!result[i].defined()) finish(i);
     return result;
   }
@@ -313,14 +313,15 @@ class ReversePass {
  private:
   using ResultLists = std::unordered_map<const Node*, std::vector<Array>>;
 
-  // Into the list of the node of several results that `node` is a result of.
+  // Stores a value in the list of the producer of several results to which `node` belongs.
   static void put(ResultLists& lists, const Node& node, const Array& value) {
     auto& list = lists[node.tape_inputs()[0].node.get()];
     list.resize(std::max<std::size_t>(list.size(), static_cast<std::size_t>(node.output) + 1));
     list[static_cast<std::size_t>(node.output)] = value;
   }
 
-  // What flows to the results of a node, and these results as its op's gradient sees them; false where nothing does.
+  // The upstream gradients of a node's results, and these results as its op's gradient sees them; false if there are
+  // none.
   bool take_upstream(const detail::NodePtr& node, std::vector<Array>& upstream, std::vector<Array>& outputs) {
     if (const auto many = several_.find(node.get()); many != several_.end()) {
       upstream = std::move(many->second);
@@ -340,8 +341,8 @@ class ReversePass {
     return true;
   }
 
-  // Adds what a node's op makes of its upstream gradients to those of its inputs. The gradients of the results of a
-  // node of several results wait until all of them have come.
+  // Adds the gradients that a node's op computes to those of its inputs. A node of several results waits until the
+  // gradients of all of them are complete.
   void add_gradients_of(const detail::NodePtr& node) {
     if (node->output >= 0) {
       const auto found = dy_.find(node.get());
@@ -364,7 +365,7 @@ class ReversePass {
       any = any || wanted[i];
     }
     if (!any) return;
-    // Backward work belongs to the layer, and the user's line, whose gradient it is.
+    // Backward work belongs to the layer, and to the user's line, whose gradient it is.
     detail::current_layer = node->layer;
     detail::current_line = node->written_at;
     detail::set_current_device(node->device);
@@ -385,7 +386,7 @@ class ReversePass {
     if (copies_[i].defined()) return gradient_of_both(dy_, w, copies_[i]);
     const auto it = dy_.find(w.node().get());
     if (it == dy_.end()) return zeros(w.shape(), w.dtype());
-    if (one_ && it->second.node()->base().storage == one_)  // the caller may write to what he gets
+    if (one_ && it->second.node()->base().storage == one_)  // the caller may write to the gradient
       return ones(w.shape(), w.dtype());
     return it->second;
   }
@@ -396,8 +397,8 @@ class ReversePass {
   const Tape tape_;
   detail::Recomputation recomputation_;
   std::unordered_map<const Node*, Array> dy_;
-  ResultLists several_, results_;  // gradients that have come; the results themselves
-  detail::StoragePtr one_;         // the derivative of the loss by itself
+  ResultLists several_, results_;  // complete gradients, by result; the results themselves
+  detail::StoragePtr one_;         // the derivative of the loss with respect to itself
 };
 
 }  // namespace

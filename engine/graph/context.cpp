@@ -35,7 +35,7 @@ void Context::forget_finished() {
 Context::Context() = default;
 Context::~Context() {
   if (process.is_here()) return;
-  // Their destructors wait for threads that only the parent has.
+  // Their destructors would wait for threads that exist only in the parent.
   static_cast<void>(evaluator.release());
   static_cast<void>(runtime.release());
 }

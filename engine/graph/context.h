@@ -1,5 +1,5 @@
-// What the arrays of one engine share: its runtime, its evaluator, its lock and its counters.
-// It outlives the Engine as long as arrays do; `alive` says whether they may still be used.
+// What the arrays of one engine share: its runtime, its evaluator, its lock and its counters. It outlives the Engine as
+// long as arrays do; `alive` says whether they may still be used.
 #pragma once
 
 #include <atomic>
@@ -31,11 +31,11 @@ using NodePtr = std::shared_ptr<Node>;
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
-  // Enqueues what fills `roots` and every wanted node on the way (see DESIGN: a node with a user's handle). Called
-  // under the lock.
+  // Enqueues everything that computes `roots` and every wanted node on the way (see DESIGN: a node with a user's
+  // handle). Called under the lock.
   virtual void evaluate(std::span<const NodePtr> roots) = 0;
-  // To be called before somebody else overwrites what a leaf holds: nodes that wait and have a user's handle run, and
-  // views with one get bytes of their own. Called under the lock.
+  // Call before anything else overwrites what a leaf holds: runs waiting nodes with a user's handle, and gives views
+  // with a handle their own bytes. Called under the lock.
   virtual void keep_readers(const NodePtr& leaf) = 0;
   virtual PlanReport report() const = 0;
   virtual void fill(MemorySnapshot& snapshot) const = 0;  // plans, layers and arrays
@@ -43,7 +43,7 @@ class Evaluator {
 };
 
 struct Context {
-  const ProcessMark process;  // that its engine was made in
+  const ProcessMark process;  // the process that made the engine
   std::atomic<bool> alive{true};
   EngineOptions options;
   Engine* engine = nullptr;
@@ -52,32 +52,32 @@ struct Context {
   std::unique_ptr<Evaluator> evaluator;
   std::atomic<std::uint64_t> random_counter{0};
   std::uint64_t evaluations = 0;  // under mutex
-  // Nodes not yet run, so that wanted ones can run before what they read is overwritten. Under mutex.
+  // Nodes that have not run, so that wanted ones can run before their inputs are overwritten. Under mutex.
   std::vector<std::weak_ptr<Node>> waiting;
-  std::vector<std::weak_ptr<Node>> small;  // those of a few elements that read as few. Under mutex.
+  std::vector<std::weak_ptr<Node>> small;  // the waiting nodes with few elements and small inputs. Under mutex.
   // Nodes that have their value and an origin (node.h). Under mutex.
   std::vector<std::weak_ptr<Node>> taped;
-  std::size_t next_sweep = 0;  // ... of them, at which they are looked through. Under mutex.
-  std::uint64_t stamp = 0;     // the last one that marked nodes as visited. Under mutex.
-  // One element of value 1, by dtype: where every reverse pass begins. Under mutex.
+  std::size_t next_sweep = 0;  // size of `taped` at which to sweep it next. Under mutex.
+  std::uint64_t stamp = 0;     // the last stamp used to mark visited nodes. Under mutex.
+  // One element of value 1 per dtype: the start of every reverse pass. Under mutex.
   std::map<Dtype, StoragePtr> ones;
   std::shared_ptr<const AutocastPolicy> autocast;  // null: the built-in policy. Under mutex.
 
-  void check_alive(const char* what) const;  // throws ArgumentError, in a child of its process Error
-  void forget_finished();                    // nodes that wait no more. Under mutex.
+  void check_alive(const char* what) const;  // throws ArgumentError; in a child of its process, Error
+  void forget_finished();                    // drops nodes that no longer wait. Under mutex.
   Context();
-  ~Context();  // leaves its runtime where it is in a child of its process
+  ~Context();  // in a child of its process, leaks the runtime
 };
 using ContextPtr = std::shared_ptr<Context>;
 
-ContextPtr current_context();  // throws ArgumentError where no engine lives
+ContextPtr current_context();  // throws ArgumentError if no engine lives
 int current_device();          // DeviceScope of this thread
 void set_current_device(int device);
 extern thread_local bool grad_enabled;
 extern thread_local bool keeps_statistics;                         // KeepStatistics of this thread (statistics.h)
 extern thread_local const BatchNormFunction* batch_norm_function;  // BatchNormScope of this thread; null: none
-extern thread_local constinit SourceLine current_line;             // the same; of Here (array.h)
-extern thread_local Label current_layer;                           // of the nodes that this thread builds
-extern thread_local bool is_in_reverse_pass;                       // the same
+extern thread_local constinit SourceLine current_line;             // SourceLine of this thread; see Here (array.h)
+extern thread_local Label current_layer;                           // layer of the nodes that this thread builds
+extern thread_local bool is_in_reverse_pass;  // whether this thread builds nodes of the reverse pass
 
 }  // namespace samebytes::detail

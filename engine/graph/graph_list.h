@@ -1,4 +1,4 @@
-// The nodes that one run touches, in the order in which they run, with the key under which their plan is kept.
+// The nodes that one run touches, in running order, with the key of their plan.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 namespace samebytes::detail {
 
 struct GraphList {
-  std::vector<NodePtr> nodes;  // leaves included; a node's `place` is its index here
-  std::vector<char> wanted;    // by place: gets storage of its own (bases of wanted views included)
+  std::vector<NodePtr> nodes;  // includes leaves; a node's `place` is its index here
+  std::vector<char> wanted;    // by place: gets its own storage (includes the bases of wanted views)
   std::vector<char> is_root;
   Key128 key;
 };

@@ -9,7 +9,7 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-// This file's own path without graph/here.cpp: that of the library's sources.
+// The folder of the library's sources: this file's path without graph/here.cpp.
 std::string_view own_folder() {
   constexpr std::string_view kThis = "graph/here.cpp";
   std::string_view path = __FILE__;
@@ -22,7 +22,7 @@ bool is_of_the_library(const char* file) {
   return path.starts_with(own_folder()) || path.find("include/samebytes/") != path.npos;
 }
 
-// The same, remembered for the files asked for last: a file's name has one address in each of its calls.
+// Whether a file lies in it; caches the last files, because a file's name has the same address in every call.
 bool is_own(const char* file) {
   struct Known {
     const char* file = nullptr;

@@ -1,4 +1,4 @@
-// The user's own OpenCL between the engine's launches.
+// A user's OpenCL work between the engine's launches.
 #include "samebytes/interop/opencl.h"
 
 #include <mutex>
@@ -78,7 +78,7 @@ void enqueue(std::span<const Array> reads, std::span<const Array> writes, const 
     submission.acquire(storage, i >= reads.size(), "interop", own.offset_bytes, own.size_bytes);
     bytes.push_back(own);
   }
-  for (std::size_t i = 0; i < all.size(); ++i) {  // bound only once every storage belongs to the device
+  for (std::size_t i = 0; i < all.size(); ++i) {  // bind only after every storage belongs to the device
     detail::Storage& storage = *all[i].node()->base().storage;
     if (storage.binds_pointer())
       bytes[i].pointer = storage.device_pointer();
@@ -106,7 +106,7 @@ void wait_for(const cl::Event& event, std::span<const Array> arrays) {
     detail::on_device("wait_for", [&] {
       if (event.getInfo<CL_EVENT_CONTEXT>()() != queue.getInfo<CL_QUEUE_CONTEXT>()())
         throw ArgumentError("wait_for: the event is of another context than the arrays; wait for it on the host");
-      // PoCL 3.1's basic driver goes on without having waited (submission.cpp).
+      // PoCL 3.1's basic driver continues without having waited (submission.cpp).
       if (queue.getInfo<CL_QUEUE_DEVICE>().getInfo<CL_DEVICE_NAME>().rfind("basic", 0) == 0) return event.wait();
       const std::vector<cl::Event> events{event};
       return queue.enqueueBarrierWithWaitList(&events);

@@ -6,7 +6,7 @@
 namespace samebytes::detail {
 
 namespace {
-constexpr std::int64_t kLeastElementsPerGroup = 1024;  // less is not worth a group's start
+constexpr std::int64_t kLeastElementsPerGroup = 1024;  // a smaller share does not pay for starting a group
 }  // namespace
 
 void KernelCall::add(Operand operand) { record_.arguments.push_back({KernelArgument::Kind::array, operand}); }

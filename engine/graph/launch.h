@@ -1,8 +1,8 @@
-// Launch: how an op says which kernels fill its results. Called once per plan; the plan binds and repeats what was
+// Launch: how an op says which kernels compute its results. Called once per plan; the plan binds and repeats what was
 // recorded.
 //   run.kernel("softmax_fwd").args(run.src(0), run.dst(), rows, columns).over_rows(rows);
-// Host code does not know which personality runs: it asks for rows, elements or tiles, or where the two are cut
-// differently, picks its tiling.
+// Host code does not know which personality runs: it asks for rows, elements or tiles, or picks its tiling if the two
+// personalities divide the work differently.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@
 
 namespace samebytes::detail {
 
-// Of launches over elements: groups of a CPU, equal shares that still balance when a core is late, and work-items of a
-// group of a GPU.
+// For launches over elements: the groups per core of a CPU, equal shares that still balance when a core is late, and
+// the work-items per group of a GPU.
 inline constexpr std::int64_t kGroupsPerCore = 8, kGpuGroup = 128;
 
-// A buffer of the node that is being launched.
+// A buffer of the node whose launches are recorded.
 struct Operand {
   enum class Kind : std::uint8_t { src, dst, temp, none };
   Kind kind = Kind::none;
@@ -33,20 +33,20 @@ struct Operand {
 
   Operand from(std::int64_t elements) const { return {kind, index, offset + elements}; }
 };
-// What the planner asks a kernel to do to each value before it is stored: + residual (dense, shape and dtype of the
-// result), then ReLU (NaN passes), then 0 where gate (as residual) is not above 0, which is the gradient of a ReLU.
-// Only ops with takes_epilogue ever see one that is not empty, and with takes_gate one with a gate.
+// What the planner asks a kernel to do to each value before storing it: + residual (dense, with the result's shape and
+// dtype), then ReLU (NaN passes), then 0 unless gate (also dense) is above 0, which is the gradient of a ReLU. Only ops
+// with takes_epilogue ever get one that is not empty, and only ops with takes_gate one with a gate.
 struct Epilogue {
-  Operand residual;  // none: nothing is added
+  Operand residual;  // none: adds nothing
   bool relu = false;
-  Operand gate = {};  // none: every value is kept
+  Operand gate = {};  // none: keeps every value
 };
-// The gradient that the planner asks for beside the node's own results: both none where it is made by a node of its
-// own. Only ops with makes_gradient() ever see one.
+// A gradient that the planner asks the launch to compute beside the node's own results: both operands none if another
+// node computes it. Only ops with makes_gradient() ever get one.
 struct GradientBeside {
   Operand dy;                  // the upstream gradient
-  Operand result;              // may lie over the input that may_overwrite of the gradient's op names
-  const Node* node = nullptr;  // the gradient; where it has several results, result_at(k) is the k-th
+  Operand result;              // may overwrite the input that may_overwrite of the gradient's op names
+  const Node* node = nullptr;  // the gradient; if it has several results, result_at(k) is the k-th
   Operand result_at(int k) const { return {result.kind, result.index + k}; }
 };
 // The k-th changing scalar of the node, as `real`, int or 64 bits.
@@ -71,31 +71,31 @@ struct KernelArgument {
 template <class T>
 concept KernelStruct = std::is_class_v<T> && std::is_trivially_copyable_v<T> && std::is_standard_layout_v<T>;
 
-// What a recorded call to a library or to the host may ask for while it runs.
+// What a recorded call to a library or to the host may query while it runs.
 class CallAccess {
  public:
   virtual ~CallAccess() = default;
   virtual Storage& storage(Operand operand) = 0;
   virtual std::int64_t offset(Operand operand) = 0;  // elements of the operand's dtype
-  // At least `bytes` for the library's own temporaries, valid for this call alone and one for all calls of a device:
-  // counted in the memory ledger as the library's, kept for the next call.
+  // At least `bytes` of workspace for the library, valid for this call only. All calls of a device share one, which is
+  // kept for the next call and counted in the memory ledger as the library's.
   virtual Storage& workspace(std::size_t bytes) = 0;
 };
-using QueueCall =
-    std::function<int(const cl::CommandQueue& queue, CallAccess& access)>;  // gives the launches it enqueued
+using QueueCall = std::function<int(const cl::CommandQueue& queue,
+                                    CallAccess& access)>;  // returns the number of launches it enqueued
 using HostCall = std::function<void(const std::function<void*(Operand)>& pointer)>;
 
 struct LaunchRecord {
   std::string entry;        // of a .cl file or of `source`
   std::string source;       // generated or the user's text; empty: the embedded kernels
-  std::string what;         // for errors: the op, or the user's name of it
+  std::string what;         // for errors: the op, or the user's name for it
   Dtype real = Dtype::f32;  // of the program; a 16-bit type is computed in f32
   std::vector<KernelArgument> arguments;
   Geometry geometry;
   bool is_preparation = false;                   // see KernelCall::prepares
   QueueCall queue_call;                          // instead of a kernel
   HostCall host_call;                            // instead of a kernel
-  bool waits = false;                            // ... on the thread that evaluates
+  bool waits = false;                            // ... and the evaluating thread waits for it
   std::vector<Operand> call_reads, call_writes;  // of a call
   std::shared_ptr<const HostForm> on_host;       // of a kernel that may be small
 };
@@ -110,7 +110,7 @@ class KernelCall {
     return *this;
   }
 
-  // Arguments that only the entry's cpu kernel takes.
+  // Arguments that only the cpu kernel of the entry takes.
   template <class... Args>
   KernelCall& cpu_args(const Args&... arguments) {
     if (device_.personality() == Personality::cpu) (add(arguments), ...);
@@ -119,16 +119,15 @@ class KernelCall {
 
   // One work-group per row. gpu: `group` work-items (default 64) share the row.
   KernelCall& over_rows(std::int64_t rows, int group = 64);
-  // Elements split among work-groups; the kernel loops from its group id in strides. cpu: groups of one item, each
-  // takes a contiguous chunk [g * chunk, ...) with chunk = multiple of 16 given by SB_CHUNK(n) of common.clh; gpu: one
-  // item per element.
+  // Elements split among work-groups. cpu: groups of one item, each takes a contiguous chunk [g * chunk, ...) with
+  // chunk = multiple of 16 given by SB_CHUNK(n) of common.clh; gpu: one item per element.
   KernelCall& over_elements(std::int64_t n);
-  // Exactly one work-item per unit, in groups of one.
+  // One work-item per unit, in groups of one.
   KernelCall& over_items(std::int64_t n);
-  // Says that the op's arithmetic is in a later launch, for which this one lays something out: profiles show it there.
-  // An op's other launches come after the main one and sum up what it left.
+  // Says that this launch only prepares data for a later launch, which does the op's arithmetic: profiles show the op
+  // there. Launches after the main one only sum up its partial results.
   KernelCall& prepares();
-  // Offers the host's form of this launch. Requires: the same bytes from both.
+  // Provides the host form of this launch. Requires: both produce the same bytes.
   KernelCall& on_host(const HostWork& work, HostFunction run);
   // A grid of work-groups. cpu: local size 1; gpu: local size given (default 16 x 16).
   KernelCall& over_tiles(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1, int local_x = 16, int local_y = 16);
@@ -149,7 +148,7 @@ class KernelCall {
   Device& device_;
 };
 
-// What differs between the personalities, side by side: numbers, or a struct of functions that cut an op into groups.
+// Holds both personalities' values side by side: numbers, or a struct of functions that divide an op into groups.
 template <class T>
 struct PerPersonality {
   T cpu, gpu;
@@ -159,13 +158,11 @@ class Launch {
  public:
   Launch(const Node& node, Device& device, std::span<const Shape> dst_shapes, std::span<const Dtype> dst_dtypes);
 
-  Operand src(int i) const {
-    return {Operand::Kind::src, i};
-  }  // Operand none where the input is an empty handle's place
-  // Operand none where the node has fewer inputs, too.
+  Operand src(int i) const { return {Operand::Kind::src, i}; }  // Operand none if the input is an empty handle
+  // Operand none also if the node has fewer inputs.
   Operand optional_src(int i) const { return i < src_count() ? src(i) : none(); }
   Operand dst(int k = 0) const { return {Operand::Kind::dst, k}; }
-  Operand temp(std::int64_t elements, Dtype dtype);  // lives during this node's launches only
+  Operand temp(std::int64_t elements, Dtype dtype);  // lives only during this node's launches
   static Operand none() { return {}; }
 
   const Node& node() const { return node_; }
@@ -183,26 +180,27 @@ class Launch {
 
   Device& device() const { return device_; }
   Personality personality() const { return device_.personality(); }
-  // The one that this device's kernels take.
+  // The value for this device's kernels.
   template <class T>
   const T& pick(const PerPersonality<T>& both) const {
     return personality() == Personality::cpu ? both.cpu : both.gpu;
   }
   int cores() const { return device_.info().cores; }
-  // A #define of a .cl file, after the width of what `real` is computed in (KernelLibrary::constant).
+  // A #define of a .cl file for the vector width of the type that `real` is computed in (KernelLibrary::constant).
   std::int64_t constant(std::string_view stem, std::string_view name, Dtype real = Dtype::f32) const;
 
-  // A number that cuts shapes of a class into work, chosen by the tuner or built in; tunables.cpp has the table.
+  // A number that divides the work for a class of shapes, chosen by the tuner or built in; the table is in
+  // tunables.cpp.
   std::int64_t choice(std::string_view family, std::string_view shape_class, std::string_view name) const {
     return device_.tuning().choice(family, shape_class, name);
   }
 
-  // A kernel of the .cl files, of the program whose `stored` arrays hold dtype (KernelLibrary::make_kernel).
+  // A kernel of the .cl files, from the program whose `stored` arrays hold dtype (KernelLibrary::make_kernel).
   KernelCall kernel(std::string entry, Dtype dtype = Dtype::f32);
   KernelCall generated(std::string source, std::string entry, Dtype real, std::string what);
   void queue_call(std::string what, std::vector<Operand> reads, std::vector<Operand> writes, QueueCall fn);
-  // Where it can, the device's queue calls fn in its place and nobody waits; `waits`: the thread that evaluates does,
-  // after what was enqueued, in the order of its own calls.
+  // The device's queue calls fn in order if it can, and no thread waits; with `waits`, the evaluating thread waits for
+  // what was enqueued and calls fn itself, in the order of its calls.
   void host_call(std::string what, std::vector<Operand> reads, std::vector<Operand> writes, HostCall fn,
                  bool waits = false);
 

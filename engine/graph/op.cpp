@@ -8,7 +8,7 @@ namespace {
 std::atomic<std::uint64_t> next_id{1};
 
 NodePtr new_node(const ContextPtr& context, const Shape& shape, Dtype dtype) {
-  shape.size();  // refuses what no array can be, whatever computed it
+  shape.size();  // throws for shapes that no array can have, however computed
   auto node = std::make_shared<Node>();
   node->context = context;
   node->shape = shape;
@@ -21,8 +21,8 @@ NodePtr new_node(const ContextPtr& context, const Shape& shape, Dtype dtype) {
   return node;
 }
 
-constexpr std::int64_t kSmall = 64;         // elements of a sum that a loop carries on
-constexpr std::size_t kWaitingMost = 4096;  // nodes built between two evaluations before the list is looked through
+constexpr std::int64_t kSmall = 64;         // elements of a sum carried along by a loop
+constexpr std::size_t kWaitingMost = 4096;  // nodes built between two evaluations before the list is swept
 
 bool is_small(const Node& node) {
   return !node.is_view && node.shape.size() <= kSmall && !node.inputs.empty() &&
@@ -30,7 +30,7 @@ bool is_small(const Node& node) {
                      [](const Edge& edge) { return edge.node->shape.size() <= kSmall; });
 }
 
-// Nodes not yet run are remembered by their engine, so that they can run before what they read is overwritten.
+// The engine remembers nodes that have not run, so that it can run them before their inputs are overwritten.
 void note_waiting(const NodePtr& node) {
   Context& context = *node->context;
   const std::lock_guard lock(context.mutex);
@@ -90,7 +90,7 @@ std::uint64_t Op::fingerprint() const {
   hash(hasher);
   fingerprint = hasher.key().a ^ (hasher.key().b << 1);
   if (fingerprint == 0) fingerprint = 1;
-  fingerprint_.store(fingerprint, std::memory_order_relaxed);  // two threads at once store the same
+  fingerprint_.store(fingerprint, std::memory_order_relaxed);  // concurrent threads store the same value
   return fingerprint;
 }
 
@@ -162,7 +162,7 @@ Array make_leaf_on(const ContextPtr& context, const Shape& shape, Dtype dtype, C
   node->category = category;
   node->storage = std::move(storage);
   node->has_value = true;
-  // A leaf is of a device that reads it without a copy.
+  // A leaf belongs to a device that reads it without a copy.
   if (node->storage && context->runtime->space_count() > 1 &&
       &context->runtime->device(node->device).space() != &node->storage->space())
     node->device = node->storage->space().first_device().index();

@@ -1,7 +1,6 @@
-// OpTraits: the facts about an op that autograd and the passes of the planner go by. An op hands them to the
-// constructor of Op, once, and they never change; the passes ask for nothing else, so that none of them knows any op by
-// its class or name. What is said of no input and no result needs no line: the defaults are those of an op that reads
-// dense rows and writes results of its own.
+// OpTraits: the facts about an op that autograd and the planner's passes rely on. An op hands them to the constructor
+// of Op once, and they never change; the passes ask for nothing else, so that none of them knows an op by its class or
+// name. An op states only what differs from the defaults: dense inputs, and results with their own storage.
 #pragma once
 
 #include <cstdint>
@@ -35,22 +34,23 @@ class InputSet {
   int from_ = kNever;
 };
 
-// Results that lie in the places of inputs: result `result` in that of input `input`, the next one in that of the next.
+// Results that lie in the places of inputs: result `result` in input `input`, the next result in the next input, and so
+// on.
 struct ResultsInInputs {
   int result = std::numeric_limits<int>::max();
   int input = 0;
-  // The input of result k, -1 for none.
+  // The input that holds result k, -1 for none.
   constexpr int operator()(int k) const { return k >= result ? input + (k - result) : -1; }
 };
 
-// Several arrays side by side in one flat one, which the planner lets their producers write into directly.
+// Several arrays side by side in one flat array; the planner lets their producers write into it directly.
 struct PackLayout {
   std::vector<std::int64_t> offsets;  // of each array, in elements, ascending
-  std::int64_t n = 0;                 // elements in all
-  bool is_released = false;  // what reads it should run piece by piece, also where it is small (plan/release.h)
+  std::int64_t n = 0;                 // total number of elements
+  bool is_released = false;           // run its readers piece by piece even if it is small (plan/release.h)
 };
 
-// What a pointwise op is to a launch before it that takes an epilogue (plan/epilogue.h).
+// What a pointwise op can become in the epilogue of an earlier launch (plan/epilogue.h).
 enum class EpilogueStep : std::uint8_t {
   none,
   sum,   // a + b of one shape
@@ -59,36 +59,37 @@ enum class EpilogueStep : std::uint8_t {
 };
 
 struct OpTraits {
-  // Inputs that are taken with strides (Launch::strides). The planner makes dense copies of views for all others.
+  // Inputs that the op reads with strides (Launch::strides). For all others the planner makes dense copies of views.
   InputSet takes_strides = {};
-  // Inputs that only carry state: their version is not checked and no gradient flows to them.
+  // Inputs that only carry state: autograd does not check their version and no gradient flows to them.
   InputSet is_state = {};
-  // Inputs in which the results are piecewise constant, or to which the op says that nothing flows: gradient() is not
-  // asked for theirs. An input that is neither this nor state, floating and wanted gets a gradient or an error.
+  // Inputs in which the results are piecewise constant, or that the op declares to have no gradient: gradient() is not
+  // asked for them. Every other floating input gets a gradient if wanted, or an error, unless it is state.
   InputSet is_flat = {};
-  // Results whose storage is that of an input: a cell, or a value that dies here.
+  // Results stored in the storage of an input: a cell, or a value that dies here.
   ResultsInInputs in_place = {};
-  // Results that may lie in the place of an input where nothing reads it later: the op's last launch reads each of the
-  // input's elements before it writes the same element, and none of it afterwards; it alone writes the result.
+  // Results that may overwrite an input that nothing reads later: the op's last launch reads each of the input's
+  // elements before it writes the same element, and none of it afterwards; no other launch writes the result.
   ResultsInInputs may_overwrite = {};
 
-  // A pointwise op: the value of one element, in the words of ops/pointwise.h. The planner writes its kernel and fuses
-  // it with its neighbours; launch() is never called. Empty: the op has launches of its own. A text that lives as long
-  // as the program.
+  // A pointwise op: the expression for one element, in the terms of ops/pointwise.h. The planner writes its kernel and
+  // fuses it with its neighbours; launch() is never called. Empty: the op has its own launches. The text must live as
+  // long as the program.
   std::string_view expression = {};
   EpilogueStep epilogue_step = EpilogueStep::none;
-  bool is_copy = false;  // of its input, which may be used in its place where nobody can tell
-  // Writes the whole of the cell that its result lies in, whatever was there before: it runs after all readers of the
-  // old value. A pointwise one takes input 1 as it is.
+  bool is_copy = false;  // copies its input, which may replace it if nobody can tell
+  // Writes the whole cell that holds its result, whatever was there before: it runs after all readers of the old value.
+  // A pointwise one takes input 1 unchanged.
   bool updates_cell = false;
-  // Not null: the inputs, but for the cell that updates_cell speaks of, are laid side by side. The planner does it.
+  // Not null: the planner lays the inputs side by side, except for the cell of updates_cell.
   std::shared_ptr<const PackLayout> pack = nullptr;
 
   bool cuts_gradient =
-      false;               // the result counts as a constant: a gradient by what is behind it is a mistake, not zero
-  bool runs_late = false;  // does best just before its first reader: makes something large of what is kept anyway
-  bool takes_epilogue = false;  // the launch adds Launch::epilogue() to its one result as it stores it
-  bool takes_gate = false;      // ... which may have a gate
+      false;  // the result counts as a constant: a gradient by what is behind it is a mistake, not zero
+  bool runs_late =
+      false;  // best run just before its first reader: makes something large from inputs that are kept anyway
+  bool takes_epilogue = false;  // the launch applies Launch::epilogue() to its one result as it stores it
+  bool takes_gate = false;      // ... which may contain a gate
 
   bool is_pointwise() const { return !expression.empty(); }
   bool is_pointwise_value() const { return is_pointwise() && !updates_cell; }

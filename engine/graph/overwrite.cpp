@@ -9,9 +9,9 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr std::size_t kFewOrigins = 8;  // are looked through after every evaluation
+constexpr std::size_t kFewOrigins = 8;  // so few are checked after every evaluation
 
-// All that nodes with an origin were made of, the nodes themselves included, in the order in which they were built.
+// All ancestors of nodes with an origin, including these nodes, in creation order.
 class Ancestry {
  public:
   Ancestry(const std::vector<NodePtr>& nodes, std::uint64_t stamp) {
@@ -32,9 +32,9 @@ class Ancestry {
     }
   }
 
-  // The leaf at an edge that was overwritten after the edge was made; null where there is none.
+  // The leaf at an edge that was overwritten after the edge was made; null if there is none.
   const Node* overwritten(const Node& node) const { return facts(node).overwritten; }
-  // Whether somebody could differentiate by something behind the node.
+  // Whether a gradient could be taken by something behind the node.
   bool has_source(const Node& node) const { return facts(node).has_source; }
   std::vector<std::uint64_t> sources(const Node& node) const {
     std::vector<std::uint64_t> ids;
@@ -116,7 +116,7 @@ std::vector<NodePtr> overlapping(const NodePtr& leaf) {
 void before_foreign_write(const NodePtr& leaf, const char* file, int line) {
   Context& context = *leaf->context;
   context.evaluator->keep_readers(leaf);
-  leaf->origin.reset();  // its bytes are the user's now
+  leaf->origin.reset();  // the user owns its bytes now
   for (const NodePtr& other : overlapping(leaf)) {
     ++other->version;
     other->changed_at = 0;
@@ -148,7 +148,7 @@ void sweep_origins(Context& context) {
       nodes.push_back(std::move(node));
   context.taped.clear();
   const Ancestry ancestry(nodes, ++context.stamp);
-  std::vector<std::unique_ptr<Origin>> dropped;  // after the loop: what they alone hold is looked at until then
+  std::vector<std::unique_ptr<Origin>> dropped;  // destroyed after the loop, which still reads what only they hold
   for (const NodePtr& node : nodes) {
     if (const Node* const leaf = ancestry.overwritten(*node)) {
       auto lost = std::make_unique<Origin>();

@@ -1,5 +1,5 @@
-// What it means that bytes are overwritten: every leaf that shows some of them has a new version, and what was made of
-// the old one can be differentiated no more.
+// What happens when bytes are overwritten: every leaf that shows some of them gets a new version, and nodes made from
+// the old values can no longer be differentiated.
 #pragma once
 
 #include <vector>
@@ -9,22 +9,21 @@
 
 namespace samebytes::detail {
 
-// The leaves that share bytes with this one: itself, the flat cell that it is a part of, the cells that are parts of
-// it.
+// The leaves that share bytes with this one: itself, the flat cell that contains it, the cells that it contains.
 std::vector<NodePtr> overlapping(const NodePtr& leaf);
 
-// The host, or a kernel of the user's, is about to write to what `leaf` holds: first what waits for it is kept, then it
-// counts as overwritten. `file` and `line` say where. Requires: the context's lock.
+// Call before the host or a user's kernel writes to what `leaf` holds: keeps what waits for the old values, then marks
+// the leaf as overwritten. `file` and `line` say where. Requires: the context's lock.
 void before_foreign_write(const NodePtr& leaf, const char* file, int line);
 
-// What `node` was made of becomes its origin; it drops it where no gradient can be asked for. Requires: the lock.
+// Keeps what `node` was made from as its origin, or drops it if no gradient can be asked for. Requires: the lock.
 void keep_origin(const NodePtr& node);
 
-// Looks through all that have an origin: one that was made of what has been overwritten since is lost, one behind which
-// there is nothing that somebody could differentiate by is dropped. Requires: the lock.
+// Checks every node with an origin: marks the origin as lost if an ancestor was overwritten since, and drops it if no
+// gradient can be taken by anything behind it. Requires: the lock.
 void sweep_origins(Context& context);
 
-// The leaf itself of a node: what its views look at.
+// The leaf that a node's views show: the node itself unless it is a view.
 NodePtr base_of(const NodePtr& node);
 
 }  // namespace samebytes::detail

@@ -1,4 +1,4 @@
-// Profiler and ProfileScope: what a user holds of the recorder that the runtime fills.
+// Profiler and ProfileScope: the user's side of the recorder that the runtime fills.
 #include "graph/context.h"
 #include "samebytes/error.h"
 #include "samebytes/profile.h"
@@ -71,7 +71,7 @@ Profile Profiler::stop() {
   is_recording_ = false;
   const int lanes = runtime.space_count() > 1 ? runtime.lane_count() : runtime.device_count();
   for (int i = 0; i < lanes; ++i) profile.devices.push_back(runtime.device(i).info().name);
-  if (runtime.space_count() > 1) profile.devices.emplace_back("between contexts");  // a transfer's place
+  if (runtime.space_count() > 1) profile.devices.emplace_back("between contexts");  // the row of transfers
   runtime.recorder().take(begin_, profile);
   std::erase_if(profile.launches, [](const ProfiledLaunch& launch) { return launch.step < 0; });
   profile.steps = std::max(0, step_ - options_.wait - options_.warmup);

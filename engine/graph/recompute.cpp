@@ -8,7 +8,7 @@
 namespace samebytes::detail {
 namespace {
 
-// Of an op with several results some of which are kept: what is this many times smaller is kept with them, such as the
+// If an op has several results and some are kept, results that are this many times smaller are kept too, such as the
 // statistics beside a layer norm's values.
 constexpr std::int64_t kKeptShare = 16;
 
@@ -19,7 +19,7 @@ bool writes_in_place(const Node& node) {
   return false;
 }
 
-// What is there or comes from nowhere: a leaf, a value, a cell and what an update made of it.
+// Whether the node needs no recomputation: a leaf, a value, a cell or the result of an update.
 bool is_there(const Node& node) { return node.has_value || (!node.op && node.output < 0); }
 
 }  // namespace
@@ -41,7 +41,7 @@ Recomputation::Part* Recomputation::part_of(const Segment* segment) {
   return found == parts_.end() ? nullptr : &found->second;
 }
 
-// A view is kept by keeping what it looks at.
+// Keeps a view by keeping its base.
 void Recomputation::keep(const NodePtr& node, const Segment* segment) {
   Part* const part = part_of(segment);
   if (!part) return;
@@ -54,7 +54,7 @@ void Recomputation::keep(const NodePtr& node, const Segment* segment) {
 }
 
 void Recomputation::keep_small_results(Part& part) {
-  std::unordered_map<const Node*, std::int64_t> largest;  // by producer: elements of the largest result that is kept
+  std::unordered_map<const Node*, std::int64_t> largest;  // by producer: elements of the largest kept result
   for (const Node* node : part.kept)
     if (node->output >= 0) {
       std::int64_t& size = largest[node->inputs[0].node.get()];
@@ -75,7 +75,7 @@ NodePtr Recomputation::seen_from(const Node& reader, const NodePtr& node) {
 NodePtr Recomputation::seen_from(const Segment* segment, const NodePtr& node) {
   for (; segment; segment = segment->outer.get()) {
     Part* const part = part_of(segment);
-    if (!part) break;  // open, and so are those around it
+    if (!part) break;  // still open, and so are those around it
     if (!is_within(*node, segment) || part->kept.count(node.get())) continue;
     build(segment, *part);
     const auto found = part->again.find(node.get());

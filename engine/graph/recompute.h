@@ -1,6 +1,6 @@
-// Recomputation: what the reverse pass reads of checkpointed segments. When it reaches a segment, the segment's nodes
-// are built once more, with the same ops, scalars and outside inputs, so that they run just before their gradients and
-// the first ones need not be kept.
+// Recomputation of what the reverse pass reads from checkpointed segments. When it reaches a segment, it builds the
+// segment's nodes again, with the same ops, scalars and outside inputs, so that they run just before their gradients
+// and the first ones need not be kept.
 #pragma once
 
 #include <span>
@@ -14,14 +14,14 @@ namespace samebytes::detail {
 
 class Recomputation {
  public:
-  // `tape`: all nodes that the loss, the last one, depends on, in ascending order.
+  // `tape`: all nodes that the loss (the last one) depends on, in ascending order.
   explicit Recomputation(std::span<const NodePtr> tape);
-  // What the gradient of `reader` reads in the place of `node`: one of its inputs or results, or itself.
+  // What the gradient of `reader` reads instead of `node`, which is `reader` itself or one of its inputs or results.
   NodePtr seen_from(const Node& reader, const NodePtr& node);
 
  private:
   struct Part {
-    std::vector<NodePtr> nodes;            // also those of segments inside
+    std::vector<NodePtr> nodes;            // includes those of nested segments
     std::unordered_set<const Node*> kept;  // read from outside
     std::unordered_map<const Node*, NodePtr> again;
     bool is_built = false;

@@ -11,9 +11,9 @@ namespace samebytes {
 
 struct Slot::State {
   detail::ContextPtr context;
-  detail::StoragePtr storage;  // null for no bytes
-  std::uint64_t borrow = 0;    // while it is being filled
-  bool is_filled = false;      // since it was lent last
+  detail::StoragePtr storage;  // null for 0 bytes
+  std::uint64_t borrow = 0;    // while the host fills it
+  bool is_filled = false;      // since it was last lent
 };
 
 Slot::Slot(std::shared_ptr<detail::Context> engine, std::size_t bytes, const std::string& what)
@@ -59,7 +59,7 @@ Array Slot::lend(const Shape& shape, Dtype dtype, std::function<void()> returned
     return detail::make_leaf(state_->context, shape, dtype, detail::Category::slot);
   }
   if (std::exchange(state_->is_filled, false)) state_->context->runtime->count_gather(need);
-  // The array holds the storage through a pointer of its own; when the last copy of that is gone, the loan has ended.
+  // The array holds the storage through this pointer; the loan ends when the last copy of it is gone.
   struct Loan {
     detail::ContextPtr context;  // outlives the storage
     detail::StoragePtr storage;

@@ -1,12 +1,12 @@
-// Snapshot: a copy of an array as it is before something overwrites its bytes. The planner puts it in the place of an
-// input whose reader runs later than that, or of what a view shows that the user still holds.
+// Snapshot: a copy of an array made before something overwrites its bytes. The planner puts it in place of an input
+// whose reader runs later, or of what a view that the user still holds shows.
 #pragma once
 
 #include "graph/op.h"
 
 namespace samebytes::detail {
 
-// The planner writes its kernel, and fuses it with nothing: it must run where it stands.
+// The planner writes its kernel and fuses it with nothing: it must run at its place.
 class Snapshot final : public Op {
  public:
   Snapshot() : Op({.takes_strides = InputSet::all()}) {}
@@ -15,7 +15,7 @@ class Snapshot final : public Op {
   std::vector<Array> gradient(const GradientRequest& request) const override { return {request.dy[0]}; }
 };
 
-// A node with the values of `node`, of its id, so that it stands right behind it.
+// A node with the values and the id of `node`, so that it comes right after it.
 NodePtr snapshot_of(const NodePtr& node);
 
 }  // namespace samebytes::detail

@@ -41,7 +41,7 @@ Array current_working_copy(const Array& cell, Dtype dtype) {
   if (!node.cell || !node.cell->working || node.cell->working->dtype != dtype) return {};
   const std::lock_guard lock(node.context->mutex);
   if (!agrees(node)) {
-    // A part of a flat cell is written anew with all others: most likely they changed together.
+    // All parts of a flat cell are rewritten together: most likely they changed together.
     const NodePtr whole = node.cell->whole.lock();
     const Array changed(whole && whole->cell->working ? whole : cell.node());
     const NoCasts plainly;
@@ -101,18 +101,18 @@ void store_in_bf16(std::span<const Array> parameters) {
   }
   detail::ContextPtr context;
   for (const Array& parameter : parameters) {
-    if (!is_taken(parameter)) continue;  // also one that came before
+    if (!is_taken(parameter)) continue;  // also skips duplicates
     detail::Node& node = *parameter.node();
     const Array narrow = cell(astype(parameter, bf16), node.cell->name);
     narrow.eval();
     context = node.context;
     const std::lock_guard lock(context->mutex);
-    before_foreign_write(parameter.node(), __FILE__, __LINE__);  // what was built before cannot read it any more
+    before_foreign_write(parameter.node(), __FILE__, __LINE__);  // nodes built earlier can no longer read it
     node.dtype = bf16;
     node.storage = narrow.node()->storage;
     node.offset = narrow.node()->offset;
   }
-  // The places that the wide values left would stay in the cache.
+  // Blocks freed by the wide values would stay in the cache.
   if (context) context->runtime->clear_cache();
 }
 
