@@ -51,7 +51,7 @@ std::size_t pool_bytes(std::size_t bytes) { return detail::size_class(bytes); }
 
 MemoryParts closed_form(const StepSize& step) {
   constexpr std::size_t kOwnMemory = std::size_t{4}
-                                     << 20;  // flat gradients below this have their own memory (plan/pack_parts.cpp)
+                                     << 20;  // smaller flat gradients have their own (plan/pack_parts.cpp)
   const auto of_parameters = [&](double bytes) {
     return static_cast<std::size_t>(std::llround(static_cast<double>(step.parameters) * bytes));
   };

@@ -82,7 +82,7 @@ class CallAccess {
   virtual Storage& workspace(std::size_t bytes) = 0;
 };
 using QueueCall = std::function<int(const cl::CommandQueue& queue,
-                                    CallAccess& access)>;  // returns the number of launches it enqueued
+                                    CallAccess& access)>;  // returns its count of launches
 using HostCall = std::function<void(const std::function<void*(Operand)>& pointer)>;
 
 struct LaunchRecord {

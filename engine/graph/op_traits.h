@@ -85,9 +85,8 @@ struct OpTraits {
   std::shared_ptr<const PackLayout> pack = nullptr;
 
   bool cuts_gradient =
-      false;  // the result counts as a constant: a gradient by what is behind it is a mistake, not zero
-  bool runs_late =
-      false;  // best run just before its first reader: makes something large from inputs that are kept anyway
+      false;               // the result counts as a constant: a gradient by what is behind it is a mistake, not zero
+  bool runs_late = false;  // best run just before its first reader: makes something large of what is kept anyway
   bool takes_epilogue = false;  // the launch applies Launch::epilogue() to its one result as it stores it
   bool takes_gate = false;      // ... which may contain a gate
 

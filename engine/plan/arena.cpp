@@ -12,10 +12,10 @@ namespace samebytes::detail {
 
 namespace {
 
-constexpr std::size_t kArenaAlignment = 128;  // the base alignment that OpenCL devices ask of sub-allocations
-constexpr std::size_t kGoodShare = 32;        // a layout within 1/32 of the least bytes is taken as it is
+constexpr std::size_t kArenaAlignment = 128;  // OpenCL devices require it for sub-allocations
+constexpr std::size_t kGoodShare = 32;        // a layout within 1/32 of the lower bound is good enough
 
-// Whether two may not lie at the same bytes.
+// Whether the two must not share bytes.
 bool meet(const ArenaRequest& a, const ArenaRequest& b) {
   const bool in_order = a.devices == b.devices && std::has_single_bit(a.devices);
   return !in_order || (a.first <= b.last && b.first <= a.last);
@@ -23,7 +23,7 @@ bool meet(const ArenaRequest& a, const ArenaRequest& b) {
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
 
-// What is placed at once: one request, or all of a group.
+// What is placed as one: a single request, or all requests of a group.
 struct Unit {
   std::vector<std::size_t> members;  // by ascending group_offset
   std::size_t bytes = 0;
@@ -72,7 +72,7 @@ class Layouter {
  private:
   std::size_t distance(std::size_t r) const { return requests_[r].group < 0 ? 0 : requests_[r].group_offset; }
 
-  // The lowest offset of a unit in a segment.
+  // The lowest possible offset of a unit in a segment.
   std::size_t lowest(const Unit& unit, std::size_t segment) const {
     std::size_t offset = 0;
     for (bool moved = true; moved;) {
@@ -88,7 +88,7 @@ class Layouter {
           moved = true;
         }
       }
-      moved = moved && unit.members.size() > 1;  // one alone has passed all that lies above
+      moved = moved && unit.members.size() > 1;  // a single request has been checked against everything above
     }
     return offset;
   }
@@ -137,7 +137,7 @@ ArenaLayout lay_out(const std::vector<ArenaRequest>& requests, std::size_t most)
     ArenaLayout other = layouter.place(before);
     if (sum_of(other.segments) < sum_of(best.segments)) best = std::move(other);
   };
-  // What lives long lies at the bottom, so that what is short-lived meets few fragments; then by birth and by death.
+  // Long-lived requests lie at the bottom, so that short-lived ones meet few fragments; then by birth and by death.
   try_order([](const Unit& a, const Unit& b) {
     const int life_a = a.last - a.first, life_b = b.last - b.first;
     return life_a != life_b ? life_a > life_b : a.bytes > b.bytes;

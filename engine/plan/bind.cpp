@@ -33,7 +33,7 @@ BoundConstants bind_constants(std::vector<PlanLaunch>& launches, const std::vect
   for (const ConstantArgument& constant : constants) {
     PlanLaunch& launch = launches[constant.launch];
     PlanKernel* const work = launch.kernel();
-    if (!work) continue;  // the host does it
+    if (!work) continue;  // the host does this launch
     set(constant, *work);
     ++bound.constants;
   }

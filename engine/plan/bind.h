@@ -1,5 +1,5 @@
-// Bind: the last pass of planning. What never changes is set once in the kernels: sizes, strides, attributes, and null
-// for arrays that are not there. What is left in a launch's arguments is set at each run.
+// Bind: the last pass of planning. Sets the arguments that never change once, in the kernels: sizes, strides,
+// attributes, and null for absent arrays. The arguments that remain in a launch are set at each run.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct BoundConstants {
   std::size_t constants = 0, nulls = 0;
 };
 
-// Requires the kernels of all launches that the host does not do.
+// Requires: every launch has its kernel, except those that the host does.
 BoundConstants bind_constants(std::vector<PlanLaunch>& launches, const std::vector<ConstantArgument>& constants);
 std::string describe(const BoundConstants& bound);  // a line for explain()
 

@@ -11,7 +11,7 @@
 namespace samebytes::detail {
 namespace {
 
-// A view's own edge is checked when the view is met; an update that ran became a view of its cell at that version.
+// A view's own edge is checked when the view is visited; an update that ran became a view of its cell at that version.
 void check_version(const Node& node, const Edge& edge, int input) {
   const Node& base = *edge.node;
   if (base.is_view || base.version == edge.version) return;
@@ -64,7 +64,7 @@ class Collector {
   bool writes_cells_ = false;
 };
 
-// Moves the nodes that do so best, and their results, to just before the first node that reads one of them.
+// Moves the nodes that run best late, and their results, to just before the first reader.
 void delay(std::vector<NodePtr>& nodes) {
   const auto is_delayed = [](const NodePtr& node) {
     return !node->has_value && node->op && node->op->traits().runs_late;
@@ -85,7 +85,7 @@ void delay(std::vector<NodePtr>& nodes) {
   }
 }
 
-// Updates and what reads their new values run after everything else.
+// Updates, and what reads their new values, run after everything else.
 void order(GraphList& list) {
   std::sort(list.nodes.begin(), list.nodes.end(), comes_before);
   delay(list.nodes);
@@ -117,7 +117,7 @@ void hash(GraphList& list) {
                static_cast<std::uint64_t>(node.state_written) << 36 |
                static_cast<std::uint64_t>(node.output + 1) << 40);
     for (const std::int64_t size : node.shape) hasher.add(static_cast<std::uint64_t>(size));
-    if (node.cell) {  // which part of a flat cell it is decides when that one may be overwritten
+    if (node.cell) {  // a flat cell may be overwritten depending on which part this one is
       const NodePtr whole = node.cell->whole.lock();
       if (whole && static_cast<std::size_t>(whole->place) < list.nodes.size() &&
           list.nodes[static_cast<std::size_t>(whole->place)] == whole) {
@@ -125,8 +125,7 @@ void hash(GraphList& list) {
         hasher.add(static_cast<std::uint64_t>(node.offset));
       }
     }
-    if (leaf && node.storage &&
-        node.storage->space().index() > 0)  // the first context is what a plan takes for granted
+    if (leaf && node.storage && node.storage->space().index() > 0)  // plans assume the first context
       hasher.add(static_cast<std::uint64_t>(node.storage->space().index()));
     if (leaf) continue;
     if (node.op) hasher.add(node.op->fingerprint());
@@ -153,7 +152,7 @@ GraphList collect(std::span<const NodePtr> roots, std::uint64_t stamp, std::vect
   GraphList& list = collector.list();
 
   Context& context = *roots[0]->context;
-  std::vector<NodePtr> kept;  // copies of cells, for views that are still held
+  std::vector<NodePtr> kept;  // copies of cells, for views that users still hold
   if (collector.writes_cells()) {
     std::unordered_set<const Node*> targets;
     for (const NodePtr& node : list.nodes) {

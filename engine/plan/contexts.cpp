@@ -11,13 +11,13 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr std::size_t kRangeAlignment = 128;  // kernels may count on it where the original has it
+constexpr std::size_t kRangeAlignment = 128;  // kernels may rely on it if the original has it
 
 class Crosser {
  public:
   Crosser(Plan& plan, const GraphList& list, Context& context) : plan_(plan), list_(list), runtime_(*context.runtime) {}
 
-  // By old number: the new one of each launch.
+  // Returns the new number of each launch, by its old one.
   std::vector<int> run() {
     find_copies();
     return insert();
@@ -27,14 +27,14 @@ class Crosser {
   struct Range {
     std::size_t begin = 0, end = 0;  // bytes of the root buffer
   };
-  // What one context reads of one version of a buffer.
+  // The range that one context reads of one version of a buffer.
   struct Copy {
     int root = -1, space = 0, reader = 0;  // reader: device of the first launch that reads it
     Range range;
-    int after = -1;   // the launch that made the version; -1: it is there before the plan
-    int readers = 0;  // launches
+    int after = -1;   // the launch that made the version; -1: it exists before the plan runs
+    int readers = 0;  // number of launches
     int last_reader = -1;
-    int buffer = -1;  // of the copy, once it is made
+    int buffer = -1;  // the copy's buffer, once it exists
   };
   using Key = std::tuple<int, int, int>;  // root, version, space
 
@@ -42,7 +42,7 @@ class Crosser {
     const PlanBuffer& b = plan_.buffers[static_cast<std::size_t>(buffer)];
     return b.kind == PlanBuffer::Kind::part ? root_of(b.parent) : buffer;
   }
-  std::size_t start_of(int buffer) const {  // bytes in its root
+  std::size_t start_of(int buffer) const {  // bytes, within its root
     const PlanBuffer& b = plan_.buffers[static_cast<std::size_t>(buffer)];
     if (b.kind != PlanBuffer::Kind::part) return 0;
     return start_of(b.parent) + static_cast<std::size_t>(b.offset) * bytes_of(b.dtype);
@@ -62,7 +62,7 @@ class Crosser {
             std::min(start + static_cast<std::size_t>(end) * width, start + b.bytes)};
   }
 
-  // A cell may be there as several leaves.
+  // The same cell may appear as several leaves.
   std::vector<int> same_bytes_as(int root) const {
     std::vector<int> roots{root};
     const auto storage_of = [&](int b) -> const Storage* {
@@ -80,7 +80,7 @@ class Crosser {
     int number = 0, made_by = -1;
   };
 
-  // Walks through the launches as they will run, calling `use` for each operand of another context.
+  // Visits the launches in running order and calls `use` for each operand that lies in another context.
   template <class Use>
   void walk(Use use) {
     std::map<int, Version> versions;  // by root
@@ -176,7 +176,7 @@ class Crosser {
   }
 
   std::vector<int> insert() {
-    // What is to be done after each old launch, -1 being the start of the plan.
+    // What to do after each old launch; -1 is the start of the plan.
     std::map<int, std::vector<PlanLaunch>> added;
     struct Rewiring {
       int launch;
@@ -208,7 +208,7 @@ class Crosser {
                                              first_info(copy.after < 0 ? r.launch : copy.after)));
       }
       PlanLaunch& launch = plan_.launches[static_cast<std::size_t>(r.launch)];
-      if (launch.operands[r.operand].buffer == copy.buffer) continue;  // named twice by one launch
+      if (launch.operands[r.operand].buffer == copy.buffer) continue;  // the launch names it twice
       const int old = launch.operands[r.operand].buffer;
       bool writes = false;
       for (const PlanOperand& o : launch.operands) writes = writes || (o.buffer == old && o.writes);
@@ -242,7 +242,7 @@ class Crosser {
   std::map<Key, Copy> copies_;
 };
 
-// Lives of buffers, from the operands of all launches.
+// Computes the lifetimes of buffers from the operands of all launches.
 void find_lives(Plan& plan) {
   for (PlanBuffer& buffer : plan.buffers) {
     buffer.first = buffer.last = -1;

@@ -1,6 +1,6 @@
-// Devices of two contexts share no memory. What a launch reads or overwrites in another context is brought to its own
-// by a transfer launch: once for each version of a value and each context that reads it, as soon as the value is there.
-// docs/decisions/contexts.md has the reasons.
+// Devices of two contexts share no memory. A transfer launch copies what a launch reads or overwrites in another
+// context: once for each version of a value and each context that reads it, as soon as the value exists.
+// docs/decisions/contexts.md explains why.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@ namespace samebytes::detail {
 
 struct GraphList;
 
-// Adds the transfers and has launches use the copies. Returns the new number of each launch, by its old one; nothing
-// where none was added. Requires operands with ranges, and no places in the arena yet. Nothing to do in an engine of
+// Adds the transfers and makes launches use the copies. Returns the new number of each launch, by its old one, or an
+// empty list if it added none. Requires: operands with ranges, and no arena layout yet. Does nothing in an engine with
 // one context.
 std::vector<int> cross_contexts(Plan& plan, const GraphList& list, Context& context);
 

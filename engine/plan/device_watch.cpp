@@ -11,7 +11,7 @@
 namespace samebytes {
 namespace {
 
-constexpr double kFirstLook = 0.85;  // of what a wait is expected to take: looking takes a core away from a CPU device
+constexpr double kFirstLook = 0.85;  // of the expected wait: looking earlier takes a core away from a CPU device
 
 }  // namespace
 
@@ -41,7 +41,7 @@ DeviceStanding wait_for_devices(Engine& engine, std::chrono::steady_clock::time_
       standing.seconds[d] =
           std::min(standing.seconds[d],
                    std::chrono::duration<double>(std::chrono::nanoseconds(ended) - start.time_since_epoch()).count());
-  for (int d = 0; d < runtime.device_count(); ++d)  // of one that was given up: what does its work
+  for (int d = 0; d < runtime.device_count(); ++d)  // if a device was given up: the one that does its work
     standing.seconds[static_cast<std::size_t>(d)] =
         standing.seconds[static_cast<std::size_t>(runtime.device(d).index())];
   standing.seconds.resize(static_cast<std::size_t>(runtime.own_device_count()));

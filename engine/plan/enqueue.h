@@ -1,4 +1,4 @@
-// What a launch needs at each run before it is enqueued, or instead of it.
+// What a launch needs at each run before it is enqueued, or instead of being enqueued.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,10 @@ namespace samebytes::detail {
 
 struct GraphList;
 
-// Sets the arguments of a kernel that are not those of the run before: arrays, offsets, scalars.
+// Sets the kernel arguments that differ from the previous run: arrays, offsets, scalars.
 void bind_arguments(PlanLaunch& launch, const GraphList& list, const std::vector<Bound>& bound);
 
-// Runs the host function of a launch on the thread that evaluates, when what it touches is there.
+// Runs a launch's host function on the evaluating thread, once the data that it uses is ready.
 void run_host_call(const PlanLaunch& launch, const Plan& plan, const std::vector<Bound>& bound, Submission& submission);
 
 }  // namespace samebytes::detail

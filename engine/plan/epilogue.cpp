@@ -21,7 +21,7 @@ class Appender {
     result_.moved_to.assign(list.nodes.size(), -1);
   }
 
-  // The last producer of a sum appends it, so the walk is backwards.
+  // The last producer of a sum appends it, so the loop runs backwards.
   EpilogueResult run() {
     for (int place = static_cast<int>(list_.nodes.size()) - 1; place >= 0; --place) append_to(place);
     return std::move(result_);
@@ -38,7 +38,7 @@ class Appender {
     return false;
   }
 
-  // The one node that reads all of this value, perhaps reshaped; -1 where there are several, or the user wants it.
+  // The one node that reads all of this value, perhaps reshaped; -1 if there are several, or the user wants the value.
   int sole_reader(int place) const {
     if (list_.wanted[static_cast<std::size_t>(place)]) return -1;
     const std::int64_t size = node(place).shape.size();
@@ -51,13 +51,13 @@ class Appender {
     }
   }
 
-  // A launch that runs later must find what it reads as it was.
+  // A launch that runs later must find its inputs unchanged.
   bool may_move(int from, int to) const {
     return overwrites_[static_cast<std::size_t>(to)] == overwrites_[static_cast<std::size_t>(from)];
   }
 
-  // What `reader` needs beside the value at `place`, -1 where a kernel cannot take it as dense rows. An array that is
-  // there for this node alone and is pointwise itself costs less in the node's own chain.
+  // The other operand that `reader` needs beside the value at `place`; -1 if a kernel cannot read it as dense rows. A
+  // pointwise array that only this node reads costs less inside the node's own chain.
   int other_of(const Node& reader, int other) const {
     const Node& residual = *reader.inputs[static_cast<std::size_t>(other)].node;
     if (residual.shape != reader.shape || residual.dtype != reader.dtype || !residual.is_dense()) return -1;
@@ -68,7 +68,7 @@ class Appender {
     return is_chain && sole_reader(base.place) == reader.place ? -1 : residual.place;
   }
 
-  // The input of `reader`, which reads the value at `place` by one input alone, that is another value.
+  // The input of `reader` that is not the value at `place`; requires that only one input reads this value.
   int other_input(const Node& reader, int place) const {
     return node(reader.inputs[0].node->place).base().place == place ? 1 : 0;
   }
@@ -115,7 +115,7 @@ class Appender {
 
   const GraphList& list_;
   std::vector<std::vector<int>> readers_;  // by place
-  std::vector<int> overwrites_;            // by place: how many nodes up to here write into what others read
+  std::vector<int> overwrites_;            // by place: how many nodes up to here overwrite what others read
   EpilogueResult result_;
 };
 

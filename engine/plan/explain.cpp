@@ -1,4 +1,4 @@
-// A plan as text, for people who ask what runs where and why.
+// Prints a plan as text, for people who ask what runs where and why.
 #include "samebytes/explain.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-constexpr std::size_t kWidestColumn = 40;  // characters of a column; the rest of a text is cut off
+constexpr std::size_t kWidestColumn = 40;  // characters; longer texts are cut
 
 std::string size_text(double bytes) {
   char text[32];

@@ -12,12 +12,12 @@ int root_buffer(const Plan& plan, int buffer) {
   return plan.buffers[buffer].kind == PlanBuffer::Kind::part ? plan.buffers[buffer].parent : buffer;
 }
 
-// Who used which bytes: of the arena, or of a buffer apart.
+// Records who used which bytes of the arena, or of a separate buffer.
 class Accesses {
  public:
   explicit Accesses(const Plan& plan) : plan_(plan) {}
 
-  // A launch uses a buffer. Raises `need` by device to the launches that it must come after.
+  // Records that a launch uses a buffer. Raises `need`, by device, to the launches that it must come after.
   void add(int buffer, bool writes, int launch, std::vector<int>& need) {
     if (buffer < 0) return;
     const PlanBuffer& own = plan_.buffers[static_cast<std::size_t>(buffer)];
@@ -31,7 +31,7 @@ class Accesses {
       begin += whole.place.offset;
       end += whole.place.offset;
     }
-    // Cells that are parts of a flat one count as all of it.
+    // Cells inside a flat one count as all of it.
     const int flat = whole.part_of_leaf >= 0 ? whole.part_of_leaf : root;
     if (whole.kind == PlanBuffer::Kind::leaf) {
       begin = 0;
@@ -44,7 +44,7 @@ class Accesses {
         const int device = plan_.launches[static_cast<std::size_t>(other.launch)].device;
         need[static_cast<std::size_t>(device)] = std::max(need[static_cast<std::size_t>(device)], other.launch);
       }
-    // Whoever comes after what is written here comes after what was there before.
+    // Later users of these bytes wait for this writer, which already waits for the earlier users.
     if (writes)
       std::erase_if(before,
                     [&](const Access& other) { return access.begin <= other.begin && other.end <= access.end; });
@@ -90,7 +90,7 @@ void collect_uses(Plan& plan) {
         plan.uses[it->second] = {buffer, true, launch.what};
     }
   }
-  for (PlanLaunch& launch : plan.launches)  // only calls look operands up while they run
+  for (PlanLaunch& launch : plan.launches)  // only calls look up operands while they run
     if (!std::holds_alternative<PlanLibraryCall>(launch.work) && !std::holds_alternative<PlanHostCall>(launch.work))
       launch.operands.clear();
 }

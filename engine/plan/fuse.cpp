@@ -45,17 +45,17 @@ FuseResult fuse(const GraphList& list, const EpilogueResult& epilogues, bool ena
   };
   std::vector<Group> groups;
   const Overwrites overwrites(list.nodes);
-  // Where the launch of a node that overwrites runs; the groups of all that come after it are known.
+  // The place where a node that overwrites is launched; the groups of all later nodes are known.
   const auto overwrites_at = [&](int place) {
     const int group = result.group[static_cast<std::size_t>(place)];
     return group < 0 ? place : groups[static_cast<std::size_t>(group)].members.front();
   };
-  // Whether what a node reads is still there where a group runs: it runs before what overwrites it, or it reads and
-  // overwrites in one kernel, element by element.
+  // Whether a node's inputs are still valid where a group runs: the group runs before they are overwritten, or reads
+  // and overwrites them in one kernel, element by element.
   const auto reads_in_time = [&](const Node& node, int home) {
     bool in_time = true;
     overwrites.each(node, [&](std::size_t input, int place) {
-      if (place == node.place) return;  // its own, which take_snapshots has seen to
+      if (place == node.place) return;  // its own overwrite: take_snapshots has handled it
       const bool is_before = groups[static_cast<std::size_t>(home)].members.front() < overwrites_at(place);
       const bool is_within =
           result.group[static_cast<std::size_t>(place)] == home &&
@@ -75,12 +75,12 @@ FuseResult fuse(const GraphList& list, const EpilogueResult& epilogues, bool ena
              group.members.size() < kMostMembers;
     };
     int home = -1;
-    if (enabled && !consumers[i].empty() && !is_update) {  // all consumers in one group
+    if (enabled && !consumers[i].empty() && !is_update) {  // all consumers are in one group
       home = result.group[consumers[i][0]];
       for (const int consumer : consumers[i])
         if (result.group[consumer] != home || home < 0) home = -1;
       if (home >= 0 && !(fits(groups[home]) && reads_in_time(node, home))) home = -1;
-    } else if (enabled && is_update && consumers[i].empty()) {  // updates evaluated together
+    } else if (enabled && is_update && consumers[i].empty()) {  // updates that are evaluated together
       for (std::size_t g = 0; g < groups.size() && home < 0; ++g)
         if (groups[g].updates && fits(groups[g]) && reads_in_time(node, static_cast<int>(g)))
           home = static_cast<int>(g);

@@ -1,4 +1,4 @@
-// The generated kernels of a plan: all of one compute type and device are one program, and equal bodies one kernel.
+// The generated kernels of a plan: one program per compute type and device; equal bodies share one kernel.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@ namespace samebytes::detail {
 
 struct Generated {
   std::size_t launch;
-  std::string body;         // with @NAME@ for its name
-  std::vector<int> places;  // of the nodes that it is for
+  std::string body;         // with @NAME@ as the kernel's name
+  std::vector<int> places;  // of the nodes that it computes
 };
 
-// Gives the launches their kernels, but those that the host does. Where a program does not build, each of its kernels
-// is built by itself, so that the one to blame is known.
+// Gives the launches their kernels, except those that the host does. If a program does not build, builds each of its
+// kernels separately to find the one to blame.
 void build_generated(Plan& plan, const std::vector<Generated>& generated, Runtime& runtime, KernelMaker& kernels);
 
 }  // namespace samebytes::detail

@@ -25,7 +25,7 @@ Grouping group_nodes(const GraphList& list, double most_cost, bool fused) {
   result.loss_gradients = pair_loss_gradients(list, result.fusion, fused);
   if (!fused) return result;
   rematerialise(list, result.fusion, {.most_cost = most_cost, .releases = release_gradients(list, result.fusion)});
-  result.releases = release_gradients(list, result.fusion);  // what is computed again has other readers now
+  result.releases = release_gradients(list, result.fusion);  // recomputed values have other readers now
   return result;
 }
 

@@ -18,8 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A run must gain more than so many launches: what is left out of the model (the caches of another core, a kernel that
-// the device would have begun meanwhile) is not worth less.
+// A run must gain more than this many launches: the effects that the model ignores (the caches of another core, a
+// kernel that the device would have started meanwhile) can cost as much.
 constexpr double kLeastLaunchesGained = 2;
 
 constexpr int kHostCostsFormat = 1;
@@ -36,7 +36,7 @@ constexpr Constant kConstants[] = {{"launch", &HostCosts::launch},
                                    {"step", &HostCosts::step},
                                    {"value", &HostCosts::value},
                                    {"product", &HostCosts::product}};
-constexpr double kMostSeconds = 1;  // of any of them
+constexpr double kMostSeconds = 1;  // upper limit for each constant
 
 [[noreturn]] void bad_costs(const std::string& path, const std::string& key, const std::string& expected,
                             const std::string& found) {
@@ -59,7 +59,7 @@ std::vector<bool> choose_for_host(const HostCosts& costs, std::span<const HostCa
     for (std::size_t i = 0; i < n; ++i) chosen[i] = launches[i].form != nullptr;
     return chosen;
   }
-  // The least time of the queue up to each launch, where the device or the host does that one.
+  // The least queue time up to each launch, if the device or the host does that launch.
   constexpr double never = std::numeric_limits<double>::infinity();
   const double enter = costs.crossing + kLeastLaunchesGained * costs.launch;
   struct Least {
@@ -162,7 +162,7 @@ class Nothing final : public HostTask {
   void run() override {}
 };
 
-// A kernel of one value, as the small launches of plans are.
+// A kernel for one value, like the small launches of plans.
 class SmallLaunch {
  public:
   SmallLaunch(Runtime& runtime, Device& device)
@@ -177,7 +177,7 @@ class SmallLaunch {
     kernel_->set_bytes(2, &n, sizeof n);
     kernel_->set_bytes(3, &zero, sizeof zero);
   }
-  // `launches`, and a host function after each if asked for.
+  // Runs `launches`, each followed by a host function if `crosses`.
   void run(int launches, bool crosses) {
     Submission submission(runtime_);
     submission.acquire(*storage_, true, "host costs", 0, storage_->bytes(), true);
@@ -195,7 +195,7 @@ class SmallLaunch {
   std::unique_ptr<Kernel> kernel_;
 };
 
-// Seconds of one call of a sum of n values with another n.
+// Seconds per call for a sum of n values with n others.
 double seconds_of_sums(std::int64_t n, int calls) {
   std::vector<float> a(static_cast<std::size_t>(n), 1.0f), b(a), c(a);
   HostPointwise add;
@@ -227,9 +227,9 @@ double seconds_of_product(std::int64_t n, int calls) {
 
 HostCosts measure_host_costs(Runtime& runtime, Device& device) {
   constexpr int kFew = 16, kMany = 144;
-  constexpr double kLeast = 1e-12;  // where two measurements cannot be told apart
+  constexpr double kLeast = 1e-12;  // used if two measurements cannot be told apart
   SmallLaunch small(runtime, device);
-  small.run(kFew, true);  // what happens once
+  small.run(kFew, true);  // warms up what happens only once
   const auto slope = [&](bool crosses) {
     return (least_seconds(12, [&] { small.run(kMany, crosses); }) -
             least_seconds(12, [&] { small.run(kFew, crosses); })) /
@@ -238,7 +238,7 @@ HostCosts measure_host_costs(Runtime& runtime, Device& device) {
   HostCosts costs;
   costs.launch = std::max(kLeast, slope(false));
   costs.crossing = std::max(kLeast, slope(true) - costs.launch);
-  // A sum is one pass over arrays as they lie.
+  // A sum is one pass over arrays in memory order.
   const double one = seconds_of_sums(1, 2000), block = seconds_of_sums(512, 500);
   costs.step = std::max(kLeast, one);
   costs.value = std::max(kLeast, (block - one) / 511);

@@ -22,7 +22,7 @@ namespace {
 
 using Code = HostInstruction::Code;
 
-// A register of the program, and what it holds.
+// A register of the program and the kind of value in it.
 struct Value {
   int at = 0;
   bool is_real = false;
@@ -108,7 +108,7 @@ class Compiler {
     return emit(is_real ? Code::to_real : Code::to_int, is_real, value);
   }
 
-  // Instructions whose value nobody reads.
+  // Removes instructions whose value nobody reads.
   void drop_unused() {
     std::vector<char> is_read(HostPointwise::kMostRegisters, 0);
     for (const HostPointwise::Output& output : program_.outputs) is_read[static_cast<std::size_t>(output.from)] = 1;
@@ -116,13 +116,13 @@ class Compiler {
     for (std::size_t i = program_.code.size(); i-- > 0;) {
       const HostInstruction& at = program_.code[i];
       if (!is_read[static_cast<std::size_t>(at.to)]) continue;
-      for (const int from : {at.a, at.b, at.c}) is_read[static_cast<std::size_t>(from)] = 1;  // 0 where there is none
+      for (const int from : {at.a, at.b, at.c}) is_read[static_cast<std::size_t>(from)] = 1;  // 0 if unused
       kept.push_back(at);
     }
     program_.code.assign(kept.rbegin(), kept.rend());
   }
 
-  // A comparison that one choice alone asks for becomes part of it.
+  // A comparison used by only one choice becomes part of it.
   void join_choices() {
     static constexpr std::pair<Code, Code> kJoined[] = {{Code::less, Code::select_less},
                                                         {Code::less_equal, Code::select_less_equal},
@@ -148,7 +148,7 @@ class Compiler {
     program_.code = std::move(joined);
   }
 
-  // A truth of an expression, which is a number there, stays a whole number where only zero or not counts.
+  // A truth value is a number in the expression; it stays an integer if only zero or nonzero matters.
   Value emit_number(Value truth) {
     const Value number = as(truth, compute_real_);
     if (number.is_real) truth_of_.try_emplace(number.at, truth);
@@ -159,7 +159,7 @@ class Compiler {
     return found == truth_of_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  // As Writer::member_text of pointwise_kernel.cpp has it.
+  // Same rules as Writer::member_text of pointwise_kernel.cpp.
   Value value_of(const Node& member) {
     const bool result_real = is_real(checked(member.dtype));
     member_ = &member;
@@ -294,14 +294,14 @@ class Compiler {
   const PointwiseKernel& kernel_;
   std::span<const Node* const> members_;
   const bool has_fma_;
-  const bool has_own_;  // the kernel's functions of vectors are texts of ours, not the driver's
+  const bool has_own_;  // the kernel's vector functions are our own texts, not the driver's
   HostPointwise program_;
   std::unordered_map<const Node*, Value> value_of_;
   std::map<std::pair<bool, double>, Value> constants_;
   std::map<int, Value> scalars_;
-  std::map<int, Value> truth_of_;  // by the register of the number: the whole number that is 0 where it is
+  std::map<int, Value> truth_of_;  // by the number's register: the integer that is 0 if the number is
   std::set<int> are_truths_;       // registers of 0 or 1
-  const Node* member_ = nullptr;   // being compiled
+  const Node* member_ = nullptr;   // currently compiled
   bool compute_real_ = false;
   int first_scalar_ = 0;
 };

@@ -1,4 +1,4 @@
-// The host's form of a generated pointwise kernel, made from the same expressions of the same table.
+// The host form of a generated pointwise kernel, made from the same expressions.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace samebytes::detail {
 
-// Null where the host cannot promise the same bytes (the driver's functions such as exp, 16-bit values) or where there
-// are too many elements. members and outputs as for write_pointwise_kernel, whose result `kernel` is; both empty for a
-// copy or fill.
+// Null if the host cannot promise the same bytes (the driver's functions such as exp, 16-bit values) or if there are
+// too many elements. members and outputs are those that write_pointwise_kernel got to make `kernel`; both are empty for
+// a copy or fill.
 std::shared_ptr<const HostForm> host_form_of(const PointwiseKernel& kernel, std::span<const Node* const> members,
                                              const Device& device);
 

@@ -10,7 +10,7 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr std::size_t kLeastNeighbours = 4;  // fewer never pay off, and are not worth a measurement
+constexpr std::size_t kLeastNeighbours = 4;  // fewer never pay off and need no measurement
 
 // The launches of one device, by place in the plan; those that wait for another device begin a run, those that another
 // device waits for end one.
@@ -30,7 +30,7 @@ std::vector<HostCandidate> candidates(const Plan& plan, const std::vector<std::s
   return result;
 }
 
-// Memory of the user's may be bound as a buffer, on a device that works on the host's bytes all the same.
+// A user's memory may be bound as a buffer even if the device works on the host's bytes.
 char* address_of(const Plan& plan, const std::vector<Bound>& bound, int buffer, std::int64_t offset) {
   const Bound& at = bound[static_cast<std::size_t>(buffer)];
   const std::size_t width = bytes_of(plan.buffers[static_cast<std::size_t>(buffer)].dtype);
@@ -38,7 +38,7 @@ char* address_of(const Plan& plan, const std::vector<Bound>& bound, int buffer, 
   return static_cast<char*>(base) + static_cast<std::size_t>(at.offset + offset) * width;
 }
 
-// Notes the times of what the host does where somebody records.
+// Records the times of the host's work if a profile is recorded.
 class RecordedTask : public HostTask {
  public:
   RecordedTask(int device, Runtime& runtime, std::size_t other_bytes)
@@ -57,7 +57,7 @@ class RecordedTask : public HostTask {
   }
 
  private:
-  Recorder* const recorder_;  // lives as long as the queue that this task is in
+  Recorder* const recorder_;  // lives as long as the queue that holds this task
   const int device_, step_;
   const std::size_t other_bytes_;
 };
@@ -95,7 +95,7 @@ class CallTask final : public RecordedTask {
   }
 };
 
-// Its info says that the host does it.
+// Marks the launch's info as done by the host.
 void add_step(HostProgram& program, const PlanLaunch& launch, std::shared_ptr<const LaunchInfo> info) {
   HostProgram::Step step{launch.host_form, std::move(info), program.arrays.size(), program.scalars.size()};
   for (const PlanArgument& argument : launch.kernel()->arguments) {
@@ -107,15 +107,15 @@ void add_step(HostProgram& program, const PlanLaunch& launch, std::shared_ptr<co
   program.steps.push_back(std::move(step));
 }
 
-// The host does it in a run, and it needs no kernel any more.
+// The host does the launch as part of a run, so it needs no kernel.
 void move_to_host(HostProgram& program, PlanLaunch& launch) {
   launch.info->kernel = "host";
   add_step(program, launch, launch.info);
   launch.work = PlanHostRun{};
 }
 
-// The whole plan in one run; null where a launch has no host form, or all together take longer than what it costs to
-// hand them to the device and wake its thread.
+// The whole plan as one run; null if a launch has no host form, or if the run takes longer than handing the work to the
+// device and waking its thread.
 std::shared_ptr<const HostProgram> direct_program(const Plan& plan, const HostCosts& costs) {
   constexpr double most_seconds = 15e-6;
   double seconds = 0;
@@ -133,8 +133,8 @@ std::shared_ptr<const HostProgram> direct_program(const Plan& plan, const HostCo
   return program;
 }
 
-// Gathers the chosen launches into runs: the first one of each gets the program, all of them lose their arguments and
-// need no kernel.
+// Gathers the chosen launches into runs: the first launch of each run gets the program; all of them drop their
+// arguments and need no kernel.
 void make_runs(Plan& plan, const std::vector<std::size_t>& places, const std::vector<HostCandidate>& all,
                const std::vector<bool>& chosen) {
   std::shared_ptr<HostProgram> program;
@@ -182,7 +182,7 @@ const HostCosts& HostShare::costs(int index) {
   if (costs) return *costs;
   Device& device = context_.runtime->device(index);
   const std::string path = host_costs_path(device.info());
-  if (path.empty()) return costs.emplace();        // nothing is kept, so nothing is measured
+  if (path.empty()) return costs.emplace();        // without a store, measure nothing
   for (std::size_t d = 0; d < costs_.size(); ++d)  // equal parts of one device cost the same
     if (costs_[d] && context_.runtime->device(static_cast<int>(d)).info().cores == device.info().cores)
       return costs.emplace(*costs_[d]);
@@ -191,7 +191,7 @@ const HostCosts& HostShare::costs(int index) {
   try {
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
     io::write_file(path, host_costs_text(*costs, device.info()));
-  } catch (const std::exception& error) {  // a home that cannot be written: measured again by the next engine
+  } catch (const std::exception& error) {  // the folder cannot be written: the next engine measures again
     log_message("warning", std::string("host costs: they cannot be kept: ") + error.what());
   }
   return *costs;

@@ -1,4 +1,4 @@
-// Runs of small launches that the host does as one command of the device's queue, and single calls of the host (Eigen).
+// Runs of small launches that the host does as one command of the device's queue, and single host calls (Eigen).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@
 
 namespace samebytes::detail {
 
-// A run: what it calls, and what to bind for it. Immutable once the plan is made; several evaluations may be in flight.
+// A run: the functions it calls and the arguments to bind. Immutable once planned; several evaluations may be in
+// flight.
 struct HostProgram {
   struct Array {
     int buffer = -1;          // -1: absent
@@ -28,17 +29,17 @@ struct HostProgram {
   };
   std::vector<Step> steps;
   std::vector<Array> arrays;
-  std::vector<std::pair<int, int>> scalars;  // place of the node and index; whole numbers come by their bits
+  std::vector<std::pair<int, int>> scalars;  // place of the node and index; integers as their bits
 };
 
-// What an engine does on its host: the mode, and the constants of its devices, which are read when it opens and
-// measured and kept at the first plan that could use them.
+// The host's share of an engine's work: the mode, and the constants of its devices, which are read when the engine
+// opens, or measured and stored at the first plan that could use them.
 class HostShare {
  public:
   // Throws ArgumentError for an unknown SAMEBYTES_HOST_EXECUTION, IoError for a damaged store of constants.
   explicit HostShare(Context& context);
-  // Moves what pays off, and offers the whole of a small plan to the thread that evaluates (Plan::direct). Requires:
-  // order_devices() was called, and nothing was bound or built.
+  // Moves launches to the host if that pays off, and offers a small plan as a whole to the evaluating thread
+  // (Plan::direct). Requires: order_devices() was called, and nothing was bound or built.
   void take_from(Plan& plan);
 
  private:
@@ -48,14 +49,14 @@ class HostShare {
   std::vector<std::optional<HostCosts>> costs_;  // by device
 };
 
-// What a run is called: its first launch, or one that a test lets fail.
+// The name of a run: its first launch, or one that a test lets fail.
 std::string name_of_run(const PlanLaunch& launch);
 
-// The task of one evaluation of a run on a device.
+// The task for one evaluation of a run on a device.
 std::shared_ptr<HostTask> bind_host_run(const std::shared_ptr<const HostProgram>& program, int device, const Plan& plan,
                                         const GraphList& list, const std::vector<Bound>& bound, Runtime& runtime,
                                         std::size_t other_bytes);
-// ... of a call that an op made for the host.
+// The task for a host call that an op recorded.
 std::shared_ptr<HostTask> bind_host_call(const PlanLaunch& launch, const Plan& plan, const std::vector<Bound>& bound,
                                          Runtime& runtime, std::size_t other_bytes);
 

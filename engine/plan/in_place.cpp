@@ -18,8 +18,8 @@ bool is_dense(const PointwiseKernel& kernel, const PointwiseInput& input) {
 std::vector<int> share_in_place(const std::vector<PlanBuffer>& buffers, std::span<const InPlacePair> pairs) {
   std::vector<int> root(buffers.size());
   std::iota(root.begin(), root.end(), 0);
-  std::vector<char> given(buffers.size());  // its bytes went to a later result
-  std::vector<char> taken(buffers.size());  // of a pack's part: it has an input's
+  std::vector<char> given(buffers.size());  // a later result took its bytes
+  std::vector<char> taken(buffers.size());  // a pack's part that has taken an input's bytes
   std::vector<InPlacePair> ordered(pairs.begin(), pairs.end());
   std::stable_partition(ordered.begin(), ordered.end(), [](const InPlacePair& pair) { return pair.comes_first; });
   for (const InPlacePair& pair : ordered) {

@@ -60,7 +60,7 @@ void count_bytes(Plan& plan) {
       if (operand.buffer >= 0) buffers.insert(operand.buffer);
     double bytes = 0;
     for (const int buffer : buffers) bytes += static_cast<double>(plan.buffers[static_cast<std::size_t>(buffer)].bytes);
-    // An op that looks at a part of an operand (a gather) says so in its cost.
+    // An op that reads only a part of an operand (a gather) states the bytes in its cost.
     launch.info->bytes = launch.info->bytes > 0 ? std::min(launch.info->bytes, bytes) : bytes;
     plan.flops += launch.info->flops;
     plan.bytes += launch.info->bytes;

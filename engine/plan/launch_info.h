@@ -1,4 +1,4 @@
-// What the profile says of each launch of a plan: its op, kernel, layer and counts.
+// What the profile says about each launch of a plan: its op, kernel, layer and counts.
 #pragma once
 
 #include <memory>
@@ -11,22 +11,22 @@
 
 namespace samebytes::detail {
 
-// Of a launch for node n. `kernel` is its entry, or says what else it is.
+// The info of a launch for node n. `kernel` is its entry, or says what else it is.
 std::shared_ptr<LaunchInfo> info_of_launch(const Node& n, const std::string& what, const std::string& kernel);
 
-// Whose launch of a plan it is in a run of this list.
+// The source of a plan's launch in a run of this list.
 LaunchSource source_of(const PlanLaunch& launch, const GraphList& list);
 // ", layer 0 Linear, written at train.cpp:40"
 std::string source_text(const Node& n);
 
-// Arithmetic and bytes that the op of n counts for itself.
+// The arithmetic and bytes that the op of n counts.
 Cost cost_of(const Node& n);
 
 // Fills in bytes and the arena's use, once the arena is laid out.
 void count_bytes(Plan& plan);
 
-// A run of the plan, in so many commands of its queues: what the host did counts as the launches that it stands for.
-// is_direct: the thread that evaluates did all of it.
+// Counts a run of the plan with `launches` commands of its queues; what the host did counts as the launches that it
+// replaces. is_direct: the evaluating thread did everything.
 void count_run(PlanReport& report, const Plan& plan, std::uint64_t launches, bool is_direct);
 
 // The cells of the list, with their layers.

@@ -27,7 +27,7 @@ class Arranger {
  private:
   PlanBuffer& pack_of(std::size_t request) { return buffers_[static_cast<std::size_t>(requests_[request].group)]; }
 
-  // What a part takes over is made in its place.
+  // Makes the operands that parts take over directly in their place.
   void move_into_packs() {
     for (std::size_t b = 0; b < root_.size(); ++b) {
       const PlanBuffer& part = buffers_[static_cast<std::size_t>(root_[b])];
@@ -84,10 +84,10 @@ class Arranger {
   }
 
   std::vector<PlanBuffer>& buffers_;
-  std::vector<int> root_;        // by buffer: the one whose bytes it shares
+  std::vector<int> root_;        // by buffer: the buffer whose bytes it shares
   std::vector<int> request_of_;  // by buffer
   std::vector<ArenaRequest> requests_;
-  std::size_t packed_ = 0;  // of these: of packs, the first ones
+  std::size_t packed_ = 0;  // how many of these, from the first on, belong to packs
   std::vector<ArenaPlace> places_;
   Layout layout_;
 };

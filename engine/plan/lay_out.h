@@ -1,5 +1,5 @@
-// Lay out: the pass of planning that gives every temporary its bytes in the arena, once all launches are there: those
-// whose lives do not meet share bytes, and a result lies over an input that dies where a launch allows it.
+// Lay out: the pass of planning that gives every temporary its bytes in the arena, once all launches are known.
+// Temporaries with disjoint lifetimes share bytes, and a result may overwrite an input that dies if a launch allows it.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct Layout {
   std::vector<PlanTemporary> temporaries;
 };
 
-// Sets the places of `buffers`, and makes those parts of a pack that take over a part's bytes. Each context has an
-// arena of its own.
+// Sets the places of `buffers`, and turns those that take over the bytes of a pack's part into parts. Each context has
+// its own arena.
 Layout lay_out_arena(std::vector<PlanBuffer>& buffers, const std::vector<InPlacePair>& pairs,
                      const std::vector<PackPiece>& pieces, Runtime& runtime);
 std::string describe(const Layout& layout);  // a line for explain()

@@ -1,5 +1,5 @@
-// What a step holds at its fullest moment, from the passes that say what is stored: epilogues, fusion, what is computed
-// again. Nothing is laid out.
+// The peak memory of a step, from the passes that decide what is stored: epilogues, fusion, recomputation. Lays out
+// nothing.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -17,7 +17,7 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-// Bytes of temporaries that the launches of a node take for themselves: packed operands, partial sums.
+// The bytes of a node's own temporaries: packed operands, partial sums.
 std::size_t operands_of(const Node& n, Context& context) {
   if (n.has_value || n.is_view || n.output >= 0 || !n.op || n.op->traits().pack || n.op->traits().is_pointwise())
     return 0;
@@ -40,7 +40,7 @@ std::size_t operands_of(const Node& n, Context& context) {
   return bytes;
 }
 
-// Bytes of results that lie where an operand lay: a pointwise result of the same size as an operand that dies there.
+// The bytes of results that overwrite an operand: a pointwise result of the same size as an operand that dies there.
 std::size_t taken_over(int place, const GraphList& list, const FuseResult& fusion,
                        const std::vector<StoredValue>& values) {
   const int group = fusion.group[static_cast<std::size_t>(place)];
@@ -81,7 +81,7 @@ LiveBytes live_at_peak(std::span<const Array> updates) {
   }
   Context& context = *roots[0]->context;
   const std::lock_guard lock(context.mutex);
-  constexpr std::uint64_t kStamps = std::uint64_t{1} << 63;  // apart from those of evaluations
+  constexpr std::uint64_t kStamps = std::uint64_t{1} << 63;  // a range that evaluations do not use
   static std::atomic<std::uint64_t> stamp{kStamps};
   std::vector<NodePtr> fresh;
   GraphList list = collect(roots, ++stamp, fresh);

@@ -7,7 +7,7 @@
 namespace samebytes::detail {
 namespace {
 
-// The node whose launch can make `gradient`, null where there is none.
+// The node whose launch can make `gradient`, null if there is none.
 const Node* loss_of(const Node& gradient) {
   for (const Edge& edge : gradient.inputs) {
     if (edge.node->output < 0 || edge.node->has_value) continue;

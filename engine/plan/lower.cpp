@@ -10,7 +10,7 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr std::size_t kLongestName = 60;  // of a launch of several ops; the rest of them is left out
+constexpr std::size_t kLongestName = 60;  // of a launch of several ops; longer names are cut
 
 bool is_empty(const Node& n) {
   if (n.results.empty()) return n.shape.size() == 0;
@@ -92,7 +92,7 @@ void Lowerer::add_pointwise(const PointwiseKernel& kernel, const Written& writte
     writer_.add_scalar(PlanArgument::Kind::scalar_real, owner->place, scalar);
   const std::vector<int>& group = grouping_.fusion.group;
   std::vector<int> places;
-  for (const Node* member : written.members)  // without those of other groups, which it computes again
+  for (const Node* member : written.members)  // without nodes of other groups, which it recomputes
     if (group[member->place] == group[written.members.back()->place]) places.push_back(member->place);
   if (places.empty()) places.push_back(n.place);
   lowered.generated.push_back({lowered.launches.size() - 1, kernel.body, std::move(places)});
@@ -116,7 +116,7 @@ void Lowerer::lower_group(const std::vector<int>& places, const Window& window, 
   }
 }
 
-// Writes a value once more; whoever reads it or a view of it from here on reads the new buffer.
+// Writes a value a second time; later readers of it or of its views use the new buffer.
 void Lowerer::lower_again(const FuseResult::Again& again) {
   const Node& value = node(again.value);
   const int buffer = writer_.add_buffer(value.shape, value.dtype, value);
@@ -138,7 +138,7 @@ void Lowerer::lower_segment(const GradientRelease& release, std::size_t segment)
   lower_group(grouping_.fusion.members[release.group], {&pack, buffer, range.begin}, range.end - range.begin);
 }
 
-// What the producers of a pack do not write there themselves.
+// Copies the parts that the producers of a pack do not write into it themselves.
 void Lowerer::lower_parts(const Node& n, int whole, const GradientSegment& range) {
   const std::vector<std::int64_t>& offsets = n.op->traits().pack->offsets;
   const auto write = [&](const PointwiseKernel& kernel, std::int64_t offset, std::int64_t size) {

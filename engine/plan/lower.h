@@ -1,6 +1,6 @@
-// Lower: the fourth pass of planning. It turns groups, packs and ops into launches in the order in which they run, with
-// the buffers that they read and write, and adds buffers for dense copies of views and for the ops' own temporaries.
-// Kernels of ops are made here; those that the planner writes are texts still (generated.h).
+// Lower: the fourth pass of planning. It turns groups, packs and ops into launches in running order, with the buffers
+// that they read and write, and adds buffers for dense copies of views and for the ops' own temporaries. It makes the
+// ops' kernels; kernels that the planner writes are still texts (generated.h).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace samebytes::detail {
 
-// An argument of a kernel that never changes; it is set once, when the kernel is there (bind.h).
+// A kernel argument that never changes; it is set once, when the kernel exists (bind.h).
 struct ConstantArgument {
   std::size_t launch;
   int index;
@@ -30,17 +30,16 @@ struct ConstantArgument {
 struct Lowered {
   PlacedValues placed;
   std::vector<PlanLaunch> launches;
-  std::vector<InPlacePair> pairs;  // in the order of launches
+  std::vector<InPlacePair> pairs;  // in launch order
   std::vector<PackPiece> pieces;
   std::vector<Generated> generated;
   std::vector<ConstantArgument> constants;
   std::size_t relayout_bytes = 0;
 
-  void renumber(
-      const std::vector<int>& number);  // after launches were added between the others; nothing for no numbers
+  void renumber(const std::vector<int>& number);  // after launches were inserted; an empty list changes nothing
 };
 
-// Throws whatever the ops' launch() throws, BuildError and Refused as KernelMaker does.
+// Throws whatever the ops' launch() throws; BuildError and Refused like KernelMaker.
 Lowered lower(const GraphList& list, const Grouping& grouping, PlacedValues placed, Context& context,
               KernelMaker& kernels);
 std::string describe(const Lowered& lowered);  // a line for explain()

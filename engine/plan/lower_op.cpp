@@ -22,7 +22,7 @@ void Lowerer::lower_op(int place) {
   note_in_place(n, run, at);
   Cost cost = cost_of(n);
   if (at.gradient >= 0 && !node(at.gradient).results.empty()) cost.flops += cost_of(node(at.gradient)).flops;
-  bool has_main = false;  // an op's second launch sums up what the first one left
+  bool has_main = false;  // an op's second launch sums up the first one's partial results
   for (LaunchRecord& record : run.records()) {
     const bool is_main = !has_main && !record.is_preparation;
     add_record(n, record, at);
@@ -34,7 +34,7 @@ void Lowerer::lower_op(int place) {
   }
 }
 
-// What the op reads and writes; an epilogue's operands and those of a gradient follow its own.
+// The op's inputs and results, followed by the operands of an epilogue and of a gradient.
 Lowerer::OpBuffers Lowerer::buffers_of(int place) {
   const Node& n = node(place);
   OpBuffers at;
@@ -99,7 +99,7 @@ void Lowerer::note_in_place(const Node& n, Launch& run, const OpBuffers& at) {
   }
 }
 
-// The gradient that a loss makes may lie over the input that its own op names, if nothing else is read from there.
+// The gradient that a loss makes may overwrite the input that its own op names, if nothing else reads that input.
 void Lowerer::note_gradient_in_place(const Node& loss, Launch& run, const OpBuffers& at) {
   if (at.gradient < 0) return;
   const Node& gradient = node(at.gradient);
@@ -110,7 +110,7 @@ void Lowerer::note_gradient_in_place(const Node& loss, Launch& run, const OpBuff
     const auto [buffer, offset] = at.src[i];
     if (loss.inputs[i].node.get() != input || buffer < 0 || offset != 0) continue;
     if (std::count_if(at.src.begin(), at.src.end(), [b = buffer](const auto& s) { return s.first == b; }) > 1) return;
-    for (int k = 0; k < static_cast<int>(run.records().size()); ++k)  // whichever of them reads it last
+    for (int k = 0; k < static_cast<int>(run.records().size()); ++k)  // whichever reads it last
       writer_.lowered().pairs.push_back({writer_.launch_count() + k, buffer, writer_.buffer_of(gradient)});
   }
 }

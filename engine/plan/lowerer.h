@@ -1,5 +1,5 @@
-// Lowerer: the state of the pass lower() (lower.h). lower.cpp has groups and packs, lower_op.cpp the ops with launches
-// of their own, launch_writer.cpp the arguments of a launch.
+// Lowerer: the state of the pass lower() (lower.h). lower.cpp handles groups and packs, lower_op.cpp ops with their own
+// launches, launch_writer.cpp the arguments of a launch.
 #pragma once
 
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace samebytes::detail {
 
-// A buffer, and where in it a value begins, in elements.
+// A buffer and the element at which a value begins in it.
 using BufferPlace = std::pair<int, std::int64_t>;
 Extent extent_of(const Node& n);  // the elements of its base that a node shows
 
@@ -73,7 +73,7 @@ class Lowerer {
   void lower_again(const FuseResult::Again& again);
   void lower_segment(const GradientRelease& release, std::size_t segment);
   void lower_parts(const Node& pack, int whole, const GradientSegment& range);
-  struct Written {  // what a generated kernel is for
+  struct Written {  // what a generated kernel computes
     const Node& node;
     std::string what;
     std::span<const Node* const> members = {};
@@ -90,7 +90,7 @@ class Lowerer {
     std::vector<Shape> shapes;    // of the op's own results
     std::vector<Dtype> dtypes;    // same order
     std::vector<int> dst, temps;
-    int gradient = -1;  // place of the node whose results the launch makes, too
+    int gradient = -1;  // place of the node whose results the launch also makes
     BufferPlace resolve(Operand operand) const;
     Extent extent_in(Operand operand) const;
   };

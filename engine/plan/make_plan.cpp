@@ -1,5 +1,5 @@
-// The passes of planning, from a list of nodes to a plan. Each takes what the ones before it made and returns a value
-// of its own, which describes itself in a line; Plan::passes keeps the lines for explain().
+// The passes of planning, from a list of nodes to a plan. Each pass takes the results of earlier ones and returns its
+// own value, which describes itself in a line; Plan::passes keeps these lines for explain().
 #include <algorithm>
 
 #include "placement/fallback.h"

@@ -1,5 +1,5 @@
-// What a planner says of itself: the cause of a peak, its counts, its part of a memory snapshot (plans, cells, layers);
-// and the snapshot itself.
+// What a planner reports: the cause of a peak, its counts, and its part of a memory snapshot (plans, cells, layers).
+// Also the snapshot itself.
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -48,7 +48,7 @@ MemoryCategory category_of(const Node& cell) {
   }
 }
 
-// Bytes of a kind that belong to parameters, shared out among layers by their parameters' bytes.
+// Divides the bytes that belong to parameters among layers, in proportion to their parameters' bytes.
 std::size_t share_of(std::size_t part, std::size_t whole, std::size_t bytes) {
   return whole == 0 ? 0
                     : static_cast<std::size_t>(static_cast<double>(part) / static_cast<double>(whole) *
@@ -63,7 +63,7 @@ PlanReport Planner::report() const {
   return report;
 }
 
-// The peak of a run is reached where most is alive in its arena, unless a value that is kept is larger than that.
+// A run peaks where most of its arena is alive, unless a single kept value is larger than that.
 void Planner::name_peak(const Plan& plan) {
   if (plan.peak_launch < 0) return;
   const std::size_t arena = plan.arena_bytes();
@@ -91,7 +91,7 @@ void Planner::fill(MemorySnapshot& snapshot) const {
       if (!cell || !cell->storage || !seen.insert(cell.get()).second) continue;
       const std::size_t bytes = static_cast<std::size_t>(cell->shape.size()) * bytes_of(cell->dtype);
       const MemoryCategory category = category_of(*cell);
-      // The flat cell is its parts, which layers read.
+      // Skip a flat cell: layers read its parts.
       if (!cell->cell->members.empty()) continue;
       snapshot.arrays.push_back({cell->cell->name, one.layer.text(), category, bytes});
       if (category == MemoryCategory::parameters) layers[one.layer.text()].parameters += bytes;

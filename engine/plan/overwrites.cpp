@@ -22,7 +22,7 @@ NodePtr cell_under(const Node& node, int k) {
   return base->cell ? base : nullptr;
 }
 
-// The whole of the cell, not what its op makes of what was there.
+// Whether the node writes the whole cell, independent of its old contents.
 bool is_update(const Node& node) { return node.op && node.op->traits().updates_cell; }
 
 }  // namespace
@@ -54,7 +54,7 @@ bool Overwrites::is_same_element(const Node& update, const Node& input) {
 void take_snapshots(std::vector<NodePtr>& nodes) {
   const Overwrites overwrites(nodes);
   if (!overwrites.any()) return;
-  std::map<std::pair<int, const Node*>, NodePtr> taken;  // by the place before which it is, and what it copies
+  std::map<std::pair<int, const Node*>, NodePtr> taken;  // by the place before which it is taken, and what it copies
   for (const NodePtr& reader : nodes) {
     std::vector<std::pair<std::size_t, int>> late;  // inputs, and the first place at which each is overwritten
     overwrites.each(*reader, [&](std::size_t input, int place) {

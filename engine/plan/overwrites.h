@@ -1,5 +1,5 @@
-// Overwrites: which nodes of a run overwrite what others read. An array means the value that it had when the expression
-// was written, so whoever reads the old value runs before it is overwritten, or reads a copy that was made before.
+// Overwrites: which nodes of a run overwrite what others read. An array has the value that it had when the expression
+// was written, so readers of the old value run before the overwrite, or read a copy made before it.
 #pragma once
 
 #include <unordered_map>
@@ -12,11 +12,11 @@ namespace samebytes::detail {
 
 class Overwrites {
  public:
-  explicit Overwrites(const std::vector<NodePtr>& nodes);  // whose places are their indices
+  explicit Overwrites(const std::vector<NodePtr>& nodes);  // Requires: each node's place is its index.
   bool any() const { return !by_cell_.empty(); }
 
-  // Calls visit(input, place) for each input of `reader` that is overwritten in this run after it has its value, by the
-  // node at `place`; not for inputs that only carry state, which an op reads and writes itself.
+  // Calls visit(input, place) for each input of `reader` that the node at `place` overwrites later in this run; not for
+  // inputs that only carry state, which an op reads and writes itself.
   template <class Visit>
   void each(const Node& reader, Visit visit) const {
     if (!any() || reader.has_value || reader.is_view || reader.output >= 0) return;
@@ -31,20 +31,20 @@ class Overwrites {
         if (place > after) visit(i, place);
     }
   }
-  // Whether the update at `place` writes at each element of its cell just that element of `input`.
+  // Whether the update at `place` writes each element of its cell from exactly that element of `input`.
   static bool is_same_element(const Node& update, const Node& input);
 
  private:
-  static const Node* target(const Node& base);  // the cell whose bytes a base shows, null for others
+  static const Node* target(const Node& base);  // the cell whose bytes a base shows, null if it shows none
 
-  std::unordered_map<const Node*, std::vector<int>> by_cell_;  // ascending places; parts and wholes count as well
+  std::unordered_map<const Node*, std::vector<int>> by_cell_;  // ascending places; includes parts and wholes
 };
 
-// Puts a snapshot (graph/snapshot.h) before what overwrites it into the place of each input whose reader comes later.
+// Replaces each input whose reader runs after an overwrite by a snapshot (graph/snapshot.h) taken before it.
 void take_snapshots(std::vector<NodePtr>& nodes);
 
-// Throws ArgumentError where two updates write to the same bytes, or one would run before another write that was
-// written earlier: which one came last would be chance.
+// Throws ArgumentError if two updates write to the same bytes, or if one would run before a write that was requested
+// earlier: the order would be arbitrary.
 void check_single_updates(const std::vector<NodePtr>& nodes);
 
 }  // namespace samebytes::detail

@@ -8,9 +8,9 @@
 namespace samebytes::detail {
 namespace {
 
-// Below, a storage of its own costs nothing that matters, and models have many small parameters with gaps.
+// Below this size a separate storage costs little, and models have many small parameters with gaps.
 constexpr std::size_t kLeastArenaPack = std::size_t{4} << 20;
-// A gap costs a launch. Where there are more than one for so many bytes, zeroing them would show.
+// A gap costs a launch. More than one gap per this many bytes would take noticeable time to zero.
 constexpr std::size_t kBytesPerGap = std::size_t{1} << 20;
 
 }  // namespace

@@ -74,7 +74,8 @@ class Placer {
     }
   }
 
-  // The buffer; where it is a temporary that `place` shows and somebody wants, it keeps the bytes.
+  // Returns the buffer; if it is a temporary that `place` shows and somebody wants, turns it into one that keeps the
+  // bytes.
   int kept(int index, int place) {
     if (is_wanted(place) && index >= 0 && buffer(index).kind == PlanBuffer::Kind::arena) {
       buffer(index).kind = PlanBuffer::Kind::own;
@@ -90,7 +91,7 @@ class Placer {
     return placed_.buffer_of[target.place];
   }
 
-  // Which cells lie in a flat one that is a leaf, too: the key of the plan says so as well (graph_list.cpp).
+  // Finds the cells inside a flat cell that is also a leaf; the plan's key covers this (graph_list.cpp).
   void note_parts_of_cells() {
     for (PlanBuffer& leaf : placed_.buffers) {
       if (leaf.kind != PlanBuffer::Kind::leaf || !node_at(leaf.node).cell) continue;
@@ -101,11 +102,11 @@ class Placer {
     }
   }
 
-  // The producers of a pack write straight into it where nobody else needs them elsewhere.
+  // The producers of a pack write straight into it unless another reader needs their values elsewhere.
   void place_parts(int place, const PackLayout& pack) {
     const Node& n = node_at(place);
     if (const GradientRelease* const release = grouping_.release_of_pack(place)) {
-      buffer(placed_.buffer_of[place]).kind = PlanBuffer::Kind::empty;  // there are only its segments
+      buffer(placed_.buffer_of[place]).kind = PlanBuffer::Kind::empty;  // only its segments exist
       std::vector<int>& segments = placed_.segments[static_cast<std::size_t>(release - grouping_.releases.data())];
       for (const GradientSegment& segment : release->segments) {
         const int one = add(PlanBuffer::Kind::arena, Shape{segment.end - segment.begin}, n.dtype, place, n.device);
@@ -124,7 +125,7 @@ class Placer {
       place_parts_in(placed_.buffer_of[place], n, pack, {0, pack.n, 0, pack.offsets.size()});
   }
 
-  // Plans share the storage of a small flat gradient, packs of one layout in one plan do not.
+  // Plans share the storage of a small flat gradient; packs of one layout in the same plan do not.
   void keep_between_runs(PlanBuffer& whole, const Node& n, int place) {
     whole.kind = PlanBuffer::Kind::persistent;
     Hasher layout;
@@ -135,8 +136,8 @@ class Placer {
         [&] { whole.storage = persistent_.get(context_, layout.key().a, whole.bytes, whole.dtype, n.device); });
   }
 
-  // Whether nobody but this node, which fills a cell, has to do with what the cell holds: then parts may be written
-  // there before the node's own turn.
+  // Whether only this node, which fills a cell, uses what the cell holds: then parts may be written there before the
+  // node's own turn.
   bool is_alone_with_cell(const Node& fills, int place) const {
     const Node& cell = *fills.inputs.back().node;
     if (!cell.cell->members.empty() || cell.cell->whole.lock()) return false;
@@ -168,7 +169,7 @@ class Placer {
   Context& context_;
   PersistentStorages& persistent_;
   KernelMaker& kernels_;
-  std::map<std::uint64_t, std::uint64_t> packs_of_layout_;  // persistent ones so far, by fingerprint
+  std::map<std::uint64_t, std::uint64_t> packs_of_layout_;  // number of persistent ones so far, by fingerprint
   PlacedValues placed_;
 };
 

@@ -18,11 +18,11 @@
 namespace samebytes::detail {
 namespace {
 
-constexpr std::size_t kMostPlansKept = 256;  // least recently used ones go first
-constexpr int kReplansBeforeWarning = 32;    // a loop that never meets its plan again
+constexpr std::size_t kMostPlansKept = 256;  // evicts the least recently used
+constexpr int kReplansBeforeWarning = 32;    // a loop whose plans are never found again
 
-// What fills a new cell. cell() copies its initial value, which the user may hold; where nobody does, the value itself
-// becomes the cell, so that no second copy is ever there.
+// The node that fills a new cell. cell() copies its initial value, which the user may hold; if nobody does, the value
+// itself becomes the cell, so that there is never a second copy.
 NodePtr initial_of(const Node& cell) {
   NodePtr& initial = cell.cell->initial;
   if (initial->has_value || !initial->op || !initial->op->traits().is_copy) return initial;
@@ -97,7 +97,7 @@ void Planner::evaluate(std::span<const NodePtr> roots) {
   if (sums.empty()) return;
   try {
     run_asked(sums);
-  } catch (const Error&) {  // nobody asked for them; whoever does is told
+  } catch (const Error&) {  // nobody requested them; whoever does gets the error
   }
 }
 
@@ -188,7 +188,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
     submission.set_other_bytes(other_bytes);
   }
   acquire(plan, buffers, submission);
-  const int n = plan.several_devices ? runtime.device_count() : 0;  // each after what all of them have to do
+  const int n = plan.several_devices ? runtime.device_count() : 0;  // each after all that the devices have to do
   for (int p = 0; p < n * n; ++p) submission.order_after(runtime.device(p / n), runtime.device(p % n));
   if (plan.transfer_bytes > 0) submission.begin_transfers();
   report_.bind_seconds += seconds_since(start);
@@ -236,10 +236,10 @@ void Planner::run(Plan& plan, const GraphList& list) {
 
 void Planner::keep_readers(const NodePtr& leaf) {
   const std::vector<NodePtr> leaves = overlapping(leaf);
-  // What nobody but handles holds is read by nobody.
+  // Nobody can read a leaf that only handles hold.
   if (leaves.size() == 1 && !leaf->cell && leaf.use_count() - leaf->handles.load(std::memory_order_relaxed) <= 2)
     return;
-  if (leaf->storage && leaf->storage->is_lost()) return;  // what it held is gone
+  if (leaf->storage && leaf->storage->is_lost()) return;  // its contents are gone
   std::unordered_set<const Node*> targets;
   for (const NodePtr& other : leaves) targets.insert(other.get());
   Readers readers = readers_of(context_, targets);

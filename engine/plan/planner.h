@@ -27,12 +27,12 @@ class PersistentStorages {
   std::map<std::pair<std::uint64_t, std::size_t>, std::weak_ptr<Storage>> storages_;
 };
 
-// What the buffers of a plan are in one run.
+// What each buffer of a plan is bound to in one run.
 struct RunBuffers {
   std::vector<Bound> bound;       // by buffer
-  std::vector<StoragePtr> fresh;  // by buffer: of values that are wanted
-  // With SAMEBYTES_ALLOCATOR=exact, by buffer: what would lie in an arena is a storage of its own, so that an overrun
-  // is seen.
+  std::vector<StoragePtr> fresh;  // by buffer: storage of wanted values
+  // With SAMEBYTES_ALLOCATOR=exact, by buffer: every temporary gets its own storage instead of arena bytes, so that an
+  // overrun is detected.
   std::vector<StoragePtr> apart;
   std::vector<Storage*> arena;  // by segment
 };
@@ -45,8 +45,8 @@ class Planner final : public Evaluator {
   PlanReport report() const override;
   std::vector<Fallback> fallbacks() const override { return fallbacks_.report(); }
   void fill(MemorySnapshot& snapshot) const override;
-  std::size_t release_temporaries();  // bytes that the arena had
-  void forget();                      // all plans and what they hold
+  std::size_t release_temporaries();  // returns the arena's bytes
+  void forget();                      // drops all plans and what they hold
   std::string explain(const ExplainOptions& options) const;
 
  private:
@@ -54,22 +54,22 @@ class Planner final : public Evaluator {
   Plan& find_or_make(GraphList& list, bool* replayed);
   std::unique_ptr<Plan> make(GraphList& list);
   std::unique_ptr<Plan> make_with(Moves& moves, GraphList& list);  // throws Refused
-  // False where a device refused a launch, so that a plan must be made that has it on another one.
+  // False if a device refused a launch: the caller must plan again, with the launch on another device.
   bool try_run(Plan& plan, const GraphList& list);
-  void bring_home(std::span<const NodePtr> cells);  // whose first values another device made in its context
+  void bring_home(std::span<const NodePtr> cells);  // cells whose first values another device made in its context
   [[noreturn]] void refuse_launch(const Plan& plan, std::size_t launch, const LaunchSource& source,
                                   const DeviceError& error) const;
   void run(Plan& plan, const GraphList& list);
   RunBuffers bind_buffers(Plan& plan, const GraphList& list);
   static void acquire(const Plan& plan, const RunBuffers& buffers, Submission& submission);
-  // A kernel or a library call; what the device refuses goes to refuse_launch().
+  // Enqueues a kernel or a library call; refuse_launch() handles what the device refuses.
   void enqueue(Plan& plan, std::size_t at, const LaunchSource& source, const std::vector<Bound>& bound,
                Submission& submission);
   void commit(const Plan& plan, const GraphList& list, std::vector<StoragePtr>& fresh);
   Submission::Mark run_transfer(const PlanLaunch& launch, const PlanTransfer& transfer, const Plan& plan,
                                 const std::vector<Bound>& bound, const std::vector<Submission::Mark>& marks,
                                 Submission& submission);
-  void evaluate_checked(const GraphList& list);  // op by op, stops at the first NaN
+  void evaluate_checked(const GraphList& list);  // op by op; stops at the first NaN
   Storage& arena_segment(const ArenaSegment& wanted);
   void name_peak(const Plan& plan);
   Storage& workspace(Submission& submission, int device, std::size_t bytes, const std::string& what);
@@ -78,12 +78,12 @@ class Planner final : public Evaluator {
   HostShare share_;
   Fallbacks fallbacks_;
   PersistentStorages persistent_;
-  std::unique_ptr<Crossings> crossings_;  // where there are several contexts, from the first plan on
+  std::unique_ptr<Crossings> crossings_;  // with several contexts, from the first plan on
   std::unordered_map<Key128, std::unique_ptr<Plan>, Key128Hash> plans_;
   std::vector<std::vector<StoragePtr>> arena_;  // by context
   std::vector<StoragePtr> workspaces_;          // of library calls, one for each device that makes some
   PlanReport report_;
-  int last_fallback_ = -1;  // an entry of the last run that had one; -1: it had none
+  int last_fallback_ = -1;  // an entry that the last run used; -1: none
   int replans_in_a_row_ = 0;
   bool warned_ = false;
 };

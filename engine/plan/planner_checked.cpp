@@ -1,4 +1,4 @@
-// check_nan: an evaluation op by op, which stops at the first value that is not finite.
+// check_nan: evaluates op by op and stops at the first value that is not finite.
 #include <cmath>
 
 #include "graph/op.h"
@@ -10,7 +10,7 @@
 namespace samebytes::detail {
 namespace {
 
-// The first value that is not finite, if any.
+// Whether the value has an element that is not finite.
 bool has_nan(const Node& node) {
   if (!is_floating(node.dtype) || node.shape.size() == 0) return false;
   const std::size_t n = static_cast<std::size_t>(node.shape.size()), width = bytes_of(node.dtype);
@@ -39,7 +39,7 @@ void Planner::evaluate_checked(const GraphList& list) {
     if (node->has_value || node->is_view || !node->results.empty()) continue;
     std::string name = node->op ? std::string(node->op->name()) : std::string();
     if (node->output >= 0) name = std::string(node->inputs[0].node->op->name());
-    // All results of one node run together, so that its state is written once.
+    // Runs all results of one node together, so that its state is written once.
     std::vector<NodePtr> together{node};
     if (node->output >= 0)
       for (const NodePtr& other : list.nodes)

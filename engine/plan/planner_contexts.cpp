@@ -1,5 +1,5 @@
-// Where the launches of a plan find memory beside their arrays, and what is done where an engine has several contexts:
-// work that is left where its bytes are, and transfers.
+// Where a plan's launches find memory besides their arrays, and what happens in an engine with several contexts: work
+// stays where its bytes are, and transfers are added.
 #include <functional>
 #include <map>
 #include <memory>
@@ -33,7 +33,7 @@ std::function<void()> pass_over(Runtime& runtime, Device& device, Storage& stora
   };
 }
 
-// Why nodes were moved, and how much of them each run is.
+// Records why nodes were moved, and how much of their work each run does.
 void note_moves(const Moves& moves, Plan& plan) {
   const std::map<int, int> entries = moves.entries();
   if (entries.empty()) return;
@@ -62,13 +62,13 @@ Storage& Planner::arena_segment(const ArenaSegment& wanted) {
   if (arena_[space].size() <= k) arena_[space].resize(k + 1);
   StoragePtr& segment = arena_[space][k];
   if (!segment || segment->bytes() < wanted.bytes) {
-    segment.reset();  // goes back before the larger one is asked for
+    segment.reset();  // freed before the larger one is allocated
     segment = context_.runtime->space(wanted.space).allocate(wanted.bytes, Category::arena, "arena");
   }
   return *segment;
 }
 
-// One is enough for each device: its queue is in order.
+// One per device is enough: its queue is in order.
 Storage& Planner::workspace(Submission& submission, int device, std::size_t bytes, const std::string& what) {
   const auto place = static_cast<std::size_t>(device);
   if (workspaces_.size() <= place) workspaces_.resize(place + 1);
@@ -104,7 +104,7 @@ std::unique_ptr<Plan> Planner::make(GraphList& list) {
     } catch (const Refused& refused) {
       const int spaces = context_.runtime->space_count();
       moves.move(refused);
-      if (context_.runtime->space_count() != spaces) crossings_.reset();  // there is one more
+      if (context_.runtime->space_count() != spaces) crossings_.reset();  // a new context was opened
     }
   }
 }
@@ -128,7 +128,7 @@ std::unique_ptr<Plan> Planner::make_with(Moves& moves, GraphList& list) {
 void Planner::refuse_launch(const Plan& plan, std::size_t launch, const LaunchSource& source,
                             const DeviceError& error) const {
   const std::string text = error.what() + source.text();
-  if (plan.has_run)  // it could once, so the device is in trouble
+  if (plan.has_run)  // it ran before, so the device itself has a problem
     throw DeviceError(text, error.call(), error.status(), error.device());
   if (fallbacks_.is_on()) throw LaunchRefused(error, static_cast<int>(launch));
   throw DeviceError(with_hint(plan.launches[launch].what, text), error.call(), error.status(), error.device());

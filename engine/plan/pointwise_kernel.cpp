@@ -11,15 +11,15 @@ namespace samebytes::detail {
 namespace {
 
 constexpr std::int64_t kInnerBlock = 4096;  // inner elements of one unit of work on a CPU
-// The same where an operand's neighbours along the inner axis lie kFarApart elements apart or more: all rows of one
-// block, then the next block, so that the lines of memory that one row reads are still in the cache for the next rows.
+// The block size if an operand's neighbours along the inner axis lie kFarApart elements apart or more: all rows of one
+// block, then the next block, so that the cache lines that one row reads are still cached for the next rows.
 constexpr std::int64_t kFarBlock = 32, kFarApart = 16;
-constexpr std::int64_t kUnitElements = 8192;  // short rows are taken together until a unit has about this many
+constexpr std::int64_t kUnitElements = 8192;  // short rows are combined until a unit has about this many
 constexpr std::int64_t kRepeatedMost = 1024;  // columns of an operand that a group copies, to read it at any column
-// Results from here on are stored past the caches: their lines need not be read before, and the next reader would not
-// find them there anyway. Measured on 2 cores of an EPYC with 32 MiB of cache: c = a + b of 32 and 64 MiB takes 1.5
-// times less, b = c + 1 after it as long as ever; of 4 MiB that one would take 1.4 times longer
-// (docs/decisions/bandwidth.md).
+// Results of at least this size are stored past the caches: their lines need not be read first, and the next reader
+// would not find them in the cache anyway. Measured on 2 cores of an EPYC with 32 MiB of cache: c = a + b of 32 and 64
+// MiB gets 1.5 times faster, and b = c + 1 after it takes as long as before; at 4 MiB the latter would take 1.4 times
+// longer (docs/decisions/bandwidth.md).
 constexpr std::int64_t kStreamedElements = std::int64_t{8} << 20;
 
 class Writer {
@@ -50,7 +50,7 @@ class Writer {
     return std::move(kernel_);
   }
 
-  // Requires: members empty; a copy or a fill.
+  // Requires: members is empty; a copy or a fill.
   PointwiseKernel write_plain(const Node* src, const Shape& shape, Dtype dtype) {
     plain_dtype_ = kernel_.plain = dtype;
     if (dtype == Dtype::f64) kernel_.real = Dtype::f64;
@@ -111,9 +111,8 @@ class Writer {
   bool on_cpu() const { return device_.personality() == Personality::cpu; }
   int axes() const { return static_cast<int>(kernel_.sizes.size()); }
 
-  // Whether all operands are dense [rows, inner], one row [inner] that is repeated, or one value. A cpu kernel then
-  // walks over the elements as if they were one row, whatever their columns are, and over the repeated rows in a
-  // circle.
+  // Whether each operand is dense [rows, inner], one repeated row [inner], or one value. A cpu kernel then treats the
+  // elements as a single row, whatever their columns are, and cycles through the repeated rows.
   bool repeats_rows() const {
     if (!on_cpu() || axes() != 2) return false;
     const std::int64_t inner = kernel_.sizes[1];
@@ -128,7 +127,7 @@ class Writer {
     return repeated > 0 && (is_whole() || inner * repeated <= kRepeatedMost);
   }
   static bool is_repeated(const PointwiseInput& input) { return input.strides[0] == 0 && input.strides[1] == 1; }
-  // Whether rows of `inner` elements are whole vectors.
+  // Whether rows of `inner` elements consist of whole vectors.
   bool is_whole() const { return kernel_.sizes.back() % device_.vector_width(kernel_.real) == 0; }
 
   bool is_copied(std::size_t input) const { return is_repeated(kernel_.inputs[input]) && !is_whole(); }
@@ -158,7 +157,7 @@ class Writer {
     }
   }
 
-  // Whether a unit is kFarBlock columns of a row, and units go down the rows.
+  // Whether a unit is kFarBlock columns of a row, with units ordered down the rows.
   bool goes_down() const {
     return on_cpu() && !repeats_ && axes() > 1 &&
            std::any_of(kernel_.inputs.begin(), kernel_.inputs.end(),
@@ -216,7 +215,7 @@ class Writer {
     kernel_.body = std::move(t);
   }
 
-  // Repeated rows that are not whole vectors are copied, as often as fill a vector and one vector more.
+  // Copies repeated rows that are not whole vectors until they fill a vector, plus one more vector.
   std::string repeating_loop() const {
     const std::string block = std::to_string(kInnerBlock);
     std::string t = "  const long n = rows * inner, units = (n + " + block + " - 1) / " + block +
@@ -250,7 +249,7 @@ class Writer {
            kernel_.numbers[0] * kernel_.numbers[1] >= kStreamedElements && (repeats_ || axes() == 1 || is_whole());
   }
 
-  // Where each array's current row begins.
+  // The start of each array's current row.
   std::string bases() const {
     std::string t;
     std::vector<std::string> index(static_cast<std::size_t>(axes()));
@@ -318,8 +317,8 @@ class Writer {
     return converted(value, is_real(input->dtype), as_real);
   }
 
-  // Numbers of the elements of a flat operand from outside, counted from its storage's first one: the same whether all
-  // of it is launched or a part.
+  // The element's number in a flat outside operand, counted from its storage's first element: the same whether the
+  // whole group or a part of it is launched.
   std::string place_in(const Node& input) const {
     return "SB_PLACE(x" + std::to_string(input_of_.at(&input)) + "_offset + i)";
   }
@@ -368,7 +367,7 @@ class Writer {
   std::span<const Node* const> members_;
   std::span<const Node* const> outputs_;
   const Device& device_;
-  const std::int64_t elements_;  // 0: those of the members' shape
+  const std::int64_t elements_;  // 0: the members' shape decides
   PointwiseKernel kernel_;
   Dtype plain_dtype_ = Dtype::f32;
   bool repeats_ = false;

@@ -1,8 +1,8 @@
 // Writes the OpenCL C of one fused group, for the personality of a device.
 //
-// The iteration space is the shape of the group with neighbouring axes merged where every input allows it: `outer` axes
-// that are walked by index arithmetic and one inner axis that is walked in vectors. Each input is read per inner axis
-// as neighbours (stride 1), one element for all lanes (stride 0) or lane by lane. Results are dense.
+// The iteration space is the shape of the group, with neighbouring axes merged where every input allows it: `outer`
+// axes, walked by index arithmetic, and one inner axis, walked in vectors. Along the inner axis each input is read as
+// neighbours (stride 1), as one element for all lanes (stride 0), or lane by lane. Results are dense.
 #pragma once
 
 #include <string>
@@ -25,13 +25,13 @@ struct PointwiseKernel {
   std::vector<PointwiseInput> inputs;                // distinct operands from outside the group, in argument order
   std::vector<const Node*> outputs;                  // in argument order
   std::vector<std::pair<const Node*, int>> scalars;  // node and index, in argument order
-  Dtype plain = Dtype::f32;                          // of the result of a copy or fill, which has no outputs
+  Dtype plain = Dtype::f32;                          // dtype of the result of a copy or fill, which has no outputs
   Geometry geometry;
   std::vector<std::int64_t> numbers;  // long arguments between the arrays and the scalars
 };
 
-// members: pointwise nodes in running order; outputs: those whose value leaves the group. With `elements`, so many
-// neighbouring elements of a group of rank 1 instead of all.
+// members: pointwise nodes in running order; outputs: those whose value leaves the group. `elements`: if not 0, the
+// kernel computes this many neighbouring elements of a group of rank 1 instead of all.
 PointwiseKernel write_pointwise_kernel(std::span<const Node* const> members, std::span<const Node* const> outputs,
                                        const Device& device, std::int64_t elements = 0);
 

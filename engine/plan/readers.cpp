@@ -9,10 +9,10 @@ namespace samebytes::detail {
 namespace {
 
 constexpr std::int64_t kSmallSum = 64;  // elements
-constexpr std::size_t kGrownChain = 8;  // nodes of one from which on it counts as growing
-constexpr std::size_t kMostMet = 256;   // ... that are looked at
+constexpr std::size_t kGrownChain = 8;  // nodes from which on a chain counts as growing
+constexpr std::size_t kMostMet = 256;   // ... nodes to inspect
 
-// Whether a node reads a target; what was found not to is remembered for the next one.
+// Whether a node reads a target; remembers negative answers for the next query.
 class Search {
  public:
   explicit Search(const std::unordered_set<const Node*>& targets) : targets_(targets) {}
@@ -40,13 +40,13 @@ class Search {
 
 bool is_held(const Node& node) { return node.handles.load(std::memory_order_relaxed) > 0; }
 
-// Not lost in a launch that failed, which would be thrown here.
+// Whether the leaf was not lost in a failed launch, which would be thrown here.
 bool is_there(const Node& leaf) { return !leaf.storage || !leaf.storage->is_lost(); }
 
 bool is_pointwise(const Node& node) { return !node.is_view && node.op && node.op->traits().is_pointwise_value(); }
 
-// Whether all that a small pointwise node needs is evaluated, or as small and simple; and it goes on from an earlier
-// value that nobody holds any more, or from a chain that grows.
+// Whether everything that a small pointwise node needs is evaluated, or as small and simple; and whether it continues
+// from an earlier value that nobody holds any more, or from a growing chain.
 bool is_carried_on(const Node& node) {
   bool goes_on = false;
   std::vector<const Node*> stack{&node};
@@ -70,7 +70,7 @@ bool is_carried_on(const Node& node) {
   return goes_on;
 }
 
-// The edge by which a view, or a view under it, looks at the base.
+// The edge by which a view, or a view under it, shows the base.
 Edge& edge_to_base(Node& view) {
   Node* at = &view;
   while (at->inputs[0].node->is_view) at = at->inputs[0].node.get();
@@ -88,7 +88,7 @@ Readers readers_of(const Context& context, const std::unordered_set<const Node*>
     if (node->is_view) {
       const Node& base = node->base();
       if (base.has_value) {
-        // One that shows what an earlier write left behind is stale already and stays so.
+        // A view that shows what an earlier write left is stale already and stays stale.
         if (targets.count(&base) != 0 && edge_to_base(*node).version == base.version)
           readers.views.push_back(std::move(node));
         continue;
@@ -105,7 +105,7 @@ std::vector<NodePtr> detach_views(std::span<const NodePtr> views) {
   std::vector<NodePtr> copies;
   for (const NodePtr& view : views) {
     Edge& edge = edge_to_base(*view);
-    if (edge.node->is_snapshot) continue;  // through another view
+    if (edge.node->is_snapshot) continue;  // handled through another view
     auto copy = std::find_if(copies.begin(), copies.end(),
                              [&](const NodePtr& one) { return one->inputs[0].node == edge.node; });
     if (copy == copies.end()) copy = copies.insert(copies.end(), snapshot_of(edge.node));
@@ -118,7 +118,7 @@ std::vector<NodePtr> carried_sums(const Context& context) {
   std::vector<NodePtr> sums;
   for (const auto& weak : context.small) {
     NodePtr node = weak.lock();
-    // Nothing else is made of it yet, as of a part of the expression that is being evaluated.
+    // No other node reads it yet, as would a part of the expression being evaluated.
     const bool is_last = node && node.use_count() - 1 == node->handles.load(std::memory_order_relaxed);
     if (is_last && !node->has_value && is_held(*node) && is_pointwise(*node) && is_carried_on(*node))
       sums.push_back(std::move(node));

@@ -8,12 +8,11 @@
 namespace samebytes::detail {
 namespace {
 
-// Below, the gradients are few beside everything else, and one launch for all of them is cheapest.
+// Below this size the gradients are a small share of memory, and one launch for all of them is cheapest.
 constexpr std::size_t kLeastReleasedPack = std::size_t{64} << 20;
-// A segment is closed when it has so many bytes: some milliseconds of work, and gradients that may still lie in a
-// cache.
+// A segment ends at this many bytes: some milliseconds of work, and gradients that may still be in a cache.
 constexpr std::size_t kSegmentBytes = std::size_t{16} << 20;
-constexpr std::size_t kFewestSegments = 8;  // of a small model that asked for it
+constexpr std::size_t kFewestSegments = 8;  // for a small model that requested it
 
 class Releaser {
  public:
@@ -29,7 +28,7 @@ class Releaser {
     }
     if (result.empty()) return result;
     for (const NodePtr& n : list_.nodes)
-      if (n->device != list_.nodes[0]->device) return {};  // places of several devices are no order in time
+      if (n->device != list_.nodes[0]->device) return {};  // with several devices, places are no order in time
     return result;
   }
 
@@ -56,7 +55,7 @@ class Releaser {
       for (const int member : again.members) reads_of(member, again.before);
   }
 
-  // Whether the group can run on a part of its elements, one part after the other.
+  // Whether the group can run on its elements part by part.
   bool is_update_of(const std::vector<int>& members, int group, int pack) const {
     const Node& flat = node(pack);
     for (const int place : members) {
@@ -117,9 +116,9 @@ class Releaser {
     return release;
   }
 
-  // False where somebody reads what the updates make, or their cells after them.
+  // False if somebody reads the results of the updates, or their cells afterwards.
   bool schedule(const Node& pack, const std::vector<int>& members, std::vector<GradientSegment>& segments) const {
-    // The cells that are overwritten, and what lies in them: which elements of the pack each covers.
+    // The overwritten cells and the values in them: which elements of the pack each covers.
     struct Target {
       const Node* node;
       std::int64_t begin, end;

@@ -1,4 +1,4 @@
-// Gives back what plans that are run no more had needed: the arena keeps the size of the largest plan so far.
+// Frees the arena, which otherwise keeps the size of the largest plan so far, even of plans that no longer run.
 #include <mutex>
 
 #include "plan/planner.h"

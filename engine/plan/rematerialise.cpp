@@ -12,11 +12,11 @@ namespace samebytes::detail {
 namespace {
 
 constexpr std::size_t kMostRecomputed = 16;  // nodes of one recomputation
-constexpr std::size_t kSmallShare = 16;      // an operand of a value this many times larger may live longer for it
+constexpr std::size_t kSmallShare = 16;      // a value this many times larger may extend the life of an operand
 constexpr int kForever = std::numeric_limits<int>::max();
 
-// Costs are bytes of memory traffic. What else a launch costs is as many bytes as memory moves in that time: with
-// 231 GFLOP/s, 37 GB/s and 4 us a launch on two cores of a Zen 4 (samebytes bench, November 2026).
+// Costs are in bytes of memory traffic. Other costs of a launch are converted to the bytes that memory moves in the
+// same time: 231 GFLOP/s, 37 GB/s and 4 us per launch on two cores of a Zen 4 (samebytes bench, November 2026).
 constexpr double kFlopsPerByte = 6;
 constexpr double kLaunchBytes = 150e3;
 constexpr double kFunctionFlops = 64;  // exp, tanh and the like
@@ -28,7 +28,7 @@ class Rematerialiser {
 
   RematerialiseReport run() {
     for (const NodePtr& n : list_.nodes)
-      if (n->device != list_.nodes[0]->device) return {};  // places of several devices are no order in time
+      if (n->device != list_.nodes[0]->device) return {};  // with several devices, places are no order in time
     collect();
     in_registers();
     RematerialiseReport report;
@@ -67,8 +67,8 @@ class Rematerialiser {
     int overwritten = kForever;  // its bytes hold something else from here on
     bool is_temporary = false;   // lies in the arena
     bool is_candidate = false;
-    int packed_until = -1;  // of a part of a flat gradient in the arena: the last place at which it is there
-    int dropped_after = -1, again_at = -1;  // where it is not there in between
+    int packed_until = -1;                  // of a part of a flat gradient in the arena: its last place there
+    int dropped_after = -1, again_at = -1;  // absent between these places
     std::vector<Reader> readers;
     int last() const {
       int last = made;
@@ -101,7 +101,7 @@ class Rematerialiser {
       v.made = fusion_.runs_at(list_, i);
       const bool in_place = n.output < 0 && n.results.empty() && n.op->traits().in_place(0) >= 0;
       const bool is_pointwise = fusion_.group[i] >= 0;
-      const bool is_stored = fusion_.moved_to[i] <= i;  // a later place: only a launch that appends it knows it
+      const bool is_stored = fusion_.moved_to[i] <= i;  // at a later place only a launch that appends it knows it
       v.is_temporary =
           n.results.empty() && !list_.wanted[i] && !in_place && is_stored && (!is_pointwise || fusion_.is_output[i]);
       v.is_candidate = v.is_temporary && is_pointwise && (!limits_.may_be || limits_.may_be(n));
@@ -168,7 +168,7 @@ class Rematerialiser {
 
   bool is_small(int operand, int value) const { return values_[operand].bytes * kSmallShare <= values_[value].bytes; }
 
-  // Whether the operand's bytes are still what they were for a launch at `when`, or may be kept so at little cost.
+  // Whether a launch at `when` still finds the operand's bytes unchanged, or they can be kept at little cost.
   bool can_be_read(const Node& operand, int value, int when) const {
     const Value& v = values_[base(operand)];
     if (v.overwritten <= when) return false;
@@ -232,7 +232,7 @@ class Rematerialiser {
     auto& readers = values_[value].readers;
     std::erase_if(readers, [&](const Reader& r) { return r.group == group; });
     if (!readers.empty()) return;
-    fusion_.is_output[value] = 0;  // everybody computes it
+    fusion_.is_output[value] = 0;  // every reader computes it
     values_[value].is_temporary = values_[value].is_candidate = false;
   }
 
@@ -292,7 +292,7 @@ class Rematerialiser {
     Recipe recipe;
   };
 
-  // The value whose absence at the peak costs least for each byte; none: value -1.
+  // The value whose absence at the peak costs least per byte; value -1 if there is none.
   Choice best_at(int peak, double left) const {
     Choice best;
     double best_rate = 0;
@@ -350,10 +350,10 @@ class Rematerialiser {
       if (source.is_temporary)
         for (int t = source.last() + 1; t <= choice.before; ++t) living_[t] += source.bytes;
       source.readers.push_back({choice.before, -1, !operand->is_view});
-      // Without this a chain would be computed again from its start, and all of it be there at once.
+      // Otherwise a chain would be recomputed from its start, and all of it would be stored at once.
       if (!is_small(base(*operand), choice.value)) source.is_candidate = false;
     }
-    // From here on it is there only near its readers: it can neither be dropped again nor be relied on in between.
+    // From now on it exists only near its readers: it can neither be dropped again nor be relied on in between.
     v.is_candidate = false;
     v.overwritten = std::min(v.overwritten, early + 1);
     v.dropped_after = early;
@@ -365,7 +365,7 @@ class Rematerialiser {
   FuseResult& fusion_;
   const RematerialiseLimits& limits_;
   std::vector<Value> values_;        // by place
-  std::vector<std::size_t> living_;  // by place: bytes of temporaries while it runs
+  std::vector<std::size_t> living_;  // by place: bytes of temporaries alive while it runs
 };
 
 }  // namespace

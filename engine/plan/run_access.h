@@ -1,4 +1,4 @@
-// Where the buffers of a plan lie in one run, and what recorded calls see of them.
+// Where the buffers of a plan lie in one run, and the view that recorded calls have of them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace samebytes::detail {
 
-// A storage and the element where a buffer begins in it, for one run.
+// The storage of a buffer and the element at which it begins, for one run.
 struct Bound {
   Storage* storage = nullptr;
   std::int64_t offset = 0;
@@ -20,7 +20,7 @@ inline const void* base_of(const Storage& storage) {
   return storage.binds_pointer() ? storage.device_pointer() : static_cast<const void*>(storage.buffer()());
 }
 
-// What a recorded call to a library or to the host asks for while its plan runs.
+// Answers the queries of a recorded library or host call while its plan runs.
 class RunAccess final : public CallAccess {
  public:
   using Workspace = std::function<Storage&(std::size_t bytes)>;

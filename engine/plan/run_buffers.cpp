@@ -1,5 +1,5 @@
-// What a run of a plan does before and after its launches: every buffer gets the bytes of this run, and when all is
-// enqueued the nodes say what they hold.
+// What a run of a plan does before and after its launches: it binds every buffer to this run's bytes and, once
+// everything is enqueued, gives the nodes their storage.
 #include <algorithm>
 
 #include "graph/op.h"
@@ -11,7 +11,7 @@
 namespace samebytes::detail {
 namespace {
 
-// The cell that a node of one result wrote into, if it did.
+// The cell that a node of one result overwrote; null if it did not.
 NodePtr overwritten_cell(const Node& node) {
   const int input = node.op && node.results.empty() ? node.op->traits().in_place(0) : -1;
   if (input < 0) return nullptr;
@@ -19,7 +19,7 @@ NodePtr overwritten_cell(const Node& node) {
   return target->cell ? target : nullptr;
 }
 
-// The cells that the run overwrote have a new version.
+// Gives the overwritten cells a new version.
 void count_versions(const Plan& plan, const GraphList& list, std::uint64_t evaluation) {
   for (const int place : plan.late_cells) {
     Node& node = *list.nodes[static_cast<std::size_t>(place)];
@@ -38,7 +38,7 @@ void count_versions(const Plan& plan, const GraphList& list, std::uint64_t evalu
   }
 }
 
-// What `allocate` gives. Where there is no memory, the error says whose it would have been.
+// Returns what `allocate` returns. If there is no memory, the error names who needed it.
 template <class Allocate, class Text>
 auto with_source(const Allocate& allocate, const Text& source) {
   try {
@@ -48,7 +48,7 @@ auto with_source(const Allocate& allocate, const Text& source) {
   }
 }
 
-// Of temporaries: the launch at which most of them are alive.
+// The launch at which most of the temporaries are alive.
 std::string source_of_peak(const Plan& plan, const GraphList& list) {
   if (plan.peak_launch < 0) return {};
   const PlanLaunch& launch = plan.launches[static_cast<std::size_t>(plan.peak_launch)];
@@ -124,14 +124,14 @@ void Planner::acquire(const Plan& plan, const RunBuffers& buffers, Submission& s
   }
 }
 
-// Wanted values have their storage now and drop their inputs; cells have a new version.
+// Gives wanted values their storage and drops their inputs; gives cells a new version.
 void Planner::commit(const Plan& plan, const GraphList& list, std::vector<StoragePtr>& fresh) {
   const Runtime& runtime = *context_.runtime;
   for (std::size_t b = 0; b < plan.buffers.size(); ++b)
     if (fresh[b]) {
       Node& node = *list.nodes[static_cast<std::size_t>(plan.buffers[b].node)];
       node.storage = std::move(fresh[b]);
-      // Which may have been left elsewhere; the spare device takes no part in what is built on it.
+      // The work may have run elsewhere; nodes built on this value do not use the spare device.
       if (runtime.space_count() > 1 && plan.buffers[b].device != runtime.spare()) node.device = plan.buffers[b].device;
     }
   count_versions(plan, list, context_.evaluations);
