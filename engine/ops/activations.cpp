@@ -1,5 +1,5 @@
-// Activations: rows of the pointwise table and what is made of them. Where PyTorch compares with > or >=, so does the
-// row, because that decides the gradient at a corner. Expressions are finite for every finite operand: what may
+// Activations: rows of the pointwise table, and functions built from them. The rows use > or >= exactly where PyTorch
+// does, because that decides the gradient at a corner. Expressions are finite for every finite operand: a term that may
 // overflow is never selected or multiplied by zero.
 #include <cmath>
 #include <string>
@@ -17,7 +17,7 @@ using R = PointwiseRow::Result;
 using G = const GradientRequest&;
 using Arrays = std::vector<Array>;
 
-// Truth values and factors that gradients are made of.
+// Truth values and factors for gradients.
 // clang-format off
 extern const PointwiseRow kPositive, kAbove, kKeepBetween, kLeakyReluGrad;
 const PointwiseRow kPositive{"positive", 1, 0, "SB_TRUTH($0 > SB_ZERO)", "Greater($0,0)", R::truth, nullptr};

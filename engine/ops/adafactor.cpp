@@ -18,7 +18,7 @@ constexpr std::int64_t kAdafactorUnit = ADAFACTOR_UNIT, kTileFields = ADAFACTOR_
 constexpr std::int64_t kBlockFields = 8;       // as in cl/*/adafactor.cl
 constexpr int kAdafactorGroup = 64;            // ADAFACTOR_GROUP
 constexpr std::int64_t kTileElements = 8192;   // a few microseconds of work
-constexpr std::int64_t kLeastTileRows = 16;    // of a tile: its sums of columns are at most one in so many elements
+constexpr std::int64_t kLeastTileRows = 16;    // of a tile: at most one of this many elements is a column sum
 constexpr std::int64_t kTilesOfMatrix = 1024;  // at most: each tile adds up the sums of all
 constexpr std::int64_t kBlockColumns = 256;
 

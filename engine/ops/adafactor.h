@@ -9,8 +9,8 @@
 
 namespace samebytes::detail {
 
-// Where the parameters lie in the arena, and their statistics in the cells of rows and columns. A value, made once for
-// a layout.
+// Where the parameters lie in the arena, and their statistics in the cells of rows and columns. Immutable; made once
+// for a layout.
 class AdafactorLayout {
  public:
   // Parameters of two or more axes are factored over the last two, [..., R, C]; the others are vectors. Throws

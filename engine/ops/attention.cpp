@@ -96,7 +96,7 @@ Array dense_rows(const Array& a) {
   return node.is_view && node.shape[3] > 1 && node.strides[3] != 1 ? contiguous(a) : a;
 }
 
-// Inputs q, k, v or qkv, then lengths where there are any, y, dy, lse; results dq, dk, dv or dqkv.
+// Inputs q, k, v or qkv, then lengths if given, y, dy, lse; results dq, dk, dv or dqkv.
 class AttentionBackward final : public Op {
  public:
   explicit AttentionBackward(const AttentionKind& kind)
@@ -301,7 +301,7 @@ Array attend(AttentionKind kind, std::vector<Array> arrays, const AttentionOptio
   const Shape result{q[0], q[1], kind.heads, q[3]};
   const Dtype dtype = arrays[0].dtype(), real = real_of(dtype);
   if (result.size() == 0 || k[1] == 0) return zeros(result, dtype);
-  // The result of a longer head stands in its array before it is whole, so it may not be rounded there.
+  // A longer head's result is stored before it is complete, so it may not be rounded there.
   constexpr std::int64_t kOnePart = 64;
   const Dtype inside = q[3] <= kOnePart ? dtype : real;
   for (Array& a : arrays) a = dense_rows(as_dtype(a, inside));

@@ -1,9 +1,9 @@
 // Batch normalisation over the last axis (Ioffe and Szegedy 2015). Kernels: cl/*/batch_norm.cl.
-// In training two launches for the statistics: by parts, then their merge (with the running statistics, in place). What
-// is done to each element is pointwise, in both directions, so it fuses with what stands beside it: an activation, a
-// residual, a mask of dropout. The gradient has two launches for its sums; where a ReLU follows, they find out for
-// themselves where it was open, and nothing is written for them. In evaluation it is a chain of pointwise ops, or,
-// without gradients, part of the convolution before it.
+// Training takes two launches for the statistics: partial sums, then their merge (with the running statistics, in
+// place). The work on each element is pointwise in both directions, so it fuses with its neighbours: an activation, a
+// residual, a dropout mask. The gradient takes two launches for its sums; if a ReLU follows, they compute its mask
+// themselves and store nothing for it. Evaluation is a chain of pointwise ops or, without gradients, part of the
+// convolution before it.
 #include "ops/batch_norm.h"
 
 #include <string>
@@ -29,11 +29,11 @@ using detail::require;
 
 using Arrays = std::vector<Array>;
 
-// Inputs src, dy, mean, rstd, scale and, `masked`, shift; results dscale, dshift and, where dx is wanted, its three
+// Inputs src, dy, mean, rstd, scale and, if masked, shift; results dscale, dshift and, if dx is wanted, its three
 // factors per channel (see the kernel). masked: dy is the gradient behind a ReLU of the normalised values.
 class BatchNormSums final : public detail::Op {
  public:
-  // mean and rstd are functions of src here; of shift alone it depends where a ReLU is open.
+  // mean and rstd are functions of src here; shift only decides where a ReLU is open.
   BatchNormSums(bool with_dx, bool masked) : Op({.is_flat = {2, 3, 5}}), with_dx_(with_dx), masked_(masked) {}
   std::string_view name() const override { return "batch_norm_gradient"; }
   void hash(detail::Hasher& hasher) const override {
@@ -82,7 +82,7 @@ class BatchNormSums final : public detail::Op {
   bool with_dx_, masked_;
 };
 
-// Inputs src and, where they are updated, running_mean, running_var; results mean, rstd and the updated statistics.
+// Inputs src and, if they are updated, running_mean, running_var; results mean, rstd and the updated statistics.
 class BatchNormStats final : public detail::Op {
  public:
   // Running statistics are inputs 1 and 2, results 2 and 3.
@@ -116,7 +116,7 @@ class BatchNormStats final : public detail::Op {
   bool updates_;
 };
 
-// Of dx: dy and src by element, the factors by channel. What flows to the mean flows to src at once.
+// The gradient of dx: dy and src by element, the factors by channel. The mean's gradient flows directly to src.
 Arrays dx_gradient(const GradientRequest& request) {
   const Array &g = request.dy[0], &dy = request.src[0], &src = request.src[1], &mean_of_src = request.src[2];
   const Array &a = request.src[3], &b = request.src[4];
@@ -204,7 +204,7 @@ Array batch_norm_train(const Input& src, const Input& scale, const Input& shift,
     return batch_norm_train(cast(src), scale, shift, running_mean, running_var, options);
   constexpr const char* kOp = "batch_norm_train";
   check_batch_norm(kOp, src, scale, shift, running_mean, running_var);
-  if (const BatchNormFunction* const function = detail::batch_norm_function)  // may know of more values than these
+  if (const BatchNormFunction* const function = detail::batch_norm_function)  // may combine more values than these
     return (*function)({src, scale, shift, running_mean, running_var, options});
   require(src.shape().rows() >= 2 || src.shape().back() == 0, kOp, "the variance needs at least two values per channel",
           src, "src");
@@ -230,10 +230,10 @@ Array batch_norm_eval(const Input& src, const Input& scale, const Input& shift, 
     return batch_norm_eval(cast(src), scale, shift, running_mean, running_var, options);
   check_batch_norm("batch_norm_eval", src, scale, shift, running_mean, running_var);
   const Dtype real = compute_dtype(src.dtype());
-  // The norm of a convolution is a convolution: weights times a factor per channel, and another bias. Where nobody
-  // differentiates it, two launches over the weights save a pass over the images.
+  // Folds the norm into the preceding convolution: weights times a factor per channel, and another bias. If no gradient
+  // is needed, two launches over the weights replace a pass over the images.
   if (const auto conv = is_grad_enabled() || src.dtype() != real ? std::nullopt : detail::replaceable_conv(src)) {
-    const auto factor = [&](const Shape& shape) {  // of each shape anew, so that each product is one launch
+    const auto factor = [&](const Shape& shape) {  // a new node for each shape, so that each product is one launch
       return rsqrt(broadcast_to(running_var, shape) + double{options.eps}) * broadcast_to(scale, shape);
     };
     const Array centre = conv->bias.defined() ? conv->bias - running_mean : -running_mean;

@@ -10,8 +10,8 @@
 
 namespace samebytes::detail {
 
-// Of `images` arrays of `elements` values each, channels last, statistics per image and channel. A function of shape
-// and personality alone (see the head of the .cl files).
+// The layout for `images` arrays of `elements` values each, channels last, with statistics per image and channel.
+// Depends only on shape and personality (see the head of the .cl files).
 struct ColumnLayout {
   std::int64_t total;  // R * C, of one image
   int channels;
@@ -28,9 +28,9 @@ struct ColumnLayout {
     const std::int64_t unit = constant("BATCH_NORM_UNIT");
     const std::int64_t pad = constant("BATCH_NORM_PAD");
     const std::int64_t merge = constant("BATCH_NORM_CHANNELS");
-    // Beyond this many columns the padding of a row's last vector costs less than partial sums of so many columns.
+    // Above this many columns, the padding of a row's last vector costs less than partial sums of that many columns.
     constexpr std::int64_t kWidest = 65536;
-    // Of an image with fewer rows than this the partial sums would be about as large as the image.
+    // For an image with fewer rows, the partial sums would be about as large as the image.
     constexpr std::int64_t kFewestRows = 8;
     total = elements;
     channels = static_cast<int>(c);

@@ -47,7 +47,7 @@ Array clone_cell(const Input& cell) {
   const NoGrad no_grad;
   Array result = samebytes::cell(cell, state.name);
   result.node()->category = result.node()->cell->initial->category = cell.node()->category;
-  result.eval();  // what the old one holds now, before anything overwrites it
+  result.eval();  // the old value, before anything overwrites it
   return result;
 }
 
@@ -77,7 +77,7 @@ void assign(const Input& cell, const Input& value) { update(cell, value).eval();
 
 namespace {
 
-// Into a flat cell where there is one.
+// Packs into a flat cell if there is one.
 Array packed(const char* name, std::span<const Array> arrays, std::span<const std::int64_t> offsets, std::int64_t n,
              detail::Pack::Into into, const Array& cell = {}) {
   const std::string op_name(name);
@@ -176,7 +176,7 @@ FlatCells flatten_cells(std::span<const Array> cells, std::string name) {
     whole.cell->working = lay_into_one(copies, flat.offsets, n, copy_name).node();
     detail::note_agreement(whole);
   }
-  // The places that the values left would stay in the cache, a second copy of all parameters.
+  // The blocks freed by the values would stay in the cache: a second copy of all parameters.
   whole.context->runtime->clear_cache();
   return flat;
 }

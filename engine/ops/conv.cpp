@@ -22,7 +22,7 @@ namespace {
 
 // Functions of the shape and the tuner's choices only, so results do not change with the number of threads.
 constexpr std::int64_t kBlocks[] = {240, 112, 56, 28, 14};  // pixels of a line that are taken in one piece
-constexpr std::int64_t kLeastDepth = 32;                    // channels of a chunk, where there are so many
+constexpr std::int64_t kLeastDepth = 32;                    // channels of a chunk, if there are that many
 constexpr std::int64_t kLeastFilterTile = 32;
 constexpr std::int64_t kMostShared = 5 << 18;  // values of both images that every group of the weight gradient may read
 constexpr std::int64_t kGpuFilterPixels = 512;  // output pixels of a part of the weight gradient, at least
@@ -50,7 +50,7 @@ LinePlan plan_lines(const Launch& run, const ConvGeometry& g, bool transposed, D
   LinePlan t{};
   t.rows = std::min(taps_up, run.constant("conv", "CONV_TAP_ROWS", real));
   t.columns = std::min(g.kernel[2], run.constant("conv", "CONV_TAP_COLUMNS", real));
-  // Positions of the source lines of a chunk, with those of pixels that a tile has too many.
+  // Positions of the source lines of a chunk, including the surplus pixels of a tile.
   const std::int64_t overhang = run.constant("conv", "CONV_LOW", real) - 1;
   const auto span = [&] {
     const std::int64_t all = (t.columns - 1) * dilation;
@@ -72,7 +72,7 @@ LinePlan plan_lines(const Launch& run, const ConvGeometry& g, bool transposed, D
   if (t.depth > width)
     t.depth =
         std::min(all_depth, ceil_div(ceil_div(all_depth, ceil_div(all_depth, t.depth / width * width)), width) * width);
-  // Rows that would fall into the same sets of a cache are a vector longer.
+  // Rows that would map to the same cache sets get one more vector.
   if (gap() * t.depth * static_cast<std::int64_t>(bytes_of(real)) % 4096 == 0 &&
       source(t.block) * (t.depth + width) > most_source)
     t.depth -= width;
@@ -81,7 +81,7 @@ LinePlan plan_lines(const Launch& run, const ConvGeometry& g, bool transposed, D
   t.column_tile = ceil_div(panels, ceil_div(panels, most_panels)) * nr;
   const std::int64_t lines = g.n * (transposed ? g.in[0] * g.in[1] : g.out[0] * g.out[1]);
   const std::int64_t all_units = lines * ceil_div(grid, t.block), column_tiles = ceil_div(all_columns, t.column_tile);
-  // Lines per group are chosen for so many groups, and for so many pixels that packing the weights costs little.
+  // Lines per group are chosen to give enough groups, and enough pixels per group to make packing the weights cheap.
   const char* pass = transposed ? "input" : "forward";
   const std::int64_t wanted = run.choice("conv", pass, "wanted_groups"),
                      least_pixels = run.choice("conv", pass, "least_pixels");
@@ -91,7 +91,7 @@ LinePlan plan_lines(const Launch& run, const ConvGeometry& g, bool transposed, D
   return t;
 }
 
-// How many neighbouring groups a cpu kernel takes as one: as many as fill half a panel, which is one vector of output
+// How many neighbouring groups a cpu kernel handles as one: enough to fill half a panel, which is one vector of output
 // channels. The products with the zeros between them cost no more than the empty lanes would.
 std::int64_t bundle_of(const Launch& run, const ConvGeometry& g, std::int64_t columns, Dtype real) {
   if (g.groups() == 1) return 1;
@@ -251,7 +251,7 @@ FilterPlan plan_cpu_filter(const Launch& run, const ConvGeometry& g, std::int64_
   FilterPlan t;
   const auto cut = [&](std::int64_t longest) { t.strip = ceil_div(width, ceil_div(width, longest)); };
   cut(constant("CONV_FILTER_STRIP"));
-  // Values of a strip's copy, where its line is copied.
+  // The values of a strip's copy, if its line is copied.
   const auto source = [&] {
     if (t.copied == 1) return t.strip * g.c_group();
     return g.kernel[0] * g.kernel[1] * ((t.strip - 1) * g.a.stride[2] + (g.kernel[2] - 1) * g.a.dilation[2] + 1) * g.c;
@@ -303,7 +303,7 @@ FilterPlan plan_gpu_filter(const Launch& run, const ConvGeometry& g, std::int64_
   return t;
 }
 
-// What a weight gradient is to each personality.
+// How each personality computes a weight gradient.
 struct FilterTiling {
   bool has_sums;  // the kernel sums dy over pixels on its way, which is the bias's gradient
   std::int64_t (*bundle)(const Launch&, const ConvGeometry&, std::int64_t columns, Dtype real);
@@ -322,7 +322,7 @@ constexpr PerPersonality<FilterTiling> kFilterTiling{
      .add = [](KernelCall& call, const ConvGeometry& g, const FilterPlan& t,
                Operand) { call.args(g.sizes(), t.gpu_shares()); }}};
 
-// src, dy -> gradient of the weight, and where it is asked for that of the bias, the sum of dy over pixels
+// src, dy -> gradient of the weight and, if requested, of the bias, the sum of dy over pixels
 class ConvFilter final : public ConvOp {
  public:
   ConvFilter(const ConvAttributes& attributes, bool with_bias)
@@ -350,7 +350,7 @@ class ConvFilter final : public ConvOp {
     const ConvGeometry g = whole.bundled(bundle).flattened();
     const FilterPlan t = tiling.plan(run, g, bundle, real);
     const std::int64_t total = run.dst_shape().size() * bundle, splits = t.splits();
-    // 16-bit gradients are rounded once, when all is summed.
+    // 16-bit gradients are rounded once, after the sum is complete.
     const bool in_parts = splits > 1 || real != real_of(real), has_sums = with_bias_ && tiling.has_sums;
     const Operand part = in_parts || bundle > 1 ? run.temp(splits * total, real_of(real)) : run.dst();
     const Operand sums = !has_sums ? Launch::none() : splits > 1 ? run.temp(splits * g.k, real_of(real)) : run.dst(1);
@@ -472,11 +472,11 @@ Array conv_forward(const Array& src, const Array& weight, const Array& bias, con
 }
 
 std::optional<ConvCall> replaceable_conv(const Array& a) {
-  if (a.node().use_count() != 1) return std::nullopt;  // first: another thread may be evaluating a shared one
+  if (a.node().use_count() != 1) return std::nullopt;  // checked first: another thread may be evaluating a shared one
   const Node& node = *a.node();
   const auto* conv = node.op && !node.has_value ? dynamic_cast<const Conv*>(node.op.get()) : nullptr;
   if (!conv) return std::nullopt;
-  for (const Edge& edge : node.inputs)  // cells must still hold what this convolution was to read
+  for (const Edge& edge : node.inputs)  // cells must still hold the values that this convolution reads
     if (edge.node->base().version != edge.version) return std::nullopt;
   const auto input = [&](std::size_t i) { return i < node.inputs.size() ? Array(node.inputs[i].node) : Array(); };
   return ConvCall{input(0), input(1), input(2), conv->attributes()};

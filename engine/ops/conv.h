@@ -13,11 +13,11 @@
 
 namespace samebytes::detail {
 
-// Channels of a source of 16 bits whose lines still fit where they are widened.
+// Most channels of a 16-bit source whose widened lines still fit.
 inline constexpr std::int64_t kMostNarrowChannels = 4096;
 
-// How a convolution is computed: automatic leaves it to SAMEBYTES_CONV, shape and tuner; winograd falls back to direct
-// where its kernels cannot (winograd.h).
+// How a convolution is computed: automatic leaves the choice to SAMEBYTES_CONV, shape and tuner; winograd falls back to
+// direct where its kernels do not apply (winograd.h).
 enum class ConvAlgorithm : std::uint8_t { automatic, direct, winograd };
 
 // Per axis in the order depth, height, width; an image leaves the first unused, a sequence the first two.
@@ -42,15 +42,15 @@ Array conv_bwd_input(const Array& dy, const Array& weight, const Array& bias, co
 // src, dy -> an array of the shape of weight
 Array conv_bwd_filter(const Array& src, const Array& dy, const Shape& weight, const ConvAttributes& attributes);
 
-// What conv_forward was called with to make `a`, where `a` has not run and this handle is the only one to know it, so
-// that another convolution may take its place; none for every other array.
+// The arguments of the conv_forward call that made `a`, if `a` has not run and this handle is the only one to it, so
+// that another convolution may replace it; nullopt for every other array.
 struct ConvCall {
   Array src, weight, bias;
   ConvAttributes attributes;
 };
 std::optional<ConvCall> replaceable_conv(const Array& a);
 
-// The sizes of the axes of dst, 0 or less where the kernel does not fit.
+// The sizes of the axes of dst; 0 or less if the kernel does not fit.
 std::int64_t conv_size(std::int64_t in, std::int64_t kernel, int stride, int pad, int dilation);
 
 // What both directions check: `name` of axis k of `axes` is stride, stride_h and so on. Throw ArgumentError.

@@ -32,7 +32,7 @@ struct ConvGeometry {
   std::int64_t in_pixels() const { return n * in[0] * in[1] * in[2]; }
   std::int64_t out_pixels() const { return n * out[0] * out[1] * out[2]; }
   std::int64_t phases() const { return std::int64_t{a.stride[0]} * a.stride[1] * a.stride[2]; }
-  // Of the largest phase of the input, over all volumes.
+  // The size of the input's largest phase, over all volumes.
   std::int64_t phase_size(int axis) const { return (in[axis] + a.stride[axis] - 1) / a.stride[axis]; }
   std::int64_t phase_pixels() const { return n * phase_size(0) * phase_size(1) * phase_size(2); }
 
@@ -43,7 +43,7 @@ struct ConvGeometry {
     return g;
   }
 
-  // As one long line where every pixel stands for itself.
+  // As one long line, if each pixel is independent.
   ConvGeometry flattened() const {
     ConvGeometry g = *this;
     if (taps() > 1 || phases() > 1 || in_pixels() != out_pixels() || a.pad[0] + a.pad[1] + a.pad[2] > 0) return g;
@@ -61,7 +61,7 @@ struct ConvGeometry {
   }
 };
 
-// What a forward pass or input gradient adds and cuts as it stores.
+// The flags for what a forward pass or input gradient adds and clips as it stores.
 inline int conv_flags(const Launch& run, const Operand& bias) {
   const Epilogue& epilogue = run.epilogue();
   const auto is_given = [](const Operand& operand) { return operand.kind != Operand::Kind::none; };
@@ -69,12 +69,12 @@ inline int conv_flags(const Launch& run, const Operand& bias) {
          (epilogue.relu ? CONV_RELU : 0) | (is_given(epilogue.gate) ? CONV_GATE : 0);
 }
 
-// Groups of few channels: launched by grouped.cpp where is_grouped says so.
+// Groups of few channels: grouped.cpp launches them if is_grouped() is true.
 bool is_grouped(const Launch& run, const ConvGeometry& g);
 void launch_grouped_fwd(Launch& run, const ConvGeometry& g, Operand bias);
 void launch_grouped_bwd_input(Launch& run, const ConvGeometry& g, Operand bias);
 void launch_grouped_bwd_filter(Launch& run, const ConvGeometry& g);
-// One input channel and few taps: launched by conv_single.cpp where is_single says so.
+// One input channel and few taps: conv_single.cpp launches it if is_single() is true.
 bool is_single(const Launch& run, const ConvGeometry& g, Dtype dtype);
 void launch_single(Launch& run, const ConvGeometry& g, Operand bias);
 // Sums the parts of a weight gradient, or of that of a bias, into the result.

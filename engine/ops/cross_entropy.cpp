@@ -1,7 +1,7 @@
 // Cross-entropy of soft-max as PyTorch defines it: one kernel for the losses of the rows, one for their mean or sum
-// (the first does both where one work-group has all rows), one for the gradient of the logits. The forward kernel keeps
-// max and sum of each row, so the gradient reads the logits once. Where the gradient's own upstream gradient is there
-// before the loss, the first kernel makes losses and gradient.
+// (the first does both if one work-group has all rows), one for the gradient of the logits. The forward kernel keeps
+// max and sum of each row, so the gradient reads the logits once. If the upstream gradient exists before the loss runs,
+// the first kernel computes losses and gradient.
 #include "ops/cross_entropy.h"
 
 #include <limits>
@@ -178,7 +178,7 @@ class CrossEntropy final : public Op {
   std::vector<Array> gradient(const GradientRequest& request) const override {
     std::vector<Array> result(request.src.size());
     const Array &dy = request.dy[0], &logits = request.src[0], &target = request.src[1];
-    if (!dy.defined()) return result;  // only the statistics matter to the loss, and they carry no gradient
+    if (!dy.defined()) return result;  // only the statistics affect the loss, and they carry no gradient
     const bool is_none = rule_.reduction == Reduction::none;
     std::vector<Array> inputs{dy, logits, target, request.dst[1]};
     if (!is_none) inputs.push_back(request.dst[2]);

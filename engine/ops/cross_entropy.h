@@ -1,5 +1,5 @@
-// What the files of cross-entropy share: the options that its kernels take, and the launch of the one that makes losses
-// and, where it is asked for, the gradient of the logits (kernels: cl/*/cross_entropy.cl).
+// Shared by the cross-entropy files: the options of its kernels, and the launch of the one that computes losses and, if
+// requested, the gradient of the logits (kernels: cl/*/cross_entropy.cl).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace samebytes::detail {
 
-// How a target counts.
+// How to interpret the target.
 struct CrossEntropyRule {
   bool has_weight = false;
   bool has_ignored = false;
@@ -18,7 +18,7 @@ struct CrossEntropyRule {
   Reduction reduction = Reduction::mean;
 
   void hash(Hasher& hasher) const;
-  // The divisor of the mean is known only when all labels have been looked at.
+  // Whether the divisor of the mean is known only after all labels were read.
   bool counts_rows() const { return reduction == Reduction::mean && (has_weight || has_ignored); }
 };
 
@@ -29,16 +29,16 @@ struct TargetOperands {
 };
 TargetOperands target_operands(const Launch& run, int input);
 
-// What a launch over some of the rows reads and writes, each from its own first row on.
+// The operands of a launch over some of the rows, each starting at its own first row.
 struct CrossEntropyOperands {
   TargetOperands target{};
   Operand logits{}, class_weight{};
   Operand losses{}, row_weights{}, statistics{};
-  Operand total{}, total_weight{};          // where one work-group adds up the losses as well
-  Operand dy{}, denominator{}, gradient{};  // none: no gradient is made; denominator: none where the divisor is known
+  Operand total{}, total_weight{};          // if one work-group also adds up the losses
+  Operand dy{}, denominator{}, gradient{};  // none: no gradient; denominator: none if the divisor is known
 };
 
-// Records cross_entropy_fwd over `rows` rows; `divisor` is that of the mean where it is known before.
+// Records cross_entropy_fwd over `rows` rows; `divisor` is that of the mean, if known in advance.
 void record_cross_entropy(Launch& run, const CrossEntropyRule& rule, const CrossEntropyOperands& operands,
                           std::int64_t rows, std::int64_t classes, double divisor, Dtype dtype);
 

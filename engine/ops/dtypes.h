@@ -6,10 +6,10 @@
 
 namespace samebytes::detail {
 
-// The array itself where it has that dtype; an empty handle stays one.
+// The array itself if it has that dtype, else a cast; an empty handle stays one.
 inline Array as_dtype(const Array& a, Dtype dtype) { return !a.defined() || a.dtype() == dtype ? a : astype(a, dtype); }
 
-// What a product of two floating dtypes is computed in: theirs where they agree, else at least f32.
+// The dtype in which a product of two floating dtypes is computed: the common one if they agree, else at least f32.
 inline Dtype wider(Dtype a, Dtype b) {
   if (a == b) return a;
   return a == Dtype::f64 || b == Dtype::f64 ? Dtype::f64 : Dtype::f32;

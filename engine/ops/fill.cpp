@@ -1,5 +1,4 @@
-// Arrays made of nothing but scalars: full and arange. The scalars are passed by value, so another value is no other
-// plan.
+// Arrays made only from scalars: full and arange. The scalars are passed by value, so other values reuse the plan.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -22,7 +21,7 @@ void add_host_fill(KernelCall& call, std::int64_t n) {
   });
 }
 
-// Whole numbers come as bits.
+// Integers are passed as bits.
 template <class T>
 void add_host_whole_fill(KernelCall& call, std::int64_t n) {
   call.on_host({.values = static_cast<double>(n)}, [n](void* const* arrays, const double* scalars) {

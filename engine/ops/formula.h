@@ -1,5 +1,5 @@
-// Gradients of ops that have a fused kernel, by a formula of public ops: what a fused gradient op uses for its own
-// gradient, which is asked for by second derivatives alone.
+// Gradients of ops with a fused kernel, computed by a formula of public ops. A fused gradient op uses this for its own
+// gradient, which only second derivatives need.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace samebytes::detail {
 
-// The gradients of the wanted inputs where the op gives formula(inputs), one array per result, differentiable with
-// respect to each input by itself; the results are those of public ops, so they can be differentiated again. No
-// gradient flows to inputs that the op calls flat, whatever the formula does with them.
+// The gradients of the wanted inputs of an op that computes formula(inputs): one array per result, differentiable with
+// respect to each input separately. The results come from public ops, so they can be differentiated again. No gradient
+// flows to inputs that the op declares flat, whatever the formula does with them.
 using Formula = std::function<std::vector<Array>(std::span<const Array> inputs)>;
 std::vector<Array> formula_gradient(const GradientRequest& request, const Formula& formula);
 
-// 1 / sqrt(var + eps) of a normalisation, as a function of the variance, from its value: eps is what both leave.
+// 1 / sqrt(var + eps) of a normalisation as a function of the variance, given its value: eps follows from the two.
 Array rstd_of(const Array& var, const Array& rstd);
 
 }  // namespace samebytes::detail

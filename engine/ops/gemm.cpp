@@ -14,9 +14,9 @@
 namespace samebytes::detail {
 namespace {
 
-// All of it depends on the shape and the tuner's choices only, so results do not change with the number of threads.
+// Everything depends only on the shape and the tuner's choices, so results do not change with the number of threads.
 constexpr std::int64_t kSplitFrom = 1024;  // a k below this is not split
-constexpr std::int64_t kLeastSplit = 512;  // where the tuner has no choice
+constexpr std::int64_t kLeastSplit = 512;  // if the tuner has no choice
 constexpr std::int64_t kMostSplits = 64;
 constexpr std::int64_t kGpuSplitStep = 256;
 
@@ -54,11 +54,11 @@ struct GemmTiles {
   std::int64_t rows = 1, columns = 1, split_k = 0, splits = 1;
 };
 
-// A is packed where too many of its lines would fall into the same sets of a cache. Contiguous along k, a tile's
-// rows are used again and again from the first level: there a multiple of 4 KiB (or nearly) is too much. Contiguous
-// along m, every step of k takes two lines, more than the first level holds, which packing mends where they are 1 KiB
-// or more apart and many columns use what was packed; otherwise only a long sum of lines a large power of two apart
-// suffers from the sets of the second level: measured, those that want more than four times the room.
+// Pack A if too many of its lines would map to the same cache sets. If A is contiguous along k, a tile's rows are
+// reused from the first level: there a stride of (nearly) a multiple of 4 KiB is too much. If it is contiguous along m,
+// every step of k takes two lines, more than the first level holds; packing helps if the lines are 1 KiB or more apart
+// and many columns use what was packed. Otherwise only a long sum of lines a large power of two apart suffers from the
+// sets of the second level: measured, sums that need more than four times the space.
 bool reads_a_in_place(const GemmProblem& p, Dtype real) {
   if (real != real_of(real)) return false;  // 16-bit values are widened as they are packed
   const auto bytes = static_cast<std::int64_t>(bytes_of(real));
@@ -72,7 +72,7 @@ bool reads_a_in_place(const GemmProblem& p, Dtype real) {
   return p.a_row == 1 && (stride < page / 4 || p.n <= few_columns) && power <= 2 * room / p.k;
 }
 
-// How much longer than evenly dealt equal groups take, for want of a better guess as a mean of 2, 4 and 8 cores.
+// How much longer than evenly dealt equal groups these take; estimated as a mean over 2, 4 and 8 cores.
 double rounded(std::int64_t groups) {
   const auto on = [&](std::int64_t cores) { return static_cast<double>(ceil_div(groups, cores) * cores); };
   return (4 * on(2) + 2 * on(4) + on(8)) / 7;
@@ -82,15 +82,15 @@ std::int64_t least_split(const Launch& run, std::string_view shapes) {
   return shapes == "deep" || shapes == "thin" ? run.choice("gemm", shapes, "least_split") : kLeastSplit;
 }
 
-// Tries all tiles that fit the packed blocks of a group, and splits of a long k, for the least time of all groups plus
-// what is lost where they are dealt unevenly.
+// Tries all tiles that fit the packed blocks of a group, and splits of a long k, to minimise the total time of all
+// groups plus the loss from uneven distribution.
 GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
   const std::int64_t mr = run.constant("gemm", "GEMM_MR", real), nr = run.constant("gemm", "GEMM_NR", real);
   const std::int64_t vector = nr / run.constant("gemm", "GEMM_COLS", real);
   const std::int64_t step = run.constant("gemm", "GEMM_KC", real);
   const std::string_view shapes = gemm_shape_class(p);
   const std::int64_t least_k = least_split(run, shapes);
-  // At the end one core waits for another, half a group in the mean.
+  // At the end one core waits for another, half a group on average.
   const auto last_groups = static_cast<double>(run.choice("gemm", shapes, "last_groups"));
   const std::int64_t row_panels = ceil_div(p.m, mr), column_panels = ceil_div(p.n, nr);
   const std::int64_t most_rows = std::min(row_panels, run.constant("gemm", "GEMM_ROW_PANELS", real));
@@ -123,7 +123,7 @@ GemmTiles plan_cpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
              read_a * whole_m * k * static_cast<double>(tiles.columns) +
              read_b * whole_n * k * static_cast<double>(tiles.rows) + kStart * static_cast<double>(per_product)) *
             static_cast<double>(splits * batch);
-        // Tiles are not equal to the last panel, so the truth lies between.
+        // Tiles differ in the last panel, so take the mean of the two estimates.
         double time = (all + std::max(all, group * rounded(groups)) + last_groups * group) / 2;
         if (splits > 1) time += kReduce * static_cast<double>(p.m * p.n * splits * batch) + kStartReduce;
         if (time < least) {
@@ -149,7 +149,7 @@ GemmTiles plan_gpu_tiles(const Launch& run, const GemmProblem& p, Dtype real) {
   return t;
 }
 
-// What a launch stores besides the product.
+// What a launch stores in addition to the product.
 struct Epilogues {
   Operand bias, residual;
   int flags = 0;
@@ -163,7 +163,7 @@ void launch_reduce(Launch& run, Operand part, const Epilogues& e, Operand c, con
       .over_tiles(ceil_div(total, run.constant("gemm", "GEMM_REDUCE_BLOCK", real)), 1, 1, 256, 1);
 }
 
-// A small product of a cpu kernel, in one block of k, as the host has it; arrays are a, b, bias, residual, c.
+// The host form of a small product of a cpu kernel, in one block of k; arrays are a, b, bias, residual, c.
 template <class T>
 void add_host_product(KernelCall& call, const HostProduct& product) {
   const double groups = static_cast<double>(product.m * product.outer * product.inner);
@@ -193,7 +193,7 @@ void offer_host_form(Launch& run, KernelCall& call, const Epilogues& e, const Ge
 
 bool wants_dot(const GemmProblem& p) { return p.a_col == 1 && p.b_row == 1 && std::min(p.m, p.n) <= kDotLines; }
 
-// A product whose kernel is chosen.
+// A product whose kernel has been chosen.
 struct GemmCase {
   Operand a, b, c;
   Epilogues e;
@@ -205,7 +205,7 @@ struct GemmCase {
 // Adds the arguments behind the sizes, and the groups.
 using GemmAdd = void (*)(Launch& run, KernelCall& call, const GemmCase& x);
 
-// How the kernels are cut, for each personality; host forms have the bytes of cpu kernels.
+// How each personality divides the work; host forms produce the same bytes as cpu kernels.
 struct GemmTiling {
   GemmAdd dot, row, tiny;
   GemmTiles (*plan)(const Launch& run, const GemmProblem& p, Dtype real);
@@ -268,7 +268,7 @@ bool wants_row(const GemmProblem& p) {
   return p.m == 1 && p.b_col == 1 && p.n * p.k >= kRowValues && (p.n >= kRowColumns || p.k <= kRowSum);
 }
 
-// The problem of the transposed result, which lies as the result does where one of its sizes is 1.
+// The problem of the transposed result, which has the same layout if one of its sizes is 1.
 GemmProblem transposed(const GemmProblem& p) {
   GemmProblem t = p;
   std::swap(t.m, t.n);

@@ -3,8 +3,8 @@
 //   clblast  CLBlast through a cl_mem over the same bytes (gemm_clblast.cpp), with our own parameters on CPU devices
 //   eigen    Eigen on the host over the same bytes (gemm_native.cpp); exempt from the promise of equal bytes
 // The tuner's store may choose CLBlast for a class of shapes; EngineOptions::gemm or
-// SAMEBYTES_GEMM=packed|clblast|eigen forces one. Where CLBlast or Eigen cannot take the strides, the launch is the
-// packed kernel and the profile says so.
+// SAMEBYTES_GEMM=packed|clblast|eigen forces one. If CLBlast or Eigen cannot handle the strides, the packed kernel runs
+// instead and the profile says so.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,13 @@ namespace samebytes::detail {
 void launch_gemm(Launch& run, Operand a, Operand b, Operand bias, Operand c, const GemmProblem& problem, Dtype real,
                  bool accumulates = false);
 
-// The provider that an engine asked for, by its option or else by SAMEBYTES_GEMM; throws ArgumentError for an unknown
-// word.
+// The provider from the engine's option or else from SAMEBYTES_GEMM; throws ArgumentError for an unknown word.
 GemmProvider gemm_provider(const EngineOptions& options);
 
-// large, small, thin (few rows or columns), deep (a long sum) or batched: what the tuner chooses for.
+// large, small, thin (few rows or columns), deep (a long sum) or batched: the classes that the tuner distinguishes.
 std::string_view gemm_shape_class(const GemmProblem& problem);
 
-// Whether one of the strides of each operand is 1 and the other holds a row, as BLAS wants.
+// Whether each operand has one stride of 1 and the other at least a row long, as BLAS requires.
 bool gemm_is_blas(const GemmProblem& problem);
 
 // gemm_clblast.cpp: records the calls that write c.

@@ -1,5 +1,5 @@
-// CLBlast as a provider of matrix products: it takes cl_mem only, so it gets the alias of each storage and our offsets,
-// and a workspace of ours for its temporaries, so that the memory ledger knows them.
+// CLBlast as a provider of matrix products. It accepts only cl_mem, so it gets the alias of each storage and our
+// offsets, and our workspace for its temporaries, so that the memory ledger counts them.
 // Its own defaults for CPU devices stage tiles in local memory and take several tens of times as long, so ours replace
 // them before the first call on a device.
 #include <clblast.h>
@@ -23,7 +23,7 @@ void check(clblast::StatusCode status, const char* call, const std::string& devi
   throw DeviceError(std::string(call) + ": CLBlast gave status " + number + " on " + device, call, number, device);
 }
 
-// A CPU device in the gpu personality has no row of them in its table and takes the built-in ones, too.
+// A CPU device in the gpu personality has no row for them in its table and also uses the built-in ones.
 using Parameters = std::unordered_map<std::string, std::size_t>;
 Parameters parameters_of(const Tuning& tuning) {
   Parameters parameters;
@@ -34,14 +34,14 @@ Parameters parameters_of(const Tuning& tuning) {
   return parameters;
 }
 
-// CLBlast keeps them for the whole process: engines with other choices take turns, under the mutex. The direct kernel
-// is never taken on a CPU. f64 keeps the built-in ones.
+// CLBlast keeps the parameters for the whole process: engines with different choices take turns, under the mutex. The
+// direct kernel is never used on a CPU. f64 keeps the built-in parameters.
 void use_cpu_parameters(cl_device_id device, const std::string& name, const Parameters& chosen) {
   static std::map<cl_device_id, Parameters> used;
   Parameters& now = used[device];
   if (now == chosen) return;
   const bool is_first = now.empty();
-  now = {};  // where a call below fails, the next product tries again
+  now = {};  // if a call below fails, the next product tries again
   check(clblast::OverrideParameters(device, "Xgemm", clblast::Precision::kSingle, chosen),
         "clblast::OverrideParameters", name);
   now = chosen;
@@ -87,7 +87,7 @@ struct Need {
   int launches = 1;  // the product, and those that bring the operands into CLBlast's layout and the result out of it
 };
 
-// An operand is copied where asking with an offset for it needs no more than asking without.
+// CLBlast copies an operand if its offset makes the workspace larger.
 template <class T>
 Need need_of(const Call& call, cl_command_queue queue, const std::string& device) {
   const std::size_t a = call.a_offset, b = call.b_offset, c = call.c_offset;

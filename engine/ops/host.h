@@ -11,7 +11,7 @@
 
 namespace samebytes::detail {
 
-// Beyond these an op offers no host form.
+// Above these limits an op offers no host form.
 constexpr std::int64_t kMostHostValues = 131072;  // of a pointwise kernel, or moved
 constexpr std::int64_t kMostHostReduced = 16384;
 constexpr std::int64_t kMostHostProducts = 65536;
@@ -100,12 +100,12 @@ struct HostPointwise {
   std::vector<HostInstruction> code;
   int registers = 0;
 
-  // Elements that an instruction works on at once: as many as leave all registers in the nearest cache.
+  // Elements per instruction pass: as many as keep all registers in the first-level cache.
   std::int64_t lanes() const;
-  // Whether a register is the array itself: elements of a register's type, side by side, and an input that is no result
-  // beside others, since one of these may lie over it.
+  // Whether the array itself serves as the register: its elements have the register's type and are adjacent, and no
+  // other result may lie over it.
   bool is_read_in_place(const Input& input) const;
-  // The same of the one result, which the last instruction makes when everything was read.
+  // Whether the one result can be written in place: the last instruction makes it, after everything was read.
   bool is_written_in_place() const;
   bool is_of_register(Dtype dtype) const {
     return dtype == Dtype::i32 || dtype == (is_double ? Dtype::f64 : Dtype::f32);
@@ -158,8 +158,8 @@ void host_sums(const HostScan& shape, const T* src, T* dst);
 template <class T>
 void host_products(const HostScan& shape, const T* src, T* dst);
 
-// gemm with one block of k and no split, and gemm_dot (a_col and b_row are 1): strides as in GemmProblem. Sums begin
-// with 0; then what was in c, bias, residual and ReLU, each where it is asked for.
+// gemm with one block of k and no split, and gemm_dot (a_col and b_row are 1): strides as in GemmProblem. Sums start at
+// 0; then the old c, bias, residual and ReLU are applied, if requested.
 struct HostProduct {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t a_row = 0, a_col = 0, b_row = 0, b_col = 0;

@@ -8,7 +8,7 @@
 
 namespace samebytes::detail {
 
-// Each offers the host's form of a launch whose arrays are those of the kernel; none where there is too much to move.
+// Each offers the host form of a launch with the kernel's arrays, unless there is too much to move.
 void add_host_concat(KernelCall& call, std::size_t width_of_element, std::int64_t rows, std::int64_t width,
                      std::int64_t dst_stride, std::int64_t start);
 

@@ -1,5 +1,5 @@
-// Losses of class labels other than the cross-entropy. What belongs to a row's own class is gathered; where the others
-// count, the label is compared with the numbers of the classes, which gives a mask of the row's columns.
+// Losses of class labels other than cross-entropy. The value of a row's own class is gathered; if the other classes
+// count, the label is compared with the class numbers, which gives a mask of the row's columns.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -34,7 +34,7 @@ class Labels {
 
   Dtype dtype() const { return dtype_; }
   const Array& others() const { return others_; }  // truth [..., C]: not the class of the row
-  // The value of a [..., C] in the row's class; NaN where the label is none.
+  // The value of a [..., C] in the row's class; NaN if the label is no class.
   Array pick(const Array& a) const { return squeeze(gather_at(a, a.shape().rank() - 1, places_, true), -1); }
   // weight[t] of each row, or an empty handle.
   const Array& weight() const { return weight_; }

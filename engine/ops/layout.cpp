@@ -1,4 +1,4 @@
-// What moves or repeats elements, made of views, concat and the kernels of pad.cpp.
+// Functions that move or repeat elements, built from views, concat and the kernels of pad.cpp.
 #include <string>
 
 #include "graph/autocast.h"

@@ -1,7 +1,7 @@
-// A linear layer and the cross-entropy of its results in one, in chunks of rows: the logits of a chunk lie in a
-// temporary, its gradient lies over them, and the products for x and for the weight read it there, so that [N, V] is
-// never whole. Launches are those of gemm and cross_entropy. Where the upstream gradient is there before the loss, one
-// pass makes loss and gradients (plan/loss_gradient.h); else the gradients compute the logits once more.
+// A linear layer and the cross-entropy of its results as one op, in chunks of rows: a temporary holds the logits of a
+// chunk, the gradient overwrites them, and the products for x and for the weight read it there, so that [N, V] never
+// exists as a whole. The launches are those of gemm and cross_entropy. If the upstream gradient exists before the loss
+// runs, one pass computes loss and gradients (plan/loss_gradient.h); otherwise the gradients recompute the logits.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -19,8 +19,8 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-// Logits of a chunk where nobody says how many there are: small beside a weight, and rows enough for a product to reach
-// its speed.
+// The default size of a chunk's logits: small compared with a weight, with enough rows for a product to reach its
+// speed.
 constexpr std::int64_t kChunkBytes = std::int64_t{32} << 20;
 constexpr std::int64_t kLeastChunkRows = 64;
 
@@ -35,12 +35,12 @@ struct Head {
   }
 };
 
-// Which gradients a node makes; its results are those, in this order.
+// Which gradients a node computes; these are its results, in this order.
 struct Wanted {
   bool x = false, weight = false, bias = false;
 };
 
-// The operands of all rows; those of gradients are none where they are not wanted.
+// The operands of all rows; operands of unwanted gradients are none.
 struct HeadOperands {
   Operand x{}, weight{}, bias{};
   CrossEntropyOperands entropy{};  // logits and gradient are set for each chunk
@@ -195,7 +195,7 @@ class LinearCrossEntropy final : public Op {
 
   std::vector<Array> gradient(const GradientRequest& request) const override {
     std::vector<Array> result(request.src.size());
-    if (!request.dy[0].defined()) return result;  // only the statistics matter to the loss, and they carry no gradient
+    if (!request.dy[0].defined()) return result;  // only the statistics affect the loss, and they carry no gradient
     std::vector<Array> inputs{request.dy[0]};
     inputs.insert(inputs.end(), request.src.begin(), request.src.begin() + 3);
     inputs.push_back(request.dst[1]);

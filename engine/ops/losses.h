@@ -1,4 +1,4 @@
-// What the files of losses share: their argument checks, dtypes and reductions.
+// Shared by the loss files: argument checks, dtypes and reductions.
 #pragma once
 
 #include "ops/dtypes.h"
@@ -11,10 +11,10 @@ namespace samebytes::detail {
 
 Array reduce_loss(const Array& losses, Reduction reduction);
 
-// Both floating and of one shape. Gives the dtype in which the loss is computed: losses of 16-bit inputs are f32.
+// Requires two floating arrays of one shape. Returns the dtype in which the loss is computed: f32 for 16-bit inputs.
 Dtype check_pair(const char* op, const Array& a, const char* a_name, const Array& b, const char* b_name);
 
-// Values of 1 and -1, of one shape with `like`, as `dtype`.
+// Requires values of 1 and -1 in the shape of `like`; returns them as `dtype`.
 Array check_signs(const char* op, const Array& target, const Array& like, const char* like_name, Dtype dtype);
 
 // Truth: a != value. Requires: a is floating.

@@ -31,7 +31,7 @@ Cost product_cost(const Shape& dst, std::int64_t k, std::span<const Shape> src) 
   return cost;
 }
 
-// The problem of a [..., M, K] x b [..., K, N] with broadcast batch axes; none where they do not merge into two.
+// The problem of a [..., M, K] x b [..., K, N] with broadcast batch axes; nullopt if they do not merge into two.
 std::optional<GemmProblem> make_problem(const Shape& a, const Strides& a_strides, const Shape& b,
                                         const Strides& b_strides, const Shape& dst) {
   GemmProblem p;

@@ -49,7 +49,7 @@ Array apply(const PointwiseRow& row, const OpPtr& op, std::span<const Array> inp
   Dtype dtype = asked;
   if (row.result == R::truth) dtype = Dtype::bool_;
   if (row.result == R::same) {
-    dtype = inputs[inputs.size() == 3 ? 1 : 0].dtype();  // where(condition, a, b) is as_dtype a and b
+    dtype = inputs[inputs.size() == 3 ? 1 : 0].dtype();  // where(condition, a, b) has the dtype of a and b
     for (std::size_t i = inputs.size() == 3 ? 2 : 1; i < inputs.size(); ++i) dtype = promote(dtype, inputs[i].dtype());
   }
   std::array<Array, 3> wide;
@@ -58,7 +58,7 @@ Array apply(const PointwiseRow& row, const OpPtr& op, std::span<const Array> inp
   return make_array(op, shape, dtype, std::span<const Array>(wide.data(), inputs.size()), std::move(scalars));
 }
 
-// Scalars of functions that live in floating numbers make integers floating.
+// A floating scalar makes an integer array floating.
 Array floating(const Array& a) { return a.defined() && !is_floating(a.dtype()) ? astype(a, Dtype::f32) : a; }
 
 // Each operand of maximum and minimum gets the gradient where it is the result, and half of it where they are equal.

@@ -26,8 +26,8 @@ struct PointwiseRow {
   const char* written;  // in ONNX, as "Mul($0, Sigmoid($0))"; numbers in brackets are attributes. Null: it cannot be
   Result result;
   std::vector<Array> (*gradient)(const GradientRequest&);  // null: none is written, asking for it is an error
-  // A bit for each operand in which the result is piecewise constant, or to which no gradient shall flow. Rows of truth
-  // values need none: all their operands are.
+  // One bit for each operand in which the result is piecewise constant, or that gets no gradient. Rows of truth values
+  // need none: it holds for all their operands.
   std::uint8_t flat = 0;
   static constexpr std::uint8_t kAllFlat = 0xff;
   bool is_cut = false;  // the result counts as a constant (OpTraits::cuts_gradient)
@@ -50,10 +50,10 @@ class Pointwise final : public Op, public Written {
   const PointwiseRow& row_;
 };
 
-// A node of the row, for tables in other files: operands broadcast, and the dtype is the row's.
+// A node of the row, for tables in other files: broadcasts the operands and uses the row's dtype.
 Array apply_row(const PointwiseRow& row, const OpPtr& op, std::initializer_list<Array> operands,
                 std::vector<Scalar> scalars = {});
-// The same for a row with linkage; its op object is made once and shared by all its nodes.
+// For a row with linkage: its op object is made once and shared by all its nodes.
 template <const PointwiseRow& kRow>
 Array apply_row(std::initializer_list<Array> operands, std::vector<Scalar> scalars = {}) {
   static const OpPtr op = make_op<Pointwise>(kRow);
@@ -64,10 +64,10 @@ bool is_representable(double value, Dtype dtype);
 // The array, as f32 where it is not floating.
 Array as_floating(const Array& a);
 
-// Where `gradient` is that of relu(x), the gradient behind the ReLU; else an empty handle.
+// If `gradient` is that of relu(x), the gradient behind the ReLU; else an empty handle.
 Array relu_gradient_source(const Array& gradient, const Array& x);
 
-// Copies: the dense form of a view, or a value that must have storage of its own.
+// Copies: the dense form of a view, or a value that needs its own storage.
 Array copy_of(const Array& a);
 
 // update(cell, value): pointwise in $1 and written into the storage of the cell $0. Runs after every other reader.
@@ -86,7 +86,7 @@ class Update final : public Op {
 };
 
 // pack: several arrays side by side; the planner lets their producers write there directly. As update_parts it has one
-// input more, the flat cell that they are written into: what lies between them stays as it is.
+// more input, the flat cell that they are written into: the bytes between them stay unchanged.
 class Pack final : public Op {
  public:
   enum class Into : std::uint8_t { fresh, released, cell };  // released: PackLayout::is_released

@@ -1,4 +1,4 @@
-// LSTM and GRU. The inputs' product over all steps is a linear op; the recurrence is one launch for all steps, as_dtype
+// LSTM and GRU. The inputs' product over all steps is a linear op; the recurrence is one launch for all steps, and so
 // is its gradient, which leaves the gradients of the weights to one product each. Kernels: cl/*/recurrent.cl.
 #include "samebytes/ops/recurrent.h"
 
@@ -59,7 +59,7 @@ struct Sharing {
   }
 };
 
-// The recurrent weights as_dtype the kernels read them: panels of `vectors` vectors on a CPU, whole rows on a GPU.
+// The recurrent weights as the kernels read them: panels of `vectors` vectors on a CPU, whole rows on a GPU.
 struct Panels {
   int units, depth, gates, vectors;
   std::int64_t gate_stride, unit_stride, k_stride;
@@ -77,7 +77,7 @@ struct Panels {
 };
 
 // Inputs: gates, cells (lstm) or inner (gru), y, h0, weight_hh, c0 of an lstm, lengths if any, then those of dy, dh_n,
-// dc_n that came. Results: dsrc, h_before, dh0, then dc0 (lstm) or dinner (gru).
+// dc_n that are defined. Results: dsrc, h_before, dh0, then dc0 (lstm) or dinner (gru).
 class RecurrentBackward final : public Op {
  public:
   RecurrentBackward(const Form& form, bool has_dy, bool has_dh, bool has_dc)

@@ -1,4 +1,4 @@
-// What reductions share (reduce.cpp, reduce_view.cpp), and sums over rows as other ops need them.
+// Shared by the reductions (reduce.cpp, reduce_view.cpp), and sums over rows as other ops need them.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ bool is_reducible_in_place(const Array& a, AxisMask axes);
 // stride 0 are not walked along: a sum is multiplied by their size.
 void launch_view_reduction(Launch& run, ReduceWhat what, bool is_mean, AxisMask axes);
 
-// Of a [..., C], not empty: the sums over all but the last axis, [C], of the dtype that sums have (f32 of 16 bits).
+// The sums of a non-empty a [..., C] over all but the last axis: [C], in the dtype of sums (f32 for 16 bits).
 Array column_sums(const Array& a);
 
 // Records dst [columns] = the sums over the rows of src; the dtypes of both are equal, or dst's is that of src's sums.

@@ -27,10 +27,10 @@ inline std::int64_t checked_product(const char* op, const Array& src, std::int64
   return checked_size(op, src, overflows, size);
 }
 
-// Of a size that was checked to fit.
+// For a size that was checked to fit.
 inline int i32_of(std::int64_t v) { return static_cast<int>(v); }
 
-// [outer, depth, inner]: the product of the axes before one, its own size, the product of those behind it.
+// [outer, depth, inner]: the product of the axes before one, its size, and the product of the axes behind it.
 struct Around {
   std::int64_t outer = 1, depth = 1, inner = 1;
   Around(const Shape& shape, int axis) : depth(shape[axis]) {

@@ -131,7 +131,7 @@ void require_control(const char* op, const Array& control, std::int64_t size, Dt
     require(control.shape() == Shape{size} && control.dtype() == dtype, op, need.c_str(), control, "control");
 }
 
-// The inputs of an op, with control behind them where it is there.
+// The inputs of an op, followed by control if it is defined.
 std::vector<Array> with_control(std::initializer_list<Array> inputs, const Array& control) {
   std::vector<Array> all(inputs);
   if (control.defined()) all.push_back(control);

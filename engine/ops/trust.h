@@ -15,8 +15,8 @@ class TrustSegments {
   // Throws ArgumentError unless offsets rise in steps of 16 elements, each segment ends before the next one's offset
   // and all lie in [0, n), n being a multiple of 16.
   TrustSegments(std::span<const std::int64_t> offsets, std::span<const std::int64_t> sizes, std::int64_t n);
-  // Of the segments in [begin, end) alone, none of which lies there in part: the others are not updated, and the cells
-  // of momentum and moments, [end - begin], are of these elements. Throws ArgumentError for other bounds.
+  // Covers only the segments in [begin, end), each of which must lie entirely inside: the others are not updated, and
+  // the cells of momentum and moments, [end - begin], hold only these elements. Throws ArgumentError for other bounds.
   TrustSegments(std::span<const std::int64_t> offsets, std::span<const std::int64_t> sizes, std::int64_t n,
                 std::int64_t begin, std::int64_t end);
   const Array& table() const { return table_; }  // i32 [chunks, 4]

@@ -38,7 +38,7 @@ std::int64_t tiles_of(std::int64_t n, const std::int64_t* size) {
   return n * ceil_div(size[1], kTileHeight) * ceil_div(size[2], kTileWidth);
 }
 
-// Where the saved multiplications outweigh the transforms. Numerical gradients use the direct kernels (f64).
+// Whether the saved multiplications outweigh the transforms. Numerical gradients use the direct kernels (f64).
 bool is_worthwhile(const ConvGeometry& g, ConvPass pass) {
   const std::int64_t* size = pass == ConvPass::input ? g.in : g.out;
   const std::int64_t tiles = tiles_of(g.n, size), pixels = g.n * size[1] * size[2];
@@ -46,7 +46,7 @@ bool is_worthwhile(const ConvGeometry& g, ConvPass pass) {
          2 * 9 * pixels >= 3 * kWinogradPositions * tiles;
 }
 
-// A pass over tiles: blocks of so many tiles at most, `least` of them at least; flags of the kernel.
+// A pass over tiles: the largest block, the least number of blocks, and the flags of the kernel.
 struct WinogradTiles {
   std::int64_t tiles, block, least, columns, weights;
   int flags;

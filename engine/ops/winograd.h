@@ -13,12 +13,12 @@ namespace samebytes::detail {
 
 enum class ConvPass : std::uint8_t { forward, input, filter };
 
-// SAMEBYTES_CONV: automatic where it is not set; throws ArgumentError for an unknown word.
+// SAMEBYTES_CONV; automatic if it is not set. Throws ArgumentError for an unknown word.
 ConvAlgorithm conv_algorithm_asked_for();
 
-// Whether a pass goes by minimal filtering: what the attributes or else SAMEBYTES_CONV ask for, where the kernels can;
-// else what the tuner's choice says, on shapes where it wins, for values that are computed in f32. Never with
-// EngineOptions::check_nan, which is to name the op that made a NaN and to show what the direct kernels give.
+// Whether a pass uses minimal filtering: if the attributes or else SAMEBYTES_CONV request it and the kernels support
+// it; otherwise if the tuner chose it, on shapes where it wins, for values computed in f32. Never with
+// EngineOptions::check_nan, which must name the op that made a NaN and show the results of the direct kernels.
 bool is_winograd(const Launch& run, const ConvGeometry& g, ConvPass pass, Dtype dtype);
 
 // The forward pass, or transposed the input gradient, of src and weight into the node's result, with its epilogue.
