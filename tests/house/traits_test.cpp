@@ -34,8 +34,8 @@ std::set<std::string> op_classes() {
     before = classes.size();
     std::string bases = "Op";
     for (const std::string& name : classes) bases += "|" + name;
-    const std::string pattern = "class (\\w+) (?:final )?: public (?:detail::)?(?:" + bases +
-                                ")(?:, public (?:detail::)?Written)? \\{";
+    const std::string pattern =
+        "class (\\w+) (?:final )?: public (?:detail::)?(?:" + bases + ")(?:, public (?:detail::)?Written)? \\{";
     for (const std::string& name : matches(text, pattern.c_str())) classes.insert(name);
   }
   return classes;
