@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <mutex>
+#include <tuple>
 
 #include "plan/planner.h"
 
@@ -131,11 +132,13 @@ std::string reason_lines(const Plan& plan, Runtime& runtime, const std::map<int,
 }  // namespace
 
 std::string Planner::explain(const ExplainOptions& options) const {
+  // What ran again is a step; what ran once may have made the parameters.
+  const auto order = [](const Plan& each) {
+    return std::tuple(each.replays > 0, each.launches.size(), each.last_used);
+  };
   const Plan* plan = nullptr;
   for (const auto& [key, each] : plans_)
-    if (!plan || each->launches.size() > plan->launches.size() ||
-        (each->launches.size() == plan->launches.size() && each->last_used > plan->last_used))
-      plan = each.get();
+    if (!plan || order(*each) > order(*plan)) plan = each.get();
   if (!plan) return "no plan was made yet\n";
   if (options.part == ExplainPart::passes) return pass_lines(*plan);
   Runtime& runtime = *context_.runtime;

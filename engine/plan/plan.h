@@ -177,6 +177,7 @@ struct Plan {
   int first_overwrite = -1;     // first launch that overwrites data from before the run; -1: none
   bool has_run = false;         // all its launches were enqueued at least once
   std::uint64_t last_used = 0;  // for the cache
+  std::uint64_t replays = 0;
 };
 
 class HostShare;           // the host's part of plans; host_run.h

@@ -69,6 +69,7 @@ Plan& Planner::find_or_make(GraphList& list, bool* replayed) {
   if (*replayed) {
     replans_in_a_row_ = 0;
     found->second->last_used = context_.evaluations;
+    ++found->second->replays;
     return *found->second;
   }
   if (plans_.size() >= kMostPlansKept) {
