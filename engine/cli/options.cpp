@@ -136,7 +136,8 @@ Parsed parse_options(int argc, const char* const* argv) {
   Options options;
   CLI::App app("Trains and runs neural networks on any OpenCL device, on the same bytes as the host.", "samebytes");
   app.get_formatter()->column_width(kHelpColumn);
-  app.set_version_flag("--version", fmt::format("samebytes {}", kVersionNumber), "print the version");
+  bool is_version = false;
+  app.add_flag("--version", is_version, "print version, commit, parts and drivers; with --json as one line of JSON");
   app.require_subcommand(1);
   for (const VerbRow& row : verb_table()) {
     CLI::App* const verb = app.add_subcommand(row.name, row.about);
@@ -147,6 +148,9 @@ Parsed parse_options(int argc, const char* const* argv) {
       "Start with `samebytes train digits`: it needs no files and takes a few seconds.\n"
       "`samebytes VERB --help` explains a verb's options.");
 
+  if (argc > 1 && argv[1] == std::string_view("--version"))
+    if (const bool as_json = argc == 3 && argv[2] == std::string_view("--json"); as_json || argc == 2)
+      return {{}, version_text(as_json), kDone};
   // A mistyped verb gets the nearest one instead of a list of rules.
   const std::vector<std::string> names = verb_names();
   if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end()) {
@@ -177,8 +181,6 @@ Parsed parse_options(int argc, const char* const* argv) {
     return wrong(app, verb_name, error.what());
   } catch (const CLI::CallForHelp&) {
     return {{}, help_of(app), kDone};
-  } catch (const CLI::CallForVersion&) {
-    return {{}, fmt::format("samebytes {}\n", kVersionNumber), kDone};
   } catch (const CLI::RequiredError& error) {
     if (argc == 1) return {{}, "samebytes: the verb is missing\n\n" + app.help(), kWrongUsage};
     const auto verbs = app.get_subcommands();

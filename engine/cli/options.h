@@ -11,6 +11,8 @@
 namespace samebytes::cli {
 
 inline constexpr const char* kVersionNumber = "0.1.0";
+// What --version prints: lines, or one line of JSON.
+std::string version_text(bool as_json);
 
 struct Options : TrainingOptions, RunningOptions, ToolOptions {
   Verb verb = Verb::devices;

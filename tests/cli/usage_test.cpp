@@ -78,10 +78,18 @@ TEST(Usage, help_lines_fit_a_terminal) {
   }
 }
 
-TEST(Usage, the_version_is_one_line) {
+TEST(Usage, the_version_has_commit_parts_and_drivers_as_lines_and_as_json) {
   const auto result = run_command({"--version"});
   EXPECT_EQ(result.status, 0);
   EXPECT_THAT(result.out, StartsWith("samebytes 0."));
+  const auto json = run_command({"--version", "--json"}).json();
+  ASSERT_TRUE(json.is_object());
+  EXPECT_THAT(result.out, StartsWith("samebytes " + json["version"].get<std::string>()));
+  if (!json["commit"].is_null()) {
+    EXPECT_THAT(result.out, HasSubstr(", commit " + json["commit"].get<std::string>()));
+  }
+  for (const char* list : {"parts", "drivers"})
+    for (const auto& word : json[list]) EXPECT_THAT(result.out, HasSubstr(word.get<std::string>())) << list;
 }
 
 TEST(Usage, wrong_command_lines_end_with_2_and_one_clear_line) {
