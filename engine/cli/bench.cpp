@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <ctime>
 #include <exception>
@@ -166,15 +167,24 @@ constexpr std::int64_t kBenchSteps = 100;
 constexpr double kDefaultSeconds = 30;    // where --steps was not given, a slow device ends earlier
 constexpr std::int64_t kWarmUpSteps = 5;  // kernels are built, caches and the loader's slots are full
 
-Summary measure(const Options& options, Engine& engine, const Workload& workload, bool is_training) {
+Summary measure(const Options& options, Engine& engine, const Workload& workload, bool is_training,
+                Progress& progress) {
+  const std::string title = fmt::format("{} {}", workload.name, is_training ? "train" : "infer");
+  progress.wait_for(title + ": making data and model");
   const MemoryWatch memory(options, engine);
   BenchRun run(options, engine, workload, is_training);
+  progress.wait_for(title + ": compiling kernels");
   run.run(kWarmUpSteps, kDefaultSeconds);
   run.restart();
+  const auto done = std::make_shared<std::atomic<std::int64_t>>(0);
+  const std::int64_t steps = options.steps.value_or(kBenchSteps);
+  run.set_step_listener([done] { done->fetch_add(1, std::memory_order_relaxed); });
+  progress.wait_for(title + ": measuring", [done, steps] { return Counted{done->load(), steps}; });
   const EnergyMeter energy;
-  run.run(options.steps.value_or(kBenchSteps), options.steps ? BenchRun::kForever : kDefaultSeconds);
+  run.run(steps, options.steps ? BenchRun::kForever : kDefaultSeconds);
   // The counters are the processor's; what another device uses is not in them.
   const std::optional<double> joules = engine.device().type == "cpu" ? energy.joules() : std::nullopt;
+  progress.erase();
   memory.save();
   Summary summary = run.summary();
   summary.joules = joules;
@@ -217,6 +227,7 @@ std::string table_row(const Summary& summary) {
 }
 
 DeviceInfo device_of(const Options& options, const std::string& device, Progress& progress) {
+  progress.wait_for("opening the device");
   const std::unique_ptr<Engine> engine = open_engine(options, device);
   const DeviceInfo& info = engine->device();
   progress.say(fmt::format("{}, memory mode {}, {} kernels", device_text(*engine), name_of(info.memory_mode),
@@ -226,6 +237,7 @@ DeviceInfo device_of(const Options& options, const std::string& device, Progress
 
 // After the first workload has run: its first step would find kernels that are built for this.
 DevicePeak peak_of(const Options& options, const std::string& device, Progress& progress) {
+  progress.wait_for("measuring the peak of the device");
   const std::unique_ptr<Engine> engine = open_engine(options, device);
   const EngineScope scope(*engine);
   const DevicePeak peak = measure_peak();
@@ -279,6 +291,7 @@ int run_bench(const Options& options) {
 
   train::RunLog log(options.log);
   Progress progress(stream_for_people(options), options.quiet && options.json);
+  if (options.quiet) progress.leave_waits_out();
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   Throughput throughput{.command = options.command_line, .date = today()};
   const auto report = [&](const Summary& summary) {
@@ -295,13 +308,16 @@ int run_bench(const Options& options) {
         if (is_interrupted()) break;
         if (options.mode == (training ? "infer" : "train")) continue;
         // An engine for each, so that the memory peak is this run's own.
+        if (options.limit.memory || options.limit.automatic_batch)
+          progress.wait_for(workload.name + ": planning the step in memory");
         const Fitted fitted = fit_bench(options, device, workload, training);
         if (!fitted.text.empty()) progress.say(fitted.text);
         std::optional<std::int64_t> largest;
         if (options.finds_largest_batch || !options.html.empty())
-          largest = largest_bench_batch(options, device, workload, training);
+          progress.wait_for(workload.name + ": planning the largest batch"),
+              largest = largest_bench_batch(options, device, workload, training);
         const std::unique_ptr<Engine> engine = open_engine(fitted.options, device);
-        Summary summary = measure(fitted.options, *engine, workload, training);
+        Summary summary = measure(fitted.options, *engine, workload, training, progress);
         if (!is_interrupted()) {
           if (!peak) throughput.devices.back().peak = peak.emplace(peak_of(options, device, progress));
           set_shares(*peak, summary);
@@ -309,6 +325,7 @@ int run_bench(const Options& options) {
           summary.largest_batch = largest;
           report(summary);
         }
+        progress.erase();
         print_plan(options, *engine);
       }
     }

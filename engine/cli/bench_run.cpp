@@ -11,6 +11,7 @@
 namespace samebytes::cli {
 namespace {
 
+constexpr std::int64_t kFewSteps = 20;
 constexpr const char* kSetBackPeak = "5";  // proc(5), clear_refs: VmHWM becomes the current size
 
 std::optional<std::size_t> high_water_mark() {
@@ -87,6 +88,7 @@ void BenchRun::step(const data::Batch& batch) {
     const auto step = accumulation_->add(batch, [this](const data::Batch& piece) { return loss_of(piece); });
     if (!step) return;
     last_loss_ = step->loss;
+    if (waits_) engine_.wait();
     meter_.step(step->samples);
   } else {
     const std::unique_ptr<Autocast> scope = precision_.scope();
@@ -96,6 +98,7 @@ void BenchRun::step(const data::Batch& batch) {
       });
     else
       workload_.forward(*net_, batch).eval();
+    if (waits_) engine_.wait();
     meter_.step(batch.samples());
   }
   if (listener_) listener_();
@@ -118,6 +121,7 @@ void BenchRun::run_loader(std::int64_t until, double end) {
 }
 
 void BenchRun::run(std::int64_t steps, double seconds) {
+  waits_ = steps < kFewSteps;
   const std::int64_t until = meter_.steps() + steps;
   const double end = meter_.seconds() + seconds;
   if (!has_fixed_batch_) return run_loader(until, end);

@@ -66,6 +66,7 @@ class BenchRun {
   void run_loader(std::int64_t until, double end);
   bool is_over(std::int64_t until, double end) const;
 
+  bool waits_ = false;  // for each of few steps: a queue that fills would make the first ones look short
   const Workload workload_;
   Engine& engine_;
   bool is_training_;

@@ -33,9 +33,10 @@ bool program_has(const std::string& options) {
 }
 
 Json to_json(const Finding& finding) {
-  Json json{{"rule", finding.rule}, {"source", finding.source}, {"severity", name_of(finding.severity)},
-            {"seen", finding.seen}, {"file", finding.file},     {"line", finding.line},
-            {"why", finding.why},   {"actions", Json::array()}};
+  Json json{{"rule", finding.rule},    {"severity", name_of(finding.severity)},
+            {"seen", finding.seen},    {"file", finding.file},
+            {"line", finding.line},    {"why", finding.why},
+            {"actions", Json::array()}};
   for (const Action& action : finding.actions)
     json["actions"].push_back({{"options", action.options}, {"text", action.text}});
   return json;
@@ -66,8 +67,8 @@ std::string to_text(std::size_t number, const Finding& finding) {
   std::string place = finding.file;
   if (finding.line > 0) place += fmt::format(":{}", finding.line);
   std::string text =
-      fmt::format("{}. {} ({}; {})\n   seen  {}\n   why   {}\n", number, finding.rule, name_of(finding.severity),
-                  finding.source, wrapped(place + ": " + finding.seen, kIndent), wrapped(finding.why, kIndent));
+      fmt::format("{}. {} ({})\n   seen  {}\n   why   {}\n", number, finding.rule, name_of(finding.severity),
+                  wrapped(place + ": " + finding.seen, kIndent), wrapped(finding.why, kIndent));
   const char* head = "   do    ";
   for (const Action& action : finding.actions) {
     const std::string options = action.options.empty() ? "" : action.options + "  ";

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cli/interrupt.h"
+#include "cli/progress.h"
 #include "cli/session.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
@@ -14,6 +15,8 @@
 namespace samebytes::cli {
 
 int run_eval(const Options& options) {
+  Progress progress(stream_for_people(options), options.quiet);
+  progress.wait_for(reading_text(options));
   const Workload workload = make_workload(options.workloads.front(), options.form);
   const train::Precision precision(precision_options(options, false));
   expect_one_device(options, "eval");
@@ -35,9 +38,11 @@ int run_eval(const Options& options) {
   data::Loader batches(*engine, split.test, loading);
   train::RunMeter meter(*engine);
   const std::unique_ptr<Autocast> scope = precision.scope();
+  progress.wait_for("testing");
   const std::optional<train::Evaluation> result = train::evaluate(
       task_of(workload), *net, batches,
       {.batches = options.steps.value_or(batches.size()), .meter = &meter, .should_stop = is_interrupted});
+  progress.erase();
   Summary summary;
   describe(*engine, workload, batch, summary);
   fill(meter.figures(), *engine, summary);

@@ -5,8 +5,10 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "cli/interrupt.h"
+#include "cli/progress.h"
 #include "cli/session.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
@@ -18,6 +20,8 @@ namespace samebytes::cli {
 
 int run_generate(const Options& options) {
   expect_one_device(options, "generate");
+  Progress progress(stderr, options.json);
+  progress.wait_for("reading " + options.load);
   const io::TensorFile file(options.load);
   const models::GptOptions form = workloads::form_of(file);
   const workloads::Tokens tokens = options.form.tokenizer ? workloads::Tokens::pairs(*options.form.tokenizer)
@@ -38,7 +42,11 @@ int run_generate(const Options& options) {
   io::load(options.load, net, {.strict = false});
   add_adapters(options, net);
   merge_adapters(net);
-  if (!options.json) fmt::print("{}", options.prompt);
+  progress.wait_for("compiling kernels");
+  bool is_begun = false;
+  const auto begin_text = [&] {
+    if (!std::exchange(is_begun, true) && !options.json) progress.erase(), fmt::print("{}", options.prompt);
+  };
   const auto start = std::chrono::steady_clock::now();
   const std::vector<std::int32_t> ids = models::generate(net, prompt,
                                                          {.tokens = options.tokens,
@@ -46,6 +54,7 @@ int run_generate(const Options& options) {
                                                           .top_k = options.top_k,
                                                           .seed = options.seed,
                                                           .on_token = [&](std::int32_t id) {
+                                                            begin_text();
                                                             if (!options.json) {
                                                               fmt::print("{}", tokens.decode({&id, 1}));
                                                               std::fflush(stdout);

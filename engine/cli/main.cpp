@@ -9,7 +9,7 @@
 #include <string>
 
 #include "cli/interrupt.h"
-#include "cli/options.h"
+#include "cli/option_table.h"
 #include "cli/parallel.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
     if (!parsed.note.empty() && !parsed.options->quiet) fmt::print(stderr, "samebytes: {}\n", parsed.note);
     if (samebytes::distributed::launched_processes() > 1 && parsed.options->verb != Verb::train)
       throw UsageError("mpirun started several processes, and only train works in several; start this one without it");
+    check_outputs(*parsed.options);
     // Before the first OpenCL call and the first thread.
     samebytes::pin_threads(parsed.options->threads > 0 ? parsed.options->threads : threads_of_rank());
     watch_interrupts();

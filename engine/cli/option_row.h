@@ -76,6 +76,9 @@ enum class Resume : std::uint8_t {
 // Whether the line that opens the log of a training has the value.
 enum class Log : std::uint8_t { never, always, if_given };
 
+// Whether the option names a file or a folder that the run writes. All are checked before anything runs.
+enum class Writes : std::uint8_t { nothing, file, folder };
+
 struct OptionRow {
   std::string flag;                       // "--clip-norm"; without dashes it stands by itself: "workload"
   std::vector<std::string> also = {};     // flags that other programs use for it: "--max-grad-norm"
@@ -90,6 +93,7 @@ struct OptionRow {
   bool is_required = false;
   Resume resume = Resume::may_differ;
   Log log = Log::never;
+  Writes writes = Writes::nothing;
   bool in_run_file = true;
   bool in_rehearsal = true;  // false: a rehearsal of the step (limit.h) goes without it, since it reads or writes files
   // It is wrapped where it is printed; the choices and "default: ..." are added where it does not say them.

@@ -1,11 +1,13 @@
 #include "cli/option_table.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <type_traits>
 
@@ -192,6 +194,24 @@ void for_each_value(const Options& options, const Use& use) {
     if (values[i].row.verbs.has(Verb::train)) use(values[i], values[i].text != defaults[i].text);
 }
 
+std::string folder_fault(std::filesystem::path path) {
+  std::error_code ignored;
+  while (!std::filesystem::exists(path, ignored) && path.has_relative_path()) path = path.parent_path();
+  if (path.empty()) path = ".";
+  if (!std::filesystem::is_directory(path, ignored)) return path.string() + " is no folder";
+  return access(path.c_str(), W_OK) == 0 ? "" : "the folder " + path.string() + " cannot be written to";
+}
+
+std::string file_fault(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return "this is a folder; expected the name of a file";
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))  // /dev/stdout
+    return access(path.c_str(), W_OK) == 0 ? "" : "this cannot be written to";
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (!std::filesystem::exists(folder, ignored)) return "there is no folder " + folder.string();
+  return folder_fault(folder);
+}
+
 struct FileRemover {
   template <class T>
   void operator()(T& member, const OptionRow& row) const {
@@ -347,6 +367,14 @@ Json values_to_log(const Options& options) {
       result[value.row.log_name()] = value.json;
   });
   return result;
+}
+
+void check_outputs(const Options& options) {
+  for (const auto& [row, text, json] : values_of(options)) {
+    if (!row.verbs.has(options.verb) || row.writes == Writes::nothing || text.empty()) continue;
+    const std::string fault = row.writes == Writes::file ? file_fault(text) : folder_fault(text);
+    if (!fault.empty()) throw Error(fmt::format("{} {}: {}", row.flag, text, fault));
+  }
 }
 
 Options without_files(const Options& options) {

@@ -28,6 +28,8 @@ std::string value_of(const OptionRow& row, const Options& options);
 std::vector<std::pair<std::string, std::string>> values_to_agree_on(const Options& options);
 // What the first line of the log of a training has of the options: {"seed": 1, ...}.
 nlohmann::ordered_json values_to_log(const Options& options);
+// Throws Error for an option of the verb that names a file or folder which cannot be written.
+void check_outputs(const Options& options);
 // The options of a rehearsal: nothing that reads or writes files.
 Options without_files(const Options& options);
 

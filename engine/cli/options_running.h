@@ -169,7 +169,7 @@ template <class Row>
 void describe_checkpoints(Row& row, RunningOptions& o) {
   using enum Verb;
   row(o.survive.folder, {.flag = "--checkpoint", .value = "DIR", .group = group::checkpoint, .verbs = train,
-      .in_rehearsal = false,
+      .writes = Writes::folder, .in_rehearsal = false,
       .help = "write the whole state of the run to this folder; --resume continues from it bit for bit, even after "
               "kill -9 in the middle of an epoch; Ctrl-C writes one more checkpoint"});
   row(o.survive.every, {.flag = "--checkpoint-every", .value = "N|epoch", .group = group::checkpoint, .verbs = train,
@@ -192,17 +192,18 @@ template <class Row>
 void describe_output(Row& row, RunningOptions& o) {
   using enum Verb;
   constexpr Verbs kRuns = train | eval | bench;
-  row(o.log, {.flag = "--log", .value = "FILE.jsonl", .group = group::output, .verbs = kRuns, .in_rehearsal = false,
+  row(o.log, {.flag = "--log", .value = "FILE.jsonl", .group = group::output, .verbs = kRuns, .writes = Writes::file, .in_rehearsal = false,
       .help = "write one line of JSON for each step and each epoch during the run"});
   row(o.log_grad_norm, {.flag = "--log-grad-norm", .value = "N", .group = group::output, .verbs = train,
       .check = whole(0, std::int64_t{1} << 40), .log = Log::if_given,
       .help = "log the global gradient norm before clipping every N updates; 0: never; default: 1 if --clip-norm "
               "computes it anyway and --memory-limit is not given, else 0, since it costs a pass"});
   row(o.tensorboard, {.flag = "--tensorboard", .value = "DIR", .group = group::output, .verbs = train,
-      .in_rehearsal = false,
+      .writes = Writes::folder, .in_rehearsal = false,
       .help = "write loss, rate and test results as event files for `tensorboard --logdir DIR`"});
   row(o.memory.snapshot, {.flag = "--memory-snapshot", .value = "FILE.json", .group = group::output,
       .verbs = train | bench | profile,
+      .writes = Writes::file,
       .help = "write a snapshot of memory use, for `samebytes memory FILE`"});
   row(o.check_nan, {.flag = "--check-nan", .group = group::output, .verbs = kRuns, .log = Log::always,
       .in_rehearsal = false,

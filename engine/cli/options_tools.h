@@ -92,10 +92,13 @@ void describe_measurement(Row& row, ToolOptions& o) {
   row(o.profile_top, {.flag = "--top", .value = "N", .group = group::output, .verbs = profile, .check = whole(0, kMost),
       .help = "rows of a table; one more row sums up the rest; 0: all rows"});
   row(o.trace, {.flag = "--trace", .value = "FILE.json", .group = group::output, .verbs = profile,
+      .writes = Writes::file,
       .help = "write the timeline in Chrome's trace format, for https://ui.perfetto.dev"});
   row(o.html, {.flag = "--html", .value = "FILE.html", .group = group::output, .verbs = profile,
+      .writes = Writes::file,
       .help = "write an HTML page with layers, timeline, roofline, memory and all tables"});
   row(o.html, {.flag = "--html", .value = "FILE.html", .group = group::output, .verbs = bench,
+      .writes = Writes::file,
       .help = "write an HTML page with the devices, all rows, bar charts and a roofline for each device"});
   row(o.sweep.batches, {.flag = "--batch", .also = {"--batch-size"}, .value = "LIST", .group = group::run, .verbs = sweep,
       .check = whole(1, kMost),
@@ -104,6 +107,7 @@ void describe_measurement(Row& row, ToolOptions& o) {
       .help = "test loss to reach; steps and seconds are counted until then; default: the lowest loss that the size "
               "nearest to the workload's own reaches in the first half of its training"});
   row(o.sweep.plot, {.flag = "--plot", .value = "FILE.svg", .group = group::output, .verbs = sweep,
+      .writes = Writes::file,
       .help = "plot samples/s, steps and seconds to the target, noise scale and memory by batch size"});
 }
 
@@ -138,6 +142,7 @@ void describe_tools(Row& row, ToolOptions& o, MemoryOptions& drawn) {
   row(drawn.snapshot, {.flag = "--diff", .value = "LATER", .group = group::run, .verbs = memory,
       .help = "show what grew and what shrank from FILE to this later snapshot"});
   row(drawn.svg, {.flag = "--svg", .value = "OUT.svg", .group = group::output, .verbs = memory, .excludes = "--diff",
+      .writes = Writes::file,
       .help = "draw the timeline and the arena as an SVG image"});
   row(drawn.top, {.flag = "--top", .value = "N", .group = group::output, .verbs = memory, .check = whole(0, kMost),
       .help = "rows of a list; one more row sums up the rest; 0: all rows"});

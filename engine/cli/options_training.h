@@ -165,7 +165,7 @@ void describe_workload(Row& row, TrainingOptions& o) {
       .help = "parameters to test (safetensors)"});
   row(o.load, {.flag = "--load", .value = "FILE", .group = group::model, .verbs = generate, .is_required = true,
       .help = "parameters (safetensors), from `train gpt --save` or as published for GPT-2"});
-  row(o.save, {.flag = "--save", .value = "FILE", .group = group::model, .verbs = train, .in_rehearsal = false,
+  row(o.save, {.flag = "--save", .value = "FILE", .group = group::model, .verbs = train, .writes = Writes::file, .in_rehearsal = false,
       .help = "write the parameters at the end, also after Ctrl-C (safetensors), replacing an older file "
               "atomically; to be able to --resume, use --checkpoint"});
 }
@@ -315,7 +315,7 @@ void describe_adapters(Row& row, TrainingOptions& o) {
   row(o.lora.load, {.flag = "--lora", .value = "FILE", .group = group::adapters, .verbs = eval | generate,
       .help = "adapters to add to the parameters (safetensors, from train --lora-save or from PEFT)"});
   row(o.lora.save, {.flag = "--lora-save", .value = "FILE", .group = group::adapters, .verbs = train,
-      .in_rehearsal = false,
+      .writes = Writes::file, .in_rehearsal = false,
       .help = "write only the adapters at the end (safetensors with PEFT's names; name the file "
               "adapter_model.safetensors for PEFT to open its folder)"});
 }

@@ -53,20 +53,24 @@ int run_profile(const Options& options) {
   const Workload workload = make_workload(options.workloads.front(), options.form);
   Progress progress(stream_for_people(options), options.quiet);
   DevicePeak peak;
+  progress.wait_for("measuring the peak of the device");
   {
     const std::unique_ptr<Engine> engine = open_engine(options, options.device);
     peak = measure_peak();
     progress.say(fmt::format("{}: {:.0f} GFLOP/s of multiply-adds, {:.1f} GB/s of c = a + b", device_text(*engine),
                              peak.gflops, peak.gigabytes_per_second));
   }
+  progress.wait_for("making data and model");
   const std::unique_ptr<Engine> engine = open_engine(options, options.device, true);
   const auto steps = static_cast<int>(options.steps.value_or(kProfiledSteps));
   const MemoryWatch memory(options, *engine);
   BenchRun run(options, *engine, workload, is_training);
   Profiler profiler(*engine, {.wait = options.profile_wait, .warmup = options.profile_warmup, .active = steps});
   run.set_step_listener([&profiler] { profiler.step(); });
+  progress.wait_for("compiling kernels and recording");
   run.run(std::int64_t{options.profile_wait} + options.profile_warmup + steps);
   Profile profile = profiler.stop();
+  progress.erase();
   print_plan(options, *engine);
   memory.save();
   profile.peak = peak;

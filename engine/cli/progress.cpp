@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/text.h"
@@ -16,9 +17,11 @@ namespace samebytes::cli {
 namespace {
 
 constexpr auto kRedraw = std::chrono::milliseconds(200);
+constexpr double kRedrawSeconds = std::chrono::duration<double>(kRedraw).count();
 constexpr auto kPlainPause = std::chrono::seconds(10);
 constexpr int kLongestBar = 40;
 constexpr int kShortestBar = 8;
+constexpr int kMovingCells = 4;  // of a bar that does not know the end
 constexpr int kUsualWidth = 80;
 
 bool has_unicode() {
@@ -100,24 +103,52 @@ std::string plain_line(const ProgressState& state) {
   return line;
 }
 
+std::string waiting_line(const std::string& what, double seconds, const Counted& counted, int width, bool unicode) {
+  std::string tail = "  " + duration_text(seconds);
+  if (counted.total > 0)
+    tail += fmt::format("  {}/{}", counted.done, counted.total);
+  else if (counted.done > 0)
+    tail += fmt::format("  {} so far", counted.done);
+  const int cells = std::min(kLongestBar / 2, width - static_cast<int>(what.size() + tail.size()) - 1);
+  if (cells < kShortestBar) return what + tail;
+  if (counted.total > 0)
+    return what + " " + bar(static_cast<double>(counted.done) / static_cast<double>(counted.total), cells, unicode) +
+           tail;
+  const int place = static_cast<int>(seconds / kRedrawSeconds) % cells;
+  std::string moving;
+  for (int i = 0; i < cells; ++i)
+    moving += (i - place + cells) % cells < kMovingCells ? (unicode ? "━" : "#") : (unicode ? " " : "-");
+  return what + " " + moving + tail;
+}
+
 Progress::Progress(std::FILE* stream, bool quiet)
     : stream_(stream),
       quiet_(quiet),
       terminal_(goes_to_terminal(stream)),
       unicode_(has_unicode()),
-      next_(std::chrono::steady_clock::now() + (terminal_ ? kRedraw : std::chrono::milliseconds(kPlainPause))) {}
+      next_(Clock::now() + (terminal_ ? kRedraw : std::chrono::milliseconds(kPlainPause))) {}
 
-Progress::~Progress() { erase(); }
+Progress::~Progress() {
+  {
+    const std::lock_guard lock(mutex_);
+    clear();
+    is_over_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
 
 double Progress::seconds_between() const {
   return std::chrono::duration<double>(terminal_ ? kRedraw : std::chrono::milliseconds(kPlainPause)).count();
 }
 
-bool Progress::is_due() const { return !quiet_ && std::chrono::steady_clock::now() >= next_; }
+bool Progress::is_due() const { return !quiet_ && Clock::now() >= next_; }
 
 void Progress::draw(const ProgressState& state) {
   if (quiet_) return;
-  next_ = std::chrono::steady_clock::now() + (terminal_ ? kRedraw : std::chrono::milliseconds(kPlainPause));
+  const std::lock_guard lock(mutex_);
+  what_.clear();
+  next_ = Clock::now() + (terminal_ ? kRedraw : std::chrono::milliseconds(kPlainPause));
   if (terminal_) {
     // One column stays free: writing into the last one would wrap on some terminals.
     fmt::print(stream_, "\r{}\033[K", progress_line(state, terminal_width(stream_) - 1, unicode_));
@@ -128,14 +159,54 @@ void Progress::draw(const ProgressState& state) {
   std::fflush(stream_);
 }
 
+void Progress::wait_for(std::string what, std::function<Counted()> count) {
+  if (quiet_ || !has_waits_) return;
+  const std::lock_guard lock(mutex_);
+  what_ = std::move(what);
+  count_ = std::move(count);
+  since_ = Clock::now();
+  if (terminal_) draw_wait();
+  if (!thread_.joinable()) thread_ = std::thread([this] { keep_drawing(); });
+  changed_.notify_one();
+}
+
+void Progress::draw_wait() {
+  const double seconds = std::chrono::duration<double>(Clock::now() - since_).count();
+  const Counted counted = count_ ? count_() : Counted{};
+  if (terminal_) {
+    fmt::print(stream_, "\r{}\033[K", waiting_line(what_, seconds, counted, terminal_width(stream_) - 1, unicode_));
+    drawn_ = true;
+  } else {
+    fmt::print(stderr, "{}\n", waiting_line(what_, seconds, counted, 0, false));
+  }
+  std::fflush(stream_);
+}
+
+void Progress::keep_drawing() {
+  std::unique_lock lock(mutex_);
+  while (!is_over_) {
+    const Clock::time_point since = since_;
+    changed_.wait_for(lock, terminal_ ? kRedraw : std::chrono::milliseconds(kPlainPause));
+    if (!is_over_ && !what_.empty() && since == since_) draw_wait();
+  }
+}
+
 void Progress::say(const std::string& line) {
   if (quiet_) return;
-  erase();
+  const std::lock_guard lock(mutex_);
+  clear();
   fmt::print(stream_, "{}\n", line);
   std::fflush(stream_);
 }
 
 void Progress::erase() {
+  const std::lock_guard lock(mutex_);
+  clear();
+}
+
+void Progress::clear() {
+  what_.clear();
+  count_ = nullptr;
   if (!drawn_) return;
   fmt::print(stream_, "\r\033[K");
   std::fflush(stream_);

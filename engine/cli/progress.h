@@ -4,9 +4,13 @@
 
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
+#include <mutex>
 #include <string>
+#include <thread>
 
 namespace samebytes::cli {
 
@@ -16,7 +20,7 @@ struct ProgressState {
   std::int64_t total = 0;
   std::int64_t samples = 0;  // trained since the start
   double seconds = 0;        // spent on them
-  double loss = 0;           // a recent one; NaN where not known yet
+  double loss = 0;           // the mean of the epoch so far; NaN where not known yet
   double grad_norm = NAN;    // of a recent step, where it is known
 };
 
@@ -25,6 +29,15 @@ struct ProgressState {
 std::string progress_line(const ProgressState& state, int width, bool unicode);
 // The same facts for a log: "step 1200/2814  epoch 2/3  loss 0.0431  2 150 samples/s  42.0 s left".
 std::string plain_line(const ProgressState& state);
+
+// How far a wait has come: 3 of 12, or 3 of an unknown number (total 0).
+struct Counted {
+  std::int64_t done = 0, total = 0;
+};
+
+// A wait before the steps: "compiling kernels  ---###---  3.2 s  12 so far", with a bar that moves where the end is not
+// known. At most `width` columns.
+std::string waiting_line(const std::string& what, double seconds, const Counted& counted, int width, bool unicode);
 
 class Progress {
  public:
@@ -36,19 +49,36 @@ class Progress {
   // True where it is time to draw again; then the caller finds the numbers out and calls draw().
   bool is_due() const;
   void draw(const ProgressState& state);
+  // What the program does until the next line, bar or wait. A terminal shows it at once and keeps it moving; elsewhere
+  // a plain line comes now and then, on the standard error stream. `count` is asked by another thread until then.
+  void wait_for(std::string what, std::function<Counted()> count = {});
+  void leave_waits_out() { has_waits_ = false; }
   // A line that stays, above the bar.
   void say(const std::string& line);
-  void erase();  // takes the bar away; the next draw() brings it back
+  void erase();  // takes the bar away and ends a wait; the next draw() brings it back
   bool is_terminal() const { return terminal_; }
   double seconds_between() const;  // two draws
 
  private:
+  using Clock = std::chrono::steady_clock;
+  void clear();         // the line of the bar; the mutex is held
+  void draw_wait();     // the mutex is held
+  void keep_drawing();  // of thread_
+
   std::FILE* stream_;
   bool quiet_;
   bool terminal_;
   bool unicode_;
+  bool has_waits_ = true;
+  Clock::time_point next_;
+  std::mutex mutex_;  // of all below, and of the stream
   bool drawn_ = false;
-  std::chrono::steady_clock::time_point next_;
+  std::string what_;  // of the wait; empty: none
+  std::function<Counted()> count_;
+  Clock::time_point since_;
+  bool is_over_ = false;
+  std::condition_variable changed_;
+  std::thread thread_;  // from the first wait on
 };
 
 }  // namespace samebytes::cli

@@ -169,7 +169,6 @@ void divide(nn::Module& net, const Options& options) {
 
 MemoryWatch::MemoryWatch(const Options& options, Engine& engine) : options_(options), engine_(engine) {
   if (options.memory.snapshot.empty() || options.limit.rehearses) return;
-  io::AtomicFile probe(options.memory.snapshot);  // throws here rather than after the run
   history_ = std::make_unique<MemoryHistory>(engine);
 }
 
@@ -179,6 +178,10 @@ void MemoryWatch::save() const {
   save_memory_snapshot(options_.memory.snapshot, take_memory_snapshot(engine_));
   if (!options_.quiet)
     fmt::print(stream_for_people(options_), "{0}: samebytes memory {0} draws it\n", options_.memory.snapshot);
+}
+
+std::string reading_text(const Options& options) {
+  return fmt::format("{} the data of {}", options.form.data.empty() ? "making" : "reading", options.workloads.front());
 }
 
 std::FILE* stream_for_people(const Options& options) { return options.json ? stderr : stdout; }

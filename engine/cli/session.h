@@ -76,6 +76,9 @@ class MemoryWatch {
   std::unique_ptr<MemoryHistory> history_;
 };
 
+// What the first wait of a verb says: "reading data"; "making data" of a workload that needs none.
+std::string reading_text(const Options& options);
+
 // The stream for people: standard output, or standard error where JSON has the former.
 std::FILE* stream_for_people(const Options& options);
 

@@ -152,6 +152,13 @@ void add_measurements(const Summary& summary, Json& json) {
 
 }  // namespace
 
+double Summary::steady_samples_per_second() const {
+  if (!mode.empty() || steps < 2 || first_step_seconds <= 0 || seconds <= first_step_seconds)
+    return samples_per_second();
+  const double share = static_cast<double>(steps - 1) / static_cast<double>(steps);
+  return throughput(share * static_cast<double>(samples), seconds - first_step_seconds);
+}
+
 Json to_json(const Summary& summary) {
   Json json;
   add_settings(summary, json);
@@ -178,9 +185,12 @@ std::string to_text(const Summary& summary, bool interrupted) {
   }
   if (!summary.baselines.empty()) text += baseline_table(summary);
   if (summary.train_loss) text += row("train loss", fmt::format("{:.4f}", *summary.train_loss));
+  const bool has_first = summary.mode.empty() && summary.steps > 1 && summary.first_step_seconds > 0;
   text +=
-      row("speed", fmt::format("{} samples/s, {} steps of {} in {}; p50 {:.2f} ms, p95 {:.2f} ms, first step {}",
-                               count_text(summary.samples_per_second()), count_text(static_cast<double>(summary.steps)),
+      row("speed", fmt::format("{} samples/s{}; {} of {} in {}; p50 {:.2f} ms, p95 {:.2f} ms, first step {}",
+                               count_text(summary.steady_samples_per_second()),
+                               has_first ? " without the first step, which compiles" : "",
+                               counted_text(static_cast<double>(summary.steps), "step"),
                                summary.last_batch ? summary.batch / 2 : summary.batch, duration_text(summary.seconds),
                                summary.step_ms_p50, summary.step_ms_p95, duration_text(summary.first_step_seconds)));
   text += row("device", fmt::format("{}, {} kernels", summary.device, summary.personality));

@@ -238,13 +238,14 @@ Plot to_plot(const Swept& report) {
 int run_sweep(const Options& options) {
   expect_one_device(options, "sweep");
   const std::int64_t largest = *std::max_element(options.sweep.batches.begin(), options.sweep.batches.end());
+  Progress progress(stream_for_people(options), options.quiet);
+  progress.wait_for(reading_text(options));
   const Workload workload = make_workload(options.workloads.front(), options.form);
   const data::Split split = workload.open(0);
   if (largest > split.train->size())
     throw UsageError(
         fmt::format("--batch {} is larger than the training set, which has {} samples", largest, split.train->size()));
-  if (!options.sweep.plot.empty()) io::AtomicFile probe(options.sweep.plot);  // throws here rather than at the end
-  Progress progress(stream_for_people(options), options.quiet);
+  progress.wait_for("opening the device");
   const data::DatasetPtr test = part_of(split.test, tests_of(workload));
   Swept report{.workload = workload.name,
                .device = device_text(open_engine(options, options.device)->device()),
@@ -275,6 +276,7 @@ int run_sweep(const Options& options) {
                    .seconds = now.seconds,
                    .loss = now.validation_loss});
   };
+  progress.wait_for("compiling kernels");
   report.result = train::sweep_batches(
       sweep, [&](Engine&, const train::SweepSize& size) { return training_of(options, workload, split, test, size); });
   progress.erase();

@@ -43,6 +43,10 @@ std::string count_text(double count) {
   return digits;
 }
 
+std::string counted_text(double count, std::string_view one) {
+  return fmt::format("{} {}{}", count_text(count), one, count == 1 ? "" : "s");
+}
+
 std::string duration_text(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "-";
   if (seconds < 10) return fmt::format("{:.2f} s", seconds);

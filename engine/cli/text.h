@@ -17,6 +17,7 @@ namespace samebytes::cli {
 
 std::string value_text(double value);                          // all digits; "nan" whatever its sign
 std::string count_text(double count);                          // "12 345"; three digits for small numbers: "9.87"
+std::string counted_text(double count, std::string_view one);  // "1 step", "1 200 steps"
 std::string duration_text(double seconds);                     // "0.42 s", "12.3 s", "3:05", "1:02:03"
 std::string list_text(const std::vector<std::string>& words);  // "a, b, c"
 

@@ -29,7 +29,7 @@ namespace {
 class Trainer {
  public:
   Trainer(const Options& options, const Workload& workload, std::shared_ptr<train::RunLog> log, Keeper& keeper,
-          int fold, const Ranks& ranks);
+          int fold, const Ranks& ranks, Progress& progress);
   Summary run();
   Rehearsal rehearsed() const;  // after run(), in a dry engine
 
@@ -42,7 +42,7 @@ class Trainer {
   void log_start();
   void tell_epoch(const train::EpochReport& epoch);
   void draw(const train::ProgressReport& report);
-  void say(const std::string& text) { progress_->say(fold_text() + text); }
+  void say(const std::string& text) { progress_.say(fold_text() + text); }
   void save_network();            // --save and --lora-save
   std::string fold_text() const;  // "fold 2/5  " where there are several
 
@@ -56,6 +56,7 @@ class Trainer {
   std::shared_ptr<train::RunLog> log_;
   Keeper& keeper_;
   const Ranks& ranks_;
+  Progress& progress_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<MemoryWatch> memory_;
   std::unique_ptr<nn::Module> net_;
@@ -68,7 +69,6 @@ class Trainer {
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<train::DevicesStrategy> devices_;  // where there are several
   std::unique_ptr<train::RanksStrategy> joined_;     // ... processes
-  std::unique_ptr<Progress> progress_;
   std::unique_ptr<train::Session> session_;
   Summary summary_;
 };
@@ -82,7 +82,7 @@ train::PressureRelief relief_of(const Options& options) {
 }
 
 Trainer::Trainer(const Options& options, const Workload& workload, std::shared_ptr<train::RunLog> log, Keeper& keeper,
-                 int fold, const Ranks& ranks)
+                 int fold, const Ranks& ranks, Progress& progress)
     : options_(options),
       workload_(with_head(workload, options)),
       precision_(precision_options(options, true)),
@@ -92,14 +92,15 @@ Trainer::Trainer(const Options& options, const Workload& workload, std::shared_p
       batch_(first_batch_),
       log_(std::move(log)),
       keeper_(keeper),
-      ranks_(ranks) {
+      ranks_(ranks),
+      progress_(progress) {
   if (batch_ > split_.train->size())
     throw UsageError(
         fmt::format("--batch {} is larger than the training set, which has {} samples", batch_, split_.train->size()));
   if (options.adaptive.is_on) batch_ = adaptive_micro_batch(options, first_batch_);
-  for (const std::string& file : {options.save, options.lora.save})
-    if (!file.empty()) io::AtomicFile probe(file);  // throws here rather than after the training
+  progress_.wait_for("opening the device");
   engine_ = open_engine(options, options.device);
+  progress_.wait_for("making the model");
   memory_ = std::make_unique<MemoryWatch>(options, *engine_);
   net_ = workload.make_model();
   if (!options.load.empty()) io::load(options.load, *net_);
@@ -112,7 +113,6 @@ Trainer::Trainer(const Options& options, const Workload& workload, std::shared_p
   devices_ = make_devices(options, *engine_, *net_);
   joined_ = ranks_.join(options, *engine_, *net_, *optimizer_);
   make_loaders();
-  progress_ = std::make_unique<Progress>(stream_for_people(options), options.quiet);
   describe(*engine_, workload, first_batch_, summary_);
   summary_.optimizer = recipe_->optimizer();
   summary_.schedule = recipe_->schedule();
@@ -179,14 +179,15 @@ train::Callbacks Trainer::callbacks() {
   result.on_message = [this](const std::string& text) { say(text); };
   if (options_.quiet) return result;
   result.on_progress = [this](const train::ProgressReport& report) { draw(report); };
-  result.progress_seconds = progress_->seconds_between();
+  result.progress_seconds = progress_.seconds_between();
   return result;
 }
 
 void Trainer::start() {
   const auto resumed = keeper_.begin(workload_, {*engine_, *recipe_, *training_, batch_, steps_}, *session_);
-  for (const std::string& text : keeper_.troubles()) progress_->say(text);
+  for (const std::string& text : keeper_.troubles()) progress_.say(text);
   if (devices_) {
+    progress_.wait_for("measuring the devices");
     devices_->report_to([this](const std::string& text) { say(text); }, *log_);
     train::Precision& precision = session_->precision();
     devices_->measure(*optimizer_, precision, *training_, batch_, [&](const data::Batch& piece) {
@@ -219,8 +220,12 @@ Summary Trainer::run() {
                   count_text(static_cast<double>(split_.test->size())), summary_.device, summary_.memory_mode));
   say(recipe_->to_text());
   if (devices_) say(to_text(*devices_));
-  if (const std::string text = loading_text(options_, loading_); !text.empty()) progress_->say(text);
-  if (!adapters_.empty()) progress_->say(adapters_);
+  if (const std::string text = loading_text(options_, loading_); !text.empty()) progress_.say(text);
+  if (!adapters_.empty()) progress_.say(adapters_);
+  if (session_->steps() >= steps_)
+    say(fmt::format("already complete: {} of {} steps; nothing is left to train", session_->steps(), steps_));
+  else
+    progress_.wait_for("compiling kernels");
   const train::Report report = session_->fit_steps(steps_);
   fill(report.figures, *engine_, summary_);
   summary_.train_loss = report.train_loss;
@@ -234,11 +239,13 @@ Summary Trainer::run() {
     summary_.noise_scale = report.adaptive->noise_scale;
   }
   if (joined_) fill(*joined_, *optimizer_, summary_);
-  progress_.reset();
+  progress_.erase();
   print_plan(options_, *engine_);
   memory_->save();
   save_network();
+  progress_.wait_for("fitting simpler methods");
   if (workload_.baselines && !is_interrupted()) summary_.baselines = workload_.baselines(split_, is_interrupted);
+  progress_.erase();
   return summary_;
 }
 
@@ -267,24 +274,24 @@ void Trainer::tell_epoch(const train::EpochReport& epoch) {
   say(text + "  " + duration_text(epoch.seconds));
 }
 
-// A line every few seconds may wait for the queue and show the mean; the bar smooths what was read.
 void Trainer::draw(const train::ProgressReport& report) {
   const std::string size = report.batch ? fmt::format("  batch {}", *report.batch) : std::string();
-  progress_->draw({.title = fmt::format("{}epoch {}/{}{}", fold_text(), report.epoch, epochs_, size),
-                   .done = report.step,
-                   .total = steps_,
-                   .samples = report.samples,
-                   .seconds = report.seconds,
-                   .loss = progress_->is_terminal() ? report.loss : session_->train_loss(),
-                   .grad_norm = report.grad_norm});
+  progress_.draw({.title = fmt::format("{}epoch {}/{}{}", fold_text(), report.epoch, epochs_, size),
+                  .done = report.step,
+                  .total = steps_,
+                  .samples = report.samples,
+                  .seconds = report.seconds,
+                  .loss = report.loss,
+                  .grad_norm = report.grad_norm});
 }
 
 // Once, or again after a device error, as --on-device-error says.
 Summary train_fold(Options options, const Workload& workload, const std::shared_ptr<train::RunLog>& log, Keeper& keeper,
-                   Ranks& ranks) {
+                   Ranks& ranks, Progress& progress) {
   for (;;) {
     try {
-      return Trainer(options, workload, log, keeper, keeper.folds().fold, ranks).run();
+      progress.wait_for(reading_text(options));
+      return Trainer(options, workload, log, keeper, keeper.folds().fold, ranks, progress).run();
     } catch (const distributed::DistributedError& error) {
       throw distributed::DistributedError(error.what() + keeper.last_resort());
     } catch (const DeviceError& error) {
@@ -307,7 +314,8 @@ Rehearsal rehearse_train(const Options& options, const Workload& workload) {
   const auto log = std::make_shared<train::RunLog>("");
   Keeper keeper(options, *log);
   Ranks alone;
-  Trainer trainer(options, workload, log, keeper, 0, alone);
+  Progress silent(stdout, true);
+  Trainer trainer(options, workload, log, keeper, 0, alone, silent);
   trainer.run();
   return trainer.rehearsed();
 }
@@ -315,7 +323,10 @@ Rehearsal rehearse_train(const Options& options, const Workload& workload) {
 int run_train(const Options& all) {
   Ranks ranks(all);
   const Options asked = ranks.own(all);
+  Progress progress(stream_for_people(asked), asked.quiet);
+  progress.wait_for(reading_text(asked));
   const Workload workload = with_data_kept(make_workload(asked.workloads.front(), asked.form));
+  if (asked.limit.memory || asked.limit.automatic_batch) progress.wait_for("planning the step in memory");
   const Fitted fitted = fit_train(asked, workload);
   const Options& options = fitted.options;
   check_lora(options);
@@ -324,7 +335,7 @@ int run_train(const Options& all) {
   check_survival(options);
   const auto log = std::make_shared<train::RunLog>(options.log, options.tensorboard, !options.survive.resume.empty());
   if (!fitted.text.empty()) {
-    if (!options.quiet) fmt::print(stream_for_people(options), "{}\n", fitted.text);
+    progress.say(fitted.text);
     log->write(fitted.to_json().dump());
   }
   Summary summary;
@@ -332,7 +343,7 @@ int run_train(const Options& all) {
   if (workload.folds > 1) keeper.find_fold();
   while (keeper.folds().fold < workload.folds && !ranks.agree_to_stop()) {
     try {
-      summary = train_fold(options, workload, log, keeper, ranks);
+      summary = train_fold(options, workload, log, keeper, ranks, progress);
     } catch (const std::exception& error) {
       log->write(line_of(error));
       throw;
@@ -345,6 +356,7 @@ int run_train(const Options& all) {
   line["event"] = "summary";
   line["interrupted"] = is_interrupted();
   log->write(line.dump());
+  progress.erase();
   if (ranks.rank() == 0) print_summary(options, summary, is_interrupted());
   return is_interrupted() ? kInterrupted : kDone;
 }

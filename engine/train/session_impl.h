@@ -122,7 +122,7 @@ struct Session::Impl {
   std::int64_t updates_seen = 0;   // whose norms were asked for
   Mean mean;                       // of the losses of this epoch
   std::deque<Pending> pending;
-  double recent_loss = NAN, recent_norm = NAN;
+  double recent_norm = NAN;
   std::chrono::steady_clock::time_point next_progress;
   std::optional<double> train_loss;      // of the last whole epoch
   std::optional<Evaluation> validation;  // the last one

@@ -12,7 +12,6 @@ namespace samebytes::train {
 namespace {
 
 constexpr std::size_t kLossesKept = 4;  // one more than the engine queues, so that reading the oldest waits for nothing
-constexpr double kNewLossShare = 0.2;   // of the smoothed loss that a progress report has
 
 LogLine fields_of(const BatchReport& report) {
   return {{"batch", report.batch}, {"noise_scale", finite_or_null(report.noise_scale)}};
@@ -127,7 +126,6 @@ void Session::Impl::read_oldest_loss() {
         report.step,
         fmt::format("the loss is {}; {} finds the op that made it", text_of_loss(report.loss), options.nan_hint),
         kNotFinite);
-  recent_loss = std::isnan(recent_loss) ? report.loss : (1 - kNewLossShare) * recent_loss + kNewLossShare * report.loss;
   LogLine line = {{"event", "step"},     {"step", report.step}, {"epoch", report.epoch},
                   {"loss", report.loss}, {"rate", report.rate}, {"ms", report.milliseconds}};
   if (oldest.norm) {
@@ -145,7 +143,7 @@ void Session::Impl::draw() {
                         .steps = target.steps.value_or(target.epochs.value_or(0) * steps_per_epoch()),
                         .samples = meter.samples(),
                         .seconds = meter.seconds(),
-                        .loss = recent_loss,
+                        .loss = mean.weight() > 0 ? mean.value() : NAN,
                         .grad_norm = recent_norm};
   if (adaptive) report.batch = adaptive->report(meter.steps()).batch;
   options.callbacks.on_progress(report);

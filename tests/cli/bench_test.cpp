@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -15,6 +16,7 @@ namespace samebytes::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Bench, json_has_one_object_per_workload_and_mode) {
   const auto result = run_command({"bench", "digits", "mlp", "--steps", "10", "--batch", "16", "--json"});
@@ -91,6 +93,17 @@ std::vector<nlohmann::ordered_json> serve(const std::string& input, int status) 
   for (std::string line; std::getline(text, line);)
     lines.push_back(nlohmann::ordered_json::parse(line, nullptr, false));
   return lines;
+}
+
+TEST(Bench, few_steps_have_one_clock_and_the_plan_of_inference_is_that_of_its_steps) {
+  const auto result = run_command({"bench", "mlp", "--mode", "infer", "--steps", "3", "--json", "--explain=plan"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto row = result.json()[0];
+  const double by_steps = row["batch"].get<double>() / row["step_ms_p50"].get<double>() * 1e3;
+  const double by_run = row["samples_per_second"].get<double>();
+  EXPECT_LT(std::max(by_steps, by_run) / std::min(by_steps, by_run), 3) << by_steps << " and " << by_run;
+  EXPECT_THAT(result.err, HasSubstr("3 Linear"));
+  EXPECT_THAT(result.err, Not(HasSubstr("uniform"))) << "the initialisers";
 }
 
 TEST(Bench, a_worker_answers_every_line_with_one) {

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -23,15 +24,17 @@ namespace samebytes::testing {
 struct CommandRun {
   std::vector<std::string> arguments;
   std::map<std::string, std::string> environment = {};
-  std::string signal_after = {};  // SIGINT is sent when standard output holds this text
-  std::string input = {};         // standard input; none is at its end at once
-  bool terminal = false;          // standard output and error are one terminal of 100 columns
+  std::string signal_after = {};  // a signal is sent when standard output holds this text
+  int signal = SIGINT;
+  std::string input = {};  // standard input; none is at its end at once
+  bool terminal = false;   // standard output and error are one terminal of 100 columns
 };
 
 struct CommandResult {
   int status = -1;  // exit status; 128 + signal where one ended it
   std::string out;
   std::string err;
+  double first_output_seconds = 0;  // from the start to the first byte of either stream
 
   std::string last_line() const {
     const std::size_t end = out.find_last_not_of('\n');
@@ -46,6 +49,7 @@ struct CommandResult {
 
 inline CommandResult run_command(const CommandRun& run) {
   CommandResult result;
+  const auto begin = std::chrono::steady_clock::now();
   std::vector<std::string> words = {built_program("samebytes")};
   words.insert(words.end(), run.arguments.begin(), run.arguments.end());
   std::vector<char*> argv;
@@ -94,10 +98,12 @@ inline CommandResult run_command(const CommandRun& run) {
         --living;
         continue;
       }
+      if (result.out.empty() && result.err.empty())
+        result.first_output_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       (i == 0 ? result.out : result.err).append(buffer, static_cast<std::size_t>(got));
     }
     if (!signalled && result.out.find(run.signal_after) != std::string::npos) {
-      kill(child, SIGINT);
+      kill(child, run.signal);
       signalled = true;
     }
   }

@@ -217,8 +217,8 @@ TEST(Doctor, tells_people_what_was_seen_why_it_matters_and_what_to_do) {
   script.start["rate"] = 0.5;
   const auto result = run_command({"doctor", script.write(folder)});
   EXPECT_EQ(result.status, 0);
-  for (const char* part : {"run.jsonl: cnn, batch 64, f32, adamw at 0.5", "1. rate_too_large (advice; B10 B28)",
-                           "   seen  ", "run.jsonl:1: the rate is 0.5", "   why   ", "   do    --rate 0.001  "})
+  for (const char* part : {"run.jsonl: cnn, batch 64, f32, adamw at 0.5", "1. rate_too_large (advice)\n", "   seen  ",
+                           "run.jsonl:1: the rate is 0.5", "   why   ", "   do    --rate 0.001  "})
     EXPECT_THAT(result.out, HasSubstr(part));
 }
 
@@ -237,7 +237,7 @@ TEST(Doctor, the_last_line_of_a_killed_run_may_be_cut_but_no_other) {
       {{folder / "empty.jsonl"}, "empty.jsonl is no log"},
       {{folder / "none.jsonl"}, "none.jsonl cannot be read"},
       {{folder / "good.jsonl", folder / "other.jsonl"}, "other.jsonl is no profile"},
-      {{}, "run"},
+      {{}, "doctor needs RUN.jsonl"},
   };
   for (const auto& [files, message] : wrong) {
     std::vector<std::string> words = {"doctor"};

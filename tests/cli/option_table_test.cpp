@@ -14,6 +14,7 @@
 
 #include "cli/command.h"
 #include "cli/verbs.h"
+#include "samebytes/error.h"
 #include "support/files.h"
 #include "support/process.h"
 
@@ -110,6 +111,28 @@ TEST(OptionTable, a_verb_takes_its_options_and_refuses_all_others) {
       if (!is_taken && find_row(verb.verb, row.flag) != nullptr) continue;  // another row of this flag
       EXPECT_EQ(parsed.status, is_taken ? 0 : 2) << verb.name << " " << row.flag << ": " << parsed.text;
     }
+}
+
+TEST(OptionTable, a_path_that_cannot_be_written_is_refused_before_anything_runs) {
+  int seen = 0;
+  for (const VerbRow& verb : verb_table())
+    for (const OptionRow& row : option_table()) {
+      if (!row.verbs.has(verb.verb)) continue;
+      const bool writes = row.help.starts_with("write") || row.help.starts_with("draw") || row.help.starts_with("plot");
+      EXPECT_EQ(row.writes != Writes::nothing, writes && row.takes_file() && row.flag != "--checkpoint-every")
+          << verb.name << " " << row.flag;
+      if (row.writes == Writes::nothing) continue;
+      const std::string path = row.writes == Writes::file ? "/proc/none/x" : "/dev/null/x";
+      const Parsed parsed = parse(words_with(verb, &row, path));
+      ASSERT_TRUE(parsed.options) << parsed.text;
+      EXPECT_THROW(check_outputs(*parsed.options), Error) << verb.name << " " << row.flag;
+      ++seen;
+    }
+  EXPECT_GT(seen, 10);
+  const auto result = run_command({"profile", "digits", "--html", "/proc/none/x.html"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, HasSubstr("--html /proc/none/x.html: there is no folder /proc/none"));
 }
 
 TEST(OptionTable, an_alias_is_its_option_on_the_command_line_and_in_a_run_file) {

@@ -138,6 +138,9 @@ TEST(Survive, what_does_not_fit_is_refused) {
   const Files files;
   const Words run = joined({"train", "digits", "--steps", "3", "--quiet"}, files.keeping("1"));
   ASSERT_EQ(run_command(joined(run, {"--keep", "2"})).status, 0);
+  Words told = joined(run, {"--resume", "auto"});
+  std::erase(told, "--quiet");
+  EXPECT_THAT(run_command(told).out, HasSubstr("already complete: 3 of 3 steps"));
   EXPECT_EQ(names_in(files.kept).size(), 2u);
   const auto refused = [&](const Words& words, int status, const char* text) {
     const CommandResult result = run_command(words);

@@ -54,7 +54,7 @@ struct ProgressReport {
   std::int64_t step = 0, steps = 0;  // steps: of the whole run; 0 if unknown
   std::int64_t samples = 0;
   double seconds = 0;
-  double loss = NAN, grad_norm = NAN;      // recent, smoothed; NaN until known
+  double loss = NAN, grad_norm = NAN;      // mean of the epoch so far, recent norm; NaN until known
   std::optional<std::int64_t> batch = {};  // with an adaptive batch
 };
 
