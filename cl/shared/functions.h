@@ -15,10 +15,10 @@ namespace samebytes::detail {
 #define SB_INTS std::int32_t
 #define SB_ALL(x) (x)
 #define SB_PICK(condition, yes, no) ((condition) ? (yes) : (no))
-#define SB_BITS(x) std::bit_cast<std::int32_t>(x)
+#define SB_WORD_OF(x) std::bit_cast<std::int32_t>(x)
 #define SB_FLOAT_OF(bits) std::bit_cast<float>(bits)
 #define SB_NUMBER(n) static_cast<float>(n)
-#define SB_MAGNITUDE(x) SB_FLOAT_OF(SB_BITS(x) & 0x7fffffff)
+#define SB_MAGNITUDE(x) SB_FLOAT_OF(SB_WORD_OF(x) & 0x7fffffff)
 #define SB_INFINITY std::numeric_limits<float>::infinity()
 #define FMA(a, b, c) __builtin_fmaf(a, b, c)
 #elif VW == 1 || defined(SAMEBYTES_F64)
@@ -37,7 +37,7 @@ static inline vreal sb_gelu_slope(const vreal x) {
 #define SB_INTS SB_JOIN(int, VW)
 #define SB_ALL(x) ((vreal)(x))
 #define SB_PICK(condition, yes, no) select((no), (yes), (condition))
-#define SB_BITS(x) SB_JOIN(as_int, VW)(x)
+#define SB_WORD_OF(x) SB_JOIN(as_int, VW)(x)
 #define SB_FLOAT_OF(bits) SB_JOIN(as_float, VW)(bits)
 #define SB_NUMBER(n) SB_JOIN(convert_float, VW)(n)
 #define SB_MAGNITUDE(x) fabs(x)
@@ -56,7 +56,7 @@ static inline SB_FLOATS sb_exp_rest(const SB_FLOATS x, SB_INTS* n) {
   e = FMA(e, r, SB_ALL(4.16664853692054748535e-2f));
   e = FMA(e, r, SB_ALL(1.66666671633720397949e-1f));
   e = FMA(e, r, SB_ALL(0.5f));
-  *n = SB_BITS(shifted) - 0x4b400000;
+  *n = SB_WORD_OF(shifted) - 0x4b400000;
   return FMA(r * r, e, r);
 }
 
@@ -83,7 +83,7 @@ static inline SB_FLOATS sb_expm1(const SB_FLOATS x) {
 // Within 0.8 units: x = m 2^n with m from 1/sqrt 2 to sqrt 2, and Cephes' polynomial of logf.
 static inline SB_FLOATS sb_log(const SB_FLOATS x) {
   const SB_FLOATS y = SB_PICK(x < SB_ALL(1.17549435e-38f), x * SB_ALL(8388608.0f), x);  // denormals times 2^23
-  const SB_INTS bits = SB_BITS(SB_MAGNITUDE(y)), power = (bits - 0x3f3504f3) >> 23;
+  const SB_INTS bits = SB_WORD_OF(SB_MAGNITUDE(y)), power = (bits - 0x3f3504f3) >> 23;
   const SB_FLOATS lost = SB_PICK(x < SB_ALL(1.17549435e-38f), SB_ALL(23.0f), SB_ALL(0.0f));
   const SB_FLOATS n = SB_NUMBER(power) - lost, r = SB_FLOAT_OF(bits - (power << 23)) - SB_ALL(1.0f), z = r * r;
   SB_FLOATS p = FMA(SB_ALL(7.0376836292e-2f), r, SB_ALL(-1.1514610310e-1f));
@@ -123,7 +123,7 @@ static inline SB_FLOATS sb_tanh(const SB_FLOATS x) {
   e *= SB_FLOAT_OF((n + 127) << 23);
   const SB_FLOATS large = SB_ALL(1.0f) - SB_ALL(2.0f) / (e + SB_ALL(1.0f));
   const SB_FLOATS y = SB_PICK(a < SB_ALL(0.625f), small, large);
-  return SB_FLOAT_OF(SB_BITS(y) | (SB_BITS(x) & ~0x7fffffff));
+  return SB_FLOAT_OF(SB_WORD_OF(y) | (SB_WORD_OF(x) & ~0x7fffffff));
 }
 
 // Within seven units, 3.8e-7: a rational function of odd degree 13 over even degree 8, 1 from 4 on.
@@ -167,7 +167,7 @@ static inline SB_FLOATS sb_gelu_slope(const SB_FLOATS x) {
 #undef SB_INTS
 #undef SB_ALL
 #undef SB_PICK
-#undef SB_BITS
+#undef SB_WORD_OF
 #undef SB_FLOAT_OF
 #undef SB_NUMBER
 #undef SB_MAGNITUDE
