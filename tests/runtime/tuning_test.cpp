@@ -175,8 +175,10 @@ class TunedDevice : public ::testing::Test {
 TEST_F(TunedDevice, a_tile_reaches_constants_and_kernels_of_f32_alone) {
   const TemporaryFolder kernels;
   std::filesystem::create_directories(kernels / "cpu");
-  std::filesystem::copy(std::filesystem::path(samebytes::testing::source_folder()) / "cl" / "common",
-                        kernels / "common");
+  const std::filesystem::path texts = std::filesystem::path(samebytes::testing::source_folder()) / "cl";
+  std::filesystem::copy(texts / "common", kernels / "common");
+  std::filesystem::create_directories(kernels / "shared");
+  std::filesystem::copy(texts / "shared" / "functions.h", kernels / "shared");  // which common/ includes
   put(kernels / "cpu/gemm.cl",
       "#ifndef GEMM_MR\n#define GEMM_MR 14\n#endif\n#define GEMM_PITCH 16\n#define GEMM_PANEL (GEMM_MR * 2)\n"
       "__kernel void gemm_tile(ARRAY(real, x)) { START(x); x[0] = GEMM_MR; }\n");
