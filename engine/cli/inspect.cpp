@@ -9,6 +9,7 @@
 #include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
+#include "samebytes/error.h"
 #include "samebytes/io/safetensors.h"
 #include "samebytes/onnx.h"
 
@@ -103,7 +104,9 @@ void inspect_tensors(const Options& options, Json& json) {
 int run_inspect(const Options& options) {
   const std::string& path = options.model_file.file;
   std::array<char, 9> start{};
-  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream.read(start.data(), start.size()) && !stream.gcount())
+    throw IoError(path + ": there is no such file, or it is empty or not to be read", path);
   Json json{{"file", path}};
   if (std::string_view(start.data(), 4) == "GGUF")
     throw UsageError(path + " is a GGUF file, which is not supported; use a safetensors or ONNX file of the model");

@@ -166,6 +166,7 @@ void describe_tools(Row& row, ToolOptions& o, MemoryOptions& drawn) {
       .check = whole(0, kMost),
       .help = "run N more times and print the median time"});
   row(o.model_file.output, {.flag = "--output", .value = "DIR", .group = group::output, .verbs = Verb::run,
+      .writes = Writes::folder,
       .help = "write each output into this folder as NAME.npy"});
   row(o.shell, {.flag = "shell", .value = "SHELL", .group = group::run, .verbs = completion,
       .choices = {"bash", "zsh", "fish"}, .is_required = true,

@@ -100,7 +100,7 @@ int run_run(const Options& options) {
   const NoGrad no_grad;
   std::vector<double> seconds;
   std::map<std::string, onnx::Value> outputs;
-  for (std::int64_t i = 0; i <= asked.repeat && !is_interrupted(); ++i) {
+  for (std::int64_t i = 0; i <= asked.repeat && (i == 0 || !is_interrupted()); ++i) {
     const auto start = std::chrono::steady_clock::now();
     outputs = model.run(inputs);
     wait(outputs);

@@ -66,8 +66,11 @@ TEST_P(EigenTest, views_column_major_matrices) {
     EXPECT_TRUE(view.matrix().isApprox(matrix));
     EXPECT_FALSE(view.matrix().IsRowMajor);
   }
-  interop::eigen_column_view<float>(a).matrix()(0, 2) = 7;
-  EXPECT_TRUE(all_close(a, std::vector<double>{1, 2, 7, 4, 5, 6}, 0));
+  Array b = array({1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f}, {3, 2});
+  interop::eigen_view<float>(b).matrix()(2, 0) = 7;
+  const auto turned = interop::eigen_column_view<const float>(transpose(b));
+  EXPECT_EQ(turned.matrix()(0, 2), 7);
+  EXPECT_EQ(turned.matrix().data(), interop::eigen_view<const float>(b).matrix().data());
   EXPECT_THROW(interop::eigen_column_view<const float>(zeros({3})), ArgumentError);
 }
 

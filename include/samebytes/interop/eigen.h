@@ -59,17 +59,20 @@ EigenView<T> eigen_view(const Array& array, const char* file = __builtin_FILE(),
     return EigenView<T>(array.mutable_host<T>(file, line), rows, columns);
 }
 
-// The same of an array of two axes whose columns are dense, as adopt() makes one of a column-major matrix, and any
-// transpose(b) of a dense b: a column-major matrix over its bytes.
+// A column-major matrix over the bytes of an array of two axes whose columns are dense: what adopt() makes of a
+// column-major matrix, and any transpose(b) of a dense b; of another array, over a dense copy. To read only: writes go
+// through eigen_view() of the array that was transposed.
 template <class T>
 class EigenColumnView {
  public:
-  using Plain = Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
-  using Map = Eigen::Map<std::conditional_t<std::is_const_v<T>, const Plain, Plain>, Eigen::Unaligned>;
-  EigenColumnView(EigenView<T> rows) : rows_(std::move(rows)) {}
+  static_assert(std::is_const_v<T>,
+                "eigen_column_view reads: ask for const T, and write through eigen_view(transpose)");
+  using Map = Eigen::Map<const Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>,
+                         Eigen::Unaligned>;
+  explicit EigenColumnView(EigenView<T> rows) : rows_(std::move(rows)) {}
   Map matrix() const {
     const auto transposed = rows_.matrix();
-    return Map(const_cast<T*>(transposed.data()), transposed.cols(), transposed.rows());
+    return Map(transposed.data(), transposed.cols(), transposed.rows());
   }
 
  private:
