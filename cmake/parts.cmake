@@ -51,7 +51,7 @@ if(SAMEBYTES_TEXT)
   string(APPEND samebytes_part_requires " libutf8proc")
 endif()
 
-samebytes_part(SOUND "fft")
+samebytes_part(SOUND "data/fft")
 if(SAMEBYTES_SOUND)
   find_path(SAMEBYTES_KISSFFT_INCLUDE kissfft/kissfft.hh REQUIRED)  # only its header
   list(APPEND samebytes_part_includes ${SAMEBYTES_KISSFFT_INCLUDE})
@@ -66,6 +66,7 @@ if(SAMEBYTES_ONNX)
     set(SAMEBYTES_ONNX OFF)
   endif()
 endif()
+# all but those that begin with w, as without_onnx.cpp does
 samebytes_part(ONNX "onnx/[^w/][^/]*")
 if(SAMEBYTES_ONNX)
   list(APPEND samebytes_part_libraries ${SAMEBYTES_ONNX_PROTO} protobuf::libprotobuf)

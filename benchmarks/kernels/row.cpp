@@ -224,7 +224,7 @@ Array pull_back(const Array& y, const Array& dy, const Array& wrt) {
   const CustomOp scalar{
       .name = "bench_seed",
       .entry = "bench_seed",
-      .source = "__kernel void bench_seed(ARRAY(real, dst)) {}",
+      .source = "__kernel void bench_seed(ARRAY(const real, y), ARRAY(real, dst), const int n) {}",
       .gradient = [dy](const Array&, std::span<const Array>, const Array&) { return std::vector<Array>{dy}; }};
   const Array loss = custom_op(scalar, std::span<const Array>(&y, 1), {1});
   return gradients(loss, std::span<const Array>(&wrt, 1))[0];

@@ -72,7 +72,7 @@ class Measured {
         const sb::CustomOp scalar{
             .name = "sweep_seed",
             .entry = "sweep_seed",
-            .source = "__kernel void sweep_seed(ARRAY(real, dst)) {}",
+            .source = "__kernel void sweep_seed(ARRAY(const real, y), ARRAY(real, dst), const int n) {}",
             .gradient = [dy](const Array&, std::span<const Array>, const Array&) { return std::vector<Array>{dy}; }};
         gradients = sb::gradients(sb::custom_op(scalar, std::span<const Array>(results.data(), 1), {1}), wrt);
       }

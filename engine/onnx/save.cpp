@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "onnx/writer.h"
+#include "onnx/graph_writer.h"
 #include "samebytes/error.h"
 
 namespace samebytes::onnx {

@@ -1,4 +1,4 @@
-#include "onnx/writer.h"
+#include "onnx/graph_writer.h"
 
 #include <algorithm>
 #include <bit>
