@@ -47,13 +47,13 @@ TEST_F(ModelFile, wrong_inputs_are_named) {
     EXPECT_THAT(result.err, HasSubstr(message));
   };
   refuses({},
-          "input x is missing: float32 [2, 4]; give --input x=FILE.npy, or "
+          "input x is missing: float [2, 4]; give --input x=FILE.npy, or "
           "--random");
   refuses({"--input", "z=a.npy"}, "--input z: the model has the inputs x");
   refuses({"--input", "x"}, "--input x: expected NAME=FILE.npy");
   refuses({"--input", "x=" + (folder_ / "none.npy")}, "none.npy");
   data::write_npy(folder_ / "wide.npy", HostArray({2, 5}, std::vector<float>(10)));
-  refuses({"--input", "x=" + (folder_ / "wide.npy")}, "[2, 5]");
+  refuses({"--input", "x=" + (folder_ / "wide.npy")}, "input 'x': axis 1 has size 5, expected 4");
 }
 
 TEST_F(ModelFile, inspect_shows_models_and_tensors_and_refuses_what_is_neither) {
