@@ -62,20 +62,9 @@ class Measured {
   void call() {
     std::vector<Array> results = case_.forward(case_.inputs);
     if (with_gradient_) {
-      const Array dy = dy_;
       const std::span<const Array> wrt(case_.inputs.data(), case_.wrt);
-      std::vector<Array> gradients;
-      if (results.front().size() == 1) {
-        gradients = sb::gradients(results.front(), wrt);
-      } else {
-        // A scalar whose gradient is dy as it lies; it is never evaluated.
-        const sb::CustomOp scalar{
-            .name = "sweep_seed",
-            .entry = "sweep_seed",
-            .source = "__kernel void sweep_seed(ARRAY(const real, y), ARRAY(real, dst), const int n) {}",
-            .gradient = [dy](const Array&, std::span<const Array>, const Array&) { return std::vector<Array>{dy}; }};
-        gradients = sb::gradients(sb::custom_op(scalar, std::span<const Array>(results.data(), 1), {1}), wrt);
-      }
+      const std::vector<Array> gradients =
+          results.front().size() == 1 ? sb::gradients(results.front(), wrt) : sb::gradients(results.front(), wrt, dy_);
       results.insert(results.end(), gradients.begin(), gradients.end());
     }
     sb::eval(results);
