@@ -29,7 +29,7 @@ struct Table;
 // One named part of a sample: "image" [H, W, C], "label" [].
 struct FieldSpec {
   std::string name;
-  Shape shape;
+  Shape shape = {};  // of one sample; {}: a number
   Dtype dtype = f32;
   float background = 0;  // value of an empty pixel after decoding; padding and shifting fill with it
 };

@@ -66,7 +66,7 @@ class Sequential final : public Module {
   template <ModuleLike... Modules>
   requires(sizeof...(Modules) > 0 &&
            !(sizeof...(Modules) == 1 && (std::same_as<std::remove_cvref_t<Modules>, Sequential> &&
-                                         ...))) explicit Sequential(Modules&&... modules) {
+                                         ...))) explicit(sizeof...(Modules) == 1) Sequential(Modules&&... modules) {
     modules_.reserve(sizeof...(Modules));
     (add(std::forward<Modules>(modules)), ...);
   }
