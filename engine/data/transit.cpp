@@ -29,12 +29,14 @@ double draw_log(Random& random, const Range& range) {
   return std::exp(draw(random, std::log(range.low), std::log(range.high)));
 }
 
-void check_range(const char* name, const Range& range, double least, bool is_open) {
-  const bool above = is_open ? range.low > least : range.low >= least;
+enum class Bound { open, closed };
+
+void check_range(const char* name, const Range& range, double least, Bound bound) {
+  const bool above = bound == Bound::open ? range.low > least : range.low >= least;
   if (!above || !(range.low <= range.high))
-    throw ArgumentError("transits: " + std::string(name) + ": expected " + (is_open ? "above " : "at least ") +
-                        std::to_string(least) + " and low <= high, got " + std::to_string(range.low) + " to " +
-                        std::to_string(range.high));
+    throw ArgumentError("transits: " + std::string(name) + ": expected " +
+                        (bound == Bound::open ? "above " : "at least ") + std::to_string(least) +
+                        " and low <= high, got " + std::to_string(range.low) + " to " + std::to_string(range.high));
 }
 
 void check_share(const char* name, double value) {
@@ -51,11 +53,11 @@ void check_transits(const TransitOptions& options) {
   check_share("jitter", options.jitter);
   check_share("duration_error", options.duration_error);
   check_share("correlated", options.correlated);
-  check_range("signal_to_noise", options.signal_to_noise, 0, true);
-  check_range("period", options.period, 1, false);
-  check_range("density", options.density, 0.1, false);
-  check_range("ratio", options.ratio, 0, true);
-  check_range("impact", options.impact, 0, false);
+  check_range("signal_to_noise", options.signal_to_noise, 0, Bound::open);
+  check_range("period", options.period, 1, Bound::closed);
+  check_range("density", options.density, 0.1, Bound::closed);
+  check_range("ratio", options.ratio, 0, Bound::open);
+  check_range("impact", options.impact, 0, Bound::closed);
   if (options.ratio.high >= 1 || options.impact.high >= 1)
     throw ArgumentError("transits: ratio and impact must be below 1, got " + std::to_string(options.ratio.high) +
                         " and " + std::to_string(options.impact.high));

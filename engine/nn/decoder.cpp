@@ -6,8 +6,13 @@
 namespace samebytes::nn {
 namespace {
 
-MultiHeadAttentionOptions attention_of(const TransformerDecoderBlockOptions& o, bool causal) {
-  return {.width = o.width, .heads = o.heads, .bias = o.bias, .causal = causal, .dropout = o.dropout, .dtype = o.dtype};
+MultiHeadAttentionOptions attention_of(const TransformerDecoderBlockOptions& o) {
+  return {.width = o.width, .heads = o.heads, .bias = o.bias, .dropout = o.dropout, .dtype = o.dtype};
+}
+MultiHeadAttentionOptions self_attention_of(const TransformerDecoderBlockOptions& o) {
+  MultiHeadAttentionOptions result = attention_of(o);
+  result.causal = o.causal;
+  return result;
 }
 std::int64_t hidden_of(const TransformerDecoderBlockOptions& o) { return o.hidden > 0 ? o.hidden : 4 * o.width; }
 
@@ -15,8 +20,8 @@ std::int64_t hidden_of(const TransformerDecoderBlockOptions& o) { return o.hidde
 
 TransformerDecoderBlock::TransformerDecoderBlock(const TransformerDecoderBlockOptions& options)
     : options_(options),
-      self_attention_(attention_of(options, options.causal)),
-      cross_attention_(attention_of(options, false)),
+      self_attention_(self_attention_of(options)),
+      cross_attention_(attention_of(options)),
       linear1_({.in = options.width, .out = hidden_of(options), .bias = options.bias, .dtype = options.dtype}),
       linear2_({.in = hidden_of(options), .out = options.width, .bias = options.bias, .dtype = options.dtype}),
       norm1_({.features = options.width, .eps = options.eps, .dtype = options.dtype}),

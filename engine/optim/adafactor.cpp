@@ -30,7 +30,11 @@ Adafactor::Adafactor(std::span<const Array> parameters, const AdafactorOptions& 
     : Adafactor(one_group(parameters), options) {}
 
 Adafactor::Adafactor(const std::vector<ParameterGroup>& groups, const AdafactorOptions& options)
-    : Optimizer("Adafactor", groups, {options.rate, options.clip_norm, options.clip_value, options.maximize},
+    : Optimizer("Adafactor", groups,
+                {.rate = options.rate,
+                 .clip_norm = options.clip_norm,
+                 .clip_value = options.clip_value,
+                 .maximize = options.maximize},
                 {{"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL}}),
       options_(options),
       layouts_(std::make_shared<std::vector<AdafactorLayout>>()) {

@@ -11,7 +11,11 @@ Adagrad::Adagrad(std::span<const Array> parameters, const AdagradOptions& option
 
 Adagrad::Adagrad(const std::vector<ParameterGroup>& groups, const AdagradOptions& options)
     : Optimizer("Adagrad", groups,
-                {options.rate, options.clip_norm, options.clip_value, options.maximize, false, false, f32, true},
+                {.rate = options.rate,
+                 .clip_norm = options.clip_norm,
+                 .clip_value = options.clip_value,
+                 .maximize = options.maximize,
+                 .rounds_weights = true},
                 {{"rate_decay", &GroupOptions::rate_decay, options.rate_decay, 0.0, HUGE_VAL},
                  {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL},
                  {"eps", &GroupOptions::eps, options.eps, 0.0, HUGE_VAL}}),

@@ -17,7 +17,11 @@ Lamb::Lamb(std::span<const Array> parameters, const LambOptions& options) : Lamb
 
 Lamb::Lamb(const std::vector<ParameterGroup>& groups, const LambOptions& options)
     : Optimizer("Lamb", options.exclude_vectors ? without_vectors(groups) : groups,
-                {options.rate, options.clip_norm, options.clip_value, options.maximize, true},
+                {.rate = options.rate,
+                 .clip_norm = options.clip_norm,
+                 .clip_value = options.clip_value,
+                 .maximize = options.maximize,
+                 .adapts = true},
                 {{"beta1", &GroupOptions::beta1, options.beta1, 0.0, 1.0},
                  {"beta2", &GroupOptions::beta2, options.beta2, 0.0, 1.0},
                  {"eps", &GroupOptions::eps, options.eps, kLeastEps, HUGE_VAL},

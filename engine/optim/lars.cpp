@@ -11,7 +11,11 @@ Lars::Lars(std::span<const Array> parameters, const LarsOptions& options) : Lars
 
 Lars::Lars(const std::vector<ParameterGroup>& groups, const LarsOptions& options)
     : Optimizer("Lars", options.exclude_vectors ? without_vectors(groups) : groups,
-                {options.rate, options.clip_norm, options.clip_value, options.maximize, true},
+                {.rate = options.rate,
+                 .clip_norm = options.clip_norm,
+                 .clip_value = options.clip_value,
+                 .maximize = options.maximize,
+                 .adapts = true},
                 {{"momentum", &GroupOptions::momentum, options.momentum, 0.0, HUGE_VAL},
                  {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL},
                  {"trust", &GroupOptions::trust, options.trust, 0.0, HUGE_VAL},

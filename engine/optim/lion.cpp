@@ -9,12 +9,16 @@ namespace samebytes::optim {
 Lion::Lion(std::span<const Array> parameters, const LionOptions& options) : Lion(one_group(parameters), options) {}
 
 Lion::Lion(const std::vector<ParameterGroup>& groups, const LionOptions& options)
-    : Optimizer(
-          "Lion", groups,
-          {options.rate, options.clip_norm, options.clip_value, options.maximize, false, false, options.moments, true},
-          {{"beta1", &GroupOptions::beta1, options.beta1, 0.0, 1.0},
-           {"beta2", &GroupOptions::beta2, options.beta2, 0.0, 1.0},
-           {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL}}),
+    : Optimizer("Lion", groups,
+                {.rate = options.rate,
+                 .clip_norm = options.clip_norm,
+                 .clip_value = options.clip_value,
+                 .maximize = options.maximize,
+                 .moments = options.moments,
+                 .rounds_weights = true},
+                {{"beta1", &GroupOptions::beta1, options.beta1, 0.0, 1.0},
+                 {"beta2", &GroupOptions::beta2, options.beta2, 0.0, 1.0},
+                 {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL}}),
       options_(options),
       moment1_(zeros_for_arenas("moment1")) {}
 

@@ -11,13 +11,17 @@ RmsProp::RmsProp(std::span<const Array> parameters, const RmsPropOptions& option
     : RmsProp(one_group(parameters), options) {}
 
 RmsProp::RmsProp(const std::vector<ParameterGroup>& groups, const RmsPropOptions& options)
-    : Optimizer(
-          "RmsProp", groups,
-          {options.rate, options.clip_norm, options.clip_value, options.maximize, false, false, options.moments, true},
-          {{"alpha", &GroupOptions::alpha, options.alpha, 0.0, HUGE_VAL},
-           {"eps", &GroupOptions::eps, options.eps, 0.0, HUGE_VAL},
-           {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL},
-           {"momentum", &GroupOptions::momentum, options.momentum, 0.0, HUGE_VAL}}),
+    : Optimizer("RmsProp", groups,
+                {.rate = options.rate,
+                 .clip_norm = options.clip_norm,
+                 .clip_value = options.clip_value,
+                 .maximize = options.maximize,
+                 .moments = options.moments,
+                 .rounds_weights = true},
+                {{"alpha", &GroupOptions::alpha, options.alpha, 0.0, HUGE_VAL},
+                 {"eps", &GroupOptions::eps, options.eps, 0.0, HUGE_VAL},
+                 {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL},
+                 {"momentum", &GroupOptions::momentum, options.momentum, 0.0, HUGE_VAL}}),
       options_(options) {
   if (options.centered && options.moments != f32)
     throw ArgumentError("RmsProp: centered takes the square of one moment from another, which needs moments in f32");

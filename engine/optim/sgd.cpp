@@ -11,8 +11,13 @@ Sgd::Sgd(std::span<const Array> parameters, const SgdOptions& options) : Sgd(one
 
 Sgd::Sgd(const std::vector<ParameterGroup>& groups, const SgdOptions& options)
     : Optimizer("Sgd", groups,
-                {options.rate, options.clip_norm, options.clip_value, options.maximize, false,
-                 options.release_gradients, options.moments, true},
+                {.rate = options.rate,
+                 .clip_norm = options.clip_norm,
+                 .clip_value = options.clip_value,
+                 .maximize = options.maximize,
+                 .release_gradients = options.release_gradients,
+                 .moments = options.moments,
+                 .rounds_weights = true},
                 {{"momentum", &GroupOptions::momentum, options.momentum, 0.0, HUGE_VAL},
                  {"dampening", &GroupOptions::dampening, options.dampening, -HUGE_VAL, HUGE_VAL},
                  {"weight_decay", &GroupOptions::weight_decay, options.weight_decay, 0.0, HUGE_VAL}}),

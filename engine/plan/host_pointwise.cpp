@@ -23,9 +23,14 @@ namespace {
 using Code = HostInstruction::Code;
 
 // A register of the program and the kind of value in it.
+enum class NumberKind : bool { whole, real };
+NumberKind kind_of(Dtype dtype) { return is_real(dtype) ? NumberKind::real : NumberKind::whole; }
+constexpr NumberKind kWhole = NumberKind::whole, kReal = NumberKind::real;
+
 struct Value {
   int at = 0;
-  bool is_real = false;
+  NumberKind kind = kWhole;
+  bool is_real() const { return kind == kReal; }
 };
 
 // Functions of one real, as expressions write them.
@@ -59,7 +64,7 @@ class Compiler {
     program_.is_double = kernel_.real == Dtype::f64;
     program_.sizes = kernel_.sizes;
     for (const PointwiseInput& input : kernel_.inputs) {
-      const Value value = fresh(is_real(checked(input.node->dtype)));
+      const Value value = fresh(kind_of(checked(input.node->dtype)));
       value_of_.emplace(input.node, value);
       program_.inputs.push_back({input.node->dtype, input.strides, value.at});
     }
@@ -72,7 +77,7 @@ class Compiler {
     for (const Node* output : kernel_.outputs) program_.outputs.push_back({output->dtype, value_of_.at(output).at});
     if (members_.empty()) {  // a copy, or zeros
       const Value value =
-          kernel_.inputs.empty() ? constant(is_real(kernel_.plain), 0) : value_of_.at(kernel_.inputs[0].node);
+          kernel_.inputs.empty() ? constant(kind_of(kernel_.plain), 0) : value_of_.at(kernel_.inputs[0].node);
       program_.outputs.push_back({checked(kernel_.plain), value.at});
     }
     drop_unused();
@@ -86,26 +91,26 @@ class Compiler {
     return dtype;
   }
 
-  Value fresh(bool is_real) {
+  Value fresh(NumberKind kind) {
     if (program_.registers == HostPointwise::kMostRegisters) throw Unknown();
-    return {program_.registers++, is_real};
+    return {program_.registers++, kind};
   }
-  Value emit(Code code, bool is_real, Value a, Value b = {}, Value c = {}) {
-    const Value to = fresh(is_real);
+  Value emit(Code code, NumberKind kind, Value a, Value b = {}, Value c = {}) {
+    const Value to = fresh(kind);
     program_.code.push_back({code, to.at, a.at, b.at, c.at});
     return to;
   }
-  Value constant(bool is_real, double value) {
-    const auto [found, is_new] = constants_.try_emplace({is_real, value});
+  Value constant(NumberKind kind, double value) {
+    const auto [found, is_new] = constants_.try_emplace({kind, value});
     if (is_new) {
-      found->second = fresh(is_real);
-      program_.constants.push_back({found->second.at, is_real, value});
+      found->second = fresh(kind);
+      program_.constants.push_back({found->second.at, kind == kReal, value});
     }
     return found->second;
   }
-  Value as(Value value, bool is_real) {
-    if (value.is_real == is_real) return value;
-    return emit(is_real ? Code::to_real : Code::to_int, is_real, value);
+  Value as(Value value, NumberKind kind) {
+    if (value.kind == kind) return value;
+    return emit(kind == kReal ? Code::to_real : Code::to_int, kind, value);
   }
 
   // Removes instructions whose value nobody reads.
@@ -150,8 +155,8 @@ class Compiler {
 
   // A truth value is a number in the expression; it stays an integer if only zero or nonzero matters.
   Value emit_number(Value truth) {
-    const Value number = as(truth, compute_real_);
-    if (number.is_real) truth_of_.try_emplace(number.at, truth);
+    const Value number = as(truth, compute_kind_);
+    if (number.is_real()) truth_of_.try_emplace(number.at, truth);
     return number;
   }
   std::optional<Value> truth_of(Value number) const {
@@ -161,40 +166,40 @@ class Compiler {
 
   // Same rules as Writer::member_text of pointwise_kernel.cpp.
   Value value_of(const Node& member) {
-    const bool result_real = is_real(checked(member.dtype));
+    const NumberKind wanted = kind_of(checked(member.dtype));
     member_ = &member;
-    compute_real_ = computes_real(member);
+    compute_kind_ = computes_real(member) ? kReal : kWhole;
     Value value = member.op->traits().updates_cell ? operand(1) : of(expression_of(*member.op));
-    if (value.is_real != compute_real_) throw Unknown();
+    if (value.kind != compute_kind_) throw Unknown();
     if (const auto truth = truth_of(value); truth && member.dtype == Dtype::bool_)
-      return are_truths_.count(truth->at) != 0 ? *truth : emit(Code::not_equal_i, false, *truth, constant(false, 0));
+      return are_truths_.count(truth->at) != 0 ? *truth : emit(Code::not_equal_i, kWhole, *truth, constant(kWhole, 0));
     if (member.dtype == Dtype::bool_)
-      return compute_real_ ? emit(Code::not_equal, false, value, constant(true, 0))
-                           : emit(Code::not_equal_i, false, value, constant(false, 0));
-    value = as(value, result_real);
-    return member.dtype == Dtype::u8 ? emit(Code::low_byte, false, value) : value;
+      return compute_kind_ == kReal ? emit(Code::not_equal, kWhole, value, constant(kReal, 0))
+                                    : emit(Code::not_equal_i, kWhole, value, constant(kWhole, 0));
+    value = as(value, wanted);
+    return member.dtype == Dtype::u8 ? emit(Code::low_byte, kWhole, value) : value;
   }
 
   Value operand(std::size_t i) {
     if (i >= member_->inputs.size()) throw Unknown();
     const auto found = value_of_.find(member_->inputs[i].node.get());
     if (found == value_of_.end()) throw Unknown();
-    return as(found->second, compute_real_);
+    return as(found->second, compute_kind_);
   }
   Value scalar(std::size_t index) {
-    if (!compute_real_ || index >= member_->scalars.size()) throw Unknown();
+    if (compute_kind_ != kReal || index >= member_->scalars.size()) throw Unknown();
     const int place = first_scalar_ + static_cast<int>(index);
     const auto [found, is_new] = scalars_.try_emplace(place);
     if (is_new) {
-      found->second = fresh(true);
+      found->second = fresh(kReal);
       program_.parameters.push_back({found->second.at, place});
     }
     return found->second;
   }
   // Rounded once, as the compiler of the kernel does.
   Value number(const std::string& digits) {
-    return constant(true, program_.is_double ? std::strtod(digits.c_str(), nullptr)
-                                             : static_cast<double>(std::strtof(digits.c_str(), nullptr)));
+    return constant(kReal, program_.is_double ? std::strtod(digits.c_str(), nullptr)
+                                              : static_cast<double>(std::strtof(digits.c_str(), nullptr)));
   }
 
   // ---- expressions
@@ -204,12 +209,12 @@ class Compiler {
       case Expression::Kind::operand: return operand(expression.index);
       case Expression::Kind::scalar: return scalar(expression.index);
       case Expression::Kind::number: return number(expression.word);
-      case Expression::Kind::whole: return constant(compute_real_, std::stod(expression.word));
-      case Expression::Kind::zero: return constant(compute_real_, 0);
+      case Expression::Kind::whole: return constant(compute_kind_, std::stod(expression.word));
+      case Expression::Kind::zero: return constant(compute_kind_, 0);
       case Expression::Kind::cast: return of(expression.parts[0]);  // of what already has the compute type
       case Expression::Kind::negate: {
         const Value value = of(expression.parts[0]);
-        return emit(value.is_real ? Code::negate : Code::negate_i, value.is_real, value);
+        return emit(value.is_real() ? Code::negate : Code::negate_i, value.kind, value);
       }
       case Expression::Kind::binary: return binary(expression);
       case Expression::Kind::call: return call(expression);
@@ -219,7 +224,7 @@ class Compiler {
   }
   Value real(const Expression& expression) {
     const Value value = of(expression);
-    if (!value.is_real) throw Unknown();
+    if (!value.is_real()) throw Unknown();
     return value;
   }
 
@@ -241,54 +246,54 @@ class Compiler {
     const auto* sign =
         std::find_if(std::begin(kSigns), std::end(kSigns), [&](const Sign& s) { return s.word == expression.word; });
     const Value left = of(expression.parts[0]), right = of(expression.parts[1]);
-    if (sign == std::end(kSigns) || left.is_real != right.is_real) throw Unknown();
-    if (sign->of_reals == Code::divide && !left.is_real) throw Unknown();
-    const Code code = left.is_real ? sign->of_reals : sign->of_ints;
+    if (sign == std::end(kSigns) || left.kind != right.kind) throw Unknown();
+    if (sign->of_reals == Code::divide && !left.is_real()) throw Unknown();
+    const Code code = left.is_real() ? sign->of_reals : sign->of_ints;
     if (sign->of_reals >= Code::equal && sign->of_reals <= Code::greater_equal) {
-      const Value truth = emit(code, false, left, right);
+      const Value truth = emit(code, kWhole, left, right);
       are_truths_.insert(truth.at);
       return truth;
     }
-    const Value result = emit(code, left.is_real, left, right);
+    const Value result = emit(code, left.kind, left, right);
     const auto a = truth_of(left), b = truth_of(right);
     if (a && b && (sign->word == "+" || sign->word == "-"))
-      truth_of_.try_emplace(result.at, emit(sign->of_ints, false, *a, *b));
+      truth_of_.try_emplace(result.at, emit(sign->of_ints, kWhole, *a, *b));
     return result;
   }
 
   Value call(const Expression& expression) {
     const std::vector<Expression>& parts = expression.parts;
     for (const auto& [name, code] : kFunctions)
-      if (expression.is_call(name) && (has_own_ || !is_own(code))) return emit(code, true, real(parts[0]));
+      if (expression.is_call(name) && (has_own_ || !is_own(code))) return emit(code, kReal, real(parts[0]));
     if (expression.is_call("SB_TRUTH")) {
       const Value truth = of(parts[0]);
-      if (truth.is_real) throw Unknown();
+      if (truth.is_real()) throw Unknown();
       return emit_number(truth);
     }
     if (expression.is_call("SB_WHERE")) return where(of(parts[0]), of(parts[1]), of(parts[2]));
     if (expression.is_call("sb_square") || expression.is_call("sb_cube")) {
-      const Value x = real(parts[0]), square = emit(Code::multiply, true, x, x);
-      return expression.is_call("sb_square") ? square : emit(Code::multiply, true, square, x);
+      const Value x = real(parts[0]), square = emit(Code::multiply, kReal, x, x);
+      return expression.is_call("sb_square") ? square : emit(Code::multiply, kReal, square, x);
     }
     if (expression.is_call("sb_root")) {
       constexpr double kInfinity = std::numeric_limits<double>::infinity();
-      const Value x = real(parts[0]), root = emit(Code::root, true, emit(Code::add, true, x, constant(true, 0)));
-      const Value is_lowest = emit(Code::equal, false, x, constant(true, -kInfinity));
-      return emit(Code::select, true, is_lowest, constant(true, kInfinity), root);
+      const Value x = real(parts[0]), root = emit(Code::root, kReal, emit(Code::add, kReal, x, constant(kReal, 0)));
+      const Value is_lowest = emit(Code::equal, kWhole, x, constant(kReal, -kInfinity));
+      return emit(Code::select, kReal, is_lowest, constant(kReal, kInfinity), root);
     }
     if (has_fma_ && expression.is_call("FMA")) {
       const Value a = real(parts[0]), b = real(parts[1]), c = real(parts[2]);
-      return emit(Code::multiply_add, true, a, b, c);
+      return emit(Code::multiply_add, kReal, a, b, c);
     }
     throw Unknown();
   }
   Value where(Value condition, Value yes, Value no) {
-    if (yes.is_real != no.is_real) throw Unknown();
+    if (yes.kind != no.kind) throw Unknown();
     const auto known = truth_of(condition);
-    const Value truth = known               ? *known
-                        : condition.is_real ? emit(Code::not_equal, false, condition, constant(true, 0))
-                                            : condition;
-    return emit(yes.is_real ? Code::select : Code::select_i, yes.is_real, truth, yes, no);
+    const Value truth = known                 ? *known
+                        : condition.is_real() ? emit(Code::not_equal, kWhole, condition, constant(kReal, 0))
+                                              : condition;
+    return emit(yes.is_real() ? Code::select : Code::select_i, yes.kind, truth, yes, no);
   }
 
   const PointwiseKernel& kernel_;
@@ -297,12 +302,12 @@ class Compiler {
   const bool has_own_;  // the kernel's vector functions are our own texts, not the driver's
   HostPointwise program_;
   std::unordered_map<const Node*, Value> value_of_;
-  std::map<std::pair<bool, double>, Value> constants_;
+  std::map<std::pair<NumberKind, double>, Value> constants_;
   std::map<int, Value> scalars_;
   std::map<int, Value> truth_of_;  // by the number's register: the integer that is 0 if the number is
   std::set<int> are_truths_;       // registers of 0 or 1
   const Node* member_ = nullptr;   // currently compiled
-  bool compute_real_ = false;
+  NumberKind compute_kind_ = kWhole;
   int first_scalar_ = 0;
 };
 

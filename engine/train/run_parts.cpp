@@ -87,7 +87,7 @@ std::vector<optim::StateNumber> numbers_of(const PartReader& reader) {
 // What has a state_dict() with the same arrays at any time: they are read into its own memory.
 template <class T>
 Part with_own_cells(const std::string& name, T& object) {
-  return {name, true, [&object] { return state_of(object.state_dict()); },
+  return {name, Part::same, [&object] { return state_of(object.state_dict()); },
           [&object](const PartReader& reader) {
             const std::vector<optim::StateArray> cells = object.state_dict().arrays;
             for (const optim::StateArray& cell : cells) reader.read_into(cell.array, cell.name);
@@ -97,7 +97,7 @@ Part with_own_cells(const std::string& name, T& object) {
 
 template <class T>
 Part with_mean(const std::string& name, T& object) {
-  return {name, true,
+  return {name, Part::same,
           [&object] {
             const Mean::State mean = object.state();
             PartState state;
@@ -118,7 +118,7 @@ Part with_mean(const std::string& name, T& object) {
 // An optimizer that keeps a share of its state: the file has the whole, so that any number of processes goes on from
 // it.
 Part with_shards(const std::string& name, optim::Optimizer& optimizer) {
-  return {name, false,
+  return {name, Part::varying,
           [&optimizer] {
             PartState state = state_of({{}, optimizer.state_dict().numbers});
             state.values = optimizer.whole_state();
@@ -161,7 +161,7 @@ using detail::PartReader;
 using detail::PartState;
 
 void RunState::add(const std::string& name, nn::Module& module) {
-  impl_->add({name, true,
+  impl_->add({name, Part::same,
               [&module] {
                 return PartState{detail::cells_of(module), {}};
               },
@@ -173,7 +173,7 @@ void RunState::add(const std::string& name, nn::Module& module) {
 // Its cells by state(), which does not read the number of skipped steps: that may be lost in a failed launch.
 void RunState::add(const std::string& name, optim::Optimizer& optimizer) {
   if (optimizer.is_sharded()) return impl_->add(detail::with_shards(name, optimizer));
-  impl_->add({name, true, [&optimizer] { return detail::state_of(optimizer.state_dict()); },
+  impl_->add({name, Part::same, [&optimizer] { return detail::state_of(optimizer.state_dict()); },
               [&optimizer](const PartReader& reader) {
                 const std::vector<optim::StateArray> cells = optimizer.state();
                 for (const optim::StateArray& cell : cells) reader.read_into(cell.array, cell.name);
@@ -203,14 +203,14 @@ void RunState::add(const std::string& name, optim::AdaptiveBatch& batch) {
 }
 
 void RunState::add(const std::string& name, optim::Accumulator& accumulator) {
-  impl_->add({name, false, [&accumulator] { return detail::state_of(accumulator.state_dict()); },
+  impl_->add({name, Part::varying, [&accumulator] { return detail::state_of(accumulator.state_dict()); },
               [&accumulator](const PartReader& reader) {
                 accumulator.load_state_dict({reader.arrays(), detail::numbers_of(reader)});
               }});
 }
 
 void RunState::add(const std::string& name, optim::GradScaler& scaler) {
-  impl_->add({name, true,
+  impl_->add({name, Part::same,
               [&scaler] {
                 const optim::GradScalerState scaling = scaler.state();
                 PartState state;
@@ -234,7 +234,7 @@ void RunState::add(const std::string& name, optim::GradScaler& scaler) {
 void RunState::add(const std::string& name, data::Loader& loader) {
   if (loader.dataset().is_sequential())
     throw ArgumentError("run state: " + name + ": a stream cannot be read from another place, so no run resumes on it");
-  impl_->add({name, true,
+  impl_->add({name, Part::same,
               [&loader] {
                 const data::LoaderPlace place = loader.place();
                 PartState state;
@@ -248,7 +248,7 @@ void RunState::add(const std::string& name, data::Loader& loader) {
 }
 
 void RunState::add(const std::string& name, data::HardExamples& sampler) {
-  impl_->add({name, false,
+  impl_->add({name, Part::varying,
               [&sampler] {
                 const data::HardExamples::State now = sampler.state();
                 PartState state;
@@ -271,7 +271,7 @@ void RunState::add(const std::string& name, Mean& mean) { impl_->add(detail::wit
 void RunState::add(const std::string& name, Accuracy& accuracy) { impl_->add(detail::with_mean(name, accuracy)); }
 
 void RunState::add(const std::string& name, std::int64_t& number) {
-  impl_->add({name, true,
+  impl_->add({name, Part::same,
               [&number] {
                 PartState state;
                 state.numbers["value"] = number;
@@ -281,7 +281,7 @@ void RunState::add(const std::string& name, std::int64_t& number) {
 }
 
 void RunState::add(const std::string& name, double& number) {
-  impl_->add({name, true,
+  impl_->add({name, Part::same,
               [&number] {
                 PartState state;
                 state.numbers["value"] = detail::json_of(number);
@@ -294,7 +294,7 @@ void RunState::add(const std::string& name, std::function<std::string()> get,
                    std::function<void(const std::string&)> set) {
   if (!get || !set) throw ArgumentError("run state: " + name + ": needs two functions");
   impl_->add(
-      {name, true,
+      {name, Part::same,
        [get = std::move(get)] {
          PartState state;
          state.numbers[detail::kText] = get();

@@ -62,9 +62,11 @@ class PartReader {
 };
 
 struct Part {
+  // same: it always has the same arrays and numbers, so that they can be compared before anything is changed.
+  enum Content : bool { varying, same };
+
   std::string name;
-  // True: it always has the same arrays and numbers, so that they can be compared before anything is changed.
-  bool is_fixed = true;
+  Content content = same;
   std::function<PartState()> get;
   std::function<void(const PartReader&)> set;
 };

@@ -119,7 +119,7 @@ void RunState::Impl::check(const RunSource& source) const {
       refuse("it has " + name + ", this run has none");
   for (const Part& part : parts) {
     if (!others.contains(part.name)) refuse("this run has " + part.name + ", it has none");
-    if (!part.is_fixed) continue;
+    if (part.content != Part::same) continue;
     PartState state;
     try {
       state = part.get();

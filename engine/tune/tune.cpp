@@ -45,13 +45,15 @@ detail::TuningStore read_store(const std::string& path, const DeviceInfo& info) 
   return detail::parse_tuning({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path, info, &foreign);
 }
 
-std::vector<TuningChoice> choices_of(const Values& values, const DeviceInfo& info, bool all) {
+enum class Rows { all, found };
+
+std::vector<TuningChoice> choices_of(const Values& values, const DeviceInfo& info, Rows rows) {
   std::vector<TuningChoice> choices;
   for (const Tunable& row : detail::tunables(info.personality)) {
     const std::int64_t built_in =
         detail::built_in_value(row, info.personality, detail::vector_width_of(info, Dtype::f32));
     const auto found = values.find(row.key);
-    if (!all && found == values.end()) continue;
+    if (rows == Rows::found && found == values.end()) continue;
     choices.push_back({row.key, row.value_text(found == values.end() ? built_in : found->second),
                        row.value_text(built_in), row.legal_text()});
   }
@@ -89,7 +91,7 @@ class Tuner {
     }
     report_.seconds = seconds();
     report_.hash = detail::Tuning(info_.personality, store_.values).hash();
-    report_.found = choices_of(store_.values, info_, false);
+    report_.found = choices_of(store_.values, info_, Rows::found);
     return report_;
   }
 
@@ -157,7 +159,7 @@ std::string tuning_file(const std::string& device) { return detail::tuning_path(
 
 std::vector<TuningChoice> tuning_table(const std::string& device) {
   const Engine engine({.device = device});
-  return choices_of(engine.context()->runtime->device().tuning().values(), engine.device(), true);
+  return choices_of(engine.context()->runtime->device().tuning().values(), engine.device(), Rows::all);
 }
 
 bool reset_tuning(const std::string& device) {
