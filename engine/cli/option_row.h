@@ -28,7 +28,8 @@ enum class Verb : std::uint8_t {
   completion,
   man,
   run,
-  inspect
+  inspect,
+  new_
 };
 
 // A set of verbs: Verb::train | Verb::bench.
@@ -61,6 +62,7 @@ Check natural();                                    // a whole number, at least 
 Check number(double low, double high);              // a number from low to high
 Check above_zero();                                 // a number above 0
 Check at_least_zero();                              // a number, at least 0
+Check identifier();                                 // letters, digits and _, a letter first
 Check or_word(std::string_view word, Check check);  // `word`, or what `check` takes
 
 // What an option's value is, known from its member.

@@ -284,6 +284,16 @@ Check at_least_zero() {
   };
 }
 
+Check identifier() {
+  return [](const std::string& text) {
+    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+    const bool fits = !text.empty() && is_letter(text[0]) && std::all_of(text.begin(), text.end(), [&](char c) {
+      return is_letter(c) || (c >= '0' && c <= '9') || c == '_';
+    });
+    return unless(fits, "a name of letters, digits and _ that begins with a letter", text);
+  };
+}
+
 Check or_word(std::string_view word, Check check) {
   return [word = std::string(word), check = std::move(check)](const std::string& text) {
     std::string fault = text == word ? "" : check(text);

@@ -31,6 +31,13 @@ struct ModelOptions {
   int repeat = 0;
 };
 
+struct NewOptions {
+  std::string what;  // op
+  std::string name;
+  std::string folder = ".";
+  bool overwrites = false;
+};
+
 struct ToolOptions {
   std::string mode = "both";  // of bench: train, infer or both
   bool fixed_batch = false;
@@ -56,6 +63,7 @@ struct ToolOptions {
   bool tune_reset = false;
   DoctorOptions doctor;
   ModelOptions model_file;
+  NewOptions fresh;
   std::string shell;  // bash, zsh, fish
 };
 
@@ -168,6 +176,17 @@ void describe_tools(Row& row, ToolOptions& o, MemoryOptions& drawn) {
   row(o.model_file.output, {.flag = "--output", .value = "DIR", .group = group::output, .verbs = Verb::run,
       .writes = Writes::folder,
       .help = "write each output into this folder as NAME.npy"});
+  row(o.fresh.what, {.flag = "what", .value = "WHAT", .group = group::run, .verbs = Verb::new_, .choices = {"op"},
+      .is_required = true,
+      .help = "op: an op of your own with its kernel, its gradient and a check of both"});
+  row(o.fresh.name, {.flag = "name", .value = "NAME", .group = group::run, .verbs = Verb::new_,
+      .check = identifier(), .is_required = true,
+      .help = "name of the op; the file is NAME.cpp"});
+  row(o.fresh.folder, {.flag = "--output", .value = "DIR", .group = group::output, .verbs = Verb::new_,
+      .writes = Writes::folder,
+      .help = "folder for the file"});
+  row(o.fresh.overwrites, {.flag = "--force", .group = group::output, .verbs = Verb::new_,
+      .help = "overwrite a file that is there"});
   row(o.shell, {.flag = "shell", .value = "SHELL", .group = group::run, .verbs = completion,
       .choices = {"bash", "zsh", "fish"}, .is_required = true,
       .help = "shell: bash, zsh or fish"});

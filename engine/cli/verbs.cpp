@@ -75,6 +75,10 @@ const std::vector<VerbRow>& verb_table() {
        "  samebytes run model.onnx --random --dim batch=1 --repeat 20"},
       {Verb::inspect, "inspect", "show what is in an ONNX model, a safetensors file or a checkpoint", run_inspect,
        false, "Example:\n  samebytes inspect model.onnx"},
+      {Verb::new_, "new", "write a file to begin an op of your own with", run_new, false,
+       "Example:\n"
+       "  samebytes new op scaled_tanh\n"
+       "  g++ -std=c++20 -O2 scaled_tanh.cpp -o scaled_tanh $(pkg-config --cflags --libs samebytes) && ./scaled_tanh"},
       {Verb::completion, "completion", "print a shell script that completes verbs, options and values", run_completion,
        false,
        "Examples:\n"

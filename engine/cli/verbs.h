@@ -36,6 +36,7 @@ int run_sweep(const Options& options);
 int run_estimate(const Options& options);
 int run_run(const Options& options);
 int run_inspect(const Options& options);
+int run_new(const Options& options);
 int run_completion(const Options& options);
 int run_man(const Options& options);
 
