@@ -126,7 +126,7 @@ void require_parameters(const CustomOp& op, const Inputs& inputs, Dtype dtype, s
 
 class Custom final : public Op {
  public:
-  Custom(CustomOp op, std::size_t inputs) : op_(std::move(op)), inputs_(inputs) {}
+  Custom(CustomOp op, std::size_t inputs, Dtype real) : op_(std::move(op)), inputs_(inputs), real_(real) {}
   std::string_view name() const override { return op_.name; }
   void hash(Hasher& hasher) const override {
     hasher.add(std::string_view(op_.source));
@@ -134,12 +134,13 @@ class Custom final : public Op {
     hasher.add(static_cast<std::uint64_t>(op_.elements_per_item));
     hasher.add(static_cast<std::uint64_t>(op_.sizes.size()));
     for (const std::int64_t size : op_.sizes) hasher.add(static_cast<std::uint64_t>(size));
+    hasher.add(static_cast<std::uint64_t>(real_));
   }
 
   void launch(Launch& run) const override {
     const std::int64_t n = run.dst_shape().size();
     const std::int64_t items = (n + op_.elements_per_item - 1) / op_.elements_per_item;
-    KernelCall call = run.generated(op_.source, op_.entry, real_of(run.dst_dtype()), op_.name);
+    KernelCall call = run.generated(op_.source, op_.entry, real_, op_.name);
     for (std::size_t i = 0; i < inputs_; ++i) call.args(run.src(static_cast<int>(i)));
     call.args(run.dst(), static_cast<int>(n));
     for (const std::int64_t size : op_.sizes) call.args(static_cast<int>(size));
@@ -164,12 +165,13 @@ class Custom final : public Op {
  private:
   CustomOp op_;
   std::size_t inputs_;
+  Dtype real_;  // of the kernel: f32 or f64
 };
 
 }  // namespace
 }  // namespace detail
 
-Array custom_op(const CustomOp& op, const Inputs& inputs, const Shape& shape, Dtype dtype,
+Array custom_op(const CustomOp& op, const Inputs& inputs, const Shape& shape, std::optional<Dtype> wanted,
                 std::span<const double> parameters) {
   if (op.name.empty() || op.entry.empty() || op.source.empty())
     throw ArgumentError("custom_op: needs a name, an entry and a source; name is \"" + op.name + "\", entry is \"" +
@@ -181,17 +183,22 @@ Array custom_op(const CustomOp& op, const Inputs& inputs, const Shape& shape, Dt
   for (const std::int64_t size : op.sizes)
     if (size != static_cast<int>(size))
       throw ArgumentError(op.name + ": sizes are ints in the kernel, got " + std::to_string(size));
+  std::vector<Array> converted(inputs.begin(), inputs.end());
+  std::optional<Dtype> widest;
+  for (const Array& a : converted)
+    if (a.defined() && is_floating(a.dtype())) {
+      const bool differ = widest && *widest != a.dtype();
+      widest = !differ ? a.dtype() : *widest == f64 || a.dtype() == f64 ? f64 : f32;
+    }
+  const Dtype dtype = wanted.value_or(widest.value_or(f32));
+  const Dtype real = dtype == f64 || widest == f64 ? f64 : f32;
   detail::require_parameters(op, inputs, dtype, parameters.size());
-  const auto is_narrow = [](const Array& a) { return a.defined() && detail::is_16_bit(a.dtype()); };
-  if (detail::is_16_bit(dtype) || std::any_of(inputs.begin(), inputs.end(), is_narrow)) {  // its kernel reads `real`
-    std::vector<Array> wide(inputs.begin(), inputs.end());
-    for (Array& a : wide)
-      if (is_narrow(a)) a = astype(a, f32);
-    return astype(custom_op(op, wide, shape, detail::is_16_bit(dtype) ? f32 : dtype, parameters), dtype);
-  }
+  for (Array& a : converted)
+    if (a.defined() && is_floating(a.dtype()) && a.dtype() != real) a = astype(a, real);
   std::vector<detail::Scalar> scalars(parameters.begin(), parameters.end());
-  return detail::make_array(detail::make_op<detail::Custom>(op, inputs.size()), shape, dtype, inputs,
-                            std::move(scalars));
+  const Array result = detail::make_array(detail::make_op<detail::Custom>(op, inputs.size(), real), shape,
+                                          is_floating(dtype) ? real : dtype, converted, std::move(scalars));
+  return result.dtype() == dtype ? result : astype(result, dtype);
 }
 
 }  // namespace samebytes

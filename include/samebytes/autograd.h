@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -62,7 +63,8 @@ Array stop_gradient(const Input& x);
 // which runs with one work-item per `elements_per_item` of the n elements of dst; the arguments are dense. `gradient`
 // gets dy, the inputs and the output and returns one array per input, of its shape; if it is empty, the op has no
 // gradient. What the source may use besides OpenCL C 1.2 (common.clh, which is included):
-//   real, REAL_C(0.5)           float or double, as dst's dtype is, and a constant of it; 16-bit arrays are widened
+//   real, REAL_C(0.5)           double if an array of the call is f64, else float, and a constant of it; floating
+//                               arrays of another type are converted before and after
 //   ARRAY(const real, x)        a parameter for an array of that element type: real, int (i32), uchar (u8, bool)
 //   START(x)                    first statement for each array: moves x to its first element
 //   SB_BEGIN(n), SB_END(n)      the elements of n that this work-item handles, as long: i from begin to end - 1
@@ -77,10 +79,11 @@ struct CustomOp {
   std::function<std::vector<Array>(const Array& dy, std::span<const Array> inputs, const Array& y)> gradient = {};
   std::vector<std::int64_t> sizes = {};  // s0, ...: sizes and other integers; another value is another plan
 };
+// The result has `dtype`; without one it has the widest floating type of the inputs, f32 if none is floating.
 // Throws ArgumentError if `inputs` is empty or mixes engines, and if the kernel's parameters are not those above: it
 // names the kernel and the parameter. The first run throws BuildError with name, defines and
 // log if the source does not build.
-Array custom_op(const CustomOp& op, const Inputs& inputs, const Shape& shape, Dtype dtype = f32,
+Array custom_op(const CustomOp& op, const Inputs& inputs, const Shape& shape, std::optional<Dtype> dtype = {},
                 std::span<const double> parameters = {});
 
 }  // namespace samebytes

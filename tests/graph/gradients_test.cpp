@@ -114,6 +114,36 @@ TEST_P(GradientsTest, a_custom_op_runs_the_users_kernel_and_gradient) {
   EXPECT_EQ(dx.to_vector<float>(), (std::vector<float>{12, -12, 32}));
 }
 
+TEST_P(GradientsTest, a_custom_op_computes_in_the_widest_type_of_its_arrays) {
+  const CustomOp product{
+      .name = "product",
+      .entry = "product",
+      .source =
+          "__kernel void product(ARRAY(const real, a), ARRAY(const real, b), ARRAY(real, y), const int n) {\n"
+          "  START(a); START(b); START(y);\n"
+          "  for (long i = SB_BEGIN(n); i < SB_END(n); ++i) y[i] = a[i] * b[i];\n}\n",
+      .gradient = [](const Array& dy, std::span<const Array> in, const Array&) {
+        return std::vector<Array>{dy * in[1], dy * in[0]};
+      }};
+  const std::vector<double> values{1.1, -2.3, 1e-9}, squares{1.1 * 1.1, 2.3 * 2.3, 1e-9 * 1e-9};
+  const Array wide = array(values, {3}), narrow = astype(wide, f32);
+  const Array y = custom_op(product, std::vector<Array>{wide, wide}, {3});
+  EXPECT_EQ(y.dtype(), f64);
+  EXPECT_EQ(y.to_vector<double>(), squares);
+  const std::vector<Array> mixed{narrow, wide};
+  const Array of_both = custom_op(product, mixed, {3}, f32);
+  EXPECT_EQ(of_both.dtype(), f32);
+  const std::vector<Array> slopes = gradients(sum(of_both), mixed);
+  EXPECT_EQ(slopes[0].dtype(), f32);
+  EXPECT_EQ(slopes[1].dtype(), f64);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_FLOAT_EQ(of_both.to_vector<float>()[i], static_cast<float>(squares[i]));
+    EXPECT_FLOAT_EQ(slopes[0].to_vector<float>()[i], static_cast<float>(values[i]));
+  }
+  const Array half = astype(narrow, f16);
+  EXPECT_EQ(custom_op(product, std::vector<Array>{half, half}, {3}).dtype(), f16);
+}
+
 TEST_P(GradientsTest, a_custom_op_takes_integers_and_numbers_and_names_what_its_kernel_does_not_take) {
   CustomOp op{
       .name = "shift",
