@@ -55,6 +55,7 @@ row("operator*/column", torch.mul)
 row("maximum", torch.maximum)
 row("minimum", torch.minimum)
 row("pow", lambda x: torch.pow(x, 1.7))
+row("pow/array", lambda a, b: torch.pow(torch.abs(a), b))
 row("pow/cube", lambda x: torch.pow(x, 3.0))
 for name in ("exp", "expm1", "log", "sqrt", "rsqrt", "square", "abs", "sin", "cos", "sign", "floor",
              "round", "erf", "tanh", "sigmoid"):

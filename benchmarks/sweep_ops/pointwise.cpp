@@ -52,6 +52,7 @@ void add_pointwise(std::vector<Row>& rows) {
                   }});
   two("remainder", [](const Array& a, const Array& b) { return remainder(a, b); });
   two("fmod", [](const Array& a, const Array& b) { return fmod(a, b); });
+  two("pow/array", [](const Array& a, const Array& b) { return pow(abs(a), b); });
   two("atan2", [](const Array& a, const Array& b) { return atan2(a, b); });
   one(
       "exp2", [](const Array& a) { return exp2(a); }, -3, 3);

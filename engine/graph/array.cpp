@@ -160,7 +160,12 @@ std::string Array::to_string() const {
   const std::function<void(int, std::int64_t)> print = [&](int axis, std::int64_t at) {
     if (axis == s.rank()) {
       char number[32];
-      std::snprintf(number, sizeof number, is_floating(dtype()) ? "%g" : "%.0f", values[static_cast<std::size_t>(at)]);
+      const double value = values[static_cast<std::size_t>(at)];
+      if (std::isnan(value)) {  // without the sign that a printf may give it
+        text += "nan";
+        return;
+      }
+      std::snprintf(number, sizeof number, is_floating(dtype()) ? "%g" : "%.0f", value);
       text += number;
       return;
     }

@@ -3,6 +3,7 @@
 #include "graph/launch.h"
 #include "graph/written.h"
 #include "ops/host_moves.h"
+#include "ops/pointwise.h"
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
 
@@ -70,18 +71,26 @@ Array concat(const Inputs& arrays, int axis) {
     throw ArgumentError("concat: axis " + std::to_string(axis) + " is out of range for src " + describe(first));
   if (axis < 0) axis += rank;
   Shape shape = first.shape();
+  Dtype dtype = first.dtype();
   for (std::size_t i = 1; i < arrays.size(); ++i) {
     const Array& a = arrays[i];
-    bool ok = a.dtype() == first.dtype() && a.shape().rank() == rank;
+    bool ok = a.shape().rank() == rank;
     for (int k = 0; ok && k < rank; ++k) ok = k == axis || a.shape()[k] == shape[k];
     if (!ok)
-      throw ArgumentError("concat: dtypes and all sizes but those of axis " + std::to_string(axis) +
-                          " must agree, array 0 is " + describe(first) + ", array " + std::to_string(i) + " is " +
-                          describe(a));
+      throw ArgumentError("concat: all sizes but those of axis " + std::to_string(axis) + " must agree, array 0 is " +
+                          describe(first) + ", array " + std::to_string(i) + " is " + describe(a));
     shape[axis] = detail::checked_sum("concat", first, shape[axis], a.shape()[axis]);
+    dtype = detail::promoted(dtype, a.dtype());
   }
   if (arrays.size() == 1) return first;
-  return detail::make_array(detail::make_op<detail::Concat>(axis), shape, first.dtype(), arrays);
+  const auto differs = [dtype](const Array& a) { return a.dtype() != dtype; };
+  if (std::any_of(arrays.begin(), arrays.end(), differs)) {
+    std::vector<Array> converted(arrays.begin(), arrays.end());
+    for (Array& a : converted)
+      if (differs(a)) a = astype(a, dtype);
+    return concat(converted, axis);
+  }
+  return detail::make_array(detail::make_op<detail::Concat>(axis), shape, dtype, arrays);
 }
 
 }  // namespace samebytes

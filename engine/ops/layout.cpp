@@ -72,8 +72,8 @@ Array stack(const Inputs& arrays, int axis) {
   axis = checked_axis("stack", arrays[0], axis, 1);
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const Array& a = arrays[i];
-    if (!a.defined() || a.shape() != arrays[0].shape() || a.dtype() != arrays[0].dtype())
-      throw ArgumentError("stack: shapes and dtypes must agree, array 0 is " + describe(arrays[0]) + ", array " +
+    if (!a.defined() || a.shape() != arrays[0].shape())
+      throw ArgumentError("stack: shapes must agree, array 0 is " + describe(arrays[0]) + ", array " +
                           std::to_string(i) + " is " + describe(a));
     rows.push_back(unsqueeze(a, axis));
   }

@@ -21,7 +21,9 @@ using R = PointwiseRow::Result;
 using G = const GradientRequest&;
 using Arrays = std::vector<Array>;
 
-Dtype promote(Dtype a, Dtype b) {
+}  // namespace
+
+Dtype promoted(Dtype a, Dtype b) {
   if (a == b) return a;
   const auto rank = [](Dtype d) {
     switch (d) {
@@ -39,6 +41,8 @@ Dtype promote(Dtype a, Dtype b) {
   return rank(a) > rank(b) ? a : b;
 }
 
+namespace {
+
 // Applies a row to operands of one shape.
 Array apply(const PointwiseRow& row, const OpPtr& op, std::span<const Array> inputs, std::vector<Scalar> scalars,
             Dtype asked = Dtype::f32) {
@@ -50,7 +54,7 @@ Array apply(const PointwiseRow& row, const OpPtr& op, std::span<const Array> inp
   if (row.result == R::truth) dtype = Dtype::bool_;
   if (row.result == R::same) {
     dtype = inputs[inputs.size() == 3 ? 1 : 0].dtype();  // where(condition, a, b) has the dtype of a and b
-    for (std::size_t i = inputs.size() == 3 ? 2 : 1; i < inputs.size(); ++i) dtype = promote(dtype, inputs[i].dtype());
+    for (std::size_t i = inputs.size() == 3 ? 2 : 1; i < inputs.size(); ++i) dtype = promoted(dtype, inputs[i].dtype());
   }
   std::array<Array, 3> wide;
   for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -128,6 +132,14 @@ const PointwiseRow kPowMinus4{"pow_minus_4", 1, 0, "sb_square(sb_square(REAL_C(1
 const PointwiseRow kPow{"pow", 1, 1, "sb_pow($0, #0)", "Pow($0,#0)", R::same, [](G g) -> Arrays {
   const double e = g.scalars[0].real;
   return {g.dy[0] * (pow(g.src[0], e - 1.0) * e)}; }};
+const PointwiseRow kPower{"power", 2, 0, "sb_power($0, $1)", "Pow($0,$1)", R::same, [](G g) -> Arrays {
+  const Array &a = g.src[0], &b = g.src[1];  // at the borders as PyTorch: no slope where the power is 0, or 0 to a power
+  const auto by_base = [&] { return where(b == 0.0, 0.0, g.dy[0] * (b * pow(a, b - 1.0))); };
+  const auto by_exponent = [&] {
+    const Array is_zero = logical_and(a == 0.0, b >= 0.0);
+    return where(is_zero, 0.0, g.dy[0] * (g.dst[0] * log(where(is_zero, 1.0, a))));
+  };
+  return {g.wanted[0] ? by_base() : Array(), g.wanted[1] ? by_exponent() : Array()}; }};
 const PointwiseRow kExp{"exp", 1, 0, "sb_exp($0)", "Exp($0)", R::same, [](G g) -> Arrays { return {g.dy[0] * g.dst[0]}; }};
 const PointwiseRow kLog{"log", 1, 0, "sb_log($0)", "Log($0)", R::same, [](G g) -> Arrays { return {g.dy[0] / g.src[0]}; }};
 const PointwiseRow kExpm1{"expm1", 1, 0, "sb_expm1($0)", "Sub(Exp($0),1)", R::same, [](G g) -> Arrays { return {g.dy[0] * (g.dst[0] + 1.0)}; }};
@@ -584,6 +596,16 @@ Array relu_gradient_source(const Array& gradient, const Array& x) {
 #undef SAMEBYTES_WITH_SCALAR
 #undef SAMEBYTES_COMPARISON
 #undef SAMEBYTES_ROUNDING
+Array pow(const Input& a, const Input& b) {
+  if (const detail::Casts cast(kPowCast); cast) return pow(cast(a), cast(b));
+  if (a.defined() && b.defined() && (is_floating(a.dtype()) || is_floating(b.dtype())))
+    return detail::binary(detail::kPower, SAMEBYTES_ROW(kPower), a, b);
+  return detail::binary(detail::kPower, SAMEBYTES_ROW(kPower), detail::floating(a), detail::floating(b));
+}
+Array pow(const Number& base, const Input& exponent) {
+  return pow(full({}, base.value(), is_floating(exponent.dtype()) ? exponent.dtype() : f32), exponent);
+}
+
 #undef SAMEBYTES_BINARY_REAL
 #undef SAMEBYTES_BINARY
 #undef SAMEBYTES_UNARY

@@ -13,6 +13,9 @@
 
 namespace samebytes::detail {
 
+// Of two operands (docs/types.md).
+Dtype promoted(Dtype a, Dtype b);
+
 struct PointwiseRow {
   enum class Result : std::uint8_t {
     same,

@@ -92,7 +92,7 @@ Array logsumexp(const Input& a, const Axes& axes, bool keep) {
 
 Array prod(const Input& a, const Axes& axes, bool keep) {
   const std::vector<int> along = named_axes("prod", a, axes);
-  const Array x = as_floating(a);
+  const Array x = is_floating(a.dtype()) ? a.array() : astype(a, i32);
   const int rank = x.shape().rank();
   Shape kept = x.shape(), rows;
   for (const int axis : along) kept[axis] = 1;

@@ -1,4 +1,4 @@
-// Arrays from values of the host, of every element type; array.h includes this.
+// Arrays from values of the host, of every element type, and arrays of a pattern; array.h includes this.
 #pragma once
 
 #include "samebytes/array.h"
@@ -27,5 +27,18 @@ template <class T>
 Array array(std::initializer_list<std::type_identity_t<T>> values) {
   return array<T>(values, Shape{static_cast<std::int64_t>(values.size())});
 }
+
+// Of the shape and type of another array.
+inline Array zeros_like(const Array& a) { return zeros(a.shape(), a.dtype()); }
+inline Array ones_like(const Array& a) { return ones(a.shape(), a.dtype()); }
+inline Array full_like(const Array& a, double value) { return full(a.shape(), value, a.dtype()); }
+
+inline Array arange(double stop) { return arange(0, stop); }  // f32 0, 1, ... below stop
+// [count] from start to stop, both included, equally spaced. Throws ArgumentError for a count below 0, and for dtypes
+// that are not floating.
+Array linspace(double start, double stop, std::int64_t count, Dtype dtype = f32);
+// [rows, columns] with ones on the diagonal and zeros elsewhere; columns -1: as many as rows. Throws ArgumentError for
+// negative sizes.
+Array eye(std::int64_t rows, std::int64_t columns = -1, Dtype dtype = f32);
 
 }  // namespace samebytes

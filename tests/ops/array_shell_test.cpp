@@ -146,6 +146,60 @@ TEST_P(ArrayShellTest, counts_negative_indices_from_the_end) {
   EXPECT_TRUE(all_close(scatter_add(zeros({3}), 0, array<std::int32_t>({-1, 1}), array({5, 6})), Values{0, 6, 5}, 0));
 }
 
+TEST_P(ArrayShellTest, makes_arrays_of_a_pattern) {
+  EXPECT_EQ(arange(3).to_vector<float>(), (std::vector<float>{0, 1, 2}));
+  EXPECT_EQ(linspace(-1, 1, 5).to_vector<float>(), (std::vector<float>{-1, -0.5f, 0, 0.5f, 1}));
+  EXPECT_EQ(linspace(0, 0.1, 8).to_vector<float>().back(), 0.1f);
+  EXPECT_EQ(linspace(2, 3, 1, f64).to_vector<double>(), (std::vector<double>{2}));
+  EXPECT_EQ(linspace(2, 3, 0).size(), 0);
+  EXPECT_EQ(eye(2).to_vector<float>(), (std::vector<float>{1, 0, 0, 1}));
+  EXPECT_EQ(eye(2, 3, i32).to_vector<std::int32_t>(), (std::vector<std::int32_t>{1, 0, 0, 0, 1, 0}));
+  const Array a = astype(array({3, 4}), f16);
+  EXPECT_EQ(zeros_like(a).dtype(), f16);
+  EXPECT_EQ(full_like(a, 2).to_vector<float>(), (std::vector<float>{2, 2}));
+  EXPECT_EQ(ones_like(a).shape(), a.shape());
+  EXPECT_ERROR(linspace(0, 1, -1), ArgumentError, "linspace: expected a count of 0 or more, got -1");
+  EXPECT_ERROR(eye(-2), ArgumentError, "eye: expected sizes of 0 or more, got -2 and -2");
+}
+
+TEST_P(ArrayShellTest, prints_what_is_no_number_without_a_sign_and_multiplies_whole_numbers_exactly) {
+  EXPECT_EQ(sqrt(array({-1, 4})).to_string(), "f32 [2] {nan, 2}");
+  const Array product = prod(array<std::int32_t>({3, 5, 16777217}));
+  EXPECT_EQ(product.dtype(), i32);
+  EXPECT_EQ(product.to_vector<std::int32_t>()[0], 251658255);
+}
+
+// C99's pow at the borders, and with bases and exponents of any sign.
+TEST_P(ArrayShellTest, powers_have_an_exponent_for_each_element) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const Values some{-inf, -3.5, -2, -1, -0.5, -0.0, 0.0, 0.3, 1, 2, 3, 7.25, inf, nan};
+  for (const Dtype dtype : {f32, f64}) {
+    if (dtype == f64 && !Engine::current().device().has_f64) continue;
+    const auto n = static_cast<std::int64_t>(some.size());
+    const Array base = astype(reshape(array(some, {n}), {n, 1}), dtype), exponent = astype(array(some, {n}), dtype);
+    const Values came = pow(base, exponent).to_vector<double>();
+    for (std::size_t i = 0; i < came.size(); ++i) {
+      const double x = some[i / some.size()], e = some[i % some.size()];
+      const double want = dtype == f32 ? std::pow(static_cast<float>(x), static_cast<float>(e)) : std::pow(x, e);
+      const std::string where = std::to_string(x) + " to " + std::to_string(e);
+      if (std::isnan(want)) {
+        EXPECT_TRUE(std::isnan(came[i])) << where << " is " << came[i];
+      } else if (std::isinf(want) || want == 0) {
+        EXPECT_EQ(came[i], want) << where;
+        EXPECT_EQ(std::signbit(came[i]), std::signbit(want)) << where;
+      } else {
+        EXPECT_NEAR(came[i], want, std::abs(want) * (dtype == f32 ? 3e-7 : 1e-15)) << where;
+      }
+    }
+  }
+  EXPECT_EQ(pow(2, array<std::int32_t>({1, 10})).to_vector<float>(), (std::vector<float>{2, 1024}));
+  // As PyTorch: no slope by a base to the power 0, none by the exponent of 0.
+  const std::vector<Array> x{array({0, 2, 0}), array({0, 3, 2})};
+  const std::vector<Array> d = gradients(sum(pow(x[0], x[1])), x);
+  EXPECT_EQ(d[0].to_vector<float>(), (std::vector<float>{0, 12, 0}));
+  EXPECT_TRUE(all_close(d[1], Values{0, 8 * std::log(2.0), 0}, 1e-6));
+}
+
 TEST_P(ArrayShellTest, gives_the_vector_jacobian_product) {
   const std::vector<Array> x{array({1, 2, 3})};
   const Array y = square(x[0]);

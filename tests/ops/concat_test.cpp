@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "samebytes/autograd.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 #include "support/devices.h"
@@ -73,12 +74,18 @@ TEST_P(Concat, wrong_arguments_are_refused) {
   const Array a = ones({2, 3});
   EXPECT_ERROR(concat(std::span<const Array>(), 0), ArgumentError, "concat: expected at least one array, got none");
   EXPECT_ERROR((concat({a, a}, 2)), ArgumentError, "concat: axis 2 is out of range for src f32 [2, 3]");
-  EXPECT_ERROR(
-      (concat({a, ones({3, 3})}, 1)), ArgumentError,
-      "concat: dtypes and all sizes but those of axis 1 must agree, array 0 is f32 [2, 3], array 1 is f32 [3, 3]");
-  EXPECT_ERROR(
-      (concat({a, astype(a, f16)}, 0)), ArgumentError,
-      "concat: dtypes and all sizes but those of axis 0 must agree, array 0 is f32 [2, 3], array 1 is f16 [2, 3]");
+  EXPECT_ERROR((concat({a, ones({3, 3})}, 1)), ArgumentError,
+               "concat: all sizes but those of axis 1 must agree, array 0 is f32 [2, 3], array 1 is f32 [3, 3]");
+}
+
+TEST_P(Concat, arrays_of_several_types_take_the_type_that_holds_all) {
+  const Array whole = array<std::int32_t>({1, 2}), real = array({0.5f, 1.5f});
+  const Array wrt[] = {real};
+  EXPECT_EQ(concat({whole, real}, 0).dtype(), f32);
+  EXPECT_EQ(concat({whole, real}, 0).to_vector<float>(), (std::vector<float>{1, 2, 0.5f, 1.5f}));
+  EXPECT_EQ(concat({astype(real, f16), astype(real, bf16)}, 0).dtype(), f32);
+  EXPECT_EQ(stack({whole, astype(real, f64)}).dtype(), f64);
+  EXPECT_EQ(gradients(sum(concat({whole, real}, 0) * 2.0), wrt)[0].to_vector<float>(), (std::vector<float>{2, 2}));
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ std::vector<Case> pointwise_cases() {
       {"fmod", [](In x) { return fmod(x[0], x[1]); }, {positive({5}), of({5}, 2, 3, 4)}},
       {"atan2", two(atan2), {of({5}), positive({5}, 2)}},
       {"pow", [](In x) { return pow(x[0], 2.3); }, {positive({5})}},
+      {"pow", [](In x) { return pow(x[0], x[1]) + pow(2.0, x[1]); }, {positive({5}), of({5}, 2)}},
       {"pow", [](In x) { return pow(x[0], 3.0) + pow(x[0], -2.0) + pow(x[0], 1.5); }, {positive({5})}},
       {"pow", [](In x) { return pow(x[0], 2.0) + pow(x[0], 1.0) + pow(x[0], 0.0); }, {of({5})}},
       {"exp", one(exp), {of({5})}},

@@ -48,6 +48,8 @@ Array fmod(const Input& a, const Input& b);
 Array fmod(const Input& a, const Number& b);
 Array atan2(const Input& a, const Input& b);  // the angle of the point (b, a)
 Array pow(const Input& a, double exponent);
+Array pow(const Input& base, const Input& exponent);
+Array pow(const Number& base, const Input& exponent);
 Array exp(const Input& a);
 Array expm1(const Input& a);  // exp(a) - 1, accurate for small a
 Array exp2(const Input& a);
