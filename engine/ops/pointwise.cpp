@@ -97,7 +97,7 @@ const PointwiseRow kMin{"minimum", 2, 0, "SB_WHERE(SB_TRUTH($0 <= $1) + SB_TRUTH
   return shares_of_extreme(g, less(g.src[0], g.src[1])); }};
 const PointwiseRow kMaxS{"maximum_scalar", 1, 1, "SB_WHERE(SB_TRUTH($0 >= #0) + SB_TRUTH($0 != $0), $0, (SB_TYPE)(#0))", "Max($0,#0)", R::same, gradient_above};
 const PointwiseRow kMinS{"minimum_scalar", 1, 1, "SB_WHERE(SB_TRUTH($0 <= #0) + SB_TRUTH($0 != $0), $0, (SB_TYPE)(#0))", "Min($0,#0)", R::same, gradient_above};
-const PointwiseRow kFmod{"fmod", 2, 0, "fmod($0, $1)", "Mod[fmod=1]($0,$1)", R::same, [](G g) -> Arrays {
+const PointwiseRow kFmod{"fmod", 2, 0, "sb_fmod($0, $1)", "Mod[fmod=1]($0,$1)", R::same, [](G g) -> Arrays {
   return {g.dy[0], g.wanted[1] ? -(g.dy[0] * trunc(g.src[0] / g.src[1])) : Array()}; }};
 // Of whole numbers; by -1 and by 0 it is 0, where the processor's own would trap.
 const PointwiseRow kModulo{"modulo", 2, 0,

@@ -281,6 +281,19 @@ TEST_P(ArrayShellTest, types_of_results_are_those_of_the_table) {
                "add: the number must fit u8, got 300; convert a with astype(a, i32), a is u8 [2]");
 }
 
+TEST_P(ArrayShellTest, remainders_of_doubles_stand_alone) {
+  SAMEBYTES_NEEDS_F64();
+  const std::vector<double> a{-4.3, 7.2, 5, 4.3, -7.2, 8, 1e300, 3, 0.5, -9.7};
+  const std::vector<double> b{2.1, -3.4, 8, -2.1, 3.4, 5, 0.3, 0, 0.4, 1.1};
+  for (std::size_t n = 1; n <= a.size(); ++n) {
+    const Shape shape{static_cast<std::int64_t>(n)};
+    const auto came =
+        fmod(array(std::span(a).first(n), shape), array(std::span(b).first(n), shape)).to_vector<double>();
+    for (std::size_t i = 0; i < n; ++i)
+      EXPECT_TRUE(b[i] == 0 ? std::isnan(came[i]) : came[i] == std::fmod(a[i], b[i])) << i << " of " << n;
+  }
+}
+
 TEST_P(ArrayShellTest, remainders_have_the_sign_that_their_name_promises) {
   const Array a = array({-7, 7, -7, 7, 6}), b = array({3, 3, -3, -3, 3});
   const Values floored{2, 1, -1, -2, 0}, cut{-1, 1, -1, 1, 0};
