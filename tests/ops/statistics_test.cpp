@@ -77,6 +77,54 @@ TEST_P(StatisticsTest, have_the_gradients_of_their_formulas) {
   EXPECT_TRUE(all_close(gradients(norm(wrt[0]), wrt)[0], Values{0, 0, 0}, 0));
 }
 
+// Against sums over all indices in double: repeated letters, dots that broadcast, no arrow, views.
+TEST_P(StatisticsTest, einsum_takes_diagonals_and_dots) {
+  const auto of = [](const Shape& shape, int seed) {
+    std::vector<float> values(static_cast<std::size_t>(shape.size()));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>((i * 7 + std::size_t(seed)) % 11) - 5;
+    return array(values, shape);
+  };
+  const Array square_one = of({3, 3}, 1), cubes = of({2, 3, 3, 3}, 2), a = of({2, 1, 3, 4}, 3), b = of({5, 4, 2}, 4);
+  const auto at = [](const Array& x, std::initializer_list<std::int64_t> index) {
+    std::int64_t flat = 0;
+    int axis = 0;
+    for (const std::int64_t i : index) flat = flat * x.shape()[axis++] + i;
+    return x.to_vector<double>()[static_cast<std::size_t>(flat)];
+  };
+  Values trace{0}, main, twisted(6, 0.0), products(2 * 5 * 3 * 2, 0.0), totals(3, 0.0);
+  for (int i = 0; i < 3; ++i) {
+    trace[0] += at(square_one, {i, i});
+    main.push_back(at(square_one, {i, i}));
+    for (int n = 0; n < 2; ++n) twisted[std::size_t(i * 2 + n)] = at(cubes, {n, i, i, i});
+  }
+  for (int n = 0; n < 2; ++n)
+    for (int m = 0; m < 5; ++m)
+      for (int i = 0; i < 3; ++i)
+        for (int k = 0; k < 2; ++k)
+          for (int j = 0; j < 4; ++j)
+            products[std::size_t(((n * 5 + m) * 3 + i) * 2 + k)] += at(a, {n, 0, i, j}) * at(b, {m, j, k});
+  for (int n = 0; n < 2; ++n)
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 4; ++j) totals[std::size_t(i)] += at(a, {n, 0, i, j});
+  EXPECT_TRUE(all_close(einsum("ii", {square_one}), trace, 1e-5));
+  EXPECT_TRUE(all_close(einsum("ii->i", {transpose(square_one)}), main, 1e-5));
+  EXPECT_TRUE(all_close(einsum("niii->in", {cubes}), twisted, 1e-5));
+  EXPECT_TRUE(all_close(einsum("...ij,...jk->...ik", {a, b}), products, 1e-5));
+  EXPECT_TRUE(all_close(einsum("...ij, ...jk", {a, b}), products, 1e-5));
+  EXPECT_EQ(einsum("...ij,...jk->ik...", {a, b}).shape(), (Shape{3, 2, 2, 5}));
+  EXPECT_TRUE(all_close(einsum("...ij->i", {a}), totals, 1e-5));
+  EXPECT_EQ(einsum("...,...", {a, a}).shape(), a.shape());
+  EXPECT_EQ(einsum("...ii->...", {zeros({0, 3, 3})}).shape(), (Shape{0}));
+}
+
+TEST_P(StatisticsTest, einsum_of_diagonals_and_dots_has_its_gradient) {
+  SAMEBYTES_NEEDS_F64();
+  const GradientInput x = random_input("x", {2, 3, 3}), y = random_input("y", {1, 3, 2}, 2);
+  EXPECT_TRUE(check_gradients([](auto v) { return square(einsum("nii->in", {v[0]})); }, {x}));
+  EXPECT_TRUE(check_gradients([](auto v) { return square(einsum("...ij,...jk->ik...", v)); }, {x, y}));
+}
+
 TEST_P(StatisticsTest, elementary_functions_have_values_and_gradients) {
   const auto all = [](const Array& x) {  // of values between 0 and 1
     return concat({asin(x), acos(x), atan(x), sinh(x), cosh(x), asinh(x), acosh(x + 1), atanh(x), exp2(x), log1p(x),
@@ -117,7 +165,13 @@ TEST_P(StatisticsTest, wrong_arguments_are_named) {
   EXPECT_ERROR(tril(zeros({3})), ArgumentError, "tril: needs two axes or more, src is f32 [3]");
   EXPECT_ERROR(meshgrid({x}), ArgumentError, "meshgrid: needs arrays of one axis, one of them is f32 [2, 3]");
   EXPECT_ERROR(einsum("ii->i", {x}), ArgumentError,
-               "einsum: a letter may occur once in an array, i occurs twice, got \"ii->i\"");
+               "einsum: axes of one letter must have one size, those of i have 2 and 3, got \"ii->i\"");
+  EXPECT_ERROR(einsum("i..->i", {x}), ArgumentError,
+               "einsum: expected dots as three in a row, once in an array, got \"i..->i\"");
+  EXPECT_ERROR(einsum("...ijk->i", {x}), ArgumentError,
+               "einsum: expected one letter for each axis of an array of rank 2, got \"...ijk->i\"");
+  EXPECT_ERROR(einsum("...,...", {x, transpose(x)}), ArgumentError,
+               "einsum: axes of one letter must have one size, those of the dots have 2 and 3, got \"...,...\"");
   EXPECT_ERROR(einsum("ij,jk", {x, x}), ArgumentError,
                "einsum: axes of one letter must have one size, those of j have 3 and 2, got \"ij,jk\"");
 }
