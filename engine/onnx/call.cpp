@@ -36,6 +36,18 @@ std::vector<std::int64_t> Call::integers(const std::string& key, std::vector<std
   return {at->second->ints().begin(), at->second->ints().end()};
 }
 
+std::vector<double> Call::reals(const std::string& key) const {
+  const auto at = attributes.find(key);
+  if (at == attributes.end()) return {};
+  return {at->second->floats().begin(), at->second->floats().end()};
+}
+
+std::vector<std::string> Call::texts(const std::string& key) const {
+  const auto at = attributes.find(key);
+  if (at == attributes.end()) return {};
+  return {at->second->strings().begin(), at->second->strings().end()};
+}
+
 int Call::axis(std::int64_t axis, int rank) const {
   if (axis < -rank || axis >= rank)
     refuse("axis " + std::to_string(axis) + " is outside of rank " + std::to_string(rank));
@@ -102,6 +114,15 @@ const Registry& registry() {
     add_trigonometry(made);
     add_quantised(made);
     add_scatter(made);
+    add_attention(made);
+    add_signal(made);
+    add_detection(made);
+    add_sets(made);
+    add_random(made);
+    add_optimizers(made);
+    add_linear_algebra(made);
+    add_losses(made);
+    add_fused(made);
     return made;
   }();
   return all;

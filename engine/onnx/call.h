@@ -40,6 +40,8 @@ struct Call {
   double real(const std::string& key, double otherwise) const;
   std::string text(const std::string& key, const std::string& otherwise) const;
   std::vector<std::int64_t> integers(const std::string& key, std::vector<std::int64_t> otherwise = {}) const;
+  std::vector<double> reals(const std::string& key) const;
+  std::vector<std::string> texts(const std::string& key) const;
   // A negative axis counts from the end; refuses one outside.
   int axis(std::int64_t axis, int rank) const;
 

@@ -12,7 +12,7 @@ namespace {
 constexpr int kDeepest = 32;  // functions and subgraphs inside each other
 
 const std::set<std::string>& control() {
-  static const std::set<std::string> ops{"If", "Loop", "Constant"};
+  static const std::set<std::string> ops{"If", "Loop", "Scan", "Constant"};
   return ops;
 }
 
@@ -52,8 +52,8 @@ class Checker {
       if (function != functions_.end()) {
         std::set<std::string> inside(function->second->input().begin(), function->second->input().end());
         nodes(function->second->node(), inside, depth + 1);
-      } else if (!is_standard(node.domain()) ||
-                 (!registry().contains(node.op_type()) && !control().contains(node.op_type()))) {
+      } else if (const std::string name = registered_as(node.domain(), node.op_type());
+                 !registry().contains(name) && !control().contains(name)) {
         unknown_.push_back(shown(node));
       }
       for (const auto& output : node.output())
@@ -76,6 +76,10 @@ std::string shown(const ::onnx::NodeProto& node) {
   std::string text;
   for (const char c : where.substr(0, 120)) text += static_cast<unsigned char>(c) < 32 ? '?' : c;
   return (is_standard(node.domain()) ? "" : node.domain() + ".") + node.op_type() + " '" + text + "'";
+}
+
+std::string registered_as(const std::string& domain, const std::string& op) {
+  return is_standard(domain) ? op : domain + "." + op;
 }
 
 std::string key_of(const std::string& domain, const std::string& op) { return domain + ":" + op; }

@@ -10,8 +10,12 @@ namespace samebytes::onnx {
 
 using Functions = std::map<std::string, const ::onnx::FunctionProto*>;  // by key_of()
 
+constexpr int kNewestOpset = 24, kOldestOpset = 7;
+
 std::string key_of(const std::string& domain, const std::string& op);
 bool is_standard(const std::string& domain);
+// The operator's name in the registry.
+std::string registered_as(const std::string& domain, const std::string& op);
 // "Conv 'features.0'", without control characters and not longer than a line.
 std::string shown(const ::onnx::NodeProto& node);
 

@@ -85,14 +85,23 @@ Outputs greater_or_equal(const Call& call) {
 
 Outputs mod(const Call& call) {
   if (!call.is_floating()) return integer_binary(call);
-  call.refuse("floating remainders are not supported");
+  if (call.integer("fmod", 0) == 0) call.refuse("floating remainders need fmod = 1");
+  return binary(call, [](const Array& a, const Array& b) { return fmod(a, b); });
+}
+
+// Integers to floating powers, computed in double and cut to the integers' type.
+Outputs whole_powers(const Call& call) {
+  const Sizes sizes = broadcast(call.sizes(0), call.sizes(1));
+  const auto a = reals_of(call.at(0)), b = reals_of(call.at(1));
+  const auto of_a = positions(call.sizes(0), sizes), of_b = positions(call.sizes(1), sizes);
+  std::vector<std::int64_t> values(of_a.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = truncated(std::pow(a[std::size_t(of_a[i])], b[std::size_t(of_b[i])]));
+  return {ints_item(values, sizes, call.type())};
 }
 
 Outputs power(const Call& call) {
-  if (!call.is_floating(0)) {
-    if (call.is_floating(1)) call.refuse("an integer to a floating power is not supported");
-    return integer_binary(call);
-  }
+  if (!call.is_floating(0)) return call.is_floating(1) ? whole_powers(call) : integer_binary(call);
   if (count(call.sizes(1)) != 1 || call.rank(1) > call.rank(0))
     return {item_of(power_of(call.array(0), astype(call.array(1), call.array(0).dtype())))};
   const double exponent = reals_of(call.at(1)).at(0);
@@ -227,14 +236,29 @@ Outputs chosen(const Call& call) {
   return {ints_item(values, sizes, call.type(1))};
 }
 
+// The mask is bool, and of the input's type before opset 10.
 Outputs drop(const Call& call) {
   double ratio = call.real("ratio", 0.5);
   if (call.has(1)) ratio = reals_of(call.at(1)).at(0);
   const bool asked = call.opset >= 12 && call.has(2) && ints_of(call.at(2)).at(0) != 0;
-  if (call.outputs > 1) call.refuse("the mask of a dropout is not supported");
-  if (!call.training && asked) call.refuse("training_mode is set, and the model is in evaluation mode");
-  if (!call.training || ratio == 0) return {call.at(0)};
-  return kept(call, [&](const Array& a) { return dropout(a, ratio); });
+  if (!call.training && asked && ratio != 0) call.refuse("training_mode is set, and the model is in evaluation mode");
+  const bool drops = call.training && ratio != 0;
+  if (call.outputs < 2)
+    return {drops ? kept(call, [&](const Array& a) { return dropout(a, ratio); }).at(0) : call.at(0)};
+  const Array x = call.floating(), ones = samebytes::ones(x.shape(), x.dtype());
+  const Array scales = drops ? dropout(ones, ratio) : ones, mask = greater(scales, 0.0);
+  return {drops ? item_of(x * scales) : call.at(0), item_of(call.opset < 10 ? astype(mask, x.dtype()) : mask)};
+}
+
+Outputs has_element(const Call& call) { return {ints_item({call.has(0) ? 1 : 0}, {}, Type::boolean)}; }
+
+// 1 above the threshold, else 0.
+Outputs binarized(const Call& call) {
+  const double threshold = call.real("threshold", 0.0);
+  if (call.is_floating()) return kept(call, [&](const Array& a) { return astype(greater(a, threshold), a.dtype()); });
+  auto values = ints_of(call.at(0));
+  for (auto& value : values) value = static_cast<double>(value) > threshold ? 1 : 0;
+  return {ints_item(values, call.sizes(), call.type())};
 }
 
 }  // namespace
@@ -254,7 +278,8 @@ void add_elementwise(Registry& registry) {
   registry.insert({{"HardSwish", unary<hard_swish>}, {"LeakyRelu", leaky}, {"PRelu", parametric}});
   registry.insert({{"Elu", exponential_linear}, {"Selu", scaled_linear}, {"Celu", celu}, {"Gelu", gelu_of}});
   registry.insert({{"HardSigmoid", hard_sigmoid_of}, {"ThresholdedRelu", thresholded}, {"Shrink", shrink}});
-  registry.insert({{"Swish", swish}});
+  registry.insert({{"Swish", swish}, {"OptionalHasElement", has_element}, {"OptionalGetElement", identity}});
+  registry.insert({{"ai.onnx.ml.Binarizer", binarized}});
   const auto signless = [](const Call& call) -> Outputs {
     if (call.is_floating()) {
       if (call.op == "Abs") return unary<samebytes::abs>(call);

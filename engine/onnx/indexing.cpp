@@ -96,8 +96,38 @@ Outputs gathered_nd(const Call& call) {
   return {moved(call.at(0), result, from)};
 }
 
+// Integers, exact; negative widths cut.
+Outputs padded_integers(const Call& call, const std::vector<PadWidth>& widths, PadMode how) {
+  const Sizes sizes = call.sizes();
+  Sizes result = sizes;
+  for (std::size_t k = 0; k < sizes.size(); ++k) result[k] += widths[k].before + widths[k].after;
+  const auto in = ints_of(call.at(0));
+  const auto strides = strides_of(sizes), own = strides_of(result);
+  const std::int64_t value = call.has(2) ? ints_of(call.at(2)).at(0) : 0;
+  std::vector<std::int64_t> values(static_cast<std::size_t>(count(result)));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::int64_t from = 0;
+    bool is_inside = true;
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      const std::int64_t n = sizes[k];
+      std::int64_t at = static_cast<std::int64_t>(i) / own[k] % result[k] - widths[k].before;
+      const bool is_outside = at < 0 || at >= n;
+      if (is_outside && (how == PadMode::constant || n == 0)) is_inside = false;
+      if (is_outside && how == PadMode::replicate) at = at < 0 ? 0 : n - 1;
+      if (is_outside && how == PadMode::circular && n > 0) at = (at % n + n) % n;
+      if (is_outside && how == PadMode::reflect) {
+        const std::int64_t period = std::max<std::int64_t>(2 * (n - 1), 1);
+        at = (at % period + period) % period;
+        at = at < n ? at : period - at;
+      }
+      from += at * strides[k];
+    }
+    values[i] = is_inside ? in[static_cast<std::size_t>(from)] : value;
+  }
+  return {ints_item(values, result, call.type())};
+}
+
 Outputs padded(const Call& call) {
-  if (!call.is_floating()) call.refuse("integers are not supported");
   const Sizes sizes = call.sizes();
   auto pads = call.has(1) ? ints_of(call.at(1)) : call.integers("pads");
   std::vector<std::int64_t> axes;
@@ -107,12 +137,18 @@ Outputs padded(const Call& call) {
     for (int i = 0; i < call.rank(); ++i) axes.push_back(i);
   if (pads.size() != 2 * axes.size()) call.refuse("expected two pads for each axis");
   const std::string mode = call.text("mode", "constant");
-  const double value = call.has(2) ? reals_of(call.at(2)).at(0) : call.real("value", 0.0);
   const PadMode how = mode == "constant"  ? PadMode::constant
                       : mode == "reflect" ? PadMode::reflect
                       : mode == "edge"    ? PadMode::replicate
                       : mode == "wrap"    ? PadMode::circular
                                           : (call.refuse("the mode " + mode), PadMode::constant);
+  if (!call.is_floating()) {
+    std::vector<PadWidth> widths(sizes.size());
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      widths[static_cast<std::size_t>(call.axis(axes[i], call.rank()))] = {pads[i], pads[i + axes.size()]};
+    return padded_integers(call, widths, how);
+  }
+  const double value = call.has(2) ? reals_of(call.at(2)).at(0) : call.real("value", 0.0);
   const Order& order = call.at(0).order;
   const Order back = inverse(order);
   std::vector<PadWidth> widths(sizes.size());
@@ -195,12 +231,27 @@ Outputs nonzero(const Call& call) {
   return {ints_item(result, {std::ssize(sizes), std::ssize(found)})};
 }
 
+// Columns of the last axis, by a list of them.
+Outputs columns(const Call& call) {
+  Sizes sizes = call.sizes();
+  if (sizes.empty()) call.refuse("a scalar has no columns");
+  const std::int64_t width = sizes.back();
+  const auto index = indices(call, 1, width);
+  const std::int64_t rows = count(sizes) / std::max<std::int64_t>(width, 1);
+  std::vector<std::int64_t> from;
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (const std::int64_t at : index) from.push_back(row * width + at);
+  if (sizes.size() == 1) sizes.insert(sizes.begin(), 1);
+  sizes.back() = std::ssize(index);
+  return {moved(call.at(0), sizes, from)};
+}
+
 }  // namespace
 
 void add_indexing(Registry& registry) {
   registry.insert({{"Gather", gathered}, {"GatherElements", gathered_elements}, {"GatherND", gathered_nd}});
   registry.insert({{"Pad", padded}, {"ConstantOfShape", filled}, {"Range", range}, {"Trilu", triangle}});
-  registry.insert({{"NonZero", nonzero}});
+  registry.insert({{"NonZero", nonzero}, {"ai.onnx.ml.ArrayFeatureExtractor", columns}});
 }
 
 }  // namespace samebytes::onnx

@@ -1,6 +1,5 @@
 // Integers and bools on the host: arithmetic, comparison, logic and bits, exact in their own type; and casts.
 #include <algorithm>
-#include <cmath>
 
 #include "onnx/registry.h"
 #include "samebytes/error.h"
@@ -65,12 +64,6 @@ Outputs negated(const Call& call) {
   auto values = ints_of(call.at(0));
   for (Int& value : values) value = call.op == "Not" ? value == 0 : ~value;
   return {ints_item(values, call.sizes(), call.type())};
-}
-
-// A floating value as an integer, toward zero; outside of the type ONNX leaves it open.
-Int truncated(double value) {
-  if (!(value > -9.3e18 && value < 9.2e18)) return std::isnan(value) || value < 0 ? INT64_MIN : INT64_MAX;
-  return static_cast<Int>(value);
 }
 
 Item converted(const Call& call, Type to) {

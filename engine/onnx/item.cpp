@@ -1,6 +1,7 @@
 #include "onnx/item.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -177,6 +178,15 @@ std::int64_t wrapped(std::int64_t value, Type type) {
     case Type::boolean: return value != 0 ? 1 : 0;
     default: return value;
   }
+}
+
+std::int64_t truncated(double value) {
+  if (!(value > -9.3e18 && value < 9.2e18)) return std::isnan(value) || value < 0 ? INT64_MIN : INT64_MAX;
+  return static_cast<std::int64_t>(value);
+}
+
+bool is_below(std::int64_t a, std::int64_t b, Type type) {
+  return type == Type::u64 ? static_cast<std::uint64_t>(a) < static_cast<std::uint64_t>(b) : a < b;
 }
 
 Item ints_item(const std::vector<std::int64_t>& values, const Sizes& sizes, Type type) {

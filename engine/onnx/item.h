@@ -52,6 +52,8 @@ Tensor on_host(const Item& item);
 std::vector<std::int64_t> ints_of(const Item& item);
 std::vector<double> reals_of(const Item& item);
 std::int64_t wrapped(std::int64_t value, Type type);  // as the type stores it
+std::int64_t truncated(double value);                 // toward zero; what lies outside of 64 bits becomes their ends
+bool is_below(std::int64_t a, std::int64_t b, Type type);  // as integers of the type
 
 // result[i] = item[from[i]] for flat positions.
 Item moved(const Item& item, const Sizes& sizes, std::span<const std::int64_t> from);

@@ -1,5 +1,4 @@
-// Loading a model and running its graph: nodes in the file's order, subgraphs with the values around them, function
-// bodies in place.
+// Loading a model, and running its graph for the values of its inputs.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -9,7 +8,8 @@
 
 #include "onnx/check.h"
 #include "onnx/external.h"
-#include "onnx/registry.h"
+#include "onnx/rewrite.h"
+#include "onnx/runner.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -18,182 +18,14 @@ namespace samebytes::onnx {
 struct Model::File {
   ::onnx::ModelProto proto;
   std::map<std::string, const ::onnx::FunctionProto*> functions;  // "domain:Name"
-  std::map<std::string, Item> constants;                          // initializers that are not parameters
+  std::map<std::string, Item> constants;                          // of the file, and what follows from them alone
+  std::map<std::string, std::int64_t> operators;                  // as the file has them
   std::vector<std::string> inputs, outputs;
 };
 
 namespace {
 
-constexpr int kNewestOpset = 24, kOldestOpset = 7;
-constexpr std::int64_t kMostSteps = 1'000'000;                      // of a Loop
 constexpr std::int64_t kLargestFile = (std::int64_t{1} << 31) - 1;  // protobuf's own limit
-
-int opset_of(const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>& imports) {
-  for (const auto& import : imports)
-    if (is_standard(import.domain())) return static_cast<int>(import.version());
-  return 1;
-}
-
-// The values of one graph, above those of the graph around it.
-struct Scope {
-  std::map<std::string, Item> values;
-  const Scope* outer = nullptr;
-
-  const Item& at(const std::string& name) const {
-    static const Item none;
-    if (name.empty()) return none;
-    for (const Scope* scope = this; scope != nullptr; scope = scope->outer)
-      if (const auto found = scope->values.find(name); found != scope->values.end()) return found->second;
-    throw ArgumentError("onnx: no node gives '" + name + "'");
-  }
-};
-
-class Runner {
- public:
-  Runner(const Functions& functions, bool training) : functions_(functions), training_(training) {}
-
-  void nodes(const google::protobuf::RepeatedPtrField<::onnx::NodeProto>& list, Scope& scope, int opset,
-             const Attributes& given) {
-    for (const auto& node : list) {
-      Call call = call_of(node, scope, opset, given);
-      Outputs made;
-      try {
-        made = outputs_of(node, call, scope);
-      } catch (const ArgumentError& error) {
-        if (std::string(error.what()).starts_with("onnx: " + call.name)) throw;
-        throw ArgumentError("onnx: " + call.name + ": " + error.what());
-      }
-      for (int i = 0; i < node.output_size(); ++i) {
-        if (node.output(i).empty()) continue;
-        if (static_cast<std::size_t>(i) >= made.size() || !made[static_cast<std::size_t>(i)].defined())
-          call.refuse("output " + std::to_string(i) + " is not supported");
-        scope.values[node.output(i)] = made[static_cast<std::size_t>(i)];
-      }
-    }
-  }
-
- private:
-  Call call_of(const ::onnx::NodeProto& node, const Scope& scope, int opset, const Attributes& given) const {
-    Call call{node.op_type(), shown(node), opset, training_, {}, {}, static_cast<std::size_t>(node.output_size())};
-    for (const auto& input : node.input()) call.in.push_back(scope.at(input));
-    for (const auto& attribute : node.attribute()) {
-      if (attribute.ref_attr_name().empty())
-        call.attributes[attribute.name()] = &attribute;
-      else if (const auto at = given.find(attribute.ref_attr_name()); at != given.end())
-        call.attributes[attribute.name()] = at->second;
-    }
-    return call;
-  }
-
-  Outputs outputs_of(const ::onnx::NodeProto& node, const Call& call, Scope& scope) {
-    if (const auto at = functions_.find(key_of(node.domain(), node.op_type())); at != functions_.end())
-      return function(*at->second, call);
-    if (call.op == "Constant") return constant(call);
-    if (call.op == "If") return branch(call, scope);
-    if (call.op == "Loop") return loop(call, scope);
-    return registry().at(call.op)(call);
-  }
-
-  Outputs function(const ::onnx::FunctionProto& body, const Call& call) {
-    Scope inside;
-    for (int i = 0; i < body.input_size(); ++i)
-      inside.values[body.input(i)] =
-          static_cast<std::size_t>(i) < call.in.size() ? call.in[static_cast<std::size_t>(i)] : Item{};
-    nodes(body.node(), inside, opset_of(body.opset_import()), call.attributes);
-    Outputs result;
-    for (const auto& output : body.output()) result.push_back(inside.at(output));
-    return result;
-  }
-
-  static Outputs constant(const Call& call) {
-    for (const auto& [name, attribute] : call.attributes) {
-      if (name == "value") return {item_of(tensor_of(attribute->t()))};
-      if (name == "value_int") return {ints_item({attribute->i()}, {})};
-      if (name == "value_ints") {
-        const std::vector<std::int64_t> values(attribute->ints().begin(), attribute->ints().end());
-        return {ints_item(values, {static_cast<std::int64_t>(values.size())})};
-      }
-      if (name == "value_float") return {item_of(samebytes::full(Shape{}, static_cast<double>(attribute->f())))};
-      if (name == "value_floats") {
-        const std::vector<float> values(attribute->floats().begin(), attribute->floats().end());
-        return {item_of(samebytes::array(std::span<const float>(values), {std::int64_t(values.size())}))};
-      }
-    }
-    call.refuse("a constant of numbers was expected");
-  }
-
-  // The outputs of a subgraph.
-  Outputs subgraph(const ::onnx::GraphProto& graph, const Outputs& inputs, const Scope& outer, const Call& call) {
-    Scope inside;
-    inside.outer = &outer;
-    for (const auto& tensor : graph.initializer()) inside.values[tensor.name()] = item_of(tensor_of(tensor));
-    if (static_cast<std::size_t>(graph.input_size()) != inputs.size())
-      call.refuse("its body has " + std::to_string(graph.input_size()) + " inputs, expected " +
-                  std::to_string(inputs.size()));
-    for (int i = 0; i < graph.input_size(); ++i)
-      inside.values[graph.input(i).name()] = inputs[static_cast<std::size_t>(i)];
-    nodes(graph.node(), inside, call.opset, call.attributes);
-    Outputs result;
-    for (const auto& output : graph.output()) result.push_back(inside.at(output.name()));
-    return result;
-  }
-
-  static bool truth(const Call& call, const Item& item) {
-    const auto values = ints_of(item);
-    if (values.size() != 1) call.refuse("a condition has one value, got " + std::to_string(values.size()));
-    return values[0] != 0;
-  }
-
-  Outputs branch(const Call& call, const Scope& scope) {
-    const auto chosen = call.attributes.find(truth(call, call.at(0)) ? "then_branch" : "else_branch");
-    if (chosen == call.attributes.end()) call.refuse("a branch is missing");
-    return subgraph(chosen->second->g(), {}, scope, call);
-  }
-
-  Outputs loop(const Call& call, const Scope& scope) {
-    const auto body = call.attributes.find("body");
-    if (body == call.attributes.end()) call.refuse("its body is missing");
-    std::int64_t most = std::numeric_limits<std::int64_t>::max();
-    if (call.has(0)) most = ints_of(call.at(0)).at(0);
-    bool goes_on = !call.has(1) || truth(call, call.at(1));
-    Outputs state(call.in.begin() + std::min<std::ptrdiff_t>(2, std::ssize(call.in)), call.in.end());
-    const std::size_t scans = call.outputs >= state.size() ? call.outputs - state.size() : 0;
-    std::vector<Outputs> rows(scans);
-    for (std::int64_t step = 0; step < most && goes_on; ++step) {
-      if (step == kMostSteps) call.refuse("more than " + std::to_string(kMostSteps) + " steps");
-      Outputs inputs{ints_item({step}, {}), ints_item({1}, {}, Type::boolean)};
-      inputs.insert(inputs.end(), state.begin(), state.end());
-      Outputs made = subgraph(body->second->g(), inputs, scope, call);
-      if (made.size() != 1 + state.size() + scans) call.refuse("its body has another number of outputs");
-      goes_on = truth(call, made[0]);
-      std::copy_n(made.begin() + 1, state.size(), state.begin());
-      for (std::size_t i = 0; i < scans; ++i) rows[i].push_back(made[1 + state.size() + i]);
-    }
-    Outputs result = state;
-    for (const Outputs& row : rows) {
-      if (row.empty()) call.refuse("a loop without a step has no scanned output");
-      result.push_back(stacked(row));
-    }
-    return result;
-  }
-
-  static Item stacked(const Outputs& row) {
-    Sizes sizes = sizes_of(row[0]);
-    sizes.insert(sizes.begin(), static_cast<std::int64_t>(row.size()));
-    if (is_floating(row[0].type)) {
-      std::vector<Array> arrays;
-      for (const Item& item : row) arrays.push_back(plain(item));
-      return item_of(stack(arrays));
-    }
-    std::vector<std::int64_t> values;
-    for (const Item& item : row)
-      for (const std::int64_t value : ints_of(item)) values.push_back(value);
-    return ints_item(values, sizes, row[0].type);
-  }
-
-  const Functions& functions_;
-  bool training_;
-};
 
 // Where the graph reads each initializer.
 struct Use {
@@ -246,6 +78,53 @@ void count_operators(const ::onnx::GraphProto& graph, std::map<std::string, std:
   }
 }
 
+// Whether the operators are those of opset 1 that are the same in opset 7.
+bool is_unchanged(const ::onnx::GraphProto& graph) {
+  static const std::set<std::string> ops{"Not",  "Identity", "Shape",   "Size",      "Softplus",          "Softsign",
+                                         "Conv", "Gather",   "Squeeze", "Unsqueeze", "GlobalAveragePool", "Transpose"};
+  return std::all_of(graph.node().begin(), graph.node().end(),
+                     [&](const auto& node) { return is_standard(node.domain()) && ops.contains(node.op_type()); });
+}
+
+// Runs the nodes that read constants alone, once, and leaves them out of the graph.
+void fold_constants(::onnx::GraphProto& graph, const Functions& functions, std::map<std::string, Item>& constants,
+                    int opset) {
+  static const std::set<std::string> excluded{"Dropout",       "BatchNormalization", "ConvBatchNormalization",
+                                              "Bernoulli",     "Multinomial",        "RandomNormal",
+                                              "RandomUniform", "RandomNormalLike",   "RandomUniformLike"};
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 24;  // that are kept
+  Runner runner(functions, false);
+  Scope scope;
+  scope.values = constants;
+  google::protobuf::RepeatedPtrField<::onnx::NodeProto> kept;
+  for (const auto& node : graph.node()) {
+    bool folds = !excluded.contains(node.op_type());
+    for (const auto& input : node.input()) folds = folds && (input.empty() || scope.values.contains(input));
+    for (const auto& attribute : node.attribute()) folds = folds && !attribute.has_g();
+    std::map<std::string, Item> made;
+    if (folds) {
+      Scope inside;
+      inside.outer = &scope;
+      try {
+        runner.node(node, inside, opset, {});
+        for (auto& [name, item] : inside.values) {
+          folds = folds && count(sizes_of(item)) <= kMostElements;
+          if (item.array.defined() && folds) item.array.eval();
+        }
+        made = std::move(inside.values);
+      } catch (const ArgumentError&) {
+        folds = false;  // the run says so, with the values that it has
+      }
+    }
+    if (!folds)
+      *kept.Add() = node;
+    else
+      scope.values.merge(made);
+  }
+  graph.mutable_node()->Swap(&kept);
+  constants = std::move(scope.values);
+}
+
 }  // namespace
 
 Summary Model::summary() const {
@@ -255,7 +134,7 @@ Summary Model::summary() const {
     if (std::find(file_->inputs.begin(), file_->inputs.end(), input.name()) != file_->inputs.end())
       result.inputs.push_back(port_of(input));
   for (const auto& output : proto.graph().output()) result.outputs.push_back(port_of(output));
-  count_operators(proto.graph(), result.operators);
+  result.operators = file_->operators;
   return result;
 }
 
@@ -274,16 +153,19 @@ Model load(const std::string& path, const LoadOptions& options) {
     throw IoError("onnx: " + path + " is not an ONNX model, or it is damaged", path);
   const auto& graph = file->proto.graph();
   const int opset = opset_of(file->proto.opset_import());
-  if (opset < kOldestOpset || opset > kNewestOpset)
+  if (opset > kNewestOpset || (opset < kOldestOpset && !is_unchanged(graph)))
     throw ArgumentError("onnx: " + path + " has opset " + std::to_string(opset) + ", expected " +
                         std::to_string(kOldestOpset) + " to " + std::to_string(kNewestOpset));
   for (const auto& function : file->proto.functions())
     file->functions[key_of(function.domain(), function.name())] = &function;
   check(graph, file->functions);
-  if (graph.sparse_initializer_size() > 0) throw ArgumentError("onnx: sparse initializers are not supported");
-
+  count_operators(graph, file->operators);
   Uses uses;
   collect(graph, uses);
+  fuse_attention(*file->proto.mutable_graph(), opset);
+  fuse_norms(*file->proto.mutable_graph());
+  if (graph.sparse_initializer_size() > 0) throw ArgumentError("onnx: sparse initializers are not supported");
+
   std::set<std::string> initializers;
   Model model;
   ExternalData external(std::filesystem::path(path).parent_path());
@@ -308,6 +190,7 @@ Model load(const std::string& path, const LoadOptions& options) {
     weight.cell = nn::Parameter(cell(initial, proto.name()));
     model.weights_.push_back(std::move(weight));
   }
+  fold_constants(*file->proto.mutable_graph(), file->functions, file->constants, opset);
   for (const auto& input : graph.input())
     if (!initializers.contains(input.name())) file->inputs.push_back(input.name());
   for (const auto& output : graph.output()) file->outputs.push_back(output.name());

@@ -8,18 +8,49 @@
 namespace samebytes::onnx {
 namespace {
 
-Outputs batch(const Call& call) {
-  if (!call.is_floating() || call.rank() < 2) call.refuse("expected floating [N, C, ...]");
-  const Order order = call.rank() > 2 ? channels_last(static_cast<std::size_t>(call.rank())) : Order{};
-  const Array x = stored(call.at(0), order), scale = call.array(1), shift = call.array(2);
+// By the batch's own statistics, as a file asks for that has no others; x [N, ..., C]. The running ones are outputs.
+Outputs batch_statistics(const Call& call, const Array& x, const Order& order) {
+  std::vector<int> axes(static_cast<std::size_t>(x.shape().rank() - 1));
+  std::iota(axes.begin(), axes.end(), 0);
+  const double eps = call.real("epsilon", double(1e-5F)), momentum = call.real("momentum", double(0.9F));
+  const Array mean = samebytes::mean(x, axes), variance = var(x, axes, false, 0.0);
+  const Array y = (x - mean) * (call.array(1) * rsqrt(variance + eps)) + call.array(2);
+  const auto running = [&](std::size_t i, const Array& own) {
+    return item_of(call.array(i) * momentum + astype(own, call.array(i).dtype()) * (1.0 - momentum));
+  };
+  return {ordered(y, order), running(3, mean), running(4, variance)};
+}
+
+// Takes the images, so that they can fold with what they come from if nobody else holds them.
+Outputs normalised(const Call& call, Item images) {
+  const std::size_t rank = sizes_of(images).size();
+  if (!is_floating(images.type) || rank < 2) call.refuse("expected floating [N, C, ...]");
+  const Order order = rank > 2 ? channels_last(rank) : Order{};
+  const Array x = stored(images, order), scale = call.array(1), shift = call.array(2);
+  images = {};
   const Array mean = call.at(3).array, variance = call.at(4).array;
   const auto eps = static_cast<float>(call.real("epsilon", double(1e-5f)));
   const auto momentum = static_cast<float>(1.0 - call.real("momentum", double(0.9f)));
-  if (call.integer("training_mode", 0) != 0 && !call.training)
-    call.refuse("training_mode is set, and the model is in evaluation mode");
+  const bool is_asked = call.integer("training_mode", 0) != 0;
+  if (is_asked && (!call.training || call.outputs > 1)) return batch_statistics(call, x, order);
   if (call.training && is_cell(mean) && is_cell(variance))
     return {ordered(batch_norm_train(x, scale, shift, mean, variance, {eps, momentum}), order)};
   return {ordered(batch_norm_eval(x, scale, shift, mean, variance, {eps, momentum}), order)};
+}
+
+Outputs batch(const Call& call) { return normalised(call, call.at(0)); }
+
+// The inputs of a Conv, then those of the norm after it.
+Outputs convolved_batch(const Call& call) {
+  if (call.in.size() < 6) call.refuse("expected the inputs of a Conv and of its norm");
+  const auto own = std::ssize(call.in) - 4;
+  Call conv = call, norm = call;
+  conv.in.resize(static_cast<std::size_t>(own));
+  norm.in.erase(norm.in.begin(), norm.in.begin() + own);
+  norm.in.insert(norm.in.begin(), Item{});
+  Outputs made = registry().at("Conv")(conv);
+  Item images = std::move(made.at(0));
+  return normalised(norm, std::move(images));
 }
 
 Outputs instance(const Call& call) {
@@ -66,6 +97,15 @@ Outputs rows(const Call& call) {
   return result;
 }
 
+// To mean 0 and variance 1 over some axes.
+Outputs standardised(const Call& call) {
+  const Array x = call.floating();
+  std::vector<int> axes;
+  for (const std::int64_t axis : call.integers("axes", {0, 2, 3})) axes.push_back(call.axis(axis, call.rank()));
+  const Array centred = x - mean(x, axes, true);
+  return {item_of(centred / (sqrt(mean(square(centred), axes, true)) + 1e-9))};
+}
+
 Outputs unit(const Call& call) {
   const Array x = call.floating();
   const int axis = call.axis(call.integer("axis", -1), call.rank());
@@ -94,6 +134,8 @@ void add_norms(Registry& registry) {
   registry.insert({{"BatchNormalization", batch}, {"InstanceNormalization", instance}, {"GroupNormalization", group}});
   registry.insert(
       {{"LayerNormalization", rows}, {"RMSNormalization", rows}, {"LpNormalization", unit}, {"LRN", local_response}});
+  registry.insert({{"MeanVarianceNormalization", standardised}});
+  registry.insert({{"samebytes.ConvBatchNormalization", convolved_batch}});
 }
 
 }  // namespace samebytes::onnx

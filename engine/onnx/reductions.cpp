@@ -1,5 +1,6 @@
-// Reductions, soft-max, matrix products, and what depends on order along an axis.
+// Reductions, soft-max, and what depends on order along an axis.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "onnx/registry.h"
@@ -53,16 +54,32 @@ Array reduced(const std::string& op, const Array& a, const std::vector<int>& axe
   return over(op, a, axes);
 }
 
+// The smallest integer of the type.
+std::int64_t lowest(Type type) {
+  if (is_unsigned(type)) return 0;
+  return std::numeric_limits<std::int64_t>::min() >> (64 - 8 * static_cast<int>(bytes_of(type)));
+}
+
+// What a reduction of nothing gives.
+double of_nothing(const std::string& op) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (op == "ReduceProd") return 1;
+  if (op == "ReduceMean") return std::numeric_limits<double>::quiet_NaN();
+  if (op == "ReduceMin") return kInfinity;
+  return op == "ReduceMax" || op.starts_with("ReduceLog") ? -kInfinity : 0;
+}
+
 // Integers, exact: sum, product, largest and smallest value.
 Outputs reduced_integers(const Call& call, const std::vector<int>& axes, const Sizes& kept, const Sizes& result) {
   if (call.op != "ReduceSum" && call.op != "ReduceProd" && call.op != "ReduceMax" && call.op != "ReduceMin")
     call.refuse("integers are not supported");
-  if (call.type() == Type::u64) call.refuse("uint64 is not supported");
   if (axes.empty()) return {call.at(0)};
   const auto in = ints_of(call.at(0));
   const auto to = positions(kept, call.sizes());
-  if (in.empty()) call.refuse("an empty tensor of integers is not supported");
-  std::vector<std::int64_t> values(static_cast<std::size_t>(count(kept)), call.op == "ReduceProd" ? 1 : 0);
+  std::int64_t start = call.op == "ReduceProd" ? 1 : 0;
+  if (in.empty() && call.op == "ReduceMax") start = lowest(call.type());
+  if (in.empty() && call.op == "ReduceMin") start = ~lowest(call.type());  // two's complement: the largest
+  std::vector<std::int64_t> values(static_cast<std::size_t>(count(kept)), start);
   std::vector<bool> is_set(values.size());
   for (std::size_t i = 0; i < in.size(); ++i) {
     const auto at = static_cast<std::size_t>(to[i]);
@@ -74,7 +91,7 @@ Outputs reduced_integers(const Call& call, const std::vector<int>& axes, const S
     else if (!is_set[at])
       value = in[i];
     else
-      value = call.op == "ReduceMax" ? std::max(value, in[i]) : std::min(value, in[i]);
+      value = is_below(value, in[i], call.type()) == (call.op == "ReduceMax") ? in[i] : value;
     is_set[at] = true;
   }
   return {ints_item(values, result, call.type())};
@@ -90,7 +107,7 @@ Outputs reduce(const Call& call) {
     if (keep || std::find(axes.begin(), axes.end(), axis) == axes.end())
       result.push_back(kept[static_cast<std::size_t>(axis)]);
   if (!call.is_floating()) return reduced_integers(call, axes, kept, result);
-  if (count(sizes) == 0) call.refuse("an empty tensor is not supported");
+  if (count(sizes) == 0) return {item_of(full(shape_of(result), of_nothing(call.op), dtype_of(call.type())))};
   if (axes.empty() && call.op.find("Log") == std::string::npos && call.op.find('L') == std::string::npos &&
       call.op != "ReduceSumSquare")
     return {call.at(0)};
@@ -127,49 +144,50 @@ Outputs soft(const Call& call) {
   return {item_of(reshape(op(reshape(a, {rows, a.size() / std::max<std::int64_t>(rows, 1)})), a.shape()))};
 }
 
-// The loss of log-probabilities [N, C, ...] at classes [N, ...].
-Array likelihood_loss(const Call& call, const Array& logs) {
-  const Sizes sizes = call.sizes(), result = call.sizes(1);
-  if (sizes.size() < 2 || result.size() + 1 != sizes.size()) call.refuse("expected [N, C, ...] and classes [N, ...]");
-  const std::int64_t classes = sizes[1], inner = count({sizes.begin() + 2, sizes.end()});
-  const auto target = ints_of(call.at(1));
-  if (count(result) * classes != count(sizes) || target.empty())
-    call.refuse("its classes do not fit, or there are none");
-  const bool ignores = call.has_attribute("ignore_index");
-  const std::int64_t ignored = call.integer("ignore_index", 0);
-  std::vector<std::int64_t> from, of_class;
-  std::vector<float> counts;
-  for (std::size_t i = 0; i < target.size(); ++i) {
-    const bool is_ignored = ignores && target[i] == ignored;
-    const std::int64_t at = is_ignored ? 0 : target[i], place = static_cast<std::int64_t>(i);
-    if (at < 0 || at >= classes)
-      call.refuse("class " + std::to_string(at) + " is outside of " + std::to_string(classes));
-    from.push_back((place / inner * classes + at) * inner + place % inner);
-    of_class.push_back(at);
-    counts.push_back(is_ignored ? 0.0f : 1.0f);
+// An axis of integers on the host: `f` gets the flat positions of each line along it, one after the other.
+template <class F>
+void along_lines(const Sizes& sizes, int axis, F f) {
+  const auto n = sizes[static_cast<std::size_t>(axis)], inner = strides_of(sizes)[static_cast<std::size_t>(axis)];
+  std::vector<std::int64_t> line(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; n > 0 && i < count(sizes) / n; ++i) {
+    for (std::int64_t k = 0; k < n; ++k) line[static_cast<std::size_t>(k)] = (i / inner * n + k) * inner + i % inner;
+    f(i, line);
   }
-  const Shape shape = shape_of(result);
-  Array share = astype(samebytes::array(std::span<const float>(counts), shape), logs.dtype());
-  if (call.has(2)) share = share * plain(moved(call.at(2), result, of_class));
-  const Array loss = -plain(moved(item_of(logs), result, from)) * share;
-  const std::string reduction = call.text("reduction", "mean");
-  if (reduction == "none") return loss;
-  return reduction == "sum" ? sum(loss) : sum(loss) / sum(share);
 }
 
-Outputs losses(const Call& call) {
-  const Array x = call.floating();
-  if (call.op == "NegativeLogLikelihoodLoss") return {item_of(likelihood_loss(call, x))};
-  if (call.rank() < 2) call.refuse("expected [N, C, ...]");
-  const Array logs = along(x, 1, [](const Array& a) { return log_softmax(a); });
-  return {item_of(likelihood_loss(call, logs)), item_of(logs)};
+// The positions along the axis of the first `k` of each line's integers in their order, equal ones as they stand.
+std::vector<std::int64_t> ranked(const Call& call, int axis, std::int64_t k, bool is_largest, bool is_last_first) {
+  const auto values = ints_of(call.at(0));
+  const Sizes sizes = call.sizes();
+  const std::int64_t inner = strides_of(sizes)[static_cast<std::size_t>(axis)];
+  std::vector<std::int64_t> result(
+      static_cast<std::size_t>(count(sizes) / std::max<std::int64_t>(sizes[static_cast<std::size_t>(axis)], 1) * k));
+  along_lines(sizes, axis, [&](std::int64_t i, const std::vector<std::int64_t>& line) {
+    std::vector<std::int64_t> order(line.size());
+    std::iota(order.begin(), order.end(), 0);
+    if (is_last_first) std::reverse(order.begin(), order.end());
+    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+      const auto x = values[std::size_t(line[std::size_t(a)])], y = values[std::size_t(line[std::size_t(b)])];
+      return is_largest ? is_below(y, x, call.type()) : is_below(x, y, call.type());
+    });
+    for (std::int64_t j = 0; j < k; ++j)
+      result[static_cast<std::size_t>((i / inner * k + j) * inner + i % inner)] = order[static_cast<std::size_t>(j)];
+  });
+  return result;
 }
 
 Outputs arg(const Call& call) {
-  const Array a = call.floating();
   const int axis = call.axis(call.integer("axis", 0), call.rank());
   const bool is_last = call.integer("select_last_index", 0) != 0, keep = call.integer("keepdims", 1) != 0;
-  if (a.size() == 0) call.refuse("an empty tensor is not supported");
+  Sizes sizes = call.sizes();
+  if (count(sizes) == 0) call.refuse("an empty tensor has no largest element");
+  if (!call.is_floating()) {
+    const auto index = ranked(call, axis, 1, call.op == "ArgMax", is_last);
+    sizes[static_cast<std::size_t>(axis)] = 1;
+    if (!keep) sizes.erase(sizes.begin() + axis);
+    return {ints_item(index, sizes)};
+  }
+  const Array a = call.array();
   const Array signs = call.op == "ArgMin" ? -a : a;
   Array index = argmax(is_last ? flip(signs, {axis}) : signs, axis);
   if (is_last) index = full(Shape{}, static_cast<double>(a.shape()[axis] - 1), i32) - index;
@@ -177,20 +195,52 @@ Outputs arg(const Call& call) {
 }
 
 Outputs largest(const Call& call) {
-  const Array a = call.floating();
   const int axis = call.axis(call.integer("axis", -1), call.rank());
   const std::int64_t k = call.has(1) ? ints_of(call.at(1)).at(0) : call.integer("k", 1);
-  const auto best = top_k(a, k, axis, call.integer("largest", 1) != 0);
-  return {item_of(best.values), item_of(best.indices, Type::i64)};
+  const bool is_largest = call.integer("largest", 1) != 0;
+  if (call.is_floating()) {
+    const auto best = top_k(call.array(), k, axis, is_largest);
+    return {item_of(best.values), item_of(best.indices, Type::i64)};
+  }
+  Sizes sizes = call.sizes();
+  const std::int64_t n = sizes[static_cast<std::size_t>(axis)],
+                     inner = strides_of(sizes)[static_cast<std::size_t>(axis)];
+  if (k < 0 || k > n) call.refuse("k is " + std::to_string(k) + ", expected 0 to " + std::to_string(n));
+  const auto index = ranked(call, axis, k, is_largest, false);
+  sizes[static_cast<std::size_t>(axis)] = k;
+  std::vector<std::int64_t> from(index.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    from[i] = (at / inner / k * n + index[i]) * inner + at % inner;
+  }
+  return {moved(call.at(0), sizes, from), ints_item(index, sizes)};
+}
+
+// Exact running sums and products of integers.
+Outputs running_integers(const Call& call, int axis, bool is_reverse, bool is_exclusive) {
+  auto values = ints_of(call.at(0));
+  const bool is_sum = call.op == "CumSum";
+  along_lines(call.sizes(), axis, [&](std::int64_t, std::vector<std::int64_t> line) {
+    if (is_reverse) std::reverse(line.begin(), line.end());
+    std::uint64_t total = is_sum ? 0 : 1;
+    for (const std::int64_t at : line) {
+      std::int64_t& value = values[static_cast<std::size_t>(at)];
+      const std::uint64_t before = total, own = static_cast<std::uint64_t>(value);
+      total = is_sum ? total + own : total * own;
+      value = static_cast<std::int64_t>(is_exclusive ? before : total);
+    }
+  });
+  return {ints_item(values, call.sizes(), call.type())};
 }
 
 Outputs running(const Call& call) {
-  Array a = call.floating();
   const int axis = call.axis(ints_of(call.at(1)).at(0), call.rank());
-  const bool is_reverse = call.integer("reverse", 0) != 0;
+  const bool is_reverse = call.integer("reverse", 0) != 0, is_exclusive = call.integer("exclusive", 0) != 0;
+  if (!call.is_floating()) return running_integers(call, axis, is_reverse, is_exclusive);
+  Array a = call.array();
   if (is_reverse) a = flip(a, {axis});
   Array total = call.op == "CumSum" ? cumsum(a, axis) : cumprod(a, axis);
-  if (call.integer("exclusive", 0) != 0) {
+  if (is_exclusive) {
     const std::int64_t n = a.shape()[axis];
     std::vector<PadWidth> widths(static_cast<std::size_t>(call.rank()));
     widths[static_cast<std::size_t>(axis)].before = 1;
@@ -199,48 +249,14 @@ Outputs running(const Call& call) {
   return {item_of(is_reverse ? flip(total, {axis}) : total)};
 }
 
-Outputs product(const Call& call) {
-  Array a = call.floating(0), b = call.floating(1);
-  const int ra = a.shape().rank(), rb = b.shape().rank();
-  if (ra == 0 || rb == 0) call.refuse("a scalar is not supported");
-  if (ra == 1) a = unsqueeze(a, 0);
-  if (rb == 1) b = unsqueeze(b, 1);
-  Array y = matmul(a, b);
-  if (rb == 1) y = squeeze(y, -1);
-  if (ra == 1) y = squeeze(y, rb == 1 ? -1 : -2);
-  return {item_of(y)};
-}
-
-Outputs gemm(const Call& call) {
-  Array a = call.floating(0);
-  const Array b = call.floating(1), c = call.optional(2);
-  const double alpha = call.real("alpha", 1.0), beta = call.real("beta", 1.0);
-  if (call.rank(0) != 2 || call.rank(1) != 2) call.refuse("expected two matrices");
-  if (call.integer("transA", 0) != 0) a = transpose(a);
-  const bool is_linear = call.integer("transB", 0) != 0;
-  const bool has_bias =
-      is_linear && c.defined() && c.shape().rank() == 1 && c.shape()[0] == b.shape()[0] && alpha == 1 && beta == 1;
-  if (has_bias) return {item_of(linear(a, b, c))};
-  Array y = is_linear ? linear(a, b) : matmul(a, b);
-  if (alpha != 1) y = y * alpha;
-  if (c.defined()) y = y + (beta == 1 ? c : c * beta);
-  return {item_of(y)};
-}
-
 }  // namespace
 
 void add_reductions(Registry& registry) {
   for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
                          "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"})
     registry[op] = reduce;
-  registry.insert({{"Softmax", soft},
-                   {"LogSoftmax", soft},
-                   {"NegativeLogLikelihoodLoss", losses},
-                   {"SoftmaxCrossEntropyLoss", losses},
-                   {"ArgMax", arg},
-                   {"ArgMin", arg},
-                   {"TopK", largest}});
-  registry.insert({{"CumSum", running}, {"MatMul", product}, {"Gemm", gemm}});
+  registry.insert({{"Softmax", soft}, {"LogSoftmax", soft}, {"ArgMax", arg}, {"ArgMin", arg}, {"TopK", largest}});
+  registry.insert({{"CumSum", running}, {"CumProd", running}});
 }
 
 }  // namespace samebytes::onnx

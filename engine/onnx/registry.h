@@ -1,5 +1,5 @@
-// The operators of ONNX's own domain that the importer knows: one table for each family, one function for each
-// operator.
+// The operators that the importer knows: one table for each family, one function for each operator. Those of another
+// domain than ONNX's own have it in front: "ai.onnx.ml.Binarizer".
 #pragma once
 
 #include <map>
@@ -25,6 +25,15 @@ void add_recurrent(Registry& registry);
 void add_trigonometry(Registry& registry);
 void add_quantised(Registry& registry);
 void add_scatter(Registry& registry);
+void add_attention(Registry& registry);
+void add_signal(Registry& registry);
+void add_detection(Registry& registry);
+void add_sets(Registry& registry);
+void add_random(Registry& registry);
+void add_optimizers(Registry& registry);
+void add_losses(Registry& registry);
+void add_fused(Registry& registry);
+void add_linear_algebra(Registry& registry);
 
 const Registry& registry();
 

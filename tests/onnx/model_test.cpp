@@ -5,84 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "onnx/proto.h"
 #include "samebytes/autograd.h"
 #include "samebytes/onnx.h"
 #include "samebytes/ops.h"
 
+#include "maker.h"
 #include "support/files.h"
 
 namespace samebytes::onnx {
 namespace {
 
 using testing::TemporaryFolder;
-
-// A model under construction.
-struct Maker {
-  ::onnx::ModelProto model;
-
-  explicit Maker(int opset = 17) {
-    model.set_ir_version(8);
-    model.add_opset_import()->set_version(opset);
-    model.mutable_graph()->set_name("test");
-  }
-  static void value(::onnx::ValueInfoProto& info, const std::string& name, const std::vector<std::string>& sizes,
-                    int type) {
-    info.set_name(name);
-    auto& tensor = *info.mutable_type()->mutable_tensor_type();
-    tensor.set_elem_type(type);
-    auto& shape = *tensor.mutable_shape();
-    for (const std::string& size : sizes) {
-      if (size[0] >= '0' && size[0] <= '9')
-        shape.add_dim()->set_dim_value(std::stoll(size));
-      else
-        shape.add_dim()->set_dim_param(size);
-    }
-  }
-  void input(const std::string& name, const std::vector<std::string>& sizes, int type = 1) {
-    value(*model.mutable_graph()->add_input(), name, sizes, type);
-  }
-  void output(const std::string& name) { model.mutable_graph()->add_output()->set_name(name); }
-  ::onnx::NodeProto& node(const std::string& op, const std::vector<std::string>& in, const std::string& out) {
-    auto& made = *model.mutable_graph()->add_node();
-    made.set_op_type(op);
-    made.set_name("the " + op);
-    for (const auto& name : in) made.add_input(name);
-    made.add_output(out);
-    return made;
-  }
-  ::onnx::TensorProto& floats(const std::string& name, const std::vector<std::int64_t>& sizes,
-                              const std::vector<float>& values) {
-    auto& tensor = *model.mutable_graph()->add_initializer();
-    tensor.set_name(name);
-    tensor.set_data_type(1);
-    for (const auto size : sizes) tensor.add_dims(size);
-    for (const float one : values) tensor.add_float_data(one);
-    return tensor;
-  }
-  void ints(const std::string& name, const std::vector<std::int64_t>& values) {
-    auto& tensor = *model.mutable_graph()->add_initializer();
-    tensor.set_name(name);
-    tensor.set_data_type(7);
-    tensor.add_dims(std::ssize(values));
-    for (const auto one : values) tensor.add_int64_data(one);
-  }
-  std::string saved(const TemporaryFolder& folder) const {
-    const std::string path = folder / "model.onnx";
-    std::ofstream out(path, std::ios::binary);
-    model.SerializeToOstream(&out);
-    return path;
-  }
-};
-
-std::string message_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 void expect_refused(const Maker& maker, const std::vector<std::string>& parts) {
   const Engine engine;

@@ -43,6 +43,13 @@ bool is_plain(const ::onnx::ModelProto& model) {
   return plain(model.graph().input()) && plain(model.graph().output());
 }
 
+// What draws random numbers has the type and the sizes that ONNX says, and no values.
+bool is_random(const ::onnx::ModelProto& model) {
+  return std::any_of(model.graph().node().begin(), model.graph().node().end(), [](const auto& node) {
+    return node.op_type() == "Bernoulli" || node.op_type() == "Multinomial" || node.op_type().starts_with("Random");
+  });
+}
+
 std::vector<double> values_of(const Tensor& tensor) {
   Tensor copy = tensor;
   return reals_of(item_of(std::move(copy)));
@@ -87,7 +94,9 @@ std::string compared(const fs::path& folder, const ::onnx::ModelProto& proto) {
         got = on_host(item_of(*array));
       else
         got = std::get<Tensor>(value);
-      if (const std::string text = difference(got, want); !text.empty()) return text;
+      std::string text = difference(got, want);
+      if (got.type == want.type && got.sizes == want.sizes && is_random(proto)) text.clear();
+      if (!text.empty()) return text;
     }
   }
   return "";
@@ -102,7 +111,7 @@ int run(const fs::path& root, const std::string& part) {
   std::sort(folders.begin(), folders.end());
   std::map<std::string, Score> table;
   Score all;
-  int others = 0;
+  int others = 0, random = 0;
   for (const fs::path& folder : folders) {
     const auto proto = read<::onnx::ModelProto>(folder / "model.onnx");
     if (!is_plain(proto)) {
@@ -113,6 +122,7 @@ int run(const fs::path& root, const std::string& part) {
     Score& score = table[is_single ? proto.graph().node(0).op_type() : "(graphs of several nodes)"];
     try {
       const std::string text = compared(folder, proto);
+      random += text.empty() && is_random(proto) ? 1 : 0;
       ++(text.empty() ? score.passed : score.wrong);
       ++(text.empty() ? all.passed : all.wrong);
       if (!text.empty()) std::cerr << "WRONG " << folder.filename().string() << ": " << text << "\n";
@@ -126,7 +136,8 @@ int run(const fs::path& root, const std::string& part) {
   for (const auto& [op, score] : table)
     std::cout << "| " << op << " | " << score.passed << " | " << score.refused << " | " << score.wrong << " |\n";
   std::cout << "| **all** | " << all.passed << " | " << all.refused << " | " << all.wrong << " |\n\n"
-            << others << " cases with strings, sequences, optional values or packed types are left out.\n";
+            << others << " cases with strings, sequences, optional values or packed types are left out. Of " << random
+            << " that passed, which draw random numbers, the types and sizes are compared.\n";
   return all.wrong == 0 ? 0 : 1;
 }
 

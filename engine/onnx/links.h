@@ -1,0 +1,56 @@
+// Who gives and who reads the values of a graph, for what rewrites it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "onnx/check.h"
+#include "onnx/proto.h"
+
+namespace samebytes::onnx {
+
+// What gives each value of a graph and how often it is read.
+class Links {
+ public:
+  explicit Links(const ::onnx::GraphProto& graph) : graph_(graph) {
+    for (int i = 0; i < graph.node_size(); ++i) {
+      for (const auto& output : graph.node(i).output()) maker_[output] = i;
+      read(graph.node(i), i);
+    }
+    for (const auto& output : graph.output()) ++readers_[output.name()];
+  }
+  // The node that gives `value`, if it has this one result and nothing else reads it.
+  std::optional<int> only(const std::string& value) const {
+    const auto at = maker_.find(value);
+    if (at == maker_.end() || readers_.at(value) != 1 || graph_.node(at->second).output_size() != 1) return {};
+    return at->second;
+  }
+  std::optional<int> reader(const std::string& value) const {
+    const auto at = last_reader_.find(value);
+    return at == last_reader_.end() || readers_.at(value) != 1 ? std::optional<int>() : at->second;
+  }
+  bool is(int i, const std::string& op, int inputs) const {
+    const ::onnx::NodeProto& node = graph_.node(i);
+    return is_standard(node.domain()) && node.op_type() == op && node.input_size() == inputs;
+  }
+
+ private:
+  void read(const ::onnx::NodeProto& node, int place) {
+    for (const auto& input : node.input()) {
+      ++readers_[input];
+      last_reader_[input] = place;
+    }
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g())
+        for (const auto& inner : attribute.g().node()) read(inner, place);
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g())
+        for (const auto& output : attribute.g().output()) ++readers_[output.name()];
+  }
+
+  const ::onnx::GraphProto& graph_;
+  std::map<std::string, int> maker_, last_reader_, readers_;
+};
+
+}  // namespace samebytes::onnx

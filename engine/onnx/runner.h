@@ -1,0 +1,48 @@
+// Runs the nodes of a graph in the file's order: subgraphs with the values around them, function bodies in place.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "onnx/check.h"
+#include "onnx/registry.h"
+
+namespace samebytes::onnx {
+
+// Of ONNX's own operators; the newest one where a file has none of them.
+int opset_of(const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>& imports);
+
+// The values of one graph, above those of the graph around it.
+struct Scope {
+  std::map<std::string, Item> values;
+  const Scope* outer = nullptr;
+
+  // An undefined item for an empty name; throws ArgumentError for a name that nothing has.
+  const Item& at(const std::string& name) const;
+};
+
+class Runner {
+ public:
+  Runner(const Functions& functions, bool training) : functions_(functions), training_(training) {}
+
+  // Adds what the nodes give to the scope. `given` are the attributes of the function that they are the body of.
+  // Throws ArgumentError with the name of the node.
+  void nodes(const google::protobuf::RepeatedPtrField<::onnx::NodeProto>& list, Scope& scope, int opset,
+             const Attributes& given);
+  void node(const ::onnx::NodeProto& node, Scope& scope, int opset, const Attributes& given);
+
+ private:
+  Call call_of(const ::onnx::NodeProto& node, const Scope& scope, int opset, const Attributes& given) const;
+  Outputs outputs_of(const ::onnx::NodeProto& node, const Call& call, Scope& scope);
+  Outputs function(const ::onnx::FunctionProto& body, const Call& call);
+  Outputs subgraph(const ::onnx::GraphProto& graph, const Outputs& inputs, const Scope& outer, const Call& call);
+  Outputs branch(const Call& call, const Scope& scope);
+  Outputs loop(const Call& call, const Scope& scope);
+  Outputs scan(const Call& call, const Scope& scope);
+  Outputs scanned(const Call& call, const Scope& scope, const Outputs& in);
+
+  const Functions& functions_;
+  bool training_;
+};
+
+}  // namespace samebytes::onnx
