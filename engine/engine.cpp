@@ -11,6 +11,7 @@
 #include "graph/context.h"
 #include "graph/node.h"
 #include "plan/planner.h"
+#include "runtime/opencl.h"
 #include "samebytes/error.h"
 
 namespace samebytes {
@@ -51,11 +52,12 @@ Engine::Engine(const EngineOptions& options, const cl::Context* context, const c
   runtime.memory_limit = options.memory_limit;
   runtime.fallback = context_->options.fallback;
   runtime.steps_in_flight = options.steps_in_flight;
+  runtime.stall_seconds = options.stall_seconds;
   runtime.tuning = options.tuning;
   runtime.profile = options.profile;
   runtime.dry_run = options.dry_run;
   if (context) runtime.given = {*context, *queue};
-  context_->runtime = std::make_unique<detail::Runtime>(runtime);
+  context_->runtime = detail::on_device(options.device, [&] { return std::make_unique<detail::Runtime>(runtime); });
   context_->evaluator = std::make_unique<detail::Planner>(*context_);
   const std::lock_guard lock(engines_mutex);
   engines.push_back(this);
@@ -123,6 +125,10 @@ std::vector<Fallback> Engine::fallbacks() const {
   context_->check_alive("fallbacks");
   const std::lock_guard lock(context_->mutex);
   return context_->evaluator->fallbacks();
+}
+std::vector<Recovery> Engine::recoveries() const {
+  context_->check_alive("recoveries");
+  return context_->runtime->watchdog()->recoveries();
 }
 
 Engine& Engine::current() {

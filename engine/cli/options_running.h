@@ -13,8 +13,9 @@ namespace samebytes::cli {
 
 // Which devices work, beside Options::device (a name, a comma list, or "all").
 struct DeviceOptions {
-  std::vector<int> split;  // --split-device: parts of one device by cores
-  bool fallback = false;   // another device runs what one cannot
+  std::vector<int> split;      // --split-device: parts of one device by cores
+  bool fallback = false;       // another device runs what one cannot
+  double stall_seconds = 300;  // EngineOptions::stall_seconds
   // What is printed of the plan of a step at the end: all, plan or passes.
   std::optional<std::string> explain;
 };
@@ -116,6 +117,10 @@ void describe_devices(Row& row, RunningOptions& o) {
   row(o.devices.fallback, {.flag = "--fallback", .group = group::device, .verbs = kDeviceVerbs, .log = Log::if_given,
       .help = "let another device, if need be a CPU, run what a device cannot (a kernel that does not build, f64 "
               "without double), and count this in the summary; default: fail with an error"});
+  row(o.devices.stall_seconds, {.flag = "--stall-seconds", .value = "S", .group = group::device, .verbs = kDeviceVerbs,
+      .check = number(0, 1e6),
+      .help = "stop with an error that says what was pending if a device has not answered for this long; 0: wait for "
+              "ever"});
   row(o.threads, {.flag = "--threads", .value = "N", .group = group::device, .verbs = kDeviceVerbs,
       .check = whole(1, 4096), .log = Log::always,
       .help = "cores that a CPU device may use; default: all of them"});

@@ -305,7 +305,8 @@ Summary train_fold(Options options, const Workload& workload, const std::shared_
 
 std::string line_of(const std::exception& error) {
   if (dynamic_cast<const UsageError*>(&error) == nullptr) return train::error_line(error);
-  return Json{{"event", "error"}, {"kind", "UsageError"}, {"message", error.what()}}.dump();
+  return Json{{"event", "error"}, {"kind", "UsageError"}, {"message", error.what()}}.dump(
+      -1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace

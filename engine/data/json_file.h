@@ -4,23 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/io_error.h"
+#include "core/json.h"
 #include "samebytes/io/files.h"
 
 namespace samebytes::detail {
 
 inline nlohmann::json read_json(const std::string& reader, const std::string& path) {
   const std::vector<std::byte> file = io::read_file(path);
-  const auto* text = reinterpret_cast<const char*>(file.data());
-  try {
-    return nlohmann::json::parse(text, text + file.size());
-  } catch (const nlohmann::json::parse_error& error) {
-    // The library counts bytes from 1 and prefixes its own name for the error.
-    const std::string what = error.what();
-    const std::size_t colon = what.find(": ");
-    throw_io(reader, path, static_cast<std::int64_t>(error.byte) - 1, "JSON",
-             colon == std::string::npos ? what : what.substr(colon + 2));
-  }
+  return parse_json(reader, path, {reinterpret_cast<const char*>(file.data()), file.size()});
 }
 
 }  // namespace samebytes::detail

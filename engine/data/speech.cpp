@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -18,7 +19,7 @@ constexpr int kDigits = 10;
 struct Recording {
   std::string path, speaker;
   int digit = 0, take = 0;
-  std::vector<std::byte> bytes;  // if it is in an archive
+  std::optional<std::vector<std::byte>> bytes;  // if it is in an archive, whose names are no paths here
 };
 
 // {digit}_{speaker}_{take}.wav
@@ -134,7 +135,7 @@ Split speech_digits(const std::string& folder, const SpeechOptions& options) {
   int rate = 0;
   std::int64_t samples = options.samples;
   for (const Recording& recording : recordings) {
-    const Wav wav = recording.bytes.empty() ? read_wav(recording.path) : parse_wav(recording.path, recording.bytes);
+    const Wav wav = recording.bytes ? parse_wav(recording.path, *recording.bytes) : read_wav(recording.path);
     if (wav.samples.shape[1] != 1)
       detail::throw_io("speech_digits", recording.path, -1, "one channel", std::to_string(wav.samples.shape[1]));
     if (rate != 0 && wav.rate != rate)

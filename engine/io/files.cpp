@@ -1,12 +1,15 @@
 #include "samebytes/io/files.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <atomic>
 #include <cerrno>
+#include <charconv>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -28,7 +31,33 @@ struct InflateStream {
   ~InflateStream() { inflateEnd(&stream); }
 };
 
+constexpr std::size_t kMostOfStream = std::size_t{256} << 20;  // of a device or pipe, which may have no end
+
 std::string system_text(int error) { return std::strerror(error); }
+
+constexpr const char* kTemporary = ".tmp-";  // then the process and a number
+
+// What processes that were killed while they wrote this file left beside it: they are gone, and it is an hour old, as
+// another machine may write to the same folder.
+void remove_abandoned(const std::string& target) {
+  namespace fs = std::filesystem;
+  constexpr auto kOld = std::chrono::hours(1);
+  const fs::path path(target);
+  const std::string begin = path.filename().string() + kTemporary;
+  std::error_code error;
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    pid_t process = 0;
+    if (!name.starts_with(begin) ||
+        std::from_chars(name.data() + begin.size(), name.data() + name.size(), process).ec != std::errc() ||
+        process <= 0 || ::kill(process, 0) == 0 || errno != ESRCH)
+      continue;
+    std::error_code ignored;
+    const fs::file_time_type written = fs::last_write_time(entry->path(), ignored);
+    if (!ignored && fs::file_time_type::clock::now() - written > kOld) fs::remove(entry->path(), ignored);
+  }
+}
 
 }  // namespace
 
@@ -74,8 +103,8 @@ std::vector<std::byte> read_file(const std::string& path) {
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.value < 0) throw IoError("read: " + path + ": expected a readable file: " + system_text(errno), path);
   struct stat info {};
-  if (::fstat(file.value, &info) == 0 && S_ISDIR(info.st_mode))
-    throw IoError("read: " + path + ": expected a file, found a folder", path);
+  if (::fstat(file.value, &info) != 0) throw IoError("read: " + path + ": fstat: " + system_text(errno), path);
+  if (S_ISDIR(info.st_mode)) throw IoError("read: " + path + ": expected a file, found a folder", path);
   std::vector<std::byte> bytes(static_cast<std::size_t>(std::max<off_t>(info.st_size, 0)) + 1);
   std::size_t filled = 0;
   while (true) {
@@ -86,7 +115,12 @@ std::vector<std::byte> read_file(const std::string& path) {
                     static_cast<std::int64_t>(filled));
     if (got == 0) break;
     filled += static_cast<std::size_t>(got);
-    if (filled == bytes.size()) bytes.resize(bytes.size() * 2);
+    if (filled < bytes.size()) continue;
+    if (!S_ISREG(info.st_mode) && filled >= kMostOfStream)
+      throw IoError("read: " + path + ": expected at most " + std::to_string(kMostOfStream >> 20) +
+                        " MiB of what is no regular file, and there is more",
+                    path, static_cast<std::int64_t>(filled));
+    bytes.resize(bytes.size() * 2);
   }
   bytes.resize(filled);
   if (filled >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b}) return unpack_if_gzip(path, bytes);
@@ -111,7 +145,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
   static std::atomic<unsigned> counter{0};
   for (int attempt = 0; file_ < 0; ++attempt) {
     constexpr int kAttempts = 100;
-    temporary_ = target_ + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
+    temporary_ = target_ + kTemporary + std::to_string(::getpid()) + "-" + std::to_string(counter++);
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file_ < 0 && (errno != EEXIST || attempt == kAttempts)) {
       temporary_.clear();  // belongs to another writer: do not remove it
@@ -119,6 +153,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
     }
   }
   if (exists) (void)::fchmod(file_, old.st_mode & 07777);
+  remove_abandoned(target_);
 }
 
 AtomicFile::~AtomicFile() {

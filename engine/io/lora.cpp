@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/io_error.h"
+#include "core/json.h"
 #include "io/state.h"
 #include "samebytes/io/files.h"
 
@@ -47,7 +48,7 @@ std::vector<std::string> words_of(const Json& json, const char* key) {
 
 nn::LoraOptions from_json(const std::string& path, const std::string& text) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = detail::parse_json<Json>("lora_options", path, text);
     return {.rank = json.at("r").get<std::int64_t>(),
             .alpha = json.at("lora_alpha").get<double>(),
             .dropout = json.value("lora_dropout", 0.0),

@@ -14,6 +14,7 @@
 #include <set>
 
 #include "core/io_error.h"
+#include "core/json.h"
 #include "samebytes/io/files.h"
 
 namespace samebytes::detail {
@@ -144,16 +145,11 @@ struct TensorFile::State {
   void parse(const std::string& text) {
     // nlohmann keeps the last of equal keys; the format forbids them, so the parser checks for them.
     std::set<std::string> keys;
-    Json header;
-    try {
-      header = Json::parse(text, [&](int depth, Json::parse_event_t event, Json& parsed) {
-        if (event == Json::parse_event_t::key && depth == 1 && !keys.insert(parsed.get<std::string>()).second)
-          fail(kLengthBytes, "different names", "'" + parsed.get<std::string>() + "' twice");
-        return true;
-      });
-    } catch (const Json::parse_error& error) {
-      fail(kLengthBytes + (error.byte > 0 ? error.byte - 1 : 0), "a JSON header", "text that is none");
-    }
+    const auto header = detail::parse_json<Json>("safetensors", path, text, static_cast<std::int64_t>(kLengthBytes),
+                                                 [&](const std::string& key, int level) {
+                                                   if (level == 1 && !keys.insert(key).second)
+                                                     fail(kLengthBytes, "different names", "'" + key + "' twice");
+                                                 });
     if (!header.is_object()) fail(kLengthBytes, "a JSON object", header.type_name());
 
     struct Found {
@@ -200,14 +196,14 @@ struct TensorFile::State {
       fail(kLengthBytes, "'" + name + "' with " + expected, what);
     };
     if (!value.is_object() || !value.contains("dtype") || !value.contains("shape") || !value.contains("data_offsets"))
-      wrong("dtype, shape and data_offsets", value.dump().substr(0, 60));
+      wrong("dtype, shape and data_offsets", detail::to_line(value).substr(0, 60));
     const Json &dtype = value["dtype"], &shape = value["shape"], &offsets = value["data_offsets"];
     const auto is_sizes = [](const Json& list) {
       return list.is_array() &&
              std::all_of(list.begin(), list.end(), [](const Json& n) { return n.is_number_unsigned(); });
     };
     if (!dtype.is_string() || !is_sizes(shape) || !is_sizes(offsets) || offsets.size() != 2)
-      wrong("a dtype, sizes and two offsets", value.dump().substr(0, 60));
+      wrong("a dtype, sizes and two offsets", detail::to_line(value).substr(0, 60));
     for (const StoredDtype& stored : kStored)
       if (dtype.get<std::string>() == stored.name) entry.stored = &stored;
     if (entry.stored == nullptr)

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "profile/least_seconds.h"
 #include "runtime/carrier.h"
 #include "samebytes/error.h"
@@ -30,9 +31,11 @@ void carry_once(Carrier& carrier, Storage& from, Storage& to, std::size_t bytes)
   job.bytes = bytes;
   job.at_source = Carrier::make_event(from.space());
   job.at_target = Carrier::make_event(to.space());
-  const cl::Event done = job.at_target;
+  job.verdict = Carrier::make_event(to.space());
+  const std::string& device = to.space().name();
+  const cl::Event verdict = on_device(device, [&] { return cl::Event(job.verdict); });
   carrier.add(std::move(job));
-  on_device(to.space().name(), [&] { return done.wait(); });
+  to.space().runtime().watchdog()->wait_for(verdict, "transfer", "measuring contexts", device);
 }
 
 }  // namespace
@@ -69,7 +72,7 @@ bool Crossings::read(const std::string& path) {
   if (std::filesystem::exists(path, ignored)) {
     const std::vector<std::byte> bytes = io::read_file(path);
     const char* const text = reinterpret_cast<const char*>(bytes.data());
-    const Json json = Json::parse(text, text + bytes.size(), nullptr, false);
+    const Json json = parse_json<Json>("contexts", path, {text, bytes.size()});
     const auto is_rate = [](const Json& cost, const char* key) {
       return cost.contains(key) && cost[key].is_number() && cost[key].get<double>() > 0;
     };

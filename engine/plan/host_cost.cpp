@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/json.h"
 #include "ops/host.h"
 #include "profile/least_seconds.h"
 #include "runtime/devices.h"
@@ -121,8 +122,12 @@ std::string host_costs_text(const HostCosts& costs, const DeviceInfo& info) {
 }
 
 std::optional<HostCosts> parse_host_costs(std::string_view text, const std::string& path, const DeviceInfo& info) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) bad_costs(path, "the whole", "JSON", "damage");
+  Json json;
+  try {
+    json = parse_json<Json>("host costs", path, text);
+  } catch (const IoError&) {
+    bad_costs(path, "the whole", "JSON", "damage");
+  }
   if (!json.is_object()) bad_costs(path, "the whole", "an object", json.dump());
   const auto at = [&](const Json& object, const std::string& section, const char* key) -> const Json& {
     const auto found = object.find(key);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "core/json.h"
 #include "samebytes/error.h"
 #include "samebytes/io/files.h"
 #include "samebytes/memory_snapshot.h"
@@ -42,7 +43,7 @@ class Value {
       : json_(json), place_(std::move(place)), path_(path) {}
 
   [[noreturn]] void fail(const std::string& expected) const {
-    std::string found = json_.is_object() ? "an object" : json_.is_array() ? "a list" : json_.dump();
+    std::string found = json_.is_object() ? "an object" : json_.is_array() ? "a list" : detail::to_line(json_);
     if (json_.is_array()) found += " of " + std::to_string(json_.size());
     throw IoError("memory snapshot: " + path_ + ": " + (place_.empty() ? std::string("the whole") : place_) +
                       ": expected " + expected + ", found " + found,
@@ -179,11 +180,11 @@ MemorySnapshot load_memory_snapshot(const std::string& path) {
   const char* const begin = reinterpret_cast<const char*>(bytes.data());
   Json json;
   try {
-    json = Json::parse(begin, begin + bytes.size());
-  } catch (const Json::parse_error& error) {
-    throw IoError("memory snapshot: " + path + ": at byte " + std::to_string(error.byte) +
-                      ": expected JSON, as --memory-snapshot writes it; the file is damaged or of another kind",
-                  path, static_cast<std::int64_t>(error.byte));
+    json = detail::parse_json<Json>("memory snapshot", path, {begin, bytes.size()});
+  } catch (const IoError& error) {
+    throw IoError(
+        std::string(error.what()) + "; --memory-snapshot writes such files, this one is damaged or of another kind",
+        path, error.offset());
   }
   const Value root(json, "", path);
   if (root.at("format").text() != kMemoryFormat) root.at("format").fail(std::string("\"") + kMemoryFormat + "\"");

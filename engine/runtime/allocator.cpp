@@ -117,6 +117,7 @@ Allocator::BlockPtr Allocator::take_cached(std::size_t capacity, FirstUse first)
 
 std::unique_ptr<Storage::Block> Allocator::take(std::size_t bytes, Category category, const std::string& what,
                                                 const char* layer, FirstUse first) {
+  if (setup_.watchdog) setup_.watchdog->check(what, setup_.info.name);
   const std::size_t largest = setup_.info.max_allocation_bytes;
   if (bytes > largest)
     throw_out_of_memory(bytes, what,

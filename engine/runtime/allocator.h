@@ -36,6 +36,7 @@ struct AllocatorSetup {
   bool has_guards = false;
   Protection protection = Protection::off;
   std::size_t limit = 0;
+  WatchdogPtr watchdog = {};  // where it has given up, memory stays as it is: commands may still run
 };
 
 class Allocator {

@@ -208,6 +208,10 @@ void Allocator::count_adopted(Storage::Block& block) {
 }
 
 void Allocator::free_block(BlockPtr block) noexcept {
+  if (setup_.watchdog && setup_.watchdog->is_given_up()) {
+    static_cast<void>(block.release());
+    return;
+  }
   if (block->host) unclaim(block->host);
   if (block->is_adopted && block->device) unclaim(block->device);
   if (block->is_guarded) {

@@ -26,6 +26,13 @@ bool is_fault(MapFault fault) { return faults().map.load(std::memory_order_relax
 void map_shadow(Block& block) { std::memcpy(block.host, block.device, block.bytes); }
 void unmap_shadow(Block& block) { std::memcpy(block.device, block.host, block.bytes); }
 
+void wait_for_transfer(Space& space, const cl::Event& done, const char* call) {
+  Watchdog& watchdog = *space.runtime().watchdog();
+  const auto flush = [&] { return clFlush(space.host_queue()()); };
+  check_cl(watchdog.call("clFlush", space.name(), flush), "clFlush", space.name());
+  watchdog.wait_for(done, call, "bringing an array to the host", space.name());
+}
+
 }  // namespace
 
 void* allocate_pages(std::size_t bytes) { return std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage); }
@@ -38,12 +45,17 @@ void map_block(Space& space, Block& block, bool writes, std::size_t length) {
   } else if (is_shadowed) {
     map_shadow(block);
   } else if (block.mode == MemoryMode::coarse) {
-    on_device(space.name(),
-              [&] { return space.host_queue().enqueueMapSVM(block.device, CL_TRUE, flags, block.bytes); });
-  } else {
-    const void* const mapped = on_device(space.name(), [&] {
-      return space.host_queue().enqueueMapBuffer(block.buffer, CL_TRUE, flags, 0, block.bytes);
+    cl::Event done;
+    on_device(space.name(), [&] {
+      return space.host_queue().enqueueMapSVM(block.device, CL_FALSE, flags, block.bytes, nullptr, &done);
     });
+    wait_for_transfer(space, done, "clEnqueueSVMMap");
+  } else {
+    cl::Event done;
+    const void* const mapped = on_device(space.name(), [&] {
+      return space.host_queue().enqueueMapBuffer(block.buffer, CL_FALSE, flags, 0, block.bytes, nullptr, &done);
+    });
+    wait_for_transfer(space, done, "clEnqueueMapBuffer");
     if (mapped != block.host)
       throw DeviceError("clEnqueueMapBuffer: the pointer is not the one that the buffer was made with on " +
                             space.name() + "; use SAMEBYTES_MEMORY=copy",
@@ -71,9 +83,12 @@ void unmap_block(Space& space, Block& block) {
 
 void download_block(Space& space, Block& block, std::size_t begin, std::size_t end) {
   space.runtime().count_copy(end - begin, false, "reading an array on the host");
+  cl::Event done;
   on_device(space.name(), [&] {
-    return space.host_queue().enqueueReadBuffer(block.buffer, CL_TRUE, begin, end - begin, block.host + begin);
+    return space.host_queue().enqueueReadBuffer(block.buffer, CL_FALSE, begin, end - begin, block.host + begin, nullptr,
+                                                &done);
   });
+  wait_for_transfer(space, done, "clEnqueueReadBuffer");
 }
 
 void upload_block(Space& space, Block& block, std::size_t begin, std::size_t end, const std::string& op) {

@@ -9,16 +9,31 @@
 namespace samebytes::detail {
 namespace {
 
-bool has_gone_well(cl_event event) {
-  clWaitForEvents(1, &event);
-  cl_int status = CL_COMPLETE;
-  clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
-  return status >= 0;
+bool has_gone_well(Watchdog& watchdog, const cl::Event& event, const std::string& device) {
+  try {
+    watchdog.wait_for(event, "clEnqueueNDRangeKernel", "transfer", device);
+    return true;
+  } catch (const DeviceError&) {  // the ticket of that command reports it
+    return false;
+  }
 }
 
-void copy_shared(const cl::CommandQueue& queue, void* to, const void* from, std::size_t bytes,
-                 const std::string& device) {
-  check_cl(clEnqueueSVMMemcpy(queue(), CL_TRUE, to, from, bytes, 0, nullptr, nullptr), "clEnqueueSVMMemcpy", device);
+// Makes a call that enqueues something and gives its event, and waits for that.
+template <class Enqueue>
+void run_and_wait(const Space& space, const cl::CommandQueue& queue, const char* call, const Enqueue& enqueue) {
+  Watchdog& watchdog = *space.runtime().watchdog();
+  cl::Event event;
+  check_cl(watchdog.call(call, space.name(), [&] { return enqueue(queue(), &event()); }), call, space.name());
+  check_cl(watchdog.call("clFlush", space.name(), [&] { return clFlush(queue()); }), "clFlush", space.name());
+  watchdog.wait_for(event, call, "transfer", space.name());
+}
+
+// What waits for an event that cannot be ended would wait for ever.
+void end_event(Watchdog& watchdog, const cl::Event& event, cl_int how, const Space& space) {
+  const cl_int status =
+      watchdog.call("clSetUserEventStatus", space.name(), [&] { return clSetUserEventStatus(event(), how); });
+  if (status != CL_SUCCESS)
+    watchdog.give_up("clSetUserEventStatus failed on " + space.name() + ": " + status_name(status));
 }
 
 }  // namespace
@@ -51,7 +66,7 @@ Carrier::Side Carrier::side_of(Storage& storage, std::size_t offset) {
   Side side;
   side.space = &storage.space();
   if (!storage.binds_pointer()) {
-    side.buffer = storage.buffer();
+    assign(side.buffer, storage.buffer(), storage.space().name());
     side.offset = offset;
     return side;
   }
@@ -79,8 +94,11 @@ void Carrier::release(void* event) const { delete static_cast<std::shared_ptr<Ti
 
 void Carrier::carry(const Job& job) {
   const std::size_t bytes = job.bytes;
-  const std::string& reader = job.from.space->name();
-  const std::string& writer = job.to.space->name();
+  const auto copy = [&](Space& space, void* to, const void* from) {
+    run_and_wait(space, queue_of(space), "clEnqueueSVMMemcpy", [&](cl_command_queue queue, cl_event* event) {
+      return clEnqueueSVMMemcpy(queue, CL_FALSE, to, from, bytes, 0, nullptr, event);
+    });
+  };
   const std::byte* source = job.from.pointer;
   if (!job.from.is_direct) {
     std::byte* landing = job.to.pointer;
@@ -89,22 +107,26 @@ void Carrier::carry(const Job& job) {
       landing = staging_.data();
     }
     if (job.from.pointer)
-      copy_shared(queue_of(*job.from.space), landing, job.from.pointer, bytes, reader);
+      copy(*job.from.space, landing, job.from.pointer);
     else
-      on_device(reader, [&] {
-        return queue_of(*job.from.space).enqueueReadBuffer(job.from.buffer, CL_TRUE, job.from.offset, bytes, landing);
-      });
+      run_and_wait(*job.from.space, queue_of(*job.from.space), "clEnqueueReadBuffer",
+                   [&](cl_command_queue queue, cl_event* event) {
+                     return clEnqueueReadBuffer(queue, job.from.buffer(), CL_FALSE, job.from.offset, bytes, landing, 0,
+                                                nullptr, event);
+                   });
     if (job.to.is_direct) return;
     source = landing;
   }
   if (job.to.is_direct)
     std::memcpy(job.to.pointer, source, bytes);
   else if (job.to.pointer)
-    copy_shared(queue_of(*job.to.space), job.to.pointer, source, bytes, writer);
+    copy(*job.to.space, job.to.pointer, source);
   else
-    on_device(writer, [&] {
-      return queue_of(*job.to.space).enqueueWriteBuffer(job.to.buffer, CL_TRUE, job.to.offset, bytes, source);
-    });
+    run_and_wait(*job.to.space, queue_of(*job.to.space), "clEnqueueWriteBuffer",
+                 [&](cl_command_queue queue, cl_event* event) {
+                   return clEnqueueWriteBuffer(queue, job.to.buffer(), CL_FALSE, job.to.offset, bytes, source, 0,
+                                               nullptr, event);
+                 });
 }
 
 void Carrier::run() {
@@ -118,7 +140,9 @@ void Carrier::run() {
       jobs_.pop_front();
     }
     bool is_well = true;
-    for (const cl::Event& event : job.after) is_well = has_gone_well(event()) && is_well;
+    Watchdog& watchdog = *job.from.space->runtime().watchdog();
+    const std::string& reader = job.from.space->name();
+    for (const cl::Event& event : job.after) is_well = has_gone_well(watchdog, event, reader) && is_well;
     const double start = steady_seconds();
     if (is_well) {
       try {
@@ -128,9 +152,9 @@ void Carrier::run() {
       }
     }
     if (job.times) *job.times = {start, steady_seconds()};
-    if (job.verdict()) clSetUserEventStatus(job.verdict(), is_well ? CL_COMPLETE : CL_OUT_OF_RESOURCES);
-    clSetUserEventStatus(job.at_source(), CL_COMPLETE);
-    clSetUserEventStatus(job.at_target(), CL_COMPLETE);
+    if (job.verdict()) end_event(watchdog, job.verdict, is_well ? CL_COMPLETE : CL_OUT_OF_RESOURCES, *job.to.space);
+    end_event(watchdog, job.at_source, CL_COMPLETE, *job.from.space);
+    end_event(watchdog, job.at_target, CL_COMPLETE, *job.to.space);
   }
 }
 

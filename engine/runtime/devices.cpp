@@ -6,8 +6,10 @@
 #include <map>
 
 #include "core/forks.h"
+#include "core/mutex.h"
 #include "runtime/protect.h"
 #include "samebytes/error.h"
+#include "samebytes/log.h"
 
 namespace samebytes {
 
@@ -28,12 +30,34 @@ namespace detail {
 
 namespace {
 
-// A query that the driver does not answer gives an empty value, or the fallback.
+constexpr int kQueries = 3;
+
+// Whether an error is the answer to a query, and not its failure.
+bool is_answer(cl_int status) {
+  return status == CL_INVALID_VALUE || status == CL_DEVICE_NOT_FOUND || status == -1001 /* no platform */;
+}
+
+// What a query gives; one that fails is made again. Throws cl::Error.
+template <class Query>
+auto ask(const Query& query) {
+  for (int i = 1;; ++i) {
+    try {
+      auto answer = query();
+      if (i > 1) log_message("warning", "recovered: a query for devices failed at first; nothing is lost");
+      return answer;
+    } catch (const cl::Error& error) {
+      if (is_answer(error.err()) || i == kQueries) throw;
+    }
+  }
+}
+
+// A query that the driver does not know gives an empty value, or the fallback.
 template <cl_device_info what, class T = decltype(cl::Device().getInfo<what>())>
 T info_of(const cl::Device& device, T fallback = {}) {
   try {
-    return device.getInfo<what>();
-  } catch (const cl::Error&) {
+    return ask([&] { return device.getInfo<what>(); });
+  } catch (const cl::Error& error) {
+    if (!is_answer(error.err())) throw;
     return fallback;
   }
 }
@@ -198,27 +222,41 @@ bool can_use_mode(const DeviceInfo& info, MemoryMode mode, std::string* reason) 
   return false;
 }
 
-std::vector<cl::Platform> find_platforms() {
-  std::vector<cl::Platform> platforms;
+std::vector<cl::Platform> find_platforms(std::string* trouble) {
   try {
-    cl::Platform::get(&platforms);
-  } catch (const cl::Error&) {  // the loader reports an error if there is no platform
+    return ask([] {
+      std::vector<cl::Platform> platforms;
+      cl::Platform::get(&platforms);
+      return platforms;
+    });
+  } catch (const cl::Error& error) {
+    if (trouble && !is_answer(error.err()))
+      *trouble = std::string(error.what()) + " failed: " + status_name(error.err());
+    return {};  // the loader reports an error if there is no platform
   }
-  return platforms;
 }
 
 std::vector<FoundDevice> find_devices() {
   static const ProcessMark first;  // drivers start threads at the first query for devices
   first.check("devices", "OpenCL was first used");
   const DriverThreads rights;
+  // Drivers start at the first query, and not all of them stand two that start at once.
+  static Mutex& mutex = *new Mutex;
+  const MutexLock lock(mutex);
   std::vector<FoundDevice> found;
   for (const cl::Platform& platform : find_platforms()) {
     try {
-      const std::string name = platform.getInfo<CL_PLATFORM_NAME>();
-      std::vector<cl::Device> devices;
-      platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
+      const std::string name = ask([&] { return platform.getInfo<CL_PLATFORM_NAME>(); });
+      const std::vector<cl::Device> devices = ask([&] {
+        std::vector<cl::Device> all;
+        platform.getDevices(CL_DEVICE_TYPE_ALL, &all);
+        return all;
+      });
       for (const cl::Device& device : devices) found.push_back(look_at(platform, name, device));
-    } catch (const cl::Error&) {  // a driver that does not start; explain_no_device() reports it
+    } catch (const cl::Error& error) {  // a driver that does not start; explain_no_device() reports it
+      if (!is_answer(error.err()))
+        log_message("warning", "devices: a driver is left out, since " + std::string(error.what()) +
+                                   " failed: " + status_name(error.err()));
     }
   }
   std::stable_sort(found.begin(), found.end(), [](const FoundDevice& a, const FoundDevice& b) {
@@ -259,7 +297,7 @@ FoundDevice find_device(const std::string& name) {
   if (!chosen) throw ArgumentError("device: no device is called '" + name + "'; there is " + list_text(devices));
   if (!chosen->info.refused.empty())
     throw ArgumentError("device: '" + chosen->info.name + "' cannot be used: " + chosen->info.refused);
-  return *chosen;
+  return on_device(chosen->info.name, [&] { return FoundDevice(*chosen); });
 }
 
 FoundDevice find_device(const cl::Device& device) {

@@ -15,7 +15,8 @@ struct FoundDevice {
   cl::Device handle;
 };
 
-std::vector<cl::Platform> find_platforms();  // empty if there is no driver
+// Empty if there is no driver, or if the loader fails, which *trouble then says.
+std::vector<cl::Platform> find_platforms(std::string* trouble = nullptr);
 
 // Best first. Does not apply SAMEBYTES_MEMORY and SAMEBYTES_PERSONALITY.
 std::vector<FoundDevice> find_devices();

@@ -72,7 +72,8 @@ std::string explain_no_device() {
     refused += (refused.empty() ? "" : "; ") + found.info.name + ": " + found.info.refused;
   }
   // Check the cache folder first: a machine may have other, empty platforms beside a PoCL that cannot start.
-  const std::vector<cl::Platform> platforms = detail::find_platforms();
+  std::string trouble;
+  const std::vector<cl::Platform> platforms = detail::find_platforms(&trouble);
   const bool has_pocl = std::any_of(platforms.begin(), platforms.end(), [](const cl::Platform& platform) {
     const std::string name = detail::on_device("", [&] { return platform.getInfo<CL_PLATFORM_NAME>(); });
     return name.find("Portable Computing Language") != std::string::npos;
@@ -82,6 +83,7 @@ std::string explain_no_device() {
     return "No OpenCL device: PoCL is installed, but its kernel cache folder " + cache +
            " cannot be written; set POCL_CACHE_DIR to a folder that can.";
   if (!refused.empty()) return "No OpenCL device can be used (" + refused + "); " + kInstall + ".";
+  if (!trouble.empty()) return "No OpenCL device: " + trouble + "; the OpenCL loader or its drivers are broken.";
   if (platforms.empty()) {
     const std::string vendors = environment("OCL_ICD_VENDORS");
     if (!vendors.empty())

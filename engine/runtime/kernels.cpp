@@ -9,21 +9,26 @@
 
 namespace samebytes::detail {
 
-void Kernel::check_argument(int index, cl_int status) const {
-  if (status != CL_SUCCESS)
-    check_cl(status, ("clSetKernelArg (argument " + std::to_string(index) + " of " + entry_ + ")").c_str());
+void Kernel::check_argument(int index, const char* call, cl_int status) const {
+  if (status == CL_SUCCESS) return;
+  const std::string name = status_name(status);
+  throw DeviceError("kernel " + entry_ + ": " + call + " of argument " + std::to_string(index) + " failed on " +
+                        device_ + ": " + name,
+                    call, name, device_);
 }
 
 void Kernel::set_storage(int index, const Storage& storage) {
   if (!storage.binds_pointer()) return set_bytes(index, &storage.buffer()(), sizeof(cl_mem));
   if (kernel_())
-    check_argument(index, clSetKernelArgSVMPointer(kernel_(), static_cast<cl_uint>(index), storage.device_pointer()));
+    check_argument(index, "clSetKernelArgSVMPointer",
+                   clSetKernelArgSVMPointer(kernel_(), static_cast<cl_uint>(index), storage.device_pointer()));
 }
 
 void Kernel::set_null(int index) { set_bytes(index, nullptr, sizeof(cl_mem)); }
 
 void Kernel::set_bytes(int index, const void* bytes, std::size_t size) {
-  if (kernel_()) check_argument(index, clSetKernelArg(kernel_(), static_cast<cl_uint>(index), size, bytes));
+  if (kernel_())
+    check_argument(index, "clSetKernelArg", clSetKernelArg(kernel_(), static_cast<cl_uint>(index), size, bytes));
 }
 
 namespace {
@@ -44,6 +49,13 @@ void check_real(Dtype real, const DeviceInfo& info) {
     throw ArgumentError("kernels: expected computed in f32 or f64, got " + std::string(name_of(real)));
   if (real == f64 && !info.has_f64)
     throw ArgumentError("kernels: f64 needs a device with double, " + info.name + " has none");
+}
+
+// The caller's name of a text, which must neither end the string nor the line that it stands in.
+std::string one_word(std::string what) {
+  for (char& each : what)
+    if (each == '"' || each == '\\' || static_cast<unsigned char>(each) < ' ') each = '_';
+  return what;
 }
 
 // How an error names the text that was searched for an entry.
@@ -127,7 +139,7 @@ std::unique_ptr<Kernel> KernelLibrary::make(Dtype real, const std::string& key, 
   const cl::Program& built = program(real, key, what, text);
   return on_device(device_.info().name, [&] {
     try {
-      return std::make_unique<Kernel>(cl::Kernel(built, entry.c_str()), entry);
+      return std::make_unique<Kernel>(cl::Kernel(built, entry.c_str()), entry, device_.info().name);
     } catch (const cl::Error& error) {
       if (error.err() != CL_INVALID_KERNEL_NAME) throw;
       throw no_such_entry(entry, what, "; there is " + built.getInfo<CL_PROGRAM_KERNEL_NAMES>());
@@ -177,7 +189,7 @@ std::string KernelLibrary::build_for(Dtype dtype, const std::string& entry) {
 
 std::unique_ptr<Kernel> KernelLibrary::make_kernel(Dtype dtype, const std::string& entry) {
   check_real(computed_in(dtype), device_.info());
-  if (device_.runtime().is_dry()) return std::make_unique<Kernel>(cl::Kernel(), entry);
+  if (device_.runtime().is_dry()) return std::make_unique<Kernel>(cl::Kernel(), entry, device_.info().name);
   std::string key;
   {
     MutexLock lock(mutex_);
@@ -189,9 +201,9 @@ std::unique_ptr<Kernel> KernelLibrary::make_kernel(Dtype dtype, const std::strin
 std::unique_ptr<Kernel> KernelLibrary::make_generated(Dtype dtype, const std::string& text, const std::string& entry,
                                                       const std::string& what) {
   check_real(computed_in(dtype), device_.info());
-  if (device_.runtime().is_dry()) return std::make_unique<Kernel>(cl::Kernel(), entry);
+  if (device_.runtime().is_dry()) return std::make_unique<Kernel>(cl::Kernel(), entry, device_.info().name);
   return make(dtype, std::string(name_of(dtype)) + "\n" + text, what,
-              common_text() + "#line 1 \"" + what + "\"\n" + text, entry);
+              common_text() + "#line 1 \"" + one_word(what) + "\"\n" + text, entry);
 }
 
 std::int64_t KernelLibrary::constant(Dtype dtype, std::string_view stem, std::string_view name) const {

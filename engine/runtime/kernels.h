@@ -33,7 +33,8 @@ struct Geometry {
 class Kernel {
  public:
   // A null handle is the kernel of a dry run, to which nothing is bound.
-  Kernel(cl::Kernel kernel, std::string entry) : kernel_(std::move(kernel)), entry_(std::move(entry)) {}
+  Kernel(cl::Kernel kernel, std::string entry, std::string device)
+      : kernel_(std::move(kernel)), entry_(std::move(entry)), device_(std::move(device)) {}
   const std::string& entry() const { return entry_; }
   cl_kernel get() const { return kernel_.get(); }
   const cl::Kernel& handle() const { return kernel_; }
@@ -43,10 +44,11 @@ class Kernel {
   void set_bytes(int index, const void* bytes, std::size_t size);
 
  private:
-  void check_argument(int index, cl_int status) const;
+  void check_argument(int index, const char* call, cl_int status) const;
 
   cl::Kernel kernel_;
   std::string entry_;
+  std::string device_;  // for errors
 };
 
 // Why a device cannot launch a kernel in these groups: too many items, or too little local memory. Empty if it can, as

@@ -65,11 +65,14 @@ std::string status_name(cl_int status) {
 #undef SAMEBYTES_STATUS
 }
 
-void check_cl(cl_int status, const char* call, const std::string& device) {
+void check_cl(cl_int status, const char* made, const std::string& device) {
   if (status == CL_SUCCESS) return;
-  const std::string name = status_name(status);
-  throw DeviceError(std::string(call) + " failed: " + name + (device.empty() ? "" : " on " + device), call, name,
-                    device);
+  const std::string name = status_name(status), wrapped = made;
+  // The wrappers' words, which name no call.
+  const std::string call = wrapped == "Retain Object"    ? "clRetain"
+                           : wrapped == "Release Object" ? "clRelease"
+                                                         : wrapped;
+  throw DeviceError(call + " failed: " + name + (device.empty() ? "" : " on " + device), call, name, device);
 }
 
 }  // namespace samebytes::detail

@@ -15,6 +15,7 @@
 #include <CL/opencl.hpp>
 
 #include <string>
+#include <utility>
 
 namespace samebytes::detail {
 
@@ -32,6 +33,18 @@ auto on_device(const std::string& device, Calls&& calls) {
     check_cl(error.err(), error.what(), device);
     throw;
   }
+}
+
+// Takes over `from`. What the driver does not release is left to it; the wrappers' own assignment throws.
+template <class Handle>
+void replace(Handle& to, Handle from) {
+  std::swap(to(), from());
+}
+
+// A copy, or DeviceError. The wrappers' own assignment keeps, where it fails to retain, a handle that is not its own.
+template <class Handle>
+void assign(Handle& to, const Handle& from, const std::string& device) {
+  replace(to, on_device(device, [&] { return Handle(from); }));
 }
 
 }  // namespace samebytes::detail

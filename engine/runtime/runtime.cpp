@@ -36,9 +36,9 @@ Device::Device(Space& space, int index, DeviceInfo info, TuningPtr tuning, cl::D
   runs_host_functions_ = (can & CL_EXEC_NATIVE_KERNEL) != 0;
 }
 
-void Device::finish() {
-  on_device(info_.name, [&] { return queue_.finish(); });
-}
+void Device::finish() { runtime().watchdog()->finish(queue_, info_.name); }
+
+void Device::leave() { queue_() = nullptr; }
 
 void Device::drop_queue(bool makes_another) {
   if (!queue_()) return;
@@ -55,7 +55,12 @@ int vector_width_of(const DeviceInfo& info, Dtype real) {
   return real == f64 ? width / 2 : width;
 }
 
-Runtime::Runtime(const RuntimeOptions& options) : options_(options), ledger_(std::make_unique<Ledger>()) {
+Runtime::Runtime(const RuntimeOptions& options)
+    : options_(options),
+      watchdog_(std::make_shared<Watchdog>(options.stall_seconds)),
+      ledger_(std::make_unique<Ledger>()) {
+  if (!(options.stall_seconds >= 0))
+    throw ArgumentError("engine: stall_seconds must be 0 or more, got " + std::to_string(options.stall_seconds));
   if (options.steps_in_flight < 1)
     throw ArgumentError("engine: steps_in_flight must be 1 or more, got " + std::to_string(options.steps_in_flight));
   open_devices();
@@ -75,11 +80,25 @@ Runtime::~Runtime() {
     carrier_.reset();
   }
   if (spaces_.empty() || !spaces_.back()->allocator()) return;  // the constructor threw
-  for (const auto& device : devices_) clFinish(device->queue().get());
-  for (const auto& space : spaces_) {
-    clFinish(space->host_queue().get());
-    space->allocator()->close();
-  }
+  const auto finish = [&](const cl::CommandQueue& queue, const std::string& name) {
+    try {
+      if (queue() && !watchdog_->is_given_up()) watchdog_->finish(queue, name);
+    } catch (const DeviceError& error) {  // what may still run keeps its memory
+      watchdog_->give_up(error.what());
+    }
+  };
+  for (const auto& device : devices_) finish(device->queue(), device->info().name);
+  for (const auto& space : spaces_) finish(space->host_queue(), space->name());
+  if (watchdog_->is_given_up()) leave_queues();
+  for (const auto& space : spaces_) space->allocator()->close();
+}
+
+// Releasing a queue may wait for the commands in it, and they may read what they were given.
+void Runtime::leave_queues() {
+  for (const auto& device : devices_) device->leave();
+  for (const auto& space : spaces_) space->leave();
+  for (cl::Event& tail : tails_) tail() = nullptr;
+  for (cl::Event& crossing : crossings_) crossing() = nullptr;
 }
 
 const std::string& Runtime::device_name() const { return devices_[0]->info().name; }

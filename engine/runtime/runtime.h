@@ -22,6 +22,7 @@
 #include "runtime/storage.h"
 #include "runtime/ticket.h"
 #include "runtime/tuning.h"
+#include "runtime/watchdog.h"
 #include "samebytes/device.h"
 #include "samebytes/memory.h"
 
@@ -47,6 +48,7 @@ struct RuntimeOptions {
   bool forbid_copies = false;
   std::size_t memory_limit = 0;  // 0: 85 % of the smaller of the cgroup's limit and the available memory
   int steps_in_flight = 3;
+  double stall_seconds = 300;         // after which a wait ends with a DeviceError; 0: never
   bool dry_run = false;               // builds, allocates and enqueues nothing, but counts everything
   bool profile = false;               // queues record the times of their commands
   bool fallback = false;              // adds a spare CPU device for what the others cannot run
@@ -80,6 +82,7 @@ class Device {
   void calibrate_clock();
   // Abandons the queue with its commands; nobody waits for them. Opens a new queue if `makes_another`.
   void drop_queue(bool makes_another);
+  void leave();  // never releases its queue
   Runtime& runtime() { return space_.runtime(); }
 
  private:
@@ -244,6 +247,7 @@ class Runtime {
   void set_tuning(const TuningPtr& tuning);
 
   Recorder& recorder() { return recorder_; }
+  const WatchdogPtr& watchdog() const { return watchdog_; }
 
   void wait();  // for everything enqueued so far; throws DeviceError
   MemoryReport memory() const;
@@ -285,8 +289,10 @@ class Runtime {
   void add_spare(std::vector<Wanted>& wanted);
   void make_devices(std::vector<Wanted> wanted);
   int place_beside(int device) const;
+  void leave_queues();
 
   RuntimeOptions options_;
+  const WatchdogPtr watchdog_;
   std::string tuning_file_;
   std::vector<std::unique_ptr<Space>> spaces_;
   std::vector<std::unique_ptr<Device>> devices_;

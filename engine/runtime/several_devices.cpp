@@ -34,8 +34,11 @@ Runtime::Standing Runtime::look_until_done(const std::vector<cl::Event>& events,
     bool all = true;
     for (std::size_t d = 0; d < events.size(); ++d) {
       if (!std::isinf(standing.seconds[d])) continue;
-      const auto status = [&] { return events[d].getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>(); };
-      if (!events[d]() || on_device(devices_[d]->info().name, status) <= CL_COMPLETE)
+      bool is_known = true;
+      const std::string& name = devices_[d]->info().name;
+      const cl_int status = events[d]() ? watchdog_->status_of(events[d](), name, &is_known) : CL_COMPLETE;
+      if (!is_known) check_cl(status, "clGetEventInfo", name);
+      if (status <= CL_COMPLETE)
         standing.seconds[d] = passed;
       else
         all = false;
@@ -48,6 +51,9 @@ Runtime::Standing Runtime::look_until_done(const std::vector<cl::Event>& events,
   for (const TicketPtr& ticket : in_flight_)
     if (standing.failed < 0 && ticket->is_done() && ticket->is_failed()) standing.failed = ticket->failed_queue();
   if (standing.failed < 0 && failed_) standing.failed = failed_->failed_queue();
+  // A transfer, which counts by the context that it went to.
+  if (standing.failed >= lane_count())
+    standing.failed = spaces_[static_cast<std::size_t>(standing.failed - lane_count())]->first_device().index();
   if (refused_ >= 0) standing.failed = refused_;
   refused_ = -1;
   failed_.reset();
@@ -95,11 +101,11 @@ int Runtime::give_up(int device, const std::string& why) {
   // New queues: failed commands do not affect later ones, and commands stuck in an old queue stay there.
   for (cl::Event& tail : tails_) {
     if (is_silent) tail() = nullptr;  // never released
-    tail = cl::Event();
+    replace(tail, cl::Event());
   }
   for (cl::Event& crossing : crossings_) {
     if (is_silent) crossing() = nullptr;
-    crossing = cl::Event();
+    replace(crossing, cl::Event());
   }
   for (const auto& each : devices_) each->drop_queue(!is_given_up(each->index()));
   return std::max(other, 0);

@@ -21,8 +21,10 @@ void Space::open_memory(const RuntimeOptions& options) {
   const std::string allocator = environment("SAMEBYTES_ALLOCATOR");
   if (!allocator.empty() && allocator != "exact" && allocator != "cache")
     throw ArgumentError("SAMEBYTES_ALLOCATOR: expected cache or exact, got '" + allocator + "'");
-  AllocatorSetup setup{.context = context(), .info = info_, .mode = mode()};
+  AllocatorSetup setup{.context = {}, .info = info_, .mode = mode()};
+  assign(setup.context, context(), name());
   setup.is_dry = options.dry_run;
+  setup.watchdog = runtime_.watchdog();
   setup.has_shadow = coarse_shadow_;
   setup.is_exact = allocator == "exact";
   // A simulator that checks every access (Oclgrind) needs no guards around the array.

@@ -52,6 +52,8 @@ class Space {
   // pointer, the same kernel works through the alias at an offset, the host reads.
   bool alias_works();
 
+  void leave() { host_queue_() = nullptr; }  // never releases its queue
+
   void note_housekeeping() { has_housekeeping_ = true; }  // the first device's queue got an unmap or upload
   bool has_housekeeping() const { return has_housekeeping_.load(); }
   bool take_housekeeping() { return has_housekeeping_.exchange(false); }

@@ -46,10 +46,10 @@ DeviceFault fault_of(const Device& device) {
 
 // Whether to wait for what an earlier submission left. A failed event counts as done: its ticket reports the failure
 // and its results are lost, but work that does not read them must not fail with it.
-bool is_pending(const cl::Event& event) {
-  cl_int status = CL_COMPLETE;
-  if (event()) clGetEventInfo(event(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
-  return status > CL_COMPLETE;
+bool is_pending(const cl::Event& event, Device& device) {
+  bool is_known = true;
+  return event() &&
+         (device.runtime().watchdog()->status_of(event(), device.info().name, &is_known) > CL_COMPLETE || !is_known);
 }
 
 thread_local int previous_device = -1;  // of this thread's submission
@@ -81,27 +81,41 @@ void CL_CALLBACK sleep_a_while(void* microseconds) {
 // that enqueue. If it has to wait for an event, it does so in the other device's thread, which then waits for itself.
 void enqueue_wait(Device& device, const std::vector<cl_event>& events) {
   const auto count = static_cast<cl_uint>(events.size());
-  if (device.info().name.rfind("basic", 0) == 0)
-    check_cl(clWaitForEvents(count, events.data()), "clWaitForEvents", device.info().name);
-  else
-    check_cl(clEnqueueBarrierWithWaitList(device.queue().get(), count, events.data(), nullptr),
-             "clEnqueueBarrierWithWaitList", device.info().name);
+  const bool is_basic = device.info().name.rfind("basic", 0) == 0;
+  const char* const call = is_basic ? "clWaitForEvents" : "clEnqueueBarrierWithWaitList";
+  check_cl(device.runtime().watchdog()->call(
+               call, device.info().name,
+               [&] {
+                 return is_basic ? clWaitForEvents(count, events.data())
+                                 : clEnqueueBarrierWithWaitList(device.queue().get(), count, events.data(), nullptr);
+               }),
+           call, device.info().name);
+}
+
+void flush_queue(Device& device) {
+  const auto flush = [&] { return clFlush(device.queue().get()); };
+  check_cl(device.runtime().watchdog()->call("clFlush", device.info().name, flush), "clFlush", device.info().name);
+}
+
+cl::Event enqueue_marker(Device& device) {
+  cl::Event marker;
+  const auto enqueue = [&] { return clEnqueueMarkerWithWaitList(device.queue().get(), 0, nullptr, &marker()); };
+  check_cl(device.runtime().watchdog()->call("clEnqueueMarkerWithWaitList", device.info().name, enqueue),
+           "clEnqueueMarkerWithWaitList", device.info().name);
+  return marker;
 }
 
 // The last command on a device's queue so far. Flushes the queue: otherwise another queue could wait forever.
-cl::Event reached_by(const Device& device) {
-  return on_device(device.info().name, [&] {
-    cl::Event reached;
-    device.queue().enqueueMarkerWithWaitList(nullptr, &reached);
-    device.queue().flush();
-    return reached;
-  });
+cl::Event reached_by(Device& device) {
+  cl::Event reached = enqueue_marker(device);
+  flush_queue(device);
+  return reached;
 }
 
 }  // namespace
 
 Submission::Submission(Runtime& runtime) : runtime_(runtime) {
-  ticket_ = std::make_shared<Ticket>(runtime_.next_ticket_++, runtime_.device_name(), runtime_.device_count() > 1);
+  ticket_ = std::make_shared<Ticket>(runtime_.next_ticket_++, runtime_.device_name(), runtime_.watchdog());
   ticket_->reserve(runtime_.launches_hint_);
   previous_device = -1;
 }
@@ -121,9 +135,10 @@ void Submission::begin_device(Device& device) {
   const Space& space = device.space();
   std::vector<cl_event> before;
   for (int other = 0; other < runtime_.device_count(); ++other)
-    if (other != device.index() && &runtime_.device(other).space() == &space && is_pending(runtime_.tails_[other]))
+    if (other != device.index() && &runtime_.device(other).space() == &space &&
+        is_pending(runtime_.tails_[other], device))
       before.push_back(runtime_.tails_[other]());
-  if (const auto& crossing = runtime_.crossings_[static_cast<std::size_t>(space.index())]; is_pending(crossing))
+  if (const auto& crossing = runtime_.crossings_[static_cast<std::size_t>(space.index())]; is_pending(crossing, device))
     before.push_back(crossing());
   if (!before.empty()) enqueue_wait(device, before);
   if (&device != &space.first_device() && space.has_housekeeping()) order_after(device, space.first_device());
@@ -131,24 +146,35 @@ void Submission::begin_device(Device& device) {
 
 void Submission::flush(Device& device) {
   if (!(unflushed_ & bit_of(device))) return;
-  check_cl(clFlush(device.queue().get()), "clFlush", device.info().name);
+  flush_queue(device);
   unflushed_ &= ~bit_of(device);
 }
 
+// The ticket has the event before anything else can fail.
 void Submission::add_event(Device& device, cl::Event event, const char* op,
                            const std::shared_ptr<const LaunchInfo>& info) {
-  if (info && runtime_.recorder_.is_active()) {
-    clRetainEvent(event());  // for the recorder, whose clock releases it
+  const std::string& name = device.info().name;
+  Watchdog& watchdog = *runtime_.watchdog();
+  const auto retain = [&] { return watchdog.call("clRetainEvent", name, [&] { return clRetainEvent(event()); }); };
+  const bool is_recorded = info && runtime_.recorder_.is_active();
+  const cl_int recorded = is_recorded ? retain() : CL_SUCCESS;  // for the recorder, whose clock releases it
+  if (is_recorded && recorded == CL_SUCCESS)
     runtime_.recorder_.add_launch(info, event(), device.clock(), device.index(), other_bytes_);
-  }
-  if (runtime_.device_count() > 1) {
+  const bool has_tail = runtime_.device_count() > 1;
+  const cl_int kept = has_tail ? retain() : CL_SUCCESS;
+  cl::Event tail;
+  if (has_tail && kept == CL_SUCCESS) tail = cl::Event(event());
+  ticket_->add(std::move(event), keep_op_name(op), device.index(), source_);
+  unflushed_ |= bit_of(device);
+  if (has_tail) {
     if (device_times && previous_device >= 0 && previous_device != device.index())
       watch_ending(runtime_.tails_[previous_device](), previous_device);
     previous_device = device.index();
-    runtime_.tails_[device.index()] = event;
+    if (kept != CL_SUCCESS) device.finish();  // nothing is left that others would have to wait for
+    replace(runtime_.tails_[device.index()], std::move(tail));
   }
-  ticket_->add(std::move(event), keep_op_name(op), device.index(), source_);
-  unflushed_ |= bit_of(device);
+  check_cl(recorded, "clRetainEvent", name);
+  check_cl(kept, "clRetainEvent", name);
 }
 
 std::uint64_t Submission::enqueue(Device& device, Kernel& kernel, const Geometry& geometry, const char* op,
@@ -177,8 +203,8 @@ std::uint64_t Submission::enqueue(Device& device, Kernel& kernel, const Geometry
     std::string groups;
     for (int i = 0; i < geometry.dimensions; ++i)
       groups += (i ? "x" : "") + std::to_string(geometry.groups[i]) + "*" + std::to_string(geometry.local[i]);
-    throw DeviceError(std::string(op) + ": kernel " + kernel.entry() + " (" + groups + ") cannot be enqueued on " +
-                          device.info().name + ": " + name,
+    throw DeviceError(std::string(op) + ": kernel " + kernel.entry() + " (" + groups +
+                          ") cannot be enqueued (clEnqueueNDRangeKernel) on " + device.info().name + ": " + name,
                       "clEnqueueNDRangeKernel", name, device.info().name);
   }
   if (doom() && fault != DeviceFault::hang) clSetUserEventStatus(doom(), CL_OUT_OF_RESOURCES);
@@ -194,7 +220,9 @@ std::uint64_t Submission::count_launches(std::uint64_t count) {
 
 Submission::Mark Submission::mark(Device& device) {
   if (runtime_.is_dry() || !runtime_.tails_[device.index()]()) return {};
-  return {runtime_.tails_[device.index()], {}, device.index(), device.space().index()};
+  Mark mark{{}, {}, device.index(), device.space().index()};
+  assign(mark.event, runtime_.tails_[device.index()], device.info().name);
+  return mark;
 }
 
 void Submission::order_after(Device& device, const Mark& mark) {
@@ -218,8 +246,11 @@ void Submission::order_after(Device& device, Device& other) {
 // Waits for unfinished work of earlier submissions, and for this one's unmaps and uploads.
 void Submission::begin_transfers() {
   if (runtime_.is_dry()) return;
-  for (const cl::Event& tail : runtime_.tails_)
-    if (is_pending(tail)) before_transfers_.push_back(tail);
+  for (int d = 0; d < runtime_.device_count(); ++d) {
+    Device& device = runtime_.device(d);
+    const cl::Event& tail = runtime_.tails_[static_cast<std::size_t>(d)];
+    if (is_pending(tail, device)) assign(before_transfers_.emplace_back(), tail, device.info().name);
+  }
   for (const auto& space : runtime_.spaces_) {
     if (space->has_housekeeping()) before_transfers_.push_back(reached_by(space->first_device()));
   }
@@ -236,7 +267,7 @@ Submission::Mark Submission::transfer(const Crossing& crossing, const std::vecto
   for (const Mark* mark : after) {
     if (!mark->event() || mark->device < 0) continue;  // transfers run in order
     flush(runtime_.device(mark->device));
-    job.after.push_back(mark->event);
+    assign(job.after.emplace_back(), mark->event, runtime_.device(mark->device).info().name);
   }
   job.from = Carrier::side_of(*crossing.from, crossing.from_offset);
   job.to = Carrier::side_of(*crossing.to, crossing.to_offset);
@@ -246,12 +277,15 @@ Submission::Mark Submission::transfer(const Crossing& crossing, const std::vecto
   job.at_source = Carrier::make_event(*job.from.space);
   job.at_target = Carrier::make_event(*job.to.space);
   job.verdict = Carrier::make_event(*job.to.space);
-  mark.at_source = job.at_source;
-  mark.event = job.at_target;
-  runtime_.crossings_[static_cast<std::size_t>(job.from.space->index())] = job.at_source;
-  runtime_.crossings_[static_cast<std::size_t>(mark.space)] = job.at_target;
+  const std::string &source = job.from.space->name(), &target = job.to.space->name();
+  assign(mark.at_source, job.at_source, source);
+  assign(mark.event, job.at_target, target);
+  assign(runtime_.crossings_[static_cast<std::size_t>(job.from.space->index())], job.at_source, source);
+  assign(runtime_.crossings_[static_cast<std::size_t>(mark.space)], job.at_target, target);
   // Each target has its own queue; the ticket waits for the last event of each.
-  ticket_->add(job.verdict, keep_op_name(op), runtime_.lane_count() + mark.space);
+  cl::Event verdict;
+  assign(verdict, job.verdict, target);
+  ticket_->add(std::move(verdict), keep_op_name(op), runtime_.lane_count() + mark.space);
   if (info && runtime_.recorder_.is_active()) {
     job.times = std::make_shared<Carrier::Times>();
     runtime_.recorder_.add_launch(info, new std::shared_ptr<Carrier::Times>(job.times), *runtime_.carrier_,
@@ -269,9 +303,7 @@ void Submission::enqueue_call(Device& device, const char* op, const std::functio
   }
   if (!(begun_ & bit_of(device))) begin_device(device);
   const int launches = fn(device.queue());
-  cl::Event event;
-  on_device(device.info().name, [&] { return device.queue().enqueueMarkerWithWaitList(nullptr, &event); });
-  add_event(device, std::move(event), op, info);
+  add_event(device, enqueue_marker(device), op, info);
   count_launches(static_cast<std::uint64_t>(launches));
 }
 
@@ -288,9 +320,14 @@ void Submission::enqueue_host(Device& device, const char* op, std::shared_ptr<Ho
   cl::Event event, doom;
   if (is_doomed(op)) doom = make_doom(device);
   void* argument = task.get();  // the driver copies it
-  check_cl(clEnqueueNativeKernel(device.queue().get(), start_task, &argument, sizeof argument, 0, nullptr, nullptr,
-                                 doom() ? 1 : 0, doom() ? &doom() : nullptr, &event()),
-           "clEnqueueNativeKernel", device.info().name);
+  const cl_int status = clEnqueueNativeKernel(device.queue().get(), start_task, &argument, sizeof argument, 0, nullptr,
+                                              nullptr, doom() ? 1 : 0, doom() ? &doom() : nullptr, &event());
+  if (status != CL_SUCCESS) {
+    runtime_.refused_ = device.index();
+    throw DeviceError(std::string(op) + ": the host's part cannot be enqueued (clEnqueueNativeKernel) on " +
+                          device.info().name + ": " + status_name(status),
+                      "clEnqueueNativeKernel", status_name(status), device.info().name);
+  }
   if (doom()) clSetUserEventStatus(doom(), CL_OUT_OF_RESOURCES);
   ticket_->keep(std::move(task), keep_op_name(op), source_);
   add_event(device, std::move(event), op, nullptr);
@@ -304,18 +341,22 @@ void Submission::close() noexcept {
   for (const auto& space : runtime_.spaces_) {
     Device& first = space->first_device();
     if (!space->take_housekeeping() || (unflushed_ & bit_of(first))) continue;
-    cl::Event event;
-    if (clEnqueueMarkerWithWaitList(first.queue().get(), 0, nullptr, &event()) == CL_SUCCESS) {
-      ticket_->add(std::move(event), "unmap", first.index());
+    try {
+      ticket_->add(enqueue_marker(first), "unmap", first.index());
       unflushed_ |= bit_of(first);
+    } catch (const DeviceError& error) {
+      runtime_.watchdog()->give_up(error.what());
     }
   }
   if (device_times)
     for (const auto& device : runtime_.devices_)
       if (const auto& tail = runtime_.tails_[device->index()]; tail() && (begun_ & bit_of(*device)))
         watch_ending(tail(), device->index());
-  for (int i = 0; i < runtime_.device_count(); ++i)
-    if (unflushed_ & bit_of(runtime_.device(i))) clFlush(runtime_.device(i).queue().get());
+  for (int i = 0; i < runtime_.device_count(); ++i) try {
+      if (unflushed_ & bit_of(runtime_.device(i))) flush_queue(runtime_.device(i));
+    } catch (const DeviceError& error) {  // what was enqueued may never run
+      runtime_.watchdog()->give_up(error.what());
+    }
   if (launches_ > runtime_.launches_hint_) runtime_.launches_hint_ = launches_;
   ticket_->close();
   if (is_direct_) return;

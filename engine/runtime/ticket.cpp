@@ -1,10 +1,7 @@
 #include "runtime/ticket.h"
 
-#include <atomic>
-#include <chrono>
-#include <cstdint>
 #include <iterator>
-#include <map>
+#include <new>
 
 #include "samebytes/error.h"
 #include "samebytes/profile.h"
@@ -13,75 +10,17 @@ namespace samebytes::detail {
 
 namespace {
 
-// For tickets that may be abandoned: the time between checks without a call of the driver, and between the driver's
-// call and the completion of the event. Frequent checks take a core away from a CPU device.
-constexpr std::chrono::milliseconds kTicketPause{5};
-constexpr std::chrono::microseconds kTicketPollInterval{20};
-
-// The driver calls back when events end. It gets a number instead of a pointer, so nothing must be kept alive for calls
-// that never come (PoCL 3.1 makes none for some failed events) or come late.
-struct Bells {
-  Mutex mutex;
-  CondVar rung;
-  std::map<std::uintptr_t, int> left SAMEBYTES_GUARDED_BY(mutex);  // by waiter: events that have not ended
-};
-
-Bells& bells() {
-  static Bells& all = *new Bells;  // never destroyed: drivers may call while the process ends
-  return all;
+// What a device that was given up may still run and read, not even destroyed as the process ends.
+template <class T>
+void keep_for_good(std::vector<T>&& what) {
+  static_cast<void>(new (std::nothrow) std::vector<T>(std::move(what)));
 }
 
-void count_events(std::uintptr_t bell, int more) {
-  MutexLock lock(bells().mutex);
-  const auto left = bells().left.find(bell);
-  if (left == bells().left.end()) return;
-  left->second += more;
-  bells().rung.notify_all();
-}
-
-void CL_CALLBACK ring(cl_event, cl_int, void* bell) { count_events(reinterpret_cast<std::uintptr_t>(bell), -1); }
-
-class Bell {
- public:
-  Bell() {
-    static std::atomic<std::uintptr_t> last{0};
-    number_ = ++last;
-    MutexLock lock(bells().mutex);
-    bells().left[number_] = 0;
-  }
-  ~Bell() {
-    MutexLock lock(bells().mutex);
-    bells().left.erase(number_);
-  }
-  Bell(const Bell&) = delete;
-  Bell& operator=(const Bell&) = delete;
-
-  // If the driver refuses callbacks, polling must do.
-  void attach(cl_event event) const {
-    count_events(number_, 1);
-    if (clSetEventCallback(event, CL_COMPLETE, ring, reinterpret_cast<void*>(number_)) != CL_SUCCESS)
-      count_events(number_, -1);
-  }
-
-  // Returns at a callback or when the next check is due.
-  void wait() const {
-    MutexLock lock(bells().mutex);
-    bells().rung.wait_for(bells().mutex, bells().left[number_] > 0 ? kTicketPause : kTicketPollInterval);
-  }
-
- private:
-  std::uintptr_t number_ = 0;
-};
-
-cl_int status_of(cl_event event) {
-  cl_int status = CL_COMPLETE;
-  const cl_int got = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
-  return got == CL_SUCCESS ? status : got;
-}
-
-// PoCL marks a failed command only with -1, whose name would say that a device was not found.
-std::string launch_status_name(cl_int status) {
-  return status == -1 ? "CL_FAILED (the driver gives no reason)" : status_name(status);
+// Whether a wait ends here; why says then what has not ended.
+template <class Pending>
+bool ends_wait(Watchdog& watchdog, Watchdog::Clock::time_point start, const std::string& device,
+               const Pending& pending) {
+  return watchdog.ends_wait(start, watchdog.is_stalled(start) ? device + " (pending: " + pending() + ")" : device);
 }
 
 }  // namespace
@@ -134,25 +73,37 @@ void Ticket::close() {
   closed_.notify_all();
 }
 
-std::vector<cl::Event> Ticket::last_events() const {
-  std::vector<cl::Event> last;
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    bool is_last = true;
-    for (std::size_t j = entries_.size(); is_last && j-- > i + 1;) is_last = entries_[j].queue != entries_[i].queue;
-    if (is_last) last.push_back(entries_[i].event);
+bool Ticket::is_last_of_queue(std::size_t i) const {
+  for (std::size_t j = entries_.size(); j-- > i + 1;)
+    if (entries_[j].queue == entries_[i].queue) return false;
+  return true;
+}
+
+bool Ticket::have_ended() const {
+  bool have = true;
+  for (std::size_t i = entries_.size(); have && i-- > 0;) {
+    bool is_known = true;
+    const cl_int status = watchdog_->status_of(entries_[i].event(), device_, &is_known);
+    // Nobody can say when its command ends.
+    if (!is_known) watchdog_->give_up("clGetEventInfo fails on " + device_ + ": " + status_name(status));
+    have = is_known && status <= CL_COMPLETE;
   }
-  return last;
+  return have;
+}
+
+void Ticket::note_failure(const Entry& entry, cl_int status) const {
+  failed_op_ = entry.op;
+  failed_source_ = entry.source;
+  failed_status_ = status;
+  failed_queue_ = entry.queue;
 }
 
 void Ticket::settle() const {
   if (state_.load(std::memory_order_relaxed) != State::closed) return;
   for (const Entry& entry : entries_) {
-    const cl_int status = status_of(entry.event());
+    const cl_int status = watchdog_->status_of(entry.event(), device_);
     if (status >= 0) continue;
-    failed_op_ = entry.op;
-    failed_source_ = entry.source;
-    failed_status_ = status;
-    failed_queue_ = entry.queue;
+    note_failure(entry, status);
     break;
   }
   for (const Kept& kept : kept_) {
@@ -171,55 +122,76 @@ bool Ticket::is_done() const {
   if (state != State::closed) return state != State::open;
   MutexLock lock(mutex_);
   if (state_.load(std::memory_order_relaxed) != State::closed) return true;
-  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry)
-    if (status_of(entry->event()) > 0) return false;
+  if (!have_ended()) return false;
   settle();
   return true;
 }
 
+void Ticket::ring_at_ends(const Bell& bell) {
+  MutexLock lock(mutex_);
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (is_last_of_queue(i)) bell.attach(entries_[i].event());
+}
+
 void Ticket::wait_quietly() noexcept {
   if (state_.load(std::memory_order_acquire) >= State::done) return;
-  std::vector<cl::Event> last;
   {
     MutexLock lock(mutex_);
     while (state_.load(std::memory_order_relaxed) == State::open) closed_.wait(mutex_);
-    if (state_.load(std::memory_order_relaxed) >= State::done) return;
-    last = last_events();
   }
-  if (is_polled_) {
-    const Bell bell;
-    for (const cl::Event& event : last) bell.attach(event());
-    last.clear();
-    while (!is_done()) bell.wait();
-    return;
+  if (is_done()) return;
+  const auto start = Watchdog::Clock::now();
+  const Bell bell;
+  ring_at_ends(bell);
+  while (!is_done()) {
+    if (ends_wait(*watchdog_, start, device_, [this] { return pending_text(); })) return abandon(-1, watchdog_->why());
+    bell.wait();
   }
-  // Waits one by one: a failed event must not hide that another queue still runs.
-  for (const cl::Event& event : last) clWaitForEvents(1, &event());
-  last.clear();  // drivers keep memory per event
-  MutexLock lock(mutex_);
-  settle();
 }
 
 void Ticket::wait_so_far() {
-  std::vector<cl::Event> last;
-  {
+  const auto ended = [&] {
     MutexLock lock(mutex_);
-    last = last_events();
+    return have_ended();
+  };
+  if (!ended()) {
+    const auto start = Watchdog::Clock::now();
+    const Bell bell;
+    ring_at_ends(bell);
+    while (!ended()) {
+      if (ends_wait(*watchdog_, start, device_, [this] { return pending_text(); }))
+        watchdog_->check("waiting for the device", device_);
+      bell.wait();
+    }
   }
-  cl_int failed = CL_SUCCESS;
-  for (const cl::Event& event : last) {
-    clWaitForEvents(1, &event());
-    if (const cl_int status = status_of(event()); status < 0) failed = status;
-  }
-  if (failed == CL_SUCCESS) return;
   MutexLock lock(mutex_);
   for (const Entry& entry : entries_) {
-    const cl_int status = status_of(entry.event());
+    const cl_int status = watchdog_->status_of(entry.event(), device_);
     if (status < 0)
       throw DeviceError(std::string(entry.op) + ": the launch failed on " + device_ + ": " +
                             launch_status_name(status) + entry.source.text(),
                         "clWaitForEvents", launch_status_name(status), device_);
   }
+}
+
+// "3 commands, the first of matmul; result [3, 5], kernel ..., layer ..."
+std::string Ticket::pending_text() const {
+  MutexLock lock(mutex_);
+  return pending_text_locked();
+}
+
+std::string Ticket::pending_text_locked() const {
+  const Entry* first = nullptr;
+  std::size_t count = 0;
+  for (const Entry& entry : entries_) {
+    bool is_known = true;
+    if (watchdog_->status_of(entry.event(), device_, &is_known) <= CL_COMPLETE && is_known) continue;
+    ++count;
+    if (!first) first = &entry;
+  }
+  if (!first) return "the device";
+  return std::to_string(count) + (count == 1 ? " command, " : " commands, the first of ") + first->op +
+         first->source.text();
 }
 
 int Ticket::failed_queue() const {
@@ -231,10 +203,14 @@ int Ticket::failed_queue() const {
 void Ticket::abandon(int queue, const std::string& why) {
   MutexLock lock(mutex_);
   if (state_.load(std::memory_order_relaxed) != State::closed) return;
-  for (Entry& entry : entries_) entry.event() = nullptr;  // never released: the driver may read them at any time
+  for (const Entry& entry : entries_)
+    if (!failed_op_ && watchdog_->status_of(entry.event(), device_) != CL_COMPLETE) failed_op_ = entry.op;
+  if (!failed_op_) failed_op_ = keep_op_name(why);
+  keep_for_good(std::move(entries_));  // the driver may read the events, and call the functions, at any time
+  keep_for_good(std::move(kept_));
   entries_.clear();
-  failed_op_ = keep_op_name(why);
-  failed_why_ = device_ + " was given up: " + why;
+  kept_.clear();
+  failed_why_ = std::string(failed_op_) + ": " + device_ + " was given up: " + why;
   failed_queue_ = queue;
   is_abandoned_.store(true, std::memory_order_release);
   state_.store(State::failed, std::memory_order_release);

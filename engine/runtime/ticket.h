@@ -14,6 +14,7 @@
 #include "core/mutex.h"
 #include "profile/recorder.h"
 #include "runtime/opencl.h"
+#include "runtime/watchdog.h"
 
 namespace samebytes::detail {
 
@@ -34,10 +35,10 @@ class HostTask {
 
 class Ticket {
  public:
-  // is_polled: waits check the events from time to time instead of relying on the driver's callbacks alone, so that
-  // abandon() ends them.
-  explicit Ticket(std::uint64_t number, std::string device, bool is_polled = false)
-      : number_(number), device_(std::move(device)), is_polled_(is_polled) {}
+  // Waits sleep until the driver calls, and look at the events from time to time, so that abandon() and the watchdog
+  // end them and a driver that never calls cannot keep them.
+  Ticket(std::uint64_t number, std::string device, WatchdogPtr watchdog)
+      : number_(number), device_(std::move(device)), watchdog_(std::move(watchdog)) {}
 
   std::uint64_t number() const { return number_; }
   // Its weight among the submissions in flight: kStep for a step, less for a small evaluation. Set before close().
@@ -59,8 +60,8 @@ class Ticket {
   std::string failure() const;   // "matmul: CL_OUT_OF_RESOURCES"; empty if nothing failed
   void throw_if_failed() const;
   int failed_queue() const;  // queue of the launch that failed first; -1 if none did
-  // Stops all waiting: the ticket has failed, and its unfinished commands may still run at any time. Requires:
-  // is_polled, and the ticket is closed.
+  // Stops all waiting: the ticket has failed, and its unfinished commands may still run at any time. Requires: the
+  // ticket is closed.
   void abandon(int queue, const std::string& why);
   bool is_abandoned() const { return is_abandoned_.load(std::memory_order_acquire); }
 
@@ -77,12 +78,17 @@ class Ticket {
     const char* op;
     LaunchSource source;
   };
-  std::vector<cl::Event> last_events() const SAMEBYTES_REQUIRES(mutex_);  // one per queue
-  void settle() const SAMEBYTES_REQUIRES(mutex_);                         // waits until every event is complete
+  bool is_last_of_queue(std::size_t entry) const SAMEBYTES_REQUIRES(mutex_);
+  bool have_ended() const SAMEBYTES_REQUIRES(mutex_);  // all commands added so far
+  void note_failure(const Entry& entry, cl_int status) const SAMEBYTES_REQUIRES(mutex_);
+  void settle() const SAMEBYTES_REQUIRES(mutex_);  // requires: have_ended()
+  void ring_at_ends(const Bell& bell);
+  std::string pending_text() const;  // what has not ended
+  std::string pending_text_locked() const SAMEBYTES_REQUIRES(mutex_);
 
   const std::uint64_t number_;
   const std::string device_;
-  const bool is_polled_;
+  const WatchdogPtr watchdog_;
   int weight_ = kStep;
   std::atomic<bool> is_abandoned_{false};
   mutable std::atomic<State> state_{State::open};

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/json.h"
 #include "runtime/devices.h"
 #include "runtime/runtime.h"
 #include "runtime/tuning.h"
@@ -136,11 +137,10 @@ std::string tuning_path(const DeviceInfo& info) {
 TuningStore parse_tuning(std::string_view text, const std::string& path, const DeviceInfo& info, std::string* foreign) {
   Json json;
   try {
-    json = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw IoError("tuning: " + path + ": at byte " + std::to_string(error.byte) + ": expected JSON, found damage (" +
-                      error.what() + "); mend the file, or remove it (samebytes tune --reset)",
-                  path, static_cast<std::int64_t>(error.byte));
+    json = parse_json<Json>("tuning", path, text);
+  } catch (const IoError& error) {
+    throw IoError(std::string(error.what()) + "; mend the file, or remove it (samebytes tune --reset)", path,
+                  error.offset());
   }
   if (!json.is_object()) bad_store(path, "the whole", "an object", found_text(json));
   const auto format = json.find("format");

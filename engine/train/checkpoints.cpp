@@ -1,15 +1,44 @@
 #include "samebytes/train/checkpoints.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include "samebytes/error.h"
 #include "samebytes/optim/optimizer.h"
 
 namespace samebytes::train {
+namespace {
+
+// Two runs that write to one folder would remove each other's checkpoints. The lock is that of this process, and goes
+// with it; file systems without locks have none.
+void lock_folder(const std::string& folder) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& ours = *new std::set<std::pair<dev_t, ino_t>>;
+  const std::lock_guard lock(mutex);
+  const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  struct stat info {};
+  if (file < 0 || ::fstat(file, &info) != 0) return;
+  if (!ours.emplace(info.st_dev, info.st_ino).second) {
+    ::close(file);
+  } else if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ours.erase({info.st_dev, info.st_ino});
+    ::close(file);
+    throw ArgumentError(fmt::format(
+        "checkpoints: another process writes to {} right now: wait for its end, or name another folder", folder));
+  }
+}
+
+}  // namespace
 
 Checkpoints::Checkpoints(CheckpointsOptions options) : options_(std::move(options)) {
   if (options_.every < 0)
@@ -20,6 +49,7 @@ Checkpoints::Checkpoints(CheckpointsOptions options) : options_(std::move(option
     return;
   }
   folder_.emplace(options_.folder, CheckpointFolderOptions{.keep = options_.keep});
+  if (!options_.gives_state) lock_folder(options_.folder);
   options_.in_memory = false;
   if (options_.resume.empty() && !folder_->list().empty())
     throw ArgumentError(fmt::format(

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/json.h"
 #include "samebytes/error.h"
 #include "samebytes/run_state.h"
 #include "train/run_parts.h"
@@ -85,7 +86,7 @@ RunFile::RunFile(const std::string& path) : file_(path) {
   if (const std::string format = word_of(file_, "format"); format != kRunFormat)
     damaged(path, "the format \"" + std::string(kRunFormat) + "\"", "\"" + format + "\"");
   const std::string text = word_of(file_, "description");
-  const RunJson sums = RunJson::parse(word_of(file_, "checksums"), nullptr, false);
+  const auto sums = parse_json<RunJson>("run state", path, word_of(file_, "checksums"));
   const auto check = [&](const std::string& name, const std::string& what, std::uint32_t sum) {
     if (!sums.is_object() || !sums.contains(name) || sums[name] != sum)
       damaged(path, what + " as its checksum says", "other bytes: the file is damaged");
@@ -95,7 +96,15 @@ RunFile::RunFile(const std::string& path) : file_(path) {
     damaged(path, std::to_string(sums.size() - 1) + " tensors", std::to_string(file_.tensors().size()));
   ValueStream values(file_);
   for (const io::TensorInfo& tensor : file_.tensors()) check(tensor.name, "'" + tensor.name + "'", values.sum(tensor));
-  description_ = RunJson::parse(text);
+  description_ = parse_json<RunJson>("run state", path, text);
+  const auto has = [&](const char* key, bool (RunJson::*is_type)() const noexcept) {
+    return description_.contains(key) && (description_[key].*is_type)();
+  };
+  if (!description_.is_object() || !has("device", &RunJson::is_string) || !has("tuning", &RunJson::is_string) ||
+      !has("random_counter", &RunJson::is_number_unsigned) || !has("expect", &RunJson::is_object) ||
+      !has("parts", &RunJson::is_object))
+    damaged(path, "a description with device, tuning, random_counter, expect and parts",
+            to_line(description_).substr(0, 60));
 }
 
 void write_run_file(const std::string& path, std::span<const io::TensorView> tensors, const std::string& description) {

@@ -9,6 +9,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "samebytes/distributed.h"
 #include "samebytes/error.h"
 
@@ -93,19 +94,19 @@ std::string error_line(const std::exception& error) {
     line["kind"] = std::string(error.what()).find(kNanMessage) != std::string::npos ? kNotFinite : "Error";
   }
   line["message"] = error.what();
-  return line.dump();
+  return detail::to_line(line);
 }
 
 StepError::StepError(std::int64_t step, const Error& cause)
     : Error(fmt::format("step {}: {}", step, cause.what())), step_(step) {
   LogJson line = LogJson::parse(error_line(cause));
   line["step"] = step;
-  line_ = line.dump();
+  line_ = detail::to_line(line);
 }
 
 StepError::StepError(std::int64_t step, const std::string& message, const char* kind)
     : Error(fmt::format("step {}: {}", step, message)),
       step_(step),
-      line_(LogJson{{"event", "error"}, {"kind", kind}, {"message", message}, {"step", step}}.dump()) {}
+      line_(detail::to_line(LogJson{{"event", "error"}, {"kind", kind}, {"message", message}, {"step", step}})) {}
 
 }  // namespace samebytes::train

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <deque>
 
+#include "core/json.h"
 #include "samebytes/error.h"
 #include "samebytes/memory.h"
 #include "train/run_impl.h"
@@ -161,7 +162,9 @@ void RunState::save(const std::string& path) const {
   detail::write_run_file(path, state.tensors, state.description);
 }
 
-RunOrigin RunState::load(const std::string& path) { return impl_->restore(detail::RunFile(path)); }
+RunOrigin RunState::load(const std::string& path) {
+  return detail::reading_json("run state", path, [&] { return impl_->restore(detail::RunFile(path)); });
+}
 
 RunSnapshot RunState::snapshot() const {
   const EngineScope scope(impl_->engine);

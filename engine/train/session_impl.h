@@ -53,6 +53,7 @@ struct Session::Impl {
   void finish_step(double rate, const Accumulation::Step& made);
   void tell(const PressureAction& action);
   void tell_batch();
+  void log_recoveries();
   void read_oldest_loss();
   void read_losses();
   void draw();
@@ -120,7 +121,8 @@ struct Session::Impl {
   std::int64_t tested_steps = 0;   // after how many steps the last validation was
   std::int64_t kept_steps = -1;    // after how many steps the state was kept last
   std::int64_t updates_seen = 0;   // whose norms were asked for
-  Mean mean;                       // of the losses of this epoch
+  std::size_t recoveries_seen = 0;
+  Mean mean;  // of the losses of this epoch
   std::deque<Pending> pending;
   double recent_norm = NAN;
   std::chrono::steady_clock::time_point next_progress;

@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/json.h"
 #include "samebytes/error.h"
 #include "samebytes/tune.h"
 #include "train/session_impl.h"
@@ -142,7 +143,7 @@ void Session::Impl::keep() {
 }
 
 void Session::Impl::write(const LogLine& line) const {
-  if (options.log) options.log->write(line.dump());
+  if (options.log) options.log->write(detail::to_line(line));
 }
 
 void Session::Impl::write_start() const {

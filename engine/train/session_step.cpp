@@ -97,6 +97,7 @@ void Session::Impl::finish_step(double rate, const Accumulation::Step& made) {
   else
     mean.add(made.loss, samples);
   meter.step(made.all_samples);
+  log_recoveries();
   Pending next{{meter.steps(), epoch, 0, rate, meter.last_step_seconds() * 1e3, {}},
                made.loss,
                made.mean,
@@ -159,6 +160,19 @@ void Session::Impl::tell(const PressureAction& action) {
          {"action", action.text},
          {"used_bytes", action.figures.used},
          {"limit_bytes", action.figures.limit}});
+}
+
+void Session::Impl::log_recoveries() {
+  if (!has_log()) return;
+  const std::vector<Recovery> all = engine.recoveries();
+  for (; recoveries_seen < all.size(); ++recoveries_seen) {
+    const Recovery& one = all[recoveries_seen];
+    write({{"event", "recovered"},
+           {"step", meter.steps()},
+           {"call", one.call},
+           {"status", one.status},
+           {"device", one.device}});
+  }
 }
 
 void Session::Impl::tell_batch() {

@@ -42,6 +42,9 @@ struct EngineOptions {
   // Evaluations queued before the next one waits. Up to 32 small ones (a few launches, little work and memory) count as
   // one.
   int steps_in_flight = 3;
+  // A wait for a device that takes longer ends with a DeviceError that says what was pending; the engine then waits for
+  // nothing more and its memory stays as it is, since the device may still use it. 0: a wait has no end.
+  double stall_seconds = 300;
   std::uint64_t seed = 0;                       // of everything random
   GemmProvider gemm = GemmProvider::automatic;  // else SAMEBYTES_GEMM
   // Runs of small launches may be one function of the host in the device's queue, on devices that share their bytes
@@ -96,6 +99,13 @@ struct Fallback {
   std::uint64_t bytes_crossed = 0;  // between contexts for them, both ways, so far
 };
 
+// A call of the driver that failed and, made again, succeeded: nothing is lost. Each is also a warning in the log.
+struct Recovery {
+  std::string call;    // "clGetEventInfo"
+  std::string status;  // that it gave first: "CL_OUT_OF_RESOURCES"
+  std::string device;
+};
+
 class Engine {
  public:
   using Options = EngineOptions;
@@ -121,8 +131,9 @@ class Engine {
   MemoryReport memory() const;
   TransferReport transfers() const;
   PlanReport plans() const;
-  std::vector<Fallback> fallbacks() const;  // in the order in which they were first needed
-  std::size_t clear_cache();                // bytes given back to the system
+  std::vector<Fallback> fallbacks() const;   // in the order in which they were first needed
+  std::vector<Recovery> recoveries() const;  // so far, in their order
+  std::size_t clear_cache();                 // bytes given back to the system
   void set_memory_limit(std::size_t bytes);
   // The same as a part of the memory that each device says it has, as set_per_process_memory_fraction() and the high
   // watermark ratio of PyTorch; 0: no limit. Throws ArgumentError below 0.

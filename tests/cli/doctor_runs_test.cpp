@@ -39,7 +39,7 @@ TEST(DoctorOfRuns, memory_that_runs_out_is_named_first) {
   if (is_sanitized()) GTEST_SKIP() << "LD_PRELOAD does not go with sanitizers";
   const BrokenRun run(
       {"--batch", "512"}, 1,
-      {{"LD_PRELOAD", built_program("libfail_launches_preload.so")}, {"SAMEBYTES_DEVICE_ROOM", "3000000"}});
+      {{"LD_PRELOAD", built_program("libfaults_preload.so")}, {"SAMEBYTES_FAULTS", "room clSVMAlloc 3000000"}});
   EXPECT_THAT(run.result.err, HasSubstr("the driver has no more memory"));
   const Json findings = run.findings();
   EXPECT_EQ(first_of(findings), finding("out_of_memory", "--micro-batch 256")) << findings.dump();

@@ -26,8 +26,10 @@ nlohmann::json event_in(const std::string& log, const std::string& event) {
   return {};
 }
 
-std::map<std::string, std::string> trouble(const std::string& what) {
-  return {{"LD_PRELOAD", built_program("libdevice_trouble_preload.so")}, {"SAMEBYTES_DEVICE_TROUBLE", what}};
+// Of the launches on the second device.
+std::map<std::string, std::string> trouble(const std::string& kind) {
+  return {{"LD_PRELOAD", built_program("libfaults_preload.so")},
+          {"SAMEBYTES_FAULTS", kind + " clEnqueueNDRangeKernel 401 queue=1"}};
 }
 
 TEST_F(SharesTest, says_shares_and_samples_and_repeats) {
@@ -66,11 +68,11 @@ TEST_F(SharesTest, a_device_that_fails_or_is_silent_is_given_up) {
   const Files plain;
   const CommandResult whole = run_command(joined(kRun, joined(plain.words(), {"--json"})));
   ASSERT_EQ(whole.status, 0) << whole.err;
-  for (const char* what : {"fail", "silent"}) {
+  for (const char* what : {"error", "silent"}) {
     const Files files;
     CommandRun run;
     run.arguments = joined(kRun, joined(files.words(), {"--json", "--device-timeout", "0.5"}));
-    run.environment = trouble(std::string(what) + " 1 400");
+    run.environment = trouble(what);
     const CommandResult result = run_command(run);
     ASSERT_EQ(result.status, 0) << what << result.err;
     const auto summary = result.json();
@@ -79,7 +81,7 @@ TEST_F(SharesTest, a_device_that_fails_or_is_silent_is_given_up) {
     EXPECT_GT(summary["shares"][1]["samples"], 0);
     EXPECT_NEAR(summary["train_loss"].get<double>(), whole.json()["train_loss"].get<double>(), 0.1);
     const nlohmann::json event = event_in(files.log, "device");
-    EXPECT_EQ(event["what"], std::string(what) == "fail" ? "failed" : "silent");
+    EXPECT_EQ(event["what"], std::string(what) == "error" ? "failed" : "silent");
     EXPECT_THAT(event["text"].get<std::string>(), HasSubstr("cpu:0.1"));
   }
 }

@@ -22,9 +22,19 @@ std::vector<nlohmann::json> events_in(const std::string& log, const std::string&
 
 // The preload cannot be used with a sanitizer.
 struct Failing {
+  // Launches by their number; a q before it: the queue takes the launch, which fails there.
   explicit Failing(const std::string& launches)
-      : environment{{"LD_PRELOAD", built_program("libfail_launches_preload.so")},
-                    {"SAMEBYTES_FAIL_LAUNCHES", launches}} {}
+      : environment{{"LD_PRELOAD", built_program("libfaults_preload.so")}, {"SAMEBYTES_FAULTS", faults_of(launches)}} {}
+  static std::string faults_of(const std::string& launches) {
+    std::istringstream list(launches);
+    std::string text;
+    for (std::string launch; std::getline(list, launch, ',');) {
+      const bool is_queued = launch[0] == 'q';
+      text += (is_queued ? "negative clEnqueueNDRangeKernel " : "error clEnqueueNDRangeKernel ") +
+              launch.substr(is_queued ? 1 : 0) + ";";
+    }
+    return text;
+  }
   const std::map<std::string, std::string> environment;
 };
 

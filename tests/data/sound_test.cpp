@@ -13,6 +13,7 @@
 #include "support/errors.h"
 #include "support/files.h"
 #include "support/io_errors.h"
+#include "support/process.h"
 #include "support/samples.h"
 
 namespace samebytes::data {
@@ -294,6 +295,16 @@ TEST(SpeechDigits, reports_wrong_names_and_files) {
                "speech_digits: samples must be 0 or more, got -1");
   EXPECT_ERROR(speech_digits(folder.string(), {.mel = MelOptions{.rate = 16000}}), ArgumentError,
                "speech_digits: mel.rate must be 0 or that of the files, 8000, got 16000.000000");
+}
+
+// An empty member whose name is a path of this machine: nothing is read from there.
+TEST(SpeechDigits, names_in_archives_are_no_paths) {
+  const TemporaryFolder folder, elsewhere;
+  const std::string secret = elsewhere / "1_secret_7.wav";
+  put(secret, "");
+  ASSERT_EQ(testing::run_program({"tar", "-P", "-cf", folder / "sounds.tar", secret}).status, 0);
+  put_sound(secret, {1});
+  EXPECT_THROW(speech_digits(folder.string()), IoError);
 }
 
 TEST(SpeechDigits, reports_a_damaged_archive) {

@@ -1,7 +1,9 @@
 // Engines and the arrays that belong to them: two at a time, arrays that outlive theirs, borrows of their bytes.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
+#include <vector>
 
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
@@ -20,6 +22,19 @@ TEST(Engines, two_live_side_by_side_and_do_not_mix) {
   }
   EXPECT_EQ((a + 1.0).value(), 2.0);
   EXPECT_THROW(a + b, ArgumentError);
+}
+
+TEST(Engines, eight_threads_open_one_each) {
+  std::vector<std::thread> threads;
+  std::atomic<int> sums{0};
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&sums, i] {
+      Engine engine;
+      const EngineScope scope(engine);
+      sums += static_cast<int>((array({1.0f}) + static_cast<double>(i)).value());
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(sums, 36);
 }
 
 TEST(Engines, a_moved_from_array_is_empty_and_what_was_assigned_over_is_gone) {

@@ -304,7 +304,7 @@ TEST(InteropEngineErrors, the_device_of_the_queue_cannot_be_used) {
   if (is_sanitized()) GTEST_SKIP() << "no_preload: this binary is instrumented";
   const Outcome child = run_child(
       "InteropEngineErrors.DISABLED_the_devices_have_no_compiler",
-      {{"LD_PRELOAD", built_program("libdevice_trouble_preload.so")}, {"SAMEBYTES_DEVICE_TROUBLE", "no_compiler"}});
+      {{"LD_PRELOAD", built_program("libfaults_preload.so")}, {"SAMEBYTES_FAULTS", "refuse clGetDeviceInfo 1"}});
   EXPECT_EQ(child.status, 0) << child.output;
   EXPECT_THAT(child.output, HasSubstr("[  PASSED  ] 1 test"));
 }

@@ -92,6 +92,25 @@ TEST(ReadFile, reports_the_offset_of_a_cut_or_damaged_gzip_stream) {
   EXPECT_NE(std::string(damage.what()).find("damage: incorrect data check"), std::string::npos) << damage.what();
 }
 
+TEST(ReadFile, ends_in_a_device_without_end) {
+  if (::access("/dev/zero", R_OK) != 0) GTEST_SKIP() << "no /dev/zero";
+  const IoError error = error_of([] { read_file("/dev/zero"); });
+  EXPECT_NE(std::string(error.what()).find("at most 256 MiB"), std::string::npos) << error.what();
+}
+
+// A process that was killed while it wrote: it is gone, and long ago.
+TEST(AtomicFile, removes_what_killed_processes_left_of_this_file) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "net", old = path + ".tmp-4194305-5", young = path + ".tmp-4194305-6";
+  const std::string alive = path + ".tmp-" + std::to_string(::getpid()) + "-77", other = folder / "net2.tmp-4194305-5";
+  for (const std::string& each : {old, young, alive, other}) put(each, "half");
+  for (const std::string& each : {old, alive, other})
+    std::filesystem::last_write_time(each, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  write_file(path, "whole");
+  EXPECT_FALSE(std::filesystem::exists(old));
+  for (const std::string& each : {young, alive, other}) EXPECT_TRUE(std::filesystem::exists(each)) << each;
+}
+
 TEST(AtomicFile, shows_nothing_before_commit_and_all_after) {
   const TemporaryFolder folder;
   put(folder / "file", "old");

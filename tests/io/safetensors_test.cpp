@@ -112,7 +112,7 @@ TEST(Safetensors, reports_damage_with_offset_and_expectation) {
   put(path, file_of("{}", "").replace(0, 1, 1, '\x40'));
   expect_io_error(path, 10, {"a header of 64 bytes"});
   put(path, file_of("{\"a\": nonsense}", ""));
-  expect_io_error(path, 8 + 7, {"a JSON header"});
+  expect_io_error(path, 8 + 7, {"expected JSON"});
   put(path, file_of("[1, 2]", ""));
   expect_io_error(path, 8, {"a JSON object"});
 

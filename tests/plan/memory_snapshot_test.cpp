@@ -197,7 +197,7 @@ TEST(MemorySnapshotTest, a_damaged_or_foreign_file_says_where) {
   };
   const std::string begin = "memory snapshot: " + path + ": ";
   EXPECT_THAT(message_of(whole.substr(0, whole.size() / 2)), HasSubstr(begin + "at byte "));
-  EXPECT_THAT(message_of(""), HasSubstr(begin + "at byte 1: expected JSON"));
+  EXPECT_THAT(message_of(""), HasSubstr(begin + "at byte 0: expected JSON"));
   EXPECT_EQ(message_of("[1, 2]"), begin + "the whole: expected an object, found a list of 2");
   EXPECT_EQ(message_of("{\"traceEvents\": []}"),
             begin + "the whole: expected an object with \"format\", found an object");

@@ -15,7 +15,7 @@ namespace {
 TEST(Ticket, a_wait_that_may_be_abandoned_sleeps_until_the_driver_calls) {
   Runtime runtime(options_for(MemoryMode::fine));
   cl::UserEvent event(runtime.device().context());
-  Ticket ticket(1, "device", true);
+  Ticket ticket(1, "device", runtime.watchdog());
   ticket.reserve(1);
   ticket.add(event, "op", 0);
   ticket.close();

@@ -11,6 +11,7 @@
 #include "support/devices.h"
 #include "support/errors.h"
 #include "support/files.h"
+#include "train/run_parts.h"
 
 namespace samebytes {
 namespace {
@@ -294,6 +295,12 @@ TEST_P(CheckpointFolderTest, keeps_the_newest_and_passes_over_what_is_damaged) {
   EXPECT_EQ(newest.checkpoint->step, 10);
   ASSERT_EQ(newest.damaged.size(), 1u);
   EXPECT_NE(newest.damaged[0].find(last), std::string::npos) << newest.damaged[0];
+  // Whole checksums around a description that says nothing.
+  for (const char* description : {"{}", "[1]", "{\"device\": 7}", "{", "1e999"}) {
+    samebytes::detail::write_run_file(last, {}, description);
+    EXPECT_THROW(check_run_file(last), IoError) << description;
+    EXPECT_EQ(folder.newest().checkpoint->step, 10) << description;
+  }
   // The run goes on from 10; the damaged one is neither counted nor in the way.
   folder.save(run.state, 12);
   folder.save(run.state, 14);

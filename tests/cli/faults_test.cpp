@@ -1,0 +1,161 @@
+// Calls that fail under the command, from outside: what is overcome is said, what is not is one line. try_faults lets
+// every call fail; these are the ones that once gave other numbers, hung or ended by a signal.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "cli/command.h"
+#include "samebytes/device.h"
+#include "support/files.h"
+
+namespace samebytes::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+struct Trial {
+  CommandResult result;
+  std::string saved;  // the bytes of the network
+  std::string log;
+};
+
+Trial try_fault(const std::string& fault, const Words& more = {}, std::map<std::string, std::string> environment = {}) {
+  const TemporaryFolder folder;
+  const std::string net = folder / "net.safetensors", log = folder / "log.jsonl";
+  if (!fault.empty()) {
+    environment["LD_PRELOAD"] = built_program("libfaults_preload.so");
+    environment["SAMEBYTES_FAULTS"] = fault;
+  }
+  Words words{"train",  "digits", "--steps", "8", "--batch",         "32", "--quiet",
+              "--save", net,      "--log",   log, "--stall-seconds", "5"};
+  words.insert(words.end(), more.begin(), more.end());
+  Trial trial;
+  CommandRun run;
+  run.arguments = words;
+  run.environment = environment;
+  trial.result = run_command(run);
+  if (std::filesystem::exists(net)) trial.saved = get(net);
+  if (std::filesystem::exists(log)) trial.log = get(log);
+  return trial;
+}
+
+class FaultsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (is_sanitized()) GTEST_SKIP() << "LD_PRELOAD does not go with sanitizers";
+  }
+  static const Trial& undisturbed() {
+    static const Trial trial = try_fault("");
+    return trial;
+  }
+};
+
+TEST_F(FaultsTest, a_failed_query_of_an_event_is_asked_again_and_said) {
+  ASSERT_EQ(undisturbed().result.status, 0) << undisturbed().result.err;
+  for (const char* number : {"1", "40", "200"}) {
+    const Trial trial = try_fault(std::string("error clGetEventInfo ") + number);
+    ASSERT_EQ(trial.result.status, 0) << trial.result.err;
+    EXPECT_TRUE(trial.saved == undisturbed().saved) << number;
+    EXPECT_THAT(trial.result.err, HasSubstr("recovered: clGetEventInfo failed once on "));
+    EXPECT_THAT(trial.result.err, HasSubstr("CL_OUT_OF_RESOURCES"));
+  }
+}
+
+TEST_F(FaultsTest, a_recovery_of_a_step_is_in_the_log) {
+  EXPECT_THAT(try_fault("error clGetEventInfo 200").log,
+              AllOf(HasSubstr("\"event\":\"recovered\",\"step\":"), HasSubstr("\"call\":\"clGetEventInfo\"")));
+}
+
+TEST_F(FaultsTest, a_driver_that_refuses_callbacks_or_makes_none_changes_nothing) {
+  for (const char* fault :
+       {"error clSetEventCallback 1", "silent clSetEventCallback 1", "late clSetEventCallback 2 us=3000"}) {
+    const Trial trial = try_fault(fault);
+    ASSERT_EQ(trial.result.status, 0) << fault << trial.result.err;
+    EXPECT_TRUE(trial.saved == undisturbed().saved) << fault;
+  }
+}
+
+TEST_F(FaultsTest, a_launch_that_never_ends_is_an_error_that_names_it) {
+  const Trial trial = try_fault("silent clEnqueueNDRangeKernel 100", {"--host-execution", "off"});
+  EXPECT_EQ(trial.result.status, 1);
+  EXPECT_THAT(trial.result.err,
+              AllOf(HasSubstr("has not answered for 5 s"), HasSubstr("pending: "), HasSubstr("step ")));
+}
+
+TEST_F(FaultsTest, errors_name_the_call_the_kernel_and_the_device) {
+  const Trial launch = try_fault("error clEnqueueNDRangeKernel 60", {"--host-execution", "off"});
+  EXPECT_EQ(launch.result.status, 1);
+  EXPECT_THAT(launch.result.err, AllOf(HasSubstr("kernel "), HasSubstr("clEnqueueNDRangeKernel"),
+                                       HasSubstr(list_devices().front().name), HasSubstr("CL_OUT_OF_RESOURCES")));
+  const Trial argument = try_fault("error clSetKernelArg 50");
+  EXPECT_EQ(argument.result.status, 1);
+  EXPECT_THAT(argument.result.err,
+              AllOf(HasSubstr("clSetKernelArg of argument"), HasSubstr(list_devices().front().name)));
+}
+
+TEST_F(FaultsTest, two_contexts_end_where_they_once_hung_or_read_freed_memory) {
+  const std::map<std::string, std::string> separate{{"SAMEBYTES_CONTEXTS", "separate"}};
+  const Words split{"--split-device", "1,1"};
+  if (list_devices().front().cores < 2) GTEST_SKIP() << "needs_two_cores";
+  const Trial plain = try_fault("", split, separate);
+  ASSERT_EQ(plain.result.status, 0) << plain.result.err;
+  for (const char* fault : {"error clSetUserEventStatus 1", "error clSetUserEventStatus 20"}) {
+    const Trial trial = try_fault(fault, split, separate);
+    ASSERT_EQ(trial.result.status, 0) << fault << trial.result.err;
+    EXPECT_TRUE(trial.saved == plain.saved) << fault;
+    EXPECT_THAT(trial.result.err, HasSubstr("recovered: ")) << fault;
+  }
+  const Trial retained = try_fault("error clRetainEvent 30", split, separate);
+  EXPECT_EQ(retained.result.status, 1);
+  EXPECT_THAT(retained.result.err, AllOf(HasSubstr("clRetain"), HasSubstr(list_devices().front().name)));
+  const std::map<std::string, std::string> copies{{"SAMEBYTES_CONTEXTS", "separate"}, {"SAMEBYTES_MEMORY", "copy"}};
+  for (const char* fault : {"error clEnqueueReadBuffer 3", "error clEnqueueWriteBuffer 3"}) {
+    const Trial trial = try_fault(fault, split, copies);
+    EXPECT_LE(trial.result.status, 1) << fault << trial.result.err;
+  }
+}
+
+TEST_F(FaultsTest, a_loader_that_lists_no_platform_at_first_is_asked_again) {
+  const Trial trial = try_fault("error clGetPlatformIDs 1");
+  ASSERT_EQ(trial.result.status, 0) << trial.result.err;
+  EXPECT_TRUE(trial.saved == undisturbed().saved);
+}
+
+TEST(Command, a_full_standard_output_is_no_success) {
+  const Outcome outcome = run_program({"/bin/sh", "-c", built_program("samebytes") + " devices > /dev/full"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("No space left on device"));
+}
+
+TEST(Command, closed_streams_take_no_text_into_files) {
+  const TemporaryFolder folder;
+  const std::string log = folder / "log.jsonl";
+  const Outcome outcome = run_program(
+      {"/bin/sh", "-c", built_program("samebytes") + " train digits --steps 2 --log " + log + " <&- >&- 2>&-"});
+  EXPECT_EQ(outcome.status, 0);
+  std::istringstream lines(get(log));
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_TRUE(nlohmann::json::parse(line, nullptr, false).is_object()) << line;
+}
+
+TEST(Command, two_runs_in_one_checkpoint_folder_are_refused) {
+  const TemporaryFolder folder;
+  const std::string kept = folder / "state", samebytes = built_program("samebytes");
+  const std::string first =
+      samebytes + " train digits --steps 4000 --quiet --checkpoint " + kept + " --checkpoint-every 2";
+  const Outcome outcome = run_program({"/bin/bash", "-c",
+                                       first + " & p=$!; for i in $(seq 600); do ls " + kept +
+                                           "/*.safetensors >/dev/null 2>&1 && break; sleep 0.05; done; " + samebytes +
+                                           " train digits --steps 4 --quiet --checkpoint " + kept +
+                                           " --resume auto; s=$?; kill -9 $p; exit $s"});
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.output, HasSubstr("another process writes to"));
+}
+
+}  // namespace
+}  // namespace samebytes::testing
