@@ -11,5 +11,5 @@ options=()
 if [ ! -f "$SAMEBYTES_BUILD/CMakeCache.txt" ]; then
   options=(-DSAMEBYTES_TESTS=OFF -DSAMEBYTES_BENCHMARKS=OFF -DSAMEBYTES_EXAMPLES=OFF)
 fi
-samebytes_build "${options[@]}" -- samebytes_cli
+samebytes_build "${options[@]}" -- samebytes_cli samebytes_shared  # all that `cmake --install` needs
 exec "$SAMEBYTES_BUILD/samebytes" train digits "$@"
