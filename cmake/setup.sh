@@ -1,5 +1,6 @@
 # Shared by examples/quickstart.sh, tests/run.sh and .ci/run: source it, then
-#   samebytes_packages GROUP...            installs what is missing of run, test, ci, docs, bench, peers (quick when nothing is)
+#   samebytes_packages GROUP...            installs what is missing of run, test, ci, docs, bench, deb, peers; quick when
+#                                          nothing is
 #   samebytes_build [-D...]... -- TARGET   configures build/ (Release, Ninja) and builds TARGET with all cores
 # It sets SAMEBYTES_TOP, SAMEBYTES_BUILD, SAMEBYTES_DATA, and POCL_CACHE_DIR if SAMEBYTES_KERNEL_CACHE is set; else kernels
 # lie where PoCL keeps them, so that no checkout and no later run compiles them again.
@@ -23,6 +24,7 @@ samebytes_test_packages=(libgtest-dev libgmock-dev libbenchmark-dev mesa-opencl-
 samebytes_ci_packages=(git ccache clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 llvm-14 libomp-14-dev oclgrind)
 samebytes_docs_packages=(doxygen)
 samebytes_bench_packages=(libopenblas-dev libdnnl-dev)
+samebytes_deb_packages=(lintian mmdebstrap)
 samebytes_peers_packages=(g++ python3 python3-venv python3-dev)
 
 samebytes_packages() {
@@ -34,6 +36,7 @@ samebytes_packages() {
       ci) wanted+=("${samebytes_ci_packages[@]}") ;;
       docs) wanted+=("${samebytes_docs_packages[@]}") ;;
       bench) wanted+=("${samebytes_bench_packages[@]}") ;;
+      deb) wanted+=("${samebytes_deb_packages[@]}") ;;
       peers) wanted+=("${samebytes_peers_packages[@]}") ;;
       *) echo "samebytes_packages: no group '$group'" >&2; return 1 ;;
     esac
