@@ -252,6 +252,68 @@ row("resize/bilinear", lambda x: F.interpolate(x, scale_factor=2, mode="bilinear
 row("resize/smaller", lambda x: F.interpolate(x, scale_factor=0.4, mode="bilinear"), images)
 
 
+def volumes(x, *rest):
+    return [[x.permute(0, 4, 1, 2, 3).contiguous(), *rest]]
+
+
+def channels_first(t):
+    return t.permute(0, t.dim() - 1, *range(1, t.dim() - 1)).contiguous()
+
+
+def places(x, index):
+    """Values of a pooling and their places, both channels first."""
+    return [[channels_first(x), channels_first(index).long()]]
+
+
+row("max_pool2d/dilation", lambda x: F.max_pool2d(x, 2, dilation=2), images)
+row("max_pool3d", lambda x: F.max_pool3d(x, 2), volumes)
+row("avg_pool3d", lambda x: F.avg_pool3d(x, 2), volumes)
+row("adaptive_avg_pool3d", lambda x: F.adaptive_avg_pool3d(x, 3), volumes)
+row("adaptive_max_pool3d", lambda x: F.adaptive_max_pool3d(x, 3), volumes)
+row("max_pool1d_with_indices", lambda x: F.max_pool1d(x, 2, return_indices=True)[0], sequences)
+row("max_pool2d_with_indices", lambda x: F.max_pool2d(x, 2, return_indices=True)[0], images)
+row("max_pool3d_with_indices", lambda x: F.max_pool3d(x, 2, return_indices=True)[0], volumes)
+row("lp_pool1d", lambda x: F.lp_pool1d(x, 2, 2), sequences)
+row("lp_pool2d", lambda x: F.lp_pool2d(x, 2, 2), images)
+row("lp_pool3d", lambda x: F.lp_pool3d(x, 2, 2), volumes)
+row("max_unpool1d", lambda x, i: F.max_unpool1d(x, i, 2), places)
+row("max_unpool2d", lambda x, i: F.max_unpool2d(x, i, 2), places)
+row("max_unpool3d", lambda x, i: F.max_unpool3d(x, i, 2), places)
+row("interpolate/cubic", lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), images)
+row("interpolate/antialias", lambda x: F.interpolate(x, scale_factor=0.4, mode="bilinear", antialias=True), images)
+row("resample_axis", lambda x: x[::2].contiguous())
+row("unfold", lambda x: F.unfold(x, 3, padding=1), lambda x: [[channels_first(x)]])
+
+
+@row("fold", prepare=lambda x: [[x.permute(0, 3, 2, 1).flatten(1, 2).contiguous()]])
+def fold(x):
+    side = round(x.shape[2] ** 0.5)
+    return F.fold(x, (side, side), 3, padding=1)
+
+
+row("grid_sample", lambda x, grid: F.grid_sample(x, grid, align_corners=False), images)
+
+
+@row("affine_grid")
+def affine_grid(theta):
+    side = {1: 8, 4: 28, 16: 64}[theta.shape[0]]
+    return F.affine_grid(theta, (theta.shape[0], 1, side, side), align_corners=False)
+
+
+@row("roi_align", prepare=images)
+def roi_align(x):
+    from torchvision.ops import roi_align as align
+
+    boxes = torch.tensor([[0, 0.3 * r, 0.5, 0.3 * r + 4, 5.5] for r in range(8)], device=x.device)
+    return align(x, boxes, 7, 1.0, 2)
+
+
+row("conv_transpose3d", lambda x, w, b: F.conv_transpose3d(x, w, b, stride=2, padding=1),
+    lambda x, w, b: [[channels_first(x), w.permute(4, 3, 0, 1, 2).contiguous(), b]])
+row("scatter/rows", lambda x, src, i: torch.scatter(x, 0, i, src), plain)
+row("scatter_reduce/amax", lambda x, src, i: torch.scatter_reduce(x, 0, i, src, "amax"), plain)
+
+
 def attend(q, k, v, causal=False):
     q, k, v = (t.transpose(1, 2) for t in (q, k, v))
     return F.scaled_dot_product_attention(q, k, v, is_causal=causal).transpose(1, 2)

@@ -113,6 +113,7 @@ std::vector<Row> all_rows() {
   sb::benchmarks::add_layout(rows);
   sb::benchmarks::add_reductions(rows);
   sb::benchmarks::add_networks(rows);
+  sb::benchmarks::add_images(rows);
   sb::benchmarks::add_losses(rows);
   sb::benchmarks::add_updates(rows);
   return rows;

@@ -31,6 +31,7 @@ void add_pointwise(std::vector<Row>& rows);
 void add_layout(std::vector<Row>& rows);      // views, copies, indices, leaves
 void add_reductions(std::vector<Row>& rows);  // of rows and columns, norms, order
 void add_networks(std::vector<Row>& rows);    // products, convolutions, pooling, attention, recurrence
+void add_images(std::vector<Row>& rows);      // pooling with places, other sizes, places between elements
 void add_losses(std::vector<Row>& rows);
 void add_updates(std::vector<Row>& rows);  // of cells, random draws
 

@@ -168,6 +168,18 @@ class ConvOp : public Op, public Written {
   }
 
  protected:
+  // The padding behind the source, which the result's size gives: that in front, or less.
+  NodeWriter::Ints pad_ends(const NodeWriter& w) const {
+    NodeWriter::Ints ends;
+    for (int i = 0; i < a_.axes; ++i) {
+      const int axis = 3 - a_.axes + i, stride = a_.stride[axis], dilation = a_.dilation[axis], pad = a_.pad[axis];
+      const std::int64_t in = w.shape(0)[i + 1], kernel = w.shape(1)[i], out = w.result()[i + 1];
+      const bool is_even = conv_size(in, kernel, stride, pad, dilation) == out;
+      const std::int64_t read = (out - 1) * stride + (kernel - 1) * dilation + 1;
+      ends.push_back(is_even ? pad : std::max<std::int64_t>(read - in - pad, 0));
+    }
+    return ends;
+  }
   // Sources and weights are channels first there; `more` are attributes beyond those of all convolutions.
   void write_as(const char* type, NodeWriter& w, const NodeWriter::Ints& more = {}) const {
     const std::int64_t axes = a_.axes;
@@ -182,7 +194,8 @@ class ConvOp : public Op, public Written {
       dilations.push_back(a_.dilation[axis]);
     }
     last.push_back(1);
-    pads.insert(pads.end(), pads.begin(), pads.end());
+    const NodeWriter::Ints ends = more.empty() ? pad_ends(w) : pads;
+    pads.insert(pads.end(), ends.begin(), ends.end());
     std::vector<NodeWriter::Name> inputs{w.turned(w.in(0), first), w.turned(w.in(1), taps)};
     if (w.count() > 2) inputs.push_back(w.cast(w.in(2), w.dtype(2), w.result_dtype()));
     NodeWriter::Attributes attributes{

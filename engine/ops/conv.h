@@ -55,6 +55,7 @@ std::int64_t conv_size(std::int64_t in, std::int64_t kernel, int stride, int pad
 
 // What both directions check: `name` of axis k of `axes` is stride, stride_h and so on. Throw ArgumentError.
 std::string conv_option(const char* name, int axes, int axis);
+void check_conv_option(const char* op, const std::string& name, int v, int least);
 void check_conv_attributes(const char* op, const ConvAttributes& attributes);
 // Refuses sequences, images and volumes whose offsets do not fit the kernels' ints. `both` describes the arguments.
 void check_conv_size(const char* op, const Shape& shape, const std::string& both);

@@ -1,7 +1,9 @@
 // conv1d, conv2d, conv3d: their arguments, and what all convolutions check.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
@@ -22,16 +24,38 @@ constexpr const char* kWeightLetters[] = {"[kw, C / groups, K]", "[kh, kw, C / g
 const CastRow kConvCasts[] = {{"conv1d", CastRule::lower}, {"conv2d", CastRule::lower}, {"conv3d", CastRule::lower}};
 constexpr const char* kThing[] = {"sequence", "image", "volume"};
 
-Array conv(const char* op, const Array& src, const Array& weight, const Array& bias, const ConvAttributes& a) {
+// The padding behind src, per axis as in ConvAttributes.
+using PadEnds = std::array<int, 3>;
+
+// src with what the end's padding has beyond that in front, which the kernels take as both; the ends are in range then.
+Array with_longer_ends(const Array& src, const ConvAttributes& a, PadEnds& ends) {
+  std::vector<PadWidth> widths(static_cast<std::size_t>(src.shape().rank()));
+  bool is_longer = false;
+  for (int axis = 3 - a.axes; axis < 3; ++axis) {
+    int& end = ends[static_cast<std::size_t>(axis)];
+    if (end <= a.pad[axis]) continue;
+    widths[static_cast<std::size_t>(axis - 3 + a.axes + 1)].after = end - a.pad[axis];
+    end = a.pad[axis];
+    is_longer = true;
+  }
+  return is_longer ? pad(src, widths) : src;
+}
+
+Array conv(const char* op, const Array& source, const Array& weight, const Array& bias, const ConvAttributes& a,
+           PadEnds ends) {
   if (const Casts cast(kConvCasts[a.axes - 1]); cast)
-    return conv(op, cast(src), cast(weight), kept_bias(cast, bias, cast(src).dtype()), a);
+    return conv(op, cast(source), cast(weight), kept_bias(cast, bias, cast(source).dtype()), a, ends);
+  Array src = source;
   require(src.defined() && is_floating(src.dtype()) && src.shape().rank() == a.axes + 2, op,
           (std::string("src must be floating ") + kSrcLetters[a.axes - 1]).c_str(), src, "src");
   require(weight.defined() && is_floating(weight.dtype()) && weight.shape().rank() == a.axes + 2, op,
           (std::string("weight must be floating ") + kWeightLetters[a.axes - 1]).c_str(), weight, "weight");
   check_conv_attributes(op, a);
-  const Shape &s = src.shape(), &w = weight.shape();
+  for (int axis = 3 - a.axes; axis < 3; ++axis)
+    check_conv_option(op, conv_option("pad_end", a.axes, axis), ends[static_cast<std::size_t>(axis)], 0);
   const std::string both = "src is " + describe(src) + ", weight is " + describe(weight);
+  src = with_longer_ends(src, a, ends);
+  const Shape &s = src.shape(), &w = weight.shape();
   if (s.back() % a.groups != 0 || w.back() % a.groups != 0)
     throw ArgumentError(std::string(op) + ": the channels must divide into " + std::to_string(a.groups) + " groups, " +
                         both);
@@ -44,7 +68,8 @@ Array conv(const char* op, const Array& src, const Array& weight, const Array& b
   Shape dst{s[0]};
   for (int k = 0; k < a.axes; ++k) {
     const int axis = 3 - a.axes + k;
-    const std::int64_t size = conv_size(s[k + 1], w[k], a.stride[axis], a.pad[axis], a.dilation[axis]);
+    const std::int64_t size = conv_size(s[k + 1] + ends[static_cast<std::size_t>(axis)] - a.pad[axis], w[k],
+                                        a.stride[axis], a.pad[axis], a.dilation[axis]);
     if (w[k] < 1 || size < 1)
       throw ArgumentError(std::string(op) + ": the kernel must fit into the padded " + kThing[a.axes - 1] + ", " +
                           both);
@@ -69,12 +94,14 @@ std::string conv_option(const char* name, int axes, int axis) {
   return axes == 1 ? std::string(name) : std::string(name) + "_" + "dhw"[axis];
 }
 
+void check_conv_option(const char* op, const std::string& name, int v, int least) {
+  if (v < least)
+    throw ArgumentError(std::string(op) + ": " + name + " must be " + std::to_string(least) + " or more, got " +
+                        std::to_string(v));
+}
+
 void check_conv_attributes(const char* op, const ConvAttributes& a) {
-  const auto at_least = [&](int v, int least, const std::string& name) {
-    if (v < least)
-      throw ArgumentError(std::string(op) + ": " + name + " must be " + std::to_string(least) + " or more, got " +
-                          std::to_string(v));
-  };
+  const auto at_least = [&](int v, int least, const std::string& name) { check_conv_option(op, name, v, least); };
   for (int axis = 3 - a.axes; axis < 3; ++axis) {
     at_least(a.stride[axis], 1, conv_option("stride", a.axes, axis));
     at_least(a.dilation[axis], 1, conv_option("dilation", a.axes, axis));
@@ -108,12 +135,10 @@ Dtype conv_dtype(const ConvAttributes& a, std::int64_t src_channels, std::int64_
 }  // namespace detail
 
 Array conv1d(const Input& src, const Input& weight, const Input& bias, const Conv1dOptions& o) {
-  return detail::conv("conv1d", src, weight, bias,
-                      {.axes = 1,
-                       .stride = {1, 1, o.stride},
-                       .pad = {0, 0, o.pad},
-                       .dilation = {1, 1, o.dilation},
-                       .groups = o.groups});
+  return detail::conv(
+      "conv1d", src, weight, bias,
+      {.axes = 1, .stride = {1, 1, o.stride}, .pad = {0, 0, o.pad}, .dilation = {1, 1, o.dilation}, .groups = o.groups},
+      {0, 0, o.pad_end.value_or(o.pad)});
 }
 
 Array conv2d(const Input& src, const Input& weight, const Input& bias, const Conv2dOptions& o) {
@@ -122,7 +147,8 @@ Array conv2d(const Input& src, const Input& weight, const Input& bias, const Con
                        .stride = {1, o.stride_h, o.stride_w},
                        .pad = {0, o.pad_h, o.pad_w},
                        .dilation = {1, o.dilation_h, o.dilation_w},
-                       .groups = o.groups});
+                       .groups = o.groups},
+                      {0, o.pad_end_h.value_or(o.pad_h), o.pad_end_w.value_or(o.pad_w)});
 }
 
 Array conv3d(const Input& src, const Input& weight, const Input& bias, const Conv3dOptions& o) {
@@ -131,7 +157,8 @@ Array conv3d(const Input& src, const Input& weight, const Input& bias, const Con
                        .stride = {o.stride_d, o.stride_h, o.stride_w},
                        .pad = {o.pad_d, o.pad_h, o.pad_w},
                        .dilation = {o.dilation_d, o.dilation_h, o.dilation_w},
-                       .groups = o.groups});
+                       .groups = o.groups},
+                      {o.pad_end_d.value_or(o.pad_d), o.pad_end_h.value_or(o.pad_h), o.pad_end_w.value_or(o.pad_w)});
 }
 
 }  // namespace samebytes

@@ -1,4 +1,5 @@
-// conv_transpose1d, conv_transpose2d: the input gradient of a convolution as a forward pass (engine/ops/conv.cpp).
+// conv_transpose1d, conv_transpose2d, conv_transpose3d: the input gradient of a convolution as a forward pass
+// (engine/ops/conv.cpp).
 #include <algorithm>
 #include <string>
 
@@ -15,10 +16,14 @@ namespace samebytes {
 namespace detail {
 namespace {
 
-constexpr const char* kSrcNeed[] = {"src must be floating [N, L, C]", "src must be floating [N, H, W, C]"};
+constexpr const char* kSrcNeed[] = {"src must be floating [N, L, C]", "src must be floating [N, H, W, C]",
+                                    "src must be floating [N, D, H, W, C]"};
 constexpr const char* kWeightNeed[] = {"weight must be floating [kw, K / groups, C]",
-                                       "weight must be floating [kh, kw, K / groups, C]"};
-const CastRow kConvTransposeCasts[] = {{"conv_transpose1d", CastRule::lower}, {"conv_transpose2d", CastRule::lower}};
+                                       "weight must be floating [kh, kw, K / groups, C]",
+                                       "weight must be floating [kd, kh, kw, K / groups, C]"};
+const CastRow kConvTransposeCasts[] = {{"conv_transpose1d", CastRule::lower},
+                                       {"conv_transpose2d", CastRule::lower},
+                                       {"conv_transpose3d", CastRule::lower}};
 
 Array conv_transpose(const char* op, const Array& src, const Array& weight, const Array& bias, const ConvAttributes& a,
                      const int (&output_pad)[3]) {
@@ -87,6 +92,16 @@ Array conv_transpose2d(const Input& src, const Input& weight, const Input& bias,
                                  .dilation = {1, o.dilation_h, o.dilation_w},
                                  .groups = o.groups},
                                 {0, o.output_pad_h, o.output_pad_w});
+}
+
+Array conv_transpose3d(const Input& src, const Input& weight, const Input& bias, const ConvTranspose3dOptions& o) {
+  return detail::conv_transpose("conv_transpose3d", src, weight, bias,
+                                {.axes = 3,
+                                 .stride = {o.stride_d, o.stride_h, o.stride_w},
+                                 .pad = {o.pad_d, o.pad_h, o.pad_w},
+                                 .dilation = {o.dilation_d, o.dilation_h, o.dilation_w},
+                                 .groups = o.groups},
+                                {o.output_pad_d, o.output_pad_h, o.output_pad_w});
 }
 
 }  // namespace samebytes

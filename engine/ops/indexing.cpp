@@ -293,6 +293,26 @@ Array gather_at(const Array& a, int axis, const Array& index, bool is_distinct) 
   return make_array(make_op<Gather>(axis, is_distinct), index.shape(), a.dtype(), inputs);
 }
 
+ScatterParts scatter_parts(const char* op, const Array& a, int axis, const Array& index, const Array& src) {
+  ScatterParts parts;
+  parts.axis = countable_axis(op, a, axis);
+  parts.a = a;
+  require(src.defined() && src.dtype() == a.dtype(), op, ("needs src of " + std::string(name_of(a.dtype()))).c_str(),
+          src, "src");
+  parts.index = counted_index(op, index, "index", a.shape()[parts.axis]);
+  const Shape& at = parts.index.shape();
+  if (!fits_within(at, a.shape(), parts.axis) || !fits_within(at, src.shape(), -1))
+    throw ArgumentError(std::string(op) + ": index must fit into src, and into a in every axis but " +
+                        std::to_string(parts.axis) + ", a is " + describe(a) + ", index is " + describe(index) +
+                        ", src is " + describe(src));
+  require(at.size() <= std::numeric_limits<std::int32_t>::max(), op, "needs an index that i32 can count", index,
+          "index");
+  parts.src = corner(src, at, -1);
+  for (int i = 0; i < at.rank() && parts.beyond < 0; ++i)
+    if (i != parts.axis && at[i] < a.shape()[i]) parts.beyond = i;
+  return parts;
+}
+
 }  // namespace detail
 
 const detail::CastRow kEmbeddingCast{"embedding", CastRule::lower};
@@ -326,25 +346,17 @@ Array gather(const Input& a, int axis, const Input& index) {
 }
 
 Array scatter_add(const Input& a, int axis, const Input& index, const Input& src) {
-  constexpr const char* kOp = "scatter_add";
-  axis = detail::countable_axis(kOp, a, axis);
-  detail::require(is_floating(a.dtype()), kOp, "needs a floating array", a, "a");
-  detail::require(src.defined() && src.dtype() == a.dtype(), kOp,
-                  ("needs src of " + std::string(name_of(a.dtype()))).c_str(), src, "src");
-  const Array at = detail::counted_index(kOp, index, "index", a.shape()[axis]);
-  if (!detail::fits_within(at.shape(), a.shape(), axis) || !detail::fits_within(at.shape(), src.shape(), -1))
-    throw ArgumentError("scatter_add: index must fit into src, and into a in every axis but " + std::to_string(axis) +
-                        ", a is " + detail::describe(a) + ", index is " + detail::describe(index) + ", src is " +
-                        detail::describe(src));
-  detail::require(at.size() <= std::numeric_limits<std::int32_t>::max(), kOp, "needs an index that i32 can count",
-                  index, "index");
+  const detail::ScatterParts parts = detail::scatter_parts("scatter_add", a, axis, index, src);
+  detail::require(is_floating(a.dtype()), "scatter_add", "needs a floating array", a, "a");
   if (a.dtype() == f16 || a.dtype() == bf16)
-    return astype(scatter_add(astype(a, f32), axis, at, astype(src, f32)), a.dtype());
-  for (int i = 0; i < a.shape().rank(); ++i)  // what the index does not reach stays beside
-    if (i != axis && at.shape()[i] < a.shape()[i])
-      return concat(
-          {scatter_add(slice(a, i, 0, at.shape()[i]), axis, at, src), slice(a, i, at.shape()[i], a.shape()[i])}, i);
-  return detail::add_at(a, a.shape(), axis, at, detail::corner(src, at.shape(), -1), true);
+    return astype(scatter_add(astype(a, f32), parts.axis, parts.index, astype(src, f32)), a.dtype());
+  if (const int i = parts.beyond; i >= 0) {
+    const std::int64_t reached = parts.index.shape()[i];
+    return concat(
+        {scatter_add(slice(a, i, 0, reached), parts.axis, parts.index, parts.src), slice(a, i, reached, a.shape()[i])},
+        i);
+  }
+  return detail::add_at(a, a.shape(), parts.axis, parts.index, parts.src, true);
 }
 
 Array one_hot(const Input& ids, std::int64_t classes, Dtype dtype) {

@@ -7,6 +7,7 @@
 #include "graph/launch.h"
 #include "graph/op.h"
 #include "graph/written.h"
+#include "ops/pool_nd.h"
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
 #include "shared/pool2d.h"
@@ -32,6 +33,7 @@ constexpr detail::PerPersonality<void (*)(const Launch&, detail::KernelCall&, co
 // Sizes of one pooling. Strides of 0: the windows of adaptive pooling, of at most kh x kw.
 struct Window {
   int batch, h, w, c, oh, ow, kh, kw, sh, sw, ph, pw;
+  int ph_end = 0, pw_end = 0;  // behind the image, which oh and ow follow from
 
   // As ONNX's pooling: windows of adaptive pooling only where they all have one size and do not overlap.
   void write(detail::NodeWriter& to, const char* type, bool padded) const {
@@ -40,10 +42,11 @@ struct Window {
     if (sh == 0 && !(same(h, oh) && same(w, ow))) to.refuse("adaptive windows of several sizes have no operator");
     const int high = sh == 0 ? h / oh : kh, wide = sh == 0 ? w / ow : kw;
     const Ints kernel{high, wide}, strides = sh == 0 ? kernel : Ints{sh, sw};
-    const bool is_floor = (h + 2 * ph - high) / strides[0] + 1 == oh && (w + 2 * pw - wide) / strides[1] + 1 == ow;
+    const bool is_floor =
+        (h + ph + ph_end - high) / strides[0] + 1 == oh && (w + pw + pw_end - wide) / strides[1] + 1 == ow;
     detail::NodeWriter::Attributes attributes{{"kernel_shape", kernel},
                                               {"strides", strides},
-                                              {"pads", Ints{ph, pw, ph, pw}},
+                                              {"pads", Ints{ph, pw, ph_end, pw_end}},
                                               {"ceil_mode", std::int64_t{!is_floor}}};
     if (padded) attributes.push_back({"count_include_pad", std::int64_t{1}});
     const auto y = to.put(type, {to.turned(to.in(0), {0, 3, 1, 2})}, attributes);
@@ -87,12 +90,6 @@ struct Window {
   }
 };
 
-int pooled_size(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t pad, bool ceil_mode) {
-  const std::int64_t out = (size + 2 * pad - kernel + (ceil_mode ? stride - 1 : 0)) / stride + 1;
-  // No window starts in the padding at the end.
-  return static_cast<int>(ceil_mode && (out - 1) * stride >= size + pad ? out - 1 : out);
-}
-
 // Sources of one axis are images of one row.
 Array as_images(const char* op, const Array& src, int axes) {
   require(src.defined() && src.shape().rank() == axes + 2 && is_floating(src.dtype()), op,
@@ -105,33 +102,18 @@ Array as_images(const char* op, const Array& src, int axes) {
 }
 Array as_sequences(const Array& y) { return reshape(y, Shape{y.shape()[0], y.shape()[2], y.shape()[3]}); }
 
-Window make_window(const char* op, const Array& src, const Pool2dOptions& o, int axes) {
-  const auto sizes = [axes](int h, int w) {
-    return axes == 1 ? std::to_string(w) : std::to_string(h) + " x " + std::to_string(w);
-  };
-  const int sh = o.stride_h ? o.stride_h : o.kernel_h, sw = o.stride_w ? o.stride_w : o.kernel_w;
-  require(o.kernel_h >= 1 && o.kernel_w >= 1 && sh >= 1 && sw >= 1, op, "kernel and stride must be at least 1", src,
-          "src");
-  const std::string kernel = "kernel " + sizes(o.kernel_h, o.kernel_w), pad = "pad " + sizes(o.pad_h, o.pad_w);
-  require(o.pad_h >= 0 && o.pad_w >= 0 && o.pad_h <= o.kernel_h / 2 && o.pad_w <= o.kernel_w / 2, op,
-          (pad + " must be at most half of " + kernel).c_str(), src, "src");
+Window make_window(const char* op, const Array& src, const detail::PoolWindows& w) {
+  detail::check_pooling(op, src, w);
   const Shape& s = src.shape();
-  const std::int64_t rows = axes == 1 ? 1 : s[1], columns = s[axes];
-  require(rows + 2 * o.pad_h >= o.kernel_h && columns + 2 * o.pad_w >= o.kernel_w, op,
-          (kernel + " must fit in the " + (axes == 1 ? "sequence" : "image") + " with " + pad).c_str(), src, "src");
-  const int h = static_cast<int>(rows), w = static_cast<int>(columns);
-  return {static_cast<int>(s[0]),
-          h,
-          w,
-          static_cast<int>(s.back()),
-          pooled_size(h, o.kernel_h, sh, o.pad_h, o.ceil_mode),
-          pooled_size(w, o.kernel_w, sw, o.pad_w, o.ceil_mode),
-          o.kernel_h,
-          o.kernel_w,
-          sh,
-          sw,
-          o.pad_h,
-          o.pad_w};
+  const auto last = static_cast<std::size_t>(w.axes - 1);
+  const bool is_row = w.axes == 1;
+  const auto size = [&](int axis) { return static_cast<int>(detail::pooled_size(w, axis, s[axis + 1])); };
+  return {static_cast<int>(s[0]),      is_row ? 1 : static_cast<int>(s[1]),
+          static_cast<int>(s[w.axes]), static_cast<int>(s.back()),
+          is_row ? 1 : size(0),        size(w.axes - 1),
+          is_row ? 1 : w.kernel[0],    w.kernel[last],
+          is_row ? 1 : w.stride[0],    w.stride[last],
+          is_row ? 0 : w.pad[0],       w.pad[last]};
 }
 
 // The largest of an axis' adaptive windows.
@@ -258,27 +240,31 @@ Array avg_pool(const Array& images, const Window& window, bool padded) {
   return detail::make_array(detail::make_op<AvgPool2d>(window, padded), window.dst_shape(), images.dtype(), inputs);
 }
 
-Pool2dOptions of_row(const Pool1dOptions& o) {
-  return {.kernel_h = 1,
-          .kernel_w = o.kernel,
-          .stride_h = 1,
-          .stride_w = o.stride,
-          .pad_w = o.pad,
-          .ceil_mode = o.ceil_mode,
-          .count_include_pad = o.count_include_pad};
+template <class Options>
+Array max_pool(const char* op, const Array& src, const Options& options) {
+  const detail::PoolWindows windows = detail::pool_windows(options);
+  if (windows.has_gaps()) return detail::max_pool_nd(op, src, windows).values;
+  const Window window = make_window(op, src, windows);
+  if (windows.axes == 1) return as_sequences(max_pool(as_images(op, src, 1), window));
+  return max_pool(src, window);
+}
+
+template <class Options>
+Array avg_pool(const char* op, const Array& src, const Options& options) {
+  const detail::PoolWindows windows = detail::pool_windows(options);
+  // The kernel's divisors know padding of even sides.
+  const bool is_counted = windows.divisor == 0 && (windows.pad == windows.pad_end || !windows.count_include_pad);
+  if (windows.has_gaps() || !is_counted) return detail::avg_pool_nd(op, src, windows);
+  const Window window = make_window(op, src, windows);
+  if (windows.axes == 1) return as_sequences(avg_pool(as_images(op, src, 1), window, options.count_include_pad));
+  return avg_pool(src, window, options.count_include_pad);
 }
 
 }  // namespace
 
-Array max_pool1d(const Input& src, const Pool1dOptions& options) {
-  const Array images = as_images("max_pool1d", src, 1);
-  return as_sequences(max_pool(images, make_window("max_pool1d", src, of_row(options), 1)));
-}
+Array max_pool1d(const Input& src, const Pool1dOptions& options) { return max_pool("max_pool1d", src, options); }
 
-Array avg_pool1d(const Input& src, const Pool1dOptions& options) {
-  const Array images = as_images("avg_pool1d", src, 1);
-  return as_sequences(avg_pool(images, make_window("avg_pool1d", src, of_row(options), 1), options.count_include_pad));
-}
+Array avg_pool1d(const Input& src, const Pool1dOptions& options) { return avg_pool("avg_pool1d", src, options); }
 
 Array global_avg_pool1d(const Input& src) {
   constexpr const char* kOp = "global_avg_pool1d";
@@ -288,15 +274,9 @@ Array global_avg_pool1d(const Input& src) {
   return mean(src, {1});
 }
 
-Array max_pool2d(const Input& src, const Pool2dOptions& options) {
-  const Array images = as_images("max_pool2d", src, 2);
-  return max_pool(images, make_window("max_pool2d", src, options, 2));
-}
+Array max_pool2d(const Input& src, const Pool2dOptions& options) { return max_pool("max_pool2d", src, options); }
 
-Array avg_pool2d(const Input& src, const Pool2dOptions& options) {
-  const Array images = as_images("avg_pool2d", src, 2);
-  return avg_pool(images, make_window("avg_pool2d", src, options, 2), options.count_include_pad);
-}
+Array avg_pool2d(const Input& src, const Pool2dOptions& options) { return avg_pool("avg_pool2d", src, options); }
 
 Array global_avg_pool2d(const Input& src) {
   constexpr const char* kOp = "global_avg_pool2d";

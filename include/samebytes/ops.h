@@ -7,6 +7,8 @@
 #include "samebytes/ops/conv.h"
 #include "samebytes/ops/dropout.h"
 #include "samebytes/ops/finite.h"
+#include "samebytes/ops/fold.h"
+#include "samebytes/ops/grid_sample.h"
 #include "samebytes/ops/indexing.h"
 #include "samebytes/ops/layout.h"
 #include "samebytes/ops/losses.h"

@@ -217,6 +217,43 @@ TEST_P(Conv2dTest, reads_views_and_widens_sixteen_bits) {
   EXPECT_TRUE(all_close(astype(half, f32), want.y, 54 * 0x1p-11));
 }
 
+TEST_P(Conv2dTest, sides_of_their_own_are_zeros_around_the_image) {
+  struct Sides {
+    Shape src, weight;
+    Conv2dOptions options;
+  };
+  const Sides cases[] = {
+      {{2, 7, 9, 5}, {3, 3, 5, 6}, {.pad_h = 1, .pad_w = 1, .pad_end_h = 0, .pad_end_w = 3}},
+      {{1, 9, 8, 32}, {3, 3, 32, 32}, {.pad_h = 1, .pad_w = 1, .pad_end_h = 0, .pad_end_w = 0}},
+      {{2, 8, 11, 6}, {3, 2, 3, 4}, {.stride_h = 2, .stride_w = 3, .pad_w = 1, .groups = 2, .pad_end_h = 1}},
+      {{1, 6, 6, 1}, {2, 2, 1, 16}, {.pad_h = 1, .pad_w = 1, .pad_end_h = 0, .pad_end_w = 0}},
+      {{1, 9, 9, 7},
+       {3, 3, 1, 7},
+       {.pad_h = 2, .pad_w = 2, .dilation_h = 2, .groups = 7, .pad_end_h = 1, .pad_end_w = 0}}};
+  for (const Dtype dtype : real_dtypes())
+    for (const Sides& c : cases) {
+      SCOPED_TRACE(c.src.to_string());
+      const Conv2dOptions& o = c.options;
+      const Array src = real_array(random_values(c.src.size(), 1), c.src, dtype),
+                  weight = real_array(random_values(c.weight.size(), 2), c.weight, dtype);
+      const std::vector<Array> inputs{src, weight};
+      const Array got = conv2d(src, weight, {}, o);
+      Conv2dOptions bare = o;
+      bare.pad_h = bare.pad_w = 0;
+      bare.pad_end_h = bare.pad_end_w = {};
+      const Array padded = pad(
+          src, {{0, 0}, {o.pad_h, o.pad_end_h.value_or(o.pad_h)}, {o.pad_w, o.pad_end_w.value_or(o.pad_w)}, {0, 0}});
+      const Array want = conv2d(padded, weight, {}, bare);
+      ASSERT_EQ(got.shape(), want.shape());
+      const Array dy = real_array(random_values(want.size(), 3), want.shape(), dtype);
+      const double tolerance = sum_tolerance(dtype, c.weight.size()), many = sum_tolerance(dtype, want.size());
+      EXPECT_TRUE(all_close(got, want.to_vector<double>(), tolerance));
+      const auto d = gradients(sum(got * dy), inputs), d_want = gradients(sum(want * dy), inputs);
+      EXPECT_TRUE(all_close(d[0], d_want[0].to_vector<double>(), tolerance));
+      EXPECT_TRUE(all_close(d[1], d_want[1].to_vector<double>(), many));
+    }
+}
+
 TEST_P(Conv2dTest, an_empty_batch_gives_an_empty_result) {
   EXPECT_EQ(conv2d(zeros({0, 8, 8, 3}), zeros({3, 3, 3, 4})).shape(), (Shape{0, 6, 6, 4}));
 }

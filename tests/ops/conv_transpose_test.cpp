@@ -113,6 +113,34 @@ TEST_P(ConvTransposeTest, one_axis_is_an_image_of_one_row) {
   EXPECT_TRUE(same_bytes(y, reshape(image, y.shape())));
 }
 
+TEST_P(ConvTransposeTest, three_axes_are_the_input_gradient_of_a_convolution) {
+  const Shape src{2, 3, 4, 2, 6}, weight{2, 3, 2, 5, 6};
+  const ConvTranspose3dOptions up{
+      .stride_d = 2, .stride_w = 3, .pad_h = 1, .output_pad_d = 1, .dilation_h = 2, .groups = 2};
+  const Conv3dOptions down{.stride_d = 2, .stride_w = 3, .pad_h = 1, .dilation_h = 2, .groups = 2};
+  for (const Dtype dtype : real_dtypes()) {
+    const Array x = real_array(random_values(src.size(), 1), src, dtype),
+                w = real_array(random_values(weight.size(), 2), weight, dtype),
+                bias = real_array(random_values(10, 3), {10}, dtype);
+    const Array got = conv_transpose3d(x, w, bias, up);
+    ASSERT_EQ(got.shape(), (Shape{2, 7, 6, 5, 10}));
+    const Array big = zeros(got.shape(), dtype);
+    const Array wrt[] = {big};
+    const Array small = conv3d(big, w, {}, down);
+    ASSERT_EQ(small.shape(), src);
+    const Array want = gradients(sum(small * x), wrt)[0] + bias;
+    EXPECT_TRUE(all_close(got, want.to_vector<double>(), sum_tolerance(dtype, 36)));
+  }
+}
+
+TEST_P(ConvTransposeTest, three_axes_have_the_numerical_gradients) {
+  SAMEBYTES_NEEDS_F64();
+  EXPECT_TRUE(check_gradients(
+      [](auto x) { return conv_transpose3d(x[0], x[1], x[2], {.stride_d = 2, .pad_w = 1, .output_pad_d = 1}); },
+      {random_input("src", {1, 2, 3, 3, 2}, 1), random_input("weight", {2, 2, 3, 3, 2}, 2),
+       random_input("bias", {3}, 3)}));
+}
+
 TEST_P(ConvTransposeTest, gradients_are_the_numerical_ones_to_the_second_order) {
   SAMEBYTES_NEEDS_F64();
   const ConvTranspose1dOptions options{.stride = 2, .pad = 1, .output_pad = 2, .dilation = 3};

@@ -213,6 +213,21 @@ std::vector<Case> layout_cases() {
          return scatter_add(x[0], 0, numbers({2, 0, 2}, {3}), x[1]);
        },
        {of({4}), of({3}, 2)}},
+      {"scatter",
+       [](In x) {
+         return scatter(x[0], 1, numbers({2, 0, 1, 1}, {2, 2}), x[1]);
+       },
+       {of({2, 3}), of({2, 2}, 2)}},
+      {"scatter_reduce",
+       [](In x) {
+         return scatter_reduce(x[0], 0, numbers({2, 0, 2}, {3}), x[1], {.reduce = ScatterReduce::prod});
+       },
+       {of({4}), of({3}, 2)}},
+      {"scatter_reduce",
+       [](In x) {
+         return scatter_reduce(x[0], 0, numbers({2, 0, 2}, {3}), x[1], {.reduce = ScatterReduce::amax});
+       },
+       {of({4}), of({3}, 2)}},
       {"sort", [](In x) { return sort(x[0]).values; }, {of({2, 5})}},
       {"top_k", [](In x) { return top_k(x[0], 2).values; }, {of({2, 5})}},
       {"cumsum", [](In x) { return cumsum(x[0], 0); }, {of({5})}},
@@ -220,6 +235,31 @@ std::vector<Case> layout_cases() {
        [](In x) { return resize(x[0], {.out_h = 3, .out_w = 5, .mode = ResizeMode::bilinear}); },
        {of({1, 2, 3, 2})}},
       {"resize", [](In x) { return resize(x[0], {.out_h = 4, .out_w = 5}); }, {of({1, 2, 3, 2})}},
+      {"resample_axis",
+       [](In x) {
+         return resample_axis(x[0], 0, {.in = 3, .taps = 2, .places = {0, 2, 1, -1}, .weights = {0.5, 2, -1, 0}});
+       },
+       {of({3, 2})}},
+      {"interpolate",
+       [](In x) {
+         return interpolate(x[0], {.size = {4, 2}, .mode = InterpolateMode::cubic});
+       },
+       {of({1, 2, 3, 2})}},
+      {"unfold", [](In x) { return unfold(x[0], {.kernel = {2}, .pad = {1}}); }, {of({1, 3, 2})}},
+      {"fold", [](In x) { return fold(x[0], {3}, {.kernel = {2}, .pad = {1}}); }, {of({1, 4, 2, 2})}},
+      {"grid_sample",
+       [](In x) { return grid_sample(x[0], x[1], {.mode = GridSampleMode::bicubic}); },
+       {of({1, 3, 2, 1}), of({1, 2, 1, 2}, 2, -0.8, 0.8)}},
+      {"affine_grid",
+       [](In x) {
+         return affine_grid(x[0], {2, 2});
+       },
+       {of({1, 2, 3})}},
+      {"roi_align",
+       [](In x) {
+         return roi_align(x[0], array({0.5f, 0.2f, 2.5f, 2.9f}, {1, 4}), numbers({0}, {1}), {.out_h = 2, .out_w = 1});
+       },
+       {of({1, 3, 3, 1})}},
       {"rotary", [](In x) { return rotary(x[0]); }, {of({1, 3, 2, 4})}},
   };
 }
@@ -268,6 +308,33 @@ std::vector<Case> reduction_cases() {
          return avg_pool2d(x[0], {.kernel_h = 3, .kernel_w = 2, .stride_h = 2, .stride_w = 1, .pad_h = 1, .pad_w = 1});
        },
        {of({2, 4, 3, 2})}},
+      {"max_pool2d", [](In x) { return max_pool2d(x[0], {.stride_w = 1, .dilation_w = 2}); }, {of({1, 4, 5, 2})}},
+      {"avg_pool1d", [](In x) { return avg_pool1d(x[0], {.stride = 1, .pad_end = 1}); }, {of({2, 5, 2})}},
+      {"max_pool3d", [](In x) { return max_pool3d(x[0]); }, {of({1, 2, 4, 2, 2})}},
+      {"avg_pool3d", [](In x) { return avg_pool3d(x[0], {.stride_h = 1}); }, {of({1, 2, 3, 2, 2})}},
+      {"max_pool1d_with_indices", [](In x) { return max_pool1d_with_indices(x[0]).values; }, {of({2, 4, 2})}},
+      {"max_pool2d_with_indices", [](In x) { return max_pool2d_with_indices(x[0]).values; }, {of({1, 4, 2, 2})}},
+      {"max_pool3d_with_indices", [](In x) { return max_pool3d_with_indices(x[0]).values; }, {of({1, 2, 2, 2, 2})}},
+      {"max_unpool1d",
+       [](In x) {
+         return max_unpool1d(x[0], numbers({2, 0}, {1, 2, 1}), 4);
+       },
+       {of({1, 2, 1})}},
+      {"max_unpool2d",
+       [](In x) {
+         return max_unpool2d(x[0], numbers({3, 0}, {1, 2, 1, 1}), 2, 2);
+       },
+       {of({1, 2, 1, 1})}},
+      {"max_unpool3d",
+       [](In x) {
+         return max_unpool3d(x[0], numbers({3, 0}, {1, 2, 1, 1, 1}), 1, 2, 2);
+       },
+       {of({1, 2, 1, 1, 1})}},
+      {"lp_pool1d", [](In x) { return lp_pool1d(x[0], 3); }, {positive({1, 4, 2})}},
+      {"lp_pool2d", [](In x) { return lp_pool2d(x[0], 2); }, {positive({1, 2, 4, 1})}},
+      {"lp_pool3d", [](In x) { return lp_pool3d(x[0], 2.5); }, {positive({1, 2, 2, 2, 2})}},
+      {"adaptive_avg_pool3d", [](In x) { return adaptive_avg_pool3d(x[0], 2, 1, 2); }, {of({1, 3, 2, 2, 1})}},
+      {"adaptive_max_pool3d", [](In x) { return adaptive_max_pool3d(x[0], 2, 1, 2); }, {of({1, 3, 2, 2, 1})}},
       {"global_avg_pool1d", one(global_avg_pool1d), {of({2, 3, 2})}},
       {"global_avg_pool2d", one(global_avg_pool2d), {of({2, 3, 2, 2})}},
       {"adaptive_avg_pool1d", [](In x) { return adaptive_avg_pool1d(x[0], 3); }, {of({2, 7, 2})}},
@@ -288,6 +355,12 @@ std::vector<Case> reduction_cases() {
        [](In x) { return conv_transpose1d(x[0], x[1], x[2], {.stride = 2}); },
        {of({1, 3, 2}), of({2, 2, 2}, 2), of({2}, 3)}},
       {"conv_transpose2d", [](In x) { return conv_transpose2d(x[0], x[1]); }, {of({1, 2, 3, 2}), of({2, 2, 1, 2}, 2)}},
+      {"conv2d",
+       [](In x) { return conv2d(x[0], x[1], {}, {.pad_w = 1, .pad_end_h = 2, .pad_end_w = 0}); },
+       {of({1, 3, 4, 1}), of({3, 3, 1, 2}, 2)}},
+      {"conv_transpose3d",
+       [](In x) { return conv_transpose3d(x[0], x[1]); },
+       {of({1, 2, 1, 2, 2}), of({2, 1, 2, 1, 2}, 2)}},
   };
 }
 
@@ -467,7 +540,7 @@ TEST_P(SecondDerivativesTest, a_custom_op_that_leaves_a_gradient_out_is_an_error
 std::set<std::string> public_ops() {
   std::set<std::string> names;
   const std::regex declaration(
-      R"(^(?:inline )?(?:const )?(?:Array|std::vector<Array>|SortResult|LstmResult|GruResult) (operator.|\w+)\()");
+      R"(^(?:inline )?(?:const )?(?:Array|std::vector<Array>|SortResult|PoolResult|LstmResult|GruResult) (operator.|\w+)\()");
   for (const SourceFile& file : source_files({"include/samebytes/ops"}, {".h"}))
     for (const std::string& line : lines_of(file.text)) {
       std::smatch found;
