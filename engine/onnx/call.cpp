@@ -109,6 +109,9 @@ const Registry& registry() {
     add_indexing(made);
     add_reductions(made);
     add_images(made);
+    add_pooling(made);
+    add_resizing(made);
+    add_grids(made);
     add_norms(made);
     add_recurrent(made);
     add_trigonometry(made);

@@ -17,49 +17,31 @@ Int combined(const std::string& how, Int a, Int b) {
   return how == "max" ? std::max(a, b) : how == "min" ? std::min(a, b) : b;
 }
 
-// updates[i] goes to flat place to[i] of `base`, the later ones after the earlier ones. Floating values are put in
-// rounds, in each of which no place comes twice, as choices between the value there and the new one.
-Item put(const Call& call, const Item& base, const Item& updates, const std::vector<Int>& to, const std::string& how) {
+// Integers on the host: updates[i] goes to flat place to[i] of `base`, the later ones after the earlier ones.
+Item put(const Item& base, const Item& updates, const std::vector<Int>& to, const std::string& how) {
+  auto values = ints_of(base);
+  const auto fresh = ints_of(updates);
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    Int& place = values[static_cast<std::size_t>(to[i])];
+    place = combined(how, place, fresh[i]);
+  }
+  return ints_item(values, sizes_of(base), base.type);
+}
+
+Array put_along(const Array& base, int axis, const Array& index, const Array& updates, const std::string& how) {
+  if (how == "none") return scatter(base, axis, index, updates);
+  return scatter_reduce(base, axis, index, updates,
+                        {.reduce = how == "add"   ? ScatterReduce::sum
+                                   : how == "mul" ? ScatterReduce::prod
+                                   : how == "max" ? ScatterReduce::amax
+                                                  : ScatterReduce::amin});
+}
+
+std::string reduction(const Call& call) {
+  const std::string how = call.text("reduction", "none");
   if (how != "none" && how != "add" && how != "mul" && how != "max" && how != "min")
     call.refuse("the reduction " + how + " is not supported");
-  const Sizes sizes = sizes_of(base);
-  if (!is_floating(base.type)) {
-    auto values = ints_of(base);
-    const auto fresh = ints_of(updates);
-    for (std::size_t i = 0; i < to.size(); ++i) {
-      Int& place = values[static_cast<std::size_t>(to[i])];
-      place = combined(how, place, fresh[i]);
-    }
-    return ints_item(values, sizes, base.type);
-  }
-  Array result = reshape(plain(base), {-1});
-  if (to.empty()) return base;
-  const Array fresh = reshape(plain(updates), {-1});
-  std::vector<std::int32_t> seen(static_cast<std::size_t>(result.size()), 0);
-  std::vector<std::vector<std::size_t>> rounds;
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    const auto round = static_cast<std::size_t>(seen[static_cast<std::size_t>(to[i])]++);
-    if (round == rounds.size()) rounds.emplace_back();
-    rounds[round].push_back(i);
-  }
-  constexpr std::size_t kMostRounds = 1000;
-  if (rounds.size() > kMostRounds) call.refuse("one place is written more than 1000 times");
-  for (const auto& round : rounds) {
-    std::vector<std::int32_t> from(seen.size(), 0);
-    std::vector<Int> is_new(seen.size(), 0);
-    for (const std::size_t i : round) {
-      from[static_cast<std::size_t>(to[i])] = static_cast<std::int32_t>(i);
-      is_new[static_cast<std::size_t>(to[i])] = 1;
-    }
-    const Array there = take(fresh, array(std::span<const std::int32_t>(from), Shape{std::ssize(from)}));
-    const Array value = how == "add"   ? result + there
-                        : how == "mul" ? result * there
-                        : how == "max" ? maximum(result, there)
-                        : how == "min" ? minimum(result, there)
-                                       : there;
-    result = where(plain(ints_item(is_new, {std::ssize(is_new)}, Type::boolean)), value, result);
-  }
-  return item_of(reshape(result, shape_of(sizes)));
+  return how;
 }
 
 Int within(const Call& call, Int index, Int size) {
@@ -72,32 +54,49 @@ Outputs scattered_elements(const Call& call) {
   const Sizes sizes = call.sizes(), at = call.sizes(1);
   if (sizes.size() != at.size() || at != call.sizes(2)) call.refuse("data, indices and updates need one rank");
   const auto axis = static_cast<std::size_t>(call.axis(call.integer("axis", 0), call.rank()));
+  const std::string how = reduction(call);
+  auto index = ints_of(call.at(1));
+  for (Int& place : index) place = within(call, place, sizes[axis]);
+  for (std::size_t k = 0; k < sizes.size(); ++k)
+    if (k != axis && at[k] > sizes[k]) call.refuse("the indices have more places than the data");
+  if (call.is_floating())
+    return {item_of(
+        put_along(call.array(), static_cast<int>(axis), plain(ints_item(index, at, Type::i32)), call.array(2), how))};
   const auto strides = strides_of(sizes), own = strides_of(at);
-  const auto index = ints_of(call.at(1));
   std::vector<Int> to(index.size());
   for (std::size_t i = 0; i < to.size(); ++i)
-    for (std::size_t k = 0; k < sizes.size(); ++k) {
-      const Int place = k == axis ? within(call, index[i], sizes[k]) : Int(i) / own[k] % at[k];
-      to[i] += within(call, place, sizes[k]) * strides[k];
-    }
-  return {put(call, call.at(0), call.at(2), to, call.text("reduction", "none"))};
+    for (std::size_t k = 0; k < sizes.size(); ++k)
+      to[i] += (k == axis ? index[i] : Int(i) / own[k] % at[k]) * strides[k];
+  return {put(call.at(0), call.at(2), to, how)};
 }
 
 Outputs scattered_nd(const Call& call) {
   const Sizes sizes = call.sizes(), at = call.sizes(1);
   if (at.empty() || at.back() > std::ssize(sizes)) call.refuse("the indices have more axes than the data");
   const auto depth = static_cast<std::size_t>(at.back());
-  const auto strides = strides_of(sizes);
-  const Int slice = count(Sizes(sizes.begin() + std::ptrdiff_t(depth), sizes.end()));
+  const std::string how = reduction(call);
+  const Int slice = count(Sizes(sizes.begin() + std::ptrdiff_t(depth), sizes.end())),
+            lines = count(Sizes(sizes.begin(), sizes.begin() + std::ptrdiff_t(depth)));
+  const Sizes strides = strides_of(Sizes(sizes.begin(), sizes.begin() + std::ptrdiff_t(depth)));
   const auto index = ints_of(call.at(1));
-  std::vector<Int> to;
+  std::vector<Int> rows;  // the line that each update replaces
   for (std::size_t row = 0; depth > 0 && row < index.size() / depth; ++row) {
     Int start = 0;
     for (std::size_t k = 0; k < depth; ++k) start += within(call, index[row * depth + k], sizes[k]) * strides[k];
-    for (Int i = 0; i < slice; ++i) to.push_back(start + i);
+    rows.push_back(start);
   }
-  if (std::ssize(to) != count(call.sizes(2))) call.refuse("the updates have another size");
-  return {put(call, call.at(0), call.at(2), to, call.text("reduction", "none"))};
+  if (std::ssize(rows) * slice != count(call.sizes(2))) call.refuse("the updates have another size");
+  if (call.is_floating() && !rows.empty() && slice > 0) {
+    const Shape all{std::ssize(rows), slice};
+    const Array places = broadcast_to(plain(ints_item(rows, {std::ssize(rows), 1}, Type::i32)), all);
+    const Array y = put_along(reshape(call.array(), {lines, slice}), 0, places, reshape(call.array(2), all), how);
+    return {item_of(reshape(y, shape_of(sizes)))};
+  }
+  if (call.is_floating()) return {call.at(0)};
+  std::vector<Int> to;
+  for (const Int row : rows)
+    for (Int i = 0; i < slice; ++i) to.push_back(row * slice + i);
+  return {put(call.at(0), call.at(2), to, how)};
 }
 
 Outputs one_hot(const Call& call) {
