@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "onnx/check.h"
 #include "onnx/registry.h"
 #include "samebytes/error.h"
 
@@ -70,14 +71,15 @@ void put(Tensor& tensor, const Values& values) {
 
 Tensor tensor_of(const ::onnx::TensorProto& proto) {
   Tensor tensor{static_cast<Type>(proto.data_type()), {proto.dims().begin(), proto.dims().end()}, {}};
-  if (proto.data_type() > 255 || bytes_of(tensor.type) == 0)
-    throw ArgumentError("onnx: tensor '" + proto.name() + "' has the element type " +
+  if (proto.data_type() < 0 || proto.data_type() > 255 || bytes_of(tensor.type) == 0)
+    throw ArgumentError("onnx: tensor '" + printable(proto.name()) + "' has the element type " +
                         std::to_string(proto.data_type()) + "; plain numbers and bools are supported");
   const auto n = static_cast<std::size_t>(count(tensor.sizes));
   if (proto.has_raw_data()) {
     if (proto.raw_data().size() / bytes_of(tensor.type) != n || proto.raw_data().size() % bytes_of(tensor.type) != 0)
-      throw ArgumentError("onnx: tensor '" + proto.name() + "' has " + std::to_string(proto.raw_data().size()) +
-                          " bytes, its sizes want " + std::to_string(n) + " values");
+      throw ArgumentError("onnx: tensor '" + printable(proto.name()) + "' has " +
+                          std::to_string(proto.raw_data().size()) + " bytes, its sizes want " + std::to_string(n) +
+                          " values");
     const auto* first = reinterpret_cast<const std::byte*>(proto.raw_data().data());
     tensor.bytes.assign(first, first + proto.raw_data().size());
     return tensor;
@@ -86,7 +88,7 @@ Tensor tensor_of(const ::onnx::TensorProto& proto) {
       static_cast<std::size_t>(proto.float_data_size() + proto.int32_data_size() + proto.int64_data_size() +
                                proto.double_data_size() + proto.uint64_data_size());
   if (values != n)
-    throw ArgumentError("onnx: tensor '" + proto.name() + "' has " + std::to_string(values) +
+    throw ArgumentError("onnx: tensor '" + printable(proto.name()) + "' has " + std::to_string(values) +
                         " values, its sizes want " + std::to_string(n));
   tensor.bytes.resize(n * bytes_of(tensor.type));
   switch (tensor.type) {

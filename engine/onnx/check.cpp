@@ -1,5 +1,6 @@
 #include "onnx/check.h"
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -9,7 +10,28 @@
 namespace samebytes::onnx {
 namespace {
 
-constexpr int kDeepest = 32;  // functions and subgraphs inside each other
+constexpr int kDeepest = 32;                  // functions and subgraphs inside each other
+constexpr std::int64_t kMostNodes = 1 << 20;  // with functions expanded: they may call each other many times
+
+// The names that a graph gives, above those of the graph around it.
+struct Names {
+  std::set<std::string> own;
+  const Names* outer = nullptr;
+
+  bool contain(const std::string& name) const {
+    for (const Names* names = this; names != nullptr; names = names->outer)
+      if (names->own.contains(name)) return true;
+    return false;
+  }
+};
+
+bool is_control(char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }
+
+void expect_plain(const std::string& name, const char* what) {
+  if (has_control(name))
+    throw ArgumentError(std::string("onnx: the name of ") + what + " has a control character: '" + printable(name) +
+                        "'; expected text on one line");
+}
 
 const std::set<std::string>& control() {
   static const std::set<std::string> ops{"If", "Loop", "Scan", "Constant"};
@@ -21,13 +43,20 @@ class Checker {
  public:
   explicit Checker(const Functions& functions) : functions_(functions) {}
 
-  void graph(const ::onnx::GraphProto& graph, std::set<std::string> known, int depth) {
-    for (const auto& input : graph.input()) known.insert(input.name());
-    for (const auto& tensor : graph.initializer()) known.insert(tensor.name());
+  void graph(const ::onnx::GraphProto& graph, const Names* outer, int depth) {
+    Names known{{}, outer};
+    for (const auto& input : graph.input()) {
+      expect_plain(input.name(), "an input");
+      known.own.insert(input.name());
+    }
+    for (const auto& tensor : graph.initializer()) {
+      expect_plain(tensor.name(), "an initializer");
+      known.own.insert(tensor.name());
+    }
     nodes(graph.node(), known, depth);
     for (const auto& output : graph.output())
-      if (!known.contains(output.name()))
-        throw ArgumentError("onnx: the output '" + output.name() + "' is made by no node");
+      if (!known.contain(output.name()))
+        throw ArgumentError("onnx: the output '" + printable(output.name()) + "' is made by no node");
   }
   void finish() const {
     if (unknown_.empty()) return;
@@ -37,45 +66,57 @@ class Checker {
   }
 
  private:
-  void nodes(const google::protobuf::RepeatedPtrField<::onnx::NodeProto>& list, std::set<std::string>& known,
-             int depth) {
+  void nodes(const google::protobuf::RepeatedPtrField<::onnx::NodeProto>& list, Names& known, int depth) {
     if (depth > kDeepest)
       throw ArgumentError("onnx: functions or subgraphs are nested deeper than " + std::to_string(kDeepest));
     for (const auto& node : list) {
+      if (++visited_ > kMostNodes)
+        throw ArgumentError("onnx: with functions expanded there are more than " + std::to_string(kMostNodes) +
+                            " nodes, expected fewer");
       for (const auto& input : node.input())
-        if (!input.empty() && !known.contains(input))
-          throw ArgumentError("onnx: " + shown(node) + " reads '" + input +
+        if (!input.empty() && !known.contain(input))
+          throw ArgumentError("onnx: " + shown(node) + " reads '" + printable(input) +
                               "', which no input, initializer or earlier node gives; a graph must have no cycle");
       for (const auto& attribute : node.attribute())
-        if (attribute.has_g()) graph(attribute.g(), known, depth + 1);
+        if (attribute.has_g()) graph(attribute.g(), &known, depth + 1);
       const auto function = functions_.find(key_of(node.domain(), node.op_type()));
       if (function != functions_.end()) {
-        std::set<std::string> inside(function->second->input().begin(), function->second->input().end());
+        Names inside{{function->second->input().begin(), function->second->input().end()}};
         nodes(function->second->node(), inside, depth + 1);
       } else if (const std::string name = registered_as(node.domain(), node.op_type());
                  !registry().contains(name) && !control().contains(name)) {
         unknown_.push_back(shown(node));
       }
-      for (const auto& output : node.output())
-        if (!output.empty() && !known.insert(output).second)
-          throw ArgumentError("onnx: " + shown(node) + " makes '" + output + "', which exists already");
+      for (const auto& output : node.output()) {
+        expect_plain(output, "a value");
+        if (!output.empty() && (known.contain(output) || !known.own.insert(output).second))
+          throw ArgumentError("onnx: " + shown(node) + " makes '" + printable(output) + "', which exists already");
+      }
     }
   }
 
   const Functions& functions_;
   std::vector<std::string> unknown_;
+  std::int64_t visited_ = 0;
 };
 
 }  // namespace
 
 bool is_standard(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 
+std::string printable(const std::string& name) {
+  std::string text = name.substr(0, 120);
+  std::replace_if(text.begin(), text.end(), is_control, '?');
+  return text;
+}
+
+bool has_control(const std::string& name) { return std::any_of(name.begin(), name.end(), is_control); }
+
 std::string shown(const ::onnx::NodeProto& node) {
   std::string where = node.name();
   if (where.empty() && node.output_size() > 0) where = node.output(0);
-  std::string text;
-  for (const char c : where.substr(0, 120)) text += static_cast<unsigned char>(c) < 32 ? '?' : c;
-  return (is_standard(node.domain()) ? "" : node.domain() + ".") + node.op_type() + " '" + text + "'";
+  return printable((is_standard(node.domain()) ? "" : node.domain() + ".") + node.op_type()) + " '" + printable(where) +
+         "'";
 }
 
 std::string registered_as(const std::string& domain, const std::string& op) {
@@ -86,7 +127,7 @@ std::string key_of(const std::string& domain, const std::string& op) { return do
 
 void check(const ::onnx::GraphProto& graph, const Functions& functions) {
   Checker checker(functions);
-  checker.graph(graph, {}, 0);
+  checker.graph(graph, nullptr, 0);
   checker.finish();
 }
 

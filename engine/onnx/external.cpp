@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "onnx/check.h"
 #include "samebytes/error.h"
 
 namespace samebytes::onnx {
@@ -27,9 +28,12 @@ std::shared_ptr<ExternalData::Mapped> ExternalData::open(const std::string& loca
   const auto folder = std::filesystem::weakly_canonical(folder_.empty() ? "." : folder_, code);
   const auto path = std::filesystem::weakly_canonical(folder / asked, code);
   const auto inside = path.lexically_relative(folder);
+  if (has_control(location))
+    throw IoError("onnx: the name of external data has a control character: '" + printable(location) + "'",
+                  printable(location));
   if (location.empty() || asked.is_absolute() || inside.empty() || *inside.begin() == "..")
-    throw IoError("onnx: external data '" + location + "' lie outside of the model's folder", location);
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    throw IoError("onnx: external data '" + printable(location) + "' lie outside of the model's folder", location);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) throw IoError("onnx: cannot open the external data '" + location + "'", path.string());
   struct stat status {};
   auto mapped = std::make_shared<Mapped>();
@@ -50,8 +54,8 @@ std::shared_ptr<ExternalData::Mapped> ExternalData::open(const std::string& loca
 Item ExternalData::item(const ::onnx::TensorProto& proto) {
   if (proto.data_location() != ::onnx::TensorProto::EXTERNAL) return item_of(tensor_of(proto));
   Tensor tensor{static_cast<Type>(proto.data_type()), {proto.dims().begin(), proto.dims().end()}, {}};
-  if (proto.data_type() > 255 || bytes_of(tensor.type) == 0)
-    throw ArgumentError("onnx: tensor '" + proto.name() + "' has an element type that is not supported");
+  if (proto.data_type() < 0 || proto.data_type() > 255 || bytes_of(tensor.type) == 0)
+    throw ArgumentError("onnx: tensor '" + printable(proto.name()) + "' has an element type that is not supported");
   const std::size_t bytes = static_cast<std::size_t>(count(tensor.sizes)) * bytes_of(tensor.type);
   std::string location;
   std::size_t offset = 0, length = bytes;
@@ -62,16 +66,22 @@ Item ExternalData::item(const ::onnx::TensorProto& proto) {
     const char* const end = entry.value().data() + entry.value().size();
     if (const auto read = std::from_chars(entry.value().data(), end, *number);
         read.ec != std::errc{} || read.ptr != end)
-      throw IoError("onnx: tensor '" + proto.name() + "': " + entry.key() + " is not a number", location);
+      throw IoError("onnx: tensor '" + printable(proto.name()) + "': " + entry.key() + " is not a number", location);
   }
   const auto mapped = open(location);
   if (length != bytes || offset > mapped->size || length > mapped->size - offset)
-    throw IoError("onnx: tensor '" + proto.name() + "' wants " + std::to_string(bytes) + " bytes at " +
+    throw IoError("onnx: tensor '" + printable(proto.name()) + "' wants " + std::to_string(bytes) + " bytes at " +
                       std::to_string(offset) + " of '" + location + "', which has " + std::to_string(mapped->size) +
                       "; the file says " + std::to_string(length),
                   location, static_cast<std::int64_t>(offset));
   if (is_floating(tensor.type) && bytes > 0 && offset % bytes_of(tensor.type) == 0)
     return item_of(adopt(mapped->data + offset, shape_of(tensor.sizes), dtype_of(tensor.type), [mapped] {}));
+  copied_ += bytes;
+  std::size_t all = 0;
+  for (const auto& [name, file] : files_) all += file->size;
+  if (copied_ > 2 * all)
+    throw IoError("onnx: tensors of '" + location + "' lie over each other: they have more bytes than twice the file",
+                  location);
   tensor.bytes.assign(mapped->data + offset, mapped->data + offset + bytes);
   return item_of(std::move(tensor));
 }
@@ -80,7 +90,8 @@ Item bound(const ::onnx::ValueInfoProto& input, const Value& value, std::map<std
   const std::string where = "onnx: input '" + input.name() + "': ";
   if (!input.type().has_tensor_type()) throw ArgumentError(where + "sequences, maps and options are not supported");
   const auto& expected = input.type().tensor_type();
-  const Type type = expected.elem_type() > 255 ? Type::none : static_cast<Type>(expected.elem_type());
+  const Type type =
+      expected.elem_type() < 0 || expected.elem_type() > 255 ? Type::none : static_cast<Type>(expected.elem_type());
   if (bytes_of(type) == 0) throw ArgumentError(where + "its element type is not supported");
   Item item;
   if (const Array* array = std::get_if<Array>(&value)) {
@@ -104,7 +115,7 @@ Item bound(const ::onnx::ValueInfoProto& input, const Value& value, std::map<std
     const auto& dim = expected.shape().dim(i);
     const std::int64_t size = sizes[static_cast<std::size_t>(i)];
     std::int64_t wanted = size;
-    if (dim.has_dim_value())
+    if (dim.has_dim_value() && dim.dim_value() >= 0)  // some exporters write -1 for an open size
       wanted = dim.dim_value();
     else if (!dim.dim_param().empty())
       wanted = symbols.emplace(dim.dim_param(), size).first->second;

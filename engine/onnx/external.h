@@ -23,6 +23,7 @@ class ExternalData {
 
   std::filesystem::path folder_;
   std::map<std::string, std::shared_ptr<Mapped>> files_;
+  std::size_t copied_ = 0;  // bytes of tensors that cannot use theirs where they lie
 };
 
 // A value for this input of a graph; notes the sizes of symbols. Throws ArgumentError where type, rank or sizes differ.

@@ -48,6 +48,15 @@ std::string lower(std::string text) {
   return text;
 }
 
+// Whether shapes broadcast to the whole of `result`, not to a part of it.
+bool reaches(const std::vector<Shape>& shapes, const Shape& result) {
+  for (int axis = -1; axis >= -result.rank(); --axis)
+    if (std::none_of(shapes.begin(), shapes.end(),
+                     [&](const Shape& shape) { return shape.rank() >= -axis && shape[axis] == result[axis]; }))
+      return false;
+  return true;
+}
+
 struct Refusal {
   std::string why;
 };
@@ -72,6 +81,10 @@ class OneNode final : public NodeWriter {
         shapes[i] = made->second.narrow;
         names[i] = made->second.from;
       }
+    }
+    if (!reaches(shapes, result())) {  // all are narrow: one of them must say how wide the result is
+      names[0] = in(0);
+      shapes[0] = shape(0);
     }
     for (std::size_t i = 0; i < names.size() && order.empty(); ++i)
       if (const auto made = writer_.made_.find(names[i]);

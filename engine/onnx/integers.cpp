@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "onnx/registry.h"
+#include "onnx/traced.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -60,7 +61,40 @@ Int compared(const std::string& op, Int a, Int b, bool is_wide) {
   return !is_less;
 }
 
+// Whether the device computes with these inputs: one of them is there, and those of the host fit into 32 bits.
+bool is_on_device(const Call& call) {
+  bool any = false;
+  for (const Item& item : call.in) {
+    if (!item.host) {
+      any = any || item.defined();
+      continue;
+    }
+    for (const Int value : ints_of(item))
+      if (value != static_cast<std::int32_t>(value)) return false;
+  }
+  return any;
+}
+
+// Comparisons, and logic of bools, which are exact there; undefined for others.
+Array on_device(const Call& call) {
+  const std::string& op = call.op;
+  const bool is_logic = call.type() == Type::boolean && (op == "And" || op == "Or" || op == "Xor");
+  // A written file has integers of 32 bits anyway.
+  const bool is_sum = is_tracing() && (op == "Add" || op == "Sub" || op == "Mul") && call.type() != Type::boolean;
+  if (!is_logic && !is_comparison(op) && !is_sum) return {};
+  const Array a = call.array(0), b = call.array(1);
+  if (is_sum) return op == "Add" ? a + b : op == "Sub" ? a - b : a * b;
+  if (op == "And") return logical_and(a, b);
+  if (op == "Or") return logical_or(a, b);
+  if (op == "Xor") return logical_xor(a, b);
+  if (op == "Equal") return equal(a, b);
+  if (op == "Less") return less(a, b);
+  if (op == "LessOrEqual") return less_equal(a, b);
+  return op == "Greater" ? greater(a, b) : greater_equal(a, b);
+}
+
 Outputs negated(const Call& call) {
+  if (call.op == "Not" && !call.at(0).host) return {item_of(logical_not(call.array()))};
   auto values = ints_of(call.at(0));
   for (Int& value : values) value = call.op == "Not" ? value == 0 : ~value;
   return {ints_item(values, call.sizes(), call.type())};
@@ -99,6 +133,8 @@ Item converted(const Call& call, Type to) {
     }
     return ints_item(values, call.sizes(), to);
   }
+  if (!from.host && to == Type::boolean) return item_of(not_equal(plain(from), full(Shape{}, 0.0, from.array.dtype())));
+  if (!from.host && (to == Type::i64 || to == Type::i32)) return item_of(astype(plain(from), i32), to);
   return ints_item(ints_of(from), call.sizes(), to);
 }
 
@@ -118,6 +154,9 @@ Outputs logic(const Call& call) {
 
 Outputs integer_binary(const Call& call) {
   const Sizes sizes = broadcast(call.sizes(0), call.sizes(1));
+  if (is_on_device(call))
+    if (const Array made = on_device(call); made.defined())
+      return {item_of(made, made.dtype() == bool_ ? Type::boolean : call.type())};
   const auto a = ints_of(call.at(0)), b = ints_of(call.at(1));
   const auto of_a = positions(call.sizes(0), sizes), of_b = positions(call.sizes(1), sizes);
   const bool is_wide = call.type() == Type::u64, is_truth = is_comparison(call.op);

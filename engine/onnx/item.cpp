@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "onnx/traced.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -254,6 +255,7 @@ Order inverse(const Order& order) {
 
 Tensor on_host(const Item& item) {
   if (item.host) return *item.host;
+  check_readable(item.array);
   const Array array = contiguous(plain(item));
   Tensor tensor{type_of(array.dtype()), sizes_of(item), {}};
   if (array.size() > 0) {
@@ -293,15 +295,18 @@ std::vector<std::int64_t> ints_of(const Item& item) {
 }
 
 std::vector<double> reals_of(const Item& item) {
-  if (is_floating(item.type)) return plain(item).to_vector<double>();
+  if (is_floating(item.type)) {
+    check_readable(item.array);
+    return plain(item).to_vector<double>();
+  }
   const auto ints = ints_of(item);
   return {ints.begin(), ints.end()};
 }
 
 Item moved(const Item& item, const Sizes& sizes, std::span<const std::int64_t> from) {
   if (count(sizes) != static_cast<std::int64_t>(from.size())) throw ArgumentError("onnx: sizes do not match");
-  if (!is_floating(item.type)) {
-    const Tensor source = on_host(item);
+  if (item.host) {
+    const Tensor& source = *item.host;
     const std::size_t width = bytes_of(source.type);
     Tensor tensor{source.type, sizes, std::vector<std::byte>(from.size() * width)};
     for (std::size_t i = 0; i < from.size(); ++i)
@@ -310,9 +315,9 @@ Item moved(const Item& item, const Sizes& sizes, std::span<const std::int64_t> f
     return item_of(std::move(tensor));
   }
   const Array source = plain(item);
-  if (from.empty()) return item_of(zeros(shape_of(sizes), source.dtype()));
+  if (from.empty()) return item_of(zeros(shape_of(sizes), source.dtype()), item.type);
   const Array index = plain(ints_item({from.begin(), from.end()}, {static_cast<std::int64_t>(from.size())}));
-  return item_of(reshape(take(reshape(source, {-1}), index), shape_of(sizes)));
+  return item_of(reshape(take(reshape(source, {-1}), index), shape_of(sizes)), item.type);
 }
 
 Sizes broadcast(const Sizes& a, const Sizes& b) {

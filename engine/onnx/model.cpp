@@ -64,9 +64,9 @@ Port port_of(const ::onnx::ValueInfoProto& info) {
   if (type > 0 && type <= static_cast<int>(Type::bf16) && bytes_of(static_cast<Type>(type)) > 0)
     port.type = static_cast<Type>(type);
   for (const auto& dim : tensor.shape().dim())
-    port.sizes.push_back(dim.has_dim_value()       ? std::to_string(dim.dim_value())
-                         : dim.dim_param().empty() ? "?"
-                                                   : dim.dim_param());
+    port.sizes.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? std::to_string(dim.dim_value())
+                         : dim.dim_param().empty()                   ? "?"
+                                                                     : dim.dim_param());
   return port;
 }
 

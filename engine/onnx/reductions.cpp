@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "onnx/registry.h"
+#include "onnx/traced.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -176,18 +177,21 @@ std::vector<std::int64_t> ranked(const Call& call, int axis, std::int64_t k, boo
   return result;
 }
 
+// An integer that is written to a file (save.cpp) as it is computed, instead of being known.
+bool is_traced_integer(const Call& call) { return is_tracing() && !call.at(0).host; }
+
 Outputs arg(const Call& call) {
   const int axis = call.axis(call.integer("axis", 0), call.rank());
   const bool is_last = call.integer("select_last_index", 0) != 0, keep = call.integer("keepdims", 1) != 0;
   Sizes sizes = call.sizes();
   if (count(sizes) == 0) call.refuse("an empty tensor has no largest element");
-  if (!call.is_floating()) {
+  if (!call.is_floating() && !is_traced_integer(call)) {
     const auto index = ranked(call, axis, 1, call.op == "ArgMax", is_last);
     sizes[static_cast<std::size_t>(axis)] = 1;
     if (!keep) sizes.erase(sizes.begin() + axis);
     return {ints_item(index, sizes)};
   }
-  const Array a = call.array();
+  const Array a = call.is_floating() ? call.array() : astype(call.array(), f64);  // exact
   const Array signs = call.op == "ArgMin" ? -a : a;
   Array index = argmax(is_last ? flip(signs, {axis}) : signs, axis);
   if (is_last) index = full(Shape{}, static_cast<double>(a.shape()[axis] - 1), i32) - index;
@@ -236,8 +240,9 @@ Outputs running_integers(const Call& call, int axis, bool is_reverse, bool is_ex
 Outputs running(const Call& call) {
   const int axis = call.axis(ints_of(call.at(1)).at(0), call.rank());
   const bool is_reverse = call.integer("reverse", 0) != 0, is_exclusive = call.integer("exclusive", 0) != 0;
-  if (!call.is_floating()) return running_integers(call, axis, is_reverse, is_exclusive);
-  Array a = call.array();
+  const bool is_integer = !call.is_floating();
+  if (is_integer && !is_traced_integer(call)) return running_integers(call, axis, is_reverse, is_exclusive);
+  Array a = is_integer ? astype(call.array(), f64) : call.array();  // exact
   if (is_reverse) a = flip(a, {axis});
   Array total = call.op == "CumSum" ? cumsum(a, axis) : cumprod(a, axis);
   if (is_exclusive) {
@@ -246,7 +251,8 @@ Outputs running(const Call& call) {
     widths[static_cast<std::size_t>(axis)].before = 1;
     total = slice(pad(total, widths, PadMode::constant, call.op == "CumSum" ? 0.0 : 1.0), axis, 0, n);
   }
-  return {item_of(is_reverse ? flip(total, {axis}) : total)};
+  if (is_reverse) total = flip(total, {axis});
+  return {is_integer ? item_of(astype(total, i32), call.type()) : item_of(total)};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "onnx/graph_writer.h"
+#include "onnx/traced.h"
 #include "samebytes/error.h"
 
 namespace samebytes::onnx {
@@ -36,7 +37,10 @@ void save(const std::string& path, const Traced& function, std::span<const Array
           const std::vector<nn::NamedArray>& state, const SaveOptions& options) {
   for (const Array& example : examples)
     if (!example.defined()) throw ArgumentError("onnx: an example is an empty handle");
-  const std::vector<Array> outputs = function(examples);
+  const std::vector<Array> outputs = [&] {
+    const StaysOnDevice guard(examples);
+    return function(examples);
+  }();
   for (const Array& output : outputs)
     if (!output.defined()) throw ArgumentError("onnx: the function gave an empty handle");
   ::onnx::ModelProto model;

@@ -221,6 +221,7 @@ Outputs parts(const Call& call) {
 Outputs expanded(const Call& call) {
   const Sizes sizes = broadcast(call.sizes(), ints_of(call.at(1)));
   if (call.is_floating()) return {item_of(broadcast_to(call.array(), shape_of(sizes)))};
+  if (!call.at(0).host) return {item_of(broadcast_to(call.array(), shape_of(sizes)), call.type())};
   return {moved(call.at(0), sizes, positions(call.sizes(), sizes))};
 }
 

@@ -101,9 +101,12 @@ class Pad final : public detail::Op, public detail::Written {
     }
     const char* mode = at_.mode == PadMode::reflect ? "reflect" : at_.mode == PadMode::replicate ? "edge" : "constant";
     const auto fill = w.count() > 1 ? w.reshaped(w.in(1), Shape{}) : w.number(0, w.dtype(0));
-    const std::int64_t after = at_.d - at_.n - at_.before;
-    w.give(
-        w.put("Pad", {w.in(0), w.ints({at_.before, after}), fill, w.ints({at_.axis})}, {{"mode", std::string(mode)}}));
+    // For all axes: ONNX Runtime moves transposes through a Pad as if it named none.
+    const auto rank = static_cast<std::size_t>(w.shape(0).rank()), axis = static_cast<std::size_t>(at_.axis);
+    detail::NodeWriter::Ints pads(2 * rank, 0);
+    pads[axis] = at_.before;
+    pads[rank + axis] = at_.d - at_.n - at_.before;
+    w.give(w.put("Pad", {w.in(0), w.ints(pads), fill}, {{"mode", std::string(mode)}}));
   }
   const AxisPad& at() const { return at_; }
 

@@ -35,10 +35,15 @@ class Reader {
       inputs.push_back(value());
     } while (*at_ == ',');
     ++at_;
-    return writer_.put(type, inputs, attributes);
+    return writer_.put(numbers_ == bool_ ? of_bools(type) : type, inputs, attributes);
   }
 
  private:
+  // ONNX's arithmetic takes no bools.
+  static std::string of_bools(const std::string& type) {
+    if (type == "Min" || type == "Mul") return "And";
+    return type == "Max" || type == "Add" ? "Or" : type;
+  }
   std::size_t digit() {
     const auto place = static_cast<std::size_t>(at_[1] - '0');
     at_ += 2;

@@ -7,7 +7,7 @@
 #include <numbers>
 #include <numeric>
 
-#include "maker.h"
+#include "onnx/maker.h"
 #include "samebytes/autograd.h"
 #include "samebytes/onnx.h"
 #include "samebytes/ops.h"

@@ -111,4 +111,17 @@ inline std::string message_of(const std::function<void()>& body) {
   return "no error";
 }
 
+inline Maker linear_model() {
+  Maker maker;
+  maker.input("x", {"batch", "2"});
+  maker.floats("layer.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
+  maker.floats("layer.bias", {3}, {10, 20, 30});
+  auto& attribute = *maker.node("Gemm", {"x", "layer.weight", "layer.bias"}, "y").add_attribute();
+  attribute.set_name("transB");
+  attribute.set_type(::onnx::AttributeProto::INT);
+  attribute.set_i(1);
+  maker.output("y");
+  return maker;
+}
+
 }  // namespace samebytes::onnx

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <fstream>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,7 +9,7 @@
 #include "samebytes/onnx.h"
 #include "samebytes/ops.h"
 
-#include "maker.h"
+#include "onnx/maker.h"
 #include "support/files.h"
 
 namespace samebytes::onnx {
@@ -22,19 +22,6 @@ void expect_refused(const Maker& maker, const std::vector<std::string>& parts) {
   const TemporaryFolder folder;
   const std::string text = message_of([&] { load(maker.saved(folder)); });
   for (const std::string& part : parts) EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
-}
-
-Maker linear_model() {
-  Maker maker;
-  maker.input("x", {"batch", "2"});
-  maker.floats("layer.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
-  maker.floats("layer.bias", {3}, {10, 20, 30});
-  auto& attribute = *maker.node("Gemm", {"x", "layer.weight", "layer.bias"}, "y").add_attribute();
-  attribute.set_name("transB");
-  attribute.set_type(::onnx::AttributeProto::INT);
-  attribute.set_i(1);
-  maker.output("y");
-  return maker;
 }
 
 TEST(Onnx, initializers_are_parameters_with_their_names_and_gradients) {
@@ -155,6 +142,58 @@ TEST(Onnx, external_data_stay_in_the_folder_and_inside_the_file) {
   EXPECT_NE(message_of([&] { load(with("w.bin", "18446744073709551612")); }).find("wants 8"), std::string::npos);
   EXPECT_NE(message_of([&] { load(with("../w.bin", "0")); }).find("outside"), std::string::npos);
   EXPECT_NE(message_of([&] { load(with("/etc/passwd", "0")); }).find("outside"), std::string::npos);
+}
+
+TEST(Onnx, a_size_of_minus_one_is_open) {
+  const Engine engine;
+  const TemporaryFolder folder;
+  Maker maker;
+  maker.input("x", {"1", "2"});
+  auto& type = *maker.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type();
+  type.mutable_shape()->mutable_dim(0)->set_dim_value(-1);
+  maker.node("Relu", {"x"}, "y");
+  maker.output("y");
+  Model model = load(maker.saved(folder));
+  EXPECT_EQ(model.summary().inputs[0].sizes, (std::vector<std::string>{"?", "2"}));
+  EXPECT_EQ(model.forward(zeros({5, 2})).shape(), (Shape{5, 2}));
+  EXPECT_NE(message_of([&] { model.forward(zeros({5, 3})); }).find("size 3, expected 2"), std::string::npos);
+}
+
+// Positions and masks of text: exact beyond what a float holds.
+TEST(Onnx, running_sums_and_places_of_integers_are_exact) {
+  const Engine engine;
+  const TemporaryFolder folder;
+  Maker maker;
+  maker.input("x", {"2", "3"}, 7);
+  maker.ints("axis", {1});
+  maker.node("CumSum", {"x", "axis"}, "sum");
+  for (const char* key : {"reverse", "exclusive"}) {
+    if (std::string(key) == "reverse") maker.node("CumSum", {"x", "axis"}, "back");
+    auto& attribute = *maker.model.mutable_graph()->mutable_node(1)->add_attribute();
+    attribute.set_name(key);
+    attribute.set_type(::onnx::AttributeProto::INT);
+    attribute.set_i(1);
+  }
+  auto& places = maker.node("ArgMax", {"x"}, "place");
+  auto& axis = *places.add_attribute();
+  axis.set_name("axis");
+  axis.set_type(::onnx::AttributeProto::INT);
+  axis.set_i(1);
+  for (const char* name : {"sum", "back", "place"}) maker.output(name);
+  Model model = load(maker.saved(folder));
+  const std::vector<std::int64_t> values{1, (1LL << 30) + 1, 5, 7, -2, 16777217};
+  Tensor x{Type::i64, {2, 3}, std::vector<std::byte>(48)};
+  std::memcpy(x.bytes.data(), values.data(), 48);
+  const auto outputs = model.run({{"x", x}});
+  const auto ints = [&](const char* name) {
+    const auto& tensor = std::get<Tensor>(outputs.at(name));
+    std::vector<std::int64_t> got(tensor.bytes.size() / 8);
+    std::memcpy(got.data(), tensor.bytes.data(), tensor.bytes.size());
+    return got;
+  };
+  EXPECT_EQ(ints("sum"), (std::vector<std::int64_t>{1, (1LL << 30) + 2, (1LL << 30) + 7, 7, 5, 16777222}));
+  EXPECT_EQ(ints("back"), (std::vector<std::int64_t>{(1LL << 30) + 6, 5, 0, 16777215, 16777217, 0}));
+  EXPECT_EQ(ints("place"), (std::vector<std::int64_t>{1, 2}));
 }
 
 TEST(Onnx, sizes_with_one_name_are_equal) {

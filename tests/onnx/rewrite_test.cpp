@@ -4,7 +4,7 @@
 #include <cmath>
 #include <memory>
 
-#include "maker.h"
+#include "onnx/maker.h"
 #include "onnx/rewrite.h"
 #include "samebytes/autograd.h"
 #include "samebytes/onnx.h"

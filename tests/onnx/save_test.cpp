@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "onnx/proto.h"
+#include "onnx/maker.h"
 #include "samebytes/engine.h"
 #include "samebytes/error.h"
 #include "samebytes/models.h"
@@ -152,6 +152,63 @@ TEST(OnnxSave, a_function_of_several_inputs_and_results_is_written_with_its_name
   EXPECT_EQ(again.parameters().size(), 0u) << "constants are not parameters";
   for (std::size_t i = 0; i < want.size(); ++i)
     expect_close(std::get<Array>(made.at("output_" + std::to_string(i))), want[i], std::to_string(i));
+}
+
+TEST(OnnxSave, logic_of_bools_and_pads_are_what_other_runtimes_take) {
+  const Engine engine;
+  const TemporaryFolder folder;
+  const Array x = uniform({2, 6, 6, 3}, -1, 1);
+  const Traced function = [](std::span<const Array> in) -> std::vector<Array> {
+    const Array inside = logical_or(logical_and(greater(in[0], -0.5), less(in[0], 0.5)), greater(in[0], 0.9));
+    const Array padded = pad(relu(in[0]), {{0, 0}, {1, 2}, {0, 1}, {0, 0}}) * 2.0;
+    return {max_pool2d(padded, {.kernel_h = 2, .kernel_w = 2}) + 0.0, where(inside, in[0], full(Shape{}, 7.0))};
+  };
+  const std::string path = folder / "model.onnx";
+  for (std::size_t k = 0; k < 2; ++k) {
+    const Traced one = [&](std::span<const Array> in) -> std::vector<Array> { return {function(in)[k]}; };
+    save(path, one, {&x, 1});
+    const auto file = read(path);
+    EXPECT_EQ(count_of(file, "Min") + count_of(file, "Max"), 0);
+    for (const auto& node : file.graph().node()) EXPECT_TRUE(node.op_type() != "Pad" || node.input_size() == 3);
+    expect_other_runtime_agrees(folder, path, channels_first(x), channels_first(one({&x, 1})[0]));
+    const Array again = std::get<Array>(load(path).run({{"input", channels_first(x)}}).at("output"));
+    expect_close(channels_last(again), one({&x, 1})[0], "output " + std::to_string(k));
+  }
+}
+
+// A model whose graph computes with integers: comparisons and casts stay on the device and are written, other
+// arithmetic is the host's and is refused.
+TEST(OnnxSave, integers_of_an_input_are_never_written_as_constants) {
+  const Engine engine;
+  const TemporaryFolder folder;
+  const auto masked = [&](const std::string& arithmetic) {
+    Maker maker;
+    maker.input("mask", {"3"}, 7);
+    maker.input("x", {"3"});
+    maker.node(arithmetic, {"mask", "mask"}, "made");
+    auto& attribute = *maker.node("Cast", {"made"}, "share").add_attribute();
+    attribute.set_name("to");
+    attribute.set_type(::onnx::AttributeProto::INT);
+    attribute.set_i(1);
+    maker.node("Mul", {"x", "share"}, "y");
+    maker.output("y");
+    return load(maker.saved(folder));
+  };
+  const std::vector<Array> examples{array(std::vector<std::int32_t>{0, 1, 2}, {3}), array({1, 2, 3})};
+  const auto traced = [&](Model& model) -> Traced {
+    return [&model](std::span<const Array> in) -> std::vector<Array> {
+      return {std::get<Array>(model.run({{"mask", in[0]}, {"x", in[1]}}).at("y"))};
+    };
+  };
+  const SaveOptions options{{"mask", "x"}, {"y"}};
+  const std::string path = folder / "saved.onnx";
+  Model rest = masked("Mod");
+  EXPECT_NE(message_of([&] { save(path, traced(rest), examples, {}, options); }).find("an input of the trace"),
+            std::string::npos);
+  Model square = masked("Mul");
+  save(path, traced(square), examples, {}, options);
+  const auto file = read(path);
+  EXPECT_EQ(count_of(file, "Mul"), 2);
 }
 
 TEST(OnnxSave, what_cannot_be_written_is_named_in_one_message) {
