@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Networks that PyTorch exports, read by Samebytes: outputs, the gradients of all parameters, and the file it writes again.
+
+    onnx_networks.py [--only NAME,...] [--exporters script,dynamo] [--keep DIR] [--page docs/onnx.md]
+
+Needs torch, torchvision, transformers, onnx, onnxscript and onnxruntime in the Python that runs it, and a build with
+onnx_network_runner ($SAMEBYTES_BUILD, else build). Prints a table of Markdown; --page writes it between the page's markers.
+Exit status 1 where a network fails. The measure of a difference is the largest one, divided by the largest value of the
+tensor; a gradient's is divided by at least 10^-4 of the network's largest gradient, because some are zero but for rounding.
+"""
+
+import argparse
+import io
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import numpy
+import onnx
+import onnxruntime
+import torch
+from onnx import numpy_helper
+
+from onnx_zoo import NETWORKS
+
+TOP = pathlib.Path(__file__).resolve().parent.parent
+OUTPUT_LIMIT, GRADIENT_LIMIT = 1e-4, 1e-3
+MARKERS = ("<!-- networks -->", "<!-- end of networks -->")
+
+
+def export(net, inputs, path, exporter):
+    quiet = io.StringIO()
+    stdout, sys.stdout = sys.stdout, quiet
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if exporter == "script":
+                torch.onnx.export(net, inputs, str(path), dynamo=False, do_constant_folding=False, opset_version=17,
+                                  training=torch.onnx.TrainingMode.PRESERVE)
+            else:
+                options = {"dynamo": True, "external_data": False, "verbose": False}
+                torch.onnx.export(net, inputs, str(path), optimize=False, **options)
+                # Its optimizer folds parameters, so it works only where the file needs it.
+                if any(node.op_type == "SplitToSequence" for node in onnx.load(str(path)).graph.node):
+                    torch.onnx.export(net, inputs, str(path), **options)
+    finally:
+        sys.stdout = stdout
+
+
+def tell_apart(net):
+    """Moves what is all zeros or ones: the older exporter keeps equal parameters once. A row of padding gets its gradient:
+    a file does not say which one it is."""
+    for module in net.modules():
+        if isinstance(module, torch.nn.Embedding):
+            module.padding_idx = None
+    with torch.no_grad():
+        for parameter in net.parameters():
+            if parameter.dim() <= 1:
+                parameter.add_(0.05 * torch.randn_like(parameter))
+
+
+def listed(outputs):
+    return [outputs] if isinstance(outputs, torch.Tensor) else list(outputs)
+
+
+def difference(got, want, floor=0.0):
+    if got.shape != want.shape:
+        return float("inf")
+    if want.size == 0:
+        return 0.0
+    scale = max(float(numpy.abs(want).max()), floor, 1e-30)
+    return float(numpy.abs(got.astype(numpy.float64) - want).max()) / scale
+
+
+def write_given(path, names, inputs, cotangents):
+    graph = onnx.GraphProto()
+    for name, value in [*zip(names, inputs), *cotangents.items()]:
+        graph.initializer.append(numpy_helper.from_array(value.detach().numpy(), name))
+    path.write_bytes(graph.SerializeToString())
+
+
+def expected(net, inputs, names):
+    """Outputs, their cotangents, and the gradient of each parameter by all of its names."""
+    outputs = listed(net(*inputs))
+    generator = torch.Generator().manual_seed(7)
+    cotangents = [torch.randn(y.shape, generator=generator) for y in outputs]
+    parameters = [parameter for parameter in net.parameters() if parameter.requires_grad]
+    loss = sum((y * c).sum() for y, c in zip(outputs, cotangents))
+    made = torch.autograd.grad(loss, parameters, allow_unused=True)
+    gradients = {}
+    for name, parameter in net.named_parameters(remove_duplicate=False):
+        for one, gradient in zip(parameters, made):
+            if one is parameter:
+                gradients.setdefault(id(one), ([], gradient))[0].append(name)
+    return ([y.detach().numpy() for y in outputs], {"cotangent " + n: c for n, c in zip(names, cotangents)},
+            list(gradients.values()))
+
+
+def worst_gradient(results, gradients):
+    """The largest difference, and the names of the parameters that the file does not have."""
+    largest = max((float(g.abs().max()) for _, g in gradients if g is not None and g.numel()), default=0.0)
+    worst, missing = 0.0, []
+    for names, gradient in gradients:
+        made = [results["gradient " + name] for name in names if "gradient " + name in results]
+        if gradient is None:
+            continue
+        if not made:
+            missing.append(names[0])
+            continue
+        worst = max(worst, difference(sum(made), gradient.numpy(), 1e-4 * largest))
+    return worst, missing
+
+
+def check(name, exporter, runner, folder):
+    """A row: what was compared, as (text, is good) for outputs, gradients and the round trip."""
+    torch.manual_seed(0)
+    net, make = NETWORKS[name]()
+    tell_apart(net)
+    inputs, others = make(1), make(2)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        export(net, inputs, folder / "model.onnx", exporter)
+    except Exception as error:  # noqa: BLE001  what PyTorch cannot export is a row, too
+        return {"note": "PyTorch does not export it: " + str(error).strip().splitlines()[0][:100]}
+    model = onnx.load(str(folder / "model.onnx"), load_external_data=False)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    input_names = [i.name for i in model.graph.input if i.name not in weights]
+    output_names = [o.name for o in model.graph.output]
+    outputs, cotangents, gradients = expected(net, inputs, output_names)
+    write_given(folder / "given.pb", input_names, inputs, cotangents)
+    done = subprocess.run([runner, str(folder)], capture_output=True, text=True, timeout=600)
+    line = json.loads(done.stdout.splitlines()[-1]) if done.stdout else {"error": f"status {done.returncode}: {done.stderr[-300:]}"}
+    row = {"parameters": sum(p.numel() for p in net.parameters()), "nodes": len(model.graph.node)}
+    if "error" in line:
+        row["note"] = line["error"]
+    graph = onnx.GraphProto.FromString((folder / "results.pb").read_bytes())
+    results = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    if line.get("outputs"):
+        row["outputs"] = max(difference(results[n], y) for n, y in zip(output_names, outputs))
+    if line.get("gradients"):
+        row["gradients"], missing = worst_gradient(results, gradients)
+        if missing:
+            row["note"] = f"{len(missing)} parameters are not in the file: " + ", ".join(missing[:4])
+    if line.get("saved"):
+        try:
+            row["saved"] = round_trip(folder / "saved.onnx", net, input_names, others)
+        except Exception as error:  # noqa: BLE001  what ONNX's checker and ONNX Runtime throw
+            row["note"] = "the saved file: " + str(error)
+    return row
+
+
+def round_trip(path, net, names, inputs):
+    """ONNX Runtime's outputs of the saved file against PyTorch's, for inputs that were not traced."""
+    onnx.checker.check_model(str(path), full_check=True)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    given = {}
+    for port in session.get_inputs():
+        value = inputs[names.index(port.name)].numpy()
+        given[port.name] = value.astype(numpy.int32) if port.type == "tensor(int32)" else value
+    with torch.no_grad():
+        want = listed(net(*inputs))
+    return max(difference(got, y.numpy()) for got, y in zip(session.run(None, given), want))
+
+
+def is_good(row):
+    return ("note" not in row and row.get("outputs", 1) <= OUTPUT_LIMIT and row.get("gradients", 1) <= GRADIENT_LIMIT
+            and row.get("saved", 1) <= OUTPUT_LIMIT)
+
+
+def table(rows):
+    def shown(row, key):
+        return f"{row[key]:.0e}" if key in row else "no"
+
+    lines = ["| network | exporter | parameters | nodes | outputs | gradients | saved, in ONNX Runtime | |", "|" + "---|" * 8]
+    for (name, exporter), row in rows.items():
+        note = re.sub(r"\s+", " ", row.get("note", "")).replace("|", "/")[:160]
+        lines.append(f"| {name} | {exporter} | {row.get('parameters', '')} | {row.get('nodes', '')} | {shown(row, 'outputs')} | "
+                     f"{shown(row, 'gradients')} | {shown(row, 'saved')} | {note} |")
+    networks = {name for name, _ in rows}
+    whole = {name for name in networks if any(is_good(row) for (n, _), row in rows.items() if n == name)}
+    lines += ["", f"{len(whole)} of {len(networks)} networks are within all limits by at least one exporter, "
+              f"{sum(is_good(row) for row in rows.values())} of {len(rows)} files."]
+    return "\n".join(lines)
+
+
+def write_between(path, markers, text):
+    page = path.read_text()
+    first, last = (page.index(marker) for marker in markers)
+    path.write_text(page[: first + len(markers[0])] + "\n\n" + text + "\n\n" + page[last:])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(NETWORKS))
+    parser.add_argument("--exporters", default="script,dynamo")
+    parser.add_argument("--keep", help="a folder for the files, which stay there")
+    parser.add_argument("--page", type=pathlib.Path, help="the page that gets the table")
+    given = parser.parse_args()
+    runner = os.path.join(os.environ.get("SAMEBYTES_BUILD", TOP / "build"), "onnx_network_runner")
+    rows = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        for name in given.only.split(","):
+            for exporter in given.exporters.split(","):
+                folder = pathlib.Path(given.keep or temporary) / f"{name}_{exporter}"
+                rows[name, exporter] = row = check(name, exporter, runner, folder)
+                print(name, exporter, "good" if is_good(row) else row, file=sys.stderr, flush=True)
+    text = table(rows)
+    print(text)
+    if given.page:
+        write_between(given.page, MARKERS, text)
+    return 0 if all(is_good(row) for row in rows.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
