@@ -121,8 +121,13 @@ const cl::Program& KernelLibrary::program(Dtype real, const std::string& key, co
   // A bare call: the wrapper asks every device of the context for its log, even if the program builds.
   const cl_int status = clBuildProgram(program(), 1, &device_.handle()(), options.c_str(), nullptr, nullptr);
   if (status != CL_SUCCESS) {
-    const std::string log =
-        on_device(device_.info().name, [&] { return program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_.handle()); });
+    std::string log;
+    try {
+      log = program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_.handle());
+    } catch (const cl::Error& error) {
+      log = "(clBuildProgram failed, and " + std::string(error.what()) +
+            ", which has the log: " + status_name(error.err()) + ")";
+    }
     const std::string file = first_file_in_log(log, what);
     const BuildError error("kernel " + file + " does not build on " + device_.info().name + " with " + chosen + ": " +
                                status_name(status) + "\n" + log,
