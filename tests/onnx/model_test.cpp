@@ -76,6 +76,51 @@ TEST(Onnx, a_convolution_is_the_librarys_in_the_models_order_of_axes) {
   EXPECT_EQ(contiguous(y).to_vector<float>(), (std::vector<float>{320, 356, 428, 464}));
 }
 
+void add_ints(::onnx::NodeProto& node, const std::string& key, const std::vector<std::int64_t>& values) {
+  auto& attribute = *node.add_attribute();
+  attribute.set_name(key);
+  attribute.set_type(::onnx::AttributeProto::INTS);
+  for (const auto value : values) attribute.add_ints(value);
+}
+
+TEST(Onnx, unpooling_puts_back_what_pooling_with_indices_took) {
+  const Engine engine;
+  const TemporaryFolder folder;
+  Maker maker;
+  maker.input("x", {"1", "2", "2", "4"});
+  auto& pool = maker.node("MaxPool", {"x"}, "most");
+  pool.add_output("places");
+  auto& unpool = maker.node("MaxUnpool", {"most", "places"}, "y");
+  for (auto* node : {&pool, &unpool}) {
+    add_ints(*node, "kernel_shape", {2, 2});
+    add_ints(*node, "strides", {2, 2});
+  }
+  maker.output("y");
+  maker.output("places");
+  Model model = load(maker.saved(folder));
+  const auto outputs = model.run({{"x", array({1, 2, 8, 3, 4, 3, 2, 1, 9, 0, 0, 0, 0, 0, 0, 7}, {1, 2, 2, 4})}});
+  EXPECT_EQ(contiguous(std::get<Array>(outputs.at("y"))).to_vector<float>(),
+            (std::vector<float>{0, 0, 8, 0, 4, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 7}));
+  EXPECT_EQ(std::get<Tensor>(outputs.at("places")).type, Type::i64);
+}
+
+TEST(Onnx, one_place_may_be_written_any_number_of_times) {
+  const Engine engine;
+  const TemporaryFolder folder;
+  Maker maker;
+  maker.input("x", {"2"});
+  maker.ints("places", std::vector<std::int64_t>(1500, 1));
+  maker.floats("values", {1500}, std::vector<float>(1500, 0.5f));
+  auto& sums = maker.node("ScatterElements", {"x", "places", "values"}, "y");
+  auto& reduction = *sums.add_attribute();
+  reduction.set_name("reduction");
+  reduction.set_type(::onnx::AttributeProto::STRING);
+  reduction.set_s("add");
+  maker.output("y");
+  Model model = load(maker.saved(folder));
+  EXPECT_EQ(model.forward(array({3, 1}, {2})).to_vector<float>(), (std::vector<float>{3, 751}));
+}
+
 TEST(Onnx, unsupported_operators_are_listed_together) {
   Maker maker = linear_model();
   maker.node("Unheard", {"y"}, "a");
