@@ -29,8 +29,11 @@ class Collector final : public Visitor {
   explicit Collector(Module& module) { enter("", module); }
 
   void parameter(std::string_view name, const Parameter& cell, Layout layout) override {
-    NamedArray entry{
-        .name = joined(path_, name), .array = cell, .layout = layout, .is_frozen = frozen_, .is_adapter = is_adapter_};
+    NamedArray entry{.name = joined(path_, name),
+                     .array = cell,
+                     .layout = layout,
+                     .is_frozen = module_->is_frozen() || module_->freezes(name),
+                     .is_adapter = is_adapter_};
     if (layout == Layout::linear) {
       entry.flattened_channels = std::exchange(flattened_, 0);
       channels_ = 0;
@@ -38,7 +41,8 @@ class Collector final : public Visitor {
     state_.push_back(std::move(entry));
   }
   void buffer(std::string_view name, const Buffer& cell) override {
-    state_.push_back({.name = joined(path_, name), .array = cell, .is_buffer = true, .is_frozen = frozen_});
+    state_.push_back(
+        {.name = joined(path_, name), .array = cell, .is_buffer = true, .is_frozen = module_->is_frozen()});
   }
   void child(std::string_view name, Module& module) override { enter(joined(path_, name), module); }
   // The columns of an adapter's first matrix are those of the weight.
@@ -59,15 +63,16 @@ class Collector final : public Visitor {
  private:
   void enter(std::string path, Module& module) {
     std::swap(path, path_);
-    const bool frozen = std::exchange(frozen_, module.is_frozen());  // freeze() has set the children, too
+    const Module* const outer = std::exchange(module_, &module);  // freeze() has set the children, too
     module.visit(*this);
-    frozen_ = frozen;
+    module_ = outer;
     std::swap(path, path_);
   }
 
   std::vector<NamedArray> state_;
   std::string path_;
-  bool frozen_ = false, is_adapter_ = false;
+  const Module* module_ = nullptr;
+  bool is_adapter_ = false;
   std::int64_t channels_ = 0;
   std::int64_t flattened_ = 0;
 };
@@ -201,6 +206,7 @@ Module& Module::operator=(Module&& other) noexcept {
 void Module::take_modes(const Module& other) {
   training_ = other.training_;
   frozen_ = other.frozen_;
+  frozen_parameters_ = other.frozen_parameters_;
   checkpointing_ = other.checkpointing_;
   layer_ = other.layer_.load();
   named_as_root_ = nullptr;
@@ -368,7 +374,10 @@ void Module::run_blocks(std::size_t count, const std::function<void(std::size_t)
 bool Module::is_training() const { return training_ && !Trace::current(); }
 
 void Module::freeze(bool on) {
-  Walker([on](const std::string&, Module& module) { module.frozen_ = on; }).walk("", *this);
+  Walker([on](const std::string&, Module& module) {
+    module.frozen_ = on;
+    if (!on) module.frozen_parameters_.clear();
+  }).walk("", *this);
 }
 
 }  // namespace samebytes::nn

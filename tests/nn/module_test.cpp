@@ -178,6 +178,24 @@ TEST_P(ModuleTest, frozen_parameters_are_not_trained_but_kept_in_the_state) {
   EXPECT_EQ(net.parameters().size(), 8u);
 }
 
+TEST_P(ModuleTest, parameters_are_frozen_by_patterns_of_their_names) {
+  nn::Sequential net(nn::Linear({.in = 2, .out = 3}), nn::Sequential(nn::Linear({.in = 3, .out = 4}), nn::Relu()),
+                     nn::Linear({.in = 4, .out = 2}));
+  EXPECT_EQ(net.freeze_matching("[01].*weight"), 2u);
+  EXPECT_EQ(net.freeze_matching("0.weight"), 1u) << "twice is once";
+  std::vector<std::string> trained;
+  for (const nn::NamedArray& entry : net.named_parameters())
+    if (!entry.is_frozen) trained.push_back(entry.name);
+  EXPECT_EQ(trained, (std::vector<std::string>{"0.bias", "1.0.bias", "2.weight", "2.bias"}));
+  EXPECT_EQ(net.parameters().size(), 4u);
+  EXPECT_EQ(net.trainable_parameter_count(), 3 + 4 + 8 + 2);
+  EXPECT_EQ(net[1].parameters().size(), 1u) << "the layer itself knows";
+  EXPECT_EQ(nn::clone(net).parameters().size(), 4u);
+  EXPECT_EQ(net.freeze_matching("conv*"), 0u);
+  net.freeze(false);
+  EXPECT_EQ(net.parameters().size(), 6u);
+}
+
 TEST_P(ModuleTest, a_mistake_names_the_layer) {
   nn::Sequential net(nn::Linear({.in = 4, .out = 3}), nn::Relu(), nn::Sequential(nn::Linear({.in = 5, .out = 2})));
   const std::string message = message_of([&] { net(zeros({2, 4})); });

@@ -146,6 +146,11 @@ class Module {
   // Removes the parameters of this module and its children from parameters(); freeze(false) on a child undoes it there.
   void freeze(bool on = true);
   bool is_frozen() const { return frozen_; }
+  // The same for the parameters whose names match, as in "layer1.*" (fnmatch: * any text, ? one character, [a-c] a
+  // set); freeze(false) ends it. Returns how many parameters match.
+  std::size_t freeze_matching(const std::string& pattern);
+  // Of a parameter of this module itself, by its name in visit().
+  bool freezes(std::string_view parameter) const;
 
   // Sets how the blocks of this module's stacks, and its children's, are checkpointed in training mode (checkpoint.h);
   // off() ends it. Only the outermost stacks are divided, not those inside their blocks. Throws ArgumentError if the
@@ -179,6 +184,7 @@ class Module {
 
   bool training_ = true;
   bool frozen_ = false;
+  std::vector<std::string> frozen_parameters_;  // of this module itself
   Checkpointing checkpointing_;
   std::atomic<Label> layer_{};
   std::atomic<const Module*> named_as_root_{};  // this module once it is named; a copy or a moved one is named again
