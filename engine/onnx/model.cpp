@@ -1,31 +1,20 @@
 // Loading a model, and running its graph for the values of its inputs.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <set>
 
 #include "onnx/check.h"
 #include "onnx/external.h"
+#include "onnx/model_file.h"
 #include "onnx/rewrite.h"
 #include "onnx/runner.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
 namespace samebytes::onnx {
-
-struct Model::File {
-  ::onnx::ModelProto proto;
-  std::map<std::string, const ::onnx::FunctionProto*> functions;  // "domain:Name"
-  std::map<std::string, Item> constants;                          // of the file, and what follows from them alone
-  std::map<std::string, std::int64_t> operators;                  // as the file has them
-  std::vector<std::string> inputs, outputs;
-};
-
 namespace {
-
-constexpr std::int64_t kLargestFile = (std::int64_t{1} << 31) - 1;  // protobuf's own limit
 
 // Where the graph reads each initializer.
 struct Use {
@@ -49,33 +38,21 @@ bool all_uses(const Uses& uses, const std::string& name, const std::function<boo
   return first != last && std::all_of(first, last, [&](const auto& use) { return test(use.second); });
 }
 
+// The cell has them now.
+void clear_values(::onnx::TensorProto& proto) {
+  proto.clear_raw_data();
+  proto.clear_float_data();
+  proto.clear_double_data();
+  proto.clear_int32_data();
+  proto.clear_external_data();
+  proto.clear_data_location();
+}
+
 // Numbers that steer an operator and are no weights.
 bool is_setting(const Use& use) {
   if (use.op == "Clip" || use.op == "Resize" || use.op == "Upsample" || use.op == "Dropout" || use.op == "Range")
     return use.input > 0 || use.op == "Range";
   return use.op == "Pad" && use.input == 2;
-}
-
-Port port_of(const ::onnx::ValueInfoProto& info) {
-  Port port{info.name(), Type::none, {}};
-  if (!info.type().has_tensor_type()) return port;
-  const auto& tensor = info.type().tensor_type();
-  const int type = tensor.elem_type();
-  if (type > 0 && type <= static_cast<int>(Type::bf16) && bytes_of(static_cast<Type>(type)) > 0)
-    port.type = static_cast<Type>(type);
-  for (const auto& dim : tensor.shape().dim())
-    port.sizes.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? std::to_string(dim.dim_value())
-                         : dim.dim_param().empty()                   ? "?"
-                                                                     : dim.dim_param());
-  return port;
-}
-
-void count_operators(const ::onnx::GraphProto& graph, std::map<std::string, std::int64_t>& operators) {
-  for (const auto& node : graph.node()) {
-    ++operators[node.op_type()];
-    for (const auto& attribute : node.attribute())
-      if (attribute.has_g()) count_operators(attribute.g(), operators);
-  }
 }
 
 // Whether the operators are those of opset 1 that are the same in opset 7.
@@ -127,49 +104,34 @@ void fold_constants(::onnx::GraphProto& graph, const Functions& functions, std::
 
 }  // namespace
 
-Summary Model::summary() const {
-  const ::onnx::ModelProto& proto = file_->proto;
-  Summary result{opset_of(proto.opset_import()), proto.producer_name(), {}, {}, {}};
-  for (const auto& input : proto.graph().input())
-    if (std::find(file_->inputs.begin(), file_->inputs.end(), input.name()) != file_->inputs.end())
-      result.inputs.push_back(port_of(input));
-  for (const auto& output : proto.graph().output()) result.outputs.push_back(port_of(output));
-  result.operators = file_->operators;
-  return result;
-}
+Summary Model::summary() const { return summary_of(file_->proto); }
 
 const std::vector<std::string>& Model::inputs() const { return file_->inputs; }
 const std::vector<std::string>& Model::outputs() const { return file_->outputs; }
 
 Model load(const std::string& path, const LoadOptions& options) {
-  std::error_code code;
-  const auto bytes = std::filesystem::file_size(path, code);
-  if (code) throw IoError("onnx: cannot open the file " + path, path);
-  if (bytes > static_cast<std::uintmax_t>(kLargestFile))
-    throw IoError("onnx: " + path + " is over 2 GB; such a model keeps its weights in external data", path);
   auto file = std::make_shared<Model::File>();
-  std::ifstream in(path, std::ios::binary);
-  if (!in || !file->proto.ParseFromIstream(&in) || !file->proto.has_graph())
-    throw IoError("onnx: " + path + " is not an ONNX model, or it is damaged", path);
+  file->proto = read_model(path);
+  if (options.any_batch) open_batch(*file->proto.mutable_graph());
   const auto& graph = file->proto.graph();
   const int opset = opset_of(file->proto.opset_import());
   if (opset > kNewestOpset || (opset < kOldestOpset && !is_unchanged(graph)))
     throw ArgumentError("onnx: " + path + " has opset " + std::to_string(opset) + ", expected " +
                         std::to_string(kOldestOpset) + " to " + std::to_string(kNewestOpset));
-  for (const auto& function : file->proto.functions())
-    file->functions[key_of(function.domain(), function.name())] = &function;
+  file->find_functions();
   check(graph, file->functions);
-  count_operators(graph, file->operators);
   Uses uses;
   collect(graph, uses);
-  fuse_attention(*file->proto.mutable_graph(), opset);
-  fuse_norms(*file->proto.mutable_graph());
+  *file->running.mutable_node() = graph.node();
+  *file->running.mutable_output() = graph.output();
+  fuse_attention(file->running, opset);
+  fuse_norms(file->running);
   if (graph.sparse_initializer_size() > 0) throw ArgumentError("onnx: sparse initializers are not supported");
 
   std::set<std::string> initializers;
   Model model;
   ExternalData external(std::filesystem::path(path).parent_path());
-  for (const auto& proto : graph.initializer()) {
+  for (auto& proto : *file->proto.mutable_graph()->mutable_initializer()) {
     if (!initializers.insert(proto.name()).second)
       throw ArgumentError("onnx: the initializer '" + proto.name() + "' exists twice");
     const Item item = external.item(proto);
@@ -188,9 +150,10 @@ Model load(const std::string& path, const LoadOptions& options) {
     weight.is_buffer =
         all_uses(uses, proto.name(), [](const Use& use) { return use.op == "BatchNormalization" && use.input >= 3; });
     weight.cell = nn::Parameter(cell(initial, proto.name()));
+    clear_values(proto);
     model.weights_.push_back(std::move(weight));
   }
-  fold_constants(*file->proto.mutable_graph(), file->functions, file->constants, opset);
+  fold_constants(file->running, file->functions, file->constants, opset);
   for (const auto& input : graph.input())
     if (!initializers.contains(input.name())) file->inputs.push_back(input.name());
   for (const auto& output : graph.output()) file->outputs.push_back(output.name());
@@ -223,7 +186,7 @@ std::map<std::string, Value> Model::run(const std::map<std::string, Value>& inpu
       scope.values[input.name()] = bound(input, given->second, symbols);
     }
     Runner runner(file_->functions, is_training());
-    runner.nodes(graph.node(), scope, opset_of(file_->proto.opset_import()), {});
+    runner.nodes(file_->running.node(), scope, opset_of(file_->proto.opset_import()), {});
     for (const std::string& name : file_->outputs) {
       const Item& item = scope.at(name);
       if (is_floating(item.type))

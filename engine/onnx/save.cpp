@@ -1,8 +1,6 @@
 // Writing a module or a function as an ONNX model: traced once, nothing evaluated but constants.
-#include <cstdio>
-#include <fstream>
-
 #include "onnx/graph_writer.h"
+#include "onnx/model_file.h"
 #include "onnx/traced.h"
 #include "samebytes/error.h"
 
@@ -10,7 +8,6 @@ namespace samebytes::onnx {
 namespace {
 
 constexpr int kWrittenOpset = 18, kIrVersion = 8;
-constexpr std::size_t kMostBytes = (std::size_t{1} << 31) - 1;  // protobuf's own limit
 
 // From [N, ..., C] to [N, C, ...], where the array has the axes of images or volumes.
 Writer::Ints door(const Array& array, const SaveOptions& options) {
@@ -58,17 +55,7 @@ void save(const std::string& path, const Traced& function, std::span<const Array
   for (std::size_t i = 0; i < outputs.size(); ++i)
     writer.output(outputs[i], output_names[i], door(outputs[i], options));
   writer.finish();
-  if (model.ByteSizeLong() > kMostBytes)
-    throw ArgumentError("onnx: the model has " + std::to_string(model.ByteSizeLong()) +
-                        " bytes, expected at most 2 GB, which is the format's limit for one file");
-  const std::string unfinished = path + ".partial";
-  std::ofstream out(unfinished, std::ios::binary);
-  const bool is_written = out && model.SerializeToOstream(&out) && out.flush();
-  out.close();
-  if (!is_written || std::rename(unfinished.c_str(), path.c_str()) != 0) {
-    std::remove(unfinished.c_str());
-    throw IoError("onnx: cannot write the file " + path, path);
-  }
+  write_model(path, model);
 }
 
 void save(const std::string& path, nn::Module& module, const Array& example, const SaveOptions& options) {

@@ -16,6 +16,9 @@ struct Model::File {};
 const std::vector<std::string>& Model::inputs() const { refuse(); }
 const std::vector<std::string>& Model::outputs() const { refuse(); }
 Summary Model::summary() const { refuse(); }
+Summary read_summary(const std::string& /*path*/) { refuse(); }
+Head Model::head() const { refuse(); }
+void Model::replace_head(std::int64_t /*classes*/) { refuse(); }
 std::string name_of(Type /*type*/) { refuse(); }
 std::map<std::string, Value> Model::run(const std::map<std::string, Value>& /*inputs*/) { refuse(); }
 Array Model::forward(const Array& /*x*/) { refuse(); }
@@ -25,6 +28,7 @@ void save(const std::string& /*path*/, nn::Module& /*module*/, const Array& /*ex
           const SaveOptions& /*options*/) {
   refuse();
 }
+void save(const std::string& /*path*/, const Model& /*model*/) { refuse(); }
 void save(const std::string& /*path*/, const Traced& /*function*/, std::span<const Array> /*examples*/,
           const std::vector<nn::NamedArray>& /*state*/, const SaveOptions& /*options*/) {
   refuse();

@@ -59,12 +59,28 @@ struct Summary {
   std::string producer;
   std::vector<Port> inputs, outputs;
   std::map<std::string, std::int64_t> operators;  // how many nodes of each, those of subgraphs, too
+  std::vector<Port> tensors;                      // the initializers
 };
+
+// Reads what the file declares: no engine, no weights, and operators that are not supported are counted like others.
+// Throws IoError for a file that is missing or damaged; Error where the library was built without ONNX.
+Summary read_summary(const std::string& path);
 
 std::string name_of(Type type);  // as ONNX has it: "float", "int64"
 
 struct LoadOptions {
   bool frozen = false;  // the model's parameters are left out of parameters() until freeze(false)
+  // The first size of every input may be any number, also where the file fixes it, as exporters do unless they are
+  // told otherwise. A graph that has the number in one of its nodes then refuses other ones when it runs.
+  bool any_batch = false;
+};
+
+// The linear layer behind the first output: a Gemm, or a MatMul with or without an Add; between it and the output at
+// most soft-max, flattening, dropout and identities.
+struct Head {
+  std::string weight, bias;  // parameters; bias may be empty
+  std::int64_t in = 0, classes = 0;
+  bool gives_probabilities = false;  // the output is behind a Softmax
 };
 
 // A loaded model, in evaluation mode. Parameters have the names of the file's initializers; those of convolutions lie
@@ -81,11 +97,17 @@ class Model : public nn::Module {
   std::map<std::string, Value> run(const std::map<std::string, Value>& inputs);
   // For models with one input and a floating first output. Throws ArgumentError for others.
   Array forward(const Array& x) override;
+  // Throws ArgumentError, saying which node is in the way, for a model that does not end in such a layer.
+  Head head() const;
+  // Makes the parameters of head() new ones for so many classes, uniform in +-1 / sqrt(in) as nn::Linear has them.
+  // Throws ArgumentError as head() does, and where another node reads the same weight.
+  void replace_head(std::int64_t classes);
   void visit(nn::Visitor& visitor) override;
   std::string kind() const override { return "OnnxModel"; }
 
  private:
   friend Model load(const std::string& path, const LoadOptions& options);
+  friend void save(const std::string& path, const Model& model);
   struct File;
   struct Weight {
     std::string name;
@@ -93,6 +115,7 @@ class Model : public nn::Module {
     nn::Layout layout = nn::Layout::plain;
     bool is_buffer = false;
   };
+  Weight& weight(const std::string& name);
   std::shared_ptr<const File> file_;
   std::vector<Weight> weights_;
 };
@@ -117,7 +140,11 @@ using Traced = std::function<std::vector<Array>(std::span<const Array> inputs)>;
 // operations that cannot be written, and for a model over 2 GB; IoError where the file cannot be written; Error where
 // the library was built without ONNX.
 void save(const std::string& path, nn::Module& module, const Array& example, const SaveOptions& options = {});
-// The same for a function of several inputs and results; `state` (Module::state()) names cells that it reads.
+// Writes the model's own graph, its names and open sizes with it, with the parameters and buffers that it has now.
+// External data become part of the file. Throws as the others do.
+void save(const std::string& path, const Model& model);
+// The same as the first for a function of several inputs and results; `state` (Module::state()) names cells that it
+// reads.
 void save(const std::string& path, const Traced& function, std::span<const Array> examples,
           const std::vector<nn::NamedArray>& state = {}, const SaveOptions& options = {});
 
