@@ -1,6 +1,7 @@
 #include "samebytes/data/folds.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <utility>
@@ -139,6 +140,29 @@ std::vector<Fold> stratified_folds(std::span<const std::int32_t> labels, const F
       (static_cast<int>(fold) == fold_of[i] ? folds[fold].test : folds[fold].train)
           .push_back(static_cast<std::int64_t>(i));
   return folds;
+}
+
+Fold stratified_split(std::span<const std::int32_t> labels, const SplitOptions& options) {
+  if (!(options.share > 0 && options.share < 1))
+    throw ArgumentError("stratified_split: the share lies between 0 and 1, got " + std::to_string(options.share));
+  std::map<std::int32_t, Members> classes;
+  for (std::size_t i = 0; i < labels.size(); ++i) classes[labels[i]].push_back(static_cast<std::int64_t>(i));
+  Fold fold;
+  std::int64_t stream = 0;
+  for (const auto& [label, members] : classes) {
+    const std::int64_t count = std::ssize(members);
+    if (count < 2)
+      throw ArgumentError("stratified_split: class " + std::to_string(label) +
+                          " has 1 sample, expected 2 at least: one to train with, one for testing");
+    const std::int64_t tests =
+        std::clamp<std::int64_t>(std::llround(options.share * static_cast<double>(count)), 1, count - 1);
+    const Members order = shuffled(members, options.seed, stream++);
+    fold.test.insert(fold.test.end(), order.begin(), order.begin() + tests);
+    fold.train.insert(fold.train.end(), order.begin() + tests, order.end());
+  }
+  std::sort(fold.train.begin(), fold.train.end());
+  std::sort(fold.test.begin(), fold.test.end());
+  return fold;
 }
 
 DatasetPtr subset(DatasetPtr source, std::vector<std::int64_t> indices) {

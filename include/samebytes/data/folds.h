@@ -30,6 +30,14 @@ struct Fold {
 // groups, a class with fewer samples than folds.
 std::vector<Fold> stratified_folds(std::span<const std::int32_t> labels, const FoldOptions& options = {});
 
+struct SplitOptions {
+  double share = 0.1;      // of each class that is for testing, rounded; one sample at least, and one is left at least
+  std::uint64_t seed = 0;  // decides which
+};
+// One division into training and test. A function of the seed alone. Throws ArgumentError for a share outside 0 to 1
+// and a class with fewer than 2 samples.
+Fold stratified_split(std::span<const std::int32_t> labels, const SplitOptions& options = {});
+
 // Samples `indices` of another set, in that order; indices may repeat. Throws ArgumentError for an index outside the
 // source, and for a sequential source.
 DatasetPtr subset(DatasetPtr source, std::vector<std::int64_t> indices);

@@ -22,6 +22,7 @@ struct ImageFolder {
   DatasetPtr set;                    // fields "image" [H, W, C] f32 in 0 .. 1, and "label" [] i32
   std::vector<std::string> classes;  // names of the subfolders, sorted: label i is classes[i]
   std::vector<std::string> paths;    // of sample i
+  std::vector<std::int32_t> labels;  // of sample i
 };
 
 // Takes .png, .jpg and .jpeg files (in any case) from the subfolders, recursively, sorted by path. Throws IoError for a
