@@ -151,7 +151,8 @@ void save(const std::string& path, const nn::Module& module, const Metadata& met
   save_state(path, module.state(), metadata);
 }
 
-void save_state(const std::string& path, std::span<const nn::NamedArray> state, const Metadata& metadata) {
+void save_state(const std::string& path, std::span<const nn::NamedArray> state, const Metadata& metadata,
+                std::optional<Dtype> dtype) {
   std::vector<TensorView> tensors;
   std::vector<detail::Borrow> views;             // held until the file is written
   std::deque<std::vector<std::byte>> reordered;  // tensors whose layout in the file differs from that in memory
@@ -161,7 +162,9 @@ void save_state(const std::string& path, std::span<const nn::NamedArray> state, 
     std::span<const std::byte> bytes(static_cast<const std::byte*>(views.back().data()), bytes_of_array(entry.array));
     if (!door.axes.empty())
       bytes = reordered.emplace_back(permuted(bytes, door.ours, door.axes, bytes_of(entry.array.dtype())));
-    tensors.push_back({entry.name, entry.array.dtype(), door.file, bytes});
+    const Dtype own = entry.array.dtype(), kept = dtype && is_floating(own) ? *dtype : own;
+    if (kept != own) bytes = reordered.emplace_back(converted(bytes, own, kept));
+    tensors.push_back({entry.name, kept, door.file, bytes});
   }
   save_tensors(path, tensors, metadata);
 }

@@ -153,6 +153,16 @@ std::vector<optim::StateArray> cells_of(const nn::Module& module) {
   return result;
 }
 
+// How arrays lie in memory, where that is not the order of PyTorch's files: {"0.weight": [3, 0], ...}: Layout and
+// flattened_channels of its NamedArray. io::convert_file() reads it.
+RunJson layouts_of(const nn::Module& module) {
+  RunJson layouts = RunJson::object();
+  for (const nn::NamedArray& entry : module.state())
+    if (entry.layout != nn::Layout::plain)
+      layouts[entry.name] = {static_cast<int>(entry.layout), entry.flattened_channels};
+  return layouts;
+}
+
 }  // namespace
 }  // namespace detail
 
@@ -163,7 +173,10 @@ using detail::PartState;
 void RunState::add(const std::string& name, nn::Module& module) {
   impl_->add({name, Part::same,
               [&module] {
-                return PartState{detail::cells_of(module), {}};
+                PartState state;
+                state.arrays = detail::cells_of(module);
+                state.layouts = detail::layouts_of(module);
+                return state;
               },
               [&module](const PartReader& reader) {
                 for (const optim::StateArray& cell : detail::cells_of(module)) reader.read_into(cell.array, cell.name);

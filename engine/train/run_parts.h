@@ -30,6 +30,7 @@ struct PartState {
   std::vector<optim::StateArray> arrays;                  // in shared memory
   std::vector<std::pair<std::string, HostArray>> values;  // on the host
   RunJson numbers = RunJson::object();                    // and text
+  RunJson layouts = {};                                   // of a module's arrays, for whoever reads the file without it
 };
 
 class RunSource {

@@ -38,6 +38,7 @@ struct Gathered {
     for (const Part& part : parts) {
       PartState state = part.get();
       json["parts"][part.name] = std::move(state.numbers);
+      if (!state.layouts.is_null()) json["layouts"][part.name] = std::move(state.layouts);
       for (const optim::StateArray& entry : state.arrays) {
         const Array& array = entry.array;
         std::span<const std::byte> bytes;

@@ -1,0 +1,31 @@
+// The header of a GGUF file (github.com/ggerganov/ggml, docs/gguf.md), in which quantised language models are
+// distributed: its key-value pairs and its tensors. Values are not read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace samebytes::io {
+
+struct GgufTensor {
+  std::string name;
+  std::string type;                 // "F32", "Q4_K"; "type 99" if it is not known
+  std::vector<std::int64_t> sizes;  // rows first, as NumPy has them; the file has the fastest axis first
+  std::uint64_t offset = 0;         // from the beginning of the file
+  std::uint64_t bytes = 0;          // 0 for an unknown type
+};
+
+struct GgufHeader {
+  std::uint32_t version = 0;
+  // In the file's order, values as text; of an array the first values and the count: "[1, 2, 3, ...] of 32000".
+  std::vector<std::pair<std::string, std::string>> metadata;
+  std::vector<GgufTensor> tensors;
+};
+
+// Reads versions 2 and 3, little-endian. Throws IoError, with the byte where it stopped, for a missing, truncated or
+// damaged file, another version, and tensors that reach beyond the end of the file.
+GgufHeader read_gguf_header(const std::string& path);
+
+}  // namespace samebytes::io
