@@ -74,18 +74,25 @@ std::string list_of(const std::vector<int>& numbers) {
 }
 
 std::string device_lines(const Plan& plan, Runtime& runtime, std::map<int, int>& launches_of) {
-  int transfers = 0;
+  int transfers = 0, relayouts = 0;
+  double relayout_bytes = 0;
   for (const PlanLaunch& launch : plan.launches) {
     if (launch.transfer())
       ++transfers;
     else
       ++launches_of[launch.device];
+    if (launch.info->op == "relayout" || launch.info->op == "copy") {
+      ++relayouts;
+      relayout_bytes += static_cast<double>(launch.info->bytes);
+    }
   }
   std::string text = "plan of " + std::to_string(plan.launches.size()) + " launches; arena " +
                      size_text(static_cast<double>(plan.arena_bytes())) + "; between contexts: ";
   text += transfers == 0 ? "nothing\n"
                          : std::to_string(transfers) + (transfers == 1 ? " transfer of " : " transfers of ") +
                                size_text(static_cast<double>(plan.transfer_bytes)) + "\n";
+  text += "relayouts: " + std::to_string(relayouts) +
+          (relayouts == 0 ? "" : ", which move " + size_text(relayout_bytes)) + "\n";
   for (int d = 0; d < runtime.device_count(); ++d) {
     const Device& device = runtime.device(d);
     text += "  " + device.info().id + " '" + device.info().name + "': context " +
