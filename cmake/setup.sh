@@ -20,7 +20,7 @@ samebytes_run_packages=(g++ cmake ninja-build pkg-config ocl-icd-opencl-dev open
   libclblast-dev pocl-opencl-icd libeigen3-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libarchive-dev libcli11-dev
   libyaml-cpp-dev libutf8proc-dev libkissfft-dev libpng-dev libjpeg62-turbo-dev libopenmpi-dev openmpi-bin
   libonnx-dev libprotobuf-dev)
-samebytes_test_packages=(libgtest-dev libgmock-dev libbenchmark-dev mesa-opencl-icd)
+samebytes_test_packages=(libgtest-dev libgmock-dev libbenchmark-dev libdlpack-dev python3-numpy mesa-opencl-icd)
 samebytes_ci_packages=(git ccache clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 llvm-14 libomp-14-dev oclgrind)
 samebytes_docs_packages=(doxygen)
 samebytes_bench_packages=(libopenblas-dev libdnnl-dev)
