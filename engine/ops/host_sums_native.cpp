@@ -127,30 +127,33 @@ void reduce_columns(const HostColumns& s, const T* src, T* dst) {
 
 // ---- products
 
-// N sums of one row in registers.
-template <int N, class T>
-void sums_of_row(const HostProduct& s, const T* a, const T* b, T* out) {
-  std::array<T, N> acc{};
+// R x N sums in registers, of rows of a and neighbouring columns of b; rows of out are kProductColumns apart.
+constexpr std::int64_t kProductColumns = 64;
+template <int R, int N, class T>
+void sums_of_rows(const HostProduct& s, const T* a, const T* b, std::int64_t b_row, T* out) {
+  std::array<std::array<T, N>, R> acc{};
   for (std::int64_t p = 0; p < s.k; ++p)
-    for (int j = 0; j < N; ++j) acc[j] = fused(a[p * s.a_col], b[p * s.b_row + j], acc[j]);
-  std::copy_n(acc.begin(), N, out);
+    for (int r = 0; r < R; ++r)
+      for (int j = 0; j < N; ++j) acc[r][j] = fused(a[r * s.a_row + p * s.a_col], b[p * b_row + j], acc[r][j]);
+  for (int r = 0; r < R; ++r) std::copy_n(acc[r].begin(), N, out + r * kProductColumns);
 }
 
-// out [n] = the sums of one row.
-template <class T>
-void row_of_product(const HostProduct& s, const T* a, const T* b, T* out, std::int64_t n) {
+// out [R, n] = the sums of R rows; the columns of b are neighbours.
+template <int R, class T>
+void rows_of_product(const HostProduct& s, const T* a, const T* b, std::int64_t b_row, T* out, std::int64_t n) {
+  constexpr int wide = kThisLevel == HostLevel::avx512 ? 32 : 16;  // R x wide sums fit into the registers
   std::int64_t j = 0;
-  if (s.b_col == 1) {
-    for (; j + 64 <= n; j += 64) sums_of_row<64>(s, a, b + j, out + j);
-    for (; j + 16 <= n; j += 16) sums_of_row<16>(s, a, b + j, out + j);
-    for (; j + 8 <= n; j += 8) sums_of_row<8>(s, a, b + j, out + j);
-    for (; j + 4 <= n; j += 4) sums_of_row<4>(s, a, b + j, out + j);
-  }
-  for (; j < n; ++j) {
-    T sum = 0;
-    for (std::int64_t p = 0; p < s.k; ++p) sum = fused(a[p * s.a_col], b[p * s.b_row + j * s.b_col], sum);
-    out[j] = sum;
-  }
+  for (; j + wide <= n; j += wide) sums_of_rows<R, wide>(s, a, b + j, b_row, out + j);
+  for (; j + 8 <= n; j += 8) sums_of_rows<R, 8>(s, a, b + j, b_row, out + j);
+  for (; j + 4 <= n; j += 4) sums_of_rows<R, 4>(s, a, b + j, b_row, out + j);
+  for (; j < n; ++j) sums_of_rows<R, 1>(s, a, b + j, b_row, out + j);
+}
+
+template <class T>
+T sum_of_products(const HostProduct& s, const T* a, const T* b) {
+  T sum = 0;
+  for (std::int64_t p = 0; p < s.k; ++p) sum = fused(a[p * s.a_col], b[p * s.b_row], sum);
+  return sum;
 }
 
 // One sum of gemm_dot: what is left of k after the last whole vector is at the end of a vector where k has one, else at
@@ -171,28 +174,60 @@ T dot(const T* a, const T* b, std::int64_t k) {
   return over_lanes<kSum, T, W>(acc);
 }
 
+// Stores a row of n sums as the launch asks.
+template <class T>
+void store_sums(const HostProduct& s, const T* sums, const T* bias, const T* residual, T* c, std::int64_t n) {
+  for (std::int64_t j = 0; j < n; ++j) {
+    T v = sums[j];
+    if (s.accumulates) v = v + c[j];
+    if (bias) v = v + bias[j];
+    if (residual) v = v + residual[j];
+    c[j] = s.relu && v < 0 ? T{0} : v;
+  }
+}
+
 template <class T, int W>
 void product(const HostProduct& s, const T* a0, const T* b0, const T* bias, const T* residual, T* c) {
-  constexpr std::int64_t tile = 64;
+  constexpr std::int64_t tile = kProductColumns, most_turned = 256;
+  constexpr int together = 4;
+  static thread_local T turned[most_turned * tile];
+  T sums[together * tile];
   for (std::int64_t z = 0; z < s.outer * s.inner; ++z) {
     const T* const a = a0 + z / s.inner * s.a_outer + z % s.inner * s.a_inner;
     const T* const b = b0 + z / s.inner * s.b_outer + z % s.inner * s.b_inner;
-    for (std::int64_t i = 0; i < s.m; ++i)
-      for (std::int64_t begin = 0; begin < s.n; begin += tile) {
-        const std::int64_t n = std::min(tile, s.n - begin), at = (z * s.m + i) * s.n + begin;
-        T sums[tile];
-        if (s.by_lanes)
-          for (std::int64_t j = 0; j < n; ++j) sums[j] = dot<T, W>(a + i * s.a_row, b + (begin + j) * s.b_col, s.k);
-        else
-          row_of_product(s, a + i * s.a_row, b + begin * s.b_col, sums, n);
-        for (std::int64_t j = 0; j < n; ++j) {
-          T v = sums[j];
-          if (s.accumulates) v = v + c[at + j];
-          if (bias) v = v + bias[begin + j];
-          if (residual) v = v + residual[at + j];
-          c[at + j] = s.relu && v < 0 ? T{0} : v;
+    for (std::int64_t begin = 0; begin < s.n; begin += tile) {
+      const std::int64_t n = std::min(tile, s.n - begin);
+      const T* columns = b + begin * s.b_col;
+      std::int64_t b_row = s.b_row;
+      const bool is_turned = !s.by_lanes && s.b_col != 1 && s.k <= most_turned;
+      if (is_turned) {  // columns become neighbours
+        for (std::int64_t j = 0; j < n; ++j)
+          for (std::int64_t p = 0; p < s.k; ++p) turned[p * tile + j] = columns[j * s.b_col + p * s.b_row];
+        columns = turned;
+        b_row = tile;
+      }
+      const auto store = [&](std::int64_t i, const T* row) {
+        const std::int64_t at = (z * s.m + i) * s.n + begin;
+        store_sums(s, row, bias ? bias + begin : nullptr, residual ? residual + at : nullptr, c + at, n);
+      };
+      std::int64_t i = 0;
+      if (is_turned || (!s.by_lanes && s.b_col == 1)) {
+        for (; i + together <= s.m; i += together) {
+          rows_of_product<together>(s, a + i * s.a_row, columns, b_row, sums, n);
+          for (int r = 0; r < together; ++r) store(i + r, sums + r * tile);
+        }
+        for (; i < s.m; ++i) {
+          rows_of_product<1>(s, a + i * s.a_row, columns, b_row, sums, n);
+          store(i, sums);
         }
       }
+      for (; i < s.m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j)
+          sums[j] = s.by_lanes ? dot<T, W>(a + i * s.a_row, columns + j * s.b_col, s.k)
+                               : sum_of_products(s, a + i * s.a_row, columns + j * s.b_col);
+        store(i, sums);
+      }
+    }
   }
 }
 

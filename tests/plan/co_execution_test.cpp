@@ -291,7 +291,14 @@ TEST_P(CoExecutionTest, products_give_the_same_bytes) {
           struct Sizes {
             std::int64_t m, n, k;
           };
-          for (const Sizes& s : {Sizes{1, 1, 1}, {3, 5, 2}, {16, 16, 16}, {15, 33, 7}, {1, 100, 64}, {33, 3, 70}}) {
+          for (const Sizes& s : {Sizes{1, 1, 1},
+                                 {3, 5, 2},
+                                 {16, 16, 16},
+                                 {15, 33, 7},
+                                 {1, 100, 64},
+                                 {33, 3, 70},
+                                 {7, 75, 90},
+                                 {6, 24, 300}}) {
             const Array a = some({s.m, s.k}), b = some({s.k, s.n}), w = some({s.n, s.k}), bias = some({s.n});
             results.insert(results.end(), {matmul(a, b), linear(a, w), linear(a, w, bias), relu(linear(a, w, bias)),
                                            matmul(transpose(b), transpose(a)), linear(a, w, bias) + matmul(a, b)});
