@@ -151,7 +151,7 @@ SB_INLINE void cross_entropy_losses(const cross_entropy_group* w, const long beg
                                     const cross_entropy_block* block) {
   const long classes = w->classes;
   real logs[VW], row_losses[VW];
-  const vreal log_sum = log(VLOAD(block->sums));
+  const vreal log_sum = sb_log(VLOAD(block->sums));
   VSTORE(log_sum, logs);
   VSTORE(VLOAD(block->scales) * (log_sum - VLOAD(block->distances)), row_losses);
   for (int r = 0; r < count; ++r) {

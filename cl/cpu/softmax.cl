@@ -9,7 +9,7 @@ static inline void softmax_short_row(const __global stored* x, __global stored* 
   const vreal v = sb_load(x, columns, readable, -INFINITY);
   const vreal shifted = v - sb_max(v), e = sb_exp_down(shifted);
   const real sum = sb_sum(e);
-  sb_store(is_log ? shifted - log(sum) : e * (1 / sum), y, room >= VW ? VW : columns);
+  sb_store(is_log ? shifted - sb_log_of(sum) : e * (1 / sum), y, room >= VW ? VW : columns);
 }
 
 // The same for VW rows at a time, turned so that a lane is a row: nothing is added up over lanes, and no lane of an
@@ -33,7 +33,7 @@ static void softmax_short_rows(const __global stored* x, __global stored* y, con
     sum += e;
   }
   if (is_log) {
-    const vreal log_sum = log(sum);
+    const vreal log_sum = sb_log(sum);
     for (long c = 0; c < columns; ++c) VSTORE(VLOAD(tile + c * VW) - log_sum, tile + c * VW);
   } else {
     const vreal scale = 1 / sum;
@@ -65,7 +65,7 @@ static void softmax_short_gradients(const __global stored* y, const __global sto
   }
   VSTORE(r[0], sums);
   for (int i = 0; i < VW; ++i, y += columns, g += columns, d += columns)
-    VSTORE(is_log ? FMA(-exp(VLOAD(y)), (vreal)(sums[i]), VLOAD(g)) : VLOAD(y) * (VLOAD(g) - sums[i]), d);
+    VSTORE(is_log ? FMA(-sb_exp(VLOAD(y)), (vreal)(sums[i]), VLOAD(g)) : VLOAD(y) * (VLOAD(g) - sums[i]), d);
 }
 
 // dst = exp(src - max) / sum(exp(src - max)), or where is_log: src - max - log(sum(exp(src - max))).
@@ -90,7 +90,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_fwd(ARRAY(c
     }
     const real largest = sb_row_max(x, columns, readable);
     if (is_log) {
-      const real log_sum = log(sb_row_sum_exp(x, columns, readable, largest));
+      const real log_sum = sb_log_of(sb_row_sum_exp(x, columns, readable, largest));
       for (long i = 0; i < whole; i += VW) VSTORE(VLOAD(x + i) - largest - log_sum, y + i);
       if (whole < columns)
         sb_store(sb_load(x + whole, columns - whole, readable - whole, 0) - largest - log_sum, y + whole,
@@ -98,9 +98,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_fwd(ARRAY(c
     } else {
 #ifdef SAMEBYTES_STORE_16  // what lies in dst is rounded already
       const real scale = 1 / sb_row_sum_exp(x, columns, readable, largest);
-      for (long i = 0; i < whole; i += VW) VSTORE(exp(VLOAD(x + i) - largest) * scale, y + i);
+      for (long i = 0; i < whole; i += VW) VSTORE(sb_exp(VLOAD(x + i) - largest) * scale, y + i);
       if (whole < columns)
-        sb_store(exp(sb_load(x + whole, columns - whole, readable - whole, 0) - largest) * scale, y + whole,
+        sb_store(sb_exp(sb_load(x + whole, columns - whole, readable - whole, 0) - largest) * scale, y + whole,
                  columns - whole);
 #else
       vreal total = 0;
@@ -163,12 +163,12 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void softmax_bwd(ARRAY(c
     }
     const vreal all = sb_sum(total);
     if (is_log) {
-      for (long i = 0; i < whole; i += VW) VSTORE(FMA(-exp(VLOAD(y + i)), all, VLOAD(g + i)), d + i);
+      for (long i = 0; i < whole; i += VW) VSTORE(FMA(-sb_exp(VLOAD(y + i)), all, VLOAD(g + i)), d + i);
     } else {
       for (long i = 0; i < whole; i += VW) VSTORE(VLOAD(y + i) * (VLOAD(g + i) - all), d + i);
     }
     if (left > 0)
-      sb_store(is_log ? FMA(-exp(y_tail), all, g_tail) : y_tail * (g_tail - all), d + whole,
+      sb_store(is_log ? FMA(-sb_exp(y_tail), all, g_tail) : y_tail * (g_tail - all), d + whole,
                (end - row) * columns - whole >= VW ? VW : left);
   }
 }

@@ -3,7 +3,7 @@
 // Where kernels are scalar (VW 1) or compute in double, the names are those of OpenCL's built-in functions, and the
 // host has no form of them. Errors are in units in the last place of the result, over all floats; zeros keep their
 // sign, NaN stays NaN, and infinities and values out of range give what C's functions give.
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(SAMEBYTES_KERNEL_TEXT)
 #pragma once
 
 #include <bit>
@@ -11,6 +11,7 @@
 #include <limits>
 
 namespace samebytes::detail {
+#define as_int(x) std::bit_cast<std::int32_t>(x)
 #define SB_FLOATS float
 #define SB_INTS std::int32_t
 #define SB_ALL(x) (x)
@@ -19,12 +20,15 @@ namespace samebytes::detail {
 #define SB_FLOAT_OF(bits) std::bit_cast<float>(bits)
 #define SB_NUMBER(n) static_cast<float>(n)
 #define SB_MAGNITUDE(x) SB_FLOAT_OF(SB_WORD_OF(x) & 0x7fffffff)
+#define SB_LONG std::int64_t
+#define SB_ULONG std::uint64_t
 #define SB_INFINITY std::numeric_limits<float>::infinity()
 #define FMA(a, b, c) __builtin_fmaf(a, b, c)
 #elif VW == 1 || defined(SAMEBYTES_F64)
 #define sb_exp(x) exp(x)
 #define sb_expm1(x) expm1(x)
 #define sb_log(x) log(x)
+#define sb_log_of(x) log(x)
 #define sb_log1p(x) log1p(x)
 #define sb_tanh(x) tanh(x)
 #define sb_erf(x) erf(x)
@@ -41,6 +45,8 @@ static inline vreal sb_gelu_slope(const vreal x) {
 #define SB_FLOAT_OF(bits) SB_JOIN(as_float, VW)(bits)
 #define SB_NUMBER(n) SB_JOIN(convert_float, VW)(n)
 #define SB_MAGNITUDE(x) fabs(x)
+#define SB_LONG long
+#define SB_ULONG ulong
 #define SB_INFINITY INFINITY
 #endif
 
@@ -163,6 +169,62 @@ static inline SB_FLOATS sb_gelu_slope(const SB_FLOATS x) {
   return FMA(t, p / q, SB_ALL(0.5f));
 }
 
+// ---- sin and cos, within two units in the last place of the larger of both
+// x less a multiple of pi / 2, of which `quarter` is the count, or its last two bits: |x| up to SB_NEAR, in three steps
+// of which the first ones are exact.
+#define SB_NEAR 200.0f
+static inline SB_FLOATS sb_near_rest(const SB_FLOATS x, SB_INTS* quarter) {
+  const SB_FLOATS turn = SB_ALL(12582912.0f);  // 1.5 * 2^23: a whole number added to it is in the low bits
+  const SB_FLOATS shifted = FMA(x, SB_ALL(0.63661977236758134308f), turn), n = shifted - turn;
+  const SB_FLOATS r = FMA(n, SB_ALL(-4.837512969970703125e-4f), FMA(n, SB_ALL(-1.5703125f), x));
+  *quarter = SB_WORD_OF(shifted);
+  return FMA(n, SB_ALL(-7.54978995489188216e-8f), r);
+}
+
+// The same of one number beyond SB_NEAR: x = m 2^s with a whole m, so of 2 / pi only those 64 bits count that times 2^s
+// lie between 2 and 2^-62; those above add multiples of four quarters (M. Payne and R. Hanek, "Radian reduction for
+// trigonometric functions", 1983).
+static inline float sb_far_rest(const float x, int* quarter) {
+  const SB_ULONG digits[] = {0,          0xa2f9836eu, 0x4e441529u, 0xfc2757d1u,
+                             0xf534ddc0u, 0xdb629599u, 0x3c439041u};  // of 2 / pi, behind a word of zeros
+  const int word = as_int(x), power = (word >> 23) & 255;
+  const float none = x - x;  // NaN for what is not finite
+  const int first = power - 120, k = first >> 5, left = first & 31;
+  const SB_ULONG bits = ((digits[k] << 32 | digits[k + 1]) << left) | ((digits[k + 2] << left) >> 32);
+  const SB_ULONG product = bits * (SB_ULONG)((word & 0x7fffff) | 0x800000);
+  const SB_ULONG count = (product + ((SB_ULONG)1 << 61)) >> 62;
+  const float rest = (float)(SB_LONG)(product - (count << 62)) * 3.406121580086555e-19f + none;  // pi / 2 * 2^-62
+  *quarter = word < 0 ? -(int)count : (int)count;
+  return word < 0 ? -rest : rest;
+}
+
+// sin of r and `quarter` quarters (Cephes' sinf and cosf).
+static inline SB_FLOATS sb_turned(const SB_FLOATS r, const SB_INTS quarter) {
+  const SB_FLOATS z = r * r;
+  SB_FLOATS s = FMA(SB_ALL(-1.9515295891e-4f), z, SB_ALL(8.3321608736e-3f));
+  s = FMA(FMA(s, z, SB_ALL(-1.6666654611e-1f)) * z, r, r);
+  SB_FLOATS c = FMA(SB_ALL(2.443315711809948e-5f), z, SB_ALL(-1.388731625493765e-3f));
+  c = FMA(FMA(c, z, SB_ALL(4.166664568298827e-2f)) * z, z, FMA(SB_ALL(-0.5f), z, SB_ALL(1.0f)));
+  const SB_FLOATS y = SB_PICK((quarter & 1) != 0, c, s);
+  return SB_FLOAT_OF(SB_WORD_OF(y) ^ ((quarter & 2) << 30));
+}
+
+// sin (0) or cos (1) of |x| up to SB_NEAR.
+static inline SB_FLOATS sb_near_turned(const SB_FLOATS x, const int quarters) {
+  SB_INTS quarter;
+  const SB_FLOATS r = sb_near_rest(x, &quarter);
+  return sb_turned(r, quarter + quarters);
+}
+
+#if !defined(__cplusplus) || defined(SAMEBYTES_KERNEL_TEXT)
+// The logarithm of one number, with the bits that sb_log gives it.
+static inline real sb_log_of(const real x) {
+  real lanes[VW];
+  VSTORE(sb_log((vreal)(x)), lanes);
+  return lanes[0];
+}
+#endif
+
 #undef SB_FLOATS
 #undef SB_INTS
 #undef SB_ALL
@@ -172,8 +234,11 @@ static inline SB_FLOATS sb_gelu_slope(const SB_FLOATS x) {
 #undef SB_NUMBER
 #undef SB_MAGNITUDE
 #undef SB_INFINITY
+#undef SB_LONG
+#undef SB_ULONG
 #endif
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(SAMEBYTES_KERNEL_TEXT)
 #undef FMA
+#undef as_int
 }  // namespace samebytes::detail
 #endif

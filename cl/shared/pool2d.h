@@ -1,6 +1,6 @@
 // The sizes of a pooling, as its kernels and the code that launches them (engine/ops/pool2d.cpp) both say them, and
 // which places a window has. Read by C++ and by OpenCL C.
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(SAMEBYTES_KERNEL_TEXT)
 #pragma once
 
 namespace samebytes::detail {
@@ -12,7 +12,7 @@ typedef struct {
   int batch, h, w, c, oh, ow, kh, kw, sh, sw, ph, pw;
 } pool2d_sizes;
 
-#ifdef __cplusplus
+#if defined(__cplusplus) && !defined(SAMEBYTES_KERNEL_TEXT)
 }  // namespace samebytes::detail
 #else
 #define POOL2D_NAMES(s)                                                                                        \

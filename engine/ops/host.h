@@ -4,7 +4,9 @@
 // (ops/native.h) and without contraction; host_moves.h has those that move elements as bits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "samebytes/dtype.h"
@@ -29,13 +31,17 @@ struct HostInstruction {
     round,         // to even
     multiply_add,  // r
     magnitude,     // |r|
-    exp,           // r, float alone: the functions of cl/shared/functions.h, up to gelu_slope
+    exp,           // r, float alone: the functions of cl/shared/functions.h, up to cos
     expm1,
     log,
     log1p,
     tanh,
     erf,
     gelu_slope,
+    sin,
+    cos,
+    round_f16,  // r, float alone: to the nearest value of 16 bits
+    round_bf16,
     equal,
     not_equal,
     less,
@@ -171,5 +177,25 @@ struct HostProduct {
 };
 template <class T>
 void host_product(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c);
+
+// A kernel of cl/cpu compiled for the host (host_kernels_native.cpp).
+struct HostArgument {
+  enum class Kind : std::uint8_t { array, whole, real, structure, changing_real, changing_whole };
+  static constexpr std::size_t kMostBytes = 64;
+  Kind kind = Kind::array;  // arrays and changing scalars come with each run, in order
+  std::int64_t whole = 0;
+  double real = 0;
+  alignas(8) unsigned char structure[kMostBytes] = {};
+};
+struct HostGroups {
+  std::size_t count[3] = {1, 1, 1};
+};
+struct HostKernel {
+  void (*run)(const HostGroups& groups, const HostArgument* arguments, void* const* arrays, const double* scalars);
+  int width;      // of its vectors
+  double passes;  // over the elements of its largest array, each as long as a sum of two
+};
+// `run` is null if the host has no such kernel.
+HostKernel host_kernel(std::string_view entry);
 
 }  // namespace samebytes::detail

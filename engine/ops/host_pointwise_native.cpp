@@ -1,6 +1,7 @@
 // Pointwise kernels on the host; ops/host.h says what they promise.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -21,9 +22,62 @@ inline double root(double a) { return __builtin_sqrt(a); }
 inline float single(float a) { return a; }
 inline float single(double a) { return static_cast<float>(a); }
 
+// Whether vectors of sb_near_turned do for all n numbers; without a branch in the loop.
+template <class R>
+bool are_near(const R* a, std::int64_t n) {
+  int far = 0;
+  for (std::int64_t l = 0; l < n; ++l) far |= !(std::fabs(a[l]) <= static_cast<R>(SB_NEAR));
+  return far == 0;
+}
+float turned(float x, int quarters) {
+  if (!(std::fabs(x) > SB_NEAR)) return sb_near_turned(x, quarters);
+  std::int32_t quarter;
+  const float rest = sb_far_rest(x, &quarter);
+  return sb_turned(rest, quarter + quarters);
+}
+
 // Whole numbers wrap around, as they do in kernels.
 inline std::uint32_t word(std::int32_t a) { return static_cast<std::uint32_t>(a); }
 inline std::int32_t bits(std::uint32_t a) { return static_cast<std::int32_t>(a); }
+
+// ---- values of 16 bits, rounded to nearest even; NaN stays NaN, with the bits that fit
+
+inline std::uint16_t f16_bits(float v) {
+  const auto all = std::bit_cast<std::uint32_t>(v), size = all & 0x7fffffffu;
+  const std::uint32_t normal = (size - 0x38000000u + 0xfffu + ((size >> 13) & 1u)) >> 13;
+  // The last bit of a half is that of 2^-24, as that of a denormal one.
+  const std::uint32_t denormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5f) - 0x3f000000u;
+  const std::uint32_t number = size < 0x38800000u ? denormal : size < 0x47800000u ? normal : 0x7c00u;
+  const std::uint32_t nan = 0x7e00u | ((size >> 13) & 0x3ffu);
+  return static_cast<std::uint16_t>((size > 0x7f800000u ? nan : number) | ((all >> 16) & 0x8000u));
+}
+inline float f16_value(std::uint16_t bits) {
+  const std::uint32_t size = bits & 0x7fffu;
+  const auto denormal = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(size)) * 0x1p-24f);
+  const std::uint32_t infinite = (size << 13) + 0x70000000u, nan = infinite | 0x400000u;
+  const std::uint32_t number = size < 0x400u ? denormal : size < 0x7c00u ? (size << 13) + 0x38000000u : infinite;
+  return std::bit_cast<float>((size > 0x7c00u ? nan : number) | (bits & 0x8000u) << 16);
+}
+inline std::uint16_t bf16_bits(float v) {
+  const auto all = std::bit_cast<std::uint32_t>(v);
+  const std::uint32_t rounded = (all + 0x7fffu + ((all >> 16) & 1u)) >> 16;
+  return static_cast<std::uint16_t>((all & 0x7fffffffu) > 0x7f800000u ? (all >> 16) | 64u : rounded);
+}
+inline float bf16_value(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+
+// Values of 16 bits as load() and store() meet them.
+struct Half {
+  std::uint16_t bits;
+  Half() = default;
+  explicit Half(float v) : bits(f16_bits(v)) {}
+  operator float() const { return f16_value(bits); }
+};
+struct BrainFloat {
+  std::uint16_t bits;
+  BrainFloat() = default;
+  explicit BrainFloat(float v) : bits(bf16_bits(v)) {}
+  operator float() const { return bf16_value(bits); }
+};
 
 // ---- pointwise
 
@@ -97,6 +151,14 @@ void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::
       case Code::tanh: SAMEBYTES_EACH(r, sb_tanh(single(a[l])))
       case Code::erf: SAMEBYTES_EACH(r, sb_erf(single(a[l])))
       case Code::gelu_slope: SAMEBYTES_EACH(r, sb_gelu_slope(single(a[l])))
+      case Code::sin:
+        if (are_near(a, n)) SAMEBYTES_EACH(r, sb_near_turned(single(a[l]), 0))
+        SAMEBYTES_EACH(r, turned(single(a[l]), 0))
+      case Code::cos:
+        if (are_near(a, n)) SAMEBYTES_EACH(r, sb_near_turned(single(a[l]), 1))
+        SAMEBYTES_EACH(r, turned(single(a[l]), 1))
+      case Code::round_f16: SAMEBYTES_EACH(r, f16_value(f16_bits(single(a[l]))))
+      case Code::round_bf16: SAMEBYTES_EACH(r, bf16_value(bf16_bits(single(a[l]))))
       case Code::equal: SAMEBYTES_EACH(i, a[l] == b[l])
       case Code::not_equal: SAMEBYTES_EACH(i, a[l] != b[l])
       case Code::less: SAMEBYTES_EACH(i, a[l] < b[l])
@@ -146,6 +208,8 @@ void read(Registers<R>& file, const HostPointwise::Input& input, const void* fro
   const std::int64_t stride = input.strides.back();
   switch (input.dtype) {
     case Dtype::f64: return load(file.real[input.to], static_cast<const double*>(from), stride, n);
+    case Dtype::f16: return load(file.real[input.to], static_cast<const Half*>(from), stride, n);
+    case Dtype::bf16: return load(file.real[input.to], static_cast<const BrainFloat*>(from), stride, n);
     case Dtype::i32: return load(file.whole(input.to), static_cast<const std::int32_t*>(from), stride, n);
     case Dtype::u8:
     case Dtype::bool_: return load(file.whole(input.to), static_cast<const std::uint8_t*>(from), stride, n);
@@ -158,6 +222,8 @@ void write(Registers<R>& file, const HostPointwise::Output& output, void* to, st
   const int from = output.from;
   switch (output.dtype) {
     case Dtype::f64: return store(static_cast<double*>(to), file.real[from], n);
+    case Dtype::f16: return store(static_cast<Half*>(to), file.real[from], n);
+    case Dtype::bf16: return store(static_cast<BrainFloat*>(to), file.real[from], n);
     case Dtype::i32: return store(static_cast<std::int32_t*>(to), file.whole(from), n);
     case Dtype::u8:
     case Dtype::bool_: return store(static_cast<std::uint8_t*>(to), file.whole(from), n);

@@ -136,4 +136,10 @@ void host_product(const HostProduct& shape, const T* a, const T* b, const T* bia
 template void host_product(const HostProduct&, const float*, const float*, const float*, const float*, float*);
 template void host_product(const HostProduct&, const double*, const double*, const double*, const double*, double*);
 
+HostKernel host_kernel(std::string_view entry) {
+  HostKernel kernel{};
+  at_level([&](auto level) { kernel = host_kernel_at<level>(entry); });
+  return kernel;
+}
+
 }  // namespace samebytes::detail

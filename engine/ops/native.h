@@ -44,5 +44,7 @@ template <HostLevel, class T>
 void host_products_at(const HostScan& shape, const T* src, T* dst);
 template <HostLevel, class T>
 void host_product_at(const HostProduct& shape, const T* a, const T* b, const T* bias, const T* residual, T* c);
+template <HostLevel>
+HostKernel host_kernel_at(std::string_view entry);
 
 }  // namespace samebytes::detail

@@ -44,9 +44,11 @@ constexpr std::pair<std::string_view, Code> kFunctions[] = {{"sqrt", Code::root}
                                                             {"sb_log1p", Code::log1p},
                                                             {"sb_tanh", Code::tanh},
                                                             {"sb_erf", Code::erf},
-                                                            {"sb_gelu_slope", Code::gelu_slope}};
+                                                            {"sb_gelu_slope", Code::gelu_slope},
+                                                            {"sb_sin", Code::sin},
+                                                            {"sb_cos", Code::cos}};
 // Those that are polynomials of ours in vectors of f32.
-constexpr bool is_own(Code code) { return code >= Code::exp && code <= Code::gelu_slope; }
+constexpr bool is_own(Code code) { return code >= Code::exp && code <= Code::cos; }
 
 // What an expression means is not known to the host.
 struct Unknown {};
@@ -86,8 +88,8 @@ class Compiler {
   }
 
  private:
-  static Dtype checked(Dtype dtype) {
-    if (dtype == Dtype::f16 || dtype == Dtype::bf16) throw Unknown();
+  Dtype checked(Dtype dtype) const {
+    if (program_.is_double && (dtype == Dtype::f16 || dtype == Dtype::bf16)) throw Unknown();
     return dtype;
   }
 
@@ -177,6 +179,8 @@ class Compiler {
       return compute_kind_ == kReal ? emit(Code::not_equal, kWhole, value, constant(kReal, 0))
                                     : emit(Code::not_equal_i, kWhole, value, constant(kWhole, 0));
     value = as(value, wanted);
+    if (member.dtype == Dtype::f16) return emit(Code::round_f16, kReal, value);
+    if (member.dtype == Dtype::bf16) return emit(Code::round_bf16, kReal, value);
     return member.dtype == Dtype::u8 ? emit(Code::low_byte, kWhole, value) : value;
   }
 

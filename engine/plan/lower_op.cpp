@@ -1,10 +1,32 @@
 #include <algorithm>
 
 #include "graph/op.h"
+#include "plan/host_kernel.h"
 #include "plan/launch_info.h"
 #include "plan/lowerer.h"
 
 namespace samebytes::detail {
+namespace {
+
+// Elements of the launch's largest array.
+std::int64_t most_values(const Launch& run, std::span<const Shape> results, const LaunchRecord& record) {
+  std::int64_t most = 0;
+  for (const KernelArgument& argument : record.arguments) {
+    const auto index = static_cast<std::size_t>(argument.operand.index);
+    if (argument.kind != KernelArgument::Kind::array) continue;
+    if (argument.operand.kind == Operand::Kind::src && argument.operand.index < run.src_count())
+      most = std::max(most, run.src_shape(argument.operand.index).size());
+    if (argument.operand.kind == Operand::Kind::dst && index < results.size())
+      most = std::max(most, results[index].size());
+    if (argument.operand.kind == Operand::Kind::temp) {
+      const Launch::Temp& temp = run.temps()[index];
+      most = std::max(most, static_cast<std::int64_t>(temp.bytes / bytes_of(temp.dtype)));
+    }
+  }
+  return most;
+}
+
+}  // namespace
 
 void Lowerer::lower_op(int place) {
   const Node& n = node(place);
@@ -24,6 +46,7 @@ void Lowerer::lower_op(int place) {
   if (at.gradient >= 0 && !node(at.gradient).results.empty()) cost.flops += cost_of(node(at.gradient)).flops;
   bool has_main = false;  // an op's second launch sums up the first one's partial results
   for (LaunchRecord& record : run.records()) {
+    if (!record.on_host) record.on_host = host_kernel_form(record, device, most_values(run, at.shapes, record));
     const bool is_main = !has_main && !record.is_preparation;
     add_record(n, record, at);
     if (!is_main) continue;

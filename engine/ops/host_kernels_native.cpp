@@ -1,0 +1,172 @@
+// Kernels of cl/cpu as C++ (kernel_language.h), with the vectors that the kernel library gives them on a CPU of this
+// level: the host form of their small launches (plan/host_kernel.h). Every operation rounds exactly, and the text fixes
+// their order, so the bytes are those of the device. Functions that a driver rounds in its own way do not compile.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "ops/native.h"
+#include "shared/norm.h"
+
+// Kernel texts have unused functions and loops that unroll as far as a constant goes.
+#pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wunused-variable"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wpsabi"
+#pragma GCC diagnostic ignored "-Wpedantic"
+#pragma GCC diagnostic ignored "-Wsign-compare"
+
+#define SAMEBYTES_KERNEL_TEXT
+#define SAMEBYTES_CPU
+#define SAMEBYTES_HAS_FMA
+#if defined(__AVX512F__)
+#define VW 16
+#elif defined(__AVX2__)
+#define VW 8
+#else
+#define VW 4
+#endif
+#include "ops/kernel_language.h"
+
+namespace samebytes::detail {
+namespace {
+
+#include "common/common.clh"
+#include "shared/functions.h"
+
+void sb_transpose(vreal* r) {
+  real from[VW * VW], to[VW * VW];
+  std::memcpy(from, r, sizeof from);
+  for (int i = 0; i < VW; ++i)
+    for (int k = 0; k < VW; ++k) to[i * VW + k] = from[k * VW + i];
+  std::memcpy(r, to, sizeof to);
+}
+
+#include "cpu/batch_norm.cl"
+#include "cpu/cross_entropy.cl"
+#include "cpu/fill.cl"
+#include "cpu/group_norm.cl"
+#include "cpu/indexing.cl"
+#include "cpu/layer_norm.cl"
+#include "cpu/pool2d.cl"
+#include "cpu/resize.cl"
+#include "cpu/rms_norm.cl"
+#include "cpu/softmax.cl"
+#include "cpu/sort.cl"
+
+// What the kernel takes, from what comes with the launch and with each run.
+struct Arguments {
+  const HostArgument* next;
+  void* const* array;
+  const double* scalar;
+  template <class T>
+  T take() {
+    const HostArgument& argument = *next++;
+    if constexpr (std::is_pointer_v<T>) {
+      return static_cast<T>(*array++);
+    } else if constexpr (std::is_class_v<T>) {
+      T structure;
+      std::memcpy(&structure, argument.structure, sizeof structure);
+      return structure;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      return static_cast<T>(argument.kind == HostArgument::Kind::real ? argument.real : *scalar++);
+    } else {
+      return static_cast<T>(argument.kind == HostArgument::Kind::whole
+                                ? argument.whole
+                                : static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(*scalar++)));
+    }
+  }
+};
+
+template <class... P>
+void run_groups(void (*kernel)(P...), const HostGroups& groups, Arguments arguments) {
+  struct Taken {
+    std::tuple<std::remove_const_t<P>...> values;
+  };
+  const Taken taken{{arguments.take<std::remove_const_t<P>>()...}};  // braces: in order
+  WorkGroup& group = work_group;
+  std::copy_n(groups.count, 3, group.count);
+  for (group.id[2] = 0; group.id[2] < groups.count[2]; ++group.id[2])
+    for (group.id[1] = 0; group.id[1] < groups.count[1]; ++group.id[1])
+      for (group.id[0] = 0; group.id[0] < groups.count[0]; ++group.id[0]) std::apply(kernel, taken.values);
+}
+
+template <auto kKernel>
+void run_kernel(const HostGroups& groups, const HostArgument* arguments, void* const* arrays, const double* scalars) {
+  run_groups(kKernel, groups, {arguments, arrays, scalars});
+}
+
+// The width that PoCL gives kernels on a CPU of this level; 0 if it has no fused multiply-add.
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+constexpr int kWidth = VW;
+#else
+constexpr int kWidth = 0;
+#endif
+
+struct Entry {
+  std::string_view name;
+  HostKernel kernel;
+};
+#define SAMEBYTES_ENTRY(name, passes)           \
+  {                                             \
+#name, { run_kernel<name>, kWidth, passes } \
+  }
+constexpr Entry kEntries[] = {
+    SAMEBYTES_ENTRY(batch_norm_stats, 4),
+    SAMEBYTES_ENTRY(batch_norm_merge, 4),
+    SAMEBYTES_ENTRY(batch_norm_bwd_stats, 3),
+    SAMEBYTES_ENTRY(batch_norm_bwd_merge, 4),
+    SAMEBYTES_ENTRY(cross_entropy_fwd, 12),
+    SAMEBYTES_ENTRY(cross_entropy_denominator, 4),
+    SAMEBYTES_ENTRY(cross_entropy_total, 4),
+    SAMEBYTES_ENTRY(cross_entropy_bwd, 10),
+    SAMEBYTES_ENTRY(fill_real, 1),
+    SAMEBYTES_ENTRY(group_norm_merge, 8),
+    SAMEBYTES_ENTRY(group_norm_running, 4),
+    SAMEBYTES_ENTRY(group_norm_apply, 2),
+    SAMEBYTES_ENTRY(group_norm_bwd_merge, 8),
+    SAMEBYTES_ENTRY(group_norm_bwd_apply, 3),
+    SAMEBYTES_ENTRY(indexing_sort, 20),
+    SAMEBYTES_ENTRY(indexing_sum, 4),
+    SAMEBYTES_ENTRY(indexing_scatter_add, 12),
+    SAMEBYTES_ENTRY(indexing_put, 12),
+    SAMEBYTES_ENTRY(layer_norm_fwd, 4),
+    SAMEBYTES_ENTRY(layer_norm_bwd, 8),
+    SAMEBYTES_ENTRY(layer_norm_reduce, 2),
+    SAMEBYTES_ENTRY(pool2d_max_fwd, 4),
+    SAMEBYTES_ENTRY(pool2d_max_fwd_wide, 4),
+    SAMEBYTES_ENTRY(pool2d_max_bwd, 4),
+    SAMEBYTES_ENTRY(pool2d_max_bwd_wide, 4),
+    SAMEBYTES_ENTRY(pool2d_avg_fwd, 3),
+    SAMEBYTES_ENTRY(pool2d_avg_bwd, 3),
+    SAMEBYTES_ENTRY(resize_fwd, 4),
+    SAMEBYTES_ENTRY(resize_bwd, 6),
+    SAMEBYTES_ENTRY(rms_norm_fwd, 3),
+    SAMEBYTES_ENTRY(rms_norm_bwd, 6),
+    SAMEBYTES_ENTRY(rms_norm_reduce, 2),
+    SAMEBYTES_ENTRY(softmax_fwd, 10),
+    SAMEBYTES_ENTRY(softmax_bwd, 4),
+    SAMEBYTES_ENTRY(sort_blocks_real, 60),
+    SAMEBYTES_ENTRY(sort_blocks_i32, 60),
+    SAMEBYTES_ENTRY(sort_merge, 20),
+    SAMEBYTES_ENTRY(sort_top_real, 20),
+    SAMEBYTES_ENTRY(sort_top_i32, 20),
+    SAMEBYTES_ENTRY(sort_top_merge, 20),
+};
+
+}  // namespace
+
+template <>
+HostKernel host_kernel_at<kThisLevel>(std::string_view entry) {
+  for (const Entry& known : kEntries)
+    if (known.name == entry) return known.kernel;
+  return {};
+}
+
+}  // namespace samebytes::detail
