@@ -99,6 +99,8 @@ TEST_P(CloneTest, layers_without_parameters_are_copied) {
                        nn::HardSigmoid(), nn::HardSwish(), nn::LogSigmoid(), nn::Dropout(0.5), nn::Glu()),
         rows);
   check(nn::Sequential(nn::MaxPool1d({.kernel = 2}), nn::AvgPool1d({.kernel = 2}), nn::GlobalAvgPool1d()), lines);
+  check(nn::Sequential(nn::AdaptiveAvgPool1d(4), nn::AdaptiveMaxPool1d(3)), lines);
+  check(nn::Sequential(nn::AdaptiveAvgPool2d({4, 5}), nn::AdaptiveMaxPool2d({3, 2})), images);
   check(nn::Sequential(nn::Upsample({.scale = 2}), nn::MaxPool2d({.kernel = 2}), nn::AvgPool2d({.kernel = 2}),
                        nn::GlobalAvgPool2d(), nn::Lambda([](const Array& x) { return x * 2.0; })),
         images);
