@@ -206,21 +206,28 @@ std::vector<std::string> device_names(const Options& options) {
   return ids;
 }
 
-std::string table_heading() {
+// As wide as the longest name.
+std::size_t name_width(const std::vector<Workload>& chosen) {
+  std::size_t width = std::string_view("workload").size();
+  for (const Workload& workload : chosen) width = std::max(width, workload.name.size());
+  return width;
+}
+
+std::string table_heading(std::size_t width) {
   return fmt::format(
-      "{:<9} {:<6} {:>6} {:>12} {:>9} {:>9} {:>9} {:>8} {:>7} {:>9} {:>11} {:>10} {:>10} {:>10} {:>8} {:>9}",
-      "workload", "mode", "batch", "samples/s", "ms p50", "ms p95", "GFLOP/s", "of peak", "GB/s", "launches",
+      "{:<{}} {:<6} {:>6} {:>12} {:>9} {:>9} {:>9} {:>8} {:>7} {:>9} {:>11} {:>10} {:>10} {:>10} {:>8} {:>9}",
+      "workload", width, "mode", "batch", "samples/s", "ms p50", "ms p95", "GFLOP/s", "of peak", "GB/s", "launches",
       "copied/step", "gathered", "memory", "resident", "stalled", "1st step");
 }
 
-std::string table_row(const Summary& summary) {
+std::string table_row(const Summary& summary, std::size_t width) {
   return fmt::format(
-      "{:<9} {:<6} {:>6} {:>12} {:>9.2f} {:>9.2f} {:>9.1f} {:>6.1f} % {:>7.1f} {:>9} {:>11} {:>10} {:>10} {:>10} "
+      "{:<{}} {:<6} {:>6} {:>12} {:>9.2f} {:>9.2f} {:>9.1f} {:>6.1f} % {:>7.1f} {:>9} {:>11} {:>10} {:>10} {:>10} "
       "{:>6.1f} % "
       "{:>9}",
-      summary.workload, summary.mode, summary.batch, count_text(summary.samples_per_second()), summary.step_ms_p50,
-      summary.step_ms_p95, summary.gflops, 100 * summary.fraction_of_peak, summary.gigabytes_per_second(),
-      count_text(summary.launches_per_step), count_text(summary.bytes_copied_per_step),
+      summary.workload, width, summary.mode, summary.batch, count_text(summary.samples_per_second()),
+      summary.step_ms_p50, summary.step_ms_p95, summary.gflops, 100 * summary.fraction_of_peak,
+      summary.gigabytes_per_second(), count_text(summary.launches_per_step), count_text(summary.bytes_copied_per_step),
       bytes_text(static_cast<std::size_t>(summary.bytes_gathered_per_step)), bytes_text(summary.peak_bytes),
       summary.resident_peak_bytes ? bytes_text(*summary.resident_peak_bytes) : "", 100 * summary.stall_fraction,
       duration_text(summary.first_step_seconds));
@@ -243,7 +250,6 @@ DevicePeak peak_of(const Options& options, const std::string& device, Progress& 
   const DevicePeak peak = measure_peak();
   progress.say(
       fmt::format("{:.0f} GFLOP/s of multiply-adds, {:.1f} GB/s of c = a + b", peak.gflops, peak.gigabytes_per_second));
-  progress.say(table_heading());
   return peak;
 }
 
@@ -294,11 +300,12 @@ int run_bench(const Options& options) {
   if (options.quiet) progress.leave_waits_out();
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   Throughput throughput{.command = options.command_line, .date = today()};
+  const std::size_t width = name_width(chosen);
   const auto report = [&](const Summary& summary) {
     throughput.rows.push_back(throughput_row(summary, throughput.devices.size() - 1));
     list.push_back(to_json(summary));
     log.write(list.back().dump());
-    progress.say(table_row(summary));
+    progress.say(table_row(summary, width));
   };
   for (const std::string& device : device_names(options)) {
     throughput.devices.push_back({device_of(options, device, progress), {}});
@@ -319,7 +326,10 @@ int run_bench(const Options& options) {
         const std::unique_ptr<Engine> engine = open_engine(fitted.options, device);
         Summary summary = measure(fitted.options, *engine, workload, training, progress);
         if (!is_interrupted()) {
-          if (!peak) throughput.devices.back().peak = peak.emplace(peak_of(options, device, progress));
+          if (!peak) {
+            throughput.devices.back().peak = peak.emplace(peak_of(options, device, progress));
+            progress.say(table_heading(width));
+          }
           set_shares(*peak, summary);
           fitted.fill(summary);
           summary.largest_batch = largest;

@@ -104,6 +104,11 @@ void BenchRun::step(const data::Batch& batch) {
   if (listener_) listener_();
 }
 
+void BenchRun::restart() {
+  meter_.restart();
+  flops_before_ = engine_.plans().flops;
+}
+
 bool BenchRun::is_over(std::int64_t until, double end) const {
   return meter_.steps() >= until || meter_.seconds() >= end || is_interrupted();
 }
@@ -164,7 +169,10 @@ Summary BenchRun::summary() const {
   if (devices_) fill(*devices_, engine_, summary);
   if (last_loss_.defined()) summary.train_loss = last_loss_.value();
   const workloads::FlopCount& flops = workload_.flops;
-  summary.gflops = (is_training_ ? flops.training() : flops.forward()) * summary.samples_per_second() * 1e-9;
+  if (flops.forward() > 0)
+    summary.gflops = (is_training_ ? flops.training() : flops.forward()) * summary.samples_per_second() * 1e-9;
+  else if (summary.seconds > 0)  // a model's file: what its ops count
+    summary.gflops = (engine_.plans().flops - flops_before_) / summary.seconds * 1e-9;
   return summary;
 }
 

@@ -51,7 +51,7 @@ class BenchRun {
   // Called after each step that was enqueued.
   void set_step_listener(std::function<void()> listener) { listener_ = std::move(listener); }
   // What was counted so far was warm-up.
-  void restart() { meter_.restart(); }
+  void restart();
   std::optional<std::size_t> resident_peak() const { return resident_->grown(); }
   std::optional<std::size_t> resident_size() const { return resident_->largest(); }
   // What a step holds at its fullest moment (estimate.h). Evaluates nothing.
@@ -83,6 +83,7 @@ class BenchRun {
   std::unique_ptr<train::DevicesStrategy> devices_;  // on several devices
   std::optional<train::Accumulation> accumulation_;
   double making_seconds_ = 0;
+  double flops_before_ = 0;  // of the engine, at the last restart
   data::Batch fixed_;
   Array last_loss_;
   std::function<void()> listener_;

@@ -11,13 +11,18 @@
 #include "cli/verbs.h"
 #include "cli/workloads.h"
 #include "samebytes/samebytes.h"
+#include "workloads/onnx_file.h"
 
 namespace samebytes::cli {
 
 int run_eval(const Options& options) {
+  const std::string& name = options.workloads.front();
+  if (options.load.empty() && !workloads::is_model_file(name)) throw UsageError("eval needs --load FILE");
   Progress progress(stream_for_people(options), options.quiet);
   progress.wait_for(reading_text(options));
-  const Workload workload = make_workload(options.workloads.front(), options.form);
+  workloads::WorkloadOptions form = options.form;
+  form.keeps_head = options.load.empty();
+  const Workload workload = make_workload(name, form);
   const train::Precision precision(precision_options(options, false));
   expect_one_device(options, "eval");
   const data::Split split = workload.open(0);
@@ -28,7 +33,7 @@ int run_eval(const Options& options) {
   train::RunLog log(options.log);
   const std::unique_ptr<Engine> engine = open_engine(options, options.device);
   const std::unique_ptr<nn::Module> net = workload.make_model();
-  io::load(options.load, *net);
+  if (!options.load.empty()) io::load(options.load, *net);
   add_adapters(options, *net);
   merge_adapters(*net);
   precision.prepare(*net);

@@ -12,6 +12,7 @@
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
 #include "cli/workloads.h"
+#include "workloads/onnx_file.h"
 
 namespace samebytes::cli {
 namespace {
@@ -44,10 +45,10 @@ void check_companions(const CLI::App& app, Verb verb) {
   }
 }
 
-// A word that stands by itself: a workload, or a run file.
+// A word that stands by itself: a workload, a model's file, or a run file.
 bool stands_alone(const std::string& word) {
   const auto& all = workloads::all();
-  return is_run_file_name(word) ||
+  return is_run_file_name(word) || workloads::is_model_file(word) ||
          std::any_of(all.begin(), all.end(), [&](const WorkloadEntry& workload) { return workload.name == word; });
 }
 

@@ -38,6 +38,19 @@ struct NewOptions {
   bool overwrites = false;
 };
 
+struct ConvertingOptions {
+  std::string from, to;
+  std::string dtype;  // empty: as they are
+  std::string graph;  // an ONNX model
+  std::string part;   // of a checkpoint
+};
+
+struct DataOptions {
+  std::string name;  // empty: all are listed
+  std::string from;  // a folder, an archive or an address
+  std::string to;    // folder
+};
+
 struct ToolOptions {
   std::string mode = "both";  // of bench: train, infer or both
   bool fixed_batch = false;
@@ -64,6 +77,8 @@ struct ToolOptions {
   DoctorOptions doctor;
   ModelOptions model_file;
   NewOptions fresh;
+  ConvertingOptions convert;
+  DataOptions data_set;
   std::string shell;  // bash, zsh, fish
 };
 
@@ -159,7 +174,29 @@ void describe_tools(Row& row, ToolOptions& o, MemoryOptions& drawn) {
   row(o.doctor.profile, {.flag = "profile", .value = "[PROFILE.json]", .group = group::run, .verbs = doctor,
       .help = "output of `profile WORKLOAD --json`, for advice on speed"});
   row(o.model_file.file, {.flag = "model", .value = "FILE", .group = group::run, .verbs = inspect, .is_required = true,
+      .help = "ONNX model, safetensors file, checkpoint or GGUF file"});
+  row(o.model_file.dims, {.flag = "--dim", .value = "SYMBOL=N", .group = group::run, .verbs = inspect,
+      .help = "size that an ONNX model leaves open, for its flops and memory"});
+  row(o.convert.from, {.flag = "source", .value = "FILE", .group = group::run, .verbs = convert, .is_required = true,
       .help = "ONNX model, safetensors file or checkpoint"});
+  row(o.convert.to, {.flag = "target", .value = "NEWFILE", .group = group::run, .verbs = convert, .is_required = true,
+      .writes = Writes::file,
+      .help = "write to this file: weights (.safetensors), or a model (.onnx, with --graph)"});
+  row(o.convert.dtype, {.flag = "--dtype", .value = "DTYPE", .group = group::run, .verbs = convert,
+      .choices = {"f64", "f32", "f16", "bf16"},
+      .help = "store floating weights as f64, f32, f16 or bf16, rounded to the nearest; default: as they are"});
+  row(o.convert.graph, {.flag = "--graph", .value = "FILE.onnx", .group = group::run, .verbs = convert,
+      .help = "model whose graph NEWFILE gets, with the weights of FILE"});
+  row(o.convert.part, {.flag = "--part", .value = "NAME", .group = group::run, .verbs = convert,
+      .help = "network in a checkpoint that has several; default: model"});
+  row(o.data_set.name, {.flag = "set", .value = "[NAME]", .group = group::run, .verbs = data,
+      .help = "data set; default: list all"});
+  row(o.data_set.from, {.flag = "--from", .value = "PLACE", .group = group::run, .verbs = data,
+      .help = "folder, archive or address (https://, file://) to take the files from; default: print where they are "
+              "published"});
+  row(o.data_set.to, {.flag = "--to", .value = "DIR", .group = group::output, .verbs = data, .needs = "--from",
+      .writes = Writes::folder,
+      .help = "write the files to this folder, new or empty; default: data/NAME"});
   row(o.model_file.file, {.flag = "model", .value = "FILE.onnx", .group = group::run, .verbs = Verb::run,
       .is_required = true,
       .help = "ONNX model"});

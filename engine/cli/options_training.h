@@ -110,9 +110,9 @@ void describe_workload(Row& row, TrainingOptions& o) {
   using enum Verb;
   row(o.workloads, {.flag = "workload", .value = "WORKLOAD", .group = group::run,
       .verbs = train | eval | profile | estimate | sweep, .is_required = true,
-      .help = "what to run (see below), or a run file (.yaml)"});
+      .help = "what to run (see below), a model's file (.onnx), or a run file (.yaml)"});
   row(o.workloads, {.flag = "workload", .value = "[WORKLOAD ...]", .group = group::run, .verbs = bench,
-      .help = "what to measure (see below), or a run file (.yaml); default: all workloads"});
+      .help = "what to measure (see below), model files (.onnx), or a run file (.yaml); default: all workloads"});
   row(o.epochs, {.flag = "--epochs", .also = {"--num-epochs"}, .value = "N", .group = group::run, .verbs = train, .check = whole(1, kMostSamples),
       .in_rehearsal = false,
       .help = "passes over the training set; default: the workload's"});
@@ -145,8 +145,22 @@ void describe_workload(Row& row, TrainingOptions& o) {
   row(o.batch, {.flag = "--batch", .also = {"--batch-size"}, .value = "N", .group = group::run, .verbs = eval | profile | estimate,
       .check = whole(1, kMostSamples),
       .help = "samples per step; default: the workload's"});
+  row(o.batch, {.flag = "--batch", .value = "N", .group = group::run, .verbs = inspect,
+      .check = whole(1, kMostSamples),
+      .help = "samples of a forward pass, for the flops and the memory of an ONNX model; default: 1"});
   row(o.form.data, {.flag = "--data", .value = "PATH", .group = group::data, .verbs = train | eval | sweep,
       .help = "the workload's data, a folder or a file (see below); digits and transit need none"});
+  row(o.form.validation, {.flag = "--validation", .value = "SHARE", .group = group::data, .verbs = train | eval | sweep,
+      .check = number(0.001, 0.999), .resume = Resume::must_agree_if_given, .log = Log::if_given,
+      .help = "of a model's file: share of each class that is for testing, where the --data folder has no part for "
+              "that; default: 0.1"});
+  row(o.form.mean, {.flag = "--mean", .value = "LIST", .group = group::data, .verbs = train | eval | sweep,
+      .needs = "--std", .resume = Resume::must_agree_if_given,
+      .help = "of a model's file: what is subtracted from pixels of 0 to 1, one number or one for each channel; "
+              "default: ImageNet's means, of grey images the training set's own"});
+  row(o.form.deviation, {.flag = "--std", .value = "LIST", .group = group::data, .verbs = train | eval | sweep,
+      .needs = "--mean", .resume = Resume::must_agree_if_given,
+      .help = "of a model's file: what pixels are divided by then; default: as for --mean"});
   row(o.form.name, {.flag = "--name", .value = "SET", .group = group::data, .verbs = kWorkloadVerbs,
       .resume = Resume::must_agree_if_given,
       .help = "data set in the --data folder, for series"});
@@ -161,13 +175,20 @@ void describe_workload(Row& row, TrainingOptions& o) {
       .help = "folder with GPT-2's vocab.json and merges.txt, for gpt; default: one token per character"});
   row(o.load, {.flag = "--load", .value = "FILE", .group = group::model, .verbs = train, .in_rehearsal = false,
       .help = "start a new run from these parameters (safetensors); to continue a run, use --resume"});
-  row(o.load, {.flag = "--load", .value = "FILE", .group = group::model, .verbs = eval, .is_required = true,
-      .help = "parameters to test (safetensors)"});
+  row(o.form.dims, {.flag = "--dim", .value = "SYMBOL=N", .group = group::model, .verbs = kWorkloadVerbs,
+      .resume = Resume::must_agree_if_given,
+      .help = "of a model's file: a size that it leaves open; the first one of each input is the batch"});
+  row(o.form.freeze, {.flag = "--freeze", .value = "PATTERN", .group = group::training, .verbs = kStepVerbs | sweep,
+      .resume = Resume::must_agree_if_given, .log = Log::if_given,
+      .help = "keep the parameters with these names as they are, such as 'layer[123].*'; several by commas or by "
+              "repeating; `samebytes inspect` lists the names of a file"});
+  row(o.load, {.flag = "--load", .value = "FILE", .group = group::model, .verbs = eval,
+      .help = "parameters to test (safetensors); a model's file (.onnx) has its own"});
   row(o.load, {.flag = "--load", .value = "FILE", .group = group::model, .verbs = generate, .is_required = true,
       .help = "parameters (safetensors), from `train gpt --save` or as published for GPT-2"});
   row(o.save, {.flag = "--save", .value = "FILE", .group = group::model, .verbs = train, .writes = Writes::file, .in_rehearsal = false,
-      .help = "write the parameters at the end, also after Ctrl-C (safetensors), replacing an older file "
-              "atomically; to be able to --resume, use --checkpoint"});
+      .help = "write the parameters at the end, also after Ctrl-C (safetensors; .onnx: the model, where it came from "
+              "such a file), replacing an older file atomically; to be able to --resume, use --checkpoint"});
 }
 
 template <class Row>

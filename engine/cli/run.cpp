@@ -14,6 +14,7 @@
 #include "cli/verbs.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
+#include "workloads/onnx_file.h"
 
 namespace samebytes::cli {
 namespace {
@@ -35,21 +36,9 @@ Pairs pairs_of(const std::vector<std::string>& words, const char* option, const 
 
 std::string shape_text(const std::vector<std::int64_t>& sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
 
-std::vector<std::int64_t> sizes_of(const onnx::Port& port, const Pairs& dims) {
-  std::vector<std::int64_t> sizes;
-  for (const std::string& size : port.sizes) {
-    std::string number = size;
-    if (const auto at = dims.find(size); at != dims.end()) number = at->second;
-    if (number.empty() || number.size() > 9 || number.find_first_not_of("0123456789") != number.npos)
-      throw UsageError(fmt::format("input {} has the size {}, which is open; say --dim {}=N", port.name, size, size));
-    sizes.push_back(std::stoll(number));
-  }
-  return sizes;
-}
-
 // Uniform in [0, 1), or zeros for integers, which may be indices.
-onnx::Value made_up(const onnx::Port& port, const Pairs& dims) {
-  const std::vector<std::int64_t> sizes = sizes_of(port, dims);
+onnx::Value made_up(const onnx::Port& port, const workloads::Symbols& dims) {
+  const std::vector<std::int64_t> sizes = workloads::sizes_of(port, dims);
   const Shape shape{std::span<const std::int64_t>(sizes)};
   switch (port.type) {
     case onnx::Type::f32: return uniform(shape);
@@ -79,8 +68,8 @@ std::string file_name(const std::string& output) {
 
 int run_run(const Options& options) {
   const ModelOptions& asked = options.model_file;
-  const Pairs files = pairs_of(asked.inputs, "--input", "NAME=FILE.npy"),
-              dims = pairs_of(asked.dims, "--dim", "SYMBOL=N");
+  const Pairs files = pairs_of(asked.inputs, "--input", "NAME=FILE.npy");
+  const workloads::Symbols dims = workloads::symbols_of(asked.dims);
   expect_one_device(options, "run");
   const std::unique_ptr<Engine> engine = open_engine(options, options.device);
   onnx::Model model = onnx::load(asked.file);

@@ -21,6 +21,7 @@
 #include "cli/verbs.h"
 #include "cli/workloads.h"
 #include "samebytes/samebytes.h"
+#include "workloads/onnx_file.h"
 
 namespace samebytes::cli {
 namespace {
@@ -72,6 +73,8 @@ class Trainer {
   std::unique_ptr<train::Session> session_;
   Summary summary_;
 };
+
+bool saves_model(const Options& options) { return workloads::is_model_file(options.save); }
 
 train::PressureRelief relief_of(const Options& options) {
   const auto& allowed = options.limit.allowed;
@@ -218,6 +221,10 @@ Summary Trainer::run() {
                   count_text(static_cast<double>(net_->parameter_count())),
                   count_text(static_cast<double>(split_.train->size())),
                   count_text(static_cast<double>(split_.test->size())), summary_.device, summary_.memory_mode));
+  for (const std::string& note : workload_.notes) say(note);
+  if (const std::int64_t frozen = net_->parameter_count() - net_->trainable_parameter_count();
+      frozen > 0 && !options_.form.freeze.empty())
+    say(fmt::format("{} parameters are frozen", count_text(static_cast<double>(frozen))));
   say(recipe_->to_text());
   if (devices_) say(to_text(*devices_));
   if (const std::string text = loading_text(options_, loading_); !text.empty()) progress_.say(text);
@@ -259,7 +266,10 @@ void Trainer::save_network() {
   save_adapters(options_, *net_, metadata);
   if (options_.save.empty()) return;
   merge_adapters(*net_);
-  io::save(options_.save, *net_, metadata);
+  if (saves_model(options_))
+    workload_.save_model(*net_, options_.save);
+  else
+    io::save(options_.save, *net_, metadata);
 }
 
 Rehearsal Trainer::rehearsed() const {
@@ -333,6 +343,10 @@ int run_train(const Options& all) {
   check_lora(options);
   if (workload.folds > 1 && !(options.save.empty() && options.lora.save.empty()))
     throw UsageError("--save keeps one network, and this data is trained in several folds");
+  if (saves_model(options) && !workload.save_model)
+    throw UsageError(
+        fmt::format("--save {}: {} has parameters to save and no ONNX file; expected a name that ends in .safetensors",
+                    options.save, workload.name));
   check_survival(options);
   const auto log = std::make_shared<train::RunLog>(options.log, options.tensorboard, !options.survive.resume.empty());
   if (!fitted.text.empty()) {

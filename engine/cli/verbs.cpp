@@ -15,13 +15,17 @@ const std::vector<VerbRow>& verb_table() {
        "Examples:\n"
        "  samebytes train digits\n"
        "  samebytes train cnn --data data/mnist --epochs 3 --save cnn.safetensors\n"
+       "  samebytes train resnet18.onnx --data photos --freeze 'layer[123].*' --save tuned.onnx\n"
        "\nExit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted (Ctrl-C stops after the current step)."},
       {Verb::eval, "eval", "test saved parameters on the test set", run_eval, true,
-       "Example:\n  samebytes eval cnn --load cnn.safetensors --data data/mnist"},
+       "Examples:\n"
+       "  samebytes eval cnn --load cnn.safetensors --data data/mnist\n"
+       "  samebytes eval tuned.onnx --data photos"},
       {Verb::bench, "bench", "measure training and inference on synthetic data against the device's peak", run_bench,
        true,
        "Examples:\n"
        "  samebytes bench cnn --batch 128\n"
+       "  samebytes bench resnet18.onnx --mode infer --batch 1\n"
        "  samebytes bench --device all --json\n"
        "  samebytes bench mlp cnn --device all --html bench.html"},
       {Verb::generate, "generate", "generate text with a trained gpt", run_generate, false,
@@ -73,8 +77,22 @@ const std::vector<VerbRow>& verb_table() {
        "Examples:\n"
        "  samebytes run model.onnx --input x=x.npy --output out\n"
        "  samebytes run model.onnx --random --dim batch=1 --repeat 20"},
-      {Verb::inspect, "inspect", "show what is in an ONNX model, a safetensors file or a checkpoint", run_inspect,
-       false, "Example:\n  samebytes inspect model.onnx"},
+      {Verb::inspect, "inspect", "show what is in an ONNX model, a safetensors file, a checkpoint or a GGUF file",
+       run_inspect, false,
+       "Examples:\n"
+       "  samebytes inspect model.onnx --batch 8\n"
+       "  samebytes inspect model.gguf"},
+      {Verb::convert, "convert", "convert weights between ONNX models, safetensors files and checkpoints", run_convert,
+       false,
+       "Examples:\n"
+       "  samebytes convert model.onnx weights.safetensors --dtype f16\n"
+       "  samebytes convert runs/a/checkpoint-000001200.safetensors weights.safetensors\n"
+       "  samebytes convert weights.safetensors tuned.onnx --graph model.onnx"},
+      {Verb::data, "data", "get a well-known data set and check it, or say where it is", run_data, false,
+       "Examples:\n"
+       "  samebytes data\n"
+       "  samebytes data mnist\n"
+       "  samebytes data mnist --from ~/Downloads"},
       {Verb::new_, "new", "write a file to begin an op of your own with", run_new, false,
        "Example:\n"
        "  samebytes new op scaled_tanh\n"
@@ -105,6 +123,7 @@ std::string footer_of(const VerbRow& row) {
   std::string text = "Workloads:\n";
   for (const WorkloadEntry& workload : workloads::all())
     text += fmt::format("  {:<9}{}\n", workload.name, workload.about);
+  text += "  MODEL.onnx  a model of another framework; a classifier trains on a folder per class (--data)\n";
   return text + "\n" + row.footer;
 }
 

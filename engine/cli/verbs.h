@@ -37,6 +37,8 @@ int run_estimate(const Options& options);
 int run_run(const Options& options);
 int run_inspect(const Options& options);
 int run_new(const Options& options);
+int run_convert(const Options& options);
+int run_data(const Options& options);
 int run_completion(const Options& options);
 int run_man(const Options& options);
 

@@ -4,31 +4,75 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/text.h"
 #include "cli/usage_error.h"
 #include "samebytes/error.h"
+#include "workloads/onnx_file.h"
 
 namespace samebytes::cli {
 
+namespace {
+
+// Throws UsageError for an option that the workload does not take.
+void check_taken(const std::string& name, const std::vector<std::string>& takes, const WorkloadOptions& options) {
+  const std::pair<const char*, bool> given[] = {{"--size", options.size.has_value()},
+                                                {"--context", options.context.has_value()},
+                                                {"--name", options.name.has_value()},
+                                                {"--tokenizer", options.tokenizer.has_value()},
+                                                {"--mean", !options.mean.empty()},
+                                                {"--std", !options.deviation.empty()},
+                                                {"--validation", options.validation.has_value()},
+                                                {"--dim", !options.dims.empty()}};
+  for (const auto& [option, is_given] : given)
+    if (is_given && std::find(takes.begin(), takes.end(), option) == takes.end())
+      throw UsageError(fmt::format("{} has no {}", name, option));
+}
+
+std::vector<std::string> first_names(const nn::Module& net) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::string> names;
+  for (const nn::NamedArray& entry : net.named_parameters())
+    if (names.size() < kShown) names.push_back(entry.name);
+  return names;
+}
+
+void freeze(nn::Module& net, const std::vector<std::string>& patterns) {
+  for (const std::string& pattern : patterns)
+    if (net.freeze_matching(pattern) == 0)
+      throw UsageError(fmt::format("--freeze {}: no parameter has such a name; the first ones are {}", pattern,
+                                   list_text(first_names(net))));
+  if (!patterns.empty() && net.parameters().empty()) throw UsageError("--freeze leaves no parameter to train");
+}
+
+Workload with_frozen(Workload workload, const std::vector<std::string>& patterns) {
+  if (patterns.empty()) return workload;
+  workload.make_model = [make = workload.make_model, patterns] {
+    std::unique_ptr<nn::Module> net = make();
+    freeze(*net, patterns);
+    return net;
+  };
+  return workload;
+}
+
+}  // namespace
+
 Workload make_workload(const std::string& name, const WorkloadOptions& options) {
+  if (workloads::is_model_file(name)) {
+    check_taken(name, {"--name", "--mean", "--std", "--validation", "--dim"}, options);
+    return with_frozen(workloads::onnx_workload(name, options), options.freeze);
+  }
   std::vector<std::string> names;
   for (const WorkloadEntry& entry : workloads::all()) {
     names.push_back(entry.name);
     if (entry.name != name) continue;
-    const auto check_option = [&](const char* option, bool is_given) {
-      if (is_given && std::find(entry.takes.begin(), entry.takes.end(), option) == entry.takes.end())
-        throw UsageError(fmt::format("{} has no {}", name, option));
-    };
-    check_option("--size", options.size.has_value());
-    check_option("--context", options.context.has_value());
-    check_option("--name", options.name.has_value());
-    check_option("--tokenizer", options.tokenizer.has_value());
-    return entry.make(options);
+    check_taken(name, entry.takes, options);
+    return with_frozen(entry.make(options), options.freeze);
   }
-  throw UsageError(
-      fmt::format("there is no workload {}{}; there are {}", name, or_nearest(name, names), list_text(names)));
+  throw UsageError(fmt::format("there is no workload {}{}; there are {}, or a model's file (.onnx)", name,
+                               or_nearest(name, names), list_text(names)));
 }
 
 Workload with_head(const Workload& workload, const Options& options) {

@@ -83,7 +83,8 @@ Workload gpt_workload(const WorkloadOptions& options) {
           .flops = count_gpt_flops(form),
           .open =
               [options, form, ids](int) {
-                needed_data("gpt", options, "a text file: --data FILE");
+                needed_data("gpt", options,
+                            "a text file: --data FILE (`samebytes data tinyshakespeare` says where to get one)");
                 return data::token_split(ids, form.context, {.stride = 1});
               },
           .make_samples = [form](std::int64_t samples) { return random_tokens(samples, form); },

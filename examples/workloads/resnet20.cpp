@@ -27,20 +27,21 @@ FlopCount count_resnet_flops() {
 }  // namespace
 
 Workload resnet20_workload(const WorkloadOptions& options) {
-  return {
-      .name = "resnet20",
-      .defaults = {.epochs = 30, .batch = 64, .rate = 4e-3, .weight_decay = 5e-2},
-      .flops = count_resnet_flops(),
-      .open =
-          [options](int) {
-            return data::cifar10(needed_data("resnet20", options, "a folder with CIFAR-10's binary files: --data DIR"));
-          },
-      .make_samples = [](std::int64_t samples) { return noise_images(samples, kCifarSide, kCifarSide, kColours); },
-      .augment = {data::shift({.pixels = kPad}), data::with_probability(0.5, data::horizontal_flip())},
-      .prepare = {data::normalise({.mean = {0.4914f, 0.4822f, 0.4465f}, .deviation = {0.2470f, 0.2435f, 0.2616f}})},
-      .make_model = []() -> std::unique_ptr<nn::Module> { return std::make_unique<models::ResNet>(kDepth); },
-      .loss = classifier_loss,
-      .right = count_right};
+  return {.name = "resnet20",
+          .defaults = {.epochs = 30, .batch = 64, .rate = 4e-3, .weight_decay = 5e-2},
+          .flops = count_resnet_flops(),
+          .open =
+              [options](int) {
+                return data::cifar10(needed_data("resnet20", options,
+                                                 "a folder with CIFAR-10's binary files: --data DIR "
+                                                 "(`samebytes data cifar10` says where to get them)"));
+              },
+          .make_samples = [](std::int64_t samples) { return noise_images(samples, kCifarSide, kCifarSide, kColours); },
+          .augment = {data::shift({.pixels = kPad}), data::with_probability(0.5, data::horizontal_flip())},
+          .prepare = {data::normalise({.mean = {0.4914f, 0.4822f, 0.4465f}, .deviation = {0.2470f, 0.2435f, 0.2616f}})},
+          .make_model = []() -> std::unique_ptr<nn::Module> { return std::make_unique<models::ResNet>(kDepth); },
+          .loss = classifier_loss,
+          .right = count_right};
 }
 
 }  // namespace samebytes::workloads

@@ -33,6 +33,12 @@ struct WorkloadOptions {
   std::optional<std::int64_t> context;   // tokens in a window
   std::optional<std::string> tokenizer;  // a folder with vocab.json and merges.txt
   std::optional<std::string> name;       // one of the sets in a folder
+  std::vector<std::string> freeze;       // patterns of parameters that stay as they are (Module::freeze_matching)
+  // Of a model's file (onnx_file.h).
+  std::vector<double> mean, deviation;  // of images: one number, or one for each channel
+  std::optional<double> validation;     // share of the data, where nothing is set apart for testing
+  std::vector<std::string> dims;        // SYMBOL=N: sizes that the file leaves open
+  bool keeps_head = false;              // a model for another number of classes is refused
 };
 
 // What a simpler method reaches.
@@ -107,6 +113,9 @@ struct Workload {
   std::function<std::vector<Baseline>(const data::Split& split, const std::function<bool()>& should_stop)> baselines =
       {};
   io::Metadata metadata = {{"format", "pt"}};  // of the file that --save writes
+  // Writes the model as an ONNX file, where it can be one.
+  std::function<void(nn::Module& net, const std::string& path)> save_model = {};
+  std::vector<std::string> notes = {};  // what people are told before training
 
   Array loss_of(nn::Module& net, const data::Batch& batch) const {
     return whole_loss ? whole_loss(net, batch) : loss(forward(net, batch), batch);
@@ -134,7 +143,8 @@ data::DatasetPtr noise_images(std::int64_t samples, int height, int width, int c
 // --data, or an OptionError that says what the workload reads there.
 std::string needed_data(const char* workload, const WorkloadOptions& options, const char* what);
 
-inline constexpr const char* kMnistFolder = "a folder with the four MNIST files: --data DIR";
+inline constexpr const char* kMnistFolder =
+    "a folder with the four MNIST files: --data DIR (`samebytes data mnist` says where to get them)";
 
 Workload digits_workload(const WorkloadOptions& options);
 Workload mlp_workload(const WorkloadOptions& options);

@@ -1,4 +1,4 @@
-// samebytes run and samebytes inspect on files that the library wrote.
+// samebytes run, inspect and convert on files that the library wrote; samebytes data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,9 +68,105 @@ TEST_F(ModelFile, inspect_shows_models_and_tensors_and_refuses_what_is_neither) 
   EXPECT_THAT(table.out, HasSubstr("4 tensors, 67 values"));
   EXPECT_THAT(run_command({"inspect", folder_ / "none"}).err, HasSubstr("there is no such file"));
   put(folder_ / "a.gguf", "GGUF, and more");
-  EXPECT_THAT(run_command({"inspect", folder_ / "a.gguf"}).err, HasSubstr("is a GGUF file, which is not supported"));
+  EXPECT_THAT(run_command({"inspect", folder_ / "a.gguf"}).err, HasSubstr("gguf: "));
   put(folder_ / "a.txt", "anything at all");
   EXPECT_THAT(run_command({"inspect", folder_ / "a.txt"}).err, HasSubstr("is neither an ONNX model"));
+}
+
+TEST_F(ModelFile, inspect_counts_the_operations_and_the_memory_of_a_pass_without_running_it) {
+  const auto one = run_command({"inspect", model_, "--json"}).json()["cost"];
+  const auto many = run_command({"inspect", model_, "--batch", "6", "--json"}).json()["cost"];
+  EXPECT_EQ(one["samples"], 1);
+  EXPECT_GE(one["flops"], 2 * (4 * 8 + 8 * 3));
+  EXPECT_GE(many["flops"], 6 * 2 * (4 * 8 + 8 * 3));
+  EXPECT_LT(many["flops"], 6.5 * one["flops"].get<double>());
+  EXPECT_EQ(one["parameter_bytes"], 4 * 67);
+  EXPECT_GT(one["bytes"], one["parameter_bytes"]);
+  EXPECT_THAT(run_command({"inspect", model_}).out, HasSubstr("a forward pass of 1 sample: "));
+  io::save(folder_ / "net.safetensors", net_);
+  const auto refused = run_command({"inspect", folder_ / "net.safetensors", "--batch", "2"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--batch and --dim are for"));
+}
+
+TEST_F(ModelFile, convert_writes_the_weights_of_a_model_and_puts_others_in) {
+  const std::string weights = folder_ / "net.safetensors", half = folder_ / "half.safetensors";
+  const auto first = run_command({"convert", model_, weights});
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("4 tensors, 67 values"));
+  const io::TensorFile file(weights);
+  for (const nn::NamedArray& entry : net_.state()) {
+    const auto at = file.find(entry.name);
+    ASSERT_TRUE(at) << entry.name;
+    const HostArray values = file.read(*at);
+    EXPECT_EQ((std::vector<float>(values.as<float>().begin(), values.as<float>().end())),
+              entry.array.to_vector<float>());
+  }
+  ASSERT_EQ(run_command({"convert", weights, half, "--dtype", "bf16"}).status, 0);
+  EXPECT_EQ(io::TensorFile(half).tensors()[0].dtype, bf16);
+  const std::string other = folder_ / "other.onnx";
+  ASSERT_EQ(run_command({"convert", half, other, "--graph", model_}).status, 0);
+  const NoGrad no_grad;
+  const Array x = uniform({2, 4});
+  const auto expected = net_(x).to_vector<float>(), got = onnx::load(other).forward(x).to_vector<float>();
+  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 0.02);
+}
+
+TEST_F(ModelFile, convert_refuses_pairs_that_make_no_sense) {
+  const std::string weights = folder_ / "net.safetensors";
+  io::save(weights, net_);
+  const auto refuses = [&](std::vector<std::string> words, const std::string& message) {
+    words.insert(words.begin(), "convert");
+    const auto result = run_command(words);
+    EXPECT_EQ(result.status, 2) << message;
+    EXPECT_THAT(result.err, HasSubstr(message));
+  };
+  refuses({model_, folder_ / "b.onnx"}, "are both ONNX models");
+  refuses({model_, folder_ / "b.txt"}, "ends in .safetensors or .onnx, got");
+  refuses({weights, folder_ / "b.onnx"}, "say which ONNX model they are of");
+  refuses({weights, folder_ / "b.safetensors"}, "is a safetensors file already; say which dtype");
+  refuses({weights, folder_ / "b.safetensors", "--part", "model"}, "only a checkpoint has parts");
+  refuses({weights, folder_ / "b.onnx", "--graph", model_, "--dtype", "f16"}, "keeps the dtypes of its graph");
+  refuses({model_}, "convert needs NEWFILE");
+}
+
+TEST(Convert, the_network_of_a_checkpoint_is_what_save_writes) {
+  const TemporaryFolder folder;
+  const std::string saved = folder / "saved.safetensors", converted = folder / "converted.safetensors";
+  const auto trained = run_command({"train", "digits", "--steps", "3", "--checkpoint", folder / "run",
+                                    "--checkpoint-every", "3", "--save", saved, "--quiet"});
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const auto result = run_command({"convert", (folder / "run") + "/checkpoint-000000003.safetensors", converted});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("of the run's state left out"));
+  const io::TensorFile a(saved), b(converted);
+  ASSERT_EQ(a.tensors().size(), b.tensors().size());
+  for (std::size_t i = 0; i < a.tensors().size(); ++i) {
+    const auto other = b.find(a.tensors()[i].name);
+    ASSERT_TRUE(other) << a.tensors()[i].name;
+    EXPECT_EQ(a.tensors()[i].shape, b.tensors()[*other].shape) << a.tensors()[i].name;
+    EXPECT_EQ(a.read(i).bytes, b.read(*other).bytes) << a.tensors()[i].name;
+  }
+}
+
+TEST(Data, sets_are_listed_and_their_places_named_and_copies_are_checked) {
+  EXPECT_THAT(run_command({"data"}).out, HasSubstr("fashion_mnist"));
+  const auto places = run_command({"data", "cifar10"});
+  EXPECT_EQ(places.status, 0);
+  EXPECT_THAT(places.out, HasSubstr("samebytes data cifar10 --from https://"));
+  EXPECT_THAT(places.out, HasSubstr("They go to data/cifar10"));
+  const auto unknown = run_command({"data", "minst"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("there is no data set minst; there are mnist"));
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "text");
+  put(folder / "text/input.txt", "to be, or not to be");
+  const auto made = run_command({"data", "tinyshakespeare", "--from", folder / "text", "--to", folder / "data/text"});
+  ASSERT_EQ(made.status, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("samebytes train gpt --data " + (folder / "data/text/input.txt")));
+  EXPECT_EQ(get(folder / "data/text/input.txt"), "to be, or not to be");
+  EXPECT_EQ(run_command({"data", "mnist", "--from", folder / "text", "--to", folder / "mnist"}).status, 1);
+  EXPECT_THAT(run_command({"train", "cnn"}).err, HasSubstr("`samebytes data mnist` says where to get them"));
 }
 
 }  // namespace
