@@ -78,8 +78,12 @@ g++ -std=c++20 "$SAMEBYTES_TOP/tests/outside/main.cpp" -o "$work/by_pkg_config_s
   "${flags[@]/#-lsamebytes/-l:libsamebytes.a}"
 "$work/by_pkg_config_static"
 
-# --- the command, from where it was moved
+# --- the command, from where it was moved; the op that it writes builds and is right
 "$prefix/bin/samebytes" --version
+"$prefix/bin/samebytes" new op cubed --output "$work"
+read -ra flags < <(pkg-config --cflags --libs samebytes)
+g++ -std=c++20 -O2 -Wall -Wextra -Werror "$work/cubed.cpp" -o "$work/cubed" "${flags[@]}" -Wl,-rpath,"$folder"
+"$work/cubed"
 
 # --- how long a file takes to compile that includes everything, against standard headers alone, so that a busy or slow
 # machine says the same: on one where those take 0.62 s, 2.4 times as much are 1.5 s.

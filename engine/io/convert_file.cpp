@@ -8,6 +8,7 @@
 #include "core/io_error.h"
 #include "io/convert.h"
 #include "io/state.h"
+#include "samebytes/io/modules.h"
 #include "samebytes/memory.h"
 #include "samebytes/onnx.h"
 #include "samebytes/run_state.h"
@@ -104,7 +105,7 @@ Conversion to_onnx(const TensorFile& file, const std::string& to, const ConvertO
   if (is_checkpoint(file))
     throw ArgumentError("convert: " + file.path() + " is a checkpoint; convert it to a safetensors file first");
   onnx::Model model = onnx::load(options.graph);
-  load(file.path(), model);
+  io::load(file.path(), model);
   onnx::save(to, model);
   return counted(model.state());
 }

@@ -25,12 +25,12 @@ using Code = HostInstruction::Code;
 // A register of the program and the kind of value in it.
 enum class NumberKind : bool { whole, real };
 NumberKind kind_of(Dtype dtype) { return is_real(dtype) ? NumberKind::real : NumberKind::whole; }
-constexpr NumberKind kWhole = NumberKind::whole, kReal = NumberKind::real;
+constexpr NumberKind kWholeNumber = NumberKind::whole, kRealNumber = NumberKind::real;
 
 struct Value {
   int at = 0;
-  NumberKind kind = kWhole;
-  bool is_real() const { return kind == kReal; }
+  NumberKind kind = kWholeNumber;
+  bool is_real() const { return kind == kRealNumber; }
 };
 
 // Functions of one real, as expressions write them.
@@ -106,13 +106,13 @@ class Compiler {
     const auto [found, is_new] = constants_.try_emplace({kind, value});
     if (is_new) {
       found->second = fresh(kind);
-      program_.constants.push_back({found->second.at, kind == kReal, value});
+      program_.constants.push_back({found->second.at, kind == kRealNumber, value});
     }
     return found->second;
   }
   Value as(Value value, NumberKind kind) {
     if (value.kind == kind) return value;
-    return emit(kind == kReal ? Code::to_real : Code::to_int, kind, value);
+    return emit(kind == kRealNumber ? Code::to_real : Code::to_int, kind, value);
   }
 
   // Removes instructions whose value nobody reads.
@@ -170,18 +170,20 @@ class Compiler {
   Value value_of(const Node& member) {
     const NumberKind wanted = kind_of(checked(member.dtype));
     member_ = &member;
-    compute_kind_ = computes_real(member) ? kReal : kWhole;
+    compute_kind_ = computes_real(member) ? kRealNumber : kWholeNumber;
     Value value = member.op->traits().updates_cell ? operand(1) : of(expression_of(*member.op));
     if (value.kind != compute_kind_) throw Unknown();
     if (const auto truth = truth_of(value); truth && member.dtype == Dtype::bool_)
-      return are_truths_.count(truth->at) != 0 ? *truth : emit(Code::not_equal_i, kWhole, *truth, constant(kWhole, 0));
+      return are_truths_.count(truth->at) != 0
+                 ? *truth
+                 : emit(Code::not_equal_i, kWholeNumber, *truth, constant(kWholeNumber, 0));
     if (member.dtype == Dtype::bool_)
-      return compute_kind_ == kReal ? emit(Code::not_equal, kWhole, value, constant(kReal, 0))
-                                    : emit(Code::not_equal_i, kWhole, value, constant(kWhole, 0));
+      return compute_kind_ == kRealNumber ? emit(Code::not_equal, kWholeNumber, value, constant(kRealNumber, 0))
+                                          : emit(Code::not_equal_i, kWholeNumber, value, constant(kWholeNumber, 0));
     value = as(value, wanted);
-    if (member.dtype == Dtype::f16) return emit(Code::round_f16, kReal, value);
-    if (member.dtype == Dtype::bf16) return emit(Code::round_bf16, kReal, value);
-    return member.dtype == Dtype::u8 ? emit(Code::low_byte, kWhole, value) : value;
+    if (member.dtype == Dtype::f16) return emit(Code::round_f16, kRealNumber, value);
+    if (member.dtype == Dtype::bf16) return emit(Code::round_bf16, kRealNumber, value);
+    return member.dtype == Dtype::u8 ? emit(Code::low_byte, kWholeNumber, value) : value;
   }
 
   Value operand(std::size_t i) {
@@ -191,19 +193,19 @@ class Compiler {
     return as(found->second, compute_kind_);
   }
   Value scalar(std::size_t index) {
-    if (compute_kind_ != kReal || index >= member_->scalars.size()) throw Unknown();
+    if (compute_kind_ != kRealNumber || index >= member_->scalars.size()) throw Unknown();
     const int place = first_scalar_ + static_cast<int>(index);
     const auto [found, is_new] = scalars_.try_emplace(place);
     if (is_new) {
-      found->second = fresh(kReal);
+      found->second = fresh(kRealNumber);
       program_.parameters.push_back({found->second.at, place});
     }
     return found->second;
   }
   // Rounded once, as the compiler of the kernel does.
   Value number(const std::string& digits) {
-    return constant(kReal, program_.is_double ? std::strtod(digits.c_str(), nullptr)
-                                              : static_cast<double>(std::strtof(digits.c_str(), nullptr)));
+    return constant(kRealNumber, program_.is_double ? std::strtod(digits.c_str(), nullptr)
+                                                    : static_cast<double>(std::strtof(digits.c_str(), nullptr)));
   }
 
   // ---- expressions
@@ -254,21 +256,21 @@ class Compiler {
     if (sign->of_reals == Code::divide && !left.is_real()) throw Unknown();
     const Code code = left.is_real() ? sign->of_reals : sign->of_ints;
     if (sign->of_reals >= Code::equal && sign->of_reals <= Code::greater_equal) {
-      const Value truth = emit(code, kWhole, left, right);
+      const Value truth = emit(code, kWholeNumber, left, right);
       are_truths_.insert(truth.at);
       return truth;
     }
     const Value result = emit(code, left.kind, left, right);
     const auto a = truth_of(left), b = truth_of(right);
     if (a && b && (sign->word == "+" || sign->word == "-"))
-      truth_of_.try_emplace(result.at, emit(sign->of_ints, kWhole, *a, *b));
+      truth_of_.try_emplace(result.at, emit(sign->of_ints, kWholeNumber, *a, *b));
     return result;
   }
 
   Value call(const Expression& expression) {
     const std::vector<Expression>& parts = expression.parts;
     for (const auto& [name, code] : kFunctions)
-      if (expression.is_call(name) && (has_own_ || !is_own(code))) return emit(code, kReal, real(parts[0]));
+      if (expression.is_call(name) && (has_own_ || !is_own(code))) return emit(code, kRealNumber, real(parts[0]));
     if (expression.is_call("SB_TRUTH")) {
       const Value truth = of(parts[0]);
       if (truth.is_real()) throw Unknown();
@@ -276,18 +278,19 @@ class Compiler {
     }
     if (expression.is_call("SB_WHERE")) return where(of(parts[0]), of(parts[1]), of(parts[2]));
     if (expression.is_call("sb_square") || expression.is_call("sb_cube")) {
-      const Value x = real(parts[0]), square = emit(Code::multiply, kReal, x, x);
-      return expression.is_call("sb_square") ? square : emit(Code::multiply, kReal, square, x);
+      const Value x = real(parts[0]), square = emit(Code::multiply, kRealNumber, x, x);
+      return expression.is_call("sb_square") ? square : emit(Code::multiply, kRealNumber, square, x);
     }
     if (expression.is_call("sb_root")) {
       constexpr double kInfinity = std::numeric_limits<double>::infinity();
-      const Value x = real(parts[0]), root = emit(Code::root, kReal, emit(Code::add, kReal, x, constant(kReal, 0)));
-      const Value is_lowest = emit(Code::equal, kWhole, x, constant(kReal, -kInfinity));
-      return emit(Code::select, kReal, is_lowest, constant(kReal, kInfinity), root);
+      const Value x = real(parts[0]),
+                  root = emit(Code::root, kRealNumber, emit(Code::add, kRealNumber, x, constant(kRealNumber, 0)));
+      const Value is_lowest = emit(Code::equal, kWholeNumber, x, constant(kRealNumber, -kInfinity));
+      return emit(Code::select, kRealNumber, is_lowest, constant(kRealNumber, kInfinity), root);
     }
     if (has_fma_ && expression.is_call("FMA")) {
       const Value a = real(parts[0]), b = real(parts[1]), c = real(parts[2]);
-      return emit(Code::multiply_add, kReal, a, b, c);
+      return emit(Code::multiply_add, kRealNumber, a, b, c);
     }
     throw Unknown();
   }
@@ -295,7 +298,7 @@ class Compiler {
     if (yes.kind != no.kind) throw Unknown();
     const auto known = truth_of(condition);
     const Value truth = known                 ? *known
-                        : condition.is_real() ? emit(Code::not_equal, kWhole, condition, constant(kReal, 0))
+                        : condition.is_real() ? emit(Code::not_equal, kWholeNumber, condition, constant(kRealNumber, 0))
                                               : condition;
     return emit(yes.is_real() ? Code::select : Code::select_i, yes.kind, truth, yes, no);
   }
@@ -311,7 +314,7 @@ class Compiler {
   std::map<int, Value> truth_of_;  // by the number's register: the integer that is 0 if the number is
   std::set<int> are_truths_;       // registers of 0 or 1
   const Node* member_ = nullptr;   // currently compiled
-  NumberKind compute_kind_ = kWhole;
+  NumberKind compute_kind_ = kWholeNumber;
   int first_scalar_ = 0;
 };
 

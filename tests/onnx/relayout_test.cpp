@@ -1,7 +1,7 @@
 // Images run channels last inside: transposes of a file that is written channels first cancel.
 #include <gtest/gtest.h>
 
-#include "onnx/onnx_maker.h"
+#include "onnx/maker.h"
 #include "samebytes/autograd.h"
 #include "samebytes/engine.h"
 #include "samebytes/explain.h"
