@@ -185,7 +185,7 @@ static inline SB_FLOATS sb_near_rest(const SB_FLOATS x, SB_INTS* quarter) {
 // lie between 2 and 2^-62; those above add multiples of four quarters (M. Payne and R. Hanek, "Radian reduction for
 // trigonometric functions", 1983).
 static inline float sb_far_rest(const float x, int* quarter) {
-  const SB_ULONG digits[] = {0,          0xa2f9836eu, 0x4e441529u, 0xfc2757d1u,
+  const SB_ULONG digits[] = {0,           0xa2f9836eu, 0x4e441529u, 0xfc2757d1u,
                              0xf534ddc0u, 0xdb629599u, 0x3c439041u};  // of 2 / pi, behind a word of zeros
   const int word = as_int(x), power = (word >> 23) & 255;
   const float none = x - x;  // NaN for what is not finite
