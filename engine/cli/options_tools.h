@@ -216,12 +216,12 @@ void describe_tools(Row& row, ToolOptions& o, MemoryOptions& drawn) {
   row(o.fresh.what, {.flag = "what", .value = "WHAT", .group = group::run, .verbs = Verb::new_, .choices = {"op"},
       .is_required = true,
       .help = "op: an op of your own with its kernel, its gradient and a check of both"});
-  row(o.fresh.name, {.flag = "name", .value = "NAME", .group = group::run, .verbs = Verb::new_,
+  row(o.fresh.name, {.flag = "function", .value = "NAME", .group = group::run, .verbs = Verb::new_,
       .check = identifier(), .is_required = true,
       .help = "name of the op; the file is NAME.cpp"});
   row(o.fresh.folder, {.flag = "--output", .value = "DIR", .group = group::output, .verbs = Verb::new_,
       .writes = Writes::folder,
-      .help = "folder for the file"});
+      .help = "write the file into this folder"});
   row(o.fresh.overwrites, {.flag = "--force", .group = group::output, .verbs = Verb::new_,
       .help = "overwrite a file that is there"});
   row(o.shell, {.flag = "shell", .value = "SHELL", .group = group::run, .verbs = completion,

@@ -281,7 +281,7 @@ class ReversePass {
                                            [](const detail::NodePtr& node) { return node->shape.size() == 0; });
     if (!options.allow_unused && !is_of_nothing) require_used(wrt, copies_, reached);
     for (const detail::NodePtr& node : tape_.nodes)  // each result passes its gradient to its producer
-      if (node->output >= 0) put(results_, *node, Array(node));
+      if (is_result(*node)) put(results_, *node, Array(node));
   }
 
   // `upstream`: the derivative of the loss by itself, or an empty handle for one.
@@ -313,6 +313,12 @@ class ReversePass {
  private:
   using ResultLists = std::unordered_map<const Node*, std::vector<Array>>;
 
+  // One of several results of an op that the tape still knows.
+  static bool is_result(const Node& node) { return node.output >= 0 && !node.tape_inputs().empty(); }
+  bool is_wanted(const detail::NodePtr& node) const {
+    return std::any_of(wrt_.begin(), wrt_.end(), [&](const Array& w) { return w.node() == node; });
+  }
+
   // Stores a value in the list of the producer of several results to which `node` belongs.
   static void put(ResultLists& lists, const Node& node, const Array& value) {
     auto& list = lists[node.tape_inputs()[0].node.get()];
@@ -337,18 +343,18 @@ class ReversePass {
     if (one == dy_.end()) return false;
     upstream.push_back(one->second);
     outputs.emplace_back(recomputation_.seen_from(*node, node));
-    if (std::none_of(wrt_.begin(), wrt_.end(), [&](const Array& w) { return w.node() == node; })) dy_.erase(one);
+    if (!is_wanted(node)) dy_.erase(one);
     return true;
   }
 
   // Adds the gradients that a node's op computes to those of its inputs. A node of several results waits until the
   // gradients of all of them are complete.
   void add_gradients_of(const detail::NodePtr& node) {
-    if (node->output >= 0) {
+    if (is_result(*node)) {
       const auto found = dy_.find(node.get());
       if (found == dy_.end()) return;
       put(several_, *node, found->second);
-      dy_.erase(found);
+      if (!is_wanted(node)) dy_.erase(found);
       return;
     }
     const detail::Op* const op = node->tape_op().get();

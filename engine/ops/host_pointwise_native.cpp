@@ -234,7 +234,7 @@ void write(Registers<R>& file, const HostPointwise::Output& output, void* to, st
 template <class R>
 void run_pointwise(const HostPointwise& p, void* const* arrays, const double* scalars) {
   constexpr std::int64_t kAll = HostPointwise::kMostRegisters * HostPointwise::kLeastLanes;
-  alignas(64) static thread_local R memory[kAll];
+  R* const memory = static_cast<R*>(thread_scratch(kAll * sizeof(R)));
   const std::int64_t lanes = p.lanes(), inner = p.sizes.back();
   const bool is_written_in_place = p.is_written_in_place();
   Registers<R> file;

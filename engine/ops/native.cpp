@@ -2,6 +2,9 @@
 #include "ops/native.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <type_traits>
 
 #include "ops/gemm.h"
@@ -45,6 +48,24 @@ void at_level(Call call) {
 HostLevel host_level() {
   static const HostLevel level = find_level();
   return level;
+}
+
+void* thread_scratch(std::size_t bytes) {
+  constexpr std::size_t kStep = 4096;  // a multiple of the boundary, as aligned_alloc asks
+  struct Free {
+    void operator()(void* block) const { std::free(block); }
+  };
+  static thread_local std::unique_ptr<void, Free> block;
+  static thread_local std::size_t size = 0;
+  if (bytes > size) {
+    const std::size_t wanted = (bytes + kStep - 1) / kStep * kStep;
+    block.reset();
+    size = 0;
+    block.reset(std::aligned_alloc(64, wanted));
+    if (!block) throw std::bad_alloc();
+    size = wanted;
+  }
+  return block.get();
 }
 
 void gemm_native(const float* a, const float* b, float* c, const GemmProblem& problem) {

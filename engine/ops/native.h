@@ -20,6 +20,10 @@ constexpr HostLevel kThisLevel = HostLevel::SAMEBYTES_LEVEL;
 // The highest level that the library and this CPU have.
 HostLevel host_level();
 
+// Scratch memory of the calling thread, on a boundary of 64 bytes; the thread's next call may give the same bytes. No
+// thread_local arrays: they lie on the stack of every thread of the process, those of drivers and users included.
+void* thread_scratch(std::size_t bytes);
+
 // As the functions of ops/gemm.h and ops/host.h. A level that the library does not have has no such function.
 template <HostLevel>
 void gemm_at(const float* a, const float* b, float* c, const GemmProblem& problem);

@@ -114,6 +114,19 @@ TEST_P(GradientsTest, a_custom_op_runs_the_users_kernel_and_gradient) {
   EXPECT_EQ(dx.to_vector<float>(), (std::vector<float>{12, -12, 32}));
 }
 
+// values is one of two results of its op.
+TEST_P(GradientsTest, one_of_several_results_is_differentiated_by) {
+  const Array x = array({1, 5, 3});
+  const std::vector<Array> pending{top_k(x, 2).values};
+  EXPECT_EQ(gradients(sum(square(pending[0])), pending)[0].to_vector<float>(), (std::vector<float>{10, 6}));
+  const std::vector<Array> both{pending[0], x};
+  const std::vector<Array> d = gradients(sum(square(pending[0])), both);
+  EXPECT_EQ(d[0].to_vector<float>(), (std::vector<float>{10, 6}));
+  EXPECT_EQ(d[1].to_vector<float>(), (std::vector<float>{0, 10, 6}));
+  const std::vector<Array> evaluated{top_k(array({1, 5, 3}), 2).values.wait()};  // nobody holds what it was made of
+  EXPECT_EQ(gradients(sum(square(evaluated[0])), evaluated)[0].to_vector<float>(), (std::vector<float>{10, 6}));
+}
+
 TEST_P(GradientsTest, a_custom_op_computes_in_the_widest_type_of_its_arrays) {
   const CustomOp product{
       .name = "product",
