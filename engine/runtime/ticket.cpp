@@ -1,5 +1,6 @@
 #include "runtime/ticket.h"
 
+#include <atomic>
 #include <iterator>
 #include <new>
 
@@ -13,7 +14,14 @@ namespace {
 // What a device that was given up may still run and read, not even destroyed as the process ends.
 template <class T>
 void keep_for_good(std::vector<T>&& what) {
-  static_cast<void>(new (std::nothrow) std::vector<T>(std::move(what)));
+  struct Link {
+    std::vector<T> what;
+    Link* next;
+  };
+  static std::atomic<Link*> first = nullptr;  // so that a leak checker sees that they are held
+  Link* const link = new (std::nothrow) Link{std::move(what), first.load()};
+  while (link != nullptr && !first.compare_exchange_weak(link->next, link)) {
+  }
 }
 
 // Whether a wait ends here; why says then what has not ended.
