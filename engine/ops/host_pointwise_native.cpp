@@ -234,7 +234,9 @@ void write(Registers<R>& file, const HostPointwise::Output& output, void* to, st
 template <class R>
 void run_pointwise(const HostPointwise& p, void* const* arrays, const double* scalars) {
   constexpr std::int64_t kAll = HostPointwise::kMostRegisters * HostPointwise::kLeastLanes;
-  R* const memory = static_cast<R*>(thread_scratch(kAll * sizeof(R)));
+  static_assert(kAll * sizeof(R) <= kMostScratch);
+  const Scratch scratch;
+  R* const memory = static_cast<R*>(scratch.data);
   const std::int64_t lanes = p.lanes(), inner = p.sizes.back();
   const bool is_written_in_place = p.is_written_in_place();
   Registers<R> file;

@@ -109,7 +109,9 @@ void rows_into(T* acc, const T* p, std::int64_t steps, std::int64_t stride, std:
 
 template <int kWhat, class T>
 void reduce_columns(const HostColumns& s, const T* src, T* dst) {
-  T* const acc = static_cast<T*>(thread_scratch(kMostHostColumns * sizeof(T)));
+  static_assert(kMostHostColumns * sizeof(T) <= kMostScratch);
+  const Scratch scratch;
+  T* const acc = static_cast<T*>(scratch.data);
   const T divisor = static_cast<T>(s.divisor);
   const std::int64_t stride = s.fold * s.inner, whole = s.reduced / s.fold, rest = s.reduced % s.fold * s.inner;
   for (std::int64_t o = 0; o < s.outer; ++o)
@@ -190,7 +192,9 @@ template <class T, int W>
 void product(const HostProduct& s, const T* a0, const T* b0, const T* bias, const T* residual, T* c) {
   constexpr std::int64_t tile = kProductColumns, most_turned = 256;
   constexpr int together = 4;
-  T* const turned = static_cast<T*>(thread_scratch(most_turned * tile * sizeof(T)));
+  static_assert(most_turned * tile * sizeof(T) <= kMostScratch);
+  const Scratch scratch;
+  T* const turned = static_cast<T*>(scratch.data);
   T sums[together * tile];
   for (std::int64_t z = 0; z < s.outer * s.inner; ++z) {
     const T* const a = a0 + z / s.inner * s.a_outer + z % s.inner * s.a_inner;

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <memory>
+#include <mutex>
 #include <new>
 #include <type_traits>
+#include <vector>
 
 #include "ops/gemm.h"
 
@@ -50,22 +51,40 @@ HostLevel host_level() {
   return level;
 }
 
-void* thread_scratch(std::size_t bytes) {
-  constexpr std::size_t kStep = 4096;  // a multiple of the boundary, as aligned_alloc asks
-  struct Free {
-    void operator()(void* block) const { std::free(block); }
-  };
-  static thread_local std::unique_ptr<void, Free> block;
-  static thread_local std::size_t size = 0;
-  if (bytes > size) {
-    const std::size_t wanted = (bytes + kStep - 1) / kStep * kStep;
-    block.reset();
-    size = 0;
-    block.reset(std::aligned_alloc(64, wanted));
-    if (!block) throw std::bad_alloc();
-    size = wanted;
+namespace {
+
+struct ScratchPool {
+  std::mutex mutex;
+  std::vector<void*> free;
+};
+ScratchPool& scratch_pool() {
+  static auto& pool = *new ScratchPool;  // never destroyed: threads of drivers outlive main()
+  return pool;
+}
+
+void* take_scratch() {
+  ScratchPool& pool = scratch_pool();
+  {
+    const std::lock_guard lock(pool.mutex);
+    if (!pool.free.empty()) {
+      void* const block = pool.free.back();
+      pool.free.pop_back();
+      return block;
+    }
+    pool.free.reserve(pool.free.capacity() + 1);  // so that giving it back does not fail
   }
-  return block.get();
+  void* const block = std::aligned_alloc(64, kMostScratch);
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+
+}  // namespace
+
+Scratch::Scratch() : data(take_scratch()) {}
+Scratch::~Scratch() {
+  ScratchPool& pool = scratch_pool();
+  const std::lock_guard lock(pool.mutex);
+  pool.free.push_back(data);
 }
 
 void gemm_native(const float* a, const float* b, float* c, const GemmProblem& problem) {

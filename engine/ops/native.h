@@ -20,9 +20,17 @@ constexpr HostLevel kThisLevel = HostLevel::SAMEBYTES_LEVEL;
 // The highest level that the library and this CPU have.
 HostLevel host_level();
 
-// Scratch memory of the calling thread, on a boundary of 64 bytes; the thread's next call may give the same bytes. No
-// thread_local arrays: they lie on the stack of every thread of the process, those of drivers and users included.
-void* thread_scratch(std::size_t bytes);
+// Scratch memory on a boundary of 64 bytes, of at most kMostScratch bytes, from a pool of the process. Nothing here is
+// thread_local: static arrays would lie on the stack of every thread of the process, those of drivers and users
+// included.
+constexpr std::size_t kMostScratch = std::size_t{128} << 10;
+struct Scratch {
+  Scratch();
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  void* const data;
+};
 
 // As the functions of ops/gemm.h and ops/host.h. A level that the library does not have has no such function.
 template <HostLevel>
