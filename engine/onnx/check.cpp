@@ -38,12 +38,19 @@ const std::set<std::string>& control() {
   return ops;
 }
 
+// What a list of nodes becomes with its functions expanded.
+struct Extent {
+  std::int64_t nodes = 0;
+  int levels = 0;  // of functions and subgraphs inside each other
+};
+
 // Checks a graph before anything runs: every value is made before it is read and once, every operator is known.
+// The body of a function is checked once, however often it is called.
 class Checker {
  public:
   explicit Checker(const Functions& functions) : functions_(functions) {}
 
-  void graph(const ::onnx::GraphProto& graph, const Names* outer, int depth) {
+  Extent graph(const ::onnx::GraphProto& graph, const Names* outer, int depth) {
     Names known{{}, outer};
     for (const auto& input : graph.input()) {
       expect_plain(input.name(), "an input");
@@ -53,10 +60,11 @@ class Checker {
       expect_plain(tensor.name(), "an initializer");
       known.own.insert(tensor.name());
     }
-    nodes(graph.node(), known, depth);
+    const Extent extent = nodes(graph.node(), known, depth);
     for (const auto& output : graph.output())
       if (!known.contain(output.name()))
         throw ArgumentError("onnx: the output '" + printable(output.name()) + "' is made by no node");
+    return extent;
   }
   void finish() const {
     if (unknown_.empty()) return;
@@ -66,38 +74,56 @@ class Checker {
   }
 
  private:
-  void nodes(const google::protobuf::RepeatedPtrField<::onnx::NodeProto>& list, Names& known, int depth) {
-    if (depth > kDeepest)
-      throw ArgumentError("onnx: functions or subgraphs are nested deeper than " + std::to_string(kDeepest));
+  Extent nodes(const google::protobuf::RepeatedPtrField<::onnx::NodeProto>& list, Names& known, int depth) {
+    expect_depth(depth);
+    Extent extent;
+    const auto add_inside = [&](const Extent& inside) {
+      extent.nodes += inside.nodes;
+      extent.levels = std::max(extent.levels, inside.levels + 1);
+      expect_depth(depth + extent.levels);
+    };
     for (const auto& node : list) {
-      if (++visited_ > kMostNodes)
-        throw ArgumentError("onnx: with functions expanded there are more than " + std::to_string(kMostNodes) +
-                            " nodes, expected fewer");
+      ++extent.nodes;
       for (const auto& input : node.input())
         if (!input.empty() && !known.contain(input))
           throw ArgumentError("onnx: " + shown(node) + " reads '" + printable(input) +
                               "', which no input, initializer or earlier node gives; a graph must have no cycle");
       for (const auto& attribute : node.attribute())
-        if (attribute.has_g()) graph(attribute.g(), &known, depth + 1);
+        if (attribute.has_g()) add_inside(graph(attribute.g(), &known, depth + 1));
       const auto function = functions_.find(key_of(node.domain(), node.op_type()));
       if (function != functions_.end()) {
-        Names inside{{function->second->input().begin(), function->second->input().end()}};
-        nodes(function->second->node(), inside, depth + 1);
+        add_inside(body(*function->second, depth + 1));
       } else if (const std::string name = registered_as(node.domain(), node.op_type());
                  !registry().contains(name) && !control().contains(name)) {
         unknown_.push_back(shown(node));
       }
+      if (extent.nodes > kMostNodes)
+        throw ArgumentError("onnx: with functions expanded there are more than " + std::to_string(kMostNodes) +
+                            " nodes, expected fewer");
       for (const auto& output : node.output()) {
         expect_plain(output, "a value");
         if (!output.empty() && (known.contain(output) || !known.own.insert(output).second))
           throw ArgumentError("onnx: " + shown(node) + " makes '" + printable(output) + "', which exists already");
       }
     }
+    return extent;
+  }
+
+  // A function that calls itself is nested without end.
+  Extent body(const ::onnx::FunctionProto& function, int depth) {
+    if (const auto known = bodies_.find(&function); known != bodies_.end()) return known->second;
+    Names inside{{function.input().begin(), function.input().end()}};
+    return bodies_[&function] = nodes(function.node(), inside, depth);
+  }
+
+  static void expect_depth(int depth) {
+    if (depth > kDeepest)
+      throw ArgumentError("onnx: functions or subgraphs are nested deeper than " + std::to_string(kDeepest));
   }
 
   const Functions& functions_;
+  std::map<const ::onnx::FunctionProto*, Extent> bodies_;
   std::vector<std::string> unknown_;
-  std::int64_t visited_ = 0;
 };
 
 }  // namespace
