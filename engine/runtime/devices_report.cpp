@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "runtime/devices.h"
+#include "runtime/kernel_cache.h"
 #include "samebytes/error.h"
 
 namespace samebytes {
@@ -15,13 +16,6 @@ namespace samebytes {
 namespace {
 
 using detail::environment;
-
-std::string kernel_cache_folder() {
-  if (const std::string folder = environment("POCL_CACHE_DIR"); !folder.empty()) return folder;
-  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty()) return cache + "/pocl/kcache";
-  if (const std::string home = environment("HOME"); !home.empty()) return home + "/.cache/pocl/kcache";
-  return "/tmp/pocl/kcache";
-}
 
 bool can_write(const std::string& folder) {
   std::error_code failed;
@@ -78,7 +72,7 @@ std::string explain_no_device() {
     const std::string name = detail::on_device("", [&] { return platform.getInfo<CL_PLATFORM_NAME>(); });
     return name.find("Portable Computing Language") != std::string::npos;
   });
-  const std::string cache = kernel_cache_folder();
+  const std::string cache = detail::kernel_cache_folder();
   if (has_pocl && !can_write(cache))
     return "No OpenCL device: PoCL is installed, but its kernel cache folder " + cache +
            " cannot be written; set POCL_CACHE_DIR to a folder that can.";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/faults.h"
+#include "runtime/kernel_cache.h"
 #include "runtime/kernel_texts.h"
 #include "runtime/runtime.h"
 #include "samebytes/error.h"
@@ -108,22 +109,40 @@ std::string KernelLibrary::defines(Dtype dtype) const {
   return text;
 }
 
-const cl::Program& KernelLibrary::program(Dtype real, const std::string& key, const std::string& what,
-                                          const std::string& text, const std::string& tiles) {
+// What does not match its checksum is compiled again. A bare call: the wrapper asks every device of the context for its
+// log, even if the program builds.
+cl_int KernelLibrary::build(const Built& built, const std::string& options) {
+  KernelCache* const cache = device_.kernel_cache();
+  const auto call = [&] {
+    return clBuildProgram(built.program(), 1, &device_.handle()(), options.c_str(), nullptr, nullptr);
+  };
+  if (cache == nullptr) return call();
+  if (const std::string wrong = cache->check(built.kept_as); !wrong.empty())
+    device_.runtime().watchdog()->note({"clBuildProgram", "damaged kernel cache", device_.info().name},
+                                       "the kernel cache of " + device_.info().platform + " is damaged: " + wrong +
+                                           "; its kernels are compiled again");
+  const cl_int status = call();
+  if (status == CL_SUCCESS) cache->note_built(built.kept_as);
+  return status;
+}
+
+const KernelLibrary::Built& KernelLibrary::program(Dtype real, const std::string& key, const std::string& what,
+                                                   const std::string& text, const std::string& tiles) {
   auto found = programs_.find(key);
   if (found != programs_.end()) return found->second;
   if (const auto failed = failures_.find(key); failed != failures_.end()) throw BuildError(failed->second);
   const std::string given = spoilt(text, device_);
-  cl::Program program = on_device(device_.info().name, [&] { return cl::Program(device_.context(), given); });
   const std::string chosen = defines(real) + tiles;
   const std::string options = "-cl-std=CL1.2 " + chosen;
+  const DeviceInfo& info = device_.info();
+  Built built{on_device(info.name, [&] { return cl::Program(device_.context(), given); }),
+              program_key(given, options, info.name, info.platform + " " + info.driver)};
   programs_built_.fetch_add(1, std::memory_order_relaxed);
-  // A bare call: the wrapper asks every device of the context for its log, even if the program builds.
-  const cl_int status = clBuildProgram(program(), 1, &device_.handle()(), options.c_str(), nullptr, nullptr);
+  const cl_int status = build(built, options);
   if (status != CL_SUCCESS) {
     std::string log;
     try {
-      log = program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_.handle());
+      log = built.program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_.handle());
     } catch (const cl::Error& error) {
       log = "(clBuildProgram failed, and " + std::string(error.what()) +
             ", which has the log: " + status_name(error.err()) + ")";
@@ -135,19 +154,20 @@ const cl::Program& KernelLibrary::program(Dtype real, const std::string& key, co
     if (keeps_what_builds_) failures_.emplace(key, error);
     throw error;
   }
-  return programs_.emplace(key, std::move(program)).first->second;
+  return programs_.emplace(key, std::move(built)).first->second;
 }
 
 std::unique_ptr<Kernel> KernelLibrary::make(Dtype real, const std::string& key, const std::string& what,
                                             const std::string& text, const std::string& entry) {
   MutexLock lock(mutex_);
-  const cl::Program& built = program(real, key, what, text);
+  const Built& built = program(real, key, what, text);
+  if (KernelCache* const cache = device_.kernel_cache()) cache->note_use(built.kept_as, entry);
   return on_device(device_.info().name, [&] {
     try {
-      return std::make_unique<Kernel>(cl::Kernel(built, entry.c_str()), entry, device_.info().name);
+      return std::make_unique<Kernel>(cl::Kernel(built.program, entry.c_str()), entry, device_.info().name);
     } catch (const cl::Error& error) {
       if (error.err() != CL_INVALID_KERNEL_NAME) throw;
-      throw no_such_entry(entry, what, "; there is " + built.getInfo<CL_PROGRAM_KERNEL_NAMES>());
+      throw no_such_entry(entry, what, "; there is " + built.program.getInfo<CL_PROGRAM_KERNEL_NAMES>());
     }
   });
 }

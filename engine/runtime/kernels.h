@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/hash.h"
 #include "core/mutex.h"
 #include "runtime/kernel_texts.h"
 #include "runtime/opencl.h"
@@ -86,8 +87,13 @@ class KernelLibrary {
  private:
   // Builds a program that has the entry's file; returns its key.
   std::string build_for(Dtype dtype, const std::string& entry) SAMEBYTES_REQUIRES(mutex_);
-  const cl::Program& program(Dtype real, const std::string& key, const std::string& what, const std::string& text,
-                             const std::string& tiles = {}) SAMEBYTES_REQUIRES(mutex_);
+  struct Built {
+    cl::Program program;
+    Key128 kept_as;  // in the driver's cache
+  };
+  const Built& program(Dtype real, const std::string& key, const std::string& what, const std::string& text,
+                       const std::string& tiles = {}) SAMEBYTES_REQUIRES(mutex_);
+  cl_int build(const Built& built, const std::string& options);
   std::unique_ptr<Kernel> make(Dtype real, const std::string& key, const std::string& what, const std::string& text,
                                const std::string& entry);
 
@@ -96,7 +102,7 @@ class KernelLibrary {
   bool keeps_what_builds_ = false;
   mutable Mutex mutex_;
   KernelFiles files_ SAMEBYTES_GUARDED_BY(mutex_);  // of the personality, read at first use
-  std::map<std::string, cl::Program> programs_ SAMEBYTES_GUARDED_BY(mutex_);
+  std::map<std::string, Built> programs_ SAMEBYTES_GUARDED_BY(mutex_);
   mutable std::map<std::string, std::int64_t> constants_ SAMEBYTES_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> programs_built_{0};
   std::map<std::string, BuildError> failures_ SAMEBYTES_GUARDED_BY(mutex_);       // not retried

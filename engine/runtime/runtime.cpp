@@ -6,6 +6,8 @@
 #include "core/hash.h"
 #include "runtime/allocator.h"
 #include "runtime/carrier.h"
+#include "runtime/devices.h"
+#include "runtime/kernel_cache.h"
 #include "runtime/ledger.h"
 #include "samebytes/error.h"
 
@@ -15,6 +17,12 @@ namespace {
 
 cl::CommandQueue make_queue(const Device& device, cl_command_queue_properties properties) {
   return on_device(device.info().name, [&] { return cl::CommandQueue(device.context(), device.handle(), properties); });
+}
+
+// As the driver, which reads the environment once.
+const std::string& kept_kernels() {
+  static const std::string folder = environment("POCL_KERNEL_CACHE") == "0" ? "" : kernel_cache_folder();
+  return folder;
 }
 
 }  // namespace
@@ -34,6 +42,10 @@ Device::Device(Space& space, int index, DeviceInfo info, TuningPtr tuning, cl::D
   if (!shares_bytes || info_.platform == "Oclgrind" || runtime().is_dry()) return;
   const auto can = on_device(info_.name, [&] { return handle_.getInfo<CL_DEVICE_EXECUTION_CAPABILITIES>(); });
   runs_host_functions_ = (can & CL_EXEC_NATIVE_KERNEL) != 0;
+}
+
+KernelCache* Device::kernel_cache() const {
+  return info_.platform == "Portable Computing Language" ? &space_.runtime().kernel_cache() : nullptr;
 }
 
 void Device::finish() { runtime().watchdog()->finish(queue_, info_.name); }
@@ -58,7 +70,8 @@ int vector_width_of(const DeviceInfo& info, Dtype real) {
 Runtime::Runtime(const RuntimeOptions& options)
     : options_(options),
       watchdog_(std::make_shared<Watchdog>(options.stall_seconds)),
-      ledger_(std::make_unique<Ledger>()) {
+      ledger_(std::make_unique<Ledger>()),
+      kernel_cache_(std::make_unique<KernelCache>(kept_kernels())) {
   if (!(options.stall_seconds >= 0))
     throw ArgumentError("engine: stall_seconds must be 0 or more, got " + std::to_string(options.stall_seconds));
   if (options.steps_in_flight < 1)
@@ -89,7 +102,10 @@ Runtime::~Runtime() {
   };
   for (const auto& device : devices_) finish(device->queue(), device->info().name);
   for (const auto& space : spaces_) finish(space->host_queue(), space->name());
-  if (watchdog_->is_given_up()) leave_queues();
+  if (watchdog_->is_given_up()) {
+    leave_queues();
+    kernel_cache_->keep_marker();
+  }
   for (const auto& space : spaces_) space->allocator()->close();
 }
 
@@ -177,6 +193,17 @@ std::vector<std::string> Runtime::check_guards() const {
   for (const auto& space : spaces_)
     for (std::string& line : space->allocator()->check_guards()) lines.push_back(std::move(line));
   return lines;
+}
+
+// Kernels are fit for the cache once a later ticket than that of their first launch is done.
+void Runtime::settle_kernels(std::uint64_t newest, std::uint64_t done) {
+  if (!kernel_cache_->is_unsettled()) return;
+  if (const std::uint64_t uses = kernel_cache_->uses(); uses != kernel_uses_) {
+    kernel_uses_ = uses;
+    kernels_settle_at_ = newest;
+  } else if (done >= kernels_settle_at_) {
+    kernel_cache_->settle();
+  }
 }
 
 void Runtime::wait() {

@@ -29,6 +29,7 @@
 namespace samebytes::detail {
 
 class Carrier;
+class KernelCache;
 class MemoryLog;
 struct FoundDevice;
 
@@ -75,6 +76,7 @@ class Device {
   const cl::CommandQueue& queue() const { return queue_; }
   void finish();  // waits for everything enqueued on it
   KernelLibrary& kernels() { return kernels_; }
+  KernelCache* kernel_cache() const;  // null: its driver keeps no kernels that we know of
   // Whether its queue can run host functions between kernels, on the bytes that kernels see (enqueue_host).
   bool runs_host_functions() const { return runs_host_functions_; }
   // Converts the times of this device's events to the host's clock; calibrate() while nothing is enqueued.
@@ -248,6 +250,7 @@ class Runtime {
 
   Recorder& recorder() { return recorder_; }
   const WatchdogPtr& watchdog() const { return watchdog_; }
+  KernelCache& kernel_cache() const { return *kernel_cache_; }
 
   void wait();  // for everything enqueued so far; throws DeviceError
   MemoryReport memory() const;
@@ -299,6 +302,7 @@ class Runtime {
   std::vector<int> places_;  // index into devices_, for each device
   std::vector<bool> is_given_up_;
   std::unique_ptr<Ledger> ledger_;
+  const std::unique_ptr<KernelCache> kernel_cache_;
   Recorder recorder_;
   std::unique_ptr<Carrier> carrier_;  // if there are several spaces
   std::atomic<std::uint64_t> launches_{0};
@@ -309,6 +313,9 @@ class Runtime {
   std::vector<cl::Event> crossings_;  // by space: the last transfer from it or to it
   std::uint64_t next_ticket_ = 1;
   std::size_t launches_hint_ = 64;
+  void settle_kernels(std::uint64_t newest, std::uint64_t done);
+  std::uint64_t kernel_uses_ = 0;        // that were enqueued with ticket
+  std::uint64_t kernels_settle_at_ = 0;  // number of a ticket
 
   Mutex mutex_;
   std::deque<TicketPtr> in_flight_ SAMEBYTES_GUARDED_BY(mutex_);

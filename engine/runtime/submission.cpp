@@ -366,6 +366,7 @@ void Submission::close() noexcept {
 
 TicketPtr Submission::finish() {
   close();
+  std::uint64_t done = 0;
   for (;;) {
     TicketPtr next;
     {
@@ -373,6 +374,7 @@ TicketPtr Submission::finish() {
       std::deque<TicketPtr>& queued = runtime_.in_flight_;
       while (!queued.empty() && queued.front()->is_done()) {
         if (!runtime_.failed_ && queued.front()->is_failed()) runtime_.failed_ = queued.front();
+        done = queued.front()->number();
         queued.pop_front();
       }
       next = first_to_wait_for(queued, runtime_.options_.steps_in_flight);
@@ -381,6 +383,7 @@ TicketPtr Submission::finish() {
     const RecordedSpan span(runtime_.recorder_, "wait for device");
     next->wait_quietly();
   }
+  runtime_.settle_kernels(ticket_->number(), done);
   return ticket_;
 }
 

@@ -76,7 +76,9 @@ cl_int Watchdog::call_again(const char* name, const std::string& device, cl_int 
   for (int i = 1; i < kTries; ++i) {
     std::this_thread::sleep_for(kTryPause);
     if (fn() != CL_SUCCESS) continue;
-    note(name, failed, device);
+    const std::string status = status_name(failed);
+    note({name, status, device},
+         std::string(name) + " failed once on " + device + " with " + status + "; nothing is lost");
     return CL_SUCCESS;
   }
   return failed;
@@ -162,14 +164,12 @@ void Watchdog::check(const std::string& what, const std::string& device) const {
   if (is_given_up()) throw DeviceError(what + ": " + why(), "", "", device);
 }
 
-void Watchdog::note(const char* call, cl_int status, const std::string& device) {
-  const std::string name = status_name(status);
+void Watchdog::note(Recovery recovery, const std::string& text) {
   {
     MutexLock lock(mutex_);
-    recoveries_.push_back({call, name, device});
+    recoveries_.push_back(std::move(recovery));
   }
-  log_message("warning",
-              "recovered: " + std::string(call) + " failed once on " + device + " with " + name + "; nothing is lost");
+  log_message("warning", "recovered: " + text);
 }
 
 std::vector<Recovery> Watchdog::recoveries() const {

@@ -69,12 +69,13 @@ class Watchdog {
   // Throws DeviceError if the engine waits no more.
   void check(const std::string& what, const std::string& device) const;
 
+  // What else was overcome: the text is a warning, "recovered: " before it.
+  void note(Recovery recovery, const std::string& text);
   std::vector<Recovery> recoveries() const;
 
  private:
   static constexpr int kTries = 5;
   cl_int call_again(const char* name, const std::string& device, cl_int failed, const std::function<cl_int()>& fn);
-  void note(const char* call, cl_int status, const std::string& device);
 
   const double stall_seconds_;
   std::atomic<bool> is_given_up_{false};
