@@ -345,6 +345,7 @@ int run_bench(const Options& options) {
     progress.say(options.html + ": a page for any browser");
   }
   if (options.json) fmt::print("{}\n", list.dump());
+  log.check();
   return is_interrupted() ? kInterrupted : kDone;
 }
 

@@ -58,6 +58,7 @@ int run_eval(const Options& options) {
   line["interrupted"] = is_interrupted();
   log.write(line.dump());
   print_summary(options, summary, is_interrupted());
+  log.check();
   return is_interrupted() ? kInterrupted : kDone;
 }
 

@@ -373,6 +373,7 @@ int run_train(const Options& all) {
   log->write(line.dump());
   progress.erase();
   if (ranks.rank() == 0) print_summary(options, summary, is_interrupted());
+  log->check();
   return is_interrupted() ? kInterrupted : kDone;
 }
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -12,6 +13,7 @@
 #include "core/json.h"
 #include "samebytes/distributed.h"
 #include "samebytes/error.h"
+#include "samebytes/log.h"
 
 namespace samebytes::train {
 namespace {
@@ -37,15 +39,37 @@ RunLog::RunLog(const std::string& path, const std::string& tensorboard_folder, b
 }
 
 void RunLog::write(std::string_view json) {
-  if (curves_) draw(json);
+  if (curves_) {
+    try {
+      draw(json);
+    } catch (const IoError& error) {
+      curves_.reset();
+      note_failure(error.what(), error.path());
+    }
+  }
   if (!file_) return;
   std::string text(json);
   text += '\n';
-  if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0)
-    throw IoError(fmt::format("log: writing {} failed: {}", path_, std::strerror(errno)), path_);
+  const std::int64_t before = size_of(file_.get());
+  if (std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() && std::fflush(file_.get()) == 0) return;
+  const std::string why = std::strerror(errno);
+  file_.reset();
+  ended_at_ = before;
+  note_failure(fmt::format("log: writing {} failed: {}", path_, why), path_);
 }
 
-std::int64_t RunLog::position() const { return file_ ? size_of(file_.get()) : 0; }
+void RunLog::note_failure(const std::string& what, const std::string& path) {
+  log_message("warning", what + "; the run goes on without it");
+  if (!failure_.empty()) return;
+  failure_ = what;
+  failed_path_ = path;
+}
+
+void RunLog::check() const {
+  if (!failure_.empty()) throw IoError(failure_, failed_path_);
+}
+
+std::int64_t RunLog::position() const { return file_ ? size_of(file_.get()) : std::max<std::int64_t>(ended_at_, 0); }
 
 void RunLog::rewind(std::int64_t position) {
   if (!file_ || size_of(file_.get()) <= position) return;

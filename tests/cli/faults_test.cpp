@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -14,6 +15,7 @@ namespace samebytes::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
@@ -124,6 +126,55 @@ TEST_F(FaultsTest, a_loader_that_lists_no_platform_at_first_is_asked_again) {
   const Trial trial = try_fault("error clGetPlatformIDs 1");
   ASSERT_EQ(trial.result.status, 0) << trial.result.err;
   EXPECT_TRUE(trial.saved == undisturbed().saved);
+}
+
+// Its kernels are in a folder of its own: cold, as they were, then with one bit flipped, and cut off.
+TEST_F(FaultsTest, a_damaged_kernel_cache_is_found_and_its_kernels_are_compiled_again) {
+  if (list_devices().front().platform != "Portable Computing Language") GTEST_SKIP() << "its driver keeps no kernels";
+  namespace fs = std::filesystem;
+  const TemporaryFolder cache;
+  const std::map<std::string, std::string> own{{"POCL_CACHE_DIR", cache.string()}};
+  const auto run = [&] {
+    const TemporaryFolder folder;
+    const std::string net = folder / "net.safetensors";
+    const CommandResult result = run_command(
+        {"train", "mlp", "--steps", "4", "--batch", "8", "--quiet", "--host-execution", "off", "--save", net}, own);
+    return std::make_pair(result, fs::exists(net) ? get(net) : std::string());
+  };
+  const auto [cold, expected] = run();
+  ASSERT_EQ(cold.status, 0) << cold.err;
+  const auto [warm, same] = run();
+  EXPECT_TRUE(same == expected);
+  EXPECT_THAT(warm.err, Not(HasSubstr("recovered")));
+  std::vector<std::string> objects;
+  for (const auto& entry : fs::recursive_directory_iterator(cache.string()))
+    if (entry.path().extension() == ".so") objects.push_back(entry.path().string());
+  std::sort(objects.begin(), objects.end());
+  ASSERT_GE(objects.size(), 4u);
+  int damage = 0;
+  for (std::size_t i = 0; i < objects.size(); i += (objects.size() + 1) / 2, ++damage) {
+    const std::string bytes = get(objects[i]);
+    std::string damaged = bytes;
+    for (std::size_t place = bytes.size() / 4; place < bytes.size(); place += 512)
+      damaged[place] = static_cast<char>(damaged[place] ^ 0x10);
+    put(objects[i], damage == 0 ? damaged : bytes.substr(0, bytes.size() / 2));
+    const auto [found, again] = run();
+    EXPECT_EQ(found.status, 0) << found.err;
+    EXPECT_TRUE(again == expected) << objects[i];
+    EXPECT_THAT(found.err, AllOf(HasSubstr("recovered: the kernel cache"), HasSubstr(objects[i])));
+  }
+}
+
+TEST_F(FaultsTest, a_log_and_curves_that_cannot_be_written_do_not_end_the_run_but_its_success) {
+  const Trial log = try_fault("", {"--log", "/dev/full"});
+  EXPECT_EQ(log.result.status, 1);
+  EXPECT_THAT(log.result.err, HasSubstr("log: writing /dev/full failed: No space left on device"));
+  EXPECT_TRUE(log.saved == undisturbed().saved);
+  const TemporaryFolder curves;
+  const Trial events = try_fault("error fwrite 12", {"--tensorboard", curves.string()});
+  EXPECT_EQ(events.result.status, 1);
+  EXPECT_THAT(events.result.err, AnyOf(HasSubstr("tensorboard: writing "), HasSubstr("log: writing ")));
+  EXPECT_TRUE(events.saved == undisturbed().saved);
 }
 
 TEST(Command, a_full_standard_output_is_no_success) {

@@ -22,8 +22,11 @@ class RunLog {
   explicit RunLog(const std::string& path, const std::string& tensorboard_folder = {}, bool keeps = false);
   bool is_on() const { return file_ != nullptr || curves_; }
   // Writes a JSON object. Its "event" and "step" decide what TensorBoard shows: numbers of the events "step" and
-  // "epoch" are curves, everything else is text. Throws IoError if the disk is full.
+  // "epoch" are curves, everything else is text. A write that fails (a full disk) ends this output and not the run, and
+  // is a warning; check() throws it.
   void write(std::string_view json);
+  // Throws IoError if a write has failed: what was to be written since then is missing. Call at the end of a run.
+  void check() const;
   // position() is the number of bytes written so far; rewind() returns to it, so that steps which a resumed run repeats
   // are logged once. It has no effect on pipes, devices and event files.
   std::int64_t position() const;
@@ -34,9 +37,12 @@ class RunLog {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   void draw(std::string_view json);
+  void note_failure(const std::string& what, const std::string& path);
   std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
   std::optional<SummaryWriter> curves_;
+  std::string failure_, failed_path_;  // of the first write that failed
+  std::int64_t ended_at_ = -1;         // bytes before it; -1: none failed
 };
 
 // The kind of an error for a loss, or with EngineOptions::check_nan a result of an op, that is NaN or infinite.
