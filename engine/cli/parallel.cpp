@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "cli/interrupt.h"
 #include "cli/session.h"
 #include "cli/usage_error.h"
+#include "samebytes/io/files.h"
 
 namespace samebytes::cli {
 namespace {
@@ -162,12 +164,13 @@ Options Ranks::own(Options options) {
   if (!path.empty()) bytes = group_->broadcast(bytes);
   if (rank() == 0) return options;
   if (!path.empty()) {
-    fetched_ =
-        (std::filesystem::temp_directory_path() / fmt::format("samebytes-rank-{}-{}.safetensors", rank(), ::getpid()))
-            .string();
-    std::ofstream file(fetched_, std::ios::binary);
-    if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush())
-      throw IoError("cannot write " + fetched_ + ", where this rank keeps the checkpoint of rank 0", fetched_);
+    constexpr std::string_view kEnd = ".safetensors";
+    std::string name = (std::filesystem::temp_directory_path() / "samebytes-rank-XXXXXX").string().append(kEnd);
+    const int file = ::mkstemps(name.data(), static_cast<int>(kEnd.size()));
+    if (file < 0) throw IoError("cannot write " + name + ", where this rank keeps the checkpoint of rank 0", name);
+    ::close(file);
+    fetched_ = name;
+    io::write_file(fetched_, bytes);
   }
   options.ranks.gives_state = options.ranks.shard_state && !survive.folder.empty();
   const std::optional<std::string> every = survive.every;

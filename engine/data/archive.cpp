@@ -3,6 +3,9 @@
 #include <archive.h>
 #include <archive_entry.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 
 #include "samebytes/error.h"
@@ -11,6 +14,9 @@ namespace samebytes::detail {
 namespace {
 
 constexpr std::size_t kArchiveBlock = 65536;
+// A few bytes must not fill the memory. Sound shrinks to a half, text to a tenth.
+constexpr std::uint64_t kMostRatio = 200, kAlwaysFits = std::uint64_t{64} << 20;
+constexpr std::size_t kMostMembers = 1'000'000;
 
 struct Closer {
   void operator()(archive* handle) const { archive_read_free(handle); }
@@ -20,6 +26,12 @@ struct Closer {
   const char* text = archive_error_string(handle);
   throw IoError(reader + ": " + path + ": expected a whole archive, found: " + (text ? text : "damage"), path,
                 archive_filter_bytes(handle, -1));
+}
+
+[[noreturn]] void throw_too_large(const std::string& reader, const std::string& path, const std::string& expected) {
+  throw IoError(
+      reader + ": " + path + ": expected at most " + expected + ", found more; unpack it by hand if you trust it",
+      path);
 }
 
 }  // namespace
@@ -32,19 +44,31 @@ std::vector<ArchiveMember> read_archive(const std::string& reader, const std::st
   if (archive_read_open_filename(handle.get(), path.c_str(), kArchiveBlock) != ARCHIVE_OK)
     throw_damaged(reader, path, handle.get());
 
+  std::error_code ignored;
+  const std::uintmax_t packed = std::filesystem::file_size(path, ignored);
+  const std::uint64_t most = std::max(kAlwaysFits, ignored ? 0 : packed * kMostRatio);
+  std::uint64_t unpacked = 0;
   std::vector<ArchiveMember> members;
   for (archive_entry* entry = nullptr;;) {
     const int status = archive_read_next_header(handle.get(), &entry);
     if (status == ARCHIVE_EOF) return members;
     if (status != ARCHIVE_OK) throw_damaged(reader, path, handle.get());
     if (archive_entry_filetype(entry) != AE_IFREG) continue;
+    if (members.size() == kMostMembers)
+      throw_too_large(reader, path, std::to_string(kMostMembers) + " files in an archive");
     ArchiveMember& member = members.emplace_back();
-    member.name = archive_entry_pathname(entry);
+    const char* const name = archive_entry_pathname(entry);
+    if (name == nullptr)
+      throw IoError(reader + ": " + path + ": expected names of files, found one that cannot be read", path);
+    member.name = name;
     std::byte block[kArchiveBlock];
     for (;;) {
       const la_ssize_t got = archive_read_data(handle.get(), block, sizeof block);
       if (got < 0) throw_damaged(reader, path, handle.get());
       if (got == 0) break;
+      unpacked += static_cast<std::uint64_t>(got);
+      if (unpacked > most)
+        throw_too_large(reader, path, std::to_string(most) + " bytes from an archive of " + std::to_string(packed));
       member.bytes.insert(member.bytes.end(), block, block + got);
     }
   }

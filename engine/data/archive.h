@@ -13,8 +13,9 @@ struct ArchiveMember {
   std::vector<std::byte> bytes;
 };
 
-// The regular files, in the archive's order. Throws IoError, naming `reader`, for a file that is missing, damaged or
-// not an archive.
+// The regular files, in the archive's order; nothing is written and no link is followed. Throws IoError, naming
+// `reader`, for a file that is missing, damaged or not an archive, and for one that unpacks to more than 200 times its
+// own size and 64 MiB.
 std::vector<ArchiveMember> read_archive(const std::string& reader, const std::string& path);
 
 }  // namespace samebytes::detail

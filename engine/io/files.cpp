@@ -127,7 +127,7 @@ std::vector<std::byte> read_file(const std::string& path) {
   return bytes;
 }
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
+AtomicFile::AtomicFile(const std::string& path, Access access) : path_(path), target_(path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   if (fs::is_symlink(path, ignored)) {
@@ -146,7 +146,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
   for (int attempt = 0; file_ < 0; ++attempt) {
     constexpr int kAttempts = 100;
     temporary_ = target_ + kTemporary + std::to_string(::getpid()) + "-" + std::to_string(counter++);
-    file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, access == Access::owner ? 0600 : 0666);
     if (file_ < 0 && (errno != EEXIST || attempt == kAttempts)) {
       temporary_.clear();  // belongs to another writer: do not remove it
       fail("open", errno);

@@ -59,7 +59,8 @@ const char* stored_name(Dtype dtype) {
 
 }  // namespace
 
-void save_tensors(const std::string& path, std::span<const TensorView> tensors, const Metadata& metadata) {
+void save_tensors(const std::string& path, std::span<const TensorView> tensors, const Metadata& metadata,
+                  Access access) {
   std::vector<const TensorView*> order;
   std::set<std::string> names;
   for (const TensorView& tensor : tensors) {
@@ -88,7 +89,7 @@ void save_tensors(const std::string& path, std::span<const TensorView> tensors, 
   std::string text = header.dump();
   text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
   const std::uint64_t length = text.size();
-  AtomicFile file(path);
+  AtomicFile file(path, access);
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(text);
   for (const TensorView* tensor : order) file.write(tensor->bytes);

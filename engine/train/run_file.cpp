@@ -112,7 +112,8 @@ void write_run_file(const std::string& path, std::span<const io::TensorView> ten
   sums[""] = extended(0, description);
   for (const io::TensorView& tensor : tensors)
     sums[tensor.name] = extended(begun(tensor.name, tensor.dtype, tensor.shape), tensor.bytes);
-  io::save_tensors(path, tensors, {{"format", kRunFormat}, {"description", description}, {"checksums", sums.dump()}});
+  io::save_tensors(path, tensors, {{"format", kRunFormat}, {"description", description}, {"checksums", sums.dump()}},
+                   io::Access::owner);
 }
 
 }  // namespace detail

@@ -105,7 +105,7 @@ class RunState {
 
   // Waits for enqueued work, then writes, without copies where memory is shared. Call it between two steps. Throws
   // ArgumentError while averages are swapped in (EmaScope), IoError as AtomicFile does; an older file then stays
-  // intact.
+  // intact. A new file is for its owner alone.
   void save(const std::string& path) const;
   // Throws IoError for a missing, truncated or damaged file, and ArgumentError if expected values, registered names,
   // shapes or dtypes differ (the message has both sides); changes nothing then.

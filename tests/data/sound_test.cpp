@@ -307,6 +307,30 @@ TEST(SpeechDigits, names_in_archives_are_no_paths) {
   EXPECT_THROW(speech_digits(folder.string()), IoError);
 }
 
+TEST(SpeechDigits, links_in_archives_are_not_followed) {
+  const TemporaryFolder folder, elsewhere;
+  put_sound(elsewhere / "1_secret_7.wav", {1});
+  std::filesystem::create_symlink(elsewhere / "1_secret_7.wav", elsewhere / "1_link_7.wav");
+  ASSERT_EQ(
+      testing::run_program({"tar", "-C", elsewhere.string(), "-cf", folder / "sounds.tar", "1_link_7.wav"}).status, 0);
+  EXPECT_THROW(speech_digits(folder.string()), IoError);
+}
+
+TEST(SpeechDigits, an_archive_that_unpacks_to_far_more_than_its_size_is_refused) {
+  const TemporaryFolder folder, elsewhere;
+  std::filesystem::resize_file((put(elsewhere / "1_long_7.wav", ""), elsewhere / "1_long_7.wav"), 70 << 20);
+  ASSERT_EQ(
+      testing::run_program({"tar", "-C", elsewhere.string(), "-czf", folder / "sounds.tar.gz", "1_long_7.wav"}).status,
+      0);
+  try {
+    speech_digits(folder.string());
+    ADD_FAILURE() << "threw nothing";
+  } catch (const IoError& error) {
+    EXPECT_NE(std::string(error.what()).find("expected at most 67108864 bytes from an archive of "), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(SpeechDigits, reports_a_damaged_archive) {
   const TemporaryFolder folder;
   put(folder / "sounds.tar.gz", std::string("\x1f\x8b\x08\0\0\0\0\0\0\0nonsense", 18));

@@ -20,12 +20,15 @@ std::vector<std::byte> read_file(const std::string& path);
 // The same for bytes in memory; `name` stands for the path in errors.
 std::vector<std::byte> unpack_if_gzip(std::string_view name, std::span<const std::byte> bytes);
 
+// Who may read a new file: those that the process's umask leaves, or its owner alone.
+enum class Access : std::uint8_t { by_umask, owner };
+
 // A file being written. Nothing appears under `path` before commit(). A device or pipe (/dev/stdout) is written
 // directly; a symbolic link stays, and its target is replaced. An existing file keeps its permissions.
 class AtomicFile {
  public:
   // Throws IoError if the folder is not writable.
-  explicit AtomicFile(const std::string& path);
+  explicit AtomicFile(const std::string& path, Access access = Access::by_umask);
   ~AtomicFile();  // without commit(): removes the temporary file and keeps the old file
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;

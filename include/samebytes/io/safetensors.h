@@ -15,6 +15,7 @@
 
 #include "samebytes/dtype.h"
 #include "samebytes/host_array.h"
+#include "samebytes/io/files.h"
 #include "samebytes/shape.h"
 
 namespace samebytes::io {
@@ -33,7 +34,8 @@ struct TensorView {
 // Writes the file atomically, in the given order except that wider dtypes come first, so that every tensor is aligned.
 // Throws ArgumentError for duplicate names, the name "__metadata__", and bytes that do not match a shape; IoError as
 // AtomicFile.
-void save_tensors(const std::string& path, std::span<const TensorView> tensors, const Metadata& metadata = {});
+void save_tensors(const std::string& path, std::span<const TensorView> tensors, const Metadata& metadata = {},
+                  Access access = Access::by_umask);
 
 // One tensor of a file, as read() returns it.
 struct TensorInfo {
