@@ -1,15 +1,22 @@
 #include "cli/interrupt.h"
 
+#include <unistd.h>
+
 #include <csignal>
 
 namespace samebytes::cli {
 namespace {
+
+// Whoever sends SIGTERM kills what has not ended in about this time, so a run that hangs in a driver loses nothing by
+// it.
+constexpr unsigned kMostSecondsToSeeTerm = 30;
 
 volatile std::sig_atomic_t g_interrupted = 0, g_terminated = 0;
 
 extern "C" void on_signal(int signal) {
   g_interrupted = 1;
   g_terminated = signal == SIGTERM;
+  if (g_terminated != 0) alarm(kMostSecondsToSeeTerm);
 }
 
 }  // namespace
@@ -22,9 +29,14 @@ void watch_interrupts() {
   action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  std::signal(SIGALRM, SIG_DFL);
 }
 
-bool is_interrupted() { return g_interrupted != 0; }
+// Who reads it ends soon, so the alarm is off.
+bool is_interrupted() {
+  if (g_terminated != 0) alarm(0);
+  return g_interrupted != 0;
+}
 bool is_terminated() { return g_terminated != 0; }
 
 }  // namespace samebytes::cli

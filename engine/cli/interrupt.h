@@ -1,5 +1,5 @@
 // Ctrl-C: the first SIGINT or SIGTERM asks the run to end after the step under way, the second one ends the program at
-// once.
+// once. A SIGTERM that nobody has seen for 30 s, because the run hangs in a driver, ends it too.
 #pragma once
 
 namespace samebytes::cli {

@@ -42,5 +42,18 @@ TEST(SurviveSlowSets, a_residual_network_with_augmentation_goes_on) {
   expect_same_run(plain, killed);
 }
 
+// Half a minute of waiting, and no work.
+TEST(SurviveSlowSignals, one_sigterm_ends_a_run_that_hangs_in_its_driver) {
+  if (is_sanitized()) GTEST_SKIP() << "LD_PRELOAD does not go with sanitizers";
+  CommandRun run;
+  run.arguments = {"train", "digits", "--epochs", "1000", "--stall-seconds", "0", "--host-execution", "off"};
+  run.environment = {{"LD_PRELOAD", built_program("libfaults_preload.so")},
+                     {"SAMEBYTES_FAULTS", "silent clEnqueueNDRangeKernel 3000"}};
+  run.signal_after = "epoch 1/";
+  run.signal = SIGTERM;
+  const CommandResult result = run_command(run);
+  EXPECT_EQ(result.status, 128 + SIGALRM) << result.out << result.err;
+}
+
 }  // namespace
 }  // namespace samebytes::testing
