@@ -78,7 +78,7 @@ TEST(Usage, help_lines_fit_a_terminal) {
   }
 }
 
-TEST(Usage, the_version_has_commit_parts_and_drivers_as_lines_and_as_json) {
+TEST(Usage, the_version_has_commit_build_parts_and_drivers_as_lines_and_as_json) {
   const auto result = run_command({"--version"});
   EXPECT_EQ(result.status, 0);
   EXPECT_THAT(result.out, StartsWith("samebytes 0."));
@@ -87,6 +87,10 @@ TEST(Usage, the_version_has_commit_parts_and_drivers_as_lines_and_as_json) {
   EXPECT_THAT(result.out, StartsWith("samebytes " + json["version"].get<std::string>()));
   if (!json["commit"].is_null()) {
     EXPECT_THAT(result.out, HasSubstr(", commit " + json["commit"].get<std::string>()));
+  }
+  for (const char* word : {"type", "compiler"}) {
+    EXPECT_FALSE(json["build"][word].get<std::string>().empty()) << word;
+    EXPECT_THAT(result.out, HasSubstr(json["build"][word].get<std::string>()));
   }
   for (const char* list : {"parts", "drivers"})
     for (const auto& word : json[list]) EXPECT_THAT(result.out, HasSubstr(word.get<std::string>())) << list;
