@@ -6,7 +6,9 @@
 //   negative  clEnqueueNDRangeKernel: the queue takes the launch, which fails there
 //   silent    clEnqueueNDRangeKernel: the launch never ends; clSetEventCallback: nobody calls back, from N on
 //   slow      clEnqueueNDRangeKernel: T microseconds before each launch from N on
+//   planted   clEnqueueNDRangeKernel: the launch is left out and nobody is told, as if a status had not been looked at
 //   late      clSetEventCallback: the callback comes T microseconds late, on another thread (us=0: at once)
+//   jump      clock_gettime: from N on the time of day is hours ahead and hours behind, in turns
 //   room      "room clSVMAlloc BYTES": that much shared memory in all
 //   refuse    "refuse clGetDeviceInfo 1": no device has a compiler
 // Over 400 lines because it is one table of the calls, a line or three each.
@@ -43,7 +45,9 @@ struct Fault {
   int queue = -1;
   long microseconds = 0;
   std::atomic<bool> is_over{false};
-  bool goes_on() const { return kind == "slow" || (kind == "silent" && call == "clSetEventCallback"); }
+  bool goes_on() const {
+    return kind == "slow" || kind == "jump" || (kind == "silent" && call == "clSetEventCallback");
+  }
 };
 
 // Read once, at the first call, and never destroyed: drivers call while the process ends.
@@ -298,6 +302,9 @@ extern "C" cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kerne
       clEnqueueNativeKernel(queue, sleep_a_while, &pause, sizeof pause, 0, nullptr, nullptr, 0, nullptr, nullptr);
     return real(queue, kernel, dimensions, offset, global, local, waits, wait_list, event);
   }
+  if (fault->kind == "planted")
+    return real_of<decltype(&clEnqueueMarkerWithWaitList)>("clEnqueueMarkerWithWaitList")(queue, waits, wait_list,
+                                                                                          event);
   // PoCL 3.1 may end in an assertion where an event fails while its neighbours are being finished.
   if (fault->kind == "negative") real_of<decltype(&clFinish)>("clFinish")(queue);
   cl_context context = nullptr;
@@ -425,6 +432,16 @@ extern "C" int open(const char* path, int flags, ...) {
   if (!is_of_program(__builtin_return_address(0)) || !fails(count)) return real(path, flags, mode);
   errno = EMFILE;
   return -1;
+}
+
+extern "C" int clock_gettime(clockid_t clock, timespec* time) {
+  static Count& count = *new Count("clock_gettime");
+  static const auto real = real_of<int (*)(clockid_t, timespec*)>("clock_gettime");
+  const int status = real(clock, time);
+  if (clock != CLOCK_REALTIME || !is_of_program(__builtin_return_address(0)) || !fault_of(count)) return status;
+  constexpr time_t kHours = 5 * 3600;
+  time->tv_sec += count.calls % 2 == 0 ? kHours : -kHours;
+  return status;
 }
 
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* how, void* (*run)(void*), void* data) {

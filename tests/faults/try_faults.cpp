@@ -2,11 +2,13 @@
 // the middle and its last one. What a run makes of it is one of
 //   said      the same result, or a recovery, and a line says what was overcome
 //   same      the same result: nothing hung on that call
-//   clean     status 1 and one line that names the call or the file, and the device where there is one
+//   clean     status 1 and one line that names the call, its status and the device, of a launch also the kernel; of a
+//             call of the system the file or what it was for
 //   bad       anything else: another result, a signal, a hang, a line that names nothing
 //   unmet     the run made fewer calls this time
-// try_faults [--share K/N] [--run NAME] [--call NAME] [--table FILE]; the last line counts, the status is 1 if any is
-// bad.
+// try_faults [--share K/N] [--run NAME] [--call NAME] [--table FILE] [--page FILE] [--planted]; the last line counts,
+// the status is 1 if any is bad. --page puts the table into a document, in place of the one that is there. --planted
+// tries one launch that is left out without a word, as an unchecked status would: that must be bad.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -32,6 +34,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kMostSeconds = "60";
 constexpr const char* kStall = "8";
+
+std::string device_name;
 
 struct Run {
   std::string name;
@@ -129,7 +133,9 @@ std::map<std::string, long> read_counts(const fs::path& path) {
 std::vector<std::string> kinds_of(const std::string& call) {
   if (call == "clWaitForEvents") return {"error", "lost"};
   if (call == "clEnqueueNDRangeKernel") return {"error", "negative", "silent", "slow"};
+  if (call == "clEnqueueMarkerWithWaitList" || call == "clFinish") return {"error", "lost"};
   if (call == "clSetEventCallback") return {"error", "late", "silent"};
+  if (call == "clock_gettime") return {"jump"};
   return {"error"};
 }
 
@@ -145,7 +151,14 @@ std::string verdict_of(const Run& run, const Trial& trial, const Outcome& outcom
   }
   const bool is_opencl = trial.call.rfind("cl", 0) == 0;
   const bool has_line = says("samebytes: ");
-  const bool names = is_opencl ? says(trial.call) || says("stall_seconds") || says("clBuildProgram") : says(": ");
+  const bool finds_devices = trial.call.rfind("clGetPlatform", 0) == 0 || trial.call == "clGetDeviceIDs" ||
+                             trial.call == "clGetDeviceInfo" || trial.call == "clCreateSubDevices";
+  const bool is_launch = trial.call == "clSetKernelArg" || trial.call == "clSetKernelArgSVMPointer" ||
+                         trial.call == "clCreateKernel" || trial.call == "clEnqueueNDRangeKernel";
+  const bool has_place = (finds_devices || says(device_name)) && (!is_launch || says("kernel "));
+  const bool names_call = says(trial.call) && says("CL_") && has_place;
+  const bool names =
+      is_opencl ? names_call || says("stall_seconds") || (says("the launch failed on") && has_place) : says(": ");
   if (run.ranks > 1) return has_line && names ? "clean" : "bad";
   return outcome.status == 1 && has_line && names ? "clean" : "bad";
 }
@@ -172,13 +185,45 @@ std::string to_markdown(const Table& table) {
   return text.str();
 }
 
+// Puts the table where the page has one, else at its end.
+void write_page(const std::string& path, const std::string& table) {
+  std::istringstream lines(text_of(path));
+  std::string page;
+  bool is_in = false, is_written = false;
+  for (std::string line; std::getline(lines, line);) {
+    is_in = line.rfind("| call | tried", 0) == 0 || (is_in && line.rfind('|', 0) == 0);
+    if (!is_in) page += line + "\n";
+    if (is_in && !is_written) page += table;
+    is_written = is_written || is_in;
+  }
+  if (!is_written) page += "\n" + table;
+  std::ofstream(path) << page;
+}
+
+std::string first_device() {
+  std::istringstream words(run_program({built_program("samebytes"), "devices", "--json"}).output);
+  const std::string text = words.str(), key = "\"name\":\"";
+  const std::size_t begin = text.find(key);
+  return begin == std::string::npos
+             ? ""
+             : text.substr(begin + key.size(), text.find('"', begin + key.size()) - begin - key.size());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string wanted_run, wanted_call, table_file;
+  std::string wanted_run, wanted_call, table_file, page;
+  bool is_planted = false;
   unsigned long part = 0, parts = 1;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string flag = argv[i], value = argv[i + 1];
+  for (int i = 1; i < argc; i += 2) {
+    const std::string flag = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
+    if (flag == "--planted") {
+      is_planted = true;
+      wanted_run = "train";
+      --i;
+      continue;
+    }
+    if (flag == "--page") page = value;
     if (flag == "--run") wanted_run = value;
     if (flag == "--call") wanted_call = value;
     if (flag == "--table") table_file = value;
@@ -193,6 +238,7 @@ int main(int argc, char** argv) {
   run_program({command, "train", "digits", "--steps", "4", "--batch", "32", "--quiet", "--checkpoint",
                (prepared / "state").string(), "--checkpoint-every", "2", "--save",
                (prepared / "net.safetensors").string()});
+  device_name = first_device();
   const std::vector<Run> runs = all_runs(prepared);
   std::vector<Reference> references(runs.size());
   std::vector<Trial> trials;
@@ -206,6 +252,11 @@ int main(int argc, char** argv) {
       return 1;
     }
     references[r] = {read_counts(counts), result_of(runs[r], folder, whole.output)};
+    if (is_planted) {
+      const long launches = references[r].calls["clEnqueueNDRangeKernel"];
+      trials.push_back({r, "planted clEnqueueNDRangeKernel " + std::to_string(launches / 2), "clEnqueueNDRangeKernel"});
+      continue;
+    }
     for (const auto& [call, count] : references[r].calls) {
       if (!wanted_call.empty() && call != wanted_call) continue;
       std::set<long> numbers{1, 2, (count + 1) / 2, count};
@@ -254,6 +305,7 @@ int main(int argc, char** argv) {
   fs::remove_all(work, ignored);
   const std::string text = to_markdown(table);
   if (!table_file.empty()) std::ofstream(table_file) << text;
+  if (!page.empty()) write_page(page, text);
   std::cout << text << chosen.size() << " faults, " << table.bad.size() << " bad\n";
   return table.bad.empty() ? 0 : 1;
 }
