@@ -205,5 +205,15 @@ TEST_P(GradientsTest, a_custom_op_that_does_not_build_names_itself_and_its_log) 
   EXPECT_EQ((array({1.0f}) + 1.0).value(), 2.0);  // the engine goes on
 }
 
+TEST_P(GradientsTest, the_name_of_a_custom_op_cannot_become_source) {
+  const CustomOp twice{.name = "twice\"\n#error injected\n#line 1 \"\\",
+                       .entry = "twice",
+                       .source =
+                           "__kernel void twice(ARRAY(const real, x), ARRAY(real, y), const int n) {\n"
+                           "  START(x);\n  START(y);\n"
+                           "  for (long i = SB_BEGIN(n); i < SB_END(n); ++i) y[i] = 2 * x[i];\n}\n"};
+  EXPECT_EQ(custom_op(twice, std::vector<Array>{array({1.5f})}, {1}).value(), 3.0);
+}
+
 }  // namespace
 }  // namespace samebytes::testing
