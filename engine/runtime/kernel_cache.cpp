@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <optional>
@@ -36,7 +39,7 @@ struct Known {
 };
 
 Known& known_here() {
-  static Known known;
+  static Known& known = *new Known;  // never destroyed: engines may end while the process does
   return known;
 }
 
