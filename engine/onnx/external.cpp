@@ -117,7 +117,7 @@ Item bound(const ::onnx::ValueInfoProto& input, const Value& value, std::map<std
     std::int64_t wanted = size;
     if (dim.has_dim_value() && dim.dim_value() >= 0)  // some exporters write -1 for an open size
       wanted = dim.dim_value();
-    else if (!dim.dim_param().empty())
+    else if (!dim.dim_param().empty() && dim.dim_param() != "?")  // which some exporters write for any size
       wanted = symbols.emplace(dim.dim_param(), size).first->second;
     if (wanted != size)
       throw ArgumentError(where + "axis " + std::to_string(i) + " has size " + std::to_string(size) + ", expected " +

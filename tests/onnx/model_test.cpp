@@ -205,6 +205,17 @@ TEST(Onnx, a_size_of_minus_one_is_open) {
 }
 
 // Positions and masks of text: exact beyond what a float holds.
+TEST(Onnx, question_marks_are_open_sizes_of_their_own) {
+  const Engine engine;
+  const TemporaryFolder folder;
+  Maker maker;
+  maker.input("x", {"?", "3", "?"});
+  maker.node("Relu", {"x"}, "y");
+  maker.output("y");
+  Model model = load(maker.saved(folder));
+  EXPECT_EQ(model.forward(zeros({2, 3, 4})).shape(), (Shape{2, 3, 4}));
+}
+
 TEST(Onnx, running_sums_and_places_of_integers_are_exact) {
   const Engine engine;
   const TemporaryFolder folder;
