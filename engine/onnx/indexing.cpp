@@ -192,11 +192,18 @@ Outputs range(const Call& call) {
   const std::int64_t start = ints_of(call.at(0)).at(0), limit = ints_of(call.at(1)).at(0),
                      delta = ints_of(call.at(2)).at(0);
   if (delta == 0) call.refuse("its step is 0");
-  const double steps = (static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta);
-  if (steps > 1e8) call.refuse("it has more than 10^8 values");
-  std::vector<std::int64_t> values;
-  for (std::int64_t at = start; delta > 0 ? at < limit : at > limit; at += delta) values.push_back(at);
-  return {ints_item(values, {static_cast<std::int64_t>(values.size())}, call.type())};
+  // Unsigned, as the ends may lie apart by more than the largest signed number.
+  const auto low = static_cast<std::uint64_t>(delta > 0 ? start : limit),
+             high = static_cast<std::uint64_t>(delta > 0 ? limit : start),
+             step = delta > 0 ? static_cast<std::uint64_t>(delta) : 0 - static_cast<std::uint64_t>(delta);
+  const bool is_empty = delta > 0 ? start >= limit : start <= limit;
+  const std::uint64_t steps = is_empty ? 0 : (high - low - 1) / step + 1;
+  if (steps > 100'000'000) call.refuse("it has more than 10^8 values");
+  const Sizes sizes{static_cast<std::int64_t>(steps)};
+  std::vector<std::int64_t> values(static_cast<std::size_t>(count(sizes)));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(start) + i * static_cast<std::uint64_t>(delta));
+  return {ints_item(values, sizes, call.type())};
 }
 
 Outputs triangle(const Call& call) {
@@ -205,10 +212,10 @@ Outputs triangle(const Call& call) {
   const std::int64_t k = call.has(1) ? ints_of(call.at(1)).at(0) : 0, rows = sizes[sizes.size() - 2],
                      columns = sizes.back();
   const bool is_upper = call.integer("upper", 1) != 0;
+  if (count(sizes) == 0) return {call.at(0)};
   std::vector<std::int64_t> keeps;
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < columns; ++j) keeps.push_back(is_upper ? j - i >= k : j - i <= k);
-  if (count(sizes) == 0) return {call.at(0)};
   if (call.is_floating()) {
     const Array mask = plain(ints_item(keeps, {rows, columns}, Type::boolean));
     return {item_of(where(mask, call.array(), full(Shape{}, 0.0, call.array().dtype())))};

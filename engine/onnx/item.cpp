@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "onnx/traced.h"
 #include "samebytes/error.h"
@@ -61,7 +62,12 @@ void widen(const Tensor& tensor, std::vector<std::int64_t>& out) {
   }
 }
 
+thread_local std::int64_t most_elements = Shape::kMostElements;
+
 }  // namespace
+
+MostElements::MostElements(std::int64_t most) : before_(std::exchange(most_elements, most)) {}
+MostElements::~MostElements() { most_elements = before_; }
 
 bool is_floating(Type type) {
   return type == Type::f32 || type == Type::f64 || type == Type::f16 || type == Type::bf16;
@@ -128,7 +134,7 @@ std::int64_t count(const Sizes& sizes) {
   std::int64_t n = 1;
   bool is_empty = false;
   for (const std::int64_t size : sizes) {
-    if (size < 0 || (size > 0 && n > Shape::kMostElements / size))
+    if (size < 0 || (size > 0 && n > most_elements / size))
       throw ArgumentError("onnx: a shape has the size " + std::to_string(size) + ", which is negative or too large");
     if (size == 0)
       is_empty = true;

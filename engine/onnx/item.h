@@ -30,8 +30,19 @@ std::size_t bytes_of(Type type);
 Dtype dtype_of(Type type);  // the narrowest one of an Array that holds it; throws ArgumentError if there is none
 Type type_of(Dtype dtype);
 
-// Throws ArgumentError where sizes are negative or their product overflows.
+// Throws ArgumentError where sizes are negative, their product overflows or is above that of a MostElements.
 std::int64_t count(const Sizes& sizes);
+// While one lives, the thread's count() refuses more elements than these. Scopes nest.
+class MostElements {
+ public:
+  explicit MostElements(std::int64_t most);
+  ~MostElements();
+  MostElements(const MostElements&) = delete;
+  MostElements& operator=(const MostElements&) = delete;
+
+ private:
+  std::int64_t before_;
+};
 Shape shape_of(const Sizes& sizes);
 Sizes sizes_of(const Item& item);
 

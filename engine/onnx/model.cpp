@@ -63,13 +63,15 @@ bool is_unchanged(const ::onnx::GraphProto& graph) {
                      [&](const auto& node) { return is_standard(node.domain()) && ops.contains(node.op_type()); });
 }
 
-// Runs the nodes that read constants alone, once, and leaves them out of the graph.
+// Runs the nodes that read constants alone, once, and leaves them out of the graph: those whose results have, all
+// together, not much more bytes than the file, so that one that claims large ones costs nothing.
 void fold_constants(::onnx::GraphProto& graph, const Functions& functions, std::map<std::string, Item>& constants,
-                    int opset) {
+                    int opset, std::size_t file_bytes) {
   static const std::set<std::string> excluded{"Dropout",       "BatchNormalization", "ConvBatchNormalization",
                                               "Bernoulli",     "Multinomial",        "RandomNormal",
                                               "RandomUniform", "RandomNormalLike",   "RandomUniformLike"};
-  constexpr std::int64_t kMostElements = std::int64_t{1} << 24;  // that are kept
+  constexpr std::size_t kAnyBytes = std::size_t{4} << 20;  // that may always be made
+  std::size_t bytes_left = std::max(file_bytes, kAnyBytes);
   Runner runner(functions, false);
   Scope scope;
   scope.values = constants;
@@ -83,11 +85,15 @@ void fold_constants(::onnx::GraphProto& graph, const Functions& functions, std::
       Scope inside;
       inside.outer = &scope;
       try {
+        const MostElements limit(static_cast<std::int64_t>(bytes_left / sizeof(std::int64_t)));
         runner.node(node, inside, opset, {});
-        for (auto& [name, item] : inside.values) {
-          folds = folds && count(sizes_of(item)) <= kMostElements;
+        std::size_t bytes = 0;
+        for (auto& [name, item] : inside.values)
+          bytes += static_cast<std::size_t>(count(sizes_of(item))) * bytes_of(item.type);
+        folds = bytes <= bytes_left;
+        for (auto& [name, item] : inside.values)
           if (item.array.defined() && folds) item.array.eval();
-        }
+        if (folds) bytes_left -= bytes;
         made = std::move(inside.values);
       } catch (const ArgumentError&) {
         folds = false;  // the run says so, with the values that it has
@@ -129,12 +135,15 @@ Model load(const std::string& path, const LoadOptions& options) {
   if (graph.sparse_initializer_size() > 0) throw ArgumentError("onnx: sparse initializers are not supported");
 
   std::set<std::string> initializers;
+  std::size_t file_bytes = file->proto.ByteSizeLong();  // and those of external data
   Model model;
   ExternalData external(std::filesystem::path(path).parent_path());
   for (auto& proto : *file->proto.mutable_graph()->mutable_initializer()) {
     if (!initializers.insert(proto.name()).second)
       throw ArgumentError("onnx: the initializer '" + proto.name() + "' exists twice");
     const Item item = external.item(proto);
+    if (proto.data_location() == ::onnx::TensorProto::EXTERNAL)
+      file_bytes += static_cast<std::size_t>(count(sizes_of(item))) * bytes_of(item.type);
     if (!is_floating(item.type) || all_uses(uses, proto.name(), is_setting)) {
       file->constants[proto.name()] = item;
       continue;
@@ -153,7 +162,7 @@ Model load(const std::string& path, const LoadOptions& options) {
     clear_values(proto);
     model.weights_.push_back(std::move(weight));
   }
-  fold_constants(file->running, file->functions, file->constants, opset);
+  fold_constants(file->running, file->functions, file->constants, opset, file_bytes);
   for (const auto& input : graph.input())
     if (!initializers.contains(input.name())) file->inputs.push_back(input.name());
   for (const auto& output : graph.output()) file->outputs.push_back(output.name());

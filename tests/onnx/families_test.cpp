@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <numbers>
 #include <numeric>
@@ -296,6 +297,33 @@ TEST_F(OnnxFamilies, numbers_drawn_with_a_seed_are_the_same_again) {
   const auto first = draw();
   EXPECT_EQ(first, draw());
   EXPECT_NEAR(std::accumulate(first.begin(), first.end(), 0.0) / 1000, 2.0, 0.15);
+}
+
+TEST_F(OnnxFamilies, a_range_ends_where_it_should_at_the_ends_of_64_bits) {
+  const auto range = [](std::int64_t start, std::int64_t limit, std::int64_t delta) {
+    const TemporaryFolder place;
+    Maker maker;
+    for (const auto& [name, value] :
+         {std::pair{"start", start}, std::pair{"limit", limit}, std::pair{"delta", delta}}) {
+      maker.ints(name, {value});
+      maker.model.mutable_graph()->mutable_initializer()->rbegin()->clear_dims();
+    }
+    maker.node("Range", {"start", "limit", "delta"}, "y");
+    maker.output("y");
+    const auto made = load(maker.saved(place)).run({});
+    const Tensor& tensor = std::get<Tensor>(made.at("y"));
+    std::vector<std::int64_t> values(tensor.bytes.size() / sizeof(std::int64_t));
+    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+    return values;
+  };
+  using Values = std::vector<std::int64_t>;
+  EXPECT_EQ(range(0, 10, 3), (Values{0, 3, 6, 9}));
+  EXPECT_EQ(range(10, 0, -5), (Values{10, 5}));
+  EXPECT_EQ(range(3, 3, 1), Values());
+  EXPECT_EQ(range(3, 9, -1), Values());
+  EXPECT_EQ(range(INT64_MAX - 1, INT64_MAX, 5), (Values{INT64_MAX - 1}));
+  EXPECT_EQ(range(INT64_MIN, INT64_MAX, INT64_MAX), (Values{INT64_MIN, -1, INT64_MAX - 1}));
+  EXPECT_EQ(range(INT64_MAX, INT64_MIN, INT64_MIN), (Values{INT64_MAX, -1}));
 }
 
 }  // namespace

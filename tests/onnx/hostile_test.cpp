@@ -148,6 +148,65 @@ TEST(OnnxHostile, each_file_has_a_clear_error_and_takes_no_memory) {
   }
 }
 
+// Reading the file computes what follows from constants alone, so each of these would be made there and then.
+TEST(OnnxHostile, large_constants_that_a_file_only_asks_for_are_not_made) {
+  const Engine engine;
+  load(linear_model().saved(TemporaryFolder()));
+  const std::vector<std::pair<const char*, std::function<void(Maker&)>>> all{
+      {"integers by the hundred million",
+       [](Maker& m) {
+         m.ints("sizes", {1 << 27});
+         auto& value =
+             *Maker::attribute(m.node("ConstantOfShape", {"sizes"}, "big"), "value", ::onnx::AttributeProto::TENSOR)
+                  .mutable_t();
+         value.set_data_type(7);
+         value.add_dims(1);
+         value.add_int64_data(1);
+       }},
+      {"zeros",
+       [](Maker& m) {
+         m.ints("sizes", {1 << 13, 1 << 13});
+         m.node("ConstantOfShape", {"sizes"}, "big");
+       }},
+      {"many zeros",
+       [](Maker& m) {
+         m.ints("sizes", {1000, 1000});
+         for (int i = 0; i < 100; ++i) m.node("ConstantOfShape", {"sizes"}, i == 0 ? "big" : "big" + std::to_string(i));
+       }},
+      {"a wide integer",
+       [](Maker& m) {
+         m.ints("one", {1});
+         m.ints("sizes", {1 << 13, 1 << 13});
+         m.node("Expand", {"one", "sizes"}, "big");
+       }},
+      {"a repeated one",
+       [](Maker& m) {
+         m.ints("one", {1});
+         m.ints("times", {1 << 26});
+         m.node("Tile", {"one", "times"}, "big");
+       }},
+      {"a long range",
+       [](Maker& m) {
+         for (const auto& [name, value] : {std::pair{"from", 0}, std::pair{"to", 1 << 26}, std::pair{"by", 1}}) {
+           m.ints(name, {value});
+           m.model.mutable_graph()->mutable_initializer()->rbegin()->clear_dims();
+         }
+         m.node("Range", {"from", "to", "by"}, "big");
+       }},
+  };
+  for (const auto& [what, make] : all) {
+    const TemporaryFolder folder;
+    Maker maker;
+    make(maker);
+    maker.output("big");
+    const std::string path = maker.saved(folder);
+    reset_peak();
+    const std::size_t before = kilobytes("VmRSS:");
+    EXPECT_EQ(load(path).outputs().size(), 1u) << what;
+    EXPECT_LE(kilobytes("VmHWM:"), before + 16384) << what;
+  }
+}
+
 TEST(OnnxHostile, files_cut_anywhere_are_refused_or_read) {
   const Engine engine;
   const TemporaryFolder folder;
