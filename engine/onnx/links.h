@@ -20,6 +20,12 @@ class Links {
     }
     for (const auto& output : graph.output()) ++readers_[output.name()];
   }
+  // The node that gives `value`.
+  std::optional<int> maker(const std::string& value) const {
+    const auto at = maker_.find(value);
+    return at == maker_.end() ? std::optional<int>() : at->second;
+  }
+  bool is_read(const std::string& value) const { return readers_.contains(value); }
   // The node that gives `value`, if it has this one result and nothing else reads it.
   std::optional<int> only(const std::string& value) const {
     const auto at = maker_.find(value);

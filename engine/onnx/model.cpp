@@ -10,6 +10,7 @@
 #include "onnx/model_file.h"
 #include "onnx/rewrite.h"
 #include "onnx/runner.h"
+#include "onnx/settled.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -163,6 +164,15 @@ Model load(const std::string& path, const LoadOptions& options) {
     model.weights_.push_back(std::move(weight));
   }
   fold_constants(file->running, file->functions, file->constants, opset, file_bytes);
+  std::map<std::string, Sizes> sizes;
+  for (const auto& proto : graph.initializer()) sizes[proto.name()] = {proto.dims().begin(), proto.dims().end()};
+  fuse_hard_swish(file->running, file->constants);
+  fuse_layer_norms(file->running, file->constants, sizes);
+  fold_into_filters(file->running, file->constants);
+  turn_filters(file->running, file->constants);
+  std::set<std::string> of_file = initializers;  // which save() writes again
+  for (const auto& input : graph.input()) of_file.insert(input.name());
+  drop_unread(file->running, of_file, file->constants);
   for (const auto& input : graph.input())
     if (!initializers.contains(input.name())) file->inputs.push_back(input.name());
   for (const auto& output : graph.output()) file->outputs.push_back(output.name());
@@ -179,8 +189,9 @@ std::map<std::string, Value> Model::run(const std::map<std::string, Value>& inpu
       throw ArgumentError("onnx: the model has no input '" + name + "'");
   std::map<std::string, Value> result;
   const auto body = [&]() -> Array {
-    Scope scope;
-    scope.values = file_->constants;
+    Scope constants, scope;
+    constants.fixed = &file_->constants;
+    scope.outer = &constants;
     for (const Weight& weight : weights_)
       scope.values[weight.name] = weight.layout == nn::Layout::conv
                                       ? ordered(weight.cell, taps_first(std::size_t(weight.cell.shape().rank())))
@@ -189,7 +200,7 @@ std::map<std::string, Value> Model::run(const std::map<std::string, Value>& inpu
     for (const auto& input : graph.input()) {
       const auto given = inputs.find(input.name());
       if (given == inputs.end()) {
-        if (scope.values.contains(input.name())) continue;
+        if (scope.values.contains(input.name()) || file_->constants.contains(input.name())) continue;
         throw ArgumentError("onnx: the input '" + input.name() + "' is missing");
       }
       scope.values[input.name()] = bound(input, given->second, symbols);

@@ -83,8 +83,11 @@ int opset_of(const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto
 const Item& Scope::at(const std::string& name) const {
   static const Item none;
   if (name.empty()) return none;
-  for (const Scope* scope = this; scope != nullptr; scope = scope->outer)
+  for (const Scope* scope = this; scope != nullptr; scope = scope->outer) {
     if (const auto found = scope->values.find(name); found != scope->values.end()) return found->second;
+    if (scope->fixed == nullptr) continue;
+    if (const auto found = scope->fixed->find(name); found != scope->fixed->end()) return found->second;
+  }
   throw ArgumentError("onnx: no node gives '" + name + "'");
 }
 

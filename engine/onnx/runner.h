@@ -16,6 +16,7 @@ int opset_of(const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto
 struct Scope {
   std::map<std::string, Item> values;
   const Scope* outer = nullptr;
+  const std::map<std::string, Item>* fixed = nullptr;  // more values, which all runs share
 
   // An undefined item for an empty name; throws ArgumentError for a name that nothing has.
   const Item& at(const std::string& name) const;
