@@ -13,6 +13,9 @@ namespace samebytes::data {
 namespace {
 
 constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;
+// What a byte of a file can hold: deflate makes at most 1 032 bytes of one, a PNG has eight pixels in a byte; a block
+// of 64 pixels of a JPEG takes a bit.
+constexpr std::int64_t kMostPixelsOfByte = std::int64_t{8} * 1032;
 
 bool begins_with(std::span<const std::byte> file, std::string_view magic) {
   return file.size() >= magic.size() && std::memcmp(file.data(), magic.data(), magic.size()) == 0;
@@ -72,6 +75,9 @@ void decode_image(std::string_view name, std::span<const std::byte> file, int ch
   const detail::ImageHeader header = decoder->read_header(channels);
   if (header.height * header.width > kMostPixels)
     detail::throw_io("image", std::string(name), -1, "at most 2^28 pixels",
+                     std::to_string(header.width) + " by " + std::to_string(header.height));
+  if (header.height * header.width > kMostPixelsOfByte * std::ssize(file))
+    detail::throw_io("image", std::string(name), -1, "pixels that " + std::to_string(file.size()) + " bytes can hold",
                      std::to_string(header.width) + " by " + std::to_string(header.height));
   const auto pixels = static_cast<std::size_t>(header.height * header.width);
   const std::span<std::uint8_t> dst = room(header.height, header.width);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <png.h>
+#include <zlib.h>
 
 #include <cmath>
 #include <cstdio>
@@ -177,6 +178,12 @@ TEST(Image, names_damage_and_where_it_is) {
   damaged[16] = 0x7f;  // the width, with its checksum wrong
   put(path, damaged);
   EXPECT_THROW(act(), IoError);
+  damaged = png;  // a width and a height, with their checksum, that so few bytes cannot fill
+  damaged[18] = damaged[22] = 0x30;
+  const auto sum = crc32_z(0, reinterpret_cast<const Bytef*>(damaged.data()) + 12, 17);
+  for (std::size_t i = 0; i < 4; ++i) damaged[29 + i] = static_cast<char>(sum >> (24 - 8 * i));
+  put(path, damaged);
+  expect_io_error(act, path, -1, {"pixels that", "bytes can hold"});
   const std::string colour = jpeg(64, 64, JCS_GRAYSCALE, 1, bytes);
   for (const std::size_t cut : {std::size_t{3}, std::size_t{30}, colour.size() / 2}) {
     put(path, colour.substr(0, cut));
