@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -15,6 +16,10 @@ namespace samebytes::detail {
 struct WrittenAttribute {
   std::string key;
   std::variant<std::int64_t, double, std::vector<std::int64_t>, std::string> value;
+};
+
+struct WrittenProduct {
+  std::string x, weight, bias;
 };
 
 // One node while it is written. Values have names; each operator of ONNX that is put gives a new one.
@@ -41,8 +46,13 @@ class NodeWriter {
   // The inputs of a pointwise node, stored all in one order that its result then has, too, and as narrow as they were
   // before they were broadcast: turned(result, order) is what the graph means. Empty: as it means.
   virtual std::vector<Name> operands(Ints& order) = 0;
-  // One operator of ONNX's own domain; its first output.
+  // One operator of ONNX's own domain; its first output. An empty input is left out.
   virtual Name put(const std::string& type, const std::vector<Name>& inputs, const Attributes& attributes = {}) = 0;
+  // The same with this many outputs.
+  virtual std::vector<Name> put_all(const std::string& type, const std::vector<Name>& inputs,
+                                    const Attributes& attributes, std::size_t outputs) = 0;
+  // The x W' + b that gives `value`, perhaps reshaped since; bias is empty where there is none.
+  virtual std::optional<WrittenProduct> product(const Name& value) const = 0;
   // The axes in another order: axis i of the result is axis order[i]. Two of them that undo each other vanish.
   virtual Name turned(const Name& value, const Ints& order) = 0;
   virtual Name reshaped(const Name& value, const Shape& shape) = 0;
@@ -51,7 +61,7 @@ class NodeWriter {
   virtual Name ints(const Ints& values) = 0;  // one axis
   virtual Name numbers(const std::vector<double>& values, const Shape& shape, Dtype dtype) = 0;
   Name number(double value, Dtype dtype) { return numbers({value}, Shape{}, dtype); }
-  virtual void give(const Name& value) = 0;  // the node's first result
+  virtual void give(const Name& value, int result = 0) = 0;  // names a result of the node
   [[noreturn]] virtual void refuse(const std::string& why) const = 0;
 
  private:

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "onnx/registry.h"
+#include "onnx/traced.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -85,8 +86,13 @@ Outputs greater_or_equal(const Call& call) {
 
 Outputs mod(const Call& call) {
   if (!call.is_floating()) return integer_binary(call);
-  if (call.integer("fmod", 0) == 0) call.refuse("floating remainders need fmod = 1");
-  return binary(call, [](const Array& a, const Array& b) { return fmod(a, b); });
+  if (call.integer("fmod", 0) != 0) return binary(call, [](const Array& a, const Array& b) { return fmod(a, b); });
+  if (call.opset < 28) call.refuse("floating remainders need fmod = 1 before opset 28");
+  return binary(call, [](const Array& a, const Array& b) {  // the divisor's sign
+    const Array rest = fmod(a, b), zero = full(Shape{}, 0.0, a.dtype());
+    const Array is_other = logical_xor(less(rest, zero), less(b, zero));
+    return where(logical_and(not_equal(rest, zero), is_other), rest + b, rest);
+  });
 }
 
 // Integers to floating powers, computed in double and cut to the integers' type.
@@ -195,6 +201,11 @@ Outputs swish(const Call& call) {
   const double alpha = call.real("alpha", 1.0);
   return kept(call, [&](const Array& a) { return a * sigmoid(a * alpha); });
 }
+Outputs gated_swish(const Call& call) {
+  if (call.sizes(0) != call.sizes(1)) call.refuse("its inputs have different sizes");
+  const double alpha = call.real("alpha", 1.0);
+  return binary(call, [&](const Array& a, const Array& b) { return a * sigmoid(a * alpha) * b; });
+}
 Outputs shrink(const Call& call) {
   const double lambda = call.real("lambd", 0.5), bias = call.real("bias", 0.0);
   return kept(call, [&](const Array& a) {
@@ -226,6 +237,7 @@ Outputs chosen(const Call& call) {
     const Item &a = call.at(1), &b = call.at(2), &mask = call.at(0);
     return {item_of(where(plain(mask), plain(a), plain(b)))};
   }
+  if (stays_on_device(call)) return {item_of(where(call.array(0), call.array(1), call.array(2)), call.type(1))};
   const Sizes sizes = broadcast(call.sizes(0), broadcast(call.sizes(1), call.sizes(2)));
   const auto mask = ints_of(call.at(0)), a = ints_of(call.at(1)), b = ints_of(call.at(2));
   const auto of_mask = positions(call.sizes(0), sizes), of_a = positions(call.sizes(1), sizes),
@@ -278,13 +290,18 @@ void add_elementwise(Registry& registry) {
   registry.insert({{"HardSwish", unary<hard_swish>}, {"LeakyRelu", leaky}, {"PRelu", parametric}});
   registry.insert({{"Elu", exponential_linear}, {"Selu", scaled_linear}, {"Celu", celu}, {"Gelu", gelu_of}});
   registry.insert({{"HardSigmoid", hard_sigmoid_of}, {"ThresholdedRelu", thresholded}, {"Shrink", shrink}});
-  registry.insert({{"Swish", swish}, {"OptionalHasElement", has_element}, {"OptionalGetElement", identity}});
+  registry.insert({{"Swish", swish},
+                   {"SwiGLU", gated_swish},
+                   {"OptionalHasElement", has_element},
+                   {"OptionalGetElement", identity}});
   registry.insert({{"ai.onnx.ml.Binarizer", binarized}});
   const auto signless = [](const Call& call) -> Outputs {
     if (call.is_floating()) {
       if (call.op == "Abs") return unary<samebytes::abs>(call);
       return call.op == "Neg" ? unary<negative>(call) : unary<samebytes::sign>(call);
     }
+    if (stays_on_device(call) && call.op != "Sign")
+      return {item_of(call.op == "Neg" ? 0 - call.array() : abs(call.array()), call.type())};
     auto values = ints_of(call.at(0));
     for (auto& value : values) {
       if (call.op == "Neg")

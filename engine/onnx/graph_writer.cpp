@@ -140,7 +140,20 @@ class OneNode final : public NodeWriter {
     }
     return writer_.constant(std::move(tensor));
   }
-  void give(const Name& value) override { writer_.names_[&node_] = value; }
+  std::vector<Name> put_all(const std::string& type, const std::vector<Name>& inputs, const Attributes& attributes,
+                            std::size_t outputs) override {
+    return writer_.put_all(type, inputs, attributes, outputs);
+  }
+  std::optional<detail::WrittenProduct> product(const Name& value) const override {
+    const auto* node = writer_.maker(value);
+    while (node != nullptr && node->op_type() == "Reshape") node = writer_.maker(node->input(0));
+    if (node == nullptr || node->op_type() != "Gemm") return {};
+    return detail::WrittenProduct{node->input(0), node->input(1), node->input_size() > 2 ? node->input(2) : ""};
+  }
+  void give(const Name& value, int result) override {
+    writer_.results_[{&node_, result}] = value;
+    if (result == 0) writer_.names_[&node_] = value;
+  }
   [[noreturn]] void refuse(const std::string& why) const override { throw Refusal{why}; }
 
  private:
@@ -165,12 +178,21 @@ Writer::Name Writer::fresh(const std::string& stem) {
 
 Writer::Name Writer::put(const std::string& type, const std::vector<Name>& inputs,
                          const NodeWriter::Attributes& attributes) {
-  const Name result = fresh(lower(type));
+  return put_all(type, inputs, attributes, 1)[0];
+}
+
+std::vector<Writer::Name> Writer::put_all(const std::string& type, const std::vector<Name>& inputs,
+                                          const NodeWriter::Attributes& attributes, std::size_t outputs) {
   auto& node = *graph_.add_node();
   node.set_op_type(type);
-  node.set_name(result);
   for (const Name& input : inputs) node.add_input(input);
-  node.add_output(result);
+  std::vector<Name> results;
+  for (std::size_t i = 0; i < outputs; ++i) {
+    results.push_back(fresh(lower(type)));
+    node.add_output(results.back());
+    makers_[results.back()] = graph_.node_size() - 1;
+  }
+  node.set_name(results[0]);
   for (const auto& [key, value] : attributes) {
     auto& attribute = *node.add_attribute();
     attribute.set_name(key);
@@ -188,7 +210,12 @@ Writer::Name Writer::put(const std::string& type, const std::vector<Name>& input
       attribute.set_s(std::get<std::string>(value));
     }
   }
-  return result;
+  return results;
+}
+
+const ::onnx::NodeProto* Writer::maker(const Name& value) const {
+  const auto at = makers_.find(value);
+  return at == makers_.end() ? nullptr : &graph_.node(at->second);
 }
 
 Writer::Name Writer::constant(Tensor tensor) {
@@ -309,11 +336,12 @@ void Writer::nodes(const std::vector<Array>& outputs) {
     for (const auto& edge : node->tape_inputs())
       if (node->output < 0) need(edge.node);
     if (node->output >= 0) {
-      const auto& producer = *node->tape_inputs()[0].node;
-      if (node->output == 0)
-        names_[node.get()] = name_of(producer);
-      else
-        names_[node.get()] = "";
+      const Node* producer = node->tape_inputs()[0].node.get();
+      const auto made = results_.find({producer, node->output});
+      names_[node.get()] = made == results_.end() ? "" : made->second;
+      if (made == results_.end() && !name_of(*producer).empty())
+        refused.push_back("\n  " + std::string(producer->tape_op()->name()) + ": ONNX has no operator for its result " +
+                          std::to_string(node->output));
       continue;
     }
     const detail::Op& op = *node->tape_op();
@@ -343,7 +371,6 @@ void Writer::nodes(const std::vector<Array>& outputs) {
 
 void Writer::output(const Array& array, const Name& name, const Ints& order) {
   const Name value = order.empty() ? name_of(*array.node()) : turned(name_of(*array.node()), order);
-  if (value.empty()) throw ArgumentError("onnx: an output is a further result of an operation, which is not written");
   if (!used_.insert(name).second) throw ArgumentError("onnx: two values have the name '" + name + "'");
   put("Identity", {value}, {});
   graph_.mutable_node(graph_.node_size() - 1)->set_output(0, name);
@@ -362,7 +389,9 @@ void Writer::finish() {
   std::vector<::onnx::NodeProto> kept;
   for (int i = graph_.node_size(); i-- > 0;) {
     const auto& node = graph_.node(i);
-    if (!needed.contains(node.output(0))) continue;
+    if (std::none_of(node.output().begin(), node.output().end(),
+                     [&](const Name& output) { return needed.contains(output); }))
+      continue;
     for (const auto& input : node.input()) needed.insert(input);
     kept.push_back(node);
   }

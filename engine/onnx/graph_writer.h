@@ -40,6 +40,9 @@ class Writer {
 
   Name fresh(const std::string& stem);
   Name put(const std::string& type, const std::vector<Name>& inputs, const detail::NodeWriter::Attributes& attributes);
+  std::vector<Name> put_all(const std::string& type, const std::vector<Name>& inputs,
+                            const detail::NodeWriter::Attributes& attributes, std::size_t outputs);
+  const ::onnx::NodeProto* maker(const Name& value) const;  // null: an input or an initializer
   Name constant(Tensor tensor);
   Name ints(const Ints& values);
   Name turned(const Name& value, const Ints& order);
@@ -51,7 +54,9 @@ class Writer {
   ::onnx::GraphProto& graph_;
   std::map<const detail::Node*, Name> names_;
   std::map<const detail::Node*, nn::NamedArray> state_;
-  std::set<const detail::Node*> varying_;  // what depends on inputs or state
+  std::map<std::pair<const detail::Node*, int>, Name> results_;  // of nodes with several
+  std::set<const detail::Node*> varying_;                        // what depends on inputs or state
+  std::map<Name, int> makers_;                                   // places of nodes
   std::map<Name, Made> made_;
   std::map<std::pair<Name, Ints>, Name> turned_;
   std::map<Ints, Name> ints_;

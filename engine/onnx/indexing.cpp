@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "onnx/registry.h"
+#include "onnx/traced.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -27,14 +28,15 @@ Outputs gathered(const Call& call) {
   Sizes result(sizes.begin(), sizes.begin() + axis);
   result.insert(result.end(), of_index.begin(), of_index.end());
   result.insert(result.end(), sizes.begin() + axis + 1, sizes.end());
-  if (call.is_floating()) {
+  if (call.is_floating() || stays_on_device(call)) {
     // Indices made on the device are taken as they are, so that the host does not wait.
     const Array index = call.at(1).host ? plain(ints_item(indices(call, 1, n), of_index)) : call.array(1);
     const Array counted = call.at(1).host
                               ? index
                               : where(less(index, full(Shape{}, 0, i32)), index + full(Shape{}, double(n), i32), index);
-    if (call.array().size() == 0 || index.size() == 0) return {item_of(zeros(shape_of(result), call.array().dtype()))};
-    return {item_of(take(call.array(), counted, axis))};
+    if (call.array().size() == 0 || index.size() == 0)
+      return {item_of(zeros(shape_of(result), call.array().dtype()), call.type())};
+    return {item_of(take(call.array(), counted, axis), call.type())};
   }
   const auto index = indices(call, 1, n);
   std::int64_t inner = 1, outer = 1;
@@ -54,6 +56,7 @@ Outputs gathered_elements(const Call& call) {
   const int axis = call.axis(call.integer("axis", 0), call.rank());
   const auto at = static_cast<std::size_t>(axis);
   if (result.size() != sizes.size()) call.refuse("the index has another rank");
+  if (stays_on_device(call)) return {item_of(gather(call.array(), axis, call.array(1)), call.type())};
   const auto index = indices(call, 1, sizes[at]);
   const auto in_strides = strides_of(sizes), out_strides = strides_of(result);
   std::vector<std::int64_t> from(index.size());
@@ -74,6 +77,21 @@ Outputs gathered_nd(const Call& call) {
   if (batch + length > std::ssize(sizes)) call.refuse("the index names more axes than there are");
   Sizes result(of_index.begin(), of_index.end() - 1);
   result.insert(result.end(), sizes.begin() + batch + length, sizes.end());
+  if (stays_on_device(call) && batch == 0 && length > 0) {  // places of rows, counted on the device
+    const Array index = call.array(1);
+    const int last = index.shape().rank() - 1;
+    Array place;
+    Sizes rows{1};
+    for (std::int64_t k = 0; k < length; ++k) {
+      const std::int64_t n = sizes[std::size_t(k)];
+      const Array own = squeeze(slice(index, last, k, k + 1), last);
+      const Array counted = where(less(own, 0), own + n, own);
+      place = place.defined() ? place * n + counted : counted;
+      rows[0] *= n;
+    }
+    rows.insert(rows.end(), sizes.begin() + length, sizes.end());
+    return {item_of(take(reshape(call.array(), shape_of(rows)), place), call.type())};
+  }
   const auto index = ints_of(call.at(1));
   const auto strides = strides_of(sizes);
   std::int64_t inner = 1, batches = 1;
@@ -187,7 +205,8 @@ Outputs range(const Call& call) {
     const double n = std::ceil((limit - start) / delta);
     if (!(std::abs(n) < 1e9)) call.refuse("its length is " + std::to_string(n));
     if (n <= 0) return {item_of(zeros(Shape{0}, dtype_of(call.type())))};
-    return {item_of(arange(0, n, 1, dtype_of(call.type())) * delta + start)};
+    const Dtype dtype = dtype_of(call.type()), inside = dtype == f64 ? f64 : f32;
+    return {item_of(astype(arange(0, n, 1, inside) * delta + start, dtype))};
   }
   const std::int64_t start = ints_of(call.at(0)).at(0), limit = ints_of(call.at(1)).at(0),
                      delta = ints_of(call.at(2)).at(0);
@@ -219,6 +238,11 @@ Outputs triangle(const Call& call) {
   if (call.is_floating()) {
     const Array mask = plain(ints_item(keeps, {rows, columns}, Type::boolean));
     return {item_of(where(mask, call.array(), full(Shape{}, 0.0, call.array().dtype())))};
+  }
+  if (stays_on_device(call)) {
+    const Array mask = plain(ints_item(keeps, {rows, columns}, Type::boolean)), a = call.array();
+    return {
+        item_of(a.dtype() == bool_ ? logical_and(a, mask) : where(mask, a, zeros(Shape{}, a.dtype())), call.type())};
   }
   auto values = ints_of(call.at(0));
   for (std::size_t i = 0; i < values.size(); ++i)

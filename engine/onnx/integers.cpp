@@ -20,8 +20,10 @@ Int power(Int base, Int exponent, const Call& call) {
   return static_cast<Int>(result);
 }
 
-Int shifted(Int a, Int b, bool is_left) {
-  if (b < 0 || b > 63) return 0;
+Int shifted(Int a, Int b, bool is_left, Type type) {
+  const bool is_below_zero = !is_unsigned(type) && a < 0;
+  if (b < 0 || b >= 8 * static_cast<Int>(bytes_of(type))) return !is_left && is_below_zero ? -1 : 0;
+  if (!is_left && is_below_zero) return a >> b;
   return static_cast<Int>(is_left ? static_cast<Bits>(a) << b : static_cast<Bits>(a) >> b);
 }
 
@@ -36,7 +38,7 @@ Int arithmetic(const Call& call, Int a, Int b, bool is_wide) {
   if (op == "BitwiseAnd" || op == "And") return a & b;
   if (op == "BitwiseOr" || op == "Or") return a | b;
   if (op == "BitwiseXor" || op == "Xor") return a ^ b;
-  if (op == "BitShift") return shifted(a, b, call.text("direction", "") == "LEFT");
+  if (op == "BitShift") return shifted(a, b, call.text("direction", "") == "LEFT", call.type());
   if (op == "Div" || op == "Mod") {
     if (b == 0) call.refuse("an integer is divided by zero");
     if (is_wide) return static_cast<Int>(op == "Div" ? Bits(a) / Bits(b) : Bits(a) % Bits(b));
@@ -80,9 +82,11 @@ Array on_device(const Call& call) {
   const std::string& op = call.op;
   const bool is_logic = call.type() == Type::boolean && (op == "And" || op == "Or" || op == "Xor");
   // A written file has integers of 32 bits anyway.
-  const bool is_sum = is_tracing() && (op == "Add" || op == "Sub" || op == "Mul") && call.type() != Type::boolean;
+  const bool is_sum = is_tracing() && call.type() != Type::boolean &&
+                      (op == "Add" || op == "Sub" || op == "Mul" || op == "Max" || op == "Min");
   if (!is_logic && !is_comparison(op) && !is_sum) return {};
   const Array a = call.array(0), b = call.array(1);
+  if (op == "Max" || op == "Min") return op == "Max" ? maximum(a, b) : minimum(a, b);
   if (is_sum) return op == "Add" ? a + b : op == "Sub" ? a - b : a * b;
   if (op == "And") return logical_and(a, b);
   if (op == "Or") return logical_or(a, b);
@@ -125,6 +129,8 @@ Item converted(const Call& call, Type to) {
     const Array a = plain(from);
     return item_of(not_equal(a, full(Shape{}, 0.0, a.dtype())));
   }
+  if (is_floating(from.type) && is_tracing() && (to == Type::i64 || to == Type::i32))
+    return item_of(astype(trunc(plain(from)), i32), to);
   if (is_floating(from.type)) {
     std::vector<Int> values;
     for (const double value : reals_of(from)) {
@@ -144,6 +150,16 @@ Outputs cast(const Call& call) {
   return {converted(call, static_cast<Type>(to))};
 }
 Outputs cast_like(const Call& call) { return {converted(call, call.type(1))}; }
+
+// The same bits as another type of the same width.
+Outputs bits_as(const Call& call) {
+  const auto to = static_cast<Type>(call.integer("to", 0));
+  Tensor tensor = on_host(call.at(0));
+  if (call.integer("to", 0) > 16 || bytes_of(to) == 0 || bytes_of(to) != bytes_of(tensor.type))
+    call.refuse("the element type is not supported, or has another width than " + name_of(tensor.type));
+  tensor.type = to;
+  return {item_of(std::move(tensor))};
+}
 
 Outputs logic(const Call& call) {
   if (call.is_floating()) call.refuse("floating inputs are not supported");
@@ -170,7 +186,8 @@ Outputs integer_binary(const Call& call) {
 
 void add_integers(Registry& registry) {
   for (const char* op : {"And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift"}) registry[op] = logic;
-  registry.insert({{"Not", negated}, {"BitwiseNot", negated}, {"Cast", cast}, {"CastLike", cast_like}});
+  registry.insert(
+      {{"Not", negated}, {"BitwiseNot", negated}, {"Cast", cast}, {"CastLike", cast_like}, {"BitCast", bits_as}});
 }
 
 }  // namespace samebytes::onnx

@@ -98,6 +98,9 @@ Outputs reduced_integers(const Call& call, const std::vector<int>& axes, const S
   return {ints_item(values, result, call.type())};
 }
 
+// An integer that is written to a file (save.cpp) as it is computed, instead of being known.
+bool is_traced_integer(const Call& call) { return is_tracing() && !call.at(0).host && !call.is_floating(); }
+
 Outputs reduce(const Call& call) {
   const std::vector<int> axes = reduced_axes(call);
   const bool keep = call.integer("keepdims", 1) != 0;
@@ -107,6 +110,10 @@ Outputs reduce(const Call& call) {
   for (int axis = 0; axis < call.rank(); ++axis)
     if (keep || std::find(axes.begin(), axes.end(), axis) == axes.end())
       result.push_back(kept[static_cast<std::size_t>(axis)]);
+  if (is_traced_integer(call) && count(sizes) > 0 && !axes.empty() &&
+      (call.op == "ReduceSum" || call.op == "ReduceMax" || call.op == "ReduceMin"))  // exact in double
+    return {
+        item_of(reshape(astype(over(call.op, astype(call.array(), f64), axes), i32), shape_of(result)), call.type())};
   if (!call.is_floating()) return reduced_integers(call, axes, kept, result);
   if (count(sizes) == 0) return {item_of(full(shape_of(result), of_nothing(call.op), dtype_of(call.type())))};
   if (axes.empty() && call.op.find("Log") == std::string::npos && call.op.find('L') == std::string::npos &&
@@ -176,9 +183,6 @@ std::vector<std::int64_t> ranked(const Call& call, int axis, std::int64_t k, boo
   });
   return result;
 }
-
-// An integer that is written to a file (save.cpp) as it is computed, instead of being known.
-bool is_traced_integer(const Call& call) { return is_tracing() && !call.at(0).host; }
 
 Outputs arg(const Call& call) {
   const int axis = call.axis(call.integer("axis", 0), call.rank());

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "onnx/registry.h"
+#include "onnx/traced.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 
@@ -121,11 +122,11 @@ Outputs transposed(const Call& call) {
 Outputs concatenated(const Call& call) {
   const int axis = call.axis(call.integer("axis", 0), call.rank());
   const Order order = call.at(0).order;
-  if (call.is_floating()) {
+  if (call.is_floating() || stays_on_device(call)) {
     std::vector<Array> arrays;
     for (const Item& item : call.in) arrays.push_back(stored(item, order));
     const int at = order.empty() ? axis : inverse(order)[static_cast<std::size_t>(axis)];
-    return {ordered(concat(arrays, at), order)};
+    return {ordered(concat(arrays, at), order, call.type())};
   }
   Sizes result = call.sizes();
   result[static_cast<std::size_t>(axis)] = 0;
@@ -245,15 +246,15 @@ Outputs space(const Call& call) {
   const std::int64_t block = call.integer("blocksize", 0);
   if (in.size() != 4 || block < 1) call.refuse("expected four axes and a block size");
   const Array x = call.floating();
+  const bool is_crd = call.text("mode", "DCR") == "CRD";
   if (call.op == "SpaceToDepth") {
     if (in[2] % block != 0 || in[3] % block != 0) call.refuse("the block does not divide the image");
     const Array cut = reshape(x, {in[0], in[1], in[2] / block, block, in[3] / block, block});
-    return {item_of(
-        reshape(transpose(cut, {0, 3, 5, 1, 2, 4}), {in[0], in[1] * block * block, in[2] / block, in[3] / block}))};
+    const Array turned = is_crd ? transpose(cut, {0, 1, 3, 5, 2, 4}) : transpose(cut, {0, 3, 5, 1, 2, 4});
+    return {item_of(reshape(turned, {in[0], in[1] * block * block, in[2] / block, in[3] / block}))};
   }
   const std::int64_t depth = in[1] / (block * block);
   if (depth * block * block != in[1]) call.refuse("the block does not divide the channels");
-  const bool is_crd = call.text("mode", "DCR") == "CRD";
   const Array cut = is_crd ? reshape(x, {in[0], depth, block, block, in[2], in[3]})
                            : reshape(x, {in[0], block, block, depth, in[2], in[3]});
   const Array turned = is_crd ? transpose(cut, {0, 1, 4, 2, 5, 3}) : transpose(cut, {0, 3, 4, 1, 5, 2});

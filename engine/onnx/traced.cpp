@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/node.h"
+#include "onnx/call.h"
 #include "samebytes/error.h"
 
 namespace samebytes::onnx {
@@ -18,6 +19,12 @@ StaysOnDevice::StaysOnDevice(std::span<const Array> inputs) : before_(traced) { 
 StaysOnDevice::~StaysOnDevice() { traced = before_; }
 
 bool is_tracing() { return !traced.empty(); }
+
+bool stays_on_device(const Call& call) {
+  return is_tracing() && std::any_of(call.in.begin(), call.in.end(), [](const Item& item) {
+           return item.defined() && !item.host && !is_floating(item.type);
+         });
+}
 
 void check_readable(const Array& array) {
   if (traced.empty()) return;

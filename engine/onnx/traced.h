@@ -7,6 +7,8 @@
 
 namespace samebytes::onnx {
 
+struct Call;
+
 // While one lives, on this thread: no operator may read the values of what these arrays, the inputs of a trace, make.
 class StaysOnDevice {
  public:
@@ -20,6 +22,9 @@ class StaysOnDevice {
 };
 
 bool is_tracing();
+// Whether a node's integers, of which the host does not know all, are computed on the device while a model is traced:
+// in i32, which is what a written file has.
+bool stays_on_device(const Call& call);
 // Throws ArgumentError where `array` depends on such an input.
 void check_readable(const Array& array);
 

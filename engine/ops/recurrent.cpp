@@ -8,6 +8,7 @@
 
 #include "graph/autocast.h"
 #include "graph/launch.h"
+#include "graph/written.h"
 #include "ops/dtypes.h"
 #include "samebytes/ops.h"
 
@@ -124,7 +125,7 @@ class RecurrentBackward final : public Op {
 
 // Inputs: src [N, T, G H] of the inputs, weight_hh, h0, c0 of an lstm, the bias of a gru if any, lengths if any.
 // Results: y, h_n, c_n (lstm), gates, cells (lstm) or inner (gru).
-class Recurrent final : public Op {
+class Recurrent final : public Op, public Written {
  public:
   explicit Recurrent(const Form& form) : form_(form) {}
   std::string_view name() const override { return form_.is_lstm ? "lstm" : "gru"; }
@@ -184,6 +185,48 @@ class Recurrent final : public Op {
     else if (form_.has_bias && request.wanted[3])
       result[3] = sum(inner, {0, 1});
     return result;
+  }
+
+  // ONNX has the inputs' product inside of the node, the gates i o f c or z r h, an axis of directions in front of all,
+  // and the steps before the batch.
+  void write(NodeWriter& w) const override {
+    const std::int64_t batch = w.shape(0)[0], steps = w.shape(0)[1], hidden = w.shape(2)[1], rows = w.shape(0)[2];
+    const Dtype real = w.result_dtype();
+    const NodeWriter::Ints order = form_.is_lstm ? NodeWriter::Ints{0, 3, 1, 2} : NodeWriter::Ints{1, 0, 2};
+    const auto gates = [&](const NodeWriter::Name& value) {
+      std::vector<NodeWriter::Name> parts;
+      for (const std::int64_t gate : order)
+        parts.push_back(w.put("Slice", {value, w.ints({gate * hidden}), w.ints({(gate + 1) * hidden}), w.ints({0})}));
+      return w.put("Concat", parts, {{"axis", std::int64_t{0}}});
+    };
+    const auto one_direction = [&](const NodeWriter::Name& value) { return w.put("Unsqueeze", {value, w.ints({0})}); };
+    const auto product = w.product(w.in(0));
+    if (!product) w.refuse("its inputs are no product with weights");
+    std::size_t next = 3;
+    const auto taken = [&](bool is_there) { return is_there ? w.in(next++) : NodeWriter::Name(); };
+    const NodeWriter::Name c0 = taken(form_.is_lstm), hidden_bias = taken(form_.has_bias),
+                           lengths = taken(form_.has_lengths);
+    NodeWriter::Name bias;
+    if (!product->bias.empty() || !hidden_bias.empty()) {
+      const auto half = [&](const NodeWriter::Name& value) {
+        const auto n = static_cast<std::size_t>(rows);
+        return value.empty() ? w.numbers(std::vector<double>(n, 0.0), {rows}, real) : gates(value);
+      };
+      const NodeWriter::Name first = half(product->bias), second = half(hidden_bias);
+      bias = one_direction(w.put("Concat", {first, second}, {{"axis", std::int64_t{0}}}));
+    }
+    const auto x = w.put("Reshape", {product->x, w.ints({batch, steps, -1})});
+    std::vector<NodeWriter::Name> inputs{
+        w.turned(x, {1, 0, 2}), one_direction(gates(product->weight)), one_direction(gates(w.in(1))), bias, lengths,
+        one_direction(w.in(2))};
+    if (form_.is_lstm) inputs.push_back(one_direction(c0));
+    NodeWriter::Attributes attributes{{"hidden_size", hidden},
+                                      {"direction", std::string(form_.is_reversed ? "reverse" : "forward")}};
+    if (!form_.is_lstm) attributes.push_back({"linear_before_reset", std::int64_t{1}});
+    const auto made = w.put_all(form_.is_lstm ? "LSTM" : "GRU", inputs, attributes, form_.is_lstm ? 3 : 2);
+    w.give(w.turned(w.reshaped(made[0], {steps, batch, hidden}), {1, 0, 2}));
+    for (int i = 1; i < std::ssize(made); ++i)
+      w.give(w.reshaped(made[static_cast<std::size_t>(i)], {batch, hidden}), i);
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "graph/launch.h"
+#include "graph/written.h"
 #include "ops/indexing.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/sorting.h"
@@ -13,8 +14,15 @@ namespace samebytes {
 namespace detail {
 namespace {
 
+// The places of the first k of a row; equal ones stand as they stood.
+void write_places(NodeWriter& w, std::int64_t k, bool descending) {
+  const auto made =
+      w.put_all("TopK", {w.in(0), w.ints({k})}, {{"axis", std::int64_t{-1}}, {"largest", std::int64_t{descending}}}, 2);
+  w.give(w.put("Cast", {made[1]}, {{"to", std::int64_t{6}}}));  // TensorProto's INT32
+}
+
 // src [R, n], f32, f64 or i32 -> i32 [R, n].
-class ArgSort final : public Op {
+class ArgSort final : public Op, public Written {
  public:
   explicit ArgSort(bool descending) : Op({.is_flat = InputSet::all()}), descending_(descending) {}
   std::string_view name() const override { return "argsort"; }
@@ -47,6 +55,7 @@ class ArgSort final : public Op {
       std::swap(from, to);
     }
   }
+  void write(NodeWriter& w) const override { write_places(w, w.result()[1], descending_); }
 
  private:
   bool descending_;
@@ -55,7 +64,7 @@ class ArgSort final : public Op {
 constexpr std::int64_t kMostFound = 64;  // SORT_TOP_MOST of sort.cl
 
 // src [R, n], f32, f64 or i32 -> i32 [R, k], 1 <= k <= kMostFound: the first k of argsort.
-class TopPlaces final : public Op {
+class TopPlaces final : public Op, public Written {
  public:
   TopPlaces(std::int64_t k, bool descending) : k_(k), descending_(descending) {}
   std::string_view name() const override { return "top_places"; }
@@ -81,6 +90,7 @@ class TopPlaces final : public Op {
           .over_rows(rows);
   }
   std::vector<Array> gradient(const GradientRequest&) const override { return {}; }
+  void write(NodeWriter& w) const override { write_places(w, k_, descending_); }
 
  private:
   std::int64_t k_;
