@@ -1,5 +1,6 @@
 // samebytes completion: a script for bash, zsh or fish that completes verbs, workloads, options and their values.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>

@@ -3,6 +3,7 @@
 #include "samebytes/device.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>

@@ -1,5 +1,6 @@
 // samebytes inspect: what is in a file of a model or of tensors.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

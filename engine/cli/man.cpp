@@ -1,5 +1,6 @@
 // samebytes man: the manual page samebytes(1) as roff.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <string>
 

@@ -1,5 +1,6 @@
 // samebytes run: an ONNX model on arrays of NumPy.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>

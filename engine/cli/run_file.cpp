@@ -1,6 +1,7 @@
 #include "cli/run_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <yaml-cpp/yaml.h>
 
 #include <CLI/CLI.hpp>

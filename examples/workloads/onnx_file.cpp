@@ -1,6 +1,7 @@
 #include "workloads/onnx_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>

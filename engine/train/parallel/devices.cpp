@@ -1,6 +1,7 @@
 #include "train/parallel/devices.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>

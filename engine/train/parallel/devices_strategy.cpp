@@ -1,5 +1,6 @@
 // A Session's steps on the devices of one engine.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,6 @@
 // How a batch is cut: by parts, by what was measured, and by what happened since.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
