@@ -138,7 +138,7 @@ TEST_F(FaultsTest, a_damaged_kernel_cache_is_found_and_its_kernels_are_compiled_
     const TemporaryFolder folder;
     const std::string net = folder / "net.safetensors";
     const CommandResult result = run_command(
-        {"train", "mlp", "--steps", "4", "--batch", "8", "--quiet", "--host-execution", "off", "--save", net}, own);
+        {"train", "digits", "--steps", "4", "--batch", "8", "--quiet", "--host-execution", "off", "--save", net}, own);
     return std::make_pair(result, fs::exists(net) ? get(net) : std::string());
   };
   const auto [cold, expected] = run();
@@ -166,10 +166,13 @@ TEST_F(FaultsTest, a_damaged_kernel_cache_is_found_and_its_kernels_are_compiled_
 }
 
 TEST_F(FaultsTest, a_log_and_curves_that_cannot_be_written_do_not_end_the_run_but_its_success) {
-  const Trial log = try_fault("", {"--log", "/dev/full"});
-  EXPECT_EQ(log.result.status, 1);
-  EXPECT_THAT(log.result.err, HasSubstr("log: writing /dev/full failed: No space left on device"));
-  EXPECT_TRUE(log.saved == undisturbed().saved);
+  const TemporaryFolder folder;
+  const std::string net = folder / "net.safetensors";
+  const CommandResult full =
+      run_command({"train", "digits", "--steps", "8", "--batch", "32", "--quiet", "--save", net, "--log", "/dev/full"});
+  EXPECT_EQ(full.status, 1);
+  EXPECT_THAT(full.err, HasSubstr("log: writing /dev/full failed: No space left on device"));
+  EXPECT_TRUE(get(net) == undisturbed().saved);
   const TemporaryFolder curves;
   const Trial events = try_fault("error fwrite 12", {"--tensorboard", curves.string()});
   EXPECT_EQ(events.result.status, 1);

@@ -38,6 +38,8 @@ TEST_F(ShortageTest, little_address_space_ends_a_run_with_a_sentence_and_does_no
   for (const char* kib : {"350000", "700000", "1500000"}) {
     const Outcome outcome = run_limited(std::string("ulimit -v ") + kib + ";", train_);
     ASSERT_NE(outcome.status, 137) << kib << " KiB: it hung\n" << outcome.output;
+    // PoCL itself ends a process in which it can start no thread, with a line of its own.
+    if (outcome.output.find("PTHREAD ERROR") != std::string::npos) continue;
     EXPECT_THAT(outcome.status, AnyOf(Eq(0), Eq(1))) << kib << " KiB\n" << outcome.output;
     if (outcome.status == 1) {
       EXPECT_THAT(outcome.output, HasSubstr("samebytes: ")) << kib;
@@ -47,6 +49,7 @@ TEST_F(ShortageTest, little_address_space_ends_a_run_with_a_sentence_and_does_no
 
 TEST_F(ShortageTest, few_open_files_end_a_run_with_a_sentence) {
   for (const char* files : {"3", "5", "8", "12", "16", "24"}) {
+    std::filesystem::remove_all(folder_ / "state");
     const Outcome outcome =
         run_limited(std::string("ulimit -n ") + files + ";",
                     train_ + " --checkpoint " + (folder_ / "state") + " --log " + (folder_ / "log.jsonl"));

@@ -41,6 +41,7 @@ struct Value {
   std::vector<Entry> jacobian = {};
   std::map<std::shared_ptr<int>, int> reads = {};  // counts of writes of all leaves behind it, when it was made
   bool has_kink = false;                           // an element where the derivative is a matter of taste
+  std::string text = {};                           // how it was made, for failures
 };
 using ValuePtr = std::shared_ptr<Value>;
 
@@ -85,6 +86,10 @@ enum class Kind {
   row_max
 };
 constexpr int kKinds = static_cast<int>(Kind::row_max) + 1;
+constexpr const char* kNames[kKinds] = {
+    "transpose", "flip",     "negate",      "add",       "subtract", "multiply", "maximum", "minimum", "row",
+    "joined",    "row_sums", "column_sums", "reshape",   "matmul",   "relu",     "where",   "roll",    "square",
+    "absolute",  "clip",     "cast_f16",    "cast_bf16", "cast_f32", "stop",     "take",    "steps",   "row_max"};
 
 struct Step {
   Kind kind;
@@ -111,6 +116,10 @@ class Interpreter {
       result->has_kink = result->has_kink || input->has_kink;
       for (const auto& read : input->reads) result->reads.insert(read);
     }
+    constexpr std::size_t kMostText = 400;
+    result->text = std::string(kNames[static_cast<int>(step.kind)]) + std::to_string(step.number) + "(" + a->text +
+                   (is_binary(step.kind) ? ", " + b->text : "") + ")";
+    if (result->text.size() > kMostText) result->text = "...";
     for (std::size_t i = 0; i < side_; ++i)
       for (std::size_t j = 0; j < side_; ++j) fill(step, *a, b ? *b : *a, i, j, *result);
     if (step.kind == Kind::cast_f16) result->dtype = f16;
@@ -275,6 +284,7 @@ class Program {
     for (int i = 0; i < 3; ++i) {
       auto value = std::make_shared<Value>();
       value->v = small_values();
+      value->text = "c" + std::to_string(i);
       cells_.push_back({cell(array(floats(*value), shape_), "c" + std::to_string(i)), value});
       writes_.push_back(i == 1 ? writes_[0] : std::make_shared<int>(0));  // those of a flat cell count together
       value->reads[writes_.back()] = 0;
@@ -317,7 +327,9 @@ class Program {
   }
   static std::vector<float> floats(const Value& value) { return {value.v.begin(), value.v.end()}; }
 
-  static void expect(const Known& known) { EXPECT_EQ(contiguous(known.array).to_vector<double>(), known.value->v); }
+  static void expect(const Known& known) {
+    EXPECT_EQ(contiguous(known.array).to_vector<double>(), known.value->v) << known.value->text;
+  }
 
   Known any() {
     const std::size_t i = pick(cells_.size() + arrays_.size());
@@ -464,6 +476,7 @@ class Program {
       const auto expected = Interpreter::gradient(y.value, weight.value, wrt[i].value);
       if (!expected) continue;
       const auto value = std::make_shared<Value>();
+      value->text = "gradient of " + y.value->text + " by " + wrt[i].value->text;
       value->v = *expected;
       value->dtype = wrt[i].value->dtype;
       const Known known{stop_gradient(results[i]), value};
@@ -484,11 +497,13 @@ class Program {
 
   void overwrite(std::size_t cell, std::vector<double> values) {
     const auto value = std::make_shared<Value>();
+    value->text = "c" + std::to_string(cell) + "'";
     value->v = std::move(values);
     value->reads[writes_[cell]] = ++*writes_[cell];
     cells_[cell].value = value;
     if (cell < 2 && cells_[1 - cell].value) {  // the other part's count too
       const auto other = std::make_shared<Value>();
+      other->text = cells_[1 - cell].value->text;
       other->v = cells_[1 - cell].value->v;
       other->reads[writes_[cell]] = *writes_[cell];
       cells_[1 - cell].value = other;
@@ -513,6 +528,7 @@ class Program {
     for (const std::size_t i : chosen) {
       const Known value = for_cell(random_value());
       const auto leaf = std::make_shared<Value>();
+      leaf->text = "new" + std::to_string(i) + "(" + value.value->text + ")";
       leaf->v = value.value->v;
       leaf->reads = value.value->reads;
       leaf->reads[writes_[i]] = *writes_[i];
