@@ -26,9 +26,9 @@ import onnxruntime
 import torch
 from onnx import numpy_helper
 
+from onnx_page import TOP, difference, write_between
 from onnx_zoo import NETWORKS
 
-TOP = pathlib.Path(__file__).resolve().parent.parent
 OUTPUT_LIMIT, GRADIENT_LIMIT = 1e-4, 1e-3
 MARKERS = ("<!-- networks -->", "<!-- end of networks -->")
 
@@ -66,15 +66,6 @@ def tell_apart(net):
 
 def listed(outputs):
     return [outputs] if isinstance(outputs, torch.Tensor) else list(outputs)
-
-
-def difference(got, want, floor=0.0):
-    if got.shape != want.shape:
-        return float("inf")
-    if want.size == 0:
-        return 0.0
-    scale = max(float(numpy.abs(want).max()), floor, 1e-30)
-    return float(numpy.abs(got.astype(numpy.float64) - want).max()) / scale
 
 
 def write_given(path, names, inputs, cotangents):
@@ -188,12 +179,6 @@ def table(rows):
     lines += ["", f"{len(whole)} of {len(networks)} networks are within all limits by at least one exporter, "
               f"{sum(is_good(row) for row in rows.values())} of {len(rows)} files."]
     return "\n".join(lines)
-
-
-def write_between(path, markers, text):
-    page = path.read_text()
-    first, last = (page.index(marker) for marker in markers)
-    path.write_text(page[: first + len(markers[0])] + "\n\n" + text + "\n\n" + page[last:])
 
 
 def main():

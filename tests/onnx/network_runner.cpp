@@ -3,6 +3,8 @@
 // sum of output NAME times it; those named "other NAME" play no part here. Writes DIR/results.pb of the same kind
 // (outputs by their names, "gradient NAME" for each parameter) and DIR/saved.onnx, what onnx::save makes of the model.
 // Prints one line of JSON for each DIR. benchmarks/onnx_networks.py and onnx_ocr.py call it.
+// onnx_network_runner --open FILE: reads a model seven times and prints the seconds of the first time and the median of
+// the others, the bytes that were copied or allocated, and those that the process has touched, for onnx_open.py.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -116,6 +118,34 @@ double seconds_of(Model& model, const Values& inputs, double most) {
   return all[all.size() / 2];
 }
 
+// Kilobytes that the process has touched.
+std::int64_t resident() {
+  std::ifstream in("/proc/self/status");
+  for (std::string word; in >> word;)
+    if (std::int64_t value = 0; word == "VmRSS:" && in >> value) return value;
+  return 0;
+}
+
+Json opened(const std::string& path) {
+  const Engine engine;
+  const auto copied = engine.transfers().bytes_copied;
+  const std::int64_t before = resident();
+  std::vector<double> all;
+  Json line;
+  for (int i = 0; i < 7; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    const Model model = load(path);
+    all.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    line["touched"] = (resident() - before) * 1024;
+    line["allocated"] = engine.memory().live_bytes;
+  }
+  line["first"] = all[0];
+  std::sort(all.begin() + 1, all.end());
+  line["seconds"] = all[4];
+  line["copied"] = engine.transfers().bytes_copied - copied;
+  return line;
+}
+
 Json checked(const fs::path& folder, double seconds) {
   Json line{{"folder", folder.string()}};
   ::onnx::GraphProto results;
@@ -155,6 +185,8 @@ int main(int count, char** words) {
     const std::string word = words[i];
     if (word == "--seconds" && i + 1 < count)
       seconds = std::stod(words[++i]);
+    else if (word == "--open" && i + 1 < count)
+      std::cout << samebytes::onnx::opened(words[++i]).dump() << std::endl;
     else
       std::cout << samebytes::onnx::checked(word, seconds).dump() << std::endl;
   }
