@@ -14,11 +14,17 @@ std::string number_text(double value) {
   return text;
 }
 
+std::string axis_text(const char* kind, int axis) {
+  return axis == -1 ? kind : std::string(kind) + "(axis=" + std::to_string(axis) + ")";
+}
+
 }  // namespace
 
 std::string LeakyRelu::describe() const { return "LeakyRelu(" + number_text(slope_) + ")"; }
 std::string Elu::describe() const { return alpha_ == 1.0 ? "Elu" : "Elu(" + number_text(alpha_) + ")"; }
-std::string Glu::describe() const { return axis_ == -1 ? "Glu" : "Glu(axis=" + std::to_string(axis_) + ")"; }
+std::string Glu::describe() const { return axis_text("Glu", axis_); }
+std::string Softmax::describe() const { return axis_text("Softmax", axis_); }
+std::string LogSoftmax::describe() const { return axis_text("LogSoftmax", axis_); }
 
 std::string Softplus::describe() const {
   if (options_.beta == 1.0 && options_.threshold == 20.0) return "Softplus";

@@ -14,6 +14,8 @@ Conv1d::Conv1d(const Conv1dOptions& options) : options_(options) {
   require_positive("Conv1d", "groups", options.groups);
   require_real("Conv1d", options.dtype);
   if (options.pad < 0) throw ArgumentError("Conv1d: pad must be at least 0, got " + std::to_string(options.pad));
+  if (options.pad_end && *options.pad_end < 0)
+    throw ArgumentError("Conv1d: pad_end must be at least 0, got " + std::to_string(*options.pad_end));
   require_groups("Conv1d", options.groups, options.in, options.out);
   const std::int64_t in_group = options.in / options.groups, fan_in = in_group * options.kernel;
   weight_ = uniform_cell({options.kernel, in_group, options.out}, fan_in, options.dtype, describe() + ".weight");
@@ -22,9 +24,12 @@ Conv1d::Conv1d(const Conv1dOptions& options) : options_(options) {
 
 Array Conv1d::forward(const Array& x) {
   refuse_channels_first(describe(), options_.in, x);
-  return conv1d(
-      x, weight_, bias_,
-      {.stride = options_.stride, .pad = options_.pad, .dilation = options_.dilation, .groups = options_.groups});
+  return conv1d(x, weight_, bias_,
+                {.stride = options_.stride,
+                 .pad = options_.pad,
+                 .dilation = options_.dilation,
+                 .groups = options_.groups,
+                 .pad_end = options_.pad_end});
 }
 
 void Conv1d::visit(Visitor& visitor) {
@@ -38,6 +43,7 @@ std::string Conv1d::describe() const {
                      ", kernel=" + std::to_string(options_.kernel);
   if (options_.stride != 1) text += ", stride=" + std::to_string(options_.stride);
   if (options_.pad != 0) text += ", pad=" + std::to_string(options_.pad);
+  if (options_.pad_end) text += ", pad_end=" + std::to_string(*options_.pad_end);
   if (options_.dilation != 1) text += ", dilation=" + std::to_string(options_.dilation);
   if (options_.groups != 1) text += ", groups=" + std::to_string(options_.groups);
   return text + ")";

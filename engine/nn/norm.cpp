@@ -91,6 +91,7 @@ GroupNorm::GroupNorm(const GroupNormOptions& options) : options_(options) {
 }
 
 Array GroupNorm::forward(const Array& x) {
+  refuse_channels_first(describe(), options_.features, x);
   require_features("GroupNorm", options_.features, x);
   return group_norm(x, options_.groups, weight_, bias_, options_.eps);
 }
@@ -120,6 +121,7 @@ InstanceNorm::InstanceNorm(const InstanceNormOptions& options) : options_(option
 }
 
 Array InstanceNorm::forward(const Array& x) {
+  refuse_channels_first(describe(), options_.features, x);
   require_features("InstanceNorm", options_.features, x);
   const samebytes::InstanceNormOptions options{.eps = options_.eps, .momentum = options_.momentum};
   if (is_training() || !running_mean_.defined())

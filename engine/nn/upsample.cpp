@@ -1,24 +1,14 @@
 #include "samebytes/nn/upsample.h"
 
+#include "nn/describe.h"
 #include "samebytes/error.h"
 
 namespace samebytes::nn {
-namespace {
-
-std::string number(double v) {
-  std::string text = std::to_string(v);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text;
-}
-
-}  // namespace
-
 Upsample::Upsample(const UpsampleOptions& options) : options_(options) {
   const bool has_size = options.size.h > 0 && options.size.w > 0, has_scale = options.scale > 0;
   if (has_size == has_scale || options.size.h < 0 || options.size.w < 0 || options.scale < 0)
     throw ArgumentError("Upsample: expected either size or scale above 0, got size " + options.size.to_string() +
-                        " and scale " + number(options.scale));
+                        " and scale " + text_of(options.scale));
   if (options.align_corners && options.mode == ResizeMode::nearest)
     throw ArgumentError("Upsample: align_corners needs mode bilinear, got nearest");
 }
@@ -34,7 +24,7 @@ Array Upsample::forward(const Array& x) {
 
 std::string Upsample::describe() const {
   std::string text = "Upsample(";
-  text += options_.scale > 0 ? "scale=" + number(options_.scale) : "size=" + options_.size.to_string();
+  text += options_.scale > 0 ? "scale=" + text_of(options_.scale) : "size=" + options_.size.to_string();
   text += options_.mode == ResizeMode::nearest ? ", mode=nearest" : ", mode=bilinear";
   if (options_.align_corners) text += ", align_corners=true";
   return text + ")";

@@ -5,6 +5,7 @@
 #include "graph/autocast.h"
 #include "graph/op.h"
 #include "ops/losses.h"
+#include "ops/sizes.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -15,10 +16,10 @@ using detail::describe;
 using detail::reduce_loss;
 using detail::require;
 
-// |a - b + eps| over the last axis.
-Array distance(const Array& a, const Array& b, double eps) {
+// |a - b + eps| over the axis.
+Array distance(const Array& a, const Array& b, double eps, int axis) {
   constexpr double kSmallest = 1e-30;  // of the squared distance
-  return sqrt(clip(sum(square(a - b + eps), {-1}), {.low = kSmallest}));
+  return sqrt(clip(sum(square(a - b + eps), axis), {.low = kSmallest}));
 }
 
 }  // namespace
@@ -67,11 +68,12 @@ Array triplet_margin_loss(const Input& anchor, const Input& positive, const Inpu
   const Dtype first = detail::check_pair(kOp, anchor, "anchor", positive, "positive");
   const Dtype second = detail::check_pair(kOp, anchor, "anchor", negative, "negative");
   require(anchor.shape().rank() >= 1, kOp, "needs at least one axis", anchor, "anchor");
+  const int axis = detail::checked_axis(kOp, anchor, options.axis);
   const Dtype dtype = first == f64 || second == f64 ? f64 : f32;
   const Array a = as_dtype(anchor, dtype), p = as_dtype(positive, dtype), n = as_dtype(negative, dtype);
-  Array far = distance(a, n, options.eps);
-  if (options.swap) far = minimum(far, distance(p, n, options.eps));
-  return reduce_loss(detail::above_zero(distance(a, p, options.eps) - far + options.margin), options.reduction);
+  Array far = distance(a, n, options.eps, axis);
+  if (options.swap) far = minimum(far, distance(p, n, options.eps, axis));
+  return reduce_loss(detail::above_zero(distance(a, p, options.eps, axis) - far + options.margin), options.reduction);
 }
 
 const detail::CastRow kNtXentLossCast{"nt_xent_loss", CastRule::keep_f32};

@@ -97,6 +97,19 @@ Array focus(const Array& losses, const Array& q, double gamma) {
   return losses * pow(clip(q, {.low = kLeastProbability}), gamma);
 }
 
+// Calls `loss` with the axis of the classes last, or returns an empty handle where it is.
+template <class Options>
+Array with_last_axis(const char* op, const Array& scores, const Array& target, const Options& options,
+                     Array (*loss)(const Input&, const Input&, const Options&)) {
+  require(scores.defined(), op, "needs an array", scores, "the first");
+  if (scores.shape().rank() == 0) return {};
+  const int axis = checked_axis(op, scores, options.axis);
+  if (axis + 1 == scores.shape().rank()) return {};
+  Options last = options;
+  last.axis = -1;
+  return loss(moved_last(scores, axis), target, last);
+}
+
 void check_gamma(const char* op, double gamma) {
   if (!(gamma >= 0.0)) throw ArgumentError(std::string(op) + ": gamma must be 0 or more, got " + std::to_string(gamma));
 }
@@ -111,13 +124,9 @@ using detail::reduce_loss;
 const detail::CastRow kNllLossCast{"nll_loss", CastRule::keep_f32};
 Array nll_loss(const Input& log_probability, const Input& target, const NllOptions& options) {
   if (const detail::Casts cast(kNllLossCast); cast) return nll_loss(cast(log_probability), target, options);
-  detail::require(log_probability.defined(), "nll_loss", "needs an array", log_probability, "log_probability");
-  if (const int axis = detail::checked_axis("nll_loss", log_probability, options.axis);
-      axis + 1 < log_probability.shape().rank()) {
-    NllOptions last = options;
-    last.axis = -1;
-    return nll_loss(detail::moved_last(log_probability, axis), target, last);
-  }
+  if (const Array moved = detail::with_last_axis("nll_loss", log_probability, target, options, nll_loss);
+      moved.defined())
+    return moved;
   const Labels labels("nll_loss", log_probability, "log_probability", target, options.class_weight,
                       options.ignore_index);
   Array losses = -as_dtype(labels.pick(log_probability), labels.dtype());
@@ -129,6 +138,8 @@ Array nll_loss(const Input& log_probability, const Input& target, const NllOptio
 const detail::CastRow kFocalLossCast{"focal_loss", CastRule::keep_f32};
 Array focal_loss(const Input& logits, const Input& target, const FocalOptions& options) {
   if (const detail::Casts cast(kFocalLossCast); cast) return focal_loss(cast(logits), target, options);
+  if (const Array moved = detail::with_last_axis("focal_loss", logits, target, options, focal_loss); moved.defined())
+    return moved;
   const Labels labels("focal_loss", logits, "logits", target, options.class_weight);
   detail::check_gamma("focal_loss", options.gamma);
   const Array losses = -labels.pick(log_softmax(as_dtype(logits, labels.dtype())));
@@ -153,6 +164,9 @@ Array sigmoid_focal_loss(const Input& logits, const Input& target, const Sigmoid
 const detail::CastRow kMultiMarginLossCast{"multi_margin_loss", CastRule::keep_f32};
 Array multi_margin_loss(const Input& score, const Input& target, const MultiMarginOptions& options) {
   if (const detail::Casts cast(kMultiMarginLossCast); cast) return multi_margin_loss(cast(score), target, options);
+  if (const Array moved = detail::with_last_axis("multi_margin_loss", score, target, options, multi_margin_loss);
+      moved.defined())
+    return moved;
   const Labels labels("multi_margin_loss", score, "score", target, options.class_weight);
   if (options.p != 1 && options.p != 2)
     throw ArgumentError("multi_margin_loss: p must be 1 or 2, got " + std::to_string(options.p));

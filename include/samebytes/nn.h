@@ -3,6 +3,7 @@
 #pragma once
 
 #include "samebytes/nn/activations.h"
+#include "samebytes/nn/adaptive_pooling.h"
 #include "samebytes/nn/attention.h"
 #include "samebytes/nn/conv1d.h"
 #include "samebytes/nn/conv2d.h"
@@ -11,9 +12,12 @@
 #include "samebytes/nn/dropout.h"
 #include "samebytes/nn/embedding.h"
 #include "samebytes/nn/flatten.h"
+#include "samebytes/nn/fold.h"
+#include "samebytes/nn/interpolate.h"
 #include "samebytes/nn/linear.h"
 #include "samebytes/nn/lora.h"
 #include "samebytes/nn/losses.h"
+#include "samebytes/nn/lp_pooling.h"
 #include "samebytes/nn/module.h"
 #include "samebytes/nn/norm.h"
 #include "samebytes/nn/pooling.h"
@@ -21,4 +25,5 @@
 #include "samebytes/nn/sequential.h"
 #include "samebytes/nn/summary.h"
 #include "samebytes/nn/transformer.h"
+#include "samebytes/nn/unpooling.h"
 #include "samebytes/nn/upsample.h"

@@ -79,6 +79,7 @@ TEST_P(CloneTest, every_layer_with_parameters_is_copied_whole) {
   check(nn::Conv3d({.in = 2, .out = 3, .kernel = 2}), uniform({1, 3, 3, 3, 2}));
   check(nn::ConvTranspose1d({.in = 4, .out = 3, .kernel = 3}), lines);
   check(nn::ConvTranspose2d({.in = 4, .out = 3, .kernel = 3}), images);
+  check(nn::ConvTranspose3d({.in = 2, .out = 3, .kernel = 2}), uniform({1, 3, 3, 3, 2}));
   check(nn::Embedding({.in = 5, .out = 3}), astype(array({0, 4, 2}), i32));
   check(nn::BatchNorm({.features = 4}), rows);
   check(nn::LayerNorm({.features = 4}), rows);
@@ -105,6 +106,13 @@ TEST_P(CloneTest, layers_without_parameters_are_copied) {
                        nn::GlobalAvgPool2d(), nn::Lambda([](const Array& x) { return x * 2.0; })),
         images);
   check(nn::Sequential(nn::MaxPool2d({.kernel = 2}), nn::Flatten(), nn::Linear({.in = 36, .out = 2})), images);
+  check(nn::Sequential(nn::Interpolate({.scale = {2}}), nn::LpPool2d(), nn::Unfold({.kernel = {2, 2}}),
+                       nn::Fold({6, 6}, {.kernel = {2, 2}})),
+        images);
+  check(nn::Sequential(nn::MaxPool3d({.kernel = 2, .stride = 1}), nn::AvgPool3d({.kernel = 2, .stride = 1}),
+                       nn::LpPool3d({.kernel = 2, .stride = 1}), nn::AdaptiveAvgPool3d(3), nn::AdaptiveMaxPool3d(2),
+                       nn::GlobalAvgPool3d()),
+        uniform({1, 5, 5, 5, 2}));
 }
 
 TEST_P(CloneTest, containers_and_whole_networks_are_copied) {

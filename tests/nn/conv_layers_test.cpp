@@ -108,6 +108,63 @@ TEST_P(ConvLayersTest, transposed_layers_are_their_ops_and_start_as_in_pytorch) 
                "ConvTranspose2d: pad and output_pad must be at least 0, got -1 and 0");
 }
 
+TEST_P(ConvLayersTest, transposed_volumes_are_their_op_and_have_its_gradient) {
+  nn::ConvTranspose3d layer({.in = 4,
+                             .out = 64,
+                             .kernel = {3, 2, 1},
+                             .stride = {2, 1, 1},
+                             .pad = {1, 0, 0},
+                             .output_pad = {1, 0, 0},
+                             .groups = 2});
+  EXPECT_EQ(
+      layer.describe(),
+      "ConvTranspose3d(4, 64, kernel=(3, 2, 1), stride=(2, 1, 1), pad=(1, 0, 0), output_pad=(1, 0, 0), groups=2)");
+  EXPECT_EQ(layer.weight().shape(), (Shape{3, 2, 1, 32, 4}));
+  expect_uniform(layer.weight(), 1 / std::sqrt(192.0));
+  expect_uniform(layer.bias(), 1 / std::sqrt(192.0));
+  const Array x = uniform({1, 3, 4, 2, 4}, -1, 1);
+  EXPECT_TRUE(same_bytes(layer(x), conv_transpose3d(x, layer.weight(), layer.bias(),
+                                                    {.stride_d = 2, .pad_d = 1, .output_pad_d = 1, .groups = 2})));
+  EXPECT_ERROR(nn::ConvTranspose3d({.in = 2, .out = 3, .output_pad = {0, -1, 0}}), ArgumentError,
+               "ConvTranspose3d: pad and output_pad must be at least 0, got 0 and -1");
+  EXPECT_ERROR(layer(zeros({1, 4, 3, 3, 3})), ArgumentError,
+               "ConvTranspose3d(4, 64, kernel=(3, 2, 1), stride=(2, 1, 1), pad=(1, 0, 0), output_pad=(1, 0, 0), "
+               "groups=2): x must be channels last, [N, D, H, W, 4], it is [1, 4, 3, 3, 3], which looks like channels "
+               "first, [N, 4, D, H, W]; call contiguous(transpose(x, {0, 2, 3, 4, 1})) before the network, once");
+  const TemporaryFolder folder;
+  nn::ConvTranspose3d small({.in = 2, .out = 1, .kernel = {1, 1, 2}, .bias = false});
+  assign(small.weight(), array({0, 1, 2, 3}, {1, 1, 2, 1, 2}));
+  io::save(folder / "a.safetensors", small);
+  expect_file(folder / "a.safetensors", {2, 1, 1, 1, 2}, {0, 2, 1, 3});
+  SAMEBYTES_NEEDS_F64();
+  nn::ConvTranspose3d exact({.in = 2, .out = 2, .kernel = 2, .stride = {1, 2, 1}, .dtype = f64});
+  EXPECT_TRUE(check_gradients([&](auto v) { return exact(v[0]); }, {random_input("x", {1, 2, 2, 3, 2})}));
+}
+
+TEST_P(ConvLayersTest, convolutions_have_a_padding_for_each_end) {
+  const Array line = uniform({2, 7, 4}, -1, 1), image = uniform({1, 5, 6, 2}, -1, 1),
+              volume = uniform({1, 3, 4, 3, 2}, -1, 1);
+  eval({line, image, volume});
+  nn::Conv1d causal({.in = 4, .out = 3, .kernel = 3, .pad = 2, .pad_end = 0});
+  EXPECT_EQ(causal.describe(), "Conv1d(4, 3, kernel=3, pad=2, pad_end=0)");
+  const Array before = concat({zeros({2, 2, 4}), line}, 1);
+  EXPECT_TRUE(all_close(causal(line), conv1d(before, causal.weight(), causal.bias()).to_vector<double>(), 1e-6));
+  nn::Conv2d conv2({.in = 2, .out = 3, .kernel = {2, 3}, .pad = {0, 1}, .pad_end = nn::Size2(1, 2)});
+  EXPECT_EQ(conv2.describe(), "Conv2d(2, 3, kernel=(2, 3), pad=(0, 1), pad_end=(1, 2))");
+  EXPECT_TRUE(same_bytes(conv2(image),
+                         conv2d(image, conv2.weight(), conv2.bias(), {.pad_w = 1, .pad_end_h = 1, .pad_end_w = 2})));
+  nn::Conv3d conv3({.in = 2, .out = 3, .kernel = 2, .pad = {1, 0, 0}, .pad_end = nn::Size3(0, 1, 1)});
+  EXPECT_TRUE(same_bytes(conv3(volume), conv3d(volume, conv3.weight(), conv3.bias(),
+                                               {.pad_d = 1, .pad_end_d = 0, .pad_end_h = 1, .pad_end_w = 1})));
+  EXPECT_EQ(conv3(volume).shape(), (Shape{1, 3, 4, 3, 3}));
+  EXPECT_ERROR(nn::Conv1d({.in = 3, .out = 4, .pad_end = -1}), ArgumentError,
+               "Conv1d: pad_end must be at least 0, got -1");
+  EXPECT_ERROR(nn::Conv2d({.in = 3, .out = 4, .pad_end = nn::Size2(0, -1)}), ArgumentError,
+               "Conv2d: pad_end must be at least 0, got (0, -1)");
+  EXPECT_ERROR(nn::Conv3d({.in = 3, .out = 4, .pad_end = nn::Size3(0, -1, 0)}), ArgumentError,
+               "Conv3d: pad_end must be at least 0, got (0, -1, 0)");
+}
+
 TEST_P(ConvLayersTest, transposed_weights_stand_in_files_as_in_out_taps) {
   const TemporaryFolder folder;
   nn::ConvTranspose1d layer({.in = 3, .out = 2, .kernel = 2, .bias = false});

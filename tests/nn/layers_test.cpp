@@ -82,6 +82,9 @@ TEST_P(LayersTest, activations_are_the_ops_of_their_names) {
   EXPECT_TRUE(same_bytes(nn::Tanh()(x), tanh(x)));
   EXPECT_TRUE(same_bytes(nn::Softmax()(x), softmax(x)));
   EXPECT_TRUE(same_bytes(nn::LogSoftmax()(x), log_softmax(x)));
+  EXPECT_TRUE(same_bytes(nn::Softmax(0)(x), softmax(x, 0)));
+  EXPECT_TRUE(same_bytes(nn::LogSoftmax(-2)(x), log_softmax(x, 0)));
+  EXPECT_EQ(nn::LogSoftmax(1).describe(), "LogSoftmax(axis=1)");
 }
 
 TEST_P(LayersTest, flatten_keeps_rows) { EXPECT_EQ(nn::Flatten()(zeros({4, 3, 2, 5})).shape(), (Shape{4, 30})); }

@@ -193,6 +193,25 @@ TEST_P(LossFunctions, of_labels_are_their_definitions) {
       {{"scores", {5, 7}, in.x}}));
 }
 
+TEST_P(LossFunctions, classes_and_distances_may_lie_along_any_axis) {
+  const Labelled in;
+  const Array x = real_array(in.x, {5, 7}, f32), w = real_array(in.weight, {7}, f32), t = in.labels();
+  const Array across = contiguous(transpose(x));  // [7, 5], the classes first
+  EXPECT_TRUE(all_close(focal_loss(across, t, {.class_weight = w, .reduction = kNone, .axis = 0}),
+                        focal_loss(x, t, {.class_weight = w, .reduction = kNone}).to_vector<double>(), 1e-6));
+  EXPECT_TRUE(all_close(multi_margin_loss(across, t, {.p = 2, .reduction = kNone, .axis = -2}),
+                        multi_margin_loss(x, t, {.p = 2, .reduction = kNone}).to_vector<double>(), 1e-6));
+  EXPECT_TRUE(all_close(nll_loss(across, t, {.reduction = kNone, .axis = 0}),
+                        nll_loss(x, t, {.reduction = kNone}).to_vector<double>(), 1e-6));
+  const Array y = uniform({5, 7}, -1, 1), z = uniform({5, 7}, -1, 1);
+  EXPECT_TRUE(
+      all_close(triplet_margin_loss(across, transpose(y), transpose(z), {.swap = true, .reduction = kNone, .axis = 0}),
+                triplet_margin_loss(x, y, z, {.swap = true, .reduction = kNone}).to_vector<double>(), 1e-5));
+  EXPECT_ERROR(focal_loss(x, t, {.axis = 2}), ArgumentError, "focal_loss: axis 2 is out of range for src f32 [5, 7]");
+  EXPECT_ERROR(triplet_margin_loss(x, y, z, {.axis = -3}), ArgumentError,
+               "triplet_margin_loss: axis -3 is out of range for src f32 [5, 7]");
+}
+
 TEST_P(LossFunctions, of_embeddings_are_their_definitions) {
   const std::int64_t rows = 4, columns = 9;
   const auto x = random_values(rows * columns, 1), y = random_values(rows * columns, 2),

@@ -1,5 +1,5 @@
 // Activations as modules, for Sequential; each applies the op with the same name (ops.h) to an input of any shape.
-// Softmax and LogSoftmax run over the last axis.
+// Softmax and LogSoftmax run over an axis, by default the last.
 #pragma once
 
 #include "samebytes/nn/module.h"
@@ -44,14 +44,24 @@ class Tanh final : public Module {
 
 class Softmax final : public Module {
  public:
-  Array forward(const Array& x) override { return softmax(x); }
+  explicit Softmax(int axis = -1) : axis_(axis) {}
+  Array forward(const Array& x) override { return softmax(x, axis_); }
   std::string kind() const override { return "Softmax"; }
+  std::string describe() const override;
+
+ private:
+  int axis_;
 };
 
 class LogSoftmax final : public Module {
  public:
-  Array forward(const Array& x) override { return log_softmax(x); }
+  explicit LogSoftmax(int axis = -1) : axis_(axis) {}
+  Array forward(const Array& x) override { return log_softmax(x, axis_); }
   std::string kind() const override { return "LogSoftmax"; }
+  std::string describe() const override;
+
+ private:
+  int axis_;
 };
 
 class LeakyRelu final : public Module {

@@ -1,6 +1,8 @@
 // Conv2d: cross-correlation over images, channels last.
 #pragma once
 
+#include <optional>
+
 #include "samebytes/nn/module.h"
 #include "samebytes/nn/size2.h"
 
@@ -11,16 +13,17 @@ struct Conv2dOptions {
   std::int64_t out = 0;
   Size2 kernel = 1;
   Size2 stride = 1;
-  Size2 pad = 0;  // zeros on each side
+  Size2 pad = 0;  // zeros before x, and behind it where pad_end is not set
   Size2 dilation = 1;
   int groups = 1;
   bool bias = true;
   Dtype dtype = f32;
+  std::optional<Size2> pad_end{};  // zeros behind x; more than pad cost a padded copy of x
 };
 
-// x [N, H, W, in] -> [N, H', W', out] with H' = (H + 2 pad - dilation (kernel - 1) - 1) / stride + 1. weight [kh, kw,
-// in / groups, out] and bias [out] start uniform in +-1 / sqrt(kh kw in / groups), as in PyTorch. Throws ArgumentError
-// for sizes below 1 and channels that groups do not divide.
+// x [N, H, W, in] -> [N, H', W', out] with H' = (H + pad + pad_end - dilation (kernel - 1) - 1) / stride + 1. weight
+// [kh, kw, in / groups, out] and bias [out] start uniform in +-1 / sqrt(kh kw in / groups), as in PyTorch. Throws
+// ArgumentError for sizes below 1 and channels that groups do not divide.
 class Conv2d final : public Module {
  public:
   explicit Conv2d(const Conv2dOptions& options);

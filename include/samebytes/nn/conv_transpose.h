@@ -1,8 +1,10 @@
-// ConvTranspose1d, ConvTranspose2d: transposed convolutions over sequences and images, channels last.
+// ConvTranspose1d, ConvTranspose2d, ConvTranspose3d: transposed convolutions over sequences, images and volumes,
+// channels last.
 #pragma once
 
 #include "samebytes/nn/module.h"
 #include "samebytes/nn/size2.h"
+#include "samebytes/nn/size3.h"
 
 namespace samebytes::nn {
 
@@ -67,6 +69,37 @@ class ConvTranspose2d final : public Module {
 
  private:
   ConvTranspose2dOptions options_;
+  Parameter weight_, bias_;
+};
+
+struct ConvTranspose3dOptions {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  Size3 kernel = 1;
+  Size3 stride = 1;
+  Size3 pad = 0;
+  Size3 output_pad = 0;  // added to the end of the result; below stride or dilation
+  Size3 dilation = 1;
+  int groups = 1;
+  bool bias = true;
+  Dtype dtype = f32;
+};
+
+// x [N, D, H, W, in] -> [N, D', H', W', out], sizes as above; weight [kd, kh, kw, out / groups, in].
+class ConvTranspose3d final : public Module {
+ public:
+  explicit ConvTranspose3d(const ConvTranspose3dOptions& options);
+  Array forward(const Array& x) override;
+  void visit(Visitor& visitor) override;
+  std::string kind() const override { return "ConvTranspose3d"; }
+  std::string describe() const override;
+
+  const ConvTranspose3dOptions& options() const { return options_; }
+  const Array& weight() const { return weight_; }
+  const Array& bias() const { return bias_; }  // an empty handle without bias
+
+ private:
+  ConvTranspose3dOptions options_;
   Parameter weight_, bias_;
 };
 

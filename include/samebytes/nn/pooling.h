@@ -1,23 +1,31 @@
-// Pooling layers, channels last: over sequences x [N, L, C] -> [N, L', C], over images x [N, H, W, C] ->
-// [N, H', W', C], global pooling -> [N, C].
+// Pooling layers, channels last, over sequences x [N, L, C] -> [N, L', C], images x [N, H, W, C] -> [N, H', W', C] and
+// volumes x [N, D, H, W, C] -> [N, D', H', W', C]; global pooling -> [N, C]. Sizes, padding and what NaN does are those
+// of the ops with the same names (ops/pool.h); layers throw what the ops throw. nn/unpooling.h is the way back.
 #pragma once
+
+#include <optional>
 
 #include "samebytes/nn/module.h"
 #include "samebytes/nn/size2.h"
+#include "samebytes/nn/size3.h"
+#include "samebytes/ops/pool.h"
 
 namespace samebytes::nn {
 
 struct MaxPool1dOptions {
   int kernel = 2;
   int stride = 0;  // 0: the kernel's size
-  int pad = 0;     // at most half the kernel
+  int pad = 0;     // before x, and behind it where pad_end is not set
   bool ceil_mode = false;
+  int dilation = 1;
+  std::optional<int> pad_end{};
 };
 
 class MaxPool1d final : public Module {
  public:
   explicit MaxPool1d(const MaxPool1dOptions& options = {}) : options_(options) {}
   Array forward(const Array& x) override;
+  PoolResult with_indices(const Input& x);  // and where the values lie, as PyTorch's return_indices, for MaxUnpool1d
   std::string kind() const override { return "MaxPool1d"; }
   std::string describe() const override;
   const MaxPool1dOptions& options() const { return options_; }
@@ -29,9 +37,12 @@ class MaxPool1d final : public Module {
 struct AvgPool1dOptions {
   int kernel = 2;
   int stride = 0;  // 0: the kernel's size
-  int pad = 0;     // at most half the kernel
+  int pad = 0;
   bool ceil_mode = false;
-  bool count_include_pad = true;
+  bool count_include_pad = true;  // the divisor counts the padding
+  int dilation = 1;
+  std::optional<int> pad_end{};
+  int divisor = 0;  // divides by this number instead of the count of places; 0: by the count
 };
 
 class AvgPool1d final : public Module {
@@ -55,14 +66,17 @@ class GlobalAvgPool1d final : public Module {
 struct MaxPool2dOptions {
   Size2 kernel = 2;
   Size2 stride = 0;  // 0: the kernel's size
-  Size2 pad = 0;     // at most half the kernel
+  Size2 pad = 0;     // before x, and behind it where pad_end is not set
   bool ceil_mode = false;
+  Size2 dilation = 1;
+  std::optional<Size2> pad_end{};
 };
 
 class MaxPool2d final : public Module {
  public:
   explicit MaxPool2d(const MaxPool2dOptions& options = {}) : options_(options) {}
   Array forward(const Array& x) override;
+  PoolResult with_indices(const Input& x);  // and where the values lie, as PyTorch's return_indices, for MaxUnpool2d
   std::string kind() const override { return "MaxPool2d"; }
   std::string describe() const override;
   const MaxPool2dOptions& options() const { return options_; }
@@ -74,9 +88,12 @@ class MaxPool2d final : public Module {
 struct AvgPool2dOptions {
   Size2 kernel = 2;
   Size2 stride = 0;  // 0: the kernel's size
-  Size2 pad = 0;     // at most half the kernel
+  Size2 pad = 0;
   bool ceil_mode = false;
-  bool count_include_pad = true;
+  bool count_include_pad = true;  // the divisor counts the padding
+  Size2 dilation = 1;
+  std::optional<Size2> pad_end{};
+  int divisor = 0;  // divides by this number instead of the count of places; 0: by the count
 };
 
 class AvgPool2d final : public Module {
@@ -97,53 +114,55 @@ class GlobalAvgPool2d final : public Module {
   std::string kind() const override { return "GlobalAvgPool2d"; }
 };
 
-// Pooling to a given output size, for x of any size: AdaptiveAvgPool2d({1, 1}), AdaptiveMaxPool1d(8).
-class AdaptiveAvgPool1d final : public Module {
- public:
-  explicit AdaptiveAvgPool1d(int out) : out_(out) {}
-  Array forward(const Array& x) override;
-  std::string kind() const override { return "AdaptiveAvgPool1d"; }
-  std::string describe() const override;
-  int out() const { return out_; }
-
- private:
-  int out_;
+struct MaxPool3dOptions {
+  Size3 kernel = 2;
+  Size3 stride = 0;  // 0: the kernel's size
+  Size3 pad = 0;     // before x, and behind it where pad_end is not set
+  bool ceil_mode = false;
+  Size3 dilation = 1;
+  std::optional<Size3> pad_end{};
 };
 
-class AdaptiveMaxPool1d final : public Module {
+class MaxPool3d final : public Module {
  public:
-  explicit AdaptiveMaxPool1d(int out) : out_(out) {}
+  explicit MaxPool3d(const MaxPool3dOptions& options = {}) : options_(options) {}
   Array forward(const Array& x) override;
-  std::string kind() const override { return "AdaptiveMaxPool1d"; }
+  PoolResult with_indices(const Input& x);  // and where the values lie, as PyTorch's return_indices, for MaxUnpool3d
+  std::string kind() const override { return "MaxPool3d"; }
   std::string describe() const override;
-  int out() const { return out_; }
+  const MaxPool3dOptions& options() const { return options_; }
 
  private:
-  int out_;
+  MaxPool3dOptions options_;
 };
 
-class AdaptiveAvgPool2d final : public Module {
- public:
-  explicit AdaptiveAvgPool2d(Size2 out) : out_(out) {}
-  Array forward(const Array& x) override;
-  std::string kind() const override { return "AdaptiveAvgPool2d"; }
-  std::string describe() const override;
-  Size2 out() const { return out_; }
-
- private:
-  Size2 out_;
+struct AvgPool3dOptions {
+  Size3 kernel = 2;
+  Size3 stride = 0;  // 0: the kernel's size
+  Size3 pad = 0;
+  bool ceil_mode = false;
+  bool count_include_pad = true;  // the divisor counts the padding
+  Size3 dilation = 1;
+  std::optional<Size3> pad_end{};
+  int divisor = 0;  // divides by this number instead of the count of places; 0: by the count
 };
 
-class AdaptiveMaxPool2d final : public Module {
+class AvgPool3d final : public Module {
  public:
-  explicit AdaptiveMaxPool2d(Size2 out) : out_(out) {}
+  explicit AvgPool3d(const AvgPool3dOptions& options = {}) : options_(options) {}
   Array forward(const Array& x) override;
-  std::string kind() const override { return "AdaptiveMaxPool2d"; }
+  std::string kind() const override { return "AvgPool3d"; }
   std::string describe() const override;
-  Size2 out() const { return out_; }
+  const AvgPool3dOptions& options() const { return options_; }
 
  private:
-  Size2 out_;
+  AvgPool3dOptions options_;
+};
+
+class GlobalAvgPool3d final : public Module {
+ public:
+  Array forward(const Array& x) override;
+  std::string kind() const override { return "GlobalAvgPool3d"; }
 };
 
 }  // namespace samebytes::nn

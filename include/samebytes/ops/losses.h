@@ -65,6 +65,7 @@ struct FocalOptions {
   double gamma = 2.0;    // at least 0
   Array class_weight{};  // [C] or an empty handle
   Reduction reduction = Reduction::mean;
+  int axis = -1;  // of the classes
 };
 // -weight[t] * (1 - p[t])^gamma * log p[t] with p = softmax(logits) (T. Lin et al., "Focal loss for dense object
 // detection", 2017): logits [..., C], target i32 or u8 [...]. The mean divides by the number of rows.
@@ -84,8 +85,9 @@ struct MultiMarginOptions {
   double margin = 1.0;
   Array class_weight{};  // [C] or an empty handle
   Reduction reduction = Reduction::mean;
+  int axis = -1;  // of the classes
 };
-// sum over j != t of weight[t] * max(0, margin - score[t] + score[j])^p / C: score [N, C], target i32 or u8 [N].
+// sum over j != t of weight[t] * max(0, margin - score[t] + score[j])^p / C: score [..., C], target i32 or u8 [...].
 // class_weight gets no gradient. A label outside [0, C) gives NaN.
 Array multi_margin_loss(const Input& score, const Input& target, const MultiMarginOptions& options = {});
 
@@ -158,9 +160,10 @@ struct TripletMarginOptions {
   double eps = 1e-6;  // added to each difference
   bool swap = false;  // the negative's distance is the smaller one of its distances to anchor and positive
   Reduction reduction = Reduction::mean;
+  int axis = -1;  // of the distances
 };
-// max(0, |anchor - positive| - |anchor - negative| + margin), Euclidean over the last axis, for equal shapes [..., D]
-// (V. Balntas et al. 2016).
+// max(0, |anchor - positive| - |anchor - negative| + margin), Euclidean over the axis, for equal shapes [..., D] (V.
+// Balntas et al. 2016).
 Array triplet_margin_loss(const Input& anchor, const Input& positive, const Input& negative,
                           const TripletMarginOptions& options = {});
 struct NtXentOptions {
