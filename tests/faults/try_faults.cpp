@@ -90,7 +90,7 @@ std::vector<Run> all_runs(const fs::path& prepared) {
       {"resume", with(train, with(saves, {"--checkpoint", "@/state", "--resume", "auto"})), {"net.safetensors"}},
       {"eval", {"eval", "digits", "--load", net}, {}},
       {"bench", {"bench", "mlp", "--steps", "3", "--batch", "8"}, {}},
-      {"generate", {"generate", "--load", gpt, "--tokens", "4", "--quiet"}, {}},
+      {"generate", {"generate", "--load", gpt, "--prompt", "to be", "--tokens", "4"}, {}},
       {"two contexts", with(train, with(saves, {"--split-device", "1,1"})), {"net.safetensors"}, separate},
       {"two devices", with(train, with(saves, {"--split-device", "1,1"})), {"net.safetensors"}},
       {"copies", with(train, saves), {"net.safetensors"}, {{"SAMEBYTES_MEMORY", "copy"}}},
@@ -235,9 +235,24 @@ int main(int argc, char** argv) {
   const fs::path work = samebytes::testing::temporary_path("faults"), prepared = work / "prepared";
   fs::create_directories(prepared);
   const std::string command = built_program("samebytes");
-  run_program({command, "train", "digits", "--steps", "4", "--batch", "32", "--quiet", "--checkpoint",
-               (prepared / "state").string(), "--checkpoint-every", "2", "--save",
-               (prepared / "net.safetensors").string()});
+  const auto prepare = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> all{command, "train"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Outcome outcome = run_program(all);
+    if (outcome.status != 0) std::cerr << "try_faults: cannot prepare:\n" << outcome.output;
+    return outcome.status == 0;
+  };
+  const std::string corpus = (prepared / "text.txt").string();
+  {
+    std::ofstream out(corpus);
+    for (int i = 0; i < 200; ++i) out << "to be or not to be, line " << i << "\n";
+  }
+  if (!prepare({"digits", "--steps", "8", "--batch", "32", "--quiet", "--checkpoint", (prepared / "state").string(),
+                "--checkpoint-every", "4", "--keep", "0", "--save", (prepared / "net.safetensors").string()}) ||
+      !prepare({"gpt", "--data", corpus, "--context", "16", "--steps", "2", "--batch", "2", "--quiet", "--save",
+                (prepared / "gpt.safetensors").string()}))
+    return 1;
+  fs::remove(prepared / "state" / "checkpoint-000000008.safetensors");  // as if the run had ended in its middle
   device_name = first_device();
   const std::vector<Run> runs = all_runs(prepared);
   std::vector<Reference> references(runs.size());
