@@ -4,7 +4,8 @@
 // (H a multiple of G: head h reads k and v of head h / (H / G)), D values of a head.
 // q, y [N, T, H, D], k, v [N, S, G, D], lse, delta [N, H, T]; y, lse and delta are dense, the others have strides and
 // D neighbours. Query i sees the keys j < lengths[n] (flag 2, else S) and, where causal (flag 1), j <= first + i. A
-// query that sees no key gives 0, its lse is +infinity and its gradients are 0.
+// mask (flag 4) is added to the scores; -infinity hides a key. A query that sees no key gives 0, its lse is +infinity
+// and its gradients are 0.
 //
 //   for a head that reads the group's:                         (one, but in attention_bwd_kv)
 //     for a block of columns that the rows see, ascending:
@@ -23,8 +24,9 @@
 
 // y and lse. Groups: x = ceil(T / ATTENTION_ROWS), y = H, z = N.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_fwd(
-    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const int, lengths), ARRAY(stored, y),
-    ARRAY(real, lse), const attention_view q_view, const attention_view k_view, const attention_view v_view,
+    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const real, mask),
+    ARRAY(const int, lengths), ARRAY(stored, y), ARRAY(real, lse), const attention_view q_view,
+    const attention_view k_view, const attention_view v_view, const attention_mask_view mask_view,
     const attention_sizes sizes, const real scale, const long first) {
   START(q);
   START(k);
@@ -64,6 +66,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_fwd(
       attention_columns(k + col0 * k_view.t + p0, k_view.t, cols, width, 1, b);
       attention_scores(a, b, s, rows, cols, width, part > 0, -ATTENTION_ANY, high);
     }
+    attention_add_mask(flags, s, ATTENTION_MASK_AT(row0, col0, head), mask_view.t, mask_view.s, rows, cols);
     attention_softmax(s, rows, cols, high, largest, sum, factor);
     for (int part = 0; part < parts; ++part) {
       const int p0 = part * ATTENTION_DEPTH, width = min(ATTENTION_DEPTH, depth - p0);
@@ -95,10 +98,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_fwd(
 // dq from dy, and delta = sum over D of dy * y, which attention_bwd_kv reads. With p = exp(score - lse) and
 // ds = p * (dy v' - delta): dq = scale * ds k. Groups: x = ceil(T / ATTENTION_ROWS), y = H, z = N.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_q(
-    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const int, lengths),
-    ARRAY(const stored, y), ARRAY(const stored, dy), ARRAY(const real, lse), ARRAY(real, delta), ARRAY(stored, dq),
-    const attention_view q_view, const attention_view k_view, const attention_view v_view, const attention_view dy_view,
-    const attention_view dq_view, const attention_sizes sizes, const real scale, const long first) {
+    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const real, mask),
+    ARRAY(const int, lengths), ARRAY(const stored, y), ARRAY(const stored, dy), ARRAY(const real, lse),
+    ARRAY(real, delta), ARRAY(stored, dq), const attention_view q_view, const attention_view k_view,
+    const attention_view v_view, const attention_view dy_view, const attention_view dq_view,
+    const attention_mask_view mask_view, const attention_sizes sizes, const real scale, const long first) {
   START(q);
   START(k);
   START(v);
@@ -138,6 +142,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_q(
     const int high = (flags & ATTENTION_CAUSAL) ? (int)min(first + row0 - col0, (long)ATTENTION_ANY) : ATTENTION_ANY;
     const attention_pair columns = {k + col0 * k_view.t, v + col0 * v_view.t, k_view.t, v_view.t, 1};
     attention_score_both(&side, &columns, rows, cols, depth, -ATTENTION_ANY, high, a, g, b, s, ds);
+    attention_add_mask(flags, s, ATTENTION_MASK_AT(row0, col0, head), mask_view.t, mask_view.s, rows, cols);
     attention_query_slopes(s, ds, rows, cols, high, lse, shift);
     for (int part = 0; part < parts; ++part) {
       const int p0 = part * ATTENTION_DEPTH, width = min(ATTENTION_DEPTH, depth - p0);
@@ -157,10 +162,11 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_q(
 // dk and dv, summed over the heads of q that share them in ascending order: rows are keys, columns queries.
 // dv = p' dy, dk = ds' (scale q). Groups: x = ceil(S / ATTENTION_ROWS), y = G, z = N.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_kv(
-    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const int, lengths),
-    ARRAY(const stored, dy), ARRAY(const real, lse), ARRAY(const real, delta), ARRAY(stored, dk), ARRAY(stored, dv),
-    const attention_view q_view, const attention_view k_view, const attention_view v_view, const attention_view dy_view,
-    const attention_view dk_view, const attention_view dv_view, const attention_sizes sizes, const real scale,
+    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const real, mask),
+    ARRAY(const int, lengths), ARRAY(const stored, dy), ARRAY(const real, lse), ARRAY(const real, delta),
+    ARRAY(stored, dk), ARRAY(stored, dv), const attention_view q_view, const attention_view k_view,
+    const attention_view v_view, const attention_view dy_view, const attention_view dk_view,
+    const attention_view dv_view, const attention_mask_view mask_view, const attention_sizes sizes, const real scale,
     const long first) {
   START(q);
   START(k);
@@ -204,12 +210,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_bwd_kv(
       const int low = (flags & ATTENTION_CAUSAL) ? (int)max(row0 - first - col0, (long)-ATTENTION_ANY) : -ATTENTION_ANY;
       __global const stored *q_at = q + col0 * q_view.t + head * q_view.h,
                             *dy_at = dy + col0 * dy_view.t + head * dy_view.h;
-      for (int j = 0; j < ATTENTION_COLS; ++j) {
-        shift[j] = j < cols ? lse_h[col0 + j] : (real)INFINITY;
-        mean[j] = j < cols ? delta_h[col0 + j] : (real)0;
-      }
+      attention_column_terms(lse_h + col0, delta_h + col0, cols, shift, mean);
       const attention_pair columns = {q_at, dy_at, q_view.t, dy_view.t, scale};
       attention_score_both(&side, &columns, rows, cols, depth, low, ATTENTION_ANY, a, g, b, s, ds);
+      attention_add_mask(flags, s, ATTENTION_MASK_AT(col0, row0, head), mask_view.s, mask_view.t, rows, cols);
       attention_key_slopes(s, ds, rows, cols, low, visible - row0, shift, mean);
       for (int part = 0; part < parts; ++part) {
         const int p0 = part * ATTENTION_DEPTH, width = min(ATTENTION_DEPTH, depth - p0);

@@ -3,8 +3,9 @@
 // recompute the probabilities from the log-sum-exp of each row. Letters: N batch, T queries, S keys, H heads of q, G
 // heads of k and v (H a multiple of G: head h reads k and v of head h / (H / G)), D values of a head. q, y [N, T, H,
 // D], k, v [N, S, G, D], lse, delta [N, H, T]; y, lse and delta are dense, the others have strides and D neighbours.
-// Query i sees the keys j < lengths[n] (flag 2, else S) and, where causal (flag 1), j <= first + i. A query that sees
-// no key gives 0, its lse is +infinity and its gradients are 0.
+// Query i sees the keys j < lengths[n] (flag 2, else S) and, where causal (flag 1), j <= first + i. A mask (flag 4) is
+// added to the scores; -infinity hides a key. A query that sees no key gives 0, its lse is +infinity and its gradients
+// are 0.
 //
 //   for a block of columns that the rows see, ascending:
 //     s [4][4] of each work-item = rows * columns'             attention_scores: both sides in local memory
@@ -71,6 +72,21 @@ static inline void attention_scores(__global const stored* a, const long a_strid
   }
 }
 
+// Adds the values of a mask, if there is one, to the scores; from a row and from a column to the next are so many
+// values.
+static inline void attention_add_mask(const int flags, real s[4][4], __global const real* mask, const long row_stride,
+                                      const long column_stride, const int rows, const int cols) {
+  const int lx = get_local_id(0), ly = get_local_id(1);
+  if ((flags & ATTENTION_MASK) == 0) return;
+#pragma unroll
+  for (int r = 0; r < 4; ++r) {
+#pragma unroll
+    for (int c = 0; c < 4; ++c)
+      if (ly + 8 * r < rows && lx + 8 * c < cols)
+        s[r][c] += mask[(ly + 8 * r) * row_stride + (lx + 8 * c) * column_stride];
+  }
+}
+
 // acc += p [rows, cols] * tile [cols, slice], both in local memory.
 static inline void attention_accumulate(__local const real* p, __local const real* tile, real acc[4][8]) {
   const int lx = get_local_id(0), ly = get_local_id(1);
@@ -129,8 +145,9 @@ static inline void attention_store(real acc[4][8], const int rows, const int dep
 
 // y and lse. Groups: x = ceil(T / ATTENTION_ROWS) * ceil(D / ATTENTION_SLICE), slice fastest; y = H, z = N.
 __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_fwd(
-    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const int, lengths), ARRAY(stored, y),
-    ARRAY(real, lse), const attention_view q_view, const attention_view k_view, const attention_view v_view,
+    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const real, mask),
+    ARRAY(const int, lengths), ARRAY(stored, y), ARRAY(real, lse), const attention_view q_view,
+    const attention_view k_view, const attention_view v_view, const attention_mask_view mask_view,
     const attention_sizes sizes, const real scale, const long first) {
   START(q);
   START(k);
@@ -166,6 +183,7 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_fwd(
   for (int col0 = 0; col0 < reach; col0 += ATTENTION_COLS) {
     const int cols = min(ATTENTION_COLS, reach - col0);
     attention_scores(q, q_view.t, rows, scale, k + col0 * k_view.t, k_view.t, cols, depth, 1, work, s);
+    attention_add_mask(flags, s, ATTENTION_MASK_AT(row0, col0, head), mask_view.t, mask_view.s, rows, cols);
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
       const long end = (flags & ATTENTION_CAUSAL) ? first + row0 + ly + 8 * r + 1 - col0 : (long)cols;
@@ -210,10 +228,11 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_fwd(
 // dq from dy, and delta = sum over D of dy * y, which attention_bwd_kv reads. With p = exp(score - lse) and
 // ds = p * (dy v' - delta): dq = scale * ds k. Groups as attention_fwd.
 __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_q(
-    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const int, lengths),
-    ARRAY(const stored, y), ARRAY(const stored, dy), ARRAY(const real, lse), ARRAY(real, delta), ARRAY(stored, dq),
-    const attention_view q_view, const attention_view k_view, const attention_view v_view, const attention_view dy_view,
-    const attention_view dq_view, const attention_sizes sizes, const real scale, const long first) {
+    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const real, mask),
+    ARRAY(const int, lengths), ARRAY(const stored, y), ARRAY(const stored, dy), ARRAY(const real, lse),
+    ARRAY(real, delta), ARRAY(stored, dq), const attention_view q_view, const attention_view k_view,
+    const attention_view v_view, const attention_view dy_view, const attention_view dq_view,
+    const attention_mask_view mask_view, const attention_sizes sizes, const real scale, const long first) {
   START(q);
   START(k);
   START(v);
@@ -267,6 +286,7 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_q(
   for (int col0 = 0; col0 < reach; col0 += ATTENTION_COLS) {
     const int cols = min(ATTENTION_COLS, reach - col0);
     attention_scores(q, q_view.t, rows, scale, k + col0 * k_view.t, k_view.t, cols, depth, 1, work, s);
+    attention_add_mask(flags, s, ATTENTION_MASK_AT(row0, col0, head), mask_view.t, mask_view.s, rows, cols);
     attention_scores(dy, dy_view.t, rows, 1, v + col0 * v_view.t, v_view.t, cols, depth, 1, work, g);
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
@@ -290,10 +310,11 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_q(
 // dv = p' dy, dk = ds' (scale q). Groups: x = ceil(S / ATTENTION_ROWS) * ceil(D / ATTENTION_SLICE), slice fastest; y =
 // G, z = N.
 __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_kv(
-    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const int, lengths),
-    ARRAY(const stored, dy), ARRAY(const real, lse), ARRAY(const real, delta), ARRAY(stored, dk), ARRAY(stored, dv),
-    const attention_view q_view, const attention_view k_view, const attention_view v_view, const attention_view dy_view,
-    const attention_view dk_view, const attention_view dv_view, const attention_sizes sizes, const real scale,
+    ARRAY(const stored, q), ARRAY(const stored, k), ARRAY(const stored, v), ARRAY(const real, mask),
+    ARRAY(const int, lengths), ARRAY(const stored, dy), ARRAY(const real, lse), ARRAY(const real, delta),
+    ARRAY(stored, dk), ARRAY(stored, dv), const attention_view q_view, const attention_view k_view,
+    const attention_view v_view, const attention_view dy_view, const attention_view dk_view,
+    const attention_view dv_view, const attention_mask_view mask_view, const attention_sizes sizes, const real scale,
     const long first) {
   START(q);
   START(k);
@@ -339,6 +360,7 @@ __kernel __attribute__((reqd_work_group_size(8, 8, 1))) void attention_bwd_kv(
         mean[item] = item < cols ? delta_h[col0 + item] : (real)0;
       }
       attention_scores(k, k_view.t, rows, 1, q_at, q_view.t, cols, depth, scale, work, s);
+      attention_add_mask(flags, s, ATTENTION_MASK_AT(col0, row0, head), mask_view.s, mask_view.t, rows, cols);
       attention_scores(v, v_view.t, rows, 1, dy_at, dy_view.t, cols, depth, 1, work, g);
 #pragma unroll
       for (int r = 0; r < 4; ++r) {

@@ -6,8 +6,8 @@
 namespace samebytes::detail {
 #endif
 
-// The bits of `flags`: what a query may see, and whether sequences have lengths.
-enum { ATTENTION_CAUSAL = 1, ATTENTION_LENGTHS = 2 };
+// The bits of `flags`: what a query may see, whether sequences have lengths, whether a mask is added to the scores.
+enum { ATTENTION_CAUSAL = 1, ATTENTION_LENGTHS = 2, ATTENTION_MASK = 4 };
 
 // Letters of attention.cl: T queries, S keys, H heads, G kv_heads, D depth.
 typedef struct {
@@ -20,11 +20,20 @@ typedef struct {
   long start, n, t, h;
 } attention_view;
 
+// The same of a mask [N, H, T, S], and how far apart the keys of a query are; broadcast axes have the stride 0.
+typedef struct {
+  long start, n, t, h, s;
+} attention_mask_view;
+
 #ifdef __cplusplus
 }  // namespace samebytes::detail
 #else
 // Moves x to row `row` of head `head` of sequence n.
 #define ATTENTION_MOVE(x, row, head) x += x##_view.start + n * x##_view.n + (row)*x##_view.t + (head)*x##_view.h
+
+// Where the mask's values for row `row` and column `col` of a head's scores lie, sequence n.
+#define ATTENTION_MASK_AT(row, col, head) \
+  (mask + mask_offset + mask_view.start + n * mask_view.n + (head)*mask_view.h + (row)*mask_view.t + (col)*mask_view.s)
 
 // How many keys of sequence n exist, and how many of them the queries before `end` see.
 static inline int attention_visible(const attention_sizes s, __global const int* lengths, const long n) {

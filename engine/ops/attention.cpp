@@ -1,6 +1,6 @@
 // Scaled dot-product attention, fused forward and backward (Dao et al. 2022). Kernels: cl/*/attention.cl. Forward is
 // one launch that keeps the log-sum-exp of each row; backward is two, the first of which also makes the row sums of dy
-// * y.
+// * y. Over 400 lines because the fused op, its gradients and the form that stores the scores share their rules.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -24,15 +24,22 @@ constexpr int kAttentionItems = 8;  // x 8 work-items of a group in the gpu pers
 struct AttentionKind {
   bool packed = false;  // one input holds q, k and v
   bool causal = false;
+  bool has_mask = false;
   bool has_lengths = false;
   std::int64_t heads = 0, kv_heads = 0;
   double scale = 1;
 
   int arrays() const { return packed ? 1 : 3; }
-  int flags() const { return (causal ? detail::ATTENTION_CAUSAL : 0) | (has_lengths ? detail::ATTENTION_LENGTHS : 0); }
+  int mask_input() const { return arrays(); }
+  int lengths_input() const { return arrays() + int{has_mask}; }
+  int given() const { return lengths_input() + int{has_lengths}; }  // inputs
+  int flags() const {
+    return (causal ? detail::ATTENTION_CAUSAL : 0) | (has_lengths ? detail::ATTENTION_LENGTHS : 0) |
+           (has_mask ? detail::ATTENTION_MASK : 0);
+  }
   void hash(Hasher& hasher) const {
     hasher.add(static_cast<std::uint64_t>(packed) | static_cast<std::uint64_t>(causal) << 1 |
-               static_cast<std::uint64_t>(has_lengths) << 2);
+               static_cast<std::uint64_t>(has_lengths) << 2 | static_cast<std::uint64_t>(has_mask) << 3);
     hasher.add(static_cast<std::uint64_t>(heads));
     hasher.add(static_cast<std::uint64_t>(kv_heads));
     hasher.add(scale);
@@ -48,6 +55,19 @@ StridedPart part_of(Operand operand, const Strides& strides, std::int64_t head =
   return {operand, {head * strides[2], strides[0], strides[1], strides[2]}};
 }
 using Parts = std::array<StridedPart, 3>;
+
+// The mask [N, H, T, S] of the scores, if any.
+struct MaskPart {
+  Operand operand = Launch::none();
+  attention_mask_view view{};
+
+  MaskPart(const AttentionKind& kind, const Launch& run) {
+    if (!kind.has_mask) return;
+    operand = run.src(kind.mask_input());
+    const Strides strides = run.src_strides(kind.mask_input());
+    view = {0, strides[0], strides[2], strides[1], strides[3]};
+  }
+};
 
 // q, k, v as inputs, or dq, dk, dv as results.
 template <class Get>
@@ -86,7 +106,7 @@ void launch(Launch& run, const char* entry, const AttentionKind& kind, const Siz
   auto call = run.kernel(entry, run.src_dtype(0));
   call.args(operands...);
   for (const StridedPart& part : strided) call.args(part.view);
-  call.args(at.sizes(kind), kind.scale, DynamicBits{0})
+  call.args(MaskPart(kind, run).view, at.sizes(kind), kind.scale, DynamicBits{0})
       .over_tiles(at.groups(rows), heads, at.n, kAttentionItems, kAttentionItems);
 }
 
@@ -96,17 +116,17 @@ Array dense_rows(const Array& a) {
   return node.is_view && node.shape[3] > 1 && node.strides[3] != 1 ? contiguous(a) : a;
 }
 
-// Inputs q, k, v or qkv, then lengths if given, y, dy, lse; results dq, dk, dv or dqkv.
+// Inputs q, k, v or qkv, then the mask and the lengths if given, y, dy, lse; results dq, dk, dv or dqkv.
 class AttentionBackward final : public Op {
  public:
   explicit AttentionBackward(const AttentionKind& kind)
-      : Op({.takes_strides = InputSet::below(kind.arrays()).with(y_input_of(kind) + 1)}), kind_(kind) {}
+      : Op({.takes_strides = InputSet::below(kind.lengths_input()).with(kind.given() + 1)}), kind_(kind) {}
   std::string_view name() const override { return "attention_backward"; }
   void hash(Hasher& hasher) const override { kind_.hash(hasher); }
   Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
     Cost cost = Op::cost(src, dst);
     const Shape& k = src[kind_.packed ? 0 : 1];
-    cost.flops = 14.0 * static_cast<double>(src[static_cast<std::size_t>(y_input())].size()) *
+    cost.flops = 14.0 * static_cast<double>(src[static_cast<std::size_t>(kind_.given())].size()) *
                  static_cast<double>(k[1]) * (kind_.causal ? 0.5 : 1.0);
     return cost;
   }
@@ -117,26 +137,48 @@ class AttentionBackward final : public Op {
     const auto [q, k, v] = sources(kind_, run);
     const auto [dq, dk, dv] = parts_of(
         kind_, [&](int i, std::int64_t head) { return part_of(run.dst(i), dense_strides(run.dst_shape(i)), head); });
-    const int y = y_input();
+    const int y = kind_.given();
     const StridedPart dy = part_of(run.src(y + 1), run.src_strides(y + 1));
-    const Operand lengths = kind_.has_lengths ? run.src(y - 1) : Launch::none(), lse = run.src(y + 2);
+    const Operand lengths = kind_.has_lengths ? run.src(kind_.lengths_input()) : Launch::none(), lse = run.src(y + 2);
+    const Operand mask = MaskPart(kind_, run).operand;
     const Operand delta = run.temp(at.n * kind_.heads * at.queries, real);
     detail::launch(run, "attention_bwd_q", kind_, at, at.queries, kind_.heads, std::array{q, k, v, dy, dq}, q.operand,
-                   k.operand, v.operand, lengths, run.src(y), dy.operand, lse, delta, dq.operand);
+                   k.operand, v.operand, mask, lengths, run.src(y), dy.operand, lse, delta, dq.operand);
     detail::launch(run, "attention_bwd_kv", kind_, at, at.keys, kind_.kv_heads, std::array{q, k, v, dy, dk, dv},
-                   q.operand, k.operand, v.operand, lengths, dy.operand, lse, delta, dk.operand, dv.operand);
+                   q.operand, k.operand, v.operand, mask, lengths, dy.operand, lse, delta, dk.operand, dv.operand);
   }
 
  private:
-  static int y_input_of(const AttentionKind& kind) { return kind.arrays() + int{kind.has_lengths}; }
-  int y_input() const { return y_input_of(kind_); }
   AttentionKind kind_;
 };
 
-// Inputs q, k, v or qkv, then lengths where there are any; results y and lse [N, H, T]. Scalar: the offset.
+// Bool, where queries see keys by position, [T, S] or [N, 1, T, S]; an empty handle: everywhere. offsets is one i32 or
+// one for each of the batch.
+Array seen_by_place(std::int64_t queries, std::int64_t keys, bool causal, const Array& offsets, const Array& lengths) {
+  Array seen;
+  const auto per_sample = [](const Array& a) { return reshape(a, {a.size(), 1, 1, 1}); };
+  const Array columns = arange(0, static_cast<double>(keys), 1, i32);
+  if (lengths.defined()) seen = less(columns, per_sample(lengths));
+  if (causal) {
+    const Array rows = reshape(arange(0, static_cast<double>(queries), 1, i32), {queries, 1});
+    const Array past = less_equal(columns, rows + per_sample(offsets));
+    seen = seen.defined() ? logical_and(seen, past) : past;
+  }
+  return seen;
+}
+
+// Heads of k and v as many as those of q, heads before steps.
+Array each_head(const Array& a, std::int64_t heads) {
+  const std::int64_t group = heads / a.shape()[2];
+  return transpose(group == 1 ? a : repeat_interleave(a, group, 2), {0, 2, 1, 3});
+}
+
+// Inputs q, k, v or qkv, then the mask and the lengths where there are any; results y and lse [N, H, T]. Scalar: the
+// offset.
 class Attention final : public Op, public Written {
  public:
-  explicit Attention(const AttentionKind& kind) : Op({.takes_strides = InputSet::below(kind.arrays())}), kind_(kind) {}
+  explicit Attention(const AttentionKind& kind)
+      : Op({.takes_strides = InputSet::below(kind.lengths_input())}), kind_(kind) {}
   std::string_view name() const override { return "attention"; }
   void hash(Hasher& hasher) const override { kind_.hash(hasher); }
   Cost cost(std::span<const Shape> src, std::span<const Shape> dst) const override {
@@ -150,8 +192,8 @@ class Attention final : public Op, public Written {
     const Sizes at(kind_, run, real_of(run.src_dtype(0)));
     const Parts parts = sources(kind_, run);
     detail::launch(run, "attention_fwd", kind_, at, at.queries, kind_.heads, parts, parts[0].operand, parts[1].operand,
-                   parts[2].operand, kind_.has_lengths ? run.src(kind_.arrays()) : Launch::none(), run.dst(0),
-                   run.dst(1));
+                   parts[2].operand, MaskPart(kind_, run).operand,
+                   kind_.has_lengths ? run.src(kind_.lengths_input()) : Launch::none(), run.dst(0), run.dst(1));
   }
 
   std::vector<Array> gradient(const GradientRequest& request) const override {
@@ -164,6 +206,8 @@ class Attention final : public Op, public Written {
     std::vector<Array> dx = make_arrays(make_op<AttentionBackward>(kind_), results, inputs,
                                         {request.scalars.begin(), request.scalars.end()});
     dx.resize(request.src.size());
+    if (const auto mask = static_cast<std::size_t>(kind_.mask_input()); kind_.has_mask && request.wanted[mask])
+      dx[mask] = mask_gradient(request);
     return dx;
   }
 
@@ -193,18 +237,40 @@ class Attention final : public Op, public Written {
         for (std::int64_t s = 0; s < keys; ++s) mask.push_back(s <= t + offset ? 0.0 : never);
       scores = w.put("Add", {scores, w.numbers(mask, {queries, keys}, dtype)});
     }
+    if (kind_.has_mask) {
+      const auto mask = static_cast<std::size_t>(kind_.mask_input());
+      scores = w.put("Add", {scores, w.cast(w.in(mask), w.dtype(mask), dtype)});
+    }
     if (kind_.has_lengths) {
       std::vector<double> places;
       for (std::int64_t s = 0; s < keys; ++s) places.push_back(static_cast<double>(s));
-      const auto lengths = w.reshaped(w.in(static_cast<std::size_t>(kind_.arrays())), {batch, 1, 1, 1});
+      const auto lengths = w.reshaped(w.in(static_cast<std::size_t>(kind_.lengths_input())), {batch, 1, 1, 1});
       const auto is_there = w.put("Less", {w.numbers(places, {keys}, i32), lengths});
       scores = w.put("Where", {is_there, scores, w.number(never, dtype)});
     }
-    const auto weights = w.put("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
+    auto weights = w.put("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
+    if (kind_.has_mask || kind_.has_lengths)  // a query that sees no key gives 0
+      weights = w.put("Where", {w.put("IsNaN", {weights}), w.number(0, dtype), weights});
     w.give(w.turned(w.put("MatMul", {weights, repeated(part(2))}), {0, 2, 1, 3}));
   }
 
  private:
+  // p (dy v' - sum over D of dy y) with p = exp(scores - lse): only a mask that is learned needs it stored.
+  Array mask_gradient(const GradientRequest& request) const {
+    const Dtype real = request.dst[1].dtype();
+    const std::int64_t queries = request.src[0].shape()[1], keys = request.src[1].shape()[1];
+    const auto heads = [&](const Array& a) { return each_head(astype(a, real), kind_.heads); };
+    const Array mask = request.src[static_cast<std::size_t>(kind_.mask_input())];
+    Array scores = matmul(heads(request.src[0]) * kind_.scale, transpose(heads(request.src[1]))) + mask;
+    const Array offset = full({1}, static_cast<double>(static_cast<std::int64_t>(request.scalars[0].bits)), i32);
+    const Array lengths = kind_.has_lengths ? request.src[static_cast<std::size_t>(kind_.lengths_input())] : Array();
+    if (const Array seen = seen_by_place(queries, keys, kind_.causal, offset, lengths); seen.defined())
+      scores = where(seen, scores, full({1}, -INFINITY, real));
+    const Array dy = heads(request.dy[0]), y = heads(request.dst[0]);
+    const Array slopes = matmul(dy, transpose(heads(request.src[2]))) - sum(dy * y, {3}, true);
+    return exp(scores - unsqueeze(request.dst[1], 3)) * slopes;
+  }
+
   AttentionKind kind_;
 };
 
@@ -230,31 +296,20 @@ void check_options(const char* op, const AttentionOptions& options, const Shape&
                         scores.to_string() + ", it is " + describe(options.mask));
 }
 
-bool needs_scores(const AttentionOptions& options) {
-  return options.mask.defined() || options.offsets.defined() || options.soft_cap > 0;
-}
+bool needs_scores(const AttentionOptions& options) { return options.offsets.defined() || options.soft_cap > 0; }
 
-// Attention with all scores stored, of f32 or f64 arrays whose heads are as many in k and v as in q.
+// Attention with all scores stored, of f32 or f64 arrays.
 Array attend_by_scores(const Array& q, const Array& k, const Array& v, const AttentionOptions& options) {
-  const std::int64_t queries = q.shape()[1], keys = k.shape()[1];
+  const std::int64_t queries = q.shape()[1], keys = k.shape()[1], heads = q.shape()[2];
   const Dtype real = q.dtype();
   const double scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.shape()[3])));
-  Array scores = matmul(transpose(q, {0, 2, 1, 3}) * scale, transpose(k, {0, 2, 3, 1}));
+  Array scores = matmul(each_head(q, heads) * scale, transpose(each_head(k, heads)));
   if (options.soft_cap > 0) scores = tanh(scores / options.soft_cap) * options.soft_cap;
-  Array visible;  // 1 where a query sees a key, else 0
-  const auto restrict_to = [&](const Array& seen) {
-    visible = visible.defined() ? visible * astype(seen, real) : astype(seen, real);
-  };
-  const auto per_sample = [&](const Array& a) { return reshape(a, {a.size(), 1, 1, 1}); };
-  const Array columns = arange(0, static_cast<double>(keys), 1, i32);
-  if (options.lengths.defined()) restrict_to(less(columns, per_sample(options.lengths)));
-  if (options.causal) {
-    const Array rows = reshape(arange(0, static_cast<double>(queries), 1, i32), {queries, 1});
-    const Array last = options.offsets.defined()
-                           ? rows + per_sample(options.offsets)
-                           : rows + full({1}, static_cast<double>(options.offset.value_or(keys - queries)), i32);
-    restrict_to(less_equal(columns, last));
-  }
+  const Array offsets = options.offsets.defined()
+                            ? options.offsets
+                            : full({1}, static_cast<double>(options.offset.value_or(keys - queries)), i32);
+  Array visible = seen_by_place(queries, keys, options.causal, offsets, options.lengths);
+  const auto restrict_to = [&](const Array& seen) { visible = visible.defined() ? logical_and(visible, seen) : seen; };
   if (options.mask.defined() && options.mask.dtype() == bool_) restrict_to(options.mask);
   if (options.mask.defined() && options.mask.dtype() != bool_) {
     const Array mask = astype(options.mask, real);
@@ -265,23 +320,18 @@ Array attend_by_scores(const Array& q, const Array& k, const Array& v, const Att
   Array p;
   if (visible.defined()) {
     constexpr double kHidden = -1e30;  // finite: a query that sees nothing gives 0 and not NaN
-    p = softmax(where(greater(visible, zeros({1}, real)), scores, full({1}, kHidden, real))) * visible;
+    p = softmax(where(visible, scores, full({1}, kHidden, real))) * astype(visible, real);
   } else {
     p = softmax(scores);
   }
-  return transpose(matmul(p, transpose(v, {0, 2, 1, 3})), {0, 2, 1, 3});
+  return transpose(matmul(p, each_head(v, heads)), {0, 2, 1, 3});
 }
 
 Array attend_by_scores_of_any(const Array& q, const Array& k, const Array& v, const AttentionOptions& options) {
   const Shape result{q.shape()[0], q.shape()[1], q.shape()[2], v.shape()[3]};
   if (result.size() == 0 || k.shape()[1] == 0) return zeros(result, q.dtype());
   const Dtype real = real_of(q.dtype());
-  const std::int64_t group = q.shape()[2] / k.shape()[2];
-  const auto each_head = [&](const Array& a) {
-    const Array wide = astype(a, real);
-    return group == 1 ? wide : repeat_interleave(wide, group, 2);
-  };
-  return astype(attend_by_scores(astype(q, real), each_head(k), each_head(v), options), q.dtype());
+  return astype(attend_by_scores(astype(q, real), astype(k, real), astype(v, real), options), q.dtype());
 }
 
 Array widened(const Array& a, std::int64_t depth) {
@@ -296,6 +346,7 @@ Array attend(AttentionKind kind, std::vector<Array> arrays, const AttentionOptio
   const Shape &q = arrays[0].shape(), &k = arrays.back().shape();
   const std::int64_t offset = options.offset.value_or(k[1] - q[1]);
   kind.causal = options.causal;
+  kind.has_mask = options.mask.defined();
   kind.has_lengths = options.lengths.defined();
   kind.scale = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(std::max<std::int64_t>(q[3], 1))));
   const Shape result{q[0], q[1], kind.heads, q[3]};
@@ -305,6 +356,12 @@ Array attend(AttentionKind kind, std::vector<Array> arrays, const AttentionOptio
   constexpr std::int64_t kOnePart = 64;
   const Dtype inside = q[3] <= kOnePart ? dtype : real;
   for (Array& a : arrays) a = dense_rows(as_dtype(a, inside));
+  if (kind.has_mask) {
+    const Array& mask = options.mask;
+    const Array added =
+        mask.dtype() == bool_ ? where(mask, zeros({1}, real), full({1}, -INFINITY, real)) : astype(mask, real);
+    arrays.push_back(broadcast_to(added, {q[0], kind.heads, q[1], k[1]}));
+  }
   if (kind.has_lengths) arrays.push_back(options.lengths);
   const Result results[] = {{result, inside}, {Shape{q[0], kind.heads, q[1]}, real}};
   const Array y = make_arrays(make_op<Attention>(kind), results, arrays,
@@ -346,6 +403,9 @@ Array scaled_dot_product_attention(const Input& q, const Input& k, const Input& 
     const std::int64_t blind = std::min(-offset, queries);
     AttentionOptions seeing = options;
     seeing.offset = 0;
+    if (const int rank = options.mask.defined() ? options.mask.shape().rank() : 0;
+        rank > 1 && options.mask.shape()[rank - 2] > 1)
+      seeing.mask = slice(options.mask, rank - 2, blind, queries);
     const Array none = zeros({q.shape()[0], blind, heads, result_depth}, q.dtype());
     if (blind == queries) return none + sum(q * 0.0) + sum(k * 0.0) + sum(v * 0.0);  // with a gradient of 0
     return concat({none, scaled_dot_product_attention(slice(q, 1, blind, queries), k, v, seeing)}, 1);
@@ -373,7 +433,7 @@ Array packed_attention(const Input& qkv, std::int64_t heads, const AttentionOpti
                         detail::describe(qkv));
   const std::int64_t tokens = qkv.shape()[1];
   detail::check_options(kOp, options, Shape{qkv.shape()[0], heads, tokens, tokens});
-  if (detail::needs_scores(options) || options.offset.value_or(0) < 0)
+  if (detail::needs_scores(options) || options.mask.defined() || options.offset.value_or(0) < 0)
     return scaled_dot_product_attention(slice(qkv, 2, 0, heads), slice(qkv, 2, heads, heads + kv_heads),
                                         slice(qkv, 2, heads + kv_heads, qkv.shape()[2]), options);
   return detail::attend({.packed = true, .heads = heads, .kv_heads = kv_heads}, {qkv}, options);

@@ -144,6 +144,38 @@ TEST_P(AttentionTest, masks_offsets_caps_and_values_of_another_depth_agree_with_
   }
 }
 
+// Masks in the fused kernels: more rows and columns than a tile, broadcast axes, blocks in which a row sees nothing.
+TEST_P(AttentionTest, masks_of_every_shape_agree_with_the_definition_where_no_scores_are_stored) {
+  struct Form {
+    Shape shape;
+    bool is_bool, causal;
+    std::vector<std::int32_t> lengths;
+  };
+  const std::int64_t queries = 70, keys = 131;
+  for (const auto& [shape, is_bool, causal, lengths] :
+       {Form{{queries, keys}, false, false, {}}, Form{{2, 1, 1, keys}, true, false, {}},
+        Form{{2, 1, queries, keys}, true, false, {131, 40}}, Form{{4, queries, 1}, false, true, {}},
+        Form{{2, 4, queries, keys}, false, true, {100, 131}}}) {
+    AttentionProblem problem{
+        .n = 2, .queries = queries, .keys = keys, .heads = 4, .kv_heads = 2, .depth = 6, .scale = 0.7};
+    problem.causal = causal;
+    problem.offset = causal ? -3 : 0;
+    problem.lengths = lengths;
+    std::vector<double> values = random_values(shape.size(), 5);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (is_bool) values[i] = values[i] > 0.2 && i % static_cast<std::size_t>(keys) > 64 ? 1 : 0;
+      if (!is_bool && values[i] > 0.6) values[i] = -INFINITY;
+    }
+    for (const Dtype dtype : real_dtypes()) {
+      const Array plain = real_array(values, shape, dtype);
+      problem.mask.clear();
+      for (const double value : broadcast_to(plain, {2, 4, queries, keys}).to_vector<double>())
+        problem.mask.push_back(!is_bool ? value : value == 1 ? 0.0 : -INFINITY);
+      check(problem, dtype, is_bool ? astype(plain, bool_) : plain);
+    }
+  }
+}
+
 TEST_P(AttentionTest, the_scale_and_the_offset_have_defaults) {
   const Array q = uniform({1, 3, 1, 4}, -1, 1), k = uniform({1, 5, 1, 4}, -1, 1), v = uniform({1, 5, 1, 4}, -1, 1);
   EXPECT_TRUE(same_bytes(scaled_dot_product_attention(q, k, v), scaled_dot_product_attention(q, k, v, {.scale = 0.5})));
@@ -157,6 +189,14 @@ TEST_P(AttentionTest, gradients_are_the_numerical_ones) {
       [](auto x) { return scaled_dot_product_attention(x[0], x[1], x[2], {.causal = true}); },
       {random_input("q", {2, 3, 4, 3}), random_input("k", {2, 5, 2, 3}), random_input("v", {2, 5, 2, 3})}));
   EXPECT_TRUE(check_gradients([](auto x) { return packed_attention(x[0], 4); }, {random_input("qkv", {1, 3, 8, 2})}));
+  const Array lengths = array(std::vector<std::int32_t>{5, 3}, {2});
+  EXPECT_TRUE(check_gradients(
+      [&](auto x) {
+        return scaled_dot_product_attention(
+            x[0], x[1], x[2], {.causal = true, .scale = 0.7, .lengths = lengths, .offset = 1, .mask = x[3]});
+      },
+      {random_input("q", {2, 3, 4, 3}), random_input("k", {2, 5, 2, 3}), random_input("v", {2, 5, 2, 3}),
+       random_input("mask", {4, 1, 5})}));
 }
 
 TEST_P(AttentionTest, one_product_gives_what_three_arrays_give) {
@@ -198,6 +238,16 @@ TEST_P(AttentionTest, memory_is_linear_in_the_length) {
     d.wait();
     return static_cast<double>(own->memory().peak_bytes);
   };
+  const auto peak_with_mask = [&](std::int64_t length) {
+    const auto own = make_engine(GetParam());
+    const EngineScope use(*own);
+    const std::vector<Array> q{full({1, length, 1, 8}, 0.25)};
+    const Array mask = full({length}, -0.5);
+    const Array d = gradients(sum(scaled_dot_product_attention(q[0], q[0], q[0], {.mask = mask})), q)[0];
+    d.wait();
+    return static_cast<double>(own->memory().peak_bytes);
+  };
+  EXPECT_LT(peak_with_mask(2048), 2e6);
   // T x T floats would be 16 and 67 MB; q, k, v, y, dy, their gradients and lse are 0.4 and 0.7.
   const double small = peak(2048), large = peak(4096);
   EXPECT_LT(large, 2.2 * small);

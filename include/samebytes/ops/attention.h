@@ -26,8 +26,9 @@ struct AttentionOptions {
 // [N, S, G, D] with H a multiple of G (grouped queries: head h reads head h / (H / G) of k and v) -> [N, T, H, D].
 // Neither forward nor backward stores a T x S array: memory is linear in T (T. Dao et al., "FlashAttention", 2022). A
 // query without keys gives 0. Views with a contiguous last axis are read in place. 16-bit arrays are computed in f32.
-// v may have another depth, [N, S, G, E] -> [N, T, H, E]; the shorter of D and E is then padded. With a mask, offsets
-// or a soft cap it is composed of matrix products and a softmax, which do store N H T S scores.
+// v may have another depth, [N, S, G, E] -> [N, T, H, E]; the shorter of D and E is then padded. With offsets or a soft
+// cap it is composed of matrix products and a softmax, which do store N H T S scores, and so does the gradient of a
+// mask where it is asked for.
 Array scaled_dot_product_attention(const Input& q, const Input& k, const Input& v,
                                    const AttentionOptions& options = {});
 // The same for queries, keys and values from one matrix product: qkv [N, T, H + 2 G, D] holds the H heads of q, then
