@@ -36,9 +36,36 @@ Array mask_of(const Call& call, std::int64_t keys) {
   return pad(mask, widths, PadMode::constant, hidden);
 }
 
+// Bool [T, S] or [N, 1, T, S]: which keys lie in the window around a query, whose place is its number plus the offset.
+Array window_of(const Call& call, std::int64_t queries, std::int64_t keys, const AttentionOptions& options,
+                const Array& offsets) {
+  const std::int64_t left = call.integer("left_window_size", -1), right = call.integer("right_window_size", -1);
+  if (left < 0 && right < 0) return {};
+  const Array columns = arange(0, double(keys), 1, i32),
+              rows = reshape(arange(0, double(queries), 1, i32), {queries, 1});
+  const Array places = offsets.defined() ? rows + reshape(offsets, {offsets.size(), 1, 1, 1})
+                                         : rows + full(Shape{}, static_cast<double>(options.offset.value_or(0)), i32);
+  const auto number = [](std::int64_t value) { return full(Shape{}, static_cast<double>(value), i32); };
+  Array seen;
+  if (left >= 0) seen = greater_equal(columns, places - number(left));
+  if (right >= 0) {
+    const Array before = less_equal(columns, places + number(right));
+    seen = seen.defined() ? logical_and(seen, before) : before;
+  }
+  return seen;
+}
+
+// A mask, bool or added, that hides what `seen` does, too.
+Array narrowed(const Array& mask, const Array& seen) {
+  if (!seen.defined()) return mask;
+  if (!mask.defined()) return seen;
+  if (mask.dtype() == Dtype::bool_) return logical_and(mask, seen);
+  return where(seen, mask, full(Shape{}, -std::numeric_limits<double>::infinity(), mask.dtype()));
+}
+
 // The scores in their stages, q [N, T, H, D], k [N, S, G, D], v [N, S, G, E] -> [N, H, T, E].
 struct Stages {
-  Array scores, masked, capped, shares, y;
+  Array scores, capped, masked, shares, y;
 };
 Stages stages(const Call& call, const Array& q, const Array& k, const Array& v, const AttentionOptions& options) {
   const std::int64_t queries = q.shape()[1], keys = k.shape()[1], repeats = q.shape()[2] / k.shape()[2];
@@ -48,23 +75,29 @@ Stages stages(const Call& call, const Array& q, const Array& k, const Array& v, 
   };
   Stages at;
   at.scores = matmul(heads_second(q), transpose(spread(k))) * options.scale.value_or(1.0);
-  at.masked = at.scores;
+  at.capped = options.soft_cap > 0 ? tanh(at.scores / options.soft_cap) * options.soft_cap : at.scores;
+  at.masked = at.capped;
   if (options.mask.defined())
     at.masked = options.mask.dtype() == Dtype::bool_ ? masked_fill(at.masked, logical_not(options.mask), hidden)
                                                      : at.masked + astype(options.mask, q.dtype());
   if (options.causal) {
-    const Array last = reshape(arange(0, double(queries), 1, i32), {queries, 1}) +
-                       full(Shape{}, static_cast<double>(options.offset.value_or(0)), i32);
+    const Array last =
+        reshape(arange(0, double(queries), 1, i32), {queries, 1}) +
+        (options.offsets.defined() ? reshape(options.offsets, {options.offsets.size(), 1, 1, 1})
+                                   : full(Shape{}, static_cast<double>(options.offset.value_or(0)), i32));
     at.masked = masked_fill(at.masked, greater(arange(0, double(keys), 1, i32), last), hidden);
   }
   if (options.lengths.defined()) {
     const Array ends = reshape(options.lengths, {options.lengths.size(), 1, 1, 1});
     at.masked = masked_fill(at.masked, greater_equal(arange(0, double(keys), 1, i32), ends), hidden);
   }
-  at.capped = options.soft_cap > 0 ? tanh(at.masked / options.soft_cap) * options.soft_cap : at.masked;
   const auto precision = static_cast<Type>(call.integer("softmax_precision", 0));
-  const Array wide = precision == Type::none ? at.capped : astype(at.capped, dtype_of(precision));
-  at.shares = astype(softmax(wide), q.dtype());
+  // A query without a key has no shares.
+  const Array zero = full(Shape{}, 0.0, q.dtype());
+  const Array is_blind = less_equal(max(at.masked, {3}, true), full(Shape{}, hidden, q.dtype()));
+  const Array some = where(is_blind, zero, at.masked);
+  const Array wide = precision == Type::none ? some : astype(some, dtype_of(precision));
+  at.shares = where(is_blind, zero, astype(softmax(wide), q.dtype()));
   at.y = matmul(at.shares, spread(v));
   return at;
 }
@@ -86,15 +119,18 @@ Outputs attention(const Call& call) {
     call.refuse("the heads of the queries are no multiple of those of the keys");
   options.scale = call.real("scale", 1.0 / std::sqrt(static_cast<double>(q.shape()[3])));
   options.causal = call.integer("is_causal", 0) != 0;
-  if (options.causal) options.offset = past_keys;
   options.soft_cap = call.real("softcap", 0.0);
-  options.mask = mask_of(call, k.shape()[1]);
   if (call.has(6)) options.lengths = call.array(6);
+  // With a cache of its own each sample's queries are its last positions.
+  Array offsets;
+  if (options.lengths.defined() && past_keys == 0)
+    offsets = options.lengths - full(Shape{}, static_cast<double>(q.shape()[1]), i32);
+  options.offset = past_keys;
+  options.mask = narrowed(mask_of(call, k.shape()[1]), window_of(call, q.shape()[1], k.shape()[1], options, offsets));
+  if (options.causal && offsets.defined()) options.offsets = offsets;
+  if (!options.causal || offsets.defined()) options.offset.reset();
   const auto precision = static_cast<Type>(call.integer("softmax_precision", 0));
-  // ONNX caps what is masked already; scaled_dot_product_attention masks what is capped.
-  const bool is_hidden = options.causal || options.mask.defined() || options.lengths.defined();
-  const bool is_staged =
-      call.outputs > 3 || precision == Type::f64 || precision == Type::f16 || (options.soft_cap > 0 && is_hidden);
+  const bool is_staged = call.outputs > 3 || precision == Type::f64 || precision == Type::f16;
   Outputs result(1);
   if (is_staged) {
     const Stages at = stages(call, q, k, v, options);
@@ -102,8 +138,8 @@ Outputs attention(const Call& call) {
     result = {item_of(is_flat ? heads_second(at.y) : at.y),
               {},
               {},
-              item_of(stage == 1   ? at.masked
-                      : stage == 2 ? at.capped
+              item_of(stage == 1   ? at.capped
+                      : stage == 2 ? at.masked
                       : stage == 3 ? at.shares
                                    : at.scores)};
   } else {

@@ -10,7 +10,7 @@ namespace samebytes::onnx {
 
 using Functions = std::map<std::string, const ::onnx::FunctionProto*>;  // by key_of()
 
-constexpr int kNewestOpset = 24, kOldestOpset = 7;
+constexpr int kNewestOpset = 28, kOldestOpset = 7;
 
 std::string key_of(const std::string& domain, const std::string& op);
 bool is_standard(const std::string& domain);

@@ -1,5 +1,6 @@
 // Attention that a file has in single nodes: recognised when it is read, and one call of the library's when it runs.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <set>
@@ -14,6 +15,8 @@ namespace samebytes::onnx {
 namespace {
 
 using ::onnx::NodeProto;
+
+constexpr const char* kNanToZero = "NanToZero";  // the step behind the soft-max, if there is one
 
 bool is_over_last_axis(const NodeProto& softmax, int opset) {
   for (const auto& attribute : softmax.attribute())
@@ -55,12 +58,19 @@ struct Fused {
 };
 std::optional<Fused> fused(const ::onnx::GraphProto& graph, const Links& links, int softmax) {
   const NodeProto& shares = graph.node(softmax);
-  const auto last = links.reader(shares.output(0));
-  if (!last || !links.is(*last, "MatMul", 2) || graph.node(*last).input(0) != shares.output(0)) return {};
   Fused made;
-  made.parts = {softmax, *last};
-  made.last = *last;
   std::vector<std::string> kinds, operands;
+  std::string read = shares.output(0);
+  if (const auto safe = links.nan_to_zero(read)) {
+    made.parts = {safe->is_nan, safe->where};
+    kinds.emplace_back(kNanToZero);
+    operands.push_back(graph.node(safe->where).input(1));
+    read = graph.node(safe->where).output(0);
+  }
+  const auto last = links.reader(read);
+  if (!last || !links.is(*last, "MatMul", 2) || graph.node(*last).input(0) != read) return {};
+  made.parts.insert({softmax, *last});
+  made.last = *last;
   std::string value = shares.input(0);
   for (;;) {
     const auto at = links.only(value);
@@ -152,11 +162,20 @@ bool read(const Call& call, Between& result) {
   const auto steps = call.texts("steps");
   std::size_t at = call.in.size();
   constexpr double kHidden = -6e4;  // exp() of less than this beside any score is 0
+  // A query without a key gives 0 then, as it does in the library.
+  const bool may_hide_all = !steps.empty() && steps[0] == kNanToZero;
   for (std::size_t i = steps.size(); i-- > 0;) {
     const Item& last = call.at(--at);
+    if (steps[i] == kNanToZero) {
+      if (!is_floating(last.type) || count(sizes_of(last)) != 1 || reals_of(last).at(0) != 0) return false;
+      continue;
+    }
     if (steps[i] == "Where") {
       const Item& mask = call.at(--at);
-      if (!last.array.defined() || count(sizes_of(last)) != 1 || reals_of(last).at(0) > kHidden || !hides(mask, result))
+      if (!last.array.defined() || count(sizes_of(last)) != 1 || reals_of(last).at(0) > kHidden) return false;
+      if (may_hide_all && std::isinf(reals_of(last).at(0)) && !result.seen.defined())
+        result.seen = plain(mask);
+      else if (!hides(mask, result))
         return false;
       continue;
     }
@@ -175,7 +194,7 @@ bool read(const Call& call, Between& result) {
 }
 
 Array written_out(const Call& call) {
-  Array scores = matmul(call.array(0), call.array(1));
+  Array scores = matmul(call.array(0), call.array(1)), zero;
   const auto steps = call.texts("steps");
   std::size_t at = call.in.size();
   for (std::size_t i = steps.size(); i-- > 0;) {
@@ -184,8 +203,10 @@ Array written_out(const Call& call) {
     if (steps[i] == "Mul") scores = scores * last;
     if (steps[i] == "Div") scores = scores / last;
     if (steps[i] == "Where") scores = where(call.array(--at), scores, last);
+    if (steps[i] == kNanToZero) zero = last;
   }
-  return matmul(softmax(scores), call.array(2));
+  const Array shares = softmax(scores);
+  return matmul(zero.defined() ? where(not_equal(shares, shares), zero, shares) : shares, call.array(2));
 }
 
 // q [N, H, T, D], k [N, H, D, S] and v [N, H, S, E], or one axis N H; then what the steps of `steps` read, the last

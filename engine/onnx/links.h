@@ -36,6 +36,20 @@ class Links {
     const auto at = last_reader_.find(value);
     return at == last_reader_.end() || readers_.at(value) != 1 ? std::optional<int>() : at->second;
   }
+  // The node that puts 0 (its second input) where `value` is no number, as exporters write it behind a soft-max, if
+  // nothing else reads the value: a Where, and the IsNaN that it asks.
+  struct NanToZero {
+    int is_nan = 0, where = 0;
+  };
+  std::optional<NanToZero> nan_to_zero(const std::string& value) const {
+    const auto at = last_reader_.find(value);
+    if (at == last_reader_.end() || readers_.at(value) != 2 || !is(at->second, "Where", 3)) return {};
+    const ::onnx::NodeProto& where = graph_.node(at->second);
+    const auto is_nan = only(where.input(0));
+    if (!is_nan || !is(*is_nan, "IsNaN", 1) || graph_.node(*is_nan).input(0) != value || where.input(2) != value)
+      return {};
+    return NanToZero{*is_nan, at->second};
+  }
   bool is(int i, const std::string& op, int inputs) const {
     const ::onnx::NodeProto& node = graph_.node(i);
     return is_standard(node.domain()) && node.op_type() == op && node.input_size() == inputs;

@@ -120,7 +120,7 @@ class Model : public nn::Module {
   std::vector<Weight> weights_;
 };
 
-// Reads a model of opsets 7 to 24, or of an older one whose operators are the same in opset 7. Throws IoError for a
+// Reads a model of opsets 7 to 28, or of an older one whose operators are the same in opset 7. Throws IoError for a
 // file that is missing or damaged, or whose external data are not inside its folder; ArgumentError, which lists all
 // operators of the file that are not supported with the names of their nodes; Error where the library was built without
 // ONNX.

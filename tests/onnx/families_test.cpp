@@ -112,6 +112,97 @@ TEST_F(OnnxFamilies, rnn_clips_and_reads_backwards_within_lengths) {
   EXPECT_TRUE(check_gradients(f, inputs));
 }
 
+// Opsets 25 to 28: a window around the queries, remainders with the divisor's sign, gates in one node, blocks of space
+// behind their channels, bits read as another type, signed shifts.
+TEST_F(OnnxFamilies, what_opsets_25_to_28_add_is_computed_by_its_definition) {
+  const auto inputs = std::vector<testing::GradientInput>{
+      random_input("q", {1, 1, 4, 2}, 1), random_input("k", {1, 1, 6, 2}, 2), random_input("v", {1, 1, 6, 2}, 3)};
+  OneNode window("Attention", {"q", "k", "v"}, 25);
+  Maker::set(*window.node, "left_window_size", std::int64_t{2});
+  Maker::set(*window.node, "right_window_size", std::int64_t{1});
+  const auto f = window.function(folder, inputs);
+  std::vector<double> want;
+  for (int i = 0; i < 4; ++i) {
+    double total = 0, y[2] = {0, 0};
+    for (int j = std::max(0, i - 2); j <= i + 1; ++j) {
+      double score = 0;
+      for (int d = 0; d < 2; ++d)
+        score += inputs[0].values[std::size_t(i * 2 + d)] * inputs[1].values[std::size_t(j * 2 + d)];
+      const double share = std::exp(score / std::sqrt(2.0));
+      total += share;
+      for (int d = 0; d < 2; ++d) y[d] += share * inputs[2].values[std::size_t(j * 2 + d)];
+    }
+    want.insert(want.end(), {y[0] / total, y[1] / total});
+  }
+  EXPECT_TRUE(all_close(f(arrays_of(inputs)), want, 1e-6));  // the scale is a float
+  EXPECT_TRUE(check_gradients(f, inputs));
+
+  const auto of_two = [&](const std::string& op, const std::vector<double>& a, const std::vector<double>& b) {
+    OneNode file(op, {"a", "b"}, 28);
+    const Shape shape{std::ssize(a)};
+    const std::vector<testing::GradientInput> two{{"a", shape, a}, {"b", shape, b}};
+    return file.function(folder, two)(arrays_of(two)).to_vector<double>();
+  };
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(of_two("Mod", {5, -5, 5, -5, 6, -1, 1}, {3, 3, -3, -3, 3, inf, inf}),
+            (std::vector<double>{2, 1, -1, -2, 0, inf, 1}));
+  EXPECT_NEAR(of_two("SwiGLU", {0.7}, {-3})[0], -3 * 0.7 * sigma(0.7), 1e-12);
+
+  OneNode space("SpaceToDepth", {"x"}, 28);
+  Maker::set(*space.node, "blocksize", std::int64_t{2});
+  Maker::set(*space.node, "mode", std::string("CRD"));
+  std::vector<double> counted(8);
+  std::iota(counted.begin(), counted.end(), 0.0);
+  const std::vector<testing::GradientInput> image{{"x", {1, 2, 2, 2}, counted}};
+  EXPECT_EQ(space.function(folder, image)(arrays_of(image)).to_vector<double>(), counted)
+      << "the places of a block stand behind their channel";
+
+  const auto ints = [&](const std::string& op, int type, const std::vector<std::int32_t>& a,
+                        const std::vector<std::int32_t>& b) {
+    Maker maker(28);
+    maker.input("a", {"n"}, type);
+    if (!b.empty()) maker.input("b", {"n"}, type);
+    auto& node = maker.node(op, b.empty() ? std::vector<std::string>{"a"} : std::vector<std::string>{"a", "b"}, "y");
+    if (op == "BitCast") Maker::set(node, "to", std::int64_t{1});
+    if (op == "BitShift") Maker::set(node, "direction", std::string("RIGHT"));
+    maker.output("y");
+    std::map<std::string, Value> given{{"a", array(std::span<const std::int32_t>(a), {std::ssize(a)})}};
+    if (!b.empty()) given["b"] = array(std::span<const std::int32_t>(b), {std::ssize(b)});
+    return load(maker.saved(folder)).run(given).at("y");
+  };
+  EXPECT_EQ(std::get<Array>(ints("BitCast", 6, {0x3fc00000, -0x40000000}, {})).to_vector<float>(),
+            (std::vector<float>{1.5F, -2.0F}));
+  const Tensor moved = std::get<Tensor>(ints("BitShift", 6, {-16, -16, 16, -1, 7}, {2, 40, 2, -1, 32}));
+  const auto* bits = reinterpret_cast<const std::int32_t*>(moved.bytes.data());
+  EXPECT_EQ(std::vector<std::int32_t>(bits, bits + 5), (std::vector<std::int32_t>{-4, -1, 4, -1, 0}));
+}
+
+// As ONNX 1.23 has it: capped before anything is hidden, the queries of a cache with lengths are its last positions,
+// and a query without a key gives 0.
+TEST_F(OnnxFamilies, attention_caps_before_it_masks_and_ends_with_the_lengths) {
+  OneNode file("Attention", {"q", "k", "v", "", "", "", "lengths"});
+  Maker::set(*file.node, "is_causal", std::int64_t{1});
+  Maker::set_real(*file.node, "softcap", 0.5F);
+  const auto inputs = std::vector<testing::GradientInput>{
+      random_input("q", {2, 1, 3, 1}, 1), random_input("k", {2, 1, 4, 1}, 2), random_input("v", {2, 1, 4, 1}, 3)};
+  const std::vector<int> lengths{4, 2};
+  const auto f = file.function(folder, inputs, {{"lengths", array<std::int32_t>({4, 2})}});
+  std::vector<double> want;
+  for (int n = 0; n < 2; ++n)
+    for (int i = 0; i < 3; ++i) {
+      double total = 0, y = 0;
+      for (int j = 0; j <= i + lengths[std::size_t(n)] - 3; ++j) {
+        const double score = inputs[0].values[std::size_t(n * 3 + i)] * inputs[1].values[std::size_t(n * 4 + j)];
+        const double share = std::exp(0.5 * std::tanh(score / 0.5));
+        total += share;
+        y += share * inputs[2].values[std::size_t(n * 4 + j)];
+      }
+      want.push_back(total == 0 ? 0 : y / total);
+    }
+  EXPECT_TRUE(all_close(f(arrays_of(inputs)), want, 1e-12));
+  EXPECT_TRUE(check_gradients(f, inputs));
+}
+
 TEST_F(OnnxFamilies, gru_resets_before_the_product) {
   OneNode file("GRU", {"x", "w", "r", "b"});
   const auto inputs = layer(3);

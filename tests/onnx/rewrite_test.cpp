@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "onnx/maker.h"
@@ -91,6 +92,51 @@ TEST_F(OnnxRewrites, attention_in_single_nodes_becomes_one) {
     const auto one = function(written.maker), many = function(shown.maker);
     EXPECT_TRUE(all_close(one(arrays_of(inputs)), many(arrays_of(inputs)).to_vector<double>(), 1e-12)) << mask;
     EXPECT_TRUE(check_gradients(one, inputs)) << mask;
+  }
+}
+
+// What PyTorch's exporters write for a bool mask: -infinity added, and 0 where the soft-max is no number.
+TEST_F(OnnxRewrites, attention_that_puts_zero_for_queries_without_a_key_becomes_one_call_without_scores) {
+  Maker maker(17);
+  for (const char* name : {"q", "v"}) maker.input(name, {"1", "2", "n", "4"});
+  maker.input("kt", {"1", "2", "4", "n"});
+  maker.input("seen", {"n", "n"}, 9);
+  maker.floats("zero", {1}, {0});
+  maker.floats("hidden", {1}, {-std::numeric_limits<float>::infinity()});
+  for (const char* form : {"added", "chosen"}) {
+    Maker own = maker;
+    own.node("MatMul", {"q", "kt"}, "scores");
+    if (form == std::string("added")) {
+      own.node("Where", {"seen", "zero", "hidden"}, "mask");
+      own.node("Add", {"scores", "mask"}, "masked");
+    } else {
+      own.node("Where", {"seen", "scores", "hidden"}, "masked");
+    }
+    Maker::set(own.node("Softmax", {"masked"}, "shares"), "axis", std::int64_t{-1});
+    own.node("IsNaN", {"shares"}, "missing");
+    own.node("Where", {"missing", "zero", "shares"}, "safe");
+    own.node("MatMul", {"safe", "v"}, "y");
+    own.output("y");
+    Maker shown = own;
+    shown.output("shares");
+    ::onnx::GraphProto graph = own.model.graph();
+    EXPECT_EQ(fuse_attention(graph, 17), 1) << form;
+    const std::int64_t n = 512;
+    const Array q = uniform({1, 2, n, 4}, -1, 1), kt = uniform({1, 2, 4, n}, -1, 1), v = uniform({1, 2, n, 4}, -1, 1);
+    const Array rows = reshape(arange(0, double(n), 1, i32), {n, 1}), columns = arange(0, double(n), 1, i32);
+    const Array seen = less(columns, rows);  // the first query sees nothing
+    eval({q, kt, v, seen});
+    const auto run = [&](const Maker& from) {
+      Model model = load(from.saved(folder));
+      const NoGrad no_grad;
+      return std::get<Array>(model.run({{"q", q}, {"kt", kt}, {"v", v}, {"seen", seen}}).at("y")).to_vector<double>();
+    };
+    const auto before = engine.memory().peak_bytes;
+    const auto one = run(own);
+    EXPECT_LT(engine.memory().peak_bytes - before, std::size_t(2 * n * n * 4)) << "the scores are not stored";
+    const auto many = run(shown);
+    for (std::size_t i = 0; i < one.size(); ++i) ASSERT_NEAR(one[i], many[i], 1e-5) << form << " " << i;
+    EXPECT_EQ(one[0], 0.0);
   }
 }
 
