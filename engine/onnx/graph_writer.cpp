@@ -1,3 +1,4 @@
+// Over 400 lines because the writer and what an op sees of it know each other.
 #include "onnx/graph_writer.h"
 
 #include <algorithm>
@@ -273,6 +274,11 @@ void Writer::input(const Array& array, const Name& name, const Ints& order) {
   varying_.insert(array.node().get());
 }
 
+void Writer::reserve(const std::vector<Name>& outputs) {
+  for (const Name& name : outputs)
+    if (!used_.insert(name).second) throw ArgumentError("onnx: two values have the name '" + name + "'");
+}
+
 void Writer::state(const nn::NamedArray& entry) { state_.insert({entry.array.node().get(), entry}); }
 
 // A cell is an initializer with its name, everything else that is given a constant.
@@ -371,7 +377,6 @@ void Writer::nodes(const std::vector<Array>& outputs) {
 
 void Writer::output(const Array& array, const Name& name, const Ints& order) {
   const Name value = order.empty() ? name_of(*array.node()) : turned(name_of(*array.node()), order);
-  if (!used_.insert(name).second) throw ArgumentError("onnx: two values have the name '" + name + "'");
   put("Identity", {value}, {});
   graph_.mutable_node(graph_.node_size() - 1)->set_output(0, name);
   auto& info = *graph_.add_output();

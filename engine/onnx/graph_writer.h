@@ -25,6 +25,8 @@ class Writer {
   // An input of the model, or of its state, in the file's order of axes: as the array here, turned by `order`.
   void input(const Array& array, const Name& name, const Ints& order);
   void state(const nn::NamedArray& entry);
+  // Keeps the names for outputs: no value inside gets one of them.
+  void reserve(const std::vector<Name>& outputs);
   // Writes what the arrays are made of; throws ArgumentError with all ops that cannot be written.
   void nodes(const std::vector<Array>& outputs);
   void output(const Array& array, const Name& name, const Ints& order);

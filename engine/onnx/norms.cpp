@@ -110,8 +110,9 @@ Outputs unit(const Call& call) {
   const Array x = call.floating();
   const int axis = call.axis(call.integer("axis", -1), call.rank());
   const std::int64_t p = call.integer("p", 2);
-  const Array length = p == 1 ? sum(abs(x), {axis}, true) : sqrt(sum(square(x), {axis}, true));
-  return {item_of(x / length)};
+  const Array total = sum(p == 1 ? abs(x) : square(x), {axis}, true);
+  const Array some = where(equal(total, 0.0), full(Shape{}, 1.0, x.dtype()), total);  // zeros stay zeros
+  return {item_of(x / (p == 1 ? some : sqrt(some)))};
 }
 
 Outputs local_response(const Call& call) {

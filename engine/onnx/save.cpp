@@ -50,6 +50,7 @@ void save(const std::string& path, const Traced& function, std::span<const Array
   const auto output_names = names(options.outputs, "output", outputs.size());
   for (std::size_t i = 0; i < examples.size(); ++i)
     writer.input(examples[i], input_names[i], door(examples[i], options));
+  writer.reserve(output_names);
   for (const auto& entry : state) writer.state(entry);
   writer.nodes(outputs);
   for (std::size_t i = 0; i < outputs.size(); ++i)

@@ -177,6 +177,16 @@ TEST_F(OnnxFamilies, what_opsets_25_to_28_add_is_computed_by_its_definition) {
   EXPECT_EQ(std::vector<std::int32_t>(bits, bits + 5), (std::vector<std::int32_t>{-4, -1, 4, -1, 0}));
 }
 
+TEST_F(OnnxFamilies, a_row_of_zeros_has_no_length_and_stays_zero) {
+  for (const std::int64_t p : {1, 2}) {
+    OneNode file("LpNormalization", {"x"}, 22);
+    Maker::set(*file.node, "p", p);
+    const std::vector<testing::GradientInput> rows{{"x", {2, 2}, {0, 0, 3, 4}}};
+    const double length = p == 1 ? 7 : 5;
+    EXPECT_TRUE(all_close(file.function(folder, rows)(arrays_of(rows)), {0, 0, 3 / length, 4 / length}, 1e-12));
+  }
+}
+
 // As ONNX 1.23 has it: capped before anything is hidden, the queries of a cache with lengths are its last positions,
 // and a query without a key gives 0.
 TEST_F(OnnxFamilies, attention_caps_before_it_masks_and_ends_with_the_lengths) {

@@ -332,6 +332,19 @@ TEST(OnnxSave, arithmetic_of_ids_is_written_as_it_is_computed) {
                  std::get<Array>(model.run({{"ids", other}}).at(name)), name);
 }
 
+TEST(OnnxSave, an_output_may_have_a_name_that_values_inside_would_get) {
+  const Engine engine;
+  const TemporaryFolder folder;
+  const Array x = uniform({2, 4});
+  const Traced function = [](std::span<const Array> in) -> std::vector<Array> {
+    return {in[0] / sum(in[0], {1}, true), in[0] * 2.0};
+  };
+  save(folder / "f.onnx", function, {&x, 1}, {}, {{"x"}, {"div_1", "mul_1"}});
+  const auto made = load(folder / "f.onnx").run({{"x", x}});
+  expect_close(std::get<Array>(made.at("div_1")), function({&x, 1})[0], "div_1");
+  expect_close(std::get<Array>(made.at("mul_1")), function({&x, 1})[1], "mul_1");
+}
+
 TEST(OnnxSave, what_cannot_be_written_is_named_in_one_message) {
   const Engine engine;
   const TemporaryFolder folder;
