@@ -1,6 +1,8 @@
 // Operators that change the shape or the order of elements.
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "onnx/registry.h"
 #include "onnx/traced.h"
@@ -10,10 +12,58 @@
 namespace samebytes::onnx {
 namespace {
 
+// The same elements in other sizes with the stored order kept: where axes are split, or merged that lie side by side.
+// Nothing where that would copy.
+std::optional<Item> reshaped_in_order(const Item& item, const Sizes& sizes) {
+  const Sizes old = sizes_of(item);
+  constexpr std::size_t kMostAxes = 8;  // of an order
+  if (count(sizes) == 0 || sizes.empty() || sizes.size() > kMostAxes) return {};
+  struct Group {
+    std::vector<std::size_t> from;  // axes without those of size 1
+    Order to;
+  };
+  std::vector<Group> groups;
+  for (std::size_t i = 0, j = 0; i < old.size() || j < sizes.size();) {
+    std::int64_t before = 1, after = 1;
+    Group group;
+    if (i < old.size() && j < sizes.size() && old[i] == 1 && sizes[j] == 1) {
+      groups.push_back({{i++}, {static_cast<int>(j++)}});
+      continue;
+    }
+    do {
+      if (i < old.size() && (before <= after || j == sizes.size())) {
+        before *= old[i];
+        if (old[i] != 1) group.from.push_back(i);
+        ++i;
+      } else {
+        after *= sizes[j];
+        group.to.push_back(static_cast<int>(j++));
+      }
+    } while (before != after);
+    groups.push_back(std::move(group));
+  }
+  const Order places = inverse(item.order);
+  const auto place = [&](std::size_t axis) { return places[axis]; };
+  for (const Group& group : groups)
+    for (std::size_t k = 1; k < group.from.size(); ++k)
+      if (place(group.from[k]) != place(group.from[k - 1]) + 1) return {};
+  std::stable_sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {
+    return !b.from.empty() && (a.from.empty() || place(a.from[0]) < place(b.from[0]));
+  });
+  Order order;
+  for (const Group& group : groups) order.insert(order.end(), group.to.begin(), group.to.end());
+  Sizes inside;
+  for (const int axis : order) inside.push_back(sizes[static_cast<std::size_t>(axis)]);
+  const bool is_plain = std::is_sorted(order.begin(), order.end());
+  return ordered(reshape(item.array, shape_of(inside)), is_plain ? Order{} : order, item.type);
+}
+
 Item reshaped(const Item& item, const Sizes& sizes) {
   if (count(sizes) != count(sizes_of(item)))
     throw ArgumentError("onnx: " + std::to_string(count(sizes_of(item))) + " elements do not fit " +
                         shape_of(sizes).to_string());
+  if (!item.host && !item.order.empty())
+    if (const auto kept = reshaped_in_order(item, sizes)) return *kept;
   if (!item.host) return item_of(reshape(plain(item), shape_of(sizes)), item.type);
   Tensor tensor = *item.host;
   tensor.sizes = sizes;
