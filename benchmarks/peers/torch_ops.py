@@ -199,6 +199,8 @@ row("batch_norm_eval", lambda x, w, b, m, v: F.batch_norm(x, m, v, w, b), statis
 
 row("matmul", torch.matmul)
 row("matmul/batch", torch.matmul)
+row("matmul/batch_of_8", torch.matmul)
+row("matmul/row", torch.matmul)
 row("matmul/vector", torch.matmul)
 row("linear", F.linear)
 

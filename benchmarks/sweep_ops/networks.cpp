@@ -35,6 +35,16 @@ void add_networks(std::vector<Row>& rows) {
          const Shape shapes[kSizes] = {{8, 16, 16}, {32, 64, 64}, {256, 128, 128}};
          return takes_gradient({values(shapes[s]), values(shapes[s])}, [](Inputs x) { return matmul(x[0], x[1]); });
        }});
+  rows.push_back({"matmul/batch_of_8", [](int s) {
+                    const std::int64_t n[kSizes] = {64, 512, 4096};
+                    return takes_gradient({values({n[s], 8, 8}), values({n[s], 8, 8})},
+                                          [](Inputs x) { return matmul(x[0], x[1]); });
+                  }});
+  rows.push_back({"matmul/row", [](int s) {
+                    const std::int64_t side[kSizes] = {32, 1024, 4096};
+                    return takes_gradient({values({1, side[s]}), values({side[s], side[s]})},
+                                          [](Inputs x) { return matmul(x[0], x[1]); });
+                  }});
   rows.push_back({"matmul/vector", [](int s) {
                     return takes_gradient({values(plane(s)), values({plane(s)[1], 1})},
                                           [](Inputs x) { return matmul(x[0], x[1]); });
