@@ -47,6 +47,8 @@ Array without(const Array& kept, std::span<const int> axes, bool keep) {
   return result;
 }
 
+constexpr std::int64_t kProductStretches = 8;  // of prod, so many in one launch
+
 // The gradient of a root is infinite at 0; that of a norm is taken to be 0 there.
 Array root_of(const Array& squares) {
   const Array is_zero = equal(squares, 0);
@@ -106,12 +108,26 @@ Array prod(const Input& a, const Axes& axes, bool keep) {
   const std::int64_t n = count_along(x, along);
   if (along.empty()) return x;
   if (n == 0 || x.size() == 0) return without(ones(kept, x.dtype()), along, keep);
-  Array products = reshape(transpose(x, order), {rows.size(), n});
-  for (std::int64_t left = n; left > 1; left -= left / 2) {  // by pairs, whose gradients are products of the others
-    const std::int64_t half = left / 2;
-    const Array pairs = slice(products, 1, 0, half) * slice(products, 1, half, 2 * half);
-    products = left % 2 == 0 ? pairs : concat({pairs, slice(products, 1, left - 1, left)}, 1);
+  const bool is_one_axis = along.size() == 1;
+  const int axis = is_one_axis ? along[0] : 1;
+  Array products = is_one_axis ? x : reshape(transpose(x, order), {rows.size(), n}), rest;
+  // Stretches are multiplied element by element, whose gradients are products of the others; what is left of an uneven
+  // division joins at the end.
+  for (std::int64_t left = n; left > 1;) {
+    const std::int64_t count = std::min<std::int64_t>(left, kProductStretches), length = left / count;
+    for (std::int64_t i = count * length; i < left; ++i) {
+      const Array one = slice(products, axis, i, i + 1);
+      rest = rest.defined() ? rest * one : one;
+    }
+    std::vector<Array> parts;
+    for (std::int64_t i = 0; i < count; ++i) parts.push_back(slice(products, axis, i * length, (i + 1) * length));
+    for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2))
+      for (std::size_t i = 0; 2 * i < parts.size(); ++i)
+        parts[i] = 2 * i + 1 < parts.size() ? parts[2 * i] * parts[2 * i + 1] : parts[2 * i];
+    products = parts[0];
+    left = length;
   }
+  if (rest.defined()) products = products * rest;
   return without(reshape(products, kept), along, keep);
 }
 
