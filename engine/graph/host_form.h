@@ -3,7 +3,9 @@
 // the host if that is faster (plan/host_cost.h).
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <utility>
 
 namespace samebytes::detail {
 
@@ -18,9 +20,22 @@ struct HostWork {
 // in order, integers as their bits (std::bit_cast). Must not throw, allocate or wait.
 using HostFunction = std::function<void(void* const* arrays, const double* scalars)>;
 
+// The same of the units [begin, end) of a launch. Units write different bytes and read none that others write, so that
+// several threads may do them, in any order.
+using HostUnits = std::function<void(void* const* arrays, const double* scalars, std::int64_t begin, std::int64_t end)>;
+
 struct HostForm {
+  HostForm(HostFunction all, const HostWork& amount) : run(std::move(all)), work(amount) {}
+  HostForm(std::int64_t count, HostUnits some, const HostWork& amount)
+      : run([some, count](void* const* arrays, const double* scalars) { some(arrays, scalars, 0, count); }),
+        work(amount),
+        units(count),
+        run_units(std::move(some)) {}
+
   HostFunction run;
   HostWork work;
+  std::int64_t units = 1;
+  HostUnits run_units;  // null: the launch is one unit
 };
 
 }  // namespace samebytes::detail

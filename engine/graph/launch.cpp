@@ -59,7 +59,11 @@ KernelCall& KernelCall::prepares() {
 }
 
 KernelCall& KernelCall::on_host(const HostWork& work, HostFunction run) {
-  record_.on_host = std::make_shared<const HostForm>(HostForm{std::move(run), work});
+  record_.on_host = std::make_shared<const HostForm>(std::move(run), work);
+  return *this;
+}
+KernelCall& KernelCall::on_host(const HostWork& work, std::int64_t units, HostUnits run) {
+  record_.on_host = std::make_shared<const HostForm>(units, std::move(run), work);
   return *this;
 }
 

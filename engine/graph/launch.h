@@ -127,8 +127,9 @@ class KernelCall {
   // Says that this launch only prepares data for a later launch, which does the op's arithmetic: profiles show the op
   // there. Launches after the main one only sum up its partial results.
   KernelCall& prepares();
-  // Provides the host form of this launch. Requires: both produce the same bytes.
+  // Provides the host form of this launch, in one piece or in units (HostForm). Requires: both produce the same bytes.
   KernelCall& on_host(const HostWork& work, HostFunction run);
+  KernelCall& on_host(const HostWork& work, std::int64_t units, HostUnits run);
   // A grid of work-groups. cpu: local size 1; gpu: local size given (default 16 x 16).
   KernelCall& over_tiles(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1, int local_x = 16, int local_y = 16);
 

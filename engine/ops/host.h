@@ -28,6 +28,8 @@ struct HostInstruction {
     negate,
     root,
     floor,
+    ceil,
+    trunc,
     round,         // to even
     multiply_add,  // r
     magnitude,     // |r|
@@ -108,9 +110,13 @@ struct HostPointwise {
 
   // Elements per instruction pass: as many as keep all registers in the first-level cache.
   std::int64_t lanes() const;
+  // Stretches of at most lanes() neighbours: those of the first row, then those of the next.
+  std::int64_t units() const;
   // Whether the array itself serves as the register: its elements have the register's type and are adjacent, and no
   // other result may lie over it.
   bool is_read_in_place(const Input& input) const;
+  // Whether it moves the elements of one array into another of their type, and no more.
+  bool is_copy() const;
   // Whether the one result can be written in place: the last instruction makes it, after everything was read.
   bool is_written_in_place() const;
   bool is_of_register(Dtype dtype) const {
@@ -118,7 +124,9 @@ struct HostPointwise {
   }
   double passes() const;  // over the elements: instructions, and copies into registers and out of them
 };
-void host_pointwise(const HostPointwise& kernel, void* const* arrays, const double* scalars);
+// Units of the kernel (HostPointwise::units) from `begin` to before `end`.
+void host_pointwise(const HostPointwise& kernel, void* const* arrays, const double* scalars, std::int64_t begin,
+                    std::int64_t end);
 
 // reduce_rows with one part for each row: what as in cl/cpu/reduce.cl.
 struct HostRows {
@@ -189,9 +197,12 @@ struct HostArgument {
 };
 struct HostGroups {
   std::size_t count[3] = {1, 1, 1};
+  std::int64_t total() const { return static_cast<std::int64_t>(count[0] * count[1] * count[2]); }
 };
 struct HostKernel {
-  void (*run)(const HostGroups& groups, const HostArgument* arguments, void* const* arrays, const double* scalars);
+  // Groups from `begin` to before `end`, counted in the order of their three indices, the first one fastest.
+  void (*run)(const HostGroups& groups, const HostArgument* arguments, void* const* arrays, const double* scalars,
+              std::int64_t begin, std::int64_t end);
   int width;      // of its vectors
   double passes;  // over the elements of its largest array, each as long as a sum of two
 };

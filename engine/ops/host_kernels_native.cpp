@@ -13,6 +13,9 @@
 
 #include "ops/native.h"
 #include "shared/norm.h"
+#include "shared/pad.h"
+#include "shared/pool_nd.h"
+#include "shared/scatter.h"
 
 // Kernel texts have unused functions and loops that unroll as far as a constant goes.
 #pragma GCC diagnostic ignored "-Wunused-function"
@@ -53,12 +56,19 @@ void sb_transpose(vreal* r) {
 #include "cpu/batch_norm.cl"
 #include "cpu/cross_entropy.cl"
 #include "cpu/fill.cl"
+#include "cpu/finite.cl"
 #include "cpu/group_norm.cl"
 #include "cpu/indexing.cl"
 #include "cpu/layer_norm.cl"
+#include "cpu/pad.cl"
 #include "cpu/pool2d.cl"
+#include "cpu/pool_nd.cl"
+#include "cpu/reduce.cl"
+#include "cpu/resample.cl"
 #include "cpu/resize.cl"
 #include "cpu/rms_norm.cl"
+#include "cpu/scan.cl"
+#include "cpu/scatter.cl"
 #include "cpu/softmax.cl"
 #include "cpu/sort.cl"
 
@@ -87,21 +97,32 @@ struct Arguments {
 };
 
 template <class... P>
-void run_groups(void (*kernel)(P...), const HostGroups& groups, Arguments arguments) {
+void run_groups(void (*kernel)(P...), const HostGroups& groups, Arguments arguments, std::int64_t begin,
+                std::int64_t end) {
   struct Taken {
     std::tuple<std::remove_const_t<P>...> values;
   };
   const Taken taken{{arguments.take<std::remove_const_t<P>>()...}};  // braces: in order
   WorkGroup& group = work_group;
   std::copy_n(groups.count, 3, group.count);
-  for (group.id[2] = 0; group.id[2] < groups.count[2]; ++group.id[2])
-    for (group.id[1] = 0; group.id[1] < groups.count[1]; ++group.id[1])
-      for (group.id[0] = 0; group.id[0] < groups.count[0]; ++group.id[0]) std::apply(kernel, taken.values);
+  const auto first = static_cast<std::size_t>(begin);
+  group.id[0] = first % groups.count[0];
+  group.id[1] = first / groups.count[0] % groups.count[1];
+  group.id[2] = first / groups.count[0] / groups.count[1];
+  for (std::int64_t at = begin; at < end; ++at) {
+    std::apply(kernel, taken.values);
+    if (++group.id[0] < groups.count[0]) continue;
+    group.id[0] = 0;
+    if (++group.id[1] < groups.count[1]) continue;
+    group.id[1] = 0;
+    ++group.id[2];
+  }
 }
 
 template <auto kKernel>
-void run_kernel(const HostGroups& groups, const HostArgument* arguments, void* const* arrays, const double* scalars) {
-  run_groups(kKernel, groups, {arguments, arrays, scalars});
+void run_kernel(const HostGroups& groups, const HostArgument* arguments, void* const* arrays, const double* scalars,
+                std::int64_t begin, std::int64_t end) {
+  run_groups(kKernel, groups, {arguments, arrays, scalars}, begin, end);
 }
 
 // The width that PoCL gives kernels on a CPU of this level; 0 if it has no fused multiply-add.
@@ -129,6 +150,8 @@ constexpr Entry kEntries[] = {
     SAMEBYTES_ENTRY(cross_entropy_total, 4),
     SAMEBYTES_ENTRY(cross_entropy_bwd, 10),
     SAMEBYTES_ENTRY(fill_real, 1),
+    SAMEBYTES_ENTRY(finite_parts_32, 1),
+    SAMEBYTES_ENTRY(finite_all, 1),
     SAMEBYTES_ENTRY(group_norm_merge, 8),
     SAMEBYTES_ENTRY(group_norm_running, 4),
     SAMEBYTES_ENTRY(group_norm_apply, 2),
@@ -141,17 +164,29 @@ constexpr Entry kEntries[] = {
     SAMEBYTES_ENTRY(layer_norm_fwd, 4),
     SAMEBYTES_ENTRY(layer_norm_bwd, 8),
     SAMEBYTES_ENTRY(layer_norm_reduce, 2),
+    SAMEBYTES_ENTRY(pad_bwd, 4),
     SAMEBYTES_ENTRY(pool2d_max_fwd, 4),
     SAMEBYTES_ENTRY(pool2d_max_fwd_wide, 4),
     SAMEBYTES_ENTRY(pool2d_max_bwd, 4),
     SAMEBYTES_ENTRY(pool2d_max_bwd_wide, 4),
     SAMEBYTES_ENTRY(pool2d_avg_fwd, 3),
     SAMEBYTES_ENTRY(pool2d_avg_bwd, 3),
+    SAMEBYTES_ENTRY(pool_nd_max, 20),
+    SAMEBYTES_ENTRY(reduce_rows, 1),
+    SAMEBYTES_ENTRY(reduce_columns, 1),
+    SAMEBYTES_ENTRY(reduce_argmax, 2),
+    SAMEBYTES_ENTRY(resample_axis, 4),
     SAMEBYTES_ENTRY(resize_fwd, 4),
     SAMEBYTES_ENTRY(resize_bwd, 6),
     SAMEBYTES_ENTRY(rms_norm_fwd, 3),
     SAMEBYTES_ENTRY(rms_norm_bwd, 6),
     SAMEBYTES_ENTRY(rms_norm_reduce, 2),
+    SAMEBYTES_ENTRY(scan_parts_real, 2),
+    SAMEBYTES_ENTRY(scan_offsets_real, 1),
+    SAMEBYTES_ENTRY(scan_product, 4),
+    SAMEBYTES_ENTRY(scan_product_bwd, 8),
+    SAMEBYTES_ENTRY(scan_places, 8),
+    SAMEBYTES_ENTRY(scatter_real, 8),
     SAMEBYTES_ENTRY(softmax_fwd, 10),
     SAMEBYTES_ENTRY(softmax_bwd, 4),
     SAMEBYTES_ENTRY(sort_blocks_real, 60),

@@ -25,23 +25,29 @@ T* at(void* const* arrays, int k) {
   return static_cast<T*>(arrays[k]);
 }
 
-// `runs` stretches of neighbours, `values` elements in all.
+// `runs` stretches of neighbours, `values` elements in all. To begin a stretch takes as long as so many values.
+constexpr double kValuesOfRun = 64;
 HostWork work_of(std::int64_t runs, std::int64_t values) {
-  return {.steps = static_cast<double>(runs), .values = static_cast<double>(values)};
+  return {.values = kValuesOfRun * static_cast<double>(runs) + static_cast<double>(values)};
 }
+// Elements that are looked up one by one: the same of each.
+constexpr double kValuesOfPlace = 6;
+HostWork work_of_places(std::int64_t values) { return {.values = kValuesOfPlace * static_cast<double>(values)}; }
 
 template <class T>
-void take(const HostIndexing& s, const T* src, const std::int32_t* index, T* dst) {
+void take(const HostIndexing& s, const T* src, const std::int32_t* index, T* dst, std::int64_t begin,
+          std::int64_t end) {
   const auto is_known = [&](std::int32_t place) { return place >= 0 && place < s.depth; };
-  for (std::int64_t o = 0; o < s.outer; ++o, src += s.depth * s.inner) {
-    if (s.inner == 1) {
-      for (std::int64_t j = 0; j < s.items; ++j)
-        *dst++ = is_known(index[j]) ? src[index[j]] : static_cast<T>(s.missing);
-      continue;
-    }
-    for (std::int64_t j = 0; j < s.items; ++j, dst += s.inner) {
-      if (is_known(index[j]))
-        std::copy_n(src + index[j] * s.inner, s.inner, dst);
+  dst += begin * s.inner;
+  for (std::int64_t at = begin; at < end;) {
+    const std::int64_t o = at / s.items, first = o * s.items, stop = std::min(end, first + s.items);
+    const T* const from = src + o * s.depth * s.inner;
+    for (; at < stop; ++at, dst += s.inner) {
+      const std::int32_t place = index[at - first];
+      if (s.inner == 1)
+        *dst = is_known(place) ? from[place] : static_cast<T>(s.missing);
+      else if (is_known(place))
+        std::copy_n(from + place * s.inner, s.inner, dst);
       else
         std::fill_n(dst, s.inner, static_cast<T>(s.missing));
     }
@@ -49,13 +55,19 @@ void take(const HostIndexing& s, const T* src, const std::int32_t* index, T* dst
 }
 
 template <class T>
-void gather(const HostIndexing& s, const T* src, const std::int32_t* index, T* dst) {
-  for (std::int64_t o = 0; o < s.outer; ++o, src += s.depth * s.inner)
-    for (std::int64_t j = 0; j < s.items; ++j)
+void gather(const HostIndexing& s, const T* src, const std::int32_t* index, T* dst, std::int64_t begin,
+            std::int64_t end) {
+  index += begin * s.inner;
+  dst += begin * s.inner;
+  for (std::int64_t at = begin; at < end;) {
+    const std::int64_t o = at / s.items, stop = std::min(end, (o + 1) * s.items);
+    const T* const from = src + o * s.depth * s.inner;
+    for (; at < stop; ++at)
       for (std::int64_t i = 0; i < s.inner; ++i, ++index) {
         const bool is_known = *index >= 0 && *index < s.depth;
-        *dst++ = is_known ? src[*index * s.inner + i] : static_cast<T>(s.missing);
+        *dst++ = is_known ? from[*index * s.inner + i] : static_cast<T>(s.missing);
       }
+  }
 }
 
 // The position of src that position i of the continued axis shows, outside [0, n); -1: the constant.
@@ -67,9 +79,11 @@ std::int64_t shown_outside(const HostPad& s, std::int64_t i) {
 }
 
 template <class T>
-void pad(const HostPad& s, const T* src, const T* fill, T* dst) {
+void pad(const HostPad& s, const T* src, const T* fill, T* dst, std::int64_t first_outer, std::int64_t end_outer) {
   const T value = fill ? *fill : T{0};
-  for (std::int64_t o = 0; o < s.outer; ++o, src += s.n * s.inner) {
+  src += first_outer * s.n * s.inner;
+  dst += first_outer * s.d * s.inner;
+  for (std::int64_t o = first_outer; o < end_outer; ++o, src += s.n * s.inner) {
     const auto outside = [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i, dst += s.inner) {
         const std::int64_t from = shown_outside(s, i);
@@ -95,10 +109,12 @@ void add_host_concat(KernelCall& call, std::size_t width_of_element, std::int64_
   if (rows * width > kMostHostValues) return;
   with_word(width_of_element, [&](auto word) {
     using T = decltype(word);
-    call.on_host(work_of(rows, rows * width), [=](void* const* arrays, const double*) {
-      for (std::int64_t row = 0; row < rows; ++row)
-        std::copy_n(at<const T>(arrays, 0) + row * width, width, at<T>(arrays, 1) + row * dst_stride + start);
-    });
+    call.on_host(work_of(rows, rows * width), rows,
+                 [=](void* const* arrays, const double*, std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t row = begin; row < end; ++row)
+                     std::copy_n(at<const T>(arrays, 0) + row * width, width,
+                                 at<T>(arrays, 1) + row * dst_stride + start);
+                 });
   });
 }
 
@@ -107,9 +123,10 @@ void add_host_take(KernelCall& call, std::size_t width_of_element, const HostInd
   if (values > kMostHostValues) return;
   with_word(width_of_element, [&](auto word) {
     using T = decltype(word);
-    call.on_host(work_of(rows, values), [shape](void* const* arrays, const double*) {
-      take(shape, at<const T>(arrays, 0), at<const std::int32_t>(arrays, 1), at<T>(arrays, 2));
-    });
+    call.on_host(shape.inner == 1 ? work_of_places(values) : work_of(rows, values), rows,
+                 [shape](void* const* arrays, const double*, std::int64_t begin, std::int64_t end) {
+                   take(shape, at<const T>(arrays, 0), at<const std::int32_t>(arrays, 1), at<T>(arrays, 2), begin, end);
+                 });
   });
 }
 
@@ -118,9 +135,11 @@ void add_host_gather(KernelCall& call, std::size_t width_of_element, const HostI
   if (values > kMostHostValues) return;
   with_word(width_of_element, [&](auto word) {
     using T = decltype(word);
-    call.on_host(work_of(values / 2, values), [shape](void* const* arrays, const double*) {
-      gather(shape, at<const T>(arrays, 0), at<const std::int32_t>(arrays, 1), at<T>(arrays, 2));
-    });
+    call.on_host(work_of_places(values), shape.outer * shape.items,
+                 [shape](void* const* arrays, const double*, std::int64_t begin, std::int64_t end) {
+                   gather(shape, at<const T>(arrays, 0), at<const std::int32_t>(arrays, 1), at<T>(arrays, 2), begin,
+                          end);
+                 });
   });
 }
 
@@ -130,9 +149,10 @@ void add_host_pad(KernelCall& call, std::size_t width_of_element, const HostPad&
   with_word(width_of_element, [&](auto word) {
     using T = decltype(word);
     const std::int64_t runs = shape.outer * (1 + std::max<std::int64_t>(0, shape.d - shape.n));
-    call.on_host(work_of(runs, values), [shape](void* const* arrays, const double*) {
-      pad(shape, at<const T>(arrays, 0), at<const T>(arrays, 1), at<T>(arrays, 2));
-    });
+    call.on_host(work_of(runs, values), shape.outer,
+                 [shape](void* const* arrays, const double*, std::int64_t begin, std::int64_t end) {
+                   pad(shape, at<const T>(arrays, 0), at<const T>(arrays, 1), at<T>(arrays, 2), begin, end);
+                 });
   });
 }
 

@@ -5,9 +5,18 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 #include "ops/native.h"
+#include "samebytes/shape.h"
 #include "shared/functions.h"
+
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // of the compiler's own headers
+#endif
 
 namespace samebytes::detail {
 namespace {
@@ -79,6 +88,37 @@ struct BrainFloat {
   operator float() const { return bf16_value(bits); }
 };
 
+// The same of n neighbours; a vector unit gives the same bits.
+inline void f16_from(const float* from, Half* to, std::int64_t n) {
+  std::int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
+                        _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#endif
+  for (; i < n; ++i) to[i] = Half(from[i]);
+}
+inline void f16_to(const Half* from, float* to, std::int64_t n) {
+  std::int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16)
+    _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i))));
+#endif
+  for (; i < n; ++i) to[i] = from[i];
+}
+template <class R>
+void round_to_f16(const R* from, R* to, std::int64_t n) {
+  if constexpr (std::is_same_v<R, float>) {
+    constexpr std::int64_t kTogether = 64;
+    Half halves[kTogether];
+    for (std::int64_t i = 0; i < n; i += kTogether) {
+      const std::int64_t count = std::min(kTogether, n - i);
+      f16_from(from + i, halves, count);
+      f16_to(halves, to + i, count);
+    }
+  }
+}
+
 // ---- pointwise
 
 // Where the lanes of each register lie: in memory of the thread, or in an array that is read or written as it lies.
@@ -93,8 +133,14 @@ void load(To* to, const From* from, std::int64_t stride, std::int64_t n) {
   if (stride == 0) {
     const To value = static_cast<To>(*from);
     for (std::int64_t i = 0; i < n; ++i) to[i] = value;
+  } else if (stride == 1 && std::is_same_v<From, Half>) {
+    if constexpr (std::is_same_v<From, Half> && std::is_same_v<To, float>) f16_to(from, to, n);
   } else if (stride == 1) {
     for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i]);
+  } else if (stride == -1) {
+    for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[-i]);
+  } else if (stride == 2) {
+    for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[2 * i]);
   } else {
     for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i * stride]);
   }
@@ -102,6 +148,7 @@ void load(To* to, const From* from, std::int64_t stride, std::int64_t n) {
 
 template <class To, class From>
 void store(To* to, const From* from, std::int64_t n) {
+  if constexpr (std::is_same_v<To, Half> && std::is_same_v<From, float>) return f16_from(from, to, n);
   for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i]);
 }
 
@@ -141,6 +188,8 @@ void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::
       case Code::negate: SAMEBYTES_EACH(r, -a[l])
       case Code::root: SAMEBYTES_EACH(r, root(a[l]))
       case Code::floor: SAMEBYTES_EACH(r, std::floor(a[l]))
+      case Code::ceil: SAMEBYTES_EACH(r, std::ceil(a[l]))
+      case Code::trunc: SAMEBYTES_EACH(r, std::trunc(a[l]))
       case Code::round: SAMEBYTES_EACH(r, std::nearbyint(a[l]))
       case Code::multiply_add: SAMEBYTES_EACH(r, fused(a[l], b[l], c[l]))
       case Code::magnitude: SAMEBYTES_EACH(r, std::fabs(a[l]))
@@ -157,7 +206,7 @@ void execute(const std::vector<HostInstruction>& code, Registers<R>& file, std::
       case Code::cos:
         if (are_near(a, n)) SAMEBYTES_EACH(r, sb_near_turned(single(a[l]), 1))
         SAMEBYTES_EACH(r, turned(single(a[l]), 1))
-      case Code::round_f16: SAMEBYTES_EACH(r, f16_value(f16_bits(single(a[l]))))
+      case Code::round_f16: round_to_f16(a, r, n); break;
       case Code::round_bf16: SAMEBYTES_EACH(r, bf16_value(bf16_bits(single(a[l]))))
       case Code::equal: SAMEBYTES_EACH(i, a[l] == b[l])
       case Code::not_equal: SAMEBYTES_EACH(i, a[l] != b[l])
@@ -232,7 +281,8 @@ void write(Registers<R>& file, const HostPointwise::Output& output, void* to, st
 }
 
 template <class R>
-void run_pointwise(const HostPointwise& p, void* const* arrays, const double* scalars) {
+void run_pointwise(const HostPointwise& p, void* const* arrays, const double* scalars, std::int64_t first_unit,
+                   std::int64_t end_unit) {
   constexpr std::int64_t kAll = HostPointwise::kMostRegisters * HostPointwise::kLeastLanes;
   static_assert(kAll * sizeof(R) <= kMostScratch);
   const Scratch scratch;
@@ -243,29 +293,39 @@ void run_pointwise(const HostPointwise& p, void* const* arrays, const double* sc
   for (int at = 0; at < p.registers; ++at) file.real[at] = memory + at * lanes;
   fill(file, p, scalars, std::min(inner, lanes));
   const std::size_t outer_axes = p.sizes.size() - 1;
-  std::int64_t rows = 1;
-  for (std::size_t axis = 0; axis < outer_axes; ++axis) rows *= p.sizes[axis];
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t begin = 0; begin < inner; begin += lanes) {
-      const std::int64_t n = std::min(lanes, inner - begin);
-      for (std::size_t k = 0; k < p.inputs.size(); ++k) {
-        const HostPointwise::Input& input = p.inputs[k];
-        std::int64_t at = begin * input.strides.back(), rest = row;
-        for (std::size_t axis = outer_axes; axis-- > 0;) {
-          at += rest % p.sizes[axis] * input.strides[axis];
-          rest /= p.sizes[axis];
-        }
-        char* const from = static_cast<char*>(arrays[k]) + at * static_cast<std::int64_t>(bytes_of(input.dtype));
-        if (p.is_read_in_place(input))
-          file.real[input.to] = reinterpret_cast<R*>(from);
-        else
-          read(file, input, from, n);
-      }
+  const std::int64_t units_of_row = (inner + lanes - 1) / lanes;
+  const bool is_copy = p.is_copy();
+  std::int64_t row = first_unit / units_of_row;
+  std::array<std::int64_t, Shape::kMaxRank> place{};  // of the row along the outer axes
+  for (std::size_t axis = outer_axes, rest = static_cast<std::size_t>(row); axis-- > 0;) {
+    place[axis] = static_cast<std::int64_t>(rest) % p.sizes[axis];
+    rest /= static_cast<std::size_t>(p.sizes[axis]);
+  }
+  const auto next_row = [&] {
+    ++row;
+    for (std::size_t axis = outer_axes; axis-- > 0 && ++place[axis] == p.sizes[axis];) place[axis] = 0;
+  };
+  for (std::int64_t unit = first_unit; unit < end_unit; next_row()) {
+    const std::int64_t first = row * units_of_row, end = std::min(end_unit, first + units_of_row);
+    for (; unit < end; ++unit) {
+      const std::int64_t begin = (unit - first) * lanes, n = std::min(lanes, inner - begin);
       const std::int64_t at = row * inner + begin;
       const auto place_of = [&](std::size_t k) {
         return static_cast<char*>(arrays[p.inputs.size() + k]) +
                at * static_cast<std::int64_t>(bytes_of(p.outputs[k].dtype));
       };
+      if (is_copy) file.real[p.outputs[0].from] = reinterpret_cast<R*>(place_of(0));
+      for (std::size_t k = 0; k < p.inputs.size(); ++k) {
+        const HostPointwise::Input& input = p.inputs[k];
+        std::int64_t element = begin * input.strides.back();
+        for (std::size_t axis = 0; axis < outer_axes; ++axis) element += place[axis] * input.strides[axis];
+        char* const from = static_cast<char*>(arrays[k]) + element * static_cast<std::int64_t>(bytes_of(input.dtype));
+        if (!is_copy && p.is_read_in_place(input))
+          file.real[input.to] = reinterpret_cast<R*>(from);
+        else
+          read(file, input, from, n);
+      }
+      if (is_copy) continue;
       if (is_written_in_place) file.real[p.outputs[0].from] = reinterpret_cast<R*>(place_of(0));
       execute(p.code, file, n);
       for (std::size_t k = 0; k < p.outputs.size() && !is_written_in_place; ++k)
@@ -277,11 +337,12 @@ void run_pointwise(const HostPointwise& p, void* const* arrays, const double* sc
 }  // namespace
 
 template <>
-void host_pointwise_at<kThisLevel>(const HostPointwise& kernel, void* const* arrays, const double* scalars) {
+void host_pointwise_at<kThisLevel>(const HostPointwise& kernel, void* const* arrays, const double* scalars,
+                                   std::int64_t begin, std::int64_t end) {
   if (kernel.is_double)
-    run_pointwise<double>(kernel, arrays, scalars);
+    run_pointwise<double>(kernel, arrays, scalars, begin, end);
   else
-    run_pointwise<float>(kernel, arrays, scalars);
+    run_pointwise<float>(kernel, arrays, scalars, begin, end);
 }
 
 }  // namespace samebytes::detail

@@ -7,6 +7,10 @@
 #include <limits>
 #include <type_traits>
 
+#if defined(__FMA__)
+#include <immintrin.h>
+#endif
+
 #include "ops/native.h"
 
 namespace samebytes::detail {
@@ -129,15 +133,66 @@ void reduce_columns(const HostColumns& s, const T* src, T* dst) {
 
 // ---- products
 
+// N lanes of T, aligned as T.
+template <class T, int N>
+using Lanes __attribute__((vector_size(N * sizeof(T)), aligned(alignof(T)), may_alias)) = T;
+
+template <class T, int N>
+Lanes<T, N> load_lanes(const T* from) {
+  Lanes<T, N> lanes;
+  std::memcpy(&lanes, from, sizeof lanes);
+  return lanes;
+}
+template <class T, int N>
+void store_lanes(Lanes<T, N> lanes, T* to) {
+  std::memcpy(to, &lanes, sizeof lanes);
+}
+template <class T, int N>
+Lanes<T, N> all_lanes(T value) {
+  return value - Lanes<T, N>{};  // zeros keep their sign
+}
+template <class T, int N>
+Lanes<T, N> fused_lanes(Lanes<T, N> a, Lanes<T, N> b, Lanes<T, N> c) {
+  [[maybe_unused]] constexpr bool is_float = std::is_same_v<T, float>;
+#if defined(__AVX512F__)
+  if constexpr (is_float && N == 16) return (Lanes<T, N>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+  if constexpr (!is_float && N == 8) return (Lanes<T, N>)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#endif
+#if defined(__FMA__)
+  if constexpr (is_float && N == 8) return (Lanes<T, N>)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+  if constexpr (is_float && N == 4) return (Lanes<T, N>)_mm_fmadd_ps((__m128)a, (__m128)b, (__m128)c);
+  if constexpr (!is_float && N == 4) return (Lanes<T, N>)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+  if constexpr (!is_float && N == 2) return (Lanes<T, N>)_mm_fmadd_pd((__m128d)a, (__m128d)b, (__m128d)c);
+#endif
+  Lanes<T, N> result;
+  for (int l = 0; l < N; ++l) result[l] = fused(a[l], b[l], c[l]);
+  return result;
+}
+
 // R x N sums in registers, of rows of a and neighbouring columns of b; rows of out are kProductColumns apart.
 constexpr std::int64_t kProductColumns = 64;
 template <int R, int N, class T>
 void sums_of_rows(const HostProduct& s, const T* a, const T* b, std::int64_t b_row, T* out) {
-  std::array<std::array<T, N>, R> acc{};
-  for (std::int64_t p = 0; p < s.k; ++p)
+  constexpr int widest = (kThisLevel == HostLevel::avx512 ? 64 : 32) / sizeof(T), width = std::min(N, widest),
+                count = N / width;
+  if constexpr (N == 1) {
+    T acc[R] = {};
+    for (std::int64_t p = 0; p < s.k; ++p)
+      for (int r = 0; r < R; ++r) acc[r] = fused(a[r * s.a_row + p * s.a_col], b[p * b_row], acc[r]);
+    for (int r = 0; r < R; ++r) out[r * kProductColumns] = acc[r];
+  } else {
+    Lanes<T, width> acc[R][count] = {};
+    for (std::int64_t p = 0; p < s.k; ++p) {
+      Lanes<T, width> right[count];
+      for (int q = 0; q < count; ++q) right[q] = load_lanes<T, width>(b + p * b_row + q * width);
+      for (int r = 0; r < R; ++r) {
+        const Lanes<T, width> left = all_lanes<T, width>(a[r * s.a_row + p * s.a_col]);
+        for (int q = 0; q < count; ++q) acc[r][q] = fused_lanes<T, width>(left, right[q], acc[r][q]);
+      }
+    }
     for (int r = 0; r < R; ++r)
-      for (int j = 0; j < N; ++j) acc[r][j] = fused(a[r * s.a_row + p * s.a_col], b[p * b_row + j], acc[r][j]);
-  for (int r = 0; r < R; ++r) std::copy_n(acc[r].begin(), N, out + r * kProductColumns);
+      for (int q = 0; q < count; ++q) store_lanes<T, width>(acc[r][q], out + r * kProductColumns + q * width);
+  }
 }
 
 // out [R, n] = the sums of R rows; the columns of b are neighbours.
@@ -146,6 +201,8 @@ void rows_of_product(const HostProduct& s, const T* a, const T* b, std::int64_t 
   constexpr int wide = kThisLevel == HostLevel::avx512 ? 32 : 16;  // R x wide sums fit into the registers
   std::int64_t j = 0;
   for (; j + wide <= n; j += wide) sums_of_rows<R, wide>(s, a, b + j, b_row, out + j);
+  if constexpr (wide > 16)
+    for (; j + 16 <= n; j += 16) sums_of_rows<R, 16>(s, a, b + j, b_row, out + j);
   for (; j + 8 <= n; j += 8) sums_of_rows<R, 8>(s, a, b + j, b_row, out + j);
   for (; j + 4 <= n; j += 4) sums_of_rows<R, 4>(s, a, b + j, b_row, out + j);
   for (; j < n; ++j) sums_of_rows<R, 1>(s, a, b + j, b_row, out + j);
@@ -158,22 +215,65 @@ T sum_of_products(const HostProduct& s, const T* a, const T* b) {
   return sum;
 }
 
-// One sum of gemm_dot: what is left of k after the last whole vector is at the end of a vector where k has one, else at
-// the beginning.
-template <class T, int W>
-T dot(const T* a, const T* b, std::int64_t k) {
-  std::array<T, W> acc{};
-  std::int64_t p = 0;
-  for (; p + W <= k; p += W)
-    for (int l = 0; l < W; ++l) acc[l] = fused(a[p + l], b[p + l], acc[l]);
-  if (p < k) {
-    const int left = static_cast<int>(k - p), skip = k >= W ? W - left : 0;
-    std::array<T, W> u{}, v{};
-    std::copy_n(a + p, left, u.begin() + skip);
-    std::copy_n(b + p, left, v.begin() + skip);
-    for (int l = 0; l < W; ++l) acc[l] = fused(u[l], v[l], acc[l]);
+// Adds the lanes of W vectors, each in the order of over_lanes: lane c of the result is the sum of from[c]. A step adds
+// the halves of what is left of two vectors, side by side in one.
+template <class T, int W, int kLeft, int... I>
+Lanes<T, W> halves_added(Lanes<T, W> a, Lanes<T, W> b, std::integer_sequence<int, I...>) {
+  constexpr int half = kLeft / 2;
+  // Lane i of the result takes lane i % half of group i / half; groups have kLeft lanes, of a and then of b.
+  return __builtin_shufflevector(a, b, (I / half * kLeft + I % half)...) +
+         __builtin_shufflevector(a, b, (I / half * kLeft + half + I % half)...);
+}
+template <class T, int W, int kLeft = W>
+Lanes<T, W> lanes_added(Lanes<T, W>* from) {
+  if constexpr (kLeft == 1) {
+    return from[0];
+  } else {
+    for (int i = 0; i < kLeft / 2; ++i)
+      from[i] = halves_added<T, W, kLeft>(from[2 * i], from[2 * i + 1], std::make_integer_sequence<int, W>());
+    return lanes_added<T, W, kLeft / 2>(from);
   }
-  return over_lanes<kSum, T, W>(acc);
+}
+
+// What is left of k after the last whole vector is at the end of a vector where k has one, else at the beginning; its
+// other lanes are 0.
+template <class T, int W>
+struct Rest {
+  explicit Rest(std::int64_t k) : begin(k >= W ? k - W : 0), count(static_cast<int>(k % W)), is_short(k < W) {
+    for (int l = 0; l < W; ++l) is_in[l] = l >= W - count ? Word{-1} : Word{0};
+  }
+  Lanes<T, W> of(const T* row) const {
+    if (!is_short) return is_in ? load_lanes<T, W>(row + begin) : Lanes<T, W>{};
+    std::array<T, W> lanes{};
+    std::copy_n(row, count, lanes.begin());
+    return load_lanes<T, W>(lanes.data());
+  }
+  using Word = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
+  const std::int64_t begin;
+  const int count;
+  const bool is_short;
+  Lanes<Word, W> is_in;
+};
+
+// Sums of gemm_dot: of a and of kColumns columns of b, which are W or 1.
+template <class T, int W, int kColumns>
+void dots(const T* a, const T* b, std::int64_t b_col, std::int64_t k, const Rest<T, W>& rest, T* out) {
+  Lanes<T, W> acc[kColumns] = {};
+  for (std::int64_t p = 0; p + W <= k; p += W) {
+    const Lanes<T, W> left = load_lanes<T, W>(a + p);
+    for (int c = 0; c < kColumns; ++c) acc[c] = fused_lanes<T, W>(left, load_lanes<T, W>(b + c * b_col + p), acc[c]);
+  }
+  if (rest.count > 0) {
+    const Lanes<T, W> left = rest.of(a);
+    for (int c = 0; c < kColumns; ++c) acc[c] = fused_lanes<T, W>(left, rest.of(b + c * b_col), acc[c]);
+  }
+  if constexpr (kColumns == W) {
+    store_lanes<T, W>(lanes_added<T, W>(acc), out);
+  } else {
+    std::array<T, W> lanes;
+    store_lanes<T, W>(acc[0], lanes.data());
+    *out = over_lanes<kSum, T, W>(lanes);
+  }
 }
 
 // Stores a row of n sums as the launch asks.
@@ -196,6 +296,7 @@ void product(const HostProduct& s, const T* a0, const T* b0, const T* bias, cons
   const Scratch scratch;
   T* const turned = static_cast<T*>(scratch.data);
   T sums[together * tile];
+  const Rest<T, W> rest(s.k);
   for (std::int64_t z = 0; z < s.outer * s.inner; ++z) {
     const T* const a = a0 + z / s.inner * s.a_outer + z % s.inner * s.a_inner;
     const T* const b = b0 + z / s.inner * s.b_outer + z % s.inner * s.b_inner;
@@ -226,9 +327,13 @@ void product(const HostProduct& s, const T* a0, const T* b0, const T* bias, cons
         }
       }
       for (; i < s.m; ++i) {
-        for (std::int64_t j = 0; j < n; ++j)
-          sums[j] = s.by_lanes ? dot<T, W>(a + i * s.a_row, columns + j * s.b_col, s.k)
-                               : sum_of_products(s, a + i * s.a_row, columns + j * s.b_col);
+        std::int64_t j = 0;
+        if (s.by_lanes) {
+          const T* const row = a + i * s.a_row;
+          for (; j + W <= n; j += W) dots<T, W, W>(row, columns + j * s.b_col, s.b_col, s.k, rest, sums + j);
+          for (; j < n; ++j) dots<T, W, 1>(row, columns + j * s.b_col, s.b_col, s.k, rest, sums + j);
+        }
+        for (; j < n; ++j) sums[j] = sum_of_products(s, a + i * s.a_row, columns + j * s.b_col);
         store(i, sums);
       }
     }

@@ -135,6 +135,11 @@ Vector<float, N> fabs(Vector<float, N> a) {
   return as<float>(as<int>(a) & 0x7fffffff);
 }
 
+template <class T, int N>
+void vstore(Vector<T, N> v, std::size_t at, T* p) {
+  std::memcpy(p + at * N, &v, sizeof v);
+}
+
 template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
 T min(T a, T b) {
   return b < a ? b : a;
@@ -143,6 +148,11 @@ template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
 T max(T a, T b) {
   return a < b ? b : a;
 }
+template <class T, int N>
+Vector<T, N> min(Vector<T, N> a, Vector<T, N> b) {
+  return b.lanes < a.lanes ? b.lanes : a.lanes;
+}
+inline bool isnan(float x) { return x != x; }
 template <class T>
 T clamp(T x, T least, T most) {
   return x < least ? least : x > most ? most : x;
@@ -175,6 +185,9 @@ SAMEBYTES_NAME_VECTORS(16)
 }  // namespace
 }  // namespace samebytes::detail
 
+#define vstore4 vstore
+#define vstore8 vstore
+#define vstore16 vstore
 #define as_int4(x) as<int>(x)
 #define as_int8(x) as<int>(x)
 #define as_int16(x) as<int>(x)

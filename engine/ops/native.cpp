@@ -101,10 +101,21 @@ std::int64_t HostPointwise::lanes() const {
   return lanes;
 }
 
+std::int64_t HostPointwise::units() const {
+  std::int64_t rows = 1;
+  for (std::size_t axis = 0; axis + 1 < sizes.size(); ++axis) rows *= sizes[axis];
+  return rows * ((sizes.back() + lanes() - 1) / lanes());
+}
+
 bool HostPointwise::is_read_in_place(const Input& input) const {
   if (input.strides.back() != 1 || !is_of_register(input.dtype)) return false;
   return outputs.size() == 1 ||
          std::none_of(outputs.begin(), outputs.end(), [&](const Output& output) { return output.from == input.to; });
+}
+
+bool HostPointwise::is_copy() const {
+  return code.empty() && inputs.size() == 1 && outputs.size() == 1 && outputs[0].from == inputs[0].to &&
+         outputs[0].dtype == inputs[0].dtype && is_of_register(inputs[0].dtype);
 }
 
 bool HostPointwise::is_written_in_place() const {
@@ -112,13 +123,15 @@ bool HostPointwise::is_written_in_place() const {
 }
 
 double HostPointwise::passes() const {
+  if (is_copy()) return 1;
   std::size_t count = code.size() + (is_written_in_place() ? 0 : outputs.size());
   for (const Input& input : inputs) count += is_read_in_place(input) ? 0 : 1;
   return static_cast<double>(std::max<std::size_t>(1, count));
 }
 
-void host_pointwise(const HostPointwise& kernel, void* const* arrays, const double* scalars) {
-  at_level([&](auto level) { host_pointwise_at<level>(kernel, arrays, scalars); });
+void host_pointwise(const HostPointwise& kernel, void* const* arrays, const double* scalars, std::int64_t begin,
+                    std::int64_t end) {
+  at_level([&](auto level) { host_pointwise_at<level>(kernel, arrays, scalars, begin, end); });
 }
 
 template <class T>

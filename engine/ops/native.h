@@ -38,7 +38,8 @@ void gemm_at(const float* a, const float* b, float* c, const GemmProblem& proble
 template <HostLevel>
 void gemm_at(const double* a, const double* b, double* c, const GemmProblem& problem);
 template <HostLevel>
-void host_pointwise_at(const HostPointwise& kernel, void* const* arrays, const double* scalars);
+void host_pointwise_at(const HostPointwise& kernel, void* const* arrays, const double* scalars, std::int64_t begin,
+                       std::int64_t end);
 template <HostLevel, class T>
 void host_reduce_rows_at(const HostRows& shape, const T* src, T* dst);
 template <HostLevel, class T>

@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 // kernel that the device would have started meanwhile) can cost as much.
 constexpr double kLeastLaunchesGained = 2;
 
-constexpr int kHostCostsFormat = 1;
+constexpr int kHostCostsFormat = 2;  // 1 counted a step as a whole call
 constexpr const char* kHostCostsAbout =
     "What small launches cost on one device and its host, measured when an engine first had many of them. It decides "
     "which of them the host does, and changes no result. Remove the file to measure again.";
@@ -134,8 +134,9 @@ std::optional<HostCosts> parse_host_costs(std::string_view text, const std::stri
     if (found == object.end()) bad_costs(path, section + key, "a value", "nothing");
     return *found;
   };
-  if (at(json, "", "format") != kHostCostsFormat)
-    bad_costs(path, "format", std::to_string(kHostCostsFormat), json["format"].dump());
+  const Json& format = at(json, "", "format");
+  if (format == 1) return std::nullopt;
+  if (format != kHostCostsFormat) bad_costs(path, "format", std::to_string(kHostCostsFormat), format.dump());
   if (at(json, "", "device") != info.name || at(json, "", "driver") != info.driver ||
       at(json, "", "cores") != info.cores)
     return std::nullopt;
@@ -200,21 +201,24 @@ class SmallLaunch {
   std::unique_ptr<Kernel> kernel_;
 };
 
-// Seconds per call for a sum of n values with n others.
+constexpr double kLeast = 1e-12;  // used if two measurements cannot be told apart
+
+// Seconds for a sum of a row of n values with n others, one of many rows.
 double seconds_of_sums(std::int64_t n, int calls) {
-  std::vector<float> a(static_cast<std::size_t>(n), 1.0f), b(a), c(a);
+  constexpr std::int64_t rows = 64;
+  std::vector<float> a(static_cast<std::size_t>(rows * n), 1.0f), b(a), c(a);
   HostPointwise add;
-  add.sizes = {n};
-  add.inputs = {{Dtype::f32, {1}, 0}, {Dtype::f32, {1}, 1}};
+  add.sizes = {rows, n};
+  add.inputs = {{Dtype::f32, {n, 1}, 0}, {Dtype::f32, {n, 1}, 1}};
   add.outputs = {{Dtype::f32, 2}};
   add.code = {{HostInstruction::Code::add, 2, 0, 1, 0}};
   add.registers = 3;
   void* const arrays[] = {a.data(), b.data(), c.data()};
   return least_seconds(5,
                        [&] {
-                         for (int i = 0; i < calls; ++i) host_pointwise(add, arrays, nullptr);
+                         for (int i = 0; i < calls; ++i) host_pointwise(add, arrays, nullptr, 0, add.units());
                        }) /
-         calls;
+         static_cast<double>(calls * rows);
 }
 
 double seconds_of_product(std::int64_t n, int calls) {
@@ -230,9 +234,22 @@ double seconds_of_product(std::int64_t n, int calls) {
 
 }  // namespace
 
+HostCosts host_work_costs() {
+  static const HostCosts costs = [] {
+    HostCosts measured;
+    // A sum is one pass over arrays in memory order; the long rows lie beyond the nearest cache, as those of launches
+    // do.
+    const double one = seconds_of_sums(1, 20), block = seconds_of_sums(512, 10);
+    measured.step = std::max(kLeast, one);
+    measured.value = std::max(kLeast, (block - one) / 511);
+    measured.product = std::max(kLeast, seconds_of_product(16, 50) / (16 * 16 * 16));
+    return measured;
+  }();
+  return costs;
+}
+
 HostCosts measure_host_costs(Runtime& runtime, Device& device) {
   constexpr int kFew = 16, kMany = 144;
-  constexpr double kLeast = 1e-12;  // used if two measurements cannot be told apart
   SmallLaunch small(runtime, device);
   small.run(kFew, true);  // warms up what happens only once
   const auto slope = [&](bool crosses) {
@@ -240,14 +257,9 @@ HostCosts measure_host_costs(Runtime& runtime, Device& device) {
             least_seconds(12, [&] { small.run(kFew, crosses); })) /
            (kMany - kFew);
   };
-  HostCosts costs;
+  HostCosts costs = host_work_costs();
   costs.launch = std::max(kLeast, slope(false));
   costs.crossing = std::max(kLeast, slope(true) - costs.launch);
-  // A sum is one pass over arrays in memory order.
-  const double one = seconds_of_sums(1, 2000), block = seconds_of_sums(512, 500);
-  costs.step = std::max(kLeast, one);
-  costs.value = std::max(kLeast, (block - one) / 511);
-  costs.product = std::max(kLeast, seconds_of_product(16, 200) / (16 * 16 * 16));
   return costs;
 }
 

@@ -52,6 +52,8 @@ std::string host_costs_text(const HostCosts& costs, const DeviceInfo& info);
 std::optional<HostCosts> parse_host_costs(std::string_view text, const std::string& path, const DeviceInfo& info);
 // The stored constants of a device; nullopt if there is no store. Throws like parse_host_costs.
 std::optional<HostCosts> load_host_costs(const DeviceInfo& info);
+// What the host's work takes, measured once in a process, in less than a millisecond; the rest as built in.
+HostCosts host_work_costs();
 // Times launches, crossings and host forms for about 20 ms. Requires: nothing is enqueued on the device.
 HostCosts measure_host_costs(Runtime& runtime, Device& device);
 

@@ -54,12 +54,16 @@ std::shared_ptr<const HostForm> host_kernel_form(const LaunchRecord& record, con
   }
   HostGroups groups;
   std::copy_n(record.geometry.groups, 3, groups.count);
-  const HostWork work{.steps = static_cast<double>(groups.count[0] * groups.count[1] * groups.count[2]),
+  const HostWork work{.steps = static_cast<double>(groups.total()),
                       .values = kernel.passes * static_cast<double>(values)};
+  const auto shared = std::make_shared<const std::vector<HostArgument>>(std::move(arguments));
   return std::make_shared<const HostForm>(
-      HostForm{[run = kernel.run, groups, arguments = std::move(arguments)](
-                   void* const* arrays, const double* scalars) { run(groups, arguments.data(), arrays, scalars); },
-               work});
+      groups.total(),
+      [run = kernel.run, groups, shared](void* const* arrays, const double* scalars, std::int64_t begin,
+                                         std::int64_t end) {
+        run(groups, shared->data(), arrays, scalars, begin, end);
+      },
+      work);
 }
 
 }  // namespace samebytes::detail

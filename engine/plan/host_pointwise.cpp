@@ -36,6 +36,8 @@ struct Value {
 // Functions of one real, as expressions write them.
 constexpr std::pair<std::string_view, Code> kFunctions[] = {{"sqrt", Code::root},
                                                             {"floor", Code::floor},
+                                                            {"ceil", Code::ceil},
+                                                            {"trunc", Code::trunc},
                                                             {"rint", Code::round},
                                                             {"fabs", Code::magnitude},
                                                             {"sb_exp", Code::exp},
@@ -318,8 +320,8 @@ class Compiler {
   int first_scalar_ = 0;
 };
 
-// A function is a polynomial and a quotient.
-constexpr double kFunctionPasses = 12;
+// A function is a polynomial and a quotient, in registers: as long as so many sums of arrays.
+constexpr double kFunctionPasses = 3;
 std::ptrdiff_t functions_of(const HostPointwise& program) {
   return std::count_if(program.code.begin(), program.code.end(),
                        [](const HostInstruction& at) { return is_own(at.code); });
@@ -335,15 +337,15 @@ std::shared_ptr<const HostForm> host_form_of(const PointwiseKernel& kernel, std:
   try {
     HostPointwise program = Compiler(kernel, members, device).compile();
     const double passes = program.passes() + kFunctionPasses * static_cast<double>(functions_of(program));
-    const std::int64_t inner = kernel.sizes.back(), lanes = program.lanes();
-    const std::int64_t blocks = elements / inner * ((inner + lanes - 1) / lanes);
-    const HostWork work{.steps = passes * static_cast<double>(blocks),
-                        .values = passes * static_cast<double>(elements)};
+    const std::int64_t units = program.units();
+    const HostWork work{.steps = passes * static_cast<double>(units), .values = passes * static_cast<double>(elements)};
+    const auto shared = std::make_shared<const HostPointwise>(std::move(program));
     return std::make_shared<const HostForm>(
-        HostForm{[program = std::move(program)](void* const* arrays, const double* scalars) {
-                   host_pointwise(program, arrays, scalars);
-                 },
-                 work});
+        units,
+        [shared](void* const* arrays, const double* scalars, std::int64_t begin, std::int64_t end) {
+          host_pointwise(*shared, arrays, scalars, begin, end);
+        },
+        work);
   } catch (const Unknown&) {
     return nullptr;
   }

@@ -1,16 +1,22 @@
 #include "plan/host_run.h"
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <new>
 
 #include "runtime/faults.h"
+#include "samebytes/cores.h"
 #include "samebytes/io/files.h"
 #include "samebytes/log.h"
 
 namespace samebytes::detail {
 namespace {
 
-constexpr std::size_t kLeastNeighbours = 4;  // fewer never pay off and need no measurement
+constexpr std::size_t kLeastNeighbours = 4;   // fewer never pay off and need no measurement
+constexpr double kLeastSharedSeconds = 4e-6;  // less is done before a helper has seen it
+constexpr int kMostThreads = 4;               // of a crew: more wait longer for each other than they save
+constexpr int kPartsOfEach = 4;               // so that who begins late or is interrupted takes less
 
 // The launches of one device, by place in the plan; those that wait for another device begin a run, those that another
 // device waits for end one.
@@ -68,11 +74,27 @@ class RunTask final : public RecordedTask {
   std::shared_ptr<const HostProgram> program;
   std::vector<void*> arrays;
   std::vector<double> scalars;
+  HostCrew* crew = nullptr;
 
  private:
   void run() override {
-    for (const HostProgram::Step& step : program->steps)
-      timed(step.info, [&] { step.form->run(arrays.data() + step.first_array, scalars.data() + step.first_scalar); });
+    for (const HostProgram::Step& step : program->steps) timed(step.info, [&] { run(step); });
+  }
+  void run(const HostProgram::Step& step) {
+    void* const* const first_array = arrays.data() + step.first_array;
+    const double* const first_scalar = scalars.data() + step.first_scalar;
+    const HostForm& form = *step.form;
+    if (!crew || !step.is_shared) return form.run(first_array, first_scalar);
+    const std::int64_t parts = std::min<std::int64_t>(form.units, kPartsOfEach * (1 + crew->helpers()));
+    std::atomic<bool> has_failed = false;  // scratch memory may be refused
+    crew->run(static_cast<int>(parts), [&](int part) {
+      try {
+        form.run_units(first_array, first_scalar, form.units * part / parts, form.units * (part + 1) / parts);
+      } catch (...) {
+        has_failed.store(true, std::memory_order_relaxed);
+      }
+    });
+    if (has_failed) throw std::bad_alloc();
   }
 };
 
@@ -115,20 +137,25 @@ void move_to_host(HostProgram& program, PlanLaunch& launch) {
 }
 
 // The whole plan as one run; null if a launch has no host form, or if the run takes longer than handing the work to the
-// device and waking its thread.
-std::shared_ptr<const HostProgram> direct_program(const Plan& plan, const HostCosts& costs) {
-  constexpr double most_seconds = 15e-6;
-  double seconds = 0;
+// device and waking its threads: what a crew shares may take so much longer as the device would still need for it.
+std::shared_ptr<const HostProgram> direct_program(const Plan& plan, const HostCosts& costs, bool has_crew) {
+  constexpr double most_seconds = 15e-6, most_shared_seconds = 80e-6;
+  const auto is_shared = [&](const PlanLaunch& launch) {
+    return has_crew && launch.host_form->units > 1 &&
+           seconds_on_host(costs, launch.host_form->work) >= kLeastSharedSeconds;
+  };
+  double seconds = 0, shared_seconds = 0;
   for (const PlanLaunch& launch : plan.launches) {
     if (!launch.host_form || !launch.kernel()) return nullptr;
-    seconds += seconds_on_host(costs, launch.host_form->work);
+    (is_shared(launch) ? shared_seconds : seconds) += seconds_on_host(costs, launch.host_form->work);
   }
-  if (plan.launches.empty() || seconds > most_seconds) return nullptr;
+  if (plan.launches.empty() || seconds > most_seconds || seconds + shared_seconds > most_shared_seconds) return nullptr;
   auto program = std::make_shared<HostProgram>();
   for (const PlanLaunch& launch : plan.launches) {
     auto info = std::make_shared<LaunchInfo>(*launch.info);
     info->kernel = "host";
     add_step(*program, launch, std::move(info));
+    program->steps.back().is_shared = is_shared(launch);
   }
   return program;
 }
@@ -172,6 +199,11 @@ HostShare::HostShare(Context& context)
       mode_(host_execution(context.options)),
       costs_(static_cast<std::size_t>(context.runtime->own_device_count())) {
   if (mode_ != HostExecution::automatic && mode_ != HostExecution::queued) return;
+  if (const Device& device = context.runtime->device();
+      mode_ == HostExecution::automatic && device.runs_host_functions()) {
+    const int threads = std::min({device.info().cores, static_cast<int>(allowed_cores().size()), kMostThreads});
+    if (threads > 1) crew_ = std::make_unique<HostCrew>(threads - 1);
+  }
   for (int d = 0; d < context.runtime->own_device_count(); ++d)
     if (const Device& device = context.runtime->device(d); device.runs_host_functions())
       costs_[static_cast<std::size_t>(d)] = load_host_costs(device.info());
@@ -197,11 +229,16 @@ const HostCosts& HostShare::costs(int index) {
   return *costs;
 }
 
+HostCosts HostShare::direct_costs() const {
+  if (costs_[0]) return *costs_[0];
+  return host_costs_path(context_.runtime->device().info()).empty() ? HostCosts{} : host_work_costs();
+}
+
 void HostShare::take_from(Plan& plan) {
   if (mode_ == HostExecution::off) return;
   const bool is_alone = context_.runtime->lane_count() == 1 && context_.runtime->device().runs_host_functions();
   if (mode_ == HostExecution::automatic && is_alone)
-    plan.direct = direct_program(plan, costs_[0].value_or(HostCosts{}));
+    plan.direct = direct_program(plan, direct_costs(), crew_ != nullptr);
   for (int d = 0; d < context_.runtime->own_device_count(); ++d) {
     if (!context_.runtime->device(d).runs_host_functions()) continue;
     const std::vector<std::size_t> places = launches_of(plan, d);
@@ -223,9 +260,10 @@ std::string name_of_run(const PlanLaunch& launch) {
 
 std::shared_ptr<HostTask> bind_host_run(const std::shared_ptr<const HostProgram>& program, int device, const Plan& plan,
                                         const GraphList& list, const std::vector<Bound>& bound, Runtime& runtime,
-                                        std::size_t other_bytes) {
+                                        std::size_t other_bytes, HostCrew* crew) {
   auto task = std::make_shared<RunTask>(device, runtime, other_bytes);
   task->program = program;
+  task->crew = crew;
   task->arrays.reserve(program->arrays.size());
   for (const HostProgram::Array& array : program->arrays)
     task->arrays.push_back(array.buffer < 0 ? nullptr : address_of(plan, bound, array.buffer, array.offset));

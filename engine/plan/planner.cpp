@@ -196,7 +196,7 @@ void Planner::run(Plan& plan, const GraphList& list) {
 
   const bool is_direct = plan.direct && submission.can_run_directly();
   if (is_direct)
-    submission.run_directly(*bind_host_run(plan.direct, 0, plan, list, bound, runtime, other_bytes),
+    submission.run_directly(*bind_host_run(plan.direct, 0, plan, list, bound, runtime, other_bytes, share_.crew()),
                             plan.direct->steps.size());
   std::vector<Submission::Mark> marks(plan.several_devices ? plan.launches.size() : 0);
   for (std::size_t l = 0; l < plan.launches.size() && !is_direct; ++l) {

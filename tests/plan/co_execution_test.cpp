@@ -132,6 +132,8 @@ TEST_P(CoExecutionTest, pointwise_ops_give_the_same_bytes) {
                                    sqrt(abs(b)),
                                    rsqrt(abs(b)),
                                    floor(a),
+                                   ceil(a),
+                                   trunc(a),
                                    round(a),
                                    relu(a),
                                    clip(a, -1.0, 0.5),
@@ -290,6 +292,45 @@ TEST_P(CoExecutionTest, reductions_give_the_same_bytes) {
       is_cpu() ? 50 : 10);
 }
 
+// Larger than what the host's own sums take: the text of the kernels.
+TEST_P(CoExecutionTest, reductions_of_many_values_give_the_same_bytes) {
+  expect_same_bytes(
+      [&] {
+        std::vector<Array> results;
+        for (const Shape& shape :
+             {Shape{300, 260}, Shape{20000, 5}, Shape{3, 30011}, Shape{9, 70, 130}, Shape{30000, 3}}) {
+          const Array a = special(shape, f32, 1e3);
+          results.insert(results.end(), {sum(a, {}), mean(a, {0}), sum(a, {-1}), max(a, {0}), min(a, {-1}), max(a, {}),
+                                         argmax(a, -1), argmax(a, 0), sum_of_squares(a), all_finite({a})});
+        }
+        results.push_back(all_finite({special({30, 41}, f32)}));
+        return results;
+      },
+      is_cpu() ? 20 : 5);
+}
+
+TEST_P(CoExecutionTest, kernels_of_places_and_axes_give_the_same_bytes) {
+  expect_same_bytes(
+      [&] {
+        std::vector<Array> results;
+        const Array a = special({6, 37}, f32, 1e3), line = special({2, 5001}, f32, 1e3);
+        const Array each = astype(floor(uniform({6, 37}) * 6.0), i32);
+        for (const Array& y :
+             {scatter(a, 0, each, a * 2.0), scatter_reduce(a, 0, each, a, {.reduce = ScatterReduce::prod}),
+              scatter_reduce(a, 0, each, a, {.reduce = ScatterReduce::amax}), cumprod(a, 1), cumsum(line, 1),
+              resize(special({2, 5, 7, 3}, f32), {.out_h = 9, .out_w = 4}),
+              interpolate(special({2, 5, 7, 3}, f32, 9), {.size = {9, 11}, .mode = InterpolateMode::cubic})})
+          results.push_back(y);
+        for (const PadMode mode : {PadMode::reflect, PadMode::replicate, PadMode::circular})
+          results.push_back(gradients(sum(square(pad(a, {{2, 1}, {3, 0}}, mode))), std::vector<Array>{a})[0]);
+        results.push_back(gradients(sum(square(cumprod(a * 0.01, 1))), std::vector<Array>{a})[0]);
+        results.push_back(multinomial(abs(a) + 0.5, {.samples = 5, .replacement = true}));
+        results.push_back(max_pool2d_with_indices(special({2, 7, 9, 5}, f32), {.kernel_h = 2, .kernel_w = 3}).indices);
+        return results;
+      },
+      is_cpu() ? 8 : 0);
+}
+
 // Kernels whose own text the host runs: rows of less than a vector, of several, and with a rest; one group and several.
 TEST_P(CoExecutionTest, rows_give_the_same_bytes) {
   expect_same_bytes(
@@ -423,6 +464,8 @@ TEST_P(CoExecutionTest, products_give_the_same_bytes) {
                                  {15, 33, 7},
                                  {1, 100, 64},
                                  {33, 3, 70},
+                                 {32, 32, 32},
+                                 {3, 50, 19},
                                  {7, 75, 90},
                                  {6, 24, 300}}) {
             const Array a = some({s.m, s.k}), b = some({s.k, s.n}), w = some({s.n, s.k}), bias = some({s.n});
@@ -454,6 +497,26 @@ TEST_P(CoExecutionTest, training_gives_the_same_bytes) {
         return results;
       },
       6);
+}
+
+// Evaluations that the crew of the evaluating thread shares, one after the other, so that its helpers are awake.
+TEST_P(CoExecutionTest, medium_evaluations_in_a_loop_give_the_same_bytes) {
+  const auto run = [&](HostExecution mode) {
+    const auto own = make_engine(GetParam(), {.seed = 5, .host_execution = mode});
+    const EngineScope use(*own);
+    const Array a = uniform({250, 400}), b = uniform({400}, 1, 2), c = uniform({250, 1}, 1, 2);
+    const Array places = astype(floor(uniform({300}) * 400.0), i32);
+    eval({a, b, c, places});
+    Bytes bytes;
+    for (int i = 0; i < 12; ++i)
+      for (const Array& y : {a + b, a * c, exp(a * (1.0 + i)), contiguous(transpose(a)), sin(a) + c, softmax(a),
+                             take(a, places, 1), concat({a, a}, 1), sum(a, {1}), max(a, {0}), astype(a, f16)})
+        bytes.push_back(evaluated({y})[0]);
+    return bytes;
+  };
+  const Bytes off = run(HostExecution::off), automatic = run(HostExecution::automatic);
+  ASSERT_EQ(automatic.size(), off.size());
+  for (std::size_t i = 0; i < off.size(); ++i) EXPECT_EQ(automatic[i], off[i]) << "result " << i;
 }
 
 // ---- what moves

@@ -135,6 +135,21 @@ TEST(HostCost, constants_of_another_device_are_left_aside) {
   EXPECT_FALSE(parse_host_costs(text, "there", other));
 }
 
+TEST(HostCost, constants_of_an_older_library_are_measured_again) {
+  std::string text = host_costs_text({}, some_device());
+  text.replace(text.find("\"format\": 2"), 11, "\"format\": 1");
+  EXPECT_FALSE(parse_host_costs(text, "there", some_device()));
+}
+
+TEST(HostCost, the_hosts_own_work_is_measured_once) {
+  const HostCosts costs = host_work_costs();
+  EXPECT_GT(costs.step, 0);
+  EXPECT_GT(costs.value, 0);
+  EXPECT_GT(costs.product, 0);
+  EXPECT_LT(costs.step + costs.value + costs.product, 1e-5);
+  EXPECT_EQ(host_work_costs().value, costs.value);
+}
+
 TEST(HostCost, a_damaged_store_is_named) {
   const std::string whole = host_costs_text({}, some_device());
   const auto with = [&](const std::string& from, const std::string& to) {
@@ -148,8 +163,8 @@ TEST(HostCost, a_damaged_store_is_named) {
   EXPECT_ERROR(parse(whole.substr(0, 100)), IoError,
                ("host costs: costs.json: the whole: expected JSON, found damage" + end).c_str());
   EXPECT_ERROR(parse("[]"), IoError, ("host costs: costs.json: the whole: expected an object, found []" + end).c_str());
-  EXPECT_ERROR(parse(with("\"format\": 1", "\"format\": 7")), IoError,
-               ("host costs: costs.json: format: expected 1, found 7" + end).c_str());
+  EXPECT_ERROR(parse(with("\"format\": 2", "\"format\": 7")), IoError,
+               ("host costs: costs.json: format: expected 2, found 7" + end).c_str());
   EXPECT_ERROR(parse(with("\"step\"", "\"stop\"")), IoError,
                ("host costs: costs.json: seconds.step: expected a value, found nothing" + end).c_str());
   EXPECT_ERROR(
