@@ -76,7 +76,7 @@ Diagnosis diagnose(const std::string& log, const std::string& profile) {
   std::optional<ProfileLog> measured;
   if (!profile.empty()) measured = read_profile(profile);
   const Patient patient{run, measured ? &*measured : nullptr};
-  Diagnosis result{.heading = heading(run), .workload = run.text("workload")};
+  Diagnosis result{.heading = heading(run), .workload = run.text("workload"), .run = log, .profile = profile};
   for (const auto family : kFamilies) {
     result.rules += family().size();
     for (const Rule& rule : family()) {

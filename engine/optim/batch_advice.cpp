@@ -42,10 +42,6 @@ bool fits_memory(const MeasuredBatch& one, const BatchFacts& facts) {
          static_cast<double>(one.peak_bytes) <= kMemoryShare * static_cast<double>(facts.memory_limit);
 }
 
-std::string seconds_text(double seconds) {
-  return seconds < 10 ? fmt::format("{:.2f} s", seconds) : fmt::format("{:.0f} s", seconds);
-}
-
 const MeasuredBatch& choose(std::span<const MeasuredBatch> all, const BatchFacts& facts, std::string& reason) {
   std::vector<const MeasuredBatch*> sound;
   for (const MeasuredBatch& one : all)
@@ -64,9 +60,10 @@ const MeasuredBatch& choose(std::span<const MeasuredBatch> all, const BatchFacts
     for (const MeasuredBatch* one : sound)
       if (one->seconds_to_target && *one->seconds_to_target <= kAsGood * least) good.push_back(one);
     const MeasuredBatch& best = **std::min_element(good.begin(), good.end(), least_memory);
-    reason = fmt::format("it reached the target in {}", seconds_text(*best.seconds_to_target));
+    reason = fmt::format("it reached the target in {}", duration_text(*best.seconds_to_target));
     if (good.size() > 1)
-      reason += fmt::format(", within a tenth of the least ({}), and needs least memory of those", seconds_text(least));
+      reason +=
+          fmt::format(", within a tenth of the least ({}), and needs least memory of those", duration_text(least));
     return best;
   }
   const bool is_known = facts.noise_scale > 0 && std::isfinite(facts.noise_scale);
@@ -79,8 +76,9 @@ const MeasuredBatch& choose(std::span<const MeasuredBatch> all, const BatchFacts
         *std::min_element(sound.begin(), sound.end(), [](auto* a, auto* b) { return a->batch < b->batch; }));
   const MeasuredBatch& best = **std::max_element(
       small.begin(), small.end(), [](auto* a, auto* b) { return a->samples_per_second < b->samples_per_second; });
-  reason = fmt::format("no size reached the target; of those up to {}, {:.0f}, it is the fastest with {:.0f} samples/s",
-                       is_known ? "the noise scale" : "the largest that is usual", most, best.samples_per_second);
+  reason = fmt::format("no size reached the target; of those up to {}, {:.0f}, it is the fastest with {} samples/s",
+                       is_known ? "the noise scale" : "the largest that is usual", most,
+                       count_text(best.samples_per_second));
   return best;
 }
 
@@ -119,12 +117,14 @@ BatchAdvice about_growth(std::span<const MeasuredBatch> all, const MeasuredBatch
   if (sorted.size() < 2)
     text += "one size was measured";
   else if (last == 0)
-    text += fmt::format("from {} to {} samples/s rise by less than a tenth ({:.0f} to {:.0f})", sorted[0].batch,
-                        sorted[1].batch, sorted[0].samples_per_second, sorted[1].samples_per_second);
+    text +=
+        fmt::format("from {} to {} samples/s rise by less than a tenth ({} to {})", sorted[0].batch, sorted[1].batch,
+                    count_text(sorted[0].samples_per_second), count_text(sorted[1].samples_per_second));
   else
-    text += fmt::format("samples/s rise up to {} ({:.0f}, {:.1f} times those of {}){}", sorted[last].batch,
-                        sorted[last].samples_per_second, sorted[last].samples_per_second / sorted[0].samples_per_second,
-                        sorted[0].batch, last + 1 < sorted.size() ? ", not beyond" : ", and may rise beyond");
+    text += fmt::format("samples/s rise up to {} ({}, {:.1f} times those of {}){}", sorted[last].batch,
+                        count_text(sorted[last].samples_per_second),
+                        sorted[last].samples_per_second / sorted[0].samples_per_second, sorted[0].batch,
+                        last + 1 < sorted.size() ? ", not beyond" : ", and may rise beyond");
   return {"grow from small", text, best.batch <= sorted[last].batch || best.seconds_to_target.has_value()};
 }
 
@@ -153,7 +153,8 @@ BatchAdvice about_noise(const MeasuredBatch& best, const BatchFacts& facts) {
             true};
   const bool holds = static_cast<double>(best.batch) <= 2 * facts.noise_scale;
   return {"critical batch",
-          fmt::format("{}; it is about {:.0f} samples, and {} is {}", rule, facts.noise_scale, best.batch,
+          fmt::format("{}; it is about {} samples, and {} is {}", rule, count_text(std::round(facts.noise_scale)),
+                      best.batch,
                       static_cast<double>(best.batch) < 0.5 * facts.noise_scale ? "well below it: larger ones pay"
                       : holds                                                   ? "near it"
                               : "beyond it: samples are spent for few steps less"),
@@ -164,7 +165,8 @@ BatchAdvice about_set(const MeasuredBatch& best, const BatchFacts& facts) {
   const std::int64_t steps = (facts.training_samples + best.batch - 1) / best.batch;
   return {"size of the set",
           fmt::format("a batch is a small part of the training set; {} of {} samples are {} steps a pass{}", best.batch,
-                      facts.training_samples, steps, steps < kLeastStepsOfAnEpoch ? ", which is few" : ""),
+                      count_text(static_cast<double>(facts.training_samples)), count_text(static_cast<double>(steps)),
+                      steps < kLeastStepsOfAnEpoch ? ", which is few" : ""),
           steps >= kLeastStepsOfAnEpoch};
 }
 

@@ -2,12 +2,12 @@
 #include "samebytes/explain.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <mutex>
 #include <tuple>
 
 #include "plan/planner.h"
+#include "samebytes/figures.h"
 
 namespace samebytes {
 namespace detail {
@@ -15,48 +15,11 @@ namespace {
 
 constexpr std::size_t kWidestColumn = 40;  // characters; longer texts are cut
 
-std::string size_text(double bytes) {
-  char text[32];
-  if (bytes < 1000)
-    std::snprintf(text, sizeof text, "%.0f B", bytes);
-  else if (bytes < 1e6)
-    std::snprintf(text, sizeof text, "%.1f KB", bytes * 1e-3);
-  else if (bytes < 1e9)
-    std::snprintf(text, sizeof text, "%.1f MB", bytes * 1e-6);
-  else
-    std::snprintf(text, sizeof text, "%.2f GB", bytes * 1e-9);
-  return text;
+std::string size_text(double bytes) { return bytes_text(static_cast<std::size_t>(bytes)); }
+
+std::string cut(const std::string& text) {
+  return text.size() > kWidestColumn ? text.substr(0, kWidestColumn - 2) + ".." : text;
 }
-
-class TextTable {
- public:
-  void add(std::vector<std::string> row) {
-    widths_.resize(std::max(widths_.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      if (row[i].size() > kWidestColumn && i + 1 < row.size()) row[i] = row[i].substr(0, kWidestColumn - 2) + "..";
-      widths_[i] = std::max(widths_[i], row[i].size());
-    }
-    rows_.push_back(std::move(row));
-  }
-  std::string to_text() const {
-    std::string text;
-    for (const std::vector<std::string>& row : rows_) {
-      std::string line = " ";
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        const std::string gap(widths_[i] - row[i].size(), ' ');
-        line += " " + (i == 0 ? gap + row[i] : row[i] + gap);
-        if (i + 1 < row.size()) line += " ";
-      }
-      line.resize(line.find_last_not_of(' ') + 1);
-      text += line + "\n";
-    }
-    return text;
-  }
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-  std::vector<std::size_t> widths_;
-};
 
 std::string place_of(const PlanLaunch& launch, const Plan& plan, Runtime& runtime) {
   const PlanTransfer* const transfer = launch.transfer();
@@ -86,10 +49,10 @@ std::string device_lines(const Plan& plan, Runtime& runtime, std::map<int, int>&
       relayout_bytes += static_cast<double>(launch.info->bytes);
     }
   }
-  std::string text = "plan of " + std::to_string(plan.launches.size()) + " launches; arena " +
+  std::string text = "plan of " + counted_text(static_cast<double>(plan.launches.size()), "launch") + "; arena " +
                      size_text(static_cast<double>(plan.arena_bytes())) + "; between contexts: ";
   text += transfers == 0 ? "nothing\n"
-                         : std::to_string(transfers) + (transfers == 1 ? " transfer of " : " transfers of ") +
+                         : counted_text(transfers, "transfer") + " of " +
                                size_text(static_cast<double>(plan.transfer_bytes)) + "\n";
   text += "relayouts: " + std::to_string(relayouts) +
           (relayouts == 0 ? "" : ", which move " + size_text(relayout_bytes)) + "\n";
@@ -97,21 +60,22 @@ std::string device_lines(const Plan& plan, Runtime& runtime, std::map<int, int>&
     const Device& device = runtime.device(d);
     text += "  " + device.info().id + " '" + device.info().name + "': context " +
             std::to_string(device.space().index()) + ", memory mode " + name_of(device.space().mode()) + ", " +
-            std::to_string(launches_of[d]) + (launches_of[d] == 1 ? " launch\n" : " launches\n");
+            counted_text(launches_of[d], "launch") + "\n";
   }
   return text;
 }
 
 std::string launch_lines(const Plan& plan, Runtime& runtime, const ExplainOptions& options) {
-  TextTable table;
+  TextTable table("rllllrl", 2);
   table.add({"#", "where", "op", "layer", "shape", "moves", "waits for"});
   const std::size_t most =
       options.most_launches > 0 ? static_cast<std::size_t>(options.most_launches) : plan.launches.size();
   for (std::size_t l = 0; l < std::min(most, plan.launches.size()); ++l) {
     const PlanLaunch& launch = plan.launches[l];
     const LaunchInfo& info = *launch.info;
-    table.add({std::to_string(l), place_of(launch, plan, runtime), info.op + (info.is_gradient ? " '" : ""), info.layer,
-               launch.transfer() ? "" : info.shape, size_text(info.bytes), list_of(launch.after)});
+    table.add({std::to_string(l), place_of(launch, plan, runtime), cut(info.op + (info.is_gradient ? " '" : "")),
+               cut(info.layer), launch.transfer() ? "" : cut(info.shape), size_text(info.bytes),
+               list_of(launch.after)});
   }
   std::string text = table.to_text();
   if (most < plan.launches.size()) text += "  and " + std::to_string(plan.launches.size() - most) + " more\n";
@@ -119,7 +83,7 @@ std::string launch_lines(const Plan& plan, Runtime& runtime, const ExplainOption
 }
 
 std::string pass_lines(const Plan& plan) {
-  TextTable passes;
+  TextTable passes("ll", 2);
   for (const PlanPass& pass : plan.passes) passes.add({pass.name, pass.did});
   return "passes:\n" + passes.to_text();
 }

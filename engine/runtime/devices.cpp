@@ -168,7 +168,7 @@ std::string list_text(const std::vector<FoundDevice>& devices) {
   std::string text;
   for (const FoundDevice& found : devices) {
     const DeviceInfo& info = found.info;
-    text += (text.empty() ? "" : ", ") + std::to_string(info.index) + " " + info.id + " '" + info.name + "'";
+    text += (text.empty() ? "" : ", ") + info.id + " '" + info.name + "'";
     if (!info.refused.empty()) text += " (refused: " + info.refused + ")";
   }
   return text;

@@ -45,6 +45,7 @@ void RunMeter::step(std::int64_t samples) {
   if (is_first_) {
     is_first_ = false;
     first_step_seconds_ = last_step_seconds_;
+    first_step_samples_ = samples;
     launches_before_ = enqueued(*engine_);
     touched_before_ = engine_->plans().bytes;
   } else {
@@ -76,6 +77,29 @@ void RunMeter::restart() {
   first_step_seconds_ = first;
 }
 
+double RunMeter::samples_per_second() const { return figures_of_steps().steady_samples_per_second(); }
+
+double RunMeter::seconds_per_step() const {
+  const RunFigures now = figures_of_steps();
+  const std::int64_t steps = now.steps - (now.first_step_samples > 0 ? 1 : 0);
+  const double seconds = now.seconds - (now.first_step_samples > 0 ? now.first_step_seconds : 0);
+  return steps > 0 ? seconds / static_cast<double>(steps) : 0;
+}
+
+double RunFigures::steady_samples_per_second() const {
+  if (first_step_samples == 0) return samples_per_second();
+  return throughput(static_cast<double>(samples - first_step_samples), seconds - first_step_seconds);
+}
+
+// What counts steps, samples and seconds: cheap enough for each step.
+RunFigures RunMeter::figures_of_steps() const {
+  return {.steps = steps(),
+          .samples = samples_,
+          .seconds = seconds(),
+          .first_step_seconds = first_step_seconds_,
+          .first_step_samples = first_step_samples_};
+}
+
 RunFigures RunMeter::figures() const {
   const auto per_step = [](std::uint64_t count, std::int64_t steps) {
     return steps > 0 ? static_cast<double>(count) / static_cast<double>(steps) : 0.0;
@@ -91,7 +115,8 @@ RunFigures RunMeter::figures() const {
           .launches_per_step = per_step(launches_, launch_steps_),
           .bytes_per_step = launch_steps_ > 0 ? touched_ / static_cast<double>(launch_steps_) : 0,
           .stall_fraction = clock_.seconds() > 0 ? std::min(1.0, stall_seconds_ / clock_.seconds()) : 0,
-          .peak_bytes = engine_->memory().peak_bytes};
+          .peak_bytes = engine_->memory().peak_bytes,
+          .first_step_samples = first_step_samples_};
 }
 
 }  // namespace samebytes::train

@@ -208,6 +208,7 @@ EpochReport Session::Impl::end_epoch() {
 
 std::optional<Evaluation> Session::Impl::validate() {
   if (options.validation == nullptr) return {};
+  wait_for("testing");
   if (is_in_pass) {  // its time is that of no step
     engine.wait();
     meter.pause();
@@ -222,6 +223,7 @@ std::optional<Evaluation> Session::Impl::validate() {
     if (!batches.dataset().is_sequential()) batches.seek(std::max(epoch, 1) - 1);
     result = evaluate(task, net, batches, {.shared = options.shared, .should_stop = [this] { return is_asked(); }});
   }
+  wait_for("");
   if (is_in_pass) meter.resume();
   if (result) validation = result;
   return result;

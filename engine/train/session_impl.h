@@ -53,6 +53,9 @@ struct Session::Impl {
   void finish_step(double rate, const Accumulation::Step& made);
   void tell(const PressureAction& action);
   void tell_batch();
+  void wait_for(const char* what) const {
+    if (options.callbacks.on_wait) options.callbacks.on_wait(what);
+  }
   void log_recoveries();
   void read_oldest_loss();
   void read_losses();

@@ -136,7 +136,9 @@ void Session::Impl::keep() {
   if (mean.weight() > 0 && !std::isfinite(mean.value()))
     throw Error(fmt::format("step {}: the mean loss of the epoch is {}", meter.steps(), text_of_loss(mean.value())));
   engine.wait();  // also throws what failed: a state is whole or is not written
+  wait_for("writing a checkpoint");
   options.checkpoints->save(run_state(), *optimizer, meter.steps());
+  wait_for("");
   kept_steps = meter.steps();
   if (options.callbacks.on_checkpoint)
     options.callbacks.on_checkpoint({options.checkpoints->written().path, kept_steps});

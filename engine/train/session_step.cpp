@@ -144,8 +144,11 @@ void Session::Impl::draw() {
                         .steps = target.steps.value_or(target.epochs.value_or(0) * steps_per_epoch()),
                         .samples = meter.samples(),
                         .seconds = meter.seconds(),
+                        .samples_per_second = meter.samples_per_second(),
                         .loss = mean.weight() > 0 ? mean.value() : NAN,
                         .grad_norm = recent_norm};
+  if (const double each = meter.seconds_per_step(); each > 0 && report.steps > 0)
+    report.seconds_left = each * static_cast<double>(std::max<std::int64_t>(0, report.steps - report.step));
   if (adaptive) report.batch = adaptive->report(meter.steps()).batch;
   options.callbacks.on_progress(report);
   next_progress =

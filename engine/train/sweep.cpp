@@ -93,6 +93,9 @@ class SizeRun {
   bool validate(SweepRow& row, std::optional<double> target);  // false where it is time to end
   void step(const data::Batch& batch);
   bool stops() const { return options_.should_stop && options_.should_stop(); }
+  void wait_for(const char* what) const {
+    if (options_.on_wait) options_.on_wait(*what ? fmt::format("batch {}: {}", size_.batch, what) : "");
+  }
 
   const SweepOptions& options_;
   Engine& engine_;
@@ -142,6 +145,7 @@ void SizeRun::note_memory(SweepRow& row, const data::Batch& batch) {
 
 bool SizeRun::validate(SweepRow& row, std::optional<double> target) {
   meter_.end(0);
+  wait_for("testing");
   std::optional<optim::EmaScope> averages;
   if (ema_) averages.emplace(*ema_);
   std::unique_ptr<Autocast> scope = precision_.scope();
@@ -161,8 +165,12 @@ bool SizeRun::validate(SweepRow& row, std::optional<double> target) {
   row.validation_loss = std::isnan(row.validation_loss) ? result->loss : std::min(row.validation_loss, result->loss);
   if (target && !row.target && result->loss <= *target) row.target = point;
   const auto validations = static_cast<std::int64_t>(row.curve.size());
-  if (validations <= kFirstProbes || validations % kValidationsOfAProbe == 0) probe_->measure();
+  if (validations <= kFirstProbes || validations % kValidationsOfAProbe == 0) {
+    wait_for("measuring the noise of the gradient");
+    probe_->measure();
+  }
   engine_.wait();
+  wait_for("");
   meter_.begin();
   return !row.target || meter_.steps() < std::min(kLeastTimedSteps, size_.steps);
 }
@@ -181,6 +189,7 @@ void SizeRun::run(SweepRow& row, std::optional<double> target, SweepProgress pro
   row.warmup = training_.warmup;
   const std::int64_t steps = size_.steps, every = std::max(kStepsOfPeak, (steps + kValidations - 1) / kValidations);
   bool goes_on = true;
+  wait_for("compiling kernels");
   meter_.begin();
   while (goes_on) {
     for (const data::Batch& batch : *batches_) {
@@ -197,6 +206,9 @@ void SizeRun::run(SweepRow& row, std::optional<double> target, SweepProgress pro
       progress.step = done;
       progress.samples = meter_.samples();
       progress.seconds = meter_.seconds();
+      progress.samples_per_second = meter_.samples_per_second();
+      if (const double each = meter_.seconds_per_step(); each > 0)
+        progress.seconds_left = each * static_cast<double>(steps - done);
       if (!row.curve.empty()) progress.validation_loss = row.curve.back().validation_loss;
       options_.on_progress(progress);
     }

@@ -11,15 +11,15 @@
 #include <string_view>
 #include <vector>
 
+#include "samebytes/figures.h"
+
 namespace samebytes {
 
 // "1.5GB" (10^9), "1.5GiB" (2^30), "800 MB", "512MiB", "64k", "2G", "123456": a number with optional decimals, then an
 // optional k, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (powers of 1024), then an optional B, in upper or lower case.
 // Throws ArgumentError, describing this form, for other text, for 0 and for more than the address space.
 std::size_t parse_bytes(std::string_view text);
-// The inverse, for people: three digits with a suitable unit, in powers of 1000: "512 bytes", "9.7 kB", "43.2 MB", "1.5
-// GB".
-std::string bytes_text(std::size_t bytes);
+// bytes_text() of figures.h is the inverse, for people.
 
 struct BatchSearch {
   std::int64_t least = 1;

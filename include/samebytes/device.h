@@ -57,6 +57,11 @@ std::vector<DeviceInfo> list_devices();
 // Knows about a missing ICD, an empty OCL_ICD_VENDORS and a kernel cache folder that PoCL cannot write.
 std::string explain_no_device();
 
+// For people: the devices with their names, sizes, modes and kernels, and why.
+std::string devices_text(const std::vector<DeviceInfo>& devices);
+// One line of JSON, without its end; `trouble` is explain_no_device().
+std::string devices_json(const std::vector<DeviceInfo>& devices, const std::string& trouble = {});
+
 // Asks PoCL to pin its threads to cores, and to use at most `threads` of them (0: all that this process may use), by
 // setting POCL_AFFINITY and POCL_MAX_PTHREAD_COUNT in the environment of this process unless they are set. Works only
 // before the first OpenCL call, while no other thread runs. Pins only where the process may use every core of the

@@ -36,11 +36,15 @@ struct Diagnosis {
   std::size_t rules = 0;               // how many looked
   std::string heading = {};            // the run in a line: workload, batch, precision, optimizer, device, steps
   std::string workload = {};
+  std::string run = {}, profile = {};  // the files
 };
 
 // `profile` is a file with the output of `samebytes profile --json`; empty: without. Of a log with several runs or
 // folds the last one counts. Throws IoError for a file that cannot be read, is no such log or profile, or has a broken
 // line before its last one; the last line of a run that was killed may be cut.
 Diagnosis diagnose(const std::string& log, const std::string& profile = {});
+
+std::string to_text(const Diagnosis& diagnosis);  // a numbered list: what was seen, why it matters, what to do
+std::string to_json(const Diagnosis& diagnosis);  // one line, without its end
 
 }  // namespace samebytes::doctor

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -78,6 +79,19 @@ struct LiveBytes {
 // For the step that ends in `updates`, such as update(arena.values(), arena.values() - gradient), which must not be
 // evaluated yet. Evaluates only cells at their first use.
 LiveBytes live_at_peak(std::span<const Array> updates);
+
+// A training step by both ways, and as measured, for a report.
+struct StepEstimate {
+  std::string workload;  // its name
+  std::string precision = "f32";
+  std::int64_t batch = 1;
+  StepSize step = {};
+  LiveBytes live = {};
+  MemoryParts closed = {}, exact = {};
+  std::optional<std::size_t> measured = {};  // what the process grew by; 0: it could not be read
+};
+std::string estimate_text(const StepEstimate& estimate);  // a table in megabytes, and the closed form with its numbers
+std::string estimate_json(const StepEstimate& estimate);  // one line, without its end
 
 // Bytes of the forward pass's results that the gradient of `loss` reads, as a framework keeps them that runs the graph
 // op by op; without views, parameters and inputs of the graph. Evaluates nothing.

@@ -7,3 +7,4 @@
 #include "samebytes/io/lora.h"
 #include "samebytes/io/modules.h"
 #include "samebytes/io/safetensors.h"
+#include "samebytes/io/tensor_npy.h"

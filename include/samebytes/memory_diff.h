@@ -34,5 +34,7 @@ MemoryDifference compare_memory(const MemorySnapshot& before, const MemorySnapsh
 
 // Categories before, after and their change; then growth and shrinkage, `top` lines of each.
 std::string memory_text(const MemoryDifference& difference, const MemoryTextOptions& options = {});
+// The same as one line of JSON, without its end.
+std::string memory_json(const MemoryDifference& difference);
 
 }  // namespace samebytes

@@ -119,6 +119,8 @@ struct MemoryTextOptions {
 // Text for people: categories now and at the peak, the timeline of the largest plan as stacked bars with its peak
 // marked, the largest layers and arrays.
 std::string memory_text(const MemorySnapshot& snapshot, const MemoryTextOptions& options = {});
+// Categories, peak and layers as one line of JSON, without its end.
+std::string memory_json(const MemorySnapshot& snapshot);
 // The timeline of the largest plan, stacked by category, its peak marked with op and layer; below it each temporary as
 // a box (launches by bytes of the arena), and the history, if any. Self-contained, for a browser.
 std::string memory_svg(const MemorySnapshot& snapshot);

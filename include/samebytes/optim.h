@@ -20,6 +20,7 @@
 #include "samebytes/optim/noise_scale.h"
 #include "samebytes/optim/optimizer.h"
 #include "samebytes/optim/plateau.h"
+#include "samebytes/optim/recipe.h"
 #include "samebytes/optim/rmsprop.h"
 #include "samebytes/optim/scale_rate.h"
 #include "samebytes/optim/schedule.h"

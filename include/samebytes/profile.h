@@ -149,6 +149,8 @@ struct ProfileTableOptions {
 };
 // Text for people: name, count per step, time per step, share, GFLOP/s, GB/s, share of the bound.
 std::string profile_table(const Profile& profile, const ProfileTableOptions& options = {});
+// The figures and the tables by kernel, op and layer as one line of JSON, without its end.
+std::string profile_json(const Profile& profile, ProfileSort sort = ProfileSort::time);
 
 // The timeline as Chrome's trace events (JSON), for https://ui.perfetto.dev: a lane for each thread and device, and a
 // counter of live memory.

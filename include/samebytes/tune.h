@@ -66,11 +66,16 @@ struct TuneReport {
 // it makes its own engines, so the process's other engines should be idle. Throws as Engine does, ArgumentError for an
 // unknown group, IoError if the store cannot be written.
 TuneReport tune(const TuneOptions& options = {});
+std::string tune_text(const TuneReport& report);  // a table of the problems, and what was found
+std::string tune_json(const TuneReport& report);  // one line, without its end
 
 // The path of a device's store, which need not exist. Empty if no folder is available for it.
 std::string tuning_file(const std::string& device = {});
 // All choices for a device, with the values that a new engine would use.
 std::vector<TuningChoice> tuning_table(const std::string& device = {});
+// Both for people and as one line of JSON.
+std::string tuning_text(const std::string& file, const std::vector<TuningChoice>& choices);
+std::string tuning_json(const std::string& file, const std::vector<TuningChoice>& choices);
 // Removes the store of a device; returns false if it does not exist.
 bool reset_tuning(const std::string& device = {});
 

@@ -76,7 +76,7 @@ TEST(BatchAdvice, each_rule_says_the_figure_it_is_applied_to) {
   EXPECT_EQ(result.batch, 32);
   EXPECT_THAT(rule(result, "batch norm").text, HasSubstr("16 samples or more"));
   EXPECT_THAT(rule(result, "usual sizes").text, HasSubstr("classification usually takes 32 to 256"));
-  EXPECT_THAT(rule(result, "grow from small").text, HasSubstr("rise up to 32 (1900"));
+  EXPECT_THAT(rule(result, "grow from small").text, HasSubstr("rise up to 32 (1 900"));
   EXPECT_THAT(rule(result, "learning rate").text, HasSubstr("0.004 for 32 samples, from 0.001 for 8"));
   EXPECT_THAT(rule(result, "learning rate").text, HasSubstr("warm-up"));
   EXPECT_FALSE(rule(result, "critical batch").holds);

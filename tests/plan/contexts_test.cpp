@@ -314,9 +314,9 @@ TEST_F(Contexts, a_plan_says_what_runs_where_and_what_crosses) {
   (y + x).eval();
   const std::string text = explain(engine);
   EXPECT_THAT(text, HasSubstr("plan of 5 launches"));
-  EXPECT_THAT(text, HasSubstr("between contexts: 2 transfers of 2.0 KB"));
+  EXPECT_THAT(text, HasSubstr("between contexts: 2 transfers of 2.05 kB"));
   EXPECT_THAT(text, HasSubstr("context 1, memory mode fine, 2 launches"));
-  EXPECT_THAT(text, ::testing::ContainsRegex("0  context 0 to 1  transfer +1.0 KB\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("0  context 0 to 1  transfer +1.02 kB\n"));
   EXPECT_THAT(text, ::testing::ContainsRegex("1  cpu:0.1 +matmul +\\[16, ?16\\] .*0\n"));
   EXPECT_THAT(text, ::testing::ContainsRegex("context 1 to 0  transfer"));
   EXPECT_THAT(text, HasSubstr("1024 bytes that the step begins with (f32 [16, 16]) go to context 1: 1 launch reads"));

@@ -136,7 +136,12 @@ TEST_P(SessionTest, tells_steps_then_the_epoch_then_the_checkpoint) {
     ++reports;
     EXPECT_EQ(progress.steps, 16);
     EXPECT_EQ(progress.loss, session->train_loss()) << "the mean of the epoch so far";
+    EXPECT_GT(progress.samples_per_second, static_cast<double>(progress.samples) / progress.seconds)
+        << "without the first step, which compiles";
+    EXPECT_GT(progress.seconds_left, 0);
   };
+  std::vector<std::string> waits;
+  options.callbacks.on_wait = [&](const std::string& what) { waits.push_back(what); };
   TrainedNet run(engine(), std::move(options));
   session = run.session.get();
   EXPECT_EQ(run->fit(2).checkpoints.count, 2);
@@ -148,6 +153,9 @@ TEST_P(SessionTest, tells_steps_then_the_epoch_then_the_checkpoint) {
   }
   EXPECT_EQ(events, wanted);
   EXPECT_EQ(reports, 8);  // but for the last four steps of each epoch
+  const std::vector<std::string> epoch_waits{"testing", "", "writing a checkpoint", ""};
+  ASSERT_EQ(waits.size(), 8u);
+  EXPECT_TRUE(std::equal(waits.begin(), waits.begin() + 4, epoch_waits.begin()));
 }
 
 TEST_P(SessionTest, stops_early_where_the_validation_gets_no_better) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -65,9 +66,14 @@ TEST_P(SweepBatchesTest, each_size_has_a_row_and_the_target_comes_from_the_refer
     EXPECT_EQ(now.steps, 24);
     ++progress;
   };
+  std::set<std::string> waits;
+  options_.on_wait = [&](const std::string& what) { waits.insert(what); };
   const SweepReport report = sweep();
   EXPECT_THAT(told, ElementsAre(64, 8, 32)) << "the reference is first";
   EXPECT_GT(progress, 24);
+  for (const char* what :
+       {"batch 8: compiling kernels", "batch 8: testing", "batch 8: measuring the noise of the gradient", ""})
+    EXPECT_TRUE(waits.contains(what)) << what;
   ASSERT_EQ(report.rows.size(), 3u);
   EXPECT_EQ(report.reference, 64);
   EXPECT_EQ(report.target_steps, 24);

@@ -50,6 +50,9 @@ struct RunFigures {
   double stall_fraction = 0;                // share of `seconds` in which the loop waited for a batch
   std::size_t peak_bytes = 0;               // of the engine's memory
   double samples_per_second() const { return throughput(static_cast<double>(samples), seconds); }
+  std::int64_t first_step_samples = 0;  // 0 where the first step is not among `steps`: after restart()
+  // Without the first step, which compiles; 0 where there is no other.
+  double steady_samples_per_second() const;
 };
 
 class RunMeter {
@@ -69,9 +72,14 @@ class RunMeter {
   std::int64_t samples() const { return samples_; }
   double seconds() const { return seconds_before_ + clock_.seconds(); }
   double last_step_seconds() const { return last_step_seconds_; }
+  // Without the first step, which compiles; 0 before the second one.
+  double samples_per_second() const;
+  double seconds_per_step() const;
   RunFigures figures() const;
 
  private:
+  RunFigures figures_of_steps() const;
+
   Engine* engine_;
   StepClock clock_;
   std::int64_t steps_before_ = 0;  // of the run that this one continues
@@ -79,6 +87,7 @@ class RunMeter {
   std::int64_t samples_ = 0;
   bool is_first_ = true;
   double first_step_seconds_ = 0;
+  std::int64_t first_step_samples_ = 0;
   double last_step_seconds_ = 0;
   double stall_seconds_ = 0;
   std::uint64_t copied_ = 0, copied_before_ = 0;

@@ -54,6 +54,8 @@ struct ProgressReport {
   std::int64_t step = 0, steps = 0;  // steps: of the whole run; 0 if unknown
   std::int64_t samples = 0;
   double seconds = 0;
+  double samples_per_second = 0;           // without the first step, which compiles; 0 until known
+  double seconds_left = NAN;               // of the steps to come; NaN until known
   double loss = NAN, grad_norm = NAN;      // mean of the epoch so far, recent norm; NaN until known
   std::optional<std::int64_t> batch = {};  // with an adaptive batch
 };
@@ -74,6 +76,8 @@ struct Callbacks {
   std::function<void(const Checkpoint&)> on_checkpoint = {};  // the path is empty for a state in memory
   std::function<void(const BatchReport&)> on_batch = {};
   std::function<void(const std::string&)> on_message = {};  // text for people, such as low memory
+  // Before work between steps, "testing" or "writing a checkpoint", and with an empty text after it.
+  std::function<void(const std::string&)> on_wait = {};
   // Called at most every progress_seconds.
   std::function<void(const ProgressReport&)> on_progress = {};
   double progress_seconds = 0.5;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "samebytes/optim/batch_advice.h"
+#include "samebytes/plot.h"
 #include "samebytes/train/session.h"
 
 namespace samebytes::train {
@@ -81,7 +82,9 @@ struct SweepProgress {
   std::size_t size = 0, sizes = 0;  // the size's number, from 1, and how many there are
   std::int64_t step = 0, steps = 0, samples = 0;
   double seconds = 0;
-  double validation_loss = NAN;  // the last one
+  double samples_per_second = 0;  // without the first step, which compiles; 0 until known
+  double seconds_left = NAN;      // of this size's steps to come; NaN until known
+  double validation_loss = NAN;   // the last one
 };
 
 struct SweepOptions {
@@ -96,6 +99,8 @@ struct SweepOptions {
   std::function<bool()> should_stop = {};                      // called after each step and validation batch
   std::function<void(const SweepProgress&)> on_progress = {};  // after each step; must be fast
   std::function<void(const SweepRow&)> on_row = {};
+  // Before work between steps, "batch 64: testing", and with an empty text after it.
+  std::function<void(const std::string&)> on_wait = {};
 };
 
 struct SweepReport {
@@ -105,6 +110,19 @@ struct SweepReport {
   std::vector<SweepRow> rows = {};                // by batch
   optim::BatchRecommendation advice = {};         // batch 0 if nothing could be measured
 };
+
+// What was swept, for its report.
+struct SweepSubject {
+  std::string workload, device;
+  std::string precision = "f32";
+  std::uint64_t seed = 0;
+  std::int64_t training_samples = 0, test_samples = 0;
+  std::string target_name = "target_loss";  // the setting that SweepOptions::target_loss comes from
+};
+
+std::string sweep_text(const SweepReport& report, const SweepSubject& subject);  // a table, its notes, and advice
+std::string sweep_json(const SweepReport& report, const SweepSubject& subject);  // one line, without its end
+Plot sweep_plot(const SweepReport& report, const SweepSubject& subject);         // speed, steps, noise, memory by batch
 
 using MakeSweepTraining = std::function<SweepTraining(Engine& engine, const SweepSize& size)>;
 
