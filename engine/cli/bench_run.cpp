@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <string>
 
 #include "cli/interrupt.h"
@@ -12,16 +11,6 @@ namespace samebytes::cli {
 namespace {
 
 constexpr std::int64_t kFewSteps = 20;
-constexpr const char* kSetBackPeak = "5";  // proc(5), clear_refs: VmHWM becomes the current size
-
-std::optional<std::size_t> high_water_mark() {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    std::size_t kibibytes = 0;
-    if (word == "VmHWM:" && status >> kibibytes) return kibibytes * 1024;
-  }
-  return {};
-}
 
 data::LoaderOptions loading_of(const Options& options, const Workload& workload, std::int64_t batch, bool is_training) {
   data::LoaderOptions loading = loader_options(options, batch);
@@ -31,19 +20,6 @@ data::LoaderOptions loading_of(const Options& options, const Workload& workload,
 }
 
 }  // namespace
-
-ResidentPeak::ResidentPeak() {
-  std::ofstream mark("/proc/self/clear_refs");
-  if (mark << kSetBackPeak && mark.flush()) before_ = high_water_mark();
-}
-
-std::optional<std::size_t> ResidentPeak::grown() const {
-  const auto now = largest();
-  if (!now) return {};
-  return *now - std::min(*now, *before_);
-}
-
-std::optional<std::size_t> ResidentPeak::largest() const { return before_ ? high_water_mark() : std::nullopt; }
 
 BenchRun::BenchRun(const Options& options, Engine& engine, const Workload& workload, bool is_training)
     : workload_(is_training ? with_head(workload, options) : workload),

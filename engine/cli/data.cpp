@@ -24,8 +24,10 @@ void print_places(const data::KnownSet& set, const DataOptions& asked) {
 int run_data(const Options& options) {
   const DataOptions& asked = options.data_set;
   if (asked.name.empty()) {
+    TextTable table("ll");
     for (const data::KnownSet& set : data::known_sets())
-      fmt::print("{:<16} {}{}\n", set.name, set.about, set.readers.empty() ? "" : "; for " + list_text(set.readers));
+      table.add({set.name, set.about + (set.readers.empty() ? "" : "; for " + list_text(set.readers))});
+    fmt::print("{}`samebytes data NAME` says where to get one.\n", table.to_text());
     return kDone;
   }
   try {

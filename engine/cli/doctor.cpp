@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "cli/option_table.h"
-#include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
 #include "samebytes/doctor.h"
@@ -32,53 +31,6 @@ bool program_has(const std::string& options) {
   return true;
 }
 
-Json to_json(const Finding& finding) {
-  Json json{{"rule", finding.rule},    {"severity", name_of(finding.severity)},
-            {"seen", finding.seen},    {"file", finding.file},
-            {"line", finding.line},    {"why", finding.why},
-            {"actions", Json::array()}};
-  for (const Action& action : finding.actions)
-    json["actions"].push_back({{"options", action.options}, {"text", action.text}});
-  return json;
-}
-
-// Wraps at blanks; lines after the first are indented.
-std::string wrapped(const std::string& text, std::size_t indent) {
-  constexpr std::size_t kWidth = 110;
-  std::istringstream words(text);
-  std::string result;
-  std::size_t column = indent;
-  for (std::string word; words >> word;) {
-    if (column > indent && column + 1 + word.size() > kWidth) {
-      result += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      result += ' ';
-      ++column;
-    }
-    result += word;
-    column += word.size();
-  }
-  return result;
-}
-
-std::string to_text(std::size_t number, const Finding& finding) {
-  constexpr std::size_t kIndent = 9;
-  std::string place = finding.file;
-  if (finding.line > 0) place += fmt::format(":{}", finding.line);
-  std::string text =
-      fmt::format("{}. {} ({})\n   seen  {}\n   why   {}\n", number, finding.rule, name_of(finding.severity),
-                  wrapped(place + ": " + finding.seen, kIndent), wrapped(finding.why, kIndent));
-  const char* head = "   do    ";
-  for (const Action& action : finding.actions) {
-    const std::string options = action.options.empty() ? "" : action.options + "  ";
-    text += fmt::format("{}{}\n", head,
-                        options + wrapped(action.text, kIndent + (options.size() < 40 ? options.size() : 2)));
-    head = "         ";
-  }
-  return text;
-}
-
 doctor::Diagnosis examine(const DoctorOptions& options) try {
   doctor::Diagnosis diagnosis = doctor::diagnose(options.run, options.profile);
   for (Finding& finding : diagnosis.findings)
@@ -92,18 +44,10 @@ doctor::Diagnosis examine(const DoctorOptions& options) try {
 
 int run_doctor(const Options& options) {
   const doctor::Diagnosis diagnosis = examine(options.doctor);
-  const std::vector<Finding>& findings = diagnosis.findings;
-  if (options.json) {
-    Json json{{"run", options.doctor.run}, {"workload", diagnosis.workload}, {"findings", Json::array()}};
-    for (const Finding& finding : findings) json["findings"].push_back(to_json(finding));
-    fmt::print("{}\n", json.dump());
-    return kDone;
-  }
-  fmt::print("{}\n", diagnosis.heading);
-  if (findings.empty())
-    fmt::print("Nothing to complain about: {} rules looked{}.\n", diagnosis.rules,
-               options.doctor.profile.empty() ? "; a profile (samebytes profile WORKLOAD --json) shows them more" : "");
-  for (std::size_t i = 0; i < findings.size(); ++i) fmt::print("\n{}", to_text(i + 1, findings[i]));
+  if (options.json)
+    fmt::print("{}\n", doctor::to_json(diagnosis));
+  else
+    fmt::print("{}", doctor::to_text(diagnosis));
   return kDone;
 }
 

@@ -25,11 +25,10 @@ int run_eval(const Options& options) {
   const Workload workload = make_workload(name, form);
   const train::Precision precision(precision_options(options, false));
   expect_one_device(options, "eval");
+  if (!options.load.empty()) expect_weights(io::TensorFile(options.load));
   const data::Split split = workload.open(0);
   const std::int64_t batch = options.batch.value_or(workload.defaults.batch);
-  if (batch > split.test->size())
-    throw UsageError(
-        fmt::format("--batch {} is larger than the test set, which has {} samples", batch, split.test->size()));
+  expect_within(batch, *split.test, "test set");
   train::RunLog log(options.log);
   const std::unique_ptr<Engine> engine = open_engine(options, options.device);
   const std::unique_ptr<nn::Module> net = workload.make_model();

@@ -23,6 +23,7 @@ int run_generate(const Options& options) {
   Progress progress(stderr, options.json);
   progress.wait_for("reading " + options.load);
   const io::TensorFile file(options.load);
+  expect_weights(file);
   const models::GptOptions form = workloads::form_of(file);
   const workloads::Tokens tokens = options.form.tokenizer ? workloads::Tokens::pairs(*options.form.tokenizer)
                                                           : workloads::Tokens::characters_of(file.metadata());

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 
@@ -49,28 +52,22 @@ Json ports_json(const std::vector<onnx::Port>& ports) {
 }
 
 void print_tensors(const std::vector<TensorRow>& rows, bool as_json, Json& json) {
-  constexpr std::size_t kWidestName = 60;
-  std::size_t bytes = 0, name_width = 0, type_width = 0;
+  std::size_t bytes = 0;
   double values = 0;
+  TextTable table("lll", 2);
+  json["tensors"] = Json::array();
   for (const TensorRow& row : rows) {
     bytes += row.bytes;
     values += row.values();
-    name_width = std::max(name_width, row.name.size());
-    type_width = std::max(type_width, row.type.size());
+    table.add({row.name, row.type, fmt::format("[{}]", fmt::join(row.sizes, ", "))});
+    if (as_json)
+      json["tensors"].push_back({{"name", row.name}, {"type", row.type}, {"shape", row.sizes}, {"bytes", row.bytes}});
   }
   json["values"] = static_cast<std::int64_t>(values);
   json["bytes"] = bytes;
-  json["tensors"] = Json::array();
-  for (const TensorRow& row : rows) {
-    if (as_json)
-      json["tensors"].push_back({{"name", row.name}, {"type", row.type}, {"shape", row.sizes}, {"bytes", row.bytes}});
-    else
-      fmt::print("  {:<{}}  {:<{}}  [{}]\n", row.name, std::min(name_width, kWidestName), row.type, type_width,
-                 fmt::join(row.sizes, ", "));
-  }
   if (!as_json)
-    fmt::print("{}, {}, {}\n", counted_text(static_cast<double>(rows.size()), "tensor"), counted_text(values, "value"),
-               bytes_text(bytes));
+    fmt::print("{}{}, {}, {}\n", table.to_text(), counted_text(static_cast<double>(rows.size()), "tensor"),
+               counted_text(values, "value"), bytes_text(bytes));
 }
 
 // Of a forward pass, planned and not run.
@@ -221,8 +218,9 @@ int run_inspect(const Options& options) {
   const std::string& path = options.model_file.file;
   std::array<char, 9> start{};
   std::ifstream stream(path, std::ios::binary);
-  if (!stream.read(start.data(), start.size()) && !stream.gcount())
-    throw IoError(path + ": there is no such file, or it is empty or not to be read", path);
+  if (std::filesystem::is_directory(path)) throw UsageError(path + " is a folder; expected a file");
+  if (!stream) throw IoError(fmt::format("{}: expected a readable file: {}", path, std::strerror(errno)), path);
+  stream.read(start.data(), start.size());
   Json json{{"file", path}};
   const bool is_model = path.ends_with(".onnx");
   if (!is_model && (options.batch || !options.model_file.dims.empty()))

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -34,12 +33,6 @@ Options rehearsal(const Options& asked) {
   options.workers = 0;
   options.quiet = true;
   return options;
-}
-
-std::vector<data::TransformPtr> all_transforms(const Workload& workload) {
-  std::vector<data::TransformPtr> all = workload.augment;
-  all.insert(all.end(), workload.prepare.begin(), workload.prepare.end());
-  return all;
 }
 
 Dtype dtype_of(const std::string& name) { return name == "bf16" ? bf16 : name == "f16" ? f16 : f32; }
@@ -142,33 +135,6 @@ Fitted fit(const Subject& subject, const Rehearse& rehearse) {
 std::size_t engine_limit(const Options& options) {
   constexpr std::size_t kNoLimit = std::size_t{1} << 60;
   return options.limit.rehearses ? kNoLimit : options.limit.memory.value_or(0);
-}
-
-Workload with_hollow_data(const Workload& workload) {
-  Workload result = workload;
-  result.augment.clear();
-  result.prepare.clear();
-  result.baselines = nullptr;
-  result.open = [workload](int fold) {
-    const data::Split split = workload.open(fold);
-    data::Split empty = split;
-    empty.train = train::hollow(split.train, all_transforms(workload));
-    empty.test = train::hollow(split.test, workload.prepare);
-    return empty;
-  };
-  result.make_samples = [workload](std::int64_t samples) {
-    return train::hollow(workload.make_samples(1), all_transforms(workload), samples);
-  };
-  return result;
-}
-
-Workload with_data_kept(const Workload& workload) {
-  Workload result = workload;
-  result.open = [open = workload.open, kept = std::make_shared<std::map<int, data::Split>>()](int fold) {
-    const auto found = kept->find(fold);
-    return found != kept->end() ? found->second : kept->emplace(fold, open(fold)).first->second;
-  };
-  return result;
 }
 
 Rehearsal rehearse_bench(const Options& options, const std::string& device, const Workload& workload,

@@ -24,11 +24,6 @@ struct Rehearsal {
   MemoryParts parts = {};
 };
 
-// The same workload on data of which only the fields and the size are known, all zeros.
-Workload with_hollow_data(const Workload& workload);
-// The real data is opened once, however often it is asked for.
-Workload with_data_kept(const Workload& workload);
-
 // Two steps and a test of what train does. Requires: options and workload are those of rehearsal(). In train.cpp.
 Rehearsal rehearse_train(const Options& options, const Workload& workload);
 // Two steps of what bench does.

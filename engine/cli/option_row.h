@@ -84,9 +84,8 @@ enum class Log : std::uint8_t { never, always, if_given };
 enum class Writes : std::uint8_t { nothing, file, folder };
 
 struct OptionRow {
-  std::string flag;                       // "--clip-norm"; without dashes it stands by itself: "workload"
+  std::string flag;  // with its value: "--clip-norm X"; without dashes it stands by itself: "workload WORKLOAD"
   std::vector<std::string> also = {};     // flags that other programs use for it: "--max-grad-norm"
-  std::string value = {};                 // its value in a help text: "N|auto"; empty for a flag
   std::string_view group = {};            // heading of the help, and section of a run file
   Verbs verbs = {};                       // no two rows of a verb have the same flag
   std::vector<std::string> choices = {};  // all values that there are; else:
@@ -103,7 +102,8 @@ struct OptionRow {
   // It is wrapped where it is printed; the choices and "default: ..." are added where it does not say them.
   std::string help = {};
 
-  // Filled in from the member.
+  // Filled in from `flag`, which loses it, and from the member.
+  std::string value = {};  // in a help text: "N|auto"; empty for a flag
   ValueKind kind = ValueKind::text;
   bool takes_many = false;
   std::string default_text = {};

@@ -7,8 +7,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <type_traits>
 
@@ -109,6 +111,10 @@ struct RowCollector {
   std::vector<OptionRow> rows;
   template <class T>
   void operator()(const T& member, OptionRow row) {
+    if (const std::size_t blank = row.flag.find(' '); blank != row.flag.npos) {
+      row.value = row.flag.substr(blank + 1);
+      row.flag.resize(blank);
+    }
     row.kind = kind_of<T>();
     row.takes_many = Inside<T>::is_vector;
     if (!Inside<T>::is_optional && row.kind != ValueKind::flag && text_of(member) != kUnset)
@@ -226,7 +232,7 @@ std::optional<T> parsed(const std::string& text) {
   if constexpr (std::is_same_v<T, double>) {
     char* end = nullptr;
     const double value = std::strtod(text.c_str(), &end);
-    return !text.empty() && *end == '\0' ? std::optional(value) : std::nullopt;
+    return !text.empty() && *end == '\0' && std::isfinite(value) ? std::optional(value) : std::nullopt;
   } else {
     T value = 0;
     const char* const end = text.data() + text.size();
@@ -236,7 +242,7 @@ std::optional<T> parsed(const std::string& text) {
 }
 
 std::string unless(bool is_right, const std::string& expected, const std::string& text) {
-  return is_right ? "" : "expected " + expected + ", got " + (text.empty() ? "nothing" : text);
+  return is_right ? "" : "expected " + expected + ", got " + shown(text);
 }
 
 // "a whole number from 1 to 1024", "a whole number, at least 1" where nobody meets the bound above.
@@ -245,6 +251,13 @@ std::string range_text(const char* what, T low, T high, bool is_above) {
   constexpr T kFar = 1 << 20;
   if (high < kFar) return fmt::format("{} from {} to {}", what, low, high);
   return fmt::format("{}, at least {}", what, low) + (is_above ? fmt::format(" and at most {}", high) : "");
+}
+
+Check at_least(double low, const char* expected) {
+  return [=](const std::string& text) {
+    const auto value = parsed<double>(text);
+    return unless(value && *value >= low, expected, text);
+  };
 }
 
 }  // namespace
@@ -271,19 +284,8 @@ Check number(double low, double high) {
   };
 }
 
-Check above_zero() {
-  return [](const std::string& text) {
-    const auto value = parsed<double>(text);
-    return unless(value && *value > 0, "a number above 0", text);
-  };
-}
-
-Check at_least_zero() {
-  return [](const std::string& text) {
-    const auto value = parsed<double>(text);
-    return unless(value && *value >= 0, "a number, at least 0", text);
-  };
-}
+Check above_zero() { return at_least(std::numeric_limits<double>::denorm_min(), "a number above 0"); }
+Check at_least_zero() { return at_least(0, "a number, at least 0"); }
 
 Check identifier() {
   return [](const std::string& text) {

@@ -19,6 +19,27 @@ namespace {
 
 constexpr int kHelpColumn = 26;
 
+// Help texts as the rows say things: "Usage: samebytes train WORKLOAD [options]".
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    for (const CLI::Option* option : app->get_options())
+      if (option->get_positional()) name += " " + option->get_option_text();
+    return "Usage: " + name + (app->get_subcommands({}).empty() ? "" : " VERB") + " [options]\n";
+  }
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    return is_positional ? "" : CLI::Formatter::make_option_name(option, false);
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return (option->get_positional() ? "" : " ") + option->get_option_text();
+  }
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    std::string text = CLI::Formatter::make_help(app, name, mode);
+    for (std::size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
+    return text;
+  }
+};
+
 std::string help_of(const CLI::App& app) {
   for (const CLI::App* verb : app.get_subcommands()) return verb->help(app.get_name());
   return app.help();
@@ -67,6 +88,7 @@ bool is_flag(const std::string& word) {
   }
   const std::string others =
       verbs.empty() ? "" : fmt::format(" ({} {} it)", list_text(verbs), verbs.size() > 1 ? "have" : "has");
+  if (flag == "--help") throw UsageError("--help takes no value");
   throw UsageError(
       fmt::format("{} has no option {}{}{}", verb.name, flag, others, verbs.empty() ? or_nearest(flag, own) : ""));
 }
@@ -86,11 +108,18 @@ void check_places(const VerbRow& verb, const std::vector<std::string>& alone) {
                                list_text({alone.begin() + static_cast<std::ptrdiff_t>(count), alone.end()})));
 }
 
+[[noreturn]] void refuse_lack(const OptionRow& row) {
+  throw UsageError(fmt::format("{} lacks its value: {}", row.flag, usage_of(row)));
+}
+
 // The command line with each flag as its row has it: "--lr" is "--rate", and one that may stand alone has its choice in
 // the same word ("--explain" "passes" is "--explain=passes"). Throws UsageError for what no row has.
 std::vector<std::string> with_flags_of_rows(const VerbRow& verb, const std::vector<std::string>& words) {
   std::vector<std::string> result = {words[0]}, alone;
-  const auto has_value = [&](std::size_t place) { return place < words.size() && !is_flag(words[place]); };
+  std::vector<const OptionRow*> given;
+  const auto has_value = [&](std::size_t place) {
+    return place < words.size() && !is_flag(words[place]) && !words[place].empty();
+  };
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (!is_flag(word) || word == "-h" || word == "--help") {
@@ -108,16 +137,19 @@ std::vector<std::string> with_flags_of_rows(const VerbRow& verb, const std::vect
       if (value != "true" && value != "false")
         throw UsageError(fmt::format("{} takes no value, got {}", row->flag, value));
     } else if (is_joined) {
-      continue;
+      if (end + 1 == word.size()) refuse_lack(*row);
     } else if (!row->alone.empty()) {
       const bool has_choice = has_value(i + 1) && !stands_alone(words[i + 1]);
       result.back() += "=" + (has_choice ? words[++i] : row->alone);
     } else if (!has_value(i + 1)) {
-      throw UsageError(fmt::format("{} lacks its value: {}", row->flag, usage_of(*row)));
+      refuse_lack(*row);
     } else {
       do result.push_back(words[++i]);
       while (row->takes_many && has_value(i + 1));
     }
+    if (row->kind != ValueKind::flag && !row->takes_many && std::count(given.begin(), given.end(), row) > 0)
+      throw UsageError(fmt::format("{} comes twice; give it once", row->flag));
+    given.push_back(row);
   }
   check_places(verb, alone);
   return result;
@@ -131,17 +163,40 @@ std::string missing_text(const CLI::App& app, Verb verb) {
   return {};
 }
 
+// CLI11 names a word that stands by itself as its row does, people read its value in the help: "NAME: expected ...".
+std::string with_values_for_names(std::string message, Verb verb) {
+  for (const OptionRow& row : option_table())
+    if (row.verbs.has(verb) && row.is_positional() && message.starts_with(row.flag + ": "))
+      return row.value + message.substr(row.flag.size());
+  return message;
+}
+
+// "help" and "version" are verbs to many: `help train` is `train --help`.
+std::vector<std::string> with_usual_names(std::vector<std::string> words) {
+  if (words.empty()) return words;
+  if (words[0] == "version" || words[0] == "-V") words[0] = "--version";
+  if (words[0] != "help") return words;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
+}
+
 }  // namespace
 
 Parsed parse_options(int argc, const char* const* argv) {
   Options options;
   CLI::App app("Trains and runs neural networks on any OpenCL device, on the same bytes as the host.", "samebytes");
+  app.formatter(std::make_shared<HelpFormatter>());
   app.get_formatter()->column_width(kHelpColumn);
+  app.get_formatter()->label("Positionals", "What");
+  app.set_help_flag("-h,--help", "print this help");
   bool is_version = false;
   app.add_flag("--version", is_version, "print version, commit, parts and drivers; with --json as one line of JSON");
   app.require_subcommand(1);
   for (const VerbRow& row : verb_table()) {
     CLI::App* const verb = app.add_subcommand(row.name, row.about);
+    verb->group("Verbs");
+    verb->set_help_flag("-h,--help", "print this help");
     add_options(*verb, row.verb, options);
     verb->footer(footer_of(row));
   }
@@ -149,28 +204,30 @@ Parsed parse_options(int argc, const char* const* argv) {
       "Start with `samebytes train digits`: it needs no files and takes a few seconds.\n"
       "`samebytes VERB --help` explains a verb's options.");
 
-  if (argc > 1 && argv[1] == std::string_view("--version"))
-    if (const bool as_json = argc == 3 && argv[2] == std::string_view("--json"); as_json || argc == 2)
-      return {{}, version_text(as_json), kDone};
-  // A mistyped verb gets the nearest one instead of a list of rules.
-  const std::vector<std::string> names = verb_names();
-  if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-    return wrong(
-        app, {},
-        fmt::format("there is no verb {}{}; there are {}", argv[1], or_nearest(argv[1], names), list_text(names)));
+  std::vector<std::string> words = with_usual_names({argv + std::min(argc, 1), argv + argc});
+  if (words.empty()) return {{}, "samebytes: the verb is missing\n\n" + app.help(), kWrongUsage};
+  if (words[0] == "--version") {
+    const bool as_json = words.size() == 2 && words[1] == "--json";
+    if (as_json || words.size() == 1) return {{}, version_text(as_json), kDone};
+    return wrong(app, {}, fmt::format("expected `samebytes --version [--json]`, got {} too", words[1]));
   }
-  const std::string verb_name = argc > 1 && argv[1][0] != '-' ? argv[1] : "";
+  const std::vector<std::string> names = verb_names();
+  const auto name = std::find(names.begin(), names.end(), words[0]);
+  if (name == names.end()) {
+    if (words[0] == "--help" || words[0] == "-h") return {{}, app.help(), kDone};
+    const bool is_option = words[0].starts_with('-');
+    const std::string near = or_nearest(words[0], is_option ? std::vector<std::string>{"--help", "--version"} : names);
+    const std::string all = is_option || !near.empty() ? "" : "; there are " + list_text(names);
+    return wrong(app, {},
+                 fmt::format("there is no {} {}{}{}", is_option ? "option" : "verb", shown(words[0]), near, all));
+  }
   std::string note;
   try {
-    std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-    const auto name = words.empty() ? names.end() : std::find(names.begin(), names.end(), words[0]);
-    if (name != names.end()) {
-      options.verb = verb_table()[static_cast<std::size_t>(name - names.begin())].verb;
-      const RunFile file = expand_run_file(options.verb, with_flags_of_rows(row_of(options.verb), words));
-      if (!file.left_out.empty())
-        note = fmt::format("{}: {} does without {}", file.path, *name, list_text(file.left_out));
-      words = file.words;
-    }
+    options.verb = verb_table()[static_cast<std::size_t>(name - names.begin())].verb;
+    const RunFile file = expand_run_file(options.verb, with_flags_of_rows(row_of(options.verb), words));
+    if (!file.left_out.empty())
+      note = fmt::format("{}: {} does without {}", file.path, *name, list_text(file.left_out));
+    words = file.words;
     std::reverse(words.begin(), words.end());  // as CLI11 wants them
     app.parse(words);
     const CLI::App& verb = *app.get_subcommands().front();
@@ -179,18 +236,13 @@ Parsed parse_options(int argc, const char* const* argv) {
     for (int i = 1; i < argc; ++i) options.command_line += std::string(" ") + argv[i];
     if (options.print_config) return {{}, to_run_file(verb, options.verb), kDone};
   } catch (const UsageError& error) {
-    return wrong(app, verb_name, error.what());
+    return wrong(app, *name, error.what());
   } catch (const CLI::CallForHelp&) {
     return {{}, help_of(app), kDone};
-  } catch (const CLI::RequiredError& error) {
-    if (argc == 1) return {{}, "samebytes: the verb is missing\n\n" + app.help(), kWrongUsage};
-    const auto verbs = app.get_subcommands();
-    return wrong(app, verb_name,
-                 verbs.empty()
-                     ? fmt::format("there is no option {}{}", argv[1], or_nearest(argv[1], {"--help", "--version"}))
-                     : missing_text(*verbs.front(), options.verb));
+  } catch (const CLI::RequiredError&) {
+    return wrong(app, *name, missing_text(*app.get_subcommands().front(), options.verb));
   } catch (const CLI::ParseError& error) {
-    return wrong(app, verb_name, error.what());
+    return wrong(app, *name, with_values_for_names(error.what(), options.verb));
   }
   return {options, {}, kDone, note};
 }

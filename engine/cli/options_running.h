@@ -97,19 +97,18 @@ void describe_devices(Row& row, RunningOptions& o) {
   using enum Verb;
   constexpr Verbs kSeveral = train | profile | bench;
   const auto device = [&](Verbs verbs, const std::string& several) {
-    row(o.device, {.flag = "--device", .value = several.empty() ? "DEVICE" : "DEVICES", .group = group::device,
+    row(o.device, {.flag = several.empty() ? "--device DEVICE" : "--device DEVICES", .group = group::device,
         .verbs = verbs,
-        .help = "cpu:0, gpu:0, an index, a part of a name, cpu or gpu (see `samebytes devices`); " + several +
-                "default: the best device found"});
+        .help = "cpu:0, gpu:0, an index, a part of a name, cpu or gpu (see `samebytes devices`); " + several + "default: the best device found"});
   };
   device(train | profile, "a comma-separated list of devices works together; all: every device found; ");
   device(bench, "a comma-separated list of devices works together; all: measure each device in turn; ");
   device(eval | generate | tune | estimate | sweep | kModelVerbs, "");
-  row(o.devices.split, {.flag = "--split-device", .value = "CORES", .group = group::device, .verbs = kSeveral,
+  row(o.devices.split, {.flag = "--split-device CORES", .group = group::device, .verbs = kSeveral,
       .check = whole(1, 4096),
-      .help = "split one device into parts with these numbers of cores, such as 1,1, which work together; default: "
-              "no split"});
-  row(o.devices.explain, {.flag = "--explain", .value = "[PART]", .group = group::device, .verbs = kSeveral,
+      .help = "split one device into parts with these numbers of cores, such as 1,1, which work together; default: no "
+              "split"});
+  row(o.devices.explain, {.flag = "--explain [PART]", .group = group::device, .verbs = kSeveral,
       .choices = {"all", "plan", "passes"}, .alone = "all",
       .help = "print the plan of a step at the end. plan: each launch with its device, transfers and waits; passes: "
               "what each pass of the planner did; all: both, and the reason for each placement; --explain without a "
@@ -117,32 +116,29 @@ void describe_devices(Row& row, RunningOptions& o) {
   row(o.devices.fallback, {.flag = "--fallback", .group = group::device, .verbs = kDeviceVerbs, .log = Log::if_given,
       .help = "let another device, if need be a CPU, run what a device cannot (a kernel that does not build, f64 "
               "without double), and count this in the summary; default: fail with an error"});
-  row(o.devices.stall_seconds, {.flag = "--stall-seconds", .value = "S", .group = group::device, .verbs = kDeviceVerbs,
+  row(o.devices.stall_seconds, {.flag = "--stall-seconds S", .group = group::device, .verbs = kDeviceVerbs,
       .check = number(0, 1e6),
       .help = "stop with an error that says what was pending if a device has not answered for this long; 0: wait for "
               "ever"});
-  row(o.threads, {.flag = "--threads", .value = "N", .group = group::device, .verbs = kDeviceVerbs,
-      .check = whole(1, 4096), .log = Log::always,
-      .help = "cores that a CPU device may use; default: all of them"});
-  row(o.co_execution.host, {.flag = "--host-execution", .value = "MODE", .group = group::device, .verbs = kDeviceVerbs,
+  row(o.threads, {.flag = "--threads N", .group = group::device, .verbs = kDeviceVerbs, .check = whole(1, 4096),
+      .log = Log::always, .help = "cores that a CPU device may use; default: all of them"});
+  row(o.co_execution.host, {.flag = "--host-execution MODE", .group = group::device, .verbs = kDeviceVerbs,
       .choices = {"automatic", "queued", "off", "always"},
       .help = "automatic: run small launches on the host, over the same memory, if the measured costs of the device "
               "favour it; queued: the same, but always through the device's queue; off; always; the results are the "
               "same bytes"});
-  row(o.seed, {.flag = "--seed", .value = "N", .group = group::run, .verbs = kDeviceVerbs, .resume = Resume::must_agree,
-      .log = Log::always,
-      .help = "random seed; the same seed gives the same bytes"});
-  row(o.workers, {.flag = "--workers", .also = {"--num-workers"}, .value = "N", .group = group::loader,
+  row(o.seed, {.flag = "--seed N", .group = group::run, .verbs = kDeviceVerbs, .resume = Resume::must_agree,
+      .log = Log::always, .help = "random seed; the same seed gives the same bytes"});
+  row(o.workers, {.flag = "--workers N", .also = {"--num-workers"}, .group = group::loader,
       .verbs = train | eval | bench | profile | sweep, .check = whole(0, 1024), .log = Log::if_given,
       .help = "threads that prepare batches; 0: prepare them in the training loop; default: 1, more from 8 cores on"});
-  row(o.slots, {.flag = "--slots", .value = "N", .group = group::loader, .verbs = kWorkloadVerbs,
-      .check = whole(1, 1024), .log = Log::if_given,
+  row(o.slots, {.flag = "--slots N", .group = group::loader, .verbs = kWorkloadVerbs, .check = whole(1, 1024),
+      .log = Log::if_given,
       .help = "batches held in memory; the device reads one while workers fill the others; default: 2"});
-  row(o.loading.most_slots, {.flag = "--max-slots", .value = "N", .group = group::loader, .verbs = train,
-      .check = whole(1, 1024),
-      .help = "add slots, up to N and 256 MB, while the loop waits for batches and more slots would help; the "
-              "results stay the same; default: 8, or no growth with --slots, --memory-limit or --batch auto"});
-  row(o.loading.cores, {.flag = "--loader-cores", .value = "WHICH", .group = group::loader, .verbs = train,
+  row(o.loading.most_slots, {.flag = "--max-slots N", .group = group::loader, .verbs = train, .check = whole(1, 1024),
+      .help = "add slots, up to N and 256 MB, while the loop waits for batches and more slots would help; the results "
+              "stay the same; default: 8, or no growth with --slots, --memory-limit or --batch auto"});
+  row(o.loading.cores, {.flag = "--loader-cores WHICH", .group = group::loader, .verbs = train,
       .help = "cores for the loader's workers: efficiency, performance, all, or a list such as 0,2-3; without "
               "--workers they also set the number of workers; all if the machine has one class of cores"});
 }
@@ -150,20 +146,20 @@ void describe_devices(Row& row, RunningOptions& o) {
 template <class Row>
 void describe_parallel(Row& row, RunningOptions& o) {
   using enum Verb;
-  row(o.shares.shares, {.flag = "--shares", .value = "N,N,...", .group = group::parallel, .verbs = train | bench,
+  row(o.shares.shares, {.flag = "--shares N,N,...", .group = group::parallel, .verbs = train | bench,
       .check = at_least_zero(),
-      .help = "share of the batch for each device, in any unit, such as 3,1, fixed for the run; default: measured "
-              "with all devices at work before the first step, equal for identical devices"});
+      .help = "share of the batch for each device, in any unit, such as 3,1, fixed for the run; default: measured with "
+              "all devices at work before the first step, equal for identical devices"});
   row(o.shares.rebalance, {.flag = "--rebalance", .group = group::parallel, .verbs = train | bench,
       .help = "adjust the shares to the measured step times during the run, which is then not reproducible bit for "
               "bit"});
   row(o.shares.sync_batch_norm, {.flag = "--sync-batch-norm", .group = group::parallel, .verbs = train | bench,
       .help = "compute batch norm statistics over all shares, under mpirun over all processes; default: over each "
               "share"});
-  row(o.shares.timeout, {.flag = "--device-timeout", .value = "SECONDS", .group = group::parallel,
-      .verbs = train | bench, .check = above_zero(),
+  row(o.shares.timeout, {.flag = "--device-timeout SECONDS", .group = group::parallel, .verbs = train | bench,
+      .check = above_zero(),
       .help = "give up a device that has not answered for this long and for the time of 20 steps; default: 10"});
-  row(o.ranks.timeout, {.flag = "--rank-timeout", .value = "SECONDS", .group = group::parallel, .verbs = train,
+  row(o.ranks.timeout, {.flag = "--rank-timeout SECONDS", .group = group::parallel, .verbs = train,
       .check = number(2, 86400),
       .help = "under mpirun: treat a process as lost after this much silence and end the others; default: 10"});
   row(o.ranks.shard_state, {.flag = "--shard-state", .group = group::parallel, .verbs = train,
@@ -173,22 +169,21 @@ void describe_parallel(Row& row, RunningOptions& o) {
 template <class Row>
 void describe_checkpoints(Row& row, RunningOptions& o) {
   using enum Verb;
-  row(o.survive.folder, {.flag = "--checkpoint", .value = "DIR", .group = group::checkpoint, .verbs = train,
+  row(o.survive.folder, {.flag = "--checkpoint DIR", .group = group::checkpoint, .verbs = train,
       .writes = Writes::folder, .in_rehearsal = false,
       .help = "write the whole state of the run to this folder; --resume continues from it bit for bit, even after "
               "kill -9 in the middle of an epoch; Ctrl-C writes one more checkpoint"});
-  row(o.survive.every, {.flag = "--checkpoint-every", .value = "N|epoch", .group = group::checkpoint, .verbs = train,
+  row(o.survive.every, {.flag = "--checkpoint-every N|epoch", .group = group::checkpoint, .verbs = train,
       .check = checkpoint_every_fault, .in_rehearsal = false,
       .help = "write a checkpoint after each test (epoch) or after every N steps; default: epoch"});
-  row(o.survive.keep, {.flag = "--keep", .value = "N", .group = group::checkpoint, .verbs = train,
-      .check = whole(0, 1 << 30), .needs = "--checkpoint", .in_rehearsal = false,
-      .help = "keep the newest N checkpoints; 0: all; default: 3"});
-  row(o.survive.resume, {.flag = "--resume", .value = "auto|FILE", .group = group::checkpoint, .verbs = train,
+  row(o.survive.keep, {.flag = "--keep N", .group = group::checkpoint, .verbs = train, .check = whole(0, 1 << 30),
+      .needs = "--checkpoint", .in_rehearsal = false, .help = "keep the newest N checkpoints; 0: all; default: 3"});
+  row(o.survive.resume, {.flag = "--resume auto|FILE", .group = group::checkpoint, .verbs = train,
       .in_rehearsal = false,
       .help = "auto: continue from the newest intact checkpoint in the --checkpoint folder, or start a new run if "
               "there is none; FILE: continue from this checkpoint"});
-  row(o.survive.on_device_error, {.flag = "--on-device-error", .value = "WHAT", .group = group::checkpoint,
-      .verbs = train, .choices = {"stop", "retry", "cpu"}, .in_rehearsal = false,
+  row(o.survive.on_device_error, {.flag = "--on-device-error WHAT", .group = group::checkpoint, .verbs = train,
+      .choices = {"stop", "retry", "cpu"}, .in_rehearsal = false,
       .help = "stop; retry: continue from the last checkpoint on the same device, at most 3 times; cpu: continue on "
               "the CPU; without --checkpoint, the state is kept in host memory; default: stop"});
 }
@@ -197,26 +192,24 @@ template <class Row>
 void describe_output(Row& row, RunningOptions& o) {
   using enum Verb;
   constexpr Verbs kRuns = train | eval | bench;
-  row(o.log, {.flag = "--log", .value = "FILE.jsonl", .group = group::output, .verbs = kRuns, .writes = Writes::file, .in_rehearsal = false,
-      .help = "write one line of JSON for each step and each epoch during the run"});
-  row(o.log_grad_norm, {.flag = "--log-grad-norm", .value = "N", .group = group::output, .verbs = train,
+  row(o.log, {.flag = "--log FILE.jsonl", .group = group::output, .verbs = kRuns, .writes = Writes::file,
+      .in_rehearsal = false, .help = "write one line of JSON for each step and each epoch during the run"});
+  row(o.log_grad_norm, {.flag = "--log-grad-norm N", .group = group::output, .verbs = train,
       .check = whole(0, std::int64_t{1} << 40), .log = Log::if_given,
       .help = "log the global gradient norm before clipping every N updates; 0: never; default: 1 if --clip-norm "
               "computes it anyway and --memory-limit is not given, else 0, since it costs a pass"});
-  row(o.tensorboard, {.flag = "--tensorboard", .value = "DIR", .group = group::output, .verbs = train,
-      .writes = Writes::folder, .in_rehearsal = false,
+  row(o.tensorboard, {.flag = "--tensorboard DIR", .group = group::output, .verbs = train, .writes = Writes::folder,
+      .in_rehearsal = false,
       .help = "write loss, rate and test results as event files for `tensorboard --logdir DIR`"});
-  row(o.memory.snapshot, {.flag = "--memory-snapshot", .value = "FILE.json", .group = group::output,
-      .verbs = train | bench | profile,
-      .writes = Writes::file,
+  row(o.memory.snapshot, {.flag = "--memory-snapshot FILE.json", .group = group::output,
+      .verbs = train | bench | profile, .writes = Writes::file,
       .help = "write a snapshot of memory use, for `samebytes memory FILE`"});
   row(o.check_nan, {.flag = "--check-nan", .group = group::output, .verbs = kRuns, .log = Log::always,
       .in_rehearsal = false,
       .help = "stop at the first NaN or infinity and name the op that produced it; runs and checks every op "
               "separately, so the run is several times slower"});
   const auto json = [&](Verbs verbs, const char* help) {
-    row(o.json, {.flag = "--json", .group = group::output, .verbs = verbs,
-        .help = help});
+    row(o.json, {.flag = "--json", .group = group::output, .verbs = verbs, .help = help});
   };
   json(kRuns, "print the summary as one line of JSON, the last line of standard output");
   json(tune | kModelVerbs, "print the result as one line of JSON, the last line of standard output");

@@ -87,50 +87,40 @@ template <class Row>
 void describe_measurement(Row& row, ToolOptions& o) {
   using enum Verb;
   constexpr int kMost = 1 << 30;
-  row(o.mode, {.flag = "--mode", .value = "MODE", .group = group::measurement, .verbs = bench,
-      .choices = {"train", "infer", "both"},
-      .help = "train, infer or both; default: both"});
-  row(o.mode, {.flag = "--mode", .value = "MODE", .group = group::measurement, .verbs = profile,
-      .choices = {"train", "infer"},
+  row(o.mode, {.flag = "--mode MODE", .group = group::measurement, .verbs = bench,
+      .choices = {"train", "infer", "both"}, .help = "train, infer or both; default: both"});
+  row(o.mode, {.flag = "--mode MODE", .group = group::measurement, .verbs = profile, .choices = {"train", "infer"},
       .help = "train or infer; default: train"});
   row(o.fixed_batch, {.flag = "--fixed-batch", .group = group::measurement, .verbs = bench,
       .help = "reuse a single batch, to see what the loader costs"});
   row(o.finds_largest_batch, {.flag = "--largest-batch", .group = group::measurement, .verbs = bench,
       .help = "also find the largest batch whose step fits into memory, by planning; implied by --html"});
   row(o.serve, {.flag = "--serve", .group = group::measurement, .verbs = bench,
-      .help = "read commands from standard input (train [STEPS], infer, run SECONDS, steps N, memory, quit) and "
-              "answer each with a line of JSON, for benchmarks/compare.py"});
-  row(o.profile_wait, {.flag = "--wait", .value = "N", .group = group::measurement, .verbs = profile,
-      .check = whole(0, kMost),
+      .help = "read commands from standard input (train [STEPS], infer, run SECONDS, steps N, memory, quit) and answer "
+              "each with a line of JSON, for benchmarks/compare.py"});
+  row(o.profile_wait, {.flag = "--wait N", .group = group::measurement, .verbs = profile, .check = whole(0, kMost),
       .help = "steps to skip before recording"});
-  row(o.profile_warmup, {.flag = "--warmup", .value = "N", .group = group::measurement, .verbs = profile,
-      .check = whole(0, kMost),
+  row(o.profile_warmup, {.flag = "--warmup N", .group = group::measurement, .verbs = profile, .check = whole(0, kMost),
       .help = "steps to record and discard"});
-  row(o.profile_by, {.flag = "--by", .value = "WHAT", .group = group::output, .verbs = profile,
+  row(o.profile_by, {.flag = "--by WHAT", .group = group::output, .verbs = profile,
       .choices = {"kernel", "op", "layer"},
       .help = "group by kernel, op or layer; default: one table by kernel and one by layer"});
-  row(o.profile_sort, {.flag = "--sort", .value = "WHAT", .group = group::output, .verbs = profile,
-      .choices = {"time", "count", "flops", "bytes"},
-      .help = "column to sort the rows by"});
-  row(o.profile_top, {.flag = "--top", .value = "N", .group = group::output, .verbs = profile, .check = whole(0, kMost),
+  row(o.profile_sort, {.flag = "--sort WHAT", .group = group::output, .verbs = profile,
+      .choices = {"time", "count", "flops", "bytes"}, .help = "column to sort the rows by"});
+  row(o.profile_top, {.flag = "--top N", .group = group::output, .verbs = profile, .check = whole(0, kMost),
       .help = "rows of a table; one more row sums up the rest; 0: all rows"});
-  row(o.trace, {.flag = "--trace", .value = "FILE.json", .group = group::output, .verbs = profile,
-      .writes = Writes::file,
+  row(o.trace, {.flag = "--trace FILE.json", .group = group::output, .verbs = profile, .writes = Writes::file,
       .help = "write the timeline in Chrome's trace format, for https://ui.perfetto.dev"});
-  row(o.html, {.flag = "--html", .value = "FILE.html", .group = group::output, .verbs = profile,
-      .writes = Writes::file,
+  row(o.html, {.flag = "--html FILE.html", .group = group::output, .verbs = profile, .writes = Writes::file,
       .help = "write an HTML page with layers, timeline, roofline, memory and all tables"});
-  row(o.html, {.flag = "--html", .value = "FILE.html", .group = group::output, .verbs = bench,
-      .writes = Writes::file,
+  row(o.html, {.flag = "--html FILE.html", .group = group::output, .verbs = bench, .writes = Writes::file,
       .help = "write an HTML page with the devices, all rows, bar charts and a roofline for each device"});
-  row(o.sweep.batches, {.flag = "--batch", .also = {"--batch-size"}, .value = "LIST", .group = group::run, .verbs = sweep,
-      .check = whole(1, kMost),
-      .help = "comma-separated batch sizes"});
-  row(o.sweep.target_loss, {.flag = "--target-loss", .value = "X", .group = group::run, .verbs = sweep,
+  row(o.sweep.batches, {.flag = "--batch LIST", .also = {"--batch-size"}, .group = group::run, .verbs = sweep,
+      .check = whole(1, kMost), .help = "comma-separated batch sizes"});
+  row(o.sweep.target_loss, {.flag = "--target-loss X", .group = group::run, .verbs = sweep,
       .help = "test loss to reach; steps and seconds are counted until then; default: the lowest loss that the size "
               "nearest to the workload's own reaches in the first half of its training"});
-  row(o.sweep.plot, {.flag = "--plot", .value = "FILE.svg", .group = group::output, .verbs = sweep,
-      .writes = Writes::file,
+  row(o.sweep.plot, {.flag = "--plot FILE.svg", .group = group::output, .verbs = sweep, .writes = Writes::file,
       .help = "plot samples/s, steps and seconds to the target, noise scale and memory by batch size"});
 }
 
@@ -138,21 +128,19 @@ template <class Row>
 void describe_tools(Row& row, ToolOptions& o, MemoryOptions& drawn) {
   using enum Verb;
   constexpr std::int64_t kMost = 1 << 30;
-  row(o.prompt, {.flag = "--prompt", .value = "TEXT", .group = group::run, .verbs = generate,
+  row(o.prompt, {.flag = "--prompt TEXT", .group = group::run, .verbs = generate,
       .help = "text to continue; default: a newline"});
-  row(o.tokens, {.flag = "--tokens", .value = "N", .group = group::run, .verbs = generate, .check = whole(1, kMost),
+  row(o.tokens, {.flag = "--tokens N", .group = group::run, .verbs = generate, .check = whole(1, kMost),
       .help = "number of tokens to generate"});
-  row(o.temperature, {.flag = "--temperature", .value = "X", .group = group::run, .verbs = generate,
-      .check = at_least_zero(),
+  row(o.temperature, {.flag = "--temperature X", .group = group::run, .verbs = generate, .check = at_least_zero(),
       .help = "sampling temperature; below 1, likely tokens become likelier; 0: always take the most likely token"});
-  row(o.top_k, {.flag = "--top-k", .value = "N", .group = group::run, .verbs = generate, .check = whole(0, kMost),
+  row(o.top_k, {.flag = "--top-k N", .group = group::run, .verbs = generate, .check = whole(0, kMost),
       .help = "sample from the N most likely tokens; 0: from all"});
   row(o.tune_rapid, {.flag = "--rapid", .group = group::run, .verbs = tune,
       .help = "tune only the shapes and candidates that matter most, in about 20 s; on a CPU, skip CLBlast"});
-  row(o.tune_seconds, {.flag = "--seconds", .value = "N", .group = group::run, .verbs = tune, .check = above_zero(),
+  row(o.tune_seconds, {.flag = "--seconds N", .group = group::run, .verbs = tune, .check = above_zero(),
       .help = "start no new candidate after N seconds; default: 180, with --rapid 20"});
-  row(o.tune_only, {.flag = "--only", .value = "LIST", .group = group::run, .verbs = tune,
-      .choices = {"gemm", "conv", "clblast"},
+  row(o.tune_only, {.flag = "--only LIST", .group = group::run, .verbs = tune, .choices = {"gemm", "conv", "clblast"},
       .help = "tune only these (comma-separated) and leave the others as they are"});
   row(o.tune_dry_run, {.flag = "--dry-run", .group = group::run, .verbs = tune,
       .help = "measure without changing the store"});
@@ -160,73 +148,62 @@ void describe_tools(Row& row, ToolOptions& o, MemoryOptions& drawn) {
       .help = "print the path of the store and every choice: the value in use, the built-in one, the legal ones"});
   row(o.tune_reset, {.flag = "--reset", .group = group::run, .verbs = tune,
       .help = "delete the store and return to the built-in choices"});
-  row(drawn.file, {.flag = "file", .value = "FILE", .group = group::run, .verbs = memory, .is_required = true,
+  row(drawn.file, {.flag = "file FILE", .group = group::run, .verbs = memory, .is_required = true,
       .help = "snapshot from --memory-snapshot of train, bench or profile"});
-  row(drawn.snapshot, {.flag = "--diff", .value = "LATER", .group = group::run, .verbs = memory,
+  row(drawn.snapshot, {.flag = "--diff LATER", .group = group::run, .verbs = memory,
       .help = "show what grew and what shrank from FILE to this later snapshot"});
-  row(drawn.svg, {.flag = "--svg", .value = "OUT.svg", .group = group::output, .verbs = memory, .excludes = "--diff",
-      .writes = Writes::file,
-      .help = "draw the timeline and the arena as an SVG image"});
-  row(drawn.top, {.flag = "--top", .value = "N", .group = group::output, .verbs = memory, .check = whole(0, kMost),
+  row(drawn.svg, {.flag = "--svg OUT.svg", .group = group::output, .verbs = memory, .excludes = "--diff",
+      .writes = Writes::file, .help = "draw the timeline and the arena as an SVG image"});
+  row(drawn.top, {.flag = "--top N", .group = group::output, .verbs = memory, .check = whole(0, kMost),
       .help = "rows of a list; one more row sums up the rest; 0: all rows"});
-  row(o.doctor.run, {.flag = "run", .value = "RUN.jsonl", .group = group::run, .verbs = doctor, .is_required = true,
+  row(o.doctor.run, {.flag = "run RUN.jsonl", .group = group::run, .verbs = doctor, .is_required = true,
       .help = "log from `train --log FILE.jsonl`, also of a run that failed"});
-  row(o.doctor.profile, {.flag = "profile", .value = "[PROFILE.json]", .group = group::run, .verbs = doctor,
+  row(o.doctor.profile, {.flag = "profile [PROFILE.json]", .group = group::run, .verbs = doctor,
       .help = "output of `profile WORKLOAD --json`, for advice on speed"});
-  row(o.model_file.file, {.flag = "model", .value = "FILE", .group = group::run, .verbs = inspect, .is_required = true,
+  row(o.model_file.file, {.flag = "model FILE", .group = group::run, .verbs = inspect, .is_required = true,
       .help = "ONNX model, safetensors file, checkpoint or GGUF file"});
-  row(o.model_file.dims, {.flag = "--dim", .value = "SYMBOL=N", .group = group::run, .verbs = inspect,
+  row(o.model_file.dims, {.flag = "--dim SYMBOL=N", .group = group::run, .verbs = inspect,
       .help = "size that an ONNX model leaves open, for its flops and memory"});
-  row(o.convert.from, {.flag = "source", .value = "FILE", .group = group::run, .verbs = convert, .is_required = true,
+  row(o.convert.from, {.flag = "source FILE", .group = group::run, .verbs = convert, .is_required = true,
       .help = "ONNX model, safetensors file or checkpoint"});
-  row(o.convert.to, {.flag = "target", .value = "NEWFILE", .group = group::run, .verbs = convert, .is_required = true,
-      .writes = Writes::file,
-      .help = "write to this file: weights (.safetensors), or a model (.onnx, with --graph)"});
-  row(o.convert.dtype, {.flag = "--dtype", .value = "DTYPE", .group = group::run, .verbs = convert,
+  row(o.convert.to, {.flag = "target NEWFILE", .group = group::run, .verbs = convert, .is_required = true,
+      .writes = Writes::file, .help = "write to this file: weights (.safetensors), or a model (.onnx, with --graph)"});
+  row(o.convert.dtype, {.flag = "--dtype DTYPE", .group = group::run, .verbs = convert,
       .choices = {"f64", "f32", "f16", "bf16"},
       .help = "store floating weights as f64, f32, f16 or bf16, rounded to the nearest; default: as they are"});
-  row(o.convert.graph, {.flag = "--graph", .value = "FILE.onnx", .group = group::run, .verbs = convert,
+  row(o.convert.graph, {.flag = "--graph FILE.onnx", .group = group::run, .verbs = convert,
       .help = "model whose graph NEWFILE gets, with the weights of FILE"});
-  row(o.convert.part, {.flag = "--part", .value = "NAME", .group = group::run, .verbs = convert,
+  row(o.convert.part, {.flag = "--part NAME", .group = group::run, .verbs = convert,
       .help = "network in a checkpoint that has several; default: model"});
-  row(o.data_set.name, {.flag = "set", .value = "[NAME]", .group = group::run, .verbs = data,
+  row(o.data_set.name, {.flag = "set [NAME]", .group = group::run, .verbs = data,
       .help = "data set; default: list all"});
-  row(o.data_set.from, {.flag = "--from", .value = "PLACE", .group = group::run, .verbs = data,
+  row(o.data_set.from, {.flag = "--from PLACE", .group = group::run, .verbs = data,
       .help = "folder, archive or address (https://, file://) to take the files from; default: print where they are "
               "published"});
-  row(o.data_set.to, {.flag = "--to", .value = "DIR", .group = group::output, .verbs = data, .needs = "--from",
-      .writes = Writes::folder,
-      .help = "write the files to this folder, new or empty; default: data/NAME"});
-  row(o.model_file.file, {.flag = "model", .value = "FILE.onnx", .group = group::run, .verbs = Verb::run,
-      .is_required = true,
+  row(o.data_set.to, {.flag = "--to DIR", .group = group::output, .verbs = data, .needs = "--from",
+      .writes = Writes::folder, .help = "write the files to this folder, new or empty; default: data/NAME"});
+  row(o.model_file.file, {.flag = "model FILE.onnx", .group = group::run, .verbs = Verb::run, .is_required = true,
       .help = "ONNX model"});
-  row(o.model_file.inputs, {.flag = "--input", .value = "NAME=FILE.npy", .group = group::run, .verbs = Verb::run,
+  row(o.model_file.inputs, {.flag = "--input NAME=FILE.npy", .group = group::run, .verbs = Verb::run,
       .help = "array for an input of the model, as numpy.save writes it; several by commas or by repeating"});
   row(o.model_file.random, {.flag = "--random", .group = group::run, .verbs = Verb::run,
       .help = "make up the inputs that are not given: uniform numbers from 0 to 1, zeros for integers"});
-  row(o.model_file.dims, {.flag = "--dim", .value = "SYMBOL=N", .group = group::run, .verbs = Verb::run,
-      .needs = "--random",
+  row(o.model_file.dims, {.flag = "--dim SYMBOL=N", .group = group::run, .verbs = Verb::run, .needs = "--random",
       .help = "size that the model leaves open, for --random"});
-  row(o.model_file.repeat, {.flag = "--repeat", .value = "N", .group = group::measurement, .verbs = Verb::run,
-      .check = whole(0, kMost),
-      .help = "run N more times and print the median time"});
-  row(o.model_file.output, {.flag = "--output", .value = "DIR", .group = group::output, .verbs = Verb::run,
-      .writes = Writes::folder,
-      .help = "write each output into this folder as NAME.npy"});
-  row(o.fresh.what, {.flag = "what", .value = "WHAT", .group = group::run, .verbs = Verb::new_, .choices = {"op"},
-      .is_required = true,
-      .help = "op: an op of your own with its kernel, its gradient and a check of both"});
-  row(o.fresh.name, {.flag = "function", .value = "NAME", .group = group::run, .verbs = Verb::new_,
-      .check = identifier(), .is_required = true,
-      .help = "name of the op; the file is NAME.cpp"});
-  row(o.fresh.folder, {.flag = "--output", .value = "DIR", .group = group::output, .verbs = Verb::new_,
-      .writes = Writes::folder,
+  row(o.model_file.repeat, {.flag = "--repeat N", .group = group::measurement, .verbs = Verb::run,
+      .check = whole(0, kMost), .help = "run N more times and print the median time"});
+  row(o.model_file.output, {.flag = "--output DIR", .group = group::output, .verbs = Verb::run,
+      .writes = Writes::folder, .help = "write each output into this folder as NAME.npy"});
+  row(o.fresh.what, {.flag = "what WHAT", .group = group::run, .verbs = Verb::new_, .choices = {"op"},
+      .is_required = true, .help = "op: an op of your own with its kernel, its gradient and a check of both"});
+  row(o.fresh.name, {.flag = "function NAME", .group = group::run, .verbs = Verb::new_, .check = identifier(),
+      .is_required = true, .help = "name of the op; the file is NAME.cpp"});
+  row(o.fresh.folder, {.flag = "--output DIR", .group = group::output, .verbs = Verb::new_, .writes = Writes::folder,
       .help = "write the file into this folder"});
   row(o.fresh.overwrites, {.flag = "--force", .group = group::output, .verbs = Verb::new_,
       .help = "overwrite a file that is there"});
-  row(o.shell, {.flag = "shell", .value = "SHELL", .group = group::run, .verbs = completion,
-      .choices = {"bash", "zsh", "fish"}, .is_required = true,
-      .help = "shell: bash, zsh or fish"});
+  row(o.shell, {.flag = "shell SHELL", .group = group::run, .verbs = completion, .choices = {"bash", "zsh", "fish"},
+      .is_required = true, .help = "shell: bash, zsh or fish"});
 }
 // clang-format on
 

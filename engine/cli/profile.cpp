@@ -33,19 +33,6 @@ ProfileSort sort_of(const std::string& name) {
   return name == "bytes" ? ProfileSort::bytes : ProfileSort::time;
 }
 
-nlohmann::ordered_json to_json(const Profile& profile, ProfileBy by, ProfileSort sort) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const ProfileRow& row : profile_rows(profile, by, sort))
-    rows.push_back({{"name", row.name},
-                    {"count", row.count},
-                    {"seconds", row.seconds},
-                    {"share", row.share},
-                    {"flops", row.flops},
-                    {"bytes", row.bytes},
-                    {"share_of_bound", row.share_of_bound}});
-  return rows;
-}
-
 }  // namespace
 
 int run_profile(const Options& options) {
@@ -99,20 +86,11 @@ int run_profile(const Options& options) {
     fmt::print(out, "{}: a page for any browser\n", options.html);
   }
   if (options.json) {
-    const ProfileSort sort = sort_of(options.profile_sort);
-    const nlohmann::ordered_json json{{"workload", workload.name},
-                                      {"mode", is_training ? "train" : "infer"},
-                                      {"batch", summary.batch},
-                                      {"precision", summary.precision},
-                                      {"steps", profile.steps},
-                                      {"seconds", profile.seconds},
-                                      {"busy_seconds", profile.busy_seconds()},
-                                      {"launches", profile.launches.size()},
-                                      {"gflops_peak", peak.gflops},
-                                      {"gigabytes_per_second_peak", peak.gigabytes_per_second},
-                                      {"by_kernel", to_json(profile, ProfileBy::kernel, sort)},
-                                      {"by_op", to_json(profile, ProfileBy::op, sort)},
-                                      {"by_layer", to_json(profile, ProfileBy::layer, sort)}};
+    Json json{{"workload", workload.name},
+              {"mode", is_training ? "train" : "infer"},
+              {"batch", summary.batch},
+              {"precision", summary.precision}};
+    json.update(Json::parse(profile_json(profile, sort_of(options.profile_sort))));
     fmt::print("{}\n", json.dump());
   }
   return is_interrupted() ? kInterrupted : kDone;

@@ -57,22 +57,12 @@ std::string bar(double fraction, int cells, bool unicode) {
   return text;
 }
 
-double rate_of(const ProgressState& state) {
-  return state.seconds > 0 ? static_cast<double>(state.samples) / state.seconds : 0;
-}
-
-double seconds_left(const ProgressState& state) {
-  if (state.done <= 0) return NAN;
-  return state.seconds / static_cast<double>(state.done) *
-         static_cast<double>(std::max<std::int64_t>(0, state.total - state.done));
-}
-
 // The parts after the bar, the most wanted first.
 std::vector<std::string> facts(const ProgressState& state) {
   std::vector<std::string> parts;
   if (std::isfinite(state.loss)) parts.push_back(fmt::format("loss {:.4f}", state.loss));
-  if (state.samples > 0) parts.push_back(count_text(rate_of(state)) + " samples/s");
-  if (state.done > 0) parts.push_back(duration_text(seconds_left(state)) + " left");
+  if (state.samples_per_second > 0) parts.push_back(count_text(state.samples_per_second) + " samples/s");
+  if (std::isfinite(state.seconds_left)) parts.push_back(duration_text(state.seconds_left) + " left");
   if (std::isfinite(state.grad_norm)) parts.push_back(fmt::format("grad norm {:.3g}", state.grad_norm));
   return parts;
 }
@@ -160,12 +150,18 @@ void Progress::draw(const ProgressState& state) {
 }
 
 void Progress::wait_for(std::string what, std::function<Counted()> count) {
+  begin_wait(std::move(what), std::move(count), true);
+}
+
+void Progress::wait_behind_bar(std::string what) { begin_wait(std::move(what), {}, false); }
+
+void Progress::begin_wait(std::string what, std::function<Counted()> count, bool at_once) {
   if (quiet_ || !has_waits_) return;
   const std::lock_guard lock(mutex_);
   what_ = std::move(what);
   count_ = std::move(count);
   since_ = Clock::now();
-  if (terminal_) draw_wait();
+  if (terminal_ && !what_.empty() && (at_once || !drawn_)) draw_wait();
   if (!thread_.joinable()) thread_ = std::thread([this] { keep_drawing(); });
   changed_.notify_one();
 }

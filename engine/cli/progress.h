@@ -18,10 +18,11 @@ struct ProgressState {
   std::string title;      // "epoch 2/3"
   std::int64_t done = 0;  // steps of the whole run
   std::int64_t total = 0;
-  std::int64_t samples = 0;  // trained since the start
-  double seconds = 0;        // spent on them
-  double loss = 0;           // the mean of the epoch so far; NaN where not known yet
-  double grad_norm = NAN;    // of a recent step, where it is known
+  // Not shown where they are not known: 0, NaN.
+  double samples_per_second = 0;
+  double seconds_left = NAN;
+  double loss = NAN;       // the mean of the epoch so far
+  double grad_norm = NAN;  // of a recent step
 };
 
 // One line of at most `width` columns: "epoch 2/3 ━━━━━━━━╸      53 %  loss 0.0431  2 150 samples/s  0:42 left". Parts
@@ -52,6 +53,8 @@ class Progress {
   // What the program does until the next line, bar or wait. A terminal shows it at once and keeps it moving; elsewhere
   // a plain line comes now and then, on the standard error stream. `count` is asked by another thread until then.
   void wait_for(std::string what, std::function<Counted()> count = {});
+  // The same, but the bar stays on the terminal for a moment; an empty text ends the wait.
+  void wait_behind_bar(std::string what);
   void leave_waits_out() { has_waits_ = false; }
   // A line that stays, above the bar.
   void say(const std::string& line);
@@ -61,6 +64,7 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
+  void begin_wait(std::string what, std::function<Counted()> count, bool at_once);
   void clear();         // the line of the bar; the mutex is held
   void draw_wait();     // the mutex is held
   void keep_drawing();  // of thread_

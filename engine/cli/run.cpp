@@ -8,12 +8,12 @@
 #include <map>
 
 #include "cli/interrupt.h"
-#include "cli/npy.h"
 #include "cli/session.h"
 #include "cli/text.h"
 #include "cli/usage_error.h"
 #include "cli/verbs.h"
 #include "samebytes/error.h"
+#include "samebytes/io/tensor_npy.h"
 #include "samebytes/ops.h"
 #include "workloads/onnx_file.h"
 
@@ -85,7 +85,7 @@ int run_run(const Options& options) {
       throw UsageError(
           fmt::format("input {} is missing: {} [{}]; give --input {}=FILE.npy, or --random for all that are", port.name,
                       onnx::name_of(port.type), fmt::join(port.sizes, ", "), port.name));
-    inputs[port.name] = file == files.end() ? made_up(port, dims) : value_of(read_npy(file->second));
+    inputs[port.name] = file == files.end() ? made_up(port, dims) : io::value_of(io::read_tensor_npy(file->second));
   }
   const NoGrad no_grad;
   std::vector<double> seconds;
@@ -99,10 +99,10 @@ int run_run(const Options& options) {
   if (!asked.output.empty()) std::filesystem::create_directories(asked.output);
   Json json{{"model", asked.file}, {"outputs", Json::array()}};
   for (const std::string& name : model.outputs()) {
-    const onnx::Tensor tensor = tensor_of(outputs.at(name));
+    const onnx::Tensor tensor = io::tensor_of(outputs.at(name));
     std::string file;
     if (!asked.output.empty())
-      write_npy(file = (std::filesystem::path(asked.output) / file_name(name)).string(), tensor);
+      io::write_tensor_npy(file = (std::filesystem::path(asked.output) / file_name(name)).string(), tensor);
     if (options.json)
       json["outputs"].push_back(
           {{"name", name}, {"type", onnx::name_of(tensor.type)}, {"shape", tensor.sizes}, {"file", file}});

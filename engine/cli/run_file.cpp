@@ -153,7 +153,7 @@ std::vector<std::string> Reader::words_of(const Pair& pair, const OptionRow& row
   else
     add(pair.value);
   if (row.kind == ValueKind::flag) return {row.flag + (pair.value.as<bool>() ? "=true" : "=false")};
-  if (texts.size() == 1 && texts[0].empty()) return {row.flag, ""};
+  if (texts.size() == 1 && texts[0].empty()) return {};  // the default
   return {fmt::format("{}={}", row.flag, fmt::join(texts, ","))};
 }
 

@@ -5,11 +5,11 @@
 #include <cstdio>
 
 #include "cli/limit.h"
-#include "cli/recipe.h"
+#include "cli/text.h"
 #include "cli/usage_error.h"
 #include "samebytes/error.h"
 #include "samebytes/explain.h"
-#include "samebytes/io/files.h"
+#include "samebytes/io/safetensors.h"
 
 namespace samebytes::cli {
 namespace {
@@ -64,6 +64,21 @@ std::string device_text(const Engine& engine) {
   return text;
 }
 
+void expect_within(std::int64_t batch, const data::Dataset& set, const char* name) {
+  if (batch <= set.size()) return;
+  throw UsageError(fmt::format("--batch {} is larger than the {}, which has {}", batch, name,
+                               counted_text(static_cast<double>(set.size()), "sample")));
+}
+
+void expect_weights(const io::TensorFile& file) {
+  for (const auto& [key, value] : file.metadata())
+    if (key == "format" && value.starts_with("samebytes run"))
+      throw UsageError(fmt::format(
+          "{0} is a checkpoint of a run; `samebytes convert {0} weights.safetensors` writes its weights to a "
+          "file of their own",
+          file.path()));
+}
+
 data::LoaderOptions loader_options(const Options& options, std::int64_t batch) {
   data::LoaderOptions loader;
   loader.batch = batch;
@@ -83,6 +98,8 @@ train::PrecisionOptions precision_options(const Options& options, bool is_traini
         "--check-nan stops at the overflows that the loss scaler of --precision f16 looks for; take f32 or bf16");
   return {.dtype = dtype, .bf16_weights = has_bf16_weights, .trains = is_training};
 }
+
+Dtype moments_dtype(const Options& options) { return options.moments == "bf16" ? bf16 : f32; }
 
 train::AccumulationOptions accumulation_options(const Options& options) {
   check_release(options);

@@ -31,12 +31,17 @@ EngineOptions devices_of(const Options& options, const std::string& device);
 bool is_list(const std::string& device);  // of names, or "all"
 // Throws UsageError where a verb of one device is given several.
 void expect_one_device(const Options& options, const std::string& verb);
+// Throws UsageError for a --batch that is larger than the set.
+void expect_within(std::int64_t batch, const data::Dataset& set, const char* name);
+// Throws UsageError, with the way out, for a checkpoint of a run in place of a file of weights.
+void expect_weights(const io::TensorFile& file);
 // What a loader of these options looks like: in order, every sample, nothing changed.
 data::LoaderOptions loader_options(const Options& options, std::int64_t batch);
 
 // How a run computes, as --precision and --weights say. Throws UsageError for f16 with --check-nan where gradients are
 // taken: overflows are a part of it; for bf16 weights without bf16 precision.
 train::PrecisionOptions precision_options(const Options& options, bool is_training);
+Dtype moments_dtype(const Options& options);  // of --moments
 // As --accumulate and --micro-batch say. Throws UsageError for what needs all gradients at once, beside
 // --release-gradients.
 train::AccumulationOptions accumulation_options(const Options& options);

@@ -25,18 +25,37 @@ Spread spread_of(const std::vector<double>& values) {
 
 // The network beside simpler methods on the same data.
 std::string baseline_table(const Summary& summary) {
-  std::string text = fmt::format("  {:<28}{:>10}{:>18}\n", "", "balanced", "area under curve");
-  const auto line = [&](const std::string& name, double balanced, double area) {
-    text += fmt::format("  {:<28}{:>8.2f} %{:>18.4f}\n", name, 100 * balanced, area);
+  TextTable table("lrr", 2);
+  table.add({"", "balanced", "area under curve"});
+  const auto add = [&](const std::string& name, double balanced, double area) {
+    table.add({name, fmt::format("{:.2f} %", 100 * balanced), fmt::format("{:.4f}", area)});
   };
-  line(summary.workload + ", this network", summary.test_balanced_accuracy.value_or(NAN),
-       summary.test_area_under_curve.value_or(NAN));
+  add(summary.workload + ", this network", summary.test_balanced_accuracy.value_or(NAN),
+      summary.test_area_under_curve.value_or(NAN));
   for (const workloads::Baseline& baseline : summary.baselines)
-    line(baseline.name, baseline.balanced_accuracy, baseline.area_under_curve);
-  return text;
+    add(baseline.name, baseline.balanced_accuracy, baseline.area_under_curve);
+  return table.to_text();
 }
 
 std::string row(const char* key, const std::string& value) { return fmt::format("  {:<14}{}\n", key, value); }
+
+// A run that was complete when it was started again has trained no step here.
+bool has_steps(const Summary& summary) { return summary.first_step_seconds > 0; }
+
+std::string speed_rows(const Summary& summary) {
+  const std::string steps =
+      fmt::format("{} of {} in {}", counted_text(static_cast<double>(summary.steps), "step"),
+                  summary.last_batch ? summary.batch / 2 : summary.batch, duration_text(summary.seconds));
+  if (!has_steps(summary)) return row("steps", steps + ", all before this start");
+  const double steady = summary.steady_samples_per_second();
+  return row("speed",
+             fmt::format("{} samples/s{}; {}; p50 {:.2f} ms, p95 {:.2f} ms, first step {}",
+                         count_text(steady > 0 ? steady : summary.samples_per_second()),
+                         summary.first_step_samples == 0 ? ""
+                         : steady > 0                    ? " without the first step, which compiles"
+                                                         : " with the first step, which compiles",
+                         steps, summary.step_ms_p50, summary.step_ms_p95, duration_text(summary.first_step_seconds)));
+}
 
 // What was run, and how.
 void add_settings(const Summary& summary, Json& json) {
@@ -152,13 +171,6 @@ void add_measurements(const Summary& summary, Json& json) {
 
 }  // namespace
 
-double Summary::steady_samples_per_second() const {
-  if (!mode.empty() || steps < 2 || first_step_seconds <= 0 || seconds <= first_step_seconds)
-    return samples_per_second();
-  const double share = static_cast<double>(steps - 1) / static_cast<double>(steps);
-  return throughput(share * static_cast<double>(samples), seconds - first_step_seconds);
-}
-
 Json to_json(const Summary& summary) {
   Json json;
   add_settings(summary, json);
@@ -185,18 +197,11 @@ std::string to_text(const Summary& summary, bool interrupted) {
   }
   if (!summary.baselines.empty()) text += baseline_table(summary);
   if (summary.train_loss) text += row("train loss", fmt::format("{:.4f}", *summary.train_loss));
-  const bool has_first = summary.mode.empty() && summary.steps > 1 && summary.first_step_seconds > 0;
-  text +=
-      row("speed", fmt::format("{} samples/s{}; {} of {} in {}; p50 {:.2f} ms, p95 {:.2f} ms, first step {}",
-                               count_text(summary.steady_samples_per_second()),
-                               has_first ? " without the first step, which compiles" : "",
-                               counted_text(static_cast<double>(summary.steps), "step"),
-                               summary.last_batch ? summary.batch / 2 : summary.batch, duration_text(summary.seconds),
-                               summary.step_ms_p50, summary.step_ms_p95, duration_text(summary.first_step_seconds)));
+  text += speed_rows(summary);
   text += row("device", fmt::format("{}, {} kernels", summary.device, summary.personality));
   for (const Fallback& fallback : summary.fallbacks.value_or(std::vector<Fallback>{}))
-    text += row("fallback", fmt::format("{} on {}: {} launches, {} crossed; {}: {}", fallback.op, fallback.ran_on,
-                                        count_text(static_cast<double>(fallback.launches)),
+    text += row("fallback", fmt::format("{} on {}: {}, {} crossed; {}: {}", fallback.op, fallback.ran_on,
+                                        counted_text(static_cast<double>(fallback.launches), "launch"),
                                         bytes_text(fallback.bytes_crossed), fallback.device, fallback.reason));
   text += row("memory mode", summary.memory_mode);
   text += row("precision", summary.loss_scale
@@ -204,14 +209,19 @@ std::string to_text(const Summary& summary, bool interrupted) {
                                              count_text(*summary.loss_scale), summary.skipped_steps.value_or(0))
                                : summary.precision);
   if (!summary.optimizer.empty())
-    text += row("optimizer", fmt::format("{}, {} schedule, rate {:.4g}, warm-up of {} steps{}", summary.optimizer,
-                                         summary.schedule, summary.rate, summary.warmup,
-                                         summary.ema ? fmt::format(", averaged weights {:g}", *summary.ema) : ""));
+    text +=
+        row("optimizer",
+            fmt::format(
+                "{}, {} schedule, rate {:.4g}{}{}", summary.optimizer, summary.schedule, summary.rate,
+                summary.warmup > 0 ? ", warm-up of " + counted_text(static_cast<double>(summary.warmup), "step") : "",
+                summary.ema ? fmt::format(", averaged weights {:g}", *summary.ema) : ""));
   if (summary.survival) {
     const Survival& survival = *summary.survival;
     const std::string place = survival.checkpoint.empty() ? "in memory" : survival.checkpoint;
-    text += row("checkpoints", fmt::format("{} of {} in {:.1f} ms each, the last one {}", survival.checkpoints,
-                                           bytes_text(survival.checkpoint_bytes), survival.checkpoint_ms, place));
+    text += row("checkpoints", survival.checkpoints == 0
+                                   ? "none written"
+                                   : fmt::format("{} of {} in {:.1f} ms each, the last one {}", survival.checkpoints,
+                                                 bytes_text(survival.checkpoint_bytes), survival.checkpoint_ms, place));
     for (const std::string& error : survival.device_errors) text += row("device error", error);
   }
   if (summary.ranks)
@@ -225,16 +235,20 @@ std::string to_text(const Summary& summary, bool interrupted) {
                                      summary.samples, ": " + share.device));
   for (const std::string& event : summary.device_events) text += row("device", event);
   if (summary.last_batch)
-    text +=
-        row("batch", fmt::format("{} to {} in {} updates, noise scale {}", summary.batch, *summary.last_batch,
-                                 count_text(static_cast<double>(summary.updates)), count_text(summary.noise_scale)));
+    text += row("batch", fmt::format("{} to {} in {}, noise scale {}", summary.batch, *summary.last_batch,
+                                     counted_text(static_cast<double>(summary.updates), "update"),
+                                     count_text(summary.noise_scale)));
   text += row("tuning", summary.tuning);
-  text += row("bytes copied", fmt::format("{} per step", count_text(summary.bytes_copied_per_step)));
-  text += row("gathered", fmt::format("{} per step, by the host into batches",
-                                      bytes_text(static_cast<std::size_t>(summary.bytes_gathered_per_step))));
-  text += row("launches", fmt::format("{} per step", count_text(std::round(summary.launches_per_step * 10) / 10)));
+  if (has_steps(summary)) {
+    text += row("bytes copied", fmt::format("{} per step", count_text(summary.bytes_copied_per_step)));
+    text += row("gathered", fmt::format("{} per step, by the host into batches",
+                                        bytes_text(static_cast<std::size_t>(summary.bytes_gathered_per_step))));
+    if (summary.launches_per_step > 0)
+      text += row("launches", fmt::format("{} per step", count_text(std::round(summary.launches_per_step * 10) / 10)));
+  }
   text += row("memory peak", bytes_text(summary.peak_bytes));
-  text += row("waiting", fmt::format("{:.1f} % of the time for data", 100 * summary.stall_fraction));
+  if (has_steps(summary))
+    text += row("waiting", fmt::format("{:.1f} % of the time for data", 100 * summary.stall_fraction));
   text.pop_back();
   return text;
 }

@@ -91,8 +91,6 @@ struct Summary : train::RunFigures {
   // With --fallback: what another device ran.
   std::optional<std::vector<Fallback>> fallbacks;
 
-  // Of the steps after the first one, which compiles; of all in bench, which does not count its warm-up.
-  double steady_samples_per_second() const;
   double gigabytes_per_second() const {
     return seconds > 0 ? bytes_per_step * static_cast<double>(steps) / seconds * 1e-9 : 0;
   }

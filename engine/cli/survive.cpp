@@ -26,14 +26,14 @@ void expect_options(RunState& state, const Options& options, const Workload& wor
   used.rate = parts.recipe.rate();
   used.warmup = parts.recipe.warmup();
   used.scale_rate.reset();  // it is part of the rate
-  if (options.adaptive.is_on) used.scale_rate = scale_rule_of(options) == optim::ScaleRule::linear ? "linear" : "sqrt";
+  if (options.adaptive.is_on) used.scale_rate = name_of(scale_rule_of(options));
   state.expect("workload", workload.name);
   state.expect("the training set", fmt::format("{} samples", parts.training.dataset().size()));
-  for (const auto& [flag, value] : values_to_agree_on(used)) state.expect(flag, value);
   // Most schedules are laid out over all steps; a run of the others may be made longer,
   // but for micro-batches, the last ones of which make an update whatever the batch is.
   if (options.adaptive.is_on || (*used.schedule != "constant" && *used.schedule != "plateau"))
     state.expect("the number of steps", fmt::format("{}", parts.steps));
+  for (const auto& [flag, value] : values_to_agree_on(used)) state.expect(flag, value);
 }
 
 train::CheckpointsOptions checkpoints_of(const Options& options) {

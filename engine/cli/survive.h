@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cli/options.h"
-#include "cli/recipe.h"
 #include "cli/summary.h"
+#include "cli/training.h"
 #include "samebytes/samebytes.h"
 
 namespace samebytes::cli {

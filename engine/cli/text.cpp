@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <numeric>
 
 namespace samebytes::cli {
@@ -30,34 +29,15 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string value_text(double value) { return std::isnan(value) ? "nan" : fmt::format("{}", value); }
-
-std::string count_text(double count) {
-  if (!std::isfinite(count)) return "-";
-  if (std::abs(count) < 100) return fmt::format("{:.3g}", count);
-  std::string digits = fmt::format("{:.0f}", count);
-  const std::size_t first = digits[0] == '-' ? 1 : 0;
-  for (std::size_t end = digits.size(); end > first + 3;) {
-    end -= 3;
-    digits.insert(end, " ");
-  }
-  return digits;
-}
-
-std::string counted_text(double count, std::string_view one) {
-  return fmt::format("{} {}{}", count_text(count), one, count == 1 ? "" : "s");
-}
-
-std::string duration_text(double seconds) {
-  if (!std::isfinite(seconds) || seconds < 0) return "-";
-  if (seconds < 10) return fmt::format("{:.2f} s", seconds);
-  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
-  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
-  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
-  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-}
-
 std::string list_text(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, ", ")); }
+
+std::string shown(const std::string& word) { return word.empty() ? "''" : word; }
+
+std::string as_option(std::string message) {
+  std::replace(message.begin(),
+               message.begin() + static_cast<std::ptrdiff_t>(std::min(message.find(':'), message.size())), '_', '-');
+  return "--" + message;
+}
 
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;

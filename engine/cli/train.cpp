@@ -12,7 +12,6 @@
 #include "cli/limit.h"
 #include "cli/parallel.h"
 #include "cli/progress.h"
-#include "cli/recipe.h"
 #include "cli/session.h"
 #include "cli/survive.h"
 #include "cli/text.h"
@@ -97,9 +96,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, std::shared_p
       keeper_(keeper),
       ranks_(ranks),
       progress_(progress) {
-  if (batch_ > split_.train->size())
-    throw UsageError(
-        fmt::format("--batch {} is larger than the training set, which has {} samples", batch_, split_.train->size()));
+  expect_within(batch_, *split_.train, "training set");
   if (options.adaptive.is_on) batch_ = adaptive_micro_batch(options, first_batch_);
   progress_.wait_for("opening the device");
   engine_ = open_engine(options, options.device);
@@ -111,7 +108,7 @@ Trainer::Trainer(const Options& options, const Workload& workload, std::shared_p
   train::Precision(precision_).prepare(*net_);
   divide(*net_, options);
   plan_steps();
-  recipe_.emplace(options, workload, first_batch_ * options.step.accumulate, steps_, epoch_steps_);
+  recipe_.emplace(make_recipe(options, workload, first_batch_ * options.step.accumulate, steps_, epoch_steps_));
   optimizer_ = recipe_->make_optimizer(net_->parameters());
   devices_ = make_devices(options, *engine_, *net_);
   joined_ = ranks_.join(options, *engine_, *net_, *optimizer_);
@@ -181,6 +178,7 @@ train::Callbacks Trainer::callbacks() {
   result.on_batch = [this](const train::BatchReport& batch) { say(to_text(batch)); };
   result.on_message = [this](const std::string& text) { say(text); };
   if (options_.quiet) return result;
+  result.on_wait = [this](const std::string& what) { progress_.wait_behind_bar(what); };
   result.on_progress = [this](const train::ProgressReport& report) { draw(report); };
   result.progress_seconds = progress_.seconds_between();
   return result;
@@ -289,8 +287,8 @@ void Trainer::draw(const train::ProgressReport& report) {
   progress_.draw({.title = fmt::format("{}epoch {}/{}{}", fold_text(), report.epoch, epochs_, size),
                   .done = report.step,
                   .total = steps_,
-                  .samples = report.samples,
-                  .seconds = report.seconds,
+                  .samples_per_second = report.samples_per_second,
+                  .seconds_left = report.seconds_left,
                   .loss = report.loss,
                   .grad_norm = report.grad_norm});
 }
@@ -341,6 +339,7 @@ int run_train(const Options& all) {
   const Fitted fitted = fit_train(asked, workload);
   const Options& options = fitted.options;
   check_lora(options);
+  if (!options.load.empty()) expect_weights(io::TensorFile(options.load));
   if (workload.folds > 1 && !(options.save.empty() && options.lora.save.empty()))
     throw UsageError("--save keeps one network, and this data is trained in several folds");
   if (saves_model(options) && !workload.save_model)

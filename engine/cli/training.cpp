@@ -42,8 +42,8 @@ optim::AdaptiveBatchOptions sizes_of(const Options& options, std::int64_t first,
   const std::int64_t most = options.adaptive.max_batch.value_or(usual);
   if (most < first) throw UsageError(fmt::format("--max-batch {} is below the first batch, {}", most, first));
   if (most > samples)
-    throw UsageError(
-        fmt::format("--max-batch {} is larger than the training set, which has {} samples", most, samples));
+    throw UsageError(fmt::format("--max-batch {} is larger than the training set, which has {}", most,
+                                 counted_text(static_cast<double>(samples), "sample")));
   return {.batch = first, .max_batch = most, .rule = scale_rule_of(options)};
 }
 
@@ -54,6 +54,42 @@ std::int64_t count_batch_norms(nn::Module& net) {
 }
 
 }  // namespace
+
+optim::ScaleRule scale_rule_of(const Options& options) {
+  const std::string rule = options.scale_rate.value_or(options.optimizer == "sgd" ? "linear" : "sqrt");
+  return rule == "linear" ? optim::ScaleRule::linear : optim::ScaleRule::square_root;
+}
+
+const char* name_of(optim::ScaleRule rule) { return rule == optim::ScaleRule::linear ? "linear" : "sqrt"; }
+
+Recipe make_recipe(const Options& options, const Workload& workload, std::int64_t batch, std::int64_t steps,
+                   std::int64_t epoch_steps) {
+  const Defaults& defaults = workload.defaults;
+  if (options.base_batch && !options.scale_rate) throw UsageError("--base-batch needs --scale-rate RULE");
+  try {
+    return Recipe({.optimizer = options.optimizer,
+                   .schedule = options.schedule.value_or("cosine"),
+                   .task = {defaults.rate, defaults.weight_decay, defaults.beta2, defaults.clip_norm, defaults.batch},
+                   .batch = batch,
+                   .steps = steps,
+                   .epoch_steps = epoch_steps,
+                   .rate = options.rate,
+                   .weight_decay = options.weight_decay,
+                   .momentum = options.momentum,
+                   .clip_norm = options.clip_norm,
+                   .ema = options.ema,
+                   .warmup = options.warmup,
+                   .gamma = options.gamma,
+                   .every = options.every,
+                   .scale_rate = options.scale_rate ? scale_rule_of(options) : optim::ScaleRule::none,
+                   .base_batch = options.base_batch,
+                   .release_gradients = options.release_gradients,
+                   .moments = moments_dtype(options),
+                   .bf16_weights = options.weights == "bf16" && !has_adapters(options)});
+  } catch (const ArgumentError& error) {
+    throw UsageError(as_option(error.what()));
+  }
+}
 
 data::LoaderOptions training_loader_options(const Options& options, std::int64_t batch) {
   data::LoaderOptions loading = loader_options(options, batch);
@@ -96,8 +132,9 @@ std::int64_t adaptive_micro_batch(const Options& options, std::int64_t first_bat
 
 train::AdaptiveBatching adaptive_batching(const Options& options, const Recipe& recipe, std::int64_t first_batch,
                                           std::int64_t training_samples) {
-  const optim::RateSchedule rate = recipe.rate_schedule("--adaptive-batch");
-  return {.sizes = sizes_of(options, first_batch, training_samples), .rate = rate};
+  if (recipe.schedule() == "onecycle" || recipe.schedule() == "plateau")
+    throw UsageError("--adaptive-batch sets the rate itself; --schedule " + recipe.schedule() + " does not go with it");
+  return {.sizes = sizes_of(options, first_batch, training_samples), .rate = recipe.rate_schedule()};
 }
 
 std::string to_text(const train::BatchReport& report) {

@@ -1,4 +1,5 @@
-// What the options say of a training, beside its recipe: the loader, with how many batches it has ready (--slots,
+// What the options say of a training: its recipe (optim/recipe.h); the loader, with how many batches it has ready
+// (--slots,
 // --max-slots) and where its workers run (--loader-cores); the sizes of a batch that grows (--adaptive-batch); and the
 // line that opens the log, which `samebytes doctor` reads.
 #pragma once
@@ -8,12 +9,22 @@
 #include <string>
 
 #include "cli/options.h"
-#include "cli/recipe.h"
 #include "cli/session.h"
 #include "samebytes/data.h"
+#include "samebytes/optim/recipe.h"
 #include "samebytes/train/session.h"
 
 namespace samebytes::cli {
+
+using optim::Recipe;
+
+// For a run of `steps` steps, `epoch_steps` of them an epoch. Throws UsageError for options that do not go together or
+// that the optimizer does not have.
+Recipe make_recipe(const Options& options, const Workload& workload, std::int64_t batch, std::int64_t steps,
+                   std::int64_t epoch_steps);
+// What --scale-rate says, else the rule that suits the optimizer where the batch changes by itself.
+optim::ScaleRule scale_rule_of(const Options& options);
+const char* name_of(optim::ScaleRule rule);  // as --scale-rate has it
 
 // loader_options() of session.h and these two. Throws UsageError for what does not go together and for cores that there
 // are not.

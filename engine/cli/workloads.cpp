@@ -9,6 +9,7 @@
 
 #include "cli/text.h"
 #include "cli/usage_error.h"
+#include "samebytes/data/fetch.h"
 #include "samebytes/error.h"
 #include "workloads/onnx_file.h"
 
@@ -71,7 +72,13 @@ Workload make_workload(const std::string& name, const WorkloadOptions& options) 
     check_taken(name, entry.takes, options);
     return with_frozen(entry.make(options), options.freeze);
   }
-  throw UsageError(fmt::format("there is no workload {}{}; there are {}, or a model's file (.onnx)", name,
+  for (const data::KnownSet& set : data::known_sets())
+    if (set.name == name && !set.readers.empty())
+      throw UsageError(
+          fmt::format("{0} is a data set: `samebytes data {0}` gets it, `samebytes train {1} --data data/{0}` "
+                      "learns it",
+                      name, set.readers.back()));
+  throw UsageError(fmt::format("there is no workload {}{}; there are {}, or a model's file (.onnx)", shown(name),
                                or_nearest(name, names), list_text(names)));
 }
 

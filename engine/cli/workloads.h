@@ -12,6 +12,8 @@
 namespace samebytes::cli {
 
 using workloads::Defaults;
+using workloads::with_data_kept;
+using workloads::with_hollow_data;
 using workloads::Workload;
 using workloads::WorkloadEntry;
 

@@ -153,12 +153,16 @@ void take_from_archive(const KnownSet& set, const std::string& path, const fs::p
 }
 
 void take_from_folder(const KnownSet& set, const std::string& from, const fs::path& folder) {
-  std::error_code error;
-  for (fs::recursive_directory_iterator entry(from, fs::directory_options::follow_directory_symlink, error), end;
-       !error && entry != end; entry.increment(error))
+  constexpr auto kSkipped = fs::directory_options::skip_permission_denied;
+  constexpr int kDeepest = 8;  // folders in folders
+  std::error_code error, ignored;
+  for (fs::recursive_directory_iterator entry(from, kSkipped, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry.depth() >= kDeepest) entry.disable_recursion_pending();
     for (const std::string& file : set.files)
-      if (entry->is_regular_file() && is_named(entry->path(), file))
+      if (is_named(entry->path(), file) && entry->is_regular_file(ignored))
         fs::copy_file(entry->path(), folder / entry->path().filename(), fs::copy_options::skip_existing);
+  }
 }
 
 void take_from_address(const KnownSet& set, std::string address, const fs::path& folder) {
@@ -181,12 +185,18 @@ void take_from_address(const KnownSet& set, std::string address, const fs::path&
 // A folder that vanishes with its owner unless it was renamed.
 struct PartialFolder {
   fs::path path;
+  std::vector<fs::path> made;  // the folders above it that were not there, the innermost first
   explicit PartialFolder(const fs::path& folder) : path(folder.string() + ".partial-" + std::to_string(getpid())) {
+    std::error_code ignored;
+    for (fs::path above = path.parent_path(); !above.empty() && !fs::exists(above, ignored);
+         above = above.parent_path())
+      made.push_back(above);
     fs::create_directories(path);
   }
   ~PartialFolder() {
     std::error_code ignored;
     fs::remove_all(path, ignored);
+    for (const fs::path& one : made) fs::remove(one, ignored);  // where it is empty
   }
 };
 

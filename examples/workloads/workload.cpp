@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "samebytes/ops.h"
 #include "samebytes/random.h"
+#include "samebytes/train/fit.h"
 
 namespace samebytes::workloads {
 
@@ -35,6 +38,43 @@ const std::vector<WorkloadEntry>& all() {
       {"vowels", "LSTM on padded sequences; reads the Japanese vowels (--data)", {}, vowels_workload},
   };
   return entries;
+}
+
+namespace {
+
+std::vector<data::TransformPtr> transforms_of(const Workload& workload) {
+  std::vector<data::TransformPtr> all = workload.augment;
+  all.insert(all.end(), workload.prepare.begin(), workload.prepare.end());
+  return all;
+}
+
+}  // namespace
+
+Workload with_hollow_data(const Workload& workload) {
+  Workload result = workload;
+  result.augment.clear();
+  result.prepare.clear();
+  result.baselines = nullptr;
+  result.open = [workload](int fold) {
+    const data::Split split = workload.open(fold);
+    data::Split empty = split;
+    empty.train = train::hollow(split.train, transforms_of(workload));
+    empty.test = train::hollow(split.test, workload.prepare);
+    return empty;
+  };
+  result.make_samples = [workload](std::int64_t samples) {
+    return train::hollow(workload.make_samples(1), transforms_of(workload), samples);
+  };
+  return result;
+}
+
+Workload with_data_kept(const Workload& workload) {
+  Workload result = workload;
+  result.open = [open = workload.open, kept = std::make_shared<std::map<int, data::Split>>()](int fold) {
+    const auto found = kept->find(fold);
+    return found != kept->end() ? found->second : kept->emplace(fold, open(fold)).first->second;
+  };
+  return result;
 }
 
 Array classifier_loss(const Array& logits, const data::Batch& batch) { return cross_entropy(logits, batch[1]); }

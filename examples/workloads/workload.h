@@ -135,6 +135,11 @@ struct WorkloadEntry {
 
 const std::vector<WorkloadEntry>& all();
 
+// The same workload on data of which only the fields and the size are known, all zeros.
+Workload with_hollow_data(const Workload& workload);
+// The real data is opened once, however often it is asked for.
+Workload with_data_kept(const Workload& workload);
+
 // Shared by the classifiers: fields are "image" [N, H, W, C] f32 and "label" [N] i32.
 Array classifier_loss(const Array& logits, const data::Batch& batch);
 Array count_right(const Array& logits, const data::Batch& batch);

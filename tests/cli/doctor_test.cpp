@@ -217,7 +217,7 @@ TEST(Doctor, tells_people_what_was_seen_why_it_matters_and_what_to_do) {
   script.start["rate"] = 0.5;
   const auto result = run_command({"doctor", script.write(folder)});
   EXPECT_EQ(result.status, 0);
-  for (const char* part : {"run.jsonl: cnn, batch 64, f32, adamw at 0.5", "1. rate_too_large (advice)\n", "   seen  ",
+  for (const char* part : {"run.jsonl: cnn, batch 64, f32, adamw at 0.5", "1. rate too large (advice)\n", "   seen  ",
                            "run.jsonl:1: the rate is 0.5", "   why   ", "   do    --rate 0.001  "})
     EXPECT_THAT(result.out, HasSubstr(part));
 }

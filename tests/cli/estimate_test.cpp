@@ -38,8 +38,8 @@ TEST(EstimateCommand, the_closed_form_is_within_ten_per_cent_of_the_exact_plan) 
 TEST(EstimateCommand, the_closed_form_is_printed_with_its_numbers) {
   const auto result = run_command({"estimate", "mlp"});
   ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("closed form: 535818 parameters x (4 weight + 4 gradient + 4 + 4 state)"));
-  EXPECT_THAT(result.out, HasSubstr("+ batch 64 x (2 slots x (3136 + 4) + "));
+  EXPECT_THAT(result.out, HasSubstr("closed form: 535 818 parameters x (4 weight + 4 gradient + 4 + 4 state)"));
+  EXPECT_THAT(result.out, HasSubstr("+ batch 64 x (2 slots x (3 136 + 4) + "));
   EXPECT_THAT(result.out, HasSubstr("intermediate values at their fullest, in "));
 }
 

@@ -149,6 +149,32 @@ TEST(Convert, the_network_of_a_checkpoint_is_what_save_writes) {
   }
 }
 
+TEST(Convert, a_checkpoint_in_the_place_of_weights_says_how_to_get_them) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_command({"train", "digits", "--steps", "1", "--checkpoint", folder / "runs", "--quiet"}).status, 0);
+  const std::string checkpoint = folder / "runs/checkpoint-000000001.safetensors";
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"eval", "digits", "--load", checkpoint},
+                                             {"train", "digits", "--load", checkpoint},
+                                             {"generate", "--load", checkpoint}}) {
+    const auto result = run_command(words);
+    EXPECT_EQ(result.status, 2) << words[0];
+    EXPECT_THAT(result.err, HasSubstr("is a checkpoint of a run; `samebytes convert " + checkpoint)) << words[0];
+  }
+  EXPECT_THAT(run_command({"inspect", folder / "runs"}).err, HasSubstr("is a folder; expected a file"));
+  EXPECT_THAT(run_command({"inspect", folder / "none"}).err, HasSubstr("No such file"));
+}
+
+TEST(Data, a_folder_without_the_files_leaves_nothing_behind) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "from/a");
+  std::filesystem::create_directory_symlink("..", folder / "from/a/up");  // a loop
+  const auto result = run_command({"data", "mnist", "--from", folder / "from", "--to", folder / "new/mnist"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, HasSubstr("the file train-images-idx3-ubyte of mnist"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "new"));
+}
+
 TEST(Data, sets_are_listed_and_their_places_named_and_copies_are_checked) {
   EXPECT_THAT(run_command({"data"}).out, HasSubstr("fashion_mnist"));
   const auto places = run_command({"data", "cifar10"});

@@ -150,7 +150,14 @@ TEST(Survive, what_does_not_fit_is_refused) {
   ASSERT_EQ(run_command(joined(run, {"--keep", "2"})).status, 0);
   Words told = joined(run, {"--resume", "auto"});
   std::erase(told, "--quiet");
-  EXPECT_THAT(run_command(told).out, HasSubstr("already complete: 3 of 3 steps"));
+  const std::string complete = run_command(told).out;
+  EXPECT_THAT(complete, HasSubstr("already complete: 3 of 3 steps"));
+  EXPECT_THAT(complete, HasSubstr("3 steps of 64"));
+  EXPECT_THAT(complete, HasSubstr("all before this start"));
+  EXPECT_THAT(complete, HasSubstr("checkpoints   none written"));
+  for (const char* unmeasured : {"p50", "gathered", "launches", "waiting"})
+    EXPECT_THAT(complete, ::testing::Not(HasSubstr(unmeasured)));
+  EXPECT_THAT(run_command(joined(told, {"--steps=2"})).err, HasSubstr("--steps comes twice"));
   EXPECT_EQ(names_in(files.kept).size(), 2u);
   const auto refused = [&](const Words& words, int status, const char* text) {
     const CommandResult result = run_command(words);

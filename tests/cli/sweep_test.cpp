@@ -88,7 +88,7 @@ TEST(Sweep, goes_with_16_bits) {
 TEST(Sweep, wrong_usage_is_named) {
   const auto large = run_command({"sweep", "digits", "--batch", "8,100000"});
   EXPECT_EQ(large.status, 2);
-  EXPECT_THAT(large.err, HasSubstr("--batch 100000 is larger than the training set, which has 1437 samples"));
+  EXPECT_THAT(large.err, HasSubstr("--batch 100000 is larger than the training set, which has 1 437 samples"));
   EXPECT_EQ(run_command({"sweep", "digits", "--batch", "8,0"}).status, 2);
   EXPECT_EQ(run_command({"sweep", "digits", "--steps", "5", "--epochs", "1"}).status, 2);
   EXPECT_EQ(run_command({"sweep", "digits", "--plot", "/proc/nowhere/plot.svg"}).status, 1);

@@ -87,6 +87,16 @@ TEST(Train, the_summary_names_what_a_newcomer_looks_for) {
   EXPECT_EQ(result.out.find('\r'), std::string::npos) << "no bar where there is no terminal";
 }
 
+TEST(Train, a_speed_says_whether_the_step_that_compiles_is_in_it) {
+  const std::string one = run_command({"train", "digits", "--steps", "1", "--quiet"}).out;
+  EXPECT_THAT(one, HasSubstr("samples/s with the first step, which compiles; 1 step of 64"));
+  EXPECT_THAT(one, ::testing::Not(HasSubstr("launches"))) << "those of the first step are not counted";
+  EXPECT_THAT(one, ::testing::Not(HasSubstr("warm-up")));
+  const std::string more = run_command({"train", "digits", "--steps", "20", "--quiet"}).out;
+  EXPECT_THAT(more, HasSubstr("samples/s without the first step, which compiles; 20 steps of 64"));
+  EXPECT_THAT(more, HasSubstr("warm-up of 1 step\n"));
+}
+
 TEST(Train, quiet_prints_the_summary_only) {
   const auto result = run_command({"train", "digits", "--steps", "5", "--quiet"});
   ASSERT_EQ(result.status, 0) << result.err;

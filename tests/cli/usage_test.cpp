@@ -147,6 +147,22 @@ TEST(Usage, a_mistake_is_named_with_what_was_meant) {
       {{"train", "digits", "mlp"}, "expected `samebytes train WORKLOAD`, got mlp too"},
       {{"devices", "all"}, "expected `samebytes devices`, got all too"},
       {{"train"}, "train needs WORKLOAD"},
+      {{"train", "digits", "--rate", "inf"}, "--rate: expected a number above 0, got inf"},
+      {{"train", "digits", "--lr", "1e400"}, "--rate: expected a number above 0, got 1e400"},
+      {{"train", "digits", "--steps", "3", "--steps", "4"}, "--steps comes twice; give it once"},
+      {{"train", "digits", "--steps="}, "--steps lacks its value: --steps N"},
+      {{"train", "digits", "--save", ""}, "--save lacks its value: --save FILE"},
+      {{"train", "digits", "--help=3"}, "--help takes no value"},
+      {{"train", ""}, "there is no workload ''; there are digits, mlp"},
+      {{"train", "mnist"},
+       "mnist is a data set: `samebytes data mnist` gets it, `samebytes train cnn --data data/mnist`"},
+      {{"new", "op", "3x"}, "NAME: expected a name of letters, digits and _ that begins with a letter, got 3x"},
+      {{"new", "layer", "x"}, "WHAT: expected op, got layer"},
+      {{"--version", "now"}, "expected `samebytes --version [--json]`, got now too"},
+      {{"trian", "digits"}, "there is no verb trian, did you mean train?\n"},
+      {{"colour"}, "there is no verb colour; there are devices, train"},
+      {{"train", "digits", "--batch", "5000"}, "is larger than the training set, which has 1 437 samples"},
+      {{"eval", "digits", "--load", "x", "--device", "cpu:0,cpu:0"}, "eval uses one device"},
       {{"eval", "digits"}, "eval needs --load FILE"},
   };
   for (const Case& wrong : cases) {
@@ -155,6 +171,19 @@ TEST(Usage, a_mistake_is_named_with_what_was_meant) {
     EXPECT_THAT(result.err, HasSubstr(wrong.message)) << result.err;
     EXPECT_EQ(result.out, "") << wrong.message;
   }
+}
+
+TEST(Usage, help_and_version_are_found_where_people_look_for_them) {
+  const std::string help = run_command({"train", "--help"}).out, version = run_command({"--version"}).out;
+  EXPECT_THAT(help, HasSubstr("\nUsage: samebytes train WORKLOAD [options]\n"));
+  EXPECT_THAT(help, HasSubstr("\n  WORKLOAD "));
+  EXPECT_THAT(help, ::testing::Not(HasSubstr("\n\n\n")));
+  EXPECT_EQ(run_command({"help", "train"}).out, help);
+  const std::string all = run_command({"--help"}).out;
+  EXPECT_THAT(all, HasSubstr("Usage: samebytes VERB [options]"));
+  EXPECT_EQ(run_command(std::vector<std::string>{"help"}).out, all);
+  EXPECT_EQ(run_command(std::vector<std::string>{"version"}).out, version);
+  EXPECT_EQ(run_command({"-V"}).out, version);
 }
 
 TEST(Usage, no_words_at_all_show_the_help_as_an_error) {

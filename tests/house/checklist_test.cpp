@@ -43,6 +43,7 @@ std::string command_fault(const std::string& words, const std::string& sources) 
   while (stream >> word) {
     if (!word.starts_with("--")) continue;
     const bool is_there = sources.find("\"" + word + "\"") != std::string::npos ||
+                          sources.find("\"" + word + " ") != std::string::npos ||  // a row has its value behind it
                           sources.find("\"" + word.substr(2) + "\"") != std::string::npos;
     if (!is_there) return "no verb has " + word;
   }

@@ -25,11 +25,11 @@ struct FetchedSet {
   std::int64_t training_samples = 0, test_samples = 0;  // of a text: its bytes, and 0
 };
 
-// Copies the set's files into `folder`, which must not exist or be empty. `from` is a folder (searched through), an
-// archive (.tar, .tar.gz, .tgz, .zip), or the address of either: https://, http://, ftp:// or file://. Files are
-// fetched by the program curl, or wget where that is missing. The folder appears only when all files are there and
-// readable. Throws ArgumentError for an unknown name and a folder with something in it; IoError where a file is
-// missing, damaged or not to be had, with what the program said.
+// Copies the set's files into `folder`, which must not exist or be empty. `from` is a folder (searched through eight
+// deep, without links to folders), an archive (.tar, .tar.gz, .tgz, .zip), or the address of either: https://, http://,
+// ftp:// or file://. Files are fetched by the program curl, or wget where that is missing. The folder appears only when
+// all files are there and readable. Throws ArgumentError for an unknown name and a folder with something in it; IoError
+// where a file is missing, damaged or not to be had, with what the program said.
 FetchedSet fetch(const std::string& name, const std::string& from, const std::string& folder);
 
 }  // namespace samebytes::data
