@@ -3,6 +3,7 @@
 
 #include "graph/autocast.h"
 #include "graph/op.h"
+#include "ops/as_value.h"
 #include "ops/sizes.h"
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
@@ -85,7 +86,7 @@ Array repeat_interleave(const Input& a, std::int64_t repeats, int axis) {
   if (repeats < 0)
     throw ArgumentError("repeat_interleave: repeats must be 0 or more, got " + std::to_string(repeats) + ", src is " +
                         describe(a));
-  if (repeats == 1) return a;
+  if (repeats == 1) return detail::as_value(a);
   Shape merged = a.shape();
   merged[axis] = detail::checked_product("repeat_interleave", a, merged[axis], repeats);
   // [outer, n, inner] -> [outer, n, repeats, inner], so that arrays of eight axes have room.

@@ -1,6 +1,7 @@
 // The table of pointwise ops. A new one is a row here, a declaration in ops.h and a row in
 // tests/ops/pointwise_test.cpp. Over 400 lines because it is one table.
 #include "ops/pointwise.h"
+#include "ops/as_value.h"
 
 #include <algorithm>
 #include <array>
@@ -339,10 +340,10 @@ using detail::Pointwise;
     return detail::binary(detail::row, SAMEBYTES_ROW(row), detail::floating(a), detail::floating(b)); \
   }
 // What is a whole number stays one.
-#define SAMEBYTES_ROUNDING(function, row)                     \
-  Array function(const Input& a) {                            \
-    if (a.defined() && !is_floating(a.dtype())) return a;     \
-    return detail::unary(detail::row, SAMEBYTES_ROW(row), a); \
+#define SAMEBYTES_ROUNDING(function, row)                                   \
+  Array function(const Input& a) {                                          \
+    if (a.defined() && !is_floating(a.dtype())) return detail::as_value(a); \
+    return detail::unary(detail::row, SAMEBYTES_ROW(row), a);               \
   }
 #define SAMEBYTES_COMPARISON(function, row, row_with_scalar)                                         \
   SAMEBYTES_BINARY(function, row)                                                                    \
@@ -415,7 +416,7 @@ Array pow(const Input& a, double exponent) {
   if (const detail::Casts cast(kPowCast); cast) return pow(cast(a), exponent);
   Array x = detail::floating(a);
   if (!x.defined()) return SAMEBYTES_WITH_SCALAR(kPow, a, exponent);
-  if (exponent == 1.0) return x;
+  if (exponent == 1.0) return detail::as_value(x);
   if (exponent == 2.0) return square(x);
   static const detail::PowRow kRows[] = {
       {0.0, &detail::kPow0, detail::make_op<Pointwise>(detail::kPow0)},
@@ -568,7 +569,7 @@ Array masked_fill(const Input& a, const Input& mask, double value) {
   return detail::apply(detail::kMaskedFill, SAMEBYTES_ROW(kMaskedFill), inputs, {value});
 }
 Array astype(const Input& a, Dtype dtype) {
-  if (a.defined() && a.dtype() == dtype) return a;
+  if (a.defined() && a.dtype() == dtype) return detail::as_value(a);
   return detail::apply(detail::kCast, SAMEBYTES_ROW(kCast), std::span<const Array>(&a.array(), 1), {}, dtype);
 }
 Array stop_gradient(const Input& a) { return detail::unary(detail::kStop, SAMEBYTES_ROW(kStop), a); }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "graph/launch.h"
+#include "ops/as_value.h"
 #include "samebytes/ops.h"
 
 namespace samebytes {
@@ -118,7 +119,7 @@ Array normal(const Shape& shape, double mean, double deviation, Dtype dtype, con
 Array dropout(const Input& a, double p, RandomKey key) {
   detail::require(a.defined() && is_floating(a.dtype()), "dropout", "needs a floating array", a, "src");
   if (!(p >= 0.0 && p <= 1.0)) throw ArgumentError("dropout: p must be in [0, 1], got " + std::to_string(p));
-  if (p == 0.0) return a;
+  if (p == 0.0) return detail::as_value(a);
   if (p == 1.0) return zeros(a.shape(), a.dtype());
   const auto threshold =
       static_cast<std::uint64_t>(std::min(p * 0x1p32, 0x1p32 - 1.0));  // drops p * 2^32 of the 2^32 words

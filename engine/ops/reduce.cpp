@@ -11,6 +11,7 @@
 #include "graph/autocast.h"
 #include "graph/launch.h"
 #include "graph/written.h"
+#include "ops/as_value.h"
 #include "ops/dtypes.h"
 #include "ops/host.h"
 #include "ops/reduce.h"
@@ -453,7 +454,7 @@ Array argmax(const Input& a, int axis) {
 
 Array sum_to(const Input& a, const Shape& shape) {
   detail::require(a.defined(), "sum_to", "needs an array", a, "src");
-  if (a.shape() == shape) return a;
+  if (a.shape() == shape) return detail::as_value(a);
   const int extra = a.shape().rank() - shape.rank();
   bool ok = extra >= 0;
   detail::AxisMask axes = 0;

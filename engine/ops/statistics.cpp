@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/op.h"
+#include "ops/as_value.h"
 #include "ops/pointwise.h"
 #include "ops/sizes.h"
 #include "samebytes/autograd.h"
@@ -85,7 +86,7 @@ Array norm(const Input& a, double p, const Axes& axes, bool keep) {
 Array logsumexp(const Input& a, const Axes& axes, bool keep) {
   const std::vector<int> along = named_axes("logsumexp", a, axes);
   const Array x = as_floating(a);
-  if (along.empty()) return x;
+  if (along.empty()) return detail::as_value(x);
   if (count_along(x, along) == 0) return log(sum(exp(x), along, keep));  // of nothing: -infinity
   const Array highest = stop_gradient(max(x, along, true));
   const Array shift = where(isfinite(highest), highest, 0);
@@ -106,7 +107,7 @@ Array prod(const Input& a, const Axes& axes, bool keep) {
     }
   order.insert(order.end(), along.begin(), along.end());
   const std::int64_t n = count_along(x, along);
-  if (along.empty()) return x;
+  if (along.empty()) return detail::as_value(x);
   if (n == 0 || x.size() == 0) return without(ones(kept, x.dtype()), along, keep);
   const bool is_one_axis = along.size() == 1;
   const int axis = is_one_axis ? along[0] : 1;

@@ -5,6 +5,7 @@
 
 #include "graph/launch.h"
 #include "graph/written.h"
+#include "ops/as_value.h"
 #include "ops/pointwise.h"
 #include "ops/sizes.h"
 #include "samebytes/ops.h"
@@ -66,6 +67,13 @@ Array embed(const Array& dy, const Shape& shape, int axis, std::int64_t start, s
 }
 
 }  // namespace
+
+Array as_value(const Array& a) {
+  if (a.node()->op || a.node()->is_view) return a;
+  static const auto op = make_op<View>("reshape", [](const Array& dy, const Array&) { return dy; });
+  return make_view(op, a, a.shape(), 0, dense_strides(a.shape()));
+}
+
 }  // namespace detail
 
 using detail::checked_axis;
@@ -92,7 +100,7 @@ Array reshape(const Input& a, const Shape& shape) {
   if (shape.size() != a.size())
     throw ArgumentError("reshape: shape " + shape.to_string() + " has " + std::to_string(shape.size()) +
                         " elements, src is " + describe(a));
-  if (shape == a.shape()) return a;
+  if (shape == a.shape()) return detail::as_value(a);
   const Array dense = contiguous(a);
   static const auto op =
       make_op<View>("reshape", [](const Array& dy, const Array& src) { return reshape(dy, src.shape()); });
@@ -207,7 +215,7 @@ Array slice(const Input& a, int axis, std::int64_t start, std::int64_t stop, std
 
 Array broadcast_to(const Input& a, const Shape& shape) {
   detail::require(a.defined(), "broadcast_to", "needs an array", a, "src");
-  if (a.shape() == shape) return a;
+  if (a.shape() == shape) return detail::as_value(a);
   const int extra = shape.rank() - a.shape().rank();
   const auto layout = layout_of(a);
   Strides strides{};

@@ -339,12 +339,6 @@ class Program {
   Step random_step(const Value& a, const Value& b) {
     Step step{static_cast<Kind>(pick(kKinds)), static_cast<int>(pick(5))};
     if (!interpreter_.fits(step, a, b)) step.kind = Kind::clip;
-    // An op that changes nothing, such as a roll by a whole turn, hands out its argument, and a cell's newest value
-    // with it.
-    if (step.kind == Kind::roll) step.number = 1 + step.number % static_cast<int>(side_ - 1);
-    const bool is_cast = step.kind == Kind::cast_f16 || step.kind == Kind::cast_bf16 || step.kind == Kind::cast_f32;
-    if (is_cast && a.dtype == (step.kind == Kind::cast_f16 ? f16 : step.kind == Kind::cast_bf16 ? bf16 : f32))
-      step.kind = Kind::transpose;
     return step;
   }
 
