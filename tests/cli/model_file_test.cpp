@@ -66,7 +66,7 @@ TEST_F(ModelFile, inspect_shows_models_and_tensors_and_refuses_what_is_neither) 
   io::save(tensors, net_);
   const auto table = run_command({"inspect", tensors});
   EXPECT_THAT(table.out, HasSubstr("4 tensors, 67 values"));
-  EXPECT_THAT(run_command({"inspect", folder_ / "none"}).err, HasSubstr("there is no such file"));
+  EXPECT_THAT(run_command({"inspect", folder_ / "none"}).err, HasSubstr("No such file"));
   put(folder_ / "a.gguf", "GGUF, and more");
   EXPECT_THAT(run_command({"inspect", folder_ / "a.gguf"}).err, HasSubstr("gguf: "));
   put(folder_ / "a.txt", "anything at all");
