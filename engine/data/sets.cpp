@@ -121,8 +121,7 @@ Split mnist(const std::string& folder, const MnistOptions& options) {
 Split digits() {
   constexpr std::int64_t kTrain = 1437, kTest = 360;
   constexpr float kLargest = 16;
-  const detail::EmbeddedFiles files = detail::embedded_digits();
-  for (const detail::EmbeddedFile& file : files) {
+  for (const detail::EmbeddedFile& file : detail::embedded_digits()) {
     if (file.name != "digits.csv.gz") continue;
     const auto text = io::unpack_if_gzip(file.name, std::as_bytes(std::span(file.bytes.data(), file.bytes.size())));
     Table table = parse_csv(file.name, text, {.label = "-1", .classes = 10});

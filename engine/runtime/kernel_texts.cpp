@@ -39,8 +39,7 @@ Texts all_texts() {
   const std::string folder = environment("SAMEBYTES_KERNEL_DIR");
   if (!folder.empty()) return read_folder(folder);
   Texts texts;
-  const EmbeddedFiles files = embedded_kernels();
-  for (const EmbeddedFile& file : files) texts.emplace(file.name, file.bytes);
+  for (const EmbeddedFile& file : embedded_kernels()) texts.emplace(file.name, file.bytes);
   return texts;
 }
 
