@@ -4,9 +4,23 @@ differentiated in seconds. Each entry of NETWORKS gives a module in evaluation m
 
 import torch
 import torch.nn.functional as F
-import torchvision
 from torch import nn
 
+
+def with_models_alone():
+    """torchvision, also where its compiled operators do not load, as those of its build for CUDA beside PyTorch's for the
+    CPU: no network here uses them."""
+    register = torch.library.register_fake
+    torch.library.register_fake = lambda op, *rest, **named: (
+        (lambda f: f) if str(op).startswith("torchvision::") else register(op, *rest, **named))
+    try:
+        import torchvision
+    finally:
+        torch.library.register_fake = register
+    return torchvision
+
+
+torchvision = with_models_alone()
 NETWORKS = {}
 
 
@@ -105,8 +119,7 @@ def alexnet():
 
 @network
 def convnext():
-    from torchvision.models.convnext import CNBlockConfig, ConvNeXt
-
+    CNBlockConfig, ConvNeXt = torchvision.models.convnext.CNBlockConfig, torchvision.models.ConvNeXt
     blocks = [CNBlockConfig(16, 32, 1), CNBlockConfig(32, 64, 1), CNBlockConfig(64, None, 2)]
     return settled(ConvNeXt(blocks, layer_scale=0.5, num_classes=10), pixels(2, 3, 64, 64))
 
@@ -128,8 +141,7 @@ def vision_transformer():
 
 @network
 def deeplab():
-    from torchvision.models.segmentation.deeplabv3 import DeepLabHead
-
+    DeepLabHead = torchvision.models.segmentation.deeplabv3.DeepLabHead
     body = nn.Sequential(nn.Conv2d(3, 16, 3, 2, 1), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 32, 3, 2, 2, 2),
                          nn.BatchNorm2d(32), nn.ReLU())
 
