@@ -1,6 +1,8 @@
-// Rotary positions (Su et al. 2021). src [N, T, H, D] with strides and D neighbours, dst dense [N, T, H, D], D even. Pair i
-// of token t turns by the angle (first + t) * base^(-2 i / D), with `sign` 1, or back with -1. Pairs are (i, i + D / 2), or
-// where interleaved (2 i, 2 i + 1). Heads from `turned` on are copied. A group takes one token: its angles serve all heads.
+// Rotary positions (Su et al. 2021). src [N, T, H, D] with strides and D neighbours, dst dense [N, T, H, D]. Pair i of the
+// R = `pairs` of token t turns by the angle (first + t) * f with f = base^(-2 i / D), or table[i] where there is one, and
+// grows by `scale`; `turn` is scale, or -scale to turn back. Pairs are (i, i + R), or where interleaved (2 i, 2 i + 1).
+// The other values of a head, and heads from `turned` on, are copied. A group takes one token: its angles serve all
+// heads.
 // Program: transformer
 
 static inline void rotary_pair(const vreal a, const vreal b, const vreal c, const vreal s, vreal* x, vreal* y) {
@@ -9,25 +11,25 @@ static inline void rotary_pair(const vreal a, const vreal b, const vreal c, cons
 }
 
 // Groups: x = T, y = N. step = 2 / D * log2(base).
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void rotary(ARRAY(const stored, src), ARRAY(stored, dst),
-                                                                    const long src_n, const long src_t,
-                                                                    const long src_h, const int heads,
-                                                                    const int turned, const int depth,
-                                                                    const int interleaved, const real step,
-                                                                    const real sign, const long first) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void rotary(
+    ARRAY(const stored, src), ARRAY(const real, table), ARRAY(stored, dst), const long src_n, const long src_t,
+    const long src_h, const int heads, const int turned, const int depth, const int pairs, const int interleaved,
+    const int has_table, const real step, const real scale, const real turn, const long first) {
   START(src);
+  START(table);
   START(dst);
   const long t = get_group_id(0), n = get_group_id(1);
-  const int half_depth = depth / 2, whole = half_depth / VW * VW;
+  const int whole = pairs / VW * VW;
   const real position = (real)(first + t);
   src += n * src_n + t * src_t;
   dst += (n * (long)get_num_groups(0) + t) * heads * depth;
   real lane[VW], cosine[VW], sine[VW];
   for (int i = 0; i < VW; ++i) lane[i] = (real)i;
   const vreal lanes = VLOAD(lane);
-  for (int i = 0; i < half_depth; i += VW) {
-    const vreal angle = position * exp2((lanes + (real)i) * -step);
-    const vreal c = cos(angle), s = sin(angle) * sign;
+  for (int i = 0; i < pairs; i += VW) {
+    const vreal angle =
+        position * (has_table ? sb_load(table + i, pairs - i, pairs - i, 0) : exp2((lanes + (real)i) * -step));
+    const vreal c = cos(angle) * scale, s = sin(angle) * turn;
     if (i < whole) {
       for (int h = 0; h < turned; ++h) {
         const __global stored* x = src + h * src_h;
@@ -48,9 +50,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void rotary(ARRAY(const 
           VSTORE(low, y + 2 * i);
           VSTORE(high, y + 2 * i + VW);
         } else {
-          rotary_pair(VLOAD(x + i), VLOAD(x + half_depth + i), c, s, &a, &b);
+          rotary_pair(VLOAD(x + i), VLOAD(x + pairs + i), c, s, &a, &b);
           VSTORE(a, y + i);
-          VSTORE(b, y + half_depth + i);
+          VSTORE(b, y + pairs + i);
         }
       }
     } else {
@@ -59,8 +61,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void rotary(ARRAY(const 
       for (int h = 0; h < turned; ++h) {
         const __global stored* x = src + h * src_h;
         __global stored* y = dst + (long)h * depth;
-        for (int j = i; j < half_depth; ++j) {
-          const int p = interleaved ? 2 * j : j, q = interleaved ? p + 1 : j + half_depth;
+        for (int j = i; j < pairs; ++j) {
+          const int p = interleaved ? 2 * j : j, q = interleaved ? p + 1 : j + pairs;
           const real a = LOAD(x + p), b = LOAD(x + q);
           STORE(FMA(a, cosine[j - i], -(b * sine[j - i])), y + p);
           STORE(FMA(b, cosine[j - i], a * sine[j - i]), y + q);
@@ -68,7 +70,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void rotary(ARRAY(const 
       }
     }
   }
-  for (int h = turned; h < heads; ++h) {
-    for (int p = 0; p < depth; ++p) dst[(long)h * depth + p] = src[h * src_h + p];
+  for (int h = 0; h < heads; ++h) {
+    for (int p = h < turned ? 2 * pairs : 0; p < depth; ++p) dst[(long)h * depth + p] = src[h * src_h + p];
   }
 }

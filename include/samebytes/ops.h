@@ -19,6 +19,7 @@
 #include "samebytes/ops/recurrent.h"
 #include "samebytes/ops/reduce.h"
 #include "samebytes/ops/resize.h"
+#include "samebytes/ops/rotary.h"
 #include "samebytes/ops/rounding.h"
 #include "samebytes/ops/sampling.h"
 #include "samebytes/ops/sorting.h"

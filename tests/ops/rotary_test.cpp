@@ -8,6 +8,7 @@
 #include "samebytes/error.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/attention.h"
+#include "samebytes/ops/rotary.h"
 #include "support/devices.h"
 #include "support/errors.h"
 #include "support/gradcheck.h"
@@ -96,6 +97,58 @@ TEST_P(RotaryTest, wrong_arguments_are_refused) {
   EXPECT_ERROR((rotary(zeros({1, 2, 3, 4}), {.base = 0})), ArgumentError, "rotary: base must be above 0, got 0.000000");
   EXPECT_ERROR((rotary(zeros({1, 2, 3, 4}), {.offset = -2})), ArgumentError,
                "rotary: offset must be 0 or more, got -2");
+}
+
+TEST_P(RotaryTest, a_table_gives_the_frequencies_of_the_first_values_and_a_scale) {
+  for (const Shape& shape : {Shape{2, 5, 3, 64}, Shape{1, 7, 2, 38}, Shape{3, 2, 1, 6}})
+    for (const std::int64_t pairs : {shape[3] / 2, shape[3] / 2 - 2, std::int64_t{1}})
+      for (const bool interleaved : {false, true})
+        for (const Dtype dtype : real_dtypes()) {
+          const std::int64_t heads = shape[2] > 2 ? 2 : shape[2], offset = 4;
+          const double scale = 1.25;
+          const auto x = random_values(shape.size(), 1), f = random_values(pairs, 2);
+          std::vector<double> expected = x;
+          for (std::int64_t n = 0; n < shape[0]; ++n)
+            for (std::int64_t t = 0; t < shape[1]; ++t)
+              for (std::int64_t h = 0; h < heads; ++h)
+                for (std::int64_t i = 0; i < pairs; ++i) {
+                  const double angle = static_cast<double>(offset + t) * f[static_cast<std::size_t>(i)];
+                  const auto row = static_cast<std::size_t>(((n * shape[1] + t) * shape[2] + h) * shape[3]);
+                  const auto p = row + static_cast<std::size_t>(interleaved ? 2 * i : i);
+                  const auto q = row + static_cast<std::size_t>(interleaved ? 2 * i + 1 : i + pairs);
+                  expected[p] = scale * (x[p] * std::cos(angle) - x[q] * std::sin(angle));
+                  expected[q] = scale * (x[q] * std::cos(angle) + x[p] * std::sin(angle));
+                }
+          const Array y = rotary(real_array(x, shape, dtype), real_array(f, {pairs}, dtype),
+                                 {.interleaved = interleaved, .offset = offset, .heads = heads, .scale = scale});
+          EXPECT_TRUE(all_close(y, expected, 20 * sum_tolerance(dtype, 2)))
+              << shape.to_string() << " " << pairs << (interleaved ? " interleaved" : "");
+        }
+}
+
+TEST_P(RotaryTest, a_table_of_one_base_gives_what_the_base_gives) {
+  const Array x = uniform({2, 3, 4, 16}, -1, 1);
+  std::vector<float> table;
+  for (int i = 0; i < 8; ++i) table.push_back(static_cast<float>(std::pow(500.0, -2.0 * i / 16)));
+  const Array difference = rotary(x, array(table, {8}), {.offset = 3}) - rotary(x, {.base = 500, .offset = 3});
+  EXPECT_LT(max(abs(difference)).value(), 1e-5);
+}
+
+TEST_P(RotaryTest, gradients_with_a_table_are_the_numerical_ones) {
+  SAMEBYTES_NEEDS_F64();
+  const Array table = array(std::vector<double>{0.7, 0.2}, {2});
+  EXPECT_TRUE(check_gradients([&](auto x) { return rotary(x[0], table, {.offset = 3, .heads = 1, .scale = 1.5}); },
+                              {random_input("x", {1, 3, 2, 6})}));
+}
+
+TEST_P(RotaryTest, wrong_tables_are_refused) {
+  const Array x = zeros({1, 2, 3, 4});
+  EXPECT_ERROR((rotary(x, zeros({3}))), ArgumentError,
+               "rotary: x f32 [1, 2, 3, 4] needs 1 to 2 frequencies of f32, frequencies is f32 [3]");
+  EXPECT_ERROR((rotary(x, zeros({2}, i32))), ArgumentError,
+               "rotary: x f32 [1, 2, 3, 4] needs 1 to 2 frequencies of f32, frequencies is i32 [2]");
+  EXPECT_ERROR((rotary(x, zeros({2}), {.heads = 4})), ArgumentError,
+               "rotary: heads must be between 0 and those of x, got 4, x is f32 [1, 2, 3, 4]");
 }
 
 class SmallShapesRotaryTest : public SmallShapes {};
