@@ -15,6 +15,7 @@
 
 #include "core/io_error.h"
 #include "core/json.h"
+#include "io/mapped_file.h"
 #include "samebytes/io/files.h"
 
 namespace samebytes::detail {
@@ -104,6 +105,7 @@ struct TensorFile::State {
   std::vector<detail::StoredTensor> entries;
   std::map<std::string, std::size_t> names;
   Metadata metadata;
+  std::shared_ptr<MappedFile> mapped;  // at the first use of map()
 
   ~State() {
     if (file >= 0) ::close(file);
@@ -266,6 +268,27 @@ void TensorFile::read(std::size_t index, std::span<std::byte> dst) const {
       state_->fail(entry.begin + i * width, "integers that fit 32 bits in '" + info.name + "'", std::to_string(value));
     std::memcpy(dst.data() + i * sizeof result, &result, sizeof result);
   }
+}
+
+Array TensorFile::map(std::size_t index, Adoption* verdict) const {
+  const TensorInfo& info = state_->infos.at(index);
+  const detail::StoredTensor& entry = state_->entries[index];
+  if (info.bytes() == 0) throw ArgumentError("safetensors: '" + info.name + "' has no elements to map");
+  if (entry.stored->width != bytes_of(info.dtype))
+    throw ArgumentError("safetensors: '" + info.name + "' of " + entry.stored->name + " cannot be mapped; read() it");
+  if (!state_->mapped) {
+    state_->mapped = MappedFile::map(state_->file, static_cast<std::size_t>(state_->size));
+    if (!state_->mapped) state_->fail(0, "a file that can be mapped", std::strerror(errno));
+  }
+  std::byte* const bytes = state_->mapped->data() + entry.begin;
+  if (entry.begin % entry.stored->width == 0)
+    return adopt(
+        bytes, info.shape, info.dtype, [kept = state_->mapped] {}, verdict);
+  const Array copy = empty(info.shape, info.dtype);
+  read(index, {static_cast<std::byte*>(detail::Borrow(copy, true, __FILE__, __LINE__).data()), info.bytes()});
+  if (verdict != nullptr)
+    *verdict = {false, "copied: its offset is no multiple of " + std::to_string(entry.stored->width)};
+  return copy;
 }
 
 HostArray TensorFile::read(std::size_t index) const {

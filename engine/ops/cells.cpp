@@ -10,6 +10,7 @@
 #include "samebytes/autograd.h"
 #include "samebytes/ops.h"
 #include "samebytes/ops/update_parts.h"
+#include "samebytes/weights.h"
 
 namespace samebytes {
 
@@ -40,6 +41,19 @@ Array cell(const Input& initial, std::string name, MemoryCategory category) {
   node.cell->initial = value.node();
   node.cell->initial->category = kind;
   return result;
+}
+
+Array cell_over(Array&& values, std::string name) {
+  if (!values.defined()) throw ArgumentError("cell_over: " + name + " needs an array, got an empty handle");
+  detail::Node& node = *values.node();
+  const bool is_leaf = !node.op && node.has_value && !node.is_view && !node.cell && node.output < 0;
+  if (!is_leaf || node.is_read_only || node.handles.load(std::memory_order_relaxed) != 1)
+    throw ArgumentError("cell_over: " + name + " needs the only handle on an array with its own bytes, got " +
+                        (is_leaf ? "a shared or read-only one, " : "another one, ") + detail::describe(values));
+  node.cell = std::make_unique<detail::CellState>();
+  node.cell->name = std::move(name);
+  node.category = detail::Category::parameter;
+  return std::move(values);
 }
 
 Array clone_cell(const Input& cell) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "samebytes/array.h"
 
@@ -14,6 +15,11 @@ namespace samebytes {
 // the parameters throw when evaluated afterwards. Throws ArgumentError for an array that is not a cell, has a working
 // copy or belongs to an optimizer.
 void store_in_bf16(std::span<const Array> parameters);
+
+// A cell over the bytes of `values` themselves: weights in memory of the user's own (adopt(), io::TensorFile::map())
+// become parameters without a copy, and updates overwrite that memory. `values` must be the only handle on an array
+// with its own bytes: no expression, view or cell. Throws ArgumentError otherwise.
+Array cell_over(Array&& values, std::string name);
 
 // The value with which to overwrite a bf16 cell with one axis: each element of a (f32, the cell's shape) rounded to one
 // of its two neighbours in bf16, up with the probability that makes the expected value the element itself, as

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "samebytes/array.h"
 #include "samebytes/dtype.h"
 #include "samebytes/host_array.h"
 #include "samebytes/io/files.h"
@@ -62,6 +63,12 @@ class TensorFile {
   // truncated or an integer does not fit in 32 bits.
   void read(std::size_t index, std::span<std::byte> dst) const;
   HostArray read(std::size_t index) const;
+  // Tensor `index` as an array over the pages of the file, which stay mapped as long as an array needs them: nothing is
+  // read before somebody touches it, and what is written stays in the program. Copied where the device does not read
+  // host memory (`verdict` says which, as adopt()), and for tensors whose offset is no multiple of their elements'
+  // size. Throws ArgumentError for a tensor without elements and for integers other than I32 and U8, IoError if the
+  // file cannot be mapped. A file that another program shortens meanwhile ends this one, as with every mapped file.
+  Array map(std::size_t index, Adoption* verdict = nullptr) const;
 
  private:
   struct State;

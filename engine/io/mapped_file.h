@@ -1,0 +1,31 @@
+// A file in memory: private pages, read as they are touched; what is written to them stays in the program.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <memory>
+
+namespace samebytes::io {
+
+class MappedFile {
+ public:
+  // Null, with errno, where the file cannot be mapped. Requires: size above 0.
+  static std::shared_ptr<MappedFile> map(int file, std::size_t size) {
+    void* const data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file, 0);
+    if (data == MAP_FAILED) return nullptr;
+    return std::shared_ptr<MappedFile>(new MappedFile(static_cast<std::byte*>(data), size));
+  }
+  ~MappedFile() { ::munmap(data_, size_); }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  MappedFile(std::byte* data, std::size_t size) : data_(data), size_(size) {}
+  std::byte* data_;
+  std::size_t size_;
+};
+
+}  // namespace samebytes::io
