@@ -1,4 +1,6 @@
-// Samples tokens from a GPT, on the host and in double, with random numbers that depend only on seed and step.
+// Samples tokens from a decoder, on the host and in double, with random numbers that depend only on seed and step.
+#include "nn/generate.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -56,12 +58,12 @@ std::int32_t draw(const std::vector<double>& logits, const GenerateOptions& opti
 
 }  // namespace
 
-std::vector<std::int32_t> generate(Gpt& model, std::span<const std::int32_t> prompt, const GenerateOptions& options) {
-  const auto& o = model.options();
+std::vector<std::int32_t> generate_by(const Generator& generator, nn::Module& module,
+                                      std::span<const std::int32_t> prompt, const GenerateOptions& options) {
   if (prompt.empty()) throw ArgumentError("generate: the prompt needs at least one id, got none");
   for (const std::int32_t id : prompt)
-    if (id < 0 || id >= o.vocabulary)
-      throw ArgumentError("generate: ids must be in [0, " + std::to_string(o.vocabulary) + "), got " +
+    if (id < 0 || id >= generator.vocabulary)
+      throw ArgumentError("generate: ids must be in [0, " + std::to_string(generator.vocabulary) + "), got " +
                           std::to_string(id));
   if (!(options.temperature >= 0 && std::isfinite(options.temperature)))
     throw ArgumentError("generate: the temperature must be 0 or more, got " + std::to_string(options.temperature));
@@ -69,23 +71,44 @@ std::vector<std::int32_t> generate(Gpt& model, std::span<const std::int32_t> pro
     throw ArgumentError("generate: tokens and top_k must be 0 or more, got " + std::to_string(options.tokens) +
                         " and " + std::to_string(options.top_k));
   const NoGrad no_grad;
-  const EvaluationMode evaluation(model);
-  GptCache cache = model.make_cache();
+  const EvaluationMode evaluation(module);
   std::vector<std::int32_t> ids(prompt.begin(), prompt.end());
   // The tokens that the model has not read yet; a long prompt is cut to its end, which fits.
-  std::size_t read = ids.size() - std::min(ids.size(), static_cast<std::size_t>(o.context));
+  std::size_t read = ids.size() - std::min(ids.size(), static_cast<std::size_t>(generator.context));
+  std::int64_t length = 0;  // of the cache
   for (std::int64_t step = 0; step < options.tokens; ++step) {
-    if (cache[0].length() + static_cast<std::int64_t>(ids.size() - read) > o.context) {
-      for (nn::KeyValueCache& layer : cache) layer.reset();
-      read = ids.size() - static_cast<std::size_t>(std::max<std::int64_t>(1, o.context / 2));
+    if (length + static_cast<std::int64_t>(ids.size() - read) > generator.context) {
+      generator.reset();
+      length = 0;
+      read = ids.size() - static_cast<std::size_t>(std::max<std::int64_t>(1, generator.context / 2));
+    }
+    if (length > 0 && length <= generator.turning_point &&
+        length + static_cast<std::int64_t>(ids.size() - read) > generator.turning_point) {
+      generator.reset();
+      read -= static_cast<std::size_t>(length);
+      length = 0;
     }
     const std::span<const std::int32_t> fresh = std::span<const std::int32_t>(ids).subspan(read);
     const Array next = array(fresh, {1, static_cast<std::int64_t>(fresh.size())});
+    length += next.shape()[1];
     read = ids.size();
-    ids.push_back(draw(model.forward(next, cache).to_vector<double>(), options, step));
+    ids.push_back(draw(generator.next(next).to_vector<double>(), options, step));
     if (options.on_token && !options.on_token(ids.back())) break;
+    if (generator.is_last && generator.is_last(ids.back())) break;
   }
   return ids;
+}
+
+std::vector<std::int32_t> generate(Gpt& model, std::span<const std::int32_t> prompt, const GenerateOptions& options) {
+  GptCache cache = model.make_cache();
+  return generate_by({.vocabulary = model.options().vocabulary,
+                      .context = model.options().context,
+                      .next = [&](const Array& ids) { return model.forward(ids, cache); },
+                      .reset =
+                          [&] {
+                            for (nn::KeyValueCache& layer : cache) layer.reset();
+                          }},
+                     model, prompt, options);
 }
 
 }  // namespace samebytes::models

@@ -1,0 +1,246 @@
+#include "models/layers.h"
+
+#include <algorithm>
+
+#include "samebytes/error.h"
+#include "samebytes/nn/lora.h"
+#include "samebytes/ops.h"
+
+namespace samebytes::models {
+namespace {
+
+bool is_narrow(Dtype dtype) { return dtype == f16 || dtype == bf16; }
+
+// True where query offset + i may see key j: those of the last `window` tokens, bool [T, S].
+Array window_mask(std::int64_t queries, std::int64_t keys, std::int64_t offset, std::int64_t window) {
+  const Array rows = reshape(arange(0, static_cast<double>(queries), 1, i32), {queries, 1});
+  const Array columns = arange(0, static_cast<double>(keys), 1, i32);
+  // The offset is an array, so that another one is no other plan.
+  const std::vector<std::int32_t> first{static_cast<std::int32_t>(offset - window)};
+  return less(rows + array(first, {1}), columns);
+}
+
+}  // namespace
+
+Array widened(const Array& a) { return is_narrow(a.dtype()) ? astype(a, f32) : a; }
+
+Array project(const Array& x, const Array& weight, const Array& bias, const nn::Adapter& adapter) {
+  const Array y = is_narrow(weight.dtype()) ? astype(linear(astype(x, weight.dtype()), weight, bias), f32)
+                                            : linear(x, weight, bias);
+  return adapter && !adapter->is_merged() ? y + (*adapter)(x) : y;
+}
+
+Activation activation_of(const Config& config, const std::string& key, const std::string& fallback) {
+  struct Row {
+    const char* name;
+    Activation activation;
+  };
+  constexpr Row kRows[] = {{"silu", Activation::silu},
+                           {"swish", Activation::silu},
+                           {"gelu", Activation::gelu},
+                           {"gelu_new", Activation::gelu_tanh},
+                           {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                           {"relu", Activation::relu},
+                           {"tanh", Activation::tanh}};
+  const std::string name = config.text(key, fallback);
+  for (const Row& row : kRows)
+    if (name == row.name) return row.activation;
+  config.fail(key, "silu, swish, gelu, gelu_new, gelu_pytorch_tanh, relu or tanh", "'" + name + "'");
+}
+
+Array activate(const Array& x, Activation activation) {
+  switch (activation) {
+    case Activation::silu: return silu(x);
+    case Activation::gelu: return gelu(x);
+    case Activation::gelu_tanh: return gelu(x, GeluForm::tanh);
+    case Activation::relu: return relu(x);
+    case Activation::tanh: break;
+  }
+  return tanh(x);
+}
+
+Projection::Projection(const Weights& at, const ProjectionOptions& o)
+    : layout_(o.transposed ? nn::Layout::linear_transposed : nn::Layout::linear),
+      weight_(at.take("weight", {o.out, o.in}, layout_)) {
+  if (o.bias) bias_ = at.take("bias", {o.out}, nn::Layout::plain, Initial::zeros);
+}
+
+void Projection::visit(nn::Visitor& visitor) {
+  visitor.parameter("weight", weight_, layout_);
+  if (bias_.defined()) visitor.parameter("bias", bias_);
+  visitor.projection("", weight_, adapter_);
+}
+
+Norm::Norm(const Weights& at, std::int64_t features, NormKind kind, double eps)
+    : kind_(kind),
+      eps_(static_cast<float>(eps)),
+      weight_(at.take("weight", {features}, nn::Layout::plain,
+                      kind == NormKind::rms_plus_one ? Initial::zeros : Initial::ones)) {
+  if (kind == NormKind::layer) bias_ = at.take("bias", {features}, nn::Layout::plain, Initial::zeros);
+}
+
+Array Norm::forward(const Array& x) {
+  switch (kind_) {
+    case NormKind::layer: return layer_norm(x, weight_, bias_, eps_);
+    case NormKind::rms: return rms_norm(x, weight_, eps_);
+    case NormKind::rms_plus_one: break;
+  }
+  return rms_norm(x, weight_ + 1.0, eps_);
+}
+
+void Norm::visit(nn::Visitor& visitor) {
+  visitor.parameter("weight", weight_);
+  if (bias_.defined()) visitor.parameter("bias", bias_);
+}
+
+Table::Table(const Weights& at, std::int64_t rows, std::int64_t width) : weight_(at.take("weight", {rows, width})) {}
+Array Table::forward(const Array& ids) { return widened(embedding(ids, weight_)); }
+
+SelfAttentionOptions self_attention_of(const Config& config, const char* heads, const char* width) {
+  SelfAttentionOptions o;
+  o.width = config.size(width);
+  o.heads = o.kv_heads = config.size(heads);
+  if (o.width % o.heads != 0 && !config.has("head_dim"))
+    config.fail(heads, "a divisor of " + std::string(width) + ", " + std::to_string(o.width), std::to_string(o.heads));
+  o.depth = o.width / o.heads;
+  return o;
+}
+
+SelfAttention::SelfAttention(const Weights& at, const SelfAttentionOptions& o)
+    : options_(o),
+      result_(at.at(o.result),
+              {.in = o.heads * o.depth, .out = o.width, .bias = o.result_bias, .transposed = o.transposed}) {
+  const auto make = [&](const std::string& name, std::int64_t count) {
+    return Projection(at.at(name), {.in = o.width, .out = count * o.depth, .bias = o.bias, .transposed = o.transposed});
+  };
+  if (o.fused.empty()) {
+    query_.emplace(make(o.query, o.heads));
+    key_.emplace(make(o.key, o.kv_heads));
+    value_.emplace(make(o.value, o.kv_heads));
+  } else {
+    fused_.emplace(make(o.fused, o.heads + 2 * o.kv_heads));
+  }
+  if (o.head_norm) {
+    query_norm_.emplace(at.at("q_norm"), o.depth, *o.head_norm, o.eps);
+    key_norm_.emplace(at.at("k_norm"), o.depth, *o.head_norm, o.eps);
+  }
+}
+
+Array SelfAttention::turned(const Array& x, std::int64_t offset) const {
+  return options_.rope ? options_.rope->turn(x, offset) : x;
+}
+
+Array SelfAttention::forward(const Array& x, const Sight& sight, nn::KeyValueCache* cache) {
+  return call([&] { return attend(x, sight, cache); });
+}
+
+Array SelfAttention::attend(const Array& x, const Sight& sight, nn::KeyValueCache* cache) {
+  const auto& o = options_;
+  const std::int64_t batch = x.shape()[0], tokens = x.shape()[1], offset = cache != nullptr ? cache->length() : 0;
+  Array q, k, v;
+  if (fused_) {
+    const Array all = reshape((*fused_)(x), {batch, tokens, o.heads + 2 * o.kv_heads, o.depth});
+    q = slice(all, 2, 0, o.heads);
+    k = slice(all, 2, o.heads, o.heads + o.kv_heads);
+    v = slice(all, 2, o.heads + o.kv_heads, o.heads + 2 * o.kv_heads);
+  } else {
+    q = reshape((*query_)(x), {batch, tokens, o.heads, o.depth});
+    k = reshape((*key_)(x), {batch, tokens, o.kv_heads, o.depth});
+    v = reshape((*value_)(x), {batch, tokens, o.kv_heads, o.depth});
+  }
+  if (o.head_norm) {
+    q = (*query_norm_)(q);
+    k = (*key_norm_)(k);
+  }
+  q = turned(q, offset);
+  k = turned(k, offset);
+  if (cache != nullptr) std::tie(k, v) = cache->append(concat({k, v}, 2));
+  const std::int64_t keys = k.shape()[1];
+  AttentionOptions how{.causal = o.causal, .lengths = sight.lengths, .soft_cap = o.soft_cap};
+  if (o.scale > 0) how.scale = o.scale;
+  if (o.causal) how.offset = offset;
+  if (sight.mask.defined()) how.mask = reshape(sight.mask, {batch, 1, 1, tokens});
+  if (o.window > 0 && keys > o.window) {
+    auto made =
+        std::find_if(sight.near.begin(), sight.near.end(), [&](const auto& one) { return one.first == o.window; });
+    if (made == sight.near.end())
+      made = sight.near.insert(made, {o.window, window_mask(tokens, keys, offset, o.window)});
+    how.mask = how.mask.defined() ? logical_and(how.mask, made->second) : made->second;
+  }
+  return result_(reshape(scaled_dot_product_attention(q, k, v, how), {batch, tokens, o.heads * o.depth}));
+}
+
+nn::KeyValueCache SelfAttention::make_cache(std::int64_t batch, std::int64_t capacity) const {
+  return nn::KeyValueCache({.batch = batch, .capacity = capacity, .heads = options_.kv_heads, .depth = options_.depth});
+}
+
+void SelfAttention::visit(nn::Visitor& visitor) {
+  if (fused_) visitor.child(options_.fused, *fused_);
+  if (query_) visitor.child(options_.query, *query_);
+  if (key_) visitor.child(options_.key, *key_);
+  if (value_) visitor.child(options_.value, *value_);
+  visitor.child(options_.result, result_);
+  if (query_norm_) visitor.child("q_norm", *query_norm_);
+  if (key_norm_) visitor.child("k_norm", *key_norm_);
+}
+
+FeedForward::FeedForward(const Weights& at, const FeedForwardOptions& o)
+    : options_(o),
+      up_(at.at(o.up),
+          {.in = o.width, .out = (o.fused ? 2 : 1) * o.hidden, .bias = o.bias, .transposed = o.transposed}),
+      down_(at.at(o.down), {.in = o.hidden, .out = o.width, .bias = o.bias, .transposed = o.transposed}) {
+  if (!o.gate.empty()) gate_.emplace(at.at(o.gate), ProjectionOptions{.in = o.width, .out = o.hidden, .bias = o.bias});
+}
+
+Array FeedForward::forward(const Array& x) {
+  const Array up = up_(x);
+  if (gate_) return down_(activate((*gate_)(x), options_.activation) * up);
+  if (!options_.fused) return down_(activate(up, options_.activation));
+  const int last = up.shape().rank() - 1;
+  return down_(activate(slice(up, last, 0, options_.hidden), options_.activation) *
+               slice(up, last, options_.hidden, 2 * options_.hidden));
+}
+
+void FeedForward::visit(nn::Visitor& visitor) {
+  if (gate_) visitor.child(options_.gate, *gate_);
+  visitor.child(options_.up, up_);
+  visitor.child(options_.down, down_);
+}
+
+std::string head_of(const Config& config) {
+  const std::vector<std::string> names = config.texts("architectures");
+  const std::string name = names.empty() ? "Model" : names.front();
+  if (name.ends_with("LMHeadModel")) return "CausalLM";
+  if (name.ends_with("Model")) return "Model";
+  const std::size_t at = name.rfind("For");
+  return at == std::string::npos ? name : name.substr(at + 3);
+}
+
+std::string prefix_of(const Config& config, const Weights& weights, const std::string& prefix,
+                      const std::string& probe) {
+  if (weights.is_fresh()) return head_of(config) == "Model" ? "" : prefix;
+  return weights.has(prefix + "." + probe, true) || !weights.has(probe, true) ? prefix : "";
+}
+
+std::int64_t labels_of(const Config& config, const Weights& weights, const std::string& head) {
+  if (!weights.is_fresh()) {
+    const Shape shape = weights.at(head).shape_of("weight");
+    return shape.rank() == 2 ? std::max<std::int64_t>(shape[0], 1) : 1;
+  }
+  const auto named = static_cast<std::int64_t>(config.count("id2label"));
+  return named > 0 ? named : config.size("num_labels", 2);
+}
+
+void require_ids(const Config& config, const Array& x, std::int64_t most) {
+  const std::string name = config.text("model_type");
+  if (!x.defined() || (x.dtype() != i32 && x.dtype() != u8) || x.shape().rank() != 2 || x.shape()[1] < 1 ||
+      x.shape()[0] < 1)
+    throw ArgumentError(
+        name + ": expected token ids, i32 [N, T], got " +
+        (x.defined() ? std::string(name_of(x.dtype())) + " " + x.shape().to_string() : std::string("an empty handle")));
+  if (x.shape()[1] > most)
+    throw ArgumentError(name + ": expected at most " + std::to_string(std::max<std::int64_t>(most, 0)) +
+                        " tokens, got " + std::to_string(x.shape()[1]));
+}
+
+}  // namespace samebytes::models

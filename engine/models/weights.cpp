@@ -1,0 +1,219 @@
+#include "samebytes/models/weights.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "core/io_error.h"
+#include "samebytes/io/safetensors.h"
+#include "samebytes/models/config.h"
+#include "samebytes/ops.h"
+#include "samebytes/weights.h"
+
+namespace samebytes::models {
+namespace {
+
+// A tensor of a file, or an entry.
+struct Found {
+  std::string path;
+  Shape shape;
+  Dtype dtype = f32;
+  std::size_t bytes = 0;
+  bool is_mapped = false;
+  std::function<Array()> values;
+};
+
+}  // namespace
+
+struct Weights::State {
+  struct Place {
+    std::size_t file, index;
+  };
+  std::vector<io::TensorFile> files;
+  std::unordered_map<std::string, Place> tensors;
+  std::map<std::string, WeightEntry> entries;  // instead of files
+  std::string origin;                          // of them
+  std::set<std::string> taken;
+  std::optional<Dtype> dtype;
+  double deviation = 0.02;
+  bool is_fresh = false;
+  WeightReport report;
+
+  const io::TensorInfo& info(const Place& at) const { return files[at.file].tensors()[at.index]; }
+
+  Found find(const std::string& name) const {
+    const auto found = tensors.find(name);
+    if (found != tensors.end()) {
+      const io::TensorFile& file = files[found->second.file];
+      const io::TensorInfo& tensor = info(found->second);
+      return {file.path(),    tensor.shape, tensor.dtype,
+              tensor.bytes(), true,         [&file, index = found->second.index] { return file.map(index); }};
+    }
+    const auto entry = entries.find(name);
+    if (entry == entries.end())
+      detail::throw_io("weights", files.empty() ? origin : files.front().path(), -1, "a tensor '" + name + "'", "none");
+    const WeightEntry& one = entry->second;
+    return {origin, one.shape, f32, one.bytes, one.is_mapped, one.values};
+  }
+
+  void add(const std::string& path) {
+    const std::size_t file = files.size();
+    files.emplace_back(path);
+    const auto& infos = files.back().tensors();
+    for (std::size_t i = 0; i < infos.size(); ++i) {
+      const auto [at, is_new] = tensors.emplace(infos[i].name, Place{file, i});
+      if (!is_new)
+        detail::throw_io("weights", path, -1, "names that no other file has",
+                         "'" + infos[i].name + "', which " + files[at->second.file].path() + " has, too");
+    }
+  }
+};
+
+namespace {
+
+constexpr const char* kReader = "weights";
+constexpr const char* kSingle = "model.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+// Buffers that files of older versions carry and nobody needs.
+bool is_known_buffer(const std::string& name) {
+  for (const std::string_view end : {"rotary_emb.inv_freq", "position_ids", "num_batches_tracked", ".attn.bias",
+                                     ".attn.masked_bias", "token_type_ids"})
+    if (name.ends_with(end)) return true;
+  return false;
+}
+
+// The axes of the file's tensor in the order that they have here, and whether that is another one.
+std::vector<int> axes_of(nn::Layout layout, int rank) {
+  if (layout == nn::Layout::linear_transposed && rank == 2) return {1, 0};
+  if ((layout == nn::Layout::conv || layout == nn::Layout::conv_transpose) && rank > 2) {
+    std::vector<int> axes;
+    for (int axis = 2; axis < rank; ++axis) axes.push_back(axis);
+    axes.insert(axes.end(), {1, 0});
+    return axes;
+  }
+  return {};
+}
+
+// What the file has for a parameter of this shape, whose axes are those of the file in this order.
+Shape in_file(const Shape& shape, const std::vector<int>& axes) {
+  Shape result = shape;
+  for (std::size_t i = 0; i < axes.size(); ++i) result[axes[i]] = shape[static_cast<int>(i)];
+  return result;
+}
+
+}  // namespace
+
+Weights::Weights(std::shared_ptr<State> state, std::string place)
+    : state_(std::move(state)), place_(std::move(place)) {}
+
+Weights Weights::open(const std::string& folder, std::optional<Dtype> dtype) {
+  if (dtype && (!is_floating(*dtype) || *dtype == f64))
+    throw ArgumentError("from_pretrained: dtype must be f32, f16 or bf16, got " + std::string(name_of(*dtype)));
+  auto state = std::make_shared<State>();
+  state->dtype = dtype;
+  const std::filesystem::path base(folder);
+  const std::string index = (base / kIndex).string();
+  std::error_code code;
+  if (std::filesystem::exists(base / kSingle, code) || !std::filesystem::exists(index, code)) {
+    state->add((base / kSingle).string());
+    return Weights(state, "");
+  }
+  const Config map = Config::read(index).part("weight_map");
+  std::map<std::string, std::vector<std::string>> names;  // by file
+  for (const std::string& name : map.keys()) names[map.text(name)].push_back(name);
+  if (names.empty()) map.fail("weight_map", "names and files", "none");
+  for (const auto& [file, those] : names) {
+    const std::filesystem::path path(file);
+    if (file.empty() || path.filename() != path || file == "." || file == "..")
+      map.fail(those.front(), "a file of the folder", "'" + file + "'");
+    state->add((base / path).string());
+    for (const std::string& name : those)
+      if (const auto at = state->tensors.find(name);
+          at == state->tensors.end() || at->second.file + 1 != state->files.size())
+        map.fail(name, "a file that has it", "'" + file + "'");
+  }
+  return Weights(state, "");
+}
+
+Weights Weights::of(const std::string& path, std::map<std::string, WeightEntry> entries) {
+  auto state = std::make_shared<State>();
+  state->origin = path;
+  state->entries = std::move(entries);
+  return Weights(state, "");
+}
+
+Weights Weights::fresh(double deviation) {
+  auto state = std::make_shared<State>();
+  state->is_fresh = true;
+  state->deviation = deviation;
+  return Weights(state, "");
+}
+
+Weights Weights::at(const std::string& name) const {
+  return Weights(state_, name.empty() ? place_ : place_.empty() ? name : place_ + "." + name);
+}
+
+bool Weights::is_fresh() const { return state_->is_fresh; }
+
+bool Weights::has(const std::string& name, bool otherwise) const {
+  if (state_->is_fresh) return otherwise;
+  const std::string full = at(name).place_;
+  return state_->tensors.contains(full) || state_->entries.contains(full);
+}
+
+Shape Weights::shape_of(const std::string& name) const {
+  const std::string full = at(name).place_;
+  if (const auto entry = state_->entries.find(full); entry != state_->entries.end()) return entry->second.shape;
+  const auto found = state_->tensors.find(full);
+  return found == state_->tensors.end() ? Shape{} : state_->info(found->second).shape;
+}
+
+nn::Parameter Weights::take(const std::string& name, const Shape& shape, nn::Layout layout, Initial initial) const {
+  const std::string full = at(name).place_;
+  if (state_->is_fresh) {
+    const Array value = initial == Initial::zeros ? zeros(shape)
+                        : initial == Initial::ones
+                            ? ones(shape)
+                            : normal(shape, 0.0, state_->deviation, f32, next_random_key(RandomDomain::initialisation));
+    return nn::Parameter(cell(value, full));
+  }
+  const std::vector<int> axes = axes_of(layout, shape.rank());
+  const Found found = state_->find(full);
+  const Shape wanted = in_file(shape, axes);
+  if (found.shape != wanted || !is_floating(found.dtype) || found.shape.size() == 0)
+    detail::throw_io(kReader, found.path, -1, "'" + full + "' as floating " + wanted.to_string(),
+                     std::string(name_of(found.dtype)) + " " + found.shape.to_string());
+  state_->taken.insert(full);
+  Array values = found.values();
+  const bool is_matrix = shape.rank() >= 2 && axes.empty();
+  const Dtype dtype = !is_matrix || values.dtype() == f64 ? f32 : state_->dtype.value_or(values.dtype());
+  const bool is_as_it_is = axes.empty() && dtype == values.dtype();
+  (found.is_mapped && is_as_it_is ? state_->report.mapped_bytes : state_->report.converted_bytes) += found.bytes;
+  if (is_as_it_is) return nn::Parameter(cell_over(std::move(values), full));
+  Array here = axes.empty() ? values : transpose(values, axes);
+  if (here.dtype() != dtype) here = astype(here, dtype);
+  return nn::Parameter(cell(contiguous(here), full));
+}
+
+void Weights::load(nn::Module& layer) const {
+  for (const nn::NamedArray& entry : layer.state()) {
+    if (state_->is_fresh) continue;  // it has initial values of its own
+    const nn::Parameter value = take(entry.name, entry.array.shape(), entry.layout);
+    assign(entry.array, value);
+  }
+}
+
+WeightReport Weights::report() const {
+  WeightReport report = state_->report;
+  for (const auto& [name, at] : state_->tensors)
+    if (!state_->taken.contains(name) && !is_known_buffer(name)) report.unused.push_back(name);
+  for (const auto& [name, entry] : state_->entries)
+    if (!state_->taken.contains(name)) report.unused.push_back(name);
+  std::sort(report.unused.begin(), report.unused.end());
+  return report;
+}
+
+}  // namespace samebytes::models
