@@ -1,5 +1,5 @@
-// Reads files inside an archive (tar, zip and others that libarchive supports, with any of its compressions), for data
-// sets that are distributed as one file.
+// Reads files inside an archive (tar, plain or packed by gzip or bzip2, and zip), for data sets that are distributed as
+// one file.
 #pragma once
 
 #include <cstddef>
