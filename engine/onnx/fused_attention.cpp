@@ -58,6 +58,7 @@ struct Fused {
 };
 std::optional<Fused> fused(const ::onnx::GraphProto& graph, const Links& links, int softmax) {
   const NodeProto& shares = graph.node(softmax);
+  if (shares.output_size() != 1) return {};
   Fused made;
   std::vector<std::string> kinds, operands;
   std::string read = shares.output(0);
@@ -68,7 +69,9 @@ std::optional<Fused> fused(const ::onnx::GraphProto& graph, const Links& links, 
     read = graph.node(safe->where).output(0);
   }
   const auto last = links.reader(read);
-  if (!last || !links.is(*last, "MatMul", 2) || graph.node(*last).input(0) != read) return {};
+  if (!last || !links.is(*last, "MatMul", 2) || graph.node(*last).output_size() != 1 ||
+      graph.node(*last).input(0) != read)
+    return {};
   made.parts.insert({softmax, *last});
   made.last = *last;
   std::string value = shares.input(0);

@@ -53,7 +53,7 @@ std::vector<std::int64_t> fixed_ints(const ::onnx::GraphProto& graph, const std:
   for (const auto& tensor : graph.initializer())
     if (tensor.name() == name) found = &tensor;
   for (const auto& node : graph.node())
-    if (node.op_type() == "Constant" && node.output(0) == name)
+    if (node.op_type() == "Constant" && node.output_size() > 0 && node.output(0) == name)
       for (const auto& attribute : node.attribute())
         if (attribute.name() == "value") found = &attribute.t();
   if (found == nullptr || found->data_type() != static_cast<int>(Type::i64) ||

@@ -209,7 +209,7 @@ int fuse_layer_norms(::onnx::GraphProto& graph, const Constants& constants, cons
   int found = 0;
   std::set<int> gone;
   for (int i = 0; i < graph.node_size(); ++i) {
-    if (!links.is(i, "Div", 2)) continue;
+    if (!links.is(i, "Div", 2) || graph.node(i).output_size() != 1) continue;
     const auto x = centred(links.maker(graph.node(i).input(0)));
     const auto root = links.only(graph.node(i).input(1));
     if (!x || !root || !links.is(*root, "Sqrt", 1)) continue;
@@ -222,7 +222,7 @@ int fuse_layer_norms(::onnx::GraphProto& graph, const Constants& constants, cons
       const auto square = links.only(graph.node(*variance).input(0));
       if (centred(squared(square)) != x) continue;
       const auto product = links.reader(graph.node(i).output(0));
-      if (!product || !links.is(*product, "Mul", 2)) continue;
+      if (!product || !links.is(*product, "Mul", 2) || graph.node(*product).output_size() != 1) continue;
       const auto shift = links.reader(graph.node(*product).output(0));
       if (!shift || !links.is(*shift, "Add", 2)) continue;
       const auto other = [&](int node, const std::string& value) {
@@ -250,7 +250,9 @@ int fuse_layer_norms(::onnx::GraphProto& graph, const Constants& constants, cons
     const Links now(graph);
     std::set<int> unread;
     for (int i = 0; i < graph.node_size(); ++i)
-      if ((now.is(i, "Sub", 2) || is_mean(i)) && !now.is_read(graph.node(i).output(0))) unread.insert(i);
+      if ((now.is(i, "Sub", 2) || is_mean(i)) && graph.node(i).output_size() == 1 &&
+          !now.is_read(graph.node(i).output(0)))
+        unread.insert(i);
     is_left = !unread.empty();
     leave_out(graph, unread);
   }

@@ -124,7 +124,7 @@ class Changer {
         break;
       case 2:
         tensor.add_int64_data(number());
-        tensor.set_dims(0, tensor.int64_data_size());
+        if (tensor.dims_size() > 0) tensor.set_dims(0, tensor.int64_data_size());
         break;
       default: tensor.set_data_type(below(17));
     }
