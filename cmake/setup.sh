@@ -27,6 +27,31 @@ samebytes_bench_packages=(libopenblas-dev libdnnl-dev)
 samebytes_deb_packages=(lintian mmdebstrap)
 samebytes_peers_packages=(g++ python3 python3-venv python3-dev)
 
+# What the command needs where packages come from dnf, pacman or zypper, by those names as far as they are known: nothing
+# was ever installed by them here. Nothing is installed; CMake says what is still missing.
+samebytes_dnf_packages=(gcc-c++ cmake ninja-build pkgconf-pkg-config ocl-icd-devel opencl-headers clblast-devel pocl
+  eigen3-devel fmt-devel json-devel zlib-devel libarchive-devel cli11-devel yaml-cpp-devel utf8proc-devel kiss-fft-devel
+  libpng-devel libjpeg-turbo-devel)
+samebytes_pacman_packages=(gcc cmake ninja pkgconf ocl-icd opencl-headers opencl-clhpp clblast pocl eigen fmt nlohmann-json
+  zlib libarchive cli11 yaml-cpp libutf8proc kissfft libpng libjpeg-turbo)
+samebytes_zypper_packages=(gcc-c++ cmake ninja pkgconf ocl-icd-devel opencl-headers opencl-cpp-headers clblast-devel pocl
+  eigen3-devel fmt-devel nlohmann_json-devel zlib-devel libarchive-devel cli11-devel yaml-cpp-devel utf8proc-devel
+  kiss_fft-devel libpng16-devel libjpeg8-devel)
+
+samebytes_other_packages() {
+  local install=()
+  if command -v dnf >/dev/null; then
+    install=(dnf install "${samebytes_dnf_packages[@]}")
+  elif command -v pacman >/dev/null; then
+    install=(pacman -S --needed "${samebytes_pacman_packages[@]}")
+  elif command -v zypper >/dev/null; then
+    install=(zypper install "${samebytes_zypper_packages[@]}")
+  else
+    return 0
+  fi
+  printf 'Packages that the build needs; as root, run, unless they are installed:\n  %s\n' "${install[*]}" >&2
+}
+
 samebytes_packages() {
   local wanted=() installed missing=() group package as_root=() install log
   for group in "$@"; do
@@ -41,8 +66,10 @@ samebytes_packages() {
       *) echo "samebytes_packages: no group '$group'" >&2; return 1 ;;
     esac
   done
-  # On a system without dpkg, CMake says what is missing.
-  command -v dpkg-query >/dev/null || return 0
+  if ! command -v dpkg-query >/dev/null; then
+    samebytes_other_packages
+    return
+  fi
   # shellcheck disable=SC2016  # the ${...} are dpkg-query's own
   installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null || true)
   for package in "${wanted[@]}"; do
