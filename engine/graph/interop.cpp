@@ -8,6 +8,7 @@
 #include "graph/node.h"
 #include "graph/op.h"
 #include "graph/overwrite.h"
+#include "runtime/inside_calls.h"
 #include "runtime/runtime.h"
 
 namespace samebytes::interop {
@@ -107,7 +108,7 @@ void wait_for(const cl::Event& event, std::span<const Array> arrays) {
       if (event.getInfo<CL_EVENT_CONTEXT>()() != queue.getInfo<CL_QUEUE_CONTEXT>()())
         throw ArgumentError("wait_for: the event is of another context than the arrays; wait for it on the host");
       // PoCL 3.1's basic driver continues without having waited (submission.cpp).
-      if (queue.getInfo<CL_QUEUE_DEVICE>().getInfo<CL_DEVICE_NAME>().rfind("basic", 0) == 0) return event.wait();
+      if (detail::works_inside_calls(queue.getInfo<CL_QUEUE_DEVICE>())) return event.wait();
       const std::vector<cl::Event> events{event};
       return queue.enqueueBarrierWithWaitList(&events);
     });

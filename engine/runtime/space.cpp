@@ -2,7 +2,9 @@
 
 #include "runtime/allocator.h"
 #include "runtime/devices.h"
+#include "runtime/inside_calls.h"
 #include "runtime/runtime.h"
+#include "runtime/usm.h"
 #include "samebytes/error.h"
 
 namespace samebytes::detail {
@@ -15,7 +17,8 @@ Space::Space(Runtime& runtime, int index, DeviceInfo info, const std::vector<cl:
       coarse_shadow_(info_.memory_mode == MemoryMode::coarse && info_.svm != "coarse"),
       context_(index == 0 && runtime.options().given ? runtime.options().given->context
                                                      : on_device(name(), [&] { return cl::Context(devices); })),
-      host_queue_(on_device(name(), [&] { return cl::CommandQueue(context_, devices.front()); })) {}
+      host_queue_(on_device(name(), [&] { return cl::CommandQueue(context_, devices.front()); })),
+      usm_(mode() == MemoryMode::usm ? find_usm(devices.front()) : nullptr) {}
 
 void Space::open_memory(const RuntimeOptions& options) {
   const std::string allocator = environment("SAMEBYTES_ALLOCATOR");
@@ -24,14 +27,19 @@ void Space::open_memory(const RuntimeOptions& options) {
   AllocatorSetup setup{.context = {}, .info = info_, .mode = mode()};
   assign(setup.context, context(), name());
   setup.is_dry = options.dry_run;
+  setup.usm = usm_;
   setup.watchdog = runtime_.watchdog();
   setup.has_shadow = coarse_shadow_;
   setup.is_exact = allocator == "exact";
   // A simulator that checks every access (Oclgrind) needs no guards around the array.
   setup.has_guards = setup.is_exact && !setup.is_dry && info_.platform != "Oclgrind" && mode() != MemoryMode::copy;
   setup.protection = setup.is_dry ? Protection::off : wanted_protection();
-  const bool is_pocl = info_.platform == "Portable Computing Language" && info_.name.rfind("pthread", 0) == 0;
-  if (setup.protection == Protection::keys && !is_pocl) setup.protection = Protection::pages;
+  // The driver's threads must have been started with the right to the key, which is known of PoCL's.
+  const auto has_keys = [&] {
+    return info_.platform == "Portable Computing Language" &&
+           !on_device(name(), [&] { return works_inside_calls(context_.getInfo<CL_CONTEXT_DEVICES>().front()); });
+  };
+  if (setup.protection == Protection::keys && !has_keys()) setup.protection = Protection::pages;
   if (setup.protection != Protection::off && setup.is_exact)
     throw ArgumentError("SAMEBYTES_PROTECT closes whole pages, SAMEBYTES_ALLOCATOR=exact has none: set one of them");
   if (setup.protection != Protection::off && info_.type != "cpu" && mode() != MemoryMode::hostptr &&

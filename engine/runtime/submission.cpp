@@ -4,6 +4,7 @@
 #include "runtime/carrier.h"
 #include "runtime/device_times.h"
 #include "runtime/faults.h"
+#include "runtime/inside_calls.h"
 #include "runtime/runtime.h"
 
 #include <algorithm>
@@ -77,17 +78,17 @@ void CL_CALLBACK sleep_a_while(void* microseconds) {
   std::this_thread::sleep_for(std::chrono::microseconds(*static_cast<int*>(microseconds)));
 }
 
-// Later commands of this device run after these events of other devices. PoCL 3.1's basic driver works inside the calls
-// that enqueue. If it has to wait for an event, it does so in the other device's thread, which then waits for itself.
+// Later commands of this device run after these events of other devices. Where a driver that works inside the calls has
+// to wait for an event, it does so in the other device's thread, which then waits for itself (PoCL 3.1's basic).
 void enqueue_wait(Device& device, const std::vector<cl_event>& events) {
   const auto count = static_cast<cl_uint>(events.size());
-  const bool is_basic = device.info().name.rfind("basic", 0) == 0;
-  const char* const call = is_basic ? "clWaitForEvents" : "clEnqueueBarrierWithWaitList";
+  const bool is_inside = on_device(device.info().name, [&] { return works_inside_calls(device.handle()); });
+  const char* const call = is_inside ? "clWaitForEvents" : "clEnqueueBarrierWithWaitList";
   check_cl(device.runtime().watchdog()->call(
                call, device.info().name,
                [&] {
-                 return is_basic ? clWaitForEvents(count, events.data())
-                                 : clEnqueueBarrierWithWaitList(device.queue().get(), count, events.data(), nullptr);
+                 return is_inside ? clWaitForEvents(count, events.data())
+                                  : clEnqueueBarrierWithWaitList(device.queue().get(), count, events.data(), nullptr);
                }),
            call, device.info().name);
 }

@@ -1,0 +1,50 @@
+#include "runtime/inside_calls.h"
+
+#include <atomic>
+#include <map>
+#include <thread>
+
+#include "core/mutex.h"
+
+namespace samebytes::detail {
+namespace {
+
+struct Seen {
+  std::atomic<bool> has_run{false};
+  std::thread::id thread;
+};
+
+void CL_CALLBACK note_thread(void* argument) {
+  Seen& seen = **static_cast<Seen**>(argument);
+  seen.thread = std::this_thread::get_id();
+  seen.has_run.store(true, std::memory_order_release);
+}
+
+bool find_out(const cl::Device& device) {
+  if (!(device.getInfo<CL_DEVICE_EXECUTION_CAPABILITIES>() & CL_EXEC_NATIVE_KERNEL)) return false;
+  const cl::Context context(device);
+  const cl::CommandQueue queue(context, device);
+  Seen seen;
+  Seen* argument = &seen;  // the driver copies it
+  const cl_int status = clEnqueueNativeKernel(queue.get(), note_thread, &argument, sizeof argument, 0, nullptr, nullptr,
+                                              0, nullptr, nullptr);
+  if (status != CL_SUCCESS) return false;
+  queue.flush();
+  // A driver's own thread may be as quick, so the thread decides.
+  const bool is_inside = seen.has_run.load(std::memory_order_acquire) && seen.thread == std::this_thread::get_id();
+  queue.finish();
+  return is_inside;
+}
+
+}  // namespace
+
+bool works_inside_calls(const cl::Device& device) {
+  static Mutex& mutex = *new Mutex;
+  static auto& known = *new std::map<cl_device_id, bool>;
+  const MutexLock lock(mutex);
+  const auto found = known.find(device());
+  if (found != known.end()) return found->second;
+  return known[device()] = find_out(device);
+}
+
+}  // namespace samebytes::detail

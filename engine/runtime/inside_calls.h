@@ -1,0 +1,14 @@
+// Drivers that run commands inside the call that enqueues or flushes them, on the caller's thread, like PoCL's "basic"
+// (later "cpu-minimal") device. Used where such a driver would have to wait for another device, and for protection
+// keys, which only the driver's own threads have.
+#pragma once
+
+#include "runtime/opencl.h"
+
+namespace samebytes::detail {
+
+// Found out at the first question for a device, with a host function on a queue of its own; false for a device that
+// runs none. Throws cl::Error.
+bool works_inside_calls(const cl::Device& device);
+
+}  // namespace samebytes::detail
