@@ -17,7 +17,9 @@ namespace samebytes::cli {
 int run_devices(const Options& options) {
   const std::vector<DeviceInfo> devices = list_devices();
   const std::string trouble = explain_no_device();
-  fmt::print("{}", options.json ? devices_json(devices, trouble) + "\n" : devices_text(devices));
+  std::vector<DeviceFigures> figures;
+  for (const DeviceInfo& device : devices) figures.push_back(measure_device(device));
+  fmt::print("{}", options.json ? devices_json(devices, trouble, figures) + "\n" : devices_text(devices, figures));
   if (trouble.empty()) return kDone;
   std::fflush(stdout);
   fmt::print(stderr, "samebytes: {}\n", trouble);

@@ -7,6 +7,7 @@
 #include "runtime/faults.h"
 #include "runtime/runtime.h"
 #include "runtime/space.h"
+#include "runtime/usm.h"
 #include "samebytes/error.h"
 
 namespace samebytes::detail {
@@ -118,6 +119,8 @@ bool Space::run_alias_test() {
     void* raw = nullptr;
     if (mode() == MemoryMode::system)
       raw = allocate_pages(kCount * sizeof(float));
+    else if (usm_)
+      raw = usm_->allocate(context_(), kCount * sizeof(float));
     else
       raw = clSVMAlloc(context_(), CL_MEM_READ_WRITE | (is_fine ? CL_MEM_SVM_FINE_GRAIN_BUFFER : 0),
                        kCount * sizeof(float), 0);
@@ -126,8 +129,14 @@ bool Space::run_alias_test() {
       cl_context context;
       void* raw;
       bool is_svm;
-      ~Owner() { is_svm ? clSVMFree(context, raw) : std::free(raw); }
-    } owner{context_(), raw, mode() != MemoryMode::system};
+      const Usm* usm;
+      ~Owner() {
+        if (usm)
+          usm->release(context, raw);
+        else
+          is_svm ? clSVMFree(context, raw) : std::free(raw);
+      }
+    } owner{context_(), raw, mode() != MemoryMode::system, usm_};
     const bool needs_map = mode() == MemoryMode::coarse;
     auto map = [&] {
       if (needs_map) queue.enqueueMapSVM(raw, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, kCount * sizeof(float));
@@ -142,7 +151,8 @@ bool Space::run_alias_test() {
     const cl::Buffer alias(context(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, kCount * sizeof(float), raw);
     const cl_int all = kCount, rest = kCount - kOffset;
     const cl_long start = 0, offset = kOffset;
-    check_cl(clSetKernelArgSVMPointer(kernel->get(), 0, raw), "clSetKernelArgSVMPointer", name());
+    const auto set_pointer = usm_ ? usm_->set_argument : clSetKernelArgSVMPointer;
+    check_cl(set_pointer(kernel->get(), 0, raw), "clSetKernelArgSVMPointer", name());
     kernel->set_bytes(1, &start, sizeof start);
     kernel->set_bytes(2, &all, sizeof all);
     queue.enqueueNDRangeKernel(kernel->handle(), cl::NullRange, cl::NDRange(kCount), cl::NDRange(1));

@@ -19,6 +19,8 @@
 
 namespace samebytes::detail {
 
+struct Usm;
+
 // The bytes that a block of `bytes` really takes: whole pages up to 64 KiB and from 16 MiB on; eight steps per power of
 // two in between.
 std::size_t size_class(std::size_t bytes);
@@ -36,6 +38,7 @@ struct AllocatorSetup {
   bool has_guards = false;
   Protection protection = Protection::off;
   std::size_t limit = 0;
+  const Usm* usm = nullptr;   // in mode usm
   WatchdogPtr watchdog = {};  // where it has given up, memory stays as it is: commands may still run
 };
 

@@ -9,6 +9,7 @@
 
 #include "runtime/allocator.h"
 #include "runtime/devices.h"
+#include "runtime/usm.h"
 
 namespace samebytes::detail {
 
@@ -77,7 +78,10 @@ bool Allocator::make_svm(Storage::Block& block, std::size_t bytes) {
                                                                    : 0;
   const std::size_t extra = pads ? kPage + around : 0;
   if (bytes + extra > setup_.info.max_allocation_bytes) return false;
-  block.svm = clSVMAlloc(setup_.context(), flags, bytes + extra, 0);
+  if (setup_.mode == MemoryMode::usm)
+    block.svm = setup_.usm->allocate(setup_.context(), bytes + extra);
+  else
+    block.svm = clSVMAlloc(setup_.context(), flags, bytes + extra, 0);
   if (!block.svm) return false;
   block.device = pads ? round_up(block.svm, kPage) : static_cast<std::byte*>(block.svm);
   if (block.is_guarded) {
@@ -136,6 +140,7 @@ std::unique_ptr<Storage::Block> Allocator::make_block(std::size_t bytes) {
       block->device = block->host;
       break;
     case MemoryMode::fine:
+    case MemoryMode::usm:
       made = make_svm(*block, bytes);
       block->host = block->device;
       break;
@@ -226,7 +231,10 @@ void Allocator::free_block(BlockPtr block) noexcept {
   const bool is_host = setup_.info.type == "cpu" && setup_.info.platform == "Portable Computing Language";
   if (block->svm && is_host) drop_pages(block->device, block->bytes);
   if (block->reserved > 0) munmap(block->host, block->reserved);
-  if (block->svm) clSVMFree(setup_.context(), block->svm);
+  if (block->svm && block->mode == MemoryMode::usm)
+    setup_.usm->release(setup_.context(), block->svm);
+  else if (block->svm)
+    clSVMFree(setup_.context(), block->svm);
   if (block->heap) drop_pages(block->heap, block->bytes);
   std::free(block->heap);
   if (!block->deleter) return;

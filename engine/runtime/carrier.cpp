@@ -72,8 +72,7 @@ Carrier::Side Carrier::side_of(Storage& storage, std::size_t offset) {
   }
   side.pointer = static_cast<std::byte*>(storage.device_pointer()) + offset;
   // Only the driver's threads may touch closed pages.
-  side.is_direct = wanted_protection() == Protection::off &&
-                   (storage.mode() == MemoryMode::fine || storage.mode() == MemoryMode::system);
+  side.is_direct = wanted_protection() == Protection::off && needs_no_map(storage.mode());
   return side;
 }
 

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <iterator>
 #include <map>
+#include <optional>
 
 #include "core/forks.h"
 #include "core/mutex.h"
+#include "runtime/kernel_speed.h"
 #include "runtime/protect.h"
+#include "runtime/usm.h"
 #include "samebytes/error.h"
 #include "samebytes/log.h"
 
@@ -20,6 +24,7 @@ const char* name_of(MemoryMode mode) {
     case MemoryMode::coarse: return "coarse";
     case MemoryMode::hostptr: return "hostptr";
     case MemoryMode::copy: return "copy";
+    case MemoryMode::usm: return "usm";
   }
   return "?";
 }
@@ -82,6 +87,9 @@ void choose_memory_mode(DeviceInfo* info) {
   } else if (info->svm.rfind("fine", 0) == 0) {
     info->memory_mode = MemoryMode::fine;
     info->memory_reason = "fine-grained buffer SVM";
+  } else if (info->has_usm && (info->unified_memory || info->type == "cpu")) {
+    info->memory_mode = MemoryMode::usm;
+    info->memory_reason = "the device reads the host's memory of cl_intel_unified_shared_memory";
   } else if (info->svm == "coarse") {
     info->memory_mode = MemoryMode::coarse;
     info->memory_reason = "coarse-grained SVM";
@@ -94,18 +102,33 @@ void choose_memory_mode(DeviceInfo* info) {
   }
 }
 
-void choose_personality(DeviceInfo* info) {
+// By what the driver announces, or by a probe where it does not announce fused multiply-add.
+void choose_personality(DeviceInfo* info, const cl::Device& device) {
   info->personality = Personality::gpu;
   if (info->type != "cpu") {
     info->personality_reason = "the device is no CPU";
-  } else if (!info->has_fma) {
-    info->personality_reason = "the CPU device has no fused multiply-add";
+    return;
+  }
+  std::string measured;
+  bool are_vectors_slow = false;
+  if (!info->has_fma && info->refused.empty()) {
+    if (const std::optional<KernelSpeed> speed = known_kernel_speed(*info, device)) {
+      info->has_fma = has_fast_fma(*speed);
+      are_vectors_slow = !has_fast_vectors(*speed);
+      measured = "; measured: " + text_of_speed(*speed);
+    }
+  }
+  if (!info->has_fma) {
+    info->personality_reason = "the CPU device has no fast fused multiply-add" + measured;
   } else if (info->vector_width < 4) {
-    info->personality_reason = "the CPU device has vectors of " + std::to_string(info->vector_width) + " float";
+    info->personality_reason =
+        "the CPU device has vectors of " + std::to_string(info->vector_width) + " float" + measured;
+  } else if (are_vectors_slow) {
+    info->personality_reason = "the CPU device is slow with vectors in groups of one item" + measured;
   } else {
     info->personality = Personality::cpu;
     info->personality_reason =
-        "a CPU with vectors of " + std::to_string(info->vector_width) + " float and fused multiply-add";
+        "a CPU with vectors of " + std::to_string(info->vector_width) + " float and fused multiply-add" + measured;
   }
 }
 
@@ -127,6 +150,8 @@ FoundDevice look_at(const cl::Platform& platform, const std::string& platform_na
                                                        : "none";
   info.unified_memory = info_of<CL_DEVICE_HOST_UNIFIED_MEMORY>(device) != CL_FALSE;
   const std::string extensions = " " + text_of<CL_DEVICE_EXTENSIONS>(device) + " ";
+  info.has_usm = extensions.find(" cl_intel_unified_shared_memory ") != std::string::npos &&
+                 find_usm(platform(), device()) != nullptr;
   info.has_f16 = extensions.find(" cl_khr_fp16 ") != std::string::npos;
   info.has_f64 =
       extensions.find(" cl_khr_fp64 ") != std::string::npos || info_of<CL_DEVICE_DOUBLE_FP_CONFIG>(device) != 0;
@@ -138,13 +163,13 @@ FoundDevice look_at(const cl::Platform& platform, const std::string& platform_na
   info.alignment_bytes = info_of<CL_DEVICE_MEM_BASE_ADDR_ALIGN>(device, 1024) / 8;
   info.max_group_size = info_of<CL_DEVICE_MAX_WORK_GROUP_SIZE>(device, 1);
   choose_memory_mode(&info);
-  choose_personality(&info);
   if (!info_of<CL_DEVICE_AVAILABLE>(device))
     info.refused = "the driver says that it is not available";
   else if (!info_of<CL_DEVICE_COMPILER_AVAILABLE>(device))
     info.refused = "its driver has no compiler";
   else if (version < "1.2")
     info.refused = "OpenCL " + version + ", 1.2 is needed";
+  choose_personality(&info, device);
   return {std::move(info), platform, device};
 }
 
@@ -188,13 +213,12 @@ bool read_memory_mode(MemoryMode* mode, int context) {
   for (std::size_t comma = 0; context > 0 && (comma = text.find(',', begin)) != std::string::npos; --context)
     begin = comma + 1;
   const std::string word = text.substr(begin, text.find(',', begin) - begin);
-  for (MemoryMode each :
-       {MemoryMode::system, MemoryMode::fine, MemoryMode::coarse, MemoryMode::hostptr, MemoryMode::copy})
+  for (const MemoryMode each : kMemoryModes)
     if (word == name_of(each)) {
       *mode = each;
       return true;
     }
-  throw ArgumentError("SAMEBYTES_MEMORY: expected system, fine, coarse, hostptr or copy, got '" + word + "'");
+  throw ArgumentError("SAMEBYTES_MEMORY: expected system, fine, usm, coarse, hostptr or copy, got '" + word + "'");
 }
 
 bool read_personality(Personality* personality) {
@@ -216,10 +240,18 @@ bool can_use_mode(const DeviceInfo& info, MemoryMode mode, std::string* reason) 
       return info.svm == "system" || (fine && info.type == "cpu");
     case MemoryMode::fine: *reason = "the device has no fine-grained SVM (SVM: " + info.svm + ")"; return fine;
     case MemoryMode::coarse: *reason = "the device has no SVM"; return fine || info.svm == "coarse";
+    case MemoryMode::usm: *reason = "the driver has no cl_intel_unified_shared_memory"; return info.has_usm;
     case MemoryMode::hostptr:
     case MemoryMode::copy: return true;
   }
   return false;
+}
+
+MemoryMode worse_of(MemoryMode a, MemoryMode b) {
+  return std::find(std::begin(kMemoryModes), std::end(kMemoryModes), a) <
+                 std::find(std::begin(kMemoryModes), std::end(kMemoryModes), b)
+             ? b
+             : a;
 }
 
 std::vector<cl::Platform> find_platforms(std::string* trouble) {

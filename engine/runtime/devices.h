@@ -37,6 +37,12 @@ std::vector<FoundDevice> find_devices(const std::vector<std::string>& names, con
 bool read_memory_mode(MemoryMode* mode, int context = 0);
 bool read_personality(Personality* personality);
 
+// All modes, best first.
+inline constexpr MemoryMode kMemoryModes[] = {MemoryMode::system, MemoryMode::fine,    MemoryMode::usm,
+                                              MemoryMode::coarse, MemoryMode::hostptr, MemoryMode::copy};
+// Of two modes, the one that less devices need.
+MemoryMode worse_of(MemoryMode a, MemoryMode b);
+
 // Whether a device can run a mode at all; if not, the reason.
 bool can_use_mode(const DeviceInfo& info, MemoryMode mode, std::string* reason);
 

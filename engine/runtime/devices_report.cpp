@@ -96,7 +96,9 @@ void pin_threads(int threads) {
   const int wanted = threads > 0 ? std::min(threads, usable) : usable;
   // PoCL pins thread i to core i of the machine: correct only if this process may use every core.
   if (usable == machine && wanted == machine) setenv("POCL_AFFINITY", "1", 0);
-  if (wanted < machine) setenv("POCL_MAX_PTHREAD_COUNT", std::to_string(wanted).c_str(), threads > 0 ? 1 : 0);
+  if (wanted >= machine) return;
+  for (const char* name : {"POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT", "POCL_MAX_COMPUTE_UNITS"})  // by version
+    setenv(name, std::to_string(wanted).c_str(), threads > 0 ? 1 : 0);
 }
 
 }  // namespace samebytes

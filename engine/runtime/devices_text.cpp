@@ -1,10 +1,12 @@
 // The devices of a machine as text and as JSON, with the mode and the kernels of each and why.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "samebytes/device.h"
+#include "samebytes/error.h"
 #include "samebytes/figures.h"
 
 namespace samebytes {
@@ -30,7 +32,18 @@ std::vector<std::string> companions_of(const DeviceInfo& info, const std::vector
   return ids;
 }
 
-Json json_of(const DeviceInfo& info, const std::vector<DeviceInfo>& devices) {
+const DeviceFigures& figures_of(std::size_t device, const std::vector<DeviceFigures>& figures) {
+  static const DeviceFigures none;
+  return device < figures.size() ? figures[device] : none;
+}
+
+Json json_of(const DeviceInfo& info, const std::vector<DeviceInfo>& devices, const DeviceFigures& figures) {
+  Json speed = Json::object(), hand_over = Json::object();
+  if (figures.speed)
+    speed = {
+        {"vectors", figures.speed->vectors}, {"items", figures.speed->items}, {"products", figures.speed->products}};
+  for (const HandOver& cost : figures.hand_over)
+    hand_over[name_of(cost.mode)] = {{"to_device_seconds", cost.to_device}, {"to_host_seconds", cost.to_host}};
   return {{"id", info.id},
           {"names", names_of(info, devices)},
           {"shares_memory_with", companions_of(info, devices)},
@@ -56,6 +69,9 @@ Json json_of(const DeviceInfo& info, const std::vector<DeviceInfo>& devices) {
           {"memory_reason", info.memory_reason},
           {"personality", name_of(info.personality)},
           {"personality_reason", info.personality_reason},
+          {"gflops", speed},
+          {"hand_over_bytes", figures.handed_over},
+          {"hand_over", hand_over},
           {"refused", info.refused}};
 }
 
@@ -63,7 +79,8 @@ const char* yes_no(bool yes) { return yes ? "yes" : "no"; }
 
 std::string row(const char* key, const std::string& value) { return fmt::format("    {:<11}{}\n", key, value); }
 
-std::string text_of(const DeviceInfo& info, const std::vector<DeviceInfo>& devices, bool first) {
+std::string text_of(const DeviceInfo& info, const std::vector<DeviceInfo>& devices, bool first,
+                    const DeviceFigures& figures) {
   std::string text =
       fmt::format("{}  {}{}\n", info.id, info.name, first ? "   (used unless --device says otherwise)" : "");
   text += row("--device", fmt::format("{}, or a part of its name", fmt::join(names_of(info, devices), ", ")));
@@ -79,6 +96,16 @@ std::string text_of(const DeviceInfo& info, const std::vector<DeviceInfo>& devic
   }
   text += row("memory", fmt::format("{}: {}", name_of(info.memory_mode), info.memory_reason));
   text += row("kernels", fmt::format("{}: {}", name_of(info.personality), info.personality_reason));
+  if (figures.speed)
+    text += row("measured", fmt::format("multiply-adds of vectors {:.3g} GFLOP/s, of 64 items {:.3g}, of vectors with "
+                                        "a separate addition {:.3g}",
+                                        figures.speed->vectors, figures.speed->items, figures.speed->products));
+  std::vector<std::string> costs;
+  for (const HandOver& cost : figures.hand_over)
+    costs.push_back(fmt::format("{} {:.3g} + {:.3g}", name_of(cost.mode), 1e3 * cost.to_device, 1e3 * cost.to_host));
+  if (!costs.empty())
+    text += row("hand over", fmt::format("{} to the device and back, in ms: {}", bytes_text(figures.handed_over),
+                                         fmt::join(costs, ", ")));
   if (const auto companions = companions_of(info, devices); !companions.empty())
     text += row("together", fmt::format("shares its memory with {}", fmt::join(companions, ", ")));
   return text;
@@ -86,19 +113,32 @@ std::string text_of(const DeviceInfo& info, const std::vector<DeviceInfo>& devic
 
 }  // namespace
 
-std::string devices_text(const std::vector<DeviceInfo>& devices) {
+DeviceFigures measure_device(const DeviceInfo& device) {
+  DeviceFigures figures;
+  if (!device.refused.empty()) return figures;
+  try {
+    figures.speed = measure_kernel_speed(device);
+    figures.hand_over = measure_hand_over(device, figures.handed_over);
+  } catch (const DeviceError&) {  // a device that cannot run the probe is listed without it
+  }
+  return figures;
+}
+
+std::string devices_text(const std::vector<DeviceInfo>& devices, const std::vector<DeviceFigures>& figures) {
   std::string text;
   bool first = true;
-  for (const DeviceInfo& info : devices) {
-    text += text_of(info, devices, first && info.refused.empty());
-    if (info.refused.empty()) first = false;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const bool is_used = devices[i].refused.empty();
+    text += text_of(devices[i], devices, first && is_used, figures_of(i, figures));
+    if (is_used) first = false;
   }
   return text;
 }
 
-std::string devices_json(const std::vector<DeviceInfo>& devices, const std::string& trouble) {
+std::string devices_json(const std::vector<DeviceInfo>& devices, const std::string& trouble,
+                         const std::vector<DeviceFigures>& figures) {
   Json list = Json::array();
-  for (const DeviceInfo& info : devices) list.push_back(json_of(info, devices));
+  for (std::size_t i = 0; i < devices.size(); ++i) list.push_back(json_of(devices[i], devices, figures_of(i, figures)));
   return Json{{"devices", list}, {"trouble", trouble}}.dump();
 }
 

@@ -6,6 +6,8 @@
 #include "runtime/kernel_cache.h"
 #include "runtime/kernel_texts.h"
 #include "runtime/runtime.h"
+#include "runtime/space.h"
+#include "runtime/usm.h"
 #include "samebytes/error.h"
 
 namespace samebytes::detail {
@@ -20,7 +22,11 @@ void Kernel::check_argument(int index, const char* call, cl_int status) const {
 
 void Kernel::set_storage(int index, const Storage& storage) {
   if (!storage.binds_pointer()) return set_bytes(index, &storage.buffer()(), sizeof(cl_mem));
-  if (kernel_())
+  if (!kernel_()) return;
+  if (const Usm* usm = storage.mode() == MemoryMode::usm ? storage.space().usm() : nullptr)
+    check_argument(index, "clSetKernelArgMemPointerINTEL",
+                   usm->set_argument(kernel_(), static_cast<cl_uint>(index), storage.device_pointer()));
+  else
     check_argument(index, "clSetKernelArgSVMPointer",
                    clSetKernelArgSVMPointer(kernel_(), static_cast<cl_uint>(index), storage.device_pointer()));
 }

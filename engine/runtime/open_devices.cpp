@@ -31,7 +31,14 @@ std::vector<cl::Device> sub_devices_of(const cl::Device& parent, const std::vect
   wanted.insert(wanted.end(), split.begin(), split.end());
   wanted.push_back(CL_DEVICE_PARTITION_BY_COUNTS_LIST_END);
   wanted.push_back(0);
-  on_device(name, [&] { return cl::Device(parent).createSubDevices(wanted.data(), &parts); });
+  try {
+    cl::Device(parent).createSubDevices(wanted.data(), &parts);
+  } catch (const cl::Error& error) {
+    const std::string status = status_name(error.err());
+    throw DeviceError("engine: the driver of " + name + " makes no parts of it (clCreateSubDevices: " + status +
+                          "); leave split and threads out, or limit the driver's own threads",
+                      "clCreateSubDevices", status, name);
+  }
   return parts;
 }
 
@@ -79,7 +86,7 @@ std::vector<FoundDevice> parts_of(const FoundDevice& found, const RuntimeOptions
 // One mode for all devices of a context.
 void choose_common_mode(const std::vector<DeviceInfo*>& infos, int space, const RuntimeOptions& options) {
   MemoryMode mode = MemoryMode::system;
-  for (const DeviceInfo* info : infos) mode = std::max(mode, info->memory_mode);  // the modes are sorted best first
+  for (const DeviceInfo* info : infos) mode = worse_of(mode, info->memory_mode);
   std::string reason = "what all devices of its platform can use";
   if (options.force_mode) {
     mode = options.mode;

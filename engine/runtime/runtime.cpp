@@ -37,8 +37,7 @@ Device::Device(Space& space, int index, DeviceInfo info, TuningPtr tuning, cl::D
                                                      : make_queue(*this, profile ? CL_QUEUE_PROFILING_ENABLE : 0)),
       kernels_(*this) {
   // A simulator keeps its own bytes behind the pointers of its kernels.
-  const MemoryMode mode = info_.memory_mode;
-  const bool shares_bytes = mode == MemoryMode::fine || mode == MemoryMode::system;
+  const bool shares_bytes = needs_no_map(info_.memory_mode);
   if (!shares_bytes || info_.platform == "Oclgrind" || runtime().is_dry()) return;
   const auto can = on_device(info_.name, [&] { return handle_.getInfo<CL_DEVICE_EXECUTION_CAPABILITIES>(); });
   runs_host_functions_ = (can & CL_EXEC_NATIVE_KERNEL) != 0;

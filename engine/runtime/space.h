@@ -19,6 +19,7 @@ class Allocator;
 class Device;
 class Runtime;
 struct RuntimeOptions;
+struct Usm;
 
 class Space {
  public:
@@ -37,6 +38,7 @@ class Space {
   const cl::Context& context() const { return context_; }
   const cl::CommandQueue& host_queue() const { return host_queue_; }  // maps and reads: never behind a running step
   bool coarse_shadow() const { return coarse_shadow_; }  // PoCL in coarse mode keeps a shadow so that missing maps show
+  const Usm* usm() const { return usm_; }                // in mode usm, else null
   const std::shared_ptr<Allocator>& allocator() const { return allocator_; }
   Device& first_device() const { return *first_device_; }  // whose queue takes unmaps and uploads
   void set_first_device(Device& device) { first_device_ = &device; }
@@ -71,6 +73,7 @@ class Space {
   std::shared_ptr<Allocator> allocator_;
   Device* first_device_ = nullptr;
   std::atomic<bool> has_housekeeping_{false};
+  const Usm* const usm_;
 
   Mutex alias_mutex_;
   int alias_state_ SAMEBYTES_GUARDED_BY(alias_mutex_) = -1;  // -1: not tested

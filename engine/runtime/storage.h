@@ -35,6 +35,11 @@ using StoragePtr = std::shared_ptr<Storage>;
 // What an allocation is for; the memory ledger keeps one account per category.
 enum class Category : std::uint8_t { value, parameter, gradient, optimizer, arena, slot, library, adopted };
 
+// Modes in which host and device address the same bytes at any time; nothing is mapped, only waited for.
+inline bool needs_no_map(MemoryMode mode) {
+  return mode == MemoryMode::system || mode == MemoryMode::fine || mode == MemoryMode::usm;
+}
+
 // Who uses the storage first. A device's first write comes after the queued launches, so its storage may take a block
 // that they still use, which is warm in the caches. The host would have to wait for them.
 enum class FirstUse : std::uint8_t { host, device };

@@ -45,7 +45,8 @@ std::uint64_t signature_of(const optim::Optimizer& optimizer, double bucket_byte
 }
 
 bool shares_memory(const DeviceInfo& device) {
-  return device.memory_mode == MemoryMode::system || device.memory_mode == MemoryMode::fine;
+  const MemoryMode mode = device.memory_mode;
+  return mode == MemoryMode::system || mode == MemoryMode::fine || mode == MemoryMode::usm;
 }
 
 // Of each parameter: its arena, and where it begins there.
