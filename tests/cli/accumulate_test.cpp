@@ -12,6 +12,7 @@
 #include "samebytes/device.h"
 #include "samebytes/io/safetensors.h"
 #include "support/files.h"
+#include "support/quirks.h"
 
 namespace samebytes::testing {
 namespace {
@@ -82,7 +83,7 @@ TEST_F(AccumulateTest, batches_and_pieces_make_the_update_of_the_large_batch) {
 }
 
 TEST_F(AccumulateTest, several_devices_make_the_same_update) {
-  if (list_devices().front().cores < 2) GTEST_SKIP() << "needs_two_cores";
+  SAMEBYTES_NEEDS_PARTS();
   const Run whole = train({"--batch", "24"});
   expect_equal(train({"--batch", "8", "--accumulate", "3", "--split-device", "1,1"}), whole);
   expect_equal(train({"--batch", "24", "--micro-batch", "10", "--split-device", "1,1"}), whole);

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "samebytes/device.h"
 #include "support/files.h"
+#include "support/quirks.h"
 
 namespace samebytes::testing {
 namespace {
@@ -103,7 +104,7 @@ TEST_F(FaultsTest, errors_name_the_call_the_kernel_and_the_device) {
 TEST_F(FaultsTest, two_contexts_end_where_they_once_hung_or_read_freed_memory) {
   const std::map<std::string, std::string> separate{{"SAMEBYTES_CONTEXTS", "separate"}};
   const Words split{"--split-device", "1,1"};
-  if (list_devices().front().cores < 2) GTEST_SKIP() << "needs_two_cores";
+  SAMEBYTES_NEEDS_PARTS();
   const Trial plain = try_fault("", split, separate);
   ASSERT_EQ(plain.result.status, 0) << plain.result.err;
   for (const char* fault : {"error clSetUserEventStatus 1", "error clSetUserEventStatus 20"}) {

@@ -5,6 +5,7 @@
 #include "cli/killed_run.h"
 #include "samebytes/device.h"
 #include "support/process.h"
+#include "support/quirks.h"
 
 namespace samebytes::testing {
 namespace {
@@ -15,9 +16,7 @@ const Words kRun = {"train", "digits", "--steps", "30", "--quiet", "--split-devi
 
 class SharesTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (list_devices().front().cores < 2) GTEST_SKIP() << "needs_two_cores";
-  }
+  void SetUp() override { SAMEBYTES_NEEDS_PARTS(); }
 };
 
 nlohmann::json event_in(const std::string& log, const std::string& event) {

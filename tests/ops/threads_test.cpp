@@ -8,6 +8,7 @@
 #include "samebytes/ops.h"
 #include "support/devices.h"
 #include "support/gradcheck.h"
+#include "support/quirks.h"
 
 namespace samebytes::testing {
 namespace {
@@ -16,7 +17,7 @@ class Threads : public OnDevice {};
 SAMEBYTES_ON_EVERY_DEVICE(Threads);
 
 TEST_P(Threads, one_core_gives_the_same_bytes_as_all_of_them) {
-  if (engine().device().cores < 2) GTEST_SKIP() << engine().device().name << " has one core";
+  SAMEBYTES_NEEDS_PARTS();
   const auto part = make_engine(GetParam(), {.split = {1}});
   const auto draw = [](const Shape& shape) { return normal(shape, 0, 1, f32, {.seed = 11, .counter = 3}); };
   const std::vector<std::function<Array()>> functions{

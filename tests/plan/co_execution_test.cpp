@@ -16,6 +16,7 @@
 #include "support/devices.h"
 #include "support/environment.h"
 #include "support/errors.h"
+#include "support/quirks.h"
 
 namespace samebytes::testing {
 namespace {
@@ -704,7 +705,7 @@ TEST_P(CoExecutionTest, engines_and_threads_do_not_disturb_each_other) {
 // Chains on two parts of a device that read from each other: a run that begins too early, or ends too late, gives other
 // numbers or waits for ever.
 TEST_P(CoExecutionTest, runs_keep_the_order_between_devices) {
-  if (engine().device().cores < 2) GTEST_SKIP() << "needs_two_cores";
+  SAMEBYTES_NEEDS_PARTS();
   const auto run = [&](HostExecution mode, int devices) {
     const auto own = make_engine(GetParam(), {.split = {1, 1}, .seed = 3, .host_execution = mode});
     const EngineScope use(*own);

@@ -17,6 +17,7 @@
 #include "support/environment.h"
 #include "support/errors.h"
 #include "support/files.h"
+#include "support/quirks.h"
 
 namespace samebytes::testing {
 namespace {
@@ -27,8 +28,7 @@ using ::testing::HasSubstr;
 class Contexts : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (list_devices().front().cores < 2)
-      GTEST_SKIP() << "needs_two_cores: " << list_devices().front().name << " has one";
+    SAMEBYTES_NEEDS_PARTS();
     set("SAMEBYTES_CONTEXTS", "separate");
     set("SAMEBYTES_TUNING", "off");  // the built-in cost of crossing
   }
@@ -236,6 +236,7 @@ TEST_F(Contexts, forbidden_copies_name_the_bytes) {
 }
 
 TEST_F(Contexts, a_failure_crosses_too) {
+  SAMEBYTES_NEEDS_FAILED_WAITS();
   Engine engine({.split = {1, 1}});
   const Array x = uniform({16, 16});
   x.eval();
@@ -302,6 +303,7 @@ TEST_F(Contexts, transfers_are_launches_of_a_profile) {
 }
 
 TEST_F(Contexts, a_plan_says_what_runs_where_and_what_crosses) {
+  set_modes("fine");
   Engine engine({.split = {1, 1}});
   EXPECT_EQ(explain(engine), "no plan was made yet\n");
   const Array x = uniform({16, 16});

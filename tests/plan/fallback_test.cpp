@@ -11,6 +11,7 @@
 #include "samebytes/samebytes.h"
 #include "support/environment.h"
 #include "support/errors.h"
+#include "support/quirks.h"
 
 namespace samebytes::testing {
 namespace {
@@ -52,16 +53,12 @@ class Fallbacks : public ::testing::Test {
       if (message.find("fallback") == 0) log_.push_back(std::string(level) + " " + std::string(message));
     });
   }
-  static bool has_two_cores() { return list_devices().front().cores > 1; }
   const std::vector<std::string>& log() const { return log_; }
 
  private:
   Environment environment_;
   std::vector<std::string> log_;
 };
-
-#define SAMEBYTES_NEEDS_TWO_CORES() \
-  if (!has_two_cores()) GTEST_SKIP() << "needs_two_cores: " << list_devices().front().name << " has one"
 
 Array rows() { return uniform({24, 37}); }
 
@@ -71,7 +68,7 @@ std::vector<float> softmax_of_tanh(Engine& engine) {
 }
 
 TEST_F(Fallbacks, a_kernel_that_does_not_build_runs_on_the_other_part_of_a_device) {
-  SAMEBYTES_NEEDS_TWO_CORES();
+  SAMEBYTES_NEEDS_PARTS();
   const EngineOptions options{.split = {1, 1}, .forbid_copies = true, .seed = 4, .fallback = true};
   Engine plain(options);
   const std::vector<float> expected = softmax_of_tanh(plain);
@@ -98,7 +95,7 @@ TEST_F(Fallbacks, a_kernel_that_does_not_build_runs_on_the_other_part_of_a_devic
 }
 
 TEST_F(Fallbacks, of_a_program_of_fused_kernels_only_those_that_do_not_build_run_elsewhere) {
-  SAMEBYTES_NEEDS_TWO_CORES();
+  SAMEBYTES_NEEDS_PARTS();
   const auto values = [](Engine& engine) {
     const EngineScope scope(engine);
     const Array a = tanh(rows()) + 1.0, b = exp(uniform({5, 11}));
@@ -139,7 +136,7 @@ std::vector<float> trained(Engine& engine) {
 }
 
 TEST_F(Fallbacks, in_another_context_its_operands_cross_and_are_counted) {
-  SAMEBYTES_NEEDS_TWO_CORES();
+  SAMEBYTES_NEEDS_PARTS();
   set("SAMEBYTES_CONTEXTS", "separate");
   for (const char* modes : {"fine", "fine,copy"}) {
     set("SAMEBYTES_MEMORY", modes);
@@ -204,7 +201,7 @@ TEST_F(Fallbacks, where_nothing_is_refused_nothing_changes) {
 
 // A cell that a device of another context fills at first lies where it is used.
 TEST_F(Fallbacks, weights_whose_first_values_come_from_elsewhere_cross_once) {
-  SAMEBYTES_NEEDS_TWO_CORES();
+  SAMEBYTES_NEEDS_PARTS();
   set("SAMEBYTES_CONTEXTS", "separate");
   Engine engine({.split = {1, 1}, .seed = 2, .fallback = true});
   const Unbuildable fault(0, file("random"));
@@ -253,7 +250,7 @@ TEST_F(Fallbacks, where_no_device_is_left_the_error_says_so) {
 }
 
 TEST_F(Fallbacks, copies_that_are_forbidden_keep_it_within_its_context) {
-  SAMEBYTES_NEEDS_TWO_CORES();
+  SAMEBYTES_NEEDS_PARTS();
   set("SAMEBYTES_CONTEXTS", "separate");
   Engine engine({.split = {1, 1}, .forbid_copies = true, .fallback = true});
   const Unbuildable fault(0, file("softmax"));
@@ -261,7 +258,7 @@ TEST_F(Fallbacks, copies_that_are_forbidden_keep_it_within_its_context) {
 }
 
 TEST_F(Fallbacks, groups_that_are_too_large_for_a_device_run_elsewhere) {
-  SAMEBYTES_NEEDS_TWO_CORES();
+  SAMEBYTES_NEEDS_PARTS();
   set("SAMEBYTES_PERSONALITY", "gpu");
   const EngineOptions options{.split = {1, 1}, .host_execution = HostExecution::off, .fallback = true};
   Engine plain(options);
@@ -283,7 +280,7 @@ TEST_F(Fallbacks, groups_that_are_too_large_for_a_device_run_elsewhere) {
 }
 
 TEST_F(Fallbacks, a_launch_that_is_not_accepted_runs_elsewhere_from_then_on) {
-  SAMEBYTES_NEEDS_TWO_CORES();
+  SAMEBYTES_NEEDS_PARTS();
   const EngineOptions options{.split = {1, 1}, .seed = 4, .host_execution = HostExecution::off, .fallback = true};
   Engine plain(options);
   const std::vector<float> expected = softmax_of_tanh(plain);
@@ -303,7 +300,7 @@ TEST_F(Fallbacks, a_launch_that_is_not_accepted_runs_elsewhere_from_then_on) {
 }
 
 TEST_F(Fallbacks, what_was_overwritten_before_a_launch_is_refused_is_not_done_again) {
-  SAMEBYTES_NEEDS_TWO_CORES();
+  SAMEBYTES_NEEDS_PARTS();
   Engine engine({.split = {1, 1}, .host_execution = HostExecution::off, .fallback = true});
   const Array count = cell(zeros({8, 16}), "count");
   count.eval();
@@ -319,7 +316,7 @@ TEST_F(Fallbacks, what_was_overwritten_before_a_launch_is_refused_is_not_done_ag
 }
 
 TEST_F(Fallbacks, a_launch_that_worked_before_is_the_devices_trouble) {
-  SAMEBYTES_NEEDS_TWO_CORES();
+  SAMEBYTES_NEEDS_PARTS();
   Engine engine({.split = {1, 1}, .seed = 4, .host_execution = HostExecution::off, .fallback = true});
   const Array x = rows();
   x.eval();

@@ -6,6 +6,7 @@
 #include "plan/arena.h"
 #include "samebytes/samebytes.h"
 #include "support/devices.h"
+#include "support/quirks.h"
 
 namespace samebytes::testing {
 namespace {
@@ -119,8 +120,7 @@ TEST(Arena, larger_than_the_largest_allocation_is_cut_into_segments) {
 }
 
 TEST(SubDevices, each_takes_half_of_a_batch_on_the_same_bytes) {
-  if (list_devices().front().cores < 2)
-    GTEST_SKIP() << "needs_two_cores: " << list_devices().front().name << " has one";
+  SAMEBYTES_NEEDS_PARTS();
   Engine engine({.split = {1, 1}});
   ASSERT_EQ(engine.device_count(), 2);
   const Array x = uniform({64, 40}), w = uniform({40, 24});

@@ -10,16 +10,14 @@
 #include "samebytes/samebytes.h"
 #include "support/device_chains.h"
 #include "support/errors.h"
+#include "support/quirks.h"
 
 namespace samebytes::testing {
 namespace {
 
 class SeveralDevices : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (list_devices().front().cores < 2)
-      GTEST_SKIP() << "needs_two_cores: " << list_devices().front().name << " has one";
-  }
+  void SetUp() override { SAMEBYTES_NEEDS_PARTS(); }
 };
 
 // Ten steps on halves of batches, each half on the next of so many devices, in one graph with one update.

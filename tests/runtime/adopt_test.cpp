@@ -8,9 +8,7 @@ namespace {
 
 class Adopt : public testing::TestWithParam<MemoryMode> {};
 
-INSTANTIATE_TEST_SUITE_P(Modes, Adopt,
-                         testing::Values(MemoryMode::system, MemoryMode::fine, MemoryMode::coarse, MemoryMode::hostptr,
-                                         MemoryMode::copy),
+INSTANTIATE_TEST_SUITE_P(Modes, Adopt, ::testing::ValuesIn(modes_of_device()),
                          [](const auto& mode) { return std::string(samebytes::name_of(mode.param)); });
 
 TEST_P(Adopt, the_device_works_on_a_vector_of_the_users_own) {

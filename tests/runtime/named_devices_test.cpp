@@ -8,6 +8,7 @@
 #include "runtime/rig.h"
 #include "samebytes/samebytes.h"
 #include "support/process.h"
+#include "support/quirks.h"
 
 namespace samebytes::detail {
 namespace {
@@ -39,7 +40,7 @@ TEST(NamedDevices, one_name_in_a_list_is_that_device) {
 }
 
 TEST(NamedDevices, parts_have_names_of_their_own) {
-  if (choose_device("").cores < 2) GTEST_SKIP() << "needs_two_cores";
+  SAMEBYTES_NEEDS_PARTS();
   const Engine engine({.devices = {"cpu:0"}, .split = {1, 1}});
   ASSERT_EQ(engine.device_count(), 2);
   EXPECT_EQ(engine.device(0).id, "cpu:0.0");
@@ -75,6 +76,7 @@ TEST(NamedDevicesChild, DISABLED_two_of_a_platform_share_their_bytes) {
 }
 
 TEST(NamedDevices, two_of_a_platform_share_their_bytes) {
+  if (choose_device("").platform.find("Portable") == std::string::npos) GTEST_SKIP() << "needs_pocl: POCL_DEVICES";
   const Outcome outcome = run_child("NamedDevicesChild.DISABLED_two_of_a_platform_share_their_bytes", kTwoDevices);
   EXPECT_EQ(outcome.status, 0) << outcome.output;
 }
@@ -82,15 +84,15 @@ TEST(NamedDevices, two_of_a_platform_share_their_bytes) {
 // There and back, with a launch on either side that must come after, and another one behind it in the queue.
 TEST(NamedDevicesChild, DISABLED_bytes_cross_between_drivers) {
   RuntimeOptions options;
-  options.devices = {"pthread", "llvmpipe"};
+  options.devices = {"Portable", "llvmpipe"};
   const std::vector<FoundDevice> found = find_devices();
   if (std::none_of(found.begin(), found.end(),
                    [](const FoundDevice& d) { return d.info.name.find("llvmpipe") != std::string::npos; }))
     GTEST_SKIP() << "no llvmpipe";
+  if (found.front().info.platform.find("Portable") == std::string::npos) GTEST_SKIP() << "no PoCL";
   Runtime runtime(options);
   ASSERT_EQ(runtime.space_count(), 2);
-  EXPECT_EQ(runtime.space(0).mode(), MemoryMode::fine);
-  EXPECT_EQ(runtime.space(1).mode(), MemoryMode::hostptr);
+  EXPECT_EQ(runtime.space(0).mode(), found.front().info.memory_mode);
   constexpr int kCount = 5000;
   const StoragePtr here = runtime.allocate(kCount * 4, Category::value, "test");
   const StoragePtr there = runtime.allocate(kCount * 4, Category::value, "test", "", 1);
@@ -135,7 +137,8 @@ TEST(NamedDevices, bytes_cross_between_drivers) {
 TEST(NamedDevicesChild, DISABLED_all_leaves_out_what_cannot_be_used) {
   const std::vector<FoundDevice> found = find_devices();
   const auto is_llvmpipe = [](const FoundDevice& d) { return d.info.name.find("llvmpipe") != std::string::npos; };
-  if (found.size() != 1 || !is_llvmpipe(found[0])) GTEST_SKIP() << "no llvmpipe";
+  if (found.size() != 1 || !is_llvmpipe(found[0]) || found[0].info.svm != "none")
+    GTEST_SKIP() << "no llvmpipe without shared virtual memory";
   const MemoryMode fine = MemoryMode::fine;
   EXPECT_EQ(find_devices({"all"}, nullptr).size(), 1u);
   const std::string message = message_of<ArgumentError>([&] { find_devices({"all"}, &fine); });

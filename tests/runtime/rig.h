@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/devices.h"
 #include "runtime/faults.h"
 #include "runtime/kernels.h"
 #include "runtime/runtime.h"
@@ -24,6 +25,23 @@ inline RuntimeOptions options_for(MemoryMode mode) {
   if (const char* device = std::getenv("SAMEBYTES_TEST_DEVICE")) options.device = device;
   options.mode = mode;
   return options;
+}
+
+// Those that the device of the tests can use; without a device all but usm, and the tests say what is missing.
+inline std::vector<MemoryMode> modes_of_device() {
+  std::vector<MemoryMode> modes;
+  const char* const name = std::getenv("SAMEBYTES_TEST_DEVICE");
+  DeviceInfo info;
+  bool has_device = true;
+  try {
+    info = choose_device(name != nullptr ? name : "");
+  } catch (const Error&) {
+    has_device = false;
+  }
+  std::string reason;
+  for (const MemoryMode mode : kMemoryModes)
+    if (has_device ? can_use_mode(info, mode, &reason) : mode != MemoryMode::usm) modes.push_back(mode);
+  return modes;
 }
 
 inline const char* kTestKernels = R"(

@@ -9,9 +9,7 @@ namespace {
 
 class Modes : public testing::TestWithParam<MemoryMode> {};
 
-INSTANTIATE_TEST_SUITE_P(Storage, Modes,
-                         testing::Values(MemoryMode::system, MemoryMode::fine, MemoryMode::coarse, MemoryMode::hostptr,
-                                         MemoryMode::copy),
+INSTANTIATE_TEST_SUITE_P(Storage, Modes, ::testing::ValuesIn(modes_of_device()),
                          [](const auto& mode) { return std::string(samebytes::name_of(mode.param)); });
 
 TEST_P(Modes, host_and_device_see_the_same_bytes_in_turns) {

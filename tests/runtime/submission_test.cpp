@@ -1,6 +1,7 @@
 #include <thread>
 
 #include "runtime/rig.h"
+#include "support/quirks.h"
 
 namespace samebytes::detail {
 namespace {
@@ -15,6 +16,7 @@ struct FailingOp {
 };
 
 TEST(Submission, a_failed_launch_surfaces_with_its_op_at_the_next_wait) {
+  SAMEBYTES_NEEDS_FAILED_WAITS();
   Runtime runtime(options_for(MemoryMode::fine));
   auto kernel = test_kernel(runtime, "add_one");
   StoragePtr storage = runtime.allocate(400, Category::value, "test"),
@@ -46,6 +48,7 @@ TEST(Submission, a_failed_launch_surfaces_with_its_op_at_the_next_wait) {
 }
 
 TEST(Submission, only_the_bytes_that_a_failed_launch_writes_are_lost) {
+  SAMEBYTES_NEEDS_FAILED_WAITS();
   Runtime runtime(options_for(MemoryMode::fine));
   auto kernel = test_kernel(runtime, "add_one");
   StoragePtr storage = runtime.allocate(400, Category::value, "test");
@@ -65,6 +68,7 @@ TEST(Submission, only_the_bytes_that_a_failed_launch_writes_are_lost) {
 }
 
 TEST(Submission, parameters_lost_in_a_queued_update_are_noticed_by_a_later_step) {
+  SAMEBYTES_NEEDS_FAILED_WAITS();
   Runtime runtime(options_for(MemoryMode::fine));
   auto kernel = test_kernel(runtime, "add_one");
   StoragePtr storage = runtime.allocate(400, Category::parameter, "test");
@@ -188,16 +192,14 @@ TEST(Submission, counts_launches) {
   EXPECT_EQ(runtime.launches(), 5u);
 }
 
-class SubDevices : public testing::TestWithParam<MemoryMode> {};
+class SubDevices : public ::testing::TestWithParam<MemoryMode> {};
 
-INSTANTIATE_TEST_SUITE_P(Modes, SubDevices,
-                         testing::Values(MemoryMode::system, MemoryMode::fine, MemoryMode::coarse, MemoryMode::hostptr,
-                                         MemoryMode::copy),
+INSTANTIATE_TEST_SUITE_P(Modes, SubDevices, ::testing::ValuesIn(modes_of_device()),
                          [](const auto& mode) { return std::string(samebytes::name_of(mode.param)); });
 
 TEST_P(SubDevices, two_halves_of_one_array_and_order_between_them) {
   RuntimeOptions options = options_for(GetParam());
-  if (choose_device("").cores < 2) GTEST_SKIP() << "needs_two_cores";
+  SAMEBYTES_NEEDS_PARTS();
   options.split = {1, 1};
   Runtime runtime(options);
   ASSERT_EQ(runtime.device_count(), 2);

@@ -14,6 +14,7 @@
 #include "samebytes/device_watch.h"
 #include "samebytes/samebytes.h"
 #include "support/process.h"
+#include "support/quirks.h"
 
 namespace samebytes::testing {
 namespace {
@@ -57,10 +58,7 @@ double difference(const std::vector<float>& a, const std::vector<float>& b) {
 
 class DataParallelTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (list_devices().front().cores < 2)
-      GTEST_SKIP() << "needs_two_cores: " << list_devices().front().name << " has one";
-  }
+  void SetUp() override { SAMEBYTES_NEEDS_PARTS(); }
   void TearDown() override { detail::faults().device_fault = DeviceFault::none; }
 
   struct Setup {

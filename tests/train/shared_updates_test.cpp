@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "samebytes/samebytes.h"
+#include "support/quirks.h"
 
 namespace samebytes::testing {
 namespace {
@@ -14,10 +15,7 @@ using train::DataParallel;
 
 class SharedUpdates : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (list_devices().front().cores < 2)
-      GTEST_SKIP() << "needs_two_cores: " << list_devices().front().name << " has one";
-  }
+  void SetUp() override { SAMEBYTES_NEEDS_PARTS(); }
 
   // The weights of a small network after `run`, which is given it with an optimizer.
   static std::vector<float> weights_after(const std::function<void(Engine&, nn::Module&, optim::Optimizer&)>& run) {

@@ -12,6 +12,7 @@
 #include "samebytes/samebytes.h"
 #include "support/errors.h"
 #include "support/files.h"
+#include "support/quirks.h"
 
 namespace samebytes::testing {
 namespace {
@@ -49,10 +50,7 @@ struct Trained {
 
 class DevicesStrategyTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (list_devices().front().cores < 2)
-      GTEST_SKIP() << "needs_two_cores: " << list_devices().front().name << " has one";
-  }
+  void SetUp() override { SAMEBYTES_NEEDS_PARTS(); }
 };
 
 TEST_F(DevicesStrategyTest, a_session_takes_the_steps_of_one_device) {
