@@ -233,7 +233,7 @@ Array pad(const Input& a, std::span<const PadWidth> widths, PadMode mode, double
                           std::to_string(after) + ", src is " + describe(a));
     shape[axis] = detail::checked_sum("pad", a, detail::checked_sum("pad", a, before, n), after);
   }
-  if (shape == a.shape()) return as_value(a);
+  if (shape == a.shape()) return detail::as_value(a);
   const bool has_fill = mode == PadMode::constant && value != 0.0;
   const Array fill = has_fill ? full({}, value, a.dtype()) : Array();
   if (a.size() == 0) return full(shape, has_fill ? value : 0.0, a.dtype());
@@ -253,7 +253,7 @@ Array roll(const Input& a, std::int64_t shift, int axis) {
     throw ArgumentError("roll: axis " + std::to_string(axis) + " is out of range for src " + describe(a));
   if (axis < 0) axis += rank;
   const std::int64_t n = a.shape()[axis];
-  if (a.size() == 0 || shift % n == 0) return as_value(a);
+  if (a.size() == 0 || shift % n == 0) return detail::as_value(a);
   return pad_axis(a, {axis, (shift % n + n) % n, n, n, PadMode::circular}, {});
 }
 
