@@ -68,7 +68,7 @@ Results run() {
   kernel.outputs = {{Dtype::f32, 11}};
   r.pointwise.resize(a.size());
   void* arrays[] = {const_cast<float*>(a.data()), r.pointwise.data()};
-  host_pointwise_at<L>(kernel, arrays, nullptr);
+  host_pointwise_at<L>(kernel, arrays, nullptr, 0, kernel.units());
 
   GemmProblem problem;
   problem.m = rows, problem.n = rows, problem.k = columns;
