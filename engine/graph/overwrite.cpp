@@ -9,6 +9,12 @@
 namespace samebytes::detail {
 namespace {
 
+// Nothing behind such a node has a gradient by it: stop_gradient.
+bool cuts_gradient(const Node& node) {
+  const Op* const op = node.tape_op().get();
+  return op && op->traits().cuts_gradient;
+}
+
 constexpr std::size_t kFewOrigins = 8;  // so few are checked after every evaluation
 
 // All ancestors of nodes with an origin, including these nodes, in creation order.
@@ -46,7 +52,8 @@ class Ancestry {
       if (std::exchange(seen[static_cast<std::size_t>(at->place)], 1)) continue;
       if (at != &node && is_source(*at)) ids.push_back(at->id);
       if (at->origin) ids.insert(ids.end(), at->origin->lost_sources.begin(), at->origin->lost_sources.end());
-      for (const Edge& edge : at->tape_inputs()) stack.push_back(edge.node.get());
+      if (!cuts_gradient(*at))
+        for (const Edge& edge : at->tape_inputs()) stack.push_back(edge.node.get());
     }
     std::sort(ids.begin(), ids.end());
     ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
@@ -63,7 +70,7 @@ class Ancestry {
 
   void learn(const Node& node, Facts& own) const {
     if (node.origin && !node.origin->lost.empty()) own.has_source = !node.origin->lost_sources.empty();
-    if (!node.tracks_gradient) return;
+    if (!node.tracks_gradient || cuts_gradient(node)) return;
     const Op* const op = node.tape_op().get();
     int input = 0;
     for (const Edge& edge : node.tape_inputs()) {
@@ -128,7 +135,7 @@ void before_foreign_write(const NodePtr& leaf, const char* file, int line) {
 
 void keep_origin(const NodePtr& node) {
   node->origin = nullptr;
-  if (node->tracks_gradient && !node->inputs.empty() && is_floating(node->dtype)) {
+  if (node->tracks_gradient && !node->inputs.empty() && is_floating(node->dtype) && !cuts_gradient(*node)) {
     node->origin = std::make_unique<Origin>();
     node->origin->op = std::move(node->op);
     node->origin->inputs = std::move(node->inputs);

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "ops/dtypes.h"
 #include "optim/optimizer_impl.h"
 #include "samebytes/autograd.h"
 #include "samebytes/error.h"
@@ -70,7 +71,7 @@ void Accumulator::check(double samples) {
 // be one more array of that size.
 Array Accumulator::mean_with(std::size_t arena, const Array& gradient, double samples) const {
   const double all = samples_ + samples;
-  const Array part = astype(gradient, means_[arena].dtype()) * (samples / all);
+  const Array part = detail::as_dtype(gradient, means_[arena].dtype()) * (samples / all);
   return samples_ == 0.0 ? part : means_[arena] * (samples_ / all) + part;
 }
 
@@ -166,7 +167,8 @@ std::vector<Array> Accumulator::source_means(const Array& loss, double samples,
   }
   return source(loss, [&](std::size_t parameter, const Array& gradient) {
     if (!before[parameter].defined()) return gradient;
-    return before[parameter] * (samples_ / all) + astype(gradient, before[parameter].dtype()) * (samples / all);
+    return before[parameter] * (samples_ / all) +
+           detail::as_dtype(gradient, before[parameter].dtype()) * (samples / all);
   });
 }
 

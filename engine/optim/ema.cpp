@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "ops/dtypes.h"
 #include "optim/require.h"
 #include "samebytes/ops.h"
 
@@ -35,7 +36,8 @@ void Ema::update() {
   std::vector<Array> updates;
   for (std::size_t i = 0; i < arenas_.size(); ++i)
     updates.push_back(samebytes::update(
-        averages_[i], averages_[i] * decay + astype(arenas_[i].values(), averages_[i].dtype()) * (1.0 - decay)));
+        averages_[i],
+        averages_[i] * decay + detail::as_dtype(arenas_[i].values(), averages_[i].dtype()) * (1.0 - decay)));
   eval(updates);
   ++update_count_;
 }
@@ -49,7 +51,7 @@ void Ema::swap() {
       continue;
     }
     const Array kept = (weights * 1.0).eval();  // a copy: one cell is overwritten before the other
-    assign(weights, astype(averages_[i], weights.dtype()));
+    assign(weights, detail::as_dtype(averages_[i], weights.dtype()));
     if (weights.dtype() == averages_[i].dtype())
       assign(averages_[i], kept);
     else

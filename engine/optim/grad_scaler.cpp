@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "ops/dtypes.h"
 #include "optim/optimizer_impl.h"
 #include "optim/require.h"
 #include "samebytes/ops.h"
@@ -61,7 +62,7 @@ std::vector<Array> GradScaler::divided(std::span<const Array> gradients) const {
   std::vector<Array> result;
   for (const Array& gradient : gradients) {
     const Dtype real = gradient.dtype() == f64 ? f64 : f32;
-    result.push_back(astype(gradient, real) / astype(scale_, real));
+    result.push_back(detail::as_dtype(gradient, real) / detail::as_dtype(scale_, real));
   }
   return result;
 }

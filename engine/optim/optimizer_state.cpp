@@ -1,5 +1,6 @@
 // What optimizers keep between steps: cells beside each arena, how they are stored, and what a scaler tells kernels
 // that write them.
+#include "ops/dtypes.h"
 #include "optim/optimizer_impl.h"
 #include "samebytes/ops.h"
 #include "samebytes/weights.h"
@@ -23,7 +24,9 @@ Array Optimizer::zeros_for_arena(std::size_t arena, const char* name) const {
                                          impl_->moments == f32 ? compute_dtype(arena) : impl_->moments);
 }
 
-Array Optimizer::widened(std::size_t arena, const Array& cell) const { return astype(cell, compute_dtype(arena)); }
+Array Optimizer::widened(std::size_t arena, const Array& cell) const {
+  return detail::as_dtype(cell, compute_dtype(arena));
+}
 
 Optimizer::CellUpdate Optimizer::kept(std::size_t arena, const Array& cell, const Array& next, int moment) const {
   if (cell.dtype() == next.dtype()) return {cell, next};
@@ -35,9 +38,9 @@ Optimizer::CellUpdate Optimizer::kept(std::size_t arena, const Array& cell, cons
 
 Array Optimizer::weights(std::size_t arena) const {
   const Array& values = impl_->arenas[arena].values();
-  if (!is_sharded()) return astype(values, compute_dtype(arena));
+  if (!is_sharded()) return detail::as_dtype(values, compute_dtype(arena));
   const auto [begin, end] = share(arena);
-  return astype(slice(values, 0, begin, end), compute_dtype(arena));
+  return detail::as_dtype(slice(values, 0, begin, end), compute_dtype(arena));
 }
 
 Optimizer::CellUpdate Optimizer::written(std::size_t arena, const Array& next) const {
@@ -71,8 +74,8 @@ std::vector<StateArray> Optimizer::named(const char* name, const std::vector<Arr
 Array Optimizer::control(std::size_t arena, std::initializer_list<Array> numbers) const {
   if (!impl_->skipped.defined()) return {};  // there never was a scaler
   const Dtype dtype = compute_dtype(arena);
-  std::vector<Array> all{impl_->is_taken.defined() ? astype(impl_->is_taken, dtype) : ones({1}, dtype)};
-  for (const Array& number : numbers) all.push_back(astype(number, dtype));
+  std::vector<Array> all{impl_->is_taken.defined() ? detail::as_dtype(impl_->is_taken, dtype) : ones({1}, dtype)};
+  for (const Array& number : numbers) all.push_back(detail::as_dtype(number, dtype));
   return all.size() == 1 ? all[0] : concat(all, 0);
 }
 

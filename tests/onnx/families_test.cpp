@@ -183,7 +183,8 @@ TEST_F(OnnxFamilies, a_row_of_zeros_has_no_length_and_stays_zero) {
     Maker::set(*file.node, "p", p);
     const std::vector<testing::GradientInput> rows{{"x", {2, 2}, {0, 0, 3, 4}}};
     const double length = p == 1 ? 7 : 5;
-    EXPECT_TRUE(all_close(file.function(folder, rows)(arrays_of(rows)), {0, 0, 3 / length, 4 / length}, 1e-12));
+    EXPECT_TRUE(all_close(file.function(folder, rows)(arrays_of(rows)),
+                          std::vector<double>{0, 0, 3 / length, 4 / length}, 1e-12));
   }
 }
 

@@ -198,7 +198,7 @@ TEST_P(PassesTest, explain_prints_the_part_that_is_asked_for) {
   softmax(leaf({3, 5})).eval();
   const std::string plan = explain(*own, {.part = ExplainPart::plan});
   const std::string passes = explain(*own, {.part = ExplainPart::passes});
-  EXPECT_THAT(plan, StartsWith("plan of 1 launches"));
+  EXPECT_THAT(plan, StartsWith("plan of 1 launch;"));
   EXPECT_THAT(plan, Not(HasSubstr("passes:")));
   EXPECT_THAT(passes, StartsWith("passes:\n"));
   const std::string all = explain(*own);

@@ -158,7 +158,8 @@ TEST(DevicesChild, DISABLED_threads_are_limited_by_the_environment) {
 TEST(Devices, the_command_can_limit_pocls_threads) {
   SAMEBYTES_NEEDS_POCL();
   if (choose_device("Portable").cores < 2) GTEST_SKIP() << "needs_two_cores";
-  const Outcome outcome = run_child("DevicesChild.DISABLED_threads_are_limited_by_the_environment", {});
+  const Outcome outcome =
+      run_child("DevicesChild.DISABLED_threads_are_limited_by_the_environment", {{"SAMEBYTES_TEST_LATE_DEVICE", "1"}});
   EXPECT_EQ(outcome.status, 0) << outcome.output;
 }
 

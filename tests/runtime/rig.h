@@ -27,14 +27,15 @@ inline RuntimeOptions options_for(MemoryMode mode) {
   return options;
 }
 
-// Those that the device of the tests can use; without a device all but usm, and the tests say what is missing.
+// Those that the device of the tests can use; without a device, or where a child process must not open one before its
+// test does (SAMEBYTES_TEST_LATE_DEVICE), all but usm, and the tests say what is missing.
 inline std::vector<MemoryMode> modes_of_device() {
   std::vector<MemoryMode> modes;
   const char* const name = std::getenv("SAMEBYTES_TEST_DEVICE");
   DeviceInfo info;
-  bool has_device = true;
+  bool has_device = std::getenv("SAMEBYTES_TEST_LATE_DEVICE") == nullptr;
   try {
-    info = choose_device(name != nullptr ? name : "");
+    if (has_device) info = choose_device(name != nullptr ? name : "");
   } catch (const Error&) {
     has_device = false;
   }
