@@ -40,6 +40,30 @@ std::vector<float> transposed(const std::vector<float>& a) {
 using Floats = std::vector<float>;
 using ::testing::HasSubstr;
 
+// What an op gives that has nothing to do is a value too.
+TEST_P(ValuesTest, an_op_without_work_does_not_hand_out_the_cell) {
+  const Array c = cell(array(counted(6), {2, 3}), "c"),
+              whole = cell(array(std::vector<std::int32_t>{1, 2, 3}, {3}), "whole");
+  const std::vector<Array> values{roll(c, 3, 1),  reshape(c, {2, 3}),       broadcast_to(c, {2, 3}),
+                                  astype(c, f32), pad(c, {{0, 0}, {0, 0}}), repeat_interleave(c, 1, 0),
+                                  pow(c, 1.0),    dropout(c, 0.0),          sum_to(c, {2, 3})};
+  const Array rounded = floor(whole);
+  assign(c, c * 10.0);
+  c.mutable_host<float>()[0] = 77;
+  assign(whole, whole * 2);
+  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i].to_vector<float>(), counted(6)) << i;
+  EXPECT_EQ(rounded.to_vector<std::int32_t>(), (std::vector<std::int32_t>{1, 2, 3}));
+  EXPECT_EQ(c.to_vector<float>(), (Floats{77, 20, 30, 40, 50, 60}));
+}
+
+TEST_P(ValuesTest, what_was_passed_through_stop_gradient_stays_a_constant) {
+  const Array p = cell(array(counted(4), {4}), "p"), q = cell(array(counted(4), {4}), "q");
+  const Array kept = stop_gradient(p * p);
+  kept.eval();
+  assign(p, p * 2.0);
+  EXPECT_EQ(gradients(sum(kept * p * q), std::vector<Array>{q})[0].to_vector<float>(), (Floats{2, 16, 54, 128}));
+}
+
 // ---- updates that read their own cell
 
 TEST_P(ValuesTest, a_cell_can_be_assigned_its_own_transpose) {
