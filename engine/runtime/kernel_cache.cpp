@@ -322,10 +322,7 @@ std::string KernelCache::find_folder(const Program& program) const {
   }
   // Those of the builds of this process just before are not meant.
   if (found.size() > 1)
-    std::erase_if(found, [&](const std::string& each) {
-      return std::any_of(programs_.begin(), programs_.end(),
-                         [&](const auto& known) { return known.second.folder == each; });
-    });
+    for (const auto& [key, known] : programs_) std::erase(found, known.folder);
   return found.size() == 1 ? found.front() : "";
 }
 

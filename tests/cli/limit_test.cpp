@@ -34,7 +34,7 @@ TEST(Estimate, the_exact_plan_is_what_the_run_takes) {
 TEST(Estimate, text_has_both_side_by_side_and_what_was_measured) {
   const auto result = run_command({"estimate", "mlp", "--measure"});
   ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("closed form    exact plan"));
+  EXPECT_THAT(result.out, HasSubstr("closed form  exact plan"));
   EXPECT_THAT(result.out, HasSubstr("optimizer"));
   EXPECT_THAT(result.out, HasSubstr("measured"));
 }

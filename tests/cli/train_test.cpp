@@ -335,7 +335,7 @@ TEST(Train, a_batch_larger_than_the_set_is_wrong_usage) {
   const auto result = run_command({"train", "digits", "--batch", "100000"});
   EXPECT_EQ(result.status, 2);
   EXPECT_THAT(result.err, HasSubstr("100000"));
-  EXPECT_THAT(result.err, HasSubstr("1437"));
+  EXPECT_THAT(result.err, HasSubstr("1 437"));
 }
 
 TEST(Train, check_nan_stops_at_the_step_and_names_the_op) {
