@@ -1,3 +1,4 @@
+// Over 400 lines because files, checksums and the marker guard each other: each step says what the others may assume.
 #include "runtime/kernel_cache.h"
 
 #include <dirent.h>

@@ -120,7 +120,7 @@ std::vector<std::string> unused_arguments(const std::string& kernel_text, const 
 
 TEST(Kernels, take_no_argument_that_they_do_not_use) {
   std::string included;
-  for (const auto& file : source_files({"cl/cpu", "cl/shared"}, {".clh", ".cl"})) included += file.text + "\n";
+  for (const auto& file : source_files({"cl/cpu", "cl/shared"}, {".clh", ".cl", ".h"})) included += file.text + "\n";
   std::vector<std::string> faults;
   for (const auto& file : source_files({"cl/cpu", "cl/gpu"}, {".cl"}))
     for (const auto& fault : unused_arguments(file.text, included)) faults.push_back(file.path + ": " + fault);
