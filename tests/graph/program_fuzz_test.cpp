@@ -1,8 +1,8 @@
 // Random programs against a plain interpreter in double: ops and views, updates of cells and of a flat cell, writes by
 // the host, gradients, checkpoints, NoGrad, 16-bit values, evaluation at random moments; fused and op by op, by kernels
 // and by the host, on several engines and threads. All values are whole numbers that every type here holds exactly or
-// rounds once, so that results are equal and not merely close. Over 400 lines because the programs and their interpreter
-// know the same list of steps.
+// rounds once, so that results are equal and not merely close. Over 400 lines because the programs and their
+// interpreter know the same list of steps.
 #include <gtest/gtest.h>
 
 #include <algorithm>
