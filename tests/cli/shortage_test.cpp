@@ -2,9 +2,9 @@
 // a sentence, in time, and loses nothing that was there before.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <csignal>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
