@@ -17,6 +17,7 @@ import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 PAGE = TOP / "docs" / "language_models.md"
+ZERO_GRADIENT = 1e-9  # of the network's largest one, in double
 
 
 def use_peers():
@@ -164,6 +165,19 @@ def far(ours, theirs):
     return float((ours - theirs).abs().max() / theirs.abs().max().clamp_min(1e-30))
 
 
+def gradients_in_double(model, given, weight):
+    """The same gradients in double, which say which of them are 0 but for rounding, as those of a key's bias are."""
+    import copy
+    exact = copy.deepcopy(model).double()
+    exact.zero_grad()
+    doubled = {key: value.double() if value.is_floating_point() else value for key, value in given.items()}
+    result = output_of(exact(**doubled))
+    if result.dim() == 4:
+        result = result.permute(0, 2, 3, 1)
+    (result * weight.double()).sum().backward()
+    return {key: value.grad for key, value in exact.named_parameters(remove_duplicate=True)}
+
+
 def compare(name, folder, program):
     """A row of the table; raises where something cannot be compared."""
     import torch
@@ -199,6 +213,7 @@ def compare(name, folder, program):
     known = {key: value for key, value in model.named_parameters(remove_duplicate=True)}
     names = renamed(folder, model)
     largest = max(float(value.grad.abs().max()) for value in known.values() if value.grad is not None)
+    exact = gradients_in_double(model, given, weight)
     gradient, count = 0.0, 0
     for key, value in ours.items():
         if not key.startswith("grad/"):
@@ -210,7 +225,9 @@ def compare(name, folder, program):
         if f"layout/{stored}" in notes:
             value = value.permute(3, 2, 0, 1) if value.dim() == 4 else value.T
         # A gradient that is 0 but for rounding is compared with the network's largest one.
-        scale = max(float(theirs_grad.abs().max()), 1e-4 * largest)
+        true = exact[names[stored]]
+        size = 0.0 if true is None else float(true.abs().max())
+        scale = size if size > ZERO_GRADIENT * largest else largest
         gradient = max(gradient, float((value - theirs_grad).abs().max()) / scale)
         count += 1
     text = "-"
