@@ -17,7 +17,7 @@ import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 PAGE = TOP / "docs" / "language_models.md"
-ZERO_GRADIENT = 1e-9  # of the network's largest one, in double
+ZERO_GRADIENT = 1e-7  # of the network's largest one: what f32 rounds off
 
 
 def use_peers():
