@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "core/io_error.h"
+#include "core/npy_header.h"
 #include "data/npy_header.h"
 #include "samebytes/io/files.h"
 
@@ -83,23 +84,8 @@ void write_npy(const std::string& path, const HostArray& array) {
     case Dtype::u8: descr = "|u1"; break;
     case Dtype::bool_: descr = "|b1"; break;
   }
-  std::string header = "{'descr': '" + std::string(descr) + "', 'fortran_order': False, 'shape': (";
-  for (const std::int64_t size : array.shape) header += std::to_string(size) + ", ";
-  if (array.shape.rank() > 1) header.resize(header.size() - 2);
-  if (array.shape.rank() == 1) header.pop_back();
-  header += "), }";
-  constexpr std::size_t kPrefix = 10, kAlignment = 64;  // numpy pads so that the values can be mapped
-  header.append(kAlignment - (kPrefix + header.size() + 1) % kAlignment, ' ');
-  header += '\n';
-  std::string prefix(detail::kNpyMagic);
-  prefix += '\1';
-  prefix += '\0';
-  prefix += static_cast<char>(header.size() & 0xff);
-  prefix += static_cast<char>(header.size() >> 8);
-
   io::AtomicFile file(path);
-  file.write(prefix);
-  file.write(header);
+  file.write(detail::npy_header_text(descr, std::span(array.shape.begin(), array.shape.end())));
   file.write(array.bytes);
   file.commit();
 }

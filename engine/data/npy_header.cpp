@@ -1,118 +1,13 @@
 #include "data/npy_header.h"
 
-#include <limits>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "core/io_error.h"
+#include "core/npy_header.h"
 
 namespace samebytes::detail {
 namespace {
-
-struct Header {
-  std::string descr;
-  bool fortran = false;
-  std::vector<std::int64_t> sizes;
-};
-
-// Reads the Python dictionary {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
-class HeaderParser {
- public:
-  HeaderParser(const std::string& path, std::string_view text, std::size_t offset)
-      : path_(path), text_(text), offset_(offset) {}
-
-  Header parse() {
-    Header header;
-    bool descr = false, fortran = false, shape = false;
-    expect('{');
-    while (!accept('}')) {
-      const std::string key = string();
-      expect(':');
-      if (key == "descr") {
-        header.descr = string();
-        descr = true;
-      } else if (key == "fortran_order") {
-        header.fortran = boolean();
-        fortran = true;
-      } else if (key == "shape") {
-        header.sizes = tuple();
-        shape = true;
-      } else {
-        fail("a key descr, fortran_order or shape");
-      }
-      if (!accept(',')) {
-        expect('}');
-        break;
-      }
-    }
-    if (!descr || !fortran || !shape) fail("the keys descr, fortran_order and shape");
-    return header;
-  }
-
- private:
-  [[noreturn]] void fail(const std::string& expected) const {
-    const std::string rest(text_.substr(place_, 24));
-    throw_io("npy", path_, static_cast<std::int64_t>(offset_ + place_), expected,
-             rest.empty() ? "the end of the header" : "'" + rest + "'");
-  }
-  void blanks() {
-    while (place_ < text_.size() && (text_[place_] == ' ' || text_[place_] == '\n')) ++place_;
-  }
-  bool accept(char c) {
-    blanks();
-    if (place_ >= text_.size() || text_[place_] != c) return false;
-    ++place_;
-    return true;
-  }
-  void expect(char c) {
-    if (!accept(c)) fail(std::string("'") + c + "'");
-  }
-  std::string string() {
-    blanks();
-    const char quote = place_ < text_.size() ? text_[place_] : '\0';
-    if (quote != '\'' && quote != '"') fail("a string (structured types cannot be read)");
-    const std::size_t end = text_.find(quote, place_ + 1);
-    if (end == std::string_view::npos) fail("a closing quote");
-    std::string result(text_.substr(place_ + 1, end - place_ - 1));
-    place_ = end + 1;
-    return result;
-  }
-  bool boolean() {
-    blanks();
-    for (const bool value : {false, true}) {
-      const std::string_view word = value ? "True" : "False";
-      if (text_.substr(place_, word.size()) != word) continue;
-      place_ += word.size();
-      return value;
-    }
-    fail("True or False");
-  }
-  std::vector<std::int64_t> tuple() {
-    std::vector<std::int64_t> sizes;
-    expect('(');
-    while (!accept(')')) {
-      std::int64_t size = 0;
-      const std::size_t start = place_;
-      while (place_ < text_.size() && text_[place_] >= '0' && text_[place_] <= '9') {
-        if (size > std::numeric_limits<std::int64_t>::max() / 10 - 1) fail("a size that fits 64 bits");
-        size = size * 10 + (text_[place_++] - '0');
-      }
-      if (place_ == start) fail("a size");
-      if (sizes.size() == Shape::kMaxRank) fail("at most 8 axes");
-      sizes.push_back(size);
-      if (!accept(',')) {
-        expect(')');
-        break;
-      }
-    }
-    return sizes;
-  }
-
-  const std::string& path_;
-  std::string_view text_;
-  std::size_t offset_, place_ = 0;
-};
 
 struct Type {
   Dtype dtype;
@@ -141,46 +36,22 @@ std::optional<Type> type_of(std::string_view descr) {
 }  // namespace
 
 NpyLayout read_npy_layout(const std::string& path, std::span<const std::byte> file) {
-  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  if (text.substr(0, kNpyMagic.size()) != kNpyMagic)
-    throw_io("npy", path, 0, "the magic \\x93NUMPY", file.size() < kNpyMagic.size() ? "a shorter file" : "other bytes");
-  constexpr std::size_t kVersion = 6;
-  const auto byte = [&](std::size_t i) {
-    if (i >= file.size())
-      throw_io("npy", path, static_cast<std::int64_t>(file.size()), "a header", "the end of the file");
-    return std::to_integer<std::size_t>(file[i]);
-  };
-  const std::size_t major = byte(kVersion);
-  (void)byte(kVersion + 1);
-  if (major < 1 || major > 3) throw_io("npy", path, kVersion, "version 1, 2 or 3", std::to_string(major));
-  std::size_t length = byte(8) | byte(9) << 8, begin = 10;
-  if (major > 1) {
-    length |= byte(10) << 16 | byte(11) << 24;
-    begin = 12;
-  }
-  if (file.size() - begin < length)
-    throw_io("npy", path, static_cast<std::int64_t>(file.size()), "a header of " + std::to_string(length) + " bytes",
-             "the end of the file");
-  const Header header = HeaderParser(path, text.substr(begin, length), begin).parse();
+  const NpyHeader header = read_npy_header(path, file);
+  const auto begin = static_cast<std::int64_t>(header.begin);
   const std::optional<Type> type = type_of(header.descr);
   if (!type)
-    throw_io("npy", path, static_cast<std::int64_t>(begin),
-             "a type f4, f2, f8, i4, u1, b1, V2 (bfloat16), i8, i2, i1 or u2", "'" + header.descr + "'");
-
-  const std::uint64_t need = bytes_of_sizes(header.sizes, type->width);
-  const std::size_t start = begin + length, have = file.size() - start;
-  if (have != need)
-    throw_io("npy", path, static_cast<std::int64_t>(file.size()),
-             std::to_string(need) + " bytes of values for shape " + text_of_sizes(header.sizes), std::to_string(have));
-  const Shape shape = shape_of_sizes("npy", path, static_cast<std::int64_t>(begin), header.sizes);
+    throw_io("npy", path, begin, "a type f4, f2, f8, i4, u1, b1, V2 (bfloat16), i8, i2, i1 or u2",
+             "'" + header.descr + "'");
+  check_npy_size(path, file, header, type->width);
+  const Shape shape = shape_of_sizes("npy", path, begin, header.sizes);
   return {.shape = shape,
           .dtype = type->dtype,
           .width = type->width,
           .kind = type->kind,
           .widen = type->widen,
-          .fortran = header.fortran && shape.rank() > 1 && need > 0,
+          .fortran = header.fortran && shape.rank() > 1 && shape.size() > 0,
           .big_endian = header.descr.front() == '>' && type->width > 1,
-          .start = start};
+          .start = header.start};
 }
 
 }  // namespace samebytes::detail

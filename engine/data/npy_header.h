@@ -1,17 +1,14 @@
-// The header of an .npy file.
+// An .npy file as an array: what its header (core/npy_header.h) means for the bytes behind it.
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "samebytes/dtype.h"
 #include "samebytes/shape.h"
 
 namespace samebytes::detail {
-
-inline constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
 struct NpyLayout {
   Shape shape;
