@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Hugging Face folders of every family that models::from_pretrained builds, against transformers.
 
-For each family: a tiny random model is saved by transformers, build/bench_pretrained runs it, and the two are compared:
+For each family: a tiny random model is saved by transformers, build/check_pretrained runs it, and the two are compared:
 outputs, gradients of all parameters, greedy text, and whether transformers loads what save_pretrained wrote. Prints the
 table of docs/language_models.md; --write puts it there. Needs torch, transformers and safetensors.
 
@@ -134,7 +134,7 @@ def make(name, folder):
 
 
 def inputs_of(name, model):
-    """Arrays for bench_pretrained, and the same as arguments of transformers' model."""
+    """Arrays for check_pretrained, and the same as arguments of transformers' model."""
     import torch
     torch.manual_seed(11)
     if hasattr(model.config, "num_channels"):
@@ -278,7 +278,7 @@ def main():
     parser.add_argument("--keep", help="keeps the folders here")
     parser.add_argument("--write", action="store_true", help="writes the table into docs/language_models.md")
     options = parser.parse_args()
-    program = str(pathlib.Path(os.environ.get("SAMEBYTES_BUILD", TOP / "build")) / "bench_pretrained")
+    program = str(pathlib.Path(os.environ.get("SAMEBYTES_BUILD", TOP / "build")) / "check_pretrained")
     rows, failed = {}, False
     with tempfile.TemporaryDirectory() as scratch:
         for name in families():

@@ -1,5 +1,7 @@
 #include "plan/host_cost.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -23,7 +25,8 @@ using Json = nlohmann::ordered_json;
 // kernel that the device would have started meanwhile) can cost as much.
 constexpr double kLeastLaunchesGained = 2;
 
-constexpr int kHostCostsFormat = 2;  // 1 counted a step as a whole call
+// In the name of the file, too, so that versions that count otherwise keep files of their own.
+constexpr int kHostCostsFormat = 2;
 constexpr const char* kHostCostsAbout =
     "What small launches cost on one device and its host, measured when an engine first had many of them. It decides "
     "which of them the host does, and changes no result. Remove the file to measure again.";
@@ -107,7 +110,8 @@ std::string host_costs_path(const DeviceInfo& info) {
   const std::string tuning = tuning_path(info);
   if (tuning.empty()) return {};
   const std::filesystem::path path(tuning);
-  return (path.parent_path() / (path.stem().string() + "--host-" + std::to_string(info.cores) + ".json")).string();
+  return (path.parent_path() / fmt::format("{}--host-{}-v{}.json", path.stem().string(), info.cores, kHostCostsFormat))
+      .string();
 }
 
 std::string host_costs_text(const HostCosts& costs, const DeviceInfo& info) {
@@ -135,7 +139,6 @@ std::optional<HostCosts> parse_host_costs(std::string_view text, const std::stri
     return *found;
   };
   const Json& format = at(json, "", "format");
-  if (format == 1) return std::nullopt;
   if (format != kHostCostsFormat) bad_costs(path, "format", std::to_string(kHostCostsFormat), format.dump());
   if (at(json, "", "device") != info.name || at(json, "", "driver") != info.driver ||
       at(json, "", "cores") != info.cores)

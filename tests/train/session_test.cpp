@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <limits>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "samebytes/samebytes.h"
@@ -132,12 +135,17 @@ TEST_P(SessionTest, tells_steps_then_the_epoch_then_the_checkpoint) {
   int reports = 0;
   Session* session = nullptr;
   options.callbacks.progress_seconds = 0;
+  bool has_begun = false;
+  options.schedule = [&](std::int64_t step) {
+    if (!std::exchange(has_begun, true)) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return full_options().schedule(step);
+  };
   options.callbacks.on_progress = [&](const ProgressReport& progress) {
     ++reports;
     EXPECT_EQ(progress.steps, 16);
     EXPECT_EQ(progress.loss, session->train_loss()) << "the mean of the epoch so far";
     EXPECT_GT(progress.samples_per_second, static_cast<double>(progress.samples) / progress.seconds)
-        << "without the first step, which compiles";
+        << "without the first step, which is slow";
     EXPECT_EQ(progress.seconds_left > 0, progress.step < progress.steps);
   };
   std::vector<std::string> waits;

@@ -1,5 +1,5 @@
 // Runs a Hugging Face folder for benchmarks/pretrained_families.py, which compares the results with transformers.
-//   build/bench_pretrained FOLDER INPUTS OUT SAVED
+//   build/check_pretrained FOLDER INPUTS OUT SAVED
 // INPUTS, a safetensors file: "x" (ids or images, channels last), perhaps "lengths" and "types", "weight" of the shape
 // of the output, and perhaps "prompt" [T] for greedy text. OUT gets "output", "grad/NAME" of sum(output * weight) with
 // the order of axes that the array has here ("layout/NAME" in the metadata), and "text"; SAVED what save_pretrained()
@@ -87,7 +87,7 @@ void run(const std::string& folder, const std::string& inputs, const std::string
 
 int main(int argc, char** argv) {
   if (argc != 5) {
-    fmt::print(stderr, "bench_pretrained FOLDER INPUTS OUT SAVED\n");
+    fmt::print(stderr, "check_pretrained FOLDER INPUTS OUT SAVED\n");
     return 2;
   }
   try {
