@@ -143,7 +143,11 @@ def measure(ours, torch, ops, name, size, gradient, options):
     about = ours.ask(f"open {name} {size} {PASSES[gradient]}")
     if gradient and about["wrt"] == 0:
         return None
-    peer = Peer(torch, ops, name, about, gradient)
+    try:
+        peer = Peer(torch, ops, name, about, gradient)
+    except ImportError as missing:
+        print(f"{name}: no peer: {missing}", file=sys.stderr)
+        return None
     mine, theirs = [], []
     for _ in range(options.rounds):
         mine.append(ours.round(options.seconds, options.cpu))

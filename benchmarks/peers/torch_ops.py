@@ -304,8 +304,10 @@ def affine_grid(theta):
 
 @row("roi_align", prepare=images)
 def roi_align(x):
-    from torchvision.ops import roi_align as align
-
+    try:
+        from torchvision.ops import roi_align as align
+    except RuntimeError as other_build:  # of another build of PyTorch
+        raise ImportError(f"torchvision: {other_build}") from other_build
     boxes = torch.tensor([[0, 0.3 * r, 0.5, 0.3 * r + 4, 5.5] for r in range(8)], device=x.device)
     return align(x, boxes, 7, 1.0, 2)
 

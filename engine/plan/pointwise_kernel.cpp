@@ -186,6 +186,7 @@ class Writer {
       if (is_gathered(kernel_.inputs[i])) t += ", const long u" + std::to_string(i);
     for (std::size_t s = 0; s < kernel_.scalars.size(); ++s) t += ", const real s" + std::to_string(s);
     t += ") {\n";
+    if (on_cpu()) t += "  SB_TOUCH_CONSTANTS;\n";
     for (std::size_t i = 0; i < kernel_.inputs.size(); ++i) t += "  START(x" + std::to_string(i) + ");\n";
     for (std::size_t k = 0; k < results; ++k) t += "  START(y" + std::to_string(k) + ");\n";
     for (std::size_t k = 0; k < results; ++k) {
@@ -349,9 +350,13 @@ class Writer {
     const bool result_real = is_real(member.dtype);
     const std::string type = result_real ? "vreal" : "sb_int";
     const bool compute_real = computes_real(member);
-    std::string expression = member.op->traits().updates_cell ? operand(member, 1, compute_real)  // the value itself
-                                                              : printed(expression_of(*member.op), member);
-    if (member.dtype == Dtype::bool_ && compute_real) {
+    const Expression* const formula = member.op->traits().updates_cell ? nullptr : &expression_of(*member.op);
+    const bool is_truth = formula != nullptr && formula->is_call("SB_TRUTH");
+    std::string expression = formula != nullptr ? printed(*formula, member)
+                                                : operand(member, 1, compute_real);  // the value itself
+    if (member.dtype == Dtype::bool_ && compute_real && is_truth) {
+      expression = "SB_TRUTH_OF_REALS(" + printed(formula->parts[0], member) + ")";
+    } else if (member.dtype == Dtype::bool_ && compute_real) {
       expression = "SB_TO_INT(SB_TRUTH_R((" + expression + ") != (vreal)(0)))";
     } else if (member.dtype == Dtype::bool_) {
       expression = "SB_TRUTH_I((" + expression + ") != (sb_int)(0))";
